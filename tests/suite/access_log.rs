@@ -1,4 +1,4 @@
-//! The log of requests, as the real program writes it: what it tells, what it never tells, and what it never stops.
+//! The access log of the real program: what it contains, what it never contains, and that it never blocks a request.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -9,18 +9,18 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::program::{BUILT_IN, Keys, Program, Visitor};
+use crate::program::{BUILT_IN, Keys, Program, ProgramClient};
 
-/// Every request is told.
+/// Every request is logged.
 const ALL: [(&str, &str); 2] = [BUILT_IN[0], ("SCOREGATE_LOG_SAMPLE_ONE_IN", "1")];
 
-/// What a line says, by name.
+/// The fields of a line.
 fn fields(line: &str) -> BTreeMap<&str, &str> {
     line.split(' ').map(|field| field.split_once('=').unwrap_or_else(|| panic!("{line}"))).collect()
 }
 
-/// All that is said to these lines of a head.
-async fn said(to: SocketAddr, head: &str) -> String {
+/// Everything received in reply to these header lines.
+async fn raw_response(to: SocketAddr, head: &str) -> String {
     let mut stream = TcpStream::connect(to).await.unwrap();
     let head = format!("{head}\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
@@ -30,10 +30,10 @@ async fn said(to: SocketAddr, head: &str) -> String {
 }
 
 #[tokio::test]
-async fn told_is_each_request_in_a_line_that_says_what_became_of_it() {
+async fn access_log_has_one_line_per_request_with_its_outcome() {
     let place = TempDir::new().unwrap();
     let program = Program::serve(place.path(), &ALL);
-    let visitor = Visitor::to(program.public()).await;
+    let visitor = ProgramClient::to(program.public()).await;
     let (application, key) = Keys(place.path()).create("pro");
     let trace = "0af7651916cd43dd8448eb211c80319c";
     let parent = format!("00-{trace}-b7ad6b7169203331-01");
@@ -55,11 +55,11 @@ async fn told_is_each_request_in_a_line_that_says_what_became_of_it() {
 }
 
 #[tokio::test]
-async fn told_is_by_default_what_is_our_fault_and_not_what_is_the_caller_s() {
+async fn access_log_has_server_errors_and_no_client_errors_by_default() {
     let place = TempDir::new().unwrap();
-    // Nobody listens there.
+    // Nothing listens there.
     let program = Program::serve(place.path(), &[("SCOREGATE_UPSTREAM_URL", "http://127.0.0.1:9/api/v1")]);
-    let visitor = Visitor::to(program.public()).await;
+    let visitor = ProgramClient::to(program.public()).await;
     let (_, key) = Keys(place.path()).create("pro");
     assert_eq!(visitor.get("/api/v1/nothing", &key).send().await.status, 404);
     assert_eq!(visitor.get("/api/v1/index", &key).send().await.status, 503);
@@ -73,25 +73,25 @@ async fn told_is_by_default_what_is_our_fault_and_not_what_is_the_caller_s() {
 }
 
 #[tokio::test]
-async fn told_or_not_a_reader_who_has_left_stops_nothing() {
+async fn access_log_without_a_reader_stops_nothing() {
     let place = TempDir::new().unwrap();
     let mut command = Command::new("sh");
-    // The reader of its standard output is gone at once; where it serves it says on standard error. The shell becomes the
-    // program, which so ends with the test.
+    // The reader of its standard output exits at once; its addresses are on standard error. The shell is replaced by
+    // the program, which therefore ends with the test.
     let serve = "mkfifo \"$TMPDIR/out\" && { : < \"$TMPDIR/out\" & }
         exec \"$0\" serve --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 --data-dir \"$1\" > \"$TMPDIR/out\"";
     command.args(["-c", serve, env!("CARGO_BIN_EXE_scoregate"), place.path().to_str().unwrap()]);
     command.env_clear().env("PATH", "/usr/bin:/bin").envs(ALL).stdin(Stdio::null());
     let program = Program::spawn(command);
     let (public, side) = program.ports();
-    let visitor = Visitor::to(public).await;
+    let visitor = ProgramClient::to(public).await;
     let (_, key) = Keys(place.path()).create("teams");
     for _ in 0..50 {
         assert_eq!(visitor.get("/api/v1/models", &key).send().await.status, 200);
     }
-    // The writer is a thread of its own, and rests now and then.
+    // The writer is a thread of its own, with pauses.
     let is_told = async || {
-        let metrics = said(side, "GET /metrics HTTP/1.1").await;
+        let metrics = raw_response(side, "GET /metrics HTTP/1.1").await;
         let lost = metrics
             .lines()
             .find_map(|line| line.strip_prefix("scoregate_log_lines_lost_total{log=\"access\"} "));
@@ -101,8 +101,8 @@ async fn told_or_not_a_reader_who_has_left_stops_nothing() {
 }
 
 #[tokio::test]
-async fn told_is_a_client_that_left_before_it_was_answered() {
-    // A backend that takes questions and says nothing.
+async fn access_log_marks_a_client_that_disconnected_before_the_response() {
+    // A backend that accepts requests and never responds.
     let backend = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/api/v1", backend.local_addr().unwrap());
     let place = TempDir::new().unwrap();
@@ -112,7 +112,7 @@ async fn told_is_a_client_that_left_before_it_was_answered() {
     let mut stream = TcpStream::connect(public).await.unwrap();
     let head = format!("GET /api/v1/index HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
-    // The request has come as far as the backend.
+    // The request has reached the backend.
     let _question = backend.accept().await.unwrap();
     drop(stream);
     let line = program.prints("client_disconnected=true");

@@ -1,4 +1,4 @@
-//! Who the audit trail names for changes on this machine: the user that the kernel reports.
+//! The actor in the audit trail for changes on this machine: the user that the kernel reports.
 
 use tempfile::TempDir;
 

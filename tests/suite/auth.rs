@@ -1,4 +1,4 @@
-//! Keys: where they may stand, what is no key, and from when on one is refused.
+//! Keys: in which headers they are accepted, what is no key, and from when a key is refused.
 
 use std::time::Duration;
 
@@ -8,20 +8,20 @@ use scoregate::clock::Wall;
 use scoregate::keys::{Digest, KeyForm, standard_tiers};
 use scoregate::store::{OwnLimits, StoredApplication, StoredKey};
 
-use crate::client::{Answer, Ask, Connection};
+use crate::client::{Answer, Connection, RequestBuilder};
 use crate::raw::lasting;
 use crate::world::{Customer, World, good};
 
 const WIDE: &str = "guard.per_minute = 100000";
 const ME: &str = "/api/v1/me";
 
-/// Asks `/me` with these header fields.
-fn me(world: &World, headers: &[(&str, &str)]) -> Ask {
+/// Requests `/me` with these header fields.
+fn me(world: &World, headers: &[(&str, &str)]) -> RequestBuilder {
     headers.iter().fold(world.get(ME), |ask, (name, value)| ask.header(name, value))
 }
 
 #[tokio::test]
-async fn auth_a_key_is_taken_from_either_header_and_from_both_if_they_agree() {
+async fn auth_a_key_is_accepted_in_either_header_and_in_both_if_they_agree() {
     let world = World::new().await;
     let Customer { key, .. } = world.customer("pro").await;
     let bearer = |scheme: &str| format!("{scheme}{key}");
@@ -47,10 +47,10 @@ async fn auth_a_key_is_taken_from_either_header_and_from_both_if_they_agree() {
 }
 
 #[tokio::test]
-async fn auth_every_way_to_send_no_key_is_told_that_one_is_required() {
+async fn auth_every_request_without_a_key_gets_the_key_required_error() {
     let world = World::new().await;
     let Customer { key, .. } = world.customer("pro").await;
-    // The message alone may say where the key was sent instead.
+    // Only the message may name the header that was used instead.
     let code = |told: &Answer| {
         let mut body = lasting(told);
         body.as_object_mut().unwrap().remove("message");
@@ -91,7 +91,7 @@ async fn auth_a_key_in_the_query_is_never_read() {
 }
 
 #[tokio::test]
-async fn auth_a_key_in_the_wrong_place_is_refused_with_the_place_where_it_belongs() {
+async fn auth_a_key_in_the_wrong_header_is_refused_and_the_error_names_the_right_header() {
     let world = World::with(WIDE, good).await;
     let Customer { key, .. } = world.customer("pro").await;
     let belongs = "Send the key as `Authorization: Bearer KEY` or `X-API-Key: KEY`.";
@@ -119,7 +119,7 @@ async fn auth_a_key_in_the_wrong_place_is_refused_with_the_place_where_it_belong
         let message = said(ME, Some(value)).await;
         assert_eq!(message, format!("The Authorization header does not use the Bearer scheme. {belongs}"));
     }
-    // What is no name of a key is none of our business, and neither is what an empty header says.
+    // Other header names are ignored, and so are empty values.
     for target in [ME, "/api/v1/me?monkey=1", "/api/v1/me?x=key", "/api/v1/me?%zz=1"] {
         let message = said(target, Some("Bearer")).await;
         assert_eq!(
@@ -198,7 +198,7 @@ async fn auth_unknown_keys_leave_no_trace() {
 }
 
 #[tokio::test]
-async fn auth_a_key_is_refused_from_the_instant_of_its_expiry_on() {
+async fn auth_a_key_is_refused_from_its_expiry_time() {
     let world = World::new().await;
     let ends = world.clock.now().wall.plus(Duration::from_mins(1));
     let new = NewApplication {
@@ -219,7 +219,7 @@ async fn auth_a_key_is_refused_from_the_instant_of_its_expiry_on() {
 }
 
 #[tokio::test]
-async fn auth_after_a_rotation_both_keys_hold_until_the_overlap_ends_and_share_one_quota() {
+async fn auth_after_a_rotation_both_keys_are_valid_until_the_overlap_ends_and_share_one_quota() {
     let world = World::new().await;
     let old = world.customer_with("pro", OwnLimits { minute: None, day: Some(10) }).await;
     let told = world.get("/api/v1/models").key(&old.key).send().await;
@@ -237,7 +237,7 @@ async fn auth_after_a_rotation_both_keys_hold_until_the_overlap_ends_and_share_o
 }
 
 #[tokio::test]
-async fn auth_a_revocation_holds_at_once_on_an_open_connection() {
+async fn auth_a_revocation_applies_at_once_on_an_open_connection() {
     let world = World::new().await;
     let customer = world.customer("pro").await;
     let ask = world.get("/api/v1/models").key(&customer.key);
@@ -251,7 +251,7 @@ async fn auth_a_revocation_holds_at_once_on_an_open_connection() {
 }
 
 #[tokio::test]
-async fn auth_one_of_two_keys_can_be_revoked_and_the_other_goes_on() {
+async fn auth_one_of_two_keys_can_be_revoked_and_the_other_stays_valid() {
     let world = World::new().await;
     let old = world.customer("pro").await;
     let issued = world.running.registrar.rotate("test", old.id, Duration::from_mins(10)).await.unwrap();
@@ -261,7 +261,7 @@ async fn auth_one_of_two_keys_can_be_revoked_and_the_other_goes_on() {
 }
 
 #[tokio::test]
-async fn auth_a_change_of_tier_holds_at_once_on_an_open_connection() {
+async fn auth_a_tier_change_applies_at_once_on_an_open_connection() {
     let world = World::new().await;
     let customer = world.customer("free").await;
     let latest = world.get("/api/v1/models?period=latest").key(&customer.key);
@@ -271,7 +271,7 @@ async fn auth_a_change_of_tier_holds_at_once_on_an_open_connection() {
     world.running.registrar.set_tier("test", customer.id, "pro").await.unwrap();
     let told = connection.ask(latest.clone()).await;
     assert_eq!((told.status, told.number("x-ratelimit-limit")), (200, 10_000));
-    // What was used stays used, of the day as of the minute.
+    // Usage is kept, of the day and of the minute.
     assert_eq!(told.number("x-ratelimit-remaining"), 9_998);
     assert!(told.header("ratelimit").starts_with("\"minute\";r=58;"), "{}", told.header("ratelimit"));
     world.running.registrar.set_tier("test", customer.id, "free").await.unwrap();
@@ -280,7 +280,7 @@ async fn auth_a_change_of_tier_holds_at_once_on_an_open_connection() {
     assert_eq!((told.number("x-ratelimit-limit"), told.number("x-ratelimit-remaining")), (10, 8));
 }
 
-/// Makes a key of another form known, as an import by its SHA-256 does.
+/// Imports a key of another format by its SHA-256.
 fn import(world: &World, key: &str) {
     let digest = Digest::of(key);
     let stored = StoredApplication {
@@ -306,7 +306,7 @@ fn import(world: &World, key: &str) {
 }
 
 #[tokio::test]
-async fn auth_keys_of_another_form_work_only_where_imported_keys_are_accepted() {
+async fn auth_keys_of_another_format_work_only_if_imported_keys_are_accepted() {
     let foreign = "tp_1234567890abcdef";
     let closed = World::new().await;
     import(&closed, foreign);
@@ -341,7 +341,7 @@ async fn auth_the_key_never_reaches_the_backend() {
     for name in ["Authorization", "X-API-Key"] {
         let value = if name == "Authorization" { format!("Bearer {key}") } else { key.clone() };
         let told = world.get(&format!("/api/v1/models/{}", name.to_lowercase())).header(name, &value);
-        // Models that are in no list are asked about once a second.
+        // Unknown models are fetched once a second.
         world.pass(Duration::from_secs(1));
         assert_eq!(told.header("X-Forwarded-Host", "evil").header("Cookie", "c=1").send().await.status, 200);
     }
@@ -354,7 +354,7 @@ async fn auth_the_key_never_reaches_the_backend() {
 }
 
 #[tokio::test]
-async fn a_new_name_is_told_at_once() {
+async fn auth_a_renamed_application_is_shown_at_once() {
     let world = World::new().await;
     let customer = world.customer("pro").await;
     let (name, same) = (Some("Another name".to_owned()), FieldChange::Keep);

@@ -1,5 +1,5 @@
-//! A scriptable backend on a real socket. It records every request it gets, answers by script, and can be made to hold
-//! an answer back until the test lets it go: that is how races are made.
+//! A scriptable backend on a real socket. It records every request, answers by script, and can hold back responses
+//! until the test releases them, which makes races reproducible.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -10,38 +10,37 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
-/// What the backend does with one request.
+/// The backend's reaction to one request.
 #[derive(Clone, Debug)]
 pub enum Act {
-    /// Sends these bytes and keeps the connection.
+    /// Sends these bytes and keeps the connection open.
     Raw(Vec<u8>),
     /// Sends these bytes and closes the connection.
     RawThenClose(Vec<u8>),
-    /// Sends one part after the other, each held back as answers are, and keeps the connection.
+    /// Sends the parts in order, each held back as responses are, and keeps the connection open.
     Parts(Vec<Vec<u8>>),
-    /// Sends the first bytes, then the second ones so many times, and keeps the connection.
+    /// Sends the first bytes, then the second ones this many times, and keeps the connection open.
     Flood(Vec<u8>, Vec<u8>, usize),
-    /// Sends these bytes, and closes the connection when it is let go once more.
+    /// Sends these bytes, and closes the connection at the next release.
     RawThenCloseLater(Vec<u8>),
-    /// Sends these bytes, and closes the connection when the next request has come, without having read it.
+    /// Sends these bytes, and closes the connection when the next request has arrived, without reading it.
     RawThenHangUp(Vec<u8>),
-    /// Never answers.
+    /// Never responds.
     Hang,
 }
 
-/// A request as the backend got it.
+/// A received request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
     /// `GET /models?period=24h HTTP/1.1`
     pub line: String,
-    /// The header fields, names in lower case, in order.
+    /// Header fields, names in lower case, in order.
     pub headers: Vec<(String, String)>,
-    /// On which connection it came: they are counted from 0.
+    /// The number of the connection, from 0.
     pub connection: usize,
 }
 
 impl Received {
-    /// The target of the request line.
     pub fn target(&self) -> &str {
         self.line.split(' ').nth(1).unwrap()
     }
@@ -55,26 +54,23 @@ struct Inner {
     received: watch::Sender<Vec<Received>>,
     gate: Semaphore,
     open: watch::Sender<bool>,
-    /// How many parts of answers were sent, or connections closed in place of one.
+    /// Number of sent parts of responses, or of connections closed instead.
     sent: watch::Sender<usize>,
     under_way: AtomicUsize,
     most_at_once: AtomicUsize,
 }
 
-/// The backend.
 #[derive(Clone)]
 pub struct Backend {
     inner: Arc<Inner>,
-    /// Where it listens.
     pub address: SocketAddr,
 }
 
-/// A 200 with this JSON body.
 pub fn json(body: &str) -> Act {
     answer("200 OK", &[("content-type", "application/json")], body)
 }
 
-/// Any answer with a length.
+/// A response with a content length.
 pub fn answer(status: &str, headers: &[(&str, &str)], body: &str) -> Act {
     let mut text = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n", body.len());
     for (name, value) in headers {
@@ -84,7 +80,7 @@ pub fn answer(status: &str, headers: &[(&str, &str)], body: &str) -> Act {
 }
 
 impl Backend {
-    /// Starts one that answers every request with `script`.
+    /// Starts one that responds to every request by `script`.
     pub async fn start(script: impl Fn(&Received) -> Act + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -103,68 +99,67 @@ impl Backend {
         tokio::spawn(async move {
             for connection in 0.. {
                 let Ok((stream, _)) = listener.accept().await else { return };
-                tokio::spawn(accepting.clone().converse(stream, connection));
+                tokio::spawn(accepting.clone().serve_connection(stream, connection));
             }
         });
         backend
     }
 
-    /// Its base address.
     pub fn url(&self) -> String {
         format!("http://{}/api/v1", self.address)
     }
 
-    /// From now on it answers by this script.
+    /// Replaces the script.
     pub fn answers(&self, script: impl Fn(&Received) -> Act + Send + Sync + 'static) {
         *self.inner.script.lock().unwrap() = Box::new(script);
     }
 
-    /// The next request is answered by this act, before the script is asked again.
+    /// Responds to the next request with this act instead of the script.
     pub fn next(&self, act: Act) {
         self.inner.once.lock().unwrap().push_back(act);
     }
 
-    /// From now on every answer is held back until [`Backend::release`].
+    /// Holds back every response until [`Backend::release`].
     pub fn hold(&self) {
         self.inner.open.send_replace(false);
     }
 
-    /// Lets so many held answers go.
+    /// Releases this many responses.
     pub fn release(&self, answers: usize) {
         self.inner.gate.add_permits(answers);
     }
 
-    /// Lets all go, held ones and later ones.
+    /// Releases all responses, current and later ones.
     pub fn open(&self) {
         self.inner.open.send_replace(true);
     }
 
-    /// Everything received so far.
+    /// All requests so far.
     pub fn received(&self) -> Vec<Received> {
         self.inner.received.borrow().clone()
     }
 
-    /// How many requests came for a target that begins like this.
+    /// Number of requests whose target has this prefix.
     pub fn count(&self, beginning: &str) -> usize {
         self.received().iter().filter(|received| received.target().starts_with(beginning)).count()
     }
 
-    /// Waits until so many requests have come in all.
+    /// Waits until this many requests have arrived in total.
     pub async fn has_received(&self, requests: usize) {
         self.inner.received.subscribe().wait_for(|all| all.len() >= requests).await.unwrap();
     }
 
-    /// Waits until so many parts of answers have been sent in all.
+    /// Waits until this many parts of responses have been sent in total.
     pub async fn has_sent(&self, parts: usize) {
         self.inner.sent.subscribe().wait_for(|sent| *sent >= parts).await.unwrap();
     }
 
-    /// How many requests it had at once, at most, whose answer had not begun.
+    /// Maximum number of concurrent requests whose response had not begun.
     pub fn most_at_once(&self) -> usize {
         self.inner.most_at_once.load(Ordering::SeqCst)
     }
 
-    async fn converse(self, mut stream: TcpStream, connection: usize) {
+    async fn serve_connection(self, mut stream: TcpStream, connection: usize) {
         let mut buffer = Vec::new();
         while let Some(received) = read_request(&mut stream, &mut buffer, connection).await {
             let under_way = self.inner.under_way.fetch_add(1, Ordering::SeqCst) + 1;
@@ -172,8 +167,8 @@ impl Backend {
             self.inner.received.send_modify(|all| all.push(received.clone()));
             let scripted = self.inner.once.lock().unwrap().pop_front();
             let act = scripted.unwrap_or_else(|| (self.inner.script.lock().unwrap())(&received));
-            self.is_let_go().await;
-            // Before the answer: what it sets off may be here before whoever sends it goes on.
+            self.wait_for_release().await;
+            // Before the response: its effects may be visible before this task runs again.
             self.inner.under_way.fetch_sub(1, Ordering::SeqCst);
             let keeps_connection = self.perform(act, &mut stream).await;
             if keeps_connection != Some(true) {
@@ -184,7 +179,7 @@ impl Backend {
         self.inner.sent.send_modify(|sent| *sent += 1);
     }
 
-    async fn is_let_go(&self) {
+    async fn wait_for_release(&self) {
         let mut open = self.inner.open.subscribe();
         tokio::select! {
             _ = open.wait_for(|open| *open) => {}
@@ -192,7 +187,7 @@ impl Backend {
         }
     }
 
-    /// Answers. Whether the connection is kept; nothing if the other side has closed it.
+    /// Responds. Returns whether the connection is kept; nothing if the peer has closed it.
     async fn perform(&self, act: Act, stream: &mut TcpStream) -> Option<bool> {
         match act {
             Act::Raw(bytes) => self.send(stream, &bytes).await?,
@@ -203,7 +198,7 @@ impl Backend {
             Act::Parts(parts) => {
                 for (number, part) in parts.iter().enumerate() {
                     if number > 0 {
-                        self.is_let_go().await;
+                        self.wait_for_release().await;
                     }
                     self.send(stream, part).await?;
                 }
@@ -216,7 +211,7 @@ impl Backend {
             }
             Act::RawThenCloseLater(bytes) => {
                 self.send(stream, &bytes).await?;
-                self.is_let_go().await;
+                self.wait_for_release().await;
                 return Some(false);
             }
             Act::RawThenHangUp(bytes) => {
@@ -224,7 +219,7 @@ impl Backend {
                 stream.peek(&mut [0]).await.ok()?;
                 return Some(false);
             }
-            // Until the other side has had enough.
+            // Until the peer closes.
             Act::Hang => {
                 drop(stream.read(&mut [0]).await);
                 return Some(false);

@@ -1,8 +1,8 @@
-//! Answers that go wrong before their data: backends that cannot be connected to, that drip, that say too much about
-//! their answer or contradict themselves about where it ends. Each has its code, and nothing of it is stored or served.
+//! Upstream responses that fail before their data: unreachable backends, slow responses, oversized heads and
+//! contradictory framing. Each has its code, and nothing of it is stored or served.
 //!
-//! The gateway speaks HTTP/1.1 alone to backends, so what only HTTP/2 knows cannot happen. Not for: bad data in a good
-//! answer (`faults`).
+//! The gateway uses only HTTP/1.1 to backends, so failures of HTTP/2 cannot occur. Bad data in a valid response is in
+//! `faults`.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ const MODELS: &str = "/api/v1/models?period=24h";
 const DATA: &str = r#"{"generated_at":"2026-11-21T12:00:00Z","data":[{"id":"atlas","currentScore":1}]}"#;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Each byte by itself.
+/// Each byte in a part of its own.
 fn dripping(text: &str) -> Act {
     Act::Parts(text.bytes().map(|byte| vec![byte]).collect())
 }
 
-/// A second later the same document is there, from a good answer.
+/// A second later the same document is served from a good response.
 async fn recovers(world: &World, name: &str) {
     let customer = world.paid().await;
     world.pass(SECOND);
@@ -35,19 +35,19 @@ async fn recovers(world: &World, name: &str) {
     assert_eq!(world.counted("scoregate_panics_total").await, 0, "{name}");
 }
 
-/// A backend whose queue of connections is full: no further one comes about, and none is refused.
+/// A backend whose accept queue is full: further connections neither succeed nor fail.
 async fn black_hole() -> (String, Vec<TcpStream>, tokio::net::TcpListener) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let listener = socket.listen(1).unwrap();
     let address = listener.local_addr().unwrap();
-    // The kernel keeps one more than it was told.
+    // The kernel accepts one more than configured.
     let filling = [TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap()];
     (format!("http://{address}"), filling.into(), listener)
 }
 
 #[tokio::test]
-async fn a_backend_that_lets_no_connection_come_about_is_a_504_by_the_time_for_connections() {
+async fn a_backend_that_accepts_no_connection_is_a_504_after_the_connect_timeout() {
     let (url, _filling, _listener) = black_hole().await;
     let settings = format!("[upstream]\nurl = \"{url}\"\nconnect_timeout = \"50ms\"");
     let world = World::with(&settings, good).await;
@@ -59,23 +59,23 @@ async fn a_backend_that_lets_no_connection_come_about_is_a_504_by_the_time_for_c
 }
 
 #[tokio::test]
-async fn a_backend_that_lets_no_connection_come_about_is_a_504_by_the_time_for_answers_at_the_latest() {
+async fn a_backend_that_accepts_no_connection_is_a_504_after_the_total_timeout_at_the_latest() {
     let (url, _filling, _listener) = black_hole().await;
     let settings = format!("[upstream]\nurl = \"{url}\"\nconnect_timeout = \"1h\"");
     let world = World::with(&settings, good).await;
     let customer = world.paid().await;
     let (late, ()) = tokio::join!(world.asks(&customer, MODELS), async {
         world.reaches("scoregate_requests_in_progress", 1).await;
-        world.flies(1).await;
+        world.wait_for_fetches(1).await;
         world.pass(Duration::from_secs(15));
     });
     assert_eq!((late.status, late.code()), (504, "upstream_timeout".into()));
 }
 
 #[tokio::test]
-async fn an_answer_of_one_byte_a_second_is_a_504_at_the_deadline_of_what_drips() {
+async fn a_response_of_one_byte_a_second_is_a_504_at_the_body_deadline() {
     let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n", DATA.len());
-    // A head that has not ended after 15 s, and a body that has not after 20 s.
+    // A head that is incomplete after 15 s, and a body that is incomplete after 20 s.
     for (name, at_once, dripped, seconds) in
         [("head", "", head.as_str(), 15), ("body", &format!("{head}\r\n"), DATA, 20)]
     {
@@ -103,7 +103,7 @@ async fn an_answer_of_one_byte_a_second_is_a_504_at_the_deadline_of_what_drips()
     }
 }
 
-/// Heads that no answer may have, each followed by good data.
+/// Invalid response heads, each followed by good data.
 fn contradictory() -> Vec<(String, Act)> {
     let length = DATA.len();
     let raw = |head: &str, body: &str| Act::Raw(format!("HTTP/1.1 {head}\r\n\r\n{body}").into_bytes());
@@ -142,7 +142,7 @@ fn contradictory() -> Vec<(String, Act)> {
 }
 
 #[tokio::test]
-async fn an_answer_whose_head_cannot_be_believed_is_a_502_and_its_connection_is_not_used_again() {
+async fn a_response_with_an_invalid_head_is_a_502_and_its_connection_is_not_reused() {
     let mut wrong = Vec::new();
     for (name, act) in contradictory() {
         let world = World::with("", |_| json(DATA)).await;
@@ -164,7 +164,7 @@ async fn an_answer_whose_head_cannot_be_believed_is_a_502_and_its_connection_is_
 }
 
 #[tokio::test]
-async fn a_flood_of_early_hints_ends_with_its_answer_or_at_the_deadline() {
+async fn a_flood_of_early_hints_ends_with_its_response_or_at_the_deadline() {
     let hint = b"HTTP/1.1 103 Early Hints\r\nlink: </x>; rel=preload\r\n\r\n".to_vec();
     let world = World::with("", |_| json(DATA)).await;
     let customer = world.paid().await;
@@ -172,19 +172,19 @@ async fn a_flood_of_early_hints_ends_with_its_answer_or_at_the_deadline() {
     world.backend.next(Act::Raw([hint.repeat(1_000), end].concat()));
     let told = world.asks(&customer, MODELS).await;
     assert_eq!((told.status, told.header("cache-status")), (200, "scoregate; fwd=miss; stored; detail=miss"));
-    // One that never ends: it goes on for as long as somebody reads it.
+    // An endless one: it continues as long as it is read.
     world.backend.next(Act::Flood(Vec::new(), hint, usize::MAX));
     let (late, ()) = tokio::join!(world.asks(&customer, "/api/v1/index"), async {
         world.backend.has_received(2).await;
         world.pass(Duration::from_secs(15));
     });
     assert_eq!((late.status, late.code()), (504, "upstream_timeout".into()));
-    // The backend sees that the other side is gone, and that is the end of it.
+    // The backend detects the closed connection, which ends it.
     world.backend.has_sent(3).await;
 }
 
 #[tokio::test]
-async fn an_answer_is_what_its_body_is_whatever_type_it_says() {
+async fn the_response_body_decides_and_its_content_type_is_ignored() {
     for media_type in
         ["text/plain", "text/html; charset=utf-8", "application/octet-stream", "", "application/xml"]
     {

@@ -1,5 +1,5 @@
-//! What is left of a limit, seen from inside and without a request, so that looking costs nothing; and how a test waits
-//! for what happens behind an answer: by the metric that tells it, never by time.
+//! The remaining allowance of a limit, read in process and without a request, so that reading is free; and how a test
+//! waits for effects after a response: by a metric, never by time.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -10,28 +10,26 @@ use scoregate::store::OwnLimits;
 use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, Received};
-use crate::client::{Answer, Ask, Connection};
+use crate::client::{Answer, Connection, RequestBuilder};
 use crate::world::{Customer, World};
 
-/// What is left of an application's limits.
+/// The remaining allowance of an application's limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Left {
-    /// Tokens of the minute.
+pub struct Remaining {
     pub minute: u32,
-    /// Units of the day.
     pub day: u32,
-    /// Tokens of the guard: the application's, and those of the address 127.0.0.1, together.
+    /// Tokens of the guard: the sum of the application's and those of the address 127.0.0.1.
     pub guard: u32,
 }
 
-impl Left {
-    /// What was spent since.
+impl Remaining {
+    /// Usage between two readings.
     pub fn spent(self, after: Self) -> (u32, u32, u32) {
         (self.minute - after.minute, self.day - after.day, self.guard - after.guard)
     }
 }
 
-/// Limits that no test of something else reaches.
+/// Limits that tests of other features never reach.
 pub fn wide() -> OwnLimits {
     own(100_000, 1_000_000)
 }
@@ -42,37 +40,37 @@ pub fn own(minute: u32, day: u32) -> OwnLimits {
 }
 
 impl World {
-    /// What is left to a customer.
-    pub fn left(&self, customer: &Customer) -> Left {
+    /// The remaining allowance of a customer.
+    pub fn left(&self, customer: &Customer) -> Remaining {
         let account = self.running.gateway().key_directory.find(&Digest::of(&customer.key)).unwrap().account;
         let (limits, now) = (account.terms().limits, self.clock.now());
         let left = |rule| account.limit_status(rule, &limits, now).remaining;
         let guard = left(LimitRule::Guard) + self.guard_of(Ipv4Addr::LOCALHOST.into());
-        Left { minute: left(LimitRule::Minute), day: left(LimitRule::Day), guard }
+        Remaining { minute: left(LimitRule::Minute), day: left(LimitRule::Day), guard }
     }
 
-    /// What is left of an address's guard.
+    /// The remaining allowance of an address's guard.
     pub fn guard_of(&self, address: IpAddr) -> u32 {
         self.running.gateway().guard.limit_status(address, self.clock.now()).remaining
     }
 
-    /// A free customer whose limits are wide.
+    /// A free customer with wide limits.
     pub async fn free(&self) -> Customer {
         self.customer_with("free", wide()).await
     }
 
-    /// A paying customer whose limits are wide.
+    /// A paid customer with wide limits.
     pub async fn paid(&self) -> Customer {
         self.customer_with("pro", wide()).await
     }
 
-    /// A paying customer for whom a hundred units are leased ahead, so that a hundred requests at once wait for no lease.
-    /// Leases double as they are used: it has used 210 units on the index.
+    /// A paid customer with a hundred units leased in advance, so that a hundred concurrent requests wait for no
+    /// lease. Leases double with usage: it has used 210 units on the index.
     pub async fn busy(&self) -> Customer {
         self.busy_with("/api/v1/index").await
     }
 
-    /// The same, with another target.
+    /// `busy` with another target.
     pub async fn busy_with(&self, target: &str) -> Customer {
         let customer = self.paid().await;
         let account = self.running.gateway().key_directory.find(&Digest::of(&customer.key)).unwrap().account;
@@ -87,7 +85,7 @@ impl World {
         customer
     }
 
-    /// A customer's GET, answered.
+    /// Sends a customer's GET.
     pub async fn asks(&self, customer: &Customer, target: &str) -> Answer {
         self.get(target).key(&customer.key).send().await
     }
@@ -99,34 +97,34 @@ impl World {
         }
     }
 
-    /// How many connections have ended so.
+    /// Connections that ended for this reason.
     pub async fn ended(&self, how: &str) -> u32 {
         self.counted(&format!("scoregate_connections_total{{reason=\"{how}\"}}")).await
     }
 
-    /// How many connections were noticed, those that have ended included.
-    pub async fn has_met(&self) -> u64 {
+    /// Connections accepted so far, including closed ones.
+    pub async fn connections_seen(&self) -> u64 {
         let scrape = self.scrape().await;
         let values = scrape.lines().filter(|line| line.starts_with("scoregate_connections"));
         values.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
     }
 
-    /// Waits until so many calls of the backend have ended, and what they brought is stored.
+    /// Waits until this many upstream requests have ended and their documents are stored.
     pub async fn fetched(&self, calls: u32) {
         self.reaches("scoregate_upstream_duration_seconds_count", calls).await;
     }
 
-    /// Waits until no fetch is under way, and none follows from what the last one brought.
+    /// Waits until no fetch is in progress or about to start.
     pub async fn settled(&self) {
-        self.flies(0).await;
+        self.wait_for_fetches(0).await;
         while self.running.gateway().engine.refresher.is_active() {
             tokio::task::yield_now().await;
         }
-        self.flies(0).await;
+        self.wait_for_fetches(0).await;
     }
 
-    /// Waits until so many fetches are under way.
-    pub async fn flies(&self, fetches: u32) {
+    /// Waits until this many fetches are in progress.
+    pub async fn wait_for_fetches(&self, fetches: u32) {
         loop {
             self.running.gateway().engine.sweep();
             if self.counted("scoregate_fetches_in_progress").await == fetches {
@@ -136,17 +134,17 @@ impl World {
         }
     }
 
-    /// How many documents were served with this outcome.
+    /// Documents served with this outcome.
     pub async fn served(&self, outcome: &str) -> u32 {
         self.counted(&format!("scoregate_documents_served_total{{outcome=\"{outcome}\"}}")).await
     }
 
-    /// How many requests were refused with this code.
+    /// Requests refused with this code.
     pub async fn refused(&self, code: &str) -> u32 {
         self.counted(&format!("scoregate_refusals_total{{code=\"{code}\"}}")).await
     }
 
-    /// A world on state that was prepared.
+    /// A gateway on a prepared data directory.
     pub async fn on(
         directory: TempDir,
         settings: &str,
@@ -156,14 +154,14 @@ impl World {
     }
 }
 
-impl Ask {
-    /// Sends it on a connection of its own whose client has this address.
+impl RequestBuilder {
+    /// Sends it on a new connection from this client address.
     pub async fn send_from(self, address: IpAddr) -> Answer {
         let mut connection = Connection::open_from(address, self.address()).await;
         connection.ask(self).await
     }
 
-    /// Sends it and leaves the answer to whoever reads it from the connection, if anybody does.
+    /// Sends it and returns the connection without reading the response.
     pub async fn begin(self) -> Connection {
         let mut connection = Connection::open(self.address()).await;
         connection.write(&self.bytes()).await;

@@ -1,4 +1,4 @@
-//! The whole of it with the backend that is built in: real answers of all endpoints, as the documents describe them.
+//! The whole gateway with the built-in backend: responses of all endpoints have the documented fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::client::Answer;
 use crate::world::World;
 
-/// The fields that an item of an endpoint has to have for a caller who sees everything, or not; and those it may have.
+/// Required and permitted fields of an item of an endpoint, for a caller with or without full access.
 fn documented(endpoint: &Endpoint, sees_everything: bool) -> [BTreeSet<String>; 2] {
     let seen = || endpoint.item.iter().filter(|field| sees_everything || !field.paid_only);
     let names =
@@ -23,11 +23,11 @@ fn fields_of_the_items(answer: &Answer) -> BTreeSet<BTreeSet<String>> {
 }
 
 #[tokio::test]
-async fn built_in_every_endpoint_answers_every_tier_with_the_documented_fields() {
+async fn builtin_every_endpoint_returns_the_documented_fields_for_every_tier() {
     let world = World::built_in().await;
     for tier in ["pro", "free"] {
         for endpoint in &ENDPOINTS {
-            // A customer each, since a Free key has one request a minute.
+            // One customer each, since a Free key has one request a minute.
             let customer = world.customer(tier).await;
             let path = endpoint.documented_path().replace("{id}", "atlas-4-large");
             let answer = world.get(&path).key(&customer.key).send().await;
@@ -41,7 +41,7 @@ async fn built_in_every_endpoint_answers_every_tier_with_the_documented_fields()
     }
 }
 
-/// The places of every null in a value.
+/// The paths of every null in a value.
 fn nulls(value: &Value, at: &str, found: &mut Vec<String>) {
     match value {
         Value::Null => found.push(at.to_owned()),
@@ -54,7 +54,7 @@ fn nulls(value: &Value, at: &str, found: &mut Vec<String>) {
 }
 
 #[tokio::test]
-async fn built_in_a_field_without_a_value_is_absent_and_never_null() {
+async fn builtin_a_field_without_a_value_is_absent_and_never_null() {
     let world = World::built_in().await;
     let customer = world.paid().await;
     let (mut found, mut without_a_score) = (Vec::new(), 0);
@@ -93,7 +93,7 @@ async fn built_in_a_field_without_a_value_is_absent_and_never_null() {
 }
 
 #[tokio::test]
-async fn built_in_sort_by_makes_current_score_that_score_and_speed_and_price_carry_what_orders_them() {
+async fn builtin_sort_by_sets_current_score_and_speed_and_price_include_their_sort_field() {
     let world = World::built_in().await;
     let customer = world.paid().await;
     let mut numbers: BTreeMap<&str, BTreeMap<String, Value>> = BTreeMap::new();
@@ -154,7 +154,7 @@ async fn built_in_sort_by_makes_current_score_that_score_and_speed_and_price_car
 }
 
 #[tokio::test]
-async fn built_in_a_refresh_of_the_hour_is_seen_and_an_unknown_model_is_not_found() {
+async fn builtin_the_hourly_refresh_is_detected_and_an_unknown_model_is_not_found() {
     let world = World::built_in().await;
     let pro = world.customer("pro").await;
     let before = world.get("/api/v1/models").key(&pro.key).send().await;
@@ -166,7 +166,7 @@ async fn built_in_a_refresh_of_the_hour_is_seen_and_an_unknown_model_is_not_foun
     let stale = world.get("/api/v1/models").key(&pro.key).send().await;
     assert!(stale.header("cache-status").ends_with("detail=stale"));
     assert_eq!(stale.header("etag"), before.header("etag"));
-    // The refresh belongs to no request; the next ones see it when it is there.
+    // The refresh belongs to no request; later requests see it once it is stored.
     world.settled().await;
     let after = world.get("/api/v1/models").key(&pro.key).send().await;
     assert_eq!(after.json()["generated_at"], "2026-11-21T13:00:00Z");

@@ -1,4 +1,4 @@
-//! What is stored and how it is told: the words of `Cache-Status`, entity tags, encodings, conditional requests.
+//! Storing and representation of documents: `Cache-Status`, entity tags, encodings, conditional requests.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use crate::world::{Customer, World};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 const ATLAS: &str = "/api/v1/models/atlas";
-/// Headers that differ between any two answers.
+/// Headers that differ between any two responses.
 const MOVING: [&str; 2] = ["date", "x-request-id"];
 
-/// A backend whose answers are long enough to be worth encoding.
+/// A backend whose responses are long enough to be compressed.
 pub fn long(received: &Received) -> Act {
     let path = received.target();
     let note = "good ".repeat(200);
@@ -27,7 +27,7 @@ async fn encoded(world: &World, customer: &Customer, target: &str, accept: &str)
 }
 
 #[tokio::test]
-async fn cache_status_and_metric_say_where_an_answer_came_from_by_the_same_word() {
+async fn cache_status_and_metric_name_the_outcome_of_a_request_alike() {
     let world = World::new().await;
     let customer = world.paid().await;
     let said = async |outcome: &str, expected: &str| {
@@ -50,13 +50,13 @@ async fn cache_status_and_metric_say_where_an_answer_came_from_by_the_same_word(
     said("refreshed", "scoregate; fwd=stale; stored; detail=refreshed").await;
     world.pass(Duration::from_hours(48));
     world.backend.next(json("nonsense"));
-    // Its data is that of noon, so its refresh was overdue when it was last confirmed.
+    // Its data is from noon, so its refresh was overdue when it was last revalidated.
     let overdue = 48 * 3_600;
     said("stale_on_error", &format!("scoregate; hit; ttl=-{overdue}; detail=stale")).await;
 }
 
 #[tokio::test]
-async fn every_encoding_and_form_has_the_same_data_and_a_tag_of_its_own() {
+async fn every_encoding_and_form_has_the_same_data_and_its_own_etag() {
     let world = World::with("", long).await;
     let [free, paid] = [world.free().await, world.paid().await];
     let mut tags = Vec::new();
@@ -79,7 +79,7 @@ async fn every_encoding_and_form_has_the_same_data_and_a_tag_of_its_own() {
 }
 
 #[tokio::test]
-async fn the_encoding_is_the_one_that_is_wished_for_most() {
+async fn the_encoding_with_the_highest_preference_is_sent() {
     let world = World::with("", long).await;
     let customer = world.free().await;
     let plain = world.asks(&customer, MODELS).await;
@@ -108,7 +108,7 @@ async fn the_encoding_is_the_one_that_is_wished_for_most() {
 }
 
 #[tokio::test]
-async fn a_conditional_request_is_answered_on_the_representation_it_would_get() {
+async fn a_conditional_request_is_compared_with_the_representation_it_would_get() {
     let world = World::with("", long).await;
     let [free, paid] = [world.free().await, world.paid().await];
     let tag = async |customer: &Customer, accept: &str| {
@@ -176,7 +176,7 @@ async fn head_has_the_headers_of_get_and_no_body() {
     let etag = world.asks(&customer, MODELS).await.header("etag").to_owned();
     let head = world.ask("HEAD", MODELS).key(&customer.key).header("If-None-Match", &etag).send().await;
     assert_eq!(head.status, 304);
-    // A connection on which a body followed a HEAD would be out of step.
+    // A body after a HEAD would desynchronize the connection.
     let mut connection = crate::client::Connection::open(world.address()).await;
     for method in ["HEAD", "GET", "HEAD", "HEAD", "GET"] {
         assert_eq!(connection.ask(world.ask(method, MODELS).key(&customer.key)).await.status, 200);
@@ -184,7 +184,7 @@ async fn head_has_the_headers_of_get_and_no_body() {
 }
 
 #[tokio::test]
-async fn ranges_and_dates_of_a_request_are_ignored_in_favour_of_full_answers() {
+async fn range_and_date_conditions_are_ignored_and_the_full_response_is_sent() {
     let world = World::new().await;
     let customer = world.free().await;
     let plain = world.asks(&customer, MODELS).await;
@@ -231,7 +231,7 @@ async fn me_is_never_stored_and_never_the_same_for_two_keys() {
 }
 
 #[tokio::test]
-async fn no_answer_has_an_age() {
+async fn no_response_has_an_age_header() {
     let world = World::new().await;
     let customer = world.free().await;
     for wait in [0, 60, 3_600, 48 * 3_600] {
@@ -243,7 +243,7 @@ async fn no_answer_has_an_age() {
 }
 
 #[tokio::test]
-async fn a_document_is_stored_once_for_all_who_may_ask_for_it() {
+async fn a_document_is_stored_once_for_all_callers() {
     let world = World::new().await;
     let [free, paid] = [world.free().await, world.paid().await];
     for (customer, target) in [

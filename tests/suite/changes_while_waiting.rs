@@ -1,4 +1,4 @@
-//! What changes while a request waits: its key, its tier, the backend's mind.
+//! Changes while a request waits: of its key, of its tier, of the responses of the backend.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::world::World;
 const DETAIL: &str = "/api/v1/models/atlas";
 
 #[tokio::test]
-async fn meanwhile_a_key_that_becomes_free_while_it_waits_is_sent_the_free_form() {
+async fn a_key_that_becomes_free_while_it_waits_gets_the_free_form() {
     let world = World::new().await;
     let customer = world.customer("pro").await;
     world.backend.hold();
@@ -26,7 +26,7 @@ async fn meanwhile_a_key_that_becomes_free_while_it_waits_is_sent_the_free_form(
 }
 
 #[tokio::test]
-async fn meanwhile_a_key_that_is_revoked_while_it_waits_is_refused_and_pays_as_the_refused_do() {
+async fn a_key_that_is_revoked_while_it_waits_is_refused_and_charged_as_a_refusal() {
     let world = World::new().await;
     let customer = world.customer("pro").await;
     let before = world.left(&customer);
@@ -41,7 +41,7 @@ async fn meanwhile_a_key_that_is_revoked_while_it_waits_is_refused_and_pays_as_t
 }
 
 #[tokio::test]
-async fn meanwhile_a_key_stays_revoked_wherever_the_wall_clock_is_stepped_to() {
+async fn a_key_stays_revoked_across_wall_clock_steps() {
     let world = World::new().await;
     let customer = world.customer("pro").await;
     world.running.registrar.revoke("test", customer.id, None).await.unwrap();
@@ -51,7 +51,7 @@ async fn meanwhile_a_key_stays_revoked_wherever_the_wall_clock_is_stepped_to() {
 }
 
 #[tokio::test]
-async fn meanwhile_a_change_of_tier_under_a_burst_leaves_every_request_answered() {
+async fn every_request_of_a_burst_is_answered_during_a_tier_change() {
     let world = World::new().await;
     let own = OwnLimits { minute: None, day: Some(800) };
     let customer = world.customer_with("enterprise", own).await;
@@ -66,7 +66,7 @@ async fn meanwhile_a_change_of_tier_under_a_burst_leaves_every_request_answered(
 }
 
 #[tokio::test]
-async fn meanwhile_a_page_of_some_proxy_says_nothing_of_models() {
+async fn an_error_page_of_a_proxy_is_not_a_missing_model() {
     let world = World::new().await;
     let customer = world.customer("pro").await;
     assert_eq!(world.get(DETAIL).key(&customer.key).send().await.status, 200);
@@ -81,7 +81,7 @@ async fn meanwhile_a_page_of_some_proxy_says_nothing_of_models() {
 }
 
 #[tokio::test]
-async fn meanwhile_what_is_about_one_thing_is_not_answered_with_two_or_none() {
+async fn a_single_item_document_is_never_answered_with_two_items_or_none() {
     for data in ["[]", r#"[{"id":"a"},{"id":"b"}]"#] {
         let body = Arc::new(json(data));
         let world = World::with("", move |_| body.as_ref().clone()).await;

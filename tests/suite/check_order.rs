@@ -1,5 +1,5 @@
-//! The order of checks: size and syntax, method, pages without key, key, route, values, entitlement, admission, cache.
-//! Each request here breaks two neighbouring rules, and is told the first.
+//! The order of checks: size and syntax, method, pages without key, key, route, values, entitlement, admission,
+//! cache. Each request here violates two neighbouring rules and gets the error of the first.
 
 use scoregate::store::OwnLimits;
 
@@ -7,7 +7,7 @@ use crate::backend::{answer, json};
 use crate::raw::lasting;
 use crate::world::{World, good};
 
-/// Enough refusals for a whole test.
+/// Allows enough refusals for a whole test.
 const WIDE: &str = "guard.per_minute = 100000";
 
 #[tokio::test]
@@ -21,7 +21,7 @@ async fn order_size_before_syntax() {
 }
 
 #[tokio::test]
-async fn order_the_target_s_size_before_the_head_s() {
+async fn order_target_size_before_head_size() {
     let world = World::new().await;
     let long = format!("/{}", "x".repeat(2_048));
     let told = world.get(&long).header("Cookie", &"x".repeat(16_384)).send().await;
@@ -39,7 +39,7 @@ async fn order_size_and_syntax_before_method() {
 }
 
 #[tokio::test]
-async fn order_method_before_the_pages_that_need_no_key() {
+async fn order_method_before_pages_without_a_key() {
     let world = World::new().await;
     for page in ["/", "/docs", "/openapi.json", "/healthz"] {
         assert_eq!(world.ask("POST", page).send().await.code(), "method_not_allowed", "{page}");
@@ -148,7 +148,7 @@ async fn order_values_before_entitlement() {
 }
 
 #[tokio::test]
-async fn order_the_path_s_value_before_the_query_s() {
+async fn order_path_value_before_query_values() {
     let world = World::new().await;
     let pro = world.customer("pro").await;
     let told = world.get("/api/v1/models/%00/history?period=7D").key(&pro.key).send().await;
@@ -179,7 +179,7 @@ async fn order_admission_before_the_cache_and_the_304() {
     let first = world.customer("free").await;
     let stored = world.get("/api/v1/models").key(&first.key).send().await;
     assert_eq!(stored.status, 200);
-    // The document is stored and its tag is known; the minute is spent all the same.
+    // The document is stored and its tag is known, but the minute is spent.
     for ask in [
         world.get("/api/v1/models"),
         world.get("/api/v1/models").header("If-None-Match", stored.header("etag")),

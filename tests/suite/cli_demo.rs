@@ -1,4 +1,5 @@
-//! `scoregate demo` and the end of a server: what is printed works, what is temporary goes, what runs is finished.
+//! `scoregate demo` and the shutdown of a server: printed commands work, temporary files are removed, requests in
+//! flight are finished.
 
 use std::path::Path;
 
@@ -6,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::backend::{Backend, json};
 use crate::client::Connection;
-use crate::program::{Program, Visitor, run};
+use crate::program::{Program, ProgramClient, run};
 
 const TIERS: [&str; 5] = ["free", "pro", "developer", "teams", "enterprise"];
 const FREE_PORTS: [&str; 5] = ["demo", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
@@ -17,14 +18,14 @@ fn demo(data_dir: Option<&Path>) -> Program {
     Program::start(&arguments, &[])
 }
 
-/// What a demo prints: the key of each tier, and a curl.
-struct Printed {
+/// The output of a demo: the key of each tier, and a curl command.
+struct DemoOutput {
     keys: Vec<(String, String)>,
-    /// The value of the curl's header, and its URL.
+    /// The header value and the URL of the curl command.
     curl: (String, String),
 }
 
-impl Printed {
+impl DemoOutput {
     fn by(program: &Program) -> Self {
         let pair = |line: String| line.split_once(' ').map(|(tier, key)| (tier.into(), key.into())).unwrap();
         let keys = TIERS.map(|tier| pair(program.prints(&format!("{tier} ")))).into();
@@ -34,19 +35,19 @@ impl Printed {
         Self { keys, curl }
     }
 
-    fn visit(&self) -> impl Future<Output = Visitor> {
+    fn visit(&self) -> impl Future<Output = ProgramClient> {
         let host = self.curl.1.strip_prefix("http://").unwrap().split('/').next().unwrap();
-        Visitor::to(host.parse().unwrap())
+        ProgramClient::to(host.parse().unwrap())
     }
 }
 
 #[tokio::test]
-async fn a_demo_prints_a_key_for_each_tier_and_each_opens_the_door_of_its_tier() {
+async fn a_demo_prints_a_key_for_each_tier_and_each_key_has_the_access_of_its_tier() {
     let program = demo(None);
-    let printed = Printed::by(&program);
+    let printed = DemoOutput::by(&program);
     let visitor = printed.visit().await;
     for (tier, key) in &printed.keys {
-        assert_eq!(visitor.who_am_i(key).await.unwrap().0, *tier);
+        assert_eq!(visitor.identity(key).await.unwrap().0, *tier);
     }
     let ended = program.stop().with(0);
     let first: Vec<&str> = ended.out.lines().take_while(|line| !line.is_empty()).collect();
@@ -57,7 +58,7 @@ async fn a_demo_prints_a_key_for_each_tier_and_each_opens_the_door_of_its_tier()
 #[tokio::test]
 async fn the_curl_that_a_demo_prints_gets_the_rankings() {
     let program = demo(None);
-    let printed = Printed::by(&program);
+    let printed = DemoOutput::by(&program);
     let (key, url) = &printed.curl;
     let target = &url[url.find("/api").unwrap()..];
     let answer = printed.visit().await.get(target, key).send().await;
@@ -67,7 +68,7 @@ async fn the_curl_that_a_demo_prints_gets_the_rankings() {
     program.stop().with(0);
 }
 
-/// The targets of the curls on a page: what is between the quotes of its URLs.
+/// The targets of the curl commands of a page, from their quoted URLs.
 fn curls(html: &str) -> Vec<String> {
     let mut targets = Vec::new();
     for block in html.split("<code>").skip(1) {
@@ -88,9 +89,9 @@ fn curls(html: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn every_curl_of_the_docs_is_answered_in_the_demo() {
+async fn every_curl_command_of_the_docs_works_in_the_demo() {
     let program = demo(None);
-    let printed = Printed::by(&program);
+    let printed = DemoOutput::by(&program);
     let visitor = printed.visit().await;
     let key = &printed.keys.iter().find(|(tier, _)| tier == "pro").unwrap().1;
     let docs = visitor.get("/docs", key).send().await;
@@ -105,7 +106,7 @@ async fn every_curl_of_the_docs_is_answered_in_the_demo() {
 }
 
 #[test]
-fn a_demo_that_is_told_to_stop_ends_in_order_and_leaves_nothing_behind() {
+fn a_stopped_demo_shuts_down_gracefully_and_leaves_no_files() {
     for signal in ["TERM", "INT"] {
         let program = demo(None);
         let state = program.prints("state ");
@@ -121,29 +122,29 @@ fn a_demo_that_is_told_to_stop_ends_in_order_and_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn a_named_directory_keeps_the_demo_s_applications_and_ends_its_old_keys() {
+async fn a_named_directory_keeps_the_demo_s_applications_and_revokes_its_old_keys() {
     let directory = TempDir::new().unwrap();
     let before = demo(Some(directory.path()));
-    let old = Printed::by(&before);
+    let old = DemoOutput::by(&before);
     let visitor = old.visit().await;
     let mut owners = Vec::new();
     for (_, key) in &old.keys {
-        owners.push(visitor.who_am_i(key).await.unwrap());
+        owners.push(visitor.identity(key).await.unwrap());
     }
     before.stop().with(0);
 
     let after = demo(Some(directory.path()));
-    let new = Printed::by(&after);
+    let new = DemoOutput::by(&after);
     let visitor = new.visit().await;
     for (index, owner) in owners.iter().enumerate() {
-        assert_eq!(visitor.who_am_i(&new.keys[index].1).await.as_ref(), Ok(owner));
-        assert_eq!(visitor.who_am_i(&old.keys[index].1).await, Err("invalid_api_key".into()));
+        assert_eq!(visitor.identity(&new.keys[index].1).await.as_ref(), Ok(owner));
+        assert_eq!(visitor.identity(&old.keys[index].1).await, Err("invalid_api_key".into()));
     }
     after.stop().with(0);
 }
 
 #[test]
-fn a_demo_has_no_settings_to_read_again_and_says_so() {
+fn a_demo_rejects_a_reload_since_it_has_no_settings_file() {
     let directory = TempDir::new().unwrap();
     let program = demo(Some(directory.path()));
     program.prints("state ");
@@ -153,7 +154,7 @@ fn a_demo_has_no_settings_to_read_again_and_says_so() {
 }
 
 #[test]
-fn a_second_demo_on_the_same_directory_refuses_and_says_why() {
+fn a_second_demo_on_the_same_directory_fails_with_the_reason() {
     let directory = TempDir::new().unwrap();
     let first = demo(Some(directory.path()));
     first.prints("state ");
@@ -169,7 +170,7 @@ async fn a_request_in_flight_at_sigterm_is_finished() {
     let backend = Backend::start(|_| json(r#"{"success":true,"data":[{"id":"atlas"}]}"#)).await;
     let directory = TempDir::new().unwrap();
     let program = Program::serve(directory.path(), &[("SCOREGATE_UPSTREAM_URL", &backend.url())]);
-    let visitor = Visitor::to(program.public()).await;
+    let visitor = ProgramClient::to(program.public()).await;
     let arguments = ["keys", "create", "--name", "n", "--tier", "pro", "--data-dir"];
     let created = run(&[&arguments[..], &[directory.path().to_str().unwrap()]].concat()).with(0);
     let mut idle = Connection::open(visitor.address()).await;
@@ -187,13 +188,13 @@ async fn a_request_in_flight_at_sigterm_is_finished() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_accepts_no_more_and_gives_back_what_it_leased() {
+async fn a_server_that_shuts_down_accepts_no_connections_and_returns_leased_units() {
     let directory = TempDir::new().unwrap();
     let place = directory.path().to_str().unwrap();
     let program = Program::serve(directory.path(), &[("SCOREGATE_UPSTREAM", "built-in")]);
     let address = program.public();
     let created = run(&["keys", "create", "--name", "n", "--tier", "teams", "--data-dir", place]).with(0);
-    let visitor = Visitor::to(address).await;
+    let visitor = ProgramClient::to(address).await;
     for _ in 0..3 {
         assert_eq!(visitor.get("/api/v1/models", created.out.trim()).send().await.status, 200);
     }

@@ -1,25 +1,23 @@
-//! What a supervisor without a shell asks.
-//!
-//! Not for: when a server is ready (`sigterm`, `handover`).
+//! `scoregate health`, for supervisors without a shell. Readiness itself is tested in `sigterm` and `handover`.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener};
 
 use tempfile::TempDir;
 
-use crate::program::{BUILT_IN, Ended, Program, run, run_with};
+use crate::program::{BUILT_IN, CommandOutput, Program, run, run_with};
 
-fn health(side: SocketAddr) -> Ended {
+fn health(side: SocketAddr) -> CommandOutput {
     run(&["health", "--admin", &side.to_string()])
 }
 
 #[test]
-fn the_exit_code_says_whether_a_server_is_ready() {
+fn the_exit_code_of_health_is_readiness() {
     let place = TempDir::new().unwrap();
     let server = Program::serve(place.path(), &BUILT_IN);
     let (_, side) = server.ports();
     assert_eq!(health(side).with(0).out, "ready\n");
-    // As a container says it, where the side port listens on every address.
+    // As in a container, where the side port listens on every address.
     let everywhere = format!("0.0.0.0:{}", side.port());
     run_with(&["health"], &[("SCOREGATE_ADMIN_LISTEN", &everywhere)]).with(0);
     server.stop().with(0);
@@ -28,14 +26,14 @@ fn the_exit_code_says_whether_a_server_is_ready() {
 }
 
 #[test]
-fn health_finds_the_server_by_its_data_directory_or_its_configuration_as_other_commands_do() {
+fn health_finds_the_server_by_data_directory_or_configuration() {
     let place = TempDir::new().unwrap();
     let server = Program::serve(place.path(), &BUILT_IN);
     let (_, side) = server.ports();
     let data_dir = place.path().to_str().unwrap();
     assert_eq!(run(&["health", "--data-dir", data_dir]).with(0).out, "ready\n");
     let file = place.path().join("scoregate.toml");
-    // What else is wrong with a file that is being edited does not matter.
+    // Other errors in a file that is being edited are ignored.
     std::fs::write(&file, format!("listen = 7\n[admin]\nlisten = \"{side}\"\n")).unwrap();
     let config = ["health", "--config", file.to_str().unwrap()];
     assert_eq!(run(&config).with(0).out, "ready\n");
@@ -47,7 +45,7 @@ fn health_finds_the_server_by_its_data_directory_or_its_configuration_as_other_c
 }
 
 #[test]
-fn a_server_that_is_not_ready_and_one_that_does_not_answer_are_not_healthy() {
+fn a_server_that_is_not_ready_or_not_responding_is_not_healthy() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let side = listener.local_addr().unwrap();
     let starting = std::thread::spawn(move || {

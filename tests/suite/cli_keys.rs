@@ -7,9 +7,9 @@ use std::sync::Barrier;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::program::{BUILT_IN, Keys, Program, Visitor, run, run_with, sqlite3};
+use crate::program::{BUILT_IN, Keys, Program, ProgramClient, run, run_with, sqlite3};
 
-/// Every command once, by what it prints for programs.
+/// Every command once, with JSON output.
 fn every_command(keys: &Keys<'_>) {
     let (id, key) = keys.create("pro");
     let shown = keys.json(&["show", &id]);
@@ -36,7 +36,7 @@ fn every_command(keys: &Keys<'_>) {
     let ends = |told: &Value| -> Vec<Value> {
         told["keys"].as_array().unwrap().iter().map(|key| key["expires_at"].clone()).collect()
     };
-    // The older key is in its overlap: only its own name makes it go on.
+    // The older key is in its overlap: only its own id extends it.
     let refused = keys.run(&["set-expiry", &id, "--at", "2099-01-31T00:00:00Z"]).with(1);
     assert!(refused.err.contains("name the key that is meant"), "{}", refused.err);
     let named = keys.json(&["set-expiry", &id, "--key", &key, "--at", "2099-01-31T00:00:00Z"]);
@@ -68,7 +68,7 @@ fn every_command(keys: &Keys<'_>) {
     assert!(revoked["keys"].as_array().unwrap().iter().all(|key| !key["revoked_at"].is_null()));
 }
 
-/// Every command once, by what it prints for people.
+/// Every command once, with text output.
 fn every_command_in_words(keys: &Keys<'_>) {
     let created = keys.run(&["create", "--name", "Weather site", "--tier", "pro"]).with(0);
     assert!(created.out.starts_with("sg_live_") && created.out.lines().count() == 1, "only the key is data");
@@ -105,44 +105,44 @@ fn every_keys_command_works_on_a_running_server() {
 }
 
 #[tokio::test]
-async fn what_is_changed_on_a_running_server_holds_at_once() {
+async fn changes_on_a_running_server_apply_at_once() {
     let directory = TempDir::new().unwrap();
     let program = Program::serve(directory.path(), &BUILT_IN);
-    let visitor = Visitor::to(program.public()).await;
+    let visitor = ProgramClient::to(program.public()).await;
     let keys = Keys(directory.path());
 
     let (id, first) = keys.create("pro");
-    assert_eq!(visitor.who_am_i(&first).await, Ok(("pro".into(), id.clone())));
+    assert_eq!(visitor.identity(&first).await, Ok(("pro".into(), id.clone())));
     keys.run(&["set-tier", &id, "developer"]).with(0);
-    assert_eq!(visitor.who_am_i(&first).await, Ok(("developer".into(), id.clone())));
+    assert_eq!(visitor.identity(&first).await, Ok(("developer".into(), id.clone())));
     let second = keys.json(&["rotate", &id, "--overlap-hours", "1"])["key"].as_str().unwrap().to_owned();
-    assert_eq!(visitor.who_am_i(&first).await, visitor.who_am_i(&second).await);
+    assert_eq!(visitor.identity(&first).await, visitor.identity(&second).await);
     keys.run(&["revoke", &id, "--key", &first]).with(0);
-    assert_eq!(visitor.who_am_i(&first).await, Err("invalid_api_key".into()));
-    assert_eq!(visitor.who_am_i(&second).await, Ok(("developer".into(), id.clone())));
+    assert_eq!(visitor.identity(&first).await, Err("invalid_api_key".into()));
+    assert_eq!(visitor.identity(&second).await, Ok(("developer".into(), id.clone())));
     let third = keys.json(&["rotate", &id, "--overlap-hours", "0"])["key"].as_str().unwrap().to_owned();
-    assert_eq!(visitor.who_am_i(&second).await, Err("invalid_api_key".into()));
+    assert_eq!(visitor.identity(&second).await, Err("invalid_api_key".into()));
     keys.run(&["revoke", &id]).with(0);
-    assert_eq!(visitor.who_am_i(&third).await, Err("invalid_api_key".into()));
+    assert_eq!(visitor.identity(&third).await, Err("invalid_api_key".into()));
     program.stop().with(0);
 }
 
 #[tokio::test]
-async fn what_is_changed_on_a_stopped_server_holds_when_it_starts() {
+async fn changes_on_a_stopped_server_apply_when_it_starts() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
     let ((kept, key), (gone, lost)) = (keys.create("pro"), keys.create("pro"));
     keys.run(&["set-tier", &kept, "enterprise"]).with(0);
     keys.run(&["revoke", &gone]).with(0);
     let program = Program::serve(directory.path(), &BUILT_IN);
-    let visitor = Visitor::to(program.public()).await;
-    assert_eq!(visitor.who_am_i(&key).await, Ok(("enterprise".into(), kept)));
-    assert_eq!(visitor.who_am_i(&lost).await, Err("invalid_api_key".into()));
+    let visitor = ProgramClient::to(program.public()).await;
+    assert_eq!(visitor.identity(&key).await, Ok(("enterprise".into(), kept)));
+    assert_eq!(visitor.identity(&lost).await, Err("invalid_api_key".into()));
     program.stop().with(0);
 }
 
 #[test]
-fn an_unknown_application_or_tier_is_the_operator_s_to_mend() {
+fn an_unknown_application_or_tier_is_a_usage_error() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
     let (id, key) = keys.create("pro");
@@ -176,12 +176,12 @@ fn an_unknown_application_or_tier_is_the_operator_s_to_mend() {
         assert!(!refused.err.contains(&key));
         assert_eq!(refused.out, "", "{arguments:?}");
     }
-    let nowhere = run(&["keys", "list", "--data-dir", "/nowhere/at/all"]).with(1);
-    assert!(nowhere.err.contains("/nowhere/at/all") && nowhere.err.contains("--data-dir"));
+    let check_no_leak = run(&["keys", "list", "--data-dir", "/nowhere/at/all"]).with(1);
+    assert!(check_no_leak.err.contains("/nowhere/at/all") && check_no_leak.err.contains("--data-dir"));
 }
 
 #[test]
-fn limits_have_one_name_wherever_they_are_set() {
+fn limits_have_the_same_name_in_every_command() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
     for [minute, day] in [["--minute", "--day"], ["--minute-limit", "--day-limit"]] {
@@ -207,8 +207,8 @@ async fn a_key_can_be_created_before_the_first_start_and_works_after_it() {
     for place in [directory.path().to_owned(), directory.path().join("not/there/yet")] {
         let (application, key) = Keys(&place).create("pro");
         let program = Program::serve(&place, &BUILT_IN);
-        let visitor = Visitor::to(program.public()).await;
-        assert_eq!(visitor.who_am_i(&key).await, Ok(("pro".into(), application)));
+        let visitor = ProgramClient::to(program.public()).await;
+        assert_eq!(visitor.identity(&key).await, Ok(("pro".into(), application)));
         program.stop().with(0);
     }
     let state = directory.path().join("said");
@@ -218,7 +218,7 @@ async fn a_key_can_be_created_before_the_first_start_and_works_after_it() {
 }
 
 #[test]
-fn a_long_list_comes_in_pages() {
+fn a_long_list_is_paginated() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
     let mut made: Vec<String> = (0..3).map(|_| keys.create("free").0).collect();
@@ -235,7 +235,7 @@ fn a_long_list_comes_in_pages() {
 }
 
 #[test]
-fn state_is_for_its_owner_only() {
+fn state_files_are_readable_by_their_owner_only() {
     let directory = TempDir::new().unwrap();
     let state = directory.path().join("state");
     let program = Program::serve(&state, &BUILT_IN);
@@ -247,7 +247,7 @@ fn state_is_for_its_owner_only() {
 }
 
 #[tokio::test]
-async fn no_key_and_no_token_is_ever_said_or_listed() {
+async fn no_key_and_no_token_is_ever_printed() {
     let directory = TempDir::new().unwrap();
     let (token, credential) = ("a-token-of-the-side-port", "a-credential-of-the-backend");
     let environment = [
@@ -257,12 +257,12 @@ async fn no_key_and_no_token_is_ever_said_or_listed() {
         ("SCOREGATE_LOG_LEVEL", "trace"),
     ];
     let program = Program::serve(directory.path(), &environment);
-    let visitor = Visitor::to(program.public()).await;
+    let visitor = ProgramClient::to(program.public()).await;
     let keys = Keys(directory.path());
     let (id, first) = keys.create("pro");
     let second = keys.json(&["rotate", &id])["key"].as_str().unwrap().to_owned();
     for key in [&first, &second] {
-        assert_eq!(visitor.who_am_i(key).await.unwrap().0, "pro");
+        assert_eq!(visitor.identity(key).await.unwrap().0, "pro");
         assert_eq!(visitor.get("/api/v1/models", key).send().await.code(), "upstream_unavailable");
         visitor.get(&format!("/api/v1/models?key={key}"), "sg_live_wrong").send().await;
     }
@@ -283,7 +283,7 @@ async fn no_key_and_no_token_is_ever_said_or_listed() {
 }
 
 #[tokio::test]
-async fn limits_that_a_hand_made_unreadable_are_mended_by_the_command_that_the_check_names() {
+async fn damaged_limits_are_repaired_by_the_command_that_the_check_prints() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
     let (id, key) = keys.create("pro");
@@ -292,16 +292,16 @@ async fn limits_that_a_hand_made_unreadable_are_mended_by_the_command_that_the_c
     let said = run(&check).with(1).err;
     assert!(said.contains(&id) && said.contains("set-limits"), "{said}");
     let program = Program::serve(directory.path(), &BUILT_IN);
-    let visitor = Visitor::to(program.public()).await;
-    assert_eq!(visitor.who_am_i(&key).await, Err("invalid_api_key".into()));
+    let visitor = ProgramClient::to(program.public()).await;
+    assert_eq!(visitor.identity(&key).await, Err("invalid_api_key".into()));
     keys.run(&["set-limits", &id, "--minute", "none", "--day", "none"]).with(0);
-    assert_eq!(visitor.who_am_i(&key).await.unwrap().0, "pro");
+    assert_eq!(visitor.identity(&key).await.unwrap().0, "pro");
     program.stop().with(0);
     run(&check).with(0);
 }
 
 #[test]
-fn a_directory_whose_name_is_too_long_for_a_socket_is_worked_on_all_the_same() {
+fn commands_work_in_a_directory_whose_path_is_too_long_for_a_socket() {
     let directory = TempDir::new().unwrap();
     let long = directory.path().join("l".repeat(120));
     std::fs::create_dir(&long).unwrap();
@@ -309,7 +309,7 @@ fn a_directory_whose_name_is_too_long_for_a_socket_is_worked_on_all_the_same() {
 }
 
 #[test]
-fn a_directory_without_a_store_is_named_and_left_as_it_is() {
+fn a_directory_without_a_store_is_reported_and_not_changed() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
     let id = "app_00000000001";
@@ -321,7 +321,7 @@ fn a_directory_without_a_store_is_named_and_left_as_it_is() {
 }
 
 #[test]
-fn commands_on_a_stopped_server_wait_for_each_other() {
+fn concurrent_commands_on_a_stopped_server_run_one_after_another() {
     const AT_ONCE: usize = 4;
     let directory = TempDir::new().unwrap();
     let (keys, begin) = (Keys(directory.path()), Barrier::new(AT_ONCE));
@@ -340,22 +340,22 @@ fn commands_on_a_stopped_server_wait_for_each_other() {
 }
 
 #[tokio::test]
-async fn a_key_whose_record_was_spoilt_under_a_running_server_is_revoked_by_its_name() {
+async fn a_key_whose_record_is_damaged_is_revoked_by_its_id_on_a_running_server() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
     let (id, key) = keys.create("pro");
     let program = Program::serve(directory.path(), &BUILT_IN);
-    let visitor = Visitor::to(program.public()).await;
+    let visitor = ProgramClient::to(program.public()).await;
     sqlite3(directory.path(), "UPDATE applications SET own_minute = -1");
-    assert!(visitor.who_am_i(&key).await.is_ok(), "this process knows it as it was");
+    assert!(visitor.identity(&key).await.is_ok(), "this process knows it as it was");
     keys.run(&["revoke", &id, "--key", "sg_live_unknown"]).with(1);
     keys.run(&["revoke", &id, "--key", &key]).with(0);
-    assert_eq!(visitor.who_am_i(&key).await, Err("invalid_api_key".into()));
+    assert_eq!(visitor.identity(&key).await, Err("invalid_api_key".into()));
     program.stop().with(0);
 }
 
 #[test]
-fn no_beginning_at_all_means_no_key() {
+fn an_empty_key_prefix_matches_no_key() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
     let (id, _) = keys.create("pro");
@@ -364,12 +364,12 @@ fn no_beginning_at_all_means_no_key() {
 }
 
 #[tokio::test]
-async fn keys_list_shows_used_units_and_not_leased_ones() {
+async fn keys_list_shows_used_units_and_not_leased_units() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
     let (_, key) = keys.create("pro");
     let running = Program::serve(directory.path(), &BUILT_IN);
-    let visitor = Visitor::to(running.public()).await;
+    let visitor = ProgramClient::to(running.public()).await;
     for _ in 0..3 {
         assert_eq!(visitor.get("/api/v1/models?period=24h", &key).send().await.status, 200);
     }

@@ -1,4 +1,4 @@
-//! What the command line says: help, completions, problems, and the exit code that goes with each.
+//! Texts of the command line: help, completions, errors, and the matching exit codes.
 
 use std::net::TcpListener;
 use std::process::Command;
@@ -74,7 +74,7 @@ fn the_commands_are_those_whose_help_is_tested() {
 }
 
 #[test]
-fn completions_come_for_each_shell_and_bash_can_read_them() {
+fn completions_exist_for_each_shell_and_bash_can_read_them() {
     for shell in ["bash", "zsh", "fish"] {
         let script = run(&["completions", shell]).with(0);
         assert!(script.out.contains("set-tier") && script.err.is_empty(), "{shell}");
@@ -90,14 +90,14 @@ fn completions_come_for_each_shell_and_bash_can_read_them() {
 }
 
 #[test]
-fn serve_without_an_upstream_names_the_setting_that_is_missing() {
+fn serve_without_an_upstream_names_the_missing_setting() {
     let refused = run(&["serve"]).with(1);
     assert!(refused.err.contains("upstream: ") && refused.err.contains("built-in"), "{}", refused.err);
     assert_eq!(refused.out, "");
 }
 
 #[test]
-fn check_names_every_problem_at_once_and_prints_nothing_to_standard_output() {
+fn check_reports_every_problem_at_once_and_prints_nothing_to_standard_output() {
     let place = TempDir::new().unwrap();
     let file = place.path().join("bad.toml");
     std::fs::write(&file, "listen = 8080\nupstrem = \"built-in\"\n[guard]\nper_minute = 0\n").unwrap();
@@ -111,7 +111,7 @@ fn check_names_every_problem_at_once_and_prints_nothing_to_standard_output() {
 }
 
 #[test]
-fn a_file_that_is_not_there_and_a_variable_that_is_no_setting_are_problems_too() {
+fn a_missing_file_and_an_unknown_environment_variable_are_problems() {
     let missing = run_with(&["check", "--config", "nothing.toml"], &[("SCOREGATE_LISTN", "x")]).with(1);
     assert!(missing.err.contains("nothing.toml: ") && missing.err.contains("SCOREGATE_LISTN: "));
     run(&["check"]).with(1);
@@ -131,14 +131,14 @@ fn the_sample_configuration_can_be_appended_to() {
         let checked = run(&["check", "--config", file.to_str().unwrap()]).with(0);
         assert_eq!((checked.out.as_str(), checked.err.as_str()), ("", ""), "{more}");
     }
-    // As it is printed it lacks the backend, and nothing else.
+    // As printed it only lacks the upstream.
     std::fs::write(&file, sample).unwrap();
     let bare = run(&["check", "--config", file.to_str().unwrap()]).with(1);
     assert!(bare.err.starts_with("upstream: ") && bare.err.lines().count() == 1, "{}", bare.err);
 }
 
 #[test]
-fn check_takes_the_file_that_the_environment_names_as_serve_does() {
+fn check_uses_the_configuration_file_named_in_the_environment() {
     let place = TempDir::new().unwrap();
     let file = place.path().join("named.toml");
     std::fs::write(&file, "upstrem = 1\n").unwrap();
@@ -151,7 +151,7 @@ fn check_takes_the_file_that_the_environment_names_as_serve_does() {
 }
 
 #[test]
-fn check_names_every_file_that_is_missing_beside_all_else_that_is_wrong() {
+fn check_reports_every_missing_file_with_all_other_problems() {
     let place = TempDir::new().unwrap();
     let file = place.path().join("files.toml");
     let tls =
@@ -172,7 +172,7 @@ fn check_names_every_file_that_is_missing_beside_all_else_that_is_wrong() {
 }
 
 #[test]
-fn a_file_that_is_no_toml_is_told_by_line_and_never_repeated() {
+fn invalid_toml_is_reported_by_line_and_its_text_is_not_printed() {
     let place = TempDir::new().unwrap();
     let file = place.path().join("bad.toml");
     let shown = file.to_str().unwrap();
@@ -192,7 +192,7 @@ fn a_file_that_is_no_toml_is_told_by_line_and_never_repeated() {
 }
 
 #[test]
-fn a_line_that_is_no_json_is_told_in_a_sentence() {
+fn an_invalid_json_line_is_reported_in_a_sentence() {
     let place = TempDir::new().unwrap();
     let archive = place.path().join("runs.db");
     let import = ["scoring", "import", "-", "--archive", archive.to_str().unwrap()];
@@ -204,7 +204,7 @@ fn a_line_that_is_no_json_is_told_in_a_sentence() {
         ("{\"id\":1}", "standard input:1: id: write a text in double quotes\n"),
         ("{\"id\":\"a\"", "standard input:1: line: the JSON ends too early, at byte 9: "),
     ] {
-        let told = crate::program::run_fed(&import, line.as_bytes()).with(1).err;
+        let told = crate::program::run_with_input(&import, line.as_bytes()).with(1).err;
         assert!(told.starts_with(sentence), "{line}: {told}");
     }
     let help = run(&["scoring", "import", "--help"]).with(0).out;
@@ -212,7 +212,7 @@ fn a_line_that_is_no_json_is_told_in_a_sentence() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_our_fault_and_is_named() {
+fn a_port_in_use_is_a_runtime_error_that_names_the_port() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
     let place = TempDir::new().unwrap();
@@ -231,7 +231,7 @@ fn a_port_that_is_taken_is_our_fault_and_is_named() {
 }
 
 #[test]
-fn a_word_that_is_no_command_is_the_operator_s_to_mend() {
+fn an_unknown_command_is_a_usage_error() {
     for arguments in [&["demmo"][..], &[], &["serve", "--listen", "here"], &["keys", "create", "--name", "n"]]
     {
         let refused = run(arguments).with(1);

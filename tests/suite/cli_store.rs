@@ -1,4 +1,4 @@
-//! `scoregate store` and a server whose store is damaged: what is printed can be pasted, and the keys work again.
+//! `scoregate store` and a server with a damaged store: the printed commands can be pasted, and the keys work again.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,14 +8,14 @@ use std::process::{Command, Stdio};
 use scoregate::clock::{Clock, Day};
 use tempfile::TempDir;
 
-use crate::program::{Ended, Program, Visitor, run, run_with, sqlite3, within_one_day};
+use crate::program::{CommandOutput, Program, ProgramClient, run, run_with, sqlite3, within_one_day};
 
 const BUILT_IN: [(&str, &str); 1] = [("SCOREGATE_UPSTREAM", "built-in")];
 
 /// A data directory.
-struct Place(TempDir);
+struct DataDir(TempDir);
 
-impl Place {
+impl DataDir {
     fn new() -> Self {
         Self(TempDir::new().unwrap())
     }
@@ -28,11 +28,11 @@ impl Place {
         self.path("scoregate.db")
     }
 
-    fn run(&self, arguments: &[&str]) -> Ended {
+    fn run(&self, arguments: &[&str]) -> CommandOutput {
         run(&[arguments, &["--data-dir", self.0.path().to_str().unwrap()]].concat())
     }
 
-    fn store(&self, arguments: &[&str]) -> Ended {
+    fn store(&self, arguments: &[&str]) -> CommandOutput {
         self.run(&[&["store"], arguments].concat())
     }
 
@@ -44,8 +44,8 @@ impl Place {
         Program::serve(self.0.path(), &BUILT_IN)
     }
 
-    /// A start that is refused.
-    fn refused(&self) -> Ended {
+    /// A start that fails.
+    fn refused(&self) -> CommandOutput {
         let place = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir"];
         run_with(&[&place[..], &[self.0.path().to_str().unwrap()]].concat(), &BUILT_IN).with(2)
     }
@@ -55,16 +55,16 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// Pastes a line into a shell that finds the program under its name.
-fn paste(line: &str) -> Ended {
+/// Runs a line in a shell that finds the program by name.
+fn paste(line: &str) -> CommandOutput {
     let program = Path::new(env!("CARGO_BIN_EXE_scoregate")).parent().unwrap();
     let script = format!("PATH={}:$PATH; {line}", program.display());
     let output = Command::new("sh").arg("-c").arg(script).stdin(Stdio::null()).output().unwrap();
     let said = |bytes| String::from_utf8(bytes).unwrap();
-    Ended { code: output.status.code(), out: said(output.stdout), err: said(output.stderr) }
+    CommandOutput { code: output.status.code(), out: said(output.stdout), err: said(output.stderr) }
 }
 
-/// The commands among what was said, in order.
+/// The commands in an output, in order.
 fn commands(said: &str) -> Vec<String> {
     said.lines()
         .filter_map(|line| line.strip_prefix("  scoregate "))
@@ -79,17 +79,17 @@ fn spoil(file: &Path) {
 }
 
 #[tokio::test]
-async fn the_way_back_that_is_printed_leads_back_by_a_backup() {
-    let place = Place::new();
+async fn the_printed_recovery_steps_restore_a_backup() {
+    let place = DataDir::new();
     let key = place.create("pro");
     let older = place.path("older.db");
     place.store(&["backup", text(&older)]).with(0);
     let backup = place.path("it's mine.db");
     let running = place.serve();
-    let visitor = Visitor::to(running.public()).await;
+    let visitor = ProgramClient::to(running.public()).await;
     let held = place.store(&["backup", text(&backup)]).with(0);
     assert!(held.out.contains("applications       1"), "{}", held.out);
-    assert_eq!(visitor.who_am_i(&key).await.unwrap().0, "pro");
+    assert_eq!(visitor.identity(&key).await.unwrap().0, "pro");
     running.stop().with(0);
 
     spoil(&place.file());
@@ -109,17 +109,17 @@ async fn the_way_back_that_is_printed_leads_back_by_a_backup() {
     assert_eq!(fs::read(aside).unwrap(), before, "what was damaged is kept");
 
     let running = place.serve();
-    let visitor = Visitor::to(running.public()).await;
-    assert_eq!(visitor.who_am_i(&key).await.unwrap().0, "pro");
+    let visitor = ProgramClient::to(running.public()).await;
+    assert_eq!(visitor.identity(&key).await.unwrap().0, "pro");
     running.stop().with(0);
     place.store(&["check"]).with(0);
 }
 
 #[tokio::test]
-async fn the_way_back_without_a_backup_leads_back_by_what_can_still_be_read() {
-    let place = Place::new();
+async fn the_printed_recovery_steps_salvage_readable_records_without_a_backup() {
+    let place = DataDir::new();
     let keys: Vec<String> = (0..2).map(|_| place.create("pro")).collect();
-    // The audit trail alone is broken: its pages are in no other table.
+    // Only the audit trail is damaged: its pages are in no other table.
     let file = place.file();
     let sql = "SELECT rootpage FROM sqlite_schema WHERE name = 'audit'";
     let page = Command::new("sqlite3").arg(&file).arg(sql).output().unwrap().stdout;
@@ -136,22 +136,22 @@ async fn the_way_back_without_a_backup_leads_back_by_what_can_still_be_read() {
     let imported = paste(&back[2]).with(0);
     assert!(imported.out.contains("applications       2"), "{}", imported.out);
     let running = place.serve();
-    let visitor = Visitor::to(running.public()).await;
+    let visitor = ProgramClient::to(running.public()).await;
     for key in &keys {
-        assert_eq!(visitor.who_am_i(key).await.unwrap().0, "pro");
+        assert_eq!(visitor.identity(key).await.unwrap().0, "pro");
     }
     running.stop().with(0);
 }
 
 #[tokio::test]
-async fn an_older_backup_refills_no_day_and_a_forfeited_day_refuses_until_midnight() {
-    let place = Place::new();
+async fn an_older_backup_refills_no_daily_quota_and_a_forfeited_day_refuses_until_midnight() {
+    let place = DataDir::new();
     let key = place.create("free");
     let backup = place.path("backup.db");
     place.store(&["backup", text(&backup)]).with(0);
     let spend = async |wanted: u16| {
         let running = place.serve();
-        let visitor = Visitor::to(running.public()).await;
+        let visitor = ProgramClient::to(running.public()).await;
         let answer = visitor.get("/api/v1/models", &key).send().await;
         assert_eq!(answer.status, wanted);
         running.stop().with(0);
@@ -173,8 +173,8 @@ async fn an_older_backup_refills_no_day_and_a_forfeited_day_refuses_until_midnig
 }
 
 #[test]
-fn an_import_refuses_while_a_server_runs_and_says_what_would_do() {
-    let place = Place::new();
+fn an_import_fails_while_a_server_runs_and_names_the_remedy() {
+    let place = DataDir::new();
     place.create("pro");
     let backup = place.path("backup.db");
     place.store(&["backup", text(&backup)]).with(0);
@@ -190,12 +190,12 @@ fn an_import_refuses_while_a_server_runs_and_says_what_would_do() {
     assert!(newest["detail"].as_str().unwrap().contains("backup.db"), "{newest}");
 }
 
-/// Lets a server deliver this many answers.
-fn deliver(place: &Place, key: &str, answers: u32) {
+/// Runs a server for this many responses.
+fn deliver(place: &DataDir, key: &str, answers: u32) {
     let running = place.serve();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let visitor = Visitor::to(running.public()).await;
+        let visitor = ProgramClient::to(running.public()).await;
         for _ in 0..answers {
             assert_eq!(visitor.get("/api/v1/models", key).send().await.status, 200);
         }
@@ -203,8 +203,8 @@ fn deliver(place: &Place, key: &str, answers: u32) {
     running.stop().with(0);
 }
 
-/// The command that a text has for closing days, for this day and place.
-fn closing(text: &str, today: Day, place: &Place) -> String {
+/// The command in a text that closes days, for this day and directory.
+fn closing(text: &str, today: Day, place: &DataDir) -> String {
     let lines: Vec<&str> = text.lines().filter(|line| line.contains("close-future-days --")).collect();
     let [line] = lines.as_slice() else { panic!("it is not there once: {lines:?}") };
     let command = &line[line.find("scoregate store").unwrap()..];
@@ -214,7 +214,7 @@ fn closing(text: &str, today: Day, place: &Place) -> String {
 }
 
 #[test]
-fn a_day_that_a_wrong_clock_opened_is_closed_by_the_command_that_is_printed() {
+fn a_day_opened_by_a_wrong_clock_is_closed_by_the_printed_command() {
     within_one_day(|| {
         let today = Clock::system().now().wall.day();
         let tomorrow = Day::from_number(today.number() + 1);
@@ -222,10 +222,10 @@ fn a_day_that_a_wrong_clock_opened_is_closed_by_the_command_that_is_printed() {
         let page = |name: &str| fs::read_to_string(root.join(name)).unwrap();
         let texts = [None, Some(page("docs/operate.md")), Some(page("deploy/prometheus/RUNBOOK.md"))];
         for text in texts {
-            let place = Place::new();
+            let place = DataDir::new();
             let key = place.create("pro");
             deliver(&place, &key, 3);
-            // As a server leaves it that the clock was a day ahead of.
+            // As after a server whose clock was a day ahead.
             let ahead = format!(
                 "INSERT INTO ledger (day, application, granted) SELECT '{tomorrow}', id, 9000 FROM applications"
             );
@@ -255,8 +255,8 @@ fn a_day_that_a_wrong_clock_opened_is_closed_by_the_command_that_is_printed() {
 }
 
 #[test]
-fn a_command_that_closes_days_is_refused_for_another_date_than_the_machine_shows() {
-    let place = Place::new();
+fn a_command_that_closes_days_is_rejected_for_any_date_but_today() {
+    let place = DataDir::new();
     place.create("pro");
     let refused = place.store(&["close-future-days", "--today", "2020-02-29"]).with(1);
     assert!(refused.err.contains("correct the clock"), "{}", refused.err);
@@ -264,27 +264,27 @@ fn a_command_that_closes_days_is_refused_for_another_date_than_the_machine_shows
         let refused = place.store(&["close-future-days", "--today", wrong]).with(1);
         assert!(refused.err.contains("2026-11-22"), "{}", refused.err);
     }
-    let nowhere = Place::new();
-    let refused = nowhere.store(&["close-future-days", "--today", "2020-02-29"]).with(1);
+    let check_no_leak = DataDir::new();
+    let refused = check_no_leak.store(&["close-future-days", "--today", "2020-02-29"]).with(1);
     assert!(refused.err.contains("there is no store"), "{}", refused.err);
 }
 
 #[test]
-fn a_check_speaks_to_people_and_programs_and_never_makes_a_store() {
-    let place = Place::new();
+fn a_check_prints_text_or_json_and_never_creates_a_store() {
+    let place = DataDir::new();
     place.create("pro");
     let json = place.store(&["check", "--json"]).with(0).json();
     assert_eq!((json["sound"].as_bool(), json["keys_in_force"].as_u64()), (Some(true), Some(1)));
     fs::write(place.file(), "").unwrap();
     assert!(place.store(&["check"]).with(2).err.contains("it is empty"));
-    let nowhere = Place::new();
-    assert!(nowhere.store(&["check"]).with(1).err.contains("--data-dir"));
-    assert_eq!(fs::read_dir(nowhere.0.path()).unwrap().count(), 0);
+    let check_no_leak = DataDir::new();
+    assert!(check_no_leak.store(&["check"]).with(1).err.contains("--data-dir"));
+    assert_eq!(fs::read_dir(check_no_leak.0.path()).unwrap().count(), 0);
 }
 
 #[test]
-fn an_export_goes_to_another_machine_whole_and_holds_no_key() {
-    let (place, other) = (Place::new(), Place::new());
+fn an_export_is_complete_on_another_machine_and_contains_no_key() {
+    let (place, other) = (DataDir::new(), DataDir::new());
     let key = place.create("pro");
     let lines = place.store(&["export", "-"]).with(0);
     assert!(!lines.out.contains(&key) && lines.out.lines().count() == 5, "{}", lines.out);
@@ -295,13 +295,13 @@ fn an_export_goes_to_another_machine_whole_and_holds_no_key() {
     other.store(&["import", text(&file)]).with(0);
     assert_eq!(other.run(&["keys", "list"]).with(0).out, place.run(&["keys", "list"]).with(0).out);
     fs::write(&file, &lines.out[..lines.out.len() / 2]).unwrap();
-    let cut = Place::new().store(&["import", text(&file)]).with(1);
+    let cut = DataDir::new().store(&["import", text(&file)]).with(1);
     assert!(cut.err.contains("it was cut"), "{}", cut.err);
 }
 
 #[test]
-fn an_export_is_for_its_owner_alone_and_writes_through_nobody_s_file() {
-    let place = Place::new();
+fn an_export_is_readable_by_its_owner_only_and_overwrites_no_file() {
+    let place = DataDir::new();
     place.create("pro");
     let (precious, open) = (place.path("precious"), place.path("open.jsonl.half"));
     for lure in [&precious, &open] {
@@ -319,21 +319,21 @@ fn an_export_is_for_its_owner_alone_and_writes_through_nobody_s_file() {
 }
 
 #[test]
-fn output_that_cannot_be_written_is_said() {
+fn output_that_cannot_be_written_is_reported() {
     let ended = paste("scoregate check --sample > /dev/full").with(2);
     assert!(ended.err.contains("standard output cannot be written"), "{}", ended.err);
 }
 
 #[tokio::test]
-async fn documents_beside_the_store_are_nobodys_business_here() {
-    let place = Place::new();
+async fn store_commands_ignore_the_disk_mirror() {
+    let place = DataDir::new();
     let documents = place.path("documents");
     fs::create_dir(&documents).unwrap();
-    // An empty directory is no trace of a store that is gone: an operator may have prepared it.
+    // An empty directory is no trace of a lost store: an operator may have created it.
     let key = place.create("pro");
     let backup = place.path("backup.db");
     place.store(&["backup", text(&backup)]).with(0);
-    // What looks like the store's own, in there, is not.
+    // Files that resemble the store's own in that directory are not.
     let lures = ["scoregate.db", "scoregate.db-wal", "scoregate.db.v1.bak", "scoregate.db.next-x", "a.slip"];
     for lure in lures {
         fs::copy(&backup, documents.join(lure)).unwrap();
@@ -346,8 +346,8 @@ async fn documents_beside_the_store_are_nobodys_business_here() {
     place.store(&["import", text(&backup)]).with(0);
     assert_eq!(place.store(&["check"]).with(0).out.lines().nth(2), before.lines().nth(2));
     let running = place.serve();
-    let visitor = Visitor::to(running.public()).await;
-    assert_eq!(visitor.who_am_i(&key).await.unwrap().0, "pro");
+    let visitor = ProgramClient::to(running.public()).await;
+    assert_eq!(visitor.identity(&key).await.unwrap().0, "pro");
     running.stop().with(0);
     for lure in lures {
         assert!(fs::read(documents.join(lure)).unwrap() == fs::read(&backup).unwrap(), "{lure}");

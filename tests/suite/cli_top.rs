@@ -1,16 +1,16 @@
-//! `scoregate top`: what it shows of a real server, on a terminal and without one.
+//! `scoregate top` with a real server, on a terminal and without one.
 
 use std::io::{Read, Write as _};
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::program::{BUILT_IN, Keys, Program, Visitor, run};
+use crate::program::{BUILT_IN, Keys, Program, ProgramClient, run};
 
-/// A server that has answered somebody and refused somebody.
+/// A server with one served and one refused request.
 async fn busy(place: &TempDir) -> (Program, String) {
     let program = Program::serve(place.path(), &BUILT_IN);
-    let visitor = Visitor::to(program.public()).await;
+    let visitor = ProgramClient::to(program.public()).await;
     let (application, key) = Keys(place.path()).create("teams");
     for _ in 0..3 {
         assert_eq!(visitor.get("/api/v1/models", &key).send().await.status, 200);
@@ -24,7 +24,7 @@ fn directory(place: &TempDir) -> &str {
 }
 
 #[tokio::test]
-async fn without_a_terminal_it_prints_one_page_and_exits() {
+async fn without_a_terminal_top_prints_the_difference_of_two_samples_and_exits() {
     let place = TempDir::new().unwrap();
     let (program, application) = busy(&place).await;
     let told = run(&["top", "--interval", "1", "--data-dir", directory(&place)]).with(0);
@@ -33,8 +33,8 @@ async fn without_a_terminal_it_prints_one_page_and_exits() {
     };
     for (name, words) in [
         ("scoregate", concat!(" ", env!("CARGO_PKG_VERSION"), "   up ")),
-        // Nobody asked between the two.
-        ("requests", "0/s   2xx -   3xx -   4xx -   5xx -   in progress 0"),
+        // No requests between the two samples.
+        ("requests", "0/s   2xx -   3xx -   4xx -   5xx -   running 0"),
         ("latency", "p50 -"),
         ("documents", "refresh "),
         ("backend", "circuit breaker closed   requests 0/s"),
@@ -56,7 +56,7 @@ async fn without_a_terminal_it_prints_one_page_and_exits() {
 }
 
 #[tokio::test]
-async fn on_a_terminal_it_uses_the_alternate_screen_until_q_is_pressed() {
+async fn on_a_terminal_top_uses_the_alternate_screen_until_q_is_pressed() {
     let place = TempDir::new().unwrap();
     let (program, application) = busy(&place).await;
     let top = format!(
@@ -73,7 +73,7 @@ async fn on_a_terminal_it_uses_the_alternate_screen_until_q_is_pressed() {
     let (mut keys, mut shown) = (terminal.stdin.take().unwrap(), terminal.stdout.take().unwrap());
     let mut page = String::new();
     let mut byte = [0];
-    // Until the first page is whole.
+    // Until the first page is complete.
     while !page.ends_with("\u{1b}[J") {
         assert_eq!(shown.read(&mut byte).unwrap(), 1, "{page}");
         page.push(char::from(byte[0]));

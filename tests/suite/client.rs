@@ -1,5 +1,5 @@
-//! A client that says exactly what a test tells it to, and holds every answer against what is true of all answers:
-//! no header that is not on the list, every header the documents promise, a body that fits `/openapi.json`.
+//! A client that sends exactly what a test specifies and checks every response against the rules of all responses:
+//! only listed headers, every documented header, a body that matches `/openapi.json`.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// Headers of the transport, which the documents need not mention.
+/// Transport headers, which the documents need not list.
 const TRANSPORT: &[&str] = &["content-length", "connection"];
 /// Further headers of the pages that need no key.
 const PAGES: &[&str] = &["content-security-policy", "referrer-policy", "location"];
@@ -21,19 +21,17 @@ const PAGES: &[&str] = &["content-security-policy", "referrer-policy", "location
 const PREFLIGHT: &[&str] =
     &["access-control-allow-methods", "access-control-allow-headers", "access-control-max-age"];
 
-/// What a world's settings say of headers that only some installations send.
+/// Optional headers that the settings enable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sends {
-    /// Those of CORS.
+pub struct OptionalHeaders {
     pub cors: bool,
-    /// `Vary: Origin`.
     pub varies_by_origin: bool,
-    /// Those of the API's own end.
+    /// The deprecation headers.
     pub retirement: bool,
 }
 
-impl Sends {
-    /// By the settings as a test wrote them.
+impl OptionalHeaders {
+    /// Parses the settings of a test.
     pub fn of(settings: &str) -> Self {
         let cors = settings.contains("cors.origins");
         let any = settings.contains("cors.origins = [\"*\"]");
@@ -41,7 +39,7 @@ impl Sends {
         Self { cors, varies_by_origin: cors && !any, retirement }
     }
 
-    /// Whether such a world may send this header, of those on the list.
+    /// Whether these settings allow a listed header.
     fn allows(self, name: &str) -> bool {
         match name {
             "deprecation" | "sunset" | "link" => self.retirement,
@@ -50,21 +48,19 @@ impl Sends {
     }
 }
 
-/// An answer.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// Its status.
     pub status: u16,
-    /// Its header fields, names in lower case, in order.
+    /// Header fields, names in lower case, in order.
     pub headers: Vec<(String, String)>,
-    /// Its body as sent.
+    /// The body as sent.
     pub body: Vec<u8>,
-    /// Everything as sent, but for the head's `date` and `x-request-id`: what two runs must have equal.
+    /// Everything as sent except `date` and `x-request-id`: equal for two equal runs.
     pub fingerprint: String,
 }
 
 impl Answer {
-    /// The one value of a header; empty if there is none.
+    /// The only value of a header; empty if absent.
     pub fn header(&self, name: &str) -> &str {
         let mut values = self.headers.iter().filter(|(known, _)| known == name);
         let value = values.next().map_or("", |(_, value)| value);
@@ -72,18 +68,15 @@ impl Answer {
         value
     }
 
-    /// A header as a number.
     pub fn number(&self, name: &str) -> u64 {
         self.header(name).parse().unwrap_or_else(|_| panic!("{name} is {:?}", self.header(name)))
     }
 
-    /// The body as JSON.
     pub fn json(&self) -> Json {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|_| panic!("no JSON: {}", String::from_utf8_lossy(&self.body)))
     }
 
-    /// The `code` of an error.
     pub fn code(&self) -> String {
         self.json()["code"].as_str().unwrap_or_default().to_owned()
     }
@@ -100,15 +93,15 @@ impl Answer {
         plain
     }
 
-    /// Whether the connection ends with it.
+    /// Whether it announces the end of the connection.
     pub fn closes(&self) -> bool {
         self.header("connection").eq_ignore_ascii_case("close")
     }
 }
 
-/// A request in the making.
+/// A request.
 #[derive(Clone)]
-pub struct Ask {
+pub struct RequestBuilder {
     address: SocketAddr,
     rules: Arc<Rules>,
     method: String,
@@ -116,42 +109,39 @@ pub struct Ask {
     headers: Vec<(String, String)>,
 }
 
-impl Ask {
-    /// A request for a target.
+impl RequestBuilder {
     pub fn new(address: SocketAddr, rules: Arc<Rules>, method: &str, target: &str) -> Self {
         let headers = vec![("Host".to_owned(), address.to_string())];
         Self { address, rules, method: method.into(), target: target.into(), headers }
     }
 
-    /// With this key as a bearer token.
+    /// Adds this key as a bearer token.
     pub fn key(self, key: &str) -> Self {
         self.header("Authorization", &format!("Bearer {key}"))
     }
 
-    /// With this header field as well.
+    /// Adds a header field.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    /// Where it goes.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Without a Host.
+    /// Removes the Host header.
     pub fn without_host(mut self) -> Self {
         self.headers.retain(|(name, _)| name != "Host");
         self
     }
 
-    /// With another method.
+    /// Replaces the method.
     pub fn method(mut self, method: &str) -> Self {
         method.clone_into(&mut self.method);
         self
     }
 
-    /// The bytes of it.
     pub fn bytes(&self) -> Vec<u8> {
         let mut text = format!("{} {} HTTP/1.1\r\n", self.method, self.target);
         for (name, value) in &self.headers {
@@ -161,21 +151,20 @@ impl Ask {
         text.into_bytes()
     }
 
-    /// Sends it on a connection of its own.
+    /// Sends it on a new connection.
     pub async fn send(self) -> Answer {
         let mut connection = Connection::open(self.address).await;
         connection.ask(self).await
     }
 }
 
-/// A connection that several requests can go over.
+/// A connection for several requests.
 pub struct Connection<S = TcpStream> {
     stream: S,
     buffer: Vec<u8>,
 }
 
 impl Connection {
-    /// Opens one.
     pub async fn open(address: SocketAddr) -> Self {
         Self { stream: TcpStream::connect(address).await.unwrap(), buffer: Vec::new() }
     }
@@ -187,37 +176,36 @@ impl Connection {
         Self { stream: socket.connect(address).await.unwrap(), buffer: Vec::new() }
     }
 
-    /// Ends it by a reset, as a machine does whose client has died.
+    /// Resets it, as the kernel does for a client that died.
     pub fn reset(self) {
         self.stream.set_zero_linger().unwrap();
     }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    /// One over a stream that is open.
+    /// One over an open stream.
     pub fn over(stream: S) -> Self {
         Self { stream, buffer: Vec::new() }
     }
 
-    /// Sends a request and reads its answer.
-    pub async fn ask(&mut self, ask: Ask) -> Answer {
+    /// Sends a request and reads its response.
+    pub async fn ask(&mut self, ask: RequestBuilder) -> Answer {
         self.stream.write_all(&ask.bytes()).await.unwrap();
         let answer = self.read(ask.method == "HEAD").await.expect("an answer");
         ask.rules.check(&ask.method, &ask.target, &answer);
         answer
     }
 
-    /// Sends bytes as they are.
     pub async fn write(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).await.unwrap();
     }
 
-    /// Sends nothing more.
+    /// Shuts down the sending side.
     pub async fn finish(&mut self) {
         self.stream.shutdown().await.unwrap();
     }
 
-    /// Reads an answer. `None` if the connection was closed instead.
+    /// Reads a response. `None` if the connection was closed instead.
     pub async fn read(&mut self, is_head: bool) -> Option<Answer> {
         let end = loop {
             if let Some(end) = self.buffer.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -246,7 +234,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Some(Answer { status, headers, body, fingerprint })
     }
 
-    /// Whether the other side closes the connection and sends nothing more.
+    /// Whether the gateway closes the connection without sending more.
     pub async fn is_closed(&mut self) -> bool {
         self.buffer.is_empty() && self.more().await.is_none() && self.buffer.is_empty()
     }
@@ -263,17 +251,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 }
 
-/// What is true of every answer.
+/// The rules of every response.
 pub struct Rules {
-    /// Schemas of bodies by path template and status, as the API description has them.
+    /// Schemas of bodies by path template and status, from the API description.
     bodies: HashMap<(String, u16), jsonschema::Validator>,
     patterns: HashMap<&'static str, jsonschema::Validator>,
-    sends: Sends,
+    sends: OptionalHeaders,
 }
 
 impl Rules {
-    /// From the gateway's own description.
-    fn new(description: &Json, sends: Sends) -> Self {
+    /// From the gateway's own API description.
+    fn new(description: &Json, sends: OptionalHeaders) -> Self {
         let mut bodies = HashMap::new();
         for (path, item) in description["paths"].as_object().unwrap() {
             for (status, response) in item["get"]["responses"].as_object().unwrap() {
@@ -299,7 +287,7 @@ impl Rules {
         Self { bodies, patterns, sends }
     }
 
-    /// Holds an answer against them.
+    /// Checks a response against the rules.
     pub fn check(&self, method: &str, target: &str, answer: &Answer) {
         let path = target.split('?').next().unwrap();
         let pages = ["/", "/docs", "/docs/", "/openapi.json", "/healthz", "/robots.txt", "/favicon.ico"];
@@ -341,7 +329,7 @@ impl Rules {
 
     fn check_body(&self, path: &str, answer: &Answer) {
         let template = scoregate::routes::find(path).map(|found| found.endpoint.documented_path());
-        // Answers that name no endpoint are held against the errors of any.
+        // Responses without an endpoint are checked against the errors of any.
         let template = template.unwrap_or_else(|| "/api/v1/models".into());
         let key = (template.trim_start_matches("/api/v1").to_owned(), answer.status);
         if let Some(validator) = self.bodies.get(&key) {
@@ -355,8 +343,8 @@ impl Rules {
 }
 
 impl Rules {
-    /// The rules of the description in this answer. Schemas take a while to compile, so each is made once for all tests.
-    pub fn of(description: &[u8], sends: Sends) -> Arc<Self> {
+    /// The rules of this API description. Compiling schemas is slow, so each is compiled once for all tests.
+    pub fn of(description: &[u8], sends: OptionalHeaders) -> Arc<Self> {
         static MADE: Mutex<Vec<(Vec<u8>, Arc<Rules>)>> = Mutex::new(Vec::new());
         let mut made = MADE.lock();
         let is_of = |(body, rules): &&(Vec<u8>, Arc<Rules>)| *body == description && rules.sends == sends;

@@ -1,5 +1,5 @@
-//! Clients that are gone before they are answered: wherever the fetch is that they had begun, it goes on for those who
-//! wait with them, and no answer is ever given to anybody else.
+//! Clients that disconnect before they are answered: the fetch they started continues for its waiters at every stage,
+//! and no response is ever sent to another client.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc;
@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 
 use crate::backend::{Act, Received, json};
 use crate::client::Connection;
-use crate::protection::waits_in_line;
+use crate::protection::wait_for_queue_length;
 use crate::world::{Customer, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
@@ -17,19 +17,19 @@ const INDEX: &str = "/api/v1/index";
 const DATA: &str = r#"{"generated_at":"2026-11-21T12:00:00Z","data":[{"id":"atlas","currentScore":1}]}"#;
 const ONE_AT_ONCE: &str = "[upstream]\nurl = \"{backend}\"\nmax_concurrent_requests = 1";
 const WAITERS: u32 = 20;
-/// What all have asked for before.
+/// The target that all have requested before.
 const OTHER: &str = "/api/v1/alerts";
 
-/// The leader whose client leaves, and the customers of those who stay: enough is leased for each.
-struct Scene {
+/// The leader that disconnects, and the customers of the waiters: enough is leased for each.
+struct Scenario {
     world: World,
     leader: Customer,
     waiter: Customer,
-    /// What the backend was asked so far.
+    /// The upstream requests so far.
     before: usize,
 }
 
-impl Scene {
+impl Scenario {
     async fn set(settings: &str) -> Self {
         let world = World::with(settings, good).await;
         let [leader, waiter] = [world.busy_with(OTHER).await, world.busy_with(OTHER).await];
@@ -42,9 +42,9 @@ impl Scene {
         self.world.get(MODELS).key(&self.leader.key).begin().await
     }
 
-    /// The leader's client is reset when `moment` has come, and `further` other requests are under way besides; those
-    /// who wait are answered as if nothing had been, once the fetch goes on.
-    async fn plays(
+    /// The leader is reset at `moment`, with `further` other requests in flight; the
+    /// waiters are served normally when the fetch continues.
+    async fn run_with_reset(
         &self,
         leading: Connection,
         further: u32,
@@ -72,54 +72,54 @@ impl Scene {
         self.world.settled().await;
     }
 
-    /// The backend sends its answer in these parts: the leader leaves between the first and the second.
-    async fn plays_between(&self, parts: [String; 2]) {
+    /// The backend sends these parts of a response: the leader disconnects between the first and the second.
+    async fn run_with_reset_between(&self, parts: [String; 2]) {
         self.world.backend.next(Act::Parts(parts.map(String::into_bytes).to_vec()));
         let leading = self.leads().await;
         self.world.backend.has_received(self.before + 1).await;
         self.world.backend.release(1);
-        self.plays(leading, 0, self.world.backend.has_sent(self.before + 1), || ()).await;
+        self.run_with_reset(leading, 0, self.world.backend.has_sent(self.before + 1), || ()).await;
     }
 }
 
 #[tokio::test]
-async fn a_leader_who_is_reset_before_the_backend_is_asked_takes_nobody_down() {
-    let scene = Scene::set(ONE_AT_ONCE).await;
+async fn waiters_are_served_if_the_leader_is_reset_before_the_upstream_request() {
+    let scene = Scenario::set(ONE_AT_ONCE).await;
     let occupying = scene.world.get(INDEX).key(&scene.waiter.key).begin().await;
     scene.world.backend.has_received(scene.before + 1).await;
     let leading = scene.leads().await;
-    scene.plays(leading, 1, waits_in_line(&scene.world, 1), || ()).await;
+    scene.run_with_reset(leading, 1, wait_for_queue_length(&scene.world, 1), || ()).await;
     drop(occupying);
 }
 
 #[tokio::test]
-async fn a_leader_who_is_reset_before_the_answer_begins_takes_nobody_down() {
-    let scene = Scene::set("").await;
+async fn waiters_are_served_if_the_leader_is_reset_before_the_response_begins() {
+    let scene = Scenario::set("").await;
     let leading = scene.leads().await;
-    scene.plays(leading, 0, scene.world.backend.has_received(scene.before + 1), || ()).await;
+    scene.run_with_reset(leading, 0, scene.world.backend.has_received(scene.before + 1), || ()).await;
 }
 
 #[tokio::test]
-async fn a_leader_who_is_reset_within_the_answer_takes_nobody_down() {
+async fn waiters_are_served_if_the_leader_is_reset_during_the_response() {
     let (first, second) = DATA.split_at(DATA.len() / 2);
     let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{first}", DATA.len());
-    Scene::set("").await.plays_between([head, second.to_owned()]).await;
+    Scenario::set("").await.run_with_reset_between([head, second.to_owned()]).await;
 }
 
 #[tokio::test]
-async fn a_leader_who_is_reset_after_the_last_byte_of_data_and_before_the_answer_s_end_takes_nobody_down() {
+async fn waiters_are_served_if_the_leader_is_reset_between_the_last_data_and_the_end_of_the_response() {
     let head = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{DATA}\r\n", DATA.len());
-    Scene::set("").await.plays_between([head, "0\r\n\r\n".to_owned()]).await;
+    Scenario::set("").await.run_with_reset_between([head, "0\r\n\r\n".to_owned()]).await;
 }
 
-/// Documents are built on a thread for work that takes a while. Here there is only one such thread, and it is occupied:
-/// so the answer is complete, and nothing of it is stored.
+/// Documents are built on a blocking thread. Here there is only one such thread, and it is occupied,
+/// so the response is complete and nothing of it is stored.
 #[test]
-fn a_leader_who_is_reset_before_the_whole_answer_is_stored_takes_nobody_down() {
+fn waiters_are_served_if_the_leader_is_reset_before_the_response_is_stored() {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.worker_threads(2).max_blocking_threads(1).enable_all().build().unwrap();
     runtime.block_on(async {
-        let scene = Scene::set(ONE_AT_ONCE).await;
+        let scene = Scenario::set(ONE_AT_ONCE).await;
         let ((say_begun, begun), (free, freed)) = (mpsc::channel(), mpsc::channel::<()>());
         let occupier = tokio::task::spawn_blocking(move || {
             say_begun.send(()).unwrap();
@@ -131,20 +131,20 @@ fn a_leader_who_is_reset_before_the_whole_answer_is_stored_takes_nobody_down() {
         let stored = scene.world.running.gateway().engine.documents.count();
         let next = scene.world.get(INDEX).key(&scene.waiter.key).begin().await;
         let moment = async {
-            waits_in_line(&scene.world, 1).await;
+            wait_for_queue_length(&scene.world, 1).await;
             scene.world.backend.release(1);
-            // The next question goes out when the answer to this one is complete.
+            // The next fetch is sent when this response is complete.
             scene.world.backend.has_received(scene.before + 2).await;
             assert_eq!(scene.world.running.gateway().engine.documents.count(), stored);
         };
-        scene.plays(leading, 1, moment, || free.send(()).unwrap()).await;
+        scene.run_with_reset(leading, 1, moment, || free.send(()).unwrap()).await;
         drop(next);
         occupier.await.unwrap();
     });
 }
 
 #[tokio::test]
-async fn an_answer_that_comes_too_late_is_given_to_nobody() {
+async fn a_late_response_is_sent_to_no_other_request() {
     let says = |received: &Received| {
         json(&format!(r#"{{"data":[{{"id":"atlas","asked":"{}"}}]}}"#, received.target()))
     };
@@ -170,7 +170,7 @@ async fn an_answer_that_comes_too_late_is_given_to_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_two_thousand_of_whom_half_are_reset_at_any_moment_each_other_is_told_of_itself() {
+async fn with_half_of_two_thousand_clients_reset_each_other_client_gets_its_own_response() {
     let world = World::with("guard.per_minute = 100000", good).await;
     let customers = join_all((0..20).map(|_| world.paid())).await;
     for round in 0..50_u64 {

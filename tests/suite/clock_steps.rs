@@ -1,6 +1,6 @@
-//! The wall clock is set while requests come: by an hour back, ten seconds back across midnight, a day forth and back.
-//! No step grants a second time, none freezes or refills a minute, and the day of a caller never goes back. A clock that
-//! is ahead for less than a minute changes nothing.
+//! Steps of the wall clock while requests arrive: an hour back, ten seconds back across midnight, a day forward and
+//! back. No step grants a second quota or freezes or refills a minute, and the day of a caller never goes back. A
+//! clock that is ahead for less than a minute changes nothing.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ const MODELS: &str = "/api/v1/models?period=24h";
 const DAY: u32 = 40;
 const MINUTE: u32 = 12;
 
-/// A place on the wall, and how long requests go on there.
-type Stay = (&'static str, u64);
+/// A wall clock time, and how long requests are sent there.
+type ClockPeriod = (&'static str, u64);
 
-/// Sends one request a second for as long as each stay lasts, and gives the served ones of each.
-async fn served(world: &World, key: &str, stays: &[Stay]) -> Vec<u32> {
+/// Sends one request a second for the duration of each period, and returns the served ones of each.
+async fn served(world: &World, key: &str, stays: &[ClockPeriod]) -> Vec<u32> {
     let (mut served, mut seconds) = (Vec::new(), 0u32);
     let mut newest_reset = 0;
     for (place, stay) in stays {
@@ -41,14 +41,14 @@ async fn served(world: &World, key: &str, stays: &[Stay]) -> Vec<u32> {
             seconds += 1;
         }
         served.push(here);
-        // What a bucket gives in some time is bounded from above by running time alone; it was never refilled by a step.
+        // Refills of a bucket are bounded by monotonic time alone; no step refilled it.
         let all: u32 = served.iter().sum();
         assert!(all <= MINUTE + seconds * MINUTE / 60, "{place}: {all} in {seconds} seconds");
     }
     served
 }
 
-async fn stays(stays: &[Stay]) -> (Vec<u32>, String) {
+async fn stays(stays: &[ClockPeriod]) -> (Vec<u32>, String) {
     let world = World::new().await;
     let customer = world.customer_with("pro", own(MINUTE, DAY)).await;
     let told = served(&world, &customer.key, stays).await;
@@ -59,9 +59,9 @@ async fn stays(stays: &[Stay]) -> (Vec<u32>, String) {
 }
 
 #[tokio::test]
-async fn clock_steps_an_hour_back_is_the_same_day_with_the_same_quota() {
+async fn clock_steps_an_hour_back_keep_the_day_and_its_quota() {
     let (served, granted) = stays(&[("2026-11-21T12:00:00Z", 60), ("2026-11-21T11:01:00Z", 200)]).await;
-    // Twelve at once and one each five seconds: neither frozen nor refilled by the step.
+    // A burst of twelve and one each five seconds: neither frozen nor refilled by the step.
     assert_eq!(served, [23, DAY - 23]);
     assert_eq!(granted, "2026-11-21|40\n");
 }
@@ -70,14 +70,14 @@ async fn clock_steps_an_hour_back_is_the_same_day_with_the_same_quota() {
 async fn clock_steps_ten_seconds_back_across_midnight_reopen_nothing() {
     let places = [("2026-11-21T23:57:00Z", 183), ("2026-11-21T23:59:53Z", 180)];
     let (served, granted) = stays(&places).await;
-    // The first day was spent before midnight; from then on it is the second, wherever the clock is.
+    // The first day was spent before midnight; from then on the second day applies at any wall clock time.
     assert_eq!(served[0], DAY + 1 + 2);
     assert_eq!(granted.lines().count(), 2, "{granted}");
     assert_eq!(granted, format!("2026-11-21|{DAY}\n2026-11-22|{}\n", served[0] - DAY + served[1]));
 }
 
 #[tokio::test]
-async fn a_clock_that_is_a_day_ahead_for_less_than_a_minute_uses_up_no_quota() {
+async fn a_clock_that_is_a_day_ahead_for_less_than_a_minute_uses_no_quota() {
     let places = [("2026-11-21T12:00:00Z", 60), ("2026-11-22T12:01:00Z", 59), ("2026-11-21T12:01:59Z", 400)];
     let (served, granted) = stays(&places).await;
     assert_eq!(served.iter().sum::<u32>(), DAY);
@@ -88,13 +88,13 @@ async fn a_clock_that_is_a_day_ahead_for_less_than_a_minute_uses_up_no_quota() {
 async fn a_clock_that_stays_a_day_ahead_opens_that_day_after_a_minute() {
     let places = [("2026-11-21T12:00:00Z", 150), ("2026-11-22T12:02:30Z", 60), ("2026-11-22T12:03:30Z", 400)];
     let (served, granted) = stays(&places).await;
-    // The first day is spent by then, and for a minute it goes on.
+    // The first day is spent by then, and applies for another minute.
     assert_eq!((served[0], served[1], served[2]), (DAY, 0, DAY));
     assert_eq!(granted, format!("2026-11-21|{DAY}\n2026-11-22|{DAY}\n"));
 }
 
 #[tokio::test]
-async fn clock_steps_a_day_forth_for_long_and_back_are_one_new_quota_in_all() {
+async fn clock_steps_a_day_forward_and_back_open_one_new_quota() {
     let places = [("2026-11-21T12:00:00Z", 60), ("2026-11-22T12:01:00Z", 120), ("2026-11-21T12:03:00Z", 400)];
     let (served, granted) = stays(&places).await;
     let today: u32 = granted.lines().next().unwrap().split_once('|').unwrap().1.parse().unwrap();
@@ -103,7 +103,7 @@ async fn clock_steps_a_day_forth_for_long_and_back_are_one_new_quota_in_all() {
 }
 
 #[tokio::test]
-async fn a_key_does_not_end_because_the_clock_is_ahead_for_a_moment() {
+async fn a_key_does_not_expire_while_the_clock_is_briefly_ahead() {
     let world = World::new().await;
     let new = NewApplication {
         name: "a guest".into(),
@@ -123,7 +123,7 @@ async fn a_key_does_not_end_because_the_clock_is_ahead_for_a_moment() {
 }
 
 #[tokio::test]
-async fn steps_of_the_clock_are_counted_by_their_direction_and_corrections_are_not() {
+async fn clock_steps_are_counted_by_direction_and_slewing_is_not() {
     let world = World::new().await;
     let counted = async || {
         let mut counts = [0; 2];
@@ -150,11 +150,11 @@ async fn steps_of_the_clock_are_counted_by_their_direction_and_corrections_are_n
 }
 
 #[tokio::test]
-async fn a_step_of_the_clock_is_noticed_without_requests() {
+async fn a_clock_step_is_detected_without_requests() {
     let world = World::new().await;
     world.hand.step_to(Wall::parse_rfc3339("2026-11-22T12:00:00Z").unwrap());
     let forward = "scoregate_clock_steps_total{direction=\"forward\"}";
-    // The task that looks may be under way to its sleep: it is there some time.
+    // The checking task may be about to sleep: it has some time.
     while world.counted(forward).await == 0 {
         world.pass(Duration::from_millis(100));
         tokio::task::yield_now().await;

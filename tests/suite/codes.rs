@@ -1,4 +1,4 @@
-//! Every code, reached by a real request: its status, its body to the field, its headers, its place in the docs.
+//! Every error code, caused by a real request: status, body fields, headers, anchor in the docs.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,23 +8,23 @@ use scoregate::store::OwnLimits;
 use serde_json::Value as Json;
 
 use crate::backend::{Act, answer, json};
-use crate::client::{Answer, Ask};
+use crate::client::{Answer, RequestBuilder};
 use crate::world::{Customer, World, good};
 
-/// A world in which a request is refused with a certain code, as often as it is sent.
+/// A gateway in a state in which a request is always refused with a certain code.
 struct Case {
     world: World,
-    ask: Ask,
-    /// How much time has to pass while the request waits.
+    ask: RequestBuilder,
+    /// The time to advance while the request waits.
     waits: Option<Duration>,
 }
 
 impl Case {
-    fn new(world: World, ask: Ask) -> Self {
+    fn new(world: World, ask: RequestBuilder) -> Self {
         Self { world, ask, waits: None }
     }
 
-    async fn send(&self, ask: Ask) -> Answer {
+    async fn send(&self, ask: RequestBuilder) -> Answer {
         let Some(waits) = self.waits else { return ask.send().await };
         let asked = self.world.backend.received().len();
         let pass = async {
@@ -35,7 +35,7 @@ impl Case {
     }
 }
 
-/// The case of a code; `None` only where no request can reach it, with the reason.
+/// The case of a code; `None` only if no request can cause it, with the reason.
 async fn case(code: ErrorCode) -> Option<Case> {
     Some(match code {
         ErrorCode::BadRequest => unknown_caller(|world| world.get("/").header("Content-Length", "5")).await,
@@ -73,13 +73,13 @@ async fn case(code: ErrorCode) -> Option<Case> {
             break_the_ledger(&case.world);
             case
         }
-        // It is the answer to a panic. No bytes of a client and no answer of a backend are known to cause one, and
-        // there is no switch in the product that would.
+        // It is the response to a panic. No bytes of a client and no response of a backend are known to cause one,
+        // and no switch of the product does.
         ErrorCode::InternalError => return None,
     })
 }
 
-async fn unknown_caller(ask: impl FnOnce(&World) -> Ask) -> Case {
+async fn unknown_caller(ask: impl FnOnce(&World) -> RequestBuilder) -> Case {
     let world = World::new().await;
     let ask = ask(&world);
     Case::new(world, ask)
@@ -106,14 +106,14 @@ async fn backend(act: impl Fn() -> Act + Send + Sync + 'static) -> Case {
     case
 }
 
-/// Takes the ledger's table away, as a file that was damaged while we run would.
+/// Drops the ledger's table, as a damaged file would.
 fn break_the_ledger(world: &World) {
     let file = world.directory.path().join(scoregate::store::Embedded::FILE_NAME);
     let file = rusqlite::Connection::open(file).unwrap();
     file.execute_batch("ALTER TABLE ledger RENAME TO ledger_that_was").unwrap();
 }
 
-/// The codes whose bodies name a parameter, with its name.
+/// Codes whose bodies name a parameter, with its name.
 fn param(code: ErrorCode) -> Option<&'static str> {
     match code {
         ErrorCode::InvalidModelId => Some("id"),
@@ -143,7 +143,7 @@ fn fields(body: &Json) -> BTreeSet<&str> {
     body.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-/// Holds a body against "The body of an error", field by field.
+/// Checks a body against "The body of an error", field by field.
 fn check_body(row: &CodeRow, told: &Answer, problem: bool) {
     let body = told.json();
     let mut expected =
@@ -212,7 +212,7 @@ fn check_headers(row: &CodeRow, told: &Answer) {
 }
 
 #[tokio::test]
-async fn codes_every_code_is_reached_with_its_status_its_body_and_its_headers() {
+async fn codes_every_code_is_returned_with_its_status_body_and_headers() {
     let mut unreached = Vec::new();
     for row in &CODES {
         let Some(case) = case(row.code).await else {
@@ -231,7 +231,7 @@ async fn codes_every_code_is_reached_with_its_status_its_body_and_its_headers() 
 }
 
 #[tokio::test]
-async fn codes_every_code_is_a_problem_for_who_accepts_that() {
+async fn codes_every_code_is_sent_as_problem_json_if_accepted() {
     for row in &CODES {
         let Some(case) = case(row.code).await else { continue };
         let told = case.send(case.ask.clone().header("Accept", "application/problem+json")).await;
@@ -244,7 +244,7 @@ async fn codes_every_code_is_a_problem_for_who_accepts_that() {
 #[tokio::test]
 async fn codes_a_head_is_refused_with_the_same_headers_and_no_body() {
     for row in &CODES {
-        // A PATCH is what reaches `method_not_allowed`; a HEAD cannot.
+        // A PATCH causes `method_not_allowed`; a HEAD cannot.
         if row.code == ErrorCode::MethodNotAllowed {
             continue;
         }
@@ -266,12 +266,12 @@ async fn codes_every_code_has_its_anchor_in_the_docs() {
 }
 
 #[tokio::test]
-async fn codes_a_free_key_that_asks_for_latest_is_told_what_it_may_ask() {
+async fn codes_a_free_key_that_requests_latest_gets_the_allowed_periods() {
     let case = case(ErrorCode::LatestRequiresPlan).await.unwrap();
     assert_eq!(case.ask.send().await.json()["allowed"], serde_json::json!(["24h", "7d", "1m"]));
 }
 
-/// What `allowed` of a refused request says, and its message.
+/// The `allowed` field and the message of a refused request.
 async fn allowed(tier: &str, target: &str) -> (Json, String) {
     let case = caller(tier, target).await;
     let body = case.send(case.ask.clone()).await.json();
@@ -312,7 +312,7 @@ async fn codes_allowed_limits_are_a_range_and_allowed_ids_a_pattern() {
 }
 
 #[tokio::test]
-async fn codes_one_request_is_not_spoken_of_as_several() {
+async fn codes_messages_use_the_singular_for_one_request() {
     let limited = case(ErrorCode::RateLimitExceeded).await.unwrap();
     let message = limited.ask.send().await.json()["message"].clone();
     assert_eq!(message, "The limit of 1 request a minute is used up. Retry in 60 s.");
@@ -322,7 +322,7 @@ async fn codes_one_request_is_not_spoken_of_as_several() {
 }
 
 #[tokio::test]
-async fn codes_the_day_s_message_says_the_quota_and_the_reset() {
+async fn codes_the_daily_limit_message_contains_the_quota_and_the_reset() {
     let case = case(ErrorCode::QuotaExceeded).await.unwrap();
     let told = case.ask.send().await;
     let words = "The daily quota of 1 request is spent. It resets at 2026-11-22T00:00:00Z.";
@@ -331,7 +331,7 @@ async fn codes_the_day_s_message_says_the_quota_and_the_reset() {
 }
 
 #[tokio::test]
-async fn codes_the_wait_after_a_503_is_the_backend_s_but_never_before_the_next_token() {
+async fn codes_retry_after_of_a_503_is_the_backend_s_but_never_before_the_next_token() {
     let world = World::with("", |_| answer("503 Service Unavailable", &[("retry-after", "7")], "")).await;
     let wide = world.customer("pro").await;
     let told = world.get("/api/v1/models").key(&wide.key).send().await;
@@ -342,7 +342,7 @@ async fn codes_the_wait_after_a_503_is_the_backend_s_but_never_before_the_next_t
 }
 
 #[tokio::test]
-async fn codes_an_error_says_nothing_of_what_was_sent() {
+async fn codes_an_error_repeats_no_input() {
     let world = World::new().await;
     let pro = world.customer("pro").await;
     for target in ["/canary", "/api/v1/canary", "/api/v1/models/canary%00", "/api/v1/models?period=canary"] {
@@ -355,7 +355,7 @@ async fn codes_an_error_says_nothing_of_what_was_sent() {
 }
 
 #[tokio::test]
-async fn codes_a_backend_s_own_words_never_reach_a_caller() {
+async fn codes_error_texts_of_the_backend_are_never_forwarded() {
     let world = World::with("", |_| json(r#"{"success":false,"error":"canary"}"#)).await;
     let pro = world.customer("pro").await;
     let told = world.get("/api/v1/models").key(&pro.key).send().await;

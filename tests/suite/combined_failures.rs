@@ -1,8 +1,8 @@
 //! Everything fails at once: nobody reads standard output or standard error, the disk is full, another process holds
-//! the ledger, and the backend fails. Stored documents are served to callers with leased units or grace, probes tell
-//! the truth, and a stop ends.
+//! the ledger, and the backend fails. Stored documents are served to callers with leased units or grace, probes are
+//! correct, and the shutdown completes.
 //!
-//! `SCOREGATE_FULL=1` plays it for two minutes and leaves a dated page in `tests/results/`.
+//! `SCOREGATE_FULL=1` runs it for two minutes and writes a dated page to `tests/results/`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,29 +15,29 @@ use scoregate::clock::Clock;
 use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, Received, answer, json};
-use crate::disk::{Disk, Order};
-use crate::ledger_away::Lock;
+use crate::failing_disk::{Disk, Order};
+use crate::ledger_unreachable::Lock;
+use crate::load_clients::{LoadClient, Reply, Wire, prepare};
 use crate::program::within_one_day;
-use crate::surviving_callers::{Heard, Patron, Wire, prepare};
-use crate::unread_logs::Unread;
+use crate::unread_logs::UnreadProgram;
 
-/// How long everything fails.
+/// Duration of the failures.
 const SMALL: Duration = Duration::from_secs(10);
 const FULL: Duration = Duration::from_mins(2);
-/// What is not answered by then is not answered.
+/// Timeout of a request.
 const AT_LAST: Duration = Duration::from_secs(40);
-/// A request that is the first to find the ledger unreachable waits for it for two seconds; the rest is for a busy
+/// The first request that finds the ledger unreachable waits two seconds for it; the rest is for a busy
 /// machine.
 const SLOWEST: Duration = Duration::from_secs(10);
-/// `server.shutdown_timeout`, as it is by default.
+/// The default of `server.shutdown_timeout`.
 const GRACE: Duration = Duration::from_secs(30);
-/// Stored before everything fails.
+/// Documents that are stored before the failures.
 const STORED: [&str; 3] = ["/api/v1/index", "/api/v1/models/atlas", "/api/v1/models?period=7d"];
-/// Pauses between two requests of a caller.
+/// Pause between two requests of a caller.
 const OFTEN: Duration = Duration::from_millis(5);
 const SELDOM: Duration = Duration::from_millis(100);
 
-/// What a caller was answered, by status and code, and how long that took at most.
+/// Responses of a caller by status and code, and the longest duration.
 #[derive(Debug, Default)]
 struct Tally {
     answers: BTreeMap<(u16, String), u32>,
@@ -47,11 +47,11 @@ struct Tally {
 impl Tally {
     fn ask(&mut self, port: SocketAddr, target: &str, key: &str) -> String {
         let begun = Instant::now();
-        let heard = Wire::patient(port, AT_LAST).map(|mut wire| wire.ask(target, key));
+        let heard = Wire::open_with_timeout(port, AT_LAST).map(|mut wire| wire.ask(target, key));
         self.slowest = self.slowest.max(begun.elapsed());
-        let Some(heard @ Heard::Answer { .. }) = &heard else { panic!("{target}: {heard:?}") };
-        *self.answers.entry(heard.told()).or_default() += 1;
-        let Heard::Answer { body, .. } = heard else { unreachable!() };
+        let Some(heard @ Reply::Response { .. }) = &heard else { panic!("{target}: {heard:?}") };
+        *self.answers.entry(heard.status_and_code()).or_default() += 1;
+        let Reply::Response { body, .. } = heard else { unreachable!() };
         body.clone()
     }
 
@@ -64,7 +64,7 @@ impl Tally {
     }
 }
 
-/// The state of the process, as its probes and metrics had it while everything failed.
+/// The state of the process by its probes and metrics during the failures.
 #[derive(Debug, Default)]
 struct Probes {
     tally: Tally,
@@ -73,7 +73,7 @@ struct Probes {
 }
 
 impl Probes {
-    fn ask(&mut self, program: &Unread) {
+    fn ask(&mut self, program: &UnreadProgram) {
         for (port, path) in
             [(program.public, "/healthz"), (program.side, "/healthz"), (program.side, "/readyz")]
         {
@@ -89,21 +89,21 @@ impl Probes {
     }
 }
 
-/// Who asks, and what came of it.
+/// The callers and their results.
 #[derive(Debug, Default)]
-struct Scene {
-    /// Callers with leased units ask for what is stored.
+struct Scenario {
+    /// Callers with leased units request stored documents.
     stored: Vec<Tally>,
-    /// A caller with leased units asks for what the backend would have to be asked for.
+    /// A caller with leased units requests documents that need a fetch.
     unstored: Tally,
-    /// A paid caller whose lease is small goes on on grace, and then there is none left.
+    /// A paid caller with a small lease uses grace until none is left.
     grace: Tally,
     free: Tally,
     probes: Probes,
     stop: Duration,
 }
 
-/// A backend with answers of now; or one that fails.
+/// A backend with current data, or one that fails.
 fn works(received: &Received) -> Act {
     let now = Clock::system().now().wall.rfc3339();
     let item = format!(r#"{{"id":"atlas","name":"Atlas","currentScore":80.25,"lastUpdated":"{now}"}}"#);
@@ -116,26 +116,28 @@ fn fails(_: &Received) -> Act {
     answer("500 Internal Server Error", &[], "")
 }
 
-impl Scene {
+impl Scenario {
     fn play(lasts: Duration) -> Self {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let backend = runtime.block_on(Backend::start(works));
         let (directory, disk, url) = (TempDir::new().unwrap(), Disk::new(), backend.url());
-        let patrons = prepare(directory.path(), &[("enterprise", 50_000_000), ("pro", 200), ("free", 1_000)]);
+        let load_clients =
+            prepare(directory.path(), &[("enterprise", 50_000_000), ("pro", 200), ("free", 1_000)]);
         let [preload, orders] = disk.environment();
         let settings = [
             ("SCOREGATE_UPSTREAM_URL", url.as_str()),
             ("SCOREGATE_LOG_SAMPLE_ONE_IN", "1"),
-            // So that what is stored gets stale meanwhile.
+            // So that stored documents become stale meanwhile.
             ("SCOREGATE_FRESHNESS_REFRESH_INTERVAL", "2s"),
         ];
-        let mut program = Unread::serve(directory.path(), &[&settings[..], &[preload, orders]].concat());
+        let mut program =
+            UnreadProgram::serve(directory.path(), &[&settings[..], &[preload, orders]].concat());
         let mut before = Tally::default();
         for target in STORED {
-            before.ask(program.public, target, &patrons[0].key);
+            before.ask(program.public, target, &load_clients[0].key);
         }
-        for patron in &patrons {
-            before.ask(program.public, STORED[0], &patron.key);
+        for load_client in &load_clients {
+            before.ask(program.public, STORED[0], &load_client.key);
         }
         assert_eq!(before.of(200, ""), 6, "{before:?}");
 
@@ -143,19 +145,19 @@ impl Scene {
         disk.order(Order::NoRoom);
         let held = Lock::on(directory.path());
         backend.answers(fails);
-        let mut scene = Self::all_ask(&program, &patrons, lasts);
+        let mut scene = Self::all_ask(&program, &load_clients, lasts);
         scene.stop = program.stop_within(GRACE);
         drop(held);
         scene
     }
 
-    fn all_ask(program: &Unread, patrons: &[Patron], lasts: Duration) -> Self {
-        let [large, small, free] = patrons else { unreachable!() };
+    fn all_ask(program: &UnreadProgram, load_clients: &[LoadClient], lasts: Duration) -> Self {
+        let [large, small, free] = load_clients else { unreachable!() };
         let (public, over, begun) = (program.public, AtomicBool::new(false), Instant::now());
-        let asks = |patron: &Patron, pause: Duration, target: &dyn Fn(u32) -> String| {
+        let asks = |load_client: &LoadClient, pause: Duration, target: &dyn Fn(u32) -> String| {
             let mut tally = Tally::default();
             while !over.load(Ordering::SeqCst) {
-                tally.ask(public, &target(tally.all()), &patron.key);
+                tally.ask(public, &target(tally.all()), &load_client.key);
                 std::thread::park_timeout(pause);
             }
             tally
@@ -198,8 +200,8 @@ impl Scene {
         assert!((self.probes.value("scoregate_ledger_unreachable") - 1.0).abs() < f64::EPSILON);
     }
 
-    /// That the writers were stuck. A small scene fits into the access log's queue, and two minutes of events, which are
-    /// limited by their kinds, into that of the event log.
+    /// Checks that the log writers were blocked. A short run fits into the access log's queue, and two minutes of
+    /// events, which are rate-limited by kind, into that of the event log.
     fn judge_lost_lines(&self) {
         assert!(self.lost_lines("access") > 0.0);
     }
@@ -210,11 +212,11 @@ impl Scene {
 }
 
 #[test]
-fn with_logs_unread_disk_full_ledger_away_and_backend_failing_stored_documents_are_served_and_a_stop_ends() {
+fn stored_documents_are_served_with_logs_unread_disk_full_ledger_locked_and_upstream_failing() {
     let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
     within_one_day(|| {
         let lasts = if is_full { FULL } else { SMALL };
-        let scene = Scene::play(lasts);
+        let scene = Scenario::play(lasts);
         scene.judge();
         if is_full {
             scene.judge_lost_lines();
@@ -223,8 +225,8 @@ fn with_logs_unread_disk_full_ledger_away_and_backend_failing_stored_documents_a
     });
 }
 
-/// Leaves the figures in `tests/results/`.
-fn record(scene: &Scene, lasts: Duration) {
+/// Writes the figures to `tests/results/`.
+fn record(scene: &Scenario, lasts: Duration) {
     let day = Clock::system().now().wall.day();
     let cores = std::thread::available_parallelism().unwrap();
     let build = if cfg!(debug_assertions) { "debug" } else { "release" };

@@ -1,4 +1,5 @@
-//! Who may stay connected where places are few: so many of one address, and whoever is idle gives way to who asks.
+//! Connection slots: the limit for each address, and that an idle connection is closed for a new one when all are in
+//! use.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -9,19 +10,19 @@ use crate::world::{World, good};
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A connection from an address of this machine.
+/// A connection from a loopback address.
 async fn from(world: &World, last: u8) -> Connection {
     Connection::open_from(Ipv4Addr::new(127, 0, 0, last).into(), world.address()).await
 }
 
-/// Whether it is answered.
+/// Whether a request on it is answered.
 async fn asks(connection: &mut Connection) -> bool {
     connection.write(HEALTH).await;
     connection.read(false).await.is_some_and(|answer| answer.status == 200)
 }
 
 #[tokio::test]
-async fn an_address_has_its_places_and_no_more() {
+async fn an_address_has_its_connection_slots_and_no_more() {
     let world = World::with("server.max_connections_per_address = 2", good).await;
     let (mut first, mut second) = (from(&world, 1).await, from(&world, 1).await);
     assert!(asks(&mut first).await && asks(&mut second).await);
@@ -35,7 +36,7 @@ async fn an_address_has_its_places_and_no_more() {
 }
 
 #[tokio::test]
-async fn proxies_that_are_listed_have_as_many_as_they_need() {
+async fn trusted_proxies_have_no_connection_limit_per_address() {
     let settings = "server.max_connections_per_address = 1\nproxies.trusted = [\"127.0.0.1\"]";
     let world = World::with(settings, good).await;
     let mut held = Vec::new();
@@ -50,7 +51,7 @@ async fn proxies_that_are_listed_have_as_many_as_they_need() {
 }
 
 #[tokio::test]
-async fn where_all_places_are_taken_who_is_idle_for_longest_gives_way_to_who_comes() {
+async fn with_all_connection_slots_in_use_the_longest_idle_connection_is_closed_for_a_new_one() {
     let world = World::with("server.max_connections = 3", good).await;
     let mut held = Vec::new();
     for last in 1..=3 {

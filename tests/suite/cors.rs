@@ -1,8 +1,8 @@
-//! CORS: pages of the sites that are listed may read every answer in a browser, pages of others none; and where nothing is
-//! listed, nothing of it is there.
+//! CORS: pages of listed origins can read every response in a browser, pages of others none; without listed origins,
+//! no CORS header is sent.
 //!
-//! `Rules` holds besides, of every answer of every test, that none of these headers is there where it is not configured,
-//! that `Vary` names `Origin` exactly where origins are listed, and that credentials are never allowed.
+//! `Rules` also checks on every response of every test that none of these headers is present without configuration,
+//! that `Vary` contains `Origin` exactly if origins are listed, and that credentials are never allowed.
 
 use scoregate::routes::headers::for_scripts;
 
@@ -17,8 +17,8 @@ const ANY: &str = "cors.origins = [\"*\"]";
 const ORIGIN: &str = "https://dash.example.org";
 const OTHER: &str = "https://dash.example.com";
 
-/// What an answer tells a browser.
-fn told(answer: &Answer) -> Vec<(&str, &str)> {
+/// The CORS headers of a response.
+fn cors_headers(answer: &Answer) -> Vec<(&str, &str)> {
     let of_cors = answer.headers.iter().filter(|(name, _)| name.starts_with("access-control-"));
     of_cors.map(|(name, value)| (name.as_str(), value.as_str())).collect()
 }
@@ -28,12 +28,12 @@ fn names(answer: &Answer) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn every_kind_of_answer_can_be_read_by_pages_of_a_listed_site_and_of_no_other() {
+async fn every_kind_of_response_is_readable_from_listed_origins_only() {
     let world = World::with(LISTED, good).await;
     for (status, ask) in kinds(&world).await {
         let (bare, other) = (ask.clone().send().await, ask.clone().header("Origin", OTHER).send().await);
         for answer in [&bare, &other] {
-            assert_eq!((answer.status, told(answer)), (status, vec![]));
+            assert_eq!((answer.status, cors_headers(answer)), (status, vec![]));
         }
         assert_eq!((names(&bare), bare.header("etag")), (names(&other), other.header("etag")), "{status}");
         let listed = ask.header("Origin", ORIGIN).send().await;
@@ -43,13 +43,13 @@ async fn every_kind_of_answer_can_be_read_by_pages_of_a_listed_site_and_of_no_ot
             ("access-control-allow-origin", ORIGIN),
             ("access-control-expose-headers", exposed.as_str()),
         ];
-        assert_eq!(told(&listed), may_read, "{status}");
+        assert_eq!(cors_headers(&listed), may_read, "{status}");
         assert_eq!(names(&listed).len(), names(&bare).len() + 2, "{status}");
     }
 }
 
 #[tokio::test]
-async fn failures_can_be_read_too() {
+async fn errors_are_readable_from_listed_origins() {
     let world = World::with(&format!("guard.per_minute = 1\n{LISTED}"), good).await;
     let customer = world.paid().await;
     world.backend.answers(|_| answer("500 Internal Server Error", &[], ""));
@@ -62,7 +62,7 @@ async fn failures_can_be_read_too() {
 }
 
 #[tokio::test]
-async fn a_browser_that_asks_beforehand_is_told_what_it_may_ask_and_pays_nothing() {
+async fn a_preflight_request_lists_what_is_allowed_and_is_free() {
     let world = World::with(LISTED, good).await;
     let guard = world.guard_of(std::net::Ipv4Addr::LOCALHOST.into());
     let before = |target: &str, origin: &str| {
@@ -81,16 +81,16 @@ async fn a_browser_that_asks_beforehand_is_told_what_it_may_ask_and_pays_nothing
             ("access-control-allow-headers", "Authorization, X-API-Key, If-None-Match, X-Request-Id"),
             ("access-control-max-age", "600"),
         ];
-        assert_eq!(told(&answer), may_ask, "{target}");
+        assert_eq!(cors_headers(&answer), may_ask, "{target}");
         let other = before(target, OTHER).send().await;
-        assert_eq!((other.status, told(&other)), (204, vec![]), "{target}");
+        assert_eq!((other.status, cors_headers(&other)), (204, vec![]), "{target}");
     }
     assert_eq!(world.guard_of(std::net::Ipv4Addr::LOCALHOST.into()), guard);
     assert_eq!(world.counted("scoregate_requests_total{endpoint=\"options\",class=\"2xx\"}").await, 8);
 }
 
 #[tokio::test]
-async fn where_any_site_may_read_the_answer_does_not_depend_on_who_asks() {
+async fn with_a_wildcard_the_response_does_not_depend_on_the_origin() {
     let world = World::with(ANY, good).await;
     for (status, ask) in kinds(&world).await {
         for origin in [None, Some("https://any.example"), Some("null")] {
@@ -103,18 +103,18 @@ async fn where_any_site_may_read_the_answer_does_not_depend_on_who_asks() {
 }
 
 #[tokio::test]
-async fn two_origins_are_none() {
+async fn two_origin_headers_are_ignored() {
     for settings in [LISTED, ANY] {
         let world = World::with(settings, good).await;
         for (status, ask) in kinds(&world).await {
             let answer = ask.header("Origin", ORIGIN).header("Origin", ORIGIN).send().await;
-            assert_eq!((answer.status, told(&answer)), (status, vec![]), "{settings}");
+            assert_eq!((answer.status, cors_headers(&answer)), (status, vec![]), "{settings}");
         }
     }
 }
 
 #[tokio::test]
-async fn where_nothing_is_configured_an_origin_changes_no_byte() {
+async fn without_configuration_an_origin_header_changes_no_byte() {
     let world = World::new().await;
     for ask in [
         world.get("/"),
@@ -134,7 +134,7 @@ async fn where_nothing_is_configured_an_origin_changes_no_byte() {
 }
 
 #[tokio::test]
-async fn an_origin_is_no_part_of_a_document_s_name() {
+async fn an_origin_is_not_part_of_the_cache_key() {
     let world = World::with(LISTED, good).await;
     let customer = world.paid().await;
     for origin in [ORIGIN, OTHER, "http://localhost:3000", "null"] {

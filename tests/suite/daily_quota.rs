@@ -1,5 +1,5 @@
-//! The day: when it begins and ends, to which one a request is charged, and what becomes of it when the clock, the
-//! tier, the key or the process changes.
+//! The daily quota: when a day begins and ends, to which day a request is charged, and the effect of changes of the
+//! clock, the tier, the key or the process.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ async fn a_request_that_began_yesterday_is_charged_to_yesterday() {
 }
 
 #[tokio::test]
-async fn a_unit_given_back_after_midnight_is_worth_nothing() {
+async fn a_unit_returned_after_midnight_adds_nothing_to_the_new_day() {
     let world = World::new().await;
     let customer = world.customer_with("free", own(1_000, 3)).await;
     world.pass(ALMOST_MIDNIGHT);
@@ -95,7 +95,7 @@ async fn a_clock_that_steps_back_reopens_no_day_and_refills_no_minute() {
     let the_day_s_end = Wall::parse_rfc3339("2026-11-23T00:00:00Z").unwrap().seconds();
     assert_eq!(refused.number("x-ratelimit-reset"), the_day_s_end);
     assert_eq!(world.left(&customer).minute, 2);
-    // The day that the ledger opened last goes on for who was not there when it began, too.
+    // The day that the ledger opened last also applies to applications that were not active when it began.
     used(&world, &idle, 3).await;
     assert_eq!(world.asks(&idle, MODELS).await.status, 429);
     world.pass(Duration::from_secs(10));
@@ -104,7 +104,7 @@ async fn a_clock_that_steps_back_reopens_no_day_and_refills_no_minute() {
 }
 
 #[tokio::test]
-async fn a_change_of_tier_keeps_what_was_used_of_day_and_minute() {
+async fn a_tier_change_keeps_the_usage_of_day_and_minute() {
     let world = World::new().await;
     let customer = world.customer("free").await;
     used(&world, &customer, 1).await;

@@ -1,5 +1,5 @@
-//! How long a connection may do what: say nothing, say half of something, idle, wait, read nothing, grow old. Each
-//! deadline to the millisecond, by the hand-driven clock; what was asked in time is answered.
+//! Deadlines of a connection: silent, partial requests, idle, waiting, not reading, maximum age. Each deadline is
+//! exact to the millisecond by the manual clock; requests in time are answered.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ const MINUTE_LESS_A_MOMENT: Duration = Duration::from_millis(59_999);
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 impl World {
-    /// A connection that the gateway has noticed and that has sent this.
+    /// An accepted connection that has sent this.
     async fn caller(&self, bytes: &[u8]) -> Connection {
-        let before = self.has_met().await;
+        let before = self.connections_seen().await;
         let mut connection = Connection::open(self.address()).await;
-        while self.has_met().await == before {
+        while self.connections_seen().await == before {
             tokio::task::yield_now().await;
         }
         connection.write(bytes).await;
@@ -28,7 +28,7 @@ impl World {
 }
 
 impl Connection {
-    /// The status of the answer to this.
+    /// The status of the response to this request.
     async fn status(&mut self, bytes: &[u8]) -> u16 {
         self.write(bytes).await;
         self.read(false).await.expect("an answer").status
@@ -36,7 +36,7 @@ impl Connection {
 }
 
 #[tokio::test]
-async fn whoever_sends_no_whole_head_is_cut_off_after_nine_seconds_and_not_before() {
+async fn an_incomplete_head_is_cut_off_after_nine_seconds_and_not_before() {
     let world = World::new().await;
     let begun: [&[u8]; 7] = [
         b"",
@@ -63,12 +63,12 @@ async fn whoever_sends_no_whole_head_is_cut_off_after_nine_seconds_and_not_befor
 }
 
 #[tokio::test]
-async fn a_head_that_drips_gets_no_more_time_for_it() {
+async fn a_head_that_arrives_byte_by_byte_gets_no_extra_time() {
     let world = World::new().await;
     let mut connection = world.caller(b"").await;
     assert_eq!(connection.status(HEALTH).await, 200);
     world.pass(30 * SECOND);
-    // What it sends begins a head, and each further byte changes nothing; the answers on another connection show that
+    // It starts a head, and each further byte changes nothing; responses on another connection show that
     // the bytes before were read.
     for byte in b"GET / HTTP" {
         connection.write(&[*byte]).await;
@@ -93,7 +93,7 @@ async fn between_two_requests_a_connection_may_idle_for_a_minute() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_never_answered_ends_after_a_minute_whatever_it_waits_for() {
+async fn a_request_without_a_response_ends_after_a_minute() {
     let settings = "freshness.max_wait = \"1h\"\n[upstream]\nurl = \"{backend}\"\n\
         first_byte_timeout = \"1h\"\ntimeout = \"1h\"";
     let silent =
@@ -116,12 +116,12 @@ async fn a_request_that_is_never_answered_ends_after_a_minute_whatever_it_waits_
 }
 
 #[tokio::test]
-async fn whoever_reads_nothing_of_what_was_asked_for_is_cut_off() {
+async fn a_client_that_reads_nothing_is_cut_off() {
     let world = World::with("server.request_timeout = \"1d\"\nserver.idle_timeout = \"1d\"", good).await;
     let asked = b"GET /docs HTTP/1.1\r\nHost: a\r\n\r\n".repeat(4_000);
     let mut connection = world.caller(&asked).await;
-    // Some answers lie in the buffers of both sides, and the rest waits. When it began to wait nobody can see from here:
-    // so time passes until it is over, and that cannot have been for another reason.
+    // Some responses are in the buffers of both sides, and the rest waits. The start of that wait is not visible
+    // here, so time advances until it is over, which cannot have another reason.
     world.reaches("scoregate_requests_total{endpoint=\"page\",class=\"2xx\"}", 1).await;
     while world.counted("scoregate_connections").await > 0 {
         world.pass(SECOND);
@@ -135,13 +135,13 @@ async fn whoever_reads_nothing_of_what_was_asked_for_is_cut_off() {
 }
 
 #[tokio::test]
-async fn whoever_reads_a_byte_a_second_is_cut_off_as_if_it_read_nothing() {
+async fn a_client_that_reads_a_byte_a_second_is_cut_off_as_if_it_read_nothing() {
     let world = World::with("server.request_timeout = \"1d\"\nserver.idle_timeout = \"1d\"", good).await;
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();
     let mut stream = socket.connect(world.address()).await.unwrap();
     stream.write_all(&b"GET /docs HTTP/1.1\r\nHost: a\r\n\r\n".repeat(200)).await.unwrap();
-    // All buffers are full when no further answer begins. Until then no time passes.
+    // All buffers are full when no further response begins. Until then no time passes.
     let pages = "scoregate_requests_total{endpoint=\"page\",class=\"2xx\"}";
     let (mut begun, mut looks) = (0, 0);
     while begun == 0 || looks < 50 {
@@ -153,7 +153,7 @@ async fn whoever_reads_a_byte_a_second_is_cut_off_as_if_it_read_nothing() {
     let mut seconds = 0;
     while world.counted("scoregate_connections").await > 0 {
         let mut byte = [0];
-        // Once it is cut off there may be nothing to read.
+        // After the cut-off there may be nothing to read.
         drop(stream.try_read(&mut byte));
         world.pass(SECOND);
         seconds += 1;
@@ -163,7 +163,7 @@ async fn whoever_reads_a_byte_a_second_is_cut_off_as_if_it_read_nothing() {
 }
 
 #[tokio::test]
-async fn a_connection_ends_with_the_first_answer_after_an_hour_or_a_second_later() {
+async fn a_connection_closes_with_the_first_response_after_an_hour_or_a_second_later() {
     let world = World::with("server.idle_timeout = \"1d\"", good).await;
     let (mut asks, mut idles) = (world.caller(b"").await, world.caller(b"").await);
     for connection in [&mut asks, &mut idles] {
@@ -174,14 +174,14 @@ async fn a_connection_ends_with_the_first_answer_after_an_hour_or_a_second_later
     let last = asks.read(false).await.unwrap();
     assert_eq!((last.status, last.header("connection")), (200, "close"));
     assert!(asks.is_closed().await);
-    // The other one may have noticed its age only now: a second from then.
+    // The other one may detect its age only now: a second from then.
     world.pass(SECOND);
     world.pass(SECOND);
     assert!(idles.is_closed().await);
 }
 
 #[tokio::test]
-async fn a_body_that_nobody_wants_does_not_cost_its_sender_the_answer() {
+async fn a_client_that_sends_an_unwanted_body_still_gets_the_response() {
     let world = World::new().await;
     let head = b"POST /api/v1/models HTTP/1.1\r\nHost: a\r\nContent-Length: 150000\r\n\r\n";
     let mut connection = world.caller(&[&head[..], &b"x".repeat(150_000)].concat()).await;
@@ -191,12 +191,12 @@ async fn a_body_that_nobody_wants_does_not_cost_its_sender_the_answer() {
 }
 
 #[tokio::test]
-async fn a_body_that_never_comes_is_not_waited_for() {
+async fn a_body_that_never_arrives_is_not_waited_for() {
     let world = World::new().await;
     let mut connection = world.caller(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n12").await;
     assert_eq!(connection.read(false).await.unwrap().status, 400);
     assert!(connection.is_closed().await);
-    // It is heard out for as long as others may still be sending, and no longer.
+    // It is read for as long as clients may still be sending, and no longer.
     while world.counted("scoregate_connections").await > 0 {
         world.pass(SECOND);
     }

@@ -1,6 +1,6 @@
-//! `Deprecation`, `Sunset` and `Link`: on every answer of the API where they are configured, and not on the pages.
+//! `Deprecation`, `Sunset` and `Link`: on every API response if configured, and not on the pages.
 //!
-//! `Rules` holds besides, of every answer of every test, that none of them is there where it is not configured.
+//! `Rules` also checks on every response of every test that none of them is present without configuration.
 
 use crate::client::Answer;
 use crate::request_ids::kinds;
@@ -9,32 +9,32 @@ use crate::world::{World, good};
 const ALL: &str = "service.deprecated_at = \"2026-11-22T00:00:00Z\"\nservice.sunset_at = 2027-06-30T20:00:00Z\n\
                    service.deprecation_link = \"https://example.org/end\"";
 
-fn said(answer: &Answer) -> [&str; 3] {
+fn deprecation_headers(answer: &Answer) -> [&str; 3] {
     ["deprecation", "sunset", "link"].map(|name| answer.header(name))
 }
 
 #[tokio::test]
-async fn every_answer_of_the_api_says_since_when_it_is_deprecated_and_when_it_will_go() {
+async fn every_api_response_has_the_deprecation_and_sunset_dates() {
     let world = World::with(ALL, good).await;
     for (status, ask) in kinds(&world).await {
         let answer = ask.send().await;
         assert_eq!(answer.status, status);
-        // The pages show what a browser may do with them.
+        // The pages have browser security headers instead.
         let is_page = !answer.header("content-security-policy").is_empty() || answer.body == b"alive\n";
         let link = "<https://example.org/end>; rel=\"deprecation\"";
         let all = ["@1795305600", "Wed, 30 Jun 2027 20:00:00 GMT", link];
-        assert_eq!(said(&answer), if is_page { [""; 3] } else { all }, "{status}");
+        assert_eq!(deprecation_headers(&answer), if is_page { [""; 3] } else { all }, "{status}");
     }
 }
 
 #[tokio::test]
-async fn what_is_not_configured_of_it_is_not_said() {
+async fn deprecation_headers_that_are_not_configured_are_absent() {
     for (settings, expected) in [
         ("service.deprecated_at = \"2026-01-01T00:00:00Z\"", ["@1767225600", "", ""]),
         ("service.sunset_at = \"2027-06-30T20:00:00Z\"", ["", "Wed, 30 Jun 2027 20:00:00 GMT", ""]),
         ("", [""; 3]),
     ] {
         let world = World::with(settings, good).await;
-        assert_eq!(said(&world.get("/api/v1/models").send().await), expected, "{settings}");
+        assert_eq!(deprecation_headers(&world.get("/api/v1/models").send().await), expected, "{settings}");
     }
 }

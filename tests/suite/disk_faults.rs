@@ -1,8 +1,8 @@
-//! A disk that fails while the program serves: units that are leased go on being spent, then Free callers are told 503;
-//! what cannot be made durable is not done; and when the disk works again, so does everything, without a restart and
-//! with exact sums.
+//! A disk that fails while the program serves: leased units are still spent, then Free callers get a 503; changes
+//! that cannot be made durable fail; and when the disk works again everything recovers without a restart and with
+//! exact sums.
 //!
-//! Not for: what a paid caller is given meanwhile beyond its lease, nor for crashes (`kills`).
+//! Grace of paid callers is in `ledger_unreachable`, crashes are in `kills`.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -13,30 +13,30 @@ use std::time::Duration;
 use scoregate::clock::Clock;
 use tempfile::TempDir;
 
-use crate::disk::{Disk, Order};
-use crate::program::{Ended, Program, run, within_one_day};
-use crate::surviving_callers::{Heard, Patron, TARGET, Wire, prepare, remaining};
+use crate::failing_disk::{Disk, Order};
+use crate::load_clients::{LoadClient, Reply, TARGET, Wire, prepare, remaining};
+use crate::program::{CommandOutput, Program, run, within_one_day};
 
-/// How long it may take until a disk that works again is noticed.
+/// Time limit until a recovered disk is detected.
 const BACK_WITHIN: Duration = Duration::from_secs(20);
 const BUILT_IN: (&str, &str) = ("SCOREGATE_UPSTREAM", "built-in");
 
 #[test]
-fn a_disk_that_cannot_sync_is_outlived_and_nothing_undone_counts() {
-    within_one_day(|| outlives(Order::FailSyncs));
+fn the_server_survives_failed_syncs_and_uncommitted_changes_do_not_count() {
+    within_one_day(|| survives(Order::FailSyncs));
 }
 
 #[test]
-fn a_disk_that_cannot_be_written_is_outlived_and_nothing_undone_counts() {
-    within_one_day(|| outlives(Order::FailWrites));
+fn the_server_survives_failed_writes_and_uncommitted_changes_do_not_count() {
+    within_one_day(|| survives(Order::FailWrites));
 }
 
 #[test]
-fn a_full_disk_is_outlived_and_nothing_undone_counts() {
-    within_one_day(|| outlives(Order::NoRoom));
+fn the_server_survives_a_full_disk_and_uncommitted_changes_do_not_count() {
+    within_one_day(|| survives(Order::NoRoom));
 }
 
-/// A program on a data directory, as a caller and as an operator meet it.
+/// A program on a data directory, with a caller and an operator.
 struct Service<'d> {
     program: Program,
     public: SocketAddr,
@@ -52,29 +52,29 @@ impl<'d> Service<'d> {
         Self { program, public, side, directory }
     }
 
-    /// One request: its status and its code.
-    fn ask(&self, patron: &Patron) -> (u16, String) {
-        Wire::open(self.public).unwrap().ask(TARGET, &patron.key).told()
+    /// Sends one request: its status and its code.
+    fn ask(&self, load_client: &LoadClient) -> (u16, String) {
+        Wire::open(self.public).unwrap().ask(TARGET, &load_client.key).status_and_code()
     }
 
-    /// Asks until the answer is no 200: how many were, and what came then.
-    fn ask_while_served(&self, patron: &Patron) -> (u32, (u16, String)) {
+    /// Sends requests until one is no 200: the number of 200s, and the last response.
+    fn ask_while_served(&self, load_client: &LoadClient) -> (u32, (u16, String)) {
         let mut wire = Wire::open(self.public).unwrap();
-        for served in 0..=patron.quota {
-            let told = wire.ask(TARGET, &patron.key).told();
+        for served in 0..=load_client.quota {
+            let told = wire.ask(TARGET, &load_client.key).status_and_code();
             if told.0 != 200 {
                 return (served, told);
             }
         }
-        panic!("more than the quota of {}", patron.quota);
+        panic!("more than the quota of {}", load_client.quota);
     }
 
-    fn keys(&self, arguments: &[&str]) -> Ended {
+    fn keys(&self, arguments: &[&str]) -> CommandOutput {
         let place = ["--data-dir", self.directory.to_str().unwrap()];
         run(&[&["keys"], arguments, &place].concat())
     }
 
-    fn create(&self, name: &str) -> Ended {
+    fn create(&self, name: &str) -> CommandOutput {
         self.keys(&["create", "--name", name, "--tier", "free", "--note", &"long ".repeat(39)])
     }
 
@@ -85,20 +85,20 @@ impl<'d> Service<'d> {
         listed["applications"].as_array().unwrap().iter().map(word).collect()
     }
 
-    /// Asks until it is served. The ledger is asked again once a second, whoever wants a lease in between.
-    fn ask_until_served(&self, patron: &Patron) {
+    /// Sends requests until one is served. The ledger is retried once a second by the next request for a lease.
+    fn ask_until_served(&self, load_client: &LoadClient) {
         let clock = Clock::system();
         let begun = clock.now().mono;
         let mut wire = Wire::open(self.public).unwrap();
-        while wire.ask(TARGET, &patron.key).told() != (200, String::new()) {
+        while wire.ask(TARGET, &load_client.key).status_and_code() != (200, String::new()) {
             assert!(clock.now().mono.since(begun) < BACK_WITHIN, "it serves no more");
         }
     }
 
-    /// What an operator sees: whether the ledger is away, and whether leases have failed.
+    /// Metrics for the operator: whether the ledger is unreachable, and whether leases have failed.
     fn seen(&self) -> (bool, bool) {
         let heard = Wire::open(self.side).unwrap().ask("/metrics", "");
-        let Heard::Answer { status: 200, body, .. } = heard else { panic!("{heard:?}") };
+        let Reply::Response { status: 200, body, .. } = heard else { panic!("{heard:?}") };
         let counts = |words: [&str; 2]| {
             let mut series = body.lines().filter(|line| words.iter().all(|word| line.contains(word)));
             series.any(|line| line.rsplit(' ').next().unwrap().parse::<f64>().is_ok_and(|count| count > 0.0))
@@ -116,11 +116,11 @@ fn overloaded() -> (u16, String) {
     (503, "overloaded".into())
 }
 
-fn outlives(order: Order) {
+fn survives(order: Order) {
     let (directory, disk) = (TempDir::new().unwrap(), Disk::new());
-    // Both are Free: one holds a lease when the disk fails, and one holds nothing.
-    let patrons = prepare(directory.path(), &[("free", 1_000), ("free", 10)]);
-    let [holder, bare] = patrons.as_slice() else { unreachable!() };
+    // Both are Free: one has a lease when the disk fails, one has none.
+    let load_clients = prepare(directory.path(), &[("free", 1_000), ("free", 10)]);
+    let [holder, bare] = load_clients.as_slice() else { unreachable!() };
     let service = Service::start(directory.path(), &disk);
     assert_eq!(service.ask(holder).0, 200);
 
@@ -145,7 +145,7 @@ fn outlives(order: Order) {
     service.stop();
 
     let service = Service::start(directory.path(), &disk);
-    let left = [holder, bare].map(|patron| remaining(service.public, patron));
+    let left = [holder, bare].map(|load_client| remaining(service.public, load_client));
     assert_eq!(left, [owed, 0], "{order:?}");
     let names = service.names();
     assert!(names.contains(&"somebody".into()) && !names.contains(&"nobody".into()), "{order:?}: {names:?}");
@@ -153,26 +153,29 @@ fn outlives(order: Order) {
 }
 
 #[test]
-fn a_crash_on_a_failing_disk_brings_back_no_unit_that_was_spent() {
+fn a_crash_on_a_failing_disk_restores_no_spent_unit() {
     within_one_day(|| {
         for order in [Order::FailSyncs, Order::FailWrites, Order::NoRoom] {
             let (directory, disk) = (TempDir::new().unwrap(), Disk::new());
-            let patrons = prepare(directory.path(), &[("free", 1_000)]);
-            let [patron] = patrons.as_slice() else { unreachable!() };
+            let load_clients = prepare(directory.path(), &[("free", 1_000)]);
+            let [load_client] = load_clients.as_slice() else { unreachable!() };
             let service = Service::start(directory.path(), &disk);
-            assert_eq!(service.ask(patron).0, 200);
+            assert_eq!(service.ask(load_client).0, 200);
             disk.order(order);
-            let spent = 1 + service.ask_while_served(patron).0;
+            let spent = 1 + service.ask_while_served(load_client).0;
             service.program.signal("KILL");
             assert_eq!(service.program.end().0.code, None);
 
             disk.order(Order::Work);
             let service = Service::start(directory.path(), &disk);
-            // A lease that was written and never synced may be there: it is lost, as one that was granted would be.
-            let left = remaining(service.public, patron);
-            let lost = (patron.quota - spent).checked_sub(left);
-            assert!(lost.is_some_and(|lost| lost <= patron.lease(patron.quota)), "{order:?}: {lost:?}");
-            let (rest, then) = service.ask_while_served(patron);
+            // A lease that was written and never synced may exist: it is lost, as a granted one would be.
+            let left = remaining(service.public, load_client);
+            let lost = (load_client.quota - spent).checked_sub(left);
+            assert!(
+                lost.is_some_and(|lost| lost <= load_client.lease(load_client.quota)),
+                "{order:?}: {lost:?}"
+            );
+            let (rest, then) = service.ask_while_served(load_client);
             assert_eq!((rest, then.1.as_str()), (left, "quota_exceeded"), "{order:?}");
             service.stop();
         }
@@ -180,11 +183,11 @@ fn a_crash_on_a_failing_disk_brings_back_no_unit_that_was_spent() {
 }
 
 #[test]
-fn a_change_that_could_not_be_synced_does_not_come_back_after_a_stop_or_a_crash() {
+fn a_change_that_could_not_be_synced_does_not_reappear_after_a_stop_or_a_crash() {
     for (signal, code) in [("TERM", Some(0)), ("KILL", None)] {
         let (directory, disk) = (TempDir::new().unwrap(), Disk::new());
-        let patrons = prepare(directory.path(), &[("free", 10)]);
-        let id = patrons[0].id.to_string();
+        let load_clients = prepare(directory.path(), &[("free", 10)]);
+        let id = load_clients[0].id.to_string();
         let service = Service::start(directory.path(), &disk);
         service.create("somebody").with(0); // a log that has not begun would not even be written
         disk.order(Order::FailSyncs);
@@ -204,7 +207,7 @@ fn a_change_that_could_not_be_synced_does_not_come_back_after_a_stop_or_a_crash(
     }
 }
 
-/// A file system of a few megabytes, gone when it is dropped.
+/// A file system of a few megabytes, unmounted when dropped.
 struct SmallDisk {
     place: TempDir,
     is_mounted: bool,
@@ -223,7 +226,7 @@ impl SmallDisk {
         self.place.path().join("filler")
     }
 
-    /// Takes all of its room but so many bytes.
+    /// Fills it except for this many bytes.
     fn fill_but(&self, bytes: usize) {
         let filled = std::fs::write(self.filler(), vec![1; 8 << 20]);
         assert!(filled.is_err(), "it is larger than it should be");
@@ -235,19 +238,19 @@ impl SmallDisk {
 impl Drop for SmallDisk {
     fn drop(&mut self) {
         if self.is_mounted {
-            // Lazily, so that it goes even while a program that a failed test left behind still has it open.
+            // Lazily, so that it is unmounted even while a program left by a failed test has it open.
             drop(Command::new("umount").arg("--lazy").arg(self.place.path()).status());
         }
     }
 }
 
-/// So many failures in a row, and the disk is full.
+/// After this many failures in a row the disk counts as full.
 const FULL_AFTER: u32 = 5;
-/// More applications than fit.
+/// More applications than fit on it.
 const MOST_TO_FILL: u32 = 1_000;
 
 #[test]
-fn a_small_disk_that_the_store_has_filled_is_outlived_once_there_is_room() {
+fn a_store_that_filled_its_disk_recovers_once_space_is_free() {
     within_one_day(|| {
         let (small, disk) = (SmallDisk::mount(), Disk::new());
         if !small.is_mounted {
@@ -256,11 +259,11 @@ fn a_small_disk_that_the_store_has_filled_is_outlived_once_there_is_room() {
             return;
         }
         let directory = small.place.path().join("data");
-        let patrons = prepare(&directory, &[("free", 1_000), ("free", 10)]);
-        let [large, bare] = patrons.as_slice() else { unreachable!() };
+        let load_clients = prepare(&directory, &[("free", 1_000), ("free", 10)]);
+        let [large, bare] = load_clients.as_slice() else { unreachable!() };
         let service = Service::start(&directory, &disk);
 
-        // The log is empty, and cannot begin.
+        // The log is empty and cannot be extended.
         small.fill_but(0);
         assert_eq!((service.ask(large), service.ask(bare)), (overloaded(), overloaded()));
         assert_eq!(service.create("early").with(2).out, "");
@@ -268,24 +271,24 @@ fn a_small_disk_that_the_store_has_filled_is_outlived_once_there_is_room() {
         service.ask_until_served(large);
         service.ask_until_served(bare);
         let mut made = fill(&service);
-        // What is copied out of the log makes room in it, so leases may go on; if not, that costs nothing.
+        // A checkpoint makes room in the log, so leases may continue; if not, nothing is lost.
         let (of_large, then) = service.ask_while_served(large);
         assert!(then == overloaded() || then.1 == "quota_exceeded", "{then:?} after {of_large}");
 
         std::fs::remove_file(small.filler()).unwrap();
         service.ask_until_served(bare);
-        for (patron, before) in [(large, 1 + of_large), (bare, 2)] {
-            let (rest, then) = service.ask_while_served(patron);
-            assert_eq!((before + rest, then.1.as_str()), (patron.quota, "quota_exceeded"));
+        for (load_client, before) in [(large, 1 + of_large), (bare, 2)] {
+            let (rest, then) = service.ask_while_served(load_client);
+            assert_eq!((before + rest, then.1.as_str()), (load_client.quota, "quota_exceeded"));
         }
         service.create("afterwards").with(0);
         made.push("afterwards".into());
         service.stop();
 
         let service = Service::start(&directory, &disk);
-        assert_eq!([large, bare].map(|patron| remaining(service.public, patron)), [0, 0]);
+        assert_eq!([large, bare].map(|load_client| remaining(service.public, load_client)), [0, 0]);
         let mut names = service.names();
-        names.retain(|name| !name.ends_with("application")); // those are the patrons
+        names.retain(|name| !name.ends_with("application")); // those of the load clients
         names.sort();
         made.sort();
         assert_eq!(names, made);
@@ -293,7 +296,7 @@ fn a_small_disk_that_the_store_has_filled_is_outlived_once_there_is_room() {
     });
 }
 
-/// Creates applications until none can be any more: the names of those that were.
+/// Creates applications until it fails: the names of the created ones.
 fn fill(service: &Service<'_>) -> Vec<String> {
     let (mut made, mut failed) = (Vec::new(), 0);
     for name in (0..MOST_TO_FILL).map(|number| format!("n{number}")) {

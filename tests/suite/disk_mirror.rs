@@ -1,4 +1,4 @@
-//! The last good documents are kept on disk: a restart goes on where it was, with or without a backend.
+//! The disk mirror of documents: after a restart the same documents are served, with or without a backend.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, answer};
+use crate::load_clients::{Reply, Wire, prepare};
 use crate::program::Program;
-use crate::surviving_callers::{Heard, Wire, prepare};
 use crate::world::{Customer, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
@@ -17,8 +17,8 @@ const INDEX: &str = "/api/v1/index";
 const ALL: [&str; 3] = [MODELS, ATLAS, INDEX];
 const HOUR: Duration = Duration::from_hours(1);
 
-/// A world that has seen everything in `ALL`, whose backend then never answers again.
-async fn abandoned(settings: &str) -> (World, Customer, Customer) {
+/// A gateway that has stored everything in `ALL`, whose backend then never responds again.
+async fn with_unresponsive_backend(settings: &str) -> (World, Customer, Customer) {
     let world = World::with(settings, good).await;
     let [paid, free] = [world.paid().await, world.free().await];
     for target in ALL {
@@ -29,8 +29,8 @@ async fn abandoned(settings: &str) -> (World, Customer, Customer) {
 }
 
 #[tokio::test]
-async fn after_a_restart_every_answer_is_the_same_to_the_byte_and_the_backend_is_asked_nothing() {
-    let (world, paid, free) = abandoned("").await;
+async fn after_a_restart_every_response_has_the_same_bytes_without_upstream_requests() {
+    let (world, paid, free) = with_unresponsive_backend("").await;
     let mut before = Vec::new();
     for customer in [&paid, &free] {
         for target in ALL {
@@ -55,8 +55,8 @@ async fn after_a_restart_every_answer_is_the_same_to_the_byte_and_the_backend_is
 }
 
 #[tokio::test]
-async fn a_restart_amid_an_outage_changes_nothing_and_when_it_is_over_one_body_each_makes_all_current() {
-    let (world, paid, _) = abandoned("freshness.probe = true").await;
+async fn a_restart_during_an_outage_changes_nothing_and_afterwards_each_document_is_fetched_once() {
+    let (world, paid, _) = with_unresponsive_backend("freshness.probe = true").await;
     world.pass(12 * HOUR);
     let world = world.restarted().await;
     for target in ALL {
@@ -84,13 +84,13 @@ async fn a_restart_amid_an_outage_changes_nothing_and_when_it_is_over_one_body_e
 }
 
 #[tokio::test]
-async fn a_refresh_that_was_seen_before_a_restart_has_been_seen() {
+async fn a_refresh_detected_before_a_restart_is_not_detected_again() {
     let world = World::with("freshness.probe = true", good).await;
     let paid = world.paid().await;
     for target in [MODELS, MODELS, INDEX] {
         assert_eq!(world.asks(&paid, target).await.status, 200);
     }
-    // The list has changed early; then the backend is gone before anything else could be fetched.
+    // The list was refreshed early; then the backend stops before any other fetch.
     world.backend.next(answer("200 OK", &[], r#"[{"id":"atlas","currentScore":1}]"#));
     world.backend.answers(|_| answer("503 Service Unavailable", &[], ""));
     let asked = world.backend.received().len();
@@ -107,16 +107,16 @@ async fn a_refresh_that_was_seen_before_a_restart_has_been_seen() {
 }
 
 #[tokio::test]
-async fn what_is_purged_for_good_is_gone_from_the_disk_too_before_that_is_answered() {
+async fn a_hard_purge_removes_records_from_disk_before_it_responds() {
     for (hard, left) in [(true, 2), (false, 3)] {
-        let (world, paid, _) = abandoned("admin.token = \"a-token-of-the-side-port\"").await;
+        let (world, paid, _) = with_unresponsive_backend("admin.token = \"a-token-of-the-side-port\"").await;
         let body = format!(r#"{{"documents":"{ATLAS}","hard":{hard}}}"#);
         let purged = world
             .side("POST", "/v1/cache/purge", &body, &[("Authorization", "Bearer a-token-of-the-side-port")])
             .await;
         assert_eq!((purged.status, &purged.json()["purged"]), (200, &1.into()));
         assert_eq!(on_disk(world.directory.path()), left);
-        let world = world.restarted_whatever_is_lost().await;
+        let world = world.restarted_with_losses().await;
         assert_eq!(world.running.gateway().engine.documents.count(), left as u64);
         if !hard {
             let told = world.asks(&paid, ATLAS).await;
@@ -127,7 +127,7 @@ async fn what_is_purged_for_good_is_gone_from_the_disk_too_before_that_is_answer
 
 #[tokio::test]
 async fn documents_of_another_backend_are_never_served() {
-    let (world, paid, _) = abandoned("").await;
+    let (world, paid, _) = with_unresponsive_backend("").await;
     let directory = Arc::clone(&world.directory);
     world.running.stop().await;
     let backend = Backend::start(|_| answer("503 Service Unavailable", &[], "")).await;
@@ -137,8 +137,8 @@ async fn documents_of_another_backend_are_never_served() {
 }
 
 #[tokio::test]
-async fn a_damaged_document_on_disk_is_fetched_anew_and_harms_no_other() {
-    let (world, paid, _) = abandoned("").await;
+async fn a_damaged_record_is_fetched_again_and_affects_no_other() {
+    let (world, paid, _) = with_unresponsive_backend("").await;
     let directory = Arc::clone(&world.directory);
     let World { backend, .. } = world;
     world.running.stop().await;
@@ -160,7 +160,7 @@ async fn a_damaged_document_on_disk_is_fetched_anew_and_harms_no_other() {
 }
 
 #[tokio::test]
-async fn a_mirror_that_cannot_be_opened_stops_nothing() {
+async fn a_disk_mirror_that_cannot_be_opened_does_not_stop_the_server() {
     let directory = Arc::new(TempDir::new().unwrap());
     std::fs::write(directory.path().join("documents"), "in the way").unwrap();
     let world = World::with_backend("", Backend::start(good).await, directory).await;
@@ -173,7 +173,7 @@ async fn a_mirror_that_cannot_be_opened_stops_nothing() {
 }
 
 #[tokio::test]
-async fn an_hour_with_a_restart_in_it_asks_the_backend_no_more_than_twice_of_an_hour_without() {
+async fn an_hour_with_a_restart_causes_at_most_twice_the_upstream_requests_of_one_without() {
     let hour = async |restarts: bool| {
         let mut world = World::with("freshness.probe = true", good).await;
         let paid = world.paid().await;
@@ -198,25 +198,25 @@ async fn an_hour_with_a_restart_in_it_asks_the_backend_no_more_than_twice_of_an_
     assert!(steady > 12 && restarted <= 2 * steady, "{steady} {restarted}");
 }
 
-/// How many documents lie on the disk.
+/// Number of records on disk.
 fn on_disk(directory: &Path) -> usize {
     let files = std::fs::read_dir(directory.join("documents")).into_iter().flatten();
     files.filter(|file| file.as_ref().unwrap().path().extension().is_some_and(|end| end == "slip")).count()
 }
 
 #[test]
-fn a_killed_process_leaves_its_documents_to_the_next_which_serves_them_without_a_backend() {
+fn documents_of_a_killed_process_are_served_by_the_next_without_a_backend() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let backend = runtime.block_on(Backend::start(good));
     let (directory, url) = (TempDir::new().unwrap(), backend.url());
     let environment = [("SCOREGATE_UPSTREAM_URL", url.as_str())];
-    let patrons = prepare(directory.path(), &[("pro", 1_000)]);
-    let key = &patrons[0].key;
+    let load_clients = prepare(directory.path(), &[("pro", 1_000)]);
+    let key = &load_clients[0].key;
     let program = Program::serve(directory.path(), &environment);
     let asked = |public| {
         ALL.map(|target| match Wire::open(public).unwrap().ask(target, key) {
-            Heard::Answer { status, body, .. } => (status, body),
-            lost @ (Heard::Nothing | Heard::Part) => panic!("{target}: {lost:?}"),
+            Reply::Response { status, body, .. } => (status, body),
+            lost @ (Reply::NoResponse | Reply::Partial) => panic!("{target}: {lost:?}"),
         })
     };
     let before = asked(program.public());

@@ -1,5 +1,5 @@
-//! A disk that fails when a test says so, under the real program: `failing_disk.c`, which stands between the program and
-//! the store's file. What it can act out, and what not, is said there.
+//! A disk that fails on command, under the real program: `failing_disk.c` is loaded between the program and the
+//! store's file. It documents what it can simulate.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,26 +8,26 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tempfile::TempDir;
 
-/// What the disk is to do from now on. Counts begin with the order, or with the program if it came before that.
+/// The command for the disk from now on. Counts begin with the command, or with the program if that started later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// What a disk does.
+    /// A behavior of the disk.
     Work,
-    /// Every sync fails; what is written arrives.
+    /// Every sync fails; writes succeed.
     FailSyncs,
-    /// Nothing can be written.
+    /// Every write fails.
     FailWrites,
-    /// Nothing can be written, because there is no room.
+    /// Every write fails for lack of space.
     NoRoom,
-    /// Nothing can be written, the file of units owed included.
+    /// Every write fails, including those of the file of owed units.
     FailWritesAndOwed,
-    /// Every sync fails, that of the file of units owed included; what is written arrives.
+    /// Every sync fails, including that of the file of owed units; writes succeed.
     FailSyncsAndOwed,
-    /// The store cannot be written, and the program dies in the middle of the file of units owed.
+    /// Writes to the store fail, and the program dies in the middle of the file of owed units.
     TearOwed,
     /// The program dies before this sync.
     KillBeforeSync(u32),
-    /// The program dies after this sync, before it hears of it.
+    /// The program dies after this sync, before the call returns.
     KillAfterSync(u32),
     /// The program dies before this write.
     KillBeforeWrite(u32),
@@ -53,7 +53,7 @@ impl Order {
     }
 }
 
-/// A disk under one program at a time.
+/// A disk for one program at a time.
 pub struct Disk {
     directory: TempDir,
     orders: PathBuf,
@@ -61,29 +61,29 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// One that works.
+    /// A working disk.
     pub fn new() -> Self {
         let directory = TempDir::new().unwrap();
         let orders = directory.path().join("orders");
         Self { directory, orders, given: AtomicU32::new(0) }
     }
 
-    /// Orders it to do this.
+    /// Sends it a command.
     pub fn order(&self, order: Order) {
         let number = 1 + self.given.fetch_add(1, Ordering::Relaxed);
-        // Under its name at once and whole: the program reads it at every call.
+        // Renamed into place: the program reads it at every call.
         let next = self.directory.path().join("next");
         std::fs::write(&next, format!("{number} {}", order.words())).unwrap();
         std::fs::rename(&next, &self.orders).unwrap();
     }
 
-    /// What puts it under a program.
+    /// The environment that loads it into a program.
     pub fn environment(&self) -> [(&str, &str); 2] {
         [("LD_PRELOAD", library()), ("FAILING_DISK_ORDERS", self.orders.to_str().unwrap())]
     }
 }
 
-/// The library, built once in a run.
+/// The library, built once per run.
 fn library() -> &'static str {
     static BUILT: OnceLock<String> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -96,7 +96,7 @@ fn library() -> &'static str {
         let built = compiler.args([&half, &source]).arg("-ldl").status();
         let built = built.expect("the command `cc` is missing; the embedded SQLite is built by it too");
         assert!(built.success(), "{} cannot be built", source.display());
-        // Another run may be using the one that is there.
+        // Another run may be using the existing one.
         std::fs::rename(&half, &whole).unwrap();
         whole.to_str().unwrap().to_owned()
     })

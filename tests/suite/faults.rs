@@ -1,4 +1,4 @@
-//! Bad answers of the backend: each has its code, none is ever stored, none ever replaces good data.
+//! Bad responses of the backend: each has its code, none is ever stored, none ever replaces good data.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use crate::world::World;
 
 const ATLAS: &str = "/api/v1/models/atlas";
 const MODELS: &str = "/api/v1/models?period=24h";
-/// A small cap, so that an answer beyond it is small too.
+/// A small cap, so that a response beyond it is small too.
 const CAPPED: &str = "[upstream]\nurl = \"{backend}\"\nmax_body = \"1KiB\"";
 
-/// Longer than any of these answers asks to be left alone.
+/// Longer than any Retry-After of these responses.
 const REST: Duration = Duration::from_secs(70);
 
 const GOOD: &str = r#"{"generated_at":"2026-11-21T12:00:00Z","data":[{"id":"atlas","currentScore":1}]}"#;
@@ -23,7 +23,7 @@ fn chunk(data: &str) -> String {
     format!("{:x}\r\n{data}\r\n", data.len())
 }
 
-/// Answers that end before they say they do.
+/// Truncated responses.
 fn truncated() -> Vec<(String, Act)> {
     let mut acts = Vec::new();
     for cut in [0, 1, GOOD.len() / 2, GOOD.len() * 99 / 100, GOOD.len() - 1] {
@@ -40,7 +40,7 @@ fn truncated() -> Vec<(String, Act)> {
     acts
 }
 
-/// Whole answers that are no data.
+/// Complete responses without data.
 fn unusable() -> Vec<(String, Act)> {
     let with = |name: &str, act: Act| (name.to_owned(), act);
     let body = |body: &str| (body.to_owned(), json(body));
@@ -81,10 +81,10 @@ fn unusable() -> Vec<(String, Act)> {
     ]
 }
 
-/// So long after each other are models asked about that are in no list.
+/// Interval of fetches of unknown models.
 const BETWEEN_PROBES: Duration = Duration::from_secs(1);
 
-/// Answers that the backend cannot answer now.
+/// Responses that report a temporary failure.
 fn unavailable() -> Vec<(String, Act)> {
     let with = |name: &str, act: Act| (name.to_owned(), act);
     vec![
@@ -96,8 +96,8 @@ fn unavailable() -> Vec<(String, Act)> {
     ]
 }
 
-/// Whether a question is asked twice that ends like this, on a connection that has answered before.
-fn is_asked_twice(name: &str) -> bool {
+/// Whether a request that fails like this on a reused connection is retried.
+fn is_retried(name: &str) -> bool {
     name.starts_with("it closes")
 }
 
@@ -108,14 +108,14 @@ fn all() -> Vec<(String, Act, u16)> {
 }
 
 #[tokio::test]
-async fn a_bad_answer_has_its_code_and_the_next_good_one_is_seen_at_once() {
+async fn a_bad_response_has_its_code_and_the_next_good_one_is_used_at_once() {
     let world = World::with(CAPPED, |_| json(GOOD)).await;
     let customer = world.free().await;
     let (mut invalid, mut away) = (0, 0);
     for (number, (name, act, status)) in all().into_iter().enumerate() {
         let unseen = format!("/api/v1/models/m{number}");
         world.pass(BETWEEN_PROBES);
-        if is_asked_twice(&name) {
+        if is_retried(&name) {
             world.backend.next(act.clone());
         }
         world.backend.next(act);
@@ -144,7 +144,7 @@ async fn a_bad_answer_has_its_code_and_the_next_good_one_is_seen_at_once() {
 }
 
 #[tokio::test]
-async fn a_bad_answer_never_replaces_good_data() {
+async fn a_bad_response_never_replaces_good_data() {
     let world = World::with(CAPPED, |_| json(GOOD)).await;
     let customer = world.free().await;
     let good = world.asks(&customer, ATLAS).await;
@@ -153,8 +153,8 @@ async fn a_bad_answer_never_replaces_good_data() {
         world.pass(Duration::from_hours(2));
         for (hours, outcome) in [(0, "stale"), (25, "stale_on_error")] {
             world.pass(Duration::from_hours(hours));
-            // The second time its connection is a fresh one.
-            if hours == 0 && is_asked_twice(&name) {
+            // The second time its connection is a new one.
+            if hours == 0 && is_retried(&name) {
                 world.backend.next(act.clone());
                 twice += 1;
             }
@@ -168,7 +168,7 @@ async fn a_bad_answer_never_replaces_good_data() {
             calls += 1;
             world.fetched(calls).await;
         }
-        // Each begins with a document that was confirmed just now.
+        // Each begins with a document that was just revalidated.
         world.pass(REST);
         let confirmed = world.asks(&customer, ATLAS).await;
         assert!(confirmed.header("cache-status").ends_with("detail=refreshed"), "{name}");
@@ -178,10 +178,10 @@ async fn a_bad_answer_never_replaces_good_data() {
 }
 
 #[tokio::test]
-async fn after_a_bad_answer_the_next_good_one_is_seen_within_a_second() {
+async fn after_a_bad_response_the_next_good_one_is_used_within_a_second() {
     let with = |name: &str, act: Act| (name.to_owned(), act, 0);
     let mut bad = all();
-    // Where the backend asks for a rest it has it; and a list may have a field twice, since nothing is cut from it.
+    // A Retry-After of the backend is honoured; and a list may contain a field twice, since nothing is cut from it.
     bad.retain(|(name, ..)| !["429", "503"].contains(&&**name) && !name.contains("latestScore"));
     bad.extend([
         with("400", answer("400 Bad Request", &[], GOOD)),
@@ -205,14 +205,14 @@ async fn after_a_bad_answer_the_next_good_one_is_seen_within_a_second() {
             world.settled().await;
             let good = world.asks(&customer, MODELS).await;
             assert_eq!(good.json()["data"][0]["currentScore"], score, "{name}");
-            // The first was new, the second is stale at once, the third when an error would be told.
+            // The first was a miss, the second is stale at once, the third when an error would be returned.
             world.pass(Duration::from_hours(if score == 7 { 2 } else { 26 }));
         }
     }
 }
 
 #[tokio::test]
-async fn an_empty_list_in_the_place_of_a_full_one_is_believed_the_second_time() {
+async fn an_empty_list_replaces_a_full_one_only_when_it_is_received_twice() {
     let world = World::with("", |_| json(GOOD)).await;
     let customer = world.paid().await;
     let full = world.asks(&customer, MODELS).await;
@@ -226,7 +226,7 @@ async fn an_empty_list_in_the_place_of_a_full_one_is_believed_the_second_time() 
     assert_eq!(seen, [true, true, false], "the first empty one was kept out, the second was not");
     assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"invalid\"}").await, 1);
 
-    // A full list in between makes the next empty one doubtful again.
+    // A full list in between makes the next empty one suspect again.
     world.backend.answers(|_| json(GOOD));
     world.pass(Duration::from_hours(2));
     world.asks(&customer, MODELS).await;
@@ -236,7 +236,7 @@ async fn an_empty_list_in_the_place_of_a_full_one_is_believed_the_second_time() 
     world.asks(&customer, MODELS).await;
     world.fetched(6).await;
     assert_eq!(world.asks(&customer, MODELS).await.json()["count"], 1);
-    // Nothing is doubtful where nothing was known.
+    // Nothing is suspect without previous data.
     assert_eq!(world.asks(&customer, "/api/v1/alerts").await.json()["count"], 0);
 }
 
@@ -255,7 +255,7 @@ async fn no_list_is_missing() {
 }
 
 #[tokio::test]
-async fn bytes_after_an_answer_are_served_to_nobody() {
+async fn bytes_after_a_response_are_never_served() {
     let world = World::with("", |_| json(GOOD)).await;
     let customer = world.free().await;
     let mut extra = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{GOOD}", GOOD.len());

@@ -1,4 +1,4 @@
-//! More connections than there are files, against the real program. Not for: clients that are slow (`slow_clients`).
+//! More connections than file descriptors, against the real program. Slow clients are in `slow_clients`.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::program::{BUILT_IN, Program};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// An attacker's connection, from an address of its own kind; its kernel takes as little as it may.
+/// A connection of an attacker from its own loopback address, with minimal kernel buffers.
 async fn connect(from: u8, to: SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();
@@ -22,7 +22,7 @@ async fn connect(from: u8, to: SocketAddr) -> TcpStream {
     socket.connect(to).await.unwrap()
 }
 
-/// Its processor time so far, in seconds.
+/// Its CPU time so far, in seconds.
 fn worked(program: &Program) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", program.id())).unwrap();
     let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
@@ -40,7 +40,7 @@ fn serve_with_files(limit: u32, data_dir: &Path) -> Program {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_files_run_out_the_side_port_answers_and_the_public_one_does_again_by_itself() {
+async fn without_free_file_descriptors_the_side_port_responds_and_the_public_port_recovers() {
     let directory = TempDir::new().unwrap();
     let program = serve_with_files(128, directory.path());
     let (to, side) = program.ports();
@@ -50,13 +50,13 @@ async fn where_files_run_out_the_side_port_answers_and_the_public_one_does_again
         connection.write(health).await;
         connection.read(false).await.is_some_and(|answer| answer.status == 200)
     };
-    // Those who say nothing give way to those who ask.
+    // Idle connections are closed for active ones.
     let mut silent = Vec::new();
     for _ in 0..300 {
         silent.push(connect(4, to).await);
     }
     assert!(answers(to).await && answers(side).await);
-    // Now not even those places can be had: as if something else had taken the files.
+    // Now no descriptors are left, as if another process had used them.
     let limit = format!("prlimit --pid {} --nofile=40:40", program.id());
     assert!(Command::new("sh").args(["-c", &limit]).status().unwrap().success());
     let clock = Clock::system();

@@ -1,5 +1,5 @@
-//! The two-form rule: two whole systems whose backends differ only in what paying callers may see, driven by one
-//! script, answer their Free callers alike to the last byte.
+//! The two-form rule: two whole systems whose backends differ only in data for paid callers, driven by one script,
+//! return identical bytes to Free callers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,20 +12,20 @@ use tempfile::TempDir;
 
 use crate::backend::{Act, Received, answer, json};
 use crate::balances::wide;
-use crate::client::{Answer, Ask};
+use crate::client::{Answer, RequestBuilder};
 use crate::world::{NOON, World};
 
 const ATLAS: &str = "/api/v1/models/atlas";
 const FREE: &str = "an-imported-key-of-a-free-application";
 const PAID: &str = "an-imported-key-of-a-paying-application";
-/// Of a Free application that asks what the script, being the same for all systems, cannot.
+/// A Free application for requests outside the common script.
 const PROBE: &str = "an-imported-key-of-a-curious-application";
 const SETTINGS: &str = "keys.accept_imported = true";
 
-/// What stands in a detail for paying callers, at each of the backend's refreshes: a field with its comma, or nothing.
+/// Fields of a detail for paid callers at each refresh of the backend: a field with its comma, or nothing.
 type Secrets = [&'static str; 4];
 
-/// The same data for Free callers, however the field is written and wherever it stands.
+/// The same data for Free callers, in any spelling and position of the field.
 const SYSTEMS: [Secrets; 6] = [
     ["", "", "", ""],
     [r#""latestScore": 81.5, "#; 4],
@@ -35,10 +35,11 @@ const SYSTEMS: [Secrets; 6] = [
     ["\"latestScore\"\n: 0.0e1 ,\t", "", "", r#""latestScore": 1e1, "#],
 ];
 
-/// What stands in a part of the detail where the detail itself has the field: deeper down it can be anything.
+/// The field nested deeper in the detail, where it can have any value.
 const ODD: &str = r#""l\u0061testScore" : {"}, {\"": [1, {"latestScore": "]"}]}, "#;
 
-/// The backend of one system. The refresh it is at decides what paying callers see; Free data changes only at the last.
+/// The backend of one system. Its current refresh selects the data of paid callers; Free data changes only at the
+/// last.
 fn backend(secrets: Secrets, refresh: Arc<AtomicUsize>) -> impl Fn(&Received) -> Act {
     move |received| {
         let at = refresh.load(Ordering::SeqCst);
@@ -56,7 +57,7 @@ fn backend(secrets: Secrets, refresh: Arc<AtomicUsize>) -> impl Fn(&Received) ->
     }
 }
 
-/// A directory in which both applications are known, under the same identifiers in every system.
+/// A data directory with both applications, under the same identifiers in every system.
 async fn prepared() -> TempDir {
     let directory = TempDir::new().unwrap();
     let store = Embedded::open(directory.path()).unwrap();
@@ -83,7 +84,7 @@ async fn prepared() -> TempDir {
     directory
 }
 
-/// A system and what its Free callers were answered so far.
+/// A system and the responses of its Free callers so far.
 struct System {
     world: World,
     refresh: Arc<AtomicUsize>,
@@ -97,8 +98,8 @@ impl System {
         Self { world, refresh, seen: Vec::new() }
     }
 
-    fn ask(&self, method: &str, target: &str, key: &str) -> Ask {
-        // Identifiers of requests stand in bodies too, so each is named by its place in the script.
+    fn ask(&self, method: &str, target: &str, key: &str) -> RequestBuilder {
+        // Request ids are also in bodies, so each is replaced by its number in the script.
         self.world
             .ask(method, target)
             .key(key)
@@ -119,7 +120,7 @@ impl System {
         assert_eq!(self.ask("GET", target, PAID).send().await.status, 200);
     }
 
-    /// The backend's next refresh, after which the documents are asked for anew.
+    /// The backend's next refresh, after which the documents are fetched again.
     async fn refreshed(&mut self, after: Duration, targets: &[&str]) {
         self.refresh.fetch_add(1, Ordering::SeqCst);
         self.world.pass(after);
@@ -129,8 +130,8 @@ impl System {
         }
     }
 
-    /// Everything a Free caller can ask about the detail at one moment.
-    async fn look_around(&mut self) {
+    /// Sends every request for the detail that a Free caller can send.
+    async fn request_all(&mut self) {
         let mut tags = vec!["*".to_owned(), "\"unknown\"".to_owned()];
         for encoding in ["identity", "gzip", "br", "gzip;q=0.2, br;q=0.1", "*;q=0"] {
             self.paid(ATLAS).await;
@@ -164,20 +165,19 @@ impl System {
         ] {
             self.free("GET", target, &[("Accept", "application/problem+json")]).await;
         }
-        // The paying form's own tag must not be worth more to a Free caller than any other.
+        // The entity tag of the paid form must have no special effect for a Free caller.
         let probe = self.ask("GET", ATLAS, PROBE).header("If-None-Match", &full).send().await;
         assert_eq!(probe.status == 304, is_free_s_too);
         self.world.settled().await;
     }
 }
 
-/// The script.
 async fn driven(secrets: Secrets) -> Vec<(String, Answer)> {
     let mut system = System::start(secrets).await;
-    // Each one's first request leases, so that none of those that follow has to wait for that.
+    // The first request of each leases, so that no later one waits for a lease.
     system.paid("/api/v1/index").await;
     system.free("GET", "/api/v1/index", &[]).await;
-    // A miss with company: the paying caller's fetch is shared.
+    // A shared miss: the paid caller's fetch is shared.
     system.world.backend.hold();
     let company = system.ask("GET", ATLAS, PAID).begin().await;
     system.world.backend.has_received(2).await;
@@ -188,13 +188,13 @@ async fn driven(secrets: Secrets) -> Vec<(String, Answer)> {
     });
     drop(company);
     system.seen.push(("shared".into(), shared));
-    system.look_around().await;
-    // Two refreshes in which only paying callers' data changes, and one in which everybody's does.
+    system.request_all().await;
+    // Two refreshes that change only paid data, and one that changes all data.
     for after in [Duration::from_hours(1), Duration::from_hours(26), Duration::from_hours(1)] {
         system.refreshed(after, &[ATLAS]).await;
-        system.look_around().await;
+        system.request_all().await;
     }
-    // The backend is away: stale while it is refreshed, stale on error, gone.
+    // The backend is down: stale while revalidating, stale on error, expired.
     system.world.backend.answers(|_| answer("500 Internal Server Error", &[], ""));
     for hours in [2, 30, 24 * 8] {
         system.world.pass(Duration::from_hours(hours));
@@ -207,7 +207,7 @@ async fn driven(secrets: Secrets) -> Vec<(String, Answer)> {
 }
 
 #[tokio::test]
-async fn what_only_paying_callers_may_see_moves_no_byte_of_any_free_answer() {
+async fn data_for_paid_callers_changes_no_byte_of_any_free_response() {
     let expected = driven(SYSTEMS[0]).await;
     let statuses: std::collections::BTreeSet<u16> =
         expected.iter().map(|(_, answer)| answer.status).collect();

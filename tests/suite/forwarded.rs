@@ -1,15 +1,14 @@
-//! Who the client is where requests come through proxies: the guard of addresses follows whom listed proxies speak
-//! for, and nobody else's word.
+//! The client address behind proxies: the guard follows the addresses that trusted proxies report, and no others.
 
 use std::net::IpAddr;
 
 use crate::client::Connection;
 use crate::world::{World, good};
 
-/// Addresses of this machine that play proxies which are listed.
+/// Loopback addresses of trusted proxies.
 const LISTED: &str = "proxies.trusted = [\"127.1.0.0/16\", \"2001:db8:aaaa::/48\"]\n";
 const PROXY: &str = "127.1.0.1";
-/// And one that is not.
+/// A loopback address of an untrusted one.
 const STRANGER: &str = "127.2.0.1";
 
 type Lines<'l> = &'l [(&'l str, &'l str)];
@@ -22,7 +21,7 @@ async fn from(world: &World, peer: &str) -> Connection {
     Connection::open_from(peer.parse().unwrap(), world.address()).await
 }
 
-/// What the answer to one refused request says is left of its sender's guard.
+/// The remaining allowance of the sender's guard after one refused request.
 async fn left_over(connection: &mut Connection, world: &World, lines: Lines<'_>) -> u64 {
     let ask = world.get("/api/v1/models");
     let ask = lines.iter().fold(ask, |ask, (name, value)| ask.header(name, value));
@@ -32,7 +31,7 @@ async fn left_over(connection: &mut Connection, world: &World, lines: Lines<'_>)
     told.number("x-ratelimit-remaining")
 }
 
-/// The same on a connection of its own.
+/// The same on a new connection.
 async fn left(world: &World, peer: &str, lines: Lines<'_>) -> u64 {
     left_over(&mut from(world, peer).await, world, lines).await
 }
@@ -42,22 +41,22 @@ fn guard_of(world: &World, address: &str) -> u32 {
 }
 
 #[tokio::test]
-async fn two_clients_through_one_proxy_have_guards_of_their_own() {
+async fn two_clients_behind_one_proxy_have_separate_guards() {
     let world = world("").await;
-    // A proxy sends the requests of many over one connection.
+    // A proxy sends the requests of many clients over one connection.
     let mut proxy = from(&world, PROXY).await;
     for expected in [59, 58, 57] {
         for client in ["192.0.2.1", "198.51.100.7"] {
             assert_eq!(left_over(&mut proxy, &world, &[("X-Forwarded-For", client)]).await, expected);
         }
     }
-    // Through another proxy, and with a port, it is the same client.
+    // Through another proxy and with a port it is the same client.
     assert_eq!(left(&world, "127.1.2.3", &[("X-Forwarded-For", "192.0.2.1:4711")]).await, 56);
     assert_eq!((guard_of(&world, "198.51.100.7"), guard_of(&world, PROXY)), (57, 60));
 }
 
 #[tokio::test]
-async fn a_client_whose_guard_is_empty_does_not_take_the_proxy_s_others_along() {
+async fn a_client_with_an_exhausted_guard_does_not_affect_others_behind_its_proxy() {
     let world = world("guard.per_minute = 1").await;
     for (client, status) in [
         ("192.0.2.1", 401),
@@ -87,7 +86,7 @@ async fn a_header_from_a_peer_that_is_not_listed_changes_nothing() {
 }
 
 #[tokio::test]
-async fn nobody_is_listed_unless_it_is_said() {
+async fn no_proxy_is_trusted_by_default() {
     let world = World::new().await;
     for (spoofed, expected) in [("192.0.2.1", 59), ("192.0.2.2", 58)] {
         assert_eq!(left(&world, "127.0.0.1", &[("X-Forwarded-For", spoofed)]).await, expected);
@@ -95,7 +94,7 @@ async fn nobody_is_listed_unless_it_is_said() {
 }
 
 #[tokio::test]
-async fn what_a_client_says_before_its_proxy_does_changes_nothing() {
+async fn entries_that_the_client_prepends_are_ignored() {
     let x_forwarded_for = world("").await;
     for (spoofed, expected) in [
         ("203.0.113.1, 192.0.2.1", 59),
@@ -123,7 +122,7 @@ async fn what_a_client_says_before_its_proxy_does_changes_nothing() {
 }
 
 #[tokio::test]
-async fn the_header_that_is_not_said_to_be_believed_is_not() {
+async fn the_header_that_is_not_configured_is_ignored() {
     for (header, expected) in [
         ("x-forwarded-for", ["192.0.2.1", "192.0.2.1", "192.0.2.1"]),
         ("forwarded", ["203.0.113.1", "203.0.113.2", "203.0.113.3"]),
@@ -141,7 +140,7 @@ async fn the_header_that_is_not_said_to_be_believed_is_not() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_counts_for_the_proxy_that_sent_it() {
+async fn an_unreadable_header_counts_against_the_proxy_that_sent_it() {
     let world = world("").await;
     let many = vec!["127.1.0.2"; 40].join(", ");
     for (told, client) in [
@@ -165,7 +164,7 @@ async fn what_cannot_be_read_counts_for_the_proxy_that_sent_it() {
 }
 
 #[tokio::test]
-async fn a_client_of_ipv6_counts_with_its_64_bits_of_network() {
+async fn an_ipv6_client_is_identified_by_its_64_bit_prefix() {
     let world = world("").await;
     for (client, expected) in [
         ("2001:db8::1", 59),
@@ -180,7 +179,7 @@ async fn a_client_of_ipv6_counts_with_its_64_bits_of_network() {
 }
 
 #[tokio::test]
-async fn what_proxies_say_reaches_no_backend_and_changes_no_answer() {
+async fn forwarding_headers_reach_no_backend_and_change_no_response() {
     let world = world("").await;
     let customer = world.customer("pro").await;
     let plain = world.get("/api/v1/models").key(&customer.key).send().await;

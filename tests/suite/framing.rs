@@ -1,16 +1,16 @@
-//! Where a request ends: bodies, lengths, hosts, forms of the target, methods, sizes. Any doubt is one answer and the
-//! end of the connection; what was smuggled behind it is never answered.
+//! The end of a request: bodies, lengths, hosts, forms of the target, methods, sizes. Any ambiguity has one response
+//! and closes the connection; smuggled requests behind it are never answered.
 
 use crate::client::Connection;
 use crate::raw::{After, exchange, is_bare, show};
 use crate::world::{Customer, World, good};
 
 const WIDE: &str = "guard.per_minute = 100000";
-/// A whole request that nobody may answer.
+/// A complete request that must not be answered.
 const INNER: &str = "GET /api/v1/models/smuggled HTTP/1.1\r\nHost: localhost\r\nX-API-Key: KEY\r\n\r\n";
 
-/// Heads in doubt. `KEY` is a key in force and `INNER` a whole request; each is refused with a 400 and closes. What the
-/// codec refuses itself, as no HTTP, is marked.
+/// Ambiguous heads. `KEY` is a valid key and `INNER` a complete request; each is refused with a 400 and closes. Those
+/// that the codec itself refuses as invalid HTTP are marked.
 #[rustfmt::skip]
 const DOUBTFUL: &[(&str, bool)] = &[
     ("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: KEY\r\nContent-Length: 5\r\n\r\nhello", false),
@@ -82,7 +82,7 @@ async fn wide() -> (World, String) {
 }
 
 #[tokio::test]
-async fn framing_any_doubt_is_one_400_and_the_end_of_the_connection() {
+async fn framing_every_ambiguity_is_one_400_and_closes_the_connection() {
     let (world, key) = wide().await;
     let mut wrong = Vec::new();
     for (row, bare) in DOUBTFUL {
@@ -102,9 +102,9 @@ async fn framing_any_doubt_is_one_400_and_the_end_of_the_connection() {
 }
 
 #[tokio::test]
-async fn framing_a_body_is_refused_whatever_would_have_been_answered() {
+async fn framing_a_body_is_refused_on_every_route() {
     let (world, key) = wide().await;
-    // A hit, a miss, a 401, a 403, a 404 and a 429: the body is seen before any of them.
+    // A hit, a miss, a 401, a 403, a 404 and a 429: the body is detected before any of them.
     assert_eq!(world.get("/api/v1/models").key(&key).send().await.status, 200);
     let free = world.customer("free").await;
     assert_eq!(world.get("/api/v1/models").key(&free.key).send().await.status, 200);
@@ -156,9 +156,9 @@ async fn framing_every_other_method_is_one_405() {
 }
 
 #[tokio::test]
-async fn framing_a_connect_is_a_405_that_opens_no_tunnel_and_answers_nothing_that_was_meant_for_one() {
+async fn framing_a_connect_is_a_405_that_opens_no_tunnel_and_its_payload_is_not_answered() {
     let (world, key) = wide().await;
-    // A client need not wait for the answer: what it sends at once is for the other end of a tunnel, if it ever was.
+    // A client need not wait for the response: what it sends at once is for the other end of a tunnel.
     for target in ["backend.example:443", "127.0.0.1:80", "localhost:1"] {
         let inner = INNER.replace("KEY", &key);
         let bytes = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n{inner}");
@@ -182,7 +182,7 @@ async fn framing_no_upgrade_is_ever_made() {
         );
         let (told, after) = exchange(&world, head.as_bytes()).await;
         assert_eq!((told.status, after), (200, After::Open), "{upgrade}");
-        // Raw bytes of the other protocol are no HTTP/1.1: a bare 400, the end, and nothing goes to the backend.
+        // Raw HTTP/2 bytes are no HTTP/1.1: a bare 400, a close, and nothing is sent to the backend.
         let mut connection = Connection::open(world.address()).await;
         connection.write(&[head.as_bytes(), b"\x81\x85\0\0\0\0hello\r\n\r\n"].concat()).await;
         assert_eq!(connection.read(false).await.unwrap().status, 200, "{upgrade}");
@@ -194,7 +194,7 @@ async fn framing_no_upgrade_is_ever_made() {
 }
 
 #[tokio::test]
-async fn framing_pipelined_requests_are_answered_in_their_order() {
+async fn framing_pipelined_requests_are_answered_in_order() {
     let (world, key) = wide().await;
     let mut connection = Connection::open(world.address()).await;
     let request = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n\r\n");
@@ -205,7 +205,7 @@ async fn framing_pipelined_requests_are_answered_in_their_order() {
     }
 }
 
-/// A head that is exactly so many bytes long, its final empty line included.
+/// A head of exactly this many bytes, including its final empty line.
 fn head_of(size: usize, method: &str, target: &str, fields: &str) -> Vec<u8> {
     let start = format!("{method} {target} HTTP/1.1\r\nHost: a\r\n{fields}Cookie: ");
     let padding = "x".repeat(size - start.len() - 4);
@@ -271,7 +271,7 @@ async fn framing_a_head_without_end_is_cut_off() {
 }
 
 #[tokio::test]
-async fn framing_http_1_0_needs_no_host_and_ends_with_its_answer() {
+async fn framing_http_1_0_needs_no_host_and_closes_after_its_response() {
     let (world, key) = wide().await;
     for (head, status) in [
         (format!("GET /api/v1/models HTTP/1.0\r\nX-API-Key: {key}\r\n\r\n"), 200),
@@ -292,7 +292,7 @@ async fn framing_http_1_0_needs_no_host_and_ends_with_its_answer() {
 }
 
 #[tokio::test]
-async fn framing_a_client_that_asks_for_a_close_gets_one() {
+async fn framing_a_connection_close_request_is_honoured() {
     let (world, key) = wide().await;
     for target in ["/api/v1/models", "/docs", "/nothing"] {
         let bytes =
@@ -303,7 +303,7 @@ async fn framing_a_client_that_asks_for_a_close_gets_one() {
 }
 
 #[tokio::test]
-async fn framing_a_refusal_that_leaves_no_doubt_leaves_the_connection_open() {
+async fn framing_an_unambiguous_refusal_keeps_the_connection_open() {
     let (world, key) = wide().await;
     let free = world.customer("free").await;
     assert_eq!(world.get("/api/v1/models").key(&free.key).send().await.status, 200);
@@ -324,7 +324,7 @@ async fn framing_a_refusal_that_leaves_no_doubt_leaves_the_connection_open() {
 }
 
 #[tokio::test]
-async fn framing_too_many_refusals_end_the_connection() {
+async fn framing_too_many_refusals_close_the_connection() {
     let world = World::with("guard.per_minute = 1", good).await;
     let (told, after) = exchange(&world, b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n").await;
     assert_eq!((told.code().as_str(), after), ("api_key_required", After::Open));

@@ -1,4 +1,4 @@
-//! How long a document serves: until the backend's next refresh, stale while it is overdue, and not for ever.
+//! Lifetime of a document: fresh until the next refresh of the backend, stale while it is overdue, and not for ever.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ fn score(answer: &Answer) -> u64 {
     answer.json()["data"][0]["currentScore"].as_u64().unwrap()
 }
 
-/// A world whose backend counts up with every answer, and dates its data as it is told.
+/// A gateway whose backend increments a number in every response, with the given data timestamp.
 async fn counting(settings: &str) -> (World, Customer) {
     let number = AtomicU64::new(0);
     let world = World::with(settings, move |_| {
@@ -36,7 +36,7 @@ async fn counting(settings: &str) -> (World, Customer) {
 }
 
 #[tokio::test]
-async fn max_age_is_the_time_to_the_next_refresh_and_a_jitter_that_is_fixed_for_a_key() {
+async fn max_age_is_the_time_to_the_next_refresh_plus_a_jitter_fixed_per_key() {
     let world = World::new().await;
     let mut jitters = BTreeSet::new();
     for _ in 0..12 {
@@ -59,7 +59,7 @@ async fn max_age_is_the_time_to_the_next_refresh_and_a_jitter_that_is_fixed_for_
 }
 
 #[tokio::test]
-async fn once_overdue_it_is_served_at_once_marked_stale_and_clients_come_back_soon() {
+async fn an_overdue_document_is_served_at_once_as_stale_with_a_short_max_age() {
     let (world, customer) = counting("").await;
     world.asks(&customer, MODELS).await;
     world.pass(HOUR);
@@ -74,7 +74,7 @@ async fn once_overdue_it_is_served_at_once_marked_stale_and_clients_come_back_so
     world.fetched(2).await;
     assert_eq!(world.backend.received().len(), 2, "one refresh, however many ask");
     let fresh = world.asks(&customer, MODELS).await;
-    // Its data is dated before the refresh that is overdue, so that is overdue still; the backend is left alone for a while.
+    // Its data is from before the overdue refresh, so it stays overdue; the next fetch is delayed.
     assert_eq!((score(&fresh), fresh.header("cache-status")), (2, "scoregate; hit; ttl=0; detail=stale"));
     world.pass(Duration::from_secs(59));
     world.asks(&customer, MODELS).await;
@@ -84,7 +84,7 @@ async fn once_overdue_it_is_served_at_once_marked_stale_and_clients_come_back_so
 }
 
 #[tokio::test]
-async fn a_refresh_with_the_same_data_keeps_bytes_tag_and_date() {
+async fn a_refresh_with_the_same_data_keeps_bytes_etag_and_date() {
     let world = World::with("", |_| data("2026-11-21T12:00:00Z", 1)).await;
     let customer = world.free().await;
     let before = world.asks(&customer, MODELS).await;
@@ -111,7 +111,7 @@ async fn a_refresh_with_the_same_data_keeps_bytes_tag_and_date() {
 }
 
 #[tokio::test]
-async fn a_backend_that_says_unchanged_keeps_the_document() {
+async fn a_304_from_the_backend_keeps_the_document() {
     let world = World::with("", |_| {
         answer(
             "200 OK",
@@ -136,7 +136,7 @@ async fn a_backend_that_says_unchanged_keeps_the_document() {
 }
 
 #[tokio::test]
-async fn the_data_s_instant_is_the_backend_s_word_then_its_date_then_the_newest_item_then_the_fetch() {
+async fn the_data_timestamp_is_the_backend_s_then_its_date_then_the_newest_item_then_the_fetch() {
     let dated = ("last-modified", "Sat, 21 Nov 2026 10:00:00 GMT");
     let items = r#"[{"lastUpdated":"2026-11-21T08:00:00Z"},{"lastUpdated":"2026-11-21T09:00:00Z"},{"lastUpdated":"soon"}]"#;
     let stated = format!(r#"{{"generated_at":"2026-11-21T11:00:00Z","data":{items}}}"#);
@@ -158,7 +158,7 @@ async fn the_data_s_instant_is_the_backend_s_word_then_its_date_then_the_newest_
 }
 
 #[tokio::test]
-async fn the_backend_s_own_max_age_is_the_time_to_the_next_refresh() {
+async fn max_age_of_the_backend_is_the_time_to_the_next_refresh() {
     for (said, ttl) in [
         ("max-age=900", 900),
         ("public, max-age=5, must-revalidate", 5),
@@ -177,7 +177,7 @@ async fn the_backend_s_own_max_age_is_the_time_to_the_next_refresh() {
 }
 
 #[tokio::test]
-async fn a_failed_refresh_changes_nothing_while_the_old_document_is_usable_and_then_it_is_gone() {
+async fn after_failed_refreshes_a_document_is_served_until_the_stale_window_ends() {
     let settings = "freshness.stale_while_revalidate = \"2h\"\nfreshness.stale_if_error = \"10h\"";
     let (world, customer) = counting(settings).await;
     world.asks(&customer, MODELS).await;
@@ -198,13 +198,13 @@ async fn a_failed_refresh_changes_nothing_while_the_old_document_is_usable_and_t
     let gone = world.asks(&customer, MODELS).await;
     assert_eq!((gone.status, gone.code()), (503, "upstream_unavailable".into()));
     world.backend.answers(|_| data("2026-11-21T23:00:00Z", 9));
-    // That was its fifth failure in a row.
+    // That was the fifth consecutive failure.
     world.pass(Duration::from_secs(1));
     assert_eq!(score(&world.asks(&customer, MODELS).await), 9);
 }
 
 #[tokio::test]
-async fn after_the_window_a_request_waits_for_the_refresh() {
+async fn after_the_stale_window_a_request_waits_for_the_refresh() {
     let (world, customer) = counting("freshness.stale_while_revalidate = \"1h\"").await;
     world.asks(&customer, MODELS).await;
     world.pass(HOUR * 2 + Duration::from_secs(1));
@@ -215,7 +215,7 @@ async fn after_the_window_a_request_waits_for_the_refresh() {
 }
 
 #[tokio::test]
-async fn a_model_that_does_not_exist_is_404_and_one_that_was_deleted_goes_from_the_cache() {
+async fn an_unknown_model_is_a_404_and_a_deleted_one_is_removed_from_the_cache() {
     let world = World::new().await;
     let customer = world.free().await;
     let unknown = world.asks(&customer, "/api/v1/models/nobody").await;
@@ -239,7 +239,7 @@ async fn a_model_that_does_not_exist_is_404_and_one_that_was_deleted_goes_from_t
 }
 
 #[tokio::test]
-async fn what_is_gone_takes_no_room_ten_minutes_later_and_is_not_looked_for_every_few_seconds() {
+async fn a_removed_document_uses_no_memory_after_ten_minutes_and_is_not_polled() {
     let settings =
         "[freshness.models]\nttl = \"1m\"\nstale_while_revalidate = \"1m\"\nstale_if_error = \"1m\"";
     let (world, customer) = counting(settings).await;

@@ -1,11 +1,11 @@
-//! What the fuzzer begins with, as ordinary tests: every seed of every target, judged by the fuzzer's own oracle.
+//! The seeds of the fuzz targets as ordinary tests: each is checked by the oracle of its target.
 
 use std::path::Path;
 
 #[path = "../fuzz/oracles/mod.rs"]
 mod oracles;
 
-/// Lets an oracle judge the seeds of a target.
+/// Runs an oracle on the seeds of a target.
 fn judged(target: &str, least: usize, check: fn(&[u8])) {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/seeds").join(target);
     let seeds: Vec<_> = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -16,26 +16,26 @@ fn judged(target: &str, least: usize, check: fn(&[u8])) {
 }
 
 #[test]
-fn seeds_of_targets_mean_what_the_contract_says() {
+fn seeds_of_targets_are_parsed_as_the_contract_defines() {
     judged("target", 20, oracles::target::check);
 }
 
 #[test]
-fn seeds_of_key_headers_hold_the_key_that_the_contract_says() {
+fn seeds_of_key_headers_contain_the_key_that_the_contract_defines() {
     judged("key_headers", 12, oracles::key_headers::check);
 }
 
 #[test]
-fn seeds_of_accept_encoding_are_answered_with_what_was_liked_best() {
+fn seeds_of_accept_encoding_select_the_preferred_encoding() {
     judged("accept_encoding", 12, oracles::accept_encoding::check);
 }
 
 #[test]
-fn seeds_of_if_none_match_are_current_only_where_the_tag_stands_there() {
+fn seeds_of_if_none_match_match_only_if_they_contain_the_tag() {
     judged("if_none_match", 10, oracles::if_none_match::check);
 }
 
 #[test]
-fn seeds_of_the_proxy_header_are_decided_once_and_for_all() {
+fn seeds_of_the_proxy_header_are_parsed_deterministically() {
     judged("proxy_header", 20, oracles::proxy_header::check);
 }

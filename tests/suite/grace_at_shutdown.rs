@@ -1,7 +1,8 @@
-//! Grace across stops in order, over the real program on a disk that fails: how much of a paid day is answered in all.
+//! Grace across graceful shutdowns of the real program on a failing disk: how much of a paid quota is delivered in
+//! all.
 //!
-//! The promise: a day ends above its quota, by at most a hundredth, only where the file of units owed cannot be written
-//! either, or the program dies. Not for: grace within one life (`ledger_away`).
+//! The guarantee: a day exceeds its quota, by a hundredth at most, only if the file of owed units cannot be written
+//! either, or the program dies. Grace within one run of the process is in `ledger_unreachable`.
 
 #![expect(clippy::print_stdout, reason = "the figures are what these tests are run for")]
 
@@ -9,29 +10,29 @@ use std::net::SocketAddr;
 
 use tempfile::TempDir;
 
-use crate::disk::{Disk, Order};
-use crate::program::{BUILT_IN, Ended, Program, within_one_day};
-use crate::surviving_callers::{Patron, TARGET, Wire, prepare};
+use crate::failing_disk::{Disk, Order};
+use crate::load_clients::{LoadClient, TARGET, Wire, prepare};
+use crate::program::{BUILT_IN, CommandOutput, Program, within_one_day};
 
 const QUOTA: u32 = 2_000;
 const GRACE: u32 = QUOTA / 100;
-/// How often the program is stopped while its disk fails.
+/// Number of shutdowns while its disk fails.
 const STOPS: u32 = 3;
-/// Delivered without a lease, and not charged if the disk refuses everything.
-const NOT_KEPT: &str = "units delivered on grace cannot be saved";
+/// Units delivered without a lease, and not charged if every write fails.
+const NOT_KEPT: &str = "units delivered on grace cannot be kept";
 
-/// A paid application on one data directory, through one day.
+/// A paid application on one data directory during one day.
 struct Day {
     directory: TempDir,
     disk: Disk,
-    patron: Patron,
+    load_client: LoadClient,
 }
 
 impl Day {
     fn new() -> Self {
         let directory = TempDir::new().unwrap();
-        let patron = prepare(directory.path(), &[("pro", QUOTA)]).remove(0);
-        Self { directory, disk: Disk::new(), patron }
+        let load_client = prepare(directory.path(), &[("pro", QUOTA)]).remove(0);
+        Self { directory, disk: Disk::new(), load_client }
     }
 
     fn life(&self) -> (Program, SocketAddr) {
@@ -41,11 +42,11 @@ impl Day {
         (program, public)
     }
 
-    /// Asks until an answer is no 200: how many were, and the code of that one.
+    /// Sends requests until one is no 200: the number of 200s, and the code of the last one.
     fn ask(&self, public: SocketAddr, most: u32) -> (u32, String) {
         let mut wire = Wire::open(public).unwrap();
         for served in 0..most {
-            let (status, code) = wire.ask(TARGET, &self.patron.key).told();
+            let (status, code) = wire.ask(TARGET, &self.load_client.key).status_and_code();
             if status != 200 {
                 return (served, code);
             }
@@ -53,8 +54,8 @@ impl Day {
         (most, String::new())
     }
 
-    /// One life: `leasing` requests on a disk that works, then as many as are served on one that does not, and a stop.
-    fn fails(&self, order: Order, leasing: u32) -> (u32, Ended) {
+    /// One run: `leasing` requests on a working disk, then as many as are served on a failing one, and a shutdown.
+    fn fails(&self, order: Order, leasing: u32) -> (u32, CommandOutput) {
         self.disk.order(Order::Work);
         let (program, public) = self.life();
         let (before, _) = self.ask(public, leasing);
@@ -64,8 +65,8 @@ impl Day {
         (before + after, program.stop())
     }
 
-    /// The last life, on a disk that works: whatever is left.
-    fn spends_the_rest(&self) -> u32 {
+    /// The last run, on a working disk: uses all remaining quota.
+    fn use_remaining_quota(&self) -> u32 {
         self.disk.order(Order::Work);
         let (program, public) = self.life();
         let (served, code) = self.ask(public, QUOTA + 2 * GRACE);
@@ -76,7 +77,7 @@ impl Day {
 }
 
 #[test]
-fn a_day_of_two_thousand_with_stops_while_the_ledger_is_away_answers_two_thousand() {
+fn a_quota_of_two_thousand_is_granted_exactly_across_stops_with_the_ledger_unreachable() {
     within_one_day(|| {
         for order in [Order::FailWrites, Order::NoRoom] {
             let day = Day::new();
@@ -87,7 +88,7 @@ fn a_day_of_two_thousand_with_stops_while_the_ledger_is_away_answers_two_thousan
                 answered += served;
                 println!("{order:?}, stop {stop}: {served} answered");
             }
-            answered += day.spends_the_rest();
+            answered += day.use_remaining_quota();
             println!("{order:?}: {answered} of {QUOTA} answered");
             assert_eq!(answered, QUOTA, "{order:?}");
         }
@@ -95,7 +96,7 @@ fn a_day_of_two_thousand_with_stops_while_the_ledger_is_away_answers_two_thousan
 }
 
 #[test]
-fn a_day_of_two_thousand_answers_at_most_2020_where_what_is_owed_cannot_be_kept_at_a_stop() {
+fn a_quota_of_two_thousand_grants_at_most_2020_if_owed_units_cannot_be_saved_at_a_stop() {
     within_one_day(|| {
         for order in [Order::FailWritesAndOwed, Order::FailSyncsAndOwed, Order::TearOwed] {
             let day = Day::new();
@@ -112,10 +113,11 @@ fn a_day_of_two_thousand_answers_at_most_2020_where_what_is_owed_cannot_be_kept_
                 answered += served;
                 println!("{order:?}, stop {stop}: {served} answered");
             }
-            answered += day.spends_the_rest();
+            answered += day.use_remaining_quota();
             println!("{order:?}: {answered} of {QUOTA} answered");
-            // A lease that was written and not synced may have been granted: at most one is lost at each stop.
-            let lost = if order == Order::FailSyncsAndOwed { STOPS * day.patron.lease(QUOTA) } else { 0 };
+            // A lease that was written and not synced may have been granted: at most one is lost at each shutdown.
+            let lost =
+                if order == Order::FailSyncsAndOwed { STOPS * day.load_client.lease(QUOTA) } else { 0 };
             assert!((QUOTA - lost..=QUOTA + GRACE).contains(&answered), "{order:?}: {answered}");
         }
     });

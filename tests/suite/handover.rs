@@ -1,5 +1,5 @@
-//! One process takes over from another by the socket, and settings change, under load: nobody is refused, and nobody is
-//! cut off.
+//! Under load one process takes over the socket from another and settings are reloaded: no request is refused and no
+//! connection is cut.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -12,25 +12,25 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use crate::load_clients::{LoadClient, prepare};
 use crate::program::Program;
-use crate::surviving_callers::{Patron, prepare};
 
-/// How large the scene is.
+/// The size of the test.
 #[derive(Clone, Copy)]
 struct Scale {
-    /// Requests in all.
+    /// Total number of requests.
     requests: u32,
-    /// A second.
+    /// Requests per second.
     rate: u32,
-    /// How often something changes meanwhile: by turns the settings and the process.
+    /// Number of changes: alternately of the settings and of the process.
     changes: u32,
 }
 
 const CALLERS: u32 = 50;
 
-/// What was heard.
+/// The results of the callers.
 #[derive(Default)]
-struct Heard {
+struct CallerResults {
     answered: AtomicU32,
     connections: AtomicU32,
     failed: AtomicU32,
@@ -41,11 +41,11 @@ struct Caller {
     address: SocketAddr,
     request: String,
     stream: Option<TcpStream>,
-    heard: Arc<Heard>,
+    heard: Arc<CallerResults>,
 }
 
 impl Caller {
-    /// Asks once. Whoever was told that the connection ends opens another; nothing is ever asked twice.
+    /// Sends one request. After `Connection: close` it reconnects; no request is ever sent twice.
     async fn asks(&mut self) -> std::io::Result<()> {
         let mut stream = if let Some(stream) = self.stream.take() {
             stream
@@ -79,12 +79,12 @@ impl Caller {
     }
 }
 
-/// Everybody asks, at a steady rate, until all is asked.
-async fn ask_all(address: SocketAddr, patron: &Patron, scale: &Scale, heard: &Arc<Heard>) {
+/// Sends all requests at a steady rate.
+async fn ask_all(address: SocketAddr, load_client: &LoadClient, scale: &Scale, heard: &Arc<CallerResults>) {
     let (clock, turns) = (Clock::system(), scale.requests / CALLERS);
     let begun = clock.mono();
     let apart = Duration::from_secs(1) * CALLERS / scale.rate;
-    let request = format!("GET /api/v1/index HTTP/1.1\r\nHost: a\r\nX-API-Key: {}\r\n\r\n", patron.key);
+    let request = format!("GET /api/v1/index HTTP/1.1\r\nHost: a\r\nX-API-Key: {}\r\n\r\n", load_client.key);
     let callers = (0..CALLERS).map(|number| {
         let mut caller = Caller { address, request: request.clone(), stream: None, heard: Arc::clone(heard) };
         let clock = clock.clone();
@@ -116,8 +116,14 @@ fn settings(file: &Path, data_dir: &Path, day: u32) {
     std::fs::write(file, text).unwrap();
 }
 
-/// While everybody asks, the settings and the process change by turns.
-fn change(socket: &TcpListener, directory: &Path, first: Program, scale: &Scale, heard: &Heard) -> Program {
+/// During the requests, settings and process change alternately.
+fn change(
+    socket: &TcpListener,
+    directory: &Path,
+    first: Program,
+    scale: &Scale,
+    heard: &CallerResults,
+) -> Program {
     let file = directory.join("scoregate.toml");
     let arguments = ["serve", "--config", file.to_str().unwrap()];
     let mut program = first;
@@ -131,7 +137,7 @@ fn change(socket: &TcpListener, directory: &Path, first: Program, scale: &Scale,
             program.signal("HUP");
             program.says("settings reloaded");
         } else {
-            // The next one is there before this one goes, and waits for its data directory.
+            // The next process starts before this one stops, and waits for its data directory.
             let next = Program::start_on(socket, &arguments, &[]);
             let ended = program.stop();
             assert_eq!(ended.code, Some(0), "{}", ended.err);
@@ -142,13 +148,13 @@ fn change(socket: &TcpListener, directory: &Path, first: Program, scale: &Scale,
     program
 }
 
-/// Plays it, and says what was seen.
+/// Runs it and returns the results.
 fn scene(scale: &Scale) -> String {
     let directory = TempDir::new().unwrap();
     let (file, data_dir) = (directory.path().join("scoregate.toml"), directory.path().join("data"));
     std::fs::create_dir(&data_dir).unwrap();
     settings(&file, &data_dir, 100_000);
-    let patron = prepare(&data_dir, &[("enterprise", 1_000_000)]).remove(0);
+    let load_client = prepare(&data_dir, &[("enterprise", 1_000_000)]).remove(0);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let socket = runtime.block_on(async {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
@@ -158,11 +164,11 @@ fn scene(scale: &Scale) -> String {
     let address = socket.local_addr().unwrap();
     let first = Program::start_on(&socket, &["serve", "--config", file.to_str().unwrap()], &[]);
     assert_eq!(first.public(), address);
-    let heard = Arc::new(Heard::default());
+    let heard = Arc::new(CallerResults::default());
     let asking = runtime.spawn({
-        let (patron, heard) = (patron.clone(), Arc::clone(&heard));
+        let (load_client, heard) = (load_client.clone(), Arc::clone(&heard));
         let scale = *scale;
-        async move { ask_all(address, &patron, &scale, &heard).await }
+        async move { ask_all(address, &load_client, &scale, &heard).await }
     });
     let last = change(&socket, directory.path(), first, scale, &heard);
     runtime.block_on(asking).unwrap();

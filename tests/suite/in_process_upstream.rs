@@ -1,5 +1,5 @@
-//! A gateway before a backend inside the test: one that can do what no backend on a socket can, such as panic. Not for:
-//! what a backend sends (`backend`).
+//! A gateway in front of a backend inside the test process, which can do what no backend on a socket can, such as
+//! panic. Scripted responses are in `backend`.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::world::World;
 
-/// The world's gateway before this backend, on another port, telling its requests to this log.
+/// A second gateway of the `World` with this backend and this access log, on another port.
 pub async fn behind(
     world: &mut World,
     backend: Arc<dyn Upstream>,

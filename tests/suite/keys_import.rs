@@ -1,5 +1,5 @@
-//! Keys that were made elsewhere come in by their SHA-256, and go out again: over the real program, stopped and
-//! running.
+//! Keys that were created elsewhere are imported by their SHA-256 and exported again: with the real program, stopped
+//! and running.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 use scoregate::keys::{Digest, KeyForm};
 use tempfile::TempDir;
 
-use crate::program::{BUILT_IN, Keys, Program, Visitor};
+use crate::program::{BUILT_IN, Keys, Program, ProgramClient};
 
 const FOREIGN: &str = "tp_1234567890abcdef";
 const OPEN: [(&str, &str); 2] =
@@ -27,7 +27,7 @@ fn file(directory: &Path, name: &str, text: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// A small file of each format that says all there is to say; two keys share an application.
+/// A small file of each format with every field; two keys share an application.
 fn everything() -> (String, String) {
     let [one, two, three] = ["one", "two", "three"].map(digest);
     let csv = format!(
@@ -44,8 +44,8 @@ fn everything() -> (String, String) {
     (csv, jsonl)
 }
 
-/// Takes both files in, twice, and out again.
-fn in_and_out(keys: &Keys<'_>) {
+/// Imports both files twice, and exports them.
+fn import_and_export(keys: &Keys<'_>) {
     let files = TempDir::new().unwrap();
     let (csv, jsonl) = everything();
     let (csv, jsonl) = (file(files.path(), "keys.csv", &csv), file(files.path(), "keys.jsonl", &jsonl));
@@ -77,38 +77,38 @@ fn in_and_out(keys: &Keys<'_>) {
 }
 
 #[test]
-fn keys_come_in_and_go_out_again_on_a_stopped_system() {
+fn keys_are_imported_and_exported_on_a_stopped_server() {
     let directory = TempDir::new().unwrap();
-    in_and_out(&Keys(directory.path()));
+    import_and_export(&Keys(directory.path()));
 }
 
 #[test]
-fn keys_come_in_and_go_out_again_on_a_running_system() {
+fn keys_are_imported_and_exported_on_a_running_server() {
     let directory = TempDir::new().unwrap();
     let program = Program::serve(directory.path(), &BUILT_IN);
     program.public();
-    in_and_out(&Keys(directory.path()));
+    import_and_export(&Keys(directory.path()));
     program.stop().with(0);
 }
 
 #[tokio::test]
-async fn an_imported_key_works_at_once_on_a_running_system_that_accepts_it() {
+async fn an_imported_key_works_at_once_on_a_running_server_that_accepts_it() {
     let directory = TempDir::new().unwrap();
     let program = Program::serve(directory.path(), &OPEN);
-    let visitor = Visitor::to(program.public()).await;
+    let visitor = ProgramClient::to(program.public()).await;
     let keys = Keys(directory.path());
     let line = |text: &str| format!("{{\"sha256\":\"{}\",\"name\":\"n\",\"tier\":\"pro\"}}\n", digest(text));
-    assert_eq!(visitor.who_am_i(FOREIGN).await, Err("invalid_api_key".into()));
+    assert_eq!(visitor.identity(FOREIGN).await, Err("invalid_api_key".into()));
     let told = keys.fed(&["import", "-", "--format", "jsonl"], line(FOREIGN).as_bytes()).with(0);
     assert_eq!(told.err, "", "nothing has to be said where such keys are accepted");
-    let (tier, id) = visitor.who_am_i(FOREIGN).await.unwrap();
+    let (tier, id) = visitor.identity(FOREIGN).await.unwrap();
     assert_eq!(tier, "pro");
     keys.run(&["revoke", &id, "--key", &digest(FOREIGN)]).with(0);
-    assert_eq!(visitor.who_am_i(FOREIGN).await, Err("invalid_api_key".into()));
+    assert_eq!(visitor.identity(FOREIGN).await, Err("invalid_api_key".into()));
     let again = keys.fed(&["import", "-", "--format", "jsonl"], line(FOREIGN).as_bytes()).with(0);
     assert_eq!(again.out, counted(0, 1, 0));
     assert_eq!(
-        visitor.who_am_i(FOREIGN).await,
+        visitor.identity(FOREIGN).await,
         Err("invalid_api_key".into()),
         "an import undid a revocation"
     );
@@ -116,10 +116,10 @@ async fn an_imported_key_works_at_once_on_a_running_system_that_accepts_it() {
 }
 
 #[tokio::test]
-async fn without_the_setting_only_keys_of_our_form_work_and_that_is_said_once() {
+async fn without_the_setting_only_generated_keys_work_and_one_warning_is_logged() {
     let directory = TempDir::new().unwrap();
     let program = Program::serve(directory.path(), &BUILT_IN);
-    let visitor = Visitor::to(program.public()).await;
+    let visitor = ProgramClient::to(program.public()).await;
     let ours = KeyForm::new("sg_live", false).mint().unwrap();
     let lines = format!(
         "sha256,name,tier,prefix\n{},ours,pro,{}\n{},a,pro,tp_1\n{},b,pro,\n",
@@ -131,13 +131,13 @@ async fn without_the_setting_only_keys_of_our_form_work_and_that_is_said_once() 
     let told = Keys(directory.path()).fed(&["import", "-", "--format", "csv"], lines.as_bytes()).with(0);
     assert_eq!(told.out, counted(3, 0, 0));
     assert_eq!(told.err.matches("keys.accept_imported").count(), 1, "{}", told.err);
-    assert_eq!(visitor.who_am_i(ours.expose()).await.unwrap().0, "pro");
-    assert_eq!(visitor.who_am_i(FOREIGN).await, Err("invalid_api_key".into()));
+    assert_eq!(visitor.identity(ours.expose()).await.unwrap().0, "pro");
+    assert_eq!(visitor.identity(FOREIGN).await, Err("invalid_api_key".into()));
     program.stop().with(0);
 }
 
 #[test]
-fn every_line_that_is_refused_is_told_with_its_number_and_field_and_the_others_are_taken() {
+fn every_rejected_line_is_reported_by_number_and_field_and_the_others_are_imported() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
     let (held, _) = keys.create("pro");
@@ -187,7 +187,7 @@ fn every_line_that_is_refused_is_told_with_its_number_and_field_and_the_others_a
 }
 
 #[test]
-fn a_file_that_cannot_be_understood_takes_nothing_and_says_all_that_is_wrong() {
+fn an_invalid_file_imports_nothing_and_every_problem_is_reported() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
     let header = keys.fed(&["import", "-", "--format", "csv"], b"name,key,sha256\nn,x,y\n").with(1);
@@ -211,7 +211,7 @@ fn a_file_that_cannot_be_understood_takes_nothing_and_says_all_that_is_wrong() {
 }
 
 #[test]
-fn many_keys_come_in_and_their_order_and_number_are_kept_across_batches() {
+fn many_keys_are_imported_in_batches_with_order_and_number_kept() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
     let mut lines: Vec<String> = (0..1_200)
@@ -232,7 +232,7 @@ fn many_keys_come_in_and_their_order_and_number_are_kept_across_batches() {
 }
 
 #[test]
-fn an_export_is_for_its_owner_only_and_never_replaces_a_file_unasked() {
+fn an_export_is_readable_by_its_owner_only_and_replaces_no_file_by_default() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
     let (_, key) = keys.create("pro");
@@ -254,7 +254,7 @@ fn an_export_is_for_its_owner_only_and_never_replaces_a_file_unasked() {
 }
 
 #[test]
-fn lines_with_the_longest_words_are_refused_one_by_one_and_cost_no_neighbour_on_a_running_system() {
+fn lines_with_the_longest_values_are_rejected_one_by_one_and_the_others_are_imported() {
     let directory = TempDir::new().unwrap();
     let program = Program::serve(directory.path(), &BUILT_IN);
     program.public();

@@ -1,4 +1,4 @@
-//! What the ledger costs: how often it is written, who waits for it, and that a midnight is no stampede.
+//! The cost of the ledger: number of writes, requests that wait for it, and no stampede at midnight.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,7 +26,7 @@ async fn waits(world: &World) -> u32 {
 }
 
 #[tokio::test]
-async fn leases_a_pro_day_is_delivered_whole_with_few_ledger_calls_and_one_request_that_waits() {
+async fn leases_a_pro_quota_is_granted_in_full_with_few_ledger_calls_and_one_waiting_request() {
     let world = World::new().await;
     let customer = world.customer_with("pro", own(1_000_000, 10_000)).await;
     let account = world.running.gateway().key_directory.find(&Digest::of(&customer.key)).unwrap().account;
@@ -34,7 +34,7 @@ async fn leases_a_pro_day_is_delivered_whole_with_few_ledger_calls_and_one_reque
     for request in 0..10_000 {
         let answer = connection.ask(world.get(MODELS).key(&customer.key)).await;
         assert_eq!(answer.status, 200, "request {request}");
-        // A lease that is taken ahead has all the time until half of it is spent; here, none of that has to pass.
+        // A lease taken in advance has time until half of the previous one is spent; here no time has to pass.
         while account.is_leasing() {
             tokio::task::yield_now().await;
         }
@@ -46,19 +46,19 @@ async fn leases_a_pro_day_is_delivered_whole_with_few_ledger_calls_and_one_reque
 }
 
 #[tokio::test]
-async fn leases_a_free_request_waits_for_one_durable_write_and_for_no_more() {
+async fn leases_a_free_request_waits_for_one_durable_write_only() {
     let world = World::new().await;
     let customer = world.customer_with("free", own(1_000, 10)).await;
     for request in 1..=10 {
         assert_eq!(world.asks(&customer, MODELS).await.status, 200);
         assert_eq!((ledger_calls(&world).await, waits(&world).await), (request, request));
     }
-    // That the day is spent is known without asking.
+    // That the day is spent is known without the ledger.
     assert_eq!(world.asks(&customer, MODELS).await.code(), "quota_exceeded");
     assert_eq!(ledger_calls(&world).await, 10);
 }
 
-/// So many requests of each of forty clients while time passes, and how many of them were served.
+/// This many requests of each of forty clients while time passes, and how many of them were served.
 async fn requests(world: &World, customers: &[Customer], each: u32, time: Duration) -> u32 {
     let served = AtomicU32::new(0);
     let counted = &served;
@@ -78,7 +78,7 @@ async fn requests(world: &World, customers: &[Customer], each: u32, time: Durati
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn leases_ten_thousand_requests_across_midnight_are_two_quotas_each_charged_to_one_day() {
+async fn leases_ten_thousand_requests_across_midnight_use_two_quotas_each_charged_to_one_day() {
     let world = World::new().await;
     let mut customers = Vec::new();
     for _ in 0..4 {
@@ -87,13 +87,13 @@ async fn leases_ten_thousand_requests_across_midnight_are_two_quotas_each_charge
     }
     assert_eq!(world.asks(&customers[0], "/api/v1/models?limit=1").await.status, 200);
     world.pass(ALMOST_MIDNIGHT);
-    // Ten thousand in all; on either side each has more requests than it has units.
+    // Ten thousand in total; on either side each has more requests than units.
     let mut served = 1;
     for (each, millis) in [(100, 1_600), (50, 800), (100, 1_600)] {
         served += requests(&world, &customers, each, Duration::from_millis(millis)).await;
     }
     assert_eq!(served, 2 * 4 * (300 + 20));
-    // One call at most for each lease, and a lease is 3 of 300 at first: no herd at midnight.
+    // One call at most for each lease, and a lease is 3 of 300 at first: no stampede at midnight.
     let calls = ledger_calls(&world).await;
     assert!(calls <= 2 * 4 * (200 + 21), "{calls} ledger calls");
     let directory = Arc::clone(&world.directory);

@@ -1,7 +1,8 @@
-//! While the ledger cannot be written: what is leased goes on, then paid applications run on grace and all others are
-//! refused; and what was delivered is charged when it is back.
+//! While the ledger cannot be written, leased units are spent, then paid applications use grace and all others are
+//! refused; delivered units are charged once it is back.
 //!
-//! The ledger is made to fail by hand, with `sqlite3`: a trigger that refuses every write, or a lock that is not let go.
+//! The ledger is made to fail with `sqlite3`: by a trigger that rejects every write, or by a lock that is not
+//! released.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -16,11 +17,11 @@ use crate::program::sqlite3;
 use crate::world::{Customer, World};
 
 const MODELS: &str = "/api/v1/models?period=24h";
-/// So long a ledger that failed is left alone.
+/// Retry interval of a failed ledger.
 const RETRY: Duration = Duration::from_secs(1);
 
 impl World {
-    /// Every write to the ledger fails from now on.
+    /// Makes every write to the ledger fail.
     pub fn ledger_fails(&self) {
         let refuse = |what| {
             format!(
@@ -31,18 +32,18 @@ impl World {
         sqlite3(self.directory.path(), &(refuse("INSERT") + &refuse("UPDATE")));
     }
 
-    /// Writes to the ledger succeed again.
+    /// Makes writes to the ledger succeed again.
     pub fn ledger_works(&self) {
         sqlite3(self.directory.path(), "DROP TRIGGER no_INSERT; DROP TRIGGER no_UPDATE");
     }
 
-    /// What the ledger has granted of all days.
+    /// Units granted by the ledger over all days.
     fn granted(&self) -> u32 {
         let told = sqlite3(self.directory.path(), "SELECT coalesce(sum(granted), 0) FROM ledger");
         told.trim().parse().unwrap()
     }
 
-    /// So many requests, and how many of them were served.
+    /// Sends this many requests and returns how many were served.
     async fn served_of(&self, customer: &Customer, requests: u32) -> (u32, Vec<Answer>) {
         let (mut served, mut refused) = (0, Vec::new());
         for _ in 0..requests {
@@ -55,7 +56,7 @@ impl World {
         (served, refused)
     }
 
-    /// Waits until no lease is under way for the customer.
+    /// Waits until no lease is in progress for the customer.
     async fn has_leased(&self, customer: &Customer) {
         let account = self.running.gateway().key_directory.find(&Digest::of(&customer.key)).unwrap().account;
         while account.is_leasing() {
@@ -72,7 +73,7 @@ impl World {
 pub struct Lock(Child);
 
 impl Lock {
-    /// Takes it.
+    /// Acquires it.
     pub fn on(data_dir: &Path) -> Self {
         let mut child = Command::new("sqlite3")
             .arg(data_dir.join(scoregate::store::Embedded::FILE_NAME))
@@ -92,14 +93,14 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // What a process that ends has not committed is undone.
+        // Uncommitted changes of a killed process are rolled back.
         drop(self.0.kill());
         drop(self.0.wait());
     }
 }
 
 #[tokio::test]
-async fn away_what_is_leased_goes_on_then_grace_then_503_and_all_of_it_is_charged_later() {
+async fn ledger_unreachable_leased_units_then_grace_then_503_and_all_are_charged_later() {
     let world = World::new().await;
     let customer = world.customer_with("pro", own(1_000, 300)).await;
     assert_eq!(world.served_of(&customer, 1).await.0, 1);
@@ -115,7 +116,7 @@ async fn away_what_is_leased_goes_on_then_grace_then_503_and_all_of_it_is_charge
     }
     assert_eq!((world.decided("grace").await, world.decided("refused").await), (3, 10 - served));
     assert_eq!(world.counted("scoregate_ledger_unreachable").await, 1);
-    // One call found out; nobody waits for another, and one a second asks whether it is back.
+    // One call detected it; no other waits, and one a second checks whether it is back.
     assert_eq!(world.counted("scoregate_store_failures_total{operation=\"lease\"}").await, 1);
     world.pass(RETRY);
     assert_eq!(world.served_of(&customer, 5).await.0, 0);
@@ -131,7 +132,7 @@ async fn away_what_is_leased_goes_on_then_grace_then_503_and_all_of_it_is_charge
 }
 
 #[tokio::test]
-async fn away_a_free_application_gets_what_is_leased_and_no_more() {
+async fn ledger_unreachable_a_free_application_gets_its_leased_units_only() {
     let world = World::new().await;
     let free = world.customer_with("free", own(1_000, 300)).await;
     assert_eq!(world.served_of(&free, 1).await.0, 1);
@@ -147,7 +148,7 @@ async fn away_a_free_application_gets_what_is_leased_and_no_more() {
 }
 
 #[tokio::test]
-async fn away_what_is_owed_is_charged_without_another_request() {
+async fn ledger_unreachable_owed_units_are_charged_without_another_request() {
     let world = World::new().await;
     let customer = world.customer_with("pro", own(1_000, 300)).await;
     assert_eq!(world.served_of(&customer, 1).await.0, 1);
@@ -162,7 +163,7 @@ async fn away_what_is_owed_is_charged_without_another_request() {
 }
 
 #[tokio::test]
-async fn away_across_a_stop_in_order_grace_is_charged_at_the_next_start_and_not_promised_twice() {
+async fn ledger_unreachable_grace_is_charged_at_the_start_after_a_shutdown_and_granted_once() {
     let world = World::new().await;
     let customer = world.customer_with("pro", own(1_000, 300)).await;
     let mut delivered = world.served_of(&customer, 1).await.0;
@@ -171,8 +172,8 @@ async fn away_across_a_stop_in_order_grace_is_charged_at_the_next_start_and_not_
     delivered += world.served_of(&customer, 10).await.0;
     let granted = world.granted();
     assert_eq!(delivered, granted + 3);
-    // Twice, so that what cannot be charged at the first start is kept for the second.
-    let world = world.restarted_whatever_is_lost().await.restarted_whatever_is_lost().await;
+    // Twice, so that units that cannot be charged at the first start are kept for the second.
+    let world = world.restarted_with_losses().await.restarted_with_losses().await;
     assert_eq!(world.served_of(&customer, 5).await.0, 0, "a new process has nothing that it could spend");
     world.ledger_works();
     world.pass(RETRY);
@@ -193,14 +194,14 @@ async fn away_across_a_stop_in_order_grace_is_charged_at_the_next_start_and_not_
 }
 
 #[tokio::test]
-async fn away_an_entry_of_grace_is_charged_once_though_a_crash_leaves_the_file() {
+async fn ledger_unreachable_a_grace_entry_is_charged_once_even_if_a_crash_leaves_its_file() {
     let world = World::new().await;
     let customer = world.customer_with("pro", own(1_000, 300)).await;
     assert_eq!(world.served_of(&customer, 1).await.0, 1);
     world.has_leased(&customer).await;
     world.ledger_fails();
     world.served_of(&customer, 10).await;
-    let world = world.restarted_whatever_is_lost().await;
+    let world = world.restarted_with_losses().await;
     let file = world.directory.path().join(OwedFile::NAME);
     let kept = std::fs::read(&file).unwrap();
     world.ledger_works();
@@ -212,13 +213,13 @@ async fn away_an_entry_of_grace_is_charged_once_though_a_crash_leaves_the_file()
 }
 
 #[tokio::test]
-async fn away_a_ledger_that_does_not_answer_holds_up_one_request_and_no_other() {
+async fn ledger_unreachable_an_unresponsive_ledger_delays_one_request_only() {
     let world = World::new().await;
     let customer = world.customer_with("pro", own(1_000, 300)).await;
     assert_eq!(world.served_of(&customer, 1).await.0, 1);
     world.has_leased(&customer).await;
     let leased = world.granted();
-    // The last unit that is leased is left; the lease ahead that it starts finds the file locked.
+    // The last leased unit is left; the lease in advance that it starts finds the file locked.
     assert_eq!(world.served_of(&customer, leased - 2).await.0, leased - 2);
     let lock = Lock::on(world.directory.path());
     assert_eq!(world.served_of(&customer, 1).await.0, 1);
@@ -230,7 +231,7 @@ async fn away_a_ledger_that_does_not_answer_holds_up_one_request_and_no_other() 
     assert_eq!(world.served_of(&customer, 5).await.0, 2);
     assert_eq!((world.decided("grace").await, world.decided("refused").await), (3, 3));
     drop(lock);
-    // The call that hung is answered after all.
+    // The blocked call succeeds in the end.
     while world.counted("scoregate_ledger_unreachable").await == 1 {
         tokio::task::yield_now().await;
     }

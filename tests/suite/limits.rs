@@ -1,4 +1,4 @@
-//! The three rules as callers meet them: what they grant, when, and what every answer says of them.
+//! The three rate limit rules as seen by callers: what they grant, when, and their response headers.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -18,8 +18,8 @@ fn noon() -> u64 {
     scoregate::clock::Wall::parse_rfc3339(NOON).unwrap().seconds()
 }
 
-/// What the four `X-RateLimit` headers say.
-fn told(answer: &Answer) -> (&str, u64, u64, u64) {
+/// The values of the four `X-RateLimit` headers.
+fn rate_limit_headers(answer: &Answer) -> (&str, u64, u64, u64) {
     let number = |name| answer.number(name);
     (
         answer.header("x-ratelimit-resource"),
@@ -30,7 +30,7 @@ fn told(answer: &Answer) -> (&str, u64, u64, u64) {
 }
 
 #[tokio::test]
-async fn a_minute_s_requests_can_come_at_once_and_come_back_one_by_one() {
+async fn the_requests_of_a_minute_can_be_used_in_a_burst_and_are_refilled_one_by_one() {
     let world = World::new().await;
     let customer = world.customer("pro").await;
     for left in (0..60).rev() {
@@ -40,7 +40,7 @@ async fn a_minute_s_requests_can_come_at_once_and_come_back_one_by_one() {
     }
     let refused = world.asks(&customer, MODELS).await;
     assert_eq!((refused.status, refused.code()), (429, "rate_limit_exceeded".into()));
-    assert_eq!(told(&refused), ("minute", 60, 0, noon() + 60));
+    assert_eq!(rate_limit_headers(&refused), ("minute", 60, 0, noon() + 60));
     assert_eq!(refused.header("retry-after"), "1");
     let limit = serde_json::json!({"name": "minute", "quota": 60, "remaining": 0, "window_seconds": 60,
         "reset_at": "2026-11-21T12:01:00Z", "retry_after": 1});
@@ -60,14 +60,14 @@ async fn a_minute_s_requests_can_come_at_once_and_come_back_one_by_one() {
 }
 
 #[tokio::test]
-async fn a_free_key_has_one_request_a_minute_and_is_told_when_the_next_is() {
+async fn a_free_key_has_one_request_a_minute_and_retry_after_is_set() {
     let world = World::new().await;
     let customer = world.customer("free").await;
     assert_eq!(world.asks(&customer, MODELS).await.status, 200);
     world.pass(Duration::from_millis(20_500));
     let refused = world.asks(&customer, MODELS).await;
     assert_eq!((refused.status, refused.header("retry-after")), (429, "40"));
-    assert_eq!(told(&refused), ("minute", 1, 0, noon() + 60));
+    assert_eq!(rate_limit_headers(&refused), ("minute", 1, 0, noon() + 60));
     assert_eq!(refused.header("ratelimit"), "\"minute\";r=0;t=40, \"day\";r=9;t=43180");
     world.pass(Duration::from_millis(39_500));
     assert_eq!(world.asks(&customer, MODELS).await.status, 200);
@@ -80,7 +80,7 @@ async fn if_minute_and_day_are_both_spent_the_day_is_named() {
     assert_eq!(world.asks(&customer, MODELS).await.status, 200);
     let refused = world.asks(&customer, MODELS).await;
     assert_eq!((refused.status, refused.code()), (429, "quota_exceeded".into()));
-    assert_eq!(told(&refused), ("day", 1, 0, noon() + 43_200));
+    assert_eq!(rate_limit_headers(&refused), ("day", 1, 0, noon() + 43_200));
     assert_eq!(refused.header("retry-after"), "43200");
     let limit = serde_json::json!({"name": "day", "quota": 1, "remaining": 0, "window_seconds": 86_400,
         "reset_at": "2026-11-22T00:00:00Z", "retry_after": 43_200});
@@ -91,7 +91,7 @@ async fn if_minute_and_day_are_both_spent_the_day_is_named() {
 }
 
 #[tokio::test]
-async fn with_the_day_spent_a_current_copy_is_confirmed_and_nothing_is_fetched() {
+async fn with_the_daily_quota_spent_a_current_copy_is_a_304_and_nothing_is_fetched() {
     let world = World::new().await;
     let customer = world.customer_with("free", own(5, 1)).await;
     let etag = world.asks(&customer, MODELS).await.header("etag").to_owned();
@@ -125,7 +125,7 @@ async fn on_a_cold_cache_with_units_left_a_conditional_request_fetches_and_a_304
 }
 
 #[tokio::test]
-async fn after_sixty_refusals_an_application_is_refused_without_a_look_and_nobody_else_is() {
+async fn after_sixty_refusals_an_application_is_refused_early_and_no_other_is() {
     let world = World::new().await;
     let [customer, other] = [world.free().await, world.free().await];
     for left in (0..60).rev() {
@@ -138,7 +138,7 @@ async fn after_sixty_refusals_an_application_is_refused_without_a_look_and_nobod
         let refused = world.asks(&customer, target).await;
         assert_eq!((refused.status, refused.code()), (429, "too_many_refusals".into()));
         assert!(refused.closes());
-        assert_eq!(told(&refused), ("guard", 60, 0, noon() + 60));
+        assert_eq!(rate_limit_headers(&refused), ("guard", 60, 0, noon() + 60));
         assert_eq!((refused.header("retry-after"), &refused.json()["limit"]["name"]), ("1", &"guard".into()));
     }
     assert_eq!(world.asks(&customer, MODELS).await.status, 200);
@@ -151,7 +151,7 @@ async fn after_sixty_refusals_an_application_is_refused_without_a_look_and_nobod
 }
 
 #[tokio::test]
-async fn the_connection_ends_with_the_guard_s_refusal() {
+async fn the_connection_closes_with_the_guard_s_refusal() {
     let world = World::with("guard.per_minute = 1", good).await;
     let mut connection = crate::client::Connection::open(world.address()).await;
     assert_eq!(connection.ask(world.get(MODELS)).await.status, 401);
@@ -166,14 +166,17 @@ async fn after_sixty_refusals_an_address_is_refused_and_no_other_address_or_vali
     let (here, there) = (Ipv4Addr::LOCALHOST.into(), Ipv4Addr::new(127, 0, 0, 2).into());
     for left in (0..60).rev() {
         let refused = world.get(MODELS).key("sg_live_unknown").send().await;
-        assert_eq!((refused.status, told(&refused)), (401, ("guard", 60, left, noon() + 60 - left)));
+        assert_eq!(
+            (refused.status, rate_limit_headers(&refused)),
+            (401, ("guard", 60, left, noon() + 60 - left))
+        );
         assert_eq!(refused.header("ratelimit"), format!("\"guard\";r={left};t={}", 60 - left));
         assert_eq!(refused.header("ratelimit-policy"), "\"guard\";q=60;w=60");
     }
     for refused in [world.get(MODELS).send().await, world.ask("PUT", MODELS).key(&customer.key).send().await]
     {
         assert_eq!((refused.status, refused.code()), (429, "too_many_refusals".into()));
-        assert_eq!(told(&refused), ("guard", 60, 0, noon() + 60));
+        assert_eq!(rate_limit_headers(&refused), ("guard", 60, 0, noon() + 60));
         assert!(refused.closes());
     }
     assert_eq!((world.guard_of(here), world.guard_of(there)), (0, 60));
@@ -189,7 +192,7 @@ async fn after_sixty_refusals_an_address_is_refused_and_no_other_address_or_vali
 }
 
 #[tokio::test]
-async fn every_answer_names_the_rule_its_numbers_are_about() {
+async fn every_response_names_the_rule_of_its_rate_limit_headers() {
     let world = World::new().await;
     let customer = world.customer_with("pro", wide()).await;
     let midnight = noon() + 43_200;
@@ -203,8 +206,8 @@ async fn every_answer_names_the_rule_its_numbers_are_about() {
         ("/healthz", 200, "guard"),
     ] {
         let answer = world.asks(&customer, target).await;
-        assert_eq!((answer.status, told(&answer).0), (status, resource), "{target}");
-        assert_eq!(told(&answer).3 == midnight, resource == "day", "{target}");
+        assert_eq!((answer.status, rate_limit_headers(&answer).0), (status, resource), "{target}");
+        assert_eq!(rate_limit_headers(&answer).3 == midnight, resource == "day", "{target}");
     }
     for (ask, status) in [
         (world.get(MODELS), 401),
@@ -213,25 +216,25 @@ async fn every_answer_names_the_rule_its_numbers_are_about() {
         (world.ask("OPTIONS", MODELS).key(&customer.key), 204),
     ] {
         let answer = ask.send().await;
-        assert_eq!((answer.status, told(&answer).0), (status, "guard"));
+        assert_eq!((answer.status, rate_limit_headers(&answer).0), (status, "guard"));
     }
 }
 
 #[tokio::test]
-async fn every_keyed_answer_says_both_rules_and_what_is_left_of_them() {
+async fn every_authenticated_response_has_both_rules_and_their_remaining_allowance() {
     let world = World::new().await;
     let customer = world.customer("pro").await;
     let answer = world.asks(&customer, MODELS).await;
     assert_eq!(answer.header("ratelimit-policy"), "\"minute\";q=60;w=60, \"day\";q=10000;w=86400");
     assert_eq!(answer.header("ratelimit"), "\"minute\";r=59;t=1, \"day\";r=9999;t=43200");
-    assert_eq!(told(&answer), ("day", 10_000, 9_999, noon() + 43_200));
+    assert_eq!(rate_limit_headers(&answer), ("day", 10_000, 9_999, noon() + 43_200));
     world.pass(Duration::from_millis(1_250));
     let refused = world.asks(&customer, NOTHING).await;
     assert_eq!(refused.header("ratelimit"), "\"minute\";r=60;t=0, \"day\";r=9999;t=43199");
 }
 
 #[tokio::test]
-async fn limits_of_an_application_s_own_win_over_its_tier_s() {
+async fn limits_of_an_application_override_those_of_its_tier() {
     let world = World::new().await;
     let customer = world.customer_with("pro", own(3, 7)).await;
     let answer = world.asks(&customer, MODELS).await;
@@ -255,7 +258,7 @@ async fn limits_of_an_application_s_own_win_over_its_tier_s() {
 }
 
 #[tokio::test]
-async fn a_503_that_took_a_token_never_calls_back_before_the_next_one() {
+async fn retry_after_of_a_503_that_spent_a_token_is_never_before_the_next_token() {
     for (tier, said, told) in [
         ("free", None, "60"),
         ("free", Some("7"), "60"),

@@ -1,6 +1,5 @@
-//! Callers that outlive the program they ask: each counts what it was given, and what it asked and never heard of.
-//! Threads with plain sockets, because the other side dies under them. Not for: what an answer says (`client` holds it
-//! against the rules).
+//! Load clients that survive the program under test: each counts delivered and unanswered requests. Threads with
+//! plain sockets, since the server is killed. The content of responses is checked in `client`.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -14,43 +13,41 @@ use scoregate::clock::Clock;
 use scoregate::keys::{ApplicationId, Digest, KeyForm, shown_prefix};
 use scoregate::store::{ChangeKind, Embedded, OwnLimits, Store as _, StoreChange, StoredKey};
 
-/// What is asked for: small, and every tier may have it.
+/// The requested target: small, and available to every tier.
 pub const TARGET: &str = "/api/v1/index";
-/// More than anybody here asks in a minute.
+/// More than any test requests in a minute.
 const NO_MINUTE: u32 = 4_000_000;
-/// How many changes to the store are under way at once.
+/// Concurrent changes to the store.
 const AT_ONCE: u32 = 1_000;
 
-/// An application whose minute never refuses.
+/// An application whose minute limit is never reached.
 #[derive(Clone, Debug)]
-pub struct Patron {
-    /// Its identifier.
+pub struct LoadClient {
     pub id: ApplicationId,
-    /// Its key.
     pub key: String,
-    /// Its day.
+    /// The daily quota.
     pub quota: u32,
 }
 
-impl Patron {
-    /// What the gateway leases for it at a time, at most, from when so much of the day is left.
+impl LoadClient {
+    /// The maximum size of a lease when this many units are left.
     pub fn lease(&self, left: u32) -> u32 {
         (self.quota / 100).min(left / 4).max(1)
     }
 }
 
-/// Makes an application for each tier and day in the store of a stopped program.
-pub fn prepare(directory: &Path, wanted: &[(&str, u32)]) -> Vec<Patron> {
+/// Creates an application for each tier and daily quota in the store of a stopped program.
+pub fn prepare(directory: &Path, wanted: &[(&str, u32)]) -> Vec<LoadClient> {
     let store = Embedded::open(directory).unwrap();
     let made = wanted.iter().map(|(tier, quota)| {
         let (key, change) = creation(tier, Some(*quota));
-        Patron { id: wait(store.change(change)).unwrap().id, key, quota: *quota }
+        LoadClient { id: wait(store.change(change)).unwrap().id, key, quota: *quota }
     });
     made.collect()
 }
 
-/// Makes so many applications that never ask.
-pub fn prepare_strangers(directory: &Path, count: u32) {
+/// Creates this many applications that send no requests.
+pub fn prepare_idle_applications(directory: &Path, count: u32) {
     let store = Embedded::open(directory).unwrap();
     for begun in (0..count).step_by(AT_ONCE as usize) {
         let changes = (begun..count.min(begun + AT_ONCE)).map(|_| store.change(creation("pro", None).1));
@@ -81,65 +78,62 @@ fn creation(tier: &str, day: Option<u32>) -> (String, StoreChange) {
     (secret.expose().to_owned(), change)
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
-    /// A whole answer.
-    Answer {
-        /// Its status.
+pub enum Reply {
+    /// A complete response.
+    Response {
         status: u16,
-        /// What it says is left under the rule it names.
+        /// The remaining allowance that it reports.
         remaining: Option<u32>,
-        /// Its body.
         body: String,
     },
-    /// The connection ended before the first byte of an answer.
-    Nothing,
-    /// The connection ended within an answer.
-    Part,
+    /// The connection ended before the first byte of a response.
+    NoResponse,
+    /// The connection ended within a response.
+    Partial,
 }
 
-impl Heard {
-    /// The status and the code of an answer, where it has one.
-    pub fn told(&self) -> (u16, String) {
-        let Self::Answer { status, body, .. } = self else { panic!("no answer: {self:?}") };
+impl Reply {
+    /// The status and the error code of a response.
+    pub fn status_and_code(&self) -> (u16, String) {
+        let Self::Response { status, body, .. } = self else { panic!("no answer: {self:?}") };
         let body: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
         (*status, body["code"].as_str().unwrap_or_default().to_owned())
     }
 }
 
-/// A connection to the program.
 pub struct Wire(BufReader<TcpStream>);
 
 impl Wire {
-    /// Opens one; none if nobody listens.
+    /// Opens one; none if the connection is refused.
     pub fn open(address: SocketAddr) -> Option<Self> {
         let stream = TcpStream::connect(address).ok()?;
         stream.set_nodelay(true).ok()?;
         Some(Self(BufReader::new(stream)))
     }
 
-    /// Opens one on which nothing is waited for longer than this.
-    pub fn patient(address: SocketAddr, patience: Duration) -> Option<Self> {
+    /// Opens one with this read timeout.
+    pub fn open_with_timeout(address: SocketAddr, patience: Duration) -> Option<Self> {
         let wire = Self::open(address)?;
         wire.0.get_ref().set_read_timeout(Some(patience)).ok()?;
         Some(wire)
     }
 
-    /// Asks with a key, and listens to the end.
-    pub fn ask(&mut self, target: &str, key: &str) -> Heard {
+    /// Sends a request and reads the response to its end.
+    pub fn ask(&mut self, target: &str, key: &str) -> Reply {
         let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n");
         if self.0.get_mut().write_all(request.as_bytes()).is_err() {
-            return Heard::Nothing;
+            return Reply::NoResponse;
         }
         let mut first = String::new();
         match self.0.read_line(&mut first) {
-            Ok(0) | Err(_) if first.is_empty() => Heard::Nothing,
-            Ok(_) | Err(_) => self.rest(&first).unwrap_or(Heard::Part),
+            Ok(0) | Err(_) if first.is_empty() => Reply::NoResponse,
+            Ok(_) | Err(_) => self.rest(&first).unwrap_or(Reply::Partial),
         }
     }
 
-    fn rest(&mut self, first: &str) -> Option<Heard> {
+    fn rest(&mut self, first: &str) -> Option<Reply> {
         let status = first.split(' ').nth(1)?.parse().ok()?;
         let (mut length, mut remaining) = (0, None);
         loop {
@@ -156,54 +150,53 @@ impl Wire {
         }
         let mut body = vec![0; length];
         self.0.read_exact(&mut body).ok()?;
-        Some(Heard::Answer { status, remaining, body: String::from_utf8(body).ok()? })
+        Some(Reply::Response { status, remaining, body: String::from_utf8(body).ok()? })
     }
 }
 
-/// What is left of a patron's day, by `/me`.
-pub fn remaining(address: SocketAddr, patron: &Patron) -> u32 {
-    match Wire::open(address).map(|mut wire| wire.ask("/api/v1/me", &patron.key)) {
-        Some(Heard::Answer { status: 200, remaining: Some(left), .. }) => left,
-        other => panic!("/me of {}: {other:?}", patron.id),
+/// The remaining daily quota of a load client, by `/me`.
+pub fn remaining(address: SocketAddr, load_client: &LoadClient) -> u32 {
+    match Wire::open(address).map(|mut wire| wire.ask("/api/v1/me", &load_client.key)) {
+        Some(Reply::Response { status: 200, remaining: Some(left), .. }) => left,
+        other => panic!("/me of {}: {other:?}", load_client.id),
     }
 }
 
-/// What a patron's callers were given in one life of the program.
+/// Requests of a load client during one run of the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Whole 200s.
+    /// Complete responses with status 200.
     pub delivered: u32,
-    /// Requests that were sent and not answered.
+    /// Requests without a response.
     pub unanswered: u32,
-    /// Answers that broke off.
+    /// Truncated responses.
     pub broken: u32,
 }
 
 impl Tally {
-    /// Requests of which it cannot be known whether they were delivered.
-    pub fn unheard(self) -> u32 {
+    /// Requests that may or may not have been delivered.
+    pub fn unconfirmed(self) -> u32 {
         self.unanswered + self.broken
     }
 }
 
-/// What somebody in the crowd asks for.
+/// A group of callers of one load client.
 #[derive(Clone, Copy, Debug)]
-pub struct Seat<'p> {
-    /// For whom.
-    pub patron: &'p Patron,
-    /// Over how many connections.
+pub struct CallerGroup<'p> {
+    pub load_client: &'p LoadClient,
+    /// Number of connections.
     pub callers: u32,
-    /// How often each asks before it leaves.
+    /// Maximum number of requests per connection.
     pub most: u32,
-    /// Whether it takes a connection of its own for each request.
+    /// Whether each request uses a new connection.
     pub reconnects: bool,
 }
 
-/// Lets all of them ask until they leave, until their day is spent or until the program ends, and calls `at` when so
-/// many requests were answered. Answers with a tally for each seat, and whether that moment came.
+/// Runs all groups until they finish, until their quota is spent or until the program ends, and calls `at` after
+/// `moment` answered requests. Returns a tally for each group, and whether that moment was reached.
 pub fn ask_all(
     address: SocketAddr,
-    seats: &[Seat<'_>],
+    groups: &[CallerGroup<'_>],
     moment: u32,
     at: impl FnOnce(),
 ) -> (Vec<Tally>, bool) {
@@ -211,10 +204,10 @@ pub fn ask_all(
     let (reached, moments) = channel();
     std::thread::scope(|scope| {
         let mut callers = Vec::new();
-        for (number, seat) in seats.iter().enumerate() {
-            for _ in 0..seat.callers {
+        for (number, group) in groups.iter().enumerate() {
+            for _ in 0..group.callers {
                 let (answered, reached) = (&answered, reached.clone());
-                let ask = move || (number, ask_on(address, *seat, answered, moment, &reached));
+                let ask = move || (number, ask_on(address, *group, answered, moment, &reached));
                 callers.push(scope.spawn(ask));
             }
         }
@@ -223,7 +216,7 @@ pub fn ask_all(
         if came {
             at();
         }
-        let mut tallies = vec![Tally::default(); seats.len()];
+        let mut tallies = vec![Tally::default(); groups.len()];
         for caller in callers {
             let (number, one) = caller.join().unwrap();
             let sum = &mut tallies[number];
@@ -237,32 +230,32 @@ pub fn ask_all(
 
 fn ask_on(
     address: SocketAddr,
-    seat: Seat<'_>,
+    group: CallerGroup<'_>,
     answered: &AtomicU32,
     moment: u32,
     reached: &Sender<()>,
 ) -> Tally {
     let mut tally = Tally::default();
     let Some(mut wire) = Wire::open(address) else { return tally };
-    for _ in 0..seat.most {
-        if seat.reconnects {
+    for _ in 0..group.most {
+        if group.reconnects {
             let Some(fresh) = Wire::open(address) else { return tally };
             wire = fresh;
         }
-        let heard = wire.ask(TARGET, &seat.patron.key);
+        let heard = wire.ask(TARGET, &group.load_client.key);
         match heard {
-            Heard::Answer { status: 200, .. } => tally.delivered += 1,
-            Heard::Answer { status: 429, .. } => {
-                assert_eq!(heard.told().1, "quota_exceeded");
+            Reply::Response { status: 200, .. } => tally.delivered += 1,
+            Reply::Response { status: 429, .. } => {
+                assert_eq!(heard.status_and_code().1, "quota_exceeded");
                 return tally;
             }
-            // A disk that is slow for all of the machine is no fault of the program: nothing was given, nothing is owed.
-            Heard::Answer { .. } => assert_eq!(heard.told(), (503, "overloaded".into())),
-            Heard::Nothing => {
+            // A slow disk of the machine is no failure of the program: nothing was granted, nothing is owed.
+            Reply::Response { .. } => assert_eq!(heard.status_and_code(), (503, "overloaded".into())),
+            Reply::NoResponse => {
                 tally.unanswered += 1;
                 return tally;
             }
-            Heard::Part => {
+            Reply::Partial => {
                 tally.broken += 1;
                 return tally;
             }

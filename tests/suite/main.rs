@@ -1,10 +1,10 @@
-//! The contract, as tests over real sockets: each is named after the sentence it proves.
+//! Integration tests of the contract over real sockets; each test name is the sentence that it proves.
 //!
-//! `world` starts a whole gateway on port 0 with a hand-driven clock; `backend` is a backend that does what a test
-//! tells it; `client` refuses every answer that breaks a rule which holds for all; `raw` is for requests that only bytes
-//! can say, with tables of them in `raw_bytes` and `queries`; `balances` looks at what is left of a customer's limits.
-//! `shell` runs the real program, `disk` fails under it, and `crowd` counts what it delivers. No sleeps, no fixed
-//! ports, no order.
+//! `world` starts a whole gateway on port 0 with a manual clock; `backend` is a scripted backend; `client` checks
+//! every response against the rules of all responses; `raw` sends requests as bytes, with tables of them in
+//! `raw_bytes` and `queries`; `balances` reads the remaining allowance of a customer's limits. `program` runs the
+//! real program, `failing_disk` makes its disk fail, and `load_clients` counts what it delivers. No sleeps, no fixed
+//! ports, and no dependence on the order of tests.
 
 #![expect(
     unreachable_pub,
@@ -21,23 +21,23 @@
 )]
 
 mod access_log;
-mod attacks;
 mod audit_users;
 mod auth;
 mod backend;
-mod backend_alone;
-mod bad_heads;
+mod bad_upstream_responses;
 mod balances;
-mod built_in;
+mod builtin_backend;
+mod builtin_upstream;
 mod caching;
 mod canary;
 mod changes_while_waiting;
+mod check_order;
 mod cli_demo;
 mod cli_health;
 mod cli_keys;
+mod cli_messages;
 mod cli_store;
 mod cli_top;
-mod cli_words;
 mod client;
 mod client_disconnects;
 mod clock_steps;
@@ -46,41 +46,39 @@ mod combined_failures;
 mod connection_slots;
 mod cors;
 mod daily_quota;
-mod dated_backend;
 mod deadlines;
 mod deprecation;
-mod disk;
 mod disk_faults;
 mod disk_mirror;
+mod failing_disk;
 mod faults;
+mod file_descriptors;
+mod form_isolation;
 mod forwarded;
 mod framing;
-mod free_form;
 mod freshness;
-mod grace_at_stops;
+mod fuzz_seeds;
+mod grace_at_shutdown;
 mod handover;
 mod http2;
-mod in_process_backend;
-mod isolation;
+mod in_process_upstream;
 mod keys_import;
-mod keys_side;
 mod kills;
 mod leases;
-mod ledger_away;
+mod ledger_unreachable;
 mod limits;
+mod load_clients;
 mod mapping;
 mod metric_cardinality;
 mod metrics_reference;
 mod missing_store;
 mod monitoring;
-mod order_of_checks;
 mod overload;
 mod oversized_responses;
 mod pages;
 mod params;
 mod paths;
 mod pooled_connections;
-mod prices;
 mod program;
 mod protection;
 mod proxied;
@@ -89,29 +87,31 @@ mod queries;
 mod races;
 mod raw;
 mod raw_bytes;
-mod refresh_week;
+mod refresh_simulation;
 mod refreshing;
 mod reloading;
+mod request_costs;
 mod request_ids;
 mod resources;
-mod sample;
+mod response_isolation;
+mod sample_config;
 mod scoring_import;
 mod scoring_kills;
 mod secret_files;
-mod seeds;
-mod settings_side;
 mod side_port;
+mod side_port_keys;
+mod side_port_settings;
 mod side_port_under_load;
 mod sigterm;
 mod slow_clients;
+mod snapshot_upstream;
 mod supervisor;
-mod surviving_callers;
 mod tls;
 mod traces;
 mod unauthenticated_clients;
-mod unlisted_models;
+mod unknown_models;
 mod unread_logs;
-mod unresponsive_backend;
+mod unresponsive_upstream;
 mod upstream;
 mod upstream_status;
 mod usage;

@@ -1,5 +1,5 @@
-//! A backend of other paths and shapes behind the configuration that is shipped for it: what it is asked, what becomes
-//! of its answers, and the three ways in which it says that there is no such model.
+//! A backend with other paths and shapes, and the shipped configuration for it: the requests it gets, the mapping of
+//! its responses, and its three ways to report an unknown model.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::backend::{Act, Received, answer, json};
 use crate::program::run;
 use crate::world::World;
 
-/// The configuration as it is shipped.
+/// The shipped configuration.
 const SHIPPED: &str = include_str!("../../deploy/backends/dashboard.toml");
 const SHIPPED_AT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/backends/dashboard.toml");
 
-/// An endpoint: how we call it, how that backend does, what it sends, and which items that makes.
+/// An endpoint: our target, the backend's target, its response, and the resulting items.
 struct Row {
     ours: &'static str,
     theirs: &'static str,
@@ -57,14 +57,14 @@ const ROWS: [Row; 12] = [
 ];
 
 const BUSY: &str = r#"{"success":false,"error":"SQLITE_BUSY: database is locked"}"#;
-/// How the fake says that it has no such route: a test that gets this has asked in the wrong way.
+/// The fake's response to an unknown route: a test that gets this has sent a wrong request.
 const NO_ROUTE: (&str, &str) = ("500 Internal Server Error", r#"{"message":"there is no such route"}"#);
 
 fn path(target: &str) -> &str {
     target.split('?').next().unwrap()
 }
 
-/// That backend, with all of its data.
+/// That backend with all of its data.
 fn dashboard(received: &Received) -> Act {
     let known = ROWS.iter().find(|row| path(row.theirs) == path(received.target()));
     known.map_or_else(|| answer(NO_ROUTE.0, &[], NO_ROUTE.1), |row| json(row.sends))
@@ -74,7 +74,7 @@ async fn world() -> World {
     World::with(&SHIPPED.replace("127.0.0.1:4000", "{address}"), dashboard).await
 }
 
-/// A target with every value in each of its places.
+/// A target with every value in each position.
 fn all(template: &str) -> Vec<String> {
     let periods = Period::ALL.map(|period| period.word().to_owned());
     let orders = SortBy::ALL.map(|order| order.word().to_owned());
@@ -90,7 +90,7 @@ fn all(template: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_shipped_configuration_maps_every_endpoint_and_nothing_is_wrong_with_it() {
+fn the_shipped_configuration_maps_every_endpoint_and_is_valid() {
     let checked = run(&["check", "--config", SHIPPED_AT]).with(0);
     assert_eq!((checked.out.as_str(), checked.err.as_str()), ("", ""));
     for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.stored) {
@@ -103,7 +103,7 @@ fn the_shipped_configuration_maps_every_endpoint_and_nothing_is_wrong_with_it() 
 }
 
 #[tokio::test]
-async fn mapping_every_endpoint_asks_for_exactly_what_is_meant_and_gives_the_backend_s_items() {
+async fn mapping_every_endpoint_requests_the_mapped_target_and_returns_the_backend_s_items() {
     let world = world().await;
     let customer = world.paid().await;
     for row in &ROWS {
@@ -127,7 +127,7 @@ async fn mapping_every_endpoint_asks_for_exactly_what_is_meant_and_gives_the_bac
 }
 
 #[tokio::test]
-async fn mapping_an_unknown_model_is_not_found_in_whichever_way_the_backend_says_it() {
+async fn mapping_every_way_of_reporting_an_unknown_model_is_a_404() {
     let world = world().await;
     let customer = world.paid().await;
     let words = r#"{"success":false,"error":"Model 99 not found"}"#;
@@ -147,7 +147,7 @@ async fn mapping_an_unknown_model_is_not_found_in_whichever_way_the_backend_says
     let count = u32::try_from(ways.len()).unwrap();
     for (id, (template, act)) in (90..).zip(ways) {
         let ours = format!("/api/v1{}", template.replace("{id}", &format!("{id}")));
-        // Models that are in no list are asked about once a second.
+        // Unknown models are fetched once a second.
         world.pass(Duration::from_secs(1));
         world.backend.next(act.clone());
         let got = world.asks(&customer, &ours).await;
@@ -158,7 +158,7 @@ async fn mapping_an_unknown_model_is_not_found_in_whichever_way_the_backend_says
 }
 
 #[tokio::test]
-async fn mapping_what_only_looks_like_an_unknown_model_is_a_failure() {
+async fn mapping_a_response_that_resembles_an_unknown_model_is_a_failure() {
     let world = world().await;
     let customer = world.paid().await;
     let page = answer("404 Not Found", &[("content-type", "text/html")], "<h1>Not found</h1>");
@@ -169,7 +169,7 @@ async fn mapping_what_only_looks_like_an_unknown_model_is_a_failure() {
         ("/models/93/history", json(r#"{"success":true,"period":"24h"}"#)),
         ("/drift/94", json(r#"{"success":true,"data":[]}"#)),
         ("/models/95", json(r#"{"error":"out of memory"}"#)),
-        // An endpoint that names no model has none that could be missing.
+        // An endpoint without a model cannot report a missing one.
         ("/index", json(r#"{"success":false,"error":"index not found"}"#)),
         ("/alerts", answer("404 Not Found", &[], "")),
     ] {
@@ -182,7 +182,7 @@ async fn mapping_what_only_looks_like_an_unknown_model_is_a_failure() {
 }
 
 #[tokio::test]
-async fn mapping_a_refusal_in_the_body_is_a_502_and_never_replaces_what_is_stored() {
+async fn mapping_an_error_in_the_body_is_a_502_and_never_replaces_a_stored_document() {
     let world = world().await;
     let customer = world.paid().await;
     for row in &ROWS {
@@ -205,7 +205,7 @@ async fn mapping_a_refusal_in_the_body_is_a_502_and_never_replaces_what_is_store
 }
 
 #[tokio::test]
-async fn mapping_a_404_is_read_where_only_words_are_believed_and_what_is_left_out_is_not_asked_for() {
+async fn mapping_a_404_needs_the_configured_message_and_unsupported_parameters_are_not_sent() {
     let settings = "[upstream]\nurl = \"{backend}\"\n[mapping.drift]\npath = \"/d?id={id}\"\nnot_found = [\"error\"]\n\
                     [mapping.history]\nnot_found = []\n[mapping.incidents]\nunsupported = [\"limit\"]";
     let world = World::with(settings, |_| json("[]")).await;
@@ -231,8 +231,7 @@ async fn mapping_a_404_is_read_where_only_words_are_believed_and_what_is_left_ou
 }
 
 #[tokio::test]
-async fn mapping_an_empty_history_is_an_answer_about_a_model_that_is_listed_and_else_there_is_no_such_model()
-{
+async fn mapping_an_empty_history_is_data_for_a_known_model_and_a_404_for_others() {
     let world = world().await;
     let customer = world.paid().await;
     assert_eq!(world.asks(&customer, "/api/v1/models").await.status, 200);

@@ -1,6 +1,6 @@
-//! What strangers make up leaves no trace in the metrics: a hundred thousand requests, of which each has its own path,
-//! method, agent, identifier, trace and key, and the series are the same as before, to the letter. Not for: what random
-//! keys leave in memory (`strangers`).
+//! Values of unauthenticated clients add no series: a hundred thousand requests, each with its own path, method,
+//! agent, request id, trace and key, leave the list of series identical. Memory use of random keys is in
+//! `unauthenticated_clients`.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -10,23 +10,23 @@ use scoregate::telemetry::metrics::{METRICS, max_series};
 use tempfile::TempDir;
 
 use crate::client::Connection;
+use crate::load_clients::{LoadClient, prepare};
 use crate::program::{BUILT_IN, Program};
-use crate::surviving_callers::{Patron, prepare};
 
 const REQUESTS: usize = 100_000;
-/// What is allocated once is allocated by then: threads, buffers, pages of code.
+/// After these requests, one-time allocations are done: threads, buffers, pages of code.
 const WARM: usize = 20_000;
-/// So many are sent at once over a connection.
+/// Requests per batch on a connection.
 const BATCH: usize = 100;
 const CONNECTIONS: usize = 4;
-/// Ten bytes for each request. Each brings names of sixteen characters that nobody has said before: were a single one of
-/// them kept, whatever keeps it would have grown by more.
+/// Ten bytes for each request. Each contains new names of sixteen characters: if a single one of
+/// them were kept, memory would grow by more.
 const GROWTH: u64 = 1 << 20;
 
-/// A request of which everything is made up that can be, and how it is answered.
+/// A request with random values in every position, and its status.
 fn made_up(number: usize, key: &str) -> (String, u16) {
     let (nobody, name) = (KeyForm::new("sg_live", false).mint().unwrap(), format!("made-up-{number:08}"));
-    // One that is well formed and is looked up, one that is not, and one that is somebody's.
+    // A well-formed unknown key, a malformed one, and a valid one.
     let (nobody, malformed) = (nobody.expose(), format!("sg_live_{name}"));
     let (method, target, key, status) = match number % 10 {
         0 => ("GET", format!("/api/v1/models?{name}={name}"), nobody, 401),
@@ -48,8 +48,8 @@ fn made_up(number: usize, key: &str) -> (String, u16) {
     (head, status)
 }
 
-/// Sends so many of them, each for the first time.
-async fn send(public: SocketAddr, patron: &Patron, numbers: std::ops::Range<usize>) {
+/// Sends this many distinct requests.
+async fn send(public: SocketAddr, load_client: &LoadClient, numbers: std::ops::Range<usize>) {
     let mut connections = Vec::new();
     for _ in 0..CONNECTIONS {
         connections.push(Connection::open(public).await);
@@ -57,7 +57,8 @@ async fn send(public: SocketAddr, patron: &Patron, numbers: std::ops::Range<usiz
     let numbers: Vec<usize> = numbers.collect();
     for (turn, batch) in numbers.chunks(BATCH).enumerate() {
         let connection = &mut connections[turn % CONNECTIONS];
-        let made: Vec<(String, u16)> = batch.iter().map(|number| made_up(*number, &patron.key)).collect();
+        let made: Vec<(String, u16)> =
+            batch.iter().map(|number| made_up(*number, &load_client.key)).collect();
         connection.write(made.iter().map(|(head, _)| head.as_str()).collect::<String>().as_bytes()).await;
         for (head, status) in made {
             let answer = connection.read(head.starts_with("HEAD ")).await.expect("an answer");
@@ -66,7 +67,7 @@ async fn send(public: SocketAddr, patron: &Patron, numbers: std::ops::Range<usiz
     }
 }
 
-/// The metrics: every line without its value, and the memory of the process.
+/// The metrics without their values, and the memory of the process.
 async fn series(side: SocketAddr) -> (BTreeSet<String>, u64) {
     let mut connection = Connection::open(side).await;
     connection.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
@@ -85,15 +86,15 @@ async fn series(side: SocketAddr) -> (BTreeSet<String>, u64) {
 }
 
 #[tokio::test]
-async fn a_hundred_thousand_made_up_paths_methods_agents_and_keys_change_no_series() {
+async fn a_hundred_thousand_random_paths_methods_agents_and_keys_add_no_series() {
     let place = TempDir::new().unwrap();
-    let patron = prepare(place.path(), &[("enterprise", 100_000_000)]).remove(0);
+    let load_client = prepare(place.path(), &[("enterprise", 100_000_000)]).remove(0);
     let program = Program::serve(place.path(), &[("SCOREGATE_GUARD_PER_MINUTE", "100000000"), BUILT_IN[0]]);
     let (public, side) = program.ports();
     let (at_first, _) = series(side).await;
-    send(public, &patron, 0..WARM).await;
+    send(public, &load_client, 0..WARM).await;
     let (before, resident) = series(side).await;
-    send(public, &patron, WARM..WARM + REQUESTS).await;
+    send(public, &load_client, WARM..WARM + REQUESTS).await;
     let (after, grown) = series(side).await;
     assert_eq!((&at_first, &before), (&before, &after));
     let told: Vec<&String> = after.iter().filter(|line| !line.starts_with('#')).collect();

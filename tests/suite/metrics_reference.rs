@@ -1,4 +1,4 @@
-//! The page of metrics is the one that the table prints, and a scrape holds what the table says and nothing else.
+//! The page of metrics is the one generated from the table, and a scrape contains exactly the metrics of the table.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,7 +8,7 @@ use scoregate::telemetry::metrics::{METRICS, reference};
 use crate::world::World;
 
 #[test]
-fn metrics_reference_is_the_page_that_the_table_prints() {
+fn metrics_reference_equals_the_page_generated_from_the_table() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("grafana/METRICS.md");
     if std::env::var_os("SCOREGATE_WRITE").is_some() {
         std::fs::write(&file, reference()).unwrap();
@@ -21,7 +21,7 @@ fn metrics_reference_is_the_page_that_the_table_prints() {
 }
 
 #[tokio::test]
-async fn metrics_reference_names_everything_that_a_scrape_has() {
+async fn metrics_reference_contains_every_scraped_metric() {
     let world = World::new().await;
     let pro = world.customer("pro").await;
     assert_eq!(world.get("/api/v1/models").key(&pro.key).send().await.status, 200);
@@ -30,6 +30,6 @@ async fn metrics_reference_names_everything_that_a_scrape_has() {
     let names: BTreeSet<&str> = kinds.map(|line| line.split(' ').next().unwrap()).collect();
     let known: BTreeSet<&str> = METRICS.iter().map(|row| row.name).collect();
     assert_eq!(names.difference(&known).collect::<Vec<_>>(), Vec::<&&str>::new());
-    // Each handle is made when the program starts, so that a rate has a beginning.
+    // Each handle is created at the start, so that a rate has a first value.
     assert_eq!(known.difference(&names).collect::<Vec<_>>(), Vec::<&&str>::new());
 }

@@ -1,4 +1,4 @@
-//! A store whose file is missing: at a start, and under a server that runs.
+//! A missing store file: at a start, and under a running server.
 
 use std::fs;
 use std::path::Path;
@@ -13,24 +13,24 @@ use crate::program::{BUILT_IN, Keys, Program, run};
 use crate::world::World;
 
 const MODELS: &str = "/api/v1/models?period=24h";
-/// The file that a process locks for as long as it holds a data directory.
+/// The lock file of a data directory.
 const LOCK: &str = "scoregate.lock";
-/// So long a loss may go unnoticed.
+/// Time limit until a loss is detected.
 const NOTICED: Duration = Duration::from_secs(5);
 
 fn store(directory: &Path) -> std::path::PathBuf {
     directory.join(Embedded::FILE_NAME)
 }
 
-/// A start that is refused.
-fn refused(directory: &Path) -> crate::program::Ended {
+/// A start that fails.
+fn refused(directory: &Path) -> crate::program::CommandOutput {
     let program = Program::serve(directory, &BUILT_IN);
     assert_eq!(program.ports_if_any(), None, "it serves");
     program.end().0.with(2)
 }
 
 #[test]
-fn a_missing_store_is_refused_at_the_start_and_a_new_one_needs_a_command() {
+fn a_missing_store_fails_the_start_and_a_new_one_needs_a_command() {
     let directory = TempDir::new().unwrap();
     let (path, place) = (directory.path(), ["--data-dir", directory.path().to_str().unwrap()]);
     Keys(path).create("pro");
@@ -42,7 +42,7 @@ fn a_missing_store_is_refused_at_the_start_and_a_new_one_needs_a_command() {
     assert!(refused.err.contains("the file is missing"), "{}", refused.err);
     assert!(refused.err.contains("scoregate store init --data-dir"), "{}", refused.err);
     assert!(!store(path).exists());
-    // Neither does a command make one by the way.
+    // Other commands do not create one either.
     let created = Keys(path).run(&["create", "--name", "One", "--tier", "pro"]).with(2);
     assert!(created.err.contains("the file is missing"), "{}", created.err);
     assert!(!store(path).exists());
@@ -56,7 +56,7 @@ fn a_missing_store_is_refused_at_the_start_and_a_new_one_needs_a_command() {
 }
 
 #[test]
-fn a_missing_store_is_refused_in_a_directory_that_an_older_version_wrote() {
+fn a_missing_store_fails_the_start_in_a_directory_of_an_older_version() {
     let directory = TempDir::new().unwrap();
     let documents = directory.path().join("documents");
     fs::create_dir(&documents).unwrap();
@@ -65,7 +65,7 @@ fn a_missing_store_is_refused_in_a_directory_that_an_older_version_wrote() {
     assert!(refused.err.contains("`documents` shows that there was one"), "{}", refused.err);
 }
 
-/// A data directory as an older version left it after a stop: a store and an empty lock, and nothing else.
+/// A data directory of an older version after a shutdown: a store and an empty lock, and nothing else.
 fn of_an_older_version(path: &Path) {
     Keys(path).create("pro");
     let running = Program::serve(path, &BUILT_IN);
@@ -83,17 +83,17 @@ fn of_an_older_version(path: &Path) {
 }
 
 #[test]
-fn a_missing_store_is_refused_where_an_older_version_left_nothing_but_its_lock() {
+fn a_missing_store_fails_the_start_if_an_older_version_left_only_its_lock() {
     for is_killed in [false, true] {
         let directory = TempDir::new().unwrap();
         let path = directory.path();
         of_an_older_version(path);
         if is_killed {
-            // What a killed server leaves.
+            // The files of a killed server.
             drop(std::os::unix::net::UnixListener::bind(path.join("scoregate.sock")).unwrap());
         }
         fs::remove_file(store(path)).unwrap();
-        // Twice: a refused start takes no trace along.
+        // Twice: a failed start removes no trace.
         for _ in 0..2 {
             let refused = refused(path);
             assert!(refused.err.contains("`scoregate.lock` shows that there was one"), "{}", refused.err);
@@ -108,7 +108,7 @@ fn a_missing_store_is_refused_where_an_older_version_left_nothing_but_its_lock()
 }
 
 #[test]
-fn a_store_removed_with_everything_of_its_name_is_refused_at_the_start() {
+fn a_store_removed_with_all_its_files_fails_the_start() {
     let directory = TempDir::new().unwrap();
     let path = directory.path();
     Keys(path).create("pro");
@@ -126,7 +126,7 @@ fn a_store_removed_with_everything_of_its_name_is_refused_at_the_start() {
 }
 
 #[test]
-fn a_first_start_that_fails_before_it_makes_a_store_does_not_count_as_one() {
+fn a_first_start_that_fails_before_creating_a_store_leaves_no_trace() {
     let directory = TempDir::new().unwrap();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -161,7 +161,7 @@ async fn notices(world: &World, misplaced: u32) {
 }
 
 #[tokio::test]
-async fn a_store_moved_under_a_running_server_is_noticed_refuses_changes_and_is_used_again_when_it_is_back() {
+async fn a_store_moved_under_a_running_server_rejects_changes_until_it_is_back() {
     let world = World::new().await;
     let pro = world.customer_with("pro", own(1_000, 300)).await;
     let free = world.customer_with("free", own(1_000, 300)).await;
@@ -180,7 +180,7 @@ async fn a_store_moved_under_a_running_server_is_noticed_refuses_changes_and_is_
     assert!((3..10).contains(&served), "what is leased and grace: {served}");
     while world.asks(&free, MODELS).await.status == 200 {}
     assert_eq!(world.counted("scoregate_ledger_unreachable").await, 1);
-    // Another store under the name is not ours either.
+    // Another store under the name is rejected too.
     fs::copy(&away, &file).unwrap();
     let refused = world.running.registrar.create("test", another()).await.unwrap_err();
     assert!(refused.to_string().contains("was replaced by another file"), "{refused}");

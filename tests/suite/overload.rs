@@ -1,6 +1,5 @@
-//! Overload: a backend that does not answer fills the room of those who wait for it. Who comes then is refused at once, or
-//! when the queue's patience ends, and pays nothing; whose document is at hand is served as ever, and nobody sees more than
-//! at other times.
+//! Overload: an unresponsive backend fills the pool `waiting`. Further requests are refused at once, or at the queue
+//! timeout, and are free. Cached documents are served as usual, and access rules do not change.
 
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use crate::backend::Act;
 use crate::client::{Answer, Connection};
 use crate::world::{Customer, World, good};
 
-/// Two may wait, one may queue for it; one at hand, since nothing holds such a place for longer than a moment.
+/// Two waiting slots and a queue of one; one cached slot, since such a slot is held only briefly.
 const ROOMS: &str = "overload.cached_slots = 1\noverload.waiting_slots = 2\noverload.queue_length = 1\noverload.queue_timeout = \"10ms\"";
 const PATIENCE: Duration = Duration::from_millis(10);
 const REFUSED: &str = "scoregate_overload_refused_total{pool=\"waiting\"}";
@@ -16,25 +15,25 @@ const QUEUED: &str = "scoregate_overload_queued_total{pool=\"waiting\"}";
 const ATLAS: &str = "/api/v1/models/atlas";
 const INDEX: &str = "/api/v1/index";
 
-/// Where there is no limit, or no end to it, what these tests wait for never comes: then they fail.
+/// Without these limits the tests would wait for ever; this timeout makes them fail.
 const AT_LAST: Duration = Duration::from_secs(30);
 
 async fn in_time<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(AT_LAST, work).await.expect("what has to come does")
 }
 
-/// A list of incidents that nobody has asked for.
+/// A list of incidents that was not requested before.
 fn other(number: u32) -> String {
     format!("/api/v1/incidents?limit={number}")
 }
 
-/// A world whose two waiting places are taken.
+/// A gateway with both waiting slots in use.
 struct Full {
     world: World,
-    /// Whose document is at hand: the index, and a model in both forms.
+    /// Customers with cached documents: the index, and a model in both forms.
     paid: Customer,
     free: Customer,
-    /// The two who wait.
+    /// The two waiting connections.
     waiting: [Connection; 2],
 }
 
@@ -55,7 +54,7 @@ impl Full {
         full
     }
 
-    /// Waits until so many places for those who wait are taken.
+    /// Waits until this many waiting slots are in use.
     async fn takes(&self, places: u32) {
         in_time(async {
             self.world.running.gateway().sweep();
@@ -67,12 +66,12 @@ impl Full {
         .await;
     }
 
-    /// Asks for something that is refused, for want of a place.
+    /// Sends a request that is refused for lack of a slot.
     async fn refuses(&self, customer: &Customer, target: &str) {
         is_refused(&in_time(self.world.asks(customer, target)).await);
     }
 
-    /// Somebody comes and queues.
+    /// Sends a request that is queued.
     async fn queues(&self, number: u32) -> Connection {
         let queued = self.world.counted(QUEUED).await;
         let connection = self.world.get(&other(number)).key(&self.paid.key).begin().await;
@@ -80,7 +79,7 @@ impl Full {
         connection
     }
 
-    /// The backend answers again: both are served, and all is as if nothing had been.
+    /// The backend responds again: both are served, and the state is as before.
     async fn ends(mut self) {
         self.world.backend.open();
         for waiting in &mut self.waiting {
@@ -118,7 +117,7 @@ fn is_refused(answer: &Answer) {
 }
 
 #[tokio::test]
-async fn with_two_places_and_one_in_the_queue_the_fourth_is_refused_at_once_and_the_third_when_patience_ends()
+async fn with_two_slots_and_a_queue_of_one_the_fourth_is_refused_at_once_and_the_third_at_the_queue_timeout()
 {
     let full = Full::new().await;
     let mut third = full.queues(3).await;
@@ -137,7 +136,7 @@ async fn with_two_places_and_one_in_the_queue_the_fourth_is_refused_at_once_and_
 }
 
 #[tokio::test]
-async fn who_queues_is_served_when_a_place_is_free_before_patience_ends() {
+async fn a_queued_request_is_served_if_a_slot_is_free_before_the_queue_timeout() {
     let full = Full::new().await;
     let mut third = full.queues(3).await;
     full.world.pass(Duration::from_nanos(9_999_999));
@@ -149,7 +148,7 @@ async fn who_queues_is_served_when_a_place_is_free_before_patience_ends() {
 }
 
 #[tokio::test]
-async fn whose_document_is_at_hand_is_served_at_full_budget_while_the_room_of_those_who_wait_is_full() {
+async fn cached_documents_are_served_in_full_while_the_waiting_pool_is_full() {
     let full = Full::new().await;
     let _third = full.queues(3).await;
     let (world, before) = (&full.world, full.world.left(&full.paid));
@@ -168,13 +167,13 @@ async fn whose_document_is_at_hand_is_served_at_full_budget_while_the_room_of_th
     assert_eq!(in_time(world.asks(&full.paid, "/api/v1/me")).await.status, 200);
     assert_eq!(world.counted("scoregate_overload_queued_total{pool=\"cached\"}").await, 0);
     assert_eq!(world.counted("scoregate_overload_refused_total{pool=\"cached\"}").await, 0);
-    // Overdue it is served while it is refreshed, so nobody waits for that either.
+    // An overdue document is served while it is refreshed, so this does not wait either.
     world.pass(Duration::from_hours(2));
     assert!(world.asks(&full.paid, INDEX).await.header("cache-status").ends_with("detail=stale"));
 }
 
 #[tokio::test]
-async fn a_document_that_the_backend_is_asked_about_first_needs_a_place_among_those_who_wait() {
+async fn a_document_that_needs_a_fetch_needs_a_slot_of_the_waiting_pool() {
     let world = World::with(&format!("{ROOMS}\nfreshness.max_wait = \"5s\""), good).await;
     let customer = world.paid().await;
     assert_eq!(world.asks(&customer, INDEX).await.status, 200);
@@ -195,7 +194,7 @@ async fn a_document_that_the_backend_is_asked_about_first_needs_a_place_among_th
 }
 
 #[tokio::test]
-async fn what_is_refused_for_want_of_a_place_costs_nothing_and_asks_the_backend_nothing() {
+async fn a_request_refused_for_lack_of_a_slot_is_free_and_sends_no_upstream_request() {
     let full = Full::new().await;
     let mut third = full.queues(3).await;
     let (before, asked) = (full.world.left(&full.paid), full.world.backend.received().len());
@@ -205,7 +204,7 @@ async fn what_is_refused_for_want_of_a_place_costs_nothing_and_asks_the_backend_
         assert_eq!((head.status, head.body.len()), (503, 0));
     }
     assert_eq!(before.spent(full.world.left(&full.paid)), (0, 0, 0));
-    // Patience is time too, in which the minute gains some tokens.
+    // The queue timeout lets the minute regain some tokens.
     full.world.pass(PATIENCE);
     let before = full.world.left(&full.paid);
     is_refused(&in_time(third.read(false)).await.unwrap());
@@ -216,8 +215,7 @@ async fn what_is_refused_for_want_of_a_place_costs_nothing_and_asks_the_backend_
 }
 
 #[tokio::test]
-async fn whoever_may_not_ask_is_told_so_however_full_it_is_and_a_spent_day_is_named_after_the_want_of_a_place()
- {
+async fn authorization_errors_precede_overload_and_overload_precedes_the_daily_limit() {
     let full = Full::new().await;
     let _third = full.queues(3).await;
     let (world, key) = (&full.world, &full.paid.key);
@@ -234,9 +232,9 @@ async fn whoever_may_not_ask_is_told_so_however_full_it_is_and_a_spent_day_is_na
     assert_eq!(world.asks(&spent, INDEX).await.code(), "quota_exceeded");
 }
 
-/// The accident this is about: where caching was switched on in an emergency, strangers saw each other's answers.
+/// The incident that this prevents: caching was enabled in an emergency, and users got the responses of others.
 #[tokio::test]
-async fn overload_widens_neither_what_is_stored_nor_who_may_see_it() {
+async fn overload_changes_neither_the_stored_documents_nor_access_to_them() {
     let full = Full::new().await;
     let mut third = full.queues(3).await;
     let (world, documents) = (&full.world, full.world.running.gateway().engine.documents.count());
@@ -266,12 +264,12 @@ async fn overload_widens_neither_what_is_stored_nor_who_may_see_it() {
 }
 
 #[tokio::test]
-async fn who_leaves_gives_their_place_back() {
+async fn a_client_that_disconnects_frees_its_slot() {
     let mut full = Full::new().await;
     let third = full.queues(3).await;
     third.reset();
     in_time(full.world.reaches("scoregate_client_disconnects_total", 1)).await;
-    // Both flights go on; those who sat in them do not.
+    // Both fetches continue; their waiters have left.
     let [one, two] = full.waiting;
     one.reset();
     two.reset();

@@ -1,5 +1,5 @@
-//! Answers that are far too large, or would be if they were unfolded, to the real program: they are refused at the cap,
-//! soon, and cost it no more memory than that; and a hundred good ones at once.
+//! Oversized upstream responses and decompression bombs against the real program: they are rejected at the cap,
+//! early, and use no more memory than the cap. Also a hundred simultaneous valid responses.
 
 use std::time::Duration;
 
@@ -7,18 +7,18 @@ use scoregate::clock::Clock;
 use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, Received, json};
-use crate::program::{Keys, Program, Visitor};
+use crate::program::{Keys, Program, ProgramClient};
 
 const MEGABYTE: usize = 1 << 20;
-/// How much more memory the program may ever have held. Its cap on a response is 8 MiB; the allocator keeps freed pages for up
+/// Limit of additional peak memory. The cap on a response is 8 MiB; the allocator keeps freed pages for up
 /// to ten seconds, so the buffers of several responses add up. The responses themselves have 200 MB and more.
 const AT_MOST: u64 = 28 << 20;
-/// What one that builds a document may take, and all else that a hundred questions at once do.
+/// Memory to build a document, and everything else for a hundred concurrent requests.
 const EACH: u64 = 8 << 20;
 const BESIDES: u64 = 24 << 20;
 const SOON: Duration = Duration::from_secs(1);
 
-/// A gigabyte of blanks, which is JSON as far as it goes, in a megabyte of gzip: one piece of it many times over.
+/// A gigabyte of blanks, which is valid JSON so far, in a megabyte of gzip: one block repeated.
 fn gzipped() -> Vec<u8> {
     let mut piece = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(9));
     std::io::Write::write_all(&mut piece, &vec![b' '; 16 * MEGABYTE]).unwrap();
@@ -61,13 +61,13 @@ fn page() -> String {
     format!("[{}]", (1..=100).map(item).collect::<Vec<_>>().join(","))
 }
 
-/// Which bomb a question is for: the limit says it.
+/// The bomb for a request, selected by its limit.
 fn number_in(target: &str) -> usize {
     target.split("limit=").nth(1).unwrap().parse().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_that_is_far_too_large_is_refused_soon_and_costs_no_memory_beyond_the_cap() {
+async fn an_oversized_response_is_rejected_early_and_uses_no_memory_beyond_the_cap() {
     let bombs = bombs();
     let (names, acts): (Vec<_>, Vec<_>) = bombs.into_iter().unzip();
     let backend = Backend::start(move |received: &Received| match number_in(received.target()) {
@@ -80,13 +80,13 @@ async fn an_answer_that_is_far_too_large_is_refused_soon_and_costs_no_memory_bey
     let url = backend.url();
     let settings = [("SCOREGATE_UPSTREAM_URL", url.as_str()), ("SCOREGATE_FRESHNESS_PROBE", "false")];
     let program = Program::serve(directory.path(), &settings);
-    let visitor = Visitor::to(program.public()).await;
+    let visitor = ProgramClient::to(program.public()).await;
     let target = |number: usize| format!("/api/v1/incidents?limit={number}");
     assert_eq!(visitor.get(&target(100), &key).send().await.status, 200);
     let (before, clock) = (program.resident(), Clock::system());
     for (bomb, name) in names.iter().enumerate() {
         let mut fastest = Duration::MAX;
-        // A machine that is busy with something else can be slow once.
+        // A busy machine can be slow once.
         for again in 1..=3 {
             let asked_at = clock.now().mono;
             let told = visitor.get(&target(names.len() * again + bomb), &key).send().await;
@@ -104,7 +104,7 @@ async fn an_answer_that_is_far_too_large_is_refused_soon_and_costs_no_memory_bey
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_documents_that_come_at_once_are_built_a_few_at_a_time() {
+async fn a_hundred_simultaneous_documents_are_built_a_few_at_a_time() {
     let page = page();
     let backend = Backend::start(move |_| json(&page)).await;
     let directory = TempDir::new().unwrap();
@@ -116,7 +116,7 @@ async fn a_hundred_documents_that_come_at_once_are_built_a_few_at_a_time() {
         ("SCOREGATE_FRESHNESS_PROBE", "false"),
     ];
     let program = Program::serve(directory.path(), &settings);
-    let visitor = Visitor::to(program.public()).await;
+    let visitor = ProgramClient::to(program.public()).await;
     let before = program.resident();
     backend.hold();
     let target = |number: usize| format!("/api/v1/incidents?limit={number}");

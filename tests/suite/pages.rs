@@ -29,7 +29,7 @@ async fn pages_need_no_key_and_cost_nothing() {
 }
 
 #[tokio::test]
-async fn pages_answer_a_head_with_the_same_headers_and_no_body() {
+async fn pages_head_has_the_headers_of_get_and_no_body() {
     let world = World::new().await;
     for (page, _) in PAGES {
         let (get, head) = (world.get(page).send().await, world.ask("HEAD", page).send().await);
@@ -44,7 +44,7 @@ async fn pages_answer_a_head_with_the_same_headers_and_no_body() {
 }
 
 #[tokio::test]
-async fn pages_answer_304_to_who_has_them() {
+async fn pages_a_current_copy_is_a_304() {
     let world = World::new().await;
     for page in ["/", "/docs", "/openapi.json", "/robots.txt", "/favicon.ico"] {
         let etag = world.get(page).send().await.header("etag").to_owned();
@@ -63,7 +63,7 @@ async fn pages_answer_304_to_who_has_them() {
 }
 
 #[tokio::test]
-async fn pages_may_load_nothing_and_be_framed_by_nobody() {
+async fn pages_load_nothing_and_cannot_be_framed() {
     let world = World::new().await;
     for page in ["/", "/docs", "/openapi.json"] {
         let told = world.get(page).send().await;
@@ -81,7 +81,7 @@ async fn pages_may_load_nothing_and_be_framed_by_nobody() {
 }
 
 #[tokio::test]
-async fn pages_docs_with_a_slash_leads_to_docs_for_good() {
+async fn pages_docs_with_a_slash_redirects_permanently_to_docs() {
     let world = World::with("guard.per_minute = 1", good).await;
     let mut connection = Connection::open(world.address()).await;
     for method in ["GET", "HEAD"] {
@@ -106,10 +106,10 @@ async fn pages_robots_may_read_the_docs_and_not_the_api() {
 }
 
 #[tokio::test]
-async fn pages_the_icon_is_a_picture_that_browsers_keep() {
+async fn pages_the_icon_is_an_image_that_browsers_cache() {
     let world = World::new().await;
     let told = world.get("/favicon.ico").send().await;
-    // An icon file of one picture, 16 by 16 in 32 bits a pixel, which is all of the rest.
+    // An icon file with one picture, 16 by 16 in 32 bits a pixel, which is the whole rest of the file.
     assert_eq!(told.body[..8], [0, 0, 1, 0, 1, 0, 16, 16]);
     let [length, at] = [14, 18].map(|from| u32::from_le_bytes(told.body[from..from + 4].try_into().unwrap()));
     assert_eq!((length + at) as usize, told.body.len());
@@ -119,7 +119,7 @@ async fn pages_the_icon_is_a_picture_that_browsers_keep() {
 }
 
 #[tokio::test]
-async fn pages_are_found_by_their_exact_path_and_whatever_their_query() {
+async fn pages_are_found_by_their_exact_path_with_any_query() {
     let world = World::new().await;
     for target in ["/?x", "/docs?period=7D", "/openapi.json?%zz", "/healthz?a=b&a=b"] {
         assert_eq!(world.get(target).send().await.status, 200, "{target}");
@@ -142,7 +142,7 @@ async fn pages_are_found_by_their_exact_path_and_whatever_their_query() {
 }
 
 #[tokio::test]
-async fn pages_stay_when_the_guard_of_an_address_is_used_up() {
+async fn pages_are_served_when_the_guard_of_an_address_is_exhausted() {
     let world = World::with("guard.per_minute = 1", good).await;
     assert_eq!(world.get("/nothing").send().await.status, 401);
     assert_eq!(world.get("/nothing").send().await.code(), "too_many_refusals");
@@ -177,7 +177,7 @@ async fn pages_cors_is_off_by_default() {
     let ask = world.ask("OPTIONS", "/api/v1/models").header("Origin", "https://site.example");
     let told = ask.header("Access-Control-Request-Method", "GET").send().await;
     assert_eq!(told.status, 204);
-    // `Rules` refuses every header that is not documented; this names what must not be there.
+    // `Rules` rejects every undocumented header; this lists headers that must be absent.
     assert!(told.headers.iter().all(|(name, _)| !name.starts_with("access-control-")));
 }
 

@@ -1,4 +1,4 @@
-//! Parameters: their one spelling, their defaults, who may ask what, and what is ignored.
+//! Parameters: canonical spelling, defaults, entitlement, and what is ignored.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::client::Connection;
 use crate::queries::{BAD_LIMITS, GOOD_LIMITS, MODELS};
 use crate::world::{Customer, World, good};
 
-/// Room for every row of a table on one key.
+/// Limits for every row of a table on one key.
 const WIDE: OwnLimits = OwnLimits { minute: Some(10_000), day: Some(10_000) };
 
 async fn wide(tier: &str) -> (World, Customer, Connection) {
@@ -20,7 +20,7 @@ async fn wide(tier: &str) -> (World, Customer, Connection) {
     (world, customer, connection)
 }
 
-/// The targets that the backend was asked for, below its base.
+/// The upstream targets, below the base.
 fn asked(world: &World) -> Vec<String> {
     let targets = world.backend.received();
     targets.iter().map(|received| received.target().trim_start_matches("/api/v1").to_owned()).collect()
@@ -44,7 +44,7 @@ async fn params_every_query_is_one_document_or_one_error() {
         assert_eq!((&body["period"], &body["sort_by"]), (&period.into(), &sort_by.into()), "{query}");
         documents.insert(expected.to_owned());
     }
-    // Whatever the spelling, one call for each document, by its one name.
+    // For any spelling, one upstream request for each document, with its canonical target.
     let asked = asked(&world);
     assert_eq!(asked.len(), documents.len());
     assert_eq!(asked.into_iter().collect::<BTreeSet<_>>(), documents);
@@ -65,7 +65,7 @@ async fn params_a_refused_query_costs_neither_minute_nor_day() {
 }
 
 #[tokio::test]
-async fn params_a_limit_is_a_plain_decimal_from_1_to_100_and_50_if_nothing_is_said() {
+async fn params_a_limit_is_a_plain_decimal_from_1_to_100_and_50_by_default() {
     let (world, customer, mut connection) = wide("pro").await;
     let mut limits = BTreeSet::new();
     for (query, limit) in GOOD_LIMITS {
@@ -83,7 +83,7 @@ async fn params_a_limit_is_a_plain_decimal_from_1_to_100_and_50_if_nothing_is_sa
 }
 
 #[tokio::test]
-async fn params_without_a_period_a_free_key_gets_24h_and_a_paid_one_the_latest() {
+async fn params_the_default_period_is_24h_for_a_free_key_and_latest_for_a_paid_key() {
     for (tier, period) in [
         ("free", "24h"),
         ("pro", "latest"),
@@ -105,7 +105,7 @@ async fn params_without_a_period_a_free_key_gets_24h_and_a_paid_one_the_latest()
 }
 
 #[tokio::test]
-async fn params_latest_is_refused_to_a_free_key_wherever_a_period_is_taken() {
+async fn params_latest_is_refused_to_a_free_key_on_every_endpoint_with_a_period() {
     let (world, free, mut connection) = wide("free").await;
     for endpoint in &ENDPOINTS {
         let target = endpoint.documented_path().replace("{id}", "atlas");
@@ -132,14 +132,14 @@ async fn params_an_invalid_value_is_a_400_even_for_a_free_key() {
     {
         let told = connection.ask(world.get(&format!("/api/v1/models?{query}")).key(&free.key)).await;
         assert_eq!((told.status, told.code()), (400, "invalid_period".into()), "{query}");
-        // The values of a 400 are those of the parameter; only a 403 is about this key.
+        // The allowed values of a 400 are those of the parameter; only a 403 is about this key.
         assert_eq!(told.json()["param"], "period", "{query}");
     }
     assert!(world.backend.received().is_empty());
 }
 
 #[tokio::test]
-async fn params_what_an_endpoint_does_not_take_is_ignored_whatever_it_holds() {
+async fn params_unknown_parameters_are_ignored_with_any_value() {
     let (world, customer, mut connection) = wide("pro").await;
     let rubbish = "period=7D&period=latest&sortBy=x&limit=0&limit=%zz&x=1";
     for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.takes.is_empty()) {
@@ -158,7 +158,7 @@ async fn params_what_an_endpoint_does_not_take_is_ignored_whatever_it_holds() {
 }
 
 #[tokio::test]
-async fn params_two_spellings_of_one_question_are_one_call_and_the_same_bytes() {
+async fn params_two_spellings_of_one_query_cause_one_upstream_request_and_return_the_same_bytes() {
     let (world, customer, mut connection) = wide("pro").await;
     let mut tags = BTreeSet::new();
     for query in
@@ -177,7 +177,7 @@ async fn params_a_plus_is_a_plus_in_a_path_and_a_space_in_a_query() {
     let (world, customer, mut connection) = wide("pro").await;
     let told = connection.ask(world.get("/api/v1/models/a+b").key(&customer.key)).await;
     assert_eq!(told.code(), "invalid_model_id");
-    // As a space it makes another name, which is unknown; as a plus it would too. As a value neither is allowed.
+    // As a space it makes another name, which is unknown; as a plus it would too. As a value neither is valid.
     let told = connection.ask(world.get("/api/v1/models?+period=7D").key(&customer.key)).await;
     assert_eq!(told.status, 200);
     let told = connection.ask(world.get("/api/v1/models?period=+24h").key(&customer.key)).await;
@@ -185,7 +185,7 @@ async fn params_a_plus_is_a_plus_in_a_path_and_a_space_in_a_query() {
 }
 
 #[tokio::test]
-async fn params_a_model_id_is_decoded_once_and_named_to_the_backend_in_one_way() {
+async fn params_a_model_id_is_decoded_once_and_sent_to_the_backend_in_canonical_form() {
     let (world, customer, mut connection) = wide("pro").await;
     let longest = "x".repeat(128);
     for (raw, id) in [
@@ -199,7 +199,7 @@ async fn params_a_model_id_is_decoded_once_and_named_to_the_backend_in_one_way()
         ("a..b", "a..b"),
         (&longest, &longest),
     ] {
-        // Models that are in no list are asked about once a second.
+        // Unknown models are fetched once a second.
         world.pass(Duration::from_secs(1));
         let told = connection.ask(world.get(&format!("/api/v1/drift/{raw}")).key(&customer.key)).await;
         assert_eq!(told.status, 200, "{raw}");

@@ -1,4 +1,4 @@
-//! Paths as attackers write them: none is repaired, none is a success, and the backend hears canonical targets alone.
+//! Paths of attackers: none is repaired, none succeeds, and the backend gets canonical targets only.
 
 use std::collections::BTreeSet;
 
@@ -7,16 +7,16 @@ use crate::raw::{get, is_bare, show};
 use crate::world::{World, good};
 
 const WIDE: &str = "guard.per_minute = 100000";
-/// The path is another one.
+/// It is another valid path.
 const LOST: (u16, &str) = (404, "not_found");
-/// The path is one with a model's identifier, and that is malformed.
+/// A path with a malformed model identifier.
 const ID: (u16, &str) = (400, "invalid_model_id");
-/// It is no path on this server.
+/// No path of this server.
 const BAD: (u16, &str) = (400, "bad_request");
-/// It is no HTTP: the codec's own answer.
+/// Invalid HTTP: the codec's own response.
 const BARE: (u16, &str) = (400, "");
 
-/// Targets, and what a caller with a key is told.
+/// Targets, and the response to a caller with a key.
 #[rustfmt::skip]
 const TRICKS: &[(&[u8], (u16, &str))] = &[
     // Slashes and dots.
@@ -61,7 +61,7 @@ const TRICKS: &[(&[u8], (u16, &str))] = &[
     (b"/api/v1/me.css", LOST), (b"/api/v1/me/", LOST), (b"/api/v1/me/avatar.png", LOST), (b"/api/v1/me%3bx.css", LOST),
     (b"/api/v1/me%3f.css", LOST), (b"/api/v1/me%23.css", LOST), (b"/api/v1/models.json", LOST), (b"/api/v1/models.", LOST),
     (b"/api/v1/models%2ejson", LOST), (b"/api/v1/index.html", LOST), (b"/api/v1/models/a%3fb", ID), (b"/api/v1/models/a%23b", ID),
-    // Letters that look alike, other versions, other names.
+    // Similar letters, other versions, other names.
     (b"/API/v1/models", LOST), (b"/api/V1/models", LOST), (b"/api/v1/Models", LOST), (b"/api/v1/MODELS", LOST), (b"/api/v1/Me", LOST),
     (b"/api/v01/models", LOST), (b"/api/v1.0/models", LOST), (b"/api/v2/models", LOST), (b"/api/models", LOST), (b"/v1/models", LOST),
     (b"/api/v1/models/atlas/History", LOST), (b"/api/v1/analytics", LOST), (b"/api/v1/analytics/", LOST), (b"/api/v1/model", LOST),
@@ -69,7 +69,7 @@ const TRICKS: &[(&[u8], (u16, &str))] = &[
     (b"/api/v1/models/_atlas", ID), (b"/api/v1/models/:id", ID), (b"/api/v1/models/{id}", ID), (b"/api/v1/models/*", ID),
     (b"/api/v1/models/a+b", ID), (b"/api/v1/models/a,b", ID), (b"/api/v1/models/a@b", ID), (b"/api/v1/models/a~", ID), (b"/api/v1/models/a=b", ID),
     (b"/metrics", LOST), (b"/admin", LOST), (b"/healthz/", LOST), (b"/favicon.png", LOST), (b"/.env", LOST), (b"/.git/config", LOST),
-    // Bytes that are no ASCII, or no target at all.
+    // Bytes that are not ASCII, and invalid targets.
     ("/api/v1/models/ätlas".as_bytes(), BAD), ("/api/v1/mödels".as_bytes(), BAD), ("/api/v1/models?x=ä".as_bytes(), BAD),
     (b"/api/v1/models/\xff", BARE), (b"/api/v1/models/\xc0\xaf", BARE), (b"/api/v1/models/a\x00", BARE), (b"/api/v1/models/a\x0b", BARE),
     (b"/api/v1/models/a\tb", BARE), (b"/api/v1/models/a b", BARE), (b"api/v1/models", BARE), (b"", BARE), (b"/api/v1/models/<a>", BARE),
@@ -79,7 +79,7 @@ const TRICKS: &[(&[u8], (u16, &str))] = &[
 ];
 
 #[tokio::test]
-async fn paths_no_trick_is_a_success_and_none_reaches_the_backend() {
+async fn paths_no_malformed_path_succeeds_or_reaches_the_backend() {
     assert!(TRICKS.len() >= 80);
     let world = World::with(WIDE, good).await;
     let key = world.customer("pro").await.key;
@@ -108,7 +108,7 @@ async fn paths_no_trick_is_a_success_and_none_reaches_the_backend() {
 }
 
 #[tokio::test]
-async fn paths_a_stranger_learns_nothing_from_any_of_them() {
+async fn paths_an_unauthenticated_client_gets_the_same_401_for_all_of_them() {
     let world = World::with(WIDE, good).await;
     for (target, (_, code)) in TRICKS.iter().filter(|(_, told)| *told == LOST || *told == ID) {
         for key in ["", "wrong"] {
@@ -122,7 +122,7 @@ async fn paths_a_stranger_learns_nothing_from_any_of_them() {
 }
 
 #[tokio::test]
-async fn paths_an_escaped_letter_is_that_letter_and_the_backend_hears_it_plain() {
+async fn paths_an_escaped_letter_is_that_letter_and_is_sent_unescaped_to_the_backend() {
     let world = World::with(WIDE, good).await;
     let key = world.customer("pro").await.key;
     let mut connection = Connection::open(world.address()).await;
@@ -140,7 +140,7 @@ async fn paths_an_escaped_letter_is_that_letter_and_the_backend_hears_it_plain()
 }
 
 #[tokio::test]
-async fn paths_me_is_never_stored_whatever_follows_it() {
+async fn paths_me_is_never_stored_with_any_suffix() {
     let world = World::with(WIDE, good).await;
     let (one, two) = (world.customer("pro").await, world.customer("free").await);
     let mut connection = Connection::open(world.address()).await;
@@ -185,7 +185,7 @@ async fn paths_headers_that_name_another_path_or_host_change_nothing() {
 }
 
 #[tokio::test]
-async fn paths_a_fragment_is_no_request_and_reaches_nothing() {
+async fn paths_a_fragment_is_rejected() {
     let world = World::with(WIDE, good).await;
     let key = world.customer("pro").await.key;
     for target in

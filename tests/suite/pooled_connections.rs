@@ -1,7 +1,7 @@
-//! Connections to the backend that are used again: one that was closed meanwhile costs nobody an answer, and who the
-//! gateway says it is there is the same on each, whoever asked.
+//! Reused connections to the backend: one that was closed meanwhile loses no response, and the gateway's credential
+//! is the same on each, for every caller.
 //!
-//! Not for: answers that go wrong on them (`bad_heads`, `faults`).
+//! Bad responses are in `bad_upstream_responses` and `faults`.
 
 use futures_util::future::join_all;
 use scoregate::routes::Selection;
@@ -18,7 +18,7 @@ fn bytes(act: Act) -> Vec<u8> {
     bytes
 }
 
-/// On which connections the backend was asked what.
+/// The connection of each upstream request.
 fn asked(world: &World) -> Vec<(String, usize)> {
     let received = world.backend.received().into_iter();
     received.map(|one| (one.target().to_owned(), one.connection)).collect()
@@ -29,7 +29,7 @@ fn each(expected: &[(&str, usize)]) -> Vec<(String, usize)> {
 }
 
 #[tokio::test]
-async fn a_connection_that_the_backend_closes_while_nobody_asks_is_not_used_again() {
+async fn an_idle_connection_that_the_backend_closes_is_not_reused() {
     let world = World::new().await;
     let customer = world.paid().await;
     assert_eq!(world.asks(&customer, INDEX).await.status, 200);
@@ -38,7 +38,7 @@ async fn a_connection_that_the_backend_closes_while_nobody_asks_is_not_used_agai
     world.backend.release(1);
     assert_eq!(world.asks(&customer, ALERTS).await.status, 200);
     world.backend.release(1);
-    // Both answers and the end of the connection.
+    // Both responses and the close of the connection.
     world.backend.has_sent(3).await;
     world.backend.open();
     assert_eq!(world.asks(&customer, PROVIDERS).await.status, 200);
@@ -47,8 +47,7 @@ async fn a_connection_that_the_backend_closes_while_nobody_asks_is_not_used_agai
 }
 
 #[tokio::test]
-async fn a_question_that_the_backend_has_not_read_on_a_connection_it_closed_is_asked_once_more_on_a_fresh_one()
- {
+async fn a_request_unread_on_a_closed_connection_is_retried_once_on_a_new_connection() {
     let world = World::new().await;
     let customer = world.paid().await;
     world.backend.next(Act::RawThenHangUp(bytes(json(r#"[{"id":"atlas"}]"#))));
@@ -59,7 +58,7 @@ async fn a_question_that_the_backend_has_not_read_on_a_connection_it_closed_is_a
 }
 
 #[tokio::test]
-async fn a_question_is_asked_once_more_at_most_and_never_if_its_connection_was_fresh() {
+async fn a_request_is_retried_once_at_most_and_never_if_its_connection_was_new() {
     let world = World::new().await;
     let customer = world.paid().await;
     world.backend.next(Act::RawThenClose(Vec::new()));
@@ -75,7 +74,7 @@ async fn a_question_is_asked_once_more_at_most_and_never_if_its_connection_was_f
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_two_thousand_questions_to_a_backend_that_closes_after_each_second_answer_none_is_lost() {
+async fn two_thousand_requests_to_a_backend_that_closes_after_every_second_response_all_succeed() {
     let settings = "[upstream]\nurl = \"{backend}\"\nmax_concurrent_requests = 16";
     let world = World::with(settings, |received: &Received| {
         let answer = json(r#"{"generated_at":"2026-11-21T12:00:00Z","data":[{"id":"atlas"}]}"#);
@@ -110,7 +109,7 @@ async fn of_two_thousand_questions_to_a_backend_that_closes_after_each_second_an
 }
 
 #[tokio::test]
-async fn the_backend_is_shown_one_credential_and_never_the_key_however_that_was_presented() {
+async fn the_backend_gets_one_credential_and_never_the_caller_s_key() {
     let settings = "[upstream]\nurl = \"{backend}\"\ncredential = \"service-secret\"";
     let world = World::with(settings, good).await;
     let customer = world.paid().await;

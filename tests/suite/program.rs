@@ -1,5 +1,5 @@
-//! The real program as an operator meets it: arguments in, lines and an exit code out. Nothing of the environment it
-//! is run in reaches it, and every wait is for something it says.
+//! The real program as operators use it: arguments in, lines and an exit code out. It gets nothing of the test's
+//! environment, and every wait is for a line of its output.
 
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -14,59 +14,55 @@ use std::thread::JoinHandle;
 use scoregate::clock::Clock;
 use tempfile::TempDir;
 
-use crate::client::{Ask, Connection, Rules, Sends};
+use crate::client::{Connection, OptionalHeaders, RequestBuilder, Rules};
 
-/// What a command that has ended left behind.
+/// The result of a finished command.
 #[derive(Debug)]
-pub struct Ended {
-    /// Its exit code; none if a signal ended it.
+pub struct CommandOutput {
+    /// Exit code; none if a signal ended it.
     pub code: Option<i32>,
-    /// What it wrote to standard output.
     pub out: String,
-    /// What it wrote to standard error.
     pub err: String,
 }
 
-impl Ended {
-    /// Holds it against an exit code.
+impl CommandOutput {
+    /// Checks the exit code.
     pub fn with(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "out: {}\nerr: {}", self.out, self.err);
         self
     }
 
-    /// Its standard output as JSON.
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.out).unwrap_or_else(|_| panic!("no JSON: {}", self.out))
     }
 }
 
-/// Runs it to its end.
-pub fn run(arguments: &[&str]) -> Ended {
+pub fn run(arguments: &[&str]) -> CommandOutput {
     run_with(arguments, &[])
 }
 
-/// Runs it to its end in an environment that holds these variables.
-pub fn run_with(arguments: &[&str], environment: &[(&str, &str)]) -> Ended {
+/// Runs it to its end with these environment variables.
+pub fn run_with(arguments: &[&str], environment: &[(&str, &str)]) -> CommandOutput {
     let output = command(arguments, environment).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    CommandOutput { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
-/// Runs it to its end with this on its standard input.
-pub fn run_fed(arguments: &[&str], input: &[u8]) -> Ended {
+/// Runs it to its end with this standard input.
+pub fn run_with_input(arguments: &[&str], input: &[u8]) -> CommandOutput {
     let mut command = command(arguments, &[]);
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = piped.spawn().unwrap();
     let (mut stdin, input) = (child.stdin.take().unwrap(), input.to_vec());
-    // It may end before it has read all of it.
+    // It may exit before it has read all of it.
     let feeder = std::thread::spawn(move || drop(stdin.write_all(&input)));
     let output = child.wait_with_output().unwrap();
     feeder.join().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    CommandOutput { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
-/// What an operator does to the store of a data directory by hand, and reads there.
+/// Runs SQL statements on the store of a data directory, and returns the output.
 pub fn sqlite3(data_dir: &Path, statements: &str) -> String {
     let file = data_dir.join(scoregate::store::Embedded::FILE_NAME);
     let output = Command::new("sqlite3").arg("-bail").arg(file).arg(statements).output().unwrap();
@@ -75,41 +71,41 @@ pub fn sqlite3(data_dir: &Path, statements: &str) -> String {
     text(output.stdout)
 }
 
-/// The program, as it is started with nothing of our environment.
+/// The program with an otherwise empty environment.
 pub fn command(arguments: &[&str], environment: &[(&str, &str)]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_scoregate"));
     command.args(arguments).env_clear().envs(environment.iter().copied()).stdin(Stdio::null());
     command
 }
 
-/// A command that goes on until it is told to stop.
+/// A command that runs until it is stopped.
 pub struct Program {
-    child: Owned,
-    out: Heard,
-    err: Heard,
-    /// Where it keeps what is temporary: seen by nobody else.
+    child: ChildProcess,
+    out: PipeOutput,
+    err: PipeOutput,
+    /// Its private directory for temporary files.
     pub scratch: TempDir,
 }
 
-/// A process that ends with its owner: a test that fails leaves nothing behind.
-pub struct Owned(pub Child);
+/// A process that is killed when dropped: a failed test leaves nothing behind.
+pub struct ChildProcess(pub Child);
 
-impl Drop for Owned {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
-        // One that has ended already cannot be killed, which is as well.
+        // Killing an exited process fails, which is fine.
         drop(self.0.kill());
         drop(self.0.wait());
     }
 }
 
-/// What came over a pipe: line by line while it runs, and all of it at the end.
-struct Heard {
+/// The output of a pipe: line by line while it runs, and all of it at the end.
+struct PipeOutput {
     lines: Receiver<String>,
     all: Arc<Mutex<String>>,
     reader: JoinHandle<()>,
 }
 
-impl Heard {
+impl PipeOutput {
     fn new(pipe: impl Read + Send + 'static) -> Self {
         let (sender, lines) = channel();
         let all = Arc::new(Mutex::new(String::new()));
@@ -117,14 +113,14 @@ impl Heard {
         let reader = std::thread::spawn(move || {
             for line in BufReader::new(pipe).lines().map_while(Result::ok) {
                 kept.lock().unwrap().push_str(&format!("{line}\n"));
-                // Nobody waiting for lines any more is no reason to stop listening.
+                // The pipe is read on even if no one waits for lines.
                 drop(sender.send(line));
             }
         });
         Self { lines, all, reader }
     }
 
-    /// The next line with these words; none if it ended without saying them.
+    /// The next line that contains this text; none if the process ended without it.
     fn find(&self, words: &str) -> Option<String> {
         self.lines.iter().find(|line| line.contains(words))
     }
@@ -141,12 +137,11 @@ impl Heard {
 }
 
 impl Program {
-    /// Starts it.
     pub fn start(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         Self::spawn(command(arguments, environment))
     }
 
-    /// Starts it with this socket handed over, as systemd does it.
+    /// Starts it with this socket as systemd socket activation does.
     pub fn start_on(socket: &TcpListener, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let hand_over = "exec 3<&0 0</dev/null; export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$0\" \"$@\"";
         let mut command = Command::new("/bin/sh");
@@ -156,13 +151,13 @@ impl Program {
         Self::spawn(command)
     }
 
-    /// Starts this.
     pub fn spawn(mut command: Command) -> Self {
         let scratch = TempDir::new().unwrap();
         command.env("TMPDIR", scratch.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let (out, err) = (Heard::new(child.stdout.take().unwrap()), Heard::new(child.stderr.take().unwrap()));
-        Self { child: Owned(child), out, err, scratch }
+        let (out, err) =
+            (PipeOutput::new(child.stdout.take().unwrap()), PipeOutput::new(child.stderr.take().unwrap()));
+        Self { child: ChildProcess(child), out, err, scratch }
     }
 
     /// `serve` on free ports, with its addresses in the log.
@@ -172,32 +167,32 @@ impl Program {
         Self::start(&arguments, environment)
     }
 
-    /// The next line of its standard output that has these words in it.
+    /// The next line of its standard output that contains this text.
     pub fn prints(&self, words: &str) -> String {
         self.out.wait_for(words)
     }
 
-    /// The next line of its standard error that has these words in it.
+    /// The next line of its standard error that contains this text.
     pub fn says(&self, words: &str) -> String {
         self.err.wait_for(words)
     }
 
-    /// Waits until it serves, and answers where: from the log's line about it.
+    /// Waits until it serves, and returns its public address from the log.
     pub fn public(&self) -> SocketAddr {
         self.ports().0
     }
 
-    /// Waits until it serves, and answers where its public port and its side port are.
+    /// Waits until it serves, and returns the addresses of the public port and the side port.
     pub fn ports(&self) -> (SocketAddr, SocketAddr) {
         ports_in(&self.says("serving"))
     }
 
-    /// The same; none if it ends before it serves.
+    /// The same; none if it exits before it serves.
     pub fn ports_if_any(&self) -> Option<(SocketAddr, SocketAddr)> {
         self.err.find("serving").as_deref().map(ports_in)
     }
 
-    /// Its number among processes.
+    /// Its process id.
     pub fn id(&self) -> u32 {
         self.child.0.id()
     }
@@ -207,7 +202,7 @@ impl Program {
         self.memory("VmRSS:")
     }
 
-    /// The most resident memory it ever had, in bytes.
+    /// Its peak resident memory, in bytes.
     pub fn most_resident(&self) -> u64 {
         self.memory("VmHWM:")
     }
@@ -224,20 +219,20 @@ impl Program {
         assert!(told.unwrap().success());
     }
 
-    /// Waits for its end.
-    pub fn end(mut self) -> (Ended, TempDir) {
+    /// Waits for its exit.
+    pub fn end(mut self) -> (CommandOutput, TempDir) {
         let code = self.child.0.wait().unwrap().code();
-        (Ended { code, out: self.out.whole(), err: self.err.whole() }, self.scratch)
+        (CommandOutput { code, out: self.out.whole(), err: self.err.whole() }, self.scratch)
     }
 
-    /// Tells it to stop and waits for its end.
-    pub fn stop(self) -> Ended {
+    /// Stops it gracefully and waits for its exit.
+    pub fn stop(self) -> CommandOutput {
         self.signal("TERM");
         self.end().0
     }
 }
 
-/// Where the public port and the side port are: by a line for people, or by one for programs.
+/// The addresses of the public port and the side port in a text or JSON log line.
 pub fn ports_in(line: &str) -> (SocketAddr, SocketAddr) {
     let port = |name: &str| {
         let leads = [format!("{name}="), format!("\"{name}\":\"")];
@@ -247,8 +242,8 @@ pub fn ports_in(line: &str) -> (SocketAddr, SocketAddr) {
     (port("public"), port("side"))
 }
 
-/// Plays a scene within one UTC day. The real program has the real clock: where midnight falls into the scene, what it
-/// found is worth nothing, and it is played again.
+/// Runs a scenario within one UTC day. The real program has the real clock: if midnight falls into the scenario, its
+/// result is discarded, and it runs again.
 pub fn within_one_day(scene: impl Fn()) {
     let today = || Clock::system().now().wall.day();
     loop {
@@ -260,28 +255,28 @@ pub fn within_one_day(scene: impl Fn()) {
     }
 }
 
-/// The environment of a server before the built-in backend.
+/// The environment of a server with the built-in backend.
 pub const BUILT_IN: [(&str, &str); 1] = [("SCOREGATE_UPSTREAM", "built-in")];
 
 /// `scoregate keys` for one data directory.
 pub struct Keys<'d>(pub &'d Path);
 
 impl Keys<'_> {
-    /// Runs one to its end.
-    pub fn run(&self, arguments: &[&str]) -> Ended {
+    /// Runs a command to its end.
+    pub fn run(&self, arguments: &[&str]) -> CommandOutput {
         let place = ["--data-dir", self.0.to_str().unwrap()];
         run(&[&["keys"], arguments, &place].concat())
     }
 
-    /// What it prints for programs.
+    /// Its JSON output.
     pub fn json(&self, arguments: &[&str]) -> serde_json::Value {
         self.run(&[arguments, &["--json"]].concat()).with(0).json()
     }
 
-    /// Runs one that reads this.
-    pub fn fed(&self, arguments: &[&str], input: &[u8]) -> Ended {
+    /// Runs a command with this standard input.
+    pub fn fed(&self, arguments: &[&str], input: &[u8]) -> CommandOutput {
         let place = ["--data-dir", self.0.to_str().unwrap()];
-        run_fed(&[&["keys"], arguments, &place].concat(), input)
+        run_with_input(&[&["keys"], arguments, &place].concat(), input)
     }
 
     /// Creates an application: its id and its key.
@@ -292,33 +287,31 @@ impl Keys<'_> {
     }
 }
 
-/// Whoever talks to a gateway that was not started by a `World`.
-pub struct Visitor {
+/// A client of a gateway that was not started by a `World`.
+pub struct ProgramClient {
     address: SocketAddr,
     rules: Arc<Rules>,
 }
 
-impl Visitor {
-    /// Comes to this address.
+impl ProgramClient {
     pub async fn to(address: SocketAddr) -> Self {
         let mut connection = Connection::open(address).await;
         connection.write(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
         let description = connection.read(false).await.unwrap();
-        Self { address, rules: Rules::of(&description.body, Sends::default()) }
+        Self { address, rules: Rules::of(&description.body, OptionalHeaders::default()) }
     }
 
-    /// Where it came to.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// A GET in the making, with this key.
-    pub fn get(&self, target: &str, key: &str) -> Ask {
-        Ask::new(self.address, Arc::clone(&self.rules), "GET", target).key(key)
+    /// A GET request with this key.
+    pub fn get(&self, target: &str, key: &str) -> RequestBuilder {
+        RequestBuilder::new(self.address, Arc::clone(&self.rules), "GET", target).key(key)
     }
 
-    /// The tier and the application that `/me` says, or the code of its refusal.
-    pub async fn who_am_i(&self, key: &str) -> Result<(String, String), String> {
+    /// The tier and the application by `/me`, or the code of the error.
+    pub async fn identity(&self, key: &str) -> Result<(String, String), String> {
         let answer = self.get("/api/v1/me", key).send().await;
         if answer.status != 200 {
             return Err(answer.code());

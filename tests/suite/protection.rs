@@ -1,5 +1,5 @@
-//! The backend cannot be hurt: few questions at once, the most urgent first, none while it rests, none that has just
-//! failed.
+//! Protection of the backend: bounded concurrency, fetch priorities, the circuit breaker, and no immediate retry of a
+//! failed document.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::world::{Customer, LISTED, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 
-/// Longer than a failure is remembered.
+/// Longer than a failed document is not retried.
 const A_MOMENT: Duration = Duration::from_millis(500);
 
 fn model(number: u32) -> String {
@@ -22,18 +22,18 @@ fn broken(status: &str) -> Act {
     answer(status, &[], "")
 }
 
-/// Fails five requests for different documents, which opens the circuit breaker.
+/// Fails five fetches of different documents, which opens the circuit breaker.
 async fn exhausts(world: &World, customer: &Customer) {
     for number in 0..5 {
-        // Models that are in no list are asked about once a second.
+        // Unknown models are fetched once a second.
         world.pass(Duration::from_secs(1));
         world.backend.next(broken("500 Internal Server Error"));
         assert_eq!(world.asks(customer, &model(number)).await.status, 503);
     }
 }
 
-/// Waits until so many questions wait for their turn.
-pub async fn waits_in_line(world: &World, questions: u32) {
+/// Waits until this many fetches are queued.
+pub async fn wait_for_queue_length(world: &World, questions: u32) {
     loop {
         world.running.gateway().engine.sweep();
         if world.counted("scoregate_upstream_queue_length").await == questions {
@@ -48,7 +48,7 @@ fn wait_of(answer: &Answer) -> u64 {
 }
 
 #[tokio::test]
-async fn two_questions_are_under_way_and_whoever_pays_is_next() {
+async fn two_fetches_run_at_once_and_paid_requests_are_next() {
     let world = World::new().await;
     let (free, paid) = (world.free().await, world.paid().await);
     for customer in [&free, &paid] {
@@ -68,10 +68,10 @@ async fn two_questions_are_under_way_and_whoever_pays_is_next() {
         world.backend.release(2);
     };
     let paid_ones = async {
-        waits_in_line(&world, 2).await;
+        wait_for_queue_length(&world, 2).await;
         tokio::join!(ask(&paid, 4), async {
-            waits_in_line(&world, 3).await;
-            // Whoever pays takes the flight of a free caller along.
+            wait_for_queue_length(&world, 3).await;
+            // A paid caller raises the priority of a free caller's fetch.
             tokio::join!(ask(&paid, 3), async {
                 world.reaches("scoregate_requests_in_progress", 6).await;
                 answers.await;
@@ -88,7 +88,7 @@ async fn two_questions_are_under_way_and_whoever_pays_is_next() {
 }
 
 #[tokio::test]
-async fn a_question_whose_turn_does_not_come_in_time_is_not_asked() {
+async fn a_fetch_that_is_queued_past_its_deadline_is_not_sent() {
     let world = World::with("freshness.max_wait = \"5s\"", good).await;
     let customer = world.paid().await;
     assert_eq!(world.asks(&customer, MODELS).await.status, 200);
@@ -96,7 +96,7 @@ async fn a_question_whose_turn_does_not_come_in_time_is_not_asked() {
     let targets: Vec<String> = (0..3).map(model).collect();
     let all = join_all(targets.iter().map(|target| world.asks(&customer, target)));
     let (answers, ()) = tokio::join!(all, async {
-        waits_in_line(&world, 1).await;
+        wait_for_queue_length(&world, 1).await;
         world.backend.has_received(3).await;
         world.pass(Duration::from_secs(5));
     });
@@ -108,7 +108,7 @@ async fn a_question_whose_turn_does_not_come_in_time_is_not_asked() {
 }
 
 #[tokio::test]
-async fn when_everything_is_overdue_at_once_nobody_waits_and_the_backend_is_asked_two_things_at_a_time() {
+async fn when_everything_is_overdue_at_once_stale_documents_are_served_and_two_fetches_run_at_a_time() {
     const DOCUMENTS: u32 = LISTED;
     let world = World::new().await;
     let customer = world.paid().await;
@@ -126,11 +126,11 @@ async fn when_everything_is_overdue_at_once_nobody_waits_and_the_backend_is_aske
         json(r#"{"generated_at":"2026-11-21T13:00:00Z","data":[{"id":"atlas","currentScore":81}]}"#)
     });
     world.backend.hold();
-    // The backend answers nothing meanwhile, and everybody is answered at once.
+    // The backend does not respond meanwhile, and every request is answered at once.
     for _ in 0..3 {
         assert_eq!(round().await, DOCUMENTS as usize);
     }
-    waits_in_line(&world, DOCUMENTS - 2).await;
+    wait_for_queue_length(&world, DOCUMENTS - 2).await;
     for answered in 1..=DOCUMENTS as usize {
         assert_eq!(world.backend.received().len() - before, (answered + 1).min(DOCUMENTS as usize));
         world.backend.release(1);
@@ -142,7 +142,7 @@ async fn when_everything_is_overdue_at_once_nobody_waits_and_the_backend_is_aske
 }
 
 #[tokio::test]
-async fn a_document_that_has_just_failed_is_not_asked_for_again_for_a_moment() {
+async fn a_document_whose_fetch_just_failed_is_not_fetched_again_immediately() {
     for (bad, status) in [(broken("500 Internal Server Error"), 503), (json("nonsense"), 502)] {
         let world = World::new().await;
         let customer = world.paid().await;
@@ -157,7 +157,7 @@ async fn a_document_that_has_just_failed_is_not_asked_for_again_for_a_moment() {
 }
 
 #[tokio::test]
-async fn a_model_that_the_backend_does_not_know_is_not_asked_for_again_for_a_minute() {
+async fn an_unknown_model_is_not_fetched_again_for_a_minute() {
     let world = World::new().await;
     let customer = world.paid().await;
     for _ in 0..3 {
@@ -173,7 +173,7 @@ async fn a_model_that_the_backend_does_not_know_is_not_asked_for_again_for_a_min
 }
 
 #[tokio::test]
-async fn a_backend_that_fails_five_times_rests_and_one_question_decides_when_it_is_over() {
+async fn five_failures_open_the_circuit_breaker_and_one_half_open_request_closes_it() {
     let world = World::new().await;
     let customer = world.paid().await;
     exhausts(&world, &customer).await;
@@ -201,14 +201,14 @@ async fn a_backend_that_fails_five_times_rests_and_one_question_decides_when_it_
 }
 
 #[tokio::test]
-async fn what_is_stored_is_served_while_the_backend_rests_and_it_is_left_alone() {
+async fn stored_documents_are_served_without_fetches_while_the_circuit_breaker_is_open() {
     let world = World::new().await;
     let customer = world.paid().await;
     assert_eq!(world.asks(&customer, MODELS).await.status, 200);
     exhausts(&world, &customer).await;
     for age in [1, 25] {
         world.pass(Duration::from_hours(age));
-        // The rest is over by then: another trial fails.
+        // The breaker is half-open by then: another test request fails.
         world.backend.answers(|_| broken("503 Service Unavailable"));
         let stale = world.asks(&customer, MODELS).await;
         assert_eq!(stale.status, 200);
@@ -224,7 +224,7 @@ async fn what_is_stored_is_served_while_the_backend_rests_and_it_is_left_alone()
 }
 
 #[tokio::test]
-async fn a_rest_that_the_backend_asks_for_is_kept_to_the_second() {
+async fn retry_after_of_the_backend_is_honoured_to_the_second() {
     for status in ["429 Too Many Requests", "503 Service Unavailable", "500 Internal Server Error"] {
         let world = World::new().await;
         let customer = world.paid().await;

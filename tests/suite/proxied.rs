@@ -1,4 +1,5 @@
-//! Behind a proxy that only passes bytes on: whom it speaks for is whom the gateway deals with, and nobody else is believed.
+//! Behind a proxy that forwards bytes only: the client is the one in the PROXY header of a trusted proxy, and no
+//! other header is accepted.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use crate::world::{World, good};
 const SETTINGS: &str = "proxies.proxy_protocol = [\"127.0.0.1\"]\nguard.per_minute = 3";
 const ASK: &str = "GET /api/v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
-/// A header of version 2 for this client.
+/// A PROXY header of version 2 for this client.
 fn binary(client: [u8; 4]) -> Vec<u8> {
     let mut header = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c".to_vec();
     header.extend_from_slice(&client);
@@ -17,7 +18,7 @@ fn binary(client: [u8; 4]) -> Vec<u8> {
     header
 }
 
-/// The answer to a request behind this, from an address of this machine; none if the connection is closed.
+/// The response to a request behind this header, from a loopback address; none if the connection is closed.
 async fn ask(world: &World, from: u8, header: &[u8]) -> Option<Answer> {
     let local = IpAddr::V4(Ipv4Addr::new(127, 0, 0, from));
     let mut connection = Connection::open_from(local, world.address()).await;
@@ -30,7 +31,7 @@ async fn left(world: &World, from: u8, header: &[u8]) -> u64 {
 }
 
 #[tokio::test]
-async fn each_client_behind_a_listed_proxy_has_a_guard_of_its_own_in_both_versions() {
+async fn each_client_behind_a_trusted_proxy_has_its_own_guard_in_both_protocol_versions() {
     let world = World::with(SETTINGS, good).await;
     let text = b"PROXY TCP4 192.0.2.1 127.0.0.1 12345 8080\r\n";
     assert_eq!(left(&world, 1, text).await, 2);
@@ -38,13 +39,13 @@ async fn each_client_behind_a_listed_proxy_has_a_guard_of_its_own_in_both_versio
     assert_eq!(left(&world, 1, &binary([192, 0, 2, 2])).await, 2);
     assert_eq!(left(&world, 1, b"PROXY TCP6 2001:db8::1 ::1 1 2\r\n").await, 2);
     assert_eq!(left(&world, 1, b"PROXY TCP6 2001:db8::2 ::1 1 2\r\n").await, 1, "its network counts");
-    // The proxy for itself, which is how it looks whether we are there.
+    // The proxy's own connection, as for its health checks.
     assert_eq!(left(&world, 1, b"PROXY UNKNOWN\r\n").await, 2);
     assert_eq!(left(&world, 1, b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0").await, 1);
 }
 
 #[tokio::test]
-async fn a_header_holds_for_all_requests_of_its_connection() {
+async fn a_proxy_header_applies_to_all_requests_of_its_connection() {
     let world = World::with(SETTINGS, good).await;
     let mut connection = Connection::open(world.address()).await;
     connection.write(&binary([192, 0, 2, 9])).await;
@@ -55,7 +56,7 @@ async fn a_header_holds_for_all_requests_of_its_connection() {
 }
 
 #[tokio::test]
-async fn a_listed_proxy_that_says_nothing_of_its_client_is_closed_and_nobody_else_may_say_anything() {
+async fn a_trusted_proxy_must_send_a_proxy_header_and_others_must_not() {
     let world = World::with(SETTINGS, good).await;
     assert!(ask(&world, 1, b"").await.is_none(), "no header");
     assert!(ask(&world, 1, b"PROXY TCP4 192.0.2.1 127.0.0.1 99999 1\r\n").await.is_none());
@@ -67,7 +68,7 @@ async fn a_listed_proxy_that_says_nothing_of_its_client_is_closed_and_nobody_els
 }
 
 #[tokio::test]
-async fn a_header_that_does_not_end_is_waited_for_as_long_as_a_head() {
+async fn an_incomplete_proxy_header_has_the_timeout_of_a_head() {
     let world = World::with(SETTINGS, good).await;
     let mut half = Connection::open(world.address()).await;
     half.write(b"PROXY TCP4 192.0.2.1 ").await;
@@ -78,7 +79,7 @@ async fn a_header_that_does_not_end_is_waited_for_as_long_as_a_head() {
 }
 
 #[tokio::test]
-async fn the_places_of_an_address_are_its_clients_and_not_the_proxy_s() {
+async fn connection_slots_are_counted_per_client_and_not_per_proxy() {
     let settings = format!("{SETTINGS}\nserver.max_connections_per_address = 1");
     let world = World::with(&settings, good).await;
     let hold = async |client: u8| {
@@ -109,7 +110,7 @@ async fn a_trusted_proxy_behind_a_proxy_has_as_many_connections_as_it_needs_and_
     assert!(!are_answered(8).await, "its proxy is trusted, and it is not");
 }
 
-/// Opens a connection behind this header and asks. Whether it is answered, and the connection.
+/// Opens a connection behind this header and sends a request. Whether it is answered, and the connection.
 async fn holds(world: &World, header: &[u8]) -> (bool, Connection) {
     let mut connection = Connection::open(world.address()).await;
     connection.write(&[header, b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"].concat()).await;
@@ -119,7 +120,7 @@ async fn holds(world: &World, header: &[u8]) -> (bool, Connection) {
 
 #[tokio::test]
 async fn two_hundred_clients_behind_one_proxy_have_two_connections_each_and_a_third_is_refused() {
-    // The proxy is also listed for the header of HTTP, as most are: that exempts itself, and none of its clients.
+    // The proxy is also trusted for the HTTP header, as most are: that exempts itself, and none of its clients.
     let settings = "proxies.proxy_protocol = [\"127.0.0.1\"]\nproxies.trusted = [\"127.0.0.1\"]\n\
         server.max_connections_per_address = 2";
     let world = World::with(settings, good).await;
@@ -134,7 +135,7 @@ async fn two_hundred_clients_behind_one_proxy_have_two_connections_each_and_a_th
         assert!(!holds(&world, &binary([192, 0, 2, client])).await.0, "client {client} has two already");
     }
     assert_eq!((held.len(), world.ended("address_limit").await), (400, 200));
-    // One address that opens many gets its two, and takes none from the others.
+    // An address with many connections gets its two, and uses none of the others'.
     let mut answered = 0;
     for _ in 0..100 {
         let (is_answered, connection) = holds(&world, &binary([198, 51, 100, 1])).await;
@@ -143,14 +144,14 @@ async fn two_hundred_clients_behind_one_proxy_have_two_connections_each_and_a_th
     }
     assert_eq!((answered, world.ended("address_limit").await), (2, 298));
     assert!(holds(&world, &binary([198, 51, 100, 2])).await.0);
-    // Addresses of one IPv6 network share its places.
+    // Addresses of one IPv6 prefix share its slots.
     for (host, is_answered) in [(1, true), (2, true), (3, false)] {
         let (answered, connection) =
             holds(&world, format!("PROXY TCP6 2001:db8::{host} ::1 1 2\r\n").as_bytes()).await;
         assert_eq!(answered, is_answered, "2001:db8::{host}");
         held.push(connection);
     }
-    // A place is free again when its connection ends.
+    // A slot is free again when its connection ends.
     let before = world.ended("done").await;
     drop(held.swap_remove(0));
     world.reaches("scoregate_connections_total{reason=\"done\"}", before + 1).await;

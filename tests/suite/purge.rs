@@ -1,4 +1,4 @@
-//! Purging documents: what is meant is asked for anew, and nothing that was on its way is taken for new.
+//! Purging documents: the selected ones are fetched again, and a fetch already in flight does not count as new.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::backend::json as answer;
 use crate::client::Answer;
-use crate::program::{BUILT_IN, Keys, Program, Visitor, run};
+use crate::program::{BUILT_IN, Keys, Program, ProgramClient, run};
 use crate::world::{Customer, World};
 
 const MODELS: &str = "/api/v1/models?period=24h";
@@ -15,7 +15,7 @@ const SPEED: &str = "/api/v1/models?period=24h&sortBy=speed";
 const ATLAS: &str = "/api/v1/models/atlas";
 const TOKEN: &str = "a-token-of-the-side-port";
 
-/// A world whose backend counts up with every answer.
+/// A gateway whose backend increments a number in every response.
 async fn counting() -> (World, Customer) {
     let number = AtomicU64::new(0);
     let world = World::with("admin.token = \"a-token-of-the-side-port\"", move |_| {
@@ -43,7 +43,7 @@ async fn purged(world: &World, documents: &str, hard: bool) -> u64 {
 }
 
 #[tokio::test]
-async fn a_soft_purge_serves_what_is_there_marked_stale_while_it_is_refreshed() {
+async fn a_soft_purge_serves_documents_as_stale_while_they_are_refreshed() {
     let (world, customer) = counting().await;
     world.asks(&customer, MODELS).await;
     assert_eq!(purged(&world, MODELS, false).await, 1);
@@ -60,7 +60,7 @@ async fn a_soft_purge_serves_what_is_there_marked_stale_while_it_is_refreshed() 
 }
 
 #[tokio::test]
-async fn a_hard_purge_leaves_nothing_of_what_was_meant_and_all_else() {
+async fn a_hard_purge_removes_exactly_the_selected_documents() {
     let (world, customer) = counting().await;
     for (documents, gone) in [
         (SPEED, &[SPEED][..]),
@@ -84,7 +84,7 @@ async fn a_hard_purge_leaves_nothing_of_what_was_meant_and_all_else() {
 }
 
 #[tokio::test]
-async fn what_a_flight_brings_that_began_before_a_purge_is_not_stored() {
+async fn a_fetch_that_began_before_a_purge_is_not_stored() {
     for hard in [true, false] {
         let (world, customer) = counting().await;
         world.backend.hold();
@@ -105,7 +105,7 @@ async fn what_a_flight_brings_that_began_before_a_purge_is_not_stored() {
 }
 
 #[tokio::test]
-async fn a_purge_forgets_what_could_not_be_had() {
+async fn a_purge_clears_the_negative_cache() {
     let (world, customer) = counting().await;
     world.backend.next(crate::backend::answer("404 Not Found", &[], ""));
     for _ in 0..2 {
@@ -116,7 +116,7 @@ async fn a_purge_forgets_what_could_not_be_had() {
 }
 
 #[tokio::test]
-async fn what_means_no_document_is_refused_in_words_and_nothing_is_purged() {
+async fn a_selector_without_documents_is_rejected_with_a_message_and_nothing_is_purged() {
     let (world, customer) = counting().await;
     world.asks(&customer, MODELS).await;
     for (body, words) in [
@@ -133,11 +133,11 @@ async fn what_means_no_document_is_refused_in_words_and_nothing_is_purged() {
 }
 
 #[tokio::test]
-async fn what_the_command_line_lists_is_what_it_purges_document_by_document() {
+async fn every_document_that_the_command_line_lists_can_be_purged() {
     let directory = TempDir::new().unwrap();
     let place = directory.path().to_str().unwrap();
     let program = Program::serve(directory.path(), &BUILT_IN);
-    let visitor = Visitor::to(program.public()).await;
+    let visitor = ProgramClient::to(program.public()).await;
     let (_, key) = Keys(directory.path()).create("pro");
     for target in
         [MODELS, "/api/v1/incidents?limit=7&period=7d", "/api/v1/alerts", "/api/v1/models?sortBy=7axis"]
@@ -158,14 +158,14 @@ async fn what_the_command_line_lists_is_what_it_purges_document_by_document() {
 }
 
 #[tokio::test]
-async fn the_command_line_lists_and_purges_on_a_running_server_and_says_that_a_stopped_one_has_none() {
+async fn the_command_line_lists_and_purges_on_a_running_server_and_fails_on_a_stopped_one() {
     let directory = TempDir::new().unwrap();
     let place = directory.path().to_str().unwrap();
     let (_, key) = Keys(directory.path()).create("pro");
     let cache = |arguments: &[&str]| run(&[&["cache"], arguments, &["--data-dir", place]].concat());
     assert!(cache(&["list"]).with(1).err.contains("running server"));
     let program = Program::serve(directory.path(), &BUILT_IN);
-    let visitor = Visitor::to(program.public()).await;
+    let visitor = ProgramClient::to(program.public()).await;
     for target in [MODELS, "/api/v1/index"] {
         assert_eq!(visitor.get(target, &key).send().await.status, 200);
     }

@@ -1,6 +1,6 @@
-//! Parameters as data: 214 queries and what each means. Not for: the tests that walk them (`params.rs`).
+//! Parameters as data: 214 queries and their meaning. The tests are in `params`.
 
-/// Queries of `/models` from a paid key: what the backend is asked for, or the code.
+/// Queries of `/models` with a paid key: the upstream target, or the error code.
 #[rustfmt::skip]
 pub const MODELS: [(&str, &str); 159] = [
     ("", "/models?period=latest&sortBy=combined"),
@@ -164,7 +164,7 @@ pub const MODELS: [(&str, &str); 159] = [
     ("period=24h&sortBy=x", "invalid_sort_by"),
 ];
 
-/// Queries of `/incidents` that are good: the limit the backend is asked for.
+/// Valid queries of `/incidents`: the upstream limit.
 #[rustfmt::skip]
 pub const GOOD_LIMITS: [(&str, u8); 14] = [
     ("", 50),

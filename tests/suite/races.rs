@@ -1,4 +1,4 @@
-//! Many at once: what is exact stays exact, one document is one fetch, and nobody goes down with somebody else.
+//! Concurrency: exact counts stay exact, one document is one fetch, and no request fails because of another.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn ended(answers: &[Answer], status: u16) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_five_hundred_at_once_exactly_the_ten_that_are_left_today_are_served() {
+async fn of_five_hundred_concurrent_requests_exactly_the_remaining_ten_are_served() {
     let world = World::new().await;
     let customer = world.customer_with("free", own(1_000, 10)).await;
     let answers = join_all((0..500).map(|_| world.asks(&customer, MODELS))).await;
@@ -35,11 +35,11 @@ async fn of_five_hundred_at_once_exactly_the_ten_that_are_left_today_are_served(
 }
 
 #[tokio::test]
-async fn a_thousand_who_miss_one_document_at_once_cost_the_backend_one_request() {
+async fn a_thousand_concurrent_misses_of_one_document_cause_one_upstream_request() {
     let world = World::new().await;
     let mut customers = Vec::new();
     for _ in 0..10 {
-        // Enough is leased, so that none of the thousand has to wait for that.
+        // Enough is leased, so that none of the thousand waits for a lease.
         customers.push(world.busy().await);
     }
     world.backend.hold();
@@ -58,7 +58,7 @@ async fn a_thousand_who_miss_one_document_at_once_cost_the_backend_one_request()
 }
 
 #[tokio::test]
-async fn a_leader_who_leaves_takes_nobody_down() {
+async fn waiters_are_served_when_the_leader_disconnects() {
     let world = World::new().await;
     let [leader, waiter] = [world.paid().await, world.busy().await];
     world.backend.hold();
@@ -78,7 +78,7 @@ async fn a_leader_who_leaves_takes_nobody_down() {
 }
 
 #[tokio::test]
-async fn a_fetch_that_fails_wakes_all_who_wait_and_a_moment_later_it_is_tried_again() {
+async fn a_failed_fetch_wakes_all_waiters_and_is_retried_shortly_after() {
     let (moment, minute) = (Duration::from_millis(500), Duration::from_mins(1));
     for (bad, code, remembered) in [
         (answer("500 Internal Server Error", &[], ""), "upstream_unavailable", moment),
@@ -108,7 +108,7 @@ async fn a_fetch_that_fails_wakes_all_who_wait_and_a_moment_later_it_is_tried_ag
 }
 
 #[tokio::test]
-async fn in_a_thousand_mixed_requests_no_free_caller_sees_the_latest_score() {
+async fn in_a_thousand_mixed_requests_no_free_caller_gets_the_latest_score() {
     let world = World::new().await;
     let [free, paid] = [world.free().await, world.paid().await];
     let mut number = 0_u64;
@@ -116,7 +116,7 @@ async fn in_a_thousand_mixed_requests_no_free_caller_sees_the_latest_score() {
     for round in 0..50 {
         let asks = (0..20).map(|_| {
             number += 1;
-            // Any order will do, as long as it is the same each time.
+            // Any order is fine, as long as it is the same each time.
             let dice = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
             let is_free = dice.is_multiple_of(2);
             let method = if dice.is_multiple_of(5) { "HEAD" } else { "GET" };

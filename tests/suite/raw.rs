@@ -1,21 +1,21 @@
-//! Requests as bytes, for what no well-behaved client sends, and what becomes of the connection afterwards.
+//! Requests as bytes, for what no well-behaved client sends, and the state of the connection afterwards.
 
 use serde_json::Value as Json;
 
 use crate::client::{Answer, Connection};
 use crate::world::World;
 
-/// What becomes of a connection after an answer.
+/// The state of a connection after a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
     /// The next request on it is answered.
     Open,
-    /// It is closed, and nothing more was sent.
+    /// It is closed without further bytes.
     Closed,
 }
 
-/// Sends bytes on a connection of their own; reads one answer and what becomes of the connection. What the answer says
-/// of the connection has to be true.
+/// Sends bytes on a new connection and returns one response and the state of the connection, which must match the
+/// response's `Connection` header.
 pub async fn exchange(world: &World, bytes: &[u8]) -> (Answer, After) {
     let mut connection = Connection::open(world.address()).await;
     connection.write(bytes).await;
@@ -31,23 +31,23 @@ pub async fn exchange(world: &World, bytes: &[u8]) -> (Answer, After) {
     (answer, After::Open)
 }
 
-/// A GET with a key for a target that may be any bytes.
+/// A GET with a key for a target of any bytes.
 pub fn get(target: &[u8], key: &str) -> Vec<u8> {
     let head = format!(" HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n");
     [b"GET ", target, head.as_bytes()].concat()
 }
 
-/// Whether an answer is the codec's own: no body, and none of the API's headers.
+/// Whether a response is the codec's own: no body, and none of the API's headers.
 pub fn is_bare(answer: &Answer) -> bool {
     answer.body.is_empty() && answer.header("x-request-id").is_empty()
 }
 
-/// Bytes for a message.
+/// Escapes bytes for a message.
 pub fn show(bytes: &[u8]) -> String {
     bytes.iter().take(120).map(|byte| byte.escape_ascii().to_string()).collect()
 }
 
-/// An error's body without what differs from request to request.
+/// An error's body without its request id.
 pub fn lasting(answer: &Answer) -> Json {
     let mut body = answer.json();
     let id = body.as_object_mut().and_then(|body| body.remove("request_id"));

@@ -1,5 +1,5 @@
-//! Freshness by refresh: the backend is asked in its rhythm whether it has refreshed, and what is in use is current soon
-//! after it has, without anybody waiting for that.
+//! Freshness by refresh: the backend is polled at the refresh interval, and documents in use are fresh soon after a
+//! refresh, without any request waiting for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ const PROVIDERS: &str = "/api/v1/providers";
 const HOUR: Duration = Duration::from_hours(1);
 const PROBING: &str = "freshness.probe = true\n";
 
-/// A backend whose data has a number, and an entity tag that goes with it. The alerts never change.
+/// A backend with numbered data and a matching entity tag. The alerts never change.
 #[derive(Clone, Default)]
 struct Numbered(Arc<AtomicU64>);
 
@@ -40,7 +40,7 @@ impl Numbered {
     }
 }
 
-/// Data that is of this instant, and says so in its item too.
+/// Data of this time, also in its item.
 fn dated(instant: &str, received: &Received) -> String {
     format!(
         r#"{{"generated_at":"{instant}","data":[{{"id":"{}","at":"{instant}"}}]}}"#,
@@ -60,7 +60,7 @@ fn score(answer: &Answer) -> u64 {
     answer.json()["data"][0]["currentScore"].as_u64().unwrap()
 }
 
-/// Lets time pass, and the backend be asked once for that.
+/// Advances the clock and waits for the resulting probe.
 async fn passes(world: &World, time: Duration) {
     let before = world.backend.received().len();
     world.pass(time);
@@ -69,7 +69,7 @@ async fn passes(world: &World, time: Duration) {
 }
 
 #[tokio::test]
-async fn an_overdue_refresh_is_asked_for_at_growing_intervals_and_seen_when_it_comes() {
+async fn an_overdue_refresh_is_polled_at_growing_intervals_and_detected_when_it_occurs() {
     let (world, customer, backend) = numbered("").await;
     assert_eq!(score(&world.asks(&customer, MODELS).await), 0);
     passes(&world, HOUR).await;
@@ -97,7 +97,7 @@ async fn an_overdue_refresh_is_asked_for_at_growing_intervals_and_seen_when_it_c
 }
 
 #[tokio::test]
-async fn an_early_refresh_is_seen_within_five_minutes() {
+async fn an_early_refresh_is_detected_within_five_minutes() {
     let (world, customer, backend) = numbered("").await;
     for target in [MODELS, INDEX] {
         assert_eq!(score(&world.asks(&customer, target).await), 0);
@@ -115,7 +115,7 @@ async fn an_early_refresh_is_seen_within_five_minutes() {
 }
 
 #[tokio::test]
-async fn after_a_refresh_what_is_in_use_is_refreshed_most_used_first() {
+async fn after_a_refresh_documents_in_use_are_refreshed_most_used_first() {
     let settings = "[upstream]\nurl = \"{backend}\"\nmax_concurrent_requests = 1";
     let (world, customer, backend) = numbered(settings).await;
     for (target, uses) in [(PROVIDERS, 2), (MODELS, 5), (ALERTS, 1), (INDEX, 3)] {
@@ -145,9 +145,9 @@ async fn after_a_refresh_what_is_in_use_is_refreshed_most_used_first() {
 }
 
 #[tokio::test]
-async fn an_overdue_refresh_that_a_caller_s_fetch_comes_upon_is_seen_for_all() {
+async fn an_overdue_refresh_detected_by_a_request_s_fetch_applies_to_all_documents() {
     let (world, customer, backend) = numbered("").await;
-    // Our own questions are about the one that is used most.
+    // Probes use the most used document.
     for target in [INDEX, MODELS, MODELS, MODELS, MODELS] {
         world.asks(&customer, target).await;
     }
@@ -155,7 +155,7 @@ async fn an_overdue_refresh_that_a_caller_s_fetch_comes_upon_is_seen_for_all() {
     for seconds in [5, 10, 20, 40] {
         passes(&world, Duration::from_secs(seconds)).await;
     }
-    // From here on a caller has this one asked about a second before our own questions.
+    // From here on a caller requests this one a second before each probe.
     world.pass(Duration::from_secs(59));
     world.asks(&customer, INDEX).await;
     world.settled().await;
@@ -176,13 +176,13 @@ async fn an_overdue_refresh_that_a_caller_s_fetch_comes_upon_is_seen_for_all() {
 }
 
 #[tokio::test]
-async fn after_a_refresh_that_was_seen_data_of_any_age_is_current_until_the_next() {
+async fn after_a_detected_refresh_data_of_any_age_is_fresh_until_the_next() {
     let world = World::with(PROBING, |received| json(&dated("2026-11-21T09:00:00Z", received))).await;
     let customer = world.paid().await;
     for target in [INDEX, MODELS, MODELS] {
         assert_eq!(world.asks(&customer, target).await.status, 200, "{target}");
     }
-    // What came is overdue already, so the backend is asked at once whether there is more.
+    // The new data is overdue already, so the backend is probed at once.
     world.backend.has_received(3).await;
     world.settled().await;
     world.backend.answers(|received| json(&dated("2026-11-21T10:00:00Z", received)));
@@ -198,7 +198,7 @@ async fn after_a_refresh_that_was_seen_data_of_any_age_is_current_until_the_next
 }
 
 #[tokio::test]
-async fn a_refresh_that_it_took_a_while_to_hear_of_has_each_document_asked_about_once() {
+async fn after_a_refresh_detected_late_each_document_is_fetched_once() {
     let (world, customer, backend) = numbered("").await;
     for target in [INDEX, MODELS, MODELS] {
         assert_eq!(world.asks(&customer, target).await.status, 200);
@@ -220,7 +220,7 @@ async fn a_refresh_that_it_took_a_while_to_hear_of_has_each_document_asked_about
 }
 
 #[tokio::test]
-async fn what_nobody_asks_for_any_more_is_left_alone() {
+async fn unused_documents_are_not_refreshed() {
     let (world, customer, backend) = numbered("").await;
     world.asks(&customer, INDEX).await;
     for _ in 0..4 {
@@ -236,7 +236,7 @@ async fn what_nobody_asks_for_any_more_is_left_alone() {
 }
 
 #[tokio::test]
-async fn an_endpoint_with_a_time_to_live_of_its_own_is_due_by_that_whatever_the_backend_does() {
+async fn an_endpoint_with_its_own_time_to_live_expires_by_it_and_not_by_refreshes() {
     let settings =
         "[freshness.index]\nttl = \"5m\"\nstale_while_revalidate = \"10m\"\nstale_if_error = \"1h\"";
     let (world, customer, backend) = numbered(settings).await;
@@ -264,7 +264,7 @@ async fn an_endpoint_with_a_time_to_live_of_its_own_is_due_by_that_whatever_the_
 }
 
 #[tokio::test]
-async fn a_day_without_a_backend_is_answered_from_what_was_seen_and_its_return_is_noticed() {
+async fn stored_documents_are_served_for_a_day_without_a_backend_and_its_return_is_detected() {
     let (world, customer, backend) = numbered("").await;
     for target in [MODELS, INDEX] {
         world.asks(&customer, target).await;

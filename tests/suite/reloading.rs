@@ -1,15 +1,15 @@
-//! Settings that are read again while the program runs: what holds at once, what waits, what changes nothing, and that
-//! nobody is cut off by it.
+//! Settings that are reloaded while the program runs: which apply at once, which need a restart, which are rejected,
+//! and that no connection is cut.
 
 use scoregate::admin::Reloaded;
 use scoregate::config::{Config, ConfigProblems, read_text, resolve};
 
 use crate::client::Connection;
-use crate::program::{Keys, Program, Visitor, run};
+use crate::program::{Keys, Program, ProgramClient, run};
 use crate::world::{World, good};
 
 impl World {
-    /// Its settings, with these in place of those it began with.
+    /// Its settings, with these instead of the initial ones.
     fn settings(&self, text: &str) -> Result<Config, ConfigProblems> {
         let ports = "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\n";
         let state = self.directory.path().display();
@@ -18,7 +18,7 @@ impl World {
         resolve(&read_text(&format!("{fixed}{text}\n{backend}")).unwrap())
     }
 
-    /// Reads them again.
+    /// Reloads them.
     pub async fn reloads(&mut self, text: &str) -> Result<Reloaded, ConfigProblems> {
         let wanted = self.settings(text)?;
         self.running.reload(wanted).await
@@ -29,7 +29,7 @@ const TIERS: &str = "[tiers.free]\nminute = 5\nday = 30\npaid = false\n\
     [tiers.pro]\nminute = 60\nday = 20\npaid = true\n";
 
 #[tokio::test]
-async fn other_tiers_hold_at_once_and_what_was_spent_stays_spent() {
+async fn changed_tiers_apply_at_once_and_usage_is_kept() {
     let mut world = World::new().await;
     let [free, pro] = [world.customer("free").await, world.customer("pro").await];
     let models = |world: &World, key: &str| world.get("/api/v1/models").key(key);
@@ -54,7 +54,7 @@ async fn other_tiers_hold_at_once_and_what_was_spent_stays_spent() {
 }
 
 #[tokio::test]
-async fn a_tier_that_applications_are_on_cannot_vanish() {
+async fn a_tier_in_use_cannot_be_removed() {
     let mut world = World::new().await;
     let teams = world.customer("teams").await;
     let refused = world.reloads(TIERS).await.unwrap_err().to_string();
@@ -69,7 +69,7 @@ async fn a_tier_that_applications_are_on_cannot_vanish() {
 }
 
 #[tokio::test]
-async fn the_guard_the_pages_and_the_proxies_change_and_what_waits_is_named() {
+async fn guard_pages_and_proxies_are_reloaded_and_settings_that_need_a_restart_are_listed() {
     let mut world = World::with("guard.per_minute = 2", good).await;
     for code in ["api_key_required", "api_key_required", "too_many_refusals"] {
         assert_eq!(world.get("/api/v1/models").send().await.code(), code);
@@ -93,7 +93,7 @@ async fn the_guard_the_pages_and_the_proxies_change_and_what_waits_is_named() {
 }
 
 #[test]
-fn the_command_and_the_signal_read_the_file_again_and_a_bad_one_changes_nothing() {
+fn the_command_and_the_signal_reload_the_file_and_an_invalid_one_changes_nothing() {
     let directory = tempfile::TempDir::new().unwrap();
     let file = directory.path().join("scoregate.toml");
     let data_dir = directory.path().join("data");
@@ -106,14 +106,14 @@ fn the_command_and_the_signal_read_the_file_again_and_a_bad_one_changes_nothing(
     let address = program.public();
     let (_, key) = Keys(&data_dir).create("pro");
     let limit = || {
-        let visit = async { Visitor::to(address).await.get("/api/v1/models", &key).send().await };
+        let visit = async { ProgramClient::to(address).await.get("/api/v1/models", &key).send().await };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(visit).number("x-ratelimit-limit")
     };
     let reload = || run(&["reload", "--data-dir", data_dir.to_str().unwrap()]);
     assert_eq!(limit(), 10_000);
-    assert_eq!(reload().with(0).out, "no setting changed; certificates reloaded\n");
-    // Each line is waited for, so that none of them is taken for one that comes later.
+    assert_eq!(reload().with(0).out, "nothing differs; certificates were read again\n");
+    // Each line is waited for, so that none is mistaken for a later one.
     program.says("settings reloaded");
 
     settings("server.workers = 3\n[tiers.pro]\nminute = 60\nday = 77\npaid = true\n");

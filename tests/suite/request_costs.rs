@@ -1,4 +1,4 @@
-//! What a request costs, by how it ends: the price table walked row by row, and the ends that only happen in company.
+//! The cost of a request by its outcome: every row of the price table, and outcomes that need concurrent requests.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use scoregate::routes::prices::{PRICES, PricedEnding};
 
 use crate::backend::{Act, answer, json};
 use crate::balances::{own, wide};
-use crate::client::Ask;
+use crate::client::RequestBuilder;
 use crate::world::{Customer, World};
 
 const MODELS: &str = "/api/v1/models";
 
 #[tokio::test]
-async fn every_ending_costs_what_its_row_says_by_get_and_by_head() {
+async fn every_outcome_costs_what_its_row_defines_by_get_and_by_head() {
     let world = World::new().await;
     for price in &PRICES {
         for &ending in price.endings {
@@ -64,15 +64,15 @@ async fn customer_for(world: &World, ending: PricedEnding) -> Customer {
     if ending == PricedEnding::Error(ErrorCode::QuotaExceeded) {
         world.customer_with("free", own(5, 1)).await
     } else if ending == PricedEnding::Error(ErrorCode::InternalError) {
-        // Many units are leased ahead, so that its next request asks the ledger for none.
+        // Many units are leased in advance, so that its next request needs no lease.
         world.busy().await
     } else {
         world.customer("free").await
     }
 }
 
-/// A request that will end like this, and everything that has to happen before it.
-async fn prepared(world: &World, ending: PricedEnding, method: &str, customer: &Customer) -> Ask {
+/// A request with this outcome, and everything that must happen before it.
+async fn prepared(world: &World, ending: PricedEnding, method: &str, customer: &Customer) -> RequestBuilder {
     let ask = |target: &str| world.ask(method, target).key(&customer.key);
     match ending {
         PricedEnding::Data => ask(MODELS),
@@ -85,7 +85,7 @@ async fn prepared(world: &World, ending: PricedEnding, method: &str, customer: &
         PricedEnding::Options => world.ask("OPTIONS", MODELS).key(&customer.key),
         PricedEnding::Page => ask("/docs"),
         PricedEnding::Unlisted => {
-            // The turn of a caller who was turned away before is kept for a while.
+            // The retry reservation of a refused caller is kept for a while.
             world.pass(Duration::from_secs(3));
             let other = world.free().await;
             assert_eq!(world.asks(&other, &format!("{MODELS}/{method}-made-up")).await.status, 200);
@@ -95,8 +95,8 @@ async fn prepared(world: &World, ending: PricedEnding, method: &str, customer: &
     }
 }
 
-async fn prepared_error(world: &World, code: ErrorCode, method: &str, customer: &Customer) -> Ask {
-    // Models that are in no list are asked about once a second.
+async fn prepared_error(world: &World, code: ErrorCode, method: &str, customer: &Customer) -> RequestBuilder {
+    // Unknown models are fetched once a second.
     world.pass(Duration::from_secs(1));
     let ask = |target: &str| world.ask(method, target).key(&customer.key);
     let unseen = format!("{MODELS}/{method}-{}", code.row().word);
@@ -149,8 +149,8 @@ async fn prepared_error(world: &World, code: ErrorCode, method: &str, customer: 
     }
 }
 
-/// Sends it, and does what has to happen meanwhile.
-async fn ended(world: &World, ending: PricedEnding, ask: Ask, customer: &Customer) -> u16 {
+/// Sends it, and does what must happen meanwhile.
+async fn ended(world: &World, ending: PricedEnding, ask: RequestBuilder, customer: &Customer) -> u16 {
     if ending == PricedEnding::Error(ErrorCode::InternalError) {
         return outside_of_any_runtime(world, customer);
     }
@@ -168,7 +168,7 @@ async fn ended(world: &World, ending: PricedEnding, ask: Ask, customer: &Custome
     answer.status
 }
 
-/// No request makes the handling panic; a thread without a runtime does, where the fetch would be started.
+/// No request makes the handler panic; a thread without a runtime does, when the fetch would start.
 fn outside_of_any_runtime(world: &World, customer: &Customer) -> u16 {
     let gateway = world.running.gateway();
     let unseen = format!("{MODELS}/unseen-{}", world.clock.now().mono.nanos());
@@ -181,14 +181,14 @@ fn outside_of_any_runtime(world: &World, customer: &Customer) -> u16 {
     handled.join().unwrap().as_u16()
 }
 
-/// What an operator could do to the ledger's file.
+/// A change that an operator could make to the ledger's file.
 fn ledger(world: &World, statement: &str) {
     let file = rusqlite::Connection::open(world.directory.path().join("scoregate.db")).unwrap();
     file.execute_batch(statement).unwrap();
 }
 
 #[tokio::test]
-async fn data_costs_a_token_and_a_unit_wherever_it_came_from() {
+async fn data_costs_a_token_and_a_unit_from_cache_and_from_upstream() {
     for method in ["GET", "HEAD"] {
         let world = World::new().await;
         let customer = world.customer_with("pro", own(1_000, 10_000)).await;
@@ -215,7 +215,7 @@ async fn data_costs_a_token_and_a_unit_wherever_it_came_from() {
 }
 
 #[tokio::test]
-async fn everybody_who_waits_for_one_fetch_pays_for_it() {
+async fn every_waiter_of_one_fetch_is_charged() {
     let world = World::new().await;
     let [first, second] = [world.customer("free").await, world.busy().await];
     let before = world.left(&second);
@@ -240,7 +240,7 @@ async fn everybody_who_waits_for_one_fetch_pays_for_it() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_gives_its_unit_back_and_keeps_its_token_spent() {
+async fn a_disconnected_client_gets_its_unit_back_but_not_its_token() {
     let world = World::new().await;
     let customer = world.customer_with("free", wide()).await;
     let before = world.left(&customer);

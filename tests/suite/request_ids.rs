@@ -1,16 +1,16 @@
-//! `X-Request-Id`: on every answer, the caller's own if it is well formed, else one of ours; and nothing that a caller
-//! puts into it comes out in any other place.
+//! `X-Request-Id`: on every response, the caller's if it is well formed, otherwise a generated one; and its value
+//! appears nowhere else.
 
 use std::collections::BTreeSet;
 
-use crate::client::{Answer, Ask};
+use crate::client::{Answer, RequestBuilder};
 use crate::raw::{exchange, is_bare};
 use crate::world::{World, good};
 
 const OWN: &str = "job-42_of.Tuesday";
 
-/// What an answer is to a request with such an identifier, sent as bytes.
-async fn told(world: &World, field: &[u8]) -> Answer {
+/// The response to a request with this header field, sent as bytes.
+async fn response_with_id(world: &World, field: &[u8]) -> Answer {
     let bytes = [b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n", field, b"\r\n\r\n"].concat();
     exchange(world, &bytes).await.0
 }
@@ -19,8 +19,8 @@ fn is_ours(id: &str) -> bool {
     id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase())
 }
 
-/// One request of each kind that is answered, and its status.
-pub async fn kinds(world: &World) -> Vec<(u16, Ask)> {
+/// One request for each kind of response, and its status.
+pub async fn kinds(world: &World) -> Vec<(u16, RequestBuilder)> {
     let [paid, spent] = [world.paid().await, world.customer("free").await];
     let keyed = |target: &str| world.get(target).key(&paid.key);
     let etag = world.asks(&paid, "/api/v1/models").await.header("etag").to_owned();
@@ -50,7 +50,7 @@ pub async fn kinds(world: &World) -> Vec<(u16, Ask)> {
 }
 
 #[tokio::test]
-async fn every_kind_of_answer_has_the_caller_s_own_identifier_or_one_of_ours() {
+async fn every_kind_of_response_has_the_request_id_of_the_caller_or_a_generated_one() {
     let world = World::new().await;
     let mut ours = BTreeSet::new();
     for (status, ask) in kinds(&world).await {
@@ -67,7 +67,7 @@ async fn every_kind_of_answer_has_the_caller_s_own_identifier_or_one_of_ours() {
 }
 
 #[tokio::test]
-async fn a_failure_of_the_backend_and_too_many_refusals_have_it_too() {
+async fn upstream_failures_and_guard_refusals_have_a_request_id() {
     let world = World::with("guard.per_minute = 1", good).await;
     let customer = world.paid().await;
     world.backend.answers(|_| crate::backend::answer("500 Internal Server Error", &[], ""));
@@ -79,17 +79,23 @@ async fn a_failure_of_the_backend_and_too_many_refusals_have_it_too() {
 }
 
 #[tokio::test]
-async fn an_identifier_of_eight_to_sixty_four_plain_characters_is_taken() {
+async fn a_request_id_of_8_to_64_plain_characters_is_accepted() {
     let world = World::new().await;
     let longest = "x".repeat(64);
     for id in ["12345678", "Az09._-Z", "3f1b6f0e-8f0b-4d3c-9f43-5a1f8d7c2b90", &longest] {
-        assert_eq!(told(&world, format!("X-Request-Id: {id}").as_bytes()).await.header("x-request-id"), id);
+        assert_eq!(
+            response_with_id(&world, format!("X-Request-Id: {id}").as_bytes()).await.header("x-request-id"),
+            id
+        );
     }
-    assert_eq!(told(&world, b"x-request-ID:   12345678  ").await.header("x-request-id"), "12345678");
+    assert_eq!(
+        response_with_id(&world, b"x-request-ID:   12345678  ").await.header("x-request-id"),
+        "12345678"
+    );
 }
 
 #[tokio::test]
-async fn an_identifier_that_is_not_well_formed_is_as_if_it_were_not_there() {
+async fn a_malformed_request_id_is_replaced() {
     let world = World::new().await;
     let too_long = "x".repeat(65);
     for id in [
@@ -110,7 +116,7 @@ async fn an_identifier_that_is_not_well_formed_is_as_if_it_were_not_there() {
         "12345678\\r\\nX-Injected: yes",
         "${jndi:ldap://x}",
     ] {
-        let told = told(&world, format!("X-Request-Id: {id}").as_bytes()).await;
+        let told = response_with_id(&world, format!("X-Request-Id: {id}").as_bytes()).await;
         assert_eq!(told.status, 200, "{id}");
         assert!(is_ours(told.header("x-request-id")), "{id}: {}", told.header("x-request-id"));
         assert_eq!(told.header("x-injected"), "", "{id}");
@@ -118,19 +124,22 @@ async fn an_identifier_that_is_not_well_formed_is_as_if_it_were_not_there() {
 }
 
 #[tokio::test]
-async fn two_identifiers_are_none() {
+async fn two_request_ids_are_replaced() {
     let world = World::new().await;
     for second in [OWN, "another-one"] {
         let fields = format!("X-Request-Id: {OWN}\r\nX-Request-Id: {second}");
-        assert!(is_ours(told(&world, fields.as_bytes()).await.header("x-request-id")), "{second}");
+        assert!(
+            is_ours(response_with_id(&world, fields.as_bytes()).await.header("x-request-id")),
+            "{second}"
+        );
     }
 }
 
 #[tokio::test]
-async fn a_line_end_in_an_identifier_gets_nothing_into_the_answer() {
+async fn a_line_break_in_a_request_id_injects_nothing_into_the_response() {
     let world = World::new().await;
-    // A line end ends the field: what follows is a field of the request, and nothing of the answer.
-    let split = told(&world, b"X-Request-Id: 12345678\r\nX-Injected: yes").await;
+    // A line break ends the field: the rest is another field of the request, and does not reach the response.
+    let split = response_with_id(&world, b"X-Request-Id: 12345678\r\nX-Injected: yes").await;
     assert_eq!((split.header("x-request-id"), split.header("x-injected")), ("12345678", ""));
     for inside in [
         &b"X-Request-Id: 12345678\rX-Injected: yes"[..],
@@ -139,7 +148,7 @@ async fn a_line_end_in_an_identifier_gets_nothing_into_the_answer() {
         b"X-Request-Id: 1234\x0b5678",
         b"X-Request-Id: 1234\x7f5678",
     ] {
-        let told = told(&world, inside).await;
+        let told = response_with_id(&world, inside).await;
         assert_eq!(told.header("x-injected"), "");
         assert!(
             (told.status == 400 && is_bare(&told)) || is_ours(told.header("x-request-id")),

@@ -1,5 +1,4 @@
-//! Metrics of what the process can run out of: disk space, memory, processor cores, places; and the age of the last
-//! backup.
+//! Metrics of limited resources: disk space, memory, processor cores, slots; and the age of the last backup.
 
 use std::fs;
 use std::time::Duration;
@@ -8,10 +7,10 @@ use crate::program::run;
 use crate::world::World;
 
 const BACKUP: &str = "scoregate_last_backup_timestamp_seconds";
-/// How often the data directory is measured.
+/// Interval of measuring the data directory.
 const MEASURED: Duration = Duration::from_secs(15);
 
-/// Seconds since 1970, as the file system has them: a new file's.
+/// Seconds since 1970, from the modification time of a new file.
 fn now(world: &World) -> u32 {
     let file = world.directory.path().join("now");
     fs::write(&file, "").unwrap();
@@ -20,12 +19,12 @@ fn now(world: &World) -> u32 {
 }
 
 impl World {
-    fn store(&self, arguments: &[&str]) -> crate::program::Ended {
+    fn store(&self, arguments: &[&str]) -> crate::program::CommandOutput {
         let directory = self.directory.path().to_str().unwrap();
         run(&[&["store"], arguments, &["--data-dir", directory]].concat())
     }
 
-    /// The time of the last backup, once the metric is later than this.
+    /// Waits for the time of the last backup to be later than this.
     async fn backed_up_after(&self, before: u32) -> u32 {
         loop {
             self.pass(MEASURED);
@@ -49,13 +48,13 @@ async fn the_time_of_the_last_backup_is_zero_without_one_and_known_to_a_running_
     let at = world.backed_up_after(0).await;
     assert!((begun..=now(&world)).contains(&at), "{begun} {at}");
 
-    // What wrote no backup is none.
+    // A failed backup does not count.
     world.store(&["backup", &file]).with(1);
     world.store(&["check"]).with(0);
     let world = world.restarted().await;
     assert_eq!(world.counted(BACKUP).await, at);
 
-    // An export is one, too, also one to standard output, as out of a container.
+    // An export counts, also one to standard output, as from a container.
     for target in [export.as_str(), "-"] {
         fs::write(world.directory.path().join("last-backup"), "2026-01-01T00:00:00Z\n").unwrap();
         let world = &world;
@@ -91,7 +90,7 @@ async fn the_free_space_of_the_data_directory_is_reported() {
 }
 
 #[tokio::test]
-async fn the_limits_of_memory_cores_connections_and_places_are_reported_and_follow_a_reload() {
+async fn the_limits_of_memory_cores_connections_and_slots_are_reported_and_follow_a_reload() {
     let limits = "server.max_connections = 40\noverload.cached_slots = 8\noverload.waiting_slots = 9\n";
     let mut world = World::with(limits, crate::world::good).await;
     let resident = world.metric("process_resident_memory_bytes").await;

@@ -1,7 +1,7 @@
-//! What is kept apart: every two questions that differ have answers that differ and every two that are one share one, on
-//! every endpoint and in both forms; and nothing of one key is ever in what another is answered, whatever goes wrong.
+//! Isolation of responses: any two different requests have different responses and any two equal ones share one, on
+//! every endpoint and in both forms; and no response contains data of another key, under any fault.
 //!
-//! Not for: how a question can be spelled (`params`, `paths`), nor for what one form hides (`two_forms`).
+//! Spellings of requests are in `params` and `paths`, data hidden from one form in `form_isolation`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -17,7 +17,7 @@ const PERIODS: [&str; 4] = ["latest", "24h", "7d", "1m"];
 const SORTS: [&str; 7] = ["combined", "reasoning", "speed", "price", "coding", "7axis", "tooling"];
 const MODELS: [&str; 2] = ["atlas", "boreas"];
 
-/// A backend that says in its data what it was asked.
+/// A backend whose data contains the requested target.
 fn echo(received: &Received) -> Act {
     let asked = received.target();
     let item = |id: &str| format!(r#"{{"id":"{id}","asked":"{asked}","latestScore":81.5}}"#);
@@ -29,7 +29,7 @@ fn takes(endpoint: &Endpoint, name: &str) -> bool {
     endpoint.takes.iter().any(|param| param.name() == name)
 }
 
-/// The one question that a request means, put together by hand.
+/// The canonical upstream request of a request, built by hand.
 fn question(endpoint: &Endpoint, path: &str, period: &str, sort_by: &str) -> String {
     let mut pairs = Vec::new();
     for (name, value) in [("period", period), ("sortBy", sort_by), ("limit", "50")] {
@@ -41,7 +41,7 @@ fn question(endpoint: &Endpoint, path: &str, period: &str, sort_by: &str) -> Str
 }
 
 #[tokio::test]
-async fn apart_every_two_questions_that_differ_differ_and_those_that_are_one_share_one_answer() {
+async fn isolation_different_requests_get_different_responses_and_equal_requests_share_one() {
     let world = World::with("", echo).await;
     let mut connection = Connection::open(world.address()).await;
     let (mut met, mut refused) = (BTreeMap::new(), 0);
@@ -70,8 +70,8 @@ async fn apart_every_two_questions_that_differ_differ_and_those_that_are_one_sha
             }
         }
     }
-    // Lists: 4 periods of 7 orders; 6 endpoints with a period, one of them for each model; 4 without anything, and 2 for
-    // each model, of which the detail has two forms.
+    // Lists: 4 periods of 7 orders; 6 endpoints with a period, one of them for each model; 4 without parameters, and
+    // 2 for each model, of which the detail has two forms.
     assert_eq!((met.len(), refused), (4 * 7 + 4 * (5 + 2) + 3 + 2 * 3, 7 * (1 + 5 + 2)));
     for part in [|is: &(String, Vec<u8>)| is.0.clone().into_bytes(), |is: &(String, Vec<u8>)| is.1.clone()] {
         assert_eq!(met.values().map(part).collect::<BTreeSet<_>>().len(), met.len());
@@ -93,7 +93,7 @@ fn spellings(path: &str) -> Vec<(String, &'static str, &'static str)> {
     PERIODS.into_iter().flat_map(sorts).collect()
 }
 
-/// A key and what of it would be told by an answer that is somebody else's.
+/// A key and the fragments that would show another caller's response.
 struct Canary {
     customer: Customer,
     marks: Vec<String>,
@@ -111,7 +111,7 @@ impl Canary {
         Self { customer, marks }
     }
 
-    /// Asks, and looks for anything of the others.
+    /// Sends a request and searches the response for data of the others.
     async fn asks(&self, world: &World, target: &str, others: &[&Self]) -> Answer {
         let told = world.asks(&self.customer, target).await;
         let all = format!("{:?} {}", told.headers, String::from_utf8_lossy(&told.body));
@@ -123,7 +123,7 @@ impl Canary {
     }
 }
 
-/// Every endpoint, asked by one, another and the first again. What each was told.
+/// Requests every endpoint with one key, another and the first again, and returns the responses.
 async fn round(world: &World, [one, two]: [&Canary; 2]) -> Vec<(Route, [Answer; 3])> {
     let mut told = Vec::new();
     for endpoint in &ENDPOINTS {
@@ -144,7 +144,7 @@ async fn round(world: &World, [one, two]: [&Canary; 2]) -> Vec<(Route, [Answer; 
 }
 
 #[tokio::test]
-async fn apart_nothing_of_one_key_is_in_what_another_is_answered_whatever_goes_wrong() {
+async fn isolation_no_response_contains_data_of_another_key_under_any_fault() {
     for tier in ["free", "pro"] {
         let world = World::with("", echo).await;
         let one = Canary::new(&world, tier, "The first canary", 31_337_001).await;
@@ -160,7 +160,7 @@ async fn apart_nothing_of_one_key_is_in_what_another_is_answered_whatever_goes_w
         }
         let stored = ENDPOINTS.len() as u64 - 1;
         assert_eq!(world.running.gateway().engine.documents.count(), stored);
-        // In trouble more is served stale, and nothing is stored that was not.
+        // Under faults more is served stale, but nothing else is stored.
         world.backend.answers(|_| answer("503 Service Unavailable", &[("retry-after", "5")], ""));
         for (hours, served) in [(2, 200), (30, 200), (24 * 8, 503)] {
             world.pass(Duration::from_hours(hours));

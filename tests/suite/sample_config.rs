@@ -1,19 +1,20 @@
-//! The sample of settings for production, `deploy/scoregate.toml`: what it says is so, and so is what it only suggests.
+//! The sample configuration for production, `deploy/scoregate.toml`: its settings and its commented suggestions are
+//! valid.
 //!
-//! Not for: the sample that the program prints (`cli_words`).
+//! The sample that the program prints is in `cli_messages`.
 
 use std::path::PathBuf;
 
 use scoregate::config::{read_text, resolve};
 use tempfile::TempDir;
 
-use crate::program::{BUILT_IN, Keys, Program, Visitor, run};
+use crate::program::{BUILT_IN, Keys, Program, ProgramClient, run};
 
 fn file() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("deploy/scoregate.toml")
 }
 
-/// A line that is commented out and would be a setting or a table.
+/// A commented line that contains a setting or a table.
 fn suggested(line: &str) -> Option<&str> {
     let said = line.strip_prefix("# ")?;
     let name = said.split_once(" = ").map_or(said, |(name, _)| name);
@@ -23,36 +24,36 @@ fn suggested(line: &str) -> Option<&str> {
 }
 
 #[test]
-fn nothing_is_wrong_with_the_sample_for_production() {
+fn the_production_sample_is_valid() {
     let ended = run(&["check", "--config", file().to_str().unwrap()]).with(0);
     assert_eq!((ended.out.as_str(), ended.err.as_str()), ("", ""));
 }
 
 #[test]
-fn what_the_sample_suggests_are_settings_as_well() {
+fn the_commented_settings_of_the_sample_are_valid() {
     let sample = std::fs::read_to_string(file()).unwrap();
     assert!(sample.lines().filter_map(suggested).count() > 10, "it suggests nothing");
     let all: Vec<&str> = sample.lines().map(|line| suggested(line).unwrap_or(line)).collect();
     let problems = |text: &str| resolve(&read_text(text).unwrap()).map_err(|problems| problems.to_string());
     problems(&all.join("\n")).unwrap();
-    // One that does not exist is seen.
+    // An unknown setting is detected.
     let mistaken = all.join("\n").replace("trusted = ", "trust = ");
     assert!(problems(&mistaken).unwrap_err().contains("proxies.trusted"));
 }
 
 #[tokio::test]
-async fn a_server_with_the_sample_s_settings_answers() {
+async fn a_server_with_the_sample_s_settings_serves_requests() {
     let place = TempDir::new().unwrap();
     let (file, data_dir) = (file(), place.path().to_str().unwrap().to_owned());
     let place_of_its_own =
         ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir", &data_dir];
     let arguments = [&["serve", "--config", file.to_str().unwrap()], &place_of_its_own[..]].concat();
-    // Its backend is elsewhere, and its log is for programs.
+    // Its upstream is elsewhere, and its logs are JSON.
     let server = Program::start(&arguments, &[BUILT_IN[0], ("SCOREGATE_LOG_FORMAT", "text")]);
     let public = server.public();
     let (application, key) = Keys(place.path()).create("pro");
-    let visitor = Visitor::to(public).await;
-    assert_eq!(visitor.who_am_i(&key).await, Ok(("pro".into(), application)));
+    let visitor = ProgramClient::to(public).await;
+    assert_eq!(visitor.identity(&key).await, Ok(("pro".into(), application)));
     let models = visitor.get("/api/v1/models", &key).send().await;
     assert_eq!(models.status, 200);
     server.stop().with(0);

@@ -1,6 +1,6 @@
-//! Benchmark runs come in: by the real program, from files good and bad, and into a server that is running.
+//! Import of benchmark runs by the real program: valid and invalid files, and a running server.
 //!
-//! Not for: kills in the middle (`scoring_kills`), nor for every way a line can be wrong (its reader's own tests).
+//! Kills during an import are in `scoring_kills`; every kind of invalid line is in the unit tests of the reader.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -12,10 +12,10 @@ use scoregate::clock::Wall;
 use scoregate::scoring::simulated_records;
 use tempfile::TempDir;
 
-use crate::program::{Ended, run, run_fed};
+use crate::program::{CommandOutput, run, run_with_input};
 use crate::world::{NOON, World, good};
 
-/// The lines of what so many simulated models did in the hours before noon.
+/// The lines of this many simulated models in the hours before noon.
 pub fn lines(models: usize, hours: u64) -> String {
     let noon = Wall::parse_rfc3339(NOON).unwrap();
     simulated_records(7, models, noon, hours).map(|record| record.write() + "\n").collect()
@@ -38,7 +38,7 @@ fn packed(text: &str) -> Vec<u8> {
     packing.finish().unwrap()
 }
 
-fn import(place: &TempDir, files: &[&str]) -> Ended {
+fn import(place: &TempDir, files: &[&str]) -> CommandOutput {
     run(&[&["scoring", "import", "--archive", &archive(place.path())], files].concat())
 }
 
@@ -54,18 +54,19 @@ fn counted(taken: usize, already_there: usize, refused: usize) -> String {
 }
 
 #[test]
-fn scoring_import_takes_plain_and_packed_files_once_and_export_gives_back_the_same_lines() {
+fn scoring_import_reads_plain_and_compressed_files_once_and_export_writes_the_same_lines() {
     let (place, text) = (TempDir::new().unwrap(), lines(5, 30));
     let (first, second) = text.split_at(text[..text.len() / 2].rfind('\n').unwrap() + 1);
     let plain = file(&place, "first.jsonl", first);
-    // Packed in two pieces, as one appends to such a file; its name does not say so.
+    // Compressed in two members, as after an append; the file name does not show it.
     let (one, two) = second.split_at(second[..second.len() / 2].rfind('\n').unwrap() + 1);
     let gzip = file(&place, "second", [packed(one), packed(two)].concat());
     let (of_first, of_both) = (first.lines().count(), text.lines().count());
     assert_eq!(import(&place, &[&plain]).with(0).out, counted(of_first, 0, 0));
     assert_eq!(import(&place, &[&plain, &gzip]).with(0).out, counted(of_both - of_first, of_first, 0));
     let archive = archive(place.path());
-    let fed = run_fed(&["scoring", "import", "-", "--archive", &archive, "--json"], text.as_bytes()).with(0);
+    let fed =
+        run_with_input(&["scoring", "import", "-", "--archive", &archive, "--json"], text.as_bytes()).with(0);
     assert_eq!(fed.json(), serde_json::json!({"imported": 0, "existing": of_both, "rejected": 0}));
     assert_eq!(fed.err, "", "no bar where there is no terminal");
 
@@ -75,7 +76,7 @@ fn scoring_import_takes_plain_and_packed_files_once_and_export_gives_back_the_sa
 }
 
 #[test]
-fn scoring_import_refuses_bad_lines_one_by_one_with_file_line_field_and_what_would_do() {
+fn scoring_import_rejects_bad_lines_one_by_one_with_file_line_field_and_remedy() {
     let place = TempDir::new().unwrap();
     let text = lines(2, 2);
     let good: Vec<&str> = text.lines().collect();
@@ -114,7 +115,7 @@ fn scoring_import_refuses_bad_lines_one_by_one_with_file_line_field_and_what_wou
 }
 
 #[test]
-fn scoring_import_that_cannot_read_or_write_says_so_and_keeps_what_it_had() {
+fn scoring_import_that_cannot_read_or_write_reports_it_and_keeps_stored_runs() {
     let (place, text) = (TempDir::new().unwrap(), lines(1, 2));
     let good = file(&place, "good.jsonl", &text);
     let missing = import(&place, &[&good, "no-such-file"]).with(1);
@@ -134,14 +135,14 @@ fn scoring_import_that_cannot_read_or_write_says_so_and_keeps_what_it_had() {
     assert!(nothing.err.contains("there is no archive"), "{}", nothing.err);
 }
 
-/// A world before the built-in backend on the archive of a directory.
+/// A gateway with the built-in backend on the archive of a directory.
 async fn on_archive(place: &TempDir) -> World {
     let settings = format!("upstream = \"built-in\"\nbuilt_in.archive = \"{}\"\n", archive(place.path()));
     World::with(&settings, good).await
 }
 
-/// An import by the real program, beside the server.
-async fn imported(place: &TempDir, name: &str, text: &str, more: &[&str]) -> Ended {
+/// An import by the real program while the server runs.
+async fn imported(place: &TempDir, name: &str, text: &str, more: &[&str]) -> CommandOutput {
     let (file, archive) = (file(place, name, text), archive(place.path()));
     let arguments: Vec<String> = ["scoring", "import", "--archive", &archive, &file]
         .iter()
@@ -152,8 +153,8 @@ async fn imported(place: &TempDir, name: &str, text: &str, more: &[&str]) -> End
     tokio::task::spawn_blocking(import).await.unwrap().with(0)
 }
 
-/// A run of each suite of one model.
-fn round_of(model: &str, time: &str) -> String {
+/// One run of each suite for a model.
+fn one_run_per_suite(model: &str, time: &str) -> String {
     let scores = r#"{"correctness":0.9,"spec":0.8,"codeQuality":0.7,"efficiency":0.6,"stability":0.5,"refusal":1,"recovery":0.4}"#;
     let run = |suite: &&str| {
         format!(
@@ -164,7 +165,7 @@ fn round_of(model: &str, time: &str) -> String {
 }
 
 #[tokio::test]
-async fn scoring_import_is_shown_by_a_running_server_at_once() {
+async fn scoring_import_is_visible_on_a_running_server_at_once() {
     let place = TempDir::new().unwrap();
     let world = on_archive(&place).await;
     let pro = world.customer("pro").await;
@@ -189,14 +190,14 @@ async fn scoring_import_is_shown_by_a_running_server_at_once() {
     assert_eq!(transparency["data"][0]["synthetic"], false);
     assert!(!body["license"].as_str().unwrap().contains("ynthetic"));
 
-    // Runs of the hour that is not over yet are there too, and a model that was asked for in vain.
+    // Includes runs of the current hour, and a model that was requested before it existed.
     world.pass(Duration::from_mins(5));
-    let newcomer = round_of("newcomer", "2026-11-21T12:10:00Z");
+    let newcomer = one_run_per_suite("newcomer", "2026-11-21T12:10:00Z");
     imported(&place, "newcomer.jsonl", &newcomer, &["--data-dir", &data_dir]).await;
     let body = models().await.json();
     assert_eq!((&body["count"], &body["generated_at"]), (&4.into(), &"2026-11-21T12:25:00Z".into()));
     assert_eq!(world.get("/api/v1/models/newcomer").key(&pro.key).send().await.status, 200);
-    // The same file again brings nothing, and nothing changes.
+    // Importing the same file again adds and changes nothing.
     let etag = models().await.header("etag").to_owned();
     world.pass(Duration::from_mins(1));
     imported(&place, "newcomer.jsonl", &newcomer, &["--data-dir", &data_dir]).await;
@@ -204,7 +205,7 @@ async fn scoring_import_is_shown_by_a_running_server_at_once() {
 }
 
 #[tokio::test]
-async fn scoring_import_is_shown_within_a_minute_by_a_server_that_cannot_be_told() {
+async fn scoring_import_is_visible_within_a_minute_on_a_server_that_cannot_be_notified() {
     let place = TempDir::new().unwrap();
     let world = on_archive(&place).await;
     let pro = world.customer("pro").await;
@@ -215,7 +216,7 @@ async fn scoring_import_is_shown_within_a_minute_by_a_server_that_cannot_be_told
     assert_eq!(ended.err, "", "there is no server in that directory");
     assert_eq!(models().await["count"], 0);
     for _ in 0..20_000 {
-        // A minute in all, in steps that the server has the time to notice.
+        // One minute in total, in steps that let the server notice each.
         if world.clock.now().wall < Wall::parse_rfc3339("2026-11-21T12:01:00Z").unwrap() {
             world.pass(Duration::from_millis(500));
         }
@@ -227,12 +228,12 @@ async fn scoring_import_is_shown_within_a_minute_by_a_server_that_cannot_be_told
 }
 
 #[tokio::test]
-async fn scoring_import_that_a_restarted_server_finds_counts_as_before() {
+async fn scoring_import_counts_the_same_after_a_restart() {
     let place = TempDir::new().unwrap();
     let world = on_archive(&place).await;
     let pro = world.customer("pro").await;
     world.pass(Duration::from_mins(20));
-    imported(&place, "newcomer.jsonl", &round_of("newcomer", "2026-11-21T12:10:00Z"), &[]).await;
+    imported(&place, "newcomer.jsonl", &one_run_per_suite("newcomer", "2026-11-21T12:10:00Z"), &[]).await;
     let world = world.restarted().await;
     let models = world.get("/api/v1/models").key(&pro.key).send().await.json();
     assert_eq!((&models["count"], &models["generated_at"]), (&1.into(), &"2026-11-21T12:20:00Z".into()));

@@ -1,9 +1,9 @@
-//! An import of runs that is killed: what it had stored is there whole, the same files again bring the rest and double
-//! nothing, and the scores are those of an import that nobody disturbed.
+//! Killed imports of runs: stored batches are complete, importing the same files again adds the rest without
+//! duplicates, and the scores equal those of an undisturbed import.
 //!
-//! At chosen points of what it does to its disk in every run; `SCOREGATE_FULL=1` kills it at many more moments of an
-//! import of a million trials, and leaves its figures in `tests/results/`. Not for: a power cut, which loses what was not
-//! synced; the death of a process does not.
+//! At chosen points of its disk writes in every run; `SCOREGATE_FULL=1` kills it at many more moments of an import of
+//! a million trials and writes its figures to `tests/results/`. A power cut, which loses what was not synced, is not
+//! simulated: the death of a process loses nothing of that.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -14,7 +14,7 @@ use scoregate::routes::{DocumentKey, Route};
 use scoregate::scoring::{Archive, RunSource, Scoring};
 use tempfile::TempDir;
 
-use crate::disk::{Disk, Order};
+use crate::failing_disk::{Disk, Order};
 use crate::program::{Program, run};
 use crate::scoring_import::{archive, lines};
 use crate::world::NOON;
@@ -22,17 +22,17 @@ use crate::world::NOON;
 /// Kills of the large import.
 const KILLS: u32 = 25;
 
-/// What lies in the archive of a directory: runs, and how many numbers of trials.
+/// The content of the archive of a directory: runs, and numbers of trials.
 fn stored(place: &Path) -> (u64, u64) {
     let ask = "SELECT count(*), coalesce(sum(length(trials)), 0) FROM run";
     let output = Command::new("sqlite3").arg(archive(place)).arg(ask).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    // A program that was killed may not have made its tables yet.
+    // A killed program may not have created its tables yet.
     let Some((runs, bytes)) = text.trim().split_once('|') else { return (0, 0) };
     (runs.parse().unwrap(), bytes.parse().unwrap())
 }
 
-/// Every document of an archive that does not depend on when it is asked, as text.
+/// Every time-independent document of an archive, as text.
 fn scores(place: &Path) -> String {
     let noon = Wall::parse_rfc3339(NOON).unwrap();
     let archive = Archive::open(Path::new(&archive(place)), noon).unwrap();
@@ -52,7 +52,7 @@ fn import(place: &Path, file: &str, disk: &Disk) -> Program {
     Program::start(&["scoring", "import", file, "--archive", &archive(place)], &disk.environment())
 }
 
-/// Imports again, undisturbed, and holds what is there then against an import that was never killed.
+/// Imports again without a kill, and compares the result with an import that was never killed.
 fn finish(place: &Path, file: &str, before: u64, undisturbed: &(u64, u64, String)) {
     let (runs, numbers, expected) = undisturbed;
     let ended = run(&["scoring", "import", file, "--archive", &archive(place)]).with(0);
@@ -97,7 +97,7 @@ fn scoring_kills_at_any_point_of_an_import_lose_nothing_stored_and_double_nothin
         let (ended, _) = import(place.path(), file, &disk).end();
         assert_eq!(ended.code, None, "{order:?} was not met: {}{}", ended.out, ended.err);
         let (runs, numbers) = stored(place.path());
-        // Whole batches: each run of it with all of its trials, which a score would be made of.
+        // Complete batches: each run has all of its trials, which its score is computed from.
         assert!(runs % 4_096 == 0 || runs == expected.0, "{order:?}: {runs}");
         assert!((runs == 0) == (numbers == 0));
         kept.push(runs);
@@ -119,12 +119,11 @@ fn scores_if_any(place: &Path) -> String {
 #[test]
 fn scoring_kills_at_random_moments_of_a_large_import() {
     if std::env::var_os("SCOREGATE_FULL").is_none() {
-        // The small size is the test above.
+        // The small size is covered by the test above.
         return;
     }
     let files = TempDir::new().unwrap();
     let file = files.path().join("runs.jsonl");
-    // A million trials and some.
     std::fs::write(&file, lines(150, 490)).unwrap();
     let file = file.to_str().unwrap();
     let expected = undisturbed(file);
@@ -133,7 +132,7 @@ fn scoring_kills_at_random_moments_of_a_large_import() {
     for kill in 0..KILLS {
         let disk = Disk::new();
         let program = import(place.path(), file, &disk);
-        // Each comes somewhat further than the last did.
+        // Each gets somewhat further than the previous one.
         let goal = expected.0 * u64::from(kill + 1) / u64::from(KILLS + 1);
         while stored(place.path()).0 < goal {}
         drop(program);

@@ -1,6 +1,5 @@
-//! Secrets that are handed over in files of their own, as containers and systemd do it.
-//!
-//! Not for: every way such a file can be wrong (`config/secrets.rs`).
+//! Secrets in files of their own, as containers and systemd provide them. Every kind of invalid file is tested in
+//! `config/secrets.rs`.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -9,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::program::{BUILT_IN, Program, run};
 
-/// The status of the side port's answer to whoever shows this token.
+/// The status of a side port request with this token.
 fn status(side: SocketAddr, token: &str) -> String {
     let mut stream = TcpStream::connect(side).unwrap();
     let head = "GET /v1/applications HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n";
@@ -20,7 +19,7 @@ fn status(side: SocketAddr, token: &str) -> String {
 }
 
 #[test]
-fn a_token_in_a_file_holds_and_a_new_one_after_a_reload() {
+fn a_token_in_a_file_is_valid_and_a_new_one_applies_after_a_reload() {
     let place = TempDir::new().unwrap();
     let (file, data_dir) = (place.path().join("token"), place.path().join("state"));
     std::fs::write(&file, "the first token of this side port\n").unwrap();

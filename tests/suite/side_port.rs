@@ -1,7 +1,7 @@
-//! The side port over TCP as a careless or a hostile client meets it: foreign hosts, bodies and heads without an end, tokens
-//! in other spellings.
+//! The side port over TCP with careless or hostile clients: foreign hosts, unfinished heads and bodies, tokens in
+//! other spellings.
 //!
-//! Not for: what its routes do (`keys_side`, `settings_side`).
+//! Its routes are in `side_port_keys` and `side_port_settings`.
 
 use std::future::{Future as _, poll_fn};
 use std::pin::pin;
@@ -18,8 +18,8 @@ const WITH_TOKEN: &str = "admin.token = \"a-token-of-the-side-port\"\n";
 const LARGEST_BODY: usize = 65_536;
 const LARGEST_BATCH: usize = 4 << 20;
 
-/// The answer of the side port to these bytes, on a connection of its own.
-async fn told(world: &World, bytes: &str) -> Answer {
+/// The response of the side port to these bytes, on a new connection.
+async fn response_to(world: &World, bytes: &str) -> Answer {
     let mut connection = Connection::open(world.running.side).await;
     connection.write(bytes.as_bytes()).await;
     connection.read(false).await.unwrap()
@@ -33,7 +33,7 @@ fn error(answer: &Answer) -> String {
 async fn the_side_port_refuses_a_foreign_host_unless_it_is_listed() {
     let mut world = World::with("admin.hosts = [\"gateway\", \"Scoregate-Side.example\"]\n", good).await;
     let status = async |world: &World, path: &str, host: &str| {
-        let answer = told(world, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
+        let answer = response_to(world, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
         if answer.status == 421 {
             let error = error(&answer);
             assert!(error.contains("admin.hosts") && !error.contains("evil"), "{error}");
@@ -70,9 +70,9 @@ async fn the_side_port_refuses_a_foreign_host_unless_it_is_listed() {
             assert_eq!(status(&world, path, host).await, 421, "{path} for {host:?}");
         }
         let absolute = format!("GET http://evil.example{path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
-        assert_eq!(told(&world, &absolute).await.status, 421, "{path}");
-        // A balancer that speaks HTTP/1.0 says no host; a browser always does.
-        let without = told(&world, &format!("GET {path} HTTP/1.0\r\n\r\n")).await;
+        assert_eq!(response_to(&world, &absolute).await.status, 421, "{path}");
+        // A load balancer with HTTP/1.0 sends no Host; a browser always does.
+        let without = response_to(&world, &format!("GET {path} HTTP/1.0\r\n\r\n")).await;
         assert_eq!(without.status, 200, "{path}");
     }
     assert_eq!(status(&world, "/v1/nothing", "evil.example").await, 421);
@@ -82,7 +82,7 @@ async fn the_side_port_refuses_a_foreign_host_unless_it_is_listed() {
 }
 
 #[tokio::test]
-async fn the_socket_of_the_side_port_asks_for_no_host() {
+async fn the_unix_socket_of_the_side_port_needs_no_host() {
     let world = World::new().await;
     for host in ["Host: evil.example\r\n", ""] {
         let socket = world.directory.path().join("scoregate.sock");
@@ -98,7 +98,7 @@ async fn the_socket_of_the_side_port_asks_for_no_host() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_larger_than_a_command_is_told_413_with_the_limit() {
+async fn a_body_that_is_too_large_for_a_command_is_a_413_with_the_limit() {
     let world = World::with(WITH_TOKEN, good).await;
     for (path, limit) in [
         ("/v1/applications", LARGEST_BODY),
@@ -106,30 +106,31 @@ async fn a_body_that_is_larger_than_a_command_is_told_413_with_the_limit() {
         ("/v1/applications/import", LARGEST_BATCH),
     ] {
         let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n");
-        let said = told(&world, &format!("{head}Content-Length: {}\r\n\r\n", limit + 1)).await;
+        let said = response_to(&world, &format!("{head}Content-Length: {}\r\n\r\n", limit + 1)).await;
         assert!(said.closes(), "what follows is not read");
         let chunk = "a".repeat(1024);
         let chunks = format!("400\r\n{chunk}\r\n").repeat(limit / 1024) + "1\r\nb\r\n0\r\n\r\n";
-        let streamed = told(&world, &format!("{head}Transfer-Encoding: chunked\r\n\r\n{chunks}")).await;
+        let streamed =
+            response_to(&world, &format!("{head}Transfer-Encoding: chunked\r\n\r\n{chunks}")).await;
         for answer in [said, streamed] {
             assert_eq!(answer.status, 413, "{path}: {}", answer.fingerprint);
             assert!(error(&answer).contains(&limit.to_string()), "{}", error(&answer));
         }
         let whole =
-            told(&world, &format!("{head}Content-Length: {limit}\r\n\r\n{}", "a".repeat(limit))).await;
+            response_to(&world, &format!("{head}Content-Length: {limit}\r\n\r\n{}", "a".repeat(limit))).await;
         assert_eq!(whole.status, 400, "{path}: {}", whole.fingerprint);
     }
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_come_within_ten_seconds_is_told_408_and_cut_off() {
+async fn a_body_that_does_not_arrive_within_ten_seconds_is_a_408_and_cut_off() {
     let world = World::with(WITH_TOKEN, good).await;
     let head =
         format!("POST /v1/applications HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n");
     let mut stream = TcpStream::connect(world.running.side).await.unwrap();
     let asked = format!("{head}Expect: 100-continue\r\nContent-Length: 50\r\n\r\n");
     stream.write_all(asked.as_bytes()).await.unwrap();
-    // The interim answer says that the body is being read.
+    // The interim response shows that the body is being read.
     let mut interim = [0; 25];
     stream.read_exact(&mut interim).await.unwrap();
     assert_eq!(&interim, b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -144,13 +145,13 @@ async fn a_body_that_does_not_come_within_ten_seconds_is_told_408_and_cut_off() 
 }
 
 #[tokio::test]
-async fn a_head_that_does_not_come_within_ten_seconds_is_cut_off_on_the_side_port() {
+async fn a_head_that_does_not_arrive_within_ten_seconds_is_cut_off_on_the_side_port() {
     let world = World::new().await;
     for begun in ["", "GET /metr", "GET /metrics HTTP/1.1\r\nHost: localhost\r\n"] {
         let mut connection = Connection::open(world.running.side).await;
         connection.write(begun.as_bytes()).await;
         let mut cut = pin!(connection.is_closed());
-        // Its time begins when it is accepted, which is some time from now.
+        // Its timeout begins when it is accepted, which may be later.
         let cut = poll_fn(|cx| {
             world.pass(Duration::from_secs(1));
             cx.waker().wake_by_ref();
@@ -181,7 +182,7 @@ async fn the_scheme_of_the_token_may_be_written_in_any_case() {
 }
 
 #[tokio::test]
-async fn two_authorization_headers_are_refused_on_the_side_port_whichever_is_right() {
+async fn two_authorization_headers_are_refused_on_the_side_port() {
     let world = World::with(WITH_TOKEN, good).await;
     let (right, wrong) = (format!("Bearer {TOKEN}"), "Bearer another-token-of-some-length".to_owned());
     for (one, other) in [(&right, &wrong), (&wrong, &right), (&right, &right), (&wrong, &wrong)] {

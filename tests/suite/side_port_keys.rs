@@ -1,5 +1,5 @@
-//! Keys, and all else that the side port has for whoever has its token: who is let in, what the trail tells, and that
-//! nothing there is a secret.
+//! Keys and other routes of the side port that need its token: access, the audit trail, and that no response contains
+//! a secret.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn line(text: &str) -> Value {
     json!({"sha256": Digest::of(text).to_string(), "name": "n", "tier": "pro"})
 }
 
-/// Every route, with a body that would do.
+/// Every route, with a valid body.
 fn routes(id: &str) -> Vec<(&'static str, String, Value)> {
     let of = |verb: &str| format!("/v1/applications/{id}/{verb}");
     vec![
@@ -50,7 +50,7 @@ fn routes(id: &str) -> Vec<(&'static str, String, Value)> {
 }
 
 #[tokio::test]
-async fn every_route_needs_the_token_and_refuses_browsers_and_foreign_hosts() {
+async fn every_side_port_route_needs_the_token_and_refuses_browsers_and_foreign_hosts() {
     let world = World::with(WITH_TOKEN, good).await;
     let customer = world.customer("pro").await;
     let before = world.running.registrar.show(customer.id).await.unwrap();
@@ -82,7 +82,7 @@ async fn every_route_needs_the_token_and_refuses_browsers_and_foreign_hosts() {
 }
 
 #[tokio::test]
-async fn whoever_asks_for_what_is_not_there_is_told_what_is() {
+async fn an_unknown_side_port_route_lists_the_existing_ones() {
     let world = World::with(WITH_TOKEN, good).await;
     let customer = world.customer("pro").await;
     let mut known: Vec<String> = routes(&customer.id.to_string())
@@ -105,7 +105,7 @@ async fn whoever_asks_for_what_is_not_there_is_told_what_is() {
 }
 
 #[tokio::test]
-async fn no_route_tells_a_secret_but_the_two_that_make_one() {
+async fn no_route_returns_a_secret_except_the_two_that_create_one() {
     let world = World::with(WITH_TOKEN, good).await;
     let customer = world.customer("pro").await;
     let mut issued = vec![customer.key.clone()];
@@ -126,7 +126,7 @@ async fn no_route_tells_a_secret_but_the_two_that_make_one() {
 }
 
 #[tokio::test]
-async fn the_trail_tells_who_did_what_and_when_for_each_kind_of_change() {
+async fn the_audit_trail_has_actor_action_and_time_of_each_kind_of_change() {
     let world = World::with(WITH_TOKEN, good).await;
     let customer = world.customer("pro").await;
     for (method, target, body) in routes(&customer.id.to_string()) {
@@ -173,7 +173,7 @@ async fn the_trail_tells_who_did_what_and_when_for_each_kind_of_change() {
 }
 
 #[tokio::test]
-async fn a_batch_answers_for_each_key_and_its_size_is_bounded() {
+async fn a_batch_returns_a_result_for_each_key_and_its_size_is_bounded() {
     let world = World::with(WITH_TOKEN, good).await;
     let batch = json!({"keys": [line("a"), line("a"), {"sha256": "x"}, 7, line("b")]});
     let told = asked(&world, "POST", "/v1/applications/import", &batch).await.json();
@@ -196,7 +196,7 @@ async fn a_batch_answers_for_each_key_and_its_size_is_bounded() {
 }
 
 #[tokio::test]
-async fn what_is_changed_of_limits_and_ends_is_in_force_at_once() {
+async fn changed_limits_and_expiry_times_apply_at_once() {
     let world = World::with(WITH_TOKEN, good).await;
     let customer = world.customer("pro").await;
     let of = |verb: &str| format!("/v1/applications/{}/{verb}", customer.id);
@@ -221,7 +221,7 @@ async fn what_is_changed_of_limits_and_ends_is_in_force_at_once() {
 }
 
 #[tokio::test]
-async fn when_a_key_was_last_used_is_shown_by_the_hour() {
+async fn the_last_use_of_a_key_is_shown_by_the_hour() {
     let world = World::with(WITH_TOKEN, good).await;
     let customer = world.customer("pro").await;
     let target = format!("/v1/applications/{}", customer.id);
@@ -237,7 +237,7 @@ async fn when_a_key_was_last_used_is_shown_by_the_hour() {
 }
 
 #[tokio::test]
-async fn uses_are_written_without_being_asked_for() {
+async fn last_uses_are_stored_periodically() {
     let world = World::with(WITH_TOKEN, good).await;
     let customer = world.customer("pro").await;
     assert_eq!(world.get("/api/v1/me").key(&customer.key).send().await.status, 200);
@@ -248,7 +248,7 @@ async fn uses_are_written_without_being_asked_for() {
 }
 
 #[tokio::test]
-async fn a_change_whose_asker_has_left_is_in_force_once_it_is_durable() {
+async fn a_change_whose_client_disconnected_applies_once_it_is_durable() {
     let world = World::with(WITH_TOKEN, good).await;
     let mut begun = 0;
     for _ in 0..20 {
@@ -258,7 +258,7 @@ async fn a_change_whose_asker_has_left_is_in_force_once_it_is_durable() {
         let body =
             format!("{head}Authorization: Bearer {TOKEN}\r\nContent-Length: 12\r\n\r\n{{\"key\":null}}");
         connection.write(body.as_bytes()).await;
-        // The side port is one thread: once it has answered this, it has looked at the other.
+        // The side port has one thread: after this response it has handled the other request.
         world.scrape().await;
         drop(connection);
         let mut is_durable = false;
@@ -271,7 +271,7 @@ async fn a_change_whose_asker_has_left_is_in_force_once_it_is_durable() {
         }
         if is_durable {
             begun += 1;
-            // Whoever changes something next waits for the turn before.
+            // The next change waits for the one before.
             world.running.registrar.revoke("test", other.id, None).await.unwrap();
             assert_eq!(world.get("/api/v1/me").key(&customer.key).send().await.code(), "invalid_api_key");
         }

@@ -1,12 +1,12 @@
-//! The settings in force and the level of the log, as the side port tells and changes them.
+//! Effective settings and the log level, shown and changed by the side port.
 //!
-//! Not for: every source of a setting (`config/shown.rs`), nor for what a reload does (`reloading`).
+//! Every source of a setting is in `config/shown.rs`, the effects of a reload are in `reloading`.
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::client::{Answer, Connection};
-use crate::program::{Keys, Program, Visitor};
+use crate::program::{Keys, Program, ProgramClient};
 use crate::world::{World, good};
 
 const TOKEN: &str = "a-token-of-the-side-port";
@@ -25,7 +25,7 @@ fn one<'s>(settings: &'s [Value], path: &str) -> (&'s Value, &'s str) {
 }
 
 #[tokio::test]
-async fn a_reload_changes_what_is_shown_but_for_what_waits_for_the_next_start() {
+async fn a_reload_changes_the_shown_settings_except_those_that_need_a_restart() {
     let mut world = World::with(&format!("{WITH_TOKEN}guard.per_minute = 7"), good).await;
     let before = settings(&world).await;
     assert_eq!(one(&before, "guard.per_minute"), (&json!(7), "file"));
@@ -40,7 +40,7 @@ async fn a_reload_changes_what_is_shown_but_for_what_waits_for_the_next_start() 
     assert_eq!(one(&settings(&world).await, "guard.per_minute"), (&json!(8), "file"));
 }
 
-/// A request to the side port of a real program, by an operator.
+/// An operator's request to the side port of a real program.
 async fn asked(program: std::net::SocketAddr, method: &str, target: &str, body: &str) -> Answer {
     let mut connection = Connection::open(program).await;
     let head = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\nX-Operator: anna\r\n");
@@ -50,7 +50,7 @@ async fn asked(program: std::net::SocketAddr, method: &str, target: &str, body: 
 }
 
 #[tokio::test]
-async fn each_setting_says_where_it_was_said() {
+async fn each_setting_shows_its_source() {
     let place = TempDir::new().unwrap();
     let token = place.path().join("token");
     std::fs::write(&token, TOKEN).unwrap();
@@ -79,15 +79,15 @@ async fn each_setting_says_where_it_was_said() {
 }
 
 #[tokio::test]
-async fn the_log_says_more_when_it_is_told_to_until_the_settings_are_read_again() {
+async fn a_changed_log_level_applies_until_the_settings_are_reloaded() {
     let place = TempDir::new().unwrap();
-    // Nobody listens there; that a request was left without an answer for that reason is an event for whoever looks closely.
+    // Nothing listens there; the resulting fetch failure is logged at a verbose level.
     let environment =
         [("SCOREGATE_UPSTREAM_URL", "http://127.0.0.1:9/api/v1"), ("SCOREGATE_ADMIN_TOKEN", TOKEN)];
     let program = Program::serve(place.path(), &environment);
     let (public, side) = program.ports();
     let (_, key) = Keys(place.path()).create("pro");
-    let visitor = Visitor::to(public).await;
+    let visitor = ProgramClient::to(public).await;
     let fails = async |id: &str| {
         let told = visitor.get("/api/v1/index", &key).header("X-Request-Id", id).send().await;
         assert_eq!(told.status, 503);
@@ -112,7 +112,7 @@ async fn the_log_says_more_when_it_is_told_to_until_the_settings_are_read_again(
     assert_eq!(asked(side, "POST", "/v1/reload", "").await.status, 200);
     assert_eq!(asked(side, "GET", "/v1/log", "").await.json(), json!({"level": "info"}));
     fails("not-heard-2").await;
-    // The level's own change is heard whether it says less or more.
+    // The change of the level is logged at every level.
     for body in [r#"{"level":"error"}"#, r#"{"level":"warn,scoregate::admin=info"}"#] {
         assert_eq!(level(body).await.status, 200, "{body}");
     }

@@ -1,5 +1,5 @@
-//! The side port while the public one can do nothing, or has more to do than it can: whoever is on call sees what goes
-//! on, and is not kept waiting. Not for: what the side port says (`keys_side`, `purge`, `metrics_reference`).
+//! The side port while the public port is blocked or overloaded: operators get responses without delay. The content
+//! of the responses is tested in `side_port_keys`, `purge` and `metrics_reference`.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -17,25 +17,25 @@ use scoregate::upstream::{Upstream, UpstreamFuture as Answered, UpstreamRequest,
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
 
-use crate::in_process_backend::behind;
+use crate::in_process_upstream::behind;
+use crate::load_clients::{TARGET, prepare};
 use crate::program::{BUILT_IN, Program};
-use crate::surviving_callers::{TARGET, prepare};
 use crate::world::{Customer, World, good};
 
-/// What the side port answers, it answers within this.
+/// Time limit of a side port response.
 const SOON: Duration = Duration::from_millis(100);
-/// Where it does not answer at all, its test fails instead of waiting for ever.
+/// A test fails after this long without a response.
 const AT_LAST: Duration = Duration::from_secs(30);
-/// How often it is asked before it is judged.
+/// Number of requests per measurement.
 const ASKED: usize = 100;
-/// A machine that others keep busy has so many tries. A side port that waits for the public one fails in all of them.
+/// Attempts on a busy machine. A side port that waits for the public one fails in all of them.
 const TRIES: usize = 5;
 
-/// What the side port says to a request on a connection of its own.
-fn said(side: SocketAddr, request: &str) -> String {
+/// The response of the side port on a new connection.
+fn raw_response(side: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(side).unwrap();
     stream.set_read_timeout(Some(AT_LAST)).unwrap();
-    // A body that commands need; whoever only looks may send it too.
+    // A body that commands need; read-only requests may send it too.
     let head = format!("{request} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{WITH_TOKEN}");
     stream.write_all(format!("{head}Content-Length: 2\r\n\r\n{{}}").as_bytes()).unwrap();
     let mut said = String::new();
@@ -43,16 +43,16 @@ fn said(side: SocketAddr, request: &str) -> String {
     said
 }
 
-/// A 200 of the side port, and how long it took.
-fn told(side: SocketAddr, request: &str) -> (String, Duration) {
+/// A 200 of the side port, and its duration.
+fn timed_get(side: SocketAddr, request: &str) -> (String, Duration) {
     let begun = Instant::now();
-    let said = said(side, request);
+    let said = raw_response(side, request);
     assert!(said.starts_with("HTTP/1.1 200 "), "{request}: {said}");
     (said, begun.elapsed())
 }
 
-/// Asks until of as many as are asked at a time nineteen in twenty took no longer than is allowed.
-fn is_soon(what: &str, mut asked: impl FnMut() -> Duration) {
+/// Repeats the measurement until nineteen in twenty of its requests are within the limit.
+fn assert_fast(what: &str, mut asked: impl FnMut() -> Duration) {
     let mut tries = Vec::new();
     for _ in 0..TRIES {
         let mut took: Vec<Duration> = (0..ASKED).map(|_| asked()).collect();
@@ -66,27 +66,27 @@ fn is_soon(what: &str, mut asked: impl FnMut() -> Duration) {
     panic!("{what}: half of them, nineteen in twenty, and all of them took {tries:?}");
 }
 
-/// How many threads the public port has, and how many questions its backend is asked at once.
+/// Threads of the public port, and concurrent upstream requests.
 const THREADS: usize = 2;
 const TOKEN: &str = "admin.token = \"a-token-of-the-side-port\"";
 const WITH_TOKEN: &str = "Authorization: Bearer a-token-of-the-side-port\r\n";
 
-/// A backend inside that keeps the threads on which it is asked.
-struct Keeping {
-    /// Questions wait here until all are there.
+/// An in-process backend that blocks the threads on which it is called.
+struct BlockingUpstream {
+    /// Barrier for all calls.
     gate: Semaphore,
     came: Sender<()>,
     kept: Sender<ThreadId>,
     door: Arc<RwLock<()>>,
 }
 
-impl Upstream for Keeping {
+impl Upstream for BlockingUpstream {
     fn fetch<'a>(&'a self, _: UpstreamRequest<'a>) -> Answered<'a> {
         Box::pin(async move {
             self.came.send(()).unwrap();
             self.gate.acquire().await.unwrap().forget();
             self.kept.send(std::thread::current().id()).unwrap();
-            // Blocks the thread, which no code in a task may do: so it is held, whatever else there is to do on it.
+            // Blocks the thread, which no task may do: so no other task runs on it.
             drop(self.door.read());
             let (data, generated_at) =
                 (Bytes::from_static(br#"[{"id":"atlas"}]"#), Clock::system().now().wall);
@@ -118,8 +118,8 @@ fn status(mut stream: TcpStream) -> String {
     String::from_utf8_lossy(&said).into_owned()
 }
 
-/// Plays a scene while every thread of the public port is held, and another when they are let go: that hears what became
-/// of the two requests which held them.
+/// Runs one closure while every thread of the public port is blocked, and another after their release, with the
+/// responses to the two requests that blocked them.
 fn while_every_thread_is_held<T>(
     scene: impl FnOnce(&World, &Customer) -> T,
     afterwards: impl FnOnce(&World, T, [String; THREADS]),
@@ -127,12 +127,12 @@ fn while_every_thread_is_held<T>(
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.worker_threads(THREADS).enable_all().build().unwrap();
     let ((came, all_came), (kept, all_kept)) = (channel(), channel());
-    let backend = Keeping { gate: Semaphore::new(0), came, kept, door: Arc::default() };
+    let backend = BlockingUpstream { gate: Semaphore::new(0), came, kept, door: Arc::default() };
     let (door, backend) = (Arc::clone(&backend.door), Arc::new(backend));
     let inside = Arc::clone(&backend) as Arc<dyn Upstream>;
     let (world, customer) = runtime.block_on(async {
         let mut world = World::with(TOKEN, good).await;
-        // Enough is leased, so that nothing but the backend is waited for.
+        // Enough is leased, so that only the backend delays it.
         let customer = world.busy().await;
         behind(&mut world, inside, AccessLog::default()).await;
         (world, customer)
@@ -152,21 +152,21 @@ fn while_every_thread_is_held<T>(
 }
 
 #[test]
-fn with_every_thread_of_the_public_port_held_the_side_port_answers_all_it_is_asked() {
+fn with_every_public_thread_blocked_the_side_port_answers_every_request() {
     let scene = |world: &World, customer: &Customer| {
         let late = begun(world.running.public, "/healthz", "");
         let side = world.running.side;
         let application = format!("GET /v1/applications/{}", customer.id);
         for request in ["GET /metrics", "GET /healthz", "GET /readyz", "GET /v1/cache", &application] {
-            is_soon(request, || told(side, request).1);
+            assert_fast(request, || timed_get(side, request).1);
         }
-        let metrics = told(side, "GET /metrics").0;
+        let metrics = timed_get(side, "GET /metrics").0;
         assert!(metrics.contains("\nscoregate_requests_in_progress 2\n"), "{metrics}");
-        // A key can be taken out of service meanwhile: it is not in force for whoever comes when the threads are free.
+        // A key can be revoked meanwhile, which applies once the threads are free.
         let revoke = format!("POST /v1/applications/{}/revoke", customer.id);
-        assert!(told(side, &revoke).0.contains("\"revoked_at\":\"2026"));
+        assert!(timed_get(side, &revoke).0.contains("\"revoked_at\":\"2026"));
 
-        // Whoever came to the public port before all that has still heard nothing.
+        // The earlier request to the public port still has no response.
         late.set_nonblocking(true).unwrap();
         assert_eq!(late.peek(&mut [0]).map_err(|error| error.kind()), Err(ErrorKind::WouldBlock));
         late.set_nonblocking(false).unwrap();
@@ -178,9 +178,9 @@ fn with_every_thread_of_the_public_port_held_the_side_port_answers_all_it_is_ask
     });
 }
 
-/// The status line and the body that a probe gets.
+/// The status line and the body of a probe.
 fn probed(side: SocketAddr, path: &str) -> (String, String) {
-    let said = said(side, &format!("GET {path}"));
+    let said = raw_response(side, &format!("GET {path}"));
     let (head, body) = said.split_once("\r\n\r\n").unwrap();
     (head[..12].to_owned(), body.to_owned())
 }
@@ -212,9 +212,9 @@ fn a_blocked_public_runtime_is_not_ready_after_five_seconds_and_not_alive_after_
         let why = "the runtime of the public port has not run a task for 20 s\n";
         assert_eq!(probed(side, "/readyz").1, format!("not ready: {why}"));
         assert_eq!(probed(side, "/healthz").1, format!("not alive: {why}"));
-        assert!(told(side, "GET /metrics").0.contains("\nscoregate_heartbeat_age_seconds 20\n"));
+        assert!(timed_get(side, "GET /metrics").0.contains("\nscoregate_heartbeat_age_seconds 20\n"));
     };
-    // What the two who waited are answered depends on whose deadline is noticed first.
+    // The responses to the two waiters depend on which deadline is detected first.
     while_every_thread_is_held(scene, |world, (), _| {
         let begun = Instant::now();
         let is_well = || ["/readyz", "/healthz"].iter().all(|path| probed(world.running.side, path).0 == OK);
@@ -224,16 +224,16 @@ fn a_blocked_public_runtime_is_not_ready_after_five_seconds_and_not_alive_after_
     });
 }
 
-/// How many connections ask without a pause, and how many batches of requests each of them has sent ahead at the most.
+/// Connections that send without a pause, and the maximum number of batches that each has sent ahead.
 const FLOODS: usize = 8;
 const BATCH: u64 = 100;
 const AHEAD: usize = 10;
-/// How many have said a part of a request, and say a little more of it now and then.
+/// Connections that have sent a part of a request and send a little more of it now and then.
 const TRICKLES: usize = 20;
-/// In so many looks the gateway has to be found behind.
+/// Number of samples in which the gateway must be behind.
 const LOOKS: usize = 1_000;
 
-/// Connections that ask more than they are answered.
+/// Connections that send more than they are answered.
 #[derive(Default)]
 struct Flood {
     sent: AtomicU64,
@@ -242,7 +242,7 @@ struct Flood {
 }
 
 impl Flood {
-    /// Opens so many connections, which ask until it is over.
+    /// Opens this many connections, which send requests until stopped.
     fn begins<'s>(&'s self, scope: &'s Scope<'s, '_>, connections: usize, public: SocketAddr, key: &'s str) {
         for _ in 0..connections {
             let stream = Arc::new(TcpStream::connect(public).unwrap());
@@ -254,7 +254,7 @@ impl Flood {
         }
     }
 
-    /// Asks over a connection until it is over: what is at hand and what is refused, by turns.
+    /// Sends requests on a connection until stopped: cached documents and refused requests alternately.
     fn asks(&self, mut stream: &TcpStream, key: &str, ahead: &SyncSender<()>) {
         let ask = |target: &str, key: &str| {
             format!("HEAD {target} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n")
@@ -268,7 +268,7 @@ impl Flood {
         }
     }
 
-    /// Reads answers from a connection, to the last.
+    /// Reads all responses of a connection.
     fn reads(&self, mut stream: &TcpStream, ahead: &Receiver<()>) {
         const END: &[u8] = b"\r\n\r\n";
         let (mut piece, mut kept, mut seen) = (vec![0; 1 << 16], Vec::new(), 0);
@@ -286,12 +286,12 @@ impl Flood {
         }
     }
 
-    /// How long it took the metrics to be told while the gateway was behind: while more requests waited for it, which had
-    /// been sent before they were asked for and were not answered when they were told, than answers waited for us.
+    /// Duration of a scrape while the gateway was behind: while more requests were pending, sent
+    /// before the scrape and unanswered after it, than responses were unread.
     fn took(&self, side: SocketAddr, before: u64) -> Duration {
         for _ in 0..LOOKS {
             let sent = self.sent.load(Ordering::SeqCst);
-            let (metrics, took) = told(side, "GET /metrics");
+            let (metrics, took) = timed_get(side, "GET /metrics");
             let answered = answered(&metrics) - before;
             let unread = answered.saturating_sub(self.read.load(Ordering::SeqCst));
             if sent.saturating_sub(answered) > unread.max(BATCH) {
@@ -302,16 +302,16 @@ impl Flood {
     }
 }
 
-/// Requests that were answered, by what the metrics tell.
+/// Answered requests, by the metrics.
 fn answered(metrics: &str) -> u64 {
     let lines = metrics.lines().filter(|line| line.starts_with("scoregate_requests_total{"));
     lines.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
 }
 
-/// Ends what goes on, also where a test fails meanwhile.
-struct Over<'o>(&'o AtomicBool);
+/// Stops the load, also when a test fails.
+struct StopOnDrop<'o>(&'o AtomicBool);
 
-impl Drop for Over<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::SeqCst);
     }
@@ -321,62 +321,62 @@ const ONE_WORKER: [(&str, &str); 3] =
     [("SCOREGATE_SERVER_WORKERS", "1"), ("SCOREGATE_GUARD_PER_MINUTE", "100000000"), BUILT_IN[0]];
 
 #[test]
-fn metrics_are_told_soon_while_the_public_port_has_more_to_do_than_it_can() {
+fn metrics_are_returned_quickly_while_the_public_port_is_overloaded() {
     let place = TempDir::new().unwrap();
-    let patron = prepare(place.path(), &[("enterprise", 100_000_000)]).remove(0);
+    let load_client = prepare(place.path(), &[("enterprise", 100_000_000)]).remove(0);
     let program = Program::serve(place.path(), &ONE_WORKER);
     let (public, side) = program.ports();
-    let (flood, before) = (Flood::default(), answered(&told(side, "GET /metrics").0));
+    let (flood, before) = (Flood::default(), answered(&timed_get(side, "GET /metrics").0));
     std::thread::scope(|scope| {
-        flood.begins(scope, FLOODS, public, &patron.key);
-        let _ended = Over(&flood.over);
+        flood.begins(scope, FLOODS, public, &load_client.key);
+        let _ended = StopOnDrop(&flood.over);
         let mut trickles = [(); TRICKLES].map(|()| TcpStream::connect(public).unwrap());
-        is_soon("/metrics", || {
-            // Who trickles for too long is sent away, which is as well.
+        assert_fast("/metrics", || {
+            // A connection that sends too slowly is closed, which is fine.
             for stream in &mut trickles {
                 drop(stream.write_all(b"G"));
             }
             flood.took(side, before)
         });
     });
-    let after = answered(&told(side, "GET /metrics").0);
+    let after = answered(&timed_get(side, "GET /metrics").0);
     let [sent, read] = [&flood.sent, &flood.read].map(|count| count.load(Ordering::SeqCst));
     assert_eq!((after - before, read), (sent, sent), "all of them were answered at last");
     program.stop().with(0);
 }
 
-/// Connections of the overload: each has a thousand requests outstanding, together far more than ten seconds of work.
+/// Connections of the overload: each has a thousand requests outstanding, in total far more than ten seconds of work.
 const OVERLOADS: usize = 40;
-/// How long the overload is watched.
+/// Duration of the overload.
 const WATCHED: Duration = Duration::from_secs(6);
-/// A heartbeat that is older is not ready, which is far from not alive.
+/// An older heartbeat means not ready, long before not alive.
 const FRESH: f64 = 5.0;
 
-/// How long ago the public runtime ran its heartbeat.
+/// Age of the public runtime's heartbeat.
 fn heartbeat_age(metrics: &str) -> f64 {
     let age = metrics.lines().find_map(|line| line.strip_prefix("scoregate_heartbeat_age_seconds "));
     age.unwrap().parse().unwrap()
 }
 
 #[test]
-fn overload_at_ten_times_the_capacity_leaves_the_process_ready_and_alive() {
+fn at_ten_times_the_capacity_the_process_stays_ready_and_alive() {
     let place = TempDir::new().unwrap();
-    let patron = prepare(place.path(), &[("enterprise", 100_000_000)]).remove(0);
+    let load_client = prepare(place.path(), &[("enterprise", 100_000_000)]).remove(0);
     let program = Program::serve(place.path(), &ONE_WORKER);
     let (public, side) = program.ports();
-    let (flood, before) = (Flood::default(), answered(&told(side, "GET /metrics").0));
+    let (flood, before) = (Flood::default(), answered(&timed_get(side, "GET /metrics").0));
     let (mut oldest, mut most_behind) = (0.0_f64, 0);
     let mut answered_in_all = 0;
     let begun = Instant::now();
     std::thread::scope(|scope| {
-        flood.begins(scope, OVERLOADS, public, &patron.key);
-        let _ended = Over(&flood.over);
+        flood.begins(scope, OVERLOADS, public, &load_client.key);
+        let _ended = StopOnDrop(&flood.over);
         while begun.elapsed() < WATCHED {
-            // A probe that is answered 503 ends the test.
-            told(side, "GET /readyz");
-            told(side, "GET /healthz");
+            // A probe with status 503 fails the test.
+            timed_get(side, "GET /readyz");
+            timed_get(side, "GET /healthz");
             let sent = flood.sent.load(Ordering::SeqCst);
-            let metrics = told(side, "GET /metrics").0;
+            let metrics = timed_get(side, "GET /metrics").0;
             oldest = oldest.max(heartbeat_age(&metrics));
             answered_in_all = answered(&metrics) - before;
             most_behind = most_behind.max(sent.saturating_sub(answered_in_all));

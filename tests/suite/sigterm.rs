@@ -1,64 +1,71 @@
-//! A stop in order under load: no unit of anybody's day is lost, and no request is cut.
+//! A graceful shutdown under load: no unit of a daily quota is lost, and no request is interrupted.
 //!
-//! A request is cut if its answer begins and does not end, or if it was charged and never answered. One that meets a
-//! closed door, or a connection that is closed before the first byte of an answer, is neither: HTTP lets a server close
-//! a connection that is idle, and the caller asks again elsewhere. That those cost nothing is what the exact sums prove.
+//! A request is interrupted if its response begins and does not end, or if it was charged and never answered. A
+//! refused connection, or one that is closed before the first byte of a response, is neither: HTTP lets a server
+//! close an idle connection, and the client retries elsewhere. The exact sums prove that those cost nothing.
 
 use tempfile::TempDir;
 
 use crate::backend::Backend;
+use crate::load_clients::{CallerGroup, LoadClient, Reply, Wire, ask_all, prepare, remaining};
 use crate::program::{Keys, Program, within_one_day};
-use crate::surviving_callers::{Heard, Patron, Seat, Wire, ask_all, prepare, remaining};
 use crate::world::good;
 
 const BUILT_IN: [(&str, &str); 1] = [("SCOREGATE_UPSTREAM", "built-in")];
-/// Stops in a row, each after so many answers.
+/// Consecutive shutdowns, each after this many responses.
 const MOMENTS: [u32; 4] = [1, 40, 150, 400];
 
 #[test]
-fn a_stop_under_load_loses_no_unit_and_cuts_no_request() {
+fn a_shutdown_under_load_loses_no_unit_and_interrupts_no_request() {
     within_one_day(|| {
         let directory = TempDir::new().unwrap();
-        let patrons =
+        let load_clients =
             prepare(directory.path(), &[("free", 10), ("pro", 300), ("pro", 5_000), ("teams", 100_000)]);
-        let mut delivered = vec![0; patrons.len()];
+        let mut delivered = vec![0; load_clients.len()];
         for moment in MOMENTS {
             let program = Program::serve(directory.path(), &BUILT_IN);
             let public = program.public();
-            assert_eq!(left(public, &patrons), owed(&patrons, &delivered), "before the stop after {moment}");
-            let patient = |patron| Seat { patron, callers: 2, most: u32::MAX, reconnects: false };
-            let hasty = |patron| Seat { patron, callers: 1, most: u32::MAX, reconnects: true };
-            let seats: Vec<Seat<'_>> = patrons.iter().map(patient).chain(patrons.iter().map(hasty)).collect();
+            assert_eq!(
+                left(public, &load_clients),
+                owed(&load_clients, &delivered),
+                "before the stop after {moment}"
+            );
+            let patient =
+                |load_client| CallerGroup { load_client, callers: 2, most: u32::MAX, reconnects: false };
+            let hasty =
+                |load_client| CallerGroup { load_client, callers: 1, most: u32::MAX, reconnects: true };
+            let seats: Vec<CallerGroup<'_>> =
+                load_clients.iter().map(patient).chain(load_clients.iter().map(hasty)).collect();
             let (tallies, came) = ask_all(public, &seats, moment, || program.signal("TERM"));
             assert!(came, "{tallies:?}");
             assert!(tallies.iter().all(|tally| tally.broken == 0), "{tallies:?}");
-            for (sum, tally) in (0..patrons.len()).cycle().zip(&tallies) {
+            for (sum, tally) in (0..load_clients.len()).cycle().zip(&tallies) {
                 delivered[sum] += tally.delivered;
             }
             let ended = program.end().0.with(0);
             assert!(!ended.err.contains("panicked"), "{}", ended.err);
         }
         let program = Program::serve(directory.path(), &BUILT_IN);
-        assert_eq!(left(program.public(), &patrons), owed(&patrons, &delivered));
+        assert_eq!(left(program.public(), &load_clients), owed(&load_clients, &delivered));
         program.stop().with(0);
     });
 }
 
-fn left(public: std::net::SocketAddr, patrons: &[Patron]) -> Vec<u32> {
-    patrons.iter().map(|patron| remaining(public, patron)).collect()
+fn left(public: std::net::SocketAddr, load_clients: &[LoadClient]) -> Vec<u32> {
+    load_clients.iter().map(|load_client| remaining(public, load_client)).collect()
 }
 
-fn owed(patrons: &[Patron], delivered: &[u32]) -> Vec<u32> {
-    patrons.iter().zip(delivered).map(|(patron, delivered)| patron.quota - delivered).collect()
+fn owed(load_clients: &[LoadClient], delivered: &[u32]) -> Vec<u32> {
+    load_clients.iter().zip(delivered).map(|(load_client, delivered)| load_client.quota - delivered).collect()
 }
 
 #[test]
-fn nobody_gets_the_data_directory_before_the_store_is_closed() {
+fn the_data_directory_is_locked_until_the_store_is_closed() {
     let directory = TempDir::new().unwrap();
     for round in 0..3 {
         let program = Program::serve(directory.path(), &BUILT_IN);
         program.public();
-        // Something in the log, so that there is something to do when it closes.
+        // A non-empty log, so that closing has work to do.
         let mut text = String::from("sha256,name,tier\n");
         for number in 0..400 {
             text += &format!("{round:016x}{number:016x}{round:032x},n,pro\n");
@@ -74,11 +81,11 @@ fn nobody_gets_the_data_directory_before_the_store_is_closed() {
     }
 }
 
-/// How many requests wait for the backend when the stop comes.
+/// Requests that wait for the backend at shutdown.
 const WAITING: u32 = 8;
 
 #[test]
-fn a_request_that_waits_for_the_backend_is_answered_after_the_stop_has_begun() {
+fn a_request_that_waits_for_the_backend_is_answered_during_shutdown() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     within_one_day(|| {
         let backend = runtime.block_on(Backend::start(good));
@@ -88,18 +95,21 @@ fn a_request_that_waits_for_the_backend_is_answered_after_the_stop_has_begun() {
             ("SCOREGATE_UPSTREAM_URL", url.as_str()),
             ("SCOREGATE_UPSTREAM_MAX_CONCURRENT_REQUESTS", at_once.as_str()),
         ];
-        let patrons = prepare(directory.path(), &[("pro", 1_000)]);
-        let [patron] = patrons.as_slice() else { unreachable!() };
+        let load_clients = prepare(directory.path(), &[("pro", 1_000)]);
+        let [load_client] = load_clients.as_slice() else { unreachable!() };
         let program = Program::serve(directory.path(), &environment);
         let public = program.public();
-        // So that the models below are known to be there.
-        assert_eq!(Wire::open(public).unwrap().ask("/api/v1/models", &patron.key).told().0, 200);
+        // So that the models below are known.
+        assert_eq!(
+            Wire::open(public).unwrap().ask("/api/v1/models", &load_client.key).status_and_code().0,
+            200
+        );
         backend.hold();
-        let heard: Vec<Heard> = std::thread::scope(|scope| {
+        let heard: Vec<Reply> = std::thread::scope(|scope| {
             let waiting: Vec<_> = (0..WAITING)
                 .map(|number| {
                     let target = format!("/api/v1/models/m{number}");
-                    scope.spawn(move || Wire::open(public).unwrap().ask(&target, &patron.key))
+                    scope.spawn(move || Wire::open(public).unwrap().ask(&target, &load_client.key))
                 })
                 .collect();
             runtime.block_on(backend.has_received(WAITING as usize + 1));
@@ -108,10 +118,10 @@ fn a_request_that_waits_for_the_backend_is_answered_after_the_stop_has_begun() {
             backend.open();
             waiting.into_iter().map(|one| one.join().unwrap()).collect()
         });
-        assert!(heard.iter().all(|heard| heard.told().0 == 200), "{heard:?}");
+        assert!(heard.iter().all(|heard| heard.status_and_code().0 == 200), "{heard:?}");
         program.end().0.with(0);
         let program = Program::serve(directory.path(), &environment);
-        assert_eq!(remaining(program.public(), patron), patron.quota - WAITING - 1);
+        assert_eq!(remaining(program.public(), load_client), load_client.quota - WAITING - 1);
         program.stop().with(0);
     });
 }

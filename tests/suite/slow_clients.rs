@@ -1,8 +1,8 @@
-//! Clients of HTTP/1.1 that are slow on purpose, on TCP and on TLS, against the real program with its default deadlines:
-//! they send a head slowly, send a body slowly, read nothing, or read a byte now and then. All are closed in time, and
-//! other callers are answered at once.
+//! Slow HTTP/1.1 clients on TCP and on TLS against the real program with its default deadlines: they send a head
+//! slowly, send a body slowly, read nothing, or read a byte now and then. All are closed in time, and other callers
+//! get responses at once.
 //!
-//! Small in every run; `SCOREGATE_FULL=1` plays 900 of each kind and leaves a dated page in `tests/results/`. Run that
+//! Small in every run; `SCOREGATE_FULL=1` runs 900 of each kind and writes a dated page to `tests/results/`. Run that
 //! with `--test-threads=1`, so that the figures are those of one attack.
 
 #![expect(clippy::print_stdout, reason = "the figures are what the attacks are run for")]
@@ -23,32 +23,32 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::client::TlsStream;
 
-use crate::http2::unread_responses::{Goal, program};
+use crate::http2::unread_responses::{AttackTarget, program};
 
 const SECOND: Duration = Duration::from_secs(1);
-/// How many attack at once in each way: on TCP, on TLS, and on either in full.
+/// Concurrent attackers of each kind: on TCP, on TLS, and on either at full size.
 const SMALL: [u32; 2] = [200, 50];
 const FULL: u32 = 900;
-/// How many of each kind open their connections at once.
+/// Connections of each kind opened at once.
 const OPENING_AT_ONCE: usize = 50;
 
-/// Whether everything is played at its full size.
+/// Whether the test runs at full size.
 pub fn is_full() -> bool {
     std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1")
 }
 
-/// In which way a client is slow.
+/// The behavior of a slow client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Slow {
+enum SlowBehavior {
     Head,
     Body,
-    /// Asks for 200 large pages and reads nothing.
+    /// Requests 200 large pages and reads nothing.
     NeverReads,
-    /// The same, and reads so many bytes a second.
+    /// The same, and reads this many bytes a second.
     Drips(usize),
 }
 
-impl Slow {
+impl SlowBehavior {
     fn opening(self) -> Vec<u8> {
         let page = "GET /docs HTTP/1.1\r\nHost: a\r\n\r\n";
         match self {
@@ -67,8 +67,9 @@ impl Slow {
         }
     }
 
-    /// A head has 9 s from its connection on, and a reader 20 s for each 8 KiB. What the kernel takes at once counts as read, up to
-    /// 64 KiB, so a reader below the minimum rate can last twice as long. The rest is for a busy machine.
+    /// A head has 9 s from its connection on, and a reader 20 s for each 8 KiB. What the kernel takes at once counts
+    /// as read, up to 64 KiB, so a reader below the minimum rate can last twice as long. The rest is for a busy
+    /// machine.
     fn limit(self) -> Duration {
         match self {
             Self::Head | Self::Body if is_full() => 11 * SECOND,
@@ -79,14 +80,14 @@ impl Slow {
     }
 }
 
-/// An attacker's connection, whose kernel takes as little as it may.
+/// A connection of an attacker with minimal kernel buffers.
 enum Line {
     Plain(TcpStream),
     Secure(Box<TlsStream<TcpStream>>),
 }
 
 impl Line {
-    async fn open(goal: &Goal, from: u8) -> io::Result<Self> {
+    async fn open(goal: &AttackTarget, from: u8) -> io::Result<Self> {
         let socket = TcpSocket::new_v4()?;
         socket.set_recv_buffer_size(4_096)?;
         socket.bind(SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 1, from)), 0))?;
@@ -113,30 +114,32 @@ impl Line {
         }
     }
 
-    /// Reads until the other side closes.
+    /// Reads until the gateway closes.
     async fn read_to_the_end(&mut self) {
         let mut chunk = [0; 1_024];
         while !matches!(self.tcp().read(&mut chunk).await, Ok(0) | Err(_)) {}
     }
 
-    /// Reads at most so many bytes of those that are there. Whether the other side has not closed.
+    /// Reads at most this many available bytes. Returns whether the connection is still open.
     fn reads(&mut self, bytes: usize) -> bool {
         let mut chunk = vec![0; bytes];
         match self.tcp().try_read(&mut chunk) {
             Ok(0) => false,
             Err(error) => error.kind() == io::ErrorKind::WouldBlock,
-            // What arrived before the end is still there to be read after it.
+            // Bytes that arrived before the close can still be read.
             Ok(_) => self.tcp().take_error().is_ok_and(|error| error.is_none()),
         }
     }
 
-    /// Does for a second what makes it slow. Whether the other side has not closed.
-    async fn lives_a_second(&mut self, slow: Slow, clock: &Clock) -> bool {
+    /// Runs its slow behavior for a second. Returns whether the connection is still open.
+    async fn run_one_second(&mut self, slow: SlowBehavior, clock: &Clock) -> bool {
         let is_open = match slow {
-            Slow::Drips(bytes) => self.reads(bytes),
-            Slow::Head | Slow::Body | Slow::NeverReads => self.write(b"x").await.is_ok(),
+            SlowBehavior::Drips(bytes) => self.reads(bytes),
+            SlowBehavior::Head | SlowBehavior::Body | SlowBehavior::NeverReads => {
+                self.write(b"x").await.is_ok()
+            }
         };
-        if is_open && matches!(slow, Slow::Head | Slow::Body) {
+        if is_open && matches!(slow, SlowBehavior::Head | SlowBehavior::Body) {
             return tokio::select! { () = self.read_to_the_end() => false, () = clock.sleep(SECOND) => true };
         }
         clock.sleep(SECOND).await;
@@ -144,8 +147,8 @@ impl Line {
     }
 }
 
-/// How long the longest of so many at once lasted, from its connection on.
-async fn longest(goal: &Goal, count: u32, from: u8, slow: Slow) -> Duration {
+/// The longest duration of this many concurrent connections.
+async fn longest(goal: &AttackTarget, count: u32, from: u8, slow: SlowBehavior) -> Duration {
     let opening = Arc::new(Semaphore::new(OPENING_AT_ONCE));
     let attackers = (0..count).map(|_| {
         let (goal, opening) = (goal.clone(), Arc::clone(&opening));
@@ -156,7 +159,7 @@ async fn longest(goal: &Goal, count: u32, from: u8, slow: Slow) -> Duration {
             drop(turn);
             let begun = clock.mono();
             if line.write(&slow.opening()).await.is_ok() {
-                while line.lives_a_second(slow, &clock).await {}
+                while line.run_one_second(slow, &clock).await {}
             }
             clock.mono().since(begun)
         })
@@ -168,9 +171,9 @@ async fn longest(goal: &Goal, count: u32, from: u8, slow: Slow) -> Duration {
     longest
 }
 
-/// Asks again and again, each time on a connection of its own, until it is over: how often, and the longest that an
-/// answer took.
-async fn bystander(goal: Goal, over: Arc<AtomicBool>) -> (u32, Duration) {
+/// Sends requests repeatedly, each on a new connection, until stopped: their number, and the longest
+/// duration.
+async fn normal_client(goal: AttackTarget, over: Arc<AtomicBool>) -> (u32, Duration) {
     let (clock, mut answers, mut longest) = (Clock::system(), 0, Duration::ZERO);
     while !over.load(Ordering::Relaxed) {
         longest = longest.max(goal.probe(&clock).await);
@@ -190,8 +193,8 @@ async fn all_at_once(is_secure: bool) {
     let count = count(is_secure);
     let before = program.resident() >> 20;
     let over = Arc::new(AtomicBool::new(false));
-    let others = tokio::spawn(bystander(goal.clone(), Arc::clone(&over)));
-    let [head, body, never] = [Slow::Head, Slow::Body, Slow::NeverReads];
+    let others = tokio::spawn(normal_client(goal.clone(), Arc::clone(&over)));
+    let [head, body, never] = [SlowBehavior::Head, SlowBehavior::Body, SlowBehavior::NeverReads];
     let lasted = tokio::join!(
         longest(&goal, count, 1, head),
         longest(&goal, count, 2, body),
@@ -202,7 +205,7 @@ async fn all_at_once(is_secure: bool) {
     let transport = if is_secure { "TLS" } else { "TCP" };
     let lasted = [(head, lasted.0), (body, lasted.1), (never, lasted.2)];
     for (slow, lasted) in lasted {
-        told(transport, count, slow, lasted);
+        report(transport, count, slow, lasted);
     }
     let row = format!(
         "| {transport} | {} | {answers} | {} ms | {before} MB | {} MB |",
@@ -219,19 +222,19 @@ async fn all_at_once(is_secure: bool) {
     assert_eq!(program.stop().code, Some(0));
 }
 
-fn told(transport: &str, count: u32, slow: Slow, lasted: Duration) {
+fn report(transport: &str, count: u32, slow: SlowBehavior, lasted: Duration) {
     let row = format!("| {transport} | {count} | {} | {:.1} s |", slow.words(), lasted.as_secs_f64());
     println!("{row}");
     record(Part::Ends, row);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_clients_on_tcp_are_cut_off_in_time_and_nobody_else_notices() {
+async fn slow_clients_on_tcp_are_cut_off_in_time_without_affecting_others() {
     all_at_once(false).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_clients_on_tls_are_cut_off_in_time_and_nobody_else_notices() {
+async fn slow_clients_on_tls_are_cut_off_in_time_without_affecting_others() {
     all_at_once(true).await;
 }
 
@@ -240,36 +243,36 @@ async fn drips(is_secure: bool) {
     let directory = TempDir::new().unwrap();
     let (program, goal) = program(directory.path(), 10_000, is_secure);
     let transport = if is_secure { "TLS" } else { "TCP" };
-    let ([one, some, more], many) = ([1, 100, 350].map(Slow::Drips), count(is_secure));
+    let ([one, some, more], many) = ([1, 100, 350].map(SlowBehavior::Drips), count(is_secure));
     let lasted =
         tokio::join!(longest(&goal, many, 1, one), longest(&goal, 1, 2, some), longest(&goal, 1, 3, more));
     for (count, slow, lasted) in [(many, one, lasted.0), (1, some, lasted.1), (1, more, lasted.2)] {
-        told(transport, count, slow, lasted);
+        report(transport, count, slow, lasted);
         assert!(lasted < slow.limit(), "{transport}: {slow:?} lasted {lasted:?}");
     }
     assert_eq!(program.stop().code, Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_clients_that_read_a_few_bytes_a_second_on_tcp_hold_no_place_for_long() {
+async fn slow_clients_that_read_a_few_bytes_a_second_on_tcp_hold_no_slot_for_long() {
     drips(false).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_clients_that_read_a_few_bytes_a_second_on_tls_hold_no_place_for_long() {
+async fn slow_clients_that_read_a_few_bytes_a_second_on_tls_hold_no_slot_for_long() {
     drips(true).await;
 }
 
-/// A reader of 1,000 bytes a second takes 20,000 bytes in a write timeout, and 8 KiB are asked for. Over TLS the kernel takes whole
-/// records of 16 KiB.
+/// A reader of 1,000 bytes a second reads 20,000 bytes in a write timeout, and 8 KiB are required. Over TLS the
+/// kernel buffers whole records of 16 KiB.
 async fn above_the_minimum(is_secure: bool, bytes: usize) {
     let directory = TempDir::new().unwrap();
     let (program, goal) = program(directory.path(), 100, is_secure);
-    let (clock, slow) = (Clock::system(), Slow::Drips(bytes));
+    let (clock, slow) = (Clock::system(), SlowBehavior::Drips(bytes));
     let mut line = Line::open(&goal, 1).await.unwrap();
     line.write(&slow.opening()).await.unwrap();
     for second in 0..45 {
-        assert!(line.lives_a_second(slow, &clock).await, "{bytes} B/s were cut off after {second} s");
+        assert!(line.run_one_second(slow, &clock).await, "{bytes} B/s were cut off after {second} s");
     }
     assert_eq!(program.stop().code, Some(0));
 }
@@ -284,13 +287,13 @@ async fn slow_clients_that_read_more_than_the_minimum_are_not_cut_off() {
 pub enum Part {
     /// When slow clients were closed.
     Ends,
-    /// What others met meanwhile.
+    /// Results of other clients meanwhile.
     Others,
-    /// What clients of HTTP/2 that read nothing cost.
+    /// The cost of HTTP/2 clients that read nothing.
     Memory,
 }
 
-/// Leaves a row on the page in `tests/results/`, if everything is played at its full size.
+/// Writes a row to the page in `tests/results/`, at full size only.
 pub fn record(part: Part, row: String) {
     static ROWS: Mutex<Vec<(Part, String)>> = Mutex::new(Vec::new());
     if !is_full() {

@@ -1,7 +1,5 @@
-//! A backend whose documents all have the instant of its last refresh, and an entity tag that goes with it. It counts
-//! what it is asked, by document and refresh.
-//!
-//! Not for: when it refreshes, which is the test's business.
+//! A backend whose documents all have the time of its last refresh and a matching entity tag. It counts the requests
+//! by document and refresh. The test decides when it refreshes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -10,7 +8,7 @@ use scoregate::clock::Wall;
 
 use crate::backend::{Act, Received, answer};
 
-/// What the customers of these tests ask for. All of it changes with each refresh, and none of it names a model.
+/// The requested targets. All of them change with each refresh, and none names a model.
 pub const DOCUMENTS: [&str; 12] = [
     "/api/v1/models",
     "/api/v1/models?period=24h",
@@ -26,68 +24,64 @@ pub const DOCUMENTS: [&str; 12] = [
     "/api/v1/analytics/transparency",
 ];
 
-/// What was asked about one document after one refresh.
+/// Requests for one document after one refresh.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
-    /// Answered by a body.
+pub struct RequestCounts {
     pub bodies: u32,
-    /// Answered by 304.
     pub unchanged: u32,
 }
 
-/// The backend. Clones are the same one.
+/// The backend. Clones share their state.
 #[derive(Clone)]
-pub struct Dated(Arc<Mutex<State>>);
+pub struct SnapshotUpstream(Arc<Mutex<State>>);
 
 struct State {
     now: Wall,
-    /// The instants of its refreshes, the first data being one.
+    /// The times of its refreshes, including the initial data.
     refreshes: Vec<Wall>,
-    /// By document and the number of the refresh.
-    asked: BTreeMap<(String, usize), Asked>,
-    /// How many refreshes of each document have crossed.
+    asked: BTreeMap<(String, usize), RequestCounts>,
+    /// Number of refreshes of each document that were fetched.
     crossed: BTreeMap<String, usize>,
-    /// How long each refresh of each document took to cross, in seconds.
+    /// Delay of each fetched refresh of each document, in seconds.
     lateness: Vec<u64>,
 }
 
-impl Dated {
-    /// One whose data are as of `now`.
+impl SnapshotUpstream {
+    /// One whose data are from `now`.
     pub fn new(now: Wall) -> Self {
         let (asked, crossed, lateness) = Default::default();
         Self(Arc::new(Mutex::new(State { now, refreshes: vec![now], asked, crossed, lateness })))
     }
 
-    /// What time it is. It reads no clock.
+    /// Sets its time; it reads no clock.
     pub fn is_at(&self, now: Wall) {
         self.state().now = now;
     }
 
-    /// All its data change.
+    /// Changes all data.
     pub fn refreshes(&self) {
         let mut state = self.state();
         let now = state.now;
         state.refreshes.push(now);
     }
 
-    /// The instants of its refreshes so far.
     pub fn refreshed_at(&self) -> Vec<Wall> {
         self.state().refreshes.clone()
     }
 
-    /// How long ago the first refresh was that data of this instant lack; nothing if they are current.
+    /// Age of the first refresh that data of this time lack; nothing if they are current.
     pub fn lateness_of(&self, generated_at: Wall) -> Option<u64> {
         let state = self.state();
         let lacks = state.refreshes.iter().find(|at| **at > generated_at)?;
         Some(state.now.since(*lacks).as_secs())
     }
 
-    /// What it was asked, by document and refresh.
-    pub fn asked(&self) -> Vec<Asked> {
+    /// Request counts by document and refresh.
+    pub fn asked(&self) -> Vec<RequestCounts> {
         self.state().asked.values().copied().collect()
     }
 
-    /// Seconds from a refresh to the crossing of its body, on the average of all that have crossed after the first.
+    /// Mean delay in seconds from a refresh to the fetch of its body, without the first fetches.
     pub fn mean_lateness(&self) -> f64 {
         let lateness = &self.state().lateness;
         let (sum, count): (u64, usize) = (lateness.iter().sum(), lateness.len());
@@ -96,7 +90,7 @@ impl Dated {
         mean
     }
 
-    /// Answers by a body, or by 304 to whoever has it.
+    /// Responds with a body, or with 304 to a matching tag.
     pub fn answer(&self, received: &Received) -> Act {
         let mut state = self.state();
         let number = state.refreshes.len() - 1;
@@ -125,7 +119,7 @@ impl Dated {
 impl State {
     fn crosses(&mut self, document: String) {
         let all = self.refreshes.len();
-        // What crosses at first is not late.
+        // The first fetch is not late.
         let known = self.crossed.insert(document, all).unwrap_or(all);
         let late = self.refreshes[known..].iter().map(|at| self.now.since(*at).as_secs());
         self.lateness.extend(late);

@@ -1,5 +1,5 @@
-//! What a service manager hears of the real program: ready, a keep-alive for its watchdog, stopping. Not for: when
-//! there is no keep-alive (`app/supervisor.rs`).
+//! Notifications of the real program to a service manager: ready, watchdog keep-alives, stopping. When keep-alives
+//! stop is tested in `app/supervisor.rs`.
 
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
@@ -9,12 +9,12 @@ use tempfile::TempDir;
 
 use crate::program::{BUILT_IN, Program};
 
-/// Where a notification does not come at all, its test fails.
+/// A test fails if a notification takes longer than this.
 const AT_LAST: Duration = Duration::from_secs(30);
-/// The watchdog's limit in microseconds: a keep-alive every 10 ms.
+/// Watchdog limit in microseconds: a keep-alive every 10 ms.
 const LIMIT: &str = "20000";
 
-/// The program with a service manager that listens here.
+/// The program with a service manager that listens on this socket.
 fn supervised(place: &Path, data_dir: &Path) -> (UnixDatagram, Program) {
     let path = place.join("notify");
     let manager = UnixDatagram::bind(&path).unwrap();
@@ -32,11 +32,11 @@ fn next(manager: &UnixDatagram) -> String {
 }
 
 #[test]
-fn the_service_manager_hears_ready_then_keep_alives_then_stopping() {
+fn the_service_manager_is_notified_of_ready_then_watchdog_then_stopping() {
     let (place, data_dir) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let (manager, program) = supervised(place.path(), data_dir.path());
     let mut heard = vec![next(&manager)];
-    // One may have been due before the start was over.
+    // One may have been due during the start.
     heard.retain(|first| first != "WATCHDOG=1");
     while heard.len() < 4 {
         heard.push(next(&manager));
@@ -49,10 +49,10 @@ fn the_service_manager_hears_ready_then_keep_alives_then_stopping() {
 }
 
 #[test]
-fn a_service_manager_that_takes_nothing_holds_up_no_stop() {
+fn a_service_manager_that_reads_nothing_delays_no_shutdown() {
     let (place, data_dir) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let (manager, program) = supervised(place.path(), data_dir.path());
-    // Keep-alives fill its queue, and the next one blocks whoever sends it.
+    // Keep-alives fill its queue, and the next one blocks the sender.
     let full = UnixDatagram::unbound().unwrap();
     full.connect(place.path().join("notify")).unwrap();
     full.set_nonblocking(true).unwrap();

@@ -1,5 +1,5 @@
-//! TLS on the public port: versions, names, what is spoken within, sessions, certificates that change, and what becomes
-//! of those that cannot be used.
+//! TLS on the public port: versions, names, negotiated protocols, sessions, changed certificates, and unusable
+//! certificates.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::world::{World, good};
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const LOOK: Duration = Duration::from_secs(10);
 
-/// Somebody whom clients trust to say who is who.
+/// A certificate authority that clients trust.
 struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     directory: TempDir,
@@ -51,7 +51,6 @@ impl Authority {
         std::fs::write(self.path(name, "key"), key.serialize_pem()).unwrap();
     }
 
-    /// The settings of these certificates.
     fn settings(&self, names: &[&str]) -> String {
         let table = |name: &&str| {
             let [pem, key] = ["pem", "key"].map(|what| self.path(name, what).display().to_string());
@@ -71,7 +70,7 @@ impl Authority {
         Client(TlsConnector::from(Arc::new(config)))
     }
 
-    /// A client of today.
+    /// A client with current TLS versions.
     fn modern(&self) -> Client {
         self.client(&rustls::version::TLS13, &["http/1.1"])
     }
@@ -85,7 +84,7 @@ impl Client {
         self.0.connect(name, TcpStream::connect(address).await?).await
     }
 
-    /// The first certificate that it is shown.
+    /// The first certificate that the server presents.
     async fn shown(&self, address: SocketAddr, name: &str) -> Vec<u8> {
         let stream = self.greet(address, name).await.unwrap();
         stream.get_ref().1.peer_certificates().unwrap()[0].to_vec()
@@ -103,13 +102,13 @@ async fn health(connection: &mut Connection<TlsStream<TcpStream>>) -> u16 {
     connection.read(false).await.unwrap().status
 }
 
-/// A world that speaks TLS, with these certificates. Its clock shows a day on which all of them hold.
+/// A gateway with TLS and these certificates. Its clock shows a day on which all of them are valid.
 async fn world(authority: &Authority, names: &[&str]) -> World {
     World::with(&authority.settings(names), good).await
 }
 
 #[tokio::test]
-async fn both_versions_are_spoken_and_the_client_chooses_what_is_spoken_within() {
+async fn both_tls_versions_work_and_the_client_selects_the_protocol() {
     let authority = Authority::new();
     authority.certify("default", &["localhost"], 2040);
     let world = world(&authority, &["default"]).await;
@@ -142,7 +141,7 @@ async fn both_versions_are_spoken_and_the_client_chooses_what_is_spoken_within()
 }
 
 #[tokio::test]
-async fn each_name_has_its_certificate_and_every_other_name_the_default() {
+async fn each_configured_name_has_its_certificate_and_other_names_the_default() {
     let authority = Authority::new();
     authority.certify("api", &["api.example.org"], 2040);
     authority.certify("default", &["localhost", "unknown.example.net"], 2041);
@@ -168,7 +167,7 @@ async fn each_name_has_its_certificate_and_every_other_name_the_default() {
 }
 
 #[tokio::test]
-async fn a_session_is_taken_up_again() {
+async fn a_tls_session_is_resumed() {
     let authority = Authority::new();
     authority.certify("default", &["localhost"], 2040);
     let world = world(&authority, &["default"]).await;
@@ -177,14 +176,14 @@ async fn a_session_is_taken_up_again() {
         for kind in [HandshakeKind::Full, HandshakeKind::Resumed] {
             let stream = client.greet(world.address(), "localhost").await.unwrap();
             assert_eq!(stream.get_ref().1.handshake_kind(), Some(kind), "{version:?}");
-            // The ticket comes with the first answer.
+            // The ticket is sent with the first response.
             assert_eq!(health(&mut Connection::over(stream)).await, 200);
         }
     }
 }
 
 #[tokio::test]
-async fn a_new_certificate_is_taken_while_connections_go_on() {
+async fn a_new_certificate_is_loaded_without_closing_connections() {
     let authority = Authority::new();
     authority.certify("default", &["localhost"], 2040);
     let world = world(&authority, &["default"]).await;
@@ -203,7 +202,7 @@ async fn a_new_certificate_is_taken_while_connections_go_on() {
 }
 
 #[tokio::test]
-async fn certificates_that_cannot_be_used_change_nothing_until_they_can() {
+async fn unusable_certificates_are_ignored_until_they_are_valid() {
     let authority = Authority::new();
     authority.certify("default", &["localhost"], 2040);
     authority.certify("other", &["localhost"], 2040);
@@ -242,7 +241,7 @@ async fn certificates_that_cannot_be_used_change_nothing_until_they_can() {
 }
 
 #[tokio::test]
-async fn whoever_speaks_no_tls_or_half_of_it_is_not_waited_for() {
+async fn clients_without_tls_or_with_half_a_handshake_do_not_delay_others() {
     let authority = Authority::new();
     authority.certify("default", &["localhost"], 2040);
     let world = world(&authority, &["default"]).await;
@@ -250,7 +249,7 @@ async fn whoever_speaks_no_tls_or_half_of_it_is_not_waited_for() {
     plain.write(HEALTH).await;
     assert!(plain.read(false).await.is_none(), "no HTTP in the clear");
     world.reaches("scoregate_connections_total{reason=\"tls_handshake\"}", 1).await;
-    // The beginning of a hello, and nothing more.
+    // The start of a ClientHello, and nothing more.
     let mut half = Connection::open(world.address()).await;
     half.write(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").await;
     world.reaches("scoregate_connections", 1).await;
@@ -263,7 +262,7 @@ async fn whoever_speaks_no_tls_or_half_of_it_is_not_waited_for() {
 }
 
 #[test]
-fn check_names_everything_that_is_wrong_with_certificates() {
+fn check_reports_every_problem_of_certificates() {
     let authority = Authority::new();
     authority.certify("ended", &["localhost"], 2021);
     authority.certify("crossed", &["localhost"], 2040);

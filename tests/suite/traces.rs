@@ -1,4 +1,4 @@
-//! Traces (W3C's `traceparent`): a fetch is a part of the trace of the request that set it off, and of nothing else that
+//! Traces (W3C `traceparent`): a fetch is part of the trace of the request that started it, and of nothing else that
 //! came with it.
 
 use std::time::Duration;
@@ -7,14 +7,14 @@ use futures_util::future::join_all;
 use scoregate::keys::Digest;
 
 use crate::backend::{Act, Received, answer};
-use crate::client::Ask;
+use crate::client::RequestBuilder;
 use crate::world::{World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 const PARENT: &str = "b7ad6b7169203331";
 
-/// The header of a request that is a part of the trace of this number.
-fn traced(ask: Ask, number: u32) -> Ask {
+/// The header of a request in the trace of this number.
+fn traced(ask: RequestBuilder, number: u32) -> RequestBuilder {
     ask.header("traceparent", &format!("00-{}-{PARENT}-01", id(number)))
 }
 
@@ -22,24 +22,24 @@ fn id(number: u32) -> String {
     format!("0af7651916cd43dd8448eb21{number:08x}")
 }
 
-/// What the backend was told: the one header, in its parts.
-fn told(received: &Received) -> Option<Vec<String>> {
+/// The one trace header that the backend got, in its parts.
+fn trace_parts(received: &Received) -> Option<Vec<String>> {
     let mut headers = received.headers.iter().filter(|(name, _)| name == "traceparent");
     let parent = headers.next().map(|(_, value)| value.split('-').map(str::to_owned).collect());
     assert!(headers.next().is_none(), "{received:?}");
     parent
 }
 
-/// Holds what the backend was told against the trace of a number, and answers the parent.
+/// Checks the trace header that the backend got against the trace of a number, and returns the parent id.
 fn is_of(received: &Received, number: u32) -> String {
-    let parts = told(received).unwrap_or_else(|| panic!("no trace: {received:?}"));
+    let parts = trace_parts(received).unwrap_or_else(|| panic!("no trace: {received:?}"));
     let [version, trace, parent, flags] = parts.try_into().unwrap();
     assert_eq!((version.as_str(), trace, flags.as_str()), ("00", id(number), "01"));
     assert!(parent != PARENT && parent.len() == 16 && parent.bytes().any(|digit| digit != b'0'), "{parent}");
     parent
 }
 
-/// A backend whose data never changes, which it says by its tag.
+/// A backend whose data never changes, by its entity tag.
 fn tagged(received: &Received) -> Act {
     if received.headers.contains(&("if-none-match".into(), "\"v1\"".into())) {
         return Act::Raw(b"HTTP/1.1 304 Not Modified\r\n\r\n".into());
@@ -48,7 +48,7 @@ fn tagged(received: &Received) -> Act {
 }
 
 #[tokio::test]
-async fn a_fetch_is_a_part_of_the_trace_of_the_request_that_set_it_off_under_a_parent_of_its_own() {
+async fn a_fetch_is_part_of_the_trace_of_the_request_that_started_it_with_its_own_parent_id() {
     let world = World::new().await;
     let customer = world.paid().await;
     let mut parents = Vec::new();
@@ -66,7 +66,7 @@ async fn a_fetch_is_a_part_of_the_trace_of_the_request_that_set_it_off_under_a_p
 }
 
 #[tokio::test]
-async fn without_one_well_formed_header_the_backend_hears_of_no_trace() {
+async fn without_one_well_formed_header_no_trace_is_sent_to_the_backend() {
     let world = World::new().await;
     let customer = world.paid().await;
     let good = format!("00-{}-{PARENT}-01", id(1));
@@ -84,14 +84,14 @@ async fn without_one_well_formed_header_the_backend_hears_of_no_trace() {
         let ask = case.iter().fold(ask, |ask, value| ask.header("traceparent", value));
         assert_eq!(ask.send().await.status, 200);
         assert_eq!(
-            (world.backend.received().len(), told(&world.backend.received()[number])),
+            (world.backend.received().len(), trace_parts(&world.backend.received()[number])),
             (number + 1, None)
         );
     }
 }
 
 #[tokio::test]
-async fn a_key_in_the_place_of_a_trace_does_not_reach_the_backend() {
+async fn a_key_in_the_trace_header_does_not_reach_the_backend() {
     let token = "a-token-of-the-side-port";
     let settings = format!("keys.accept_imported = true\nadmin.token = \"{token}\"");
     let world = World::with(&settings, good).await;
@@ -106,10 +106,10 @@ async fn a_key_in_the_place_of_a_trace_does_not_reach_the_backend() {
 }
 
 #[tokio::test]
-async fn ten_who_share_a_flight_make_one_request_which_is_a_part_of_the_first_one_s_trace() {
+async fn ten_requests_that_share_a_fetch_cause_one_upstream_request_in_the_trace_of_the_first() {
     let world = World::new().await;
     let customer = world.paid().await;
-    // So that nothing but the document is waited for.
+    // So that only the document is fetched.
     assert_eq!(world.asks(&customer, "/api/v1/index").await.status, 200);
     world.backend.hold();
     let ask = |number| traced(world.get(MODELS).key(&customer.key), number).send();
@@ -128,12 +128,12 @@ async fn ten_who_share_a_flight_make_one_request_which_is_a_part_of_the_first_on
     assert!(others.iter().chain([&first]).all(|answer| answer.status == 200));
     let received = world.backend.received();
     assert_eq!((received.len(), world.backend.count("/api/v1/models")), (2, 1));
-    assert_eq!(told(&received[0]), None);
+    assert_eq!(trace_parts(&received[0]), None);
     is_of(&received[1], 1);
 }
 
 #[tokio::test]
-async fn a_refresh_is_a_part_of_the_trace_of_whoever_got_the_stale_document_meanwhile() {
+async fn a_refresh_is_part_of_the_trace_of_the_request_that_got_the_stale_document() {
     let world = World::with("", tagged).await;
     let customer = world.paid().await;
     traced(world.get(MODELS).key(&customer.key), 1).send().await;
@@ -144,15 +144,15 @@ async fn a_refresh_is_a_part_of_the_trace_of_whoever_got_the_stale_document_mean
     let received = world.backend.received();
     assert!(received[1].headers.iter().any(|(name, _)| name == "if-none-match"), "{received:?}");
     is_of(&received[1], 2);
-    // Once more, for somebody without a trace: nothing is left of the one before.
+    // Once more without a trace: nothing is left of the previous one.
     world.pass(Duration::from_hours(2));
     world.asks(&customer, MODELS).await;
     world.fetched(3).await;
-    assert_eq!(told(&world.backend.received()[2]), None);
+    assert_eq!(trace_parts(&world.backend.received()[2]), None);
 }
 
 #[tokio::test]
-async fn a_list_that_is_fetched_for_a_model_is_a_part_of_the_same_trace() {
+async fn a_list_that_is_fetched_for_a_model_is_part_of_the_same_trace() {
     let world = World::new().await;
     let customer = world.paid().await;
     for number in [1, 2] {
@@ -167,7 +167,7 @@ async fn a_list_that_is_fetched_for_a_model_is_a_part_of_the_same_trace() {
 }
 
 #[tokio::test]
-async fn what_is_asked_of_our_own_accord_is_a_part_of_no_trace() {
+async fn fetches_without_a_request_are_part_of_no_trace() {
     let world = World::with("freshness.probe = true", tagged).await;
     let customer = world.paid().await;
     traced(world.get(MODELS).key(&customer.key), 1).send().await;
@@ -176,5 +176,5 @@ async fn what_is_asked_of_our_own_accord_is_a_part_of_no_trace() {
     world.settled().await;
     let received = world.backend.received();
     is_of(&received[0], 1);
-    assert!(received[1..].iter().all(|one| told(one).is_none()), "{received:?}");
+    assert!(received[1..].iter().all(|one| trace_parts(one).is_none()), "{received:?}");
 }

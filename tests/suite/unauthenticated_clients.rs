@@ -1,4 +1,4 @@
-//! What strangers cannot do: grow anything.
+//! Unauthenticated clients cannot make any map or the memory grow.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::client::Connection;
 use crate::program::Program;
 
-/// Sends requests with random keys over one connection, a batch at a time, and reads all answers.
+/// Sends requests with random keys over one connection, in batches, and reads all responses.
 fn flood(public: SocketAddr, requests: usize) {
     let form = KeyForm::new("sg_live", false);
     let mut stream = TcpStream::connect(public).unwrap();
@@ -18,7 +18,7 @@ fn flood(public: SocketAddr, requests: usize) {
         let mut text = String::new();
         for number in 0..100 {
             let key = form.mint().unwrap();
-            // Half of them have the form of a key and are looked up; half are refused before that.
+            // Half of them are well-formed keys and are looked up; half are refused before that.
             let key = if number % 2 == 0 {
                 key.expose().to_owned()
             } else {
@@ -50,13 +50,13 @@ async fn keys_and_documents(side: SocketAddr) -> (String, String) {
 }
 
 #[tokio::test]
-async fn random_keys_grow_no_map_and_no_memory() {
+async fn unknown_keys_use_no_memory_and_no_map_entries() {
     let requests = 1_000_000;
     let directory = TempDir::new().unwrap();
     let settings = [("SCOREGATE_UPSTREAM", "built-in"), ("SCOREGATE_GUARD_PER_MINUTE", "100000000")];
     let program = Program::serve(directory.path(), &settings);
     let (public, side) = program.ports();
-    // The first requests warm up what is allocated once: threads, buffers, pages of code.
+    // The first requests allocate what is allocated once: threads, buffers, pages of code.
     flood(public, 20_000);
     let (before, maps) = (program.resident(), keys_and_documents(side).await);
     flood(public, requests);

@@ -1,5 +1,5 @@
-//! Models that the backend has not listed: who makes identifiers up reaches neither the backend nor the memory, and who
-//! asks for what there is never waits for that.
+//! Models that the backend has not listed: random identifiers reach neither the backend nor the memory, and requests
+//! for existing models never wait because of them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use crate::world::{Customer, LISTED, World, good};
 const MODELS: &str = "/api/v1/models?period=24h";
 const SECOND: Duration = Duration::from_secs(1);
 
-/// So many customers ask for so many identifiers that nobody has.
+/// Customers, and unknown identifiers that each requests.
 async fn made_up(world: &World, customer: &Customer, round: u32) -> Vec<Answer> {
     let targets: Vec<String> =
         (0..200).map(|number| format!("/api/v1/models/made-up-{round}-{number}")).collect();
     join_all(targets.iter().map(|target| world.get(target).key(&customer.key).send())).await
 }
 
-/// How often the backend was asked, by how that ended.
+/// Upstream requests by outcome.
 async fn calls(world: &World) -> BTreeSet<String> {
     let calls = world.scrape().await;
     let calls = calls.lines().filter(|line| line.starts_with("scoregate_upstream_requests_total"));
@@ -32,7 +32,7 @@ fn count(answers: &[Answer], status: u16) -> usize {
 }
 
 #[tokio::test]
-async fn of_made_up_models_one_a_second_is_asked_about() {
+async fn one_unknown_model_a_second_is_fetched() {
     let world = World::new().await;
     let customer = world.paid().await;
     for round in 0..3 {
@@ -48,10 +48,10 @@ async fn of_made_up_models_one_a_second_is_asked_about() {
 }
 
 #[tokio::test]
-async fn an_unlisted_model_that_may_not_be_asked_about_yet_is_a_free_404_that_says_when() {
+async fn an_unknown_model_that_may_not_be_fetched_yet_is_a_free_404_with_retry_after() {
     let world = World::new().await;
     let customer = world.paid().await;
-    // The list is there, and so is a first lease.
+    // The list is stored, and a first lease exists.
     assert_eq!(world.asks(&customer, MODELS).await.status, 200);
     world.pass(SECOND);
     assert_eq!(world.asks(&customer, "/api/v1/models/nobody").await.status, 404);
@@ -73,7 +73,7 @@ async fn an_unlisted_model_that_may_not_be_asked_about_yet_is_a_free_404_that_sa
         assert_eq!(left.spent(world.left(&customer)), (0, 0, 0), "minute, day, guard");
         assert_eq!(calls, self::calls(&world).await, "the backend was not asked");
     }
-    // It is no failure to whoever watches.
+    // It is no failure in the metrics.
     let of_failures = |text: &str| -> BTreeSet<String> {
         let is_failure =
             |line: &&str| line.contains("class=\"5xx\"") || line.contains("upstream_unavailable");
@@ -81,13 +81,13 @@ async fn an_unlisted_model_that_may_not_be_asked_about_yet_is_a_free_404_that_sa
     };
     assert_eq!(of_failures(&failures), of_failures(&world.scrape().await));
     assert_eq!(world.refused("model_not_found").await, 1 + 18);
-    // A model that is known not to exist says nothing of a retry, and costs its token.
+    // A model that is known not to exist has no Retry-After, and costs its token.
     let known = world.asks(&customer, "/api/v1/models/nobody").await;
     assert_eq!((known.status, known.header("retry-after")), (404, ""));
 }
 
 #[tokio::test]
-async fn a_caller_who_asks_all_the_time_does_not_keep_the_probe_from_the_others() {
+async fn a_caller_that_requests_constantly_does_not_use_up_the_probe_of_others() {
     let world = World::new().await;
     let (greedy, patient) = (world.paid().await, world.paid().await);
     world.asks(&greedy, MODELS).await;
@@ -107,13 +107,13 @@ async fn a_caller_who_asks_all_the_time_does_not_keep_the_probe_from_the_others(
     let target = "/api/v1/models/atlas-2";
     let first = world.asks(&patient, target).await;
     assert_eq!((first.status, first.header("retry-after")), (404, "1"));
-    // The greedy one is there first when the second is over, and again and again.
+    // The constant caller is the first after each second.
     world.pass(SECOND);
     assert_eq!(floods(5).await, 0, "it used the last probe, and another caller waits");
     assert_eq!(world.asks(&patient, target).await.status, 200);
     world.pass(SECOND);
     assert_eq!(floods(5).await, 1, "nobody waits now");
-    // Who does not come back holds nobody up for long.
+    // A caller that does not return delays no other for long.
     world.pass(SECOND);
     assert_eq!(floods(1).await, 1);
     assert_eq!(world.asks(&patient, "/api/v1/models/atlas-3").await.status, 404);
@@ -124,7 +124,7 @@ async fn a_caller_who_asks_all_the_time_does_not_keep_the_probe_from_the_others(
 }
 
 #[tokio::test]
-async fn what_is_listed_is_fetched_at_once_however_many_it_is() {
+async fn any_number_of_known_models_is_fetched_at_once() {
     let world = World::new().await;
     let customer = world.paid().await;
     let targets: Vec<String> = (0..LISTED).map(|number| format!("/api/v1/models/m{number}")).collect();
@@ -134,7 +134,7 @@ async fn what_is_listed_is_fetched_at_once_however_many_it_is() {
 }
 
 #[tokio::test]
-async fn unknown_models_are_answered_from_a_list_that_is_complete() {
+async fn unknown_models_are_answered_from_a_complete_list() {
     let world = World::built_in().await;
     let customer = world.paid().await;
     assert_eq!(world.asks(&customer, MODELS).await.status, 200);

@@ -1,6 +1,6 @@
-//! Logs that nobody reads: standard output and standard error are pipes that are full and stay full. No request, no
-//! stop and no panic waits for them. Also how floods of events are cut. Not for: everything that can fail besides
-//! (`all_at_once`).
+//! Unread logs: standard output and standard error are pipes that are full and stay full. No request, no shutdown and
+//! no panic waits for them. Also the limits on floods of events. Combinations with other failures are in
+//! `combined_failures`.
 
 use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write as _, pipe};
 use std::net::SocketAddr;
@@ -16,18 +16,18 @@ use scoregate::telemetry::log::{self, LogConfig};
 use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, Received, answer};
-use crate::program::{Owned, Program, command, ports_in};
-use crate::surviving_callers::{Heard, Patron, Wire, prepare};
+use crate::load_clients::{LoadClient, Reply, Wire, prepare};
+use crate::program::{ChildProcess, Program, command, ports_in};
 use crate::world::good;
 
-/// The smallest pipe there is.
+/// The smallest possible pipe.
 const PIPE: usize = 4_096;
-/// Where something waits for a log, it waits for ever. What does not has this long on a busy machine.
+/// Anything that waits for a log waits for ever; everything else has this long on a busy machine.
 const AT_LAST: Duration = Duration::from_secs(30);
-/// A stop that has nothing to finish waits a second in all for its last lines.
+/// A shutdown with nothing to finish waits a second in total for its last log lines.
 const STOP: Duration = Duration::from_secs(10);
 
-/// A pipe of a child whose reader stops reading when it likes.
+/// A pipe of a child process whose reader can stop.
 struct Pipe {
     reader: BufReader<PipeReader>,
     writer: Option<PipeWriter>,
@@ -50,7 +50,7 @@ impl Pipe {
         line
     }
 
-    /// Stops reading. When this returns, no byte more can be written.
+    /// Stops reading. When this returns, the pipe is full.
     fn fill(&mut self) {
         let mut writer = self.writer.take().unwrap();
         // Blocks once the pipe is full, until the reader is dropped.
@@ -61,19 +61,17 @@ impl Pipe {
     }
 }
 
-/// The program, with nobody who reads what it writes.
-pub struct Unread {
-    child: Owned,
+/// The program with unread output.
+pub struct UnreadProgram {
+    child: ChildProcess,
     out: Pipe,
     err: Pipe,
     _scratch: TempDir,
-    /// Its public port.
     pub public: SocketAddr,
-    /// Its side port.
     pub side: SocketAddr,
 }
 
-impl Unread {
+impl UnreadProgram {
     /// `serve` on free ports. Its logs are read until it serves.
     pub fn serve(data_dir: &Path, environment: &[(&str, &str)]) -> Self {
         let free = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir"];
@@ -82,18 +80,18 @@ impl Unread {
         let scratch = TempDir::new().unwrap();
         let mut command = command(&arguments, environment);
         command.env("TMPDIR", scratch.path()).stdout(stdout).stderr(stderr);
-        let child = Owned(command.spawn().unwrap());
+        let child = ChildProcess(command.spawn().unwrap());
         let (public, side) = ports_in(&err.line_with("serving"));
         Self { child, out, err, _scratch: scratch, public, side }
     }
 
-    /// From now on both pipes are full.
+    /// Stops both readers; both pipes are full.
     pub fn fill(&mut self) {
         self.out.fill();
         self.err.fill();
     }
 
-    /// Tells it to stop: how long its end took. It has to end well within `limit`.
+    /// Stops it and returns the duration, which must be well within `limit`.
     pub fn stop_within(self, limit: Duration) -> Duration {
         let Self { mut child, out, err, .. } = self;
         let (begun, id) = (Instant::now(), child.0.id());
@@ -111,7 +109,7 @@ impl Unread {
     }
 }
 
-/// A backend that fails for incidents alone.
+/// A backend that fails for incidents only.
 pub fn fails_for_incidents(received: &Received) -> Act {
     if received.target().contains("/incidents") {
         return answer("500 Internal Server Error", &[], "");
@@ -119,12 +117,12 @@ pub fn fails_for_incidents(received: &Received) -> Act {
     good(received)
 }
 
-/// Asks for documents that the backend fails for, and for others in between so that it is asked again: the statuses.
-fn asks_for_what_fails(public: SocketAddr, patron: &Patron, times: u32) -> Vec<(u16, u16)> {
-    let mut wire = Wire::patient(public, AT_LAST).unwrap();
-    let mut status = |target: String| match wire.ask(&target, &patron.key) {
-        Heard::Answer { status, .. } => status,
-        heard @ (Heard::Nothing | Heard::Part) => panic!("{target}: {heard:?}"),
+/// Requests documents whose fetches fail, with others in between so that the breaker stays closed: the statuses.
+fn request_failing_documents(public: SocketAddr, load_client: &LoadClient, times: u32) -> Vec<(u16, u16)> {
+    let mut wire = Wire::open_with_timeout(public, AT_LAST).unwrap();
+    let mut status = |target: String| match wire.ask(&target, &load_client.key) {
+        Reply::Response { status, .. } => status,
+        heard @ (Reply::NoResponse | Reply::Partial) => panic!("{target}: {heard:?}"),
     };
     let asked = (1..=times).map(|number| {
         (status(format!("/api/v1/incidents?limit={number}")), status(format!("/api/v1/models/m{number}")))
@@ -135,21 +133,25 @@ fn asks_for_what_fails(public: SocketAddr, patron: &Patron, times: u32) -> Vec<(
 const TIMES: u32 = 35;
 
 #[test]
-fn a_reader_who_has_stopped_delays_no_request_no_probe_and_no_stop() {
+fn a_log_reader_that_stopped_delays_no_request_no_probe_and_no_shutdown() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let backend = runtime.block_on(Backend::start(fails_for_incidents));
     let (place, url) = (TempDir::new().unwrap(), backend.url());
-    let patron = prepare(place.path(), &[("pro", 100_000)]).remove(0);
-    let mut program = Unread::serve(
+    let load_client = prepare(place.path(), &[("pro", 100_000)]).remove(0);
+    let mut program = UnreadProgram::serve(
         place.path(),
         &[("SCOREGATE_UPSTREAM_URL", &url), ("SCOREGATE_LOG_SAMPLE_ONE_IN", "1")],
     );
     program.fill();
-    let statuses = asks_for_what_fails(program.public, &patron, TIMES);
+    let statuses = request_failing_documents(program.public, &load_client, TIMES);
     assert_eq!(statuses, [(503, 200); TIMES as usize]);
     for (port, path) in [(program.public, "/healthz"), (program.side, "/healthz"), (program.side, "/readyz")]
     {
-        assert_eq!(Wire::patient(port, AT_LAST).unwrap().ask(path, "").told().0, 200, "{path}");
+        assert_eq!(
+            Wire::open_with_timeout(port, AT_LAST).unwrap().ask(path, "").status_and_code().0,
+            200,
+            "{path}"
+        );
     }
     program.stop_within(STOP);
 }
@@ -159,10 +161,10 @@ fn of_a_flood_of_failed_fetches_ten_are_logged_and_the_rest_are_counted_in_one_l
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let backend = runtime.block_on(Backend::start(fails_for_incidents));
     let (place, url) = (TempDir::new().unwrap(), backend.url());
-    let patron = prepare(place.path(), &[("pro", 100_000)]).remove(0);
+    let load_client = prepare(place.path(), &[("pro", 100_000)]).remove(0);
     let program = Program::serve(place.path(), &[("SCOREGATE_UPSTREAM_URL", &url)]);
-    asks_for_what_fails(program.public(), &patron, TIMES);
-    // Also where no event of the kind follows: the stop reports what was dropped.
+    request_failing_documents(program.public(), &load_client, TIMES);
+    // Even without a later event of the kind: the shutdown reports what was dropped.
     let err = program.stop().with(0).err;
     let failed: Vec<&str> = err.lines().filter(|line| line.contains("a fetch failed")).collect();
     let (reports, events): (Vec<&str>, Vec<&str>) = failed.iter().partition(|line| line.contains("more in"));
@@ -173,13 +175,13 @@ fn of_a_flood_of_failed_fetches_ten_are_logged_and_the_rest_are_counted_in_one_l
     let dropped: u32 = reports.iter().map(report).sum();
     let logged = u32::try_from(events.len()).unwrap();
     assert_eq!(logged + dropped, TIMES, "{err}");
-    // More than one window only where the machine is slow.
+    // There is more than one window only on a slow machine.
     assert!(dropped > 0 && events.len() <= 10 * (reports.len() + 1), "{err}");
 }
 
-/// Says that a test is run in a process of its own, and plays the other part there.
+/// Marks a test that runs in its own process, and runs the child's part there.
 const OTHER_PROCESS: &str = "SCOREGATE_UNREAD_OTHER_PROCESS";
-/// More than one pipe holds, whatever else is written.
+/// More than one pipe holds in any case.
 const PANICS: usize = 10;
 
 fn panics_often() {
@@ -194,18 +196,14 @@ fn panics_often() {
     log::finish(Duration::from_millis(500));
 }
 
-fn other_process(stderr: Stdio) -> Owned {
+fn other_process(stderr: Stdio) -> ChildProcess {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([
-        "--exact",
-        "--nocapture",
-        "unread_logs::a_panic_waits_for_no_reader_and_is_an_event_of_the_log",
-    ]);
-    Owned(command.env(OTHER_PROCESS, "1").stdout(Stdio::null()).stderr(stderr).spawn().unwrap())
+    command.args(["--exact", "--nocapture", "unread_logs::a_panic_waits_for_no_log_reader_and_is_logged"]);
+    ChildProcess(command.env(OTHER_PROCESS, "1").stdout(Stdio::null()).stderr(stderr).spawn().unwrap())
 }
 
 #[test]
-fn a_panic_waits_for_no_reader_and_is_an_event_of_the_log() {
+fn a_panic_waits_for_no_log_reader_and_is_logged() {
     if std::env::var_os(OTHER_PROCESS).is_some() {
         return panics_often();
     }

@@ -1,4 +1,4 @@
-//! What the backend gets to see, which of its shapes are understood, and how long it is waited for.
+//! Requests to the backend, accepted response shapes, and timeouts.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -40,7 +40,7 @@ async fn the_backend_gets_the_listed_headers_and_nothing_of_the_client_s() {
 }
 
 #[tokio::test]
-async fn the_service_credential_is_sent_once_and_a_refresh_asks_by_the_backend_s_own_tag() {
+async fn the_service_credential_is_sent_once_and_a_refresh_sends_the_backend_s_etag() {
     let settings = "[upstream]\nurl = \"{backend}\"\ncredential = \"service-secret\"";
     let tags = [("etag", "W/\"v1\""), ("last-modified", "Sat, 21 Nov 2026 11:00:00 GMT")];
     let world = World::with(settings, move |_| answer("200 OK", &tags, "[]")).await;
@@ -61,7 +61,7 @@ async fn the_service_credential_is_sent_once_and_a_refresh_asks_by_the_backend_s
 }
 
 #[tokio::test]
-async fn a_backend_that_knows_only_a_date_is_asked_by_it() {
+async fn a_backend_with_dates_only_is_revalidated_by_date() {
     let dated = ("last-modified", "Sat, 21 Nov 2026 11:00:00 GMT");
     let world = World::with("", move |_| answer("200 OK", &[dated], "[]")).await;
     let customer = world.free().await;
@@ -74,7 +74,7 @@ async fn a_backend_that_knows_only_a_date_is_asked_by_it() {
 }
 
 #[tokio::test]
-async fn an_array_an_object_with_data_an_envelope_and_a_single_object_are_understood() {
+async fn an_array_an_object_with_data_an_envelope_and_a_single_object_are_parsed() {
     let item = r#"{"id":"a"}"#;
     for (body, count) in [
         (format!("[{item}]"), 1),
@@ -129,7 +129,7 @@ async fn a_backend_that_refuses_connections_is_a_503() {
 }
 
 #[tokio::test]
-async fn a_backend_that_does_not_begin_to_answer_is_a_504_at_the_first_deadline() {
+async fn a_backend_that_sends_no_response_head_is_a_504_at_the_first_deadline() {
     let world = World::new().await;
     let customer = world.free().await;
     world.backend.next(Act::Hang);
@@ -146,7 +146,7 @@ async fn a_backend_that_does_not_begin_to_answer_is_a_504_at_the_first_deadline(
 }
 
 #[tokio::test]
-async fn a_backend_that_does_not_finish_its_answer_is_a_504_at_the_second_deadline() {
+async fn a_backend_that_does_not_finish_its_response_is_a_504_at_the_second_deadline() {
     let settings =
         "freshness.max_wait = \"60s\"\n[upstream]\nurl = \"{backend}\"\nfirst_byte_timeout = \"60s\"";
     let world = World::with(settings, good).await;
@@ -165,7 +165,7 @@ async fn a_backend_that_does_not_finish_its_answer_is_a_504_at_the_second_deadli
 }
 
 #[tokio::test]
-async fn a_request_that_has_waited_long_enough_is_a_504_and_the_fetch_goes_on() {
+async fn a_request_past_its_maximum_wait_is_a_504_and_the_fetch_continues() {
     let world = World::with("freshness.max_wait = \"5s\"", good).await;
     let customer = world.free().await;
     world.backend.hold();
@@ -181,12 +181,12 @@ async fn a_request_that_has_waited_long_enough_is_a_504_and_the_fetch_goes_on() 
 }
 
 #[tokio::test]
-async fn upstream_a_304_to_a_question_without_conditions_is_no_answer() {
+async fn upstream_a_304_to_an_unconditional_request_is_a_failure() {
     let world =
         World::with("freshness.stale_while_revalidate = \"1s\"", |_| json(r#"[{"id":"atlas"}]"#)).await;
     let pro = world.customer("pro").await;
     assert_eq!(world.get("/api/v1/index").key(&pro.key).send().await.status, 200);
-    // The document came without validators, so nobody asked whether it has changed.
+    // The document has no validators, so it was not revalidated.
     world.backend.answers(|_| answer("304 Not Modified", &[], ""));
     world.pass(Duration::from_hours(2));
     let stale = world.get("/api/v1/index").key(&pro.key).send().await;

@@ -1,6 +1,6 @@
-//! How it stands with the backend, as the side port tells an operator.
+//! Status of the upstream on the side port.
 //!
-//! Not for: what the protection does (`protection`), nor for the rhythm of refreshes (`refreshing`).
+//! The protection itself is in `protection`, the refresh schedule in `refreshing`.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::world::{NOON, World, good};
 
 const TOKEN: &str = "a-token-of-the-side-port";
 const WITH_TOKEN: &str = "admin.token = \"a-token-of-the-side-port\"\n";
-/// So long a fetch that failed is not made again.
+/// Time until a failed fetch is retried.
 const MOMENT: Duration = Duration::from_millis(500);
 
 async fn standing(world: &World) -> Value {
@@ -21,7 +21,7 @@ async fn standing(world: &World) -> Value {
     told.json()
 }
 
-/// Holds what is told against these members of it.
+/// Checks the status against these members.
 fn says(told: &Value, members: &Value) {
     for (name, value) in members.as_object().unwrap() {
         assert_eq!(&told[name], value, "{name} in {told}");
@@ -29,7 +29,7 @@ fn says(told: &Value, members: &Value) {
 }
 
 #[tokio::test]
-async fn told_is_where_the_backend_is_when_it_answered_well_and_when_its_refresh_is_due() {
+async fn upstream_status_has_the_address_the_last_success_and_the_due_refresh() {
     let settings = format!("{WITH_TOKEN}[upstream]\nurl = \"{{backend}}\"\ncredential = \"service-secret\"");
     let world = World::with(&settings, good).await;
     let customer = world.paid().await;
@@ -49,13 +49,13 @@ async fn told_is_where_the_backend_is_when_it_answered_well_and_when_its_refresh
     world.pass(Duration::from_mins(90));
     says(&standing(&world).await, &next);
     says(&standing(&world).await, &json!({"refresh_overdue_seconds": 1_800}));
-    // That there is no such model is a good answer.
+    // A 404 for an unknown model is a good response.
     assert_eq!(world.asks(&customer, "/api/v1/models/nobody").await.code(), "model_not_found");
     says(&standing(&world).await, &json!({"last_success_at": "2026-11-21T13:30:00Z", "last_failure": null}));
 }
 
 #[tokio::test]
-async fn told_is_that_it_rests_for_how_long_and_of_what_until_it_works_again() {
+async fn upstream_status_has_the_open_breaker_its_retry_time_and_the_last_failure() {
     let world = World::with(WITH_TOKEN, |_| answer("503 Service Unavailable", &[], "canary")).await;
     let customer = world.paid().await;
     for failed in 1..=5 {
@@ -71,7 +71,7 @@ async fn told_is_that_it_rests_for_how_long_and_of_what_until_it_works_again() {
         "reason": "backend returned status 503",
     });
     says(&standing(&world).await, &json!({"breaker": "open", "retry_in_seconds": 1, "last_failure": failed}));
-    // What is not asked while it rests is no failure of its own.
+    // Fetches skipped while the breaker is open are no failures.
     world.asks(&customer, "/api/v1/index").await;
     says(&standing(&world).await, &json!({"consecutive_failures": 5, "last_failure": failed}));
     world.pass(Duration::from_secs(1));
@@ -90,7 +90,7 @@ async fn told_is_that_it_rests_for_how_long_and_of_what_until_it_works_again() {
 }
 
 #[tokio::test]
-async fn told_is_how_many_questions_are_under_way_and_how_many_wait() {
+async fn upstream_status_has_the_fetches_in_flight_and_queued() {
     let world = World::with(WITH_TOKEN, good).await;
     let customer = world.paid().await;
     world.backend.hold();
@@ -111,7 +111,7 @@ async fn told_is_how_many_questions_are_under_way_and_how_many_wait() {
 }
 
 #[tokio::test]
-async fn told_is_the_refresh_that_is_looked_for_where_one_is() {
+async fn upstream_status_has_the_refresh_that_is_probed_for() {
     let world = World::with(&format!("{WITH_TOKEN}freshness.probe = true"), good).await;
     let customer = world.paid().await;
     world.asks(&customer, "/api/v1/index").await;
@@ -129,7 +129,7 @@ async fn told_is_the_refresh_that_is_looked_for_where_one_is() {
 }
 
 #[tokio::test]
-async fn where_nobody_looks_for_refreshes_one_is_overdue_only_until_an_answer_tells_of_the_next() {
+async fn without_probes_a_refresh_is_overdue_only_until_a_response_announces_the_next() {
     let world = World::with(WITH_TOKEN, good).await;
     let customer = world.paid().await;
     world.asks(&customer, "/api/v1/index").await;
@@ -143,7 +143,7 @@ async fn where_nobody_looks_for_refreshes_one_is_overdue_only_until_an_answer_te
 }
 
 #[tokio::test]
-async fn the_backend_inside_is_told_as_such() {
+async fn upstream_status_names_the_builtin_backend() {
     let world = World::with(&format!("upstream = \"built-in\"\n{WITH_TOKEN}"), good).await;
     let customer = world.paid().await;
     assert_eq!(world.asks(&customer, "/api/v1/index").await.status, 200);

@@ -1,4 +1,4 @@
-//! Who asks how much, as the side port and `scoregate keys show --usage` tell it.
+//! Usage by caller, on the side port and by `scoregate keys show --usage`.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::backend::answer as backend_says;
 use crate::client::Answer;
-use crate::program::{BUILT_IN, Keys, Program, Visitor};
+use crate::program::{BUILT_IN, Keys, Program, ProgramClient};
 use crate::world::{Customer, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
@@ -35,7 +35,7 @@ fn tally(requests: [u64; 7]) -> Value {
     })
 }
 
-/// A caller of Free who has one answer, a current copy, a mistake, and is refused by his minute.
+/// A Free caller with a 200, a 304, an invalid request and a refusal by the minute limit.
 async fn one_of_each(world: &World, customer: &Customer) {
     let first = world.asks(customer, MODELS).await;
     assert_eq!(world.asks(customer, "/api/v1/nothing").await.status, 404);
@@ -47,7 +47,7 @@ async fn one_of_each(world: &World, customer: &Customer) {
 }
 
 #[tokio::test]
-async fn what_an_application_used_is_told_by_how_its_requests_ended() {
+async fn usage_of_an_application_is_reported_by_outcome() {
     let world = watched().await;
     let (customer, idle) = (world.customer("free").await, world.customer("pro").await);
     one_of_each(&world, &customer).await;
@@ -60,20 +60,20 @@ async fn what_an_application_used_is_told_by_how_its_requests_ended() {
     assert_eq!(one["requests"], counted);
     let whole = asked(&world, &format!("/v1/usage/{}", customer.id)).await.json();
     assert_eq!(&whole, one);
-    // What is left is what the caller is told himself.
+    // The remaining allowance is the one in the caller's own headers.
     let me = world.asks(&customer, "/api/v1/me").await.json();
     let left = |limits: &Value| -> Vec<(Value, Value)> {
         let limits = limits.as_array().unwrap().iter().filter(|limit| limit["name"] != "guard");
         limits.map(|limit| (limit["name"].clone(), limit["remaining"].clone())).collect()
     };
     assert_eq!(left(&one["limits"]), left(&me["data"][0]["limits"]));
-    // Who asked nothing is not among those who did, and can be asked about all the same.
+    // Applications without requests are not in the list, but can be queried.
     let none = asked(&world, &format!("/v1/usage/{}", idle.id)).await.json();
     assert_eq!((&none["requests"], &none["limits"][1]["remaining"]), (&Value::Null, &json!(10_000)));
 }
 
 #[tokio::test]
-async fn what_failed_by_the_backend_is_not_counted_as_the_caller_s_fault() {
+async fn upstream_failures_are_not_counted_as_client_errors() {
     let world = World::with("admin.token = \"a-token-of-the-side-port\"", |_| {
         backend_says("500 Internal Server Error", &[], "{}")
     })
@@ -85,7 +85,7 @@ async fn what_failed_by_the_backend_is_not_counted_as_the_caller_s_fault() {
 }
 
 #[tokio::test]
-async fn strangers_are_told_by_their_address_and_only_for_what_was_refused() {
+async fn unauthenticated_clients_are_listed_by_address_with_their_refused_requests_only() {
     let world = watched().await;
     assert_eq!(world.get("/docs").send().await.status, 200);
     for _ in 0..3 {
@@ -99,7 +99,7 @@ async fn strangers_are_told_by_their_address_and_only_for_what_was_refused() {
 }
 
 #[tokio::test]
-async fn the_last_whole_minute_is_that_and_a_new_day_begins_with_nobody() {
+async fn usage_covers_the_last_whole_minute_and_a_new_day_starts_empty() {
     let world = watched().await;
     let customer = world.customer("pro").await;
     world.asks(&customer, MODELS).await;
@@ -116,7 +116,7 @@ async fn the_last_whole_minute_is_that_and_a_new_day_begins_with_nobody() {
 }
 
 #[tokio::test]
-async fn whoever_looks_needs_the_token_and_what_makes_no_sense_is_said_to() {
+async fn usage_needs_the_token_and_invalid_parameters_are_rejected() {
     let world = watched().await;
     assert_eq!(world.side("GET", "/v1/usage", "", &[]).await.status, 401);
     for (target, status) in [
@@ -137,10 +137,10 @@ async fn whoever_looks_needs_the_token_and_what_makes_no_sense_is_said_to() {
 }
 
 #[tokio::test]
-async fn keys_show_tells_what_an_application_uses_on_a_running_server_and_what_would_do_on_a_stopped_one() {
+async fn keys_show_prints_usage_on_a_running_server_and_a_remedy_on_a_stopped_one() {
     let place = TempDir::new().unwrap();
     let program = Program::serve(place.path(), &BUILT_IN);
-    let visitor = Visitor::to(program.public()).await;
+    let visitor = ProgramClient::to(program.public()).await;
     let keys = Keys(place.path());
     let (application, key) = keys.create("pro");
     for _ in 0..3 {

@@ -1,7 +1,7 @@
-//! Those who wait for one document: they end together with its fetch or by their own patience, whatever becomes of it,
-//! and cost the backend one question; and when everything expires under traffic, nobody waits at all.
+//! Waiters of one document: they end together with its fetch or at their own timeout, and cause one upstream request;
+//! when everything expires under traffic, no request waits.
 //!
-//! Not for: leaders that leave (`leavers`), nor for what is said of each bad answer (`faults`).
+//! Disconnected leaders are in `client_disconnects`, the error of each bad response is in `faults`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -17,19 +17,19 @@ use tokio::sync::Semaphore;
 
 use crate::backend::{Act, answer, json};
 use crate::client::Answer;
-use crate::in_process_backend::behind;
+use crate::in_process_upstream::behind;
 use crate::world::{Customer, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 const MOMENT: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(5);
 
-fn each_is(answers: &[Answer], status: u16, code: &str) {
+fn assert_each(answers: &[Answer], status: u16, code: &str) {
     let is = |answer: &Answer| (answer.status, answer.code());
     assert!(answers.iter().all(|answer| is(answer) == (status, code.to_owned())), "{:?}", is(&answers[0]));
 }
 
-/// A customer who has leased, so that nothing but the document is waited for.
+/// A customer with a lease, so that only the document is waited for.
 async fn customer(world: &World) -> Customer {
     world.busy().await
 }
@@ -39,7 +39,7 @@ async fn crowd(world: &World, customer: &Customer, size: usize) -> Vec<Answer> {
 }
 
 #[tokio::test]
-async fn a_hundred_who_wait_for_a_document_that_fails_all_end_with_one_question() {
+async fn a_hundred_waiters_of_a_failing_document_all_end_with_one_upstream_request() {
     let refuses = || answer("500 Internal Server Error", &[], "");
     let cut = || Act::RawThenClose(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n[{".into());
     for (bad, status, code) in [
@@ -55,14 +55,14 @@ async fn a_hundred_who_wait_for_a_document_that_fails_all_end_with_one_question(
             world.reaches("scoregate_requests_in_progress", 100).await;
             world.backend.open();
         });
-        each_is(&answers, status, code);
-        each_is(&crowd(&world, &customer, 100).await, status, code);
+        assert_each(&answers, status, code);
+        assert_each(&crowd(&world, &customer, 100).await, status, code);
         assert_eq!(world.backend.count("/api/v1/models"), 1, "{code}");
     }
 }
 
 #[tokio::test]
-async fn a_hundred_who_wait_for_a_document_that_hangs_all_end_with_one_question() {
+async fn a_hundred_waiters_of_a_hanging_document_all_end_with_one_upstream_request() {
     let world = World::new().await;
     let customer = customer(&world).await;
     world.backend.answers(|_| Act::Hang);
@@ -71,8 +71,8 @@ async fn a_hundred_who_wait_for_a_document_that_hangs_all_end_with_one_question(
         world.backend.has_received(2).await;
         world.pass(Duration::from_secs(15));
     });
-    each_is(&answers, 504, "upstream_timeout");
-    each_is(&crowd(&world, &customer, 100).await, 504, "upstream_timeout");
+    assert_each(&answers, 504, "upstream_timeout");
+    assert_each(&crowd(&world, &customer, 100).await, 504, "upstream_timeout");
     assert_eq!(world.backend.count("/api/v1/models"), 1);
     world.backend.answers(good);
     world.pass(MOMENT);
@@ -82,8 +82,7 @@ async fn a_hundred_who_wait_for_a_document_that_hangs_all_end_with_one_question(
 }
 
 #[tokio::test]
-async fn who_waits_for_a_question_that_hangs_is_told_so_by_their_own_patience_and_one_other_is_asked_after_it()
- {
+async fn waiters_of_a_hanging_fetch_time_out_individually_and_one_more_fetch_follows() {
     let world = World::with("freshness.max_wait = \"5s\"", good).await;
     let customer = customer(&world).await;
     world.backend.answers(|_| Act::Hang);
@@ -93,10 +92,10 @@ async fn who_waits_for_a_question_that_hangs_is_told_so_by_their_own_patience_an
             world.reaches("scoregate_requests_in_progress", 50).await;
             world.pass(PATIENCE);
         });
-        each_is(&answers, 504, "upstream_timeout");
+        assert_each(&answers, 504, "upstream_timeout");
         assert_eq!(world.backend.count("/api/v1/models"), 1, "{patience}");
     }
-    // That was the backend's own time to begin an answer: the question is over, and a moment later there is another.
+    // That was the backend's response timeout: the fetch is over, and another follows shortly.
     world.settled().await;
     world.backend.answers(good);
     world.pass(MOMENT);
@@ -105,8 +104,8 @@ async fn who_waits_for_a_question_that_hangs_is_told_so_by_their_own_patience_an
 }
 
 #[tokio::test]
-async fn who_waits_for_a_refresh_that_hangs_has_the_stale_document_when_their_patience_ends() {
-    // On the same day: in a new one the crowd would wait for leases first.
+async fn waiters_of_a_hanging_refresh_get_the_stale_document_at_their_timeout() {
+    // On the same day: on a new one the requests would wait for leases first.
     let settings = "freshness.max_wait = \"5s\"\nfreshness.stale_while_revalidate = \"1h\"";
     let world = World::with(settings, good).await;
     let customer = customer(&world).await;
@@ -128,7 +127,7 @@ async fn who_waits_for_a_refresh_that_hangs_has_the_stale_document_when_their_pa
     assert_eq!(world.served("stale_on_error").await, 100);
 }
 
-/// A backend inside that reads its first answer with a parser that panics.
+/// An in-process backend that parses its first response with a panicking parser.
 #[derive(Default)]
 struct Panicking {
     asked: AtomicUsize,
@@ -159,7 +158,7 @@ impl Upstream for Panicking {
 }
 
 #[tokio::test]
-async fn a_parser_that_panics_once_is_a_502_for_those_who_waited_and_the_next_request_works() {
+async fn a_parser_panic_is_a_502_for_all_waiters_and_the_next_request_succeeds() {
     let mut world = World::new().await;
     let customer = customer(&world).await;
     let backend = Arc::new(Panicking { gate: Some(Semaphore::new(0)), ..Panicking::default() });
@@ -168,15 +167,15 @@ async fn a_parser_that_panics_once_is_a_502_for_those_who_waited_and_the_next_re
         world.reaches("scoregate_requests_in_progress", 100).await;
         backend.gate.as_ref().unwrap().add_permits(1_000);
     });
-    each_is(&answers, 502, "upstream_invalid");
+    assert_each(&answers, 502, "upstream_invalid");
     assert_eq!(backend.asked.load(Ordering::SeqCst), 1);
     world.settled().await;
-    each_is(&crowd(&world, &customer, 10).await, 502, "upstream_invalid");
+    assert_each(&crowd(&world, &customer, 10).await, 502, "upstream_invalid");
     assert_eq!(backend.asked.load(Ordering::SeqCst), 1, "it is remembered for a moment");
     world.pass(MOMENT);
     let next = world.asks(&customer, MODELS).await;
     assert_eq!((next.status, next.header("cache-status")), (200, "scoregate; fwd=miss; stored; detail=miss"));
-    // Neither a place in the line nor the backend's good name was lost by it.
+    // It leaked no concurrency slot and does not count for the circuit breaker.
     for sort_by in ["speed", "price", "coding"] {
         assert_eq!(world.asks(&customer, &format!("{MODELS}&sortBy={sort_by}")).await.status, 200);
     }
@@ -194,7 +193,7 @@ async fn a_parser_that_panics_once_is_a_502_for_those_who_waited_and_the_next_re
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn when_everything_expires_under_traffic_nobody_waits_and_the_backend_is_asked_two_things_at_a_time() {
+async fn when_everything_expires_under_traffic_no_request_waits_and_two_fetches_run_at_a_time() {
     let hour = Arc::new(AtomicU64::new(12));
     let told = Arc::clone(&hour);
     let world = World::with("", move |_| {
@@ -215,7 +214,7 @@ async fn when_everything_expires_under_traffic_nobody_waits_and_the_backend_is_a
             let (world, customer, targets) = (&world, &customer, &targets);
             async move {
                 for step in 0..targets.len() * 2 {
-                    // The strides have no part in common with the number of documents, or meet in other places.
+                    // The strides are coprime with the number of documents, and differ.
                     let target = &targets[step * (2 * stride + 1) % targets.len()];
                     let met = world.asks(customer, target).await;
                     assert_eq!(met.status, 200, "{target}");

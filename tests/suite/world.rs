@@ -1,5 +1,4 @@
-//! A whole gateway on port 0 with a hand-driven clock, in a directory of its own, before a backend that a test
-//! scripts.
+//! A whole gateway on port 0 with a manual clock, in its own directory, in front of a scripted backend.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,25 +14,22 @@ use scoregate::telemetry::metrics::METRICS;
 use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, Received, json};
-use crate::client::{Answer, Ask, Connection, Rules, Sends};
+use crate::client::{Answer, Connection, OptionalHeaders, RequestBuilder, Rules};
 
-/// Noon of the day on which most tests play.
+/// Noon of the day of most tests.
 pub const NOON: &str = "2026-11-21T12:00:00Z";
 
-/// The setting that asks for the built-in backend.
+/// The setting for the built-in backend.
 const BUILT_IN: &str = "upstream = \"built-in\"";
 
-/// The world of a test.
+/// The environment of a test: a gateway, its clock and its backend.
 pub struct World {
-    /// What moves its clock.
+    /// Advances the clock.
     pub hand: ManualClock,
-    /// The clock.
     pub clock: Clock,
-    /// The backend.
     pub backend: Backend,
-    /// The program.
     pub running: RunningServer,
-    /// Where its state lies.
+    /// The data directory.
     pub directory: Arc<TempDir>,
     rules: Arc<Rules>,
     settings: String,
@@ -42,16 +38,13 @@ pub struct World {
 /// An application and its key.
 #[derive(Clone, Debug)]
 pub struct Customer {
-    /// The application.
     pub id: ApplicationId,
-    /// Its key.
     pub key: String,
 }
 
-/// How many models besides Atlas a backend that works has listed: `m0`, `m1` and so on.
+/// Number of models besides Atlas in the list of a working backend: `m0`, `m1` and so on.
 pub const LISTED: u32 = 40;
 
-/// The items of its list.
 fn listed() -> String {
     let updated = r#""currentScore":80.25,"lastUpdated":"2026-11-21T11:59:00Z""#;
     let one = |id: &str, name: &str| format!(r#"{{"id":"{id}","name":"{name}",{updated}}}"#);
@@ -59,7 +52,7 @@ fn listed() -> String {
     std::iter::once(one("atlas", "Atlas")).chain(numbered).collect::<Vec<_>>().join(",")
 }
 
-/// What a backend that works sends: small, well-shaped, the same for the same question.
+/// The response of a working backend: small, well-formed, the same for the same request.
 pub fn good(received: &Received) -> Act {
     let target = received.target().trim_start_matches("/api/v1");
     let item = match target.split(['?', '/']).nth(1).unwrap_or("") {
@@ -80,8 +73,8 @@ pub fn good(received: &Received) -> Act {
     json(&format!(r#"{{"success":true,"generated_at":"2026-11-21T12:00:00Z","data":[{item}]}}"#))
 }
 
-/// Starts the program. Between its fork and its start a process of another test holds whatever this one has open, the
-/// lock of a program that has just stopped too.
+/// Starts the program. Between fork and exec, a process of another test holds every open file of this one, including
+/// the lock of a program that has just stopped.
 async fn begin(config: Config, clock: &Clock) -> RunningServer {
     for _ in 0..100_000 {
         match app::start(config.clone(), clock.clone()).await {
@@ -93,19 +86,19 @@ async fn begin(config: Config, clock: &Clock) -> RunningServer {
 }
 
 impl World {
-    /// A world whose backend works.
+    /// A gateway with a working backend.
     pub async fn new() -> Self {
         Self::with("", good).await
     }
 
-    /// A world with further settings, whose backend does what `script` says.
+    /// A gateway with further settings, whose backend runs `script`.
     pub async fn with(settings: &str, script: impl Fn(&Received) -> Act + Send + Sync + 'static) -> Self {
         let backend = Backend::start(script).await;
         let (clock, hand) = Clock::hand_driven(Wall::parse_rfc3339(NOON).unwrap());
         Self::start(settings, backend, clock, hand, Arc::new(TempDir::new().unwrap())).await
     }
 
-    /// A world before the built-in backend and its simulated runs.
+    /// A gateway with the built-in backend and its simulated runs.
     pub async fn built_in() -> Self {
         Self::with(&format!("{BUILT_IN}\n"), good).await
     }
@@ -117,7 +110,7 @@ impl World {
         hand: ManualClock,
         directory: Arc<TempDir>,
     ) -> Self {
-        // A test that has more to say of the backend writes the table itself, with `{backend}` for the base address, or
+        // A test with its own upstream table writes `{backend}` for the base URL, or
         // `{address}` for host and port.
         let settings = &settings.replace("{backend}", &backend.url());
         let settings = &settings.replace("{address}", &backend.address.to_string());
@@ -128,51 +121,53 @@ impl World {
         };
         let ports = "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\n";
         let state = directory.path().display();
-        // Most tests count what the backend is asked: what it is asked of our own accord has tests of its own.
+        // Most tests count upstream requests; probes without a request have tests of their own.
         let probing = if settings.contains("freshness.probe") { "" } else { "freshness.probe = false\n" };
         let text = format!("{ports}data_dir = \"{state}\"\n{probing}{settings}\n{upstream}");
         let mut config = resolve(&read_text(&text).unwrap()).unwrap_or_else(|problems| panic!("{problems}"));
         if text.contains(BUILT_IN) && !text.contains("built_in.archive") {
-            // As the demo does: data that is always there, and always the same.
+            // As in the demo: data that is always available and always the same.
             config.upstream = UpstreamConfig::Simulated { seed: 42 };
         }
         let running = begin(config, &clock).await;
-        let rules =
-            Rules::of(&running.gateway().pages.find("/openapi.json").unwrap().body, Sends::of(settings));
+        let rules = Rules::of(
+            &running.gateway().pages.find("/openapi.json").unwrap().body,
+            OptionalHeaders::of(settings),
+        );
         Self { hand, clock, backend, running, directory, rules, settings: settings.to_owned() }
     }
 
-    /// A world before this backend, on this directory.
+    /// A gateway with this backend and this data directory.
     pub async fn with_backend(settings: &str, backend: Backend, directory: Arc<TempDir>) -> Self {
         let (clock, hand) = Clock::hand_driven(Wall::parse_rfc3339(NOON).unwrap());
         Self::start(settings, backend, clock, hand, directory).await
     }
 
-    /// Stops the program in order and starts it again on the same state.
+    /// Restarts the program gracefully on the same data directory.
     pub async fn restarted(self) -> Self {
         let Self { hand, clock, backend, running, directory, settings, .. } = self;
         assert!(running.stop().await.all_finished);
         Self::start(&settings, backend, clock, hand, directory).await
     }
 
-    /// The same, where not everything can be brought to its end.
-    pub async fn restarted_whatever_is_lost(self) -> Self {
+    /// Restarts it although not everything could be saved at shutdown.
+    pub async fn restarted_with_losses(self) -> Self {
         let Self { hand, clock, backend, running, directory, settings, .. } = self;
         running.stop().await;
         Self::start(&settings, backend, clock, hand, directory).await
     }
 
-    /// Where the public port is.
+    /// The public address.
     pub fn address(&self) -> SocketAddr {
         self.running.public
     }
 
-    /// A new application of a tier.
+    /// Creates an application of a tier.
     pub async fn customer(&self, tier: &str) -> Customer {
         self.customer_with(tier, OwnLimits::default()).await
     }
 
-    /// A new application with limits of its own.
+    /// Creates an application with its own limits.
     pub async fn customer_with(&self, tier: &str, own: OwnLimits) -> Customer {
         let new = NewApplication {
             name: format!("a {tier} application"),
@@ -186,23 +181,23 @@ impl World {
         Customer { id: issued.application.id, key: issued.key.expose().to_owned() }
     }
 
-    /// A GET in the making.
-    pub fn get(&self, target: &str) -> Ask {
+    /// A GET request.
+    pub fn get(&self, target: &str) -> RequestBuilder {
         self.ask("GET", target)
     }
 
-    /// Any request in the making.
-    pub fn ask(&self, method: &str, target: &str) -> Ask {
-        Ask::new(self.address(), Arc::clone(&self.rules), method, target)
+    /// A request of any method.
+    pub fn ask(&self, method: &str, target: &str) -> RequestBuilder {
+        RequestBuilder::new(self.address(), Arc::clone(&self.rules), method, target)
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     pub fn pass(&self, time: Duration) {
         self.hand.advance(time);
     }
 
-    /// The value of a series of metrics, such as `scoregate_refusals_total{code="not_found"}`; zero if it is not
-    /// there yet.
+    /// The value of a series of metrics, such as `scoregate_refusals_total{code="not_found"}`; zero if it does not
+    /// exist yet.
     pub async fn metric(&self, series: &str) -> f64 {
         let name = series.split('{').next().unwrap();
         let is_declared = METRICS.iter().any(|row| {
@@ -215,7 +210,7 @@ impl World {
         line.map_or(0.0, |value| value.parse().unwrap())
     }
 
-    /// What Prometheus would read.
+    /// The metrics as Prometheus scrapes them.
     pub async fn scrape(&self) -> String {
         String::from_utf8(self.side("GET", "/metrics", "", &[]).await.body).unwrap()
     }
@@ -234,13 +229,13 @@ impl World {
 }
 
 impl World {
-    /// The value of a series that counts whole things.
+    /// The value of a series as an integer.
     pub async fn counted(&self, series: &str) -> u32 {
         let value = self.metric(series).await.to_string();
         value.parse().unwrap_or_else(|_| panic!("{series} is {value}"))
     }
 
-    /// Holds an answer that was read from a bare connection against what is true of all answers.
+    /// Checks a response that was read from a raw connection against the rules of all responses.
     pub fn check(&self, method: &str, target: &str, answer: &Answer) {
         self.rules.check(method, target, answer);
     }

@@ -1,4 +1,4 @@
-//! Who comes to the port of the backend alone: those who say nothing, read nothing or talk nonsense; and how it ends.
+//! Connections of the standalone backend: silent, non-reading and malformed clients; and the shutdown.
 
 use std::time::Duration;
 
@@ -6,42 +6,42 @@ use scoregate::clock::Clock;
 use tempfile::TempDir;
 use tokio::net::TcpSocket;
 
-use super::{Alone, MODELS, ask_on, known_at_noon, noon};
+use super::{MODELS, StandaloneBackend, ask_on, known_at_noon, noon};
 use crate::client::Connection;
 use crate::program::{Program, run};
 
-/// Somebody who asks for more than the kernel holds for who does not read, and does not read; and others after them, so
-/// that whatever there is room for is sent.
-async fn deaf(alone: &Alone) -> Connection {
+/// A client that requests more than the kernel buffers and does not read; and further requests, so
+/// that all buffers are full.
+async fn non_reading_client(alone: &StandaloneBackend) -> Connection {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();
-    let mut deaf = Connection::over(socket.connect(alone.address).await.unwrap());
+    let mut non_reading_client = Connection::over(socket.connect(alone.address).await.unwrap());
     let target = "/api/v1/models/atlas-4-large/history?period=1m";
     let length = alone.get(target).await.body.len();
     let ask = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    deaf.write(ask.repeat(32_000_000 / length).as_bytes()).await;
+    non_reading_client.write(ask.repeat(32_000_000 / length).as_bytes()).await;
     for _ in 0..200 {
         assert_eq!(alone.get(MODELS).await.status, 200);
     }
-    deaf
+    non_reading_client
 }
 
 #[tokio::test]
-async fn alone_who_says_nothing_or_reads_nothing_keeps_nobody_else_waiting() {
-    let (alone, _) = Alone::at_noon().await;
+async fn builtin_silent_and_non_reading_clients_do_not_delay_others() {
+    let (alone, _) = StandaloneBackend::at_noon().await;
     let silent = Connection::open(alone.address).await;
     let mut slow = Connection::open(alone.address).await;
     slow.write(b"GET /api/v1/models HTTP/1.1\r\nHost: loc").await;
-    let deaf = deaf(&alone).await;
+    let non_reading_client = non_reading_client(&alone).await;
     slow.write(b"alhost\r\n\r\n").await;
     assert_eq!(slow.read(false).await.unwrap().status, 200);
-    drop((silent, deaf));
+    drop((silent, non_reading_client));
 }
 
 #[tokio::test]
-async fn alone_where_all_places_are_taken_others_wait_until_one_is_free() {
+async fn builtin_with_all_connection_slots_in_use_clients_wait_for_a_free_one() {
     let (clock, _hand) = Clock::hand_driven(noon());
-    let alone = Alone::with_places(known_at_noon(), &clock, 2).await;
+    let alone = StandaloneBackend::with_slots(known_at_noon(), &clock, 2).await;
     let mut seated = [Connection::open(alone.address).await, Connection::open(alone.address).await];
     for one in &mut seated {
         assert_eq!(ask_on(one, "GET", "/healthz", &[]).await.status, 200);
@@ -50,7 +50,7 @@ async fn alone_where_all_places_are_taken_others_wait_until_one_is_free() {
     let mut waiting = Connection::open(alone.address).await;
     waiting.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     let mut answer = std::pin::pin!(waiting.read(false));
-    // Those who have a place are answered while the third one is not.
+    // Clients with a slot are answered while the third one is not.
     for _ in 0..50 {
         tokio::select! {
             biased;
@@ -63,8 +63,8 @@ async fn alone_where_all_places_are_taken_others_wait_until_one_is_free() {
 }
 
 #[tokio::test]
-async fn alone_no_connection_lasts_for_ever() {
-    let (alone, hand) = Alone::at_noon().await;
+async fn builtin_connections_have_a_maximum_age() {
+    let (alone, hand) = StandaloneBackend::at_noon().await;
     let mut connection = Connection::open(alone.address).await;
     assert_eq!(ask_on(&mut connection, "GET", MODELS, &[]).await.status, 200);
     hand.advance(Duration::from_mins(9));
@@ -75,8 +75,8 @@ async fn alone_no_connection_lasts_for_ever() {
 }
 
 #[tokio::test]
-async fn alone_nonsense_ends_its_own_connection_and_nothing_else() {
-    let (alone, _) = Alone::at_noon().await;
+async fn builtin_malformed_requests_close_only_their_own_connection() {
+    let (alone, _) = StandaloneBackend::at_noon().await;
     let long = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(70_000));
     let many = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "a: b\r\n".repeat(65));
     for (bytes, statuses) in [
@@ -102,8 +102,8 @@ async fn alone_nonsense_ends_its_own_connection_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn alone_a_stop_closes_the_door_and_the_connections_that_idle() {
-    let (alone, _) = Alone::at_noon().await;
+async fn builtin_shutdown_closes_the_listener_and_idle_connections() {
+    let (alone, _) = StandaloneBackend::at_noon().await;
     let mut connection = Connection::open(alone.address).await;
     assert_eq!(ask_on(&mut connection, "GET", MODELS, &[]).await.status, 200);
     alone.stop.cancel();
@@ -113,11 +113,11 @@ async fn alone_a_stop_closes_the_door_and_the_connections_that_idle() {
 }
 
 #[tokio::test]
-async fn alone_a_stop_does_not_wait_for_who_reads_nothing() {
-    let (alone, hand) = Alone::at_noon().await;
-    let _deaf = deaf(&alone).await;
+async fn builtin_shutdown_does_not_wait_for_a_client_that_reads_nothing() {
+    let (alone, hand) = StandaloneBackend::at_noon().await;
+    let _deaf = non_reading_client(&alone).await;
     alone.stop.cancel();
-    // By its clock, which stands still, it would wait for ever.
+    // By its stopped clock it would wait for ever.
     for _ in 0..1_000 {
         tokio::task::yield_now().await;
     }
@@ -127,7 +127,7 @@ async fn alone_a_stop_does_not_wait_for_who_reads_nothing() {
 }
 
 #[test]
-fn alone_the_program_serves_until_it_is_told_to_stop() {
+fn builtin_the_program_serves_until_it_is_stopped() {
     let place = TempDir::new().unwrap();
     let archive = place.path().join("runs.db");
     let words = ["scoring", "serve", "--listen", "127.0.0.1:0", "--archive", archive.to_str().unwrap()];
@@ -148,7 +148,7 @@ fn alone_the_program_serves_until_it_is_told_to_stop() {
 }
 
 #[test]
-fn alone_what_cannot_be_served_is_said_and_is_an_exit_code() {
+fn builtin_start_failures_are_reported_and_set_the_exit_code() {
     let missing = run(&["scoring", "serve", "--archive", "no/such.db", "--listen", "127.0.0.1:0"]).with(2);
     assert!(missing.err.contains("no/such.db"), "{}", missing.err);
     let place = TempDir::new().unwrap();

@@ -1,4 +1,4 @@
-//! A gateway before the backend alone: what comes through is what the one inside says.
+//! A gateway in front of the standalone built-in backend: its responses equal those with the in-process one.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,11 +8,11 @@ use scoregate::scoring::Scoring;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{Alone, HOUR, known_at_noon, noon, targets};
+use super::{HOUR, StandaloneBackend, known_at_noon, noon, targets};
 use crate::client::Answer;
 use crate::world::{World, good};
 
-/// A gateway before a backend that is not there yet, and where that has to be.
+/// A gateway whose backend is not running yet, and the address for it.
 async fn before(address: std::net::SocketAddr) -> World {
     World::with(&format!("[upstream]\nurl = \"http://{address}/api/v1\"\n"), good).await
 }
@@ -23,11 +23,11 @@ fn data(answer: &Answer) -> String {
 }
 
 #[tokio::test]
-async fn alone_behind_a_gateway_it_is_the_one_inside_to_the_byte() {
+async fn builtin_standalone_and_in_process_backends_give_identical_bytes() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let world = before(listener.local_addr().unwrap()).await;
     let of_the_same_runs = Arc::new(Scoring::demo(42, noon()));
-    let _alone = Alone::on(listener, of_the_same_runs, &world.clock, 16);
+    let _alone = StandaloneBackend::on(listener, of_the_same_runs, &world.clock, 16);
     let inside = World::built_in().await;
     let (here, there) = (world.paid().await, inside.paid().await);
     for (_, target) in targets() {
@@ -41,12 +41,12 @@ async fn alone_behind_a_gateway_it_is_the_one_inside_to_the_byte() {
     assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"not_found\"}").await, 1);
 }
 
-/// What a backend says to whoever comes through here.
+/// The response bytes of a backend.
 #[derive(Clone, Default)]
-struct Overheard(Arc<Mutex<Vec<u8>>>);
+struct RecordedTraffic(Arc<Mutex<Vec<u8>>>);
 
-impl Overheard {
-    /// Passes on whatever comes to `door`, and notes what is said in return.
+impl RecordedTraffic {
+    /// Forwards connections of `door` and records the responses.
     async fn pass_on(self, door: TcpListener, to: std::net::SocketAddr) {
         while let Ok((mut from, _)) = door.accept().await {
             let heard = self.clone();
@@ -72,7 +72,7 @@ impl Overheard {
     }
 }
 
-/// A document with items that is another an hour after noon, or the same.
+/// A document with items that differs an hour after noon, or one that does not.
 fn document(changes: bool) -> DocumentKey {
     let (now, later) = (known_at_noon(), Scoring::demo(7, noon().plus(HOUR)));
     let query = |period| Query { period: Some(period), sort_by: None, limit: Limit::parse("1") };
@@ -91,11 +91,11 @@ fn document(changes: bool) -> DocumentKey {
 }
 
 #[tokio::test]
-async fn alone_a_refresh_that_changes_nothing_of_a_document_is_a_304_to_the_gateway() {
+async fn builtin_a_refresh_without_changes_returns_304_to_the_gateway() {
     let door = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let world = before(door.local_addr().unwrap()).await;
-    let alone = Alone::new(Arc::new(Scoring::demo(7, noon())), &world.clock).await;
-    let overheard = Overheard::default();
+    let alone = StandaloneBackend::new(Arc::new(Scoring::demo(7, noon())), &world.clock).await;
+    let overheard = RecordedTraffic::default();
     tokio::spawn(overheard.clone().pass_on(door, alone.address));
 
     let (same, changed) = (document(false).address(), document(true).address());

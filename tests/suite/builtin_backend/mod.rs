@@ -1,8 +1,8 @@
-//! The built-in backend alone: what it says over HTTP. `behind` is a gateway before it, `connections` is about who comes
-//! to its port and how it ends.
+//! The built-in backend as a standalone server: its HTTP responses. `gateway` is a gateway in front of it,
+//! `connections` tests its port and its shutdown.
 
-mod behind;
 mod connections;
+mod gateway;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -30,7 +30,7 @@ const MODELS: &str = "/api/v1/models?period=24h&sortBy=combined";
 const HOUR: Duration = Duration::from_hours(1);
 
 /// The backend on port 0.
-struct Alone {
+struct StandaloneBackend {
     address: SocketAddr,
     stop: CancellationToken,
     serving: JoinHandle<()>,
@@ -40,18 +40,18 @@ fn noon() -> Wall {
     Wall::parse_rfc3339(NOON).unwrap()
 }
 
-/// What is known at noon, for tests that do not go beyond it: to score at this pace takes a while.
+/// The scores at noon, computed once because scoring is slow, for tests that do not go beyond it.
 fn known_at_noon() -> Arc<Scoring> {
     static KNOWN: OnceLock<Arc<Scoring>> = OnceLock::new();
     Arc::clone(KNOWN.get_or_init(|| Arc::new(Scoring::demo(7, noon()))))
 }
 
-impl Alone {
+impl StandaloneBackend {
     async fn new(scoring: Arc<Scoring>, clock: &Clock) -> Self {
-        Self::with_places(scoring, clock, 1_024).await
+        Self::with_slots(scoring, clock, 1_024).await
     }
 
-    async fn with_places(scoring: Arc<Scoring>, clock: &Clock, places: usize) -> Self {
+    async fn with_slots(scoring: Arc<Scoring>, clock: &Clock, places: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         Self::on(listener, scoring, clock, places)
     }
@@ -63,7 +63,7 @@ impl Alone {
         Self { address, stop, serving }
     }
 
-    /// One that stays at noon.
+    /// One whose clock stays at noon.
     async fn at_noon() -> (Self, ManualClock) {
         let (clock, hand) = Clock::hand_driven(noon());
         (Self::new(known_at_noon(), &clock).await, hand)
@@ -77,7 +77,8 @@ impl Alone {
         ask_on(&mut Connection::open(self.address).await, method, target, headers).await
     }
 
-    /// Asks until the snapshot of this instant is there. What is said meanwhile is of the one before, and not to be kept.
+    /// Sends requests until the snapshot of this time is served. Until then responses are of the previous one and not
+    /// cacheable.
     async fn comes_to(&self, instant: &str) -> Answer {
         for _ in 0..2_000_000 {
             let answer = self.get(MODELS).await;
@@ -100,20 +101,19 @@ async fn ask_on(connection: &mut Connection, method: &str, target: &str, headers
     connection.read(method == "HEAD").await.expect("an answer")
 }
 
-/// The target of each endpoint that a backend has, asked for without parameters.
+/// The target of each endpoint of a backend, without parameters.
 fn targets() -> impl Iterator<Item = (&'static Endpoint, String)> {
     let stored = ENDPOINTS.iter().filter(|endpoint| endpoint.stored);
     stored.map(|endpoint| (endpoint, endpoint.documented_path().replace("{id}", "atlas-4-large")))
 }
 
-/// What is asked there.
 fn question(route: Route) -> DocumentKey {
     DocumentKey::new(route, ModelId::new("atlas-4-large"), Query::default(), Period::Latest)
 }
 
 #[tokio::test]
-async fn alone_every_endpoint_answers_with_the_envelope_and_the_documented_fields() {
-    let (alone, _) = Alone::at_noon().await;
+async fn builtin_every_endpoint_returns_the_envelope_and_the_documented_fields() {
+    let (alone, _) = StandaloneBackend::at_noon().await;
     for (endpoint, target) in targets() {
         let answer = alone.get(&target).await;
         assert_eq!((answer.status, answer.header("content-type")), (200, "application/json"), "{target}");
@@ -145,8 +145,8 @@ async fn alone_every_endpoint_answers_with_the_envelope_and_the_documented_field
 }
 
 #[tokio::test]
-async fn alone_parameters_are_those_of_the_api_and_choose_the_answer() {
-    let (alone, _) = Alone::at_noon().await;
+async fn builtin_parameters_are_those_of_the_api_and_select_the_response() {
+    let (alone, _) = StandaloneBackend::at_noon().await;
     for period in Period::ALL {
         let word = period.word();
         let answer = alone.get(&format!("/api/v1/models?sortBy=speed&period={word}&other=1")).await;
@@ -161,8 +161,8 @@ async fn alone_parameters_are_those_of_the_api_and_choose_the_answer() {
 }
 
 #[tokio::test]
-async fn alone_a_copy_that_is_current_is_a_304_by_tag_and_only_without_one_by_date() {
-    let (alone, _) = Alone::at_noon().await;
+async fn builtin_a_current_copy_is_a_304_by_tag_and_by_date_only_if_no_tag_is_sent() {
+    let (alone, _) = StandaloneBackend::at_noon().await;
     let whole = alone.get(MODELS).await;
     let tag = whole.header("etag");
     let (date, before) = (noon().http_date(), noon().minus(Duration::from_secs(1)).http_date());
@@ -195,8 +195,8 @@ async fn alone_a_copy_that_is_current_is_a_304_by_tag_and_only_without_one_by_da
 }
 
 #[tokio::test]
-async fn alone_head_has_the_headers_of_get_and_no_body() {
-    let (alone, _) = Alone::at_noon().await;
+async fn builtin_head_has_the_headers_of_get_and_no_body() {
+    let (alone, _) = StandaloneBackend::at_noon().await;
     let mut connection = Connection::open(alone.address).await;
     for target in [MODELS, "/api/v1/models/nobody", "/api/v1/models?period=1h", "/nothing", "/healthz"] {
         let head = ask_on(&mut connection, "HEAD", target, &[]).await;
@@ -210,8 +210,8 @@ async fn alone_head_has_the_headers_of_get_and_no_body() {
 }
 
 #[tokio::test]
-async fn alone_what_is_refused_says_why_in_the_words_of_the_api() {
-    let (alone, _) = Alone::at_noon().await;
+async fn builtin_refused_requests_have_the_error_codes_of_the_api() {
+    let (alone, _) = StandaloneBackend::at_noon().await;
     for (method, target, status, code) in [
         ("GET", "/api/v1/models?period=7D", 400, "invalid_period"),
         ("GET", "/api/v1/models?period=7d&period=7d", 400, "invalid_period"),
@@ -249,9 +249,9 @@ async fn alone_what_is_refused_says_why_in_the_words_of_the_api() {
 }
 
 #[tokio::test]
-async fn alone_an_answer_may_be_kept_until_the_next_snapshot_and_the_clock_makes_that_one() {
+async fn builtin_max_age_ends_at_the_next_snapshot_which_the_clock_triggers() {
     let (clock, hand) = Clock::hand_driven(noon());
-    let alone = Alone::new(Arc::new(Scoring::demo(7, noon())), &clock).await;
+    let alone = StandaloneBackend::new(Arc::new(Scoring::demo(7, noon())), &clock).await;
     let before = alone.get(MODELS).await;
     assert_eq!(before.header("cache-control"), "public, max-age=3600");
     hand.advance(Duration::from_millis(600_500));
@@ -268,14 +268,14 @@ async fn alone_an_answer_may_be_kept_until_the_next_snapshot_and_the_clock_makes
 }
 
 #[tokio::test]
-async fn alone_a_clock_that_is_set_back_or_was_asleep_is_followed_within_seconds() {
+async fn builtin_a_clock_step_or_suspend_is_followed_within_seconds() {
     let (clock, hand) = Clock::hand_driven(noon());
-    let alone = Alone::new(Arc::new(Scoring::demo(7, noon())), &clock).await;
+    let alone = StandaloneBackend::new(Arc::new(Scoring::demo(7, noon())), &clock).await;
     hand.step_to(noon().minus(HOUR * 48));
     let kept = alone.get(MODELS).await;
     assert_eq!((kept.json()["generated_at"].as_str(), kept.status), (Some(NOON), 200));
     assert_eq!(kept.header("cache-control"), "public, max-age=3600");
-    // The machine was suspended: the wall has moved, and running time has not.
+    // The machine was suspended: wall time has advanced, monotonic time has not.
     hand.suspend(HOUR * (48 + 9));
     assert_eq!(alone.get(MODELS).await.header("cache-control"), "no-cache");
     hand.advance(Duration::from_secs(10));
@@ -283,14 +283,14 @@ async fn alone_a_clock_that_is_set_back_or_was_asleep_is_followed_within_seconds
 }
 
 #[test]
-fn alone_no_request_waits_for_a_snapshot_that_is_being_made() {
+fn builtin_no_request_waits_for_a_snapshot_in_progress() {
     let mut one_blocking_thread = tokio::runtime::Builder::new_current_thread();
     let runtime = one_blocking_thread.enable_all().max_blocking_threads(1).build().unwrap();
     runtime.block_on(async {
         let (clock, hand) = Clock::hand_driven(noon());
-        let alone = Alone::new(Arc::new(Scoring::demo(7, noon())), &clock).await;
+        let alone = StandaloneBackend::new(Arc::new(Scoring::demo(7, noon())), &clock).await;
         let before = alone.get(MODELS).await;
-        // The one thread on which snapshots can be made has something else to do.
+        // The one thread that creates snapshots is busy.
         let (release, held) = std::sync::mpsc::channel::<()>();
         let busy = tokio::task::spawn_blocking(move || held.recv());
         hand.advance(HOUR);
@@ -306,12 +306,12 @@ fn alone_no_request_waits_for_a_snapshot_that_is_being_made() {
 }
 
 #[tokio::test]
-async fn alone_runs_that_are_imported_meanwhile_count_within_a_minute() {
+async fn builtin_runs_imported_while_it_runs_count_within_a_minute() {
     let place = TempDir::new().unwrap();
     let archive = || Archive::open(&place.path().join("runs.db"), noon()).unwrap();
     let (clock, hand) = Clock::hand_driven(noon());
     let scoring = Scoring::open(RunSource::Archive(archive()), noon()).unwrap();
-    let alone = Alone::new(Arc::new(scoring), &clock).await;
+    let alone = StandaloneBackend::new(Arc::new(scoring), &clock).await;
     assert_eq!(alone.get(MODELS).await.json()["count"], 0);
     let run = r#"{"id":"r-1","model":{"id":"atlas","name":"Atlas","provider":"meridian"},"suite":"coding",
         "time":"2026-11-21T11:02:03Z","trials":[{"scores":{"correctness":0.9,"spec":0.8,"codeQuality":0.7,
@@ -329,7 +329,7 @@ async fn alone_runs_that_are_imported_meanwhile_count_within_a_minute() {
         after = alone.get(MODELS).await;
     }
     assert_eq!(after.json()["data"][0]["id"], "atlas");
-    // Its date is that of the import, so that a copy from before is not taken for current; the next is due as before.
+    // Its date is that of the import, so that an earlier copy does not count as current; the next is due as before.
     assert_eq!(after.json()["generated_at"], "2026-11-21T12:00:30Z");
     assert_eq!(after.header("last-modified"), noon().plus(Duration::from_secs(30)).http_date());
     assert_eq!(after.header("cache-control"), "public, max-age=3540");

@@ -1,9 +1,9 @@
-//! Every place of a request in which a key can stand, on purpose or by a slip; and whether it stands in a text.
+//! Every position of a request that can contain a key, on purpose or by mistake; and the search for a key in a text.
 
-/// So much of a key's beginning may be shown.
+/// Length of the prefix that may be shown.
 const SHOWN: usize = 12;
 
-/// Headers that somebody reads: we, a proxy, a browser, a tracer. And two that nobody knows.
+/// Headers that the gateway, a proxy, a browser or a tracer reads. And two unknown ones.
 const NAMES: [&str; 42] = [
     "Authorization",
     "X-API-Key",
@@ -49,16 +49,15 @@ const NAMES: [&str; 42] = [
     "X-Made-Up",
 ];
 
-/// A key that must not be seen.
+/// A key that must not leak.
 pub struct Canary {
-    /// The key itself.
     pub key: String,
-    /// What would give it away, in small letters.
+    /// Its fragments, in lower case.
     parts: Vec<String>,
 }
 
 impl Canary {
-    /// Twelve characters of it in a row, as they are or percent-encoded, are too many: but for its beginning, which may be
+    /// Twelve consecutive characters, plain or percent-encoded, are a leak, except for the prefix that may be
     /// shown.
     pub fn new(key: &str) -> Self {
         let secret = key[SHOWN..].to_lowercase();
@@ -67,7 +66,7 @@ impl Canary {
         Self { key: key.to_owned(), parts }
     }
 
-    /// Fails where a text gives it away.
+    /// Fails if a text contains it.
     pub fn is_not_in(&self, what: &str, text: &[u8]) {
         let text = String::from_utf8_lossy(text).to_lowercase();
         let seen = self.parts.iter().find_map(|part| text.find(part.as_str()));
@@ -78,7 +77,6 @@ impl Canary {
         }
     }
 
-    /// Targets with the key in them.
     pub fn targets(&self) -> Vec<String> {
         let (key, encoded) = (&self.key, encoded(&self.key));
         let below = ["", "api/v1/", "api/v1/models/", "api/v1/models/x-", "api/v1/drift/", "docs/"];
@@ -109,7 +107,6 @@ impl Canary {
         paths.chain(queries).chain(odd).collect()
     }
 
-    /// Header fields with the key in them.
     pub fn fields(&self) -> Vec<(String, String)> {
         let key = &self.key;
         let values = [
@@ -128,8 +125,8 @@ impl Canary {
         NAMES.iter().flat_map(every).chain(named).collect()
     }
 
-    /// Whole requests of HTTP/1.1 with the key in each of its places, and with it as their credential. A key of our form is
-    /// known for one without that too: there is `another` credential then, or none.
+    /// Complete HTTP/1.1 requests with the key in each position, and with it as their credential. A generated key is
+    /// also recognized elsewhere: then the credential is `another` key, or none.
     pub fn requests(&self, another: Option<&str>) -> Vec<String> {
         let key = &self.key;
         let own = format!("X-API-Key: {key}\r\n");

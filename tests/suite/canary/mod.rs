@@ -1,7 +1,7 @@
-//! A key that was sent is seen nowhere, wherever in a request it stood: not in answers, not in either log at its loudest,
-//! not on the side port, not on disk; nor does the backend hear it, nor is it told by a panic.
+//! Keys never leak from any position of a request: not in responses, not in either log at the most verbose level, not
+//! on the side port, not on disk, not to the backend and not in a panic.
 //!
-//! Not for: what operators write into names and notes, which is theirs.
+//! Names and notes written by operators are not searched.
 
 mod key_positions;
 mod panics;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::http2::visit::Visit;
+use crate::http2::http2_client::Http2Client;
 use crate::http2::{self, DATA, END_STREAM, GOAWAY, HEADERS, RST_STREAM, Wire};
 use crate::program::{Keys, Program};
 use crate::world::{World, good};
@@ -22,7 +22,7 @@ use crate::world::{World, good};
 use key_positions::Canary;
 
 const TOKEN: &str = "a-token-of-the-side-port";
-/// All there is to be told is told, by the codec too, to pages of any site too, and of whoever a proxy says it was.
+/// The most verbose settings: all log levels, CORS for any origin, and trusted proxies.
 const LOUD: [(&str, &str); 8] = [
     ("SCOREGATE_UPSTREAM", "built-in"),
     ("SCOREGATE_LOG_SAMPLE_ONE_IN", "1"),
@@ -34,17 +34,17 @@ const LOUD: [(&str, &str); 8] = [
     ("SCOREGATE_KEYS_ACCEPT_IMPORTED", "true"),
 ];
 
-/// All that is said to these bytes.
-async fn said(to: SocketAddr, bytes: &str) -> Vec<u8> {
+/// Everything received in reply to these bytes.
+async fn read_all(to: SocketAddr, bytes: &str) -> Vec<u8> {
     let mut stream = TcpStream::connect(to).await.unwrap();
     stream.write_all(bytes.as_bytes()).await.unwrap();
     let mut said = Vec::new();
-    // A connection that is reset has said what it had to say.
+    // A reset connection has sent all it had.
     drop(stream.read_to_end(&mut said).await);
     said
 }
 
-/// A key that was made elsewhere and reads like the identifier of a trace.
+/// An imported key that looks like a trace id.
 fn foreign(directory: &Path) -> String {
     let key = Digest::of(directory.to_str().unwrap()).to_string()[..32].to_owned();
     let line =
@@ -54,17 +54,17 @@ fn foreign(directory: &Path) -> String {
     key
 }
 
-/// Asks by HTTP/1.1.
-async fn plainly(public: SocketAddr, canary: &Canary, another: Option<&str>) {
+/// Sends the requests over HTTP/1.1.
+async fn over_http1(public: SocketAddr, canary: &Canary, another: Option<&str>) {
     for request in canary.requests(another) {
-        let told = said(public, &request).await;
+        let told = read_all(public, &request).await;
         assert!(told.starts_with(b"HTTP/1."), "no answer to {request}");
         canary.is_not_in(&format!("the answer to {request}"), &told);
     }
 }
 
-/// Asks by HTTP/2: by a client that is well-behaved, and by frames.
-async fn by_frames(public: SocketAddr, canary: &Canary, another: Option<&str>) {
+/// Sends the requests over HTTP/2: with a well-behaved client, and as frames.
+async fn over_http2(public: SocketAddr, canary: &Canary, another: Option<&str>) {
     let (key, mut answers) = (&canary.key, 0);
     for credential in [Some(key.as_str()), another].into_iter().flatten().map(|key| ("x-api-key", key)) {
         let fields = canary.fields().into_iter().map(|(name, value)| (name.to_lowercase(), value));
@@ -74,8 +74,10 @@ async fn by_frames(public: SocketAddr, canary: &Canary, another: Option<&str>) {
         for (method, target, field) in asked.chain(odd).chain(paths.map(|target| ("GET", target, None))) {
             let field = field.as_ref().map(|(name, value)| (name.as_str(), value.as_str()));
             let headers: Vec<(&str, &str)> = [credential].into_iter().chain(field).collect();
-            // Some of it no client of HTTP/2 may send, and some ends the connection: so each has its own.
-            let Some(told) = Visit::to(public).await.asks(method, &target, &headers).await else { continue };
+            // Some of them are invalid on HTTP/2 or close the connection: so each has its own.
+            let Some(told) = Http2Client::to(public).await.asks(method, &target, &headers).await else {
+                continue;
+            };
             answers += 1;
             let what = format!("the answer to {method} {target} {headers:?}");
             canary.is_not_in(&what, format!("{:?}", told.headers).as_bytes());
@@ -91,12 +93,12 @@ async fn by_frames(public: SocketAddr, canary: &Canary, another: Option<&str>) {
         let body = http2::frame(DATA, 0, 1, key.as_bytes());
         let mut wire = Wire::open(public).await;
         wire.send(&[http2::opening(1, &fields, 0), body, http2::request(1, &trailers)].concat()).await;
-        canary.is_not_in(&format!("what is said to {name}"), &heard(&mut wire).await);
+        canary.is_not_in(&format!("what is said to {name}"), &read_stream(&mut wire).await);
     }
 }
 
-/// All that is said until a stream is over.
-async fn heard(wire: &mut Wire) -> Vec<u8> {
+/// Everything received until a stream ends.
+async fn read_stream(wire: &mut Wire) -> Vec<u8> {
     let mut heard = Vec::new();
     while let Some(frame) = wire.read().await {
         heard.extend(frame.payload);
@@ -108,7 +110,7 @@ async fn heard(wire: &mut Wire) -> Vec<u8> {
     heard
 }
 
-/// Asks the side port all it answers, and with the key where it does not belong.
+/// Sends every request to the side port, also with the key in wrong positions.
 async fn aside(side: SocketAddr, canary: &Canary, application: &str) {
     let key = &canary.key;
     let get = |target: &str, token: &str| {
@@ -132,7 +134,7 @@ async fn aside(side: SocketAddr, canary: &Canary, application: &str) {
     let mut asked: Vec<String> = asked.map(String::from).to_vec();
     asked.extend(["/v1/applications/export".into(), format!("/v1/applications/{application}")]);
     for target in &asked {
-        let told = said(side, &get(target, TOKEN)).await;
+        let told = read_all(side, &get(target, TOKEN)).await;
         assert!(told.starts_with(b"HTTP/1.1 200 "), "{target}: {}", String::from_utf8_lossy(&told));
         canary.is_not_in(target, &told);
     }
@@ -150,12 +152,11 @@ async fn aside(side: SocketAddr, canary: &Canary, application: &str) {
     for target in odd {
         for token in [TOKEN, key] {
             let target = format!("{target}{key}");
-            canary.is_not_in(&target, &said(side, &get(&target, token)).await);
+            canary.is_not_in(&target, &read_all(side, &get(&target, token)).await);
         }
     }
 }
 
-/// Every file below a directory.
 fn on_disk(directory: &Path) -> Vec<u8> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(directory).unwrap() {
@@ -169,8 +170,8 @@ fn on_disk(directory: &Path) -> Vec<u8> {
     all
 }
 
-/// Plays it with one format of the logs.
-async fn nowhere(format: &str) {
+/// Runs it with one log format.
+async fn check_no_leak(format: &str) {
     let place = TempDir::new().unwrap();
     let settings = [&LOUD[..], &[("SCOREGATE_LOG_FORMAT", format)]].concat();
     let program = Program::serve(place.path(), &settings);
@@ -180,11 +181,11 @@ async fn nowhere(format: &str) {
     keys.run(&["set-limits", &application, "--minute", "100000"]).with(0);
     let canaries = [Canary::new(&ours), Canary::new(&foreign(place.path()))];
     for (canary, another) in canaries.iter().zip([Some(&*other), None]) {
-        plainly(public, canary, another).await;
-        by_frames(public, canary, another).await;
+        over_http1(public, canary, another).await;
+        over_http2(public, canary, another).await;
         aside(side, canary, &application).await;
     }
-    // Whoever names a key to be revoked may name the whole of it.
+    // A key may be named in full to revoke it.
     keys.run(&["revoke", &application, "--key", &ours]).with(0);
     aside(side, &canaries[0], &application).await;
     let ended = program.stop().with(0);
@@ -193,28 +194,28 @@ async fn nowhere(format: &str) {
         canary.is_not_in("the log", ended.err.as_bytes());
         canary.is_not_in("the data directory", &on_disk(place.path()));
     }
-    // They were asked, they were told, and the log was as loud as it gets.
+    // The requests were answered, and the log was at its most verbose level.
     assert!(ended.out.lines().count() > 1_000, "{}", ended.out.lines().count());
     assert!(ended.out.contains(&application) && ended.err.contains("TRACE"), "{}", ended.err);
 }
 
 #[tokio::test]
-async fn a_key_is_nowhere_to_be_seen_with_logs_for_people() {
-    nowhere("text").await;
+async fn keys_do_not_leak_with_text_logs() {
+    check_no_leak("text").await;
 }
 
 #[tokio::test]
-async fn a_key_is_nowhere_to_be_seen_with_logs_for_programs() {
-    nowhere("json").await;
+async fn keys_do_not_leak_with_json_logs() {
+    check_no_leak("json").await;
 }
 
 #[tokio::test]
-async fn a_key_is_not_heard_by_the_backend() {
+async fn keys_do_not_leak_to_the_backend() {
     let world = World::with("guard.per_minute = 1000000", good).await;
     let (customer, other) = (world.paid().await, world.free().await);
     let canary = Canary::new(&customer.key);
     for request in canary.requests(Some(&other.key)) {
-        said(world.address(), &request).await;
+        read_all(world.address(), &request).await;
     }
     let received = world.backend.received();
     assert!(received.len() > 3, "{received:?}");

@@ -1,4 +1,4 @@
-//! What a panic tells: its message, its backtrace, and what is told of it in the logs and to whoever asked.
+//! Panics leak no key: in the message, the backtrace, the logs and the response.
 
 use std::backtrace::Backtrace;
 use std::io::Write;
@@ -18,25 +18,25 @@ use scoregate::upstream::{Upstream, UpstreamFuture as Answered, UpstreamRequest}
 use tracing::Dispatch;
 use tracing::dispatcher::{set_default, with_default};
 
-use crate::in_process_backend::behind;
+use crate::in_process_upstream::behind;
 use crate::world::World;
 
 use super::key_positions::Canary;
 
-/// Where what was told is not written in time, the test fails.
+/// The test fails if the log is not written within this time.
 const AT_LAST: Duration = Duration::from_secs(30);
 
-/// What was written to somewhere.
+/// Captured output.
 #[derive(Clone, Default)]
-struct Heard(Arc<Mutex<Vec<u8>>>);
+struct CapturedLog(Arc<Mutex<Vec<u8>>>);
 
-impl Heard {
+impl CapturedLog {
     fn all(&self) -> Vec<u8> {
         self.0.lock().clone()
     }
 }
 
-impl Write for Heard {
+impl Write for CapturedLog {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -47,11 +47,11 @@ impl Write for Heard {
     }
 }
 
-/// What panics of all tests say from now on, besides saying it as ever.
-fn panics() -> Heard {
-    static SAID: OnceLock<Heard> = OnceLock::new();
+/// Captures the panic messages of all tests, which are also printed as usual.
+fn panics() -> CapturedLog {
+    static SAID: OnceLock<CapturedLog> = OnceLock::new();
     let listen = || {
-        let (said, as_ever) = (Heard::default(), take_hook());
+        let (said, as_ever) = (CapturedLog::default(), take_hook());
         let to = said.clone();
         set_hook(Box::new(move |panic| {
             drop(write!(to.clone(), "{panic}\n{}\n", Backtrace::force_capture()));
@@ -62,10 +62,10 @@ fn panics() -> Heard {
     SAID.get_or_init(listen).clone()
 }
 
-/// A backend inside that panics, and says all that it was told.
-struct Talkative;
+/// An in-process backend that panics with everything it received.
+struct PanickingUpstream;
 
-impl Upstream for Talkative {
+impl Upstream for PanickingUpstream {
     fn fetch<'a>(&'a self, question: UpstreamRequest<'a>) -> Answered<'a> {
         Box::pin(async move { panic!("a backend was asked {question:?}") })
     }
@@ -79,7 +79,7 @@ impl Upstream for Talkative {
     }
 }
 
-/// What stands beside the key in a request that says it wherever it can.
+/// The text beside the key in a request that contains it in every position.
 fn fields(key: &str) -> [(&'static str, String); 7] {
     [
         ("x-api-key", key.to_owned()),
@@ -92,8 +92,8 @@ fn fields(key: &str) -> [(&'static str, String); 7] {
     ]
 }
 
-/// The answer to a request whose handling panics: none does by itself, but a thread without a runtime has nobody who would
-/// make the fetch.
+/// The response to a request whose handler panics: none does by itself, but a thread without a runtime cannot
+/// start the fetch.
 async fn outside_of_any_runtime(world: &World, canary: &Canary, events: &Dispatch) -> Vec<u8> {
     let (gateway, events, key) = (world.running.gateway(), events.clone(), &canary.key);
     let mut request = Request::get(format!("/api/v1/providers?{key}={key}")).header("host", "localhost");
@@ -110,9 +110,9 @@ async fn outside_of_any_runtime(world: &World, canary: &Canary, events: &Dispatc
 }
 
 #[tokio::test]
-async fn a_panic_tells_no_key_in_its_message_its_backtrace_its_answer_or_a_log() {
+async fn a_panic_leaks_no_key_in_its_message_backtrace_response_or_log() {
     for json in [false, true] {
-        let (panics, events, told) = (panics(), Heard::default(), Heard::default());
+        let (panics, events, told) = (panics(), CapturedLog::default(), CapturedLog::default());
         let to = events.clone();
         let heard = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE);
         let events_to = Dispatch::new(heard.with_writer(move || to.clone()).finish());
@@ -122,7 +122,7 @@ async fn a_panic_tells_no_key_in_its_message_its_backtrace_its_answer_or_a_log()
         let canary = Canary::new(&customer.key);
         let lines = Arc::new(AccessLogWriter::start(json, Counter::noop(), told.clone()).unwrap());
         let log = AccessLog::new(lines, LogSampling { slow: Duration::ZERO, one_in: 1 });
-        let stop = behind(&mut world, Arc::new(Talkative), log).await;
+        let stop = behind(&mut world, Arc::new(PanickingUpstream), log).await;
         let named = format!("/api/v1/models/x-{}", canary.key);
         for (target, status) in [("/api/v1/index", 502), ("/api/v1/alerts", 502), (&named, 404)] {
             let mut ask = world.get(&format!("{target}?{key}={key}", key = canary.key));

@@ -1,10 +1,11 @@
-//! How long a connection of HTTP/2 may do what, by the hand-driven clock: what a client leaves unsaid, unread or
-//! unacknowledged holds nothing for longer.
+//! Deadlines of an HTTP/2 connection, by the manual clock: a client cannot hold a connection longer by not sending,
+//! not reading or not acknowledging.
 
 use std::time::Duration;
 
 use super::{
-    DATA, END_STREAM, GOAWAY, HEADERS, PREFACE, Told, WINDOW_UPDATE, Wire, block, code, frame, get, request,
+    DATA, END_STREAM, GOAWAY, HEADERS, PREFACE, StreamOutcome, WINDOW_UPDATE, Wire, block, code, frame, get,
+    request,
 };
 use crate::world::{World, good};
 
@@ -17,14 +18,14 @@ const INITIAL_WINDOW: u16 = 4;
 #[tokio::test]
 async fn http2_half_a_preface_is_cut_off_after_nine_seconds() {
     let world = World::new().await;
-    let before = world.has_met().await;
+    let before = world.connections_seen().await;
     let mut wires = Vec::new();
     for length in [1, 3, 14, 16, 18, 23] {
         let mut wire = Wire::bare(world.address()).await;
         wire.send(&PREFACE[..length]).await;
         wires.push(wire);
     }
-    while world.has_met().await < before + 6 {
+    while world.connections_seen().await < before + 6 {
         tokio::task::yield_now().await;
     }
     world.pass(Duration::from_millis(8_999));
@@ -37,7 +38,7 @@ async fn http2_half_a_preface_is_cut_off_after_nine_seconds() {
 }
 
 #[tokio::test]
-async fn http2_an_idle_connection_is_told_and_a_second_later_closed_whatever_it_acknowledges() {
+async fn http2_an_idle_connection_gets_a_goaway_and_is_closed_a_second_later() {
     let world = World::new().await;
     let mut wire = Wire::open(world.address()).await;
     wire.polite = false;
@@ -47,9 +48,9 @@ async fn http2_an_idle_connection_is_told_and_a_second_later_closed_whatever_it_
     world.pass(MOMENT);
     let told = wire.find(GOAWAY).await;
     assert_eq!(code(&told.payload[4..]), 0);
-    // What it asks now, without having heard, is answered still.
+    // A request sent before it received the GOAWAY is still answered.
     wire.send(&request(1, &get("/healthz", &[]))).await;
-    assert_eq!(wire.told(1).await, Told::Answer(200, String::new()));
+    assert_eq!(wire.stream_outcome(1).await, StreamOutcome::Answer(200, String::new()));
     world.pass(SECOND);
     world.pass(SECOND);
     wire.rest().await;
@@ -57,7 +58,7 @@ async fn http2_an_idle_connection_is_told_and_a_second_later_closed_whatever_it_
 }
 
 #[tokio::test]
-async fn http2_whoever_says_only_the_preface_is_idle() {
+async fn http2_a_connection_that_sent_only_the_preface_is_idle() {
     let world = World::new().await;
     let mut wire = Wire::bare(world.address()).await;
     wire.polite = false;
@@ -85,7 +86,7 @@ async fn http2_pings_keep_no_connection_alive() {
 }
 
 #[tokio::test]
-async fn http2_a_client_that_leaves_its_stream_no_room_is_cut_off_at_the_write_timeout() {
+async fn http2_a_client_that_opens_no_stream_window_is_cut_off_at_the_write_timeout() {
     let world = World::new().await;
     let mut wire = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
     wire.send(&request(1, &get("/docs", &[]))).await;
@@ -99,7 +100,7 @@ async fn http2_a_client_that_leaves_its_stream_no_room_is_cut_off_at_the_write_t
 }
 
 #[tokio::test]
-async fn http2_a_window_that_opens_by_single_bytes_gains_no_time() {
+async fn http2_a_window_opened_by_single_bytes_gains_no_time() {
     let world = World::new().await;
     let mut wire = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
     wire.send(&request(1, &get("/openapi.json", &[]))).await;
@@ -115,7 +116,7 @@ async fn http2_a_window_that_opens_by_single_bytes_gains_no_time() {
 }
 
 #[tokio::test]
-async fn http2_a_link_of_two_kilobytes_a_second_is_given_the_whole_answer() {
+async fn http2_a_link_of_two_kilobytes_a_second_gets_the_whole_response() {
     let world = World::with("server.request_timeout = \"1d\"", good).await;
     let mut wire = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
     wire.send(&request(1, &get("/openapi.json", &[]))).await;
@@ -137,7 +138,7 @@ async fn http2_a_link_of_two_kilobytes_a_second_is_given_the_whole_answer() {
 }
 
 #[tokio::test]
-async fn http2_a_client_that_leaves_the_connection_no_room_is_cut_off_at_the_write_timeout() {
+async fn http2_a_client_that_opens_no_connection_window_is_cut_off_at_the_write_timeout() {
     let world = World::new().await;
     let mut wire = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0x7fff_ffff)]).await;
     let asked: Vec<u8> =
@@ -156,7 +157,7 @@ async fn http2_a_client_that_leaves_the_connection_no_room_is_cut_off_at_the_wri
 }
 
 #[tokio::test]
-async fn http2_a_head_that_never_goes_on_is_cut_off_as_if_nothing_had_come() {
+async fn http2_an_unfinished_head_is_cut_off_as_an_idle_connection() {
     let world = World::new().await;
     let mut wire = Wire::open(world.address()).await;
     wire.polite = false;
@@ -171,7 +172,7 @@ async fn http2_a_head_that_never_goes_on_is_cut_off_as_if_nothing_had_come() {
 }
 
 #[tokio::test]
-async fn http2_a_stop_lets_the_requests_finish_that_are_under_way() {
+async fn http2_shutdown_lets_requests_in_flight_finish() {
     let world = World::new().await;
     let key = world.customer("pro").await.key;
     world.backend.hold();
@@ -182,14 +183,14 @@ async fn http2_a_stop_lets_the_requests_finish_that_are_under_way() {
     let (stopped, ()) = tokio::join!(running.stop(), async {
         assert_eq!(code(&wire.find(GOAWAY).await.payload[4..]), 0);
         backend.open();
-        assert_eq!(wire.told(1).await, Told::Answer(200, String::new()));
+        assert_eq!(wire.stream_outcome(1).await, StreamOutcome::Answer(200, String::new()));
         wire.rest().await;
     });
     assert!(stopped.all_finished);
 }
 
 #[tokio::test]
-async fn http2_a_connection_ends_with_what_it_asks_last_within_a_second_of_its_hour() {
+async fn http2_a_connection_closes_within_a_second_of_its_maximum_age_of_an_hour() {
     let world = World::with("server.idle_timeout = \"1d\"", good).await;
     let mut wire = Wire::open(world.address()).await;
     wire.polite = false;
@@ -197,7 +198,7 @@ async fn http2_a_connection_ends_with_what_it_asks_last_within_a_second_of_its_h
     world.pass(Duration::from_hours(1));
     wire.find(GOAWAY).await;
     wire.send(&request(1, &get("/healthz", &[]))).await;
-    assert_eq!(wire.told(1).await, Told::Answer(200, String::new()));
+    assert_eq!(wire.stream_outcome(1).await, StreamOutcome::Answer(200, String::new()));
     world.pass(SECOND);
     world.pass(SECOND);
     wire.rest().await;

@@ -1,4 +1,4 @@
-//! One connection of HTTP/2 with all its streams takes no more from others than as many connections of HTTP/1.1 do.
+//! One HTTP/2 connection with all its streams delays other clients no more than as many HTTP/1.1 connections do.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,18 +7,18 @@ use std::time::Duration;
 use scoregate::clock::Clock;
 use tokio::task::JoinSet;
 
-use super::visit::Visit;
+use super::http2_client::Http2Client;
 use crate::balances::own;
 use crate::client::Connection;
 use crate::world::{World, good};
 
-/// How many ask at once.
+/// Number of concurrent requests.
 const CROWD: usize = 100;
-/// How long each crowd is measured.
+/// Duration of each measurement.
 const WHILE: Duration = Duration::from_millis(600);
 
-/// Asks on a connection of HTTP/1.1 for as long as it may; the times that took.
-async fn neighbour(world: &World, hit: &[u8]) -> Duration {
+/// Sends requests on an HTTP/1.1 connection until stopped; returns their durations.
+async fn other_client(world: &World, hit: &[u8]) -> Duration {
     let (clock, mut connection) = (Clock::system(), Connection::open(world.address()).await);
     let (begun, mut times) = (clock.now().mono, Vec::new());
     loop {
@@ -35,13 +35,13 @@ async fn neighbour(world: &World, hit: &[u8]) -> Duration {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn http2_a_hundred_streams_cost_a_neighbour_no_more_than_a_hundred_connections() {
+async fn http2_a_hundred_streams_delay_other_clients_no_more_than_a_hundred_connections() {
     let world = World::with("", good).await;
     let key = world.customer_with("enterprise", own(4_000_000, 4_000_000)).await.key;
     let hit =
         format!("GET /api/v1/models HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n").into_bytes();
-    let alone = neighbour(&world, &hit).await;
-    let (over, visit) = (Arc::new(AtomicBool::new(false)), Visit::to(world.address()).await);
+    let alone = other_client(&world, &hit).await;
+    let (over, visit) = (Arc::new(AtomicBool::new(false)), Http2Client::to(world.address()).await);
     let answered = Arc::new(AtomicUsize::new(0));
     let mut streams = JoinSet::new();
     for _ in 0..CROWD {
@@ -55,7 +55,7 @@ async fn http2_a_hundred_streams_cost_a_neighbour_no_more_than_a_hundred_connect
             }
         });
     }
-    let beside_streams = neighbour(&world, &hit).await;
+    let beside_streams = other_client(&world, &hit).await;
     over.store(true, Ordering::Relaxed);
     streams.join_all().await;
     assert!(
@@ -74,7 +74,7 @@ async fn http2_a_hundred_streams_cost_a_neighbour_no_more_than_a_hundred_connect
             }
         });
     }
-    let beside_connections = neighbour(&world, &hit).await;
+    let beside_connections = other_client(&world, &hit).await;
     over.store(true, Ordering::Relaxed);
     connections.join_all().await;
     let measured = format!(

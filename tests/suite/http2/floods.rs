@@ -1,28 +1,27 @@
-//! Frames without end that ask for little or nothing: each flood ends the connection within its bound, and before that
-//! it costs the backend nothing.
+//! Endless frames that request little or nothing: each flood closes the connection within its bound, without any load
+//! on the backend before.
 
 use super::{
     ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PADDED, PING, PRIORITY, RST_STREAM,
-    SETTINGS, Told, WINDOW_UPDATE, Wire, block, code, fields, frame, get, opening, request,
+    SETTINGS, StreamOutcome, WINDOW_UPDATE, Wire, block, code, fields, frame, get, opening, request,
 };
 use crate::world::World;
 
-/// The bounds that were asked for, in frames.
+/// The required bounds, in frames.
 const FEW: usize = 2_500;
 const MORE: usize = 5_000;
-/// What twice 128 KiB of the shortest frames are, and some more for what is sent in reply to them.
+/// As many frames as twice 128 KiB of the shortest ones, and some more for the replies.
 const MOST: usize = 40_000;
 
-/// A flood.
 pub struct Flood {
     pub name: &'static str,
-    /// What comes first, once.
+    /// The prefix, sent once.
     pub first: Vec<u8>,
-    /// The frames that come again and again, for the so-manieth time.
+    /// The repeated frames, by the number of the repetition.
     pub again: Box<dyn Fn(u32) -> Vec<Vec<u8>> + Send>,
-    /// What makes sense of it in the end.
+    /// The final frames that would complete it.
     pub last: Vec<u8>,
-    /// Within so many frames it has to be over.
+    /// It must be over within this many frames.
     pub most: usize,
 }
 
@@ -50,7 +49,7 @@ fn number(of: u32) -> u32 {
     2 * of + 1
 }
 
-/// Every flood. Those on a stream that is open hold one with this request, which has to be under way for as long.
+/// Every flood. Those on an open stream keep one open with this request, which must stay in flight as long.
 pub fn floods(held: &[u8]) -> Vec<Flood> {
     let plain = get("/healthz", &[]);
     let small = block(&fields(&[("x", "y")]));
@@ -70,11 +69,11 @@ pub fn floods(held: &[u8]) -> Vec<Flood> {
         flood("data of an octet", MORE, one(frame(DATA, 0, 1, b"x"))).after(opening(1, &plain, 0)),
     ];
     all.extend(resets(held));
-    all.extend(idle_talk(held));
+    all.extend(idle_floods(held));
     all
 }
 
-/// What a client does to have its streams reset by us.
+/// Frames that make the gateway reset its streams.
 fn resets(held: &[u8]) -> Vec<Flood> {
     let plain = get("/healthz", &[]);
     let (broken, more) = (fields(&[(":method", "GET"), ("connection", "close")]), plain.clone());
@@ -114,8 +113,8 @@ fn resets(held: &[u8]) -> Vec<Flood> {
     ]
 }
 
-/// What is no request and no part of one.
-fn idle_talk(held: &[u8]) -> Vec<Flood> {
+/// Frames that are no part of a request.
+fn idle_floods(held: &[u8]) -> Vec<Flood> {
     let window = |size: u8| [0, 4, 0, 0, size, 0];
     vec![
         flood("settings", MOST, one(frame(SETTINGS, 0, 0, &[]))),
@@ -143,7 +142,7 @@ fn idle_talk(held: &[u8]) -> Vec<Flood> {
 }
 
 impl Flood {
-    /// Floods until it is over. How many frames were sent until then; none if it could have gone on.
+    /// Floods until the connection closes. Returns the number of frames sent, or nothing if it was never closed.
     pub async fn run(&self, wire: &mut Wire) -> Option<usize> {
         wire.polite = false;
         wire.send(&self.first).await;
@@ -153,7 +152,7 @@ impl Flood {
             (sent, times) = (sent + frames.len(), times + 1);
             batch.extend(frames.concat());
             if times % 16 == 0 {
-                if !wire.send(&batch).await || wire.is_sent_away() {
+                if !wire.send(&batch).await || wire.has_goaway_or_close() {
                     return Some(sent);
                 }
                 batch.clear();
@@ -173,7 +172,7 @@ impl Flood {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn http2_every_flood_ends_the_connection_within_its_bound() {
+async fn http2_every_flood_closes_the_connection_within_its_bound() {
     let world = World::new().await;
     let key = world.customer("pro").await.key;
     world.backend.hold();
@@ -185,7 +184,7 @@ async fn http2_every_flood_ends_the_connection_within_its_bound() {
         if over.is_none() {
             endless.push(flood.name);
         }
-        assert_eq!(world.tells(&get("/healthz", &[])).await, Told::Answer(200, String::new()));
+        assert_eq!(world.outcome_of(&get("/healthz", &[])).await, StreamOutcome::Answer(200, String::new()));
     }
     assert!(endless.is_empty(), "{endless:#?}");
     assert!(world.backend.received().len() <= 1);
@@ -214,31 +213,40 @@ async fn http2_streams_beyond_the_hundredth_are_refused_and_the_others_answered(
 }
 
 #[tokio::test]
-async fn http2_a_head_that_unfolds_to_megabytes_is_no_request() {
+async fn http2_a_head_that_decompresses_to_megabytes_is_rejected() {
     let world = World::new().await;
     let mut wire = Wire::open(world.address()).await;
-    // A field of 4 KB goes into the table, and is named 16,000 times by an octet each.
+    // A 4 KB field is added to the table and referenced 16,000 times by one octet each.
     let mut bomb = vec![0x40, 1, b'x', 127, 0xb1, 0x1e];
     bomb.extend(vec![b'y'; 127 + 0x31 + 128 * 0x1e]);
     bomb.extend(vec![0xbe; 16_384 - bomb.len()]);
     wire.send(&frame(HEADERS, END_STREAM | END_HEADERS, 1, &bomb)).await;
-    let told = wire.told(1).await;
-    assert!(matches!(told, Told::Gone(_) | Told::Reset(_) | Told::Closed | Told::Answer(431, _)), "{told:?}");
-    assert_eq!(world.tells(&get("/healthz", &[])).await, Told::Answer(200, String::new()));
+    let told = wire.stream_outcome(1).await;
+    assert!(
+        matches!(
+            told,
+            StreamOutcome::Gone(_)
+                | StreamOutcome::Reset(_)
+                | StreamOutcome::Closed
+                | StreamOutcome::Answer(431, _)
+        ),
+        "{told:?}"
+    );
+    assert_eq!(world.outcome_of(&get("/healthz", &[])).await, StreamOutcome::Answer(200, String::new()));
 }
 
 #[tokio::test]
-async fn http2_a_client_that_reads_much_and_asks_little_is_no_flood() {
+async fn http2_window_updates_of_a_fast_reader_are_no_flood() {
     let world = World::new().await;
     let key = world.customer("pro").await.key;
     let mut wire = Wire::open(world.address()).await;
     let fields = get("/openapi.json", &[("x-api-key", &key)]);
     let asked: Vec<u8> = (1..100).flat_map(|of| request(number(of), &fields)).collect();
-    // The pages need no key, and are no proof of one.
+    // The pages need no key, and do not count as authentication.
     wire.send(&[request(1, &get("/api/v1/me", &[("x-api-key", &key)])), asked].concat()).await;
     let mut ended = 0;
     while ended < 100 {
-        // It makes room for the stream and the connection with every frame, as some libraries do.
+        // It updates both windows with every frame, as some libraries do.
         let read = wire.find(DATA).await;
         ended += u32::from(read.flags & END_STREAM != 0);
         let room = u32::try_from(read.payload.len()).unwrap().max(1).to_be_bytes();

@@ -1,9 +1,9 @@
-//! Heads as attackers write them on HTTP/2: what could be read in two ways is refused, by the stream, by the connection
-//! or by us, and nothing of it reaches the backend.
+//! Request heads of attackers on HTTP/2: ambiguous ones are refused for the stream, for the connection or by a
+//! response, and never reach the backend.
 
 use super::{
-    DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, Told, Wire, block, code, fields, frame, get, opening,
-    request,
+    DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, StreamOutcome, Wire, block, code, fields, frame, get,
+    opening, request,
 };
 use crate::world::{World, good};
 
@@ -28,7 +28,7 @@ fn models(key: &str, name: &[u8], value: &[u8]) -> Fields {
     fields
 }
 
-/// Field lines that no request may have on HTTP/2. The stream or the connection ends, and no request is seen.
+/// Forbidden field lines on HTTP/2. They reset the stream or close the connection before any request is seen.
 const FORBIDDEN: &[(&[u8], &[u8])] = &[
     (b"connection", b"close"),
     (b"connection", b"x-api-key"),
@@ -61,11 +61,11 @@ const FORBIDDEN: &[(&[u8], &[u8])] = &[
 ];
 
 #[tokio::test]
-async fn http2_what_no_request_may_have_ends_the_stream_or_the_connection() {
+async fn http2_forbidden_fields_reset_the_stream_or_close_the_connection() {
     let (world, key) = wide().await;
     let mut wrong = Vec::new();
     for (name, value) in FORBIDDEN {
-        let told = world.tells(&models(&key, name, value)).await;
+        let told = world.outcome_of(&models(&key, name, value)).await;
         if !told.is_error() {
             wrong.push(format!("{}: {}: {told:?}", name.escape_ascii(), value.escape_ascii()));
         }
@@ -76,12 +76,12 @@ async fn http2_what_no_request_may_have_ends_the_stream_or_the_connection() {
 }
 
 #[tokio::test]
-async fn http2_the_fields_that_make_a_request_are_there_once_and_first() {
+async fn http2_pseudo_headers_are_sent_once_and_first() {
     let (world, key) = wide().await;
     let (method, scheme, path) = ((":method", "GET"), (":scheme", "http"), (":path", "/api/v1/models"));
     let authority = (":authority", "localhost");
     let plain = pseudo(&[method, scheme, authority, path], &key);
-    assert_eq!(world.tells(&plain).await, Told::Answer(200, String::new()));
+    assert_eq!(world.outcome_of(&plain).await, StreamOutcome::Answer(200, String::new()));
     let asked = world.backend.received().len();
     let mut late = fields(&[method, scheme, authority, ("x-api-key", &key)]);
     late.extend(fields(&[path]));
@@ -102,14 +102,14 @@ async fn http2_the_fields_that_make_a_request_are_there_once_and_first() {
         ("an extended GET", pseudo(&[method, scheme, authority, path, (":protocol", "websocket")], &key)),
     ];
     for (name, fields) in broken {
-        let told = world.tells(&fields).await;
+        let told = world.outcome_of(&fields).await;
         assert!(told.is_error(), "{name}: {told:?}");
     }
     assert_eq!(world.backend.received().len(), asked);
 }
 
 #[tokio::test]
-async fn http2_any_doubt_about_who_is_asked_for_what_is_a_400() {
+async fn http2_an_ambiguous_host_or_target_is_a_400() {
     let (world, key) = wide().await;
     let (method, scheme, path) = ((":method", "GET"), (":scheme", "http"), (":path", "/api/v1/models"));
     let (authority, host) = ((":authority", "localhost"), ("host", "localhost"));
@@ -132,8 +132,8 @@ async fn http2_any_doubt_about_who_is_asked_for_what_is_a_400() {
         ),
     ];
     for (name, fields) in doubtful {
-        let told = world.tells(&fields).await;
-        assert_eq!(told, Told::Answer(400, "bad_request".into()), "{name}");
+        let told = world.outcome_of(&fields).await;
+        assert_eq!(told, StreamOutcome::Answer(400, "bad_request".into()), "{name}");
     }
     assert!(world.backend.received().is_empty());
     for fine in [
@@ -142,14 +142,14 @@ async fn http2_any_doubt_about_who_is_asked_for_what_is_a_400() {
         pseudo(&[method, scheme, authority, path, ("content-length", "0")], &key),
         pseudo(&[method, (":scheme", "https"), authority, path], &key),
     ] {
-        assert_eq!(world.tells(&fine).await, Told::Answer(200, String::new()));
+        assert_eq!(world.outcome_of(&fine).await, StreamOutcome::Answer(200, String::new()));
     }
 }
 
 #[tokio::test]
-async fn http2_targets_that_are_no_path_here_are_no_success() {
+async fn http2_targets_that_are_not_known_paths_never_succeed() {
     let (world, key) = wide().await;
-    let bad = |status: u16, code: &str| Told::Answer(status, code.into());
+    let bad = |status: u16, code: &str| StreamOutcome::Answer(status, code.into());
     let (lost, id) = (bad(404, "not_found"), bad(400, "invalid_model_id"));
     for (path, expected) in [
         ("//api/v1/models", Some(&lost)),
@@ -165,7 +165,7 @@ async fn http2_targets_that_are_no_path_here_are_no_success() {
         ("/api/v1/models/%252e%252e", Some(&id)),
         ("/api/v1/models/%00", Some(&id)),
         ("/api/v1/models/a%", Some(&id)),
-        // What is no path at all is refused by whoever sees it first.
+        // Invalid paths are refused by the codec or the gateway, by whichever parses them first.
         ("http://localhost/api/v1/models", None),
         ("http://evil.example/api/v1/models", None),
         ("localhost", None),
@@ -176,20 +176,22 @@ async fn http2_targets_that_are_no_path_here_are_no_success() {
         ("/api/v1/models/<a>", None),
         ("\\api\\v1\\models", None),
     ] {
-        let told = world.tells(&get(path, &[("x-api-key", &key)])).await;
+        let told = world.outcome_of(&get(path, &[("x-api-key", &key)])).await;
         match expected {
             Some(expected) => assert_eq!(told, *expected, "{path}"),
-            None => assert!(told.is_error() || matches!(told, Told::Answer(400, _)), "{path}: {told:?}"),
+            None => {
+                assert!(told.is_error() || matches!(told, StreamOutcome::Answer(400, _)), "{path}: {told:?}")
+            }
         }
     }
     assert!(world.backend.received().is_empty());
 }
 
 #[tokio::test]
-async fn http2_a_fragment_is_cut_off_by_the_codec_and_reaches_nothing() {
+async fn http2_a_fragment_is_removed_by_the_codec() {
     let (world, key) = wide().await;
-    let told = world.tells(&get("/api/v1/models#/../me", &[("x-api-key", &key)])).await;
-    assert!(told.is_error() || told == Told::Answer(200, String::new()), "{told:?}");
+    let told = world.outcome_of(&get("/api/v1/models#/../me", &[("x-api-key", &key)])).await;
+    assert!(told.is_error() || told == StreamOutcome::Answer(200, String::new()), "{told:?}");
     let heard = world.backend.received();
     assert!(
         heard.iter().all(|one| one.target() == "/api/v1/models?period=latest&sortBy=combined"),
@@ -198,20 +200,27 @@ async fn http2_a_fragment_is_cut_off_by_the_codec_and_reaches_nothing() {
 }
 
 #[tokio::test]
-async fn http2_a_connect_is_a_405_or_no_request_and_opens_no_tunnel() {
+async fn http2_a_connect_is_a_405_or_rejected_and_opens_no_tunnel() {
     let (world, key) = wide().await;
     for authority in ["backend.example:443", "127.0.0.1:80", "localhost:1"] {
         let connect = [(":method", "CONNECT"), (":authority", authority), ("host", authority)];
         let connect = pseudo(&connect, &key);
         let mut wire = Wire::open(world.address()).await;
-        // What a tunnel would carry comes behind.
+        // The payload of a tunnel follows.
         wire.send(&[opening(1, &connect, 0), frame(DATA, 0, 1, b"GET / HTTP/1.1\r\n\r\n")].concat()).await;
-        assert_eq!(wire.told(1).await, Told::Answer(405, "method_not_allowed".into()), "{authority}");
+        assert_eq!(
+            wire.stream_outcome(1).await,
+            StreamOutcome::Answer(405, "method_not_allowed".into()),
+            "{authority}"
+        );
     }
     let all = [(":method", "CONNECT"), (":scheme", "http"), (":authority", "localhost"), (":path", "/chat")];
     for extended in [&[(":protocol", "websocket")][..], &[(":protocol", "connect-udp")], &[]] {
-        let told = world.tells(&pseudo(&[&all[..], extended].concat(), &key)).await;
-        assert!(told.is_error() || told == Told::Answer(405, "method_not_allowed".into()), "{told:?}");
+        let told = world.outcome_of(&pseudo(&[&all[..], extended].concat(), &key)).await;
+        assert!(
+            told.is_error() || told == StreamOutcome::Answer(405, "method_not_allowed".into()),
+            "{told:?}"
+        );
     }
     assert!(world.backend.received().is_empty());
 }
@@ -220,10 +229,10 @@ async fn http2_a_connect_is_a_405_or_no_request_and_opens_no_tunnel() {
 async fn http2_a_connect_needs_no_host_to_be_a_405() {
     let (world, key) = wide().await;
     let connect = pseudo(&[(":method", "CONNECT"), (":authority", "backend.example:443")], &key);
-    assert_eq!(world.tells(&connect).await, Told::Answer(405, "method_not_allowed".into()));
+    assert_eq!(world.outcome_of(&connect).await, StreamOutcome::Answer(405, "method_not_allowed".into()));
 }
 
-/// Requests with a body, or what could be one.
+/// Requests with a body, or with frames that could be one.
 fn bodies(key: &str) -> Vec<(&'static str, Vec<u8>)> {
     let plain = get("/api/v1/models", &[("x-api-key", key)]);
     let long = get("/api/v1/models", &[("x-api-key", key), ("content-length", "5")]);
@@ -239,48 +248,48 @@ fn bodies(key: &str) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[tokio::test]
-async fn http2_a_request_with_a_body_is_a_400_however_it_goes_on() {
+async fn http2_a_request_with_a_body_is_a_400_in_every_variant() {
     let (world, key) = wide().await;
     for (name, bytes) in bodies(&key) {
         let mut wire = Wire::open(world.address()).await;
         wire.send(&bytes).await;
-        assert_eq!(wire.told(1).await, Told::Answer(400, "bad_request".into()), "{name}");
+        assert_eq!(wire.stream_outcome(1).await, StreamOutcome::Answer(400, "bad_request".into()), "{name}");
     }
     assert!(world.backend.received().is_empty());
 }
 
 #[tokio::test]
-async fn http2_a_request_with_a_body_ends_the_connection() {
+async fn http2_a_request_with_a_body_closes_the_connection() {
     let (world, key) = wide().await;
     for (name, bytes) in bodies(&key) {
         let mut wire = Wire::open(world.address()).await;
         wire.send(&bytes).await;
-        assert_eq!(wire.told(1).await, Told::Answer(400, "bad_request".into()), "{name}");
-        let gone: Vec<u32> = wire.rest().await.iter().filter_map(goes).collect();
+        assert_eq!(wire.stream_outcome(1).await, StreamOutcome::Answer(400, "bad_request".into()), "{name}");
+        let gone: Vec<u32> = wire.rest().await.iter().filter_map(goaway_code).collect();
         assert!(!gone.is_empty() && gone.iter().all(|code| *code == 0), "{name}: {gone:?}");
     }
 }
 
 /// The code of a GOAWAY.
-fn goes(read: &super::Frame) -> Option<u32> {
+fn goaway_code(read: &super::Frame) -> Option<u32> {
     (read.kind == GOAWAY).then(|| code(&read.payload[4..]))
 }
 
 #[tokio::test]
-async fn http2_a_length_that_is_not_the_body_s_is_no_request() {
+async fn http2_a_wrong_content_length_is_rejected() {
     let (world, key) = wide().await;
     let of = |length: &str| get("/api/v1/models", &[("x-api-key", &key), ("content-length", length)]);
     for length in ["5", "1", "-1", "0x0", "18446744073709551616", "", "0, 0"] {
-        let told = world.tells(&of(length)).await;
-        let is_refused = told.is_error() || told == Told::Answer(400, "bad_request".into());
+        let told = world.outcome_of(&of(length)).await;
+        let is_refused = told.is_error() || told == StreamOutcome::Answer(400, "bad_request".into());
         assert!(is_refused, "{length:?} without a body: {told:?}");
     }
     for (length, body) in [("0", "hello"), ("4", "hello"), ("9", "hello")] {
         let mut wire = Wire::open(world.address()).await;
         let body = frame(DATA, END_STREAM, 1, body.as_bytes());
         wire.send(&[opening(1, &of(length), 0), body].concat()).await;
-        let told = wire.told(1).await;
-        let is_refused = told.is_error() || told == Told::Answer(400, "bad_request".into());
+        let told = wire.stream_outcome(1).await;
+        let is_refused = told.is_error() || told == StreamOutcome::Answer(400, "bad_request".into());
         assert!(is_refused, "{length:?} with a body: {told:?}");
     }
     assert!(world.backend.received().is_empty());
@@ -290,44 +299,44 @@ async fn http2_a_length_that_is_not_the_body_s_is_no_request() {
 async fn http2_a_target_has_at_most_2_kib() {
     let (world, key) = wide().await;
     for (length, expected) in [
-        (2_047, Told::Answer(200, String::new())),
-        (2_048, Told::Answer(200, String::new())),
-        (2_049, Told::Answer(414, "uri_too_long".into())),
-        (8_192, Told::Answer(414, "uri_too_long".into())),
+        (2_047, StreamOutcome::Answer(200, String::new())),
+        (2_048, StreamOutcome::Answer(200, String::new())),
+        (2_049, StreamOutcome::Answer(414, "uri_too_long".into())),
+        (8_192, StreamOutcome::Answer(414, "uri_too_long".into())),
     ] {
         let start = "/api/v1/models?x=";
         let target = format!("{start}{}", "x".repeat(length - start.len()));
-        assert_eq!(world.tells(&get(&target, &[("x-api-key", &key)])).await, expected, "{length}");
+        assert_eq!(world.outcome_of(&get(&target, &[("x-api-key", &key)])).await, expected, "{length}");
     }
 }
 
 #[tokio::test]
 async fn http2_a_head_has_at_most_16_kib_and_64_fields() {
     let (world, key) = wide().await;
-    let large = Told::Answer(431, "headers_too_large".into());
-    let fine = Told::Answer(200, String::new());
+    let large = StreamOutcome::Answer(431, "headers_too_large".into());
+    let fine = StreamOutcome::Answer(200, String::new());
     for (size, expected) in [(15_000, &fine), (16_500, &large), (30_000, &large)] {
         let told =
-            world.tells(&get("/api/v1/models", &[("x-api-key", &key), ("x", &"x".repeat(size))])).await;
+            world.outcome_of(&get("/api/v1/models", &[("x-api-key", &key), ("x", &"x".repeat(size))])).await;
         assert_eq!(told, *expected, "{size}");
     }
     for (count, expected) in [(63, &fine), (64, &fine), (65, &large), (127, &large)] {
         let more: Vec<String> = (1..count).map(|number| format!("x{number}")).collect();
         let more = more.iter().map(|name| (name.as_str(), "1"));
         let all: Vec<(&str, &str)> = std::iter::once(("x-api-key", key.as_str())).chain(more).collect();
-        assert_eq!(world.tells(&get("/api/v1/models", &all)).await, *expected, "{count}");
+        assert_eq!(world.outcome_of(&get("/api/v1/models", &all)).await, *expected, "{count}");
     }
     assert_eq!(world.counted("scoregate_refusals_total{code=\"headers_too_large\"}").await, 4);
-    // Beyond what the codec keeps it is the codec that refuses: nobody has seen such a head whole.
+    // Above the codec's limit the codec itself refuses the head.
     for size in [40_000, 200_000] {
         let told =
-            world.tells(&get("/api/v1/models", &[("x-api-key", &key), ("x", &"x".repeat(size))])).await;
+            world.outcome_of(&get("/api/v1/models", &[("x-api-key", &key), ("x", &"x".repeat(size))])).await;
         assert_ne!(told, fine, "{size}");
     }
 }
 
 #[tokio::test]
-async fn http2_key_headers_twice_are_a_401() {
+async fn http2_repeated_key_headers_are_a_401() {
     let (world, key) = wide().await;
     let bearer = format!("Bearer {key}");
     for more in [
@@ -335,16 +344,17 @@ async fn http2_key_headers_twice_are_a_401() {
         &[("authorization", &bearer), ("authorization", &bearer)],
         &[("authorization", &bearer), ("x-api-key", "another")],
     ] {
-        let told = world.tells(&get("/api/v1/models", more)).await;
-        assert_eq!(told, Told::Answer(401, "invalid_api_key".into()));
+        let told = world.outcome_of(&get("/api/v1/models", more)).await;
+        assert_eq!(told, StreamOutcome::Answer(401, "invalid_api_key".into()));
     }
-    let told = world.tells(&get("/api/v1/models", &[("authorization", &bearer), ("x-api-key", &key)])).await;
-    assert_eq!(told, Told::Answer(200, String::new()));
+    let told =
+        world.outcome_of(&get("/api/v1/models", &[("authorization", &bearer), ("x-api-key", &key)])).await;
+    assert_eq!(told, StreamOutcome::Answer(200, String::new()));
 }
 
-/// What frames may not be, or not here.
+/// Invalid frames.
 #[tokio::test]
-async fn http2_frames_that_make_no_sense_end_the_connection() {
+async fn http2_invalid_frames_close_the_connection() {
     let (world, key) = wide().await;
     let plain = get("/api/v1/models", &[("x-api-key", &key)]);
     let whole = block(&plain);
@@ -374,8 +384,8 @@ async fn http2_frames_that_make_no_sense_end_the_connection() {
     for (name, bytes) in broken {
         let mut wire = Wire::open(world.address()).await;
         wire.send(&bytes).await;
-        let told = wire.told(1).await;
-        assert!(matches!(told, Told::Gone(_) | Told::Closed), "{name}: {told:?}");
+        let told = wire.stream_outcome(1).await;
+        assert!(matches!(told, StreamOutcome::Gone(_) | StreamOutcome::Closed), "{name}: {told:?}");
     }
     assert!(world.backend.received().is_empty());
 }

@@ -1,4 +1,4 @@
-//! A well-behaved client of HTTP/2, whose answers look like those of the client of HTTP/1.1.
+//! A well-behaved HTTP/2 client whose responses have the type of the HTTP/1.1 client.
 
 use std::net::SocketAddr;
 
@@ -11,26 +11,25 @@ use tokio::net::TcpStream;
 use crate::client::Answer;
 use crate::world::World;
 
-/// A connection on which any number of requests may be under way.
+/// A connection with any number of requests in flight.
 #[derive(Clone)]
-pub struct Visit(SendRequest<Full<Bytes>>);
+pub struct Http2Client(SendRequest<Full<Bytes>>);
 
-impl Visit {
-    /// Opens one.
+impl Http2Client {
     pub async fn to(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
         let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
-        // It ends with the gateway's side, and how is what the next request is told.
+        // It ends when the gateway closes; the next request returns the reason.
         tokio::spawn(async move { drop(connection.await) });
         Self(sender)
     }
 
-    /// Asks; none if the connection ended first.
+    /// Sends a request; none if the connection ended first.
     pub async fn asks(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> Option<Answer> {
         self.sends(method, target, headers, b"").await
     }
 
-    /// Asks with a body.
+    /// Sends a request with a body.
     pub async fn sends(
         &self,
         method: &str,
@@ -54,22 +53,28 @@ impl Visit {
         Some(Answer { status: head.status.as_u16(), headers, body, fingerprint })
     }
 
-    /// Whether the connection takes no more requests.
+    /// Whether the connection accepts no more requests.
     pub fn is_over(&self) -> bool {
         self.0.is_closed()
     }
 }
 
 impl World {
-    /// Asks on a connection, and holds the answer against what is true of all.
-    pub async fn over(&self, visit: &Visit, method: &str, target: &str, headers: &[(&str, &str)]) -> Answer {
+    /// Sends a request on a connection and checks the response against the rules.
+    pub async fn over(
+        &self,
+        visit: &Http2Client,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+    ) -> Answer {
         let told = visit.asks(method, target, headers).await.expect("an answer");
         self.check(method, target, &told);
         told
     }
 
-    /// Opens a connection of HTTP/2.
-    pub async fn visit(&self) -> Visit {
-        Visit::to(self.address()).await
+    /// Opens an HTTP/2 connection.
+    pub async fn visit(&self) -> Http2Client {
+        Http2Client::to(self.address()).await
     }
 }

@@ -1,17 +1,17 @@
-//! HTTP/2 as bytes: frames by their numbers, heads with any octets in them, and what comes back.
+//! HTTP/2 as bytes: frames by number, heads with arbitrary octets, and the replies.
 //!
-//! For what no library would send; `visit` is for what one does. A header block is written without a table and without
-//! Huffman's code, and not read at all: an answer's status is in its body, or in the first octet of its head. Not for:
-//! what is true of every answer (`client` holds it).
+//! For requests that no library would send; `http2_client` is for well-formed ones. Header blocks are written without
+//! table and Huffman code, and are not decoded: the status of a response is in its body, or in the first octet of its
+//! head. The rules of all responses are in `client`.
 
-mod answers;
 mod deadlines;
-mod fair;
+mod fairness;
 mod floods;
 mod heads;
-mod room;
+pub mod http2_client;
+mod parity;
+mod resource_use;
 pub mod unread_responses;
-pub mod visit;
 
 use std::net::SocketAddr;
 
@@ -20,7 +20,7 @@ use tokio::net::TcpStream;
 
 use crate::world::World;
 
-/// With what a client begins.
+/// The client preface.
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 pub const DATA: u8 = 0;
@@ -39,10 +39,10 @@ pub const END_STREAM: u8 = 1;
 pub const END_HEADERS: u8 = 4;
 pub const PADDED: u8 = 8;
 
-/// The largest payload that a side takes that has not said otherwise.
+/// The default maximum frame payload.
 const LARGEST: usize = 16_384;
 
-/// A frame as read.
+/// A received frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     pub kind: u8,
@@ -51,33 +51,33 @@ pub struct Frame {
     pub payload: Vec<u8>,
 }
 
-/// What became of a stream.
+/// The outcome of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
-    /// A whole answer: its status and, of an error, its code.
+pub enum StreamOutcome {
+    /// A complete response: its status and, for an error, its code.
     Answer(u16, String),
-    /// The stream was reset, with this code.
+    /// The stream was reset with this code.
     Reset(u32),
-    /// The connection is over, with this code.
+    /// A GOAWAY with this code was received.
     Gone(u32),
-    /// The connection was closed without a word.
+    /// The connection was closed without a GOAWAY.
     Closed,
 }
 
-impl Told {
-    /// Whether the gateway would have none of it, without having looked at it as a request.
+impl StreamOutcome {
+    /// Whether it was rejected before it was handled as a request.
     pub fn is_error(&self) -> bool {
         !matches!(self, Self::Answer(..))
     }
 }
 
-/// A frame's bytes.
+/// The bytes of a frame.
 pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// A header block: each field literal, by its own name, in no table.
+/// A header block: each field literal with its name, not indexed.
 pub fn block(fields: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (name, value) in fields {
@@ -90,7 +90,7 @@ pub fn block(fields: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     bytes
 }
 
-/// A length in seven bits, and in further octets of seven if they do not suffice.
+/// A length in seven bits, continued in further octets if necessary.
 fn length(bytes: &mut Vec<u8>, length: usize) {
     let Some(mut rest) = length.checked_sub(127) else { return bytes.push(u8::try_from(length).unwrap()) };
     bytes.push(127);
@@ -101,18 +101,17 @@ fn length(bytes: &mut Vec<u8>, length: usize) {
     bytes.push(u8::try_from(rest).unwrap());
 }
 
-/// The fields of a plain GET, with further ones behind.
+/// The fields of a plain GET, followed by further ones.
 pub fn get(target: &str, more: &[(&str, &str)]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let plain = [(":method", "GET"), (":scheme", "http"), (":authority", "localhost"), (":path", target)];
     fields(&[&plain, more].concat())
 }
 
-/// Fields of these names and values.
 pub fn fields(fields: &[(&str, &str)]) -> Vec<(Vec<u8>, Vec<u8>)> {
     fields.iter().map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec())).collect()
 }
 
-/// The frames of a head that ends its stream.
+/// The frames of a head with END_STREAM.
 pub fn request(stream: u32, fields: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     opening(stream, fields, END_STREAM)
 }
@@ -129,21 +128,20 @@ pub fn opening(stream: u32, fields: &[(Vec<u8>, Vec<u8>)], flags: u8) -> Vec<u8>
     bytes
 }
 
-/// A connection.
 pub struct Wire {
     stream: TcpStream,
     heard: Vec<u8>,
-    /// Whether it acknowledges what it is told to.
+    /// Whether it acknowledges SETTINGS and PINGs.
     pub polite: bool,
 }
 
 impl Wire {
-    /// A connection that has said the preface and has no wishes.
+    /// A connection after the preface with default settings.
     pub async fn open(address: SocketAddr) -> Self {
         Self::open_with(address, &[]).await
     }
 
-    /// A connection that has said the preface and these settings.
+    /// A connection after the preface with these settings.
     pub async fn open_with(address: SocketAddr, settings: &[(u16, u32)]) -> Self {
         let mut wire = Self::bare(address).await;
         let one = |(name, value): &(u16, u32)| [&name.to_be_bytes()[..], &value.to_be_bytes()].concat();
@@ -152,17 +150,17 @@ impl Wire {
         wire
     }
 
-    /// A connection that has said nothing.
+    /// A connection before the preface.
     pub async fn bare(address: SocketAddr) -> Self {
         Self { stream: TcpStream::connect(address).await.unwrap(), heard: Vec::new(), polite: true }
     }
 
-    /// Sends bytes. A gateway that has closed the connection takes none, which shows when it is read.
+    /// Sends bytes. If the gateway has closed the connection, this shows when reading.
     pub async fn send(&mut self, bytes: &[u8]) -> bool {
         self.stream.write_all(bytes).await.is_ok()
     }
 
-    /// The next frame. None if the connection is closed.
+    /// The next frame; none if the connection is closed.
     pub async fn read(&mut self) -> Option<Frame> {
         let head = loop {
             if let Some(head) = self.heard.first_chunk::<9>() {
@@ -195,8 +193,8 @@ impl Wire {
         }
     }
 
-    /// Whether the gateway has said that it is over, or closed: by what has arrived so far.
-    pub fn is_sent_away(&mut self) -> bool {
+    /// Whether a GOAWAY or a close has been received so far.
+    pub fn has_goaway_or_close(&mut self) -> bool {
         let mut chunk = [0; 16_384];
         while let Ok(read) = self.stream.try_read(&mut chunk) {
             if read == 0 {
@@ -214,13 +212,15 @@ impl Wire {
         is_over
     }
 
-    /// What becomes of a stream.
-    pub async fn told(&mut self, stream: u32) -> Told {
+    /// Waits for the outcome of a stream.
+    pub async fn stream_outcome(&mut self, stream: u32) -> StreamOutcome {
         let (mut status, mut body) = (0, Vec::new());
         while let Some(read) = self.read().await {
             match read.kind {
-                GOAWAY if code(&read.payload[4..]) != 0 => return Told::Gone(code(&read.payload[4..])),
-                RST_STREAM if read.stream == stream => return Told::Reset(code(&read.payload)),
+                GOAWAY if code(&read.payload[4..]) != 0 => {
+                    return StreamOutcome::Gone(code(&read.payload[4..]));
+                }
+                RST_STREAM if read.stream == stream => return StreamOutcome::Reset(code(&read.payload)),
                 HEADERS if read.stream == stream => status = short_status(read.payload[0]),
                 DATA if read.stream == stream => body.extend(read.payload),
                 _ => continue,
@@ -229,10 +229,10 @@ impl Wire {
                 return answer(status, &body);
             }
         }
-        Told::Closed
+        StreamOutcome::Closed
     }
 
-    /// Reads to the end: the frames that were not read yet.
+    /// Reads to the end and returns the unread frames.
     pub async fn rest(&mut self) -> Vec<Frame> {
         let mut rest = Vec::new();
         while let Some(read) = self.read().await {
@@ -251,36 +251,36 @@ impl Wire {
         }
     }
 
-    /// Waits until everything sent before was read: the gateway answers a PING in its turn.
+    /// Waits until everything sent before was read: the gateway answers a PING in order.
     pub async fn settled(&mut self) {
         self.send(&frame(PING, 0, 0, b"settled!")).await;
         while self.read().await.is_some_and(|read| (read.kind, read.flags) != (PING, ACK)) {}
     }
 }
 
-/// The code in a payload that begins with one.
+/// The error code at the start of a payload.
 pub fn code(payload: &[u8]) -> u32 {
     u32::from_be_bytes(*payload.first_chunk().unwrap())
 }
 
-/// The status that one octet says; 0 for those that take more.
+/// The status encoded by one octet; 0 if it takes more.
 fn short_status(octet: u8) -> u16 {
     let short = [(0x88, 200), (0x89, 204), (0x8b, 304), (0x8c, 400), (0x8d, 404), (0x8e, 500)];
     short.iter().find(|(known, _)| *known == octet).map_or(0, |(_, status)| *status)
 }
 
-/// An error says its status in its body as well.
-fn answer(short: u16, body: &[u8]) -> Told {
+/// An error has its status in its body as well.
+fn answer(short: u16, body: &[u8]) -> StreamOutcome {
     let body: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
     let long = body["status"].as_u64().and_then(|status| u16::try_from(status).ok());
-    Told::Answer(long.unwrap_or(short), body["code"].as_str().unwrap_or_default().to_owned())
+    StreamOutcome::Answer(long.unwrap_or(short), body["code"].as_str().unwrap_or_default().to_owned())
 }
 
 impl World {
-    /// Sends a head on a connection of its own, and says what became of it.
-    pub async fn tells(&self, fields: &[(Vec<u8>, Vec<u8>)]) -> Told {
+    /// Sends a head on its own connection and returns the outcome.
+    pub async fn outcome_of(&self, fields: &[(Vec<u8>, Vec<u8>)]) -> StreamOutcome {
         let mut wire = Wire::open(self.address()).await;
         wire.send(&request(1, fields)).await;
-        wire.told(1).await
+        wire.stream_outcome(1).await
     }
 }

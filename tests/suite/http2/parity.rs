@@ -1,19 +1,19 @@
-//! What is answered on HTTP/2 is what is answered on HTTP/1.1: the same statuses, headers, bodies, prices and limits.
+//! Responses on HTTP/2 equal those on HTTP/1.1: the same statuses, headers, bodies, costs and limits.
 
 use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
 
-use super::visit::Visit;
+use super::http2_client::Http2Client;
 use crate::client::Answer;
 use crate::world::{World, good};
 
 const WIDE: &str = "guard.per_minute = 100000";
 
-/// What differs from one request to the next, on whatever protocol.
+/// Headers that differ between requests on any protocol.
 const MOVING: &[&str] = &["date", "x-request-id", "ratelimit", "x-ratelimit-remaining", "x-ratelimit-reset"];
 
-/// Requests: method, target, whether with a key, and a header field more.
+/// Requests: method, target, whether with a key, and one more header field.
 #[rustfmt::skip]
 const ASKED: &[(&str, &str, bool, (&str, &str))] = &[
     ("GET", "/api/v1/models", true, ("accept", "*/*")),
@@ -47,7 +47,7 @@ const ASKED: &[(&str, &str, bool, (&str, &str))] = &[
     ("GET", "/api/v1/models", true, ("expect", "100-continue")),
 ];
 
-/// The headers of an answer, but for what moves and what belongs to a connection.
+/// The headers of a response without variable and connection-specific ones.
 fn lasting(answer: &Answer) -> BTreeMap<&str, Vec<&str>> {
     let mut lasting: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (name, value) in answer.headers.iter().filter(|(name, _)| name != "connection") {
@@ -57,8 +57,8 @@ fn lasting(answer: &Answer) -> BTreeMap<&str, Vec<&str>> {
     lasting
 }
 
-/// The body of an answer, but for the request that it names and what moves in `/me`.
-fn said(answer: &Answer) -> String {
+/// The body of a response without its request id and the variable fields of `/me`.
+fn comparable_body(answer: &Answer) -> String {
     let Ok(mut body) = serde_json::from_slice::<serde_json::Value>(&answer.body) else {
         return answer.body.escape_ascii().to_string();
     };
@@ -69,10 +69,10 @@ fn said(answer: &Answer) -> String {
 }
 
 #[tokio::test]
-async fn http2_is_answered_what_http_1_1_is_answered() {
+async fn http2_responses_equal_those_of_http_1_1() {
     let world = World::with(WIDE, good).await;
     let key = world.customer("pro").await.key;
-    // Both are answered from the store, and what is not there both have asked for once.
+    // Both are served from the cache; missing documents were requested once by both.
     for (method, target, _, (name, value)) in ASKED {
         world.ask(method, target).key(&key).header(name, value).send().await;
     }
@@ -90,14 +90,14 @@ async fn http2_is_answered_what_http_1_1_is_answered() {
         let row = format!("{method} {target} {name}: {value}");
         assert_eq!(told.status, plain.status, "{row}");
         assert_eq!(lasting(&told), lasting(&plain), "{row}");
-        assert_eq!(said(&told), said(&plain), "{row}");
+        assert_eq!(comparable_body(&told), comparable_body(&plain), "{row}");
         assert_eq!(told.header("connection"), "", "{row}");
     }
     assert_eq!(world.backend.received().len(), asked);
 }
 
 #[tokio::test]
-async fn http2_an_error_of_entitlement_is_the_same_as_well() {
+async fn http2_entitlement_errors_equal_those_of_http_1_1() {
     let world = World::with(WIDE, good).await;
     let key = world.customer("free").await.key;
     let visit = world.visit().await;
@@ -105,11 +105,11 @@ async fn http2_an_error_of_entitlement_is_the_same_as_well() {
     let told = world.over(&visit, "GET", target, &[("x-api-key", &key)]).await;
     let plain = world.get(target).header("X-API-Key", &key).send().await;
     assert_eq!((told.status, told.code()), (403, "latest_requires_plan".into()));
-    assert_eq!((said(&told), lasting(&told)), (said(&plain), lasting(&plain)));
+    assert_eq!((comparable_body(&told), lasting(&told)), (comparable_body(&plain), lasting(&plain)));
 }
 
 #[tokio::test]
-async fn http2_the_limits_of_a_key_are_one_for_both_protocols() {
+async fn http2_and_http_1_1_share_the_limits_of_a_key() {
     let world = World::new().await;
     let key = world.customer("free").await.key;
     let visit = world.visit().await;
@@ -122,7 +122,7 @@ async fn http2_the_limits_of_a_key_are_one_for_both_protocols() {
     let visit = world.visit().await;
     let plain = world.get("/api/v1/models").key(&key).send().await;
     assert_eq!((plain.status, remaining(plain)), (200, day - 2));
-    // A free key has one request a minute: the other protocol hears of it too.
+    // A free key has one request a minute across both protocols.
     let told = world.over(&visit, "GET", "/api/v1/models", &[("x-api-key", &key)]).await;
     assert_eq!((told.status, told.code()), (429, "rate_limit_exceeded".into()));
     assert_eq!(told.header("x-ratelimit-resource"), "minute");
@@ -130,7 +130,7 @@ async fn http2_the_limits_of_a_key_are_one_for_both_protocols() {
 }
 
 #[tokio::test]
-async fn http2_a_hundred_requests_are_under_way_at_once_on_one_connection() {
+async fn http2_a_hundred_requests_run_concurrently_on_one_connection() {
     let world = World::with(WIDE, good).await;
     let key = world.customer("enterprise").await.key;
     let visit = world.visit().await;
@@ -153,7 +153,7 @@ async fn http2_a_hundred_requests_are_under_way_at_once_on_one_connection() {
 }
 
 #[tokio::test]
-async fn http2_too_many_refusals_end_the_connection() {
+async fn http2_too_many_refusals_close_the_connection() {
     let world = World::with("guard.per_minute = 1", good).await;
     let visit = world.visit().await;
     assert_eq!(world.over(&visit, "GET", "/x", &[]).await.code(), "api_key_required");
@@ -163,7 +163,7 @@ async fn http2_too_many_refusals_end_the_connection() {
 }
 
 #[tokio::test]
-async fn http2_a_body_is_refused_and_ends_the_connection() {
+async fn http2_a_body_is_refused_and_closes_the_connection() {
     let world = World::with(WIDE, good).await;
     let key = world.customer("pro").await.key;
     for method in ["GET", "POST", "OPTIONS", "HEAD"] {
@@ -176,8 +176,8 @@ async fn http2_a_body_is_refused_and_ends_the_connection() {
     assert!(world.backend.received().is_empty());
 }
 
-/// Waits until a connection takes no more requests.
-async fn is_over(visit: &Visit) {
+/// Waits until a connection accepts no more requests.
+async fn is_over(visit: &Http2Client) {
     while !visit.is_over() {
         tokio::task::yield_now().await;
     }

@@ -1,4 +1,4 @@
-//! What the floods cost the real program: no memory that stays, and nobody else's time.
+//! Resource use of the real program under floods: no memory stays in use, and other clients are not delayed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,32 +8,32 @@ use scoregate::clock::Clock;
 use tempfile::TempDir;
 
 use super::floods::floods;
-use super::visit::Visit;
+use super::http2_client::Http2Client;
 use super::{Wire, get, request};
 use crate::client::Connection;
 use crate::program::{BUILT_IN, Keys, Program};
 
 const MEGABYTE: u64 = 1 << 20;
-/// How much more memory the program may hold after all of them.
+/// Limit of additional memory after all floods.
 const AT_MOST: u64 = 8 * MEGABYTE;
 const SOON: Duration = Duration::from_secs(1);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn http2_no_flood_costs_memory_that_stays_or_anybody_else_a_second() {
+async fn http2_floods_leave_no_memory_in_use_and_delay_no_other_client_by_a_second() {
     let directory = TempDir::new().unwrap();
     let (_, key) = Keys(directory.path()).create("enterprise");
     let program = Program::serve(directory.path(), &BUILT_IN);
     let address = program.public();
     let asked = request(1, &get("/api/v1/models", &[("x-api-key", &key)]));
-    // What a program holds that has worked already, before anything is measured.
+    // The memory of a program that has already worked, as the baseline.
     for _ in 0..20 {
-        let visit = Visit::to(address).await;
+        let visit = Http2Client::to(address).await;
         assert_eq!(visit.asks("GET", "/api/v1/models", &[("x-api-key", &key)]).await.unwrap().status, 200);
     }
     let before = program.resident();
     let over = Arc::new(AtomicBool::new(false));
     let until = Arc::clone(&over);
-    let neighbour = tokio::spawn(async move {
+    let other_client = tokio::spawn(async move {
         let (clock, mut slowest, mut connection) =
             (Clock::system(), Duration::ZERO, Connection::open(address).await);
         while !until.load(Ordering::Relaxed) {
@@ -51,7 +51,7 @@ async fn http2_no_flood_costs_memory_that_stays_or_anybody_else_a_second() {
         }
     }
     over.store(true, Ordering::Relaxed);
-    let slowest = neighbour.await.unwrap();
+    let slowest = other_client.await.unwrap();
     let peak = program.most_resident();
     assert!(peak <= before + AT_MOST, "{before} bytes before, and at some time {peak}");
     assert!(slowest < SOON, "{slowest:?}");

@@ -1,4 +1,5 @@
-//! Clients that ask for much and make no room for it: how many places they hold, for how long, and what that costs in memory.
+//! Clients that request much and open no window: how many connection slots they hold, for how long, and the memory
+//! used.
 
 #![expect(clippy::print_stdout, reason = "the figures are what the attacks are run for")]
 
@@ -18,8 +19,8 @@ use tokio::sync::Barrier;
 use tokio_rustls::TlsConnector;
 
 use super::{
-    DATA, END_STREAM, HEADERS, PREFACE, RST_STREAM, SETTINGS, Told, WINDOW_UPDATE, Wire, code, frame, get,
-    request,
+    DATA, END_STREAM, HEADERS, PREFACE, RST_STREAM, SETTINGS, StreamOutcome, WINDOW_UPDATE, Wire, code,
+    frame, get, request,
 };
 use crate::client::Connection;
 use crate::program::{BUILT_IN, Program};
@@ -32,12 +33,12 @@ const SECOND: Duration = Duration::from_secs(1);
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const MEGABYTE: u64 = 1 << 20;
 
-/// So many requests for the largest page.
+/// This many requests for the largest page.
 fn asked(streams: u32) -> Vec<u8> {
     (0..streams).flat_map(|of| request(2 * of + 1, &get("/openapi.json", &[]))).collect()
 }
 
-/// A connection without room for a single byte, and so many requests on it.
+/// A connection with a window of zero and this many requests on it.
 async fn unread(world: &World, streams: u32) -> Wire {
     let mut wire = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
     wire.send(&asked(streams)).await;
@@ -45,13 +46,13 @@ async fn unread(world: &World, streams: u32) -> Wire {
 }
 
 #[tokio::test]
-async fn http2_seventy_clients_that_read_nothing_keep_nobody_out_of_64_places() {
+async fn http2_seventy_clients_that_read_nothing_do_not_exhaust_64_connection_slots() {
     let world = World::with("server.max_connections = 64", good).await;
     let mut attackers = Vec::new();
     for _ in 0..70 {
         attackers.push(unread(&world, 24).await);
     }
-    // Only who has a place is answered at all.
+    // Only clients with a slot are answered at all.
     for attacker in &mut attackers[..64] {
         attacker.find(HEADERS).await;
     }
@@ -61,7 +62,7 @@ async fn http2_seventy_clients_that_read_nothing_keep_nobody_out_of_64_places() 
         connection.write(HEALTH).await;
         connection.read(false).await.unwrap().status
     };
-    // Time does not go on: nothing more has to end by itself for the callers to be served.
+    // The clock stands still: nothing else has to time out for the callers to be served.
     assert_eq!(probe.await, 200);
     let key = world.customer("pro").await.key;
     assert_eq!(world.get("/api/v1/models").key(&key).send().await.status, 200);
@@ -70,16 +71,16 @@ async fn http2_seventy_clients_that_read_nothing_keep_nobody_out_of_64_places() 
 }
 
 #[tokio::test]
-async fn http2_a_client_without_a_key_whose_requests_are_refused_again_and_again_is_cut_off() {
+async fn http2_a_client_without_a_key_is_cut_off_after_repeated_refusals() {
     let world = World::with("", good).await;
     let mut wire = unread(&world, 100).await;
     while wire.read().await.is_some() {}
-    // Time does not go on.
+    // The clock stands still.
     assert_eq!(world.ended("write_timeout").await, 1);
 }
 
 #[tokio::test]
-async fn http2_a_client_with_a_key_keeps_its_place_while_others_read_nothing() {
+async fn http2_a_client_with_a_key_keeps_its_connection_slot_while_others_read_nothing() {
     let world = World::with("server.max_connections = 4", good).await;
     let key = world.customer("pro").await.key;
     world.backend.hold();
@@ -93,7 +94,7 @@ async fn http2_a_client_with_a_key_keeps_its_place_while_others_read_nothing() {
     }
     world.reaches("scoregate_connections_total{reason=\"displaced\"}", 9).await;
     world.backend.open();
-    assert_eq!(honest.told(1).await, Told::Answer(200, String::new()));
+    assert_eq!(honest.stream_outcome(1).await, StreamOutcome::Answer(200, String::new()));
 }
 
 #[tokio::test]
@@ -104,7 +105,7 @@ async fn http2_without_a_key_eight_responses_wait_and_further_requests_are_refus
         let refused = wire.find(RST_STREAM).await;
         assert_eq!((refused.stream, code(&refused.payload)), (2 * of + 1, REFUSED_STREAM));
     }
-    // What waits is sent when there is room.
+    // Pending data is sent once the window opens.
     let room = [frame(SETTINGS, 0, 0, &[0, 4, 0, 15, 0, 0]), frame(WINDOW_UPDATE, 0, 0, &[0, 127, 0, 0])];
     wire.send(&room.concat()).await;
     let mut ended = 0;
@@ -114,7 +115,7 @@ async fn http2_without_a_key_eight_responses_wait_and_further_requests_are_refus
 }
 
 #[tokio::test]
-async fn http2_a_first_flight_of_a_hundred_requests_with_a_key_is_answered_whole() {
+async fn http2_a_first_burst_of_a_hundred_requests_with_a_key_is_answered_completely() {
     let world = World::new().await;
     let key = world.customer("enterprise").await.key;
     let mut wire = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
@@ -132,21 +133,20 @@ async fn http2_a_first_flight_of_a_hundred_requests_with_a_key_is_answered_whole
     }
 }
 
-/// Either kind of connection.
+/// A connection with or without TLS.
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
-/// Where the attacks go.
+/// The address under attack.
 #[derive(Clone)]
-pub struct Goal {
-    /// The public port.
+pub struct AttackTarget {
     pub address: SocketAddr,
-    /// How TLS is opened there, if it is spoken.
+    /// The TLS connector, if TLS is used.
     pub tls: Option<TlsConnector>,
 }
 
-impl Goal {
-    /// Opens a connection from an address of this machine that is as good as its own.
+impl AttackTarget {
+    /// Opens a connection from another loopback address.
     async fn open(&self, number: u32) -> io::Result<Box<dyn Stream>> {
         let socket = TcpSocket::new_v4().unwrap();
         let [.., low] = (number % 200 + 1).to_be_bytes();
@@ -157,14 +157,14 @@ impl Goal {
         Ok(Box::new(tls.connect(ServerName::try_from("localhost").unwrap(), stream).await?))
     }
 
-    /// How TLS is opened for HTTP/1.1.
+    /// The TLS connector for HTTP/1.1.
     pub fn tls_of_http1(&self) -> Option<TlsConnector> {
         let mut config = self.tls.as_ref()?.config().as_ref().clone();
         config.alpn_protocols.clear();
         Some(TlsConnector::from(Arc::new(config)))
     }
 
-    /// How long a probe takes, from its connection to its answer.
+    /// Duration of a probe, from its connection to its response.
     pub async fn probe(&self, clock: &Clock) -> Duration {
         let begun = clock.mono();
         let stream = TcpStream::connect(self.address).await.unwrap();
@@ -183,7 +183,7 @@ async fn answered<S: AsyncRead + AsyncWrite + Unpin>(mut connection: Connection<
     assert_eq!(connection.read(false).await.expect("an answer").status, 200);
 }
 
-/// Certificate and key in a directory, and a client that trusts them and speaks HTTP/2.
+/// Creates certificate and key in a directory, and an HTTP/2 client that trusts them.
 fn certified(directory: &Path) -> TlsConnector {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     std::fs::write(directory.join("a.pem"), made.cert.pem()).unwrap();
@@ -197,8 +197,8 @@ fn certified(directory: &Path) -> TlsConnector {
     TlsConnector::from(Arc::new(config))
 }
 
-/// The real program with so many places, with or without TLS.
-pub fn program(directory: &Path, places: u32, is_secure: bool) -> (Program, Goal) {
+/// The real program with this many connection slots, with or without TLS.
+pub fn program(directory: &Path, places: u32, is_secure: bool) -> (Program, AttackTarget) {
     let tls = is_secure.then(|| certified(directory));
     let mut settings =
         format!("data_dir = \"{}\"\nupstream = \"built-in\"\n", directory.join("state").display());
@@ -211,12 +211,18 @@ pub fn program(directory: &Path, places: u32, is_secure: bool) -> (Program, Goal
     let file = directory.join("scoregate.toml");
     std::fs::write(&file, settings).unwrap();
     let program = Program::start(&["serve", "--config", &file.display().to_string()], &BUILT_IN[..0]);
-    let goal = Goal { address: program.public(), tls };
+    let goal = AttackTarget { address: program.public(), tls };
     (program, goal)
 }
 
-/// How long each of so many connections lasts that ask for a hundred large pages and open their windows by `bytes` a second.
-async fn attack(goal: &Goal, connections: u32, bytes: u32, all_there: &Arc<Barrier>) -> Vec<Duration> {
+/// How long each of this many connections lasts that request a hundred large pages and open their windows by `bytes`
+/// a second.
+async fn attack(
+    goal: &AttackTarget,
+    connections: u32,
+    bytes: u32,
+    all_there: &Arc<Barrier>,
+) -> Vec<Duration> {
     let opening = [PREFACE, &frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]), &asked(100)].concat();
     let attackers = (0..connections).map(|number| {
         let (goal, opening, all_there) = (goal.clone(), opening.clone(), Arc::clone(all_there));
@@ -253,7 +259,7 @@ async fn attack(goal: &Goal, connections: u32, bytes: u32, all_there: &Arc<Barri
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn http2_clients_that_read_nothing_or_next_to_nothing_end_at_the_write_timeout_over_tcp_and_tls() {
+async fn http2_clients_that_read_almost_nothing_end_at_the_write_timeout_over_tcp_and_tls() {
     for (is_secure, bytes) in [(false, 0), (false, 1), (true, 0)] {
         let directory = TempDir::new().unwrap();
         let (program, goal) = program(directory.path(), 10_000, is_secure);
@@ -268,8 +274,8 @@ async fn http2_clients_that_read_nothing_or_next_to_nothing_end_at_the_write_tim
     }
 }
 
-/// Connects again and again, asks for a hundred large pages, and reads none of them.
-async fn attack_for_ever(goal: Goal, number: u32, all_there: Arc<Barrier>) {
+/// Reconnects repeatedly, requests a hundred large pages, and reads none of them.
+async fn attack_until_stopped(goal: AttackTarget, number: u32, all_there: Arc<Barrier>) {
     let opening = [PREFACE, &frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]), &asked(100)].concat();
     let (clock, mut is_first) = (Clock::system(), true);
     loop {
@@ -286,12 +292,13 @@ async fn attack_for_ever(goal: Goal, number: u32, all_there: Arc<Barrier>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn http2_a_probe_is_answered_within_a_second_while_clients_that_read_nothing_come_again_and_again() {
+async fn http2_a_probe_is_answered_within_a_second_while_clients_that_read_nothing_reconnect() {
     for is_secure in [false, true] {
         let directory = TempDir::new().unwrap();
         let (program, goal) = program(directory.path(), 64, is_secure);
         let all_there = Arc::new(Barrier::new(71));
-        let attack = |number| tokio::spawn(attack_for_ever(goal.clone(), number, Arc::clone(&all_there)));
+        let attack =
+            |number| tokio::spawn(attack_until_stopped(goal.clone(), number, Arc::clone(&all_there)));
         let attackers: Vec<_> = (0..70).map(attack).collect();
         all_there.wait().await;
         let (clock, mut slowest) = (Clock::system(), Duration::ZERO);
@@ -306,11 +313,11 @@ async fn http2_a_probe_is_answered_within_a_second_while_clients_that_read_nothi
     }
 }
 
-/// The most memory that a connection of this attack may hold while it lasts: a hundred megabytes for 800. A release build needs
+/// Limit of memory per connection of this attack: a hundred megabytes for 800. A release build needs
 /// 49 kB on TCP.
 const MOST_HELD: u64 = 128 << 10;
 
-/// The memory that so many clients cost that ask for a hundred large pages each and read nothing.
+/// The memory used by this many clients that request a hundred large pages each and read nothing.
 async fn costs(clients: u32, is_secure: bool) {
     let directory = TempDir::new().unwrap();
     let (program, goal) = program(directory.path(), 10_000, is_secure);
@@ -321,7 +328,7 @@ async fn costs(clients: u32, is_secure: bool) {
         async move { attack(&goal, clients, 0, &all_there).await }
     });
     all_there.wait().await;
-    // What is done to open connections is over by then, and none has ended.
+    // Processing of the open connections is over by then, and none was closed.
     clock.sleep(10 * SECOND).await;
     let during = program.resident();
     let longest = attack.await.unwrap().into_iter().max().unwrap();

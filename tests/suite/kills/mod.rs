@@ -1,8 +1,8 @@
-//! The program killed over and over, on one data directory, under load: at random moments, and at chosen points of what
-//! it does to its disk. Never is more delivered than the day's quota, and each life loses one lease at most.
+//! The program is killed repeatedly on one data directory under load: at random moments and at chosen points of its
+//! disk writes. Never more than the daily quota is delivered, and each run loses one lease at most.
 //!
-//! Small in every run; `SCOREGATE_FULL=1` plays all of it and leaves its figures in `tests/results/`. Not for: a power
-//! cut, which loses what was not synced; the death of a process does not.
+//! Small in every run; `SCOREGATE_FULL=1` runs all of it and writes its figures to `tests/results/`. A power cut,
+//! which loses what was not synced, is not simulated: the death of a process loses nothing of that.
 
 mod figures;
 
@@ -12,28 +12,31 @@ use std::time::Duration;
 use scoregate::clock::Clock;
 use tempfile::TempDir;
 
-use crate::disk::{Disk, Order};
+use crate::failing_disk::{Disk, Order};
+use crate::load_clients::{
+    CallerGroup, LoadClient, Tally, ask_all, prepare, prepare_idle_applications, remaining,
+};
 use crate::program::{Program, within_one_day};
-use crate::surviving_callers::{Patron, Seat, Tally, ask_all, prepare, prepare_strangers, remaining};
 
 const BUILT_IN: (&str, &str) = ("SCOREGATE_UPSTREAM", "built-in");
-/// A crash point that was not met after so many answers is a mistake of the test.
+/// A crash point that was not reached after this many responses is a mistake of the test.
 const PATIENCE: u32 = 50_000;
 
-/// Two of its ten units are asked for in each, and one may be lost.
+/// Two of its ten units are requested in each run, and one may be lost.
 const LIVES_OF_A_FREE_KEY: usize = 4;
 
-/// How much is played.
+/// The size of the test.
 struct Size {
-    /// Lives that end at a random moment.
+    /// Runs that end at a random moment.
     kills: u32,
-    /// A moment comes after so many answers at most.
+    /// The maximum number of responses before a random kill.
     latest: u32,
-    /// Keys in the store that nobody uses.
+    /// Unused keys in the store.
     strangers: u32,
-    /// The days of the patrons that ask as fast as they can: one to be used up meanwhile, one that is never.
+    /// The daily quotas of the load clients that send requests as fast as they can: one that is used up, one that
+    /// never is.
     days: [u32; 2],
-    /// How long a start may take.
+    /// Maximum duration of a start.
     start: Duration,
 }
 
@@ -53,18 +56,18 @@ const FULL: Size = Size {
     start: Duration::from_secs(1),
 };
 
-/// How a life ends.
+/// How a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// Killed after so many answers.
+    /// Killed after this many responses.
     After(u32),
-    /// Killed at this point of its start, or of what it does later if its start does not come so far.
+    /// Killed at this point of its start, or of later work if its start does not reach it.
     Starting(Order),
     /// Killed at this point, counted from when it serves.
     Serving(Order),
 }
 
-/// Each of a start comes after a life that left its log behind.
+/// Each kill at a start follows a run that left its log behind.
 const CRASH_POINTS: [End; 10] = [
     End::Serving(Order::KillBeforeSync(1)),
     End::Starting(Order::KillBeforeSync(1)),
@@ -78,23 +81,23 @@ const CRASH_POINTS: [End; 10] = [
     End::Serving(Order::TearWrite(7)),
 ];
 
-/// What was seen of a life.
-struct Life {
+/// Observations of one run.
+struct ProcessRun {
     end: End,
-    /// How long it took until it served; none if it died before that.
+    /// Time until it served; none if it died before.
     start: Option<Duration>,
-    /// What was left of each patron's day when it served.
+    /// The remaining daily quota of each load client when it served.
     left: Vec<u32>,
-    /// What each patron's callers were given.
+    /// The tally of each load client.
     tallies: Vec<Tally>,
 }
 
-/// The patrons, and all that was seen.
-struct Story {
+/// The load clients and all observations.
+struct KillRecord {
     directory: TempDir,
     disk: Disk,
-    patrons: Vec<Patron>,
-    lives: Vec<Life>,
+    load_clients: Vec<LoadClient>,
+    lives: Vec<ProcessRun>,
     seed: u64,
 }
 
@@ -103,11 +106,11 @@ fn no_kill_grants_a_unit_twice_and_none_loses_more_than_a_lease() {
     let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
     let size = if is_full { FULL } else { SMALL };
     within_one_day(|| {
-        let mut story = Story::begin(&size);
+        let mut story = KillRecord::begin(&size);
         for (number, end) in ends(&size, story.seed).into_iter().enumerate() {
             story.live(end, number);
         }
-        story.spend_the_rest();
+        story.use_remaining_quota();
         let lost = story.judge(&size);
         if is_full {
             figures::record(&story, &lost, &size);
@@ -115,7 +118,7 @@ fn no_kill_grants_a_unit_twice_and_none_loses_more_than_a_lease() {
     });
 }
 
-/// The ends of all lives: the crash points, with the random moments between them.
+/// The ends of all runs: the crash points, with random moments in between.
 fn ends(size: &Size, seed: u64) -> Vec<End> {
     let points = u32::try_from(CRASH_POINTS.len()).unwrap();
     let mut ends = Vec::new();
@@ -132,17 +135,17 @@ fn ends(size: &Size, seed: u64) -> Vec<End> {
     ends
 }
 
-impl Story {
+impl KillRecord {
     fn begin(size: &Size) -> Self {
         let directory = TempDir::new().unwrap();
-        prepare_strangers(directory.path(), size.strangers);
-        // The ten units of a Free key do not last for all lives: a new one comes every few.
+        prepare_idle_applications(directory.path(), size.strangers);
+        // The ten units of a Free key do not last for all runs: it is replaced every few runs.
         let lives = size.kills as usize + CRASH_POINTS.len();
         let mut wanted = vec![("free", 10); lives.div_ceil(LIVES_OF_A_FREE_KEY)];
         wanted.extend(size.days.map(|day| ("pro", day)));
-        let patrons = prepare(directory.path(), &wanted);
+        let load_clients = prepare(directory.path(), &wanted);
         let seed = getrandom::u64().unwrap();
-        Self { directory, disk: Disk::new(), patrons, lives: Vec::new(), seed }
+        Self { directory, disk: Disk::new(), load_clients, lives: Vec::new(), seed }
     }
 
     fn start(&self, order: Order) -> Program {
@@ -151,7 +154,7 @@ impl Story {
         Program::serve(self.directory.path(), &[BUILT_IN, preload, orders])
     }
 
-    /// A life, to its end.
+    /// Runs the process to its end.
     fn live(&mut self, end: End, number: usize) {
         let clock = Clock::system();
         let begun = clock.now().mono;
@@ -159,7 +162,7 @@ impl Story {
             End::Starting(order) => order,
             End::After(_) | End::Serving(_) => Order::Work,
         });
-        let mut life = Life { end, start: None, left: Vec::new(), tallies: Vec::new() };
+        let mut life = ProcessRun { end, start: None, left: Vec::new(), tallies: Vec::new() };
         if let Some((public, _)) = program.ports_if_any() {
             life.start = Some(clock.now().mono.since(begun));
             life.left = self.left(public);
@@ -182,71 +185,83 @@ impl Story {
         self.lives.push(life);
     }
 
-    /// The last life: all that is left is spent, and the stop is in order.
-    fn spend_the_rest(&mut self) {
+    /// The last run: all remaining quota is used, and the shutdown is graceful.
+    fn use_remaining_quota(&mut self) {
         let program = self.start(Order::Work);
         let public = program.public();
         let left = self.left(public);
-        let to_the_end = |patron| Seat { patron, callers: 2, most: u32::MAX, reconnects: false };
-        let seats: Vec<Seat<'_>> = self.patrons.iter().map(to_the_end).collect();
+        let to_the_end =
+            |load_client| CallerGroup { load_client, callers: 2, most: u32::MAX, reconnects: false };
+        let seats: Vec<CallerGroup<'_>> = self.load_clients.iter().map(to_the_end).collect();
         let (tallies, _) = ask_all(public, &seats, u32::MAX, || ());
-        assert!(tallies.iter().all(|tally| tally.unheard() == 0), "{tallies:?}");
+        assert!(tallies.iter().all(|tally| tally.unconfirmed() == 0), "{tallies:?}");
         assert!(self.left(public).iter().all(|left| *left == 0));
         program.stop().with(0);
-        self.lives.push(Life { end: End::After(u32::MAX), start: None, left, tallies });
+        self.lives.push(ProcessRun { end: End::After(u32::MAX), start: None, left, tallies });
     }
 
     fn left(&self, public: SocketAddr) -> Vec<u32> {
-        self.patrons.iter().map(|patron| remaining(public, patron)).collect()
+        self.load_clients.iter().map(|load_client| remaining(public, load_client)).collect()
     }
 
-    /// Who asks in this life, in the order of the patrons.
-    fn seats(&self, number: usize) -> Vec<Seat<'_>> {
-        let free = self.patrons.len() - 2;
-        let seat = |(at, patron)| {
+    /// The caller groups of this run, in the order of the load clients.
+    fn seats(&self, number: usize) -> Vec<CallerGroup<'_>> {
+        let free = self.load_clients.len() - 2;
+        let seat = |(at, load_client)| {
             let (callers, most) = match at {
                 _ if at >= free => (2, u32::MAX),
                 _ if at == number / LIVES_OF_A_FREE_KEY => (2, 1),
                 _ => (0, 0),
             };
-            Seat { patron, callers, most, reconnects: false }
+            CallerGroup { load_client, callers, most, reconnects: false }
         };
-        self.patrons.iter().enumerate().map(seat).collect()
+        self.load_clients.iter().enumerate().map(seat).collect()
     }
 
-    /// Holds all of it against the promise, and answers what each life that served lost, of each patron's day.
+    /// Checks all totals, and returns the units that each serving run lost, for each daily quota.
     fn judge(&self, size: &Size) -> Vec<Vec<u32>> {
         let seed = self.seed;
         let starts: Vec<Duration> = self.lives.iter().filter_map(|life| life.start).collect();
-        let served: Vec<&Life> = self.lives.iter().filter(|life| !life.left.is_empty()).collect();
+        let served: Vec<&ProcessRun> = self.lives.iter().filter(|life| !life.left.is_empty()).collect();
         assert!(served.len() < self.lives.len(), "no crash point lay before the program served");
         let mut lost = Vec::new();
         for (life, next) in served.iter().zip(served.iter().skip(1)) {
-            let of_each = self.patrons.iter().enumerate().map(|(at, patron)| {
+            let of_each = self.load_clients.iter().enumerate().map(|(at, load_client)| {
                 let (tally, end) = (life.tallies[at], life.end);
                 let owed = life.left[at].checked_sub(tally.delivered);
                 let owed = owed.unwrap_or_else(|| panic!("{end:?} of {seed} gave too much: {tally:?}"));
                 let lost = owed.checked_sub(next.left[at]);
                 let lost = lost.unwrap_or_else(|| panic!("{end:?} of {seed} was forgotten: {tally:?}"));
-                let most = patron.lease(life.left[at]) + tally.unheard();
-                assert!(lost <= most, "{end:?} of {seed} lost {lost} of {}, with {tally:?}", patron.quota);
+                let most = load_client.lease(life.left[at]) + tally.unconfirmed();
+                assert!(
+                    lost <= most,
+                    "{end:?} of {seed} lost {lost} of {}, with {tally:?}",
+                    load_client.quota
+                );
                 lost
             });
             lost.push(of_each.collect());
         }
-        for (at, patron) in self.patrons.iter().enumerate() {
-            let (delivered, unheard) = self.of_all_lives(at);
-            assert!(delivered <= patron.quota, "{delivered} of {}, seed {seed}", patron.quota);
-            let most = u32::try_from(lost.len()).unwrap() * patron.lease(patron.quota) + unheard;
-            assert!(patron.quota - delivered <= most, "{delivered} of {}, seed {seed}", patron.quota);
+        for (at, load_client) in self.load_clients.iter().enumerate() {
+            let (delivered, unconfirmed) = self.totals_of_all_runs(at);
+            assert!(delivered <= load_client.quota, "{delivered} of {}, seed {seed}", load_client.quota);
+            let most =
+                u32::try_from(lost.len()).unwrap() * load_client.lease(load_client.quota) + unconfirmed;
+            assert!(
+                load_client.quota - delivered <= most,
+                "{delivered} of {}, seed {seed}",
+                load_client.quota
+            );
         }
         assert!(starts.iter().all(|start| *start < size.start), "so long for the starts: {starts:?}");
         lost
     }
 
-    /// What a patron was given over all lives, and what it never heard of.
-    fn of_all_lives(&self, at: usize) -> (u32, u32) {
+    /// Delivered and unconfirmed requests of a load client over all runs.
+    fn totals_of_all_runs(&self, at: usize) -> (u32, u32) {
         let tallies = self.lives.iter().filter_map(|life| life.tallies.get(at));
-        tallies.fold((0, 0), |(given, unheard), one| (given + one.delivered, unheard + one.unheard()))
+        tallies.fold((0, 0), |(given, unconfirmed), one| {
+            (given + one.delivered, unconfirmed + one.unconfirmed())
+        })
     }
 }

@@ -1,5 +1,5 @@
-//! The dashboards as they lie in the tree: each panel is a question with a unit and advice, and works wherever it is
-//! imported. Not for: whether its queries return anything, which is asked of a real Prometheus.
+//! The dashboards in the repository: each panel has a question, a unit and an action, and works after an import.
+//! Whether the queries return data is tested against a real Prometheus (`monitoring`).
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -9,25 +9,23 @@ use serde_json::Value as Json;
 
 use super::promql::metrics;
 
-/// A panel, and what it asks.
+/// A panel and its queries.
 pub struct Panel {
-    /// The dashboard's name.
     pub dashboard: String,
-    /// Its question.
     pub title: String,
-    /// What to do about the answer.
+    /// The action for the operator.
     pub description: String,
-    /// Its queries, as they are written.
+    /// Its queries as written.
     pub queries: Vec<String>,
     json: Json,
 }
 
-/// A file or directory of the tree.
+/// A file or directory of the repository.
 pub fn in_tree(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Every dashboard, by the name of its file.
+/// Every dashboard by file name.
 pub fn dashboards() -> Vec<(String, Json)> {
     let files = std::fs::read_dir(in_tree("grafana/dashboards")).unwrap();
     let mut all: Vec<_> = files
@@ -60,7 +58,7 @@ pub fn panels() -> Vec<Panel> {
     all
 }
 
-/// What the variables of all dashboards are filled from: the metric and the label.
+/// Sources of the variables of all dashboards: metric and label.
 pub fn variables() -> BTreeSet<(String, String)> {
     let all = dashboards();
     let variables = all.iter().flat_map(|(_, json)| list(&json["templating"]["list"]));
@@ -73,7 +71,7 @@ pub fn variables() -> BTreeSet<(String, String)> {
     variables.filter(|variable| variable["type"] == "query").map(|variable| of(variable).unwrap()).collect()
 }
 
-/// The queries of all annotations, each with the dashboard's name.
+/// The queries of all annotations with the dashboard's name.
 pub fn annotations() -> Vec<(String, String)> {
     let of = |(name, json): (String, Json)| {
         let all = list(&json["annotations"]["list"]).iter();
@@ -91,12 +89,12 @@ fn text(json: &Json) -> String {
 }
 
 impl Panel {
-    /// The legends of its queries, as they are written.
+    /// The legends of its queries as written.
     fn legends(&self) -> Vec<String> {
         list(&self.json["targets"]).iter().map(|target| text(&target["legendFormat"])).collect()
     }
 
-    /// A property of the series of this name, as the first override that matches it says.
+    /// A property of the series of this name, by the first matching override.
     fn property(&self, series: &str, property: &str) -> Option<&Json> {
         let overrides = list(&self.json["fieldConfig"]["overrides"]);
         let properties = overrides.iter().filter(|one| matches(&text(&one["matcher"]["options"]), series));
@@ -105,7 +103,8 @@ impl Panel {
     }
 }
 
-/// Whether a pattern of an override, such as `/^(?:one|two_.*)$/`, matches a name. Knows as much as our own patterns use.
+/// Whether an override pattern, such as `/^(?:one|two_.*)$/`, matches a name. Supports the subset that our patterns
+/// use.
 fn matches(pattern: &str, name: &str) -> bool {
     let inside = pattern.strip_prefix("/^(?:").and_then(|rest| rest.strip_suffix(")$/")).unwrap_or("");
     inside.split('|').any(|word| match word.strip_suffix(".*") {
@@ -114,7 +113,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     })
 }
 
-/// The uids of all data sources that are named anywhere inside.
+/// The uids of all referenced data sources.
 fn datasources(json: &Json, found: &mut BTreeSet<String>) {
     match json {
         Json::Object(fields) => {
@@ -131,13 +130,13 @@ fn datasources(json: &Json, found: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn the_dashboards_are_what_their_table_says() {
+fn the_dashboards_match_their_table() {
     let told = Command::new("python3").arg(in_tree("grafana/dashboards.py")).arg("--check").output().unwrap();
     assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
 }
 
 #[test]
-fn every_panel_is_a_question_with_a_unit_and_what_to_do() {
+fn every_panel_has_a_question_a_unit_and_an_action() {
     let all = panels();
     assert!(all.len() > 40, "{}", all.len());
     for Panel { dashboard, title, description, queries, json } in &all {
@@ -182,7 +181,7 @@ fn every_dashboard_works_where_it_is_imported() {
 }
 
 #[test]
-fn every_query_heeds_the_instance_and_every_variable_is_there_and_used() {
+fn every_query_filters_by_instance_and_every_variable_is_defined_and_used() {
     for (name, json) in dashboards() {
         let variables: BTreeSet<_> =
             list(&json["templating"]["list"]).iter().map(|one| text(&one["name"])).collect();
@@ -196,7 +195,7 @@ fn every_query_heeds_the_instance_and_every_variable_is_there_and_used() {
             for variable in used.filter(|variable| *variable != "__rate_interval") {
                 assert!(variables.contains(variable), "{name}: there is no ${variable}");
             }
-            // What was worked out for all instances together has no such label any more.
+            // Aggregations over all instances have no such label any more.
             let of_all = |metric: &String| {
                 metric.starts_with("job:") || metric.starts_with("endpoint:") || metric == "ALERTS"
             };
@@ -233,7 +232,7 @@ const COLOURS: [(&str, &str, &str); 11] = [
 ];
 
 #[test]
-fn what_is_good_is_green_what_is_degraded_amber_and_what_fails_red_in_every_panel() {
+fn success_is_green_degradation_amber_and_failure_red_in_every_panel() {
     for (label, value, colour) in COLOURS {
         let legend = format!("{{{{{label}}}}}");
         let all = panels();
@@ -246,7 +245,7 @@ fn what_is_good_is_green_what_is_degraded_amber_and_what_fails_red_in_every_pane
     }
 }
 
-/// Gauges, and the limits that they are drawn with.
+/// Gauges and their limit lines.
 const LIMITED: [(&str, &str); 6] = [
     ("scoregate_connections", "scoregate_connections_limit"),
     ("scoregate_concurrency_in_use", "scoregate_concurrency_limit"),
@@ -257,7 +256,7 @@ const LIMITED: [(&str, &str); 6] = [
 ];
 
 #[test]
-fn what_has_a_limit_is_drawn_with_a_dashed_red_line_at_the_limit() {
+fn panels_with_a_limit_draw_it_as_a_dashed_red_line() {
     for (gauge, limit) in LIMITED {
         let asks =
             |panel: &Panel, name: &str| panel.queries.iter().any(|query| metrics(query).contains(name));
@@ -276,7 +275,7 @@ fn what_has_a_limit_is_drawn_with_a_dashed_red_line_at_the_limit() {
 }
 
 #[test]
-fn a_panel_tells_series_apart_by_one_label() {
+fn a_panel_distinguishes_series_by_one_label() {
     for panel in panels() {
         for legend in panel.legends() {
             assert!(legend.matches("{{").count() <= 1, "{}: {}: {legend}", panel.dashboard, panel.title);
@@ -285,7 +284,7 @@ fn a_panel_tells_series_apart_by_one_label() {
 }
 
 #[test]
-fn no_title_of_a_stat_is_cut_off_in_a_window_of_1280_pixels() {
+fn no_stat_title_is_truncated_at_1280_pixels() {
     // A letter of Grafana's titles is at most 8 pixels wide on average; the rest is the menu and the padding.
     const WINDOW: u64 = 1_248;
     const REST: u64 = 40;

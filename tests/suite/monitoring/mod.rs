@@ -1,5 +1,5 @@
-//! What whoever is on call looks at: dashboards, rules and alerts, held against the table of metrics and against a real
-//! Prometheus that asks a gateway under traffic of every kind.
+//! Dashboards, rules and alerts, compared with the table of metrics and run on a real Prometheus that scrapes a
+//! gateway under all kinds of traffic.
 
 mod dashboards;
 mod names;
@@ -17,7 +17,7 @@ use self::promql::{as_asked, without_threshold};
 use self::rules::Rule;
 use self::traffic::Traffic;
 
-/// Whether a query returns something that can be drawn.
+/// Whether a query returns data that can be drawn.
 async fn returns_data(prometheus: &Prometheus, query: &str) -> Result<(), String> {
     let found = prometheus.ask(query).await?;
     let is_there = found.iter().any(|value| value.is_finite());
@@ -45,7 +45,7 @@ async fn findings(prometheus: &Prometheus) -> Vec<String> {
     }
     for Rule { name, is_alert, query, .. } in rules::rules() {
         let query = if is_alert { without_threshold(&query) } else { query };
-        // What is recorded has to be there under its own name, too.
+        // Recorded series must also exist under their own names.
         for query in [Some(&query), (!is_alert).then_some(&name)].into_iter().flatten() {
             if let Err(why) = returns_data(prometheus, query).await {
                 findings.push(format!("{name}: {query}: {why}"));
@@ -59,7 +59,7 @@ async fn findings(prometheus: &Prometheus) -> Vec<String> {
 async fn every_query_of_every_panel_rule_and_alert_returns_data_from_a_real_prometheus() {
     let mut traffic = Traffic::new().await;
     let prometheus = Prometheus::start(&traffic.sides());
-    // What is counted before it first looks is no rise.
+    // Increments before the first scrape are no rise.
     prometheus.reaches("count(scoregate_keys)", 2.0).await;
     traffic.of_every_kind().await;
     let looked = prometheus.ask("min(count_over_time(up[1h]))").await.unwrap()[0];
@@ -82,7 +82,7 @@ async fn every_query_of_every_panel_rule_and_alert_returns_data_from_a_real_prom
 }
 
 #[tokio::test]
-async fn promtool_takes_what_the_side_port_says() {
+async fn promtool_accepts_the_metrics_of_the_side_port() {
     let world = crate::world::World::new().await;
     let mut command = Command::new("promtool");
     command.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -1,4 +1,4 @@
-//! Which metrics there are: everything that is asked about exists, and everything that exists is looked at.
+//! Names of metrics: every queried metric exists, and every existing metric is used.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::dashboards::{in_tree, panels, variables};
 use super::promql::metrics;
 use super::rules::rules;
 
-/// What Prometheus adds by itself.
+/// Series that Prometheus adds itself.
 const ITS_OWN: [&str; 2] = ["up", "ALERTS"];
 
 /// The metric of the table that a series belongs to.
@@ -22,7 +22,7 @@ fn row_of(series: &str) -> Option<&'static str> {
     METRICS.iter().find(|row| is_of(row.name, row.kind)).map(|row| row.name)
 }
 
-/// Everything that is asked about, by panels, rules and variables.
+/// Every metric used by panels, rules and variables.
 fn asked() -> BTreeSet<String> {
     let queries = panels().into_iter().flat_map(|panel| panel.queries);
     let queries = queries.chain(rules().into_iter().map(|rule| rule.query));
@@ -31,7 +31,7 @@ fn asked() -> BTreeSet<String> {
 }
 
 #[test]
-fn every_metric_that_is_asked_about_exists() {
+fn every_queried_metric_exists() {
     let recorded: BTreeSet<String> = rules().into_iter().map(|rule| rule.name).collect();
     let is_known =
         |name: &String| ITS_OWN.contains(&name.as_str()) || recorded.contains(name) || row_of(name).is_some();
@@ -40,7 +40,7 @@ fn every_metric_that_is_asked_about_exists() {
 }
 
 #[test]
-fn every_metric_is_looked_at_or_marked_why_not() {
+fn every_metric_is_used_or_has_a_reason_not_to_be() {
     let asked = asked();
     let looked_at: BTreeSet<&str> = asked.iter().filter_map(|name| row_of(name)).collect();
     let marked = std::fs::read_to_string(in_tree("grafana/not_looked_at.toml")).unwrap();
@@ -56,7 +56,7 @@ fn every_metric_is_looked_at_or_marked_why_not() {
 }
 
 #[test]
-fn everything_recorded_is_asked_about() {
+fn every_recorded_series_is_queried() {
     let asked = asked();
     let idle: Vec<_> =
         rules().into_iter().filter(|rule| !rule.is_alert && !asked.contains(&rule.name)).collect();

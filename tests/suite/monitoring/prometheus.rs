@@ -1,5 +1,5 @@
-//! A real Prometheus before the side ports of a test, with the rules of the tree, asked over its own HTTP API. Its state
-//! is a test's own, its port is free, and it ends with its owner.
+//! A real Prometheus that scrapes the side ports of a test, with the rules of the repository, queried over its HTTP
+//! API. Its data directory belongs to the test, its port is free, and it stops when dropped.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -14,12 +14,11 @@ use tokio::net::TcpStream;
 use super::dashboards::in_tree;
 use crate::program::Program;
 
-/// It looks once a second, so looking at it more often than this finds nothing new.
+/// It scrapes once a second, so polling more often finds nothing new.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// Where what is waited for has not come by then, it does not come.
+/// A wait fails after this long.
 const LOOKS: u32 = 200;
 
-/// The program.
 pub struct Prometheus {
     program: Program,
     address: SocketAddr,
@@ -27,7 +26,7 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts one that asks these side ports every second.
+    /// Starts one that scrapes these side ports every second.
     pub fn start(sides: &[SocketAddr]) -> Self {
         let directory = TempDir::new().unwrap();
         let rules = in_tree("deploy/prometheus/rules");
@@ -47,7 +46,7 @@ impl Prometheus {
         command.arg(format!("--storage.tsdb.path={}", directory.path().join("data").display()));
         command.arg("--web.listen-address=127.0.0.1:0");
         let program = Program::spawn(command);
-        // Twice: once where it was told to listen, once where it does.
+        // Twice: the configured address and the actual one.
         let address = loop {
             let line = program.says("address=127.0.0.1:");
             let port = line.split("address=127.0.0.1:").nth(1).unwrap().split(' ').next().unwrap();
@@ -59,7 +58,7 @@ impl Prometheus {
         Self { program, address, _directory: directory }
     }
 
-    /// What a query returns now: the values of its series.
+    /// The current values of the series of a query.
     pub async fn ask(&self, query: &str) -> Result<Vec<f64>, String> {
         let told = self.get(&format!("/api/v1/query?query={}", escaped(query))).await;
         if told["status"] != "success" {
@@ -73,7 +72,7 @@ impl Prometheus {
         Ok(found["result"].as_array().unwrap().iter().map(|series| value(&series["value"])).collect())
     }
 
-    /// Waits until a query returns this or more.
+    /// Waits until a query returns at least this value.
     pub async fn reaches(&self, query: &str, value: f64) {
         let clock = Clock::system();
         for _ in 0..LOOKS {
@@ -85,27 +84,26 @@ impl Prometheus {
         panic!("{query} does not reach {value}: {:?}", self.ask(query).await);
     }
 
-    /// The rules as it has read them: each with its name, its query and its health.
+    /// The loaded rules: name, query and health of each.
     pub async fn rules(&self) -> Vec<Json> {
         let told = self.get("/api/v1/rules").await;
         let groups = told["data"]["groups"].as_array().unwrap();
         groups.iter().flat_map(|group| group["rules"].as_array().unwrap().clone()).collect()
     }
 
-    /// The values of a label that a metric has.
+    /// The values of a label of a metric.
     pub async fn values(&self, metric: &str, label: &str) -> usize {
         let told = self.get(&format!("/api/v1/label/{label}/values?match[]={}", escaped(metric))).await;
         told["data"].as_array().unwrap().len()
     }
 
-    /// Ends it.
     pub fn stop(self) {
         assert_eq!(self.program.stop().code, Some(0));
     }
 
     async fn get(&self, target: &str) -> Json {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
-        // To a client of that age it sends no chunks.
+        // It sends no chunks to an HTTP/1.0 client.
         let head = format!("GET {target} HTTP/1.0\r\nHost: localhost\r\n\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
@@ -116,7 +114,7 @@ impl Prometheus {
     }
 }
 
-/// As a part of a target.
+/// Percent-encodes it for a target.
 fn escaped(text: &str) -> String {
     let letter = |byte: u8| {
         let is_plain = byte.is_ascii_alphanumeric();

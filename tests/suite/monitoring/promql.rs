@@ -1,15 +1,15 @@
-//! What a query asks for, read off its text: the metrics it names, and the same question without its threshold. Knows
-//! as much of the language as our own queries use. Not for: whether a query is well-formed, which Prometheus says.
+//! The metrics that a query names, and the query without its threshold, by its text. Supports the subset of the
+//! language that our queries use; Prometheus itself validates queries.
 
 use std::collections::BTreeSet;
 
-/// Words that a list of labels stands behind.
+/// Keywords that precede a list of labels.
 const BEFORE_LABELS: [&str; 6] = ["by", "without", "on", "ignoring", "group_left", "group_right"];
-/// Words of the language that stand alone.
+/// Other keywords.
 const WORDS: [&str; 5] = ["and", "or", "unless", "bool", "offset"];
 const COMPARISONS: [&str; 6] = [" > ", " < ", " >= ", " <= ", " == ", " != "];
 
-/// The text outside of what is between braces, brackets and quotes, which is blanked out.
+/// The text with everything in braces, brackets and quotes blanked out.
 fn outside(query: &str) -> String {
     let (mut depth, mut quoted) = (0, false);
     let blank = |letter: char| {
@@ -29,7 +29,7 @@ fn is_of_a_name(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || letter == '_' || letter == ':'
 }
 
-/// The names of all metrics that a query reads.
+/// The names of all metrics of a query.
 pub fn metrics(query: &str) -> BTreeSet<String> {
     let text = outside(query);
     let (mut rest, mut found) = (text.as_str(), BTreeSet::new());
@@ -38,7 +38,7 @@ pub fn metrics(query: &str) -> BTreeSet<String> {
         let end = rest.find(|letter| !is_of_a_name(letter)).unwrap_or(rest.len());
         let word;
         (word, rest) = rest.split_at(end);
-        // An aggregation says its labels before what it adds up.
+        // An aggregation has its labels before its operand.
         let is_called = ["(", "by (", "without ("].iter().any(|next| rest.trim_start().starts_with(next));
         if BEFORE_LABELS.contains(&word) {
             rest = rest.split_once(')').map_or("", |(_, behind)| behind);
@@ -52,7 +52,7 @@ pub fn metrics(query: &str) -> BTreeSet<String> {
     found
 }
 
-/// The question of an alert that answers 0 or 1 for whatever it looks at, in place of saying nothing while all is well.
+/// The query of an alert as a boolean (0 or 1 per series), which otherwise returns nothing while all is well.
 pub fn without_threshold(query: &str) -> String {
     if let Some(looked_for) = query.strip_prefix("absent(").and_then(|rest| rest.strip_suffix(')')) {
         return looked_for.to_owned();
@@ -64,13 +64,13 @@ pub fn without_threshold(query: &str) -> String {
     told
 }
 
-/// What Grafana does before it asks: variables for everything, and a stretch that holds all of a test.
+/// Substitutes variables as Grafana does, with a range that covers all of a test.
 pub fn as_asked(query: &str) -> String {
     query.replace("$__rate_interval", "5m").replace("$instance", ".*").replace("$tier", ".*")
 }
 
 #[test]
-fn the_metrics_of_a_query_are_found_and_nothing_else() {
+fn only_the_metrics_of_a_query_are_found() {
     let of = |query: &str| metrics(query).into_iter().collect::<Vec<_>>().join(" ");
     assert_eq!(of(r#"sum by (le, tier) (rate(a_bucket{b="c > d{"}[5m])) / 14.4"#), "a_bucket");
     assert_eq!(of("job:a:b and on (job) c > bool 1e3 or min_over_time(d[2m])"), "c d job:a:b");
@@ -79,7 +79,7 @@ fn the_metrics_of_a_query_are_found_and_nothing_else() {
 }
 
 #[test]
-fn a_threshold_becomes_a_question_of_yes_or_no() {
+fn a_threshold_becomes_a_boolean_query() {
     assert_eq!(without_threshold("a > 1 and b{c=~\"d\"} == 0"), "a > bool 1 and b{c=~\"d\"} == bool 0");
     assert_eq!(without_threshold("absent(up{a=\"b\"})"), "up{a=\"b\"}");
 }

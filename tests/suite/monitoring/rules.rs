@@ -1,5 +1,6 @@
-//! The rules and their tests as they lie in the tree: promtool takes and plays them, every alert is tested both ways and
-//! has its section in the runbook. Not for: whether they find anything, which is asked of a real Prometheus.
+//! The rules in the repository and their tests: promtool accepts and runs them, every alert is tested firing and
+//! silent and has its section in the runbook. Whether they return data is tested against a real Prometheus
+//! (`monitoring`).
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -7,21 +8,18 @@ use std::process::Command;
 
 use super::dashboards::{in_tree, panels};
 
-/// A rule: something recorded, or an alert.
+/// A recording rule or an alert.
 #[derive(Debug, Default)]
 pub struct Rule {
-    /// What it is called.
     pub name: String,
-    /// Whether it is an alert.
     pub is_alert: bool,
-    /// Its query.
     pub query: String,
-    /// The rest of it, line by line.
+    /// The remaining lines.
     rest: Vec<String>,
 }
 
 impl Rule {
-    /// A field of one line; empty if there is none.
+    /// A one-line field; empty if absent.
     fn field(&self, name: &str) -> &str {
         let value = self.rest.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
         value.map_or("", |value| value.trim_matches('\''))
@@ -39,8 +37,8 @@ fn texts(directory: &str) -> String {
     files(directory).iter().map(|path| std::fs::read_to_string(path).unwrap()).collect()
 }
 
-/// Every rule, read from the one way in which these files are written. That nothing is missed is seen where Prometheus
-/// lists what it has read.
+/// Every rule, parsed from the one format of these files. Completeness is checked where Prometheus
+/// lists the rules it has loaded.
 pub fn rules() -> Vec<Rule> {
     let mut rules: Vec<Rule> = Vec::new();
     let mut is_query = false;
@@ -74,7 +72,7 @@ fn runbook() -> String {
     std::fs::read_to_string(in_tree("deploy/prometheus/RUNBOOK.md")).unwrap()
 }
 
-/// Whatever is promised by promtool's success.
+/// Fails if promtool fails.
 fn promtool(arguments: &[&str], files: &[PathBuf]) {
     let told = Command::new("promtool").args(arguments).args(files).output().unwrap();
     let said = [told.stdout, told.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
@@ -82,16 +80,16 @@ fn promtool(arguments: &[&str], files: &[PathBuf]) {
 }
 
 #[test]
-fn promtool_takes_the_rules() {
+fn promtool_accepts_the_rules() {
     promtool(&["check", "rules", "--lint-fatal"], &files("rules"));
 }
 
 #[test]
-fn promtool_takes_the_settings_that_are_deployed_and_they_find_these_rules() {
+fn promtool_accepts_the_deployed_configuration_which_loads_these_rules() {
     let file = in_tree("deploy/prometheus/prometheus.yml");
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains("rule_files:\n  - rules/*.yml\n"), "{text}");
-    // The name that the alerts go by.
+    // The job name used by the alerts.
     assert!(text.contains("job_name: scoregate\n"), "{text}");
     promtool(&["check", "config"], &[file]);
 }
@@ -117,7 +115,7 @@ fn every_alert_fires_when_it_should_and_is_silent_when_it_should() {
 }
 
 #[test]
-fn every_alert_says_how_urgent_it_is_what_its_value_is_and_what_to_do() {
+fn every_alert_has_a_severity_a_value_and_an_action() {
     let book = runbook();
     for alert in alerts() {
         let Rule { name, .. } = &alert;
@@ -138,7 +136,7 @@ fn every_alert_says_how_urgent_it_is_what_its_value_is_and_what_to_do() {
 }
 
 #[test]
-fn the_runbook_names_only_alerts_and_panels_that_there_are() {
+fn the_runbook_names_only_existing_alerts_and_panels() {
     let names: BTreeSet<String> = alerts().into_iter().map(|alert| alert.name).collect();
     let book = runbook().split_whitespace().collect::<Vec<_>>().join(" ");
     let links = book.split("](#").skip(1).map(|rest| rest.split(')').next().unwrap());
@@ -162,7 +160,7 @@ fn the_runbook_names_only_alerts_and_panels_that_there_are() {
 }
 
 #[test]
-fn nothing_advises_to_add_an_instance_where_one_process_holds_the_data_directory() {
+fn no_text_advises_adding_an_instance_since_one_process_locks_the_data_directory() {
     let advice = panels().into_iter().map(|panel| panel.description);
     for text in advice.chain([runbook().split_whitespace().collect::<Vec<_>>().join(" ")]) {
         let text = text.to_lowercase();

@@ -1,5 +1,5 @@
-//! Traffic that touches whatever is counted: every outcome, every class, every rule, and the ways in which a backend and
-//! a ledger fail. Each scene ends when the metric says that it was seen.
+//! Traffic for every metric: every outcome, class and rule, and the failures of backend and ledger. Each step ends
+//! when the metric shows it.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use crate::backend::{Act, answer, json};
 use crate::balances::own;
 use crate::client::Connection;
 use crate::program::run;
-use crate::protection::waits_in_line;
+use crate::protection::wait_for_queue_length;
 use crate::world::{Customer, World, good};
 
-/// Three may wait for the backend, and one may queue for that; nobody waits for longer than five seconds.
+/// Three waiting slots, a queue of one, and a wait of at most five seconds.
 const ROOMS: &str = "overload.waiting_slots = 3\noverload.queue_length = 1\noverload.queue_timeout = \"10ms\"\nfreshness.max_wait = \"5s\"";
 const MODELS: &str = "/api/v1/models?period=24h";
 const A_MOMENT: Duration = Duration::from_secs(1);
 /// Longer than the circuit breaker stays open.
 const REST: Duration = Duration::from_secs(70);
 
-/// What must have been counted when all is over.
+/// Series that must be non-zero at the end.
 const TOUCHED: &[(&str, &[&str])] = &[
     (
         "scoregate_documents_served_total{outcome",
@@ -75,7 +75,7 @@ const TOUCHED: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Two gateways, one of them with a certificate, and who asks the first.
+/// Two gateways, one of them with a certificate, and the callers of the first.
 pub struct Traffic {
     world: World,
     with_tls: World,
@@ -88,13 +88,13 @@ fn model(number: u32) -> String {
     format!("/api/v1/models/m{number}")
 }
 
-/// A list of incidents that nobody has asked for.
+/// A list of incidents that was not requested before.
 fn other(number: u32) -> String {
     format!("/api/v1/incidents?limit={number}")
 }
 
 impl Traffic {
-    /// Nobody has come yet.
+    /// No traffic yet.
     pub async fn new() -> Self {
         let world = World::with(ROOMS, good).await;
         let certificates = TempDir::new().unwrap();
@@ -109,20 +109,20 @@ impl Traffic {
         Self { world, with_tls, free, paid, _certificates: certificates }
     }
 
-    /// Where both are asked for their metrics.
+    /// The side ports of both.
     pub fn sides(&self) -> [SocketAddr; 2] {
         [self.world.running.side, self.with_tls.running.side]
     }
 
-    /// All scenes.
+    /// Runs all steps.
     pub async fn of_every_kind(&mut self) {
         self.good_answers().await;
         self.refusals().await;
         self.limits().await;
-        self.shared_and_left().await;
+        self.share_and_disconnect().await;
         self.too_many().await;
         self.a_backend_that_is_late().await;
-        self.days_go_by().await;
+        self.pass_days().await;
         self.a_backend_that_fails().await;
         self.a_ledger_that_is_away().await;
         self.settings().await;
@@ -187,7 +187,7 @@ impl Traffic {
         panic!("the guard lets everything pass");
     }
 
-    async fn shared_and_left(&self) {
+    async fn share_and_disconnect(&self) {
         let Self { world, paid, .. } = self;
         world.backend.hold();
         let leaves = world.get("/api/v1/index").key(&paid.key).begin().await;
@@ -230,7 +230,7 @@ impl Traffic {
         let targets: Vec<String> = (11..14).map(other).collect();
         let all = join_all(targets.iter().map(|target| world.asks(paid, target)));
         let (answers, ()) = tokio::join!(all, async {
-            waits_in_line(world, 1).await;
+            wait_for_queue_length(world, 1).await;
             world.backend.has_received(before + 2).await;
             world.pass(Duration::from_secs(5));
         });
@@ -243,7 +243,7 @@ impl Traffic {
         world.pass(REST);
     }
 
-    async fn days_go_by(&self) {
+    async fn pass_days(&self) {
         let Self { world, paid, .. } = self;
         let calls = world.counted("scoregate_upstream_duration_seconds_count").await;
         assert_eq!(world.asks(paid, "/api/v1/alerts").await.status, 200);
@@ -263,7 +263,7 @@ impl Traffic {
 
     async fn a_backend_that_fails(&self) {
         let Self { world, paid, .. } = self;
-        // What is closed without a word is asked for twice.
+        // A request on a connection closed without a response is retried once.
         (0..2).for_each(|_| world.backend.next(Act::RawThenClose(Vec::new())));
         assert_eq!(world.asks(paid, &other(21)).await.status, 503);
         for number in 22..30 {

@@ -157,7 +157,7 @@ async fn play_all(stage: &Stage) {
 }
 
 #[test]
-fn raw_bytes_there_are_more_than_150_tricks_and_no_two_are_the_same() {
+fn raw_bytes_there_are_more_than_150_different_malformed_requests() {
     assert!(rows().count() >= 150);
     for (number, row) in rows().enumerate() {
         let same = rows().skip(number + 1).find(|other| other.bytes == row.bytes || other.name == row.name);
@@ -166,12 +166,12 @@ fn raw_bytes_there_are_more_than_150_tricks_and_no_two_are_the_same() {
 }
 
 #[tokio::test]
-async fn raw_bytes_every_trick_has_one_answer_and_only_our_own_get_reaches_the_backend() {
+async fn raw_bytes_every_malformed_request_has_one_response_and_only_a_valid_get_reaches_the_backend() {
     play_all(&Stage::plain().await).await;
 }
 
 #[tokio::test]
-async fn raw_bytes_every_trick_has_the_same_answer_over_tls() {
+async fn raw_bytes_every_malformed_request_has_the_same_response_over_tls() {
     play_all(&Stage::secure().await).await;
 }
 
@@ -182,7 +182,7 @@ fn cuts(bytes: &[u8]) -> impl Iterator<Item = usize> {
 }
 
 #[tokio::test]
-async fn raw_bytes_a_request_means_the_same_in_two_parts_wherever_it_is_cut() {
+async fn raw_bytes_a_request_split_at_any_byte_means_the_same() {
     let stage = Stage::plain().await;
     let plain = plain_answer(&stage).await;
     let mut wrong = Vec::new();
@@ -204,7 +204,7 @@ async fn raw_bytes_a_request_means_the_same_in_two_parts_wherever_it_is_cut() {
 }
 
 #[tokio::test]
-async fn raw_bytes_of_a_hundred_requests_at_once_none_behind_a_doubt_is_answered() {
+async fn raw_bytes_no_pipelined_request_after_an_ambiguous_one_is_answered() {
     let stage = Stage::plain().await;
     let good = whole("/api/v1/index", &stage.keys.key);
     for doubt in rows().filter(|row| row.after == After::Closed && row.heard.is_empty()).step_by(11) {
@@ -231,7 +231,7 @@ async fn raw_bytes_of_a_hundred_requests_at_once_none_behind_a_doubt_is_answered
 }
 
 #[tokio::test]
-async fn raw_bytes_a_hundred_good_requests_at_once_are_all_answered() {
+async fn raw_bytes_a_hundred_pipelined_valid_requests_are_all_answered() {
     let stage = Stage::secure().await;
     let mut wire = stage.open().await;
     wire.write(whole("/api/v1/index", &stage.keys.key).repeat(100).as_bytes()).await;
@@ -242,7 +242,7 @@ async fn raw_bytes_a_hundred_good_requests_at_once_are_all_answered() {
 }
 
 #[tokio::test]
-async fn raw_bytes_a_request_that_breaks_off_is_not_answered_as_if_it_were_whole() {
+async fn raw_bytes_a_truncated_request_is_not_answered_as_a_complete_one() {
     let stage = Stage::plain().await;
     let good = whole("/api/v1/index", &stage.keys.key);
     for end in cuts(good.as_bytes()) {

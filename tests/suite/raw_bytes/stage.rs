@@ -20,7 +20,7 @@ use tokio_rustls::TlsConnector;
 
 use super::row::KeyRing;
 use crate::backend::Backend;
-use crate::client::{Connection, Rules, Sends};
+use crate::client::{Connection, OptionalHeaders, Rules};
 use crate::world::{NOON, good};
 
 /// A stream of either kind.
@@ -78,7 +78,7 @@ impl Stage {
         let keys = KeyRing { key: key(&running).await, other: key(&running).await };
         let mut wire = open(&running, tls.as_ref()).await.unwrap();
         wire.write(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
-        let rules = Rules::of(&wire.read(false).await.unwrap().body, Sends::default());
+        let rules = Rules::of(&wire.read(false).await.unwrap().body, OptionalHeaders::default());
         Self { backend, keys, rules, running, tls, _hand: hand, _directory: directory }
     }
 

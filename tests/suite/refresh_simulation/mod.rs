@@ -1,11 +1,11 @@
-//! A week of hourly refreshes, some early, some missing, with callers who poll: how many answers are not current, and
-//! what that costs the backend, beside fixed times to live.
+//! A week of hourly refreshes, some early, some missing, with polling callers: the share of outdated responses and
+//! the load on the backend, compared with fixed times to live.
 //!
-//! All of it is the real program over real sockets; only the time is made. At each second everything that is done then
-//! is done before the next, so the same seed gives the same table. Small in every run: a day. `SCOREGATE_FULL=1` plays
-//! the week. Not for: how long an answer takes.
+//! It is the real program over real sockets with a simulated clock. All work of one second ends before the next, so
+//! the same seed gives the same table. Each run simulates a day; `SCOREGATE_FULL=1` simulates the week. Latencies are
+//! not measured.
 
-mod dice;
+mod rng;
 mod table;
 
 use std::sync::Arc;
@@ -15,18 +15,18 @@ use scoregate::clock::Wall;
 use scoregate::routes::ENDPOINTS;
 
 use crate::client::{Answer, Connection};
-use crate::dated_backend::{DOCUMENTS, Dated};
+use crate::snapshot_upstream::{DOCUMENTS, SnapshotUpstream};
 use crate::world::{Customer, NOON, World};
 
-use dice::{Callers, Dice};
+use rng::{Callers, Rng};
 use table::Row;
 
 const SEED: u64 = 20_261_121;
 const SECOND: Duration = Duration::from_secs(1);
-/// After the last refresh, so that it is seen.
+/// Time after the last refresh, so that it is detected.
 const AFTERWARDS: u64 = 600;
 
-/// How much is played.
+/// The size of the simulation.
 #[derive(Clone, Copy)]
 struct Size {
     hours: u64,
@@ -36,7 +36,7 @@ struct Size {
 const SMALL: Size = Size { hours: 24, customers: 1 };
 const FULL: Size = Size { hours: 7 * 24, customers: 3 };
 
-/// How the program is told to keep documents.
+/// The caching policy of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Policy {
     ByRefresh,
@@ -57,7 +57,7 @@ impl Policy {
 }
 
 #[test]
-fn in_a_week_of_refreshes_an_answer_in_a_hundred_is_not_current_and_each_body_crosses_once() {
+fn in_a_simulated_week_one_response_in_a_hundred_is_outdated_and_each_body_is_fetched_once() {
     let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
     let size = if is_full { FULL } else { SMALL };
     let policies = [60, 300, 3_600].map(Policy::TimeToLive);
@@ -71,14 +71,14 @@ fn in_a_week_of_refreshes_an_answer_in_a_hundred_is_not_current_and_each_body_cr
     let documents = u32::try_from(DOCUMENTS.len()).unwrap();
 
     assert!(ours.not_current * 100 < ours.answers, "{ours:?}");
-    // One body for each document and refresh, the first data being one.
+    // One body for each document and refresh, including the initial data.
     assert_eq!((ours.bodies, ours.most_bodies), (documents * ours.refreshes, 1), "{ours:?}");
     for row in &rows {
         assert_eq!(row.waited, documents, "nobody waits but who asks first: {row:?}");
         assert!(row.most_bodies <= 1, "{row:?}");
         assert_eq!((row.answers, row.refreshes), (ours.answers, ours.refreshes), "{row:?}");
     }
-    // Fresher than any of these, for fewer questions than it takes to be nearly as fresh.
+    // Fresher than any fixed time to live, with fewer upstream requests than one that is nearly as fresh.
     for row in [minute, five_minutes, hour] {
         assert!(ours.not_current < row.not_current && ours.mean_lateness < row.mean_lateness, "{row:?}");
     }
@@ -86,17 +86,17 @@ fn in_a_week_of_refreshes_an_answer_in_a_hundred_is_not_current_and_each_body_cr
     assert!(ours.questions < five_minutes.questions, "{ours:?} {five_minutes:?}");
 }
 
-/// Plays one row, in a thread of its own.
+/// Simulates one row in its own thread.
 fn play(policy: Policy, size: Size) -> Row {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let mut play = Play::begin(policy, size).await;
-        let refreshes = Dice::new(SEED).refreshes(size.hours);
+        let mut play = Simulation::begin(policy, size).await;
+        let refreshes = Rng::new(SEED).refreshes(size.hours);
         let callers = size.customers * DOCUMENTS.len();
-        let mut callers = Callers::new(Dice::new(SEED + 1), callers);
+        let mut callers = Callers::new(Rng::new(SEED + 1), callers);
         for second in 0..=size.hours * 3_600 + AFTERWARDS {
             play.reaches(second, refreshes.contains(&second)).await;
-            while let Some(caller) = callers.who_comes_at(second) {
+            while let Some(caller) = callers.next_caller_at(second) {
                 play.asks(caller).await;
             }
         }
@@ -104,21 +104,21 @@ fn play(policy: Policy, size: Size) -> Row {
     })
 }
 
-/// One row in the making.
-struct Play {
+/// The state of one row.
+struct Simulation {
     world: World,
-    backend: Dated,
+    backend: SnapshotUpstream,
     customers: Vec<(Customer, Connection)>,
     /// Owners of the fetcher while no fetch is in progress.
     at_rest: usize,
     row: Row,
 }
 
-impl Play {
+impl Simulation {
     async fn begin(policy: Policy, size: Size) -> Self {
-        let backend = Dated::new(start());
+        let backend = SnapshotUpstream::new(start());
         let script = backend.clone();
-        // Connections idle by the machine's clock, not by the made one, so not for long; but it may be busy.
+        // Connections idle by the machine's clock, not by the simulated one, so not for long; but it may be busy.
         let settings = format!(
             "server.idle_timeout = \"30d\"\nserver.max_connection_age = \"30d\"\n{}",
             policy.settings()
@@ -132,7 +132,7 @@ impl Play {
         Self { world, backend, customers, at_rest, row: Row::of(policy) }
     }
 
-    /// Lets it be that second, and all be done that is done then.
+    /// Sets the clock to that second and completes all its work.
     async fn reaches(&mut self, second: u64, refreshes: bool) {
         self.backend.is_at(start().plus(Duration::from_secs(second)));
         if refreshes {
@@ -141,17 +141,16 @@ impl Play {
         if second > 0 {
             self.world.pass(SECOND);
         }
-        self.comes_to_rest().await;
+        self.wait_until_idle().await;
     }
 
-    /// Waits until nothing is under way: a fetch owns the fetcher as long as it lasts. Everything runs on this thread, so
-    /// whoever was woken by its end has had a turn when this task has one again.
-    async fn comes_to_rest(&self) {
+    /// Waits until no fetch is in progress: a fetch owns the fetcher for its duration. Everything runs on this
+    /// thread, so tasks woken by its end have run when this task resumes.
+    async fn wait_until_idle(&self) {
         let mut at_rest = 0;
         while at_rest < 3 {
             tokio::task::yield_now().await;
             let engine = self.world.running.gateway().engine.clone();
-            // This clone is one more owner.
             let is_at_rest =
                 Arc::strong_count(&engine.fetcher) == self.at_rest + 1 && !engine.refresher.is_active();
             at_rest = if is_at_rest { at_rest + 1 } else { 0 };
@@ -165,7 +164,7 @@ impl Play {
         let answer = connection.ask(ask).await;
         assert_eq!(answer.status, 200, "{document}: {}", String::from_utf8_lossy(&answer.body));
         self.row.answered(self.backend.lateness_of(generated_at(&answer)), answer.header("cache-status"));
-        self.comes_to_rest().await;
+        self.wait_until_idle().await;
     }
 
     fn row(mut self) -> Row {

@@ -1,14 +1,14 @@
-//! Dice that fall the same for the same seed, and what they decide: when the backend refreshes, when callers come.
+//! A seeded random number generator, and the times at which the backend refreshes and callers send requests.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 const HOUR: u64 = 3_600;
 
-/// The dice.
-pub(super) struct Dice(u64);
+/// A seeded generator.
+pub(super) struct Rng(u64);
 
-impl Dice {
+impl Rng {
     pub(super) fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -39,16 +39,16 @@ impl Dice {
     }
 }
 
-/// Who comes when.
+/// The schedule of the callers.
 pub(super) struct Callers {
-    dice: Dice,
-    /// When each comes next, and its rhythm.
+    dice: Rng,
+    /// The next time of each caller, and its interval.
     next: BinaryHeap<Reverse<(u64, usize, u64)>>,
 }
 
 impl Callers {
-    /// So many, each in a rhythm of its own of 20 to 60 seconds.
-    pub(super) fn new(mut dice: Dice, callers: usize) -> Self {
+    /// This many callers, each with an interval of 20 to 60 seconds.
+    pub(super) fn new(mut dice: Rng, callers: usize) -> Self {
         let mut first = |caller: usize| {
             let rhythm = dice.between(20, 60);
             Reverse((dice.below(rhythm), caller, rhythm))
@@ -57,14 +57,14 @@ impl Callers {
         Self { dice, next }
     }
 
-    /// The next one who comes at that second.
-    pub(super) fn who_comes_at(&mut self, second: u64) -> Option<usize> {
+    /// The next caller of that second.
+    pub(super) fn next_caller_at(&mut self, second: u64) -> Option<usize> {
         let Reverse((at, caller, rhythm)) = *self.next.peek()?;
         if at > second {
             return None;
         }
         self.next.pop();
-        // Nobody keeps time to the second.
+        // Callers are not exact to the second.
         let again = second + rhythm - 3 + self.dice.below(7);
         self.next.push(Reverse((again, caller, rhythm)));
         Some(caller)

@@ -1,26 +1,26 @@
-//! The table of a week: a row for each way of keeping documents.
+//! The table of a simulation: a row for each caching policy.
 
 use super::Policy;
 
-/// What was seen of one way.
+/// Results of one policy.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Row {
     pub(super) policy: Policy,
     pub(super) answers: u32,
-    /// Answers whose data were older than what the backend had at that moment.
+    /// Responses with data older than that of the backend at that moment.
     pub(super) not_current: u32,
-    /// How long ago the first refresh was that such an answer lacked, at worst, in seconds.
+    /// Maximum age, in seconds, of the first refresh that such a response lacked.
     pub(super) worst_lateness: u64,
-    /// Seconds from a refresh to the crossing of a body, on the average of all documents.
+    /// Mean delay in seconds from a refresh to the fetch of a body, over all documents.
     pub(super) mean_lateness: f64,
     pub(super) questions: u32,
     pub(super) bodies: u32,
     pub(super) unchanged: u32,
-    /// The most bodies of one document between two refreshes.
+    /// Maximum number of bodies of one document between two refreshes.
     pub(super) most_bodies: u32,
-    /// Answers that waited for the backend.
+    /// Responses that waited for the backend.
     pub(super) waited: u32,
-    /// How many states the data had.
+    /// Number of versions of the data.
     pub(super) refreshes: u32,
 }
 
@@ -41,7 +41,7 @@ impl Row {
         }
     }
 
-    /// One answer: how late it was, if it was not current, and where it came from.
+    /// Records a response: its delay, if it was not current, and its cache outcome.
     pub(super) fn answered(&mut self, lateness: Option<u64>, cache_status: &str) {
         self.answers += 1;
         self.not_current += u32::from(lateness.is_some());
@@ -53,7 +53,7 @@ impl Row {
         f64::from(self.not_current) * 100.0 / f64::from(self.answers)
     }
 
-    /// Bodies of a document for each state of its data.
+    /// Bodies per document and version of its data.
     fn bodies_for_each(&self, documents: u32) -> f64 {
         f64::from(self.bodies) / f64::from(documents * self.refreshes)
     }
@@ -61,7 +61,7 @@ impl Row {
 
 #[expect(clippy::print_stdout, reason = "the table is what the test is there for")]
 pub(super) fn print(rows: &[Row], seed: u64, days: u64, customers: usize) {
-    let documents = u32::try_from(crate::dated_backend::DOCUMENTS.len()).unwrap();
+    let documents = u32::try_from(crate::snapshot_upstream::DOCUMENTS.len()).unwrap();
     let refreshes = rows.first().map_or(0, |row| row.refreshes - 1);
     println!(
         "{days} x 24 hours, {refreshes} refreshes, {documents} documents, {customers} customers who poll each; seed {seed}"

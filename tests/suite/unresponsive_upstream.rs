@@ -1,7 +1,8 @@
-//! A backend that takes questions and never answers, for a day: whoever has budget is answered, from what was seen and
-//! marked stale, and nobody waits; a restart in the middle changes nothing. When it is back everything is current within one refresh.
+//! The backend accepts requests and never responds for a day. Callers with remaining quota get stored documents
+//! marked stale, and no request waits. A restart in between changes nothing. When the backend recovers, everything is
+//! fresh within one refresh interval.
 //!
-//! Not for: what is done about a single failure (`faults`), nor how the backend is protected (`protection`).
+//! Single failures are in `faults`, the protection of the backend in `protection`.
 
 use std::time::Duration;
 
@@ -9,37 +10,37 @@ use scoregate::clock::Wall;
 
 use crate::backend::Act;
 use crate::client::Connection;
-use crate::dated_backend::{DOCUMENTS, Dated};
+use crate::snapshot_upstream::{DOCUMENTS, SnapshotUpstream};
 use crate::world::{Customer, NOON, World};
 
 const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
-/// Time goes on in such steps: a few to a minute, so that questions fall through and are asked anew.
+/// The clock advances in such steps: a few per minute, so that fetches time out and are retried.
 const STEP: Duration = Duration::from_secs(20);
-/// A question that is on its way when the backend returns is given up on after that long; then the next is asked.
+/// A fetch in flight when the backend recovers times out after that long; then the next one is sent.
 const GIVEN_UP: Duration = Duration::from_secs(15);
 
-/// A customer with a real plan, who spends as much of it as a day has.
-struct Patron {
+/// A customer with a realistic plan who uses all of the daily quota.
+struct LoadClient {
     customer: Customer,
     connection: Connection,
-    /// What is asked for each time.
+    /// Targets of each round.
     documents: &'static [&'static str],
-    /// So many minutes apart.
+    /// Minutes between rounds.
     every: u32,
 }
 
-struct Hole {
+struct UnresponsiveUpstream {
     world: World,
-    backend: Dated,
-    patrons: Vec<Patron>,
+    backend: SnapshotUpstream,
+    load_clients: Vec<LoadClient>,
     now: Wall,
 }
 
-/// By plan: what is asked for each time, and how many minutes apart.
+/// By plan: targets of each round, and minutes between rounds.
 fn plans() -> [(&'static str, &'static [&'static str], u32); 4] {
     [
-        // Ten a day, and one a minute; the day of the limits ends within this one.
+        // Ten a day and one a minute; the quota resets within this day.
         ("free", &DOCUMENTS[1..2], 144),
         ("pro", &DOCUMENTS[..6], 1),
         ("pro", &DOCUMENTS[6..], 1),
@@ -47,60 +48,69 @@ fn plans() -> [(&'static str, &'static [&'static str], u32); 4] {
     ]
 }
 
-impl Hole {
-    /// Everything has been seen once, and nothing is current any more.
+impl UnresponsiveUpstream {
+    /// Every document was fetched once, and none is fresh any more.
     async fn opens() -> Self {
         let now = Wall::parse_rfc3339(NOON).unwrap();
-        let backend = Dated::new(now);
+        let backend = SnapshotUpstream::new(now);
         let script = backend.clone();
         let settings =
             "freshness.probe = true\nserver.idle_timeout = \"30d\"\nserver.max_connection_age = \"30d\"\n";
         let world = World::with(settings, move |received| script.answer(received)).await;
-        let mut patrons = Vec::new();
+        let mut load_clients = Vec::new();
         for (tier, documents, every) in plans() {
             let connection = Connection::open(world.address()).await;
-            patrons.push(Patron { customer: world.customer(tier).await, connection, documents, every });
+            load_clients.push(LoadClient {
+                customer: world.customer(tier).await,
+                connection,
+                documents,
+                every,
+            });
         }
-        let mut hole = Self { world, backend, patrons, now };
+        let mut hole = Self { world, backend, load_clients, now };
         assert_eq!(hole.minute(0, |status| status.contains("detail=stale")).await, 0);
         hole.world.backend.answers(|_| Act::Hang);
         hole.passes(HOUR).await;
         hole
     }
 
-    /// The program is stopped and started again, and its callers come back.
+    /// Restarts the program and reconnects its callers.
     async fn restarts(self) -> Self {
-        let Self { world, backend, patrons, now } = self;
-        // Their connections are gone first: a stop waits a second for each, and nobody moves the clock meanwhile.
-        let known =
-            patrons.into_iter().map(|Patron { customer, documents, every, .. }| (customer, documents, every));
+        let Self { world, backend, load_clients, now } = self;
+        // Connections are closed first: a shutdown waits a second for each, and nothing advances the clock meanwhile.
+        let known = load_clients
+            .into_iter()
+            .map(|LoadClient { customer, documents, every, .. }| (customer, documents, every));
         let known: Vec<_> = known.collect();
-        let world = world.restarted_whatever_is_lost().await;
-        let mut patrons = Vec::new();
+        let world = world.restarted_with_losses().await;
+        let mut load_clients = Vec::new();
         for (customer, documents, every) in known {
             let connection = Connection::open(world.address()).await;
-            patrons.push(Patron { customer, connection, documents, every });
+            load_clients.push(LoadClient { customer, connection, documents, every });
         }
-        Self { world, backend, patrons, now }
+        Self { world, backend, load_clients, now }
     }
 
     async fn passes(&mut self, time: Duration) {
         self.now = self.now.plus(time);
         self.backend.is_at(self.now);
         self.world.pass(time);
-        // A turn for everybody who was woken, and for what they then do.
+        // Yields to every woken task and to its follow-up work.
         for _ in 0..20 {
             tokio::task::yield_now().await;
         }
     }
 
-    /// Everybody whose minute it is asks. All are answered; says how many answers are so.
+    /// Sends the requests of the callers whose minute it is. All must be served; returns the number of matching
+    /// responses.
     async fn minute(&mut self, minute: u32, is_so: impl Fn(&str) -> bool) -> u32 {
         let mut so = 0;
-        for patron in self.patrons.iter_mut().filter(|patron| minute.is_multiple_of(patron.every)) {
-            for document in patron.documents {
-                let ask = self.world.get(document).key(&patron.customer.key);
-                let answer = patron.connection.ask(ask).await;
+        for load_client in
+            self.load_clients.iter_mut().filter(|load_client| minute.is_multiple_of(load_client.every))
+        {
+            for document in load_client.documents {
+                let ask = self.world.get(document).key(&load_client.customer.key);
+                let answer = load_client.connection.ask(ask).await;
                 assert_eq!(answer.status, 200, "{document} in minute {minute}");
                 so += u32::from(is_so(answer.header("cache-status")));
             }
@@ -109,7 +119,7 @@ impl Hole {
     }
 }
 
-/// How many ask in a minute.
+/// Callers per minute.
 fn asked_in(minute: u32) -> u32 {
     let of_one = |(_, documents, every): (&str, &[&str], u32)| {
         if minute.is_multiple_of(every) { u32::try_from(documents.len()).unwrap() } else { 0 }
@@ -122,9 +132,8 @@ fn is_stale(status: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_day_before_a_backend_that_never_answers_and_a_restart_in_it_change_nothing_and_then_all_is_current()
- {
-    let mut hole = Hole::opens().await;
+async fn stale_documents_are_served_for_a_day_without_upstream_responses_and_across_a_restart() {
+    let mut hole = UnresponsiveUpstream::opens().await;
     let before = hole.world.backend.received().len();
     for minute in 0..24 * 60 {
         if minute == 12 * 60 {
@@ -139,10 +148,10 @@ async fn a_day_before_a_backend_that_never_answers_and_a_restart_in_it_change_no
         }
     }
     let questions = hole.world.backend.received().len() - before;
-    // One at a time is a trial, and each of these takes until it is given up on.
+    // The half-open breaker sends one request at a time, and each of these runs into its timeout.
     assert!(questions <= 24 * 60 * 2, "{questions}");
 
-    // What it says on its return is as of now.
+    // Its data after the recovery is current.
     hole.backend.refreshes();
     let script = hole.backend.clone();
     hole.world.backend.answers(move |received| script.answer(received));
@@ -152,7 +161,7 @@ async fn a_day_before_a_backend_that_never_answers_and_a_restart_in_it_change_no
         hole.world.settled().await;
     }
     for document in DOCUMENTS {
-        let answer = hole.world.asks(&hole.patrons[3].customer, document).await;
+        let answer = hole.world.asks(&hole.load_clients[3].customer, document).await;
         let status = answer.header("cache-status");
         assert!(
             status.starts_with("scoregate; hit; ttl=") && !status.ends_with("stale"),
