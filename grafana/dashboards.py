@@ -1,10 +1,10 @@
-"""Writes the dashboards of `grafana/dashboards/` from the table below: one line of questions for each panel.
+"""Generates the dashboards in `grafana/dashboards/` from the table below, with one entry per panel.
 
-    dashboards.py          writes them
-    dashboards.py --check  fails if one of them is not what would be written
+    dashboards.py          writes the files
+    dashboards.py --check  fails if a file is stale
 
-Each panel is a question, what it is measured in, what to do about the answer, and its queries. It needs Python alone. Not
-for: where the dashboards find Prometheus (`provisioning/`), nor when somebody is woken (`deploy/prometheus/rules/`).
+A panel has a question as its title, a unit, a description of what to do, and queries. Requires only Python. The data source
+is configured in `provisioning/`, alerts are in `deploy/prometheus/rules/`.
 """
 
 import json
@@ -22,9 +22,9 @@ ASKED = 'endpoint!~"page|options|none"'
 YES_NO = {"0": "no", "1": "yes"}
 HEALTH = {"0": "closed", "1": "half-open", "2": "open"}
 
-# Colours by meaning, the same in every panel: green is good, amber is degraded or the caller's error, red is a failure.
+# Colours by meaning, the same in every panel: green is good, amber is degraded or a client error, red is a failure.
 GREEN, BLUE, LIGHT_BLUE, AMBER, ORANGE, RED, GREY = "#16a34a", "#2563eb", "#38bdf8", "#d97706", "#c2410c", "#dc2626", "#64748b"
-# What the values of a label mean. Several values of one pattern get shades of its colour.
+# The meanings of label values. Several values of one pattern get shades of its colour.
 MEANINGS = {
     "class": (("2xx", GREEN), ("3xx", BLUE), ("4xx", AMBER), ("5xx", RED)),
     "outcome": (("hit", GREEN), ("miss", BLUE), ("shared", LIGHT_BLUE), ("refreshed", GREY), ("stale", AMBER), ("stale_on_error", ORANGE)),
@@ -34,9 +34,9 @@ MEANINGS = {
     "decision": (("grace", AMBER), ("refused", RED)),
     "reason": (("done", GREEN), (".*_timeout", AMBER), ("failed|displaced|address_limit", RED), ("tls_handshake", GREY)),
 }
-# Legends with a fixed beginning, by how they begin.
+# Legends by prefix.
 PHRASES = (("queued", AMBER), ("refused", RED), ("left before", GREY))
-# A legend that begins with this word is a limit: a dashed line.
+# Legends that begin with this word are limits, drawn as dashed lines.
 LIMIT = "limit"
 
 
@@ -55,7 +55,7 @@ def override(pattern, *properties):
 
 
 def coloured(queries):
-    """The overrides that give the series of these queries the colours of their meaning, and limits their line."""
+    """Overrides for the colours of these queries' series, and for the lines of limits."""
     legends = " ".join(legend for _, legend in queries)
     for label, meanings in MEANINGS.items():
         if f"{{{{{label}}}}}" in legends:
@@ -71,7 +71,7 @@ def coloured(queries):
 
 
 def panel(title, unit, todo, *queries, kind="timeseries", words=None, bad=None, good=None, top=None):
-    """`words` name values, from `bad` on a value is red, below `good` as well, `top` is the end of the scale."""
+    """`words` names values; values from `bad` on and below `good` are red; `top` is the maximum of the scale."""
     steps = [{"color": "green" if good is None else "red", "value": None}]
     steps += [{"color": colour, "value": value} for colour, value in (("green", good), ("red", bad)) if value is not None]
     defaults = {"unit": unit, "color": {"mode": "thresholds" if kind == "stat" else "palette-classic"}, "thresholds": {"mode": "absolute", "steps": steps}, "mappings": [], "min": 0}
@@ -97,7 +97,7 @@ def panel(title, unit, todo, *queries, kind="timeseries", words=None, bad=None, 
 
 
 def table(title, todo, expr, *columns):
-    """The labels of an instant query as rows: these columns in this order."""
+    """A table of the labels of an instant query, with these columns."""
     urgency = {"type": "value", "options": {"page": {"color": RED, "index": 0}, "ticket": {"color": AMBER, "index": 1}}}
     defaults = {"unit": "none", "mappings": [], "noValue": "none"}
     organize = {"includeByName": {name: True for name in columns}, "indexByName": {name: place for place, name in enumerate(columns)}}
@@ -116,33 +116,33 @@ def stat(*arguments, **more):
 
 
 TRUSTED = stat(
-    "Is the backend trusted?", "none",
-    "If it rests or is on trial for minutes, ask it by hand at upstream.url: what is stored goes on being served, stale. Runbook: ScoregateCircuitBreakerOpen.",
+    "Is the circuit breaker closed?", "none",
+    "If it is open or half-open for minutes, send a request to upstream.url by hand. Stored documents are still served, marked stale. Runbook: ScoregateCircuitBreakerOpen.",
     (f"max by (instance) (scoregate_upstream_breaker_state{{{I}}})", "{{instance}}"), words=HEALTH, bad=1)
 TIERS = panel(
     "Which tier sends requests?", "reqps",
-    "A step in one tier is one customer or a release of theirs: `scoregate top` names them. Tier none has no known key.",
+    "A step in one tier is one customer or one of its releases: `scoregate top` names them. Tier none has no known key.",
     (rate("scoregate_tier_requests_total", "tier", T), "{{tier}}"))
 TIERS_4XX = panel(
     "Which tier gets 4xx?", "reqps",
-    "One tier alone: look on the limits dashboard which rule refuses it. Tier none is requests without a known key.",
+    "One tier alone: the limits dashboard shows the rule that refuses it. Tier none is requests without a known key.",
     (rate("scoregate_tier_requests_total", "tier", f'{T}, class="4xx"'), "{{tier}}"))
 TIERS_5XX = panel(
     "Which tier gets 5xx?", "reqps",
-    "Any of it: look at 'Why are requests refused?' on the on-call dashboard. Paid tiers go first wherever there is a queue.",
+    "If not zero: look at 'Why are requests refused?' on the on-call dashboard. Paid tiers have priority in every queue.",
     (rate("scoregate_tier_requests_total", "tier", f'{T}, class="5xx"'), "{{tier}}"))
 HITS = panel(
-    "What share is served from memory?", "percentunit",
-    "It falls after a purge, a start without a shelf, or when callers ask for what nobody asked for before. If it stays low, raise cache.max_bytes.",
+    "Which share is served from the cache?", "percentunit",
+    "It falls after a purge, after a start without stored documents, or when callers request new documents. If it stays low, raise cache.max_bytes.",
     (f"instance:scoregate_hits:ratio_rate5m{{{I}}}", "{{instance}}"), top=1)
 SERVED_OR_OWED = 'class=~"2xx|3xx|5xx", endpoint!~"page|options"'
 
 ON_CALL = [
     stat("Are callers being served?", "percentunit",
-         "Below 99.9 %: read 'Why are requests refused?', then the runbook's ScoregateAvailabilityBurnRateFast. 4xx count neither way.",
+         "Below 99.9 %: read 'Why are requests refused?', then the runbook's ScoregateAvailabilityBurnRateFast. 4xx do not count.",
          (f'1 - sum(rate(scoregate_requests_total{{{I}, class="5xx", endpoint!~"page|options"}}[5m])) / sum(rate(scoregate_requests_total{{{I}, {SERVED_OR_OWED}}}[5m]))', "served"), good=0.999, top=1),
     stat("How fast do error budgets burn?", "suffix: ×",
-         "1 spends the month's budget in the month. Above 14 somebody is paged. Each has a section in the runbook. All instances together.",
+         "1 spends the month's budget in the month. Above 14 an alert pages. Each has a section in the runbook. All instances together.",
          ("job:scoregate_answers_failed:ratio_rate1h / 0.001", "availability"),
          ("job:scoregate_answers_slow:ratio_rate1h / 0.01", "latency"),
          ("job:scoregate_answers_old:ratio_rate1h / 0.01", "freshness"), bad=6),
@@ -157,26 +157,26 @@ ON_CALL = [
          (f"max(scoregate_certificates_rejected{{{I}}})", "certificates refused"), bad=1),
     table("Which alerts are firing?", "Each has a section of its name in the runbook, RUNBOOK.md. `page` is for now, `ticket` for working hours. All instances.",
           'ALERTS{alertname=~"Scoregate.*", alertstate="firing"}', "alertname", "severity", "instance"),
-    panel("How many requests come, and how are they answered?", "reqps",
-          "A step in 4xx is the callers' or a release of theirs; a step in 5xx is the backend's or ours; a fall of all is the network before us.",
+    panel("How many requests arrive, and what is the status?", "reqps",
+          "A step in 4xx comes from a client or its release; a step in 5xx from the backend or the gateway; a fall of all from the network in front of it.",
           (rate("scoregate_requests_total", "class"), "{{class}}")),
     panel("Why are requests refused?", "reqps",
-          "upstream_* is the backend, overloaded is places or the ledger, internal_error is a defect of ours; all else is the callers' to mend.",
+          "upstream_* is the backend, overloaded is a concurrency limit or the ledger, internal_error is a bug; all others are client errors.",
           (rate("scoregate_refusals_total", "code") + " > 0", "{{code}}")),
-    panel("Which endpoint fails?", "reqps", "One alone: its part of the backend fails, or its mapping no longer fits. All: look at the upstream dashboard.",
+    panel("Which endpoint fails?", "reqps", "One alone: its part of the backend fails, or its mapping is outdated. All: look at the upstream dashboard.",
           (rate("scoregate_requests_total", "endpoint", f'{I}, class="5xx"') + " > 0", "{{endpoint}}")),
-    panel("How long do callers wait?", "s", "A hit takes far less than a millisecond. If the median rises, the machine is busy; if only the last per cent does, it waits for the backend or for leases.",
+    panel("How long do callers wait?", "s", "A hit takes far less than a millisecond. If the median rises, the machine is busy; if only the p99 rises, requests wait for the backend or for leases.",
           *quantiles("scoregate_request_duration_seconds", f"{I}, {ASKED}", ("0.5", "0.99", "0.999"))),
-    panel("Which endpoint is slow?", "s", "99 % were answered within this, of all instances together. One alone is asked about with ever new parameters, or the backend takes long for it.",
+    panel("Which endpoint is slow?", "s", "p99 of all instances together. One alone: clients use ever new parameters, or the backend is slow for it.",
           ("endpoint:scoregate_request_duration_seconds:p99_5m", "{{endpoint}}")),
     TIERS,
     TIERS_4XX,
     HITS,
-    panel("Is there room for more?", "percentunit", "The share of overload.cached_slots and overload.waiting_slots in use. `waiting` fills when the backend is slow, `at_hand` when processors are. Runbook: ScoregateConcurrencyExhausted.",
+    panel("Are concurrency slots free?", "percentunit", "The share of overload.cached_slots and overload.waiting_slots in use. `waiting` fills when the backend is slow, `cached` when CPUs are busy. Runbook: ScoregateConcurrencyExhausted.",
           (f"max by (pool) (scoregate_concurrency_in_use{{{I}}} / scoregate_concurrency_limit{{{I}}})", "places taken, {{pool}}"), ("vector(1)", "limit"), top=1),
-    panel("How many requests are being handled?", "short", "Compare with the usual for the hour. A rise without more requests: they take longer, look at the upstream dashboard.",
+    panel("How many requests are being handled?", "short", "Compare with the usual number for the hour. A rise without more requests: they take longer, look at the upstream dashboard.",
           (f"scoregate_requests_in_progress{{{I}}}", "{{instance}}")),
-    panel("Does anybody queue, go empty-handed or give up?", "reqps", "Refused for want of a place is a 503 of ours. Clients that leave early have a deadline shorter than the backend takes.",
+    panel("Do requests queue, get refused or time out?", "reqps", "Refused means 503 without a free slot. Clients that disconnect early have a timeout shorter than the backend needs.",
           (rate("scoregate_overload_queued_total", "pool"), "queued, {{pool}}"), (rate("scoregate_overload_refused_total", "pool"), "refused, {{pool}}"),
           (rate("scoregate_client_disconnects_total"), "left before the answer")),
     stat("Which version runs?", "none", "Two versions are a release under way; if it is not, one instance was forgotten.",
@@ -188,28 +188,28 @@ ON_CALL = [
 ]
 
 CACHE = [
-    panel("From where is served?", "reqps", "hit and stale cost no wait. Much miss or shared: callers wait for the backend. stale_on_error: the backend fails, look at the upstream dashboard.",
+    panel("Where do responses come from?", "reqps", "hit and stale need no wait. Many miss or shared: callers wait for the backend. stale_on_error: the backend fails, look at the upstream dashboard.",
           (rate("scoregate_documents_served_total", "outcome"), "{{outcome}}")),
     HITS,
-    panel("How old is what is served?", "s", "Since the backend confirmed it. Above its refresh interval: look whether the refresh is overdue.",
+    panel("How old are delivered documents?", "s", "Time since the backend confirmed them. Above its refresh interval: check whether the refresh is overdue.",
           *quantiles("scoregate_document_age_seconds", wanted=("0.5", "0.9", "0.99"))),
-    panel("What share is older than two hours?", "percentunit", "Above 1 % the freshness objective is missed. All instances together. Runbook: ScoregateFreshnessBurnRateFast.",
+    panel("Which share is older than two hours?", "percentunit", "Above 1 % the freshness objective is missed. All instances together. Runbook: ScoregateFreshnessBurnRateFast.",
           ("job:scoregate_answers_old:ratio_rate5m", "{{job}}"), bad=0.01, top=1),
-    panel("When does the backend refresh next?", "s", "Counts down to its expected refresh. If it jumps about, the backend changes its mind: set freshness.refresh_interval.",
+    panel("When does the backend refresh next?", "s", "Counts down to the expected refresh. If it jumps, the backend states inconsistent times: set freshness.refresh_interval.",
           (f"scoregate_next_refresh_seconds{{{I}}}", "{{instance}}")),
-    panel("Is the next refresh overdue?", "s", "A minute or two is usual. Longer: if the backend is trusted, its own pipeline stands still. Runbook: ScoregateRefreshOverdue.",
+    panel("Is the next refresh overdue?", "s", "A minute or two is usual. Longer: if the circuit breaker is closed, the backend's own pipeline has stopped. Runbook: ScoregateRefreshOverdue.",
           (f"scoregate_refresh_overdue_seconds{{{I}}}", "{{instance}}"), bad=3600),
     stat("How many refreshes in a day?", "short", "Fewer than the backend makes: the gateway was away, or nobody asked. Instances should agree.",
          (f"increase(scoregate_refreshes_total{{{I}}}[1d])", "{{instance}}")),
-    panel("How much room do documents take?", "bytes", "Near cache.max_bytes or cache.disk_max_bytes what is used least is dropped: raise them if there is memory.",
+    panel("How much space do documents use?", "bytes", "Near cache.max_bytes or cache.disk_max_bytes the least used documents are evicted: raise the limits if there is memory.",
           (f"scoregate_cache_bytes{{{I}}}", "in memory, {{instance}}"), (f"scoregate_disk_mirror_bytes{{{I}}}", "on disk, {{instance}}")),
-    panel("How many documents are stored?", "short", "A sudden fall is a purge or a start. A steady rise is callers who try every parameter: harmless below cache.max_bytes.",
+    panel("How many documents are stored?", "short", "A sudden fall is a purge or a start. A steady rise comes from callers that try every parameter: harmless below cache.max_bytes.",
           (f"scoregate_cache_documents{{{I}}}", "{{instance}}")),
-    panel("How many fetches are under way?", "short", "More than upstream.max_concurrent_requests means that some wait for their turn. If it does not come down, the backend hangs.",
+    panel("How many fetches are in flight?", "short", "More than upstream.max_concurrent_requests means that some are queued. If it stays high, the backend hangs.",
           (f"scoregate_fetches_in_progress{{{I}}}", "{{instance}}")),
-    panel("How many callers share a fetch?", "short", "Many: one document is wanted by all at once, and the backend is asked once. Nothing to do unless callers also wait long.",
+    panel("How many requests share a fetch?", "short", "Many: all request one document at once, and the backend gets one request. No action unless callers also wait long.",
           *quantiles("scoregate_fetch_waiters")),
-    panel("How often has a caller what is current already?", "percentunit", "The share of 304. It costs no quota. If a large customer is at 0, tell them of If-None-Match.",
+    panel("Which share of requests is revalidated (304)?", "percentunit", "A 304 costs no quota. If a large customer is at 0, recommend If-None-Match.",
           (rate("scoregate_not_modified_total") + " / " + rate("scoregate_documents_served_total"), "304"), top=1),
     stat("Is what is stored kept on disk?", "short", "Failures in a day. Above 0 the disk under data_dir is full or broken: a restart would begin empty. Runbook: ScoregateDiskMirrorFailing.",
          (f"increase(scoregate_disk_mirror_failures_total{{{I}}}[1d])", "{{instance}}"), bad=1),
@@ -219,27 +219,27 @@ LIMITS = [
     TIERS,
     TIERS_4XX,
     TIERS_5XX,
-    panel("Which rule refuses requests?", "reqps", "minute: bursts; day: quotas are spent, time to talk of a larger tier; guard: repeated errors, see ScoregateGuardFlood.",
+    panel("Which rule refuses requests?", "reqps", "minute: bursts; day: quotas are used up, a larger tier may help; guard: repeated errors, see ScoregateGuardFlood.",
           (rate("scoregate_limited_total", "rule", T), "{{rule}}")),
-    panel("Which tier do limits refuse?", "reqps", "Choose the tier at the top to see by which rule. Tier none is addresses without a known key.",
+    panel("Which tier do limits refuse?", "reqps", "Choose the tier at the top to see the rule. Tier none is addresses without a known key.",
           (rate("scoregate_limited_total", "tier", T), "{{tier}}")),
-    panel("What share of a tier's requests is refused by a limit?", "percentunit", "A paid tier above a few per cent for a day: its customers need a larger one, or one of them has a loop.",
+    panel("Which share of a tier's requests is refused by a limit?", "percentunit", "A paid tier above a few per cent for a day: its customers need a larger tier, or a client has a loop.",
           (rate("scoregate_limited_total", "tier", T) + " / " + rate("scoregate_tier_requests_total", "tier", T), "{{tier}}"), top=1),
-    panel("Does anybody flood us?", "reqps", "Requests refused by the guard. Above 10/s for minutes: `scoregate top` names the addresses and applications; block them at the proxy before us. Runbook: ScoregateGuardFlood.",
+    panel("Does a client flood the gateway?", "reqps", "Requests refused by the guard. Above 10/s for minutes: `scoregate top` names the addresses and applications; block them at the proxy. Runbook: ScoregateGuardFlood.",
           (f"instance:scoregate_guarded:rate5m{{{I}}}", "{{instance}}"), bad=10),
-    panel("What becomes of quota units?", "cps", "leased runs ahead of delivered a little and both go together. Much returned: requests fail after they were admitted.",
+    panel("How are quota units used?", "cps", "leased is slightly ahead of delivered. Many returned: requests fail after admission.",
           (rate("scoregate_quota_units_total", "use"), "{{use}}")),
     stat("Were units lost in a day?", "short", "Units that customers paid for and did not get, by a crash or a failing ledger. Look for restarts and for the ledger being away.",
          (f'sum by (instance) (increase(scoregate_quota_units_total{{{I}, use="lost"}}[1d]))', "{{instance}}"), bad=1),
     stat("Is the ledger away?", "none", "Yes: quotas cannot be written down; look at the disk under data_dir at once. Runbook: ScoregateLedgerUnreachable.",
          (f"scoregate_ledger_unreachable{{{I}}}", "{{instance}}"), words=YES_NO, bad=1),
-    panel("What was decided while the ledger was away?", "reqps", "grace is a paid tier running on its hundredth; refused is a 503 of ours. Both are 0 while the ledger is there.",
+    panel("What was decided while the ledger was unreachable?", "reqps", "grace is a paid tier using its one per cent; refused is a 503. Both are 0 while the ledger is reachable.",
           (rate("scoregate_ledger_unreachable_decisions_total", "decision"), "{{decision}}")),
-    panel("How long does the store take?", "s", "Writes to the disk under data_dir; 99 % took less. Above 100 ms the disk is slow or shared: small quotas wait for each lease.",
+    panel("How long does the store take?", "s", "p99 of writes to the disk of data_dir. Above 100 ms the disk is slow or shared: small quotas wait for each lease.",
           (f"histogram_quantile(0.99, sum by (le, operation) (rate(scoregate_store_duration_seconds_bucket{{{I}}}[$__rate_interval])))", "{{operation}}")),
-    panel("Does anybody wait for a lease?", "reqps", "Free tiers lease one by one and wait for each. A rise together with slow leases is felt by callers.",
+    panel("Do requests wait for leases?", "reqps", "Free tiers lease unit by unit and wait for each. A rise together with slow leases affects callers.",
           (rate("scoregate_lease_waits_total"), "waited")),
-    panel("Does the store fail?", "cps", "By what it was asked to do. Anything but 0: room, disk, or a lock on scoregate.db. Runbook: ScoregateStoreFailing.",
+    panel("Does the store fail?", "cps", "By operation. If not 0: disk full, disk error, or a lock on scoregate.db. Runbook: ScoregateStoreFailing.",
           (rate("scoregate_store_failures_total", "operation"), "{{operation}}")),
     stat("Is the store whole?", "short", "Damaged: the log says the way back. Records passed over: their keys get 401. Runbook: ScoregateStoreDamaged, ScoregateStoreRecordsUnreadable.",
          (f"max by (instance) (scoregate_store_damaged{{{I}}})", "damaged, {{instance}}"), (f"max by (instance) (scoregate_store_unreadable_records{{{I}}})", "records passed over, {{instance}}"), bad=1),
@@ -249,33 +249,33 @@ LIMITS = [
 
 UPSTREAM = [
     TRUSTED,
-    panel("How do questions to the backend end?", "reqps", "unreachable: no connection; refused: it says it cannot; late: above upstream.timeout; invalid: no data of the known shape; resting and crowded were not asked.",
+    panel("How do upstream requests end?", "reqps", "unreachable: no connection; error_status: the backend returned an error; timeout: above upstream.timeout; invalid: data of an unknown shape; circuit_open and queue_full were not sent.",
           (rate("scoregate_upstream_requests_total", "result"), "{{result}}")),
-    panel("What share of questions fails?", "percentunit", "Above one half for minutes somebody is told. Callers of what is stored notice nothing yet. Runbook: ScoregateBackendErrors.",
+    panel("Which share of upstream requests fails?", "percentunit", "Above one half for minutes an alert fires. Callers of stored documents are not affected yet. Runbook: ScoregateBackendErrors.",
           (f"instance:scoregate_upstream_failures:ratio_rate10m{{{I}}}", "{{instance}}"), bad=0.5, top=1),
-    panel("How long does the backend take?", "s", "The time in line included. Near upstream.timeout callers get 504: its operator has to act, or the timeout is too short.",
+    panel("How long does the backend take?", "s", "Time in the queue included. Near upstream.timeout callers get 504: the backend's operator has to act, or the timeout is too short.",
           *quantiles("scoregate_upstream_duration_seconds")),
-    panel("Does anything wait for its turn?", "short", "For long: the backend is too slow for what is asked. If it can bear more, raise upstream.max_concurrent_requests.",
+    panel("Do upstream requests queue?", "short", "For a long time: the backend is too slow for the load. If it can handle more, raise upstream.max_concurrent_requests.",
           (f"scoregate_upstream_queue_length{{{I}}}", "{{instance}}")),
-    panel("Are questions asked twice?", "cps", "The backend closes connections that we still hold: set upstream.idle_timeout below its own limit.",
+    panel("Are upstream requests retried?", "cps", "The backend closes idle connections before the gateway does: set upstream.idle_timeout below its own limit.",
           (rate("scoregate_upstream_retries_total", "instance"), "{{instance}}")),
-    panel("Is the processor the limit?", "short", "Cores in use. Near the limit latency rises: give it more cores, see the runbook's ScoregateLatencyBurnRateFast.",
+    panel("Is the CPU the limit?", "short", "Cores in use. Near the limit latency rises: give it more cores, see the runbook's ScoregateLatencyBurnRateFast.",
           (rate("process_cpu_seconds_total", "instance"), "{{instance}}"), (f"scoregate_cpu_limit_cores{{{I}}}", "limit, {{instance}}")),
-    panel("Does its memory grow?", "bytes", "It levels off once the cache is full. If it rises for days at the same traffic, lower cache.max_bytes and report it. Runbook: ScoregateMemoryNearLimit.",
+    panel("Does memory usage grow?", "bytes", "It levels off once the cache is full. If it rises for days at the same traffic, lower cache.max_bytes and report it. Runbook: ScoregateMemoryNearLimit.",
           (f"process_resident_memory_bytes{{{I}}}", "{{instance}}"), (f"scoregate_memory_limit_bytes{{{I}}}", "limit, {{instance}}")),
     panel("Is there space on the disk?", "bytes", "Free space where the data directory is; the dashed line is the size of that file system. Runbook: ScoregateDiskSpaceLow.",
           (f"scoregate_data_dir_free_bytes{{{I}}}", "free, {{instance}}"), (f"scoregate_data_dir_size_bytes{{{I}}}", "limit: size, {{instance}}")),
     stat("How old is the last backup?", "s", "Older than two days, or nothing shown: look at the job that runs `scoregate store backup`. Runbook: ScoregateBackupOld, ScoregateBackupMissing.",
          (f"time() - (scoregate_last_backup_timestamp_seconds{{{I}}} > 0)", "{{instance}}"), bad=2 * 86400),
-    panel("Are there files left to open?", "short", "Each connection is one. Near the limit: raise LimitNOFILE, or lower server.max_connections. Runbook: ScoregateOpenFilesNearLimit.",
+    panel("Are file descriptors left?", "short", "Each connection uses one. Near the limit: raise LimitNOFILE, or lower server.max_connections. Runbook: ScoregateOpenFilesNearLimit.",
           (f"process_open_fds{{{I}}}", "open, {{instance}}"), (f"process_max_fds{{{I}}}", "limit, {{instance}}")),
-    panel("What share of its files is open?", "percentunit", "Above 80 % somebody is paged. Runbook: ScoregateOpenFilesNearLimit.",
+    panel("Which share of file descriptors is open?", "percentunit", "Above 80 % an alert pages. Runbook: ScoregateOpenFilesNearLimit.",
           (f"instance:scoregate_open_fds:ratio{{{I}}}", "{{instance}}"), bad=0.8, top=1),
-    panel("How many threads are there?", "short", "A few more than server.workers. A rise that stays is work that blocks: look at the disk.",
+    panel("How many threads are there?", "short", "A few more than server.workers. A lasting rise is blocking work: check the disk.",
           (f"process_threads{{{I}}}", "{{instance}}")),
-    panel("How many connections are open?", "short", "Near server.max_connections the one that is idle for longest is cut for a new one. Raise it together with the limit of files.",
+    panel("How many connections are open?", "short", "Near server.max_connections the connection that is idle for longest is closed for a new one. Raise it together with the limit of file descriptors.",
           (f"scoregate_connections{{{I}}}", "{{instance}}"), (f"scoregate_connections_limit{{{I}}}", "limit, {{instance}}")),
-    panel("How do connections end?", "cps", "done is usual. displaced: no place left; head, idle, request, unread: a deadline, many at once are slow or hostile clients; tls: they do not speak it or do not trust us.",
+    panel("How do connections end?", "cps", "done is usual. displaced: no free slot; *_timeout: many at once are slow or hostile clients; tls_handshake: clients without TLS, or that do not trust the certificate.",
           (rate("scoregate_connections_total", "reason"), "{{reason}}")),
     stat("Are log lines lost?", "short", "In a day. Above 0: the reader of standard output (access) or standard error (events) is too slow or stopped, or its disk is full. Requests are not affected. Runbook: ScoregateLogLinesLost.",
          (f"sum by (log) (increase(scoregate_log_lines_lost_total{{{I}}}[1d]))", "{{log}}"), bad=1),
@@ -283,13 +283,13 @@ UPSTREAM = [
           (f"scoregate_heartbeat_age_seconds{{{I}}}", "{{instance}}"), bad=5),
     stat("Does accepting connections fail?", "short", "In a day. Above 0: no file or memory was left. Runbook: ScoregateAcceptFailing.",
          (f"increase(scoregate_accept_failures_total{{{I}}}[1d])", "{{instance}}"), bad=1),
-    stat("When does a certificate end?", "s", "Renew it below two weeks; new files are read within ten seconds. Runbook: ScoregateCertificateExpiring. Empty without TLS.",
+    stat("When does a certificate expire?", "s", "Renew it below two weeks; new files are read within ten seconds. Runbook: ScoregateCertificateExpiring. Empty without TLS.",
          (f"(scoregate_certificate_expiry_timestamp_seconds{{{I}}} > 0) - time()", "{{instance}}"), good=14 * 86400),
     stat("Is new configuration refused?", "none", "Yes: what is in the files cannot be used and older ones go on. Do not restart before it is fixed. Runbook: ScoregateConfigRejected, ScoregateCertificateRejected.",
          (f"scoregate_config_rejected{{{I}}}", "settings, {{instance}}"), (f"scoregate_certificates_rejected{{{I}}}", "certificates, {{instance}}"), words=YES_NO, bad=1),
 ]
 
-# uid, title, what it is for, panels
+# uid, title, purpose, panels
 DASHBOARDS = [
     ("on-call", "scoregate: on call", "Whether callers are served, from where, at which cost, and what to do.", ON_CALL),
     ("cache", "scoregate: cache and freshness", "What is served from where, how old it is, and when the backend refreshes.", CACHE),
@@ -324,7 +324,7 @@ def annotations():
 
 
 def placed(panels):
-    """With their numbers and places: stats are small, and a line is full before the next begins."""
+    """Panels with ids and positions: stats are small, and rows are filled from the left."""
     x, y, height = 0, 0, 0
     for number, one in enumerate(panels, start=1):
         w, h = (6, 4) if one["type"] == "stat" else (12, 8)

@@ -180,7 +180,7 @@ async fn http2_targets_that_are_not_known_paths_never_succeed() {
         match expected {
             Some(expected) => assert_eq!(told, *expected, "{path}"),
             None => {
-                assert!(told.is_error() || matches!(told, StreamOutcome::Answer(400, _)), "{path}: {told:?}")
+                assert!(told.is_error() || matches!(told, StreamOutcome::Answer(400, _)), "{path}: {told:?}");
             }
         }
     }

@@ -111,7 +111,7 @@ pub fn fields(fields: &[(&str, &str)]) -> Vec<(Vec<u8>, Vec<u8>)> {
     fields.iter().map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec())).collect()
 }
 
-/// The frames of a head with END_STREAM.
+/// The frames of a head with `END_STREAM`.
 pub fn request(stream: u32, fields: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     opening(stream, fields, END_STREAM)
 }
