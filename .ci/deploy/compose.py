@@ -28,8 +28,8 @@ def read_by_compose(text):
     """The file as Docker Compose understands it, or what it says against it."""
     tool = pathlib.Path(sys.executable).with_name("docker-compose")
     arguments = [tool, "--project-directory", COMPOSE, "--file", "-", "config", "--format", "json"]
-    told = subprocess.run(arguments, input=text, capture_output=True, text=True)
-    return (json.loads(told.stdout), "") if told.returncode == 0 else (None, told.stderr.strip())
+    result = subprocess.run(arguments, input=text, capture_output=True, text=True)
+    return (json.loads(result.stdout), "") if result.returncode == 0 else (None, result.stderr.strip())
 
 
 def seconds(written):
@@ -118,24 +118,24 @@ def secrets_and_settings(binary):
         yield "anybody may look at the secrets", stat.S_IMODE((place / "secrets").stat().st_mode) == 0o700
         settings = place / "scoregate.toml"
         settings.write_text((COMPOSE / "scoregate.toml").read_text().replace("/run/secrets", str(place / "secrets")))
-        told = subprocess.run([binary, "check", "--config", settings], env={}, capture_output=True, text=True)
-        yield f"scoregate check: {told.stderr}", told.returncode == 0
+        result = subprocess.run([binary, "check", "--config", settings], env={}, capture_output=True, text=True)
+        yield f"scoregate check: {result.stderr}", result.returncode == 0
 
 
 def main():
     text, binary = FILE.read_text(), os.path.realpath(sys.argv[1])
-    file, told = read_by_compose(text)
+    file, result = read_by_compose(text)
     if file is None:
-        sys.exit(told)
+        sys.exit(result)
     checks = [*wired(file), *secrets_and_settings(binary)]
     for name, service in file["services"].items():
         checks += sealed(name, service)
     wrong = [what for what, is_so in checks if not is_so]
 
     # What Compose and the checks are there to find.
-    _, told = read_by_compose(text.replace("  read_only: true\n  cap", "  read_onlyy: true\n  cap"))
-    if "read_onlyy" not in told:
-        wrong.append(f"Docker Compose does not see a field that does not exist: {told}")
+    _, result = read_by_compose(text.replace("  read_only: true\n  cap", "  read_onlyy: true\n  cap"))
+    if "read_onlyy" not in result:
+        wrong.append(f"Docker Compose does not see a field that does not exist: {result}")
     opened, _ = read_by_compose(text.replace("127.0.0.1:8080:8080", "8080:8080"))
     if all(is_so for _, is_so in sealed("gateway", opened["services"]["gateway"])):
         wrong.append("a port for everybody is not seen")

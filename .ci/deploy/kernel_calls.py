@@ -36,8 +36,8 @@ def calls_of(word):
     """The calls that a word of a filter stands for, as this systemd knows them."""
     if not word.startswith("@"):
         return {word}
-    told = subprocess.run(["systemd-analyze", "syscall-filter", "--no-pager", word], capture_output=True, text=True, check=True)
-    words = [line.split("#")[0].strip() for line in told.stdout.splitlines()[1:]]
+    result = subprocess.run(["systemd-analyze", "syscall-filter", "--no-pager", word], capture_output=True, text=True, check=True)
+    words = [line.split("#")[0].strip() for line in result.stdout.splitlines()[1:]]
     return set().union(*(calls_of(word) for word in words if word))
 
 
@@ -90,8 +90,8 @@ def run(binary, state):
         assert "scoregate_requests_total" in get(side.getsockname(), "/metrics")
         settings.write_text(settings.read_text().replace("60", "61"))
         reload = [binary, "reload", "--config", str(settings)]
-        told = subprocess.run(reload, env={}, capture_output=True, text=True, check=True, timeout=PATIENCE, **nobody)
-        assert "guard.per_minute" in told.stdout, told
+        result = subprocess.run(reload, env={}, capture_output=True, text=True, check=True, timeout=PATIENCE, **nobody)
+        assert "guard.per_minute" in result.stdout, result
         process.terminate()
         stopping = supervisor.recv(4096).decode()
         assert "STOPPING=1" in stopping, stopping

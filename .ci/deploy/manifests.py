@@ -214,11 +214,11 @@ def main():
     assert seen >= 2 * len(KINDS)
     for words, mistaken in planted(manifests):
         try:
-            told = findings(mistaken, binary)
+            found = findings(mistaken, binary)
         except KeyError as missing:
-            told = [f"there is no {missing}"]
-        if not any(words in finding for finding in told):
-            wrong.append(f"a planted mistake is not found: {words}: {told}")
+            found = [f"there is no {missing}"]
+        if not any(words in finding for finding in found):
+            wrong.append(f"a planted mistake is not found: {words}: {found}")
     if wrong:
         sys.exit("\n".join(wrong))
     print(f"kubernetes: {seen} manifests of two overlays fit the schemas of {', '.join(VERSIONS)}, themselves and the program")

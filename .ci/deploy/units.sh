@@ -24,12 +24,12 @@ done
 verify() {
     systemd-analyze verify --man=no "$state"/units/* 2>&1 | grep -F "$state" || true
 }
-told=$(verify)
-[[ -z $told ]] || fail "$told"
+result=$(verify)
+[[ -z $result ]] || fail "$result"
 # A word that systemd does not know has to be seen.
 sed 's/^MemoryDenyWriteExecute=/MemoryDenyWriteExecution=/' deploy/systemd/scoregate.service >"$state/units/scoregate.service"
-told=$(verify)
-[[ $told == *MemoryDenyWriteExecution* ]] || fail 'systemd-analyze verify sees no mistake'
+result=$(verify)
+[[ $result == *MemoryDenyWriteExecution* ]] || fail 'systemd-analyze verify sees no mistake'
 
 for service in deploy/systemd/*.service; do
     systemd-analyze security --offline=yes --no-pager --threshold=$most_exposed "$service" >"$state/exposure" || {

@@ -23,8 +23,8 @@ def answers(prometheus, expr, begin, end, window):
     step = max(1, round((end - begin) / POINTS))
     question = urllib.parse.urlencode({"query": expr, "start": begin, "end": end, "step": step})
     with urllib.request.urlopen(f"{prometheus}/api/v1/query_range?{question}", timeout=30) as answer:
-        told = json.load(answer)
-    for series in told["data"]["result"]:
+        result = json.load(answer)
+    for series in result["data"]["result"]:
         points = [(float(at), float(value)) for at, value in series["values"]]
         points = [(at, value) for at, value in points if math.isfinite(value)]
         if points:
@@ -153,7 +153,7 @@ def draw(prometheus, dashboard, begin, end, window):
     for panel in dashboard["panels"]:
         place = panel["gridPos"]
         width, height = place["w"] * COLUMN - GAP, place["h"] * ROW - GAP
-        # The highest first: where there is no room for all names, those are told that can be seen.
+        # Highest first: if there is no space for all names, the visible series keep theirs.
         lines = sorted(lines_of(prometheus, panel, begin, end, window), key=lambda line: -max(value for _, value in line[1]))
         inside = [f'<rect width="{width}" height="{height}" rx="4" fill="#ffffff" stroke="#cbd5e1"/>']
         inside.append(text(10, 18, panel["title"], 12, "#0f172a", weight="bold"))
@@ -178,7 +178,7 @@ def terminal(words):
     width, height = 20 + 7.3 * max(map(len, rows)), 26 + 17 * len(rows)
     parts = [f'<rect width="{width:.0f}" height="{height}" rx="6" fill="#0f172a"/>']
     for number, row in enumerate(rows):
-        colour = "#f87171" if row.startswith("!") else "#38bdf8" if row.startswith(("APPLICATION", "STRANGER")) else "#e2e8f0"
+        colour = "#f87171" if row.startswith("!") else "#38bdf8" if row.startswith(("APPLICATION", "UNAUTHENTICATED")) else "#e2e8f0"
         y = 26 + 17 * number
         parts.append(f'<text x="10" y="{y}" font-size="12" fill="{colour}" font-family="monospace" xml:space="preserve">{html.escape(row)}</text>')
     return page(width, height, parts)
