@@ -83,7 +83,7 @@ pub(super) async fn build(
         usage: Arc::new(UsageTracker::new(clock.now())),
         proxies: config.proxies.clone(),
         cors: config.cors.clone(),
-        deprecation: config.deprecation.clone(),
+        retirement: config.deprecation.clone(),
         notice: notice(config),
     };
     Ok(BuiltGateway { gateway: Arc::new(gateway), registrar: Arc::new(registrar), scoring })
@@ -137,7 +137,7 @@ pub(super) fn renewed(
         usage: Arc::clone(&before.usage),
         proxies: config.proxies.clone(),
         cors: config.cors.clone(),
-        deprecation: config.deprecation.clone(),
+        retirement: config.deprecation.clone(),
         notice: notice(config),
     }
 }
@@ -145,7 +145,7 @@ pub(super) fn renewed(
 /// The access log on standard output.
 fn request_log(config: &Config, registry: &MetricsRegistry) -> anyhow::Result<AccessLog> {
     let lost = log::count_lost_lines(registry);
-    let lost = lost.of(LogStream::Access).filter(|_| config.access_log && is_enabled());
+    let lost = lost.of(LogStream::Access).filter(|_| config.access_log && is_heard());
     let Some(lost) = lost else { return Ok(AccessLog::default()) };
     let lines = AccessLogWriter::start(config.log.json, lost.clone(), std::io::stdout());
     let lines = lines.context("the thread that writes the access log cannot be started")?;
@@ -175,7 +175,7 @@ async fn open_store(data_dir: &DataDir) -> anyhow::Result<Arc<dyn Store>> {
 
 /// Opens the disk mirror. Without one the program runs all the same: it contains nothing that cannot be fetched.
 async fn open_mirror(config: &Config, data_dir: &DataDir) -> anyhow::Result<Option<MirrorWorker>> {
-    let (path, most_bytes) = (data_dir.path().join(DOCUMENTS), config.mirror_bytes);
+    let (path, most_bytes) = (data_dir.path().join(DOCUMENTS), config.cache_disk_bytes);
     Ok(match tokio::task::spawn_blocking(move || Mirror::open(&path, most_bytes)).await? {
         Ok(mirror) => Some(MirrorWorker { mirror, backend: config.upstream.identity() }),
         Err(error) => {

@@ -1,5 +1,4 @@
-//! `admin.*`: the token of the side port, and the host names it accepts, without port. They are compared in
-//! `admin::AdminAccess`.
+//! Reads `admin.*`: the token of the side port and its accepted host names, each without a port.
 
 use crate::admin::AdminAccess;
 use crate::secret::Secret;
@@ -7,8 +6,8 @@ use crate::secret::Secret;
 use super::config_reader::ConfigReader;
 
 const PATH: &str = "admin.hosts";
-/// Maximum number of names: each request is compared with all.
-const MAX_HOSTS: usize = 64;
+/// Maximum number of host names: each request is compared with all.
+const MOST_HOSTS: usize = 64;
 const LONGEST_HOST: usize = 253;
 
 impl ConfigReader<'_> {
@@ -22,8 +21,8 @@ impl ConfigReader<'_> {
 
     pub(super) fn admin_hosts(&mut self) -> Vec<String> {
         let hosts = self.texts(PATH);
-        if hosts.len() > MAX_HOSTS {
-            self.problem(PATH, None, format!("there are {}; {MAX_HOSTS} are the most", hosts.len()));
+        if hosts.len() > MOST_HOSTS {
+            self.problem(PATH, None, format!("found {} hosts; the maximum is {MOST_HOSTS}", hosts.len()));
         }
         for host in &hosts {
             if !is_name(host) {

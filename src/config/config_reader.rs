@@ -1,4 +1,4 @@
-//! Reads single values of settings and collects problems.
+//! Reads single settings and collects problems.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::tables::is_in_a_table;
 use super::words::{duration, nearest, size};
 use super::{ConfigProblem, ConfigProblems};
 
-/// Reads one value after another and collects problems. An invalid value reads as a harmless one, which is never
+/// Reads values one by one and collects problems. An invalid value is read as a harmless placeholder, which is never
 /// used: any problem rejects the whole configuration.
 pub(super) struct ConfigReader<'w> {
     pub(super) written: &'w ConfigValues,
@@ -27,7 +27,7 @@ impl<'w> ConfigReader<'w> {
         Self { written, problems: Vec::new() }
     }
 
-    /// Returns the result unless there are problems.
+    /// Returns the result if no problem was found.
     pub(super) fn done<T>(self, read: T) -> Result<T, ConfigProblems> {
         if self.problems.is_empty() { Ok(read) } else { Err(ConfigProblems(self.problems)) }
     }
@@ -50,10 +50,10 @@ impl<'w> ConfigReader<'w> {
                 (Some(new), _) => format!("this setting was renamed: write `{new}`"),
                 (None, Some(known)) => format!("there is no such setting; did you mean `{known}`?"),
                 (None, None) => {
-                    "there is no such setting; `scoregate check --sample` prints all there are".into()
+                    "there is no such setting; `scoregate check --sample` prints all settings".into()
                 }
             };
-            // Without the value: it may be a secret whose path is misspelled.
+            // The value is not printed: it may be a secret under a misspelled path.
             self.problem(path, None, remedy);
         }
     }
@@ -62,7 +62,7 @@ impl<'w> ConfigReader<'w> {
         self.written.values.get(path)
     }
 
-    /// The configured value, else the default, parsed by `read`.
+    /// The given value or the default, converted by `read`.
     pub(super) fn value<T>(&mut self, path: &str, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
         let setting: &Setting = setting_of(path)?;
         if let Some(value) = self.maybe(path) {
@@ -77,9 +77,9 @@ impl<'w> ConfigReader<'w> {
 
     pub(super) fn text(&mut self, path: &str) -> String {
         let text = self.value(path, |value| value.as_str().map(str::to_owned)).unwrap_or_default();
-        let is_odd = text.trim().is_empty() || text.chars().any(char::is_control);
-        if let Some(value) = self.maybe(path).filter(|value| is_odd && value.is_str()) {
-            self.problem(path, Some(value), "write a text that is not empty, in one line");
+        let is_invalid = text.trim().is_empty() || text.chars().any(char::is_control);
+        if let Some(value) = self.maybe(path).filter(|value| is_invalid && value.is_str()) {
+            self.problem(path, Some(value), "write a non-empty string on one line");
         }
         text
     }

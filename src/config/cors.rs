@@ -1,5 +1,5 @@
-//! `cors.*`: the origins whose pages may read responses. They must be written as browsers send them, or they would
-//! never match. Responses are handled in `gateway::cors`.
+//! Reads `cors.*`: the origins whose pages may read responses. Each must be written as browsers send it, or it would never
+//! match.
 
 use http::HeaderValue;
 use toml::Value;
@@ -9,11 +9,11 @@ use crate::gateway::CorsPolicy;
 use super::config_reader::ConfigReader;
 
 const PATH: &str = "cors.origins";
-/// Maximum number of origins: each request with an origin is compared with all.
-const MAX_ORIGINS: usize = 64;
+/// Maximum number of origins: each request with an `Origin` header is compared with all.
+const MOST_ORIGINS: usize = 64;
 
 impl ConfigReader<'_> {
-    /// `None` without origins.
+    /// `None` if no origin is listed.
     pub(super) fn cors(&mut self) -> Option<CorsPolicy> {
         let max_age = self.duration("cors.max_age");
         let written = self.texts(PATH);
@@ -24,21 +24,25 @@ impl ConfigReader<'_> {
             }
             return Some(CorsPolicy::any(max_age));
         }
-        if written.len() > MAX_ORIGINS {
-            self.problem(PATH, None, format!("there are {}; {MAX_ORIGINS} are the most", written.len()));
+        if written.len() > MOST_ORIGINS {
+            self.problem(
+                PATH,
+                None,
+                format!("found {} origins; the maximum is {MOST_ORIGINS}", written.len()),
+            );
         }
         let mut origins: Vec<HeaderValue> = Vec::with_capacity(written.len());
         for text in written {
             match (wrong_with(&text), HeaderValue::from_str(&text)) {
                 (None, Ok(origin)) if !origins.contains(&origin) => origins.push(origin),
-                (None, Ok(_)) => self.problem(PATH, Some(&text.into()), "write each once"),
+                (None, Ok(_)) => self.problem(PATH, Some(&text.into()), "write each origin once"),
                 (wrong, _) => self.problem(PATH, Some(&text.into()), wrong.unwrap_or(EXAMPLE)),
             }
         }
         (!origins.is_empty()).then(|| CorsPolicy::listed(origins, max_age))
     }
 
-    /// The strings of a list; in the environment, which has no lists, separated by commas.
+    /// Reads a list of strings; a value from the environment is split at commas.
     pub(super) fn texts(&mut self, path: &str) -> Vec<String> {
         let Some(value) = self.maybe(path) else { return Vec::new() };
         let of_the_environment = self.written.variable(path).is_some();
@@ -76,23 +80,23 @@ fn wrong_with(text: &str) -> Option<&'static str> {
         _ => return Some("begin it with https:// or http://"),
     };
     if authority.contains(['/', '?', '#', '\\']) {
-        return Some("leave out the path and the slash at the end");
+        return Some("remove the path and the trailing slash");
     }
     if authority.contains('@') {
-        return Some("leave out the user's name");
+        return Some("remove the user name");
     }
     if authority.contains('*') {
-        return Some("write each host by its name: there are no patterns, only [\"*\"] for any origin");
+        return Some("write each host name in full: patterns are not supported, only [\"*\"] for any origin");
     }
     if !authority.is_ascii() {
-        return Some("write the host's name in ASCII, as browsers send it: \"xn--…\"");
+        return Some("write the host name in ASCII, as browsers send it: \"xn--…\"");
     }
     if authority.bytes().any(|byte| byte.is_ascii_uppercase()) {
         return Some("write it in lower case, as browsers send it");
     }
     let (host, port) = host_and_port(authority);
     match port {
-        Some(port) if port == own_port => return Some("leave out the port that the scheme has anyway"),
+        Some(port) if port == own_port => return Some("remove the port: it is the default of the scheme"),
         Some(port) if !is_port(port) => return Some("write a port from 1 to 65535"),
         Some(_) | None => {}
     }
@@ -144,18 +148,18 @@ mod tests {
         ] {
             assert!(config(text).unwrap().cors.is_some(), "{text}");
         }
-        let said = |text: &str| {
+        let read = |text: &str| {
             let mut written = read_text("upstream = \"built-in\"").unwrap();
             let pair = ("SCOREGATE_CORS_ORIGINS".to_owned(), text.to_owned());
             written.overlay(read_environment([pair].into_iter()).unwrap());
             resolve(&written).map(|config| format!("{:?}", config.cors))
         };
-        assert!(said("*").unwrap().contains("Any"));
-        let two = said("https://dash.example.org, http://localhost:3000").unwrap();
+        assert!(read("*").unwrap().contains("Any"));
+        let two = read("https://dash.example.org, http://localhost:3000").unwrap();
         assert!(two.contains("https://dash.example.org") && two.contains("http://localhost:3000"), "{two}");
-        let problems = said("https://dash.example.org,localhost").unwrap_err().to_string();
+        let problems = read("https://dash.example.org,localhost").unwrap_err().to_string();
         assert!(problems.contains("SCOREGATE_CORS_ORIGINS") && problems.contains("localhost"), "{problems}");
-        assert_eq!(said("").unwrap(), "None");
+        assert_eq!(read("").unwrap(), "None");
     }
 
     #[test]
@@ -173,8 +177,8 @@ mod tests {
             ("https://me@dash.example.org", "user"),
             ("https://*.example.org", "no patterns"),
             ("https://b\u{fc}cher.example", "ASCII"),
-            ("https://dash.example.org:443", "leave out the port"),
-            ("http://dash.example.org:80", "leave out the port"),
+            ("https://dash.example.org:443", "remove the port"),
+            ("http://dash.example.org:80", "remove the port"),
             ("https://dash.example.org:0", "from 1 to 65535"),
             ("https://dash.example.org:080", "from 1 to 65535"),
             ("https://dash.example.org:", "from 1 to 65535"),

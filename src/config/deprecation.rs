@@ -1,4 +1,4 @@
-//! `service.deprecated_at` and related settings. Headers are written in `gateway::deprecation`.
+//! Reads `service.deprecated_at`, `service.sunset_at` and `service.deprecation_link`.
 
 use toml::Value;
 
@@ -23,19 +23,19 @@ impl ConfigReader<'_> {
         let deprecation = Deprecation::new(deprecated_at, sunset_at);
         let Some(value) = self.maybe(LINK) else { return deprecation };
         if self.maybe(DEPRECATED).is_none() {
-            self.problem(LINK, Some(value), format!("say {DEPRECATED} too, which this describes"));
+            self.problem(LINK, Some(value), format!("set {DEPRECATED} too"));
         }
         let address =
             value.as_str().filter(|text| text.starts_with("https://") || text.starts_with("http://"));
         let described = address.and_then(|address| deprecation.clone().described_at(address));
         described.unwrap_or_else(|| {
-            let remedy = "write an address that begins with https:// or http://, in ASCII and without spaces";
+            let remedy = "write a URL that begins with https:// or http://, in ASCII and without spaces";
             self.problem(LINK, Some(value), remedy);
             deprecation
         })
     }
 
-    /// A time, as a string or as a TOML datetime.
+    /// Reads an instant, given as a string or a TOML datetime.
     fn instant(&mut self, path: &str) -> Option<Wall> {
         let value = self.maybe(path)?;
         let read = match value {
@@ -56,7 +56,7 @@ impl ConfigReader<'_> {
 mod tests {
     use super::super::{read_text, resolve};
 
-    fn said(text: &str) -> Result<String, String> {
+    fn read(text: &str) -> Result<String, String> {
         let written = read_text(&format!("upstream = \"built-in\"\n[service]\n{text}")).unwrap();
         let config = resolve(&written).map_err(|problems| problems.to_string())?;
         Ok(format!("{:?}", config.deprecation))
@@ -66,9 +66,9 @@ mod tests {
     fn an_end_is_said_by_instants_as_text_or_as_toml_s_own() {
         let text = "deprecated_at = \"2026-11-22T00:00:00Z\"\nsunset_at = 2027-06-30T22:00:00+02:00\n\
                     deprecation_link = \"https://example.org/end\"";
-        let said = said(text).unwrap();
+        let headers = read(text).unwrap();
         for part in ["@1795305600", "Wed, 30 Jun 2027 20:00:00 GMT", "<https://example.org/end>"] {
-            assert!(said.contains(part), "{part} in {said}");
+            assert!(headers.contains(part), "{part} in {headers}");
         }
     }
 
@@ -81,14 +81,14 @@ mod tests {
             ("sunset_at = 2027-06-30", "2027-01-31T00:00:00Z"),
             ("sunset_at = \"2027-06-30T22:00:00\"", "2027-01-31T00:00:00Z"),
             (&format!("{from}sunset_at = \"2026-11-21T23:59:59Z\""), "not before service.deprecated_at"),
-            ("deprecation_link = \"https://example.org/end\"", "say service.deprecated_at too"),
+            ("deprecation_link = \"https://example.org/end\"", "set service.deprecated_at too"),
             (&format!("{from}deprecation_link = \"/end\""), "begins with https://"),
             (&format!("{from}deprecation_link = \"https://x/>;\""), "without spaces"),
             (&format!("{from}deprecation_link = 7"), "begins with https://"),
         ] {
-            let message = said(text).unwrap_err();
-            assert!(message.contains(words) && message.lines().count() == 1, "{text}: {message}");
+            let error = read(text).unwrap_err();
+            assert!(error.contains(words) && error.lines().count() == 1, "{text}: {error}");
         }
-        assert!(said(&format!("{from}sunset_at = \"2026-11-22T00:00:00Z\"")).is_ok());
+        assert!(read(&format!("{from}sunset_at = \"2026-11-22T00:00:00Z\"")).is_ok());
     }
 }

@@ -1,5 +1,4 @@
-//! Settings as written: a flat list of paths and raw values from a TOML file and the environment. Values are not
-//! interpreted here and have no defaults.
+//! Raw settings: paths and values from a TOML file and the environment, before validation and without defaults.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,23 +10,21 @@ use super::renamed::new_variable;
 use super::settings::{IN_A_FILE, SETTINGS, ValueKind, variable};
 use super::{ConfigProblem, ConfigProblems};
 
-/// Written values, by path. Later sources override earlier ones.
+/// Given values by path. Later sources override earlier ones.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigValues {
     pub(super) values: BTreeMap<String, Value>,
-    /// Origins of values that are not from the file.
+    /// Origins of the values that are not from the file.
     origins: BTreeMap<String, SettingOrigin>,
 }
 
-/// The source of a value.
+/// The source of a setting.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum SettingOrigin {
-    /// The file.
     #[default]
     File,
-    /// This environment variable.
+    /// The environment, with the variable's name.
     Environment(String),
-    /// A command-line option.
     Flag,
 }
 
@@ -42,23 +39,21 @@ impl fmt::Display for SettingOrigin {
 }
 
 impl ConfigValues {
-    /// Sets a value from a command-line option.
+    /// Sets a value from a command line flag.
     pub fn set(&mut self, path: &str, value: impl Into<Value>) {
         self.put(path, value.into(), SettingOrigin::Flag);
     }
 
-    /// Sets a value from this source.
     pub(super) fn put(&mut self, path: &str, value: Value, origin: SettingOrigin) {
         self.values.insert(path.to_owned(), value);
         self.origins.insert(path.to_owned(), origin);
     }
 
-    /// The source of a value.
     pub(super) fn origin(&self, path: &str) -> SettingOrigin {
         self.origins.get(path).cloned().unwrap_or_default()
     }
 
-    /// The environment variable of a value.
+    /// The environment variable that set a value, if any.
     pub(super) fn variable(&self, path: &str) -> Option<&str> {
         match self.origins.get(path)? {
             SettingOrigin::Environment(variable) => Some(variable),
@@ -66,13 +61,13 @@ impl ConfigValues {
         }
     }
 
-    /// Whether a value is set at this path or below it.
-    pub fn is_set(&self, path: &str) -> bool {
+    /// Returns whether a value is set at this path or below it.
+    pub fn says(&self, path: &str) -> bool {
         let below = format!("{path}.");
         self.values.keys().any(|key| key == path || key.starts_with(&below))
     }
 
-    /// Overrides values by those in `other`.
+    /// Overrides these values with those of `other`.
     pub fn overlay(&mut self, other: Self) {
         // `upstream` in the environment replaces the table of that name in the file, and vice versa.
         if other.values.contains_key("upstream") {
@@ -80,7 +75,7 @@ impl ConfigValues {
         } else if other.is_set("upstream") {
             self.values.remove("upstream");
         }
-        // So do a secret and the file that contains it.
+        // Likewise, a secret replaces the path of its file, and the other way round.
         for path in other.values.keys() {
             let counterpart =
                 path.strip_suffix(IN_A_FILE).map_or_else(|| format!("{path}{IN_A_FILE}"), str::to_owned);
@@ -182,7 +177,7 @@ pub fn read_environment(
     if problems.is_empty() { Ok(written) } else { Err(ConfigProblems(problems)) }
 }
 
-/// Lists contain commas; numbers and booleans are converted; everything else is a string.
+/// Converts the text of a variable: networks are split at commas, integers and booleans are parsed, other text is a string.
 fn value_of(kind: ValueKind, text: String) -> Value {
     if kind == ValueKind::Networks {
         let entries = text.split(',').map(str::trim).filter(|_| !text.trim().is_empty());

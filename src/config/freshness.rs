@@ -1,5 +1,4 @@
-//! `freshness.*`: retention of documents, for all endpoints and per endpoint in `[freshness.alerts]` and the like.
-//! Applied in `documents::retention`.
+//! Reads `freshness.*` for all endpoints, and tables of single endpoints such as `[freshness.alerts]`.
 
 use std::time::Duration;
 
@@ -30,15 +29,15 @@ impl ConfigReader<'_> {
         }
     }
 
-    /// The values of an endpoint's table, else the general ones.
+    /// The lifetime of an endpoint: its own table, with the settings for all endpoints as defaults.
     fn lifetime_of(&mut self, endpoint: &Endpoint, of_all: Lifetime) -> Lifetime {
         let table = table_of(endpoint);
-        let mut said = |name: &str| self.maybe_duration(&format!("{table}.{name}"));
+        let mut own = |name: &str| self.maybe_duration(&format!("{table}.{name}"));
         let windows = StaleWindows {
-            while_revalidate: said("stale_while_revalidate").unwrap_or(of_all.windows.while_revalidate),
-            if_error: said("stale_if_error").unwrap_or(of_all.windows.if_error),
+            while_refreshed: own("stale_while_revalidate").unwrap_or(of_all.windows.while_refreshed),
+            on_error: own("stale_if_error").unwrap_or(of_all.windows.on_error),
         };
-        let ttl = said("ttl");
+        let ttl = own("ttl");
         self.windows_in_order(&table, windows);
         Lifetime { windows, ttl }
     }
@@ -47,7 +46,7 @@ impl ConfigReader<'_> {
         if windows.if_error < windows.while_revalidate {
             let path = format!("{table}.stale_if_error");
             let value = self.maybe(&path);
-            self.problem(&path, value, format!("it has to be at least {table}.stale_while_revalidate"));
+            self.problem(&path, value, format!("write at least the value of {table}.stale_while_revalidate"));
         }
     }
 
@@ -77,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_s_table_says_what_differs() {
+    fn an_endpoint_s_table_overrides_the_settings_for_all() {
         let retention = retention(
             "[freshness]\nstale_if_error = \"2d\"\n[freshness.alerts]\nttl = \"5m\"\nstale_while_revalidate = \"1h\"",
         )
@@ -93,14 +92,14 @@ mod tests {
     }
 
     #[test]
-    fn what_an_endpoint_s_table_cannot_say_is_refused_with_what_would_do() {
+    fn an_invalid_endpoint_table_is_rejected_with_a_remedy() {
         for (text, path, words) in [
             ("[freshness.alerts]\nttl = 5", "freshness.alerts.ttl", "\"5m\""),
             ("[freshness.alerts]\nttl = \"0s\"", "freshness.alerts.ttl", "above zero"),
             (
                 "[freshness.alerts]\nstale_if_error = \"1h\"",
                 "freshness.alerts.stale_if_error",
-                "at least freshness.alerts.stale_while_revalidate",
+                "at least the value of freshness.alerts.stale_while_revalidate",
             ),
             ("[freshness.alerts]\nrefresh = \"1h\"", "freshness.alerts.refresh", "no such setting"),
             ("[freshness.alarms]\nttl = \"1h\"", "freshness.alarms.ttl", "no such setting"),

@@ -1,7 +1,7 @@
-//! `[mapping.ENDPOINT]`: maps a backend with other paths and shapes.
+//! Reads `[mapping.ENDPOINT]`, which maps the paths and response shapes of a backend to those of this API.
 //!
-//! Omitted fields mean a backend like ours. The environment cannot set them. Paths and pointers are parsed in
-//! `upstream::mapping`.
+//! The default is the path and shape of this API. Mappings cannot be set in the environment. Paths and pointers are parsed
+//! in `upstream::mapping`.
 
 use toml::Value;
 
@@ -11,14 +11,13 @@ use crate::upstream::{DataShape, EndpointMapping, JsonPointer, Mapping, NotFound
 use super::config_reader::ConfigReader;
 use super::renamed::new_path;
 
-/// The fields of an endpoint's table.
+/// Fields of a mapping table.
 const FIELDS: [&str; 8] =
     ["path", "unsupported", "data", "shape", "key_as", "not_found", "timestamp", "complete"];
-/// The shapes of data.
 const SHAPES: [&str; 3] = ["array", "object", "map"];
 
 impl ConfigReader<'_> {
-    /// The mapping of all endpoints.
+    /// Reads all mapping tables.
     pub(super) fn mapping(&mut self) -> Mapping {
         self.unknown_mappings();
         let mut mapping = Mapping::default();
@@ -28,11 +27,7 @@ impl ConfigReader<'_> {
         let path = "mapping.models.complete";
         if let Some(value) = self.maybe(path) {
             mapping.lists_all_models = value.as_bool().unwrap_or_else(|| {
-                self.problem(
-                    path,
-                    Some(value),
-                    "write true or false: whether this list names every model there is",
-                );
+                self.problem(path, Some(value), "write true or false: whether the list contains all models");
                 false
             });
         }
@@ -46,8 +41,7 @@ impl ConfigReader<'_> {
             let known = ENDPOINTS.iter().filter(|endpoint| endpoint.stored).map(|endpoint| endpoint.name);
             if !known.clone().any(|known| known == name) {
                 let known: Vec<&str> = known.collect();
-                let remedy =
-                    format!("there is no such endpoint to be mapped; write one of {}", known.join(", "));
+                let remedy = format!("there is no such endpoint; write one of {}", known.join(", "));
                 self.problem(path, Some(value), remedy);
             } else if field.is_empty() {
                 self.problem(path, Some(value), format!("write it as a table, [mapping.{name}]"));
@@ -83,7 +77,7 @@ impl<'w> MappingTable<'_, 'w> {
             mapped.not_found = ways;
         }
         if self.endpoint.route != Route::Models && self.value("complete").is_some() {
-            self.problem("complete", "only the list of `models` can name every model: take it out");
+            self.problem("complete", "remove this field: only the list of `models` can contain all models");
         }
         mapped
     }
@@ -103,8 +97,8 @@ impl<'w> MappingTable<'_, 'w> {
     fn without(&mut self) -> Vec<Param> {
         let takes = self.endpoint.takes;
         let all: Vec<&str> = takes.iter().map(|param| param.name()).collect();
-        let understood = |word: &str| takes.iter().copied().find(|param| param.name() == word);
-        self.words("unsupported", &all, understood).unwrap_or_default()
+        let parse = |word: &str| takes.iter().copied().find(|param| param.name() == word);
+        self.words("unsupported", &all, parse).unwrap_or_default()
     }
 
     fn pointer(&mut self, field: &str) -> Option<JsonPointer> {
@@ -119,16 +113,16 @@ impl<'w> MappingTable<'_, 'w> {
             (Some("map"), Some(key)) if !key.is_empty() && !key.contains(char::is_control) => {
                 return DataShape::Map { key_as: key.to_owned() };
             }
-            (Some("map"), None) if self.value("key_as").is_some() => {} // not a string, which is reported already
+            (Some("map"), None) if self.value("key_as").is_some() => {} // not a string: already reported
             (Some("map"), _) => self.problem(
                 "key_as",
-                "name the member that carries each item's key, such as \"id\" or \"provider\"",
+                "write the name of the field for each item's key, such as \"id\" or \"provider\"",
             ),
             (Some(word), _) if !SHAPES.contains(&word) => {
                 self.problem("shape", format!("write one of \"{}\"", SHAPES.join("\", \"")));
             }
             (_, Some(_)) => {
-                self.problem("key_as", "only a map has keys: write shape = \"map\", or take it out");
+                self.problem("key_as", "only a map has keys: write shape = \"map\", or remove key_as");
             }
             (Some("array"), None) => return DataShape::Array,
             (Some("object"), None) => return DataShape::Object,
@@ -140,14 +134,14 @@ impl<'w> MappingTable<'_, 'w> {
     fn not_found(&mut self, shape: &DataShape) -> Option<Vec<NotFound>> {
         self.value("not_found")?;
         if !self.endpoint.route.names_a_model() {
-            self.problem("not_found", "this endpoint names no model: take it out");
+            self.problem("not_found", "remove this field: the endpoint names no model");
             return None;
         }
-        let all = NotFound::ALL.map(NotFound::as_str);
-        let understood = |word: &str| NotFound::ALL.into_iter().find(|way| way.as_str() == word);
-        let ways = self.words("not_found", &all, understood)?;
+        let all = NotFound::ALL.map(NotFound::word);
+        let parse = |word: &str| NotFound::ALL.into_iter().find(|way| way.word() == word);
+        let ways = self.words("not_found", &all, parse)?;
         if *shape == DataShape::Object && ways.contains(&NotFound::Empty) {
-            self.problem("not_found", "what is an object is never an empty list: take \"empty\" out");
+            self.problem("not_found", "remove \"empty\": an object is never an empty list");
         }
         Some(ways)
     }
@@ -159,24 +153,19 @@ impl<'w> MappingTable<'_, 'w> {
     fn text(&mut self, field: &str) -> Option<&'w str> {
         let text = self.value(field)?.as_str();
         if text.is_none() {
-            self.problem(field, "write a text in quotes");
+            self.problem(field, "write a string in double quotes");
         }
         text
     }
 
     /// A list of known words.
-    fn words<T>(
-        &mut self,
-        field: &str,
-        all: &[&str],
-        understood: impl Fn(&str) -> Option<T>,
-    ) -> Option<Vec<T>> {
+    fn words<T>(&mut self, field: &str, all: &[&str], parse: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
         let words = self.value(field)?.as_array();
-        let words = words.and_then(|words| words.iter().map(|word| understood(word.as_str()?)).collect());
+        let words = words.and_then(|words| words.iter().map(|word| parse(word.as_str()?)).collect());
         if words.is_none() {
             let remedy = match all {
-                [] => "this endpoint has no parameters: take it out".to_owned(),
-                all => format!("write a list of these: \"{}\"", all.join("\", \"")),
+                [] => "remove this field: the endpoint has no parameters".to_owned(),
+                all => format!("write a list of \"{}\"", all.join("\", \"")),
             };
             self.problem(field, remedy);
         }
@@ -212,10 +201,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_written_is_as_of_a_backend_that_speaks_as_we_do() {
+    fn the_default_mapping_is_the_api_of_this_service() {
         assert_eq!(mapping("").unwrap().endpoints, Mapping::default().endpoints);
-        let said = mapping("[mapping.index]\ndata = \"\"").unwrap();
-        let index = said.endpoints.get(&Route::Index).unwrap();
+        let read = mapping("[mapping.index]\ndata = \"\"").unwrap();
+        let index = read.endpoints.get(&Route::Index).unwrap();
         let expected = EndpointMapping {
             data: Some(JsonPointer::default()),
             ..EndpointMapping::canonical(Route::Index.endpoint())
@@ -224,16 +213,16 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_can_be_said_is_understood() {
-        let said = mapping(
+    fn all_fields_are_read() {
+        let read = mapping(
             "[mapping.models]\npath = \"/s?p={period}\"\nunsupported = [\"sortBy\"]\ndata = \"/a~1b\"\nshape = \"map\"\n\
              key_as = \"id\"\ntimestamp = \"/meta/at\"\ncomplete = true\n\
              [mapping.history]\nunsupported = [\"period\"]\nshape = \"array\"\nnot_found = [\"404\", \"error\", \"empty\"]\n\
              [mapping.drift]\nshape = \"object\"\nnot_found = []",
         )
         .unwrap();
-        assert!(said.lists_all_models);
-        let of = |route| said.endpoints.get(&route).unwrap();
+        assert!(read.lists_all_models);
+        let of = |route| read.endpoints.get(&route).unwrap();
         let models = of(Route::Models);
         let template = PathTemplate::parse(Route::Models.endpoint(), "/s?p={period}", &[Param::SortBy]);
         assert_eq!(models.template, template.unwrap());
@@ -249,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_wrong_is_said_at_once_with_path_value_and_remedy() {
+    fn all_problems_are_reported_with_path_value_and_remedy() {
         let found = mapping(
             "[mapping]\nalerts = \"/x\"\n[mapping.me]\npath = \"/me\"\n[mapping.model]\npath = \"m odel/{name}\"\n\
              complete = true\nunsupported = [\"period\"]\n[mapping.models]\npath = 7\ndata = \"data\"\ncomplete = \"yes\"\n\
@@ -268,7 +257,7 @@ mod tests {
             ("mapping.model.path", "m odel", "the character ' '"),
             ("mapping.model.complete", "true", "only the list of `models`"),
             ("mapping.model.unsupported", "period", "no parameters"),
-            ("mapping.models.path", "7", "a text in quotes"),
+            ("mapping.models.path", "7", "a string in double quotes"),
             ("mapping.models.data", "data", "a JSON pointer"),
             ("mapping.models.complete", "yes", "true or false"),
             ("mapping.models.not_found", "404", "names no model"),
@@ -290,12 +279,12 @@ mod tests {
     }
 
     #[test]
-    fn the_sample_s_mapping_is_understood_when_it_is_no_comment_any_more() {
+    fn the_mapping_of_the_sample_is_valid() {
         let sample = sample();
         let block = sample.split_once("# [mapping.models]").unwrap().1;
         let block = block.lines().map(|line| line.trim_start_matches("# ")).collect::<Vec<_>>().join("\n");
-        let said = mapping(&format!("[mapping.models]{block}")).unwrap();
-        assert!(said.lists_all_models);
+        let read = mapping(&format!("[mapping.models]{block}")).unwrap();
+        assert!(read.lists_all_models);
         for field in FIELDS {
             assert!(sample.contains(&format!("# {field} = ")), "{field}");
         }

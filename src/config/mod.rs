@@ -1,7 +1,7 @@
-//! Settings: as written by an operator (`file`), checked against THE table (`settings`), as used by the program
-//! (`resolve`). All problems are reported at once, each with its path, the value found and the remedy.
+//! Settings: read from the file and environment (`file`), checked against the table (`settings`), converted to typed values
+//! (`resolve`). All problems are reported together, each with its path, the value found and a remedy.
 //!
-//! Only this module knows the file format. Each component defines its typed settings; they are filled in here.
+//! Only this module knows the file format. Each component defines its typed settings; this module fills them in.
 
 mod admin;
 mod config_reader;
@@ -48,16 +48,16 @@ pub use server::side_port;
 pub use settings::{SETTINGS, Setting, ValueKind};
 pub use tls::{certificate_files, read_certificates};
 
-/// The complete configuration of the program.
+/// The complete, validated configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Address of the public port.
     pub listen: SocketAddr,
     /// Address of the side port.
     pub admin_listen: SocketAddr,
-    /// Host names accepted by the side port.
+    /// Accepted host names of the side port.
     pub admin_hosts: Vec<String>,
-    /// The token of the side port.
+    /// Bearer token of the side port.
     pub admin_token: Option<Secret>,
     /// The data directory.
     pub data_dir: PathBuf,
@@ -65,71 +65,71 @@ pub struct Config {
     pub service: String,
     /// The attribution notice.
     pub license: String,
-    /// The public base URL, for the documentation.
+    /// Public base URL for the examples in the documentation.
     pub base_url: Option<String>,
-    /// CORS policy, if any.
+    /// CORS policy; `None` if no origin is allowed.
     pub cors: Option<CorsPolicy>,
     /// Deprecation and sunset of the API.
     pub deprecation: Deprecation,
-    /// Prefix of keys.
+    /// Prefix of API keys.
     pub key_prefix: String,
-    /// Whether keys of other forms are accepted.
+    /// Accept imported keys of other formats.
     pub accept_imported: bool,
     /// The tiers.
     pub tiers: Vec<Tier>,
-    /// Refusals per minute and address.
+    /// Refused requests allowed per minute.
     pub guard_per_minute: u32,
     /// The backend.
     pub upstream: UpstreamConfig,
-    /// The archive of benchmark runs, whether the built-in backend is used or not.
+    /// Archive of benchmark runs, also set if the built-in backend is not used.
     pub archive: PathBuf,
-    /// Queue of the backend.
+    /// Limits on requests to the backend.
     pub protection: ProtectionConfig,
     /// Retention of documents.
     pub retention: Retention,
-    /// Capacity of the cache.
+    /// Maximum size of stored documents in memory.
     pub cache_bytes: u64,
-    /// Capacity of the disk mirror.
-    pub mirror_bytes: u64,
+    /// Maximum size of the disk mirror.
+    pub cache_disk_bytes: u64,
     /// Trusted proxies.
     pub proxies: Proxies,
-    /// Settings of the public port.
+    /// Limits and timeouts of the public port.
     pub server: ServerConfig,
-    /// The certificates of the public port; plain HTTP without any.
+    /// Certificates of the public port; plain HTTP if empty.
     pub certificates: Vec<CertificateFiles>,
-    /// Number of worker threads.
+    /// Number of worker threads; `None` for one per core.
     pub workers: Option<usize>,
     /// Concurrency limits.
-    pub concurrency: ConcurrencyConfig,
-    /// Whether the access log is enabled.
+    pub capacity: ConcurrencyConfig,
+    /// Write the access log.
     pub access_log: bool,
     /// Sampling of the access log.
     pub sampling: LogSampling,
-    /// The event log.
+    /// Log format and level.
     pub log: LogConfig,
-    /// All values as written.
+    /// The values as given.
     pub written: ConfigValues,
 }
 
 /// The backend.
 #[derive(Clone, Debug)]
 pub enum UpstreamConfig {
-    /// The built-in one, which scores the runs of an archive.
+    /// The built-in backend, which scores the runs of an archive.
     BuiltIn {
         /// The archive.
         archive: PathBuf,
     },
-    /// The built-in one with simulated runs. Used by `demo` only; no setting selects it.
+    /// The built-in backend with simulated runs. Used by the demo only; no setting selects it.
     Simulated {
         /// The seed.
         seed: u64,
     },
-    /// A backend over the network.
+    /// A backend over HTTP.
     Http(HttpConfig),
 }
 
 impl UpstreamConfig {
-    /// Identifies a backend by its address and mapping. Stored documents of another backend are not used.
+    /// Identifies the backend by its address and mapping: stored documents of another backend are not used.
     pub fn identity(&self) -> String {
         match self {
             Self::BuiltIn { archive } => format!("built-in {}", archive.display()),
@@ -143,18 +143,18 @@ impl UpstreamConfig {
     }
 }
 
-/// A problem of the configuration.
+/// A problem with a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigProblem {
     /// The setting's path, such as `upstream.timeout`.
     pub path: String,
     /// The value found; never a secret.
     pub found: Option<String>,
-    /// The remedy.
+    /// How to correct it.
     pub remedy: String,
 }
 
-/// All problems of a configuration.
+/// All problems with the settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigProblems(pub Vec<ConfigProblem>);
 

@@ -1,5 +1,4 @@
-//! `proxies.*`: trusted proxies, and how they pass on the client's address. Applied in `address::client` and
-//! `server::proxy_header`.
+//! Reads `proxies.*`: trusted proxies and the header in which they send the client address.
 
 use toml::Value;
 
@@ -23,7 +22,7 @@ impl ConfigReader<'_> {
         Proxies { trusted, header }
     }
 
-    /// A list of networks; each invalid entry is a problem.
+    /// Reads a list of networks; each invalid entry is a separate problem.
     pub(super) fn networks(&mut self, path: &str) -> Networks {
         let written = self.value(path, |value| value.as_array().cloned()).unwrap_or_default();
         let read = written.iter().filter_map(|entry| self.network(path, entry));

@@ -1,12 +1,12 @@
-//! Compares new settings with those in force: which take effect at once, and which need a restart. Applied in `app`.
+//! Compares reloaded settings with the current ones: some take effect immediately, the others at the next start.
+//! Does not apply them; see `app`.
 
 use crate::admin::Reloaded;
 
 use super::file::ConfigValues;
 use super::{Config, ConfigProblems, resolve};
 
-/// Settings used only at start: ports, threads, the store, the backend and stored documents. Each is a setting or a
-/// whole table.
+/// Settings and tables that are used only at the start: ports, threads, the store, the backend and its stored documents.
 pub(super) static AT_NEXT_START: &[&str] = &[
     "admin.listen",
     "built_in",
@@ -24,8 +24,8 @@ pub(super) static AT_NEXT_START: &[&str] = &[
 ];
 
 impl Config {
-    /// Merges these settings over `before`: those that can take effect at once from here, the rest from there.
-    /// Returns the differences. The result must be consistent as a whole.
+    /// Merges these settings into `before`: those that can take effect immediately are from here, the others from `before`.
+    /// Returns the changes. The merged settings must be valid.
     pub fn in_place_of(self, before: &Self) -> Result<(Self, Reloaded), ConfigProblems> {
         let (from, to) = (&before.written, &self.written);
         let mut paths: Vec<&String> = from.values.keys().chain(to.values.keys()).collect();
@@ -33,7 +33,7 @@ impl Config {
         paths.dedup();
         let mut changed = Reloaded::default();
         let mut written = ConfigValues::default();
-        // Enabling or disabling TLS would change the port for all its clients.
+        // Switching TLS on or off changes the protocol of the port, which breaks all its clients.
         let tls_comes_or_goes = self.certificates.is_empty() != before.certificates.is_empty();
         for path in paths {
             let (old, new) = (from.values.get(path), to.values.get(path));
@@ -51,7 +51,7 @@ impl Config {
     }
 }
 
-/// Whether a setting needs a restart.
+/// Returns whether a setting takes effect at the next start.
 pub(super) fn waits(path: &str) -> bool {
     let is_or_is_in =
         |of: &&str| path.strip_prefix(*of).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_hold_at_once_does_and_the_rest_is_named() {
+    fn changes_take_effect_at_once_or_are_listed_for_the_next_start() {
         let before = config("guard.per_minute = 7\nlisten = \"127.0.0.1:1\"\ndata_dir = \"a\"");
         let wanted = config("guard.per_minute = 8\nlisten = \"127.0.0.1:2\"\ncache.max_bytes = \"1MiB\"");
         let (config, changed) = wanted.in_place_of(&before).unwrap();
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_changes_where_nothing_was_changed() {
+    fn equal_settings_report_no_change() {
         let (_, changed) = config("[tiers.a]\nminute = 1\nday = 1\npaid = true")
             .in_place_of(&config("[tiers.a]\nminute = 1\nday = 1\npaid = true"))
             .unwrap();
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_that_waits_is_one() {
+    fn every_entry_of_the_next_start_list_is_a_setting() {
         for path in AT_NEXT_START {
             let known = SETTINGS.iter().any(|setting| waits(setting.path) && setting.path.starts_with(path));
             assert!(known || *path == "mapping", "{path}");

@@ -1,4 +1,4 @@
-//! Former names of settings, so that an old file gets an error with the new name.
+//! Former names of settings: an old file is rejected with the new name in the error.
 
 use super::settings::variable;
 
@@ -28,7 +28,7 @@ const RENAMED: [(&str, &str); 22] = [
     ("mapping.*.instant", "mapping.*.timestamp"),
 ];
 
-/// The new path of a renamed setting.
+/// The current path of a setting that was renamed.
 pub(super) fn new_path(path: &str) -> Option<String> {
     RENAMED.iter().find_map(|(old, new)| match old.split_once('*') {
         None => (*old == path).then(|| (*new).to_owned()),
@@ -39,7 +39,7 @@ pub(super) fn new_path(path: &str) -> Option<String> {
     })
 }
 
-/// The new environment variable of a renamed setting.
+/// The current environment variable of a setting that was renamed.
 pub(super) fn new_variable(name: &str) -> Option<String> {
     RENAMED.iter().find(|(old, _)| variable(old) == name).map(|(_, new)| variable(new))
 }

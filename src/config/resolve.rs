@@ -1,4 +1,4 @@
-//! Resolves written values to a complete [`Config`], or reports all problems at once.
+//! Converts the given values to a complete [`Config`], or reports all problems.
 
 use std::path::PathBuf;
 
@@ -10,10 +10,10 @@ use super::config_reader::ConfigReader;
 use super::file::ConfigValues;
 use super::{Config, ConfigProblems, UpstreamConfig};
 
-/// Name of the archive in the data directory.
+/// File name of the archive in the data directory.
 const ARCHIVE: &str = "runs.db";
 
-/// Resolves the settings of the program.
+/// Validates the given values and converts them to a configuration.
 pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
     let mut reading = ConfigReader::of(written);
     reading.unknown_paths();
@@ -40,7 +40,7 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
         protection: reading.protection(),
         retention: reading.retention(),
         cache_bytes: reading.size("cache.max_bytes"),
-        mirror_bytes: reading.size("cache.disk_max_bytes"),
+        cache_disk_bytes: reading.size("cache.disk_max_bytes"),
         server: reading.server(&proxies.trusted),
         proxies,
         certificates: reading.certificates(),
@@ -65,11 +65,7 @@ impl ConfigReader<'_> {
         let value = self.maybe("service.base_url")?;
         let text = self.text("service.base_url");
         if !(text.starts_with("https://") || text.starts_with("http://")) {
-            self.problem(
-                "service.base_url",
-                Some(value),
-                "write an address that begins with https:// or http://",
-            );
+            self.problem("service.base_url", Some(value), "write a URL that begins with https:// or http://");
         }
         Some(text.trim_end_matches('/').to_owned())
     }
@@ -113,7 +109,7 @@ impl ConfigReader<'_> {
             return UpstreamConfig::BuiltIn { archive: self.archive() };
         }
         if self.maybe("upstream.url").is_none() {
-            self.problem("upstream", None, "name a backend: write [upstream] with its url, or upstream = \"built-in\" for the one inside");
+            self.problem("upstream", None, "set a backend: write [upstream] with its url, or upstream = \"built-in\" for the built-in backend");
         }
         let http = HttpConfig {
             base: self.value("upstream.url", |value| value.as_str().map(str::to_owned)).unwrap_or_default(),
@@ -131,7 +127,7 @@ impl ConfigReader<'_> {
         UpstreamConfig::Http(http)
     }
 
-    /// The archive of runs: in the data directory by default.
+    /// Path of the run archive; default: in the data directory.
     fn archive(&mut self) -> PathBuf {
         if self.maybe("built_in.archive").is_some() {
             return PathBuf::from(self.text("built_in.archive"));
@@ -155,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn every_default_is_understood() {
+    fn every_default_is_valid() {
         let config = resolve(&read_text("upstream = \"built-in\"").unwrap()).unwrap();
         assert_eq!(config.listen.port(), 8080);
         assert_eq!(config.tiers.len(), 5);
@@ -188,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_upstream_there_is_no_configuration() {
+    fn a_configuration_without_an_upstream_is_rejected() {
         assert!(problems("").iter().any(|line| line.starts_with("upstream: ")));
         assert_eq!(problems("[upstream]\nurl = \"ftp://x\"").len(), 1);
         assert_eq!(problems("[upstream]\nurl = \"http://127.0.0.1:4000/api/v1\""), Vec::<String>::new());
@@ -196,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_wins_over_the_file_and_unknown_variables_are_refused() {
+    fn the_environment_overrides_the_file_and_unknown_variables_are_rejected() {
         let mut written = read_text("upstream = \"built-in\"\nlisten = \"127.0.0.1:1\"").unwrap();
         let pairs = [
             ("SCOREGATE_LISTEN", "127.0.0.1:2"),

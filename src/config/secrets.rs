@@ -1,5 +1,5 @@
-//! Reads secrets from files, as containers and service managers provide them: each secret setting has a variant with
-//! the suffix `_file`.
+//! Reads secrets from files, as containers and supervisors provide them: each secret setting has a counterpart whose name
+//! ends with `_file`. Certificates are reloaded when they change; see `tls`.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -10,10 +10,10 @@ use super::file::ConfigValues;
 use super::settings::{IN_A_FILE, SETTINGS, ValueKind};
 use super::{ConfigProblem, ConfigProblems};
 
-/// Longer than any token.
+/// Maximum size of a secret file in bytes.
 const LARGEST: u64 = 16 * 1024;
 
-/// Reads the files into their settings. A secret that is set in both ways is a problem.
+/// Sets each secret from its file. A secret that is given both ways is a problem.
 pub fn read_secrets(written: &mut ConfigValues) -> Result<(), ConfigProblems> {
     let mut problems = Vec::new();
     for secret in SETTINGS.iter().filter(|setting| setting.kind == ValueKind::Secret) {
@@ -35,7 +35,7 @@ pub fn read_secrets(written: &mut ConfigValues) -> Result<(), ConfigProblems> {
     if problems.is_empty() { Ok(()) } else { Err(ConfigProblems(problems)) }
 }
 
-/// One line of text, without its line break.
+/// Reads a file of one line, without its line ending.
 fn read(file: &Path) -> Result<String, String> {
     let mut text = String::new();
     let opened = std::fs::File::open(file);
@@ -44,7 +44,7 @@ fn read(file: &Path) -> Result<String, String> {
     let line = text.trim_end_matches(['\r', '\n']);
     let is_one_line = !line.is_empty() && !line.chars().any(char::is_control);
     if !is_one_line || length as u64 > LARGEST {
-        return Err("the file has to hold the secret, in one line, and nothing else".into());
+        return Err("the file must contain only the secret, on one line".into());
     }
     Ok(line.to_owned())
 }
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_in_a_file_is_the_secret_without_the_line_s_end() {
+    fn a_secret_is_read_from_its_file_without_the_line_ending() {
         let (token, credential) = (file_with(format!("{TOKEN}\n").as_bytes()), file_with(b"of the backend"));
         let paths = [("admin.token", &token), ("upstream.credential", &credential)];
         let lines = paths.map(|(path, file)| format!("{path}_file = \"{}\"\n", file.path().display()));
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn each_secret_can_stand_in_a_file() {
+    fn each_secret_has_a_file_setting() {
         for secret in SETTINGS.iter().filter(|setting| setting.kind == ValueKind::Secret) {
             let path = format!("{}{IN_A_FILE}", secret.path);
             assert!(SETTINGS.iter().any(|setting| setting.path == path), "{path}");
@@ -94,35 +94,35 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_holds_no_secret_is_refused_and_what_it_holds_is_not_printed() {
+    fn an_invalid_secret_file_is_rejected_and_its_content_is_not_printed() {
         assert!(remedy("admin.token_file = \"/nowhere/token\"").contains("cannot be read"));
         assert!(remedy("admin.token_file = 7").contains("write a path"));
         let large = vec![b'x'; 20_000];
         for bad in [&b""[..], b"\n", b"sixteen characters\nin two lines", b"sixteen \xff", &large] {
             let file = file_with(bad);
-            let said = remedy(&format!("admin.token_file = \"{}\"", file.path().display()));
-            assert!(said.contains("the file"), "{said}");
+            let message = remedy(&format!("admin.token_file = \"{}\"", file.path().display()));
+            assert!(message.contains("the file"), "{message}");
         }
     }
 
     #[test]
-    fn a_secret_is_said_in_one_way_and_the_environment_s_way_wins_over_the_file_s() {
+    fn a_secret_is_given_once_and_the_environment_overrides_the_file() {
         let token = file_with(TOKEN.as_bytes());
         let by_file = format!("admin.token_file = \"{}\"", token.path().display());
         assert!(
             remedy(&format!("{by_file}\nadmin.token = \"sixteen other characters\"")).contains("not both")
         );
 
-        let said = |name: &str, value: &str| {
+        let given = |name: &str, value: &str| {
             read_environment([(name.to_owned(), value.to_owned())].into_iter()).unwrap()
         };
         let mut one = written(&by_file);
-        one.overlay(said("SCOREGATE_ADMIN_TOKEN", "from the environment"));
+        one.overlay(given("SCOREGATE_ADMIN_TOKEN", "from the environment"));
         read_secrets(&mut one).unwrap();
         assert_eq!(resolve(&one).unwrap().admin_token.unwrap().expose(), "from the environment");
 
         let mut other = written("admin.token = \"from the file itself\"");
-        other.overlay(said("SCOREGATE_ADMIN_TOKEN_FILE", token.path().to_str().unwrap()));
+        other.overlay(given("SCOREGATE_ADMIN_TOKEN_FILE", token.path().to_str().unwrap()));
         read_secrets(&mut other).unwrap();
         assert_eq!(resolve(&other).unwrap().admin_token.unwrap().expose(), TOKEN);
     }

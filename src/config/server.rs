@@ -1,4 +1,4 @@
-//! `server.*`, and the address of the side port.
+//! Reads `server.*` and the address of the side port.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use super::ConfigProblems;
 use super::config_reader::ConfigReader;
 use super::file::ConfigValues;
 
-/// The address of the side port, whatever else is wrong with the settings.
+/// Address of the side port; problems with other settings are ignored.
 pub fn side_port(written: &ConfigValues) -> Result<SocketAddr, ConfigProblems> {
     let mut reading = ConfigReader::of(written);
     let address = reading.address("admin.listen");
@@ -17,7 +17,7 @@ pub fn side_port(written: &ConfigValues) -> Result<SocketAddr, ConfigProblems> {
 }
 
 impl ConfigReader<'_> {
-    /// `many` are trusted proxies, which may open more connections than other addresses.
+    /// `many`: proxies, whose connections carry requests of many clients.
     pub(super) fn server(&mut self, many: &Networks) -> ServerConfig {
         let mut count = |path| usize::try_from(self.number(path)).unwrap_or(usize::MAX);
         let most_connections = count("server.max_connections");

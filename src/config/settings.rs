@@ -1,4 +1,4 @@
-//! THE table of settings: path, kind, default, meaning. The sample configuration is generated from it, and other paths are
+//! The table of settings: path, kind, default, meaning. The sample configuration is generated from it, and other paths are
 //! rejected. An environment variable can set each: `upstream.timeout` is `SCOREGATE_UPSTREAM_TIMEOUT`.
 
 use toml::Value;

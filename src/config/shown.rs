@@ -1,4 +1,4 @@
-//! Settings in force, for operators: each with its value and source, secrets hidden.
+//! Current settings for the operator: each with its value and origin, without secrets.
 
 use toml::Value;
 
@@ -9,26 +9,26 @@ use super::Config;
 use super::file::ConfigValues;
 use super::settings::{SETTINGS, ValueKind, setting_of};
 
-/// Replaces a secret of any length.
+/// Placeholder for a secret, independent of its length.
 const HIDDEN: &str = "…";
 
 impl Config {
-    /// All settings: those of THE table in its order, then those of named tables.
+    /// All settings: those of the table in its order, then the tiers and the other named tables.
     pub fn shown(&self) -> Vec<SettingView> {
         let written = &self.written;
         let rows = SETTINGS.iter().map(|row| match written.values.get(row.path) {
-            Some(value) => said(written, row.path, value),
+            Some(value) => given(written, row.path, value),
             None => by_default(row.path.to_owned(), row.default_value().as_ref().map(json)),
         });
         let named = written.values.iter().filter(|(path, _)| setting_of(path).is_none());
-        let named = named.map(|(path, value)| said(written, path, value));
-        let tiers = self.tiers.iter().filter(|_| !written.is_set("tiers")).flat_map(standard);
+        let named = named.map(|(path, value)| given(written, path, value));
+        let tiers = self.tiers.iter().filter(|_| !written.says("tiers")).flat_map(standard);
         rows.chain(tiers).chain(named).collect()
     }
 }
 
-/// A value as it may be shown. Besides secret settings, an address can contain a password, and a backend path a fixed
-/// parameter that acts as one.
+/// A value without secrets. Besides secret settings, the backend URL can contain a password, and a mapped path a fixed
+/// parameter with a credential.
 pub(super) fn showable(path: &str, value: &Value) -> Value {
     let is_secret = setting_of(path).is_some_and(|setting| setting.kind == ValueKind::Secret);
     if is_secret {
@@ -42,7 +42,7 @@ pub(super) fn showable(path: &str, value: &Value) -> Value {
     }
 }
 
-fn said(written: &ConfigValues, path: &str, value: &Value) -> SettingView {
+fn given(written: &ConfigValues, path: &str, value: &Value) -> SettingView {
     let from = written.origin(path).to_string();
     SettingView { path: path.to_owned(), value: json(&showable(path, value)), from }
 }
@@ -51,7 +51,7 @@ fn by_default(path: String, value: Option<serde_json::Value>) -> SettingView {
     SettingView { path, value: value.unwrap_or_default(), from: "default".into() }
 }
 
-/// A tier of the default set, used when none is configured.
+/// The settings of a standard tier.
 fn standard(tier: &Tier) -> [SettingView; 3] {
     let row = |field: &str, value| by_default(format!("tiers.{}.{field}", tier.name), Some(value));
     [
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_is_shown_in_the_order_of_the_table_with_where_it_was_said() {
+    fn every_setting_is_shown_in_the_order_of_the_table_with_its_origin() {
         let mut written = read_text(
             "upstream.url = \"http://localhost:1\"\nguard.per_minute = 7\nlisten = \"127.0.0.1:1\"\n\
              data_dir = \"a\"\ncors.origins = [\"https://a.example\"]\n[freshness.alerts]\nttl = \"5m\"",
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn tiers_that_are_written_are_shown_in_place_of_the_others() {
+    fn configured_tiers_replace_the_standard_tiers() {
         let text = "upstream = \"built-in\"\n[tiers.gold]\nminute = 1\nday = 2\npaid = true";
         let shown = shown(&read_text(text).unwrap());
         let tiers: Vec<_> = shown.iter().filter(|row| row.path.starts_with("tiers.")).collect();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn no_secret_is_shown_nor_how_long_it_is() {
+    fn neither_a_secret_nor_its_length_is_shown() {
         let of = |secret: &str| {
             let text = format!(
                 "admin.token = \"{secret}\"\n[upstream]\nurl = \"http://localhost:1\"\ncredential = \"{secret}\"\n\
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_in_the_backend_s_address_is_refused_and_not_printed() {
+    fn a_password_in_the_backend_s_url_is_rejected_and_not_printed() {
         for (address, shown) in [
             ("http://user:canary@localhost:1/api", "http://…@localhost:1/api"),
             ("https://canary@localhost", "https://…@localhost"),

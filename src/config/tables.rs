@@ -1,10 +1,10 @@
-//! Paths of settings in named tables: tiers, certificates, mappings, retention per endpoint.
+//! Paths of settings in named tables: tiers, certificates, mappings, freshness of endpoints.
 
 use crate::routes::ENDPOINTS;
 
-/// Whether a path is a setting of a named table.
+/// Returns whether a path is a setting in a named table.
 pub(super) fn is_in_a_table(path: &str) -> bool {
-    // Paths below `mapping` are checked where they are read.
+    // Paths below `mapping` are checked in `config::mapping`.
     path.starts_with("mapping.") || is_in_a_named_table(path)
 }
 

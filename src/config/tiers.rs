@@ -1,4 +1,4 @@
-//! The tiers, `[tiers.NAME]`.
+//! Reads `[tiers.NAME]`.
 
 use toml::Value;
 
@@ -7,18 +7,18 @@ use crate::keys::{Rights, Tier, TierLimits, standard_tiers};
 use super::config_reader::ConfigReader;
 
 /// Maximum number of tiers: each is a label value in the metrics.
-const MAX_TIERS: usize = 8;
+const MOST_TIERS: usize = 8;
 
 impl ConfigReader<'_> {
-    /// The tiers; the standard ones if none is configured.
+    /// The configured tiers, or the standard tiers if none is configured.
     pub(super) fn tiers(&mut self) -> Vec<Tier> {
         let mut names: Vec<&str> = self.written.values.keys().filter_map(|path| tier_of(path)).collect();
         names.dedup();
         if names.is_empty() {
             return standard_tiers();
         }
-        if names.len() > MAX_TIERS {
-            self.problem("tiers", None, format!("there are {} tiers; {MAX_TIERS} are the most", names.len()));
+        if names.len() > MOST_TIERS {
+            self.problem("tiers", None, format!("found {} tiers; the maximum is {MOST_TIERS}", names.len()));
         }
         names.into_iter().map(|name| self.tier(name)).collect()
     }
@@ -40,7 +40,11 @@ impl ConfigReader<'_> {
         let paid = self.maybe(&path).and_then(Value::as_bool);
         if paid.is_none() {
             let value = self.maybe(&path);
-            self.problem(&path, value, "write true or false: whether it sees `latest` and `latestScore`");
+            self.problem(
+                &path,
+                value,
+                "write true or false: whether the tier has access to `latest` and `latestScore`",
+            );
         }
         let rights = if paid == Some(true) { Rights::paid() } else { Rights::Free };
         Tier { name: name.to_owned(), rights, limits }

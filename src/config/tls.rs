@@ -1,5 +1,4 @@
-//! `[tls.NAME]`: certificates; and whether plain HTTP is allowed on a non-loopback address. Files are read in
-//! `server::certificates`.
+//! Reads `[tls.NAME]`, one table per certificate, and rejects plain HTTP on non-loopback addresses unless it is allowed.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -30,12 +29,12 @@ impl ConfigReader<'_> {
         let value = self.maybe(path);
         let file = value.and_then(Value::as_str).filter(|file| !file.is_empty());
         if file.is_none() {
-            self.problem(path, value, format!("write the path of {what}, in quotes"));
+            self.problem(path, value, format!("write the path of {what}, in double quotes"));
         }
         PathBuf::from(file.unwrap_or_default())
     }
 
-    /// Allows plain HTTP on loopback only, unless the settings state that a proxy terminates TLS.
+    /// Rejects plain HTTP on a non-loopback address, unless `server.plain_http` allows it.
     pub(super) fn no_plain_http_by_accident(&mut self, listen: SocketAddr, has_tls: bool) {
         let may = self.flag("server.plain_http");
         if listen.ip().is_loopback() || has_tls || may {
@@ -45,13 +44,13 @@ impl ConfigReader<'_> {
         self.problem(
             "listen",
             Some(&found),
-            "keys would cross the network in the clear: write [tls.default] with a certificate and its key, or \
-             server.plain_http = true if a proxy on a network of your own speaks TLS",
+            "API keys would be sent unencrypted: write [tls.default] with a certificate and its key, or \
+             server.plain_http = true if a proxy on a private network terminates TLS",
         );
     }
 }
 
-/// The configured certificate files, whatever else is wrong with the settings.
+/// The configured certificate files; problems with other settings are ignored.
 pub fn certificate_files(written: &ConfigValues) -> Vec<CertificateFiles> {
     let files = ConfigReader::of(written).certificates();
     let is_named = |file: &CertificateFiles| {
@@ -60,7 +59,7 @@ pub fn certificate_files(written: &ConfigValues) -> Vec<CertificateFiles> {
     files.into_iter().filter(is_named).collect()
 }
 
-/// Reads certificates, or reports everything that is wrong with them.
+/// Reads certificates, or reports all problems with them.
 pub fn read_certificates(
     files: &[CertificateFiles],
     now: Wall,
@@ -90,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_http_on_a_network_has_to_be_said() {
+    fn plain_http_on_a_network_must_be_allowed_explicitly() {
         assert_eq!(problems("listen = \"[::1]:80\""), Vec::<String>::new());
         for open in ["0.0.0.0:80", "[::]:80", "192.0.2.1:80"] {
             let found = problems(&format!("listen = \"{open}\""));

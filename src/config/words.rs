@@ -1,16 +1,16 @@
-//! Parses durations and sizes, and suggests a setting for a misspelled path.
+//! Parsing of durations and sizes, and suggestions for misspelled paths.
 
 use std::time::Duration;
 
 use super::settings::SETTINGS;
 
-/// The most similar known setting, if any is similar enough.
+/// The known setting closest to a path, if its edit distance is at most 3.
 pub(super) fn nearest(path: &str) -> Option<&'static str> {
     let candidates = SETTINGS.iter().map(|setting| (strsim::levenshtein(path, setting.path), setting.path));
     candidates.min().filter(|(distance, _)| *distance <= 3).map(|(_, known)| known)
 }
 
-/// `"10s"` as a duration; `None` for zero, invalid text and more than ten years.
+/// Parses a duration such as `"10s"`; `None` for zero, invalid text and more than ten years.
 pub(super) fn duration(text: &str) -> Option<Duration> {
     let (number, unit) = split_unit(text)?;
     let millis = match unit {
@@ -21,12 +21,12 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
         "d" => 86_400_000,
         _ => return None,
     };
-    // Anything above ten years is a mistake.
+    // A duration above ten years is taken for a mistake.
     let time = Duration::from_millis(number.checked_mul(millis)?);
     (number > 0 && time <= Duration::from_hours(87_600)).then_some(time)
 }
 
-/// `"8MiB"` as bytes.
+/// Parses a size such as `"8MiB"` into bytes.
 pub(super) fn size(text: &str) -> Option<u64> {
     let (number, unit) = split_unit(text)?;
     let bytes = match unit {
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_and_sizes_have_units() {
+    fn durations_and_sizes_need_units() {
         assert_eq!(duration("250ms"), Some(Duration::from_millis(250)));
         assert_eq!(duration("7d"), Some(Duration::from_hours(168)));
         assert_eq!(size("8MiB"), Some(8 << 20));
