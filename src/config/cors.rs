@@ -175,7 +175,7 @@ mod tests {
             ("https://Dash.example.org", "lower case"),
             ("HTTPS://dash.example.org", "lower case"),
             ("https://me@dash.example.org", "user"),
-            ("https://*.example.org", "no patterns"),
+            ("https://*.example.org", "patterns are not supported"),
             ("https://b\u{fc}cher.example", "ASCII"),
             ("https://dash.example.org:443", "remove the port"),
             ("http://dash.example.org:80", "remove the port"),
