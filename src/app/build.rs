@@ -83,7 +83,7 @@ pub(super) async fn build(
         usage: Arc::new(UsageTracker::new(clock.now())),
         proxies: config.proxies.clone(),
         cors: config.cors.clone(),
-        retirement: config.deprecation.clone(),
+        deprecation: config.deprecation.clone(),
         notice: notice(config),
     };
     Ok(BuiltGateway { gateway: Arc::new(gateway), registrar: Arc::new(registrar), scoring })
@@ -137,7 +137,7 @@ pub(super) fn renewed(
         usage: Arc::clone(&before.usage),
         proxies: config.proxies.clone(),
         cors: config.cors.clone(),
-        retirement: config.deprecation.clone(),
+        deprecation: config.deprecation.clone(),
         notice: notice(config),
     }
 }
@@ -145,7 +145,7 @@ pub(super) fn renewed(
 /// The access log on standard output.
 fn request_log(config: &Config, registry: &MetricsRegistry) -> anyhow::Result<AccessLog> {
     let lost = log::count_lost_lines(registry);
-    let lost = lost.of(LogStream::Access).filter(|_| config.access_log && is_heard());
+    let lost = lost.of(LogStream::Access).filter(|_| config.access_log && is_enabled());
     let Some(lost) = lost else { return Ok(AccessLog::default()) };
     let lines = AccessLogWriter::start(config.log.json, lost.clone(), std::io::stdout());
     let lines = lines.context("the thread that writes the access log cannot be started")?;

@@ -62,7 +62,7 @@ impl ConfigValues {
     }
 
     /// Returns whether a value is set at this path or below it.
-    pub fn says(&self, path: &str) -> bool {
+    pub fn is_set(&self, path: &str) -> bool {
         let below = format!("{path}.");
         self.values.keys().any(|key| key == path || key.starts_with(&below))
     }

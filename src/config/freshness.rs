@@ -34,8 +34,8 @@ impl ConfigReader<'_> {
         let table = table_of(endpoint);
         let mut own = |name: &str| self.maybe_duration(&format!("{table}.{name}"));
         let windows = StaleWindows {
-            while_refreshed: own("stale_while_revalidate").unwrap_or(of_all.windows.while_refreshed),
-            on_error: own("stale_if_error").unwrap_or(of_all.windows.on_error),
+            while_revalidate: own("stale_while_revalidate").unwrap_or(of_all.windows.while_revalidate),
+            if_error: own("stale_if_error").unwrap_or(of_all.windows.if_error),
         };
         let ttl = own("ttl");
         self.windows_in_order(&table, windows);

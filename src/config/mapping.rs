@@ -137,8 +137,8 @@ impl<'w> MappingTable<'_, 'w> {
             self.problem("not_found", "remove this field: the endpoint names no model");
             return None;
         }
-        let all = NotFound::ALL.map(NotFound::word);
-        let parse = |word: &str| NotFound::ALL.into_iter().find(|way| way.word() == word);
+        let all = NotFound::ALL.map(NotFound::as_str);
+        let parse = |word: &str| NotFound::ALL.into_iter().find(|way| way.as_str() == word);
         let ways = self.words("not_found", &all, parse)?;
         if *shape == DataShape::Object && ways.contains(&NotFound::Empty) {
             self.problem("not_found", "remove \"empty\": an object is never an empty list");

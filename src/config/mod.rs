@@ -100,7 +100,7 @@ pub struct Config {
     /// Number of worker threads; `None` for one per core.
     pub workers: Option<usize>,
     /// Concurrency limits.
-    pub capacity: ConcurrencyConfig,
+    pub concurrency: ConcurrencyConfig,
     /// Write the access log.
     pub access_log: bool,
     /// Sampling of the access log.

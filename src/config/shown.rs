@@ -22,7 +22,7 @@ impl Config {
         });
         let named = written.values.iter().filter(|(path, _)| setting_of(path).is_none());
         let named = named.map(|(path, value)| given(written, path, value));
-        let tiers = self.tiers.iter().filter(|_| !written.says("tiers")).flat_map(standard);
+        let tiers = self.tiers.iter().filter(|_| !written.is_set("tiers")).flat_map(standard);
         rows.chain(tiers).chain(named).collect()
     }
 }

@@ -45,7 +45,7 @@ pub async fn behind(
         request_log: Arc::new(request_log),
         usage: Arc::clone(&whole.usage),
         cors: config.cors,
-        retirement: config.deprecation,
+        deprecation: config.deprecation,
         notice: whole.notice.clone(),
     });
     let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
