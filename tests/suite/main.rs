@@ -50,6 +50,7 @@ mod deadlines;
 mod deprecation;
 mod disk_faults;
 mod disk_mirror;
+mod documented_commands;
 mod failing_disk;
 mod faults;
 mod file_descriptors;
