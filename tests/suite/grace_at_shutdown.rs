@@ -19,7 +19,7 @@ const GRACE: u32 = QUOTA / 100;
 /// Number of shutdowns while its disk fails.
 const STOPS: u32 = 3;
 /// Units delivered without a lease, and not charged if every write fails.
-const NOT_KEPT: &str = "units delivered on grace cannot be kept";
+const NOT_KEPT: &str = "units delivered on grace cannot be saved";
 
 /// A paid application on one data directory during one day.
 struct Day {

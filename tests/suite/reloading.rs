@@ -112,7 +112,7 @@ fn the_command_and_the_signal_reload_the_file_and_an_invalid_one_changes_nothing
     };
     let reload = || run(&["reload", "--data-dir", data_dir.to_str().unwrap()]);
     assert_eq!(limit(), 10_000);
-    assert_eq!(reload().with(0).out, "nothing differs; certificates were read again\n");
+    assert_eq!(reload().with(0).out, "no setting changed; certificates reloaded\n");
     // Each line is waited for, so that none is mistaken for a later one.
     program.says("settings reloaded");
 
