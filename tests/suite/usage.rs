@@ -28,10 +28,10 @@ async fn usage(world: &World) -> Value {
 }
 
 fn tally(requests: [u64; 7]) -> Value {
-    let [requests, delivered, waited, unchanged, limited, mistaken, failed] = requests;
+    let [requests, delivered, waited, unchanged, limited, client_errors, failed] = requests;
     json!({
         "requests": requests, "delivered": delivered, "waited": waited, "unchanged": unchanged,
-        "limited": limited, "mistaken": mistaken, "failed": failed,
+        "limited": limited, "client_errors": client_errors, "failed": failed,
     })
 }
 

@@ -50,16 +50,9 @@ pub(super) fn show(used: Value) -> Exit {
 
 fn print_counts(counted: &CountedRequests) -> Exit {
     let row = |period: &str, counts: &RequestCounts| {
-        let RequestCounts {
-            requests,
-            delivered,
-            waited,
-            unchanged,
-            limited,
-            client_errors: mistaken,
-            failed,
-        } = *counts;
-        let numbers = [requests, delivered, waited, unchanged, limited, mistaken, failed];
+        let RequestCounts { requests, delivered, waited, unchanged, limited, client_errors, failed } =
+            *counts;
+        let numbers = [requests, delivered, waited, unchanged, limited, client_errors, failed];
         std::iter::once(period.to_owned()).chain(numbers.map(|number| number.to_string())).collect()
     };
     let rows = [row("last full minute", &counted.last_minute), row("today", &counted.today)];
