@@ -1,7 +1,7 @@
 //! Accepts connections until shutdown, then lets open ones finish.
 //!
-//! Every connection ends: an idle one after [`SILENCE`], any other, even one that does not read its responses, after
-//! [`LONGEST_CONNECTION`].
+//! Every connection ends: an idle one after [`HEAD_TIMEOUT`], any other, even one that does not read its responses, after
+//! [`MAX_CONNECTION_AGE`].
 
 use std::convert::Infallible;
 use std::io;

@@ -14,7 +14,7 @@ use super::{ArchiveError, Change, Scoring};
 /// late. It is also the polling interval for imports without notification, and the pause after a failed refresh.
 const SLICE: Duration = Duration::from_secs(10);
 
-/// Makes a snapshot: [`Scoring::look`], and what depends on it.
+/// Makes a snapshot: [`Scoring::check`], and what depends on it.
 pub type UpdateSnapshot = Arc<dyn Fn(Wall) -> Result<Change, ArchiveError> + Send + Sync>;
 
 /// A request to check for an import now. The reply comes when everything is refreshed: whether there was one.

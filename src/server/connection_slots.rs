@@ -124,7 +124,7 @@ impl ConnectionSlots {
         crowd.open.values().for_each(|activity| activity.retire());
     }
 
-    /// Takes a slot. Call it after waiting for [`Self::room`].
+    /// Takes a slot. Call it after waiting for [`Self::wait_for_slot`].
     pub(super) fn take(self: &Arc<Self>, activity: &Arc<ConnectionActivity>) -> ConnectionSlot {
         let mut crowd = self.holders();
         let number = crowd.next;

@@ -1,6 +1,6 @@
 //! How fast a client reads: since when bytes wait for it, and whether it takes enough of them.
 //!
-//! A client must take [`LEAST`] bytes within each write timeout. Taking nothing violates that, and so does a byte now
+//! A client must take [`MIN_BYTES`] bytes within each write timeout. Taking nothing violates that, and so does a byte now
 //! and then. Pure.
 
 use std::sync::Arc;
@@ -50,7 +50,7 @@ impl UnsentBytes {
         }
     }
 
-    /// Since when the client has taken less than [`LEAST`].
+    /// Since when the client has taken less than [`MIN_BYTES`].
     pub(super) fn since(&self) -> Option<Mono> {
         self.0.map(|open| open.since)
     }

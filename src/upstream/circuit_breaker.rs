@@ -59,7 +59,7 @@ pub enum BreakerState {
 }
 
 impl CircuitBreaker {
-    /// Whether a request may be sent at `now`. If so, report its result to [`CircuitBreaker::saw`].
+    /// Whether a request may be sent at `now`. If so, report its result to [`CircuitBreaker::record`].
     pub(super) fn request(self, now: Mono) -> (Self, BreakerPermission) {
         match self.open_until {
             None => (self, BreakerPermission::Granted),
