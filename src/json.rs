@@ -76,7 +76,7 @@ fn syntax(message: &str) -> &str {
         "expected `:`" => "a colon must follow the name of a field",
         "expected `,` or `}`" => "a comma or a closing brace must follow a field",
         "expected `,` or `]`" => "a comma or a closing bracket must follow an item of a list",
-        "trailing comma" => "no comma may stand before a closing brace or bracket",
+        "trailing comma" => "a comma before a closing brace or bracket is not allowed",
         "trailing characters" => "something follows the end of the JSON; remove it",
         other => other,
     }
@@ -165,7 +165,7 @@ mod tests {
             (r#"{"name" "x"}"#, "not valid JSON at byte 9: a colon must follow the name of a field"),
             (
                 r#"{"name":"x","count":1,}"#,
-                "not valid JSON at byte 23: no comma may stand before a closing brace or bracket",
+                "not valid JSON at byte 23: a comma before a closing brace or bracket is not allowed",
             ),
             (
                 "{\"name\":\"x\",\n\"count\"=1}",

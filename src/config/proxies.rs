@@ -11,7 +11,7 @@ impl ConfigReader<'_> {
         let trusted = self.networks("proxies.trusted");
         if trusted.hold_everybody() {
             let value = self.maybe("proxies.trusted");
-            let remedy = "that is everybody, and then anybody could say who they are; write the proxies' own addresses";
+            let remedy = "this covers all addresses, so any client could choose its address; write the proxies' own addresses";
             self.problem("proxies.trusted", value, remedy);
         }
         let header = match self.word("proxies.header").as_str() {

@@ -16,10 +16,10 @@ pub const ENVELOPE: &[ItemField] = &[
         "When the data was generated, as its source states it. It changes only when the data does.",
     ),
     field("license", Text, "Attribution notice: citing the service as the source is required."),
-    nullable("period", Text, "The period applied; `null` where the endpoint takes none."),
-    nullable("sort_by", Text, "The sort key applied; `null` where the endpoint takes none."),
-    field("count", Integer, "How many items `data` holds."),
-    field("data", Objects(&[]), "The items. An endpoint about one thing has an array of one."),
+    nullable("period", Text, "The period applied; `null` if the endpoint has none."),
+    nullable("sort_by", Text, "The sort key applied; `null` if the endpoint has none."),
+    field("count", Integer, "Number of items in `data`."),
+    field("data", Objects(&[]), "The items. Always an array, even for a single item."),
 ];
 
 /// The fields of every error, in order.
@@ -27,16 +27,16 @@ pub const ERROR: &[ItemField] = &[
     field("success", Flag, "`false`."),
     field("version", Text, "Version of the data API: three numbers with dots."),
     field("status", Integer, "The HTTP status, again."),
-    field("code", Text, "The word to decide by. It never changes its meaning."),
+    field("code", Text, "The code for programs. Its meaning never changes."),
     field("message", Text, "One or two sentences for people. Not for programs: the wording may change."),
     field("request_id", Text, "Id of the request, for bug reports. Also in `X-Request-Id`."),
-    field("docs", Text, "Where the code is explained: an anchor of the docs page."),
+    field("docs", Text, "Link to the description of the code on the docs page."),
 ];
 
 /// Additional fields of some errors.
 pub const ERROR_SOMETIMES: &[ItemField] = &[
-    field("limit", Object(LIMIT), "On 429: which limit was hit, and when to come back."),
-    field("param", Words(&["id", "period", "sortBy", "limit"]), "On 400 and 403 of a parameter: which one."),
+    field("limit", Object(LIMIT), "On 429: the exhausted limit, and when to try again."),
+    field("param", Words(&["id", "period", "sortBy", "limit"]), "On 400 and 403 because of a parameter: its name."),
     field(
         "allowed",
         Values,
@@ -47,20 +47,20 @@ pub const ERROR_SOMETIMES: &[ItemField] = &[
 
 /// The fields of `limit`.
 pub const LIMIT: &[ItemField] = &[
-    field("name", Words(&["day", "minute", "guard"]), "Which limit."),
-    field("quota", Integer, "How many requests it allows."),
-    field("remaining", Integer, "How many are left."),
-    field("window_seconds", Integer, "In how many seconds."),
-    field("reset_at", Instant, "When all of it is there again."),
+    field("name", Words(&["day", "minute", "guard"]), "Name of the limit."),
+    field("quota", Integer, "Allowed requests."),
+    field("remaining", Integer, "Remaining requests."),
+    field("window_seconds", Integer, "Window in seconds."),
+    field("reset_at", Instant, "Time when the allowance is full again."),
     field("retry_after", Integer, "Seconds until the next request can be granted, as in `Retry-After`."),
 ];
 
 /// Additional fields of `application/problem+json` (RFC 9457).
 pub const PROBLEM: &[ItemField] = &[
-    field("type", Text, "Names the kind of problem; it leads to its explanation."),
-    field("title", Text, "The kind of problem in a few words, the same each time."),
+    field("type", Text, "URI of the kind of problem, with a description."),
+    field("title", Text, "The kind of problem in a few words, always the same."),
     field("detail", Text, "Same as `message`."),
-    field("instance", Text, "Names this one occurrence."),
+    field("instance", Text, "URI of this occurrence."),
 ];
 
 #[cfg(test)]

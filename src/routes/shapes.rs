@@ -33,7 +33,7 @@ pub const RANKING: &[ItemField] = &[
         Score,
         "The score of the period that `sortBy` names, from 0 to 100. With `speed` and `price` it is the combined score.",
     ),
-    field("trend", Words(TREND), "Direction of movement of this score against the stretch before."),
+    field("trend", Words(TREND), "Direction of movement of this score against the period before."),
     field("status", Words(STATUS), "Health label of this score."),
     maybe("confidenceLower", Number, "Lower bound of its 95 % confidence interval."),
     maybe("confidenceUpper", Number, "Upper bound of its 95 % confidence interval."),
@@ -55,14 +55,14 @@ const AXIS: &[ItemField] = &[
     maybe("score", Score, "Mean score on this axis, from 0 to 100."),
     maybe("confidenceLower", Number, "Lower bound of its 95 % confidence interval."),
     maybe("confidenceUpper", Number, "Upper bound of its 95 % confidence interval."),
-    field("samples", Integer, "Trials behind it."),
+    field("samples", Integer, "Number of trials."),
 ];
 
 const SUITE: &[ItemField] = &[
     field("suite", Words(SUITES), "The suite."),
     maybe("score", Score, "Mean score in this suite, from 0 to 100."),
-    field("runs", Integer, "Runs behind it."),
-    maybe("lastRun", Instant, "The newest of them."),
+    field("runs", Integer, "Number of runs."),
+    maybe("lastRun", Instant, "The newest run."),
 ];
 
 /// The item of `/models/:id`.
@@ -76,7 +76,7 @@ pub const MODEL: &[ItemField] = &[
         Score,
         "Score of the newest complete round of runs. Paid plans only: absent for a Free key.",
     ),
-    field("trend", Words(TREND), "Direction of movement against the stretch before."),
+    field("trend", Words(TREND), "Direction of movement against the period before."),
     field("status", Words(STATUS), "Health label of the score."),
     maybe("confidenceLower", Number, "Lower bound of the 95 % confidence interval."),
     maybe("confidenceUpper", Number, "Upper bound of the 95 % confidence interval."),
@@ -86,34 +86,34 @@ pub const MODEL: &[ItemField] = &[
     maybe("priceOutput", Number, "US dollars for a million output tokens."),
     maybe("latencyMs", Number, "Median latency of a trial over the last 24 hours, in milliseconds."),
     field("runs", Integer, "Runs over the last 24 hours."),
-    field("failedRuns", Integer, "Runs over the last 24 hours that failed; they carry no score."),
+    field("failedRuns", Integer, "Runs over the last 24 hours that failed; they have no score."),
     field("lastUpdated", Instant, LAST_UPDATED),
 ];
 
 /// An item of `/models/:id/history`, oldest first.
 pub const HISTORY: &[ItemField] = &[
-    field("timestamp", Instant, "The start of the stretch this point sums up."),
-    maybe("score", Score, "Mean score of the stretch, from 0 to 100."),
+    field("timestamp", Instant, "Start of the time range of this point."),
+    maybe("score", Score, "Mean score of the range, from 0 to 100."),
     maybe("confidenceLower", Number, "Lower bound of its 95 % confidence interval."),
     maybe("confidenceUpper", Number, "Upper bound of its 95 % confidence interval."),
-    field("runs", Integer, "Runs behind it."),
+    field("runs", Integer, "Number of runs."),
 ];
 
 const INDEX_POINT: &[ItemField] = &[
     field("timestamp", Instant, "The hour."),
     maybe("value", Score, "The index of that hour."),
-    field("models", Integer, "Models that had a score then."),
+    field("models", Integer, "Models with a score in that hour."),
 ];
 
 /// The item of `/index`.
 pub const INDEX: &[ItemField] = &[
-    maybe("value", Score, "Mean score of all models that have one, from 0 to 100."),
+    maybe("value", Score, "Mean score of all models with a score, from 0 to 100."),
     field("trend", Words(TREND), "Direction of movement against the day before."),
-    field("models", Integer, "Models that have a score."),
-    field("unavailable", Integer, "Models without one; they do not weigh on the index."),
+    field("models", Integer, "Models with a score."),
+    field("unavailable", Integer, "Models without a score; they do not affect the index."),
     maybe("bestModel", Text, "Identifier of the model with the highest score."),
     field("history", Objects(INDEX_POINT), "The last 24 hours, oldest first."),
-    maybe("lastUpdated", Instant, "The newest run behind it."),
+    maybe("lastUpdated", Instant, "The newest run in the index."),
 ];
 
 /// An item of `/alerts`.
@@ -122,14 +122,14 @@ pub const ALERT: &[ItemField] = &[
     field("modelId", Text, "The model it is about."),
     field("modelName", Text, "Its name."),
     field("provider", Text, "Its provider."),
-    field("severity", Words(SEVERITY), "How far below the baseline."),
+    field("severity", Words(SEVERITY), "Severity, by the distance from the baseline."),
     field("currentScore", Number, "Score over the last 24 hours."),
     field("baselineScore", Number, "The model's own score over the days before."),
     field("drop", Number, "Baseline minus current."),
     field(
         "pValue",
         Number,
-        "Chance of such a drop if nothing had changed, corrected for the number of models looked at.",
+        "Probability of such a drop without a change, corrected for the number of models tested.",
     ),
     field("samples", Integer, "Runs over the last 24 hours."),
     field("baselineSamples", Integer, "Runs of the baseline."),
@@ -144,7 +144,7 @@ pub const INCIDENT: &[ItemField] = &[
     field("modelName", Text, "Its name."),
     field("provider", Text, "Its provider."),
     field("kind", Words(&["degradation", "outage"]), "Kind of incident."),
-    field("severity", Words(SEVERITY), "How bad it was."),
+    field("severity", Words(SEVERITY), "Severity of the incident."),
     field("openedAt", Instant, "When it began."),
     maybe("resolvedAt", Instant, "When it ended; absent while it lasts."),
     maybe("lowestScore", Number, "The lowest score during it; absent for an outage."),
@@ -164,7 +164,7 @@ pub const PROVIDER: &[ItemField] = &[
     field("models", Integer, "Models tracked."),
     field("modelsAvailable", Integer, "Models with a score."),
     field("runs", Integer, "Runs over the last 24 hours."),
-    field("failedRuns", Integer, "Those that failed."),
+    field("failedRuns", Integer, "Failed runs."),
     maybe("averageScore", Number, "Mean score of its models."),
     maybe("latencyMs", Number, "Median latency of a trial, in milliseconds."),
     field(
@@ -185,13 +185,13 @@ pub const DEGRADATION: &[ItemField] = &[
         "Where the score moves now, by a line through the newest part of the period (24 hours; of 7d 2 days, of 30d 7 \
          days): down still falls, up comes back, stable stays at the lower level.",
     ),
-    field("magnitude", Number, "Points lost against the stretch before."),
-    field("previousScore", Number, "Score of the stretch before."),
+    field("magnitude", Number, "Points lost against the period before."),
+    field("previousScore", Number, "Score of the period before."),
     field("currentScore", Number, "Score of the period."),
     field(
         "pValue",
         Number,
-        "Chance of such a loss if nothing had changed, corrected for the number of models looked at.",
+        "Probability of such a loss without a change, corrected for the number of models tested.",
     ),
     maybe("worstAxis", Words(AXES), "The axis that lost most."),
     maybe("worstAxisLoss", Number, "Points lost on it."),
@@ -204,7 +204,7 @@ pub const RECOMMENDATION: &[ItemField] = &[
     field("modelName", Text, "Its name."),
     field("provider", Text, "Its provider."),
     field("score", Number, "Its score for the task."),
-    field("reason", Text, "Why this one."),
+    field("reason", Text, "Reason for this model."),
     field("alternatives", Texts, "Identifiers of the next best, best first."),
 ];
 
@@ -222,7 +222,7 @@ pub const RELIABILITY: &[ItemField] = &[
     maybe("scoreDeviation", Number, "Mean standard deviation of its models' scores."),
     field("incidents", Integer, "Incidents opened in the period."),
     field("runs", Integer, "Runs in the period."),
-    field("failedRuns", Integer, "Those that failed."),
+    field("failedRuns", Integer, "Failed runs."),
 ];
 
 const WEIGHT: &[ItemField] = &[
@@ -233,10 +233,10 @@ const WEIGHT: &[ItemField] = &[
 const SAMPLES: &[ItemField] = &[
     field("suite", Words(SUITES), "The suite."),
     field("runs", Integer, "Runs in the period."),
-    field("failedRuns", Integer, "Those that failed and carry no score."),
-    field("trials", Integer, "Trials with a score in them."),
-    field("failedTrials", Integer, "Trials without one in runs that have a score."),
-    maybe("lastRun", Instant, "The newest of them."),
+    field("failedRuns", Integer, "Failed runs, without a score."),
+    field("trials", Integer, "Trials with a score."),
+    field("failedTrials", Integer, "Trials without a score, in runs with a score."),
+    maybe("lastRun", Instant, "The newest run."),
 ];
 
 /// An item of `/analytics/transparency`: one per model.
@@ -246,8 +246,8 @@ pub const TRANSPARENCY: &[ItemField] = &[
     field("provider", Text, "Its provider."),
     maybe("currentScore", Number, "The score explained."),
     maybe("standardError", Number, "Its standard error."),
-    field("suiteWeights", Objects(WEIGHT), "How suites are weighed into the score."),
-    field("axisWeights", Objects(WEIGHT), "How axes are weighed into a trial."),
+    field("suiteWeights", Objects(WEIGHT), "Weights of the suites in the score."),
+    field("axisWeights", Objects(WEIGHT), "Weights of the axes in a trial."),
     field("samples", Objects(SAMPLES), "Evidence for the score."),
     maybe("freshnessSeconds", Integer, "Age of the newest run when the answer was computed."),
     field("methodVersion", Text, "Version of the method; it changes with every constant."),

@@ -128,18 +128,18 @@ fn load(
         (chain, key) => return Err([chain.err(), key.err()].into_iter().flatten().collect()),
     };
     let one = |reason: String| vec![files.bad(&files.certificate, reason)];
-    let leaf = chain.first().ok_or_else(|| one("it holds no certificate".into()))?;
+    let leaf = chain.first().ok_or_else(|| one("the file contains no certificate".into()))?;
     let (_, parsed) = X509Certificate::from_der(leaf)
         .map_err(|error| one(format!("its first certificate cannot be read: {error}")))?;
     let instant =
         |time: x509_parser::time::ASN1Time| Wall::from_seconds(u64::try_from(time.timestamp()).unwrap_or(0));
     let (begins, ends) = (instant(parsed.validity().not_before), instant(parsed.validity().not_after));
     if ends <= now {
-        return Err(one(format!("it ended at {}: put a new one in its place", ends.rfc3339())));
+        return Err(one(format!("it expired at {}; install a new one", ends.rfc3339())));
     }
     if begins > now {
         return Err(one(format!(
-            "it begins at {} only: look at the clock, or take another",
+            "it is valid from {} on; check the clock, or install another",
             begins.rfc3339()
         )));
     }
@@ -150,7 +150,7 @@ fn load(
         ));
     }
     let certified = CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(|error| {
-        vec![files.bad(&files.key, format!("it does not fit {}: {error}", files.certificate.display()))]
+        vec![files.bad(&files.key, format!("it does not match {}: {error}", files.certificate.display()))]
     })?;
     Ok(LoadedCertificate { certified: Arc::new(certified), names, ends })
 }
@@ -179,13 +179,13 @@ fn chain(
     let bytes = read(files, &files.certificate, digest)?;
     CertificateDer::pem_slice_iter(&bytes)
         .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| files.bad(&files.certificate, format!("it is no PEM file of certificates: {error}")))
+        .map_err(|error| files.bad(&files.certificate, format!("not a PEM file of certificates: {error}")))
 }
 
 fn key(files: &CertificateFiles, digest: &mut Sha256) -> Result<PrivateKeyDer<'static>, BadCertificate> {
     let bytes = zeroize::Zeroizing::new(read(files, &files.key, digest)?);
     PrivateKeyDer::from_pem_slice(&bytes)
-        .map_err(|_| files.bad(&files.key, "it is no PEM file of a private key (PKCS #8, PKCS #1 or SEC 1)"))
+        .map_err(|_| files.bad(&files.key, "not a PEM file of a private key (PKCS #8, PKCS #1 or SEC 1)"))
 }
 
 fn read(files: &CertificateFiles, path: &Path, digest: &mut Sha256) -> Result<Vec<u8>, BadCertificate> {

@@ -63,15 +63,15 @@ pub struct HttpUpstream {
 impl HttpConfig {
     /// Validates address and credential.
     pub fn check(&self) -> Result<(), BadUpstreamUrl> {
-        let base: Uri = self.base.parse().map_err(|_| BadUpstreamUrl("it is not an address".into()))?;
+        let base: Uri = self.base.parse().map_err(|_| BadUpstreamUrl("it is not a valid address".into()))?;
         let known_scheme = matches!(base.scheme_str(), Some("http" | "https"));
         if !known_scheme || base.authority().is_none() || base.query().is_some() {
-            return Err(BadUpstreamUrl("it has to look like http://host:port/path, without a query".into()));
+            return Err(BadUpstreamUrl("write http://host:port/path, without a query".into()));
         }
         // It would never be sent, and would be printed wherever the address is.
         if base.authority().is_some_and(|authority| authority.as_str().contains('@')) {
             return Err(BadUpstreamUrl(
-                "take what stands before the @ out of it: a credential is upstream.credential".into(),
+                "remove the part before the @; set upstream.credential instead".into(),
             ));
         }
         self.credential.as_ref().map(bearer).transpose().map(drop)
@@ -94,7 +94,7 @@ impl HttpUpstream {
         let started = self.clock.now().mono;
         let mapped = self.config.mapping.endpoints.get(&key.route);
         let mapped =
-            mapped.ok_or_else(|| UpstreamFailure::Invalid(format!("{key} is no question for it")))?;
+            mapped.ok_or_else(|| UpstreamFailure::Invalid(format!("the mapping has no document {key}")))?;
         let mut request = self.request(question, mapped)?;
         let connection = capture_connection(&mut request);
         let head =
@@ -144,8 +144,8 @@ impl HttpUpstream {
         mapped: &EndpointMapping,
     ) -> Result<Request<Empty<Bytes>>, UpstreamFailure> {
         let no_request =
-            |why: &str| UpstreamFailure::Invalid(format!("no request can be made for {key}: {why}"));
-        let target = mapped.target(key).ok_or_else(|| no_request("it lacks what its path names"))?;
+            |why: &str| UpstreamFailure::Invalid(format!("no request is possible for {key}: {why}"));
+        let target = mapped.target(key).ok_or_else(|| no_request("it lacks a parameter of the path"))?;
         let mut request = Request::get(format!("{}{target}", self.config.base))
             .body(Empty::new())
             .map_err(|error| no_request(&error.to_string()))?;
@@ -176,23 +176,23 @@ impl HttpUpstream {
     /// Reads a body with a declared end, up to the limit.
     async fn read(&self, response: Response<Incoming>) -> Result<Bytes, UpstreamFailure> {
         if response.headers().contains_key(CONTENT_ENCODING) {
-            return Err(UpstreamFailure::Invalid("it is encoded, though identity was asked for".into()));
+            return Err(UpstreamFailure::Invalid("the body is encoded, although identity was requested".into()));
         }
         if !has_unambiguous_length(response.headers()) {
             return Err(UpstreamFailure::Invalid(
-                "it does not say where it ends, or says it in two ways".into(),
+                "its length is unknown or ambiguous".into(),
             ));
         }
         let mut body = response.into_body();
         let declared = http_body::Body::size_hint(&body).exact();
         let too_large =
-            || UpstreamFailure::Invalid(format!("it is larger than {} bytes", self.config.max_bytes));
+            || UpstreamFailure::Invalid(format!("the body is larger than {} bytes", self.config.max_bytes));
         if declared.is_some_and(|bytes| bytes > self.config.max_bytes as u64) {
             return Err(too_large());
         }
         let mut whole = BodyBlocks::default();
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| UpstreamFailure::Invalid(format!("it broke off: {error}")))?;
+            let frame = frame.map_err(|error| UpstreamFailure::Invalid(format!("the body was truncated: {error}")))?;
             if let Ok(data) = frame.into_data() {
                 if whole.bytes + data.len() > self.config.max_bytes {
                     return Err(too_large());
@@ -254,7 +254,7 @@ impl Upstream for HttpUpstream {
 
 fn bearer(credential: &Secret) -> Result<HeaderValue, BadUpstreamUrl> {
     let mut value = HeaderValue::try_from(format!("Bearer {}", credential.expose()))
-        .map_err(|_| BadUpstreamUrl("its credential has characters that no header can carry".into()))?;
+        .map_err(|_| BadUpstreamUrl("the credential contains characters that are not allowed in a header".into()))?;
     value.set_sensitive(true);
     Ok(value)
 }
@@ -275,7 +275,7 @@ fn broken(error: &hyper_util::client::legacy::Error) -> UpstreamFailure {
             return UpstreamFailure::Timeout("accept a connection");
         }
         if deeper.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse) {
-            return UpstreamFailure::Invalid(format!("its head cannot be read: {deeper}"));
+            return UpstreamFailure::Invalid(format!("the response head is invalid: {deeper}"));
         }
         reason.push_str(": ");
         reason.push_str(&deeper.to_string());
@@ -312,7 +312,7 @@ fn refusal(status: StatusCode, headers: &HeaderMap) -> UpstreamFailure {
         let retry_after = seconds.map(|seconds: u64| Duration::from_secs(seconds.min(3_600)));
         UpstreamFailure::ErrorStatus { status: status.as_u16(), retry_after }
     } else {
-        UpstreamFailure::Invalid(format!("it has the status {}", status.as_u16()))
+        UpstreamFailure::Invalid(format!("unexpected status {}", status.as_u16()))
     }
 }
 

@@ -296,7 +296,7 @@ fn an_export_is_complete_on_another_machine_and_contains_no_key() {
     assert_eq!(other.run(&["keys", "list"]).with(0).out, place.run(&["keys", "list"]).with(0).out);
     fs::write(&file, &lines.out[..lines.out.len() / 2]).unwrap();
     let cut = DataDir::new().store(&["import", text(&file)]).with(1);
-    assert!(cut.err.contains("it was cut"), "{}", cut.err);
+    assert!(cut.err.contains("it is truncated"), "{}", cut.err);
 }
 
 #[test]

@@ -273,9 +273,9 @@ fn check_reports_every_problem_of_certificates() {
     let ended = run(&["check", "--config", file.to_str().unwrap()]).with(1);
     for words in [
         "tls.ended: found",
-        "it ended at 2021-01-01T00:00:00Z: put a new one in its place",
+        "it expired at 2021-01-01T00:00:00Z; install a new one",
         "tls.crossed: found",
-        "it does not fit",
+        "it does not match",
         "missing.pem; it cannot be read",
         "missing.key; it cannot be read",
     ] {

@@ -259,7 +259,7 @@ impl KeyRecord {
 }
 
 fn twice() -> BadField {
-    BadField::new("sha256", "stands here for the second time; the first was looked at")
+    BadField::new("sha256", "occurs twice; the first one was used")
 }
 
 fn of_another() -> BadField {

@@ -285,8 +285,8 @@ impl Registrar {
                 self.misplaced_logged_at.store(Some(Arc::new(now)));
                 tracing::error!(
                     %reason,
-                    "the store is not in its place: changes of keys are refused and no units are leased. Put the same \
-                     file back; or stop the server, run `scoregate store import BACKUP`, and start it again"
+                    "store file missing or replaced; key changes are refused and no units are leased. Move the same file \
+                     back; or stop the server, run `scoregate store import BACKUP`, and start it again"
                 );
             }
             (None, Some(_)) => {

@@ -80,7 +80,7 @@ fn host_note(config: &PagesConfig) -> &'static str {
     if config.base_url.is_some() {
         ""
     } else {
-        "<p class=\"note\"><code>https://YOUR-HOST</code> stands for the address of this page.</p>"
+        "<p class=\"note\"><code>https://YOUR-HOST</code> is a placeholder for the address of this page.</p>"
     }
 }
 
@@ -93,7 +93,7 @@ fn model_note(config: &PagesConfig) -> &'static str {
     if config.example_model.is_some() {
         ""
     } else {
-        "<p class=\"note\"><code>MODEL_ID</code> stands for an <code>id</code> of the models list.</p>"
+        "<p class=\"note\"><code>MODEL_ID</code> is a placeholder for an <code>id</code> of the models list.</p>"
     }
 }
 

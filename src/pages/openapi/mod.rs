@@ -68,9 +68,9 @@ fn info(config: &PagesConfig) -> Value {
 fn security_schemes() -> Value {
     json!({
         "bearer": { "type": "http", "scheme": "bearer",
-            "description": "`Authorization: Bearer KEY`. Either of the two headers will do." },
+            "description": "`Authorization: Bearer KEY`. Either of the two headers is sufficient." },
         "header": { "type": "apiKey", "in": "header", "name": "X-API-Key",
-            "description": "`X-API-Key: KEY`. Either of the two headers will do." },
+            "description": "`X-API-Key: KEY`. Either of the two headers is sufficient." },
     })
 }
 

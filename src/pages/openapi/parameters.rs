@@ -56,7 +56,7 @@ fn if_none_match() -> Value {
         "name": IF_NONE_MATCH,
         "in": "header",
         "required": false,
-        "description": "The `ETag` of the answer you hold. While it is still current the answer is 304, without a body.",
+        "description": "The `ETag` of your stored copy. While it is current the response is a 304 without a body.",
         "schema": { "type": "string" },
     })
 }

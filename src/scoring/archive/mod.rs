@@ -59,7 +59,7 @@ pub enum ArchiveError {
         error: rusqlite::Error,
     },
     /// The file is not an archive.
-    #[error("{} is a database but not an archive of runs; use another file", .path.display())]
+    #[error("{} is not an archive of runs; use another file", .path.display())]
     Foreign {
         /// The file.
         path: PathBuf,

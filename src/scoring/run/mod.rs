@@ -105,7 +105,7 @@ impl Run {
         let bad = |problem: String| Err(BadRun::new("trials", problem));
         match &outcome {
             RunOutcome::Scored(trials) if trials.is_empty() => {
-                bad("a run needs a trial with scores; one without has failed, and says so in `failure`"
+                bad("a run needs a trial with scores; a run without one has failed and needs `failure`"
                     .into())
             }
             RunOutcome::Scored(trials) if trials.len() + failed_trials.len() > MAX_TRIALS => {

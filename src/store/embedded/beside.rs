@@ -180,7 +180,7 @@ pub fn way_back(error: &StoreError) -> Option<String> {
     };
     let here = quoted(path.parent().unwrap_or(Path::new(".")));
     let mut lines = vec![
-        "The file is left as it is. The way back, while no server runs on it:".to_owned(),
+        "The file is unchanged. To recover, with the server stopped:".to_owned(),
         format!("  scoregate store check --data-dir {here}"),
     ];
     let import = |from: &Path, why: &str| {
@@ -194,7 +194,7 @@ pub fn way_back(error: &StoreError) -> Option<String> {
     if backups.is_empty() && path.exists() {
         let salvaged = beside(path, ".salvaged.jsonl");
         lines.push(
-            "There is no backup beside it; with one from elsewhere: scoregate store import FILE. Else:"
+            "There is no backup beside it. If you have one elsewhere: scoregate store import FILE. Otherwise:"
                 .into(),
         );
         lines.push(format!("  scoregate store export {} --damaged {}", quoted(&salvaged), quoted(path)));
@@ -203,7 +203,7 @@ pub fn way_back(error: &StoreError) -> Option<String> {
     if !path.exists() {
         lines.extend(missing(path, &here));
     }
-    lines.push("An import keeps what it replaces, as a file whose name says `aside`.".into());
+    lines.push("An import keeps the replaced store, with `aside` in its name.".into());
     Some(lines.join("\n"))
 }
 
@@ -213,10 +213,10 @@ fn missing(path: &Path, here: &str) -> Vec<String> {
     asides.retain(|other| begins(other).is_some());
     let mut lines = vec![format!("If it was moved away, move it back to {}.", quoted(path))];
     if let Some(newest) = asides.last() {
-        lines.push("The newest store that was put aside can be taken, too:".into());
+        lines.push("The newest replaced store can be imported, too:".into());
         lines.push(format!("  scoregate store import {} --data-dir {here}", quoted(newest)));
     }
-    lines.push("To begin with a new store, without any key and with the whole quota of today:".into());
+    lines.push("To create an empty store, without keys and with today's whole quota:".into());
     lines.push(format!("  scoregate store init --data-dir {here}"));
     lines
 }

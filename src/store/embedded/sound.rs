@@ -21,12 +21,12 @@ pub(super) fn is_ours(connection: &Connection, path: &Path, steps: &[&str]) -> R
         return Err(StoreError::Newer { path, found, known }.into());
     }
     if is_cut(connection, path)? {
-        return Err(StoreFault::Record("its last page is cut".into()));
+        return Err(StoreFault::Record("its last page is truncated".into()));
     }
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     match (found, tables) {
-        (0, 0) => return Err(StoreFault::Record("it holds nothing, not even empty tables".into())),
-        (0, _) => return Err(StoreFault::Record("it holds the tables of another program".into())),
+        (0, 0) => return Err(StoreFault::Record("it is empty, without any tables".into())),
+        (0, _) => return Err(StoreFault::Record("it contains tables of another program".into())),
         _ => {}
     }
     let taken = usize::try_from(found).unwrap_or(usize::MAX);

@@ -66,9 +66,9 @@ impl NoDataInBody {
 
     /// For the operator.
     pub(super) fn reason(self) -> String {
-        let Some(why) = self.why else { return "it says success: false".into() };
+        let Some(why) = self.why else { return "the body contains success: false".into() };
         let why: String = why.chars().take(120).collect();
-        format!("it says that it has no data: {why:?}")
+        format!("the body reports an error: {why:?}")
     }
 }
 
@@ -128,10 +128,10 @@ mod tests {
             let body = Bytes::from(body);
             MappedBody::of(&body).unwrap().reported_error(false).unwrap().unwrap().reason()
         };
-        assert_eq!(reason(r#"{"success":false}"#.into()), "it says success: false");
+        assert_eq!(reason(r#"{"success":false}"#.into()), "the body contains success: false");
         assert_eq!(
             reason(r#"{"success":false,"error":"a\nb"}"#.into()),
-            r#"it says that it has no data: "a\nb""#
+            r#"the body reports an error: "a\nb""#
         );
         let long = format!(r#"{{"success":false,"error":"{}"}}"#, "é".repeat(9_999));
         assert!(reason(long).chars().count() < 200);

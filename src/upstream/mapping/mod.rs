@@ -163,9 +163,9 @@ impl EndpointMapping {
             if body.is_array() { JsonPointer::default() } else { JsonPointer::member("data") }
         });
         let data = find(&place, &body)?.filter(|data| data.get() != "null");
-        let data = data.ok_or_else(|| format!("it has no data at {place}"))?;
+        let data = data.ok_or_else(|| format!("no data at {place}"))?;
         let items =
-            self.shape.items(bytes, data).map_err(|reason| format!("what stands at {place} {reason}"))?;
+            self.shape.items(bytes, data).map_err(|reason| format!("the value at {place} {reason}"))?;
         // An invalid time is ignored, and the next best one is used.
         let stated = find(&self.timestamp, &body)?.and_then(instant);
         let generated_at = stated.or(head.dated).or_else(|| newest_update(&items.each)).unwrap_or(head.now);
@@ -185,8 +185,8 @@ impl EndpointMapping {
 
 fn find<'b>(place: &JsonPointer, body: &MappedBody<'b>) -> Result<Option<&'b RawValue>, String> {
     place.find(body.raw).map_err(|lost| match lost {
-        PointerError::Twice => format!("it has {place} twice"),
-        PointerError::Malformed => format!("it is not well-formed on the way to {place}"),
+        PointerError::Twice => format!("{place} occurs twice"),
+        PointerError::Malformed => format!("malformed JSON on the path to {place}"),
     })
 }
 

@@ -80,10 +80,10 @@ fn map<'b>(text: &'b str, key_as: &str) -> Result<Items<'b>, String> {
 fn push_item(data: &mut String, entry: &Member<'_>, key_as: &str) -> Result<(), String> {
     let (key, text) = (entry.written, entry.value.get());
     let Some(rest) = text.strip_prefix('{') else {
-        return Err(format!("has an entry that is no object: {key}: {:?}", beginning(text)));
+        return Err(format!("has an entry that is not an object: {key}: {:?}", beginning(text)));
     };
     let members = Members::of(text).map_err(|error| error.to_string())?;
-    let named = members.get(key_as).map_err(|_| format!("has an entry that says `{key_as}` twice: {key}"))?;
+    let named = members.get(key_as).map_err(|_| format!("has an entry with `{key_as}` twice: {key}"))?;
     if named.is_some() {
         data.push_str(text);
         return Ok(());

@@ -17,7 +17,7 @@ use crate::clock::Wall;
 use crate::keys::Digest;
 
 /// Reported for a file whose last page is incomplete: the missing part reads as zeros.
-pub(super) const CUT: &str = "the last page is cut: records in it may be wrong";
+pub(super) const CUT: &str = "the last page is truncated: records in it may be wrong";
 
 /// The result of an export.
 #[derive(Debug)]

@@ -58,7 +58,7 @@ pub fn import(
         .map_err(|error| StoreFault::from(error).into_error("finish the last import", &path))?;
     let unfit = |reason: String| MaintenanceError::Unfit { path: from.to_owned(), reason };
     if !from.is_file() {
-        return Err(unfit("there is no such file".into()));
+        return Err(unfit("the file does not exist".into()));
     }
     if is_the_store(&path, from) {
         return Err(unfit("it is the store itself".into()));
@@ -70,7 +70,7 @@ pub fn import(
         let instant = swap::instant(now);
         let aside = swap::aside(&path, &instant);
         if aside.exists() {
-            return Err(unfit(format!("{} is already there: try again", aside.display())));
+            return Err(unfit(format!("{} exists already; try again", aside.display())));
         }
         put_in_place(&path, &half, &instant).map_err(|fault| fault.into_error("put it in place", &path))?;
         imported.aside = aside.exists().then_some(aside);
@@ -159,7 +159,7 @@ fn settle(
     let carried = match there {
         ExistingTarget::Store if path.exists() => transfer::from_old(path, store)?,
         ExistingTarget::Store | ExistingTarget::Nothing => transfer::TransferSummary {
-            gaps: vec!["there is no store here that would know what was granted or revoked since".into()],
+            gaps: vec!["without the previous store, grants and revocations since the backup are unknown".into()],
             ..transfer::TransferSummary::default()
         },
     };

@@ -54,14 +54,14 @@ fn lines(from: &Path, store: &Connection) -> Result<(), StoreFault> {
         number += 1;
         std::io::Read::take(&mut file, LONGEST).read_until(b'\n', &mut text)?;
         if !text.ends_with(b"\n") {
-            return Err(StoreFault::Record(format!("it breaks off in line {number}: it was cut")));
+            return Err(StoreFault::Record(format!("it is truncated in line {number}")));
         }
         let wrong = |reason: &dyn std::fmt::Display| StoreFault::Record(format!("line {number}: {reason}"));
         if number == 1 {
             let head: DumpHeader = json::read(&text).map_err(|bad| wrong(&bad))?;
             if head.format != FORMAT || head.version != VERSION {
                 let found = head.version;
-                return Err(wrong(&format!("version {found} is not known here, only {VERSION}")));
+                return Err(wrong(&format!("version {found} is unknown; this program supports {VERSION}")));
             }
         } else {
             let line: DumpLine = json::read(&text).map_err(|bad| wrong(&bad))?;
@@ -69,7 +69,7 @@ fn lines(from: &Path, store: &Connection) -> Result<(), StoreFault> {
                 let sha256 = Digest::from_bytes(hash.finalize().into()).to_string();
                 let is_over = file.fill_buf()?.is_empty();
                 let is_whole = (end.counts, end.sha256) == (counts, sha256) && is_over;
-                return if is_whole { Ok(()) } else { Err(wrong(&"it does not fit what comes before it")) };
+                return if is_whole { Ok(()) } else { Err(wrong(&"it does not match the lines before it")) };
             }
             counts.count(&line);
             line.insert(store).map_err(|fault| match fault {
