@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_wrong_is_a_sentence_that_says_what_would_do() {
+    fn every_error_is_a_sentence_with_the_remedy() {
         for (text, sentence) in [
             ("", "the text is empty; write a JSON object"),
             (

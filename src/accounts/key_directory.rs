@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_use_is_mentioned_once_an_hour_and_a_change_of_the_application_forgets_none() {
+    fn a_use_is_recorded_once_an_hour_and_survives_a_change_of_the_application() {
         let (key_directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
         let (key, noon) = (Digest::of("a"), Wall::from_seconds(12 * 3_600 + 5));
         let uses = |at: Wall| {
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_looks_at_keys_that_have_ended_and_at_no_others() {
+    fn a_sweep_visits_expired_keys_only() {
         let (key_directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
         let at = |seconds: u64| Now { wall: Wall::from_seconds(seconds), ..Now::default() };
         let mut ending = stored("pro", &["soon", "late", "never"]);

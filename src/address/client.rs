@@ -111,7 +111,7 @@ mod tests {
     const XFF: &str = "x-forwarded-for";
 
     #[test]
-    fn a_peer_that_is_not_listed_is_the_client_whatever_it_says() {
+    fn an_untrusted_peer_is_the_client_whatever_its_headers() {
         let lines = [(XFF, "192.0.2.1"), ("forwarded", "for=192.0.2.2")];
         for header in [ClientHeader::XForwardedFor, ClientHeader::Forwarded, ClientHeader::Nothing] {
             assert_eq!(client(header, "203.0.113.9", &lines), "203.0.113.9");
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_who_is_not_listed_is_the_client() {
+    fn the_nearest_untrusted_hop_is_the_client() {
         for (lines, expected) in [
             (&[][..], "10.0.0.1"),
             (&["192.0.2.1"], "192.0.2.1"),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_ends_the_walk_at_whom_is_known() {
+    fn an_unreadable_entry_makes_its_sender_the_client() {
         for (lines, expected) in [
             (&["192.0.2.1, unknown"][..], "10.0.0.1"),
             (&["192.0.2.1, _hidden, 10.0.0.2"], "10.0.0.2"),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_that_a_client_leaves_open_hides_nothing() {
+    fn an_unclosed_quote_of_a_client_hides_no_entry() {
         for spoofed in ["for=\"", "for=6.6.6.6;x=\"", "for=6.6.6.6;x=\"\\", "\"\\\"", ","] {
             let line = format!("{spoofed}, for=\"192.0.2.1:80\";host=\"a,b\", for=10.0.0.2");
             assert_eq!(

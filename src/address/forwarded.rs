@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forwarded_entry_says_for_whom_once() {
+    fn a_forwarded_entry_has_exactly_one_for_parameter() {
         for (entry, address) in [
             ("for=192.0.2.60;proto=http;by=203.0.113.43", "192.0.2.60"),
             ("For=192.0.2.60", "192.0.2.60"),
@@ -231,7 +231,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_stands_before_it_the_last_entry_is_read_alike(
+        fn the_last_entry_is_parsed_alike_whatever_precedes_it(
             before in prop::collection::vec(prop::sample::select(b" ,;=\"\\:[]for1".to_vec()), 0..40),
             address: IpAddr,
         ) {

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_is_noticed_even_by_halves() {
+    fn coverage_of_all_addresses_is_detected_even_in_parts() {
         for everybody in
             [&["0.0.0.0/0"][..], &["::/0"], &["0.0.0.0/1", "128.0.0.0/1"], &["::ffff:0:0/96", "10.0.0.1"]]
         {

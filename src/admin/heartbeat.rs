@@ -73,7 +73,7 @@ mod tests {
     use crate::clock::Wall;
 
     #[test]
-    fn a_server_is_not_ready_after_five_seconds_without_a_beat_and_not_alive_after_twenty() {
+    fn without_a_heartbeat_a_server_is_not_ready_after_five_seconds_and_not_alive_after_twenty() {
         let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
         let heartbeat = Heartbeat::new(clock, Gauge::noop());
         for (elapsed, ready, alive) in

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_may_be_kept_until_the_next_snapshot_and_never_for_longer_than_one_lasts() {
+    fn a_response_is_cacheable_until_the_next_snapshot_and_for_at_most_an_hour() {
         let due = Wall::from_seconds(7_200);
         for (now, expected) in [
             (Wall::from_seconds(3_600), "public, max-age=3600"),

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_data_keeps_its_sheet_whole_and_other_data_gets_another_tag_and_date() {
+    fn equal_data_keeps_the_response_and_other_data_gets_another_tag_and_date() {
         let sheets = SnapshotResponses::new("Cite us.".into());
         let first = sheets.of(key(), &answer("[1]", 3_600, "\"a\""));
         let again = sheets.of(key(), &answer("[1]", 7_200, "\"a\""));
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refresh_lets_go_of_what_has_changed_and_of_what_is_gone() {
+    fn a_refresh_drops_changed_and_removed_responses() {
         let sheets = SnapshotResponses::new(String::new());
         for (now, kept) in [(Some("\"a\""), 1), (Some("\"b\""), 0), (None, 0)] {
             sheets.of(key(), &answer("[1]", 3_600, "\"a\""));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_comes_whole_and_says_its_length_beforehand() {
+    async fn a_body_is_complete_and_states_its_length_in_advance() {
         use http_body_util::BodyExt as _;
         let sheet = SnapshotResponses::new("Cite \"us\".".into()).of(key(), &answer("[1]", 3_600, "\"a\""));
         let body = sheet.body();

@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_that_holds_commas_is_one_tag_and_an_asterisk_is_alone() {
+    fn a_tag_may_contain_commas_and_an_asterisk_counts_only_alone() {
         let etag = HeaderValue::from_static("\"abc-br\"");
         for other in ["\"x,*,y\"", "\"x\", *", "\"x,\"abc-br\",y\""] {
             assert!(!is_current(&with(other), &etag), "{other}");

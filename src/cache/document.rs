@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_only_paid_callers_may_see_moves_nothing_of_the_free_form() {
+    fn a_change_for_paid_callers_only_does_not_change_the_free_form() {
         let before = build(Route::Model, r#"[{"id":"a","latestScore":1}]"#, 100, None);
         let after = build(Route::Model, r#"[{"id":"a","latestScore":2}]"#, 200, Some(&before));
         assert!(Arc::ptr_eq(&before.free, &after.free) && !Arc::ptr_eq(&before.full, &after.full));
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_one_way_only_is_refused() {
+    fn ambiguous_json_is_rejected() {
         let key = key(Route::Model);
         let label = EnvelopeFields { key: &key, license: "" };
         let deep = format!("[{}\"latestScore\"{}]", "[".repeat(5_000), "]".repeat(5_000));

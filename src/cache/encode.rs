@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn an_encoding_with_more_than_a_quality_is_malformed_and_passed_over() {
+    fn an_encoding_with_other_parameters_is_ignored() {
         for header in ["br;q=1;q=0", "gzip;q=1;x", "gzip;q=1;"] {
             assert_eq!(chosen(header), ContentCoding::Identity, "{header}");
         }
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_small_to_gain_is_sent_as_it_is() {
+    fn small_bodies_are_not_encoded() {
         let encoded = EncodedBodies::new(b"[]", Wall::from_seconds(0));
         assert_eq!(encoded.choose(ContentCoding::Brotli).encoding, None);
     }

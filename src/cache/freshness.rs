@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_refresh_is_the_backend_s_word_then_the_cadence_then_that_of_the_whole_then_overdue() {
+    fn the_next_refresh_is_stated_else_by_cadence_else_that_of_the_backend_else_overdue() {
         let (now, hour) = (Wall::from_seconds(10 * HOUR), Duration::from_secs(HOUR));
         let at = Wall::from_seconds;
         for (stated, of_the_backend, generated, due, ask_again) in [
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_is_sent_back_after_the_refresh_and_never_more_than_two_minutes_after() {
+    fn max_age_ends_within_two_minutes_after_the_refresh() {
         for spread in [0, 1, 119, 120, 121, u64::MAX] {
             let age = max_age(at(HOUR), spread, at(10));
             assert!((HOUR - 10..=HOUR - 10 + 120).contains(&age), "{age}");

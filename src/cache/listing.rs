@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_cannot_be_read_in_full_says_nothing() {
+    fn a_list_with_an_unreadable_item_has_no_ids() {
         for data in
             ["[]", "[{}]", r#"[{"id":"a"},{"id":null}]"#, r#"[{"id":"a","id":"b"}]"#, "{", r#"[{"id":-1}]"#]
         {

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_has_no_members() {
+    fn only_objects_have_members() {
         for text in ["[]", "7", "", "{", r#"{"a":}"#, r#"{"a":1}}"#, r#"{"\ud800":1}"#, "{a:1}"] {
             assert!(Members::of(text).is_err(), "{text}");
         }

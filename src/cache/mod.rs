@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_done_at_once_each_document_has_its_weight_and_the_bound_holds() {
+    fn concurrent_changes_keep_weights_and_capacity_consistent() {
         let most = 4 * u64::from(weight(&stored(&key(10))));
         let cache = Cache::new(most, |_| {});
         std::thread::scope(|scope| {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_again_and_again_stays_when_others_have_to_make_room() {
+    fn frequently_used_documents_survive_eviction() {
         let wanted = key(1_000);
         let each = u64::from(weight(&stored(&key(1_001))));
         let cache = Cache::new(20 * each, |_| {});

@@ -90,14 +90,14 @@ mod tests {
     }
 
     #[test]
-    fn an_overdue_refresh_is_asked_for_at_growing_intervals_and_then_every_minute() {
+    fn an_overdue_refresh_is_requested_at_growing_intervals_and_then_every_minute() {
         let asked = asked_in_vain(RefreshInterval::new(HOUR, at(3_600), at(3_599)), 8);
         let wanted = [0, 5, 15, 35, 75, 135, 195, 255];
         assert_eq!(asked, wanted.map(|late| at(3_600 + late)));
     }
 
     #[test]
-    fn it_is_asked_now_and_then_before_that_more_often_towards_the_instant_and_never_past_it() {
+    fn before_the_expected_time_requests_become_more_frequent_and_never_pass_it() {
         let asked = asked_in_vain(RefreshInterval::new(HOUR, at(2_410), at(0)), 18);
         let (second, last) = ((1_020..=2_220).step_by(120), (2_280..=2_400).step_by(60));
         let wanted: Vec<Mono> =
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refresh_begins_the_rhythm_anew() {
+    fn a_refresh_restarts_the_interval() {
         let late = RefreshInterval::new(HOUR, at(0), at(0)).fruitless(at(0)).fruitless(at(5));
         let interval = late.refreshed(at(3_615), at(15));
         assert_eq!(interval, RefreshInterval::new(HOUR, at(3_615), at(15)));
@@ -114,12 +114,12 @@ mod tests {
     }
 
     #[test]
-    fn a_refresh_that_was_expected_long_ago_is_asked_for_at_once() {
+    fn a_long_overdue_refresh_is_requested_at_once() {
         assert_eq!(RefreshInterval::new(HOUR, at(10), at(5_000)).next(), at(5_000));
     }
 
     #[test]
-    fn a_backend_that_refreshes_each_second_is_asked_each_second() {
+    fn a_backend_that_refreshes_every_second_is_polled_every_second() {
         let second = Duration::from_secs(1);
         assert_eq!(RefreshInterval::new(second, at(10), at(0)).next(), at(1));
     }

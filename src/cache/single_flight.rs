@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_who_board_one_flight_get_its_one_result() {
+    async fn all_waiters_of_a_flight_get_its_result() {
         let flights = SingleFlight::<u32, &str>::default();
         let FlightRole::First(ticket, first) = flights.join(&key(), "first") else {
             panic!("nobody was fetching")
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_flight_that_was_forgotten_lands_for_those_aboard_and_is_current_no_more() {
+    async fn an_invalidated_flight_completes_for_its_waiters_and_is_not_current() {
         let flights = SingleFlight::<u32, ()>::default();
         let FlightRole::First(old, aboard) = flights.join(&key(), ()) else { panic!("nobody was fetching") };
         assert_eq!(old.while_current(|| 1), Some(1));

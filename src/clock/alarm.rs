@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_alarm_rings_at_the_earliest_end_it_was_set_to_and_can_be_set_again() {
+    async fn a_timer_fires_at_its_earliest_deadline_and_can_be_set_again() {
         let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
         let begun = clock.mono();
         let at = |seconds| begun.plus(Duration::from_secs(seconds));

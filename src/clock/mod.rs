@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_hand_driven_clock_wakes_its_sleepers_when_it_is_moved() {
+    async fn a_manual_clock_wakes_its_waiters_when_it_is_moved() {
         let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
         let waiting = clock.within(Duration::from_mins(1), std::future::pending::<()>());
         hand.advance(Duration::ZERO);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_step_of_the_wall_moves_no_duration() {
+    async fn a_step_of_the_wall_clock_changes_no_duration() {
         let (clock, hand) = Clock::hand_driven(Wall::from_seconds(1_000_000));
         let before = clock.now();
         hand.step_to(Wall::from_seconds(10));

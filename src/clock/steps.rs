@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_is_taken_back_within_a_minute_never_applies() {
+    fn a_step_undone_within_a_minute_never_applies() {
         let mut machine = Machine::new();
         machine.set(DAY);
         machine.after(59);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_goes_on_stepping_is_followed_only_from_where_it_stays() {
+    fn a_clock_that_keeps_stepping_is_followed_once_it_stays() {
         let mut machine = Machine::new();
         for (off, stay, noticed) in [
             (HOUR, 40, StepDirection::Forward),
@@ -338,7 +338,7 @@ mod tests {
         /// Wherever the clock is set: a time more than a minute ahead of what applied before has been shown for a
         /// whole minute, and the clock is followed after a minute at the latest.
         #[test]
-        fn what_applies_was_shown_for_a_minute_or_follows_from_what_applied(
+        fn applied_time_was_shown_for_a_minute_or_is_extrapolated(
             stays in prop::collection::vec((1u64..150, -3 * DAY..3 * DAY), 1..30),
         ) {
             let mut machine = Machine::new();

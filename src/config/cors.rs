@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_browser_sends_is_refused_with_its_value_and_what_would_do() {
+    fn origins_that_no_browser_sends_are_rejected_with_the_remedy() {
         for (origin, words) in [
             ("", "such as"),
             ("null", "such as"),

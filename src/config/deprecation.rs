@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_said_by_instants_as_text_or_as_toml_s_own() {
+    fn deprecation_times_are_strings_or_toml_datetimes() {
         let text = "deprecated_at = \"2026-11-22T00:00:00Z\"\nsunset_at = 2027-06-30T22:00:00+02:00\n\
                     deprecation_link = \"https://example.org/end\"";
         let headers = read(text).unwrap();
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_what_would_do() {
+    fn impossible_values_are_rejected_with_the_remedy() {
         let from = "deprecated_at = \"2026-11-22T00:00:00Z\"\n";
         for (text, words) in [
             ("deprecated_at = \"tomorrow\"", "2027-01-31T00:00:00Z"),

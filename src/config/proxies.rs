@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_says_a_list_with_commas() {
+    fn lists_in_the_environment_are_separated_by_commas() {
         let of = |text: &str| {
             let pairs = [("SCOREGATE_PROXIES_TRUSTED".to_owned(), text.to_owned())];
             let mut written =
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn every_entry_that_is_no_network_is_refused_with_what_would_do() {
+    fn every_invalid_network_is_rejected_with_the_remedy() {
         let problems = config(
             "[proxies]\ntrusted = [\"10.0.0.1/8\", \"localhost\", 7, \"192.0.2.1\"]\nheader = \"x-real-ip\"\nproxy_protocol = \"10.0.0.1\"",
         )
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_cannot_be_trusted() {
+    fn networks_that_cover_all_addresses_are_rejected() {
         for everybody in ["[\"0.0.0.0/0\"]", "[\"10.0.0.0/8\", \"::/0\"]", "[\"0.0.0.0/1\", \"128.0.0.0/1\"]"]
         {
             let problems = config(&format!("proxies.trusted = {everybody}")).unwrap_err().to_string();

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_take_turns_however_often_one_of_them_asks() {
+    fn callers_take_turns_however_many_requests_one_sends() {
         let (probes, greedy, patient) = (ProbeTurns::default(), caller(), caller());
         let (mut of_greedy, mut of_patient) = (0, 0);
         for millis in 0..20_000 {

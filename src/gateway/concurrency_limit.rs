@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_free_again_when_it_is_left() {
+    fn a_slot_is_free_again_when_it_is_dropped() {
         let scene = Scene::of(2, 1, 0);
         let (one, two) = (scene.try_enter(true).unwrap().unwrap(), scene.try_enter(true).unwrap().unwrap());
         scene.shows("scoregate_concurrency_in_use{pool=\"cached\"} 2");
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_room_refuses_nobody_in_the_other() {
+    fn a_full_pool_refuses_no_request_of_the_other_pool() {
         for full in [true, false] {
             let scene = Scene::of(1, 1, 0);
             let _place = scene.try_enter(full).unwrap().unwrap();
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn who_queues_is_served_in_order_and_before_anybody_new() {
+    fn queued_requests_are_served_in_order_and_before_new_ones() {
         let scene = Scene::of(1, 1, 2);
         let place = scene.try_enter(false).unwrap().unwrap();
         let mut first = Box::pin(scene.capacity.enter(false, &scene.clock));
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn who_queues_is_refused_when_patience_ends_and_not_before() {
+    fn a_queued_request_is_refused_at_the_queue_timeout() {
         let scene = Scene::of(1, 1, 1);
         let place = scene.try_enter(false).unwrap().unwrap();
         let mut queued = Box::pin(scene.capacity.enter(false, &scene.clock));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_the_queue_leaves_no_place_behind() {
+    fn a_request_that_leaves_the_queue_keeps_no_slot() {
         let scene = Scene::of(1, 1, 1);
         let place = scene.try_enter(false).unwrap().unwrap();
         let mut gone = Box::pin(scene.capacity.enter(false, &scene.clock));

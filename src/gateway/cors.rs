@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_beforehand_is_an_options_with_an_origin_and_a_method() {
+    fn a_preflight_is_an_options_request_with_origin_and_method() {
         let (origin, method) =
             (("origin", "http://localhost:3000"), ("access-control-request-method", "GET"));
         let has_methods = |fields: &[(&'static str, &'static str)], options| {

@@ -63,14 +63,14 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_to_be_said_nothing_is() {
+    fn without_an_announcement_there_is_no_header() {
         let mut headers = HeaderMap::new();
         Deprecation::default().write(&mut headers);
         assert!(headers.is_empty());
     }
 
     #[test]
-    fn no_address_gets_out_of_its_brackets() {
+    fn bracketed_addresses_are_parsed_as_a_whole() {
         for address in ["https://x/>; rel=\"next", "https://x/ y", "https://x/\r\n", "https://x/\u{e9}"] {
             assert!(Deprecation::default().described_at(address).is_none(), "{address}");
         }

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_what_was_written_since_the_one_before_however_much_it_is() {
+    fn a_value_is_the_text_since_the_previous_one() {
         let mut values = HeaderValueWriter::new();
         let one = values.text("max-age=").number(60).value();
         let long = values.text(&"x".repeat(2 * CAPACITY)).value();

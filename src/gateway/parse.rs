@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_get_is_a_request_we_can_talk_about() {
+    fn a_plain_get_is_accepted() {
         assert_eq!(parsed(|request| request), Ok(MethodKind::Answer));
         assert_eq!(parsed(|request| request.header("content-length", "0")), Ok(MethodKind::Answer));
         assert_eq!(parsed(|request| request.method("OPTIONS")), Ok(MethodKind::Options));

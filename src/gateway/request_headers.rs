@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_there_is_found_and_what_is_not_is_not() {
+    fn present_names_are_found_and_absent_ones_are_not() {
         let long = "x".repeat(70);
         let mut map = HeaderMap::new();
         for (name, value) in [("a", "1"), ("host", "2"), ("host", "3"), (&long, "4")] {

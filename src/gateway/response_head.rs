@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_stands_in_its_field_the_first_time_and_when_the_names_are_known() {
+    fn every_value_is_in_its_field_with_new_and_with_known_sets_of_names() {
         let sets: [&[HeaderField]; 4] = [
             &[HeaderField::Etag, HeaderField::Vary, HeaderField::ContentType],
             &[HeaderField::Vary, HeaderField::ContentType],

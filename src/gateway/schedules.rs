@@ -253,7 +253,7 @@ fn with_callers(stage: &Arc<ScheduleState>, beside: impl FnOnce(&ScheduleState) 
 }
 
 #[test]
-fn whatever_the_threads_do_what_is_delivered_is_what_the_ledger_granted() {
+fn under_any_schedule_delivered_units_equal_granted_ones() {
     try_schedules(|| {
         let stage = Arc::new(ScheduleState::new(6));
         with_callers(&stage, |stage| {
@@ -286,7 +286,7 @@ fn across_midnight_each_unit_is_charged_to_one_day() {
 }
 
 #[test]
-fn while_the_ledger_comes_and_goes_grace_is_bounded_and_charged() {
+fn with_an_intermittent_ledger_grace_is_bounded_and_charged() {
     try_schedules(|| {
         let stage = Arc::new(ScheduleState::new(200));
         block_on(stage.request(true));

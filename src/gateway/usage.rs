@@ -286,8 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn an_application_that_takes_another_s_place_is_held_on_to_from_its_second_request_and_both_are_counted()
-    {
+    fn an_application_that_replaces_an_entry_is_assigned_at_its_second_request() {
         let (terms, now) = (TermsByTier::new(&standard_tiers(), 60), Now::default());
         let usage = UsageTracker::new(now);
         let all: Vec<_> = (0..5_000).map(|number| account(number, &terms)).collect();

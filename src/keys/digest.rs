@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hex_is_read_back_and_nothing_else_is_taken() {
+    fn hexadecimal_text_is_parsed_and_nothing_else() {
         let digest = Digest::of("sg_live_x");
         assert_eq!(Digest::from_hex(&digest.to_string()), Some(digest));
         for bad in ["", "00", &"g".repeat(64), &"+1".repeat(32), &"é".repeat(32)] {

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_found_wherever_it_stands_in_a_text_and_nothing_else_is_taken_for_one() {
+    fn a_key_is_found_anywhere_in_a_text_and_nothing_else_is_taken_for_one() {
         for prefix in ["sg_live", "a_a"] {
             let form = KeyForm::new(prefix, false);
             let key = form.mint().unwrap();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_of_a_key_is_never_most_of_it() {
+    fn at_most_half_of_a_key_is_shown() {
         assert_eq!(shown_prefix("sg_live_abcdefghijklmnopqrstuvwxyz0123456789"), "sg_live_abcd");
         assert_eq!(shown_prefix("0123456789abcdef"), "01234567");
     }

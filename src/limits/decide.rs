@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_detour_through_a_small_tier_refills_nothing() {
+    fn a_temporary_change_to_a_smaller_tier_refills_nothing() {
         let mut balance = opened(&PRO, 0);
         balance.day = balance.day.grant(noon().wall.day(), 100, 0, 100);
         for _ in 0..41 {
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn while_the_ledger_is_away_a_request_runs_on_what_is_leased_then_on_grace_then_not_at_all() {
+    fn while_the_ledger_is_unreachable_leased_units_are_used_then_grace_then_none() {
         let today = noon().wall.day();
         let mut balance = opened(&PRO, 0);
         balance.day = balance.day.grant(today, 1, 1, 1);

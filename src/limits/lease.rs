@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_of_yesterday_is_worth_nothing() {
+    fn a_lease_of_yesterday_is_worthless() {
         let yesterday = leased(10_000, 100).hold(10_000).unwrap();
         let today = yesterday.on(TOMORROW);
         assert_eq!((today.available(10_000), today.remaining(10_000)), (0, 10_000));
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lower_quota_binds_what_was_leased_under_the_higher_one() {
+    fn a_lower_quota_limits_units_leased_before() {
         let balance = spent(leased(10_000, 100), 10_000, 8);
         assert_eq!((balance.remaining(10), balance.available(10)), (2, 2));
         assert_eq!(balance.remaining(5), 0);

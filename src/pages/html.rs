@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_looks_like_a_place_is_text() {
+    fn a_value_that_looks_like_a_placeholder_is_text() {
         let value = |name: &str| (name == "a").then(|| String::from("{{b}}"));
         assert_eq!(fill("x {{a}} y {{b}} {{", value), "x {{b}} y {{b}} {{");
     }

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_takes_a_period_can_ask_for_a_plan() {
+    fn only_endpoints_with_a_period_can_require_a_plan() {
         assert!(words(Route::History).contains(&"latest_requires_plan"));
         assert!(!words(Route::Model).contains(&"latest_requires_plan"));
         assert!(words(Route::Model).contains(&"model_not_found"));

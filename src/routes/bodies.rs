@@ -36,7 +36,11 @@ pub const ERROR: &[ItemField] = &[
 /// Additional fields of some errors.
 pub const ERROR_SOMETIMES: &[ItemField] = &[
     field("limit", Object(LIMIT), "On 429: the exhausted limit, and when to try again."),
-    field("param", Words(&["id", "period", "sortBy", "limit"]), "On 400 and 403 because of a parameter: its name."),
+    field(
+        "param",
+        Words(&["id", "period", "sortBy", "limit"]),
+        "On 400 and 403 because of a parameter: its name.",
+    ),
     field(
         "allowed",
         Values,

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_the_caller_say_what_is_left_but_not_how_old_the_data_is() {
+    fn client_errors_state_the_remaining_limits_but_no_age() {
         assert!(HeaderScope::Every.covers(404, true));
         assert!(!HeaderScope::Document.covers(404, true));
         assert!(!HeaderScope::Document.covers(200, false));

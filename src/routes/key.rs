@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_document_s_address_is_refused() {
+    fn invalid_document_addresses_are_rejected() {
         for address in [
             "",
             "/",

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_known_name_is_ignored() {
+    fn unknown_names_are_ignored() {
         for raw in ["PERIOD=7d", "period[]=7d", "%ZZ=1", "x=%zz", "", "&&&", "=", "period;=1", "limit=0"] {
             assert_eq!(period(raw), Ok(None), "{raw}");
         }

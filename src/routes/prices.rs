@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn only_data_spends_the_day() {
+    fn only_delivered_data_costs_a_unit_of_the_day() {
         for row in &PRICES {
             assert_eq!(row.day == 1, row.endings == [PricedEnding::Data], "{}", row.outcome);
         }

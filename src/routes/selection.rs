@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_has_to_fit_and_what_is_not_said_fits_everything() {
+    fn given_parts_must_match_and_omitted_ones_match_everything() {
         let week = key(Route::History, "atlas", Period::Week);
         for (text, fits) in [
             ("all", true),
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_is_refused_with_what_would_do() {
+    fn invalid_selections_are_rejected_with_the_remedy() {
         for (text, words) in [
             ("", "write `all`"),
             ("models", "write `all`"),

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_about_one_model_is_one_thing_but_for_its_history() {
+    fn responses_about_one_model_have_one_item_except_its_history() {
         for row in &ENDPOINTS {
             if row.route.names_a_model() {
                 assert_eq!(row.one, row.route != Route::History);

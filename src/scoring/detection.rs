@@ -215,14 +215,14 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_model_is_left_in_peace() {
+    fn a_quiet_model_causes_no_incident() {
         for findings in try_out(Plant::Quiet, STATED_NOISE, 20) {
             assert_eq!((findings.alarms, findings.delays.len()), (0, 0), "{findings:?}");
         }
     }
 
     #[test]
-    fn what_is_planted_is_found_within_the_stated_rounds() {
+    fn planted_changes_are_detected_within_the_stated_rounds() {
         for (plant, bounds) in STATED {
             for (findings, bound) in try_out(plant, STATED_NOISE, 14).into_iter().zip(bounds) {
                 let Some(bound) = bound else { continue };

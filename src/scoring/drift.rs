@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_is_warming_then_quiet_and_a_signal_stands_for_its_time() {
+    fn a_test_is_warming_then_quiet_and_a_signal_lasts_for_its_time() {
         assert_eq!(watch(&[]).statistic, None);
         let least = count(method::DRIFT_LEAST);
         assert_eq!(watch(&rounds(wobbling(70.0, 1.0, least - 1))).state, DriftState::Warming);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_back_is_no_change_any_more() {
+    fn a_setting_that_was_changed_back_is_no_change() {
         let there = rounds(wobbling(70.0, 1.0, 200).chain(wobbling(62.0, 1.0, 8)));
         let back =
             rounds(wobbling(70.0, 1.0, 200).chain(wobbling(62.0, 1.0, 8)).chain(wobbling(70.0, 1.0, 60)));

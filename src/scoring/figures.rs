@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chance_has_three_digits_and_is_never_nothing() {
+    fn a_p_value_has_three_digits_and_is_never_zero() {
         for (number, published) in [
             (0.012_345, 0.0123),
             (1.0, 1.0),

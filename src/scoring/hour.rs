@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stretch_holds_its_first_instant_and_not_its_end() {
+    fn a_range_contains_its_first_instant_and_not_its_end() {
         let hour = Hour::of(Wall::parse_rfc3339("2026-11-21T12:34:56Z").unwrap());
         assert_eq!(hour.start().rfc3339(), "2026-11-21T12:00:00Z");
         let day = hour.last(24);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn every_period_stands_at_its_own_place() {
+    fn every_period_has_its_own_index() {
         for (place, period) in Period::ALL.into_iter().enumerate() {
             assert_eq!(*of_period(period, &[0, 1, 2, 3]), place);
         }

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_break_and_its_end_make_one_incident_with_both_instants() {
+    fn a_fall_and_its_end_are_one_incident_with_both_times() {
         let (first, incidents) = found(&of(&[(100, Some(70.0)), (20, Some(58.0)), (30, Some(70.0))]));
         let [incident] = incidents.as_slice() else { panic!("{incidents:?}") };
         assert_eq!((incident.kind, incident.severity), (IncidentKind::Degradation, Severity::Critical));
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_break_that_lasts_is_open_and_after_a_week_the_new_level() {
+    fn a_lasting_fall_is_an_open_incident_until_after_a_week_it_is_the_new_level() {
         let (_, incidents) = found(&of(&[(100, Some(70.0)), (100, Some(62.0))]));
         assert!(matches!(incidents.as_slice(), [Incident { resolved: None, .. }]));
         let (first, incidents) = found(&of(&[(100, Some(70.0)), (400, Some(62.0))]));
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn one_bad_round_is_no_incident() {
+    fn a_single_low_round_is_no_incident() {
         assert!(found(&of(&[(100, Some(70.0)), (1, Some(45.0)), (30, Some(70.0))])).1.is_empty());
     }
 }

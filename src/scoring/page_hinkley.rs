@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_signals_its_direction_and_place_and_the_next_sample_begins_anew() {
+    fn a_step_is_signalled_with_direction_and_position_and_the_next_sample_restarts_the_test() {
         for (level, direction) in [(64.0, ShiftDirection::Down), (76.0, ShiftDirection::Up)] {
             let steady = || std::iter::repeat_n(70.0, 100);
             let (test, signals) = fed(steady().chain(std::iter::repeat_n(level, 4)));

@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_of_whole_days_says_what_its_hours_say() {
+    fn a_range_of_whole_days_equals_the_sum_of_its_hours() {
         let window = Hour::of(Wall::default()).plus(100).last(100);
         let mut runs = ScoreSeries::new(window);
         for hour in 0..100 {

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_has_as_many_models_as_wanted_and_every_run_an_identifier_of_its_own() {
+    fn a_simulated_load_has_the_requested_models_and_unique_run_ids() {
         let records: Vec<IdentifiedRun> = simulated_records(1, 40, noon().start(), 24).collect();
         let ids: BTreeSet<&str> = records.iter().map(|record| record.id.as_str()).collect();
         assert_eq!(ids.len(), records.len());
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preview_is_away_at_any_time() {
+    fn at_any_time_one_preview_is_absent() {
         for day in 0..60 {
             let now = noon().plus(24 * day);
             let away = models(3).into_iter().filter(|m| m.runs(now.last(24)).next().is_none()).count();
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_luck_is_centred_and_of_unit_size() {
+    fn the_run_effect_has_mean_zero_and_unit_variance() {
         let mut random = SplitMix64::new(&[42]);
         let drawn: SampleSums = (0..20_000).map(|_| random.normal()).collect();
         assert!(drawn.mean().unwrap().abs() < 0.03);

@@ -290,14 +290,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_interval_always_holds_its_mean(samples in prop::collection::vec(0.0..1.0_f64, 2..40)) {
+        fn an_interval_always_contains_its_mean(samples in prop::collection::vec(0.0..1.0_f64, 2..40)) {
             let found = estimate(&samples);
             let (lower, upper) = found.interval().unwrap();
             prop_assert!(lower <= found.mean && found.mean <= upper);
         }
 
         #[test]
-        fn a_chance_is_a_chance(a in prop::collection::vec(0.0..1.0_f64, 1..9), b in prop::collection::vec(0.0..1.0_f64, 1..9)) {
+        fn a_p_value_is_between_zero_and_one(a in prop::collection::vec(0.0..1.0_f64, 1..9), b in prop::collection::vec(0.0..1.0_f64, 1..9)) {
             let p = chance_of_change(estimate(&a), estimate(&b));
             prop_assert!((0.0..=1.0).contains(&p), "{p}");
         }

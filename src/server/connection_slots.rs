@@ -177,7 +177,7 @@ mod tests {
     use crate::clock::Wall;
 
     #[test]
-    fn an_address_has_its_places_and_a_network_of_ipv6_shares_its_own() {
+    fn an_address_has_its_slots_and_an_ipv6_network_shares_them() {
         let (clock, _hand) = Clock::hand_driven(Wall::from_seconds(0));
         let (places, activity) =
             (ConnectionSlots::new(10, 2), Arc::new(ConnectionActivity::new(clock, Arc::default())));
@@ -199,7 +199,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn where_all_are_taken_the_one_that_is_idle_for_longest_gives_way_after_a_moment() {
+    fn if_all_slots_are_taken_the_longest_idle_connection_is_displaced() {
         let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
         let places = ConnectionSlots::new(3, 9);
         let come = || {
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_with_a_key_that_is_being_answered_never_gives_way() {
+    fn a_connection_with_a_key_and_an_open_request_is_never_displaced() {
         let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
         let (places, activity) =
             (ConnectionSlots::new(1, 1), Arc::new(ConnectionActivity::new(clock.clone(), Arc::default())));

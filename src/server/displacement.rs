@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_is_not_closed_in_its_first_moments() {
+    fn a_new_connection_is_not_displaced() {
         let idle = ConnectionConduct { idle: Some(at(0)), ..NEW };
         assert_eq!((rank(idle, at(999)), rank(idle, at(1_000))), (None, Some(DisplacementRank::Idle(at(0)))));
         let unread = ConnectionConduct { unread: Some(at(100)), ..NEW };
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_is_hung_then_idle_then_stalled_then_least_progress_then_hung_with_a_key() {
+    fn displacement_order_is_hung_idle_stalled_least_progress_hung_with_a_key() {
         let now = at(10_000);
         let with_key = ConnectionConduct { is_authenticated: true, ..NEW };
         let in_order = [

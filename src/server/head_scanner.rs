@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_codec_gets_a_head_that_ends_where_a_rule_is_broken_however_little_it_reads() {
+    async fn the_codec_gets_a_head_that_ends_at_the_violation_however_little_it_reads() {
         use tokio::io::AsyncReadExt as _;
         for size in 1..9 {
             let (mut heads, mut read) = (HeadScanner::new(&b"GET /#a\r\n"[..]), Vec::new());
@@ -189,7 +189,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_broken_does_not_depend_on_how_bytes_arrive(bytes in "[GX #\r\n]{0,60}", size in 1_usize..60) {
+        fn violations_do_not_depend_on_how_bytes_arrive(bytes in "[GX #\r\n]{0,60}", size in 1_usize..60) {
             prop_assert_eq!(broken(bytes.as_bytes(), size), broken(bytes.as_bytes(), 1));
         }
 

@@ -76,7 +76,7 @@ mod tests {
     use tokio::io::AsyncReadExt as _;
 
     #[tokio::test]
-    async fn what_was_read_comes_first_and_then_the_stream() {
+    async fn bytes_read_in_advance_come_before_the_stream() {
         let mut stream = PrefixedIo::new(Bytes::from_static(b"GET"), &b" / HTTP"[..]);
         let mut first = [0; 2];
         stream.read_exact(&mut first).await.unwrap();

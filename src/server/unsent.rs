@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_of_the_process_counts_what_waits_now() {
+    fn the_process_limit_counts_responses_that_wait_now() {
         let unsent = Arc::new(UnsentResponses::default());
         let mut all: Vec<_> = (0..=MAX_UNSENT).map(|_| unsent.count()).collect();
         assert!(unsent.are_too_many());

@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_dropped_is_reported_when_the_program_ends() {
+    fn dropped_events_are_reported_at_exit() {
         limited(|limits, seconds, written, _| {
             for _ in 0..12 {
                 tracing::error!("it failed\nfor a reason of two lines");

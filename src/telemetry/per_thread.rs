@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_keeps_its_part_and_all_parts_together_miss_nothing() {
+    fn a_thread_keeps_its_copy_and_the_sum_is_complete() {
         let counts: PerThread<AtomicU64> = PerThread::default();
         std::thread::scope(|scope| {
             for _ in 0..2 * PARTS {

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn one_who_becomes_heavy_late_is_seen_at_once_though_many_came_before() {
+    fn a_key_that_becomes_frequent_late_gets_an_entry_at_once() {
         let before = (0..200_000).map(|number| number % 50_000);
         // One event in a hundred from then on, among new keys only.
         let late = (0..20_000).map(|number| if number % 100 == 0 { u64::MAX } else { 100_000 + number });
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_era_begins_with_nobody_and_an_earlier_one_is_the_current() {
+    fn a_later_era_starts_empty_and_an_earlier_one_counts_as_the_current() {
         let sketch = counted([7, 7, 8]);
         assert_eq!(sketch.list(1).iter().map(|place| place.count).collect::<Vec<_>>(), [2, 1]);
         assert!(sketch.list(2).is_empty() && sketch.find(2, 7).is_none());

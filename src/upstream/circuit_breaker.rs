@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn it_rests_after_failures_in_a_row_and_one_good_answer_between_them_counts_anew() {
+    fn the_breaker_opens_after_consecutive_failures_and_a_success_resets_the_count() {
         let four = (1..FAILURES).fold(CircuitBreaker::default(), |breaker, _| failing(breaker, at(0)));
         assert_eq!(four.state(at(0)), BreakerState::Closed);
         let counted_anew = four.record(BreakerPermission::Granted, BreakerSignal::Good, at(0));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn after_the_rest_one_question_goes_out_and_its_answer_decides() {
+    fn after_the_open_time_one_trial_request_decides() {
         let (tried, permission) = open_breaker().request(at(1));
         assert_eq!(permission, BreakerPermission::Trial);
         assert_eq!(tried.request(at(1)).1, BreakerPermission::Refused(TRIAL), "one alone");
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rest_of_its_own_making_is_never_longer_than_five_seconds() {
+    fn without_retry_after_the_breaker_is_open_for_at_most_five_seconds() {
         let (mut breaker, mut now) = (open_breaker(), 1);
         for _ in 0..100 {
             breaker = failing(breaker, at(now));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rest_that_was_asked_for_begins_at_once_and_is_kept_whatever_was_under_way() {
+    fn a_retry_after_opens_the_breaker_at_once_and_is_kept() {
         let asked = CircuitBreaker::default().record(
             BreakerPermission::Granted,
             BreakerSignal::Bad(Some(seconds(60))),

@@ -176,12 +176,12 @@ impl HttpUpstream {
     /// Reads a body with a declared end, up to the limit.
     async fn read(&self, response: Response<Incoming>) -> Result<Bytes, UpstreamFailure> {
         if response.headers().contains_key(CONTENT_ENCODING) {
-            return Err(UpstreamFailure::Invalid("the body is encoded, although identity was requested".into()));
+            return Err(UpstreamFailure::Invalid(
+                "the body is encoded, although identity was requested".into(),
+            ));
         }
         if !has_unambiguous_length(response.headers()) {
-            return Err(UpstreamFailure::Invalid(
-                "its length is unknown or ambiguous".into(),
-            ));
+            return Err(UpstreamFailure::Invalid("its length is unknown or ambiguous".into()));
         }
         let mut body = response.into_body();
         let declared = http_body::Body::size_hint(&body).exact();
@@ -192,7 +192,8 @@ impl HttpUpstream {
         }
         let mut whole = BodyBlocks::default();
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| UpstreamFailure::Invalid(format!("the body was truncated: {error}")))?;
+            let frame = frame
+                .map_err(|error| UpstreamFailure::Invalid(format!("the body was truncated: {error}")))?;
             if let Ok(data) = frame.into_data() {
                 if whole.bytes + data.len() > self.config.max_bytes {
                     return Err(too_large());
@@ -253,8 +254,9 @@ impl Upstream for HttpUpstream {
 }
 
 fn bearer(credential: &Secret) -> Result<HeaderValue, BadUpstreamUrl> {
-    let mut value = HeaderValue::try_from(format!("Bearer {}", credential.expose()))
-        .map_err(|_| BadUpstreamUrl("the credential contains characters that are not allowed in a header".into()))?;
+    let mut value = HeaderValue::try_from(format!("Bearer {}", credential.expose())).map_err(|_| {
+        BadUpstreamUrl("the credential contains characters that are not allowed in a header".into())
+    })?;
     value.set_sensitive(true);
     Ok(value)
 }

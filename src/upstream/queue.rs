@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_takes_no_place_along_before_or_after_the_turn_has_come() {
+    fn a_cancelled_wait_keeps_no_slot_before_or_after_its_turn() {
         let line = FetchQueue::new(1);
         let turn = line.acquire(CurrentPriority::new(PriorityClass::Free)).now_or_never().unwrap().unwrap();
         let mut gone = Box::pin(line.acquire(CurrentPriority::new(PriorityClass::Paid)));
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_full_takes_nobody_until_somebody_leaves() {
+    fn a_full_queue_rejects_requests_until_one_leaves() {
         let line = FetchQueue::new(1);
         let _turn = line.acquire(CurrentPriority::new(PriorityClass::Free)).now_or_never().unwrap().unwrap();
         let mut places: Vec<_> = (0..MAX_QUEUED)

@@ -121,10 +121,11 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_model_that_is_not_known_is_a_placeholder_and_is_said_to_be_one() {
+fn an_unknown_example_model_is_shown_as_a_placeholder() {
     let unknown = default();
     assert!(
-        unknown.contains("/models/MODEL_ID/history") && unknown.contains("<code>MODEL_ID</code> stands for")
+        unknown.contains("/models/MODEL_ID/history")
+            && unknown.contains("<code>MODEL_ID</code> is a placeholder")
     );
     assert!(!unknown.contains("/drift/atlas"));
     let known = page(&PagesConfig { example_model: Some("m-1".into()), ..PagesConfig::default() });
@@ -143,7 +144,7 @@ fn examples_are_coloured() {
 }
 
 #[test]
-fn no_place_of_a_template_is_left_open() {
+fn every_placeholder_of_a_template_is_filled() {
     for html in [default(), landing(&PagesConfig::default())] {
         assert!(!html.contains("{{"));
         assert!(!html.contains("}}"));

@@ -144,7 +144,7 @@ fn an_item_of_each_row_fits_its_schema_and_one_with_a_wrong_field_does_not() {
 }
 
 #[test]
-fn what_only_paid_keys_see_is_said_and_a_backend_may_send_more() {
+fn paid_only_fields_are_marked_and_a_backend_may_send_more() {
     let document = described();
     let field = &document["components"]["schemas"]["ModelItem"]["properties"]["latestScore"];
     assert_eq!(field["x-paid-only"], true);
@@ -175,7 +175,7 @@ fn period_and_sort_key_are_null_where_the_endpoint_takes_none() {
 }
 
 #[test]
-fn an_error_says_its_limit_on_429_only_and_its_parameter_where_it_has_one() {
+fn an_error_contains_its_limit_on_429_only_and_its_parameter_if_it_has_one() {
     let document = described();
     let media = "application/json";
     let limited = validator(&document, &content(&document, Route::Models, "429", media));

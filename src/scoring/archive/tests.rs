@@ -45,7 +45,7 @@ fn models(archive: Archive, now: Wall) -> String {
 }
 
 #[test]
-fn what_is_taken_in_comes_back_to_the_last_bit_and_no_run_twice() {
+fn imported_runs_are_read_back_exactly_and_once() {
     let place = TempDir::new().unwrap();
     let mut records = records(30);
     let failed = records.iter_mut().find(|r| matches!(r.run.outcome(), RunOutcome::Failed(_)));
@@ -192,7 +192,7 @@ fn runs_count_when_their_import_is_done_and_the_snapshot_before_stays_whole() {
 }
 
 #[test]
-fn a_running_backend_takes_new_runs_up_when_it_looks() {
+fn a_running_backend_uses_new_runs_after_a_check() {
     let place = TempDir::new().unwrap();
     let scoring = Scoring::open(RunSource::Archive(in_(&place)), now()).unwrap();
     let importing = in_(&place);
@@ -243,7 +243,7 @@ fn sums_of_another_method_are_made_anew_when_the_archive_is_opened() {
 }
 
 #[test]
-fn a_file_that_is_none_of_ours_or_damaged_is_refused_with_what_would_do_and_left_as_it_was() {
+fn a_foreign_or_damaged_file_is_rejected_with_the_remedy_and_unchanged() {
     let place = TempDir::new().unwrap();
     let path = place.path().join("file");
     let refused = |what: &str| {
@@ -266,7 +266,7 @@ fn a_file_that_is_none_of_ours_or_damaged_is_refused_with_what_would_do_and_left
 }
 
 #[test]
-fn a_damaged_sum_stops_a_refresh_and_the_snapshot_before_stays() {
+fn a_damaged_aggregate_fails_a_refresh_and_the_previous_snapshot_stays() {
     let place = TempDir::new().unwrap();
     let archive = in_(&place);
     archive.take(&records(48)).unwrap();

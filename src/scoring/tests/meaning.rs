@@ -46,7 +46,7 @@ fn each_sort_key_orders_and_what_has_no_score_comes_last() {
 }
 
 #[test]
-fn equal_models_stand_by_identifier_whatever_the_key() {
+fn equal_models_are_sorted_by_id_for_every_sort_key() {
     let mut runs = Vec::new();
     for id in ["c", "a", "b"] {
         let model = Arc::new(TestedModel::new(ModelId::new(id).unwrap(), id, "p", None, None).unwrap());
@@ -84,7 +84,7 @@ fn a_model_whose_runs_all_failed_was_last_updated_when_it_was_first_seen() {
 }
 
 #[test]
-fn what_was_not_compared_is_unavailable_and_not_stable() {
+fn without_a_comparison_a_trend_is_unavailable() {
     let model =
         Arc::new(TestedModel::new(ModelId::new("new").unwrap(), "New", "nobody", None, None).unwrap());
     let run = |suite| {
@@ -122,7 +122,7 @@ fn the_list_and_the_details_agree() {
 }
 
 #[test]
-fn the_index_lies_between_the_extremes_and_counts_who_is_away() {
+fn the_index_is_between_the_extremes_and_counts_absent_models() {
     for now in instants().step_by(4) {
         let scoring = Scoring::demo(7, now);
         let index = &asked(&scoring, &DocumentKey::plain(Route::Index))[0];
@@ -139,7 +139,7 @@ fn the_index_lies_between_the_extremes_and_counts_who_is_away() {
 }
 
 #[test]
-fn a_model_that_went_away_is_unavailable_and_spoils_nothing() {
+fn a_removed_model_is_unavailable_and_affects_no_other() {
     let without = measured();
     let model =
         Arc::new(TestedModel::new(ModelId::new("gone").unwrap(), "Gone", "nobody", None, None).unwrap());

@@ -138,7 +138,7 @@ fn every_item_has_exactly_the_fields_and_words_of_its_endpoint() {
 }
 
 #[test]
-fn an_interval_holds_its_score_for_every_model_and_period() {
+fn an_interval_contains_its_score_for_every_model_and_period() {
     for now in instants().step_by(3) {
         let scoring = Scoring::demo(7, now);
         let mut held = 0;

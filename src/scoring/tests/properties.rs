@@ -55,7 +55,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
-    fn an_interval_holds_its_score_and_the_index_lies_between_the_extremes(
+    fn an_interval_contains_its_score_and_the_index_is_between_the_extremes(
         levels in prop::collection::vec(0.0..100.0_f64, 1..5),
         noise in noise(30.0),
     ) {
@@ -98,7 +98,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn where_there_is_no_alert_one_more_run_at_the_own_baseline_raises_none(
+    fn a_run_at_the_model_s_own_baseline_raises_no_alert(
         noise in noise(6.0),
         lost in 0.0..4.0_f64,
         place in 0..3_usize,

@@ -29,7 +29,7 @@ fn activity() -> (Arc<ConnectionActivity>, ManualClock, impl Fn(u64)) {
 }
 
 #[test]
-fn a_new_connection_has_so_long_to_its_first_request_however_it_drips() {
+fn a_new_connection_has_a_fixed_time_for_its_first_request() {
     let (activity, _hand, pass) = activity();
     assert_eq!(next(&activity), (10, MissedDeadline::Head));
     pass(4);
@@ -120,7 +120,7 @@ fn after_the_idle_timeout_a_connection_has_one_more_second() {
 }
 
 #[test]
-fn on_http_2_only_so_much_may_arrive_in_which_nothing_is_asked() {
+fn on_http_2_bytes_without_a_request_are_limited() {
     let (activity, _hand, _pass) = activity();
     assert!(activity.received(10 * UNSOLICITED_BYTES), "before it is known what is spoken others watch");
     activity.switch_to_http2();
@@ -134,7 +134,7 @@ fn on_http_2_only_so_much_may_arrive_in_which_nothing_is_asked() {
 }
 
 #[test]
-fn one_that_is_to_end_waits_a_second_for_a_request_that_is_under_way() {
+fn a_connection_that_is_to_end_waits_one_second_for_a_request_in_transit() {
     let (activity, _hand, pass) = activity();
     activity.begun();
     activity.retire();

@@ -33,7 +33,7 @@ fn six(client: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_line_says_who_the_client_is() {
+fn a_line_contains_the_client_s_address() {
     for (line, client) in [
         ("PROXY TCP4 192.0.2.1 198.51.100.7 51234 443", "192.0.2.1:51234"),
         ("PROXY TCP4 255.255.255.255 255.255.255.255 65535 65535", "255.255.255.255:65535"),
@@ -53,7 +53,7 @@ fn a_line_says_who_the_client_is() {
 }
 
 #[test]
-fn a_line_that_is_spelled_otherwise_is_none() {
+fn any_other_spelling_of_a_line_is_malformed() {
     for line in [
         "PROXY TCP4 192.0.2.1  198.51.100.7 51234 443",
         "PROXY  TCP4 192.0.2.1 198.51.100.7 51234 443",
@@ -112,7 +112,7 @@ fn a_line_ends_within_107_bytes() {
 }
 
 #[test]
-fn a_block_says_who_the_client_is() {
+fn a_block_contains_the_client_s_address() {
     let mapped = six("::ffff:192.0.2.1");
     let (other, unix) = (six("2001:db8::1"), [7; 216]);
     let checksummed = [&four()[..], &[3, 0, 4, 1, 2, 3, 4], &[4, 0, 0], &[0xe2, 0, 1, 9]].concat();
@@ -139,7 +139,7 @@ fn a_block_says_who_the_client_is() {
 }
 
 #[test]
-fn a_block_that_does_not_fit_what_it_says_is_none() {
+fn a_block_of_the_wrong_length_is_malformed() {
     let with = |field: &[u8]| [&four()[..], field].concat();
     for (command, family, block) in [
         (0x11, 0x11, four()),
@@ -173,7 +173,7 @@ fn a_block_that_does_not_fit_what_it_says_is_none() {
 }
 
 #[test]
-fn a_mistake_is_found_with_the_byte_that_makes_it() {
+fn an_error_is_found_with_the_first_wrong_byte() {
     let far = [SIGNATURE, &[0x21, 0x11, 2]].concat();
     let too_far = [SIGNATURE, &[0x21, 0x11, 3]].concat();
     let too_near = [SIGNATURE, &[0x21, 0x31, 0, 215]].concat();
@@ -286,7 +286,7 @@ fn headers(addresses: IpAddrs, from: u16, to: u16, note: &[u8]) -> ([Vec<u8>; 2]
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_and_every_beginning_of_it_is_incomplete(
+    fn encoded_headers_are_parsed_and_every_prefix_is_incomplete(
         addresses in any_address(), from: u16, to: u16,
         note in prop::collection::vec(any::<u8>(), 0..300), behind in prop::collection::vec(any::<u8>(), 0..40),
     ) {
@@ -318,7 +318,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn a_header_is_taken_and_what_was_read_behind_it_is_handed_on() {
+async fn a_header_is_removed_and_the_bytes_after_it_are_passed_on() {
     for bytes in [b"PROXY TCP4 192.0.2.1 198.51.100.7 51234 443\r\n".to_vec(), binary(0x21, 0x11, &four())] {
         // Byte by byte, then all at once.
         for size in [1, bytes.len() + 3] {

@@ -86,14 +86,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_slip_is_read_back_as_it_was_written(turn: u64, length: u64, name: String, label: String) {
+        fn a_header_is_decoded_as_it_was_encoded(turn: u64, length: u64, name: String, label: String) {
             let slip = RecordHeader { turn, content: Sha256Sum::of(name.as_bytes()), length, name: &name, label: &label };
             let written = slip.written();
             prop_assert_eq!(RecordHeader::read(&written).unwrap(), slip);
         }
 
         #[test]
-        fn bytes_of_any_kind_are_no_slip(mut bytes: Vec<u8>, is_ours: bool) {
+        fn random_bytes_are_not_a_header(mut bytes: Vec<u8>, is_ours: bool) {
             if is_ours {
                 bytes.splice(0..0, b"SGSHELF\x01".iter().copied());
             }
@@ -101,7 +101,7 @@ mod tests {
         }
 
         #[test]
-        fn bytes_of_any_kind_that_carry_their_checksum_are_never_a_panic(tail: Vec<u8>) {
+        fn random_bytes_with_a_valid_checksum_never_cause_a_panic(tail: Vec<u8>) {
             let mut bytes = b"SGSHELF\x01".to_vec();
             bytes.extend(tail);
             let sum = Sha256Sum::of(&bytes);

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_threads_count_is_added_up_and_values_fall_into_the_first_bucket_that_holds_them() {
+    fn counts_of_threads_are_summed_and_values_are_in_the_first_fitting_bucket() {
         let cells = Arc::new(CounterCells::default());
         let (counter, level) = (CounterCell::new(&cells), UpDownCounter::new(&cells));
         let buckets = HistogramBuckets::new(&cells, &[1.0, 2.5]);

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_is_rendered() {
+    fn counted_values_are_rendered() {
         let registry = MetricsRegistry::default();
         registry.counter("scoregate_panics_total").increment(2);
         registry.histogram("scoregate_upstream_duration_seconds").record(0.3);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn the_process_tells_what_it_takes_and_what_it_is() {
+    fn process_and_build_metrics_are_rendered() {
         let registry = MetricsRegistry::default();
         registry.set_build_info("1.2.3", 1_795_000_000);
         let text = registry.scrape().render();

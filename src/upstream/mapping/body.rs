@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_refuses_by_success_false_and_a_bare_one_by_an_error_in_words() {
+    fn a_body_reports_an_error_by_success_false_and_a_bare_one_by_an_error_text() {
         let words = r#"{"error":"Model 17 not found"}"#;
         for (body, enveloped, bare) in [
             ("[]", None, None),

@@ -73,7 +73,7 @@ impl fmt::Display for JsonPointer {
     /// As written; the empty pointer in words.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_whole() {
-            return f.write_str("its top");
+            return f.write_str("the top");
         }
         f.write_str("`")?;
         for token in &self.0 {
@@ -142,14 +142,14 @@ mod tests {
     }
 
     #[test]
-    fn what_it_points_at_comes_out_as_it_was_written() {
+    fn the_value_is_returned_as_it_was_written() {
         let body = r#"{"d":{"\u0069tems":[ {"n":1.10} , {"n": 1E+2 } ]}}"#;
         assert_eq!(find("/d/items", body), Ok(Some(r#"[ {"n":1.10} , {"n": 1E+2 } ]"#)));
         assert_eq!(find("/d/items/1/n", body), Ok(Some("1E+2")));
     }
 
     #[test]
-    fn what_is_not_there_is_nothing_and_what_is_there_twice_is_refused() {
+    fn missing_values_are_none_and_duplicates_are_rejected() {
         let body = r#"{"a":[1,2],"b":{"c":1,"c":2,"d":3},"a2":7}"#;
         for nowhere in
             ["/x", "/a/2", "/a/-", "/a/00", "/a/+1", "/a/", "/a2/0", "/b/x", "/a/99999999999999999999"]
@@ -165,7 +165,7 @@ mod tests {
         for text in ["/data", "/a~1b/~0/0", "/"] {
             assert_eq!(JsonPointer::parse(text).unwrap().to_string(), format!("`{text}`"));
         }
-        assert_eq!(JsonPointer::default().to_string(), "its top");
+        assert_eq!(JsonPointer::default().to_string(), "the top");
         assert_eq!(JsonPointer::parse("data"), Err(BadPointer::NoSlash));
         for bad in ["/~", "/~2", "/a~", "/~~0"] {
             assert_eq!(JsonPointer::parse(bad), Err(BadPointer::Tilde), "{bad}");

@@ -45,7 +45,7 @@ impl DataShape {
             }
             Self::Map { key_as } if is_object => map(text, key_as),
             Self::Array => Err(format!("is no array: {:?}", beginning(text))),
-            Self::Object | Self::Map { .. } => Err(format!("is no object: {:?}", beginning(text))),
+            Self::Object | Self::Map { .. } => Err(format!("is not an object: {:?}", beginning(text))),
             Self::ArrayOrObject => Err(format!("is neither an array nor an object: {:?}", beginning(text))),
         }
     }
@@ -54,7 +54,7 @@ impl DataShape {
 fn array<'b>(body: &Bytes, text: &'b str) -> Result<Items<'b>, String> {
     let each: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| error.to_string())?;
     if let Some(odd) = each.iter().find(|item| !item.get().starts_with('{')) {
-        return Err(format!("has an item that is no object: {:?}", beginning(odd.get())));
+        return Err(format!("has an item that is not an object: {:?}", beginning(odd.get())));
     }
     Ok(Items { data: body.slice_ref(text.as_bytes()), each })
 }
@@ -155,12 +155,12 @@ mod tests {
         for (shape, data, reason) in [
             (DataShape::ArrayOrObject, "7", "neither an array nor an object"),
             (DataShape::Array, "{}", "no array"),
-            (DataShape::Array, "[1]", "an item that is no object"),
-            (DataShape::Object, "[{}]", "no object"),
-            (by_provider(), "[]", "no object"),
-            (by_provider(), r#"{"a":{},"b":[]}"#, "an entry that is no object: \"b\""),
+            (DataShape::Array, "[1]", "an item that is not an object"),
+            (DataShape::Object, "[{}]", "not an object"),
+            (by_provider(), "[]", "not an object"),
+            (by_provider(), r#"{"a":{},"b":[]}"#, "an entry that is not an object: \"b\""),
             (by_provider(), r#"{"a":{},"\u0061":{}}"#, "twice"),
-            (by_provider(), r#"{"a":{"provider":1,"provider":2}}"#, "says `provider` twice"),
+            (by_provider(), r#"{"a":{"provider":1,"provider":2}}"#, "with `provider` twice"),
         ] {
             let refused = items(&shape, data).unwrap_err();
             assert!(refused.contains(reason), "{data}: {refused}");

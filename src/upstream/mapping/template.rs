@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_wrong_with_a_path_is_said_at_once() {
+    fn all_problems_of_a_path_are_reported_at_once() {
         let none = |name: &str, has: &str| BadTemplate::NoPlaceholder { name: name.into(), has: has.into() };
         let spaced = BadTemplate::Character(' ');
         for (route, text, without, expected) in [

@@ -76,9 +76,9 @@ fn anything_else_is_refused_with_the_reason() {
         (r#"{"error":"x"}"#, "no data at `/data`"),
         (r#"{"data":null}"#, "no data at `/data`"),
         (r#"{"data":7}"#, "at `/data` is neither an array"),
-        (r#"{"data":[1]}"#, "no object"),
-        (r#"{"data":[],"data":[]}"#, "it has `/data` twice"),
-        (r#"{"data":[],"generated_at":1,"generated_at":2}"#, "it has `/generated_at` twice"),
+        (r#"{"data":[1]}"#, "not an object"),
+        (r#"{"data":[],"data":[]}"#, "`/data` occurs twice"),
+        (r#"{"data":[],"generated_at":1,"generated_at":2}"#, "`/generated_at` occurs twice"),
         (r#"[{"id":"a"}"#, "not well-formed"),
         (r#"[{"id":"a"}] [] "#, "not well-formed"),
         (r#"{"data":[{]}"#, "not well-formed"),
@@ -89,7 +89,7 @@ fn anything_else_is_refused_with_the_reason() {
 }
 
 #[test]
-fn what_is_about_one_thing_has_exactly_one_item() {
+fn single_item_endpoints_require_exactly_one_item() {
     let read = |body| read_body(Route::Index, &canonical(Route::Index), body);
     assert!(read("[{}]").is_ok() && read("[]").is_err() && read("[{},{}]").is_err());
 }
@@ -125,8 +125,8 @@ fn the_data_and_its_instant_are_where_the_operator_says() {
     assert_eq!(content.generated_at.rfc3339(), "2026-11-21T09:30:00Z");
     for (body, reason) in [
         (r#"{"data":[]}"#, "no data at `/result/rows`"),
-        (r#"{"result":{"rows":[]}}"#, "what stands at `/result/rows` is no object"),
-        (r#"{"result":{},"result":{"rows":{}}}"#, "it has `/result/rows` twice"),
+        (r#"{"result":{"rows":[]}}"#, "the value at `/result/rows` is not an object"),
+        (r#"{"result":{},"result":{"rows":{}}}"#, "`/result/rows` occurs twice"),
         (r#"{"success":false,"result":{"rows":{}}}"#, "success: false"),
     ] {
         assert!(read(body).unwrap_err().contains(reason), "{body}");
@@ -142,7 +142,7 @@ fn a_bare_object_is_the_item_unless_it_says_that_it_is_none() {
     let gone = r#"{"error":"Model 17 not found"}"#;
     assert!(said(Route::Model, &mapping, gone).unwrap_err().contains("Model 17 not found"));
     assert!(
-        said(Route::Model, &mapping, "[{}]").unwrap_err().contains("what stands at its top is no object")
+        said(Route::Model, &mapping, "[{}]").unwrap_err().contains("the value at the top is not an object")
     );
     mapping.not_found = vec![NotFound::Error];
     assert_eq!(said(Route::Model, &mapping, gone), Ok(("no such model", String::new())));
@@ -164,7 +164,7 @@ fn a_text_that_contains_not_found_counts_only_if_configured() {
 }
 
 #[test]
-fn an_empty_list_may_mean_no_such_model_where_the_operator_says_so() {
+fn an_empty_list_means_a_missing_model_only_if_configured() {
     let empty = r#"{"success":true,"data":[]}"#;
     let mut history = canonical(Route::History);
     assert_eq!(said(Route::History, &history, empty), Ok(("content", "[]".into())));

@@ -86,7 +86,7 @@ fn a_file_cut_at_any_byte_or_grown_is_noticed() {
 }
 
 #[test]
-fn a_file_that_is_missing_takes_the_other_with_it() {
+fn a_missing_file_invalidates_the_whole_record() {
     let pair = RecordPair::new();
     fs::remove_file(pair.content()).unwrap();
     pair.gives_one("no content");
@@ -122,7 +122,7 @@ fn a_record_under_the_name_of_another_is_rejected() {
 }
 
 #[test]
-fn damage_that_comes_while_it_is_open_is_found_as_well() {
+fn damage_of_an_open_file_is_detected_too() {
     let pair = RecordPair::new();
     let mirror = open(&pair.directory);
     fs::write(pair.slip(), "").unwrap();
@@ -133,7 +133,7 @@ fn damage_that_comes_while_it_is_open_is_found_as_well() {
 }
 
 #[test]
-fn what_cannot_be_read_is_left_and_stands_in_nobodys_way() {
+fn unreadable_files_are_left_alone_and_affect_no_other() {
     let lay_directory = |path: &Path| fs::create_dir(path).unwrap();
     let lay_socket = |path: &Path| drop(UnixListener::bind(path).unwrap());
     let lay_pipe = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success());

@@ -110,7 +110,7 @@ fn finds_no_room(mirror: &Mirror) {
 }
 
 #[test]
-fn a_disk_that_takes_no_more_keeps_what_it_has() {
+fn a_full_disk_keeps_the_existing_records() {
     if let Some(mirror) = given() {
         return finds_no_room(&mirror);
     }
@@ -119,7 +119,7 @@ fn a_disk_that_takes_no_more_keeps_what_it_has() {
     drop(mirror);
     // The kernel cuts a write short and fails the next one, as on a full disk.
     let cut = "trap '' XFSZ; ulimit -f 16;";
-    let child = other_process(cut, "a_disk_that_takes_no_more_keeps_what_it_has", &directory);
+    let child = other_process(cut, "a_full_disk_keeps_the_existing_records", &directory);
     let ended = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&ended.stdout);
     assert!(ended.status.success() && said.contains("1 passed"), "{said}");

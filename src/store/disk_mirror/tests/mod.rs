@@ -84,7 +84,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn what_was_put_down_is_there_after_a_restart_newest_first() {
+fn records_survive_a_restart_newest_first() {
     let (directory, mirror) = fresh();
     let (one, two) = (put(&mirror, "one", "[1]"), put(&mirror, "two", "[2]"));
     let empty = put(&mirror, "../../etc/passwd\0\n", "");
@@ -94,7 +94,7 @@ fn what_was_put_down_is_there_after_a_restart_newest_first() {
 }
 
 #[test]
-fn order_goes_on_across_restarts() {
+fn order_is_kept_across_restarts() {
     let (directory, mirror) = fresh();
     put(&mirror, "a", "1");
     put(&mirror, "b", "1");
@@ -118,7 +118,7 @@ fn a_record_replaces_the_one_with_its_name() {
 }
 
 #[test]
-fn a_new_label_leaves_the_content_alone() {
+fn a_new_label_does_not_rewrite_the_content() {
     use std::os::unix::fs::MetadataExt as _;
     let (directory, mirror) = fresh();
     let mut one = put(&mirror, "a", "content");
@@ -137,7 +137,7 @@ fn a_new_label_leaves_the_content_alone() {
 }
 
 #[test]
-fn content_that_was_taken_away_is_noticed_and_written_again() {
+fn removed_content_is_detected_and_written_again() {
     let (directory, mirror) = fresh();
     let one = put(&mirror, "a", "content");
     fs::remove_file(content_of(&directory, &one)).unwrap();
@@ -159,7 +159,7 @@ fn a_record_can_be_removed_twice() {
 }
 
 #[test]
-fn what_was_put_down_or_labelled_longest_ago_goes_first() {
+fn the_least_recently_written_record_is_evicted_first() {
     let directory = TempDir::new().unwrap();
     let mirror = open_with(&directory, 4_000);
     let content = "x".repeat(700);
@@ -213,7 +213,7 @@ fn a_record_larger_than_a_quarter_is_rejected_and_the_old_one_stays() {
 }
 
 #[test]
-fn everything_is_for_its_owner_alone() {
+fn all_files_are_accessible_to_their_owner_only() {
     let (directory, mirror) = fresh();
     put(&mirror, "a", "1");
     assert_eq!(mode(&directory.path().join("documents")), 0o700);

@@ -61,7 +61,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_calls_and_restarts_leave_what_they_should(steps in proptest::collection::vec(step(), 1..60)) {
+    fn any_sequence_of_calls_and_restarts_matches_the_model(steps in proptest::collection::vec(step(), 1..60)) {
         let directory = TempDir::new().unwrap();
         let (mut mirror, mut model) = (open_with(&directory, ROOM), ExpectedRecords::default());
         for step in steps {

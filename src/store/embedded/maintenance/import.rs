@@ -159,7 +159,9 @@ fn settle(
     let carried = match there {
         ExistingTarget::Store if path.exists() => transfer::from_old(path, store)?,
         ExistingTarget::Store | ExistingTarget::Nothing => transfer::TransferSummary {
-            gaps: vec!["without the previous store, grants and revocations since the backup are unknown".into()],
+            gaps: vec![
+                "without the previous store, grants and revocations since the backup are unknown".into(),
+            ],
             ..transfer::TransferSummary::default()
         },
     };

@@ -85,7 +85,7 @@ fn a_file_truncated_at_every_page_boundary_is_refused_and_its_backup_brings_it_b
 }
 
 #[test]
-fn a_byte_that_flipped_in_any_page_loses_no_application_in_silence() {
+fn a_flipped_byte_in_any_page_never_loses_an_application_silently() {
     let filled = filled();
     for page in 0..filled.bytes.len() / PAGE {
         for (place, mask) in [(0, 0xFF), (3, 0x10), (7, 0x40), (1_000, 0x80), (4_000, 0x01), (4_090, 0xFF)] {
@@ -107,7 +107,7 @@ fn a_byte_that_flipped_in_any_page_loses_no_application_in_silence() {
 }
 
 #[test]
-fn what_a_damaged_file_still_says_can_be_written_out_and_imported() {
+fn readable_records_of_a_damaged_file_can_be_exported_and_imported() {
     let filled = filled();
     let mut bytes = filled.bytes.clone();
     let in_the_middle = filled.ids.iter().nth(150).unwrap().to_string();
@@ -161,7 +161,7 @@ fn a_file_that_is_empty_or_gone_is_not_taken_for_a_new_one() {
 }
 
 #[test]
-fn a_start_that_was_cut_off_while_it_made_the_file_begins_again() {
+fn an_interrupted_creation_of_the_file_is_repeated() {
     let directory = TempDir::new().unwrap();
     fs::write(directory.path().join("scoregate.db.half"), "SQLite form").unwrap();
     fs::write(directory.path().join("scoregate.db.half-wal"), "half a log").unwrap();
@@ -180,7 +180,7 @@ fn root(directory: &TempDir, table: &str) -> usize {
 }
 
 #[test]
-fn a_read_that_no_check_came_before_finds_rows_that_are_out_of_order() {
+fn reading_without_a_check_detects_rows_out_of_order() {
     for table in ["applications", "keys", "ledger"] {
         let filled = filled();
         let root = root(&filled.directory, table);
@@ -232,7 +232,7 @@ fn damage_found_while_running_is_reported_to_callers_and_remembered() {
 }
 
 #[tokio::test]
-async fn a_record_that_cannot_be_read_can_be_revoked_and_mended() {
+async fn an_unreadable_record_can_be_revoked_and_repaired() {
     let (directory, store) = fresh();
     let id = created(&store).await;
     edit(

@@ -53,7 +53,7 @@ fn refusal(directory: &Path) -> StoreError {
 conformance::run_with!(fresh);
 
 #[tokio::test]
-async fn what_was_answered_survives_a_crash() {
+async fn acknowledged_changes_survive_a_crash() {
     let (directory, store) = fresh();
     let id = created(&store).await;
     for _ in 0..20 {
@@ -103,7 +103,7 @@ async fn sqlite3_reads_the_file_while_it_is_open() {
 }
 
 #[tokio::test]
-async fn records_that_a_hand_made_unreadable_are_named_and_passed_over() {
+async fn records_made_unreadable_by_manual_edits_are_reported_and_skipped() {
     let (directory, store) = fresh();
     let mut ids = Vec::new();
     for _ in 0..8 {
@@ -254,7 +254,7 @@ async fn a_full_disk_is_unavailable_until_there_is_space_again() {
 }
 
 #[tokio::test]
-async fn a_locked_file_is_unavailable_and_not_for_ever() {
+async fn a_locked_file_is_unavailable_until_it_is_unlocked() {
     let (directory, store) = fresh();
     let id = created(&store).await;
     let quick = |file: &Connection| Ok(file.busy_timeout(std::time::Duration::ZERO)?);

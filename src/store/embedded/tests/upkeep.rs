@@ -21,7 +21,7 @@ fn granted(directory: &TempDir, id: ApplicationId) -> u64 {
 }
 
 #[test]
-fn what_an_application_was_granted_outlives_a_backup_that_does_not_know_it() {
+fn grants_of_an_application_survive_a_backup_without_it() {
     let (directory, store) = fresh();
     wait(created(&store));
     let backup = directory.path().join("older.db");
@@ -104,7 +104,7 @@ fn content(directory: &TempDir) -> Vec<String> {
 }
 
 #[test]
-fn a_check_counts_what_is_there_and_leaves_nothing_behind() {
+fn a_check_counts_the_records_and_leaves_no_trace() {
     let (directory, store) = fresh();
     let id = wait(created(&store));
     wait(created(&store));
@@ -222,7 +222,7 @@ fn an_export_and_a_backup_bring_everything_to_another_machine() {
 }
 
 #[test]
-fn an_export_that_was_cut_or_changed_is_refused_and_nothing_is_touched() {
+fn a_truncated_or_changed_export_is_rejected_and_nothing_changes() {
     let (directory, store) = fresh();
     wait(created(&store));
     drop(store);
@@ -323,7 +323,7 @@ fn a_crash_between_any_two_steps_of_an_import_leaves_the_old_store_or_the_new_on
 }
 
 #[test]
-fn what_is_no_store_is_not_imported() {
+fn only_stores_are_imported() {
     let (directory, store) = fresh();
     drop(store);
     edit(&directory, "PRAGMA user_version = 7");
