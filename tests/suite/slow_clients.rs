@@ -68,12 +68,11 @@ impl SlowBehavior {
     }
 
     /// A head has 9 s from its connection on, and a reader 20 s for each 8 KiB. What the kernel takes at once counts
-    /// as read, up to 64 KiB, so a reader below the minimum rate can last twice as long. The rest is for a busy
-    /// machine.
+    /// as read, up to 64 KiB, so a reader below the minimum rate can last twice as long. Clients check once a second, and
+    /// the rest is for a busy machine.
     fn limit(self) -> Duration {
         match self {
-            Self::Head | Self::Body if is_full() => 11 * SECOND,
-            Self::Head | Self::Body => 10 * SECOND,
+            Self::Head | Self::Body => 11 * SECOND,
             Self::NeverReads | Self::Drips(..10) => 30 * SECOND,
             Self::Drips(_) => 45 * SECOND,
         }
