@@ -56,7 +56,7 @@ impl Drop for HeldUnit<'_> {
 }
 
 impl TakenToken<'_> {
-    /// Returns unit and token: the request was not served.
+    /// Returns the token: the request was not served.
     pub(super) fn give_back(self) {
         let mut books = self.account.state();
         books.balance = books.balance.give_back_token();
