@@ -1,5 +1,5 @@
 //! The complete check of a large file while the server runs. It ends early if the store is closed. A small file is
-//! checked before it is opened (`sound`).
+//! checked before it is opened (`integrity`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use rusqlite::{InterruptHandle, OpenFlags};
 
 use super::fault::{OpenFile, StoreFault};
-use super::{file, sound};
+use super::{file, integrity};
 use crate::store::StoreError;
 
 /// A check that starts once the machine is idle enough.
@@ -53,7 +53,7 @@ impl IntegrityCheck {
             if ends.load(Ordering::Acquire) {
                 return;
             }
-            match sound::whole(&connection) {
+            match integrity::whole(&connection) {
                 Err(fault @ StoreFault::Record(_)) => {
                     file.is_damaged(&fault.into_error("be checked", &file.path));
                 }

@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use super::beside::{LOG, beside, way_back};
+use super::paths::{LOG, beside, way_back};
 use crate::store::StoreError;
 
 /// Why an operation failed.

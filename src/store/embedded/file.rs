@@ -13,10 +13,10 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::beside::{HALF, beside, mark, new_private_file, remove, remove_database, sync_directory, traces};
 use super::fault::StoreFault;
 use super::maintenance::swap;
-use super::{schema, sound};
+use super::paths::{HALF, beside, mark, new_private_file, remove, remove_database, sync_directory, traces};
+use super::{integrity, schema};
 use crate::store::StoreError;
 
 /// The file's name in the data directory.
@@ -45,7 +45,7 @@ pub(super) struct OpenedStore {
 pub(super) fn open(directory: &Path) -> Result<OpenedStore, StoreError> {
     let path = directory.join(FILE_NAME);
     let opened = open_steps(directory, &path, schema::STEPS).and_then(|(writer, reader)| {
-        let is_large = !sound::is_small(&reader)?;
+        let is_large = !integrity::is_small(&reader)?;
         Ok((writer, reader, is_large))
     });
     match opened {
@@ -127,8 +127,8 @@ pub(super) fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connec
 fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
     // Until all checks have passed, closing must not checkpoint the log either.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    sound::is_ours(connection, path, steps)?;
-    sound::at_start(connection)?;
+    integrity::is_ours(connection, path, steps)?;
+    integrity::at_start(connection)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     Ok(())
 }
@@ -151,8 +151,8 @@ pub(super) fn write_ahead(connection: &Connection) -> Result<(), StoreFault> {
 
 /// Applies pending migration steps, all or none, after copying an existing file.
 fn upgrade(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
-    let found = sound::version(connection)?;
-    if found == sound::format_of(steps) {
+    let found = integrity::version(connection)?;
+    if found == integrity::format_of(steps) {
         return Ok(());
     }
     back_up(connection, path, found)?;
@@ -163,11 +163,11 @@ fn upgrade(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<(
 pub(super) fn take_steps(connection: &mut Connection, steps: &[&str]) -> Result<(), StoreFault> {
     let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have upgraded it meanwhile.
-    let found = usize::try_from(sound::version(&change)?).unwrap_or(usize::MAX);
+    let found = usize::try_from(integrity::version(&change)?).unwrap_or(usize::MAX);
     for step in steps.iter().skip(found) {
         change.execute_batch(step)?;
     }
-    change.pragma_update(None, "user_version", sound::format_of(steps))?;
+    change.pragma_update(None, "user_version", integrity::format_of(steps))?;
     Ok(change.commit()?)
 }
 

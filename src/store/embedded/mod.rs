@@ -4,16 +4,16 @@
 //! reader waits for a writer. Operators may read the file with `sqlite3` while the server runs, and a second process
 //! may write to it. One machine only; the file must be on a local disk.
 
-mod beside;
 mod changes;
 mod deferred_check;
 mod fault;
 mod file;
+mod integrity;
 mod ledger;
 pub mod maintenance;
+mod paths;
 mod records;
 mod schema;
-mod sound;
 #[cfg(test)]
 mod tests;
 mod worker;

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use super::super::beside::{HALF, LAST_BACKUP as FILE, beside, remove, sync_directory};
+use super::super::paths::{HALF, LAST_BACKUP as FILE, beside, remove, sync_directory};
 use crate::clock::Wall;
 
 /// The operator may run the backup as another user. The directory itself is private.

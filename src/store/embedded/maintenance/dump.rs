@@ -9,10 +9,10 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use super::super::fault::StoreFault;
-use super::super::sound;
+use super::super::integrity;
 use super::dump_lines::{DumpEnd, DumpHeader, DumpLine, FORMAT, RecordCounts, VERSION};
 use super::walk::{TableKind, walk};
-use super::{MaintenanceError, look};
+use super::{MaintenanceError, read_only};
 use crate::clock::Wall;
 use crate::keys::Digest;
 
@@ -47,12 +47,12 @@ pub fn export(
         // One snapshot: a server may keep writing.
         let snapshot = store.unchecked_transaction()?;
         let mut exported = write_all(&snapshot, damaged, out, now)?;
-        if damaged && sound::is_cut(&snapshot, path)? {
+        if damaged && integrity::is_cut(&snapshot, path)? {
             exported.left_out.push(CUT.into());
         }
         Ok(exported)
     };
-    let done = if damaged { look::at_damaged(path, &mut work) } else { look::at(path, &mut work) };
+    let done = if damaged { read_only::at_damaged(path, &mut work) } else { read_only::at(path, &mut work) };
     done.map_err(|fault| match fault {
         StoreFault::Record(reason) if !damaged => {
             let hint = "`--damaged` with the file's name leaves out what cannot be read";

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior, params};
 
-use super::super::beside::quoted;
 use super::super::fault::StoreFault;
+use super::super::paths::quoted;
 use super::super::{changes, file, ledger};
 use super::{MaintenanceError, file_in};
 use crate::clock::{Day, Wall};

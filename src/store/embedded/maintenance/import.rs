@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::super::beside::{HALF, beside, remove_database, sync_directory};
 use super::super::changes;
 use super::super::fault::StoreFault;
+use super::super::paths::{HALF, beside, remove_database, sync_directory};
 use super::{InspectionReport, MaintenanceError, file_in, inspect, is_the_store, load, swap, transfer};
 use crate::clock::{Day, Wall};
 use crate::store::StoreError;

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::super::beside::{LOG, beside};
 use super::super::fault::StoreFault;
-use super::super::{file, ledger, records, schema, sound};
-use super::{MaintenanceError, file_in, look};
+use super::super::paths::{LOG, beside};
+use super::super::{file, integrity, ledger, records, schema};
+use super::{MaintenanceError, file_in, read_only};
 use crate::clock::{Day, Wall};
 
 /// Records read per page.
@@ -77,10 +77,10 @@ pub(super) fn at(path: &Path) -> Result<InspectionReport, StoreFault> {
 
 fn at_instant(path: &Path, now: Wall) -> Result<InspectionReport, StoreFault> {
     let size = |path: &Path| fs::metadata(path).map_or(0, |found| found.len());
-    look::at(path, |store| {
+    read_only::at(path, |store| {
         // One snapshot, so that the counts are consistent while a server writes.
         let snapshot = store.unchecked_transaction()?;
-        let format = sound::is_ours(&snapshot, path, schema::STEPS)?;
+        let format = integrity::is_ours(&snapshot, path, schema::STEPS)?;
         let mut report = InspectionReport {
             path: path.to_owned(),
             bytes: size(path),
@@ -93,7 +93,7 @@ fn at_instant(path: &Path, now: Wall) -> Result<InspectionReport, StoreFault> {
             granted: 0,
             audit: 0,
             future_day: None,
-            faults: sound::findings(&snapshot)?,
+            faults: integrity::findings(&snapshot)?,
             unreadable: Vec::new(),
         };
         // Rows behind a broken page cannot be counted, and the damage is reported already.
@@ -121,7 +121,7 @@ fn counts(store: &Connection, now: Wall, report: &mut InspectionReport) -> Resul
     );
     report.keys_in_force = count(&in_force, report)?;
     report.newest_day = ledger::newest_day(store)?;
-    if report.format == sound::format_of(schema::STEPS) {
+    if report.format == integrity::format_of(schema::STEPS) {
         applications(store, report)?;
     }
     days(store, report)

@@ -8,11 +8,11 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 use sha2::{Digest as _, Sha256};
 
-use super::super::beside::{BACKUP_BEGINS, begins, remove_database};
 use super::super::fault::StoreFault;
-use super::super::{file, schema, sound};
+use super::super::paths::{BACKUP_BEGINS, begins, remove_database};
+use super::super::{file, integrity, schema};
 use super::dump_lines::{DumpHeader, DumpLine, FORMAT, RecordCounts, VERSION};
-use super::look;
+use super::read_only;
 use crate::json;
 use crate::keys::Digest;
 
@@ -23,8 +23,8 @@ const LONGEST: u64 = 1 << 20;
 pub(super) fn new_store(from: &Path, to: &Path) -> Result<Connection, StoreFault> {
     match begins(from) {
         Some(BACKUP_BEGINS) => {
-            look::at(from, |backup| {
-                sound::is_ours(backup, from, schema::STEPS)?;
+            read_only::at(from, |backup| {
+                integrity::is_ours(backup, from, schema::STEPS)?;
                 remove_database(to)?;
                 file::copy(backup, to)
             })?;

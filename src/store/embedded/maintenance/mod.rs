@@ -10,7 +10,7 @@ mod future_days;
 mod import;
 mod inspect;
 mod load;
-mod look;
+mod read_only;
 pub(super) mod swap;
 mod transfer;
 mod walk;
@@ -19,13 +19,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::beside::{HALF, beside, remove_database, sync_directory};
 use super::fault::StoreFault;
+use super::paths::{HALF, beside, remove_database, sync_directory};
 use super::{file, schema};
 use crate::clock::{Day, Wall};
 use crate::store::StoreError;
 
-pub use super::beside::way_back;
+pub use super::paths::way_back;
 pub use backed_up::{last_backup, record_backup};
 pub use dump::{ExportSummary, export};
 pub use dump_lines::RecordCounts;
@@ -165,7 +165,7 @@ pub fn back_up(directory: &Path, to: &Path, force: bool) -> Result<InspectionRep
 
 /// Copies the store and checks the copy.
 fn copied(path: &Path, half: &Path, to: &Path) -> Result<InspectionReport, MaintenanceError> {
-    let copied = look::at(path, |store| {
+    let copied = read_only::at(path, |store| {
         remove_database(half)?;
         file::copy(store, half)
     });
@@ -187,5 +187,5 @@ fn is_the_store(path: &Path, other: &Path) -> bool {
         (Ok(mine), Ok(other)) => mine == other,
         _ => false,
     };
-    ["", super::beside::LOG, super::beside::INDEX].iter().any(|ending| same(beside(path, ending)))
+    ["", super::paths::LOG, super::paths::INDEX].iter().any(|ending| same(beside(path, ending)))
 }

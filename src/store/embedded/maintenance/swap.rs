@@ -9,7 +9,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::super::beside::{ASIDE, INDEX, LOG, NEXT, beside, remove_database, sync_directory, that_go_on};
+use super::super::paths::{ASIDE, INDEX, LOG, NEXT, beside, remove_database, sync_directory, that_go_on};
 use crate::clock::Wall;
 
 /// Identifies the files of one swap.

@@ -8,10 +8,10 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::super::fault::StoreFault;
-use super::super::{ledger, sound};
+use super::super::{integrity, ledger};
 use super::dump::CUT;
 use super::dump_lines::{DumpLine, KeyLine, LedgerLine, millis};
-use super::look;
+use super::read_only;
 use super::walk::{TableKind, walk};
 use crate::clock::Day;
 use crate::keys::Digest;
@@ -34,10 +34,10 @@ pub(super) struct TransferSummary {
 pub(super) fn from_old(old: &Path, new: &Connection) -> Result<TransferSummary, StoreFault> {
     let all = new.unchecked_transaction()?;
     let (mut carried, mut broken) = (TransferSummary::default(), None::<String>);
-    let looked = look::at_damaged(old, |store| {
+    let looked = read_only::at_damaged(old, |store| {
         let snapshot = store.unchecked_transaction()?;
         carried = TransferSummary::default(); // on a second run, the first result is discarded
-        if sound::is_cut(&snapshot, old)? {
+        if integrity::is_cut(&snapshot, old)? {
             carried.gaps.push(CUT.into());
         }
         let gaps = walk(&snapshot, TableKind::Ledger, true, &mut |line| {

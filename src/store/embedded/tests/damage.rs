@@ -206,7 +206,7 @@ fn the_check_while_serving_finds_what_the_check_at_the_start_of_a_large_file_lea
     fs::write(file(&filled.directory), &bytes).unwrap();
     let store = Connection::open(file(&filled.directory)).unwrap();
     assert_eq!(records::page(&store, None, 1_000, TODAY).unwrap().applications.len(), filled.ids.len());
-    let found = sound::whole(&store).unwrap_err().into_error("be checked", &file(&filled.directory));
+    let found = integrity::whole(&store).unwrap_err().into_error("be checked", &file(&filled.directory));
     assert!(matches!(found, StoreError::Damaged { .. }), "{found}");
     // A running check delays nobody, however early the store is closed.
     for _ in 0..20 {

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::beside::{LOG, beside};
 use super::fault::{StoreFault, is_damage};
+use super::paths::{LOG, beside};
 use crate::store::StoreError;
 
 /// Files up to this size are checked completely at start: on an ordinary machine that takes 0.2 s.

@@ -1,4 +1,4 @@
-//! Files beside the store, by name: its write-ahead log, unfinished files, replaced stores, backups; and the recovery
+//! Paths of the files beside the store: its write-ahead log, unfinished files, replaced stores, backups; and the recovery
 //! commands for a store that cannot be used.
 //!
 //! The files are handled in `file` and `maintenance`.
