@@ -143,7 +143,7 @@ fn answers_meanwhile(path: &Path) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let scoring = Scoring::open(RunSource::Archive(Archive::open(path, now()).unwrap()), now()).unwrap();
     let scoring = Arc::new(scoring);
-    let (clock, hand) = Clock::hand_driven(now());
+    let (clock, hand) = Clock::manual(now());
     let stop = CancellationToken::new();
     let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();

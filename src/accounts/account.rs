@@ -20,7 +20,7 @@ pub struct Account {
     /// Its id.
     pub id: ApplicationId,
     terms: ArcSwap<Terms>,
-    books: Mutex<AccountState>,
+    state: Mutex<AccountState>,
 }
 
 /// The state that requests change.
@@ -32,7 +32,7 @@ pub(crate) struct AccountState {
     /// The ledger call in flight, if any. Boxed: of a million applications hardly any has one.
     pub(super) leasing: Option<Box<LeaseCall>>,
     /// Whether it is listed among the accounts that delivered units on grace.
-    pub(super) is_owing: bool,
+    pub(super) is_uncharged: bool,
 }
 
 /// A ledger call in flight: `true` once it succeeded, `false` once it failed, `None` before.
@@ -53,11 +53,11 @@ impl Account {
         Self {
             id: stored.id,
             terms: ArcSwap::new(terms),
-            books: Mutex::new(AccountState {
+            state: Mutex::new(AccountState {
                 name: stored.name.as_str().into(),
                 balance,
                 leasing: None,
-                is_owing: false,
+                is_uncharged: false,
             }),
         }
     }
@@ -69,9 +69,9 @@ impl Account {
 
     /// Changes the display name.
     pub(super) fn set_name(&self, name: &str) {
-        let mut books = self.state();
-        if *books.name != *name {
-            books.name = name.into();
+        let mut state = self.state();
+        if *state.name != *name {
+            state.name = name.into();
         }
     }
 
@@ -101,7 +101,7 @@ impl Account {
         #[cfg(test)]
         super::preemption::switch_here();
         // A step is pure arithmetic, so a panic cannot leave the state half changed.
-        self.books.lock()
+        self.state.lock()
     }
 
     /// Units of today used through this process.
@@ -119,12 +119,12 @@ impl Account {
         let balance = self.state().balance;
         let [minute, day] =
             [LimitRule::Minute, LimitRule::Day].map(|rule| balance.limit_status(rule, limits, now));
-        let asked = match rule {
+        let hit = match rule {
             LimitRule::Minute => minute,
             LimitRule::Day => day,
             LimitRule::Guard => balance.limit_status(rule, limits, now),
         };
-        [minute, day, asked]
+        [minute, day, hit]
     }
 }
 

@@ -26,7 +26,7 @@ pub struct KeyLookup {
     /// Its application.
     pub account: Arc<Account>,
     /// When it expires; `None` for never.
-    pub ends: Option<Wall>,
+    pub expires_at: Option<Wall>,
     /// The hour of its last use.
     used: UseHour,
 }
@@ -34,7 +34,7 @@ pub struct KeyLookup {
 #[derive(Debug)]
 struct DirectoryEntry {
     account: Arc<Account>,
-    ends: KeyExpiry,
+    expires_at: KeyExpiry,
     used: AtomicU32,
 }
 
@@ -55,7 +55,7 @@ pub struct KeyDirectory {
     /// Keys whose hour of last use changed: at most one entry per key and hour.
     used: Mutex<Vec<KeyUse>>,
     /// Keys that expire, by expiry, so that a sweep visits no others. A key whose expiry changed is listed twice.
-    ending: Mutex<BTreeSet<(Wall, Digest)>>,
+    by_expiry: Mutex<BTreeSet<(Wall, Digest)>>,
 }
 
 /// A digest is uniform: its first bytes are its hash. Only digests of issued keys are stored, so nobody can choose
@@ -82,7 +82,7 @@ impl KeyDirectory {
     pub fn find(&self, digest: &Digest) -> Option<KeyLookup> {
         self.entries.get(digest).map(|entry| KeyLookup {
             account: Arc::clone(&entry.account),
-            ends: entry.ends.instant(),
+            expires_at: entry.expires_at.instant(),
             used: UseHour(entry.used.load(Ordering::Relaxed)),
         })
     }
@@ -145,10 +145,13 @@ impl KeyDirectory {
 
     fn enter(&self, key: &StoredKey, account: Arc<Account>) {
         // A revoked key stays revoked whatever the wall clock is set to.
-        let ends = key.revoked_at.map(|_| Wall::default()).or(key.expires_at);
+        let expires_at = key.revoked_at.map(|_| Wall::default()).or(key.expires_at);
         let used = key.last_used_at.map_or(UseHour(0), UseHour::of);
-        let entry =
-            DirectoryEntry { account, ends: ends.map_or(NEVER, KeyExpiry), used: AtomicU32::new(used.0) };
+        let entry = DirectoryEntry {
+            account,
+            expires_at: expires_at.map_or(NEVER, KeyExpiry),
+            used: AtomicU32::new(used.0),
+        };
         let before = self.entries.insert(key.digest, entry);
         // The store learns of uses late, so the value in memory wins.
         if let Some(before) = before
@@ -156,38 +159,40 @@ impl KeyDirectory {
         {
             entry.used.fetch_max(before.used.into_inner(), Ordering::Relaxed);
         }
-        if let Some(ends) = ends {
-            lock(&self.ending).insert((ends, key.digest));
+        if let Some(expires_at) = expires_at {
+            lock(&self.by_expiry).insert((expires_at, key.digest));
         }
     }
 
     /// Removes expired keys once that loses nothing: a key stays until the balance of its application equals that of
     /// a new one.
     pub fn sweep(&self, now: Now) {
-        let has_ended = |entry: &DirectoryEntry| entry.ends.instant().is_some_and(|ends| ends <= now.wall);
-        let may_go =
-            |_: &Digest, entry: &DirectoryEntry| has_ended(entry) && entry.account.can_be_dropped(now);
-        let first_to_stay = (now.wall.plus(Duration::from_nanos(1)), Digest::from_bytes([0; 32]));
+        let is_expired = |entry: &DirectoryEntry| {
+            entry.expires_at.instant().is_some_and(|expires_at| expires_at <= now.wall)
+        };
+        let is_removable =
+            |_: &Digest, entry: &DirectoryEntry| is_expired(entry) && entry.account.can_be_dropped(now);
+        let first_unexpired = (now.wall.plus(Duration::from_nanos(1)), Digest::from_bytes([0; 32]));
         let due = {
-            let mut ending = lock(&self.ending);
-            let later = ending.split_off(&first_to_stay);
-            std::mem::replace(&mut *ending, later)
+            let mut by_expiry = lock(&self.by_expiry);
+            let later = by_expiry.split_off(&first_unexpired);
+            std::mem::replace(&mut *by_expiry, later)
         };
-        let has_to_wait = |(_, digest): &(Wall, Digest)| {
-            let is_gone = self.entries.remove_if(digest, may_go).is_some();
-            !is_gone && self.entries.get(digest).is_some_and(|entry| has_ended(entry.value()))
+        let is_retained = |(_, digest): &(Wall, Digest)| {
+            let is_removed = self.entries.remove_if(digest, is_removable).is_some();
+            !is_removed && self.entries.get(digest).is_some_and(|entry| is_expired(entry.value()))
         };
-        let mut waiting: BTreeSet<_> = due.into_iter().filter(has_to_wait).collect();
-        lock(&self.ending).append(&mut waiting);
+        let mut waiting: BTreeSet<_> = due.into_iter().filter(is_retained).collect();
+        lock(&self.by_expiry).append(&mut waiting);
     }
 
     /// Takes all leased and unspent units out of the accounts, to be returned to the ledger.
     pub fn drain(&self, node: u64) -> Vec<LeaseReturn> {
         let drained = self.entries.iter().filter_map(|entry| {
             let account = &entry.value().account;
-            let mut books = account.state();
-            let (day, drained) = books.balance.day.drain();
-            books.balance.day = day;
+            let mut state = account.state();
+            let (day, drained) = state.balance.day.drain();
+            state.balance.day = day;
             let DrainedUnits { units, grace } = drained;
             (drained != DrainedUnits::default()).then(|| LeaseReturn {
                 application: account.id,
@@ -290,21 +295,17 @@ mod tests {
     fn a_sweep_visits_expired_keys_only() {
         let (key_directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
         let at = |seconds: u64| Now { wall: Wall::from_seconds(seconds), ..Now::default() };
-        let mut ending = stored("pro", &["soon", "late", "never"]);
-        for (key, seconds) in ending.keys.iter_mut().zip([10, 20]) {
+        let mut by_expiry = stored("pro", &["soon", "late", "never"]);
+        for (key, seconds) in by_expiry.keys.iter_mut().zip([10, 20]) {
             key.expires_at = Some(Wall::from_seconds(seconds));
         }
-        key_directory.apply(&ending, &terms, Day::default());
+        key_directory.apply(&by_expiry, &terms, Day::default());
         // With a new expiry, it is not visited at the old one.
-        ending.keys[1].expires_at = Some(Wall::from_seconds(30));
-        key_directory.apply(&ending, &terms, Day::default());
-        for (now, left, looked_at_later) in [(9, 3, 3), (10, 2, 2), (29, 2, 1), (30, 1, 0)] {
+        by_expiry.keys[1].expires_at = Some(Wall::from_seconds(30));
+        key_directory.apply(&by_expiry, &terms, Day::default());
+        for (now, left, listed) in [(9, 3, 3), (10, 2, 2), (29, 2, 1), (30, 1, 0)] {
             key_directory.sweep(at(now));
-            assert_eq!(
-                (key_directory.len(), lock(&key_directory.ending).len()),
-                (left, looked_at_later),
-                "{now}"
-            );
+            assert_eq!((key_directory.len(), lock(&key_directory.by_expiry).len()), (left, listed), "{now}");
         }
     }
 
@@ -317,9 +318,9 @@ mod tests {
         key_directory.apply(&ended, &terms, DAY);
         let now = Now { wall: DAY.end().minus(Duration::from_secs(1)), ..Now::default() };
         let account = key_directory.find(&Digest::of("a")).unwrap().account;
-        let mut books = account.state();
-        books.balance.day = books.balance.day.grant(DAY, 5, 0, 5);
-        drop(books);
+        let mut state = account.state();
+        state.balance.day = state.balance.day.grant(DAY, 5, 0, 5);
+        drop(state);
         // A request in flight holds one more reference to the account: that makes no difference.
         key_directory.sweep(now);
         assert_eq!(key_directory.len(), 1);

@@ -43,7 +43,7 @@ pub struct Leases {
     instruments: Arc<Instruments>,
     health: LedgerHealth,
     /// Accounts that delivered units on grace and have not been charged.
-    owing: Mutex<Vec<Arc<Account>>>,
+    uncharged: Mutex<Vec<Arc<Account>>>,
     /// Where uncharged units are saved at shutdown.
     owed_file: Option<OwedFile>,
     /// Units delivered on grace by earlier processes and not charged. Nothing is leased before they are.
@@ -59,9 +59,9 @@ impl Leases {
         clock: Clock,
         instruments: Arc<Instruments>,
     ) -> Self {
-        let (reach, owing, carried) =
+        let (health, uncharged, carried) =
             (LedgerHealth::default(), Mutex::default(), tokio::sync::Mutex::default());
-        Self { store, node, spawn, clock, instruments, health: reach, owing, owed_file: None, carried }
+        Self { store, node, spawn, clock, instruments, health, uncharged, owed_file: None, carried }
     }
 
     /// Reads what an earlier process saved in `file`, and saves uncharged units there at shutdown.
@@ -104,7 +104,7 @@ impl Leases {
             let (application, units) = (account.id, day.owed());
             (units > 0).then(|| OwedUnits { id: self.node, application, day: day.day(), units })
         };
-        let new: Vec<OwedUnits> = self.owing().iter().filter_map(entry).collect();
+        let new: Vec<OwedUnits> = self.uncharged().iter().filter_map(entry).collect();
         let (units, Some(file)) = (new.iter().map(|owed| owed.units).sum::<u32>(), self.owed_file.clone())
         else {
             return;
@@ -143,10 +143,10 @@ impl Leases {
     }
 
     /// Records that the account delivers units on grace.
-    pub(crate) fn owes(&self, account: &Arc<Account>) {
+    pub(crate) fn record_grace(&self, account: &Arc<Account>) {
         self.instruments.decided_while_unreachable(UnreachableDecision::Grace);
-        if !std::mem::replace(&mut account.state().is_owing, true) {
-            self.owing().push(Arc::clone(account));
+        if !std::mem::replace(&mut account.state().is_uncharged, true) {
+            self.uncharged().push(Arc::clone(account));
         }
     }
 
@@ -158,16 +158,16 @@ impl Leases {
     /// Charges units delivered on grace once the ledger is reachable. Called every few seconds.
     pub fn charge_owed(self: &Arc<Self>) {
         let today = self.clock.now().wall.day();
-        let owing = std::mem::take(&mut *self.owing());
-        for account in owing {
-            let mut books = account.state();
+        let uncharged = std::mem::take(&mut *self.uncharged());
+        for account in uncharged {
+            let mut state = account.state();
             // Units of a past day can no longer be charged: the ledger has closed that day.
-            books.is_owing = books.balance.day.on(today).owed() > 0;
-            let is_owing = books.is_owing;
-            drop(books);
-            if is_owing {
+            state.is_uncharged = state.balance.day.on(today).owed() > 0;
+            let is_uncharged = state.is_uncharged;
+            drop(state);
+            if is_uncharged {
                 self.lease_ahead(&account);
-                self.owing().push(account);
+                self.uncharged().push(account);
             }
         }
     }
@@ -176,8 +176,8 @@ impl Leases {
     /// is not due.
     fn call(self: &Arc<Self>, account: &Arc<Account>) -> Option<LeaseCall> {
         let limits = account.terms().limits;
-        let mut books = account.state();
-        if let Some(call) = books.leasing.as_ref().filter(|call| call.is_under_way()) {
+        let mut state = account.state();
+        if let Some(call) = state.leasing.as_ref().filter(|call| call.is_under_way()) {
             return (!self.health.is_unreachable()).then(|| LeaseCall::clone(call));
         }
         let now = self.clock.now();
@@ -186,9 +186,9 @@ impl Leases {
         }
         let (ended, call) = watch::channel(None);
         let call = LeaseCall(call);
-        books.leasing = Some(Box::new(call.clone()));
-        let day = books.balance.day.on(now.wall.day());
-        let ask = LeaseRequest {
+        state.leasing = Some(Box::new(call.clone()));
+        let day = state.balance.day.on(now.wall.day());
+        let request = LeaseRequest {
             application: account.id,
             node: self.node,
             day: day.day(),
@@ -197,10 +197,10 @@ impl Leases {
             quota: limits.day,
             grace: day.grace_to_request(limits.grace),
         };
-        drop(books);
+        drop(state);
         let (leases, account) = (Arc::clone(self), Arc::clone(account));
         (self.spawn)(Box::pin(async move {
-            let granted = leases.ask(&account, ask).await;
+            let granted = leases.request_lease(&account, request).await;
             // Cleared before waiters wake up, so that they can start the next call.
             account.state().leasing = None;
             ended.send_replace(Some(granted));
@@ -208,16 +208,16 @@ impl Leases {
         Some(call)
     }
 
-    async fn ask(&self, account: &Account, ask: LeaseRequest) -> bool {
+    async fn request_lease(&self, account: &Account, request: LeaseRequest) -> bool {
         let started = self.clock.now().mono;
         let answer = match self.charge_carried().await {
-            Ok(()) => self.store.lease(ask).await,
+            Ok(()) => self.store.lease(request).await,
             Err(error) => Err(error),
         };
         self.instruments.store_operation(StoreWork::Lease, self.clock.now().mono.since(started));
         match answer {
             Ok(lease) => {
-                self.take_in(account, ask, lease);
+                self.apply_lease(account, request, lease);
                 if self.health.succeeded() {
                     self.instruments.ledger_unreachable(false);
                     tracing::info!("ledger reachable again");
@@ -237,20 +237,20 @@ impl Leases {
         }
     }
 
-    fn take_in(&self, account: &Account, ask: LeaseRequest, lease: LeaseReply) {
-        let mut books = account.state();
+    fn apply_lease(&self, account: &Account, request: LeaseRequest, lease: LeaseReply) {
+        let mut state = account.state();
         match lease {
             LeaseReply::Granted { units, total, grace } => {
-                books.balance.day = books.balance.day.grant(ask.day, units, grace, total);
-                let is_late = books.balance.day.day() != ask.day;
-                drop(books);
+                state.balance.day = state.balance.day.grant(request.day, units, grace, total);
+                let is_late = state.balance.day.day() != request.day;
+                drop(state);
                 self.instruments.units(UnitUse::Leased, units);
                 if is_late {
                     self.instruments.units(UnitUse::Lost, units);
                 }
             }
             // The wall clock was set back; the day opened last remains in force.
-            LeaseReply::Closed { newest } => books.balance.day = books.balance.day.on(newest),
+            LeaseReply::Closed { newest } => state.balance.day = state.balance.day.on(newest),
         }
     }
 
@@ -270,20 +270,20 @@ impl Leases {
     /// Returns all leased and unspent units, and saves uncharged ones for the next start. Units that cannot be
     /// returned are unavailable to their application until midnight.
     pub async fn drain(&self, key_directory: &KeyDirectory) {
-        self.give_back(key_directory).await;
+        self.return_leases(key_directory).await;
         self.save_owed().await;
     }
 
-    async fn give_back(&self, key_directory: &KeyDirectory) {
-        let back = key_directory.drain(self.node);
-        if back.is_empty() {
+    async fn return_leases(&self, key_directory: &KeyDirectory) {
+        let returns = key_directory.drain(self.node);
+        if returns.is_empty() {
             return;
         }
-        let count = back.iter().map(|back| back.units).sum();
+        let count = returns.iter().map(|one| one.units).sum();
         let started = self.clock.now().mono;
-        let given_back = self.store.return_units(back).await;
+        let returned = self.store.return_units(returns).await;
         self.instruments.store_operation(StoreWork::GiveBack, self.clock.now().mono.since(started));
-        match given_back {
+        match returned {
             Ok(()) => self.instruments.units(UnitUse::Returned, count),
             Err(error) => {
                 self.instruments.store_failed(StoreWork::GiveBack);
@@ -293,8 +293,8 @@ impl Leases {
         }
     }
 
-    fn owing(&self) -> MutexGuard<'_, Vec<Arc<Account>>> {
+    fn uncharged(&self) -> MutexGuard<'_, Vec<Arc<Account>>> {
         // The list is consistent after every step.
-        self.owing.lock()
+        self.uncharged.lock()
     }
 }

@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn without_a_heartbeat_a_server_is_not_ready_after_five_seconds_and_not_alive_after_twenty() {
-        let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
+        let (clock, hand) = Clock::manual(Wall::from_seconds(0));
         let heartbeat = Heartbeat::new(clock, Gauge::noop());
         for (elapsed, ready, alive) in
             [(0, true, true), (4_999, true, true), (1, false, true), (14_999, false, true), (1, false, false)]

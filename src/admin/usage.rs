@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::accounts::Registrar;
-use crate::gateway::{ApplicationUse, CountedRequests, Gateway, StrangerUse};
+use crate::gateway::{ApplicationUse, CountedRequests, Gateway, UnauthenticatedUse};
 use crate::keys::ApplicationId;
 use crate::limits::LimitStatus;
 
@@ -129,8 +129,8 @@ impl From<&LimitStatus> for AllowanceView {
     }
 }
 
-impl From<&StrangerUse> for UnauthenticatedUseView {
-    fn from(used: &StrangerUse) -> Self {
+impl From<&UnauthenticatedUse> for UnauthenticatedUseView {
+    fn from(used: &UnauthenticatedUse) -> Self {
         Self { address: used.network.to_string(), requests: used.counted }
     }
 }

@@ -66,8 +66,8 @@ pub(super) async fn build(
     let restoring = tokio::task::spawn_blocking(move || mirror.restore());
     let leases = leases(Arc::clone(&store), data_dir, clock, &instruments, ledger_calls).await?;
     registrar.load().await.context("the stored applications and keys cannot be read")?;
-    let looked = opened_days::report(&*store, data_dir.path(), clock.now().wall).await;
-    looked.context("the ledger of the days cannot be read")?;
+    let report = opened_days::report(&*store, data_dir.path(), clock.now().wall).await;
+    report.context("the ledger of the days cannot be read")?;
     restoring.await.context("restoring documents panicked")?;
     let gateway = Gateway {
         clock: clock.clone(),
@@ -175,8 +175,8 @@ async fn open_store(data_dir: &DataDir) -> anyhow::Result<Arc<dyn Store>> {
 
 /// Opens the disk mirror. Without one the program runs all the same: it contains nothing that cannot be fetched.
 async fn open_mirror(config: &Config, data_dir: &DataDir) -> anyhow::Result<Option<MirrorWorker>> {
-    let (path, most_bytes) = (data_dir.path().join(DOCUMENTS), config.cache_disk_bytes);
-    Ok(match tokio::task::spawn_blocking(move || Mirror::open(&path, most_bytes)).await? {
+    let (path, max_bytes) = (data_dir.path().join(DOCUMENTS), config.cache_disk_bytes);
+    Ok(match tokio::task::spawn_blocking(move || Mirror::open(&path, max_bytes)).await? {
         Ok(mirror) => Some(MirrorWorker { mirror, backend: config.upstream.identity() }),
         Err(error) => {
             tracing::error!(%error, "disk mirror disabled");

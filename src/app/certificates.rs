@@ -24,8 +24,8 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 pub(super) struct CertificateReloader {
     files: Arc<ArcSwap<Vec<CertificateFiles>>>,
     tls: Option<TlsTermination>,
-    ends: Gauge,
-    refused: Gauge,
+    expires_at: Gauge,
+    rejected: Gauge,
 }
 
 impl CertificateReloader {
@@ -37,14 +37,14 @@ impl CertificateReloader {
     ) -> anyhow::Result<Self> {
         let found = read_certificates(files, now)?;
         let tls = found.map(TlsTermination::new).transpose().context("the public port")?;
-        let keeper = Self {
+        let reloader = Self {
             files: Arc::new(ArcSwap::from_pointee(files.to_vec())),
             tls,
-            ends: registry.gauge("scoregate_certificate_expiry_timestamp_seconds"),
-            refused: registry.gauge("scoregate_certificates_rejected"),
+            expires_at: registry.gauge("scoregate_certificate_expiry_timestamp_seconds"),
+            rejected: registry.gauge("scoregate_certificates_rejected"),
         };
-        keeper.tell();
-        Ok(keeper)
+        reloader.update_gauges();
+        Ok(reloader)
     }
 
     /// TLS, if configured.
@@ -55,24 +55,24 @@ impl CertificateReloader {
     /// Checks the files until shutdown.
     pub(super) async fn run(self, clock: Clock, stop: CancellationToken) {
         let Some(tls) = self.tls.clone() else { return };
-        let mut refused = None;
+        let mut rejected = None;
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = clock.sleep(CHECK_INTERVAL) => {}
             }
-            let (keeper, now, in_use) = (self.clone(), clock.now().wall, tls.certificates().fingerprint);
+            let (reloader, now, in_use) = (self.clone(), clock.now().wall, tls.certificates().fingerprint);
             // Files may be on a slow disk.
-            let looked = tokio::task::spawn_blocking(move || keeper.check(in_use, refused, now)).await;
-            match looked {
+            let checked = tokio::task::spawn_blocking(move || reloader.check(in_use, rejected, now)).await;
+            match checked {
                 Ok(CertificateCheck::Same) => {}
                 Ok(CertificateCheck::New(certificates)) => {
-                    refused = None;
+                    rejected = None;
                     self.renew(*certificates);
                 }
                 Ok(CertificateCheck::Bad(fingerprint, problems)) => {
-                    refused = fingerprint;
-                    self.refused.set(1.0);
+                    rejected = fingerprint;
+                    self.rejected.set(1.0);
                     tracing::error!(%problems, "changed certificates rejected; the previous ones stay in use");
                 }
                 Err(_) => tracing::error!("checking certificate files panicked"),
@@ -80,15 +80,15 @@ impl CertificateReloader {
         }
     }
 
-    fn check(&self, in_use: [u8; 32], refused: Option<[u8; 32]>, now: Wall) -> CertificateCheck {
+    fn check(&self, in_use: [u8; 32], rejected: Option<[u8; 32]>, now: Wall) -> CertificateCheck {
         let files = self.files.load_full();
         let fingerprint = Certificates::fingerprint_of(&files);
         if fingerprint == Some(in_use) {
-            self.refused.set(0.0);
+            self.rejected.set(0.0);
             return CertificateCheck::Same;
         }
         // A rejected file is logged once, and read again when it changes.
-        if fingerprint.is_some() && fingerprint == refused {
+        if fingerprint.is_some() && fingerprint == rejected {
             return CertificateCheck::Same;
         }
         match read_certificates(&files, now) {
@@ -99,7 +99,7 @@ impl CertificateReloader {
     }
 
     /// Uses the certificates read by a reload.
-    pub(super) fn take(&self, files: &[CertificateFiles], certificates: Option<Certificates>) {
+    pub(super) fn replace(&self, files: &[CertificateFiles], certificates: Option<Certificates>) {
         self.files.store(Arc::new(files.to_vec()));
         if let Some(certificates) = certificates {
             self.renew(certificates);
@@ -108,19 +108,19 @@ impl CertificateReloader {
 
     /// Replaces the certificates for new connections.
     fn renew(&self, certificates: Certificates) {
-        let ends = certificates.ends;
+        let expires_at = certificates.expires_at;
         if let Some(tls) = &self.tls {
             tls.renew(certificates);
         }
-        self.tell();
-        tracing::info!(expires_at = ends.rfc3339(), "certificates reloaded");
+        self.update_gauges();
+        tracing::info!(expires_at = expires_at.rfc3339(), "certificates reloaded");
     }
 
     #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are far below 2^52")]
-    fn tell(&self) {
-        let ends = self.tls.as_ref().map_or(0, |tls| tls.certificates().ends.seconds());
-        self.ends.set(ends as f64);
-        self.refused.set(0.0);
+    fn update_gauges(&self) {
+        let expires_at = self.tls.as_ref().map_or(0, |tls| tls.certificates().expires_at.seconds());
+        self.expires_at.set(expires_at as f64);
+        self.rejected.set(0.0);
     }
 }
 

@@ -44,9 +44,9 @@ impl DataDir {
             .recursive(true)
             .mode(0o700)
             .create(path)
-            .with_context(|| format!("the data directory {shown} cannot be made"))?;
+            .with_context(|| format!("the data directory {shown} cannot be created"))?;
         let lock = lock_file(&path.join(LOCK));
-        let lock = lock.with_context(|| format!("the data directory {shown} cannot be written"))?;
+        let lock = lock.with_context(|| format!("the data directory {shown} is not writable"))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock, socket: false }),
             Err(std::fs::TryLockError::WouldBlock) => Err(DataDirInUse::new(path).into()),

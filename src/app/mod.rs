@@ -98,13 +98,13 @@ pub async fn start_on(
     let build::BuiltGateway { gateway, registrar, scoring } =
         build::build(&config, &data_dir, &clock, &registry, &ledger_calls).await?;
     let gateway = Arc::new(ArcSwap::from(gateway));
-    let (keeper, looks) = scoring.map(|scoring| tasks::snapshot_updater(scoring, &clock)).unzip();
+    let (updater, updates) = scoring.map(|scoring| tasks::snapshot_updater(scoring, &clock)).unzip();
     let (stop_public, stop_side, ready) = <(CancellationToken, CancellationToken, Arc<_>)>::default();
     let (background, heartbeat) = tasks::begin(&registry, &clock, &stop_side);
     tasks::watch_files(&background, &data_dir, &registry, &certificates, &clock, &stop_side);
     let in_force = Arc::new(ArcSwap::from_pointee(reload::in_force(&config)?));
-    let (asks, reloads) = mpsc::channel(1);
-    let shown = SidePort {
+    let (reload_requests, reloads) = mpsc::channel(1);
+    let side_port = SidePort {
         scrape: registry.scrape(),
         registrar: Arc::clone(&registrar),
         gateway: Arc::clone(&gateway),
@@ -112,16 +112,19 @@ pub async fn start_on(
         heartbeat: Arc::clone(&heartbeat),
         changes: TaskTracker::new(),
         active: Arc::clone(&in_force),
-        reloads: asks,
-        updates: looks,
+        reloads: reload_requests,
+        updates: updates,
     };
-    let side_thread =
-        tasks::side_thread(shown, SideConfig { tcp, socket: Some(data_dir.socket()?) }, stop_side.clone())?;
+    let side_thread = tasks::side_thread(
+        side_port,
+        SideConfig { tcp, socket: Some(data_dir.socket()?) },
+        stop_side.clone(),
+    )?;
     let supervisor = Supervisor::start(heartbeat)?;
     let server = Server::new(port, Arc::clone(&gateway), config.server.clone(), clock.clone(), &registry);
     let live_config = server.live_config();
     let serving = background.spawn(server.run(stop_public.clone()));
-    tasks::spawn(&background, &gateway, &registrar, keeper, &config, &clock, &stop_side);
+    tasks::spawn(&background, &gateway, &registrar, updater, &config, &clock, &stop_side);
     ready.store(true, Ordering::Release);
     tracing::info!(%public, %side, keys = gateway.load().key_directory.len(), "serving");
     supervisor.notify(SupervisorState::Ready);
@@ -183,8 +186,11 @@ impl RunningServer {
         gateway.leases.charge_owed();
         self.ledger_calls.close();
         // A fetch without waiters may end with the process; a lease in flight may not.
-        let settled =
-            self.clock.within(self.reloading.config.server.grace, self.ledger_calls.wait()).await.is_ok();
+        let settled = self
+            .clock
+            .within(self.reloading.config.server.shutdown_timeout, self.ledger_calls.wait())
+            .await
+            .is_ok();
         gateway.leases.drain(&gateway.key_directory).await;
         self.registrar.store_uses().await;
         gateway.engine.mirror.flush().await;

@@ -28,19 +28,19 @@ impl OpenFiles {
         }
     }
 
-    /// The number of connections, at most `wanted`.
-    pub(crate) fn max_connections(self, wanted: usize) -> usize {
-        let Some(limit) = self.0 else { return wanted };
+    /// The number of connections, at most `configured`.
+    pub(crate) fn max_connections(self, configured: usize) -> usize {
+        let Some(limit) = self.0 else { return configured };
         let possible = usize::try_from(limit.saturating_sub(RESERVED).max(1)).unwrap_or(usize::MAX);
-        if possible < wanted {
+        if possible < configured {
             tracing::warn!(
-                wanted,
+                configured,
                 possible,
                 limit,
                 "connection limit reduced by the limit of open files; raise it (ulimit -n, LimitNOFILE)"
             );
         }
-        wanted.min(possible)
+        configured.min(possible)
     }
 }
 

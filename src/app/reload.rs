@@ -30,20 +30,20 @@ pub(super) struct Reloader {
 
 impl RunningServer {
     /// Applies other settings. If anything is wrong, nothing changes.
-    pub async fn reload(&mut self, wanted: Config) -> Result<Reloaded, ConfigProblems> {
-        let outcome = self.take_over(wanted).await;
-        self.reloading.tell(&outcome);
+    pub async fn reload(&mut self, config: Config) -> Result<Reloaded, ConfigProblems> {
+        let outcome = self.apply(config).await;
+        self.reloading.report(&outcome);
         outcome
     }
 
     /// Records a reload whose settings could not be read.
     pub fn reload_refused(&self, problems: &ConfigProblems) {
-        self.reloading.tell(&Err(problems.clone()));
+        self.reloading.report(&Err(problems.clone()));
     }
 
-    async fn take_over(&mut self, wanted: Config) -> Result<Reloaded, ConfigProblems> {
+    async fn apply(&mut self, config: Config) -> Result<Reloaded, ConfigProblems> {
         let (before, now) = (&self.reloading.config, self.clock.now().wall);
-        let (config, changed) = wanted.in_place_of(before)?;
+        let (config, changed) = config.in_place_of(before)?;
         // Steps that can fail come first, the terms last among them: they are restored if their adoption fails.
         let certificates = read_certificates(&config.certificates, now)?;
         let in_force = in_force(&config).map_err(|error| problem("admin.token", &error))?;
@@ -54,7 +54,7 @@ impl RunningServer {
 
         let gateway = build::renewed(&self.gateway.load(), before, &config, &self.reloading.registry);
         self.gateway.store(Arc::new(gateway));
-        self.reloading.certificates.take(&config.certificates, certificates);
+        self.reloading.certificates.replace(&config.certificates, certificates);
         let mut server = config.server.clone();
         limit_connections(&mut server, &self.reloading.registry);
         server.connection.tls = self.reloading.certificates.tls();
@@ -67,12 +67,12 @@ impl RunningServer {
 }
 
 impl Reloader {
-    fn tell(&self, outcome: &Result<Reloaded, ConfigProblems>) {
+    fn report(&self, outcome: &Result<Reloaded, ConfigProblems>) {
         self.registry.gauge("scoregate_config_rejected").set(f64::from(u8::from(outcome.is_err())));
         count(&self.registry).count(if outcome.is_ok() {
-            ReloadOutcome::Done
+            ReloadOutcome::Applied
         } else {
-            ReloadOutcome::Refused
+            ReloadOutcome::Rejected
         });
         match outcome {
             Ok(changed) => tracing::info!(
@@ -98,8 +98,8 @@ pub(super) fn in_force(config: &Config) -> Result<ActiveSettings, BadToken> {
 /// The result of a reload.
 #[derive(Clone, Copy)]
 enum ReloadOutcome {
-    Done,
-    Refused,
+    Applied,
+    Rejected,
 }
 
 impl MetricLabel for ReloadOutcome {
@@ -118,8 +118,8 @@ pub(super) fn begin(registry: &MetricsRegistry) {
 /// Lowers the limit of connections to what the limit of open files allows, and reports it.
 #[expect(clippy::cast_precision_loss, reason = "a gauge is a float; no machine has 2^53 connections")]
 pub(super) fn limit_connections(server: &mut ServerConfig, registry: &MetricsRegistry) {
-    server.most_connections = OpenFiles::raise().max_connections(server.most_connections);
-    registry.gauge("scoregate_connections_limit").set(server.most_connections as f64);
+    server.max_connections = OpenFiles::raise().max_connections(server.max_connections);
+    registry.gauge("scoregate_connections_limit").set(server.max_connections as f64);
 }
 
 fn count(registry: &MetricsRegistry) -> MetricFamily<Counter, ReloadOutcome> {

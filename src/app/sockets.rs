@@ -30,18 +30,18 @@ pub struct InheritedSockets {
 impl InheritedSockets {
     /// The sockets of `LISTEN_FDS`. Empty if it is not set or meant for another process.
     pub fn inherited() -> anyhow::Result<Self> {
-        let mut handed = ListenFd::from_env();
+        let mut inherited = ListenFd::from_env();
         let mut take = |which, name| {
-            let taken = handed.take_tcp_listener(which);
-            taken.with_context(|| format!("the socket handed over for the {name} port cannot be listened on"))
+            let taken = inherited.take_tcp_listener(which);
+            taken.with_context(|| format!("cannot listen on the inherited socket of the {name} port"))
         };
         Ok(Self { public: take(0, "public")?, side: take(1, "side")? })
     }
 
     /// Locks the data directory. With inherited sockets, waits until the predecessor has released it.
     pub(super) async fn data_dir(&self, path: &Path, clock: &Clock) -> anyhow::Result<DataDir> {
-        let patience = if self.public.is_some() { PREDECESSOR } else { Duration::ZERO };
-        let end = clock.mono().plus(patience);
+        let timeout = if self.public.is_some() { PREDECESSOR } else { Duration::ZERO };
+        let end = clock.mono().plus(timeout);
         loop {
             match DataDir::open(path) {
                 Err(error) if error.is::<DataDirInUse>() && clock.mono() < end => {

@@ -29,12 +29,12 @@ pub(super) struct Supervisor {
 impl Supervisor {
     /// Starts the thread. Without a service manager it does nothing.
     pub(super) fn start(heartbeat: Arc<Heartbeat>) -> anyhow::Result<Self> {
-        let ((stages, notifications), (ends, ended)) = (channel(), channel());
+        let ((stages, notifications), (done, ended)) = (channel(), channel());
         // Twice within the watchdog timeout.
         let every = sd_notify::watchdog_enabled().filter(|limit| !limit.is_zero()).map(|limit| limit / 2);
         let serve = move || {
             serve(&notifications, &heartbeat, every);
-            drop::<Sender<()>>(ends);
+            drop::<Sender<()>>(done);
         };
         let thread = std::thread::Builder::new().name("supervisor".into()).spawn(serve);
         thread.context("the thread that notifies the service manager cannot be started")?;
@@ -48,10 +48,10 @@ impl Supervisor {
         }
     }
 
-    /// Waits until everything is sent, for at most `patience`. Blocks.
-    pub(super) fn finish(self, patience: Duration) {
+    /// Waits until everything is sent, for at most `timeout`. Blocks.
+    pub(super) fn finish(self, timeout: Duration) {
         drop(self.stages);
-        if self.ended.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+        if self.ended.recv_timeout(timeout) == Err(RecvTimeoutError::Timeout) {
             tracing::warn!("service manager does not accept notifications");
         }
     }
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn the_watchdog_gets_no_keep_alive_once_the_runtime_has_stalled_for_twenty_seconds() {
-        let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
+        let (clock, hand) = Clock::manual(Wall::from_seconds(0));
         let heartbeat =
             Heartbeat::new(clock, MetricsRegistry::default().gauge("scoregate_heartbeat_age_seconds"));
         assert!(matches!(keep_alive(&heartbeat), Some(NotifyState::Watchdog)));

@@ -33,7 +33,7 @@ pub(super) fn spawn(
     background: &TaskTracker,
     gateway: &Arc<ArcSwap<Gateway>>,
     registrar: &Arc<Registrar>,
-    keeper: Option<SnapshotUpdater>,
+    updater: Option<SnapshotUpdater>,
     config: &Config,
     clock: &Clock,
     stop: &CancellationToken,
@@ -42,8 +42,8 @@ pub(super) fn spawn(
         let gateway = gateway.load();
         (gateway.engine.clone(), Arc::clone(&gateway.leases))
     };
-    if let Some(keeper) = keeper {
-        background.spawn(update_scores(keeper, Arc::clone(&engine.refresher), stop.clone()));
+    if let Some(updater) = updater {
+        background.spawn(update_scores(updater, Arc::clone(&engine.refresher), stop.clone()));
     }
     background.spawn(clock_steps::watch(clock.clone(), stop.clone()));
     background.spawn(sweep(Arc::clone(gateway), clock.clone(), stop.clone()));
@@ -70,26 +70,26 @@ pub(super) fn watch_files(
 
 /// The updater of the built-in backend, and its channel for requests.
 pub(super) fn snapshot_updater(scoring: Arc<Scoring>, clock: &Clock) -> (SnapshotUpdater, UpdateRequests) {
-    let looking = Arc::clone(&scoring);
-    SnapshotUpdater::new(scoring, Arc::new(move |now| looking.check(now)), clock.clone())
+    let checker = Arc::clone(&scoring);
+    SnapshotUpdater::new(scoring, Arc::new(move |now| checker.check(now)), clock.clone())
 }
 
 /// Updates the built-in backend's snapshot when it is due, without waiting for a request. After an import, whose time
 /// is unpredictable, documents are refreshed before the import is answered.
-async fn update_scores(mut keeper: SnapshotUpdater, refresher: Arc<Refresher>, stop: CancellationToken) {
-    let keep = async {
+async fn update_scores(mut updater: SnapshotUpdater, refresher: Arc<Refresher>, stop: CancellationToken) {
+    let run = async {
         loop {
-            let (change, asked) = keeper.next().await;
+            let (change, request) = updater.next().await;
             if change == Change::ByAnImport {
                 refresher.follow_an_early_refresh().await;
             }
-            if let Some((asked, outcome)) = asked {
+            if let Some((request, outcome)) = request {
                 // The requester may have left.
-                drop(asked.send(outcome));
+                drop(request.send(outcome));
             }
         }
     };
-    stop.run_until_cancelled(keep).await;
+    stop.run_until_cancelled(run).await;
 }
 
 /// The owner of background tasks, with the first of them: the heartbeat of the current runtime.
@@ -100,8 +100,8 @@ pub(super) fn begin(
 ) -> (TaskTracker, Arc<Heartbeat>) {
     let age = registry.gauge("scoregate_heartbeat_age_seconds");
     let heartbeat = Arc::new(Heartbeat::new(clock.clone(), age));
-    let (background, beats, stop) = (TaskTracker::new(), Arc::clone(&heartbeat), stop.clone());
-    background.spawn(async move { beats.run(stop).await });
+    let (background, sender, stop) = (TaskTracker::new(), Arc::clone(&heartbeat), stop.clone());
+    background.spawn(async move { sender.run(stop).await });
     (background, heartbeat)
 }
 
@@ -153,9 +153,9 @@ async fn sweep(gateway: Arc<ArcSwap<Gateway>>, clock: Clock, stop: CancellationT
             () = stop.cancelled() => return,
             () = clock.sleep(SWEEP_EVERY) => {}
         }
-        let swept = gateway.load_full();
+        let gateway = gateway.load_full();
         // With many documents this takes milliseconds, too long for a serving thread.
-        if tokio::task::spawn_blocking(move || swept.sweep()).await.is_err() {
+        if tokio::task::spawn_blocking(move || gateway.sweep()).await.is_err() {
             tracing::error!("periodic task panicked");
         }
     }

@@ -82,29 +82,29 @@ impl BackendServer {
         let query = decode_query(target.query(), found.endpoint.takes).map_err(BackendRefusal::Param)?;
         let key = DocumentKey::new(found.endpoint.route, id, query, Period::Latest);
         let answer = self.scoring.answer(&key).ok_or(BackendRefusal::Model)?;
-        let sheet = self.responses.of(key, &answer);
-        let mut response = if is_not_modified(headers, &sheet) {
+        let prepared = self.responses.of(key, &answer);
+        let mut response = if is_not_modified(headers, &prepared) {
             empty(StatusCode::NOT_MODIFIED)
         } else {
-            let mut response = Response::new(sheet.body());
+            let mut response = Response::new(prepared.body());
             response.headers_mut().insert(CONTENT_TYPE, JSON);
             response
         };
         let validators = response.headers_mut();
-        validators.insert(ETAG, sheet.etag.clone());
-        validators.insert(LAST_MODIFIED, sheet.last_modified.clone());
+        validators.insert(ETAG, prepared.etag.clone());
+        validators.insert(LAST_MODIFIED, prepared.last_modified.clone());
         validators.insert(CACHE_CONTROL, cache_control(answer.next_refresh, self.clock.now().wall));
         Ok(response)
     }
 }
 
 /// Whether the caller's copy is current. A date counts only without a tag, as in RFC 9110.
-fn is_not_modified(headers: &HeaderMap, sheet: &SnapshotResponse) -> bool {
+fn is_not_modified(headers: &HeaderMap, prepared: &SnapshotResponse) -> bool {
     if headers.contains_key(IF_NONE_MATCH) {
-        return is_current(headers, &sheet.etag);
+        return is_current(headers, &prepared.etag);
     }
     let since = headers.get(IF_MODIFIED_SINCE).and_then(|date| Wall::parse_http_date(date.to_str().ok()?));
-    since.is_some_and(|since| sheet.dated <= since)
+    since.is_some_and(|since| prepared.dated <= since)
 }
 
 /// `max-age` until the next snapshot, rounded up so that clients do not return too early; zero once that is overdue.

@@ -40,7 +40,7 @@ pub(super) struct SnapshotResponse {
 #[derive(Debug, Default)]
 pub(super) struct SnapshotResponses {
     license: String,
-    made: DashMap<DocumentKey, Arc<SnapshotResponse>>,
+    by_key: DashMap<DocumentKey, Arc<SnapshotResponse>>,
 }
 
 /// A body in up to three parts, which share their bytes.
@@ -50,23 +50,24 @@ pub(super) struct BodyParts(std::array::IntoIter<Bytes, 3>);
 impl SnapshotResponses {
     /// An empty set. `license` is the attribution notice in each response.
     pub(super) fn new(license: String) -> Self {
-        Self { license, made: DashMap::new() }
+        Self { license, by_key: DashMap::new() }
     }
 
     /// The response with this data.
     pub(super) fn of(&self, key: DocumentKey, answer: &Answer) -> Arc<SnapshotResponse> {
-        if let Some(made) = self.made.get(&key).filter(|made| made.data_tag == answer.etag) {
-            return Arc::clone(&made);
+        if let Some(by_key) = self.by_key.get(&key).filter(|by_key| by_key.data_tag == answer.etag) {
+            return Arc::clone(&by_key);
         }
-        let sheet =
+        let response =
             Arc::new(SnapshotResponse::new(&EnvelopeFields { key: &key, license: &self.license }, answer));
-        self.made.insert(key, Arc::clone(&sheet));
-        sheet
+        self.by_key.insert(key, Arc::clone(&response));
+        response
     }
 
     /// Removes responses whose data differs from `answer` or no longer exists.
     pub(super) fn keep_current(&self, answer: impl Fn(&DocumentKey) -> Option<Answer>) {
-        self.made.retain(|key, sheet| answer(key).is_some_and(|answer| answer.etag == sheet.data_tag));
+        self.by_key
+            .retain(|key, response| answer(key).is_some_and(|answer| answer.etag == response.data_tag));
     }
 }
 
@@ -150,31 +151,32 @@ mod tests {
 
     #[test]
     fn equal_data_keeps_the_response_and_other_data_gets_another_tag_and_date() {
-        let sheets = SnapshotResponses::new("Cite us.".into());
-        let first = sheets.of(key(), &answer("[1]", 3_600, "\"a\""));
-        let again = sheets.of(key(), &answer("[1]", 7_200, "\"a\""));
+        let responses = SnapshotResponses::new("Cite us.".into());
+        let first = responses.of(key(), &answer("[1]", 3_600, "\"a\""));
+        let again = responses.of(key(), &answer("[1]", 7_200, "\"a\""));
         assert!(Arc::ptr_eq(&first, &again));
-        let other = sheets.of(key(), &answer("[2]", 10_800, "\"b\""));
-        let back = sheets.of(key(), &answer("[1]", 14_400, "\"a\""));
+        let other = responses.of(key(), &answer("[2]", 10_800, "\"b\""));
+        let back = responses.of(key(), &answer("[1]", 14_400, "\"a\""));
         assert!(first.etag != other.etag && first.etag != back.etag && other.etag != back.etag);
-        assert_eq!([&first, &other, &back].map(|sheet| sheet.dated.seconds()), [3_600, 10_800, 14_400]);
+        assert_eq!([&first, &other, &back].map(|response| response.dated.seconds()), [3_600, 10_800, 14_400]);
     }
 
     #[test]
     fn a_refresh_drops_changed_and_removed_responses() {
-        let sheets = SnapshotResponses::new(String::new());
+        let responses = SnapshotResponses::new(String::new());
         for (now, kept) in [(Some("\"a\""), 1), (Some("\"b\""), 0), (None, 0)] {
-            sheets.of(key(), &answer("[1]", 3_600, "\"a\""));
-            sheets.keep_current(|_| now.map(|tag| answer("[1]", 7_200, tag)));
-            assert_eq!(sheets.made.len(), kept, "{now:?}");
+            responses.of(key(), &answer("[1]", 3_600, "\"a\""));
+            responses.keep_current(|_| now.map(|tag| answer("[1]", 7_200, tag)));
+            assert_eq!(responses.by_key.len(), kept, "{now:?}");
         }
     }
 
     #[tokio::test]
     async fn a_body_is_complete_and_states_its_length_in_advance() {
         use http_body_util::BodyExt as _;
-        let sheet = SnapshotResponses::new("Cite \"us\".".into()).of(key(), &answer("[1]", 3_600, "\"a\""));
-        let body = sheet.body();
+        let response =
+            SnapshotResponses::new("Cite \"us\".".into()).of(key(), &answer("[1]", 3_600, "\"a\""));
+        let body = response.body();
         assert_eq!((body.size_hint().exact(), body.is_end_stream()), (Some(body.left() as u64), false));
         let length = body.left();
         let whole = body.collect().await.unwrap().to_bytes();

@@ -15,11 +15,11 @@ pub fn is_current(headers: &HeaderMap, etag: &HeaderValue) -> bool {
 /// The elements of a list of tags. A tag may contain commas.
 fn tags(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut is_quoted = false;
-    let ends = move |byte: &u8| {
+    let is_separator = move |byte: &u8| {
         is_quoted ^= *byte == b'"';
         *byte == b',' && !is_quoted
     };
-    line.split(ends).map(<[u8]>::trim_ascii)
+    line.split(is_separator).map(<[u8]>::trim_ascii)
 }
 
 #[cfg(test)]

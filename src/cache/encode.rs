@@ -139,15 +139,15 @@ fn brotli(body: &[u8]) -> Option<Vec<u8>> {
 /// elements are ignored. Identity is always possible, even if the client excludes it or sends too many elements: a
 /// readable response is better than none.
 pub fn negotiate<'h>(accept: impl Iterator<Item = &'h HeaderValue>) -> ContentCoding {
-    let mut wishes = AcceptedCodings::default();
+    let mut accepted = AcceptedCodings::default();
     let items = accept.flat_map(|line| line.to_str().unwrap_or("").split(','));
     for (number, item) in items.enumerate() {
         if number == MAX_ELEMENTS {
             return ContentCoding::Identity;
         }
-        wishes.hear(item);
+        accepted.add(item);
     }
-    wishes.best()
+    accepted.best()
 }
 
 /// q-values in thousandths; `None` where the client sent none.
@@ -160,12 +160,12 @@ struct AcceptedCodings {
 }
 
 impl AcceptedCodings {
-    fn hear(&mut self, item: &str) {
+    fn add(&mut self, item: &str) {
         let mut parts = item.split(';').map(str::trim);
         let (name, weight, more) = (parts.next().unwrap_or(""), parts.next(), parts.next());
         let quality = weight.map_or(Some(1_000), quality).filter(|_| more.is_none());
         let Some(quality) = quality else { return };
-        let place = if name.eq_ignore_ascii_case("br") {
+        let coding = if name.eq_ignore_ascii_case("br") {
             &mut self.brotli
         } else if name.eq_ignore_ascii_case("gzip") || name.eq_ignore_ascii_case("x-gzip") {
             &mut self.gzip
@@ -176,7 +176,7 @@ impl AcceptedCodings {
         } else {
             return;
         };
-        *place = Some(quality);
+        *coding = Some(quality);
     }
 
     fn best(&self) -> ContentCoding {
@@ -218,10 +218,10 @@ mod tests {
 
     #[test]
     fn too_many_encodings_get_the_plain_body() {
-        let wishes = |count: usize| HeaderValue::from_str(&vec!["br"; count].join(",")).unwrap();
-        assert_eq!(negotiate([wishes(MAX_ELEMENTS)].iter()), ContentCoding::Brotli);
-        assert_eq!(negotiate([wishes(MAX_ELEMENTS + 1)].iter()), ContentCoding::Identity);
-        assert_eq!(negotiate([wishes(MAX_ELEMENTS), wishes(1)].iter()), ContentCoding::Identity);
+        let accepted = |count: usize| HeaderValue::from_str(&vec!["br"; count].join(",")).unwrap();
+        assert_eq!(negotiate([accepted(MAX_ELEMENTS)].iter()), ContentCoding::Brotli);
+        assert_eq!(negotiate([accepted(MAX_ELEMENTS + 1)].iter()), ContentCoding::Identity);
+        assert_eq!(negotiate([accepted(MAX_ELEMENTS), accepted(1)].iter()), ContentCoding::Identity);
     }
 
     #[test]

@@ -135,7 +135,7 @@ mod tests {
     fn the_next_refresh_is_stated_else_by_cadence_else_that_of_the_backend_else_overdue() {
         let (now, hour) = (Wall::from_seconds(10 * HOUR), Duration::from_secs(HOUR));
         let at = Wall::from_seconds;
-        for (stated, of_the_backend, generated, due, ask_again) in [
+        for (stated, of_the_backend, generated, due, revalidate_at) in [
             (Some(10 * HOUR + 7), Some(11 * HOUR), 10 * HOUR, 10 * HOUR + 7, 10 * HOUR + 7),
             (None, Some(11 * HOUR), 10 * HOUR - 60, 11 * HOUR - 60, 11 * HOUR - 60),
             (Some(9 * HOUR), None, 10 * HOUR - 60, 11 * HOUR - 60, 11 * HOUR - 60),
@@ -145,7 +145,7 @@ mod tests {
             (None, None, 99 * HOUR, 10 * HOUR, 10 * HOUR + 60),
         ] {
             let known = KnownRefresh { stated: stated.map(at), of_the_backend: of_the_backend.map(at) };
-            let wanted = FreshnessDates { due: at(due), revalidate_at: at(ask_again) };
+            let wanted = FreshnessDates { due: at(due), revalidate_at: at(revalidate_at) };
             assert_eq!(dates(known, at(generated), hour, now), wanted);
         }
     }

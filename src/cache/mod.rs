@@ -96,17 +96,24 @@ impl Cache {
         self.documents.invalidate(key);
     }
 
-    /// Removes all documents for which `is_gone` is true, and returns their keys. Visits every document.
-    pub fn remove_all_if(&self, is_gone: impl Fn(&DocumentKey, &StoredDocument) -> bool) -> Vec<DocumentKey> {
-        let mut gone: Vec<DocumentKey> =
-            self.all().into_iter().filter(|(key, stored)| is_gone(key, stored)).map(|(key, _)| key).collect();
-        gone.retain(|key| self.remove_if(key, |stored| is_gone(key, stored)));
-        gone
+    /// Removes all documents for which `is_unwanted` is true, and returns their keys. Visits every document.
+    pub fn remove_all_if(
+        &self,
+        is_unwanted: impl Fn(&DocumentKey, &StoredDocument) -> bool,
+    ) -> Vec<DocumentKey> {
+        let mut removed: Vec<DocumentKey> = self
+            .all()
+            .into_iter()
+            .filter(|(key, stored)| is_unwanted(key, stored))
+            .map(|(key, _)| key)
+            .collect();
+        removed.retain(|key| self.remove_if(key, |stored| is_unwanted(key, stored)));
+        removed
     }
 
-    fn remove_if(&self, key: &DocumentKey, is_gone: impl Fn(&StoredDocument) -> bool) -> bool {
+    fn remove_if(&self, key: &DocumentKey, is_unwanted: impl Fn(&StoredDocument) -> bool) -> bool {
         let result = self.documents.entry_by_ref(key).and_compute_with(|entry| match entry {
-            Some(entry) if is_gone(entry.value()) => Op::Remove,
+            Some(entry) if is_unwanted(entry.value()) => Op::Remove,
             _ => Op::Nop,
         });
         matches!(result, CompResult::Removed(_))
@@ -161,7 +168,7 @@ mod tests {
                         let key = key((draw >> 33) % 8);
                         match (draw >> 50) % 16 {
                             0 => cache.remove(&key),
-                            1 => drop(cache.remove_all_if(|gone, _| *gone == key)),
+                            1 => drop(cache.remove_all_if(|removed, _| *removed == key)),
                             2..8 => drop(cache.evict_excess()),
                             _ => cache.put(key.clone(), stored(&key)),
                         }

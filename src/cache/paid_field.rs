@@ -48,9 +48,9 @@ fn find_paid(whole: &str, value: &str, depth: u8, cuts: &mut Vec<Range<usize>>) 
                 return Err(BadContent);
             }
             let depth = deeper?;
-            for (place, field) in fields.0.iter().enumerate() {
+            for (index, field) in fields.0.iter().enumerate() {
                 if field.name == PAID_FIELD {
-                    cuts.push(cut(whole, value, &fields.0, place));
+                    cuts.push(cut(whole, value, &fields.0, index));
                 } else {
                     find_paid(whole, field.value.get(), depth, cuts)?;
                 }
@@ -67,12 +67,12 @@ fn find_paid(whole: &str, value: &str, depth: u8, cuts: &mut Vec<Range<usize>>) 
 }
 
 /// The range in `whole` of a field of `object`, with one adjacent comma.
-fn cut(whole: &str, object: &str, fields: &[Member<'_>], place: usize) -> Range<usize> {
+fn cut(whole: &str, object: &str, fields: &[Member<'_>], index: usize) -> Range<usize> {
     let start = |part: &str| part.as_ptr().addr() - whole.as_ptr().addr();
     let end = |part: &str| start(part) + part.len();
-    let before = place.checked_sub(1).and_then(|place| fields.get(place));
-    match (before, fields.get(place), fields.get(place + 1)) {
-        (Some(before), Some(field), _) => end(before.value.get())..end(field.value.get()),
+    let leading = index.checked_sub(1).and_then(|index| fields.get(index));
+    match (leading, fields.get(index), fields.get(index + 1)) {
+        (Some(leading), Some(field), _) => end(leading.value.get())..end(field.value.get()),
         (None, Some(field), Some(after)) => start(field.written)..start(after.written),
         (None, _, _) | (_, None, _) => start(object) + 1..end(object) - 1,
     }

@@ -15,8 +15,8 @@ const LONG_OVERDUE: Duration = Duration::from_mins(1);
 /// second, when one may come early; and in the last twelfth, when most early refreshes come. Never more often than
 /// for a refresh that is long overdue: a backend may be slow even for short responses.
 const IN_THE_FIRST_HALF: u32 = 12;
-const IN_THE_SECOND: u32 = 30;
-const AT_LAST: u32 = 60;
+const IN_THE_SECOND_HALF: u32 = 30;
+const IN_THE_LAST_TWELFTH: u32 = 60;
 
 /// The refreshes of a backend, as far as known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,14 +24,14 @@ pub struct RefreshInterval {
     cadence: Duration,
     expected: Mono,
     /// Requests since then that found nothing new.
-    fruitless: usize,
+    overdue_requests: usize,
     next: Mono,
 }
 
 impl RefreshInterval {
     /// A backend that refreshes at `expected`, and about every `cadence` after that.
     pub fn new(cadence: Duration, expected: Mono, now: Mono) -> Self {
-        Self { cadence, expected, fruitless: 0, next: expected }.in_between(now)
+        Self { cadence, expected, overdue_requests: 0, next: expected }.in_between(now)
     }
 
     /// When the next refresh is expected.
@@ -50,24 +50,24 @@ impl RefreshInterval {
     }
 
     /// After a request at `now` that failed or found nothing new.
-    pub fn fruitless(self, now: Mono) -> Self {
+    pub fn not_refreshed(self, now: Mono) -> Self {
         if now < self.expected {
             return self.in_between(now);
         }
-        let wait = OVERDUE.get(self.fruitless).copied().unwrap_or(LONG_OVERDUE);
-        Self { fruitless: self.fruitless + 1, next: now.plus(wait), ..self }
+        let wait = OVERDUE.get(self.overdue_requests).copied().unwrap_or(LONG_OVERDUE);
+        Self { overdue_requests: self.overdue_requests + 1, next: now.plus(wait), ..self }
     }
 
     fn in_between(self, now: Mono) -> Self {
-        let left = self.expected.since(now);
-        let questions = if left <= self.cadence / 12 {
-            AT_LAST
-        } else if left <= self.cadence / 2 {
-            IN_THE_SECOND
+        let remaining = self.expected.since(now);
+        let requests = if remaining <= self.cadence / 12 {
+            IN_THE_LAST_TWELFTH
+        } else if remaining <= self.cadence / 2 {
+            IN_THE_SECOND_HALF
         } else {
             IN_THE_FIRST_HALF
         };
-        let wait = (self.cadence / questions).max(LONG_OVERDUE.min(self.cadence));
+        let wait = (self.cadence / requests).max(LONG_OVERDUE.min(self.cadence));
         Self { next: self.expected.min(now.plus(wait)).max(now), ..self }
     }
 }
@@ -83,31 +83,31 @@ mod tests {
     }
 
     /// The times of requests that find nothing new.
-    fn asked_in_vain(interval: RefreshInterval, questions: usize) -> Vec<Mono> {
+    fn asked_in_vain(interval: RefreshInterval, requests: usize) -> Vec<Mono> {
         let rhythms =
-            std::iter::successors(Some(interval), |interval| Some(interval.fruitless(interval.next())));
-        rhythms.take(questions).map(|interval| interval.next()).collect()
+            std::iter::successors(Some(interval), |interval| Some(interval.not_refreshed(interval.next())));
+        rhythms.take(requests).map(|interval| interval.next()).collect()
     }
 
     #[test]
     fn an_overdue_refresh_is_requested_at_growing_intervals_and_then_every_minute() {
-        let asked = asked_in_vain(RefreshInterval::new(HOUR, at(3_600), at(3_599)), 8);
+        let requested_at = asked_in_vain(RefreshInterval::new(HOUR, at(3_600), at(3_599)), 8);
         let wanted = [0, 5, 15, 35, 75, 135, 195, 255];
-        assert_eq!(asked, wanted.map(|late| at(3_600 + late)));
+        assert_eq!(requested_at, wanted.map(|late| at(3_600 + late)));
     }
 
     #[test]
     fn before_the_expected_time_requests_become_more_frequent_and_never_pass_it() {
-        let asked = asked_in_vain(RefreshInterval::new(HOUR, at(2_410), at(0)), 18);
+        let requested_at = asked_in_vain(RefreshInterval::new(HOUR, at(2_410), at(0)), 18);
         let (second, last) = ((1_020..=2_220).step_by(120), (2_280..=2_400).step_by(60));
         let wanted: Vec<Mono> =
             [300, 600, 900].into_iter().chain(second).chain(last).chain([2_410]).map(at).collect();
-        assert_eq!(asked, wanted);
+        assert_eq!(requested_at, wanted);
     }
 
     #[test]
     fn a_refresh_restarts_the_interval() {
-        let late = RefreshInterval::new(HOUR, at(0), at(0)).fruitless(at(0)).fruitless(at(5));
+        let late = RefreshInterval::new(HOUR, at(0), at(0)).not_refreshed(at(0)).not_refreshed(at(5));
         let interval = late.refreshed(at(3_615), at(15));
         assert_eq!(interval, RefreshInterval::new(HOUR, at(3_615), at(15)));
         assert_eq!(interval.next(), at(315));

@@ -69,9 +69,9 @@ impl<T: Clone, N: Clone> SingleFlight<T, N> {
             Entry::Vacant(place) => {
                 let end = Arc::new(FlightEnd { result: OnceLock::new(), wake: Notify::new() });
                 place.insert((Arc::clone(&end), note.clone()));
-                let landed = FlightCompletion(Arc::clone(&end));
-                let ticket = FlightLeader { table: Arc::clone(&self.table), key: key.clone(), note, end };
-                FlightRole::First(ticket, landed)
+                let result = FlightCompletion(Arc::clone(&end));
+                let leader = FlightLeader { table: Arc::clone(&self.table), key: key.clone(), note, end };
+                FlightRole::First(leader, result)
             }
         }
     }
@@ -168,23 +168,23 @@ mod tests {
     #[tokio::test]
     async fn all_waiters_of_a_flight_get_its_result() {
         let flights = SingleFlight::<u32, &str>::default();
-        let FlightRole::First(ticket, first) = flights.join(&key(), "first") else {
+        let FlightRole::First(leader, first) = flights.join(&key(), "first") else {
             panic!("nobody was fetching")
         };
         let others: Vec<_> = (0..100).map(|_| flights.join(&key(), "later")).collect();
-        ticket.complete(7);
+        leader.complete(7);
         assert!(flights.is_empty());
         assert_eq!(first.result().await, Some(7));
-        for seat in others {
-            let FlightRole::Shared(landed, "first") = seat else { panic!("somebody was fetching") };
-            assert_eq!(landed.result().await, Some(7));
+        for flight in others {
+            let FlightRole::Shared(result, "first") = flight else { panic!("somebody was fetching") };
+            assert_eq!(result.result().await, Some(7));
         }
     }
 
     #[tokio::test]
     async fn an_invalidated_flight_completes_for_its_waiters_and_is_not_current() {
         let flights = SingleFlight::<u32, ()>::default();
-        let FlightRole::First(old, aboard) = flights.join(&key(), ()) else { panic!("nobody was fetching") };
+        let FlightRole::First(old, first) = flights.join(&key(), ()) else { panic!("nobody was fetching") };
         assert_eq!(old.while_current(|| 1), Some(1));
         flights.invalidate(|_| true);
         let FlightRole::First(new, later) = flights.join(&key(), ()) else {
@@ -192,7 +192,7 @@ mod tests {
         };
         assert_eq!((old.while_current(|| 1), new.while_current(|| 1)), (None, Some(1)));
         old.complete(7);
-        assert_eq!((aboard.result().await, flights.len()), (Some(7), 1));
+        assert_eq!((first.result().await, flights.len()), (Some(7), 1));
         new.complete(8);
         assert_eq!((later.result().await, flights.len()), (Some(8), 0));
     }
@@ -200,11 +200,11 @@ mod tests {
     #[tokio::test]
     async fn a_fetch_that_dies_wakes_its_waiters_and_leaves_the_table_empty() {
         let flights = SingleFlight::<u32, ()>::default();
-        let FlightRole::First(ticket, landed) = flights.join(&key(), ()) else {
+        let FlightRole::First(leader, result) = flights.join(&key(), ()) else {
             panic!("nobody was fetching")
         };
-        drop(ticket);
-        assert_eq!(landed.result().await, None);
+        drop(leader);
+        assert_eq!(result.result().await, None);
         assert!(flights.is_empty() && matches!(flights.join(&key(), ()), FlightRole::First(..)));
     }
 }

@@ -18,7 +18,7 @@ pub struct StoredDocument {
     /// When the last confirming request was sent: the document is at least as new as that.
     pub confirmed: Mono,
     /// Whether the cache had room for it.
-    pub is_kept: bool,
+    pub is_cached: bool,
     /// Whether the backend has since sent an empty list once.
     pub is_suspect: bool,
     /// Recent use count.
@@ -26,29 +26,29 @@ pub struct StoredDocument {
 }
 
 impl StoredDocument {
-    /// A document confirmed by the response to a request sent at `asked`, replacing `before`.
+    /// A document confirmed by the response to a request sent at `requested_at`, replacing `before`.
     pub fn confirmed(
         document: Document,
-        [due, ask_again]: [Mono; 2],
-        asked: Mono,
+        [due, revalidate_at]: [Mono; 2],
+        requested_at: Mono,
         before: Option<&Self>,
     ) -> Self {
         let uses = AtomicU32::new(before.map_or(1, Self::uses));
         Self {
             document,
             due,
-            revalidate_at: ask_again,
-            confirmed: asked,
-            is_kept: true,
+            revalidate_at,
+            confirmed: requested_at,
+            is_cached: true,
             is_suspect: false,
             uses,
         }
     }
 
     /// A document stored with these dates, possibly by an earlier process.
-    pub fn restored(document: Document, [due, ask_again, confirmed]: [Mono; 3], uses: u32) -> Self {
+    pub fn restored(document: Document, [due, revalidate_at, confirmed]: [Mono; 3], uses: u32) -> Self {
         let uses = AtomicU32::new(uses);
-        Self { document, due, revalidate_at: ask_again, confirmed, is_kept: true, is_suspect: false, uses }
+        Self { document, due, revalidate_at, confirmed, is_cached: true, is_suspect: false, uses }
     }
 
     /// Counts a use.
@@ -95,7 +95,7 @@ impl StoredDocument {
 impl Clone for StoredDocument {
     fn clone(&self) -> Self {
         let (document, uses) = (self.document.clone(), AtomicU32::new(self.uses()));
-        let Self { due, revalidate_at: ask_again, confirmed, is_kept: kept, is_suspect: doubted, .. } = *self;
-        Self { document, due, revalidate_at: ask_again, confirmed, is_kept: kept, is_suspect: doubted, uses }
+        let Self { due, revalidate_at, confirmed, is_cached, is_suspect, .. } = *self;
+        Self { document, due, revalidate_at, confirmed, is_cached, is_suspect, uses }
     }
 }

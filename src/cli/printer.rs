@@ -4,7 +4,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
-use crate::store::maintenance::way_back;
+use crate::store::maintenance::recovery_steps;
 use crate::telemetry::log;
 
 use super::exit::Exit;
@@ -64,8 +64,11 @@ pub(super) fn finish_serving(outcome: anyhow::Result<Exit>) -> Exit {
 }
 
 fn reason(error: &anyhow::Error) -> String {
-    let way_back = error.chain().find_map(|cause| way_back(cause.downcast_ref()?));
-    way_back.map_or_else(|| format!("error: {error:#}"), |way_back| format!("error: {error:#}\n{way_back}"))
+    let recovery_steps = error.chain().find_map(|cause| recovery_steps(cause.downcast_ref()?));
+    recovery_steps.map_or_else(
+        || format!("error: {error:#}"),
+        |recovery_steps| format!("error: {error:#}\n{recovery_steps}"),
+    )
 }
 
 /// Writes a table with a header row.

@@ -207,7 +207,7 @@ fn print_check(report: &InspectionReport, as_json: bool, today: Day) -> Exit {
     if let Some(reason) = report.faults.first() {
         let (path, reason) = (report.path.display().to_string(), reason.clone());
         let damaged = crate::store::StoreError::Damaged { path, reason };
-        printer::message(&maintenance::way_back(&damaged).unwrap_or_default());
+        printer::message(&maintenance::recovery_steps(&damaged).unwrap_or_default());
     } else if !report.unreadable.is_empty() {
         printer::message(
             "The gateway skips these records. Repair limits with `scoregate keys set-limits` (give both), and other \

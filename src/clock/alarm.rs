@@ -11,18 +11,18 @@ use super::{Clock, ClockSource, Mono};
 pub struct Alarm {
     clock: Clock,
     end: Option<Mono>,
-    ringing: Option<AlarmState>,
+    timer: Option<AlarmState>,
 }
 
 enum AlarmState {
     System(Pin<Box<tokio::time::Sleep>>),
-    Hand(Pin<Box<dyn Future<Output = ()> + Send>>),
+    Manual(Pin<Box<dyn Future<Output = ()> + Send>>),
 }
 
 impl Clock {
     /// Creates a timer without a deadline.
     pub fn alarm(&self) -> Alarm {
-        Alarm { clock: self.clone(), end: None, ringing: None }
+        Alarm { clock: self.clone(), end: None, timer: None }
     }
 }
 
@@ -34,7 +34,7 @@ impl Alarm {
             return;
         }
         self.end = Some(end);
-        match (&mut self.ringing, &self.clock.source) {
+        match (&mut self.timer, &self.clock.source) {
             (Some(AlarmState::System(sleep)), ClockSource::System { .. }) => {
                 let left = end.since(self.clock.mono());
                 sleep.as_mut().reset(tokio::time::Instant::now() + left);
@@ -43,27 +43,27 @@ impl Alarm {
                 let left = end.since(self.clock.mono());
                 #[expect(clippy::disallowed_methods, reason = "this is the one place that waits")]
                 let sleep = tokio::time::sleep(left);
-                self.ringing = Some(AlarmState::System(Box::pin(sleep)));
+                self.timer = Some(AlarmState::System(Box::pin(sleep)));
             }
-            (_, ClockSource::Hand(_)) => {
+            (_, ClockSource::Manual(_)) => {
                 let clock = self.clock.clone();
-                self.ringing = Some(AlarmState::Hand(Box::pin(async move { clock.sleep_until(end).await })));
+                self.timer = Some(AlarmState::Manual(Box::pin(async move { clock.sleep_until(end).await })));
             }
         }
     }
 
     /// Ready at the deadline, which is cleared then.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let rung = match &mut self.ringing {
+        let fired = match &mut self.timer {
             Some(_) if self.end.is_none() => Poll::Pending,
             Some(AlarmState::System(sleep)) => sleep.as_mut().poll(cx),
-            Some(AlarmState::Hand(wait)) => wait.as_mut().poll(cx),
+            Some(AlarmState::Manual(wait)) => wait.as_mut().poll(cx),
             None => Poll::Pending,
         };
-        if rung.is_ready() {
+        if fired.is_ready() {
             self.end = None;
         }
-        rung
+        fired
     }
 }
 
@@ -76,22 +76,22 @@ mod tests {
 
     #[tokio::test]
     async fn a_timer_fires_at_its_earliest_deadline_and_can_be_set_again() {
-        let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
+        let (clock, sender) = Clock::manual(Wall::from_seconds(0));
         let begun = clock.mono();
         let at = |seconds| begun.plus(Duration::from_secs(seconds));
         let mut alarm = clock.alarm();
-        let mut rings = async || std::future::poll_fn(|cx| Poll::Ready(alarm.poll(cx).is_ready())).await;
-        assert!(!rings().await);
-        for (first, second, rung) in [(10, 20, 10), (40, 30, 30)] {
+        let mut fires = async || std::future::poll_fn(|cx| Poll::Ready(alarm.poll(cx).is_ready())).await;
+        assert!(!fires().await);
+        for (first, second, fired) in [(10, 20, 10), (40, 30, 30)] {
             let mut alarm = clock.alarm();
             alarm.set_by(at(first));
             alarm.set_by(at(second));
-            let mut rings = async || std::future::poll_fn(|cx| Poll::Ready(alarm.poll(cx).is_ready())).await;
-            hand.advance(at(rung).since(clock.mono()).checked_sub(Duration::from_nanos(1)).unwrap());
-            assert!(!rings().await);
-            hand.advance(Duration::from_nanos(1));
-            assert!(rings().await);
-            assert!(!rings().await, "it is not set any more");
+            let mut fires = async || std::future::poll_fn(|cx| Poll::Ready(alarm.poll(cx).is_ready())).await;
+            sender.advance(at(fired).since(clock.mono()).checked_sub(Duration::from_nanos(1)).unwrap());
+            assert!(!fires().await);
+            sender.advance(Duration::from_nanos(1));
+            assert!(fires().await);
+            assert!(!fires().await, "it is not set any more");
         }
     }
 }

@@ -47,7 +47,7 @@ enum ClockSource {
     System {
         started: u64,
     },
-    Hand(Arc<watch::Sender<ClockReading>>),
+    Manual(Arc<watch::Sender<ClockReading>>),
 }
 
 /// Moves a manual clock.
@@ -67,7 +67,7 @@ impl ClockSource {
     fn now(&self) -> Now {
         match self {
             Self::System { started } => Now { wall: Wall(shown_by(ClockId::Realtime)), mono: mono(*started) },
-            Self::Hand(hand) => hand.borrow().now(),
+            Self::Manual(sender) => sender.borrow().now(),
         }
     }
 
@@ -75,7 +75,7 @@ impl ClockSource {
     fn reading(&self) -> ClockReading {
         let started = match self {
             Self::System { started } => *started,
-            Self::Hand(hand) => return *hand.borrow(),
+            Self::Manual(sender) => return *sender.borrow(),
         };
         let read = || {
             let before = shown_by(ClockId::Boottime);
@@ -106,10 +106,10 @@ impl Clock {
     }
 
     /// A manual clock that shows `start` until it is moved.
-    pub fn hand_driven(start: Wall) -> (Self, ManualClock) {
+    pub fn manual(start: Wall) -> (Self, ManualClock) {
         let shown = ClockReading { wall: start, mono: START, boot: Boot(START.0) };
-        let hand = Arc::new(watch::Sender::new(shown));
-        (Self::new(ClockSource::Hand(Arc::clone(&hand))), ManualClock(hand))
+        let sender = Arc::new(watch::Sender::new(shown));
+        (Self::new(ClockSource::Manual(Arc::clone(&sender))), ManualClock(sender))
     }
 
     fn new(source: ClockSource) -> Self {
@@ -148,7 +148,7 @@ impl Clock {
     pub fn mono(&self) -> Mono {
         match &self.source {
             ClockSource::System { started } => mono(*started),
-            ClockSource::Hand(hand) => hand.borrow().mono,
+            ClockSource::Manual(sender) => sender.borrow().mono,
         }
     }
 
@@ -160,8 +160,8 @@ impl Clock {
                 #[expect(clippy::disallowed_methods, reason = "this is the one place that waits")]
                 tokio::time::sleep(left).await;
             }
-            ClockSource::Hand(hand) => {
-                let mut moved = hand.subscribe();
+            ClockSource::Manual(sender) => {
+                let mut moved = sender.subscribe();
                 // The sender is in `self`, so the channel cannot close during the wait.
                 moved
                     .wait_for(|shown| shown.mono >= deadline)
@@ -211,7 +211,7 @@ impl ManualClock {
     }
 
     /// Number of tasks that wait on this clock: tests check it before they move the clock.
-    pub fn sleepers(&self) -> usize {
+    pub fn waiters(&self) -> usize {
         self.0.receiver_count()
     }
 }
@@ -222,19 +222,19 @@ mod tests {
 
     #[tokio::test]
     async fn a_manual_clock_wakes_its_waiters_when_it_is_moved() {
-        let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
+        let (clock, sender) = Clock::manual(Wall::from_seconds(0));
         let waiting = clock.within(Duration::from_mins(1), std::future::pending::<()>());
-        hand.advance(Duration::ZERO);
-        let moved = async { hand.advance(Duration::from_secs(61)) };
+        sender.advance(Duration::ZERO);
+        let moved = async { sender.advance(Duration::from_secs(61)) };
         let (late, ()) = tokio::join!(waiting, moved);
         assert_eq!(late, Err(DeadlineExceeded));
     }
 
     #[tokio::test]
     async fn a_step_of_the_wall_clock_changes_no_duration() {
-        let (clock, hand) = Clock::hand_driven(Wall::from_seconds(1_000_000));
+        let (clock, sender) = Clock::manual(Wall::from_seconds(1_000_000));
         let before = clock.now();
-        hand.step_to(Wall::from_seconds(10));
+        sender.step_to(Wall::from_seconds(10));
         assert_eq!(clock.now().mono, before.mono);
         assert_eq!(clock.now().wall.seconds(), 10);
     }

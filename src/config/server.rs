@@ -17,11 +17,11 @@ pub fn side_port(written: &ConfigValues) -> Result<SocketAddr, ConfigProblems> {
 }
 
 impl ConfigReader<'_> {
-    /// `many`: proxies, whose connections carry requests of many clients.
-    pub(super) fn server(&mut self, many: &Networks) -> ServerConfig {
+    /// Reads `[server]`. Connections of `proxies` carry requests of many clients.
+    pub(super) fn server(&mut self, proxies: &Networks) -> ServerConfig {
         let mut count = |path| usize::try_from(self.number(path)).unwrap_or(usize::MAX);
-        let most_connections = count("server.max_connections");
-        let most_per_address = count("server.max_connections_per_address");
+        let max_connections = count("server.max_connections");
+        let max_connections_per_address = count("server.max_connections_per_address");
         let deadlines = Deadlines {
             head: self.duration("server.head_timeout"),
             idle: self.duration("server.idle_timeout"),
@@ -30,15 +30,15 @@ impl ConfigReader<'_> {
             age: self.duration("server.max_connection_age"),
         };
         ServerConfig {
-            most_connections,
-            most_per_address,
+            max_connections,
+            max_connections_per_address,
             connection: ConnectionConfig {
                 deadlines,
                 tls: None,
                 proxy_protocol: self.networks("proxies.proxy_protocol"),
-                many: many.clone(),
+                proxies: proxies.clone(),
             },
-            grace: self.duration("server.shutdown_timeout"),
+            shutdown_timeout: self.duration("server.shutdown_timeout"),
         }
     }
 }

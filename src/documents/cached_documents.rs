@@ -48,7 +48,7 @@ pub(super) struct Confirmation {
     /// The document stored when the request was sent.
     pub(super) before: Option<Arc<StoredDocument>>,
     /// When the request was sent.
-    pub(super) asked: Mono,
+    pub(super) requested_at: Mono,
     /// When the response arrived.
     pub(super) answered: Now,
     /// The next refresh that the response states.
@@ -155,11 +155,11 @@ impl Documents {
     /// Stores a confirmed document, unless it was purged after the request was sent.
     pub(super) fn confirm<T, N>(
         &self,
-        ticket: &FlightLeader<T, N>,
+        leader: &FlightLeader<T, N>,
         document: Document,
         confirmation: &Confirmation,
     ) -> Arc<StoredDocument> {
-        let key = ticket.key();
+        let key = leader.key();
         let (now, before) = (confirmation.answered, confirmation.before.as_deref());
         let retention = self.retention.load();
         let follows_the_backend = retention.lifetime(key.route).follows_the_backend();
@@ -168,18 +168,19 @@ impl Documents {
             of_the_backend: self.schedule.expected_after(now),
         };
         let dates = retention.dates(key.route, known, document.generated_at(), now.wall);
-        let [due, ask_again] = [dates.due, dates.revalidate_at].map(|at| now.mono_at(at));
+        let [due, revalidate_at] = [dates.due, dates.revalidate_at].map(|at| now.mono_at(at));
         if follows_the_backend {
             self.schedule.state(dates.due);
             self.schedule.begin(RefreshInterval::new(retention.cadence, due, now.mono));
         }
-        let kept = self.cache.has_room_for(&document);
-        let mut stored = StoredDocument::confirmed(document, [due, ask_again], confirmation.asked, before);
-        stored.is_kept = kept;
+        let fits = self.cache.has_room_for(&document);
+        let mut stored =
+            StoredDocument::confirmed(document, [due, revalidate_at], confirmation.requested_at, before);
+        stored.is_cached = fits;
         let stored = Arc::new(stored);
         let document = &stored.document;
-        if kept {
-            ticket.while_current(|| self.cache.put(key.clone(), Arc::clone(&stored)));
+        if fits {
+            leader.while_current(|| self.cache.put(key.clone(), Arc::clone(&stored)));
             self.changed.note(key);
         } else {
             tracing::warn!(document = %key, bytes = document.bytes(), "document too large to be cached");

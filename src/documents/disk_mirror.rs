@@ -104,10 +104,11 @@ impl DiskMirror {
     pub fn restore(&self) {
         let Some(disk) = &self.disk else { return };
         let records = disk.mirror.all().records;
-        let each = records.len().div_ceil(thread::available_parallelism().map_or(1, usize::from)).max(1);
+        let chunk_size =
+            records.len().div_ceil(thread::available_parallelism().map_or(1, usize::from)).max(1);
         let restored: Vec<RestoredDocument> = thread::scope(|scope| {
             let parts: Vec<_> = records
-                .chunks(each)
+                .chunks(chunk_size)
                 .map(|records| {
                     scope.spawn(move || records.iter().filter_map(|record| self.read(disk, record)).collect())
                 })
@@ -115,7 +116,7 @@ impl DiskMirror {
             parts.into_iter().flat_map(|part| part.join().unwrap_or_else(|_| Vec::new())).collect()
         });
         let (documents, unusable) = (restored.len(), records.len() - restored.len());
-        self.take_back(restored);
+        self.put_restored(restored);
         if documents + unusable > 0 {
             tracing::info!(documents, unusable, "documents restored from the disk mirror");
         }
@@ -135,7 +136,7 @@ impl DiskMirror {
         }
     }
 
-    fn take_back(&self, mut restored: Vec<RestoredDocument>) {
+    fn put_restored(&self, mut restored: Vec<RestoredDocument>) {
         let (now, schedule) = (self.clock.now(), self.documents.schedule());
         let retention = self.documents.retention();
         // The document confirmed last has the best estimate of the next refresh.

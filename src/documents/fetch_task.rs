@@ -83,9 +83,9 @@ impl FetchWorker {
     }
 
     /// Makes one fetch. A panic counts as a failure: it wakes the waiting requests and is remembered.
-    pub(super) async fn run(&self, ticket: FetchLeader) {
-        let key = ticket.key().clone();
-        if AssertUnwindSafe(self.fetch(ticket)).catch_unwind().await.is_err() {
+    pub(super) async fn run(&self, leader: FetchLeader) {
+        let key = leader.key().clone();
+        if AssertUnwindSafe(self.fetch(leader)).catch_unwind().await.is_err() {
             self.instruments.panicked();
             tracing::error!(document = %key, "a fetch panicked");
             let (failure, now) = (UpstreamFailure::Invalid("reading it panicked".into()), self.clock.now());
@@ -94,57 +94,58 @@ impl FetchWorker {
         }
     }
 
-    async fn fetch(&self, ticket: FetchLeader) {
-        let before = self.documents.get(ticket.key());
+    async fn fetch(&self, leader: FetchLeader) {
+        let before = self.documents.get(leader.key());
         let started = self.clock.now();
         let known = before.as_ref().map(|stored| stored.document.source());
-        let FetchContext { priority: urgent, trace } = ticket.note();
-        let question = UpstreamRequest { key: ticket.key(), known, trace: trace.as_ref() };
-        let fetched = self.upstream.fetch(question, urgent).await;
+        let FetchContext { priority, trace } = leader.note();
+        let request = UpstreamRequest { key: leader.key(), known, trace: trace.as_ref() };
+        let fetched = self.upstream.fetch(request, priority).await;
         let now = self.clock.now();
-        let confirmation = Confirmation { before, asked: started.mono, answered: now, next_refresh: None };
-        let result = self.settle(&ticket, fetched, confirmation).await;
+        let confirmation =
+            Confirmation { before, requested_at: started.mono, answered: now, next_refresh: None };
+        let result = self.settle(&leader, fetched, confirmation).await;
         let end = match &result {
             Ok(_) => FetchEnd::Success,
             Err(FetchError::Backend(failure)) => FetchEnd::of(failure),
             Err(FetchError::NoSuchModel | FetchError::Unlisted) => FetchEnd::NotFound,
         };
-        self.instruments.fetched(end, now.mono.since(started.mono), ticket.waiters());
+        self.instruments.fetched(end, now.mono.since(started.mono), leader.waiters());
         match &result {
             Ok(_) => self.last.succeeded(now.wall),
-            Err(error) => self.remember(&ticket, error, now),
+            Err(error) => self.remember(&leader, error, now),
         }
-        ticket.complete(result);
+        leader.complete(result);
     }
 
     /// Stores the response, or removes a document that the backend no longer has.
     async fn settle(
         &self,
-        ticket: &FetchLeader,
+        leader: &FetchLeader,
         fetched: Result<UpstreamResponse, UpstreamFailure>,
         mut confirmation: Confirmation,
     ) -> FetchResult {
-        let key = ticket.key();
+        let key = leader.key();
         match fetched {
             Ok(UpstreamResponse::Content { content, next_refresh }) => {
                 confirmation.next_refresh = next_refresh;
-                self.store(ticket, content, confirmation).await
+                self.store(leader, content, confirmation).await
             }
             Ok(UpstreamResponse::Unchanged { next_refresh }) => {
                 confirmation.next_refresh = next_refresh;
-                let unasked = || invalid("it answered 304 to a request without validators");
-                let document = confirmation.before.as_ref().ok_or_else(unasked)?.document.clone();
-                Ok(self.documents.confirm(ticket, document, &confirmation))
+                let no_validators = || invalid("it answered 304 to a request without validators");
+                let document = confirmation.before.as_ref().ok_or_else(no_validators)?.document.clone();
+                Ok(self.documents.confirm(leader, document, &confirmation))
             }
             Ok(UpstreamResponse::Nothing { content, next_refresh })
                 if self.model_exists(key, confirmation.before.is_some()) =>
             {
                 confirmation.next_refresh = next_refresh;
-                self.store(ticket, content, confirmation).await
+                self.store(leader, content, confirmation).await
             }
             Ok(UpstreamResponse::NoSuchModel | UpstreamResponse::Nothing { .. }) => {
                 // A removed model is a valid response, not a failure: remove the stored document.
-                ticket.while_current(|| self.documents.remove(key));
+                leader.while_current(|| self.documents.remove(key));
                 self.documents.note_change(key);
                 Err(FetchError::NoSuchModel)
             }
@@ -161,8 +162,8 @@ impl FetchWorker {
 
     /// Remembers a failure. A fetch that was never sent is not remembered: it may be repeated as soon as the backend
     /// accepts requests.
-    fn remember(&self, ticket: &FetchLeader, error: &FetchError, now: Now) {
-        let key = ticket.key();
+    fn remember(&self, leader: &FetchLeader, error: &FetchError, now: Now) {
+        let key = leader.key();
         let ttl = match error {
             FetchError::NoSuchModel => {
                 self.last.succeeded(now.wall);
@@ -178,24 +179,24 @@ impl FetchWorker {
             }
         };
         let until = now.mono.plus(ttl);
-        ticket.while_current(|| self.negative.insert(key.clone(), error.clone(), until));
+        leader.while_current(|| self.negative.insert(key.clone(), error.clone(), until));
     }
 
     /// Builds a document from a response and stores it. Compression takes time, so it runs on a blocking thread,
     /// limited in number.
     async fn store(
         &self,
-        ticket: &FetchLeader,
+        leader: &FetchLeader,
         content: DocumentContent,
         confirmation: Confirmation,
     ) -> FetchResult {
         let before = confirmation.before.clone();
         if let Some(before) = before.as_ref().filter(|before| before.makes_suspect(&content)) {
-            let doubted = || self.documents.put(ticket.key().clone(), Arc::new(before.suspected()));
-            ticket.while_current(doubted);
+            let put_suspect = || self.documents.put(leader.key().clone(), Arc::new(before.suspected()));
+            leader.while_current(put_suspect);
             return Err(invalid("it is empty, and the previous response was not; a second one is accepted"));
         }
-        let (label_key, license) = (ticket.key().clone(), self.documents.retention().license.clone());
+        let (label_key, license) = (leader.key().clone(), self.documents.retention().license.clone());
         let permit = self.builders.acquire().await.map_err(|error| invalid(&error.to_string()))?;
         let built = tokio::task::spawn_blocking(move || {
             let label = EnvelopeFields { key: &label_key, license: &license };
@@ -204,7 +205,7 @@ impl FetchWorker {
         let built = built.await.map_err(|error| invalid(&error.to_string()))?;
         let document = built.map_err(|bad| invalid(&bad.to_string()))?;
         drop(permit);
-        Ok(self.documents.confirm(ticket, document, &confirmation))
+        Ok(self.documents.confirm(leader, document, &confirmation))
     }
 }
 

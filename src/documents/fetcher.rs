@@ -130,12 +130,12 @@ impl Fetcher {
         priority: FetchPriority,
         need: Need,
     ) -> JoinedFetch {
-        let (ticket, result) = match self.flights.join(key, priority.context()) {
+        let (leader, result) = match self.flights.join(key, priority.context()) {
             FlightRole::Shared(result, context) => {
                 context.priority.raise(priority.class);
                 return JoinedFetch { result, outcome: CacheOutcome::Shared };
             }
-            FlightRole::First(ticket, result) => (ticket, result),
+            FlightRole::First(leader, result) => (leader, result),
         };
         let now = self.clock.now().mono;
         let is_enough = |stored: &StoredDocument| match need {
@@ -148,11 +148,11 @@ impl Fetcher {
             None => self.refuse_unlisted(key, priority.caller, now).map(Err),
         });
         if let Some(known) = known {
-            ticket.complete(known);
+            leader.complete(known);
             return JoinedFetch { result, outcome: CacheOutcome::Shared };
         }
         let fetcher = Arc::clone(self);
-        self.tasks.spawn(async move { fetcher.worker.run(ticket).await });
+        self.tasks.spawn(async move { fetcher.worker.run(leader).await });
         JoinedFetch { result, outcome: CacheOutcome::Miss }
     }
 

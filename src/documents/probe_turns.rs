@@ -40,16 +40,16 @@ impl ProbeTurns {
 
 impl CallerTurns {
     fn take(&mut self, caller: Option<ApplicationId>, now: Mono) -> bool {
-        self.waiting.retain(|(_, asked)| now.since(*asked) <= TURN_TTL);
-        let place = self.waiting.iter().position(|(waiting, _)| Some(*waiting) == caller);
-        if self.free_from <= now && !self.is_behind_another(caller, place) {
-            place.and_then(|place| self.waiting.remove(place));
+        self.waiting.retain(|(_, requested_at)| now.since(*requested_at) <= TURN_TTL);
+        let index = self.waiting.iter().position(|(waiting, _)| Some(*waiting) == caller);
+        if self.free_from <= now && !self.is_behind_another(caller, index) {
+            index.and_then(|index| self.waiting.remove(index));
             self.free_from = now.plus(PROBE_INTERVAL);
             self.last = caller;
             return true;
         }
-        if let Some((_, asked)) = place.and_then(|place| self.waiting.get_mut(place)) {
-            *asked = now;
+        if let Some((_, requested_at)) = index.and_then(|index| self.waiting.get_mut(index)) {
+            *requested_at = now;
         } else if self.waiting.len() < MAX_WAITING {
             self.waiting.extend(caller.map(|caller| (caller, now)));
         }
@@ -57,9 +57,9 @@ impl CallerTurns {
     }
 
     /// Whether another caller waits longer. The caller that took the last turn comes after all others.
-    fn is_behind_another(&self, caller: Option<ApplicationId>, place: Option<usize>) -> bool {
+    fn is_behind_another(&self, caller: Option<ApplicationId>, index: Option<usize>) -> bool {
         let took_last = |who: Option<ApplicationId>| who.is_some() && who == self.last;
-        let before_it = if took_last(caller) { None } else { place };
+        let before_it = if took_last(caller) { None } else { index };
         let mut before = self.waiting.iter().take(before_it.unwrap_or(self.waiting.len()));
         before.any(|(other, _)| Some(*other) != caller && !took_last(Some(*other)))
     }

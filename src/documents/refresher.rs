@@ -80,7 +80,7 @@ impl Refresher {
         let Some((key, before)) = in_use.flatten() else {
             // No document is in use: the next request refreshes its document.
             let now = self.clock.now().mono;
-            return schedule.step(|interval| interval.fruitless(now));
+            return schedule.step(|interval| interval.not_refreshed(now));
         };
         let after = self.fetcher.revalidate(&key).await;
         let at = self.clock.now().mono;
@@ -91,7 +91,7 @@ impl Refresher {
             after => schedule.step(|interval| match after.as_ref().map(|after| after.due) {
                 // The backend states its next refresh.
                 Some(later) if later > interval.expected().max(at) => interval.refreshed(later, at),
-                Some(_) | None => interval.fruitless(at),
+                Some(_) | None => interval.not_refreshed(at),
             }),
         }
     }
@@ -134,11 +134,11 @@ impl Refresher {
     /// Visits every document on a blocking thread. `None` if that panicked.
     async fn blocking<T: Send + 'static>(
         &self,
-        look: impl FnOnce(&Documents) -> T + Send + 'static,
+        task: impl FnOnce(&Documents) -> T + Send + 'static,
     ) -> Option<T> {
         let documents = Arc::clone(&self.documents);
-        let looked = tokio::task::spawn_blocking(move || look(&documents)).await;
-        looked.inspect_err(|error| tracing::error!(%error, "removal of expired documents failed")).ok()
+        let result = tokio::task::spawn_blocking(move || task(&documents)).await;
+        result.inspect_err(|error| tracing::error!(%error, "background task on the documents panicked")).ok()
     }
 }
 

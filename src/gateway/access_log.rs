@@ -79,14 +79,14 @@ impl AccessLog {
 
     /// The same log with other sampling.
     pub fn resampled(&self, sampling: LogSampling) -> Self {
-        let heard = self.output.as_ref().map(|(lines, _)| (Arc::clone(lines), sampling));
-        Self { output: heard, count: Arc::clone(&self.count) }
+        let output = self.output.as_ref().map(|(lines, _)| (Arc::clone(lines), sampling));
+        Self { output: output, count: Arc::clone(&self.count) }
     }
 
     /// Waits until all lines are written, for at most this long. Blocks.
-    pub fn finish(&self, patience: Duration) {
+    pub fn finish(&self, timeout: Duration) {
         if let Some((lines, _)) = &self.output {
-            lines.finish(patience);
+            lines.finish(timeout);
         }
     }
 

@@ -43,23 +43,23 @@ impl HeldUnit<'_> {
     }
 
     pub(super) fn give_token_back(&self) {
-        let mut books = self.account.state();
-        books.balance = books.balance.give_back_token();
+        let mut state = self.account.state();
+        state.balance = state.balance.give_back_token();
     }
 }
 
 impl Drop for HeldUnit<'_> {
     fn drop(&mut self) {
-        let mut books = self.account.state();
-        books.balance.day = books.balance.day.settle(self.day, self.kept);
+        let mut state = self.account.state();
+        state.balance.day = state.balance.day.settle(self.day, self.kept);
     }
 }
 
 impl TakenToken<'_> {
     /// Returns the token: the request was not served.
     pub(super) fn give_back(self) {
-        let mut books = self.account.state();
-        books.balance = books.balance.give_back_token();
+        let mut state = self.account.state();
+        state.balance = state.balance.give_back_token();
     }
 }
 
@@ -81,7 +81,7 @@ pub(super) async fn admit<'a>(
                 return hold(day);
             }
             AdmissionVerdict::OnGrace { day } => {
-                leases.owes(&caller.account);
+                leases.record_grace(&caller.account);
                 return hold(day);
             }
             AdmissionVerdict::RevalidateOnly => {
@@ -104,9 +104,9 @@ pub(super) async fn admit<'a>(
 
 fn decide(caller: &Caller, conditional: bool, now: Now, ledger: LeaseAvailability) -> AdmissionVerdict {
     let limits = caller.account.terms().limits;
-    let mut books = caller.account.state();
-    let (balance, verdict) = books.balance.admit(&limits, now, conditional, ledger);
-    books.balance = balance;
+    let mut state = caller.account.state();
+    let (balance, verdict) = state.balance.admit(&limits, now, conditional, ledger);
+    state.balance = balance;
     verdict
 }
 
@@ -115,10 +115,10 @@ fn decide(caller: &Caller, conditional: bool, now: Now, ledger: LeaseAvailabilit
 pub(super) fn take_guard_token(guard: &AddressGuard, caller: Option<&Caller>, peer: Peer, now: Now) -> bool {
     let Some(caller) = caller else { return guard.take(peer.address, now) };
     let limits = caller.account.terms().limits;
-    let mut books = caller.account.state();
-    let taken = books.balance.take_guard(&limits, now);
+    let mut state = caller.account.state();
+    let taken = state.balance.take_guard(&limits, now);
     if let Some(balance) = taken {
-        books.balance = balance;
+        state.balance = balance;
     }
     taken.is_some()
 }

@@ -24,37 +24,39 @@ pub(super) struct Caller {
     pub(super) rights: Rights,
     pub(super) tier: TierIndex,
     /// When the key expires.
-    pub(super) ends: Option<Wall>,
+    pub(super) expires_at: Option<Wall>,
     /// A number fixed per key; spreads clients over time.
     pub(super) spread: u64,
 }
 
 pub(super) fn authenticate(
-    ask: &ParsedRequest<'_>,
+    request: &ParsedRequest<'_>,
     form: &KeyForm,
     key_directory: &KeyDirectory,
     now: Now,
 ) -> Result<Caller, Refusal> {
-    let key = ask.credentials.key()?.ok_or_else(|| Refusal::KeyMissing(misplaced(ask)))?;
+    let key = request.credentials.key()?.ok_or_else(|| Refusal::KeyMissing(misplaced(request)))?;
     if !form.fits(key) {
         return Err(Refusal::KeyInvalid);
     }
     let digest = Digest::of(key);
-    let found = key_directory.find(&digest).filter(|found| found.ends.is_none_or(|ends| ends > now.wall));
+    let found = key_directory
+        .find(&digest)
+        .filter(|found| found.expires_at.is_none_or(|expires_at| expires_at > now.wall));
     let found = found.ok_or(Refusal::KeyInvalid)?;
     key_directory.mark_used(&digest, &found, now.wall);
     let terms = found.account.terms();
     let (rights, tier) = (terms.rights, terms.tier);
     drop(terms);
-    Ok(Caller { account: found.account, rights, tier, ends: found.ends, spread: digest.spread() })
+    Ok(Caller { account: found.account, rights, tier, expires_at: found.expires_at, spread: digest.spread() })
 }
 
 /// Where a request without a key may have put it. Reads only the names of query parameters.
-fn misplaced(ask: &ParsedRequest<'_>) -> MisplacedKey {
-    let names = ask.query.into_iter().flat_map(query_names);
+fn misplaced(request: &ParsedRequest<'_>) -> MisplacedKey {
+    let names = request.query.into_iter().flat_map(query_names);
     let is_for_keys = |name: &str| KEY_PARAMETERS.iter().any(|known| name.eq_ignore_ascii_case(known));
     if names.into_iter().any(|name| is_for_keys(&name)) {
         return MisplacedKey::Query;
     }
-    ask.credentials.misplaced()
+    request.credentials.misplaced()
 }

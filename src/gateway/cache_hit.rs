@@ -31,9 +31,9 @@ fn parsed(head: &Parts) -> Result<ParsedRequest<'_>, Refusal> {
 
 /// Resolves the requested document.
 pub fn document(head: &Parts, rights: Rights) -> Result<DocumentKey, Refusal> {
-    let ask = parsed(head)?;
-    let (endpoint, raw_id) = endpoint(&ask)?;
-    resolve(&ask, endpoint, raw_id, rights, &KeyForm::new("sg_live", false)).map(|target| target.key)
+    let request = parsed(head)?;
+    let (endpoint, raw_id) = endpoint(&request)?;
+    resolve(&request, endpoint, raw_id, rights, &KeyForm::new("sg_live", false)).map(|target| target.key)
 }
 
 /// The key in the headers.
@@ -50,7 +50,7 @@ pub fn is_current(headers: &HeaderMap, etag: &HeaderValue) -> bool {
 pub struct CacheHit<'r> {
     gateway: &'r Gateway,
     head: &'r Parts,
-    ask: ParsedRequest<'r>,
+    request: ParsedRequest<'r>,
     caller: Caller,
     target: ResolvedTarget,
     served: Served,
@@ -62,14 +62,14 @@ impl<'r> CacheHit<'r> {
     /// Runs all stages once.
     pub async fn of(gateway: &'r Gateway, head: &'r Parts, peer: Peer) -> Result<Self, Refusal> {
         let now = gateway.clock.now();
-        let ask = parsed(head)?;
-        let mut exchange = Exchange::open(gateway, now, peer, ask.headers, &ask.credentials);
-        let caller = authenticate(&ask, &gateway.form, &gateway.key_directory, now)?;
-        let (found, raw_id) = endpoint(&ask)?;
-        let target = resolve(&ask, found, raw_id, caller.rights, &gateway.form)?;
+        let request = parsed(head)?;
+        let mut exchange = Exchange::open(gateway, now, peer, request.headers, &request.credentials);
+        let caller = authenticate(&request, &gateway.form, &gateway.key_directory, now)?;
+        let (found, raw_id) = endpoint(&request)?;
+        let target = resolve(&request, found, raw_id, caller.rights, &gateway.form)?;
         let served = fetch(&gateway.engine, &target, None, FetchPriority::BACKGROUND, now).await?;
         exchange.caller = Some(caller.clone());
-        Ok(Self { gateway, head, ask, caller, target, served, exchange, now })
+        Ok(Self { gateway, head, request, caller, target, served, exchange, now })
     }
 
     /// Parses the head.
@@ -79,14 +79,14 @@ impl<'r> CacheHit<'r> {
 
     /// Finds the application of the key.
     pub fn authenticate(&self) -> bool {
-        authenticate(&self.ask, &self.gateway.form, &self.gateway.key_directory, self.now).is_ok()
+        authenticate(&self.request, &self.gateway.form, &self.gateway.key_directory, self.now).is_ok()
     }
 
     /// Resolves the document.
     pub fn resolve(&self) -> bool {
-        let found = endpoint(&self.ask);
+        let found = endpoint(&self.request);
         found.is_ok_and(|(endpoint, raw_id)| {
-            resolve(&self.ask, endpoint, raw_id, self.caller.rights, &self.gateway.form).is_ok()
+            resolve(&self.request, endpoint, raw_id, self.caller.rights, &self.gateway.form).is_ok()
         })
     }
 
@@ -115,11 +115,11 @@ impl<'r> CacheHit<'r> {
     /// Builds the response.
     pub fn respond(&self) -> bool {
         let delivery =
-            DocumentReply::of(&self.served, &self.target, &self.caller, self.ask.headers.map(), self.now);
+            DocumentReply::of(&self.served, &self.target, &self.caller, self.request.headers.map(), self.now);
         let response = respond(
             Ok(Reply::Document(delivery)),
             &self.exchange,
-            &self.gateway.circumstances(self.head, self.now),
+            &self.gateway.response_context(self.head, self.now),
         );
         response.status() == StatusCode::OK
     }
@@ -130,8 +130,8 @@ impl<'r> CacheHit<'r> {
             self.gateway,
             self.now,
             self.exchange.peer,
-            self.ask.headers,
-            &self.ask.credentials,
+            self.request.headers,
+            &self.request.credentials,
         );
         exchange.caller = Some(self.caller.clone());
         exchange.outcome = Some(self.served.outcome);

@@ -155,7 +155,7 @@ mod tests {
             let registry = MetricsRegistry::default();
             let instruments = Arc::new(Instruments::new(&registry, &[]));
             let config = ConcurrencyConfig { cached, waiting, queue, queue_timeout: PATIENCE };
-            let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
+            let (clock, hand) = Clock::manual(Wall::from_seconds(0));
             Self { capacity: ConcurrencyLimit::new(config, instruments), registry, clock, hand }
         }
 

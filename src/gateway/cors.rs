@@ -54,15 +54,18 @@ impl CorsPolicy {
     }
 
     /// Adds CORS headers to a response. `options` marks a response to OPTIONS, which may be a preflight request.
-    pub(super) fn write(&self, asked: &HeaderMap, options: bool, headers: &mut HeaderMap) {
+    pub(super) fn write(&self, request_headers: &HeaderMap, options: bool, headers: &mut HeaderMap) {
         if let AllowedOrigins::Listed(_) = self.allowed {
             // Even without an origin in this request: caches must not reuse the response for a request with one.
             headers.insert(VARY, VARIES);
         }
-        let Some(origin) = self.allows(asked) else { return };
+        let Some(origin) = self.allows(request_headers) else { return };
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, self.exposed.clone());
-        if options && asked.contains_key(ORIGIN) && asked.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
+        if options
+            && request_headers.contains_key(ORIGIN)
+            && request_headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+        {
             headers.insert(ACCESS_CONTROL_ALLOW_METHODS, READING);
             headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, ASKED_WITH);
             headers.insert(ACCESS_CONTROL_MAX_AGE, self.max_age.clone());
@@ -71,8 +74,8 @@ impl CorsPolicy {
 
     /// The value of `Access-Control-Allow-Origin`. Two origins in a request count as none; browsers never send two.
     /// If all origins are allowed the value does not depend on the request, so caches can reuse the response.
-    fn allows(&self, asked: &HeaderMap) -> Option<HeaderValue> {
-        let mut origins = asked.get_all(ORIGIN).iter();
+    fn allows(&self, request_headers: &HeaderMap) -> Option<HeaderValue> {
+        let mut origins = request_headers.get_all(ORIGIN).iter();
         let (origin, None) = (origins.next(), origins.next()) else { return None };
         match &self.allowed {
             AllowedOrigins::Any => Some(ANY),
@@ -98,11 +101,11 @@ mod tests {
         fields: &[(&'static str, &'static str)],
         options: bool,
     ) -> Vec<(String, String)> {
-        let (mut asked, mut headers) = (HeaderMap::new(), HeaderMap::new());
+        let (mut request_headers, mut headers) = (HeaderMap::new(), HeaderMap::new());
         for (name, value) in fields {
-            asked.append(*name, HeaderValue::from_static(value));
+            request_headers.append(*name, HeaderValue::from_static(value));
         }
-        cors.write(&asked, options, &mut headers);
+        cors.write(&request_headers, options, &mut headers);
         let text = |value: &HeaderValue| value.to_str().unwrap().to_owned();
         headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect()
     }

@@ -22,7 +22,7 @@ use super::refusal::Refusal;
 use super::request_headers::RequestHeaders;
 use super::request_id::RequestId;
 use super::resolve::ResolvedTarget;
-use super::usage::RequestEnding;
+use super::usage::RequestEnd;
 
 /// The other end of the connection, or the client behind trusted proxies.
 #[derive(Clone, Copy, Debug)]
@@ -137,10 +137,10 @@ impl<'g> Exchange<'g> {
     /// Counts the request for usage statistics.
     fn count_use(&self, ended: Now) {
         let refused = self.refusal.as_ref().map(|refusal| (refusal.responsibility(), refusal.rule()));
-        let ending = RequestEnding::of(refused, self.outcome, self.status);
+        let end = RequestEnd::of(refused, self.outcome, self.status);
         match (&self.caller, refused) {
-            (Some(caller), _) => self.gateway.usage.count(&caller.account, ending, ended),
-            (None, Some(_)) => self.gateway.usage.count_unauthenticated(self.peer.address, ending, ended),
+            (Some(caller), _) => self.gateway.usage.count(&caller.account, end, ended),
+            (None, Some(_)) => self.gateway.usage.count_unauthenticated(self.peer.address, end, ended),
             (None, None) => {}
         }
     }

@@ -15,7 +15,7 @@ const BUCKETS: usize = 65_536;
 /// Token buckets of refusals, by address.
 pub struct AddressGuard {
     buckets: Box<[AtomicU64]>,
-    keyed: foldhash::quality::RandomState,
+    hash_builder: foldhash::quality::RandomState,
     limit: AtomicU32,
 }
 
@@ -23,7 +23,11 @@ impl AddressGuard {
     /// Allows `limit` refusals a minute per address.
     pub fn new(limit: u32) -> Self {
         let buckets = (0..BUCKETS).map(|_| AtomicU64::new(0)).collect();
-        Self { buckets, keyed: foldhash::quality::RandomState::default(), limit: AtomicU32::new(limit) }
+        Self {
+            buckets,
+            hash_builder: foldhash::quality::RandomState::default(),
+            limit: AtomicU32::new(limit),
+        }
     }
 
     /// Refusals a minute per address.
@@ -53,9 +57,9 @@ impl AddressGuard {
     }
 
     fn bucket(&self, address: IpAddr) -> Option<&AtomicU64> {
-        let hash = self.keyed.hash_one(network(address));
-        let place = usize::try_from(hash % BUCKETS as u64).ok()?;
-        self.buckets.get(place)
+        let hash = self.hash_builder.hash_one(network(address));
+        let index = usize::try_from(hash % BUCKETS as u64).ok()?;
+        self.buckets.get(index)
     }
 }
 
@@ -63,9 +67,9 @@ impl AddressGuard {
 pub fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
-        IpAddr::V6(six) => match six.to_ipv4_mapped() {
-            Some(four) => IpAddr::V4(four),
-            None => IpAddr::V6(Ipv6Addr::from_bits(six.to_bits() & !u128::from(u64::MAX))),
+        IpAddr::V6(address) => match address.to_ipv4_mapped() {
+            Some(ipv4) => IpAddr::V4(ipv4),
+            None => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
         },
     }
 }

@@ -70,7 +70,7 @@ pub(super) fn describe(caller: &Caller, known: &MeContext<'_>, now: Now) -> Byte
         key_prefix: known.key_prefix,
         tier: &terms.tier_name,
         limits: [allowance(&minute), allowance(&day)],
-        key_expires_at: caller.ends.map(Wall::rfc3339),
+        key_expires_at: caller.expires_at.map(Wall::rfc3339),
         next_refresh_at: known.next_refresh.map(Wall::rfc3339),
         suggested_poll_seconds: poll_seconds(&minute, &day, known.cadence_seconds),
     };

@@ -67,7 +67,7 @@ pub use deprecation::Deprecation;
 pub use exchange::{Authenticated, Peer};
 pub use guard::{AddressGuard, network};
 pub use refusal::{HttpViolation, MisplacedKey, Refusal, Responsibility};
-pub use usage::{ApplicationUse, CountedRequests, RequestCounts, StrangerUse, UsageTracker};
+pub use usage::{ApplicationUse, CountedRequests, RequestCounts, UnauthenticatedUse, UsageTracker};
 
 /// Liveness: answers as long as the process runs.
 const HEALTH: &str = "/healthz";
@@ -145,7 +145,7 @@ impl Gateway {
             exchange.refusal = Some(refusal.clone());
         }
         let now = self.clock.later_than(started);
-        let response = respond(answered, &exchange, &self.circumstances(head, now));
+        let response = respond(answered, &exchange, &self.response_context(head, now));
         exchange.close(response.status(), now);
         response
     }
@@ -165,19 +165,19 @@ impl Gateway {
         authenticated: &Authenticated,
         x: &mut Exchange<'_>,
     ) -> Result<Reply<'_>, Refusal> {
-        let ask = parse(request)?;
-        if let Some((subject, answer)) = self.without_a_key(&ask) {
+        let parsed = parse(request)?;
+        if let Some((subject, answer)) = self.unauthenticated_reply(&parsed) {
             x.subject = subject;
             return Ok(answer);
         }
-        let caller = &*x.caller.insert(authenticate(&ask, &self.form, &self.key_directory, x.started)?);
+        let caller = &*x.caller.insert(authenticate(&parsed, &self.form, &self.key_directory, x.started)?);
         authenticated.set();
-        let (endpoint, raw_id) = resolve::endpoint(&ask)?;
+        let (endpoint, raw_id) = resolve::endpoint(&parsed)?;
         x.subject = RequestSubject::Endpoint(endpoint.route);
         if endpoint.route == Route::Me {
-            return self.me(&ask, caller, x.peer, x.started);
+            return self.me(&parsed, caller, x.peer, x.started);
         }
-        let target = &*x.target.insert(resolve(&ask, endpoint, raw_id, caller.rights, &self.form)?);
+        let target = &*x.target.insert(resolve(&parsed, endpoint, raw_id, caller.rights, &self.form)?);
         let found = self.engine.documents.find(&target.key, x.started.mono);
         let is_servable = found.as_ref().is_some_and(FoundDocument::is_servable);
         let _slot = self.capacity.enter(is_servable, &self.clock).await?;
@@ -191,7 +191,7 @@ impl Gateway {
         };
         let now = self.clock.later_than(x.started);
         let delivery = served.and_then(|served| {
-            let delivery = self.deliver(&ask, caller, target, &served, now)?;
+            let delivery = self.deliver(&parsed, caller, target, &served, now)?;
             (x.outcome, x.age) = (Some(served.outcome), Some(served.age(now)));
             Ok(delivery)
         });
@@ -202,22 +202,22 @@ impl Gateway {
     /// authenticated again: the key may have been revoked or moved to another tier since admission.
     fn deliver(
         &self,
-        ask: &ParsedRequest<'_>,
+        parsed: &ParsedRequest<'_>,
         caller: &Caller,
         target: &ResolvedTarget,
         served: &Served,
         now: Now,
     ) -> Result<DocumentReply, Refusal> {
         if served.outcome == CacheOutcome::Hit {
-            return Ok(DocumentReply::of(served, target, caller, ask.headers.map(), now));
+            return Ok(DocumentReply::of(served, target, caller, parsed.headers.map(), now));
         }
-        let caller = authenticate(ask, &self.form, &self.key_directory, now)?;
+        let caller = authenticate(parsed, &self.form, &self.key_directory, now)?;
         resolve::entitle(&target.key, caller.rights)?;
-        Ok(DocumentReply::of(served, target, &caller, ask.headers.map(), now))
+        Ok(DocumentReply::of(served, target, &caller, parsed.headers.map(), now))
     }
 
     /// Everything a response depends on besides the reply.
-    fn circumstances<'r>(&'r self, head: &'r Parts, now: Now) -> ResponseContext<'r> {
+    fn response_context<'r>(&'r self, head: &'r Parts, now: Now) -> ResponseContext<'r> {
         ResponseContext {
             method: &head.method,
             headers: &head.headers,
@@ -230,13 +230,13 @@ impl Gateway {
     }
 
     /// Pages and redirects that need no key.
-    fn without_a_key(&self, ask: &ParsedRequest<'_>) -> Option<(RequestSubject, Reply<'_>)> {
-        match ask.method {
+    fn unauthenticated_reply(&self, parsed: &ParsedRequest<'_>) -> Option<(RequestSubject, Reply<'_>)> {
+        match parsed.method {
             MethodKind::Options => Some((RequestSubject::Options, Reply::Options)),
-            MethodKind::Answer if ask.path == HEALTH => Some((RequestSubject::Page, Reply::Health)),
+            MethodKind::Answer if parsed.path == HEALTH => Some((RequestSubject::Page, Reply::Health)),
             MethodKind::Answer => {
-                let page = self.pages.find(ask.path).map(Reply::Page);
-                let answer = page.or_else(|| Pages::moved(ask.path).map(Reply::Moved));
+                let page = self.pages.find(parsed.path).map(Reply::Page);
+                let answer = page.or_else(|| Pages::moved(parsed.path).map(Reply::Moved));
                 answer.map(|answer| (RequestSubject::Page, answer))
             }
         }
@@ -245,7 +245,7 @@ impl Gateway {
     /// `/me`, the only endpoint that the gateway answers itself. It costs a token of the guard.
     fn me(
         &self,
-        ask: &ParsedRequest<'_>,
+        parsed: &ParsedRequest<'_>,
         caller: &Caller,
         peer: Peer,
         now: Now,
@@ -254,7 +254,7 @@ impl Gateway {
             return Err(Refusal::TooManyRefusals);
         }
         let known = me::MeContext {
-            key_prefix: ask.credentials.prefix(),
+            key_prefix: parsed.credentials.prefix(),
             license: &self.notice.license,
             next_refresh: self.engine.documents.next_refresh(now.wall),
             cadence_seconds: self.notice.cadence_seconds,

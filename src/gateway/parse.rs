@@ -149,7 +149,7 @@ mod tests {
     fn method_kind(head: &Parts) -> Result<MethodKind, Refusal> {
         let headers = RequestHeaders::of(&head.headers);
         parse(ReceivedRequest { head, headers, has_body: false, credentials: Credentials::of(headers) })
-            .map(|ask| ask.method)
+            .map(|parsed| parsed.method)
     }
 
     fn parsed(

@@ -31,13 +31,15 @@ impl ResolvedTarget {
 }
 
 /// Finds the endpoint of a path.
-pub(super) fn endpoint<'r>(ask: &ParsedRequest<'r>) -> Result<(&'static Endpoint, Option<&'r str>), Refusal> {
-    find(ask.path).map(|found| (found.endpoint, found.raw_id)).ok_or(Refusal::NotFound)
+pub(super) fn endpoint<'r>(
+    request: &ParsedRequest<'r>,
+) -> Result<(&'static Endpoint, Option<&'r str>), Refusal> {
+    find(request.path).map(|found| (found.endpoint, found.raw_id)).ok_or(Refusal::NotFound)
 }
 
 /// Finds the document of a request to an endpoint.
 pub(super) fn resolve(
-    ask: &ParsedRequest<'_>,
+    request: &ParsedRequest<'_>,
     endpoint: &Endpoint,
     raw_id: Option<&str>,
     rights: Rights,
@@ -45,16 +47,16 @@ pub(super) fn resolve(
 ) -> Result<ResolvedTarget, Refusal> {
     let bad = |bad| Refusal::BadParam(bad, rights);
     let id = raw_id.map(ModelId::from_path).transpose().map_err(bad)?;
-    let query = decode_query(ask.query, endpoint.takes).map_err(bad)?;
+    let query = decode_query(request.query, endpoint.takes).map_err(bad)?;
     let default_period = match rights {
         Rights::Free => Period::Day,
         Rights::Paid(_) => Period::Latest,
     };
     let key = DocumentKey::new(endpoint.route, id, query, default_period);
     entitle(&key, rights)?;
-    let names_a_key = key.id.as_ref().is_some_and(|id| ask.credentials.appear_in(id.as_str(), form));
-    let conditional = ask.headers.has(&IF_NONE_MATCH);
-    Ok(ResolvedTarget { key, encoding: encoding(ask.headers), conditional, names_a_key })
+    let names_a_key = key.id.as_ref().is_some_and(|id| request.credentials.appear_in(id.as_str(), form));
+    let conditional = request.headers.has(&IF_NONE_MATCH);
+    Ok(ResolvedTarget { key, encoding: encoding(request.headers), conditional, names_a_key })
 }
 
 /// Checks whether these rights cover a document.

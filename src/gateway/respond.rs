@@ -50,7 +50,7 @@ pub(super) struct DocumentReply {
     max_age: u64,
     ttl: i64,
     outcome: CacheOutcome,
-    kept: bool,
+    is_cached: bool,
 }
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -80,7 +80,7 @@ impl DocumentReply {
             max_age: freshness::max_age(served.due, caller.spread, now.mono),
             ttl: freshness::ttl(served.due, now.mono),
             outcome: served.outcome,
-            kept: served.stored.is_kept,
+            is_cached: served.stored.is_cached,
             representation,
         }
     }
@@ -88,7 +88,9 @@ impl DocumentReply {
     fn cache_status(&self, values: &mut HeaderValueWriter) -> HeaderValue {
         match self.outcome {
             CacheOutcome::Hit => values.text("scoregate; hit; ttl=").number(self.ttl).value(),
-            CacheOutcome::Miss if !self.kept => HeaderValue::from_static("scoregate; fwd=miss; detail=miss"),
+            CacheOutcome::Miss if !self.is_cached => {
+                HeaderValue::from_static("scoregate; fwd=miss; detail=miss")
+            }
             CacheOutcome::Miss => HeaderValue::from_static("scoregate; fwd=miss; stored; detail=miss"),
             CacheOutcome::Shared => HeaderValue::from_static("scoregate; fwd=miss; collapsed; detail=shared"),
             CacheOutcome::Refreshed => {
@@ -188,12 +190,12 @@ fn me(body: Bytes, head: &mut ResponseHead, values: &mut HeaderValueWriter) -> (
 
 fn public_page(
     page: &Page,
-    asked: &HeaderMap,
+    request_headers: &HeaderMap,
     head: &mut ResponseHead,
     values: &mut HeaderValueWriter,
 ) -> (StatusCode, Bytes) {
     let etag = HeaderValue::try_from(page.etag.as_str()).expect("a quoted digest is visible ASCII");
-    let known = is_current(asked, &etag);
+    let known = is_current(request_headers, &etag);
     head.put(HeaderField::Etag, etag);
     head.put(HeaderField::CacheControl, HeaderValue::from_static(page.cache_control));
     head.put(HeaderField::ContentSecurityPolicy, PAGE_POLICY);
@@ -351,8 +353,10 @@ mod tests {
 
     #[test]
     fn the_problem_format_is_used_where_it_is_asked_for() {
-        for asked in ["application/problem+json", "application/json, Application/Problem+JSON;q=0.5"] {
-            assert!(prefers_problem(&with(ACCEPT, asked)), "{asked}");
+        for request_headers in
+            ["application/problem+json", "application/json, Application/Problem+JSON;q=0.5"]
+        {
+            assert!(prefers_problem(&with(ACCEPT, request_headers)), "{request_headers}");
         }
         for other in ["*/*", "application/json", "application/problem+json;q=0", "application/problem+jsonx"]
         {

@@ -94,8 +94,8 @@ pub(super) struct ResponseHead {
 impl ResponseHead {
     /// Sets a field.
     pub(super) fn put(&mut self, field: HeaderField, value: HeaderValue) {
-        if let Some(place) = self.values.get_mut(field as usize) {
-            *place = Some(value);
+        if let Some(index) = self.values.get_mut(field as usize) {
+            *index = Some(value);
             self.set.0 |= 1 << field as u32;
         }
     }
@@ -119,8 +119,8 @@ impl ResponseHead {
 
     /// Fills a map that has exactly these fields in this order.
     fn filled(&mut self, mut names: HeaderMap) -> HeaderMap {
-        for (place, value) in names.values_mut().zip(self.values.iter_mut().filter_map(Option::take)) {
-            *place = value;
+        for (index, value) in names.values_mut().zip(self.values.iter_mut().filter_map(Option::take)) {
+            *index = value;
         }
         names
     }

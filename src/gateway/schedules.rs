@@ -44,30 +44,30 @@ struct SingleLedger {
 }
 
 impl SingleLedger {
-    async fn answer(&self, ask: LeaseRequest) -> Result<LeaseReply, StoreError> {
+    async fn answer(&self, request: LeaseRequest) -> Result<LeaseReply, StoreError> {
         assert!(!self.is_asked.swap(true, Ordering::SeqCst), "two calls at once for one application");
         yield_now().await;
-        let written = self.write(ask);
+        let written = self.write(request);
         yield_now().await;
         self.is_asked.store(false, Ordering::SeqCst);
         written
     }
 
-    fn write(&self, ask: LeaseRequest) -> Result<LeaseReply, StoreError> {
+    fn write(&self, request: LeaseRequest) -> Result<LeaseReply, StoreError> {
         if self.is_away.load(Ordering::SeqCst) {
             return Err(away());
         }
         let mut granted = self.granted.lock().unwrap();
-        if let Some(newest) = granted.keys().next_back().copied().filter(|newest| ask.day < *newest) {
+        if let Some(newest) = granted.keys().next_back().copied().filter(|newest| request.day < *newest) {
             return Ok(LeaseReply::Closed { newest });
         }
         let mut promised = self.promised.lock().unwrap();
-        if !granted.contains_key(&ask.day) {
+        if !granted.contains_key(&request.day) {
             *promised = 0;
         }
-        let total = granted.entry(ask.day).or_default();
-        let units = ask.want.min(ask.quota.saturating_sub(u32::try_from(*total).unwrap()));
-        let grace = ask.grace.min((ask.quota / 100).saturating_sub(*promised));
+        let total = granted.entry(request.day).or_default();
+        let units = request.want.min(request.quota.saturating_sub(u32::try_from(*total).unwrap()));
+        let grace = request.grace.min((request.quota / 100).saturating_sub(*promised));
         *total += u64::from(units);
         *promised += grace;
         Ok(LeaseReply::Granted { units, total: *total, grace })
@@ -79,8 +79,8 @@ fn away() -> StoreError {
 }
 
 impl Store for SingleLedger {
-    fn lease(&self, ask: LeaseRequest) -> StoreFuture<'_, LeaseReply> {
-        Box::pin(self.answer(ask))
+    fn lease(&self, request: LeaseRequest) -> StoreFuture<'_, LeaseReply> {
+        Box::pin(self.answer(request))
     }
 
     fn return_units(&self, units: Vec<LeaseReturn>) -> StoreFuture<'_, ()> {
@@ -119,7 +119,7 @@ impl Store for SingleLedger {
         None
     }
 
-    fn misplaced(&self) -> Option<String> {
+    fn missing_or_replaced(&self) -> Option<String> {
         None
     }
 
@@ -145,7 +145,7 @@ struct ScheduleState {
 impl ScheduleState {
     /// A paying application with this quota.
     fn new(quota: u32) -> Self {
-        let (clock, hand) = Clock::hand_driven(BEFORE_MIDNIGHT);
+        let (clock, hand) = Clock::manual(BEFORE_MIDNIGHT);
         let (key_directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
         let day = BEFORE_MIDNIGHT.day();
         assert!(key_directory.apply(&stored(quota), &terms, day));
@@ -165,7 +165,7 @@ impl ScheduleState {
         let terms = self.account.terms();
         let (rights, tier) = (terms.rights, terms.tier);
         drop(terms);
-        let caller = Caller { account: Arc::clone(&self.account), rights, tier, ends: None, spread: 0 };
+        let caller = Caller { account: Arc::clone(&self.account), rights, tier, expires_at: None, spread: 0 };
         match admit(&self.leases, &caller, false, self.clock.now()).await {
             Ok(Admission::ToFetch(hold)) => {
                 yield_now().await;

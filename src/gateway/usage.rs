@@ -27,13 +27,13 @@ pub struct UsageTracker {
     since: Wall,
     /// An entry is assigned an account at its second request only. If most callers come once, no account is dropped
     /// whose memory is cold.
-    applications: SpaceSaving<ApplicationId, CallerUse<Option<Arc<Account>>>>,
-    unauthenticated: SpaceSaving<IpAddr, CallerUse<()>>,
+    applications: SpaceSaving<ApplicationId, UsageCounts<Option<Arc<Account>>>>,
+    unauthenticated: SpaceSaving<IpAddr, UsageCounts<()>>,
 }
 
 /// How a request ended, for usage statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RequestEnding {
+pub(super) enum RequestEnd {
     /// A document was delivered.
     Delivered(CacheOutcome),
     /// 304.
@@ -84,7 +84,7 @@ pub struct ApplicationUse {
 
 /// Usage of an unauthenticated client.
 #[derive(Clone, Debug)]
-pub struct StrangerUse {
+pub struct UnauthenticatedUse {
     /// Its address or /64.
     pub network: IpAddr,
     /// Its refused requests.
@@ -104,15 +104,15 @@ pub struct CountedRequests {
 
 /// Tracked counts of a caller.
 #[derive(Clone)]
-struct CallerUse<W> {
-    whose: W,
+struct UsageCounts<W> {
+    caller: W,
     today: RequestCounts,
     minute: u64,
     this_minute: RequestCounts,
     last_minute: RequestCounts,
 }
 
-impl RequestEnding {
+impl RequestEnd {
     /// Classifies the end of a request.
     pub(super) fn of(
         refused: Option<(Responsibility, Option<LimitRule>)>,
@@ -131,40 +131,40 @@ impl RequestEnding {
 }
 
 impl RequestCounts {
-    fn add(&mut self, ending: RequestEnding) {
+    fn add(&mut self, end: RequestEnd) {
         self.requests += 1;
-        match ending {
-            RequestEnding::Delivered(outcome) => {
+        match end {
+            RequestEnd::Delivered(outcome) => {
                 self.delivered += 1;
                 let waited =
                     matches!(outcome, CacheOutcome::Miss | CacheOutcome::Shared | CacheOutcome::Refreshed);
                 self.waited += u64::from(waited);
             }
-            RequestEnding::Unchanged => self.unchanged += 1,
-            RequestEnding::Other => {}
-            RequestEnding::Limited => self.limited += 1,
-            RequestEnding::ClientError => self.client_errors += 1,
-            RequestEnding::Failed => self.failed += 1,
+            RequestEnd::Unchanged => self.unchanged += 1,
+            RequestEnd::Other => {}
+            RequestEnd::Limited => self.limited += 1,
+            RequestEnd::ClientError => self.client_errors += 1,
+            RequestEnd::Failed => self.failed += 1,
         }
     }
 }
 
-impl<W> CallerUse<W> {
-    fn new(whose: W) -> Self {
+impl<W> UsageCounts<W> {
+    fn new(caller: W) -> Self {
         let (today, this_minute, last_minute) = Default::default();
-        Self { whose, today, minute: 0, this_minute, last_minute }
+        Self { caller, today, minute: 0, this_minute, last_minute }
     }
 
-    fn add(&mut self, ending: RequestEnding, minute: u64) {
+    fn add(&mut self, end: RequestEnd, minute: u64) {
         if minute > self.minute {
-            self.last_minute = self.whole_minute_before(minute);
+            self.last_minute = self.last_full_minute(minute);
             (self.minute, self.this_minute) = (minute, RequestCounts::default());
         }
-        self.today.add(ending);
-        self.this_minute.add(ending);
+        self.today.add(end);
+        self.this_minute.add(end);
     }
 
-    fn whole_minute_before(&self, minute: u64) -> RequestCounts {
+    fn last_full_minute(&self, minute: u64) -> RequestCounts {
         match minute.checked_sub(self.minute) {
             Some(0) => self.last_minute,
             Some(1) => self.this_minute,
@@ -172,11 +172,11 @@ impl<W> CallerUse<W> {
         }
     }
 
-    fn counted(&self, over: u64, now: Now) -> CountedRequests {
+    fn counted(&self, overestimate: u64, now: Now) -> CountedRequests {
         CountedRequests {
             today: self.today,
-            last_minute: self.whole_minute_before(minute(now)),
-            missed: over,
+            last_minute: self.last_full_minute(minute(now)),
+            missed: overestimate,
         }
     }
 }
@@ -193,40 +193,40 @@ impl UsageTracker {
     }
 
     /// Counts a request of an application.
-    pub(super) fn count(&self, account: &Arc<Account>, ending: RequestEnding, now: Now) {
-        let whose = || Arc::clone(account);
-        let new = |inherited| CallerUse::new((inherited == 0).then(whose));
-        self.applications.count(era(now), account.id, new, |uses| {
-            if uses.today.requests > 0 {
-                uses.whose.get_or_insert_with(whose);
+    pub(super) fn count(&self, account: &Arc<Account>, end: RequestEnd, now: Now) {
+        let caller = || Arc::clone(account);
+        let new = |inherited| UsageCounts::new((inherited == 0).then(caller));
+        self.applications.count(era(now), account.id, new, |usage| {
+            if usage.today.requests > 0 {
+                usage.caller.get_or_insert_with(caller);
             }
-            uses.add(ending, minute(now));
+            usage.add(end, minute(now));
         });
     }
 
     /// Counts a refused request of an unauthenticated client.
-    pub(super) fn count_unauthenticated(&self, address: IpAddr, ending: RequestEnding, now: Now) {
-        let new = |_| CallerUse::new(());
-        self.unauthenticated.count(era(now), network(address), new, |uses| uses.add(ending, minute(now)));
+    pub(super) fn count_unauthenticated(&self, address: IpAddr, end: RequestEnd, now: Now) {
+        let new = |_| UsageCounts::new(());
+        self.unauthenticated.count(era(now), network(address), new, |usage| usage.add(end, minute(now)));
     }
 
     /// The applications with the most requests of the day.
     pub fn applications(&self, most: usize, now: Now) -> Vec<ApplicationUse> {
         let listed = self.applications.list(era(now)).into_iter();
-        let known = listed.filter_map(|SketchEntry { over, tally, .. }| {
-            let counted = Some(tally.counted(over, now));
-            Some(ApplicationUse { counted, ..ApplicationUse::of(tally.whose.as_ref()?, now) })
+        let known = listed.filter_map(|SketchEntry { overestimate, value, .. }| {
+            let counted = Some(value.counted(overestimate, now));
+            Some(ApplicationUse { counted, ..ApplicationUse::of(value.caller.as_ref()?, now) })
         });
         known.take(most).collect()
     }
 
     /// The unauthenticated clients with the most refused requests of the day.
-    pub fn unauthenticated(&self, most: usize, now: Now) -> Vec<StrangerUse> {
+    pub fn unauthenticated(&self, most: usize, now: Now) -> Vec<UnauthenticatedUse> {
         let listed = self.unauthenticated.list(era(now)).into_iter().take(most);
         listed
-            .map(|SketchEntry { who, over, tally, .. }| StrangerUse {
-                network: who,
-                counted: tally.counted(over, now),
+            .map(|SketchEntry { key, overestimate, value, .. }| UnauthenticatedUse {
+                network: key,
+                counted: value.counted(overestimate, now),
             })
             .collect()
     }
@@ -234,7 +234,7 @@ impl UsageTracker {
     /// Usage of one application.
     pub fn of(&self, account: &Account, now: Now) -> ApplicationUse {
         let found = self.applications.find(era(now), account.id);
-        let counted = found.map(|place| place.tally.counted(place.over, now));
+        let counted = found.map(|entry| entry.value.counted(entry.overestimate, now));
         ApplicationUse { counted, ..ApplicationUse::of(account, now) }
     }
 }
@@ -291,14 +291,14 @@ mod tests {
         let usage = UsageTracker::new(now);
         let all: Vec<_> = (0..5_000).map(|number| account(number, &terms)).collect();
         for account in &all {
-            usage.count(account, RequestEnding::Other, now);
+            usage.count(account, RequestEnd::Other, now);
         }
         let is_held = |account: &Arc<Account>| Arc::strong_count(account) > 1;
         let held = all.iter().filter(|account| is_held(account)).count();
         assert_eq!(usage.applications(usize::MAX, now).len(), held);
         let last = all.last().unwrap();
         assert!(held < 1_100 && !is_held(last), "{held}");
-        usage.count(last, RequestEnding::Other, now);
+        usage.count(last, RequestEnd::Other, now);
         assert!(is_held(last));
         assert_eq!(usage.of(last, now).counted.map(|counted| counted.today.requests), Some(2));
         assert!(usage.applications(usize::MAX, now).iter().any(|one| one.id == last.id));

@@ -22,11 +22,11 @@ pub struct Instruments {
     tier_requests: CounterMatrix<TierLabel, StatusClass>,
     refusals: MetricFamily<Counter, ErrorCode>,
     limited: CounterMatrix<LimitRule, TierLabel>,
-    left: Counter,
+    client_disconnects: Counter,
     panics: Counter,
     in_progress: UpDownCounter,
-    places: MetricFamily<Gauge, PoolLabel>,
-    places_limit: MetricFamily<Gauge, PoolLabel>,
+    slots_in_use: MetricFamily<Gauge, PoolLabel>,
+    slots: MetricFamily<Gauge, PoolLabel>,
     queued: MetricFamily<Counter, PoolLabel>,
     overloaded: MetricFamily<Counter, PoolLabel>,
     served: MetricFamily<Counter, CacheOutcome>,
@@ -34,13 +34,13 @@ pub struct Instruments {
     not_modified: Counter,
     documents: Gauge,
     bytes: Gauge,
-    flights: Gauge,
+    fetches_in_progress: Gauge,
     waiters: Histogram,
     upstream_calls: MetricFamily<Counter, FetchEnd>,
     upstream_durations: Histogram,
     upstream_retries: Counter,
-    upstream_waiting: Gauge,
-    upstream_health: Gauge,
+    upstream_queued: Gauge,
+    breaker_state: Gauge,
     refreshes: Counter,
     refresh_overdue: Gauge,
     next_refresh: Gauge,
@@ -50,11 +50,11 @@ pub struct Instruments {
     store_durations: MetricFamily<Histogram, StoreWork>,
     store_failures: MetricFamily<Counter, StoreWork>,
     store_damaged: Gauge,
-    store_misplaced: Gauge,
+    store_file_invalid: Gauge,
     ledger_unreachable: Gauge,
     while_unreachable: MetricFamily<Counter, UnreachableDecision>,
     lease_waits: Counter,
-    skipped: Gauge,
+    unreadable_records: Gauge,
     keys: Gauge,
 }
 
@@ -82,50 +82,50 @@ impl Instruments {
         let tiers: Vec<String> = ["none".into()].into_iter().chain(tiers.iter().cloned()).collect();
         let outcomes = CacheOutcome::ALL.map(|outcome| outcome.as_str().to_owned());
         let rules = LimitRule::ALL.map(|rule| rule.name().to_owned());
-        let rooms = PoolLabel::ALL.map(|room| room.word().to_owned());
-        let ends = FetchEnd::WORDS.map(String::from);
-        let works = StoreWork::WORDS.map(String::from);
-        let decided = UnreachableDecision::WORDS.map(String::from);
+        let pools = PoolLabel::ALL.map(|pool| pool.word().to_owned());
+        let results = FetchEnd::WORDS.map(String::from);
+        let operations = StoreWork::WORDS.map(String::from);
+        let decisions = UnreachableDecision::WORDS.map(String::from);
         let uses = UnitUse::WORDS.map(String::from);
         Self {
-            requests: registry.table("scoregate_requests_total", &subjects, &classes),
+            requests: registry.counter_matrix("scoregate_requests_total", &subjects, &classes),
             durations: registry.histograms("scoregate_request_duration_seconds", &subjects),
-            tier_requests: registry.table("scoregate_tier_requests_total", &tiers, &classes),
+            tier_requests: registry.counter_matrix("scoregate_tier_requests_total", &tiers, &classes),
             refusals: registry.counters("scoregate_refusals_total", &codes),
-            limited: registry.table("scoregate_limited_total", &rules, &tiers),
-            left: registry.counter("scoregate_client_disconnects_total"),
+            limited: registry.counter_matrix("scoregate_limited_total", &rules, &tiers),
+            client_disconnects: registry.counter("scoregate_client_disconnects_total"),
             panics: registry.counter("scoregate_panics_total"),
-            in_progress: registry.level("scoregate_requests_in_progress"),
-            places: registry.gauges("scoregate_concurrency_in_use", &rooms),
-            places_limit: registry.gauges("scoregate_concurrency_limit", &rooms),
-            queued: registry.counters("scoregate_overload_queued_total", &rooms),
-            overloaded: registry.counters("scoregate_overload_refused_total", &rooms),
+            in_progress: registry.up_down_counter("scoregate_requests_in_progress"),
+            slots_in_use: registry.gauges("scoregate_concurrency_in_use", &pools),
+            slots: registry.gauges("scoregate_concurrency_limit", &pools),
+            queued: registry.counters("scoregate_overload_queued_total", &pools),
+            overloaded: registry.counters("scoregate_overload_refused_total", &pools),
             served: registry.counters("scoregate_documents_served_total", &outcomes),
             ages: registry.histogram("scoregate_document_age_seconds"),
             not_modified: registry.counter("scoregate_not_modified_total"),
             documents: registry.gauge("scoregate_cache_documents"),
             bytes: registry.gauge("scoregate_cache_bytes"),
-            flights: registry.gauge("scoregate_fetches_in_progress"),
+            fetches_in_progress: registry.gauge("scoregate_fetches_in_progress"),
             waiters: registry.histogram("scoregate_fetch_waiters"),
-            upstream_calls: registry.counters("scoregate_upstream_requests_total", &ends),
+            upstream_calls: registry.counters("scoregate_upstream_requests_total", &results),
             upstream_durations: registry.histogram("scoregate_upstream_duration_seconds"),
             upstream_retries: registry.counter("scoregate_upstream_retries_total"),
-            upstream_waiting: registry.gauge("scoregate_upstream_queue_length"),
-            upstream_health: registry.gauge("scoregate_upstream_breaker_state"),
+            upstream_queued: registry.gauge("scoregate_upstream_queue_length"),
+            breaker_state: registry.gauge("scoregate_upstream_breaker_state"),
             refreshes: registry.counter("scoregate_refreshes_total"),
             refresh_overdue: registry.gauge("scoregate_refresh_overdue_seconds"),
             next_refresh: registry.gauge("scoregate_next_refresh_seconds"),
             mirror_bytes: registry.gauge("scoregate_disk_mirror_bytes"),
             mirror_failures: registry.counter("scoregate_disk_mirror_failures_total"),
             units: registry.counters("scoregate_quota_units_total", &uses),
-            store_durations: registry.histograms("scoregate_store_duration_seconds", &works),
-            store_failures: registry.counters("scoregate_store_failures_total", &works),
+            store_durations: registry.histograms("scoregate_store_duration_seconds", &operations),
+            store_failures: registry.counters("scoregate_store_failures_total", &operations),
             store_damaged: registry.gauge("scoregate_store_damaged"),
-            store_misplaced: registry.gauge("scoregate_store_file_invalid"),
+            store_file_invalid: registry.gauge("scoregate_store_file_invalid"),
             ledger_unreachable: registry.gauge("scoregate_ledger_unreachable"),
-            while_unreachable: registry.counters("scoregate_ledger_unreachable_decisions_total", &decided),
+            while_unreachable: registry.counters("scoregate_ledger_unreachable_decisions_total", &decisions),
             lease_waits: registry.counter("scoregate_lease_waits_total"),
-            skipped: registry.gauge("scoregate_store_unreadable_records"),
+            unreadable_records: registry.gauge("scoregate_store_unreadable_records"),
             keys: registry.gauge("scoregate_keys"),
         }
     }
@@ -136,60 +136,60 @@ impl Instruments {
     }
 
     /// Records a finished request: answered, or with `None` abandoned by its client.
-    pub(crate) fn record(&self, seen: Option<&RequestObservation>) {
+    pub(crate) fn record(&self, observation: Option<&RequestObservation>) {
         self.in_progress.down();
-        let Some(seen) = seen else {
-            self.left.increment(1);
+        let Some(observation) = observation else {
+            self.client_disconnects.increment(1);
             return;
         };
-        let (class, tier) = (StatusClass::of(seen.status), TierLabel(seen.tier));
-        self.requests.count(seen.subject, class);
+        let (class, tier) = (StatusClass::of(observation.status), TierLabel(observation.tier));
+        self.requests.count(observation.subject, class);
         self.tier_requests.count(tier, class);
-        if let Some(duration) = self.durations.of(seen.subject) {
-            duration.record(seen.took.as_secs_f64());
+        if let Some(duration) = self.durations.of(observation.subject) {
+            duration.record(observation.took.as_secs_f64());
         }
-        if let Some((code, rule)) = seen.refused {
+        if let Some((code, rule)) = observation.refused {
             self.refusals.count(code);
             if let Some(rule) = rule {
                 self.limited.count(rule, tier);
             }
             return;
         }
-        if let Some(outcome) = seen.outcome {
+        if let Some(outcome) = observation.outcome {
             self.served.count(outcome);
-            if seen.status == StatusCode::OK {
+            if observation.status == StatusCode::OK {
                 self.units.count(UnitUse::Delivered);
             } else {
                 self.not_modified.increment(1);
             }
         }
-        if let Some(age) = seen.age {
+        if let Some(age) = observation.age {
             self.ages.record(age.as_secs_f64());
         }
     }
 
     /// Sets the slots in use of a pool.
-    pub(crate) fn slots_in_use(&self, room: PoolLabel, taken: usize) {
-        if let Some(gauge) = self.places.of(room) {
-            gauge.set(f64::from(u32::try_from(taken).unwrap_or(u32::MAX)));
+    pub(crate) fn slots_in_use(&self, pool: PoolLabel, in_use: usize) {
+        if let Some(gauge) = self.slots_in_use.of(pool) {
+            gauge.set(f64::from(u32::try_from(in_use).unwrap_or(u32::MAX)));
         }
     }
 
     /// Sets the number of slots of a pool.
-    pub(crate) fn slots(&self, room: PoolLabel, most: usize) {
-        if let Some(gauge) = self.places_limit.of(room) {
-            gauge.set(f64::from(u32::try_from(most).unwrap_or(u32::MAX)));
+    pub(crate) fn slots(&self, pool: PoolLabel, slots: usize) {
+        if let Some(gauge) = self.slots.of(pool) {
+            gauge.set(f64::from(u32::try_from(slots).unwrap_or(u32::MAX)));
         }
     }
 
     /// Counts a request that waits for a slot.
-    pub(crate) fn queued(&self, room: PoolLabel) {
-        self.queued.count(room);
+    pub(crate) fn queued(&self, pool: PoolLabel) {
+        self.queued.count(pool);
     }
 
     /// Counts a request refused for lack of a slot.
-    pub(crate) fn overloaded(&self, room: PoolLabel) {
-        self.overloaded.count(room);
+    pub(crate) fn overloaded(&self, pool: PoolLabel) {
+        self.overloaded.count(pool);
     }
 
     /// Counts a panic in a request.
@@ -208,10 +208,10 @@ impl Instruments {
 
     /// Sets the state of circuit breaker and queue.
     #[expect(clippy::cast_precision_loss, reason = "a gauge of a count far below 2^52")]
-    pub(crate) fn upstream(&self, condition: ProtectionStatus) {
-        self.upstream_retries.absolute(condition.retries);
-        self.upstream_waiting.set(condition.queued as f64);
-        self.upstream_health.set(match condition.breaker {
+    pub(crate) fn upstream(&self, status: ProtectionStatus) {
+        self.upstream_retries.absolute(status.retries);
+        self.upstream_queued.set(status.queued as f64);
+        self.breaker_state.set(match status.breaker {
             BreakerState::Closed => 0.0,
             BreakerState::HalfOpen => 1.0,
             BreakerState::Open => 2.0,
@@ -224,9 +224,9 @@ impl Instruments {
     }
 
     /// Sets how long the next refresh is overdue, or the time until it is due.
-    pub(crate) fn next_refresh(&self, late: Duration, left: Duration) {
-        self.refresh_overdue.set(late.as_secs_f64());
-        self.next_refresh.set(left.as_secs_f64());
+    pub(crate) fn next_refresh(&self, overdue: Duration, remaining: Duration) {
+        self.refresh_overdue.set(overdue.as_secs_f64());
+        self.next_refresh.set(remaining.as_secs_f64());
     }
 
     /// Sets the size of the disk mirror.
@@ -242,10 +242,10 @@ impl Instruments {
 
     /// Sets the size of the cache.
     #[expect(clippy::cast_precision_loss, reason = "a gauge of counts far below 2^52")]
-    pub(crate) fn cache_size(&self, documents: u64, bytes: u64, flights: usize) {
+    pub(crate) fn cache_size(&self, documents: u64, bytes: u64, fetches_in_progress: usize) {
         self.documents.set(documents as f64);
         self.bytes.set(bytes as f64);
-        self.flights.set(flights as f64);
+        self.fetches_in_progress.set(fetches_in_progress as f64);
     }
 
     /// Counts units of a daily quota.
@@ -254,13 +254,13 @@ impl Instruments {
     }
 
     /// Counts a failed store operation.
-    pub(crate) fn store_failed(&self, work: StoreWork) {
-        self.store_failures.count(work);
+    pub(crate) fn store_failed(&self, operation: StoreWork) {
+        self.store_failures.count(operation);
     }
 
     /// Sets whether the store file was deleted or replaced.
-    pub(crate) fn store_is_misplaced(&self, misplaced: bool) {
-        self.store_misplaced.set(f64::from(u8::from(misplaced)));
+    pub(crate) fn store_file_invalid(&self, invalid: bool) {
+        self.store_file_invalid.set(f64::from(u8::from(invalid)));
     }
 
     pub(crate) fn store_is_damaged(&self, damaged: bool) {
@@ -268,13 +268,13 @@ impl Instruments {
     }
 
     /// Sets whether the ledger is unreachable.
-    pub(crate) fn ledger_unreachable(&self, away: bool) {
-        self.ledger_unreachable.set(f64::from(u8::from(away)));
+    pub(crate) fn ledger_unreachable(&self, unreachable: bool) {
+        self.ledger_unreachable.set(f64::from(u8::from(unreachable)));
     }
 
     /// Counts a decision made while the ledger is unreachable.
-    pub(crate) fn decided_while_unreachable(&self, decided: UnreachableDecision) {
-        self.while_unreachable.count(decided);
+    pub(crate) fn decided_while_unreachable(&self, decision: UnreachableDecision) {
+        self.while_unreachable.count(decision);
     }
 
     /// Counts a request that waits for a lease.
@@ -283,8 +283,8 @@ impl Instruments {
     }
 
     /// Records the duration of a store operation, successful or not.
-    pub(crate) fn store_operation(&self, work: StoreWork, time: Duration) {
-        if let Some(durations) = self.store_durations.of(work) {
+    pub(crate) fn store_operation(&self, operation: StoreWork, time: Duration) {
+        if let Some(durations) = self.store_durations.of(operation) {
             durations.record(time.as_secs_f64());
         }
     }
@@ -296,8 +296,8 @@ impl Instruments {
     }
 
     /// Counts unusable records of the store.
-    pub(crate) fn skipped(&self, records: usize) {
-        self.skipped.set(f64::from(u32::try_from(records).unwrap_or(u32::MAX)));
+    pub(crate) fn unreadable_records(&self, records: usize) {
+        self.unreadable_records.set(f64::from(u32::try_from(records).unwrap_or(u32::MAX)));
     }
 }
 

@@ -101,8 +101,8 @@ impl RunCounts {
     /// A mark in points.
     pub(super) fn estimate(&self, mark: usize) -> Option<Estimate> {
         let PowerSums { sum, squares } = *self.marks.get(mark)?;
-        let tally = SampleSums { count: self.samples(), sum, squares };
-        tally.estimate().map(|estimate| estimate.scaled(100.0))
+        let sums = SampleSums { count: self.samples(), sum, squares };
+        sums.estimate().map(|estimate| estimate.scaled(100.0))
     }
 
     /// The means of the marks, from 0 to 1.

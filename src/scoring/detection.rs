@@ -6,7 +6,7 @@
 //! number of models, 150 are assumed.
 
 use super::drift;
-use super::hour::{Hour, Stretch};
+use super::hour::{Hour, HourRange};
 use super::incidents::IncidentScan;
 use super::method;
 use super::series::ScoreRound;
@@ -34,7 +34,7 @@ pub enum Detector {
 
 /// A change planted in a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Plant {
+pub enum Scenario {
     /// None.
     Quiet,
     /// An immediate fall by this many points.
@@ -56,10 +56,10 @@ pub struct Findings {
 
 /// The delays that `method` states, for this noise in points: rounds within which each detector finds a change.
 /// Nothing is stated if the change is not above the rule's own limit, or is not what the rule is for.
-pub const STATED: [(Plant, [Option<u32>; 3]); 3] = [
-    (Plant::Step(5.0), [Some(8), None, Some(24)]),
-    (Plant::Step(8.0), [Some(6), Some(8), Some(24)]),
-    (Plant::Ramp(6.0, 240), [Some(96), None, Some(168)]),
+pub const STATED: [(Scenario, [Option<u32>; 3]); 3] = [
+    (Scenario::Step(5.0), [Some(8), None, Some(24)]),
+    (Scenario::Step(8.0), [Some(6), Some(8), Some(24)]),
+    (Scenario::Ramp(6.0, 240), [Some(96), None, Some(168)]),
 ];
 /// The noise for which delays are stated: standard deviation of rounds in points.
 pub const STATED_NOISE: f64 = 1.5;
@@ -87,10 +87,10 @@ impl Findings {
 
 /// Runs all detectors over `series` series with this noise in points. A quiet series is watched to its end; one with
 /// a planted change until all detectors have found it.
-pub fn try_out(plant: Plant, noise: f64, series: u32) -> [Findings; 3] {
+pub fn evaluate(scenario: Scenario, noise: f64, series: u32) -> [Findings; 3] {
     let mut all = Detector::ALL.map(|detector| Findings { detector, alarms: 0, delays: Vec::new() });
     for number in 0..series {
-        for (findings, alarms) in all.iter_mut().zip(watched(&rounds(plant, noise, number), plant)) {
+        for (findings, alarms) in all.iter_mut().zip(watched(&rounds(scenario, noise, number), scenario)) {
             findings.alarms += u32::try_from(alarms.len()).expect("at most one an hour");
             findings.delays.extend(alarms.first());
         }
@@ -102,49 +102,50 @@ pub fn try_out(plant: Plant, noise: f64, series: u32) -> [Findings; 3] {
 }
 
 /// The rounds of one series.
-fn rounds(plant: Plant, noise: f64, number: u32) -> Vec<(Hour, f64)> {
-    let named = u64::from(number).wrapping_mul(0x2545_F491_4F6C_DD1D) ^ noise.to_bits();
-    let mut random = Random(named.wrapping_add(SERIES));
+fn rounds(scenario: Scenario, noise: f64, number: u32) -> Vec<(Hour, f64)> {
+    let seed = u64::from(number).wrapping_mul(0x2545_F491_4F6C_DD1D) ^ noise.to_bits();
+    let mut random = Random(seed.wrapping_add(SERIES));
     let first = Hour::of(crate::clock::Wall::default());
-    let lost = |since: f64| match plant {
-        Plant::Quiet => 0.0,
-        Plant::Step(points) => points,
-        Plant::Ramp(points, hours) => points * (since / f64::from(hours)).min(1.0),
+    let lost = |since: f64| match scenario {
+        Scenario::Quiet => 0.0,
+        Scenario::Step(points) => points,
+        Scenario::Ramp(points, hours) => points * (since / f64::from(hours)).min(1.0),
     };
     let mut since = 0.0;
-    let mut round = |(place, hour): (usize, Hour)| {
-        since += if place < QUIET_HOURS { 0.0 } else { 1.0 };
-        let level = if place < QUIET_HOURS { LEVEL } else { LEVEL - lost(since) };
+    let mut round = |(index, hour): (usize, Hour)| {
+        since += if index < QUIET_HOURS { 0.0 } else { 1.0 };
+        let level = if index < QUIET_HOURS { LEVEL } else { LEVEL - lost(since) };
         (hour, level + noise * random.normal())
     };
-    let stretch = Stretch { from: first, to: first.plus(60 * 24) };
-    stretch.hours().take(QUIET_HOURS + WATCHED_HOURS).enumerate().map(&mut round).collect()
+    let range = HourRange { from: first, to: first.plus(60 * 24) };
+    range.hours().take(QUIET_HOURS + WATCHED_HOURS).enumerate().map(&mut round).collect()
 }
 
 /// For each detector, the watched rounds at which it started to signal.
-fn watched(rounds: &[(Hour, f64)], plant: Plant) -> [Vec<u32>; 3] {
+fn watched(rounds: &[(Hour, f64)], scenario: Scenario) -> [Vec<u32>; 3] {
     let mut alarms: [Vec<u32>; 3] = Default::default();
-    let mut said = [false; 3];
+    let mut signalled = [false; 3];
     let mut incidents = IncidentScan::default();
     for (known, (hour, score)) in (1..).zip(rounds) {
-        incidents.look_for_degradation(ScoreRound { hour: *hour, score: *score, axes: [*score; 7] });
+        incidents.observe_round(ScoreRound { hour: *hour, score: *score, axes: [*score; 7] });
         let Some(since) = known_since(known) else { continue };
         let past = rounds.get(..known).unwrap_or_default();
-        for ((detector, alarms), said) in Detector::ALL.into_iter().zip(&mut alarms).zip(&mut said) {
-            if plant != Plant::Quiet && !alarms.is_empty() {
+        for ((detector, alarms), signalled) in Detector::ALL.into_iter().zip(&mut alarms).zip(&mut signalled)
+        {
+            if scenario != Scenario::Quiet && !alarms.is_empty() {
                 continue;
             }
-            let says = match detector {
+            let signals = match detector {
                 Detector::Drift => drifts(past),
                 Detector::Incident => incidents.has_opened(),
                 Detector::Alert => alerts(past),
             };
-            if says && !*said {
+            if signals && !*signalled {
                 alarms.push(since);
             }
-            *said = says;
+            *signalled = signals;
         }
-        if plant != Plant::Quiet && alarms.iter().all(|alarms| !alarms.is_empty()) {
+        if scenario != Scenario::Quiet && alarms.iter().all(|alarms| !alarms.is_empty()) {
             break;
         }
     }
@@ -209,25 +210,25 @@ mod tests {
     #[test]
     fn the_noise_is_centred_and_of_the_size_asked_for() {
         let drawn: SampleSums =
-            (0..10).flat_map(|n| rounds(Plant::Quiet, 1.5, n)).map(|(_, score)| score).collect();
+            (0..10).flat_map(|n| rounds(Scenario::Quiet, 1.5, n)).map(|(_, score)| score).collect();
         assert!((drawn.mean().unwrap() - LEVEL).abs() < 0.05);
         assert!((drawn.variance().unwrap().sqrt() - 1.5).abs() < 0.03);
     }
 
     #[test]
     fn a_quiet_model_causes_no_incident() {
-        for findings in try_out(Plant::Quiet, STATED_NOISE, 20) {
+        for findings in evaluate(Scenario::Quiet, STATED_NOISE, 20) {
             assert_eq!((findings.alarms, findings.delays.len()), (0, 0), "{findings:?}");
         }
     }
 
     #[test]
     fn planted_changes_are_detected_within_the_stated_rounds() {
-        for (plant, bounds) in STATED {
-            for (findings, bound) in try_out(plant, STATED_NOISE, 14).into_iter().zip(bounds) {
+        for (scenario, bounds) in STATED {
+            for (findings, bound) in evaluate(scenario, STATED_NOISE, 14).into_iter().zip(bounds) {
                 let Some(bound) = bound else { continue };
                 let last = findings.delay(1.0).unwrap();
-                assert!(findings.delays.len() == 14 && last <= bound, "{plant:?} {bound}: {findings:?}");
+                assert!(findings.delays.len() == 14 && last <= bound, "{scenario:?} {bound}: {findings:?}");
             }
         }
     }

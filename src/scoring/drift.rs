@@ -103,16 +103,16 @@ fn noise(rounds: &[(Hour, f64)]) -> Option<f64> {
 impl DetectedChange {
     /// Tests the rounds since the change against those before it, as far back as the test looked.
     fn tested(self, rounds: &[(Hour, f64)]) -> Option<DriftSignal> {
-        let tally = |part: Option<&[(Hour, f64)]>| -> Option<SampleSums> {
+        let sums = |part: Option<&[(Hour, f64)]>| -> Option<SampleSums> {
             Some(part?.iter().map(|(_, score)| *score).collect())
         };
-        let before = tally(rounds.get(self.began..self.changed))?;
-        let since = tally(rounds.get(self.changed..))?;
-        let places: f64 = (self.began..=self.at).map(|_| 1.0).sum();
+        let before = sums(rounds.get(self.began..self.changed))?;
+        let since = sums(rounds.get(self.changed..))?;
+        let candidates: f64 = (self.began..=self.at).map(|_| 1.0).sum();
         let chance = statistics::pooled_difference(before, since, method::RESOLUTION)
             .map_or(1.0, |difference| difference.chance_from_zero());
         let hour = rounds.get(self.at)?.0;
-        let chance = (chance * places).min(1.0);
+        let chance = (chance * candidates).min(1.0);
         Some(DriftSignal { direction: self.direction, hour, statistic: self.statistic, chance })
     }
 }

@@ -15,7 +15,7 @@ pub(super) struct Hour(u64);
 
 /// A half-open range of hours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stretch {
+pub(super) struct HourRange {
     /// Its first hour.
     pub from: Hour,
     /// The hour after its last.
@@ -54,12 +54,12 @@ impl Hour {
     }
 
     /// The range of that many hours that ends where this hour begins.
-    pub(super) const fn last(self, hours: u64) -> Stretch {
-        Stretch { from: self.minus(hours), to: self }
+    pub(super) const fn last(self, hours: u64) -> HourRange {
+        HourRange { from: self.minus(hours), to: self }
     }
 }
 
-impl Stretch {
+impl HourRange {
     /// This hour alone.
     pub(super) const fn one(hour: Hour) -> Self {
         Self { from: hour, to: hour.plus(1) }

@@ -10,13 +10,13 @@ use std::collections::VecDeque;
 use crate::clock::Wall;
 
 use super::figures::Severity;
-use super::hour::{Hour, Stretch};
+use super::hour::{Hour, HourRange};
 use super::method;
 use super::series::{PeriodScores, ScoreRound, ScoreSeries};
 use super::statistics::{SampleSums, pooled_difference};
 
 /// Bound of the rounding error of the running sum, in points.
-const ROUGH: f64 = 1e-6;
+const SUM_TOLERANCE: f64 = 1e-6;
 
 /// The kind of an incident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,14 +43,14 @@ pub(super) struct Incident {
 }
 
 /// The incidents of a window, in the order of their end, ongoing ones last.
-pub(super) fn find(series: &ScoreSeries, window: Stretch) -> Vec<Incident> {
+pub(super) fn find(series: &ScoreSeries, window: HourRange) -> Vec<Incident> {
     let mut watch = IncidentScan::default();
     for hour in window.hours() {
         if let Some(reading) = series.at(hour) {
-            watch.look_for_outage(hour, reading);
+            watch.observe_hour(hour, reading);
         }
-        if let Some(round) = series.rounds(Stretch::one(hour)).next() {
-            watch.look_for_degradation(round);
+        if let Some(round) = series.rounds(HourRange::one(hour)).next() {
+            watch.observe_round(round);
         }
     }
     watch.end()
@@ -58,14 +58,13 @@ pub(super) fn find(series: &ScoreSeries, window: Stretch) -> Vec<Incident> {
 
 impl Incident {
     /// Whether it was opened within a range.
-    pub(super) fn opened_in(&self, stretch: Stretch) -> bool {
-        stretch.holds(self.opened)
+    pub(super) fn opened_in(&self, range: HourRange) -> bool {
+        range.holds(self.opened)
     }
 
     /// Whether it overlaps a range.
-    pub(super) fn touches(&self, stretch: Stretch) -> bool {
-        self.resolved.is_none_or(|resolved| resolved > stretch.from.start())
-            && self.opened < stretch.to.start()
+    pub(super) fn overlaps(&self, range: HourRange) -> bool {
+        self.resolved.is_none_or(|resolved| resolved > range.from.start()) && self.opened < range.to.start()
     }
 }
 
@@ -76,71 +75,71 @@ pub(super) struct IncidentScan {
     /// Rounds before the recent ones; unchanged during an incident.
     before: VecDeque<f64>,
     /// Their approximate sum: updated by adding and subtracting, so rounding errors accumulate.
-    roughly: f64,
+    before_sum: f64,
     recent: VecDeque<ScoreRound>,
-    slump: Option<Slump>,
-    silence: Option<Silence>,
+    open: Option<OpenDegradation>,
+    outage: Option<OpenOutage>,
 }
 
-struct Slump {
+struct OpenDegradation {
     baseline: f64,
     opened: Hour,
     lowest: f64,
 }
 
-struct Silence {
+struct OpenOutage {
     since: Hour,
     hours: u64,
     baseline: Option<f64>,
 }
 
 impl IncidentScan {
-    fn look_for_outage(&mut self, hour: Hour, reading: &PeriodScores) {
+    fn observe_hour(&mut self, hour: Hour, reading: &PeriodScores) {
         let (runs, failed) = reading.runs();
         if runs > failed {
-            let ended = self.silence.take().and_then(|silence| silence.into_incident(Some(hour.start())));
+            let ended = self.outage.take().and_then(|outage| outage.into_incident(Some(hour.start())));
             self.found.extend(ended);
         } else if runs > 0 {
             let baseline = self.baseline();
-            self.silence.get_or_insert(Silence { since: hour, hours: 0, baseline }).hours += 1;
+            self.outage.get_or_insert(OpenOutage { since: hour, hours: 0, baseline }).hours += 1;
         }
     }
 
     /// Adds the next round. An incident opens and ends with the round that shows it.
-    pub(super) fn look_for_degradation(&mut self, round: ScoreRound) {
+    pub(super) fn observe_round(&mut self, round: ScoreRound) {
         self.recent.push_back(round);
         if self.recent.len() <= method::INCIDENT_ROUNDS {
             return;
         }
-        let left = self.recent.pop_front();
-        if self.slump.is_none() {
-            if let Some(score) = left.map(|round| round.score) {
+        let leaving = self.recent.pop_front();
+        if self.open.is_none() {
+            if let Some(score) = leaving.map(|round| round.score) {
                 self.before.push_back(score);
-                self.roughly += score;
+                self.before_sum += score;
             }
             if self.before.len() > method::INCIDENT_BASELINE_ROUNDS {
-                self.roughly -= self.before.pop_front().unwrap_or_default();
+                self.before_sum -= self.before.pop_front().unwrap_or_default();
             }
         }
-        let six: SampleSums = self.recent.iter().map(|round| round.score).collect();
-        let Some(recent) = six.mean() else {
+        let recent_scores: SampleSums = self.recent.iter().map(|round| round.score).collect();
+        let Some(recent) = recent_scores.mean() else {
             return;
         };
-        match self.slump.take() {
-            None => self.slump = self.opened(six),
-            Some(mut slump) => {
-                slump.lowest = slump.lowest.min(round.score);
-                let lasted = round.hour.number() - slump.opened.number();
-                if slump.baseline - recent <= method::INCIDENT_RESOLVES {
-                    let ended = self.recovered(&slump);
-                    self.found.push(slump.into_incident(Some(ended.start())));
+        match self.open.take() {
+            None => self.open = self.opened(recent_scores),
+            Some(mut open) => {
+                open.lowest = open.lowest.min(round.score);
+                let lasted = round.hour.number() - open.opened.number();
+                if open.baseline - recent <= method::INCIDENT_RESOLVES {
+                    let ended = self.recovered(&open);
+                    self.found.push(open.into_incident(Some(ended.start())));
                 } else if lasted >= method::INCIDENT_LONGEST_HOURS {
                     // The new level is the normal one; the old baseline no longer applies.
                     self.before.clear();
-                    self.roughly = 0.0;
-                    self.found.push(slump.into_incident(Some(round.hour.start())));
+                    self.before_sum = 0.0;
+                    self.found.push(open.into_incident(Some(round.hour.start())));
                 } else {
-                    self.slump = Some(slump);
+                    self.open = Some(open);
                 }
             }
         }
@@ -148,7 +147,7 @@ impl IncidentScan {
 
     /// Whether a degradation is ongoing.
     pub(super) fn has_opened(&self) -> bool {
-        self.slump.is_some()
+        self.open.is_some()
     }
 
     fn baseline(&self) -> Option<f64> {
@@ -156,11 +155,11 @@ impl IncidentScan {
         self.before.iter().copied().collect::<SampleSums>().mean().filter(|_| known)
     }
 
-    fn opened(&self, recent: SampleSums) -> Option<Slump> {
+    fn opened(&self, recent: SampleSums) -> Option<OpenDegradation> {
         let mean = recent.mean()?;
         let rounds: f64 = u32::try_from(self.before.len()).unwrap_or(u32::MAX).into();
         // Nearly every round ends here, and a running sum is precise enough for that.
-        if self.roughly / rounds - mean < method::INCIDENT_OPENS - ROUGH {
+        if self.before_sum / rounds - mean < method::INCIDENT_OPENS - SUM_TOLERANCE {
             return None;
         }
         let baseline = self.baseline().filter(|baseline| baseline - mean >= method::INCIDENT_OPENS)?;
@@ -172,23 +171,23 @@ impl IncidentScan {
         let low = |round: &&ScoreRound| is_low(round, baseline);
         let opened = self.recent.iter().find(low)?.hour;
         let lowest = self.recent.iter().map(|round| round.score).fold(f64::INFINITY, f64::min);
-        Some(Slump { baseline, opened, lowest })
+        Some(OpenDegradation { baseline, opened, lowest })
     }
 
     /// The hour of the first round after the last low one.
-    fn recovered(&self, slump: &Slump) -> Hour {
-        let high = self.recent.iter().rev().take_while(|round| !is_low(round, slump.baseline));
-        high.last().or(self.recent.back()).map_or(slump.opened, |round| round.hour)
+    fn recovered(&self, open: &OpenDegradation) -> Hour {
+        let high = self.recent.iter().rev().take_while(|round| !is_low(round, open.baseline));
+        high.last().or(self.recent.back()).map_or(open.opened, |round| round.hour)
     }
 
     fn end(mut self) -> Vec<Incident> {
-        self.found.extend(self.silence.and_then(|silence| silence.into_incident(None)));
-        self.found.extend(self.slump.map(|slump| slump.into_incident(None)));
+        self.found.extend(self.outage.and_then(|outage| outage.into_incident(None)));
+        self.found.extend(self.open.map(|open| open.into_incident(None)));
         self.found
     }
 }
 
-impl Slump {
+impl OpenDegradation {
     fn into_incident(self, resolved: Option<Wall>) -> Incident {
         Incident {
             kind: IncidentKind::Degradation,
@@ -201,7 +200,7 @@ impl Slump {
     }
 }
 
-impl Silence {
+impl OpenOutage {
     fn into_incident(self, resolved: Option<Wall>) -> Option<Incident> {
         let critical = self.hours >= method::OUTAGE_CRITICAL_HOURS;
         (self.hours >= method::OUTAGE_HOURS).then(|| Incident {
@@ -230,7 +229,7 @@ mod tests {
     fn found(scores: &[Option<f64>]) -> (Hour, Vec<Incident>) {
         let first = Hour::of(Wall::from_seconds(1_000_000_000));
         let model = Arc::new(TestedModel::new(ModelId::new("m").unwrap(), "M", "p", None, None).unwrap());
-        let window = Stretch { from: first, to: first.plus(scores.len() as u64) };
+        let window = HourRange { from: first, to: first.plus(scores.len() as u64) };
         let mut series = ScoreSeries::new(window);
         for (hour, score) in window.hours().zip(scores) {
             for suite in Suite::ALL {
@@ -284,10 +283,10 @@ mod tests {
 
     #[test]
     fn a_fall_within_the_noise_of_a_wild_model_is_no_incident() {
-        let wild = |level: f64, hours: usize| {
+        let reaches = |level: f64, hours: usize| {
             (0..hours).map(move |n| Some(level + if n % 2 == 0 { 9.0 } else { -9.0 }))
         };
-        let fall = |points: f64| wild(70.0, 168).chain(wild(70.0 - points, 12)).collect::<Vec<_>>();
+        let fall = |points: f64| reaches(70.0, 168).chain(reaches(70.0 - points, 12)).collect::<Vec<_>>();
         assert!(found(&fall(8.0)).1.is_empty());
         assert_eq!(found(&fall(25.0)).1.len(), 1);
     }

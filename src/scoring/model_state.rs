@@ -10,7 +10,7 @@ use crate::routes::Period;
 
 use super::drift::{self, DriftResult};
 use super::figures::{Score, dollars};
-use super::hour::{Hour, Stretch, hours_of, of_period};
+use super::hour::{Hour, HourRange, hours_of, of_period};
 use super::incidents::{self, Incident};
 use super::measure::Measure;
 use super::method;
@@ -124,7 +124,7 @@ impl PeriodSummary {
             Period::Day | Period::Week | Period::Month => (clock, Some(clock.before())),
         };
         let reading = series.over(now);
-        let before = before.map(|stretch| series.over(stretch));
+        let before = before.map(|range| series.over(range));
         let measures =
             Measure::ALL.map(|of| (measured(&reading, of), before.as_ref().and_then(|it| measured(it, of))));
         let [(combined, _), ..] = measures;
@@ -162,10 +162,10 @@ impl PeriodSummary {
 }
 
 /// The newest complete round, and the one before it. Without any, the current hour, which has no score.
-fn newest_rounds(series: &ScoreSeries, hour: Hour) -> (Stretch, Option<Stretch>) {
+fn newest_rounds(series: &ScoreSeries, hour: Hour) -> (HourRange, Option<HourRange>) {
     let newest = |before: Hour| series.newest_round(before.last(method::LATEST_REACH_HOURS));
     match newest(hour) {
-        Some(round) => (Stretch::one(round), newest(round).map(Stretch::one)),
+        Some(round) => (HourRange::one(round), newest(round).map(HourRange::one)),
         None => (hour.last(1), None),
     }
 }
@@ -187,7 +187,7 @@ fn axes(reading: &PeriodScores) -> [Option<Estimate>; 7] {
 
 fn history(series: &ScoreSeries, period: Period, hour: Hour) -> Vec<ScorePoint> {
     let (hours, grain) = *of_period(period, &method::HISTORY);
-    let point = |part: Stretch| {
+    let point = |part: HourRange| {
         let reading = series.over(part);
         let score = score(&reading).as_ref().map(Score::of);
         ScorePoint { start: part.from.start(), score, runs: reading.scored() }
@@ -196,26 +196,26 @@ fn history(series: &ScoreSeries, period: Period, hour: Hour) -> Vec<ScorePoint> 
 }
 
 fn slopes(series: &ScoreSeries, hour: Hour) -> [Option<FittedLine>; 7] {
-    let stretch = hour.last(method::SLOPE_HOURS);
-    let rounds: Vec<ScoreRound> = series.rounds(stretch).collect();
+    let range = hour.last(method::SLOPE_HOURS);
+    let rounds: Vec<ScoreRound> = series.rounds(range).collect();
     let mut slopes = [None; 7];
     if rounds.len() < method::SLOPE_LEAST {
         return slopes;
     }
     for (axis, slope) in slopes.iter_mut().enumerate() {
-        *slope = line(stretch, rounds.iter().filter_map(|round| Some((round.hour, *round.axes.get(axis)?))));
+        *slope = line(range, rounds.iter().filter_map(|round| Some((round.hour, *round.axes.get(axis)?))));
     }
     slopes
 }
 
-fn movement(series: &ScoreSeries, stretch: Stretch) -> Option<FittedLine> {
-    let rounds: Vec<(Hour, f64)> = series.rounds(stretch).map(|round| (round.hour, round.score)).collect();
-    (rounds.len() >= method::MOVEMENT_LEAST).then(|| line(stretch, rounds.into_iter()))?
+fn movement(series: &ScoreSeries, range: HourRange) -> Option<FittedLine> {
+    let rounds: Vec<(Hour, f64)> = series.rounds(range).map(|round| (round.hour, round.score)).collect();
+    (rounds.len() >= method::MOVEMENT_LEAST).then(|| line(range, rounds.into_iter()))?
 }
 
 /// The line through rounds: points a day.
-fn line(stretch: Stretch, rounds: impl Iterator<Item = (Hour, f64)>) -> Option<FittedLine> {
-    let day = |hour: Hour| -stretch.age(hour.start()).as_secs_f64() / 86_400.0;
+fn line(range: HourRange, rounds: impl Iterator<Item = (Hour, f64)>) -> Option<FittedLine> {
+    let day = |hour: Hour| -range.age(hour.start()).as_secs_f64() / 86_400.0;
     let points: Vec<(f64, f64)> = rounds.map(|(hour, value)| (day(hour), value)).collect();
     statistics::line(&points, method::RESOLUTION)
 }

@@ -44,7 +44,7 @@ struct CumulativeSum {
     total: f64,
     extreme: f64,
     /// Number of samples up to the extreme, inclusive: a change of level comes after them.
-    place: u32,
+    index: u32,
 }
 
 impl PageHinkley {
@@ -71,10 +71,10 @@ impl PageHinkley {
         self.rise.total += deviation - self.rule.delta;
         self.fall.total += deviation + self.rule.delta;
         if self.samples == 1 || self.rise.total < self.rise.extreme {
-            self.rise.marked(self.samples);
+            self.rise.mark_extreme(self.samples);
         }
         if self.samples == 1 || self.fall.total > self.fall.extreme {
-            self.fall.marked(self.samples);
+            self.fall.mark_extreme(self.samples);
         }
         let (direction, statistic) = self.larger();
         let signals = self.samples >= self.rule.minimum && statistic > self.rule.lambda;
@@ -101,16 +101,16 @@ impl PageHinkley {
     /// How many of them came before a change in that direction.
     pub(super) fn before(&self, direction: ShiftDirection) -> u32 {
         match direction {
-            ShiftDirection::Up => self.rise.place,
-            ShiftDirection::Down => self.fall.place,
+            ShiftDirection::Up => self.rise.index,
+            ShiftDirection::Down => self.fall.index,
         }
     }
 }
 
 impl CumulativeSum {
-    fn marked(&mut self, place: u32) {
+    fn mark_extreme(&mut self, index: u32) {
         self.extreme = self.total;
-        self.place = place;
+        self.index = index;
     }
 }
 
@@ -123,8 +123,8 @@ mod tests {
     fn fed(samples: impl IntoIterator<Item = f64>) -> (PageHinkley, Vec<(usize, ShiftDirection)>) {
         let mut test = PageHinkley::new(RULE);
         let mut signals = Vec::new();
-        for (place, sample) in samples.into_iter().enumerate() {
-            signals.extend(test.feed(sample).map(|direction| (place, direction)));
+        for (index, sample) in samples.into_iter().enumerate() {
+            signals.extend(test.feed(sample).map(|direction| (index, direction)));
         }
         (test, signals)
     }

@@ -7,7 +7,7 @@ use std::cell::OnceCell;
 use crate::clock::Wall;
 
 use super::count::{Marks, RunCounts};
-use super::hour::{Hour, Stretch};
+use super::hour::{Hour, HourRange};
 use super::measure::Measure;
 use super::method;
 use super::run::{Run, RunOutcome, Suite, Trial};
@@ -33,12 +33,12 @@ pub(super) struct ScoreRound {
 /// All hours of one model within a window.
 #[derive(Clone, Debug)]
 pub(super) struct ScoreSeries {
-    window: Stretch,
+    window: HourRange,
     hours: Vec<PeriodScores>,
     /// Of all trials, by hour.
     latencies: Vec<f64>,
     /// Where the latencies of each hour end, for hours with runs.
-    ends: Vec<usize>,
+    latency_ends: Vec<usize>,
     /// The complete rounds, oldest first, computed on first use.
     rounds: OnceCell<Vec<ScoreRound>>,
     /// The sums of whole days counted back from the window's end, newest first, computed on first use.
@@ -49,11 +49,11 @@ pub(super) struct ScoreSeries {
 
 impl ScoreSeries {
     /// A series for this window without runs.
-    pub(super) fn new(window: Stretch) -> Self {
+    pub(super) fn new(window: HourRange) -> Self {
         let hours = window.hours().map(|_| PeriodScores::EMPTY).collect();
-        let (latencies, ends) = (Vec::new(), Vec::new());
+        let (latencies, latency_ends) = (Vec::new(), Vec::new());
         let (rounds, days) = (OnceCell::new(), OnceCell::new());
-        Self { window, hours, latencies, ends, rounds, days, first_seen: None }
+        Self { window, hours, latencies, latency_ends, rounds, days, first_seen: None }
     }
 
     /// Removes all runs, and keeps the allocations.
@@ -62,9 +62,9 @@ impl ScoreSeries {
             *reading = PeriodScores::EMPTY;
         }
         self.latencies.clear();
-        self.ends.clear();
+        self.latency_ends.clear();
         self.first_seen = None;
-        self.work_out_again();
+        self.clear_derived();
     }
 
     /// Records the time of a run.
@@ -92,30 +92,30 @@ impl ScoreSeries {
 
     /// Adds counted runs of one hour and suite, with the latencies of their trials.
     pub(super) fn put(&mut self, hour: Hour, suite: Suite, count: &RunCounts, latencies: &[f64]) {
-        let Some(place) = self.place(hour) else { return };
-        let Some(reading) = self.hours.get_mut(place) else { return };
+        let Some(index) = self.index(hour) else { return };
+        let Some(reading) = self.hours.get_mut(index) else { return };
         suite.of_mut(&mut reading.suites).merge(count);
-        self.work_out_again();
-        if self.ends.len() <= place {
-            self.ends.resize(place + 1, self.latencies.len());
+        self.clear_derived();
+        if self.latency_ends.len() <= index {
+            self.latency_ends.resize(index + 1, self.latencies.len());
         }
         // Mostly at the end: sources are sorted by hour.
-        let at = self.ends.get(place).copied().unwrap_or_default();
+        let at = self.latency_ends.get(index).copied().unwrap_or_default();
         self.latencies.splice(at..at, latencies.iter().copied());
-        self.ends.iter_mut().skip(place).for_each(|end| *end += latencies.len());
+        self.latency_ends.iter_mut().skip(index).for_each(|end| *end += latencies.len());
     }
 
     /// The scores of a range.
-    pub(super) fn over(&self, stretch: Stretch) -> PeriodScores {
+    pub(super) fn over(&self, range: HourRange) -> PeriodScores {
         let whole_days = |hours: u64| hours.is_multiple_of(DAY).then(|| usize::try_from(hours / DAY).ok())?;
         // Most ranges end with the window or whole days before: their days are summed once.
         let ago = |hour: Hour| self.window.to.number().checked_sub(hour.number()).and_then(whole_days);
-        match (ago(stretch.to), ago(stretch.from)) {
+        match (ago(range.to), ago(range.from)) {
             (Some(newest), Some(oldest)) if newest + 1 < oldest => {
                 let days = self.days().get(newest..oldest.min(self.days().len())).unwrap_or_default();
                 PeriodScores::sum(days.iter().rev())
             }
-            _ => PeriodScores::sum(stretch.hours().filter_map(|hour| self.at(hour))),
+            _ => PeriodScores::sum(range.hours().filter_map(|hour| self.at(hour))),
         }
     }
 
@@ -126,53 +126,53 @@ impl ScoreSeries {
         })
     }
 
-    fn work_out_again(&mut self) {
+    fn clear_derived(&mut self) {
         self.rounds.take();
         self.days.take();
     }
 
     /// The scores of one hour; `None` outside the window.
     pub(super) fn at(&self, hour: Hour) -> Option<&PeriodScores> {
-        self.hours.get(self.place(hour)?)
+        self.hours.get(self.index(hour)?)
     }
 
     /// The complete rounds of a range, oldest first: hours in which every suite has a score.
-    pub(super) fn rounds(&self, stretch: Stretch) -> impl DoubleEndedIterator<Item = ScoreRound> {
-        self.rounds_in(stretch).iter().copied()
+    pub(super) fn rounds(&self, range: HourRange) -> impl DoubleEndedIterator<Item = ScoreRound> {
+        self.rounds_in(range).iter().copied()
     }
 
-    fn rounds_in(&self, stretch: Stretch) -> &[ScoreRound] {
+    fn rounds_in(&self, range: HourRange) -> &[ScoreRound] {
         let rounds = self.rounds.get_or_init(|| {
             let hours = self.window.hours().zip(&self.hours);
             hours.filter_map(|(hour, reading)| reading.round(hour)).collect()
         });
         let before = |hour: Hour| rounds.partition_point(|round| round.hour < hour);
-        rounds.get(before(stretch.from)..before(stretch.to)).unwrap_or_default()
+        rounds.get(before(range.from)..before(range.to)).unwrap_or_default()
     }
 
     /// The hour of the newest complete round of a range.
-    pub(super) fn newest_round(&self, stretch: Stretch) -> Option<Hour> {
-        self.rounds_in(stretch).last().map(|round| round.hour)
+    pub(super) fn newest_round(&self, range: HourRange) -> Option<Hour> {
+        self.rounds_in(range).last().map(|round| round.hour)
     }
 
     /// The median latency of a trial in a range, in milliseconds.
-    pub(super) fn latency(&self, stretch: Stretch) -> Option<f64> {
-        median(self.latencies_of(stretch))
+    pub(super) fn latency(&self, range: HourRange) -> Option<f64> {
+        median(self.latencies_of(range))
     }
 
     /// The latencies of the trials of a range.
-    pub(super) fn latencies_of(&self, stretch: Stretch) -> Vec<f64> {
-        let (from, to) = (self.trials_before(stretch.from), self.trials_before(stretch.to));
+    pub(super) fn latencies_of(&self, range: HourRange) -> Vec<f64> {
+        let (from, to) = (self.trials_before(range.from), self.trials_before(range.to));
         self.latencies.get(from..to).unwrap_or_default().to_vec()
     }
 
     fn trials_before(&self, hour: Hour) -> usize {
         let hours = hour.number().saturating_sub(self.window.from.number());
         let Some(last) = usize::try_from(hours).unwrap_or(usize::MAX).checked_sub(1) else { return 0 };
-        self.ends.get(last).copied().unwrap_or(self.latencies.len())
+        self.latency_ends.get(last).copied().unwrap_or(self.latencies.len())
     }
 
-    fn place(&self, hour: Hour) -> Option<usize> {
+    fn index(&self, hour: Hour) -> Option<usize> {
         self.window.has(hour).then(|| usize::try_from(hour.number() - self.window.from.number()).ok())?
     }
 }
@@ -289,7 +289,7 @@ mod tests {
         series
     }
 
-    fn all() -> Stretch {
+    fn all() -> HourRange {
         Hour::of(Wall::default()).plus(10).last(10)
     }
 
@@ -320,10 +320,10 @@ mod tests {
     #[test]
     fn the_axes_weigh_up_to_the_score() {
         let mut runs = Vec::new();
-        for (place, suite) in Suite::ALL.into_iter().enumerate() {
+        for (index, suite) in Suite::ALL.into_iter().enumerate() {
             let model = Arc::clone(run(suite, 0, None).model());
             let scores = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]
-                .map(|s| s + 0.1 * f64::from(u8::try_from(place).unwrap()));
+                .map(|s| s + 0.1 * f64::from(u8::try_from(index).unwrap()));
             let trials = vec![Trial::new(scores, 1.0, 0.0).unwrap(); 2];
             runs.push(Run::new(model, suite, Wall::default(), RunOutcome::Scored(trials)).unwrap());
         }
@@ -346,9 +346,9 @@ mod tests {
             }
         }
         for (to, from) in [(0, 48), (0, 24), (24, 72), (0, 96), (0, 120), (5, 53), (48, 48)] {
-            let stretch = Stretch { from: window.to.minus(from), to: window.to.minus(to) };
-            let by_hours = PeriodScores::sum(stretch.hours().filter_map(|hour| runs.at(hour)));
-            let found = runs.over(stretch);
+            let range = HourRange { from: window.to.minus(from), to: window.to.minus(to) };
+            let by_hours = PeriodScores::sum(range.hours().filter_map(|hour| runs.at(hour)));
+            let found = runs.over(range);
             assert_eq!((found.runs(), found.trials()), (by_hours.runs(), by_hours.trials()), "{to} {from}");
             let close = |a: Option<Estimate>, b: Option<Estimate>| match (a, b) {
                 (Some(a), Some(b)) => (a.mean - b.mean).abs() < 1e-9,
@@ -372,7 +372,7 @@ mod tests {
             }
             let of = |from: u64, to: u64| {
                 let first = Hour::of(Wall::default());
-                runs.latencies_of(Stretch { from: first.plus(from), to: first.plus(to) })
+                runs.latencies_of(HourRange { from: first.plus(from), to: first.plus(to) })
             };
             assert_eq!(of(0, 10), [2.0, 4.0, 4.0, 7.0]);
             assert_eq!((of(0, 2), of(3, 5), of(5, 7)), (vec![], vec![4.0, 4.0], vec![]));

@@ -11,7 +11,7 @@ use crate::clock::Wall;
 use crate::routes::ModelId;
 
 use super::catalogue::{CATALOGUE, CatalogueModel, SimulatedHabit};
-use super::hour::{Hour, Stretch};
+use super::hour::{Hour, HourRange};
 use super::run::{IdentifiedRun, Run, RunFailure, RunId, RunOutcome, Suite, TestedModel, Trial};
 
 /// Trials per run.
@@ -90,8 +90,8 @@ impl Simulated {
     }
 
     /// Its runs of a range, oldest first.
-    pub(super) fn runs(&self, stretch: Stretch) -> impl Iterator<Item = Run> {
-        stretch.hours().flat_map(|hour| self.round(hour))
+    pub(super) fn runs(&self, range: HourRange) -> impl Iterator<Item = Run> {
+        range.hours().flat_map(|hour| self.round(hour))
     }
 
     /// Its runs of one hour, oldest first.

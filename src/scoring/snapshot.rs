@@ -10,7 +10,7 @@ use crate::clock::Wall;
 use crate::routes::ModelId;
 
 use super::archive::{Archive, ArchiveError, NewestRuns};
-use super::hour::{Hour, Stretch};
+use super::hour::{Hour, HourRange};
 use super::method;
 use super::model_state::ModelState;
 use super::run::{Run, RunOutcome, TestedModel, Trial};
@@ -106,7 +106,7 @@ fn end(now: Wall, newest: NewestRuns) -> (Hour, Wall) {
 
 fn archived(
     archive: &Archive,
-    window: &dyn Fn(NewestRuns) -> Stretch,
+    window: &dyn Fn(NewestRuns) -> HourRange,
 ) -> Result<(Vec<ModelState>, NewestRuns), ArchiveError> {
     let mut model_states = Vec::new();
     let newest = archive.each_series(window, &mut |model, series, window| {
@@ -116,7 +116,7 @@ fn archived(
 }
 
 /// One model after another, so that only one series is in memory.
-fn simulated(seed: u64, window: Stretch) -> Vec<ModelState> {
+fn simulated(seed: u64, window: HourRange) -> Vec<ModelState> {
     let draw = |simulated: simulate::Simulated| {
         let mut series = ScoreSeries::new(window);
         simulated.runs(window).for_each(|run| series.add(&run));
@@ -125,7 +125,7 @@ fn simulated(seed: u64, window: Stretch) -> Vec<ModelState> {
     simulate::models(seed).into_iter().map(draw).collect()
 }
 
-fn measured(runs: &[Run], window: Stretch) -> Vec<ModelState> {
+fn measured(runs: &[Run], window: HourRange) -> Vec<ModelState> {
     let mut by_model: BTreeMap<&ModelId, Vec<&Run>> = BTreeMap::new();
     for run in runs.iter().filter(|run| run.at() < window.to.start()) {
         by_model.entry(run.model().id()).or_default().push(run);

@@ -26,39 +26,39 @@ pub type UpdateRequests = mpsc::Sender<UpdateRequest>;
 /// Keeps a snapshot current.
 pub struct SnapshotUpdater {
     scoring: Arc<Scoring>,
-    look: UpdateSnapshot,
+    check: UpdateSnapshot,
     clock: Clock,
-    asked: mpsc::Receiver<UpdateRequest>,
+    requests: mpsc::Receiver<UpdateRequest>,
     /// Whether the last refresh failed.
     has_failed: bool,
 }
 
 impl SnapshotUpdater {
-    /// Keeps the snapshot of `scoring` current by `look`; also returns the channel for requests.
-    pub fn new(scoring: Arc<Scoring>, look: UpdateSnapshot, clock: Clock) -> (Self, UpdateRequests) {
-        let (looks, asked) = mpsc::channel(1);
-        (Self { scoring, look, clock, asked, has_failed: false }, looks)
+    /// Keeps the snapshot of `scoring` current by `check`; also returns the channel for requests.
+    pub fn new(scoring: Arc<Scoring>, check: UpdateSnapshot, clock: Clock) -> (Self, UpdateRequests) {
+        let (sender, requests) = mpsc::channel(1);
+        (Self { scoring, check, clock, requests, has_failed: false }, sender)
     }
 
     /// Waits for a new snapshot, or for the end of a requested check, which the caller must answer.
     pub async fn next(&mut self) -> (Change, Option<(UpdateRequest, Result<bool, String>)>) {
         loop {
             let (due, now) = (self.scoring.next_refresh(), self.clock.now().wall);
-            let asked = if now < due || self.has_failed {
+            let request = if now < due || self.has_failed {
                 let pause = if now < due { due.since(now).min(SLICE) } else { SLICE };
                 tokio::select! {
                     biased;
-                    Some(asked) = self.asked.recv() => Some(asked),
+                    Some(request) = self.requests.recv() => Some(request),
                     () = self.clock.sleep(pause) => None,
                 }
             } else {
                 None
             };
-            let looked = self.check().await;
-            let change = *looked.as_ref().unwrap_or(&Change::Nothing);
-            if change != Change::Nothing || asked.is_some() {
-                let outcome = looked.map(|change| change != Change::Nothing);
-                return (change, asked.map(|asked| (asked, outcome)));
+            let result = self.check().await;
+            let change = *result.as_ref().unwrap_or(&Change::Nothing);
+            if change != Change::Nothing || request.is_some() {
+                let outcome = result.map(|change| change != Change::Nothing);
+                return (change, request.map(|request| (request, outcome)));
             }
         }
     }
@@ -66,14 +66,14 @@ impl SnapshotUpdater {
     /// Checks once.
     async fn check(&mut self) -> Result<Change, String> {
         let begun = self.clock.now();
-        let look = Arc::clone(&self.look);
+        let check = Arc::clone(&self.check);
         // Computes for a while, so it must not run on a serving thread.
-        let looked = tokio::task::spawn_blocking(move || look(begun.wall)).await;
+        let result = tokio::task::spawn_blocking(move || check(begun.wall)).await;
         let took = self.clock.mono().since(begun.mono);
         // A query may have caused the hour's snapshot a moment before.
         let next = self.scoring.next_refresh();
         self.has_failed = next <= begun.wall;
-        match looked {
+        match result {
             Ok(Ok(change)) => {
                 if change != Change::Nothing {
                     let after_import = change == Change::ByAnImport;

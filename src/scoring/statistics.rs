@@ -82,9 +82,9 @@ impl SampleSums {
 
 impl FromIterator<f64> for SampleSums {
     fn from_iter<I: IntoIterator<Item = f64>>(samples: I) -> Self {
-        let mut tally = Self::default();
-        samples.into_iter().for_each(|sample| tally.add(sample));
-        tally
+        let mut sums = Self::default();
+        samples.into_iter().for_each(|sample| sums.add(sample));
+        sums
     }
 }
 
@@ -100,10 +100,10 @@ impl Estimate {
             .collect();
         let spread = spreads.filter(|spreads| !spreads.is_empty()).map(|spreads| {
             let variance: f64 = spreads.iter().map(|s| s.variance).sum();
-            let doubt: f64 = spreads.iter().map(|s| s.variance * s.variance / s.df).sum();
+            let denominator: f64 = spreads.iter().map(|s| s.variance * s.variance / s.df).sum();
             // Without any variance the number of degrees is arbitrary; the smallest is the most conservative.
             let least = spreads.iter().map(|s| s.df).fold(f64::INFINITY, f64::min);
-            Spread { variance, df: if doubt > 0.0 { variance * variance / doubt } else { least } }
+            Spread { variance, df: if denominator > 0.0 { variance * variance / denominator } else { least } }
         });
         Self { mean, spread }
     }
@@ -166,12 +166,11 @@ pub(super) fn chance_of_change(before: Estimate, now: Estimate) -> f64 {
 /// the degrees of freedom of the many, where Welch's test has those of the few. The variance is at least that of
 /// samples with this resolution.
 pub(super) fn pooled_difference(before: SampleSums, now: SampleSums, resolution: f64) -> Option<Estimate> {
-    let rest = |tally: SampleSums| {
-        tally.variance().map_or(0.0, |variance| variance * (f64::from(tally.count) - 1.0))
-    };
+    let residual_sum =
+        |sums: SampleSums| sums.variance().map_or(0.0, |variance| variance * (f64::from(sums.count) - 1.0));
     let df = f64::from(before.count) + f64::from(now.count) - 2.0;
     let mean = before.mean()? - now.mean()?;
-    let variance = ((rest(before) + rest(now)) / df).max(resolution * resolution);
+    let variance = ((residual_sum(before) + residual_sum(now)) / df).max(resolution * resolution);
     let shares = 1.0 / f64::from(before.count) + 1.0 / f64::from(now.count);
     (df > 0.0).then_some(Estimate { mean, spread: Some(Spread { variance: variance * shares, df }) })
 }
@@ -183,12 +182,12 @@ pub(super) fn holm(chances: &[f64]) -> Vec<f64> {
     let mut corrected = Vec::with_capacity(order.len());
     let mut least = 0.0_f64;
     let mut left = chances.iter().map(|_| 1.0).sum::<f64>();
-    for (place, chance) in order {
+    for (index, chance) in order {
         least = least.max((left * chance).min(1.0));
         left -= 1.0;
-        corrected.push((place, least));
+        corrected.push((index, least));
     }
-    corrected.sort_by_key(|(place, _)| *place);
+    corrected.sort_by_key(|(index, _)| *index);
     corrected.into_iter().map(|(_, chance)| chance).collect()
 }
 
@@ -203,9 +202,9 @@ pub(super) fn line(points: &[(f64, f64)], resolution: f64) -> Option<FittedLine>
         return None;
     }
     let slope = points.iter().map(|(x, y)| (x - x_mean) * (y - y_mean)).sum::<f64>() / x_squares;
-    let rest: f64 = points.iter().map(|(x, y)| (y - y_mean - slope * (x - x_mean)).powi(2)).sum();
+    let residual_sum: f64 = points.iter().map(|(x, y)| (y - y_mean - slope * (x - x_mean)).powi(2)).sum();
     let df = f64::from(xs.count) - 2.0;
-    let variance = (rest / df).max(resolution * resolution);
+    let variance = (residual_sum / df).max(resolution * resolution);
     let spread = Some(Spread { variance: variance / x_squares, df });
     Some(FittedLine { slope, p: Estimate { mean: slope, spread }.chance_from_zero() })
 }
@@ -235,9 +234,9 @@ mod tests {
 
     #[test]
     fn mean_and_variance_are_those_of_the_textbook() {
-        let tally: SampleSums = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0].into_iter().collect();
-        assert_eq!(tally.mean(), Some(5.0));
-        assert!((tally.variance().unwrap() - 32.0 / 7.0).abs() < 1e-12);
+        let sums: SampleSums = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0].into_iter().collect();
+        assert_eq!(sums.mean(), Some(5.0));
+        assert!((sums.variance().unwrap() - 32.0 / 7.0).abs() < 1e-12);
         assert_eq!(SampleSums::default().mean(), None);
         assert_eq!([3.0].into_iter().collect::<SampleSums>().variance(), None);
     }
@@ -276,8 +275,11 @@ mod tests {
         let exact = line(&[(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)], 0.0).unwrap();
         assert!((exact.slope - 2.0).abs() < 1e-12 && exact.p < 1e-6);
         // x 1..5 against 2, 4, 5, 4, 5: slope 0.6, t = 2.1213 with 3 degrees, p = 0.1240.
-        let loose = line(&[(1.0, 2.0), (2.0, 4.0), (3.0, 5.0), (4.0, 4.0), (5.0, 5.0)], 0.0).unwrap();
-        assert!((loose.slope - 0.6).abs() < 1e-12 && (loose.p - 0.1240).abs() < 1e-4, "{loose:?}");
+        let scattered = line(&[(1.0, 2.0), (2.0, 4.0), (3.0, 5.0), (4.0, 4.0), (5.0, 5.0)], 0.0).unwrap();
+        assert!(
+            (scattered.slope - 0.6).abs() < 1e-12 && (scattered.p - 0.1240).abs() < 1e-4,
+            "{scattered:?}"
+        );
         assert_eq!(line(&[(1.0, 1.0), (1.0, 2.0), (1.0, 3.0)], 0.0), None);
     }
 

@@ -44,7 +44,7 @@ pub struct Certificates {
     by_name: HashMap<String, Arc<CertifiedKey>>,
     default: Arc<CertifiedKey>,
     /// When the first of them expires.
-    pub ends: Wall,
+    pub expires_at: Wall,
     /// Identifies the contents of the files.
     pub fingerprint: [u8; 32],
 }
@@ -53,7 +53,7 @@ pub struct Certificates {
 struct LoadedCertificate {
     certified: Arc<CertifiedKey>,
     names: Vec<String>,
-    ends: Wall,
+    expires_at: Wall,
 }
 
 impl Certificates {
@@ -68,7 +68,7 @@ impl Certificates {
                         if by_name.insert(name.clone(), Arc::clone(&loaded.certified)).is_some() {
                             problems.push(one.bad(
                                 &one.certificate,
-                                format!("another certificate is for {name} too: keep one of them"),
+                                format!("another certificate is also for {name}: keep one of them"),
                             ));
                         }
                     }
@@ -80,12 +80,12 @@ impl Certificates {
         if !problems.is_empty() {
             return Err(problems);
         }
-        let ends = all.iter().map(|(_, loaded)| loaded.ends).min();
+        let expires_at = all.iter().map(|(_, loaded)| loaded.expires_at).min();
         let default = all.iter().find(|(is_default, _)| *is_default).or(all.first());
-        Ok(default.zip(ends).map(|((_, default), ends)| Self {
+        Ok(default.zip(expires_at).map(|((_, default), expires_at)| Self {
             default: Arc::clone(&default.certified),
             by_name,
-            ends,
+            expires_at,
             fingerprint: digest.finalize().into(),
         }))
     }
@@ -127,32 +127,33 @@ fn load(
         (Ok(chain), Ok(key)) => (chain, key),
         (chain, key) => return Err([chain.err(), key.err()].into_iter().flatten().collect()),
     };
-    let one = |reason: String| vec![files.bad(&files.certificate, reason)];
-    let leaf = chain.first().ok_or_else(|| one("the file contains no certificate".into()))?;
+    let certificate_error = |reason: String| vec![files.bad(&files.certificate, reason)];
+    let leaf = chain.first().ok_or_else(|| certificate_error("the file contains no certificate".into()))?;
     let (_, parsed) = X509Certificate::from_der(leaf)
-        .map_err(|error| one(format!("its first certificate cannot be read: {error}")))?;
+        .map_err(|error| certificate_error(format!("its first certificate cannot be read: {error}")))?;
     let instant =
         |time: x509_parser::time::ASN1Time| Wall::from_seconds(u64::try_from(time.timestamp()).unwrap_or(0));
-    let (begins, ends) = (instant(parsed.validity().not_before), instant(parsed.validity().not_after));
-    if ends <= now {
-        return Err(one(format!("it expired at {}; install a new one", ends.rfc3339())));
+    let (valid_from, expires_at) =
+        (instant(parsed.validity().not_before), instant(parsed.validity().not_after));
+    if expires_at <= now {
+        return Err(certificate_error(format!("it expired at {}; install a new one", expires_at.rfc3339())));
     }
-    if begins > now {
-        return Err(one(format!(
+    if valid_from > now {
+        return Err(certificate_error(format!(
             "it is valid from {} on; check the clock, or install another",
-            begins.rfc3339()
+            valid_from.rfc3339()
         )));
     }
     let names = names(&parsed);
     if names.is_empty() {
-        return Err(one(
-            "it is for no DNS name and no address (subjectAltName): clients would refuse it".into()
+        return Err(certificate_error(
+            "it contains no DNS name and no IP address (subjectAltName): clients would reject it".into(),
         ));
     }
     let certified = CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(|error| {
         vec![files.bad(&files.key, format!("it does not match {}: {error}", files.certificate.display()))]
     })?;
-    Ok(LoadedCertificate { certified: Arc::new(certified), names, ends })
+    Ok(LoadedCertificate { certified: Arc::new(certified), names, expires_at })
 }
 
 /// Its names, in lower case. Addresses count too, though clients never send them as a name: a certificate may be for
@@ -206,7 +207,7 @@ impl fmt::Debug for Certificates {
         let names: Vec<&String> = self.by_name.keys().collect();
         f.debug_struct("Certificates")
             .field("names", &names)
-            .field("ends", &self.ends.rfc3339())
+            .field("expires_at", &self.expires_at.rfc3339())
             .finish_non_exhaustive()
     }
 }

@@ -35,7 +35,7 @@ pub struct ConnectionConfig {
     /// Peers whose connections must begin with a PROXY header.
     pub proxy_protocol: Networks,
     /// Trusted proxies, which may have more connections than other addresses.
-    pub many: Networks,
+    pub proxies: Networks,
 }
 
 /// The protocol at the beginning of a stream.
@@ -49,41 +49,41 @@ pub(super) async fn serve(
     stream: TcpStream,
     mut peer: Peer,
     activity: &Arc<ConnectionActivity>,
-    place: &mut ConnectionSlot,
+    slot: &mut ConnectionSlot,
     config: &ConnectionConfig,
     host: &ConnectionContext,
 ) -> ConnectionEnd {
     if stream.set_nodelay(true).is_err() {
         return ConnectionEnd::Failed; // fails only if the socket is gone
     }
-    let mut watch = DeadlineTimer::new(Arc::clone(activity), config.deadlines, &host.clock);
+    let mut timer = DeadlineTimer::new(Arc::clone(activity), config.deadlines, &host.clock);
     let mut stream = TimedIo::new(stream, Arc::clone(activity));
-    let mut speaks_for_many = config.many.contains(peer.address);
-    let mut heard = Bytes::new();
+    let mut is_proxy = config.proxies.contains(peer.address);
+    let mut received = Bytes::new();
     if config.proxy_protocol.contains(peer.address) {
-        let client = match watch.over(proxy_header::take(&mut stream)).await {
+        let client = match timer.run(proxy_header::take(&mut stream)).await {
             Ok(Ok((client, rest))) => {
-                heard = rest;
+                received = rest;
                 client
             }
             Ok(Err(error)) => return no_proxy_header(&error, peer),
             Err(signal) => return ConnectionEnd::from(signal),
         };
         // A health check by the proxy itself. The client may be a trusted proxy in turn.
-        speaks_for_many = client.is_none_or(|client| config.many.contains(client.ip()));
+        is_proxy = client.is_none_or(|client| config.proxies.contains(client.ip()));
         peer.address = client.map_or(peer.address, |client| client.ip());
     }
-    if !speaks_for_many && !place.count_for(peer.address) {
+    if !is_proxy && !slot.count_for(peer.address) {
         return ConnectionEnd::Refused;
     }
-    let stream = PrefixedIo::new(heard, stream);
+    let stream = PrefixedIo::new(received, stream);
     let Some(tls) = &config.tls else {
-        return serve_protocol(stream, peer, activity, host, &mut watch).await;
+        return serve_protocol(stream, peer, activity, host, &mut timer).await;
     };
-    match watch.over(Box::pin(tls.open(stream))).await {
+    match timer.run(Box::pin(tls.open(stream))).await {
         Ok(Ok(stream)) => {
             peer.is_encrypted = true;
-            serve_protocol(stream, peer, activity, host, &mut watch).await
+            serve_protocol(stream, peer, activity, host, &mut timer).await
         }
         Ok(Err(error)) => {
             tracing::debug!(%error, client = %peer.address, "TLS handshake failed");
@@ -108,38 +108,38 @@ async fn serve_protocol<S>(
     peer: Peer,
     activity: &Arc<ConnectionActivity>,
     host: &ConnectionContext,
-    watch: &mut DeadlineTimer,
+    timer: &mut DeadlineTimer,
 ) -> ConnectionEnd
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (spoken, heard) = match watch.over(detect_protocol(&mut stream)).await {
+    let (protocol, received) = match timer.run(detect_protocol(&mut stream)).await {
         Ok(Ok(found)) => found,
         Ok(Err(_)) => return ConnectionEnd::Failed,
         Err(signal) => return ConnectionEnd::from(signal),
     };
-    let stream = PrefixedIo::new(heard, stream);
-    match spoken {
-        WireProtocol::Http1 => Box::pin(http1::serve(stream, peer, activity, host, watch)).await,
+    let stream = PrefixedIo::new(received, stream);
+    match protocol {
+        WireProtocol::Http1 => Box::pin(http1::serve(stream, peer, activity, host, timer)).await,
         WireProtocol::Http2 => {
             activity.switch_to_http2();
-            Box::pin(http2::serve(stream, peer, activity, host, watch)).await
+            Box::pin(http2::serve(stream, peer, activity, host, timer)).await
         }
     }
 }
 
 /// Reads until the protocol is known. The bytes read belong to the protocol.
 async fn detect_protocol(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<(WireProtocol, Bytes)> {
-    let mut heard = BytesMut::with_capacity(1_024);
+    let mut received = BytesMut::with_capacity(1_024);
     loop {
-        if heard.starts_with(PREFACE) {
-            return Ok((WireProtocol::Http2, heard.freeze()));
+        if received.starts_with(PREFACE) {
+            return Ok((WireProtocol::Http2, received.freeze()));
         }
-        if !PREFACE.starts_with(&heard) {
-            return Ok((WireProtocol::Http1, heard.freeze()));
+        if !PREFACE.starts_with(&received) {
+            return Ok((WireProtocol::Http1, received.freeze()));
         }
-        if stream.read_buf(&mut heard).await? == 0 {
-            return Ok((WireProtocol::Http1, heard.freeze()));
+        if stream.read_buf(&mut received).await? == 0 {
+            return Ok((WireProtocol::Http1, received.freeze()));
         }
     }
 }

@@ -21,8 +21,8 @@ use super::displacement::DisplacementRank;
 
 /// All slots.
 pub(super) struct ConnectionSlots {
-    most: AtomicUsize,
-    most_per_address: AtomicUsize,
+    max_connections: AtomicUsize,
+    max_per_address: AtomicUsize,
     holders: Mutex<SlotHolders>,
     freed: Notify,
 }
@@ -32,11 +32,11 @@ const RANKING_TTL: Duration = Duration::from_millis(250);
 
 /// The result of a search for a slot.
 enum SlotOccupancy {
-    Room,
+    Free,
     /// This connection can be displaced.
     Full(Arc<ConnectionActivity>),
     /// Try again then.
-    Soon(Mono),
+    RankChange(Mono),
 }
 
 /// The connections that hold slots.
@@ -51,22 +51,23 @@ struct SlotHolders {
 
 /// The slot of a connection. Released by drop.
 pub(super) struct ConnectionSlot {
-    places: Arc<ConnectionSlots>,
+    slots: Arc<ConnectionSlots>,
     number: u64,
     address: Option<IpAddr>,
 }
 
 impl ConnectionSlots {
-    pub(super) fn new(most: usize, most_per_address: usize) -> Arc<Self> {
-        let (crowd, freed) = (Mutex::default(), Notify::new());
-        let (most, most_per_address) = (AtomicUsize::new(most), AtomicUsize::new(most_per_address));
-        Arc::new(Self { most, most_per_address, holders: crowd, freed })
+    pub(super) fn new(max_connections: usize, max_per_address: usize) -> Arc<Self> {
+        let (holders, freed) = (Mutex::default(), Notify::new());
+        let (max_connections, max_per_address) =
+            (AtomicUsize::new(max_connections), AtomicUsize::new(max_per_address));
+        Arc::new(Self { max_connections, max_per_address, holders: holders, freed })
     }
 
     /// Changes the limits. Open connections stay.
-    pub(super) fn allow(&self, most: usize, most_per_address: usize) {
-        self.most.store(most, Ordering::Relaxed);
-        self.most_per_address.store(most_per_address, Ordering::Relaxed);
+    pub(super) fn allow(&self, max_connections: usize, max_per_address: usize) {
+        self.max_connections.store(max_connections, Ordering::Relaxed);
+        self.max_per_address.store(max_per_address, Ordering::Relaxed);
         self.freed.notify_one();
     }
 
@@ -80,28 +81,32 @@ impl ConnectionSlots {
     pub(super) async fn wait_for_slot(&self, clock: &Clock) {
         loop {
             let freed = self.freed.notified();
-            match self.limit_status(clock.mono()) {
-                SlotOccupancy::Room => return,
+            match self.occupancy(clock.mono()) {
+                SlotOccupancy::Free => return,
                 SlotOccupancy::Full(activity) => {
                     activity.cut();
                     freed.await;
                 }
-                SlotOccupancy::Soon(end) => {
+                SlotOccupancy::RankChange(end) => {
                     tokio::select! { () = freed => {}, () = clock.sleep_until(end) => {} }
                 }
             }
         }
     }
 
-    fn limit_status(&self, now: Mono) -> SlotOccupancy {
-        let crowd = self.holders();
-        if crowd.open.len() < self.most.load(Ordering::Relaxed) {
-            return SlotOccupancy::Room;
+    fn occupancy(&self, now: Mono) -> SlotOccupancy {
+        let holders = self.holders();
+        if holders.open.len() < self.max_connections.load(Ordering::Relaxed) {
+            return SlotOccupancy::Free;
         }
         let (mut lowest, mut soonest): (Option<(DisplacementRank, &Arc<ConnectionActivity>)>, Option<Mono>) =
             (None, None);
-        for activity in crowd.open.values() {
-            for (from, rank) in activity.conduct().into_iter().flat_map(|conduct| conduct.ranks(now)) {
+        for activity in holders.open.values() {
+            for (from, rank) in activity
+                .displacement_state()
+                .into_iter()
+                .flat_map(|displacement_state| displacement_state.ranks(now))
+            {
                 if from > now {
                     soonest = Some(soonest.map_or(from, |known| known.min(from)));
                 } else if lowest.is_none_or(|(known, _)| rank < known) {
@@ -110,30 +115,30 @@ impl ConnectionSlots {
             }
         }
         // Ranks change without notice.
-        let again = now.plus(RANKING_TTL);
+        let reranked_at = now.plus(RANKING_TTL);
         lowest.map_or_else(
-            || SlotOccupancy::Soon(soonest.map_or(again, |from| from.min(again))),
+            || SlotOccupancy::RankChange(soonest.map_or(reranked_at, |from| from.min(reranked_at))),
             |(_, activity)| SlotOccupancy::Full(Arc::clone(activity)),
         )
     }
 
     /// Ends all connections in order, and those that come later.
     pub(super) fn end(&self) {
-        let mut crowd = self.holders();
-        crowd.is_over = true;
-        crowd.open.values().for_each(|activity| activity.retire());
+        let mut holders = self.holders();
+        holders.is_over = true;
+        holders.open.values().for_each(|activity| activity.retire());
     }
 
     /// Takes a slot. Call it after waiting for [`Self::wait_for_slot`].
     pub(super) fn take(self: &Arc<Self>, activity: &Arc<ConnectionActivity>) -> ConnectionSlot {
-        let mut crowd = self.holders();
-        let number = crowd.next;
-        crowd.next += 1;
-        crowd.open.insert(number, Arc::clone(activity));
-        if crowd.is_over {
+        let mut holders = self.holders();
+        let number = holders.next;
+        holders.next += 1;
+        holders.open.insert(number, Arc::clone(activity));
+        if holders.is_over {
             activity.retire();
         }
-        ConnectionSlot { places: Arc::clone(self), number, address: None }
+        ConnectionSlot { slots: Arc::clone(self), number, address: None }
     }
 }
 
@@ -141,9 +146,9 @@ impl ConnectionSlot {
     /// Counts it for this address. Returns `false` if the address has too many.
     pub(super) fn count_for(&mut self, address: IpAddr) -> bool {
         let address = network(address);
-        let mut crowd = self.places.holders();
-        let count = crowd.by_address.entry(address).or_default();
-        if *count >= self.places.most_per_address.load(Ordering::Relaxed) {
+        let mut holders = self.slots.holders();
+        let count = holders.by_address.entry(address).or_default();
+        if *count >= self.slots.max_per_address.load(Ordering::Relaxed) {
             return false;
         }
         *count += 1;
@@ -154,18 +159,18 @@ impl ConnectionSlot {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let mut crowd = self.places.holders();
-        crowd.open.remove(&self.number);
+        let mut holders = self.slots.holders();
+        holders.open.remove(&self.number);
         if let Some(address) = self.address
-            && let Some(count) = crowd.by_address.get_mut(&address)
+            && let Some(count) = holders.by_address.get_mut(&address)
         {
             *count -= 1;
             if *count == 0 {
-                crowd.by_address.remove(&address);
+                holders.by_address.remove(&address);
             }
         }
-        drop(crowd);
-        self.places.freed.notify_one();
+        drop(holders);
+        self.slots.freed.notify_one();
     }
 }
 
@@ -178,12 +183,12 @@ mod tests {
 
     #[test]
     fn an_address_has_its_slots_and_an_ipv6_network_shares_them() {
-        let (clock, _hand) = Clock::hand_driven(Wall::from_seconds(0));
-        let (places, activity) =
+        let (clock, _hand) = Clock::manual(Wall::from_seconds(0));
+        let (slots, activity) =
             (ConnectionSlots::new(10, 2), Arc::new(ConnectionActivity::new(clock, Arc::default())));
         let take = |address: &str| {
-            let mut place = places.take(&activity);
-            place.count_for(address.parse().unwrap()).then_some(place)
+            let mut slot = slots.take(&activity);
+            slot.count_for(address.parse().unwrap()).then_some(slot)
         };
         let held = [take("2001:db8::1").unwrap(), take("2001:db8::2").unwrap()];
         assert!(take("2001:db8::3").is_none());
@@ -193,46 +198,46 @@ mod tests {
         drop(held);
         assert!(take("2001:db8::3").is_some());
         drop(others);
-        assert!(places.holders().by_address.is_empty() && places.holders().open.is_empty());
+        assert!(slots.holders().by_address.is_empty() && slots.holders().open.is_empty());
     }
 
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
     fn if_all_slots_are_taken_the_longest_idle_connection_is_displaced() {
-        let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
-        let places = ConnectionSlots::new(3, 9);
+        let (clock, hand) = Clock::manual(Wall::from_seconds(0));
+        let slots = ConnectionSlots::new(3, 9);
         let come = || {
             hand.advance(SECOND / 10);
             let activity = Arc::new(ConnectionActivity::new(clock.clone(), Arc::default()));
-            (places.take(&activity), activity)
+            (slots.take(&activity), activity)
         };
         let (first, second, third) = (come(), come(), come());
         first.1.begun();
         let pulses = [&first, &second, &third].map(|one| Arc::clone(&one.1));
         let are_cut = || [0, 1, 2].map(|one: usize| pulses[one].is_cut());
-        assert!(places.wait_for_slot(&clock).now_or_never().is_none());
+        assert!(slots.wait_for_slot(&clock).now_or_never().is_none());
         assert_eq!(are_cut(), [false; 3], "they have only just come");
         hand.advance(SECOND);
-        assert!(places.wait_for_slot(&clock).now_or_never().is_none());
+        assert!(slots.wait_for_slot(&clock).now_or_never().is_none());
         assert_eq!(are_cut(), [false, true, false]);
         drop(second);
-        assert!(places.wait_for_slot(&clock).now_or_never().is_some());
+        assert!(slots.wait_for_slot(&clock).now_or_never().is_some());
         drop((first, third));
     }
 
     #[test]
     fn a_connection_with_a_key_and_an_open_request_is_never_displaced() {
-        let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
-        let (places, activity) =
+        let (clock, hand) = Clock::manual(Wall::from_seconds(0));
+        let (slots, activity) =
             (ConnectionSlots::new(1, 1), Arc::new(ConnectionActivity::new(clock.clone(), Arc::default())));
-        let place = places.take(&activity);
+        let slot = slots.take(&activity);
         activity.begun();
         activity.authenticated().set();
         hand.advance(60 * SECOND);
-        let mut room = Box::pin(places.wait_for_slot(&clock));
-        assert!(room.as_mut().now_or_never().is_none() && !activity.is_cut());
-        drop(place);
-        assert!(room.now_or_never().is_some());
+        let mut waiting = Box::pin(slots.wait_for_slot(&clock));
+        assert!(waiting.as_mut().now_or_never().is_none() && !activity.is_cut());
+        drop(slot);
+        assert!(waiting.now_or_never().is_some());
     }
 }

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 use crate::clock::{Alarm, Clock, Mono};
 
 use super::connection_activity::ConnectionActivity;
-use super::deadlines::{Deadlines, HURRIED, MissedDeadline};
+use super::deadlines::{Deadlines, MissedDeadline, SHORT_WRITE_TIMEOUT};
 
 /// The timer of one connection.
 pub(super) struct DeadlineTimer {
@@ -19,7 +19,7 @@ pub(super) struct DeadlineTimer {
     deadlines: Deadlines,
     clock: Clock,
     alarm: Alarm,
-    aged: Mono,
+    max_age_at: Mono,
     has_signalled_retire: bool,
 }
 
@@ -36,12 +36,12 @@ pub(super) enum ConnectionSignal {
 
 impl DeadlineTimer {
     pub(super) fn new(activity: Arc<ConnectionActivity>, deadlines: Deadlines, clock: &Clock) -> Self {
-        let (alarm, aged) = (clock.alarm(), clock.mono().plus(deadlines.age));
-        Self { activity, deadlines, clock: clock.clone(), alarm, aged, has_signalled_retire: false }
+        let (alarm, max_age_at) = (clock.alarm(), clock.mono().plus(deadlines.age));
+        Self { activity, deadlines, clock: clock.clone(), alarm, max_age_at, has_signalled_retire: false }
     }
 
     /// Waits for `work`, or for a signal that ends it. With [`ConnectionSignal::Retire`] the work continues.
-    pub(super) async fn over<T>(&mut self, work: impl Future<Output = T>) -> Result<T, ConnectionSignal> {
+    pub(super) async fn run<T>(&mut self, work: impl Future<Output = T>) -> Result<T, ConnectionSignal> {
         let mut work = pin!(work);
         loop {
             tokio::select! {
@@ -56,9 +56,9 @@ impl DeadlineTimer {
     pub(super) async fn signal(&mut self) -> ConnectionSignal {
         let activity = Arc::clone(&self.activity);
         loop {
-            let mut nudged = pin!(activity.changed());
+            let mut changed = pin!(activity.changed());
             let signal = poll_fn(|cx| match self.poll_signal(cx) {
-                Poll::Pending => nudged.as_mut().poll(cx).map(|()| None),
+                Poll::Pending => changed.as_mut().poll(cx).map(|()| None),
                 signal @ Poll::Ready(_) => signal,
             });
             if let Some(signal) = signal.await {
@@ -70,23 +70,27 @@ impl DeadlineTimer {
     /// Ready with a signal, or with `None` if the timer fired for something that has been done since. Called for
     /// every request, so the clock is read only after the timer fired.
     fn poll_signal(&mut self, cx: &mut Context<'_>) -> Poll<Option<ConnectionSignal>> {
-        let seen = self.activity.snapshot(&self.deadlines);
-        if seen.is_cut {
+        let snapshot = self.activity.snapshot(&self.deadlines);
+        if snapshot.is_cut {
             return Poll::Ready(Some(ConnectionSignal::Cut));
         }
-        if seen.is_retiring && !self.has_signalled_retire {
+        if snapshot.is_retiring && !self.has_signalled_retire {
             self.has_signalled_retire = true;
             return Poll::Ready(Some(ConnectionSignal::Retire));
         }
-        let end = if seen.is_retiring { seen.end } else { seen.end.min(self.aged) };
+        let end = if snapshot.is_retiring { snapshot.end } else { snapshot.end.min(self.max_age_at) };
         // Other connections can move the end closer without notice.
-        self.alarm.set_by(if seen.may_hurry { end.min(self.clock.mono().plus(HURRIED)) } else { end });
+        self.alarm.set_by(if snapshot.may_shorten {
+            end.min(self.clock.mono().plus(SHORT_WRITE_TIMEOUT))
+        } else {
+            end
+        });
         ready!(self.alarm.poll(cx));
         let now = self.clock.mono();
-        if now >= self.aged && !seen.is_retiring {
+        if now >= self.max_age_at && !snapshot.is_retiring {
             self.activity.retire();
             return Poll::Ready(None);
         }
-        Poll::Ready((seen.end <= now).then_some(ConnectionSignal::Overdue(seen.overdue)))
+        Poll::Ready((snapshot.end <= now).then_some(ConnectionSignal::Overdue(snapshot.overdue)))
     }
 }

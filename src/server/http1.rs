@@ -40,16 +40,16 @@ pub(super) async fn serve<S>(
     peer: Peer,
     activity: &Arc<ConnectionActivity>,
     host: &ConnectionContext,
-    watch: &mut DeadlineTimer,
+    timer: &mut DeadlineTimer,
 ) -> ConnectionEnd
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let broke_off = AtomicBool::new(false);
+    let must_drain = AtomicBool::new(false);
     let service = service_fn(|request: Request<Incoming>| {
         activity.begun();
         let (head, body) = request.into_parts();
-        let broke_off = &broke_off;
+        let must_drain = &must_drain;
         async move {
             let gateway = host.gateway.load();
             let has_body = !body.is_end_stream();
@@ -58,7 +58,7 @@ where
             let is_refused = response.status().as_u16() >= 400;
             // Only refusals close the connection.
             if is_refused && response.headers().contains_key(CONNECTION) {
-                broke_off.store(true, Ordering::Relaxed);
+                must_drain.store(true, Ordering::Relaxed);
             } else if is_the_last {
                 response.headers_mut().insert(CONNECTION, CLOSE);
             }
@@ -70,9 +70,9 @@ where
         .header_read_timeout(None)
         .max_buf_size(CODEC_HEAD_BYTES)
         .serve_connection(TokioIo::new(HeadScanner::new(&mut stream)), service);
-    let ended = watch.over(connection).await;
+    let ended = timer.run(connection).await;
     match ended {
-        Ok(Ok(())) if !broke_off.load(Ordering::Relaxed) => ConnectionEnd::Done,
+        Ok(Ok(())) if !must_drain.load(Ordering::Relaxed) => ConnectionEnd::Done,
         Ok(ended) => {
             drain(stream, host).await;
             if ended.is_ok() { ConnectionEnd::Done } else { ConnectionEnd::Failed }
@@ -91,16 +91,16 @@ where
 /// After the last response: closes our side, and reads what is in transit, so that no reset destroys the response
 /// before the client has read it.
 async fn drain(mut stream: impl AsyncRead + AsyncWrite + Unpin, host: &ConnectionContext) {
-    let heard = host.clock.within(DRAIN_TIMEOUT, async {
+    let drained = host.clock.within(DRAIN_TIMEOUT, async {
         stream.shutdown().await?;
         tokio::io::copy(&mut stream.take(DRAIN_BYTES), &mut tokio::io::sink()).await
     });
-    let heard = heard.await;
-    tracing::trace!(?heard, "a client was heard out");
+    let drained = drained.await;
+    tracing::trace!(?drained, "connection drained");
 }
 
 /// Closes our side of an idle connection.
 async fn shut_down(mut stream: impl AsyncWrite + Unpin, host: &ConnectionContext) {
-    let left = host.clock.within(DRAIN_TIMEOUT, stream.shutdown()).await;
-    tracing::trace!(?left, "an idle connection was closed");
+    let closed = host.clock.within(DRAIN_TIMEOUT, stream.shutdown()).await;
+    tracing::trace!(?closed, "idle connection closed");
 }

@@ -51,22 +51,22 @@ pub(super) async fn serve<S>(
     peer: Peer,
     activity: &Arc<ConnectionActivity>,
     host: &ConnectionContext,
-    watch: &mut DeadlineTimer,
+    timer: &mut DeadlineTimer,
 ) -> ConnectionEnd
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let stream = PacedIo::new(stream, PREFACE.len(), Arc::clone(activity));
     let service = service_fn(|request: Request<Incoming>| {
-        let mut ticket = activity.open_stream();
+        let mut guard = activity.open_stream();
         let (gateway, activity) = (host.gateway.load_full(), Arc::clone(activity));
         async move {
             // Boxed, so that a response that waits for its client does not keep all of this in memory.
             let response = Box::pin(answer(gateway, request, peer, activity)).await;
-            if !ticket.answered(!response.body().is_end_stream()) {
+            if !guard.answered(!response.body().is_end_stream()) {
                 return Err(h2::Error::from(h2::Reason::REFUSED_STREAM));
             }
-            Ok(response.map(|body| ResponseBody::new(body, ticket)))
+            Ok(response.map(|body| ResponseBody::new(body, guard)))
         }
     });
     let connection = http2::Builder::new(StreamTasks(host.tasks.clone()))
@@ -87,7 +87,7 @@ where
                 activity.next_turn();
                 connection.as_mut().poll(cx)
             }) => return if ended.is_ok() { ConnectionEnd::Done } else { ConnectionEnd::Failed },
-            signal = watch.signal() => signal,
+            signal = timer.signal() => signal,
         };
         // An idle connection gets a GOAWAY: requests in transit are answered.
         if signal == ConnectionSignal::Retire

@@ -40,13 +40,13 @@ const LOG_INTERVAL: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
     /// Maximum number of connections. Others wait in the kernel's queue.
-    pub most_connections: usize,
+    pub max_connections: usize,
     /// Maximum number of connections per address.
-    pub most_per_address: usize,
+    pub max_connections_per_address: usize,
     /// Settings of a connection.
     pub connection: ConnectionConfig,
     /// How long open connections may take to finish at shutdown.
-    pub grace: Duration,
+    pub shutdown_timeout: Duration,
 }
 
 /// The current settings, which can change at run time.
@@ -58,7 +58,7 @@ pub struct LiveServerConfig {
 impl LiveServerConfig {
     /// Changes the settings. Open connections keep the timeouts they started with.
     pub fn change(&self, config: ServerConfig) {
-        self.places.allow(config.most_connections, config.most_per_address);
+        self.places.allow(config.max_connections, config.max_connections_per_address);
         self.config.store(Arc::new(config));
     }
 }
@@ -119,7 +119,7 @@ impl Server {
         clock: Clock,
         registry: &MetricsRegistry,
     ) -> Self {
-        let places = ConnectionSlots::new(config.most_connections, config.most_per_address);
+        let places = ConnectionSlots::new(config.max_connections, config.max_connections_per_address);
         let live_config = Arc::new(LiveServerConfig { config: ArcSwap::from_pointee(config), places });
         let host = ConnectionContext { gateway, clock, tasks: TaskTracker::new() };
         let shared = Arc::new(ServerShared {
@@ -174,8 +174,8 @@ impl Server {
         }
         drop(port);
         shared.host.tasks.close();
-        let grace = shared.live_config.config.load().grace;
-        shared.host.clock.within(grace, shared.host.tasks.wait()).await.is_ok()
+        let timeout = shared.live_config.config.load().shutdown_timeout;
+        shared.host.clock.within(timeout, shared.host.tasks.wait()).await.is_ok()
     }
 }
 

@@ -211,7 +211,7 @@ mod tests {
     #[tokio::test]
     async fn one_request_is_read_at_a_time_until_there_is_a_key() {
         let (bytes, [first, second, _]) = frames();
-        let (clock, _hand) = Clock::hand_driven(Wall::from_seconds(0));
+        let (clock, _hand) = Clock::manual(Wall::from_seconds(0));
         let activity = Arc::new(ConnectionActivity::new(clock, Arc::default()));
         let mut stream = PacedIo::new(&bytes[..], 7, Arc::clone(&activity));
         let mut read = [0; 500];

@@ -16,18 +16,18 @@ use super::connection_activity::StreamGuard;
 /// The body. Its request is over when its last byte was sent.
 pub(super) struct ResponseBody {
     body: Full<Bytes>,
-    ticket: Option<StreamGuard>,
+    stream: Option<StreamGuard>,
 }
 
 /// Bytes of the body in the codec, shared with the cache.
 pub(super) struct BodyBytes {
     bytes: Bytes,
-    ticket: Option<StreamGuard>,
+    stream: Option<StreamGuard>,
 }
 
 impl ResponseBody {
-    pub(super) fn new(body: Full<Bytes>, ticket: StreamGuard) -> Self {
-        Self { body, ticket: Some(ticket) }
+    pub(super) fn new(body: Full<Bytes>, stream: StreamGuard) -> Self {
+        Self { body, stream: Some(stream) }
     }
 }
 
@@ -40,8 +40,8 @@ impl Body for ResponseBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<BodyBytes>, Infallible>>> {
         let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
-        let ticket = self.ticket.take();
-        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(|bytes| BodyBytes { bytes, ticket }))))
+        let stream = self.stream.take();
+        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(|bytes| BodyBytes { bytes, stream }))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -64,12 +64,12 @@ impl Buf for BodyBytes {
 
     fn advance(&mut self, count: usize) {
         self.bytes.advance(count);
-        if let Some(ticket) = &self.ticket {
-            ticket.sent(count);
+        if let Some(stream) = &self.stream {
+            stream.sent(count);
         }
         if self.bytes.is_empty() {
             // The codec may keep an empty buffer until it sends the next one.
-            (self.bytes, self.ticket) = (Bytes::new(), None);
+            (self.bytes, self.stream) = (Bytes::new(), None);
         }
     }
 }

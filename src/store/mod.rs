@@ -105,18 +105,18 @@ pub trait Store: Send + Sync + 'static {
     fn record_uses(&self, keys: Vec<KeyUse>) -> StoreFuture<'_, ()>;
 
     /// Audit records, newest first.
-    fn audit(&self, ask: AuditQuery) -> StoreFuture<'_, Vec<AuditRecord>>;
+    fn audit(&self, query: AuditQuery) -> StoreFuture<'_, Vec<AuditRecord>>;
 
     /// Damage of the store found while running. An operator has to repair it.
     fn damage(&self) -> Option<String>;
 
     /// Why nothing can be written durably, if that is known without an attempt: the store file was moved, deleted or
     /// replaced. May access the file system.
-    fn misplaced(&self) -> Option<String>;
+    fn missing_or_replaced(&self) -> Option<String>;
 
     /// Grants as many units as the quota allows, durably, before it returns. A request for zero units opens the day
     /// and returns the total. A caller that leaves before the reply forfeits what it was granted.
-    fn lease(&self, ask: LeaseRequest) -> StoreFuture<'_, LeaseReply>;
+    fn lease(&self, request: LeaseRequest) -> StoreFuture<'_, LeaseReply>;
 
     /// Adds units to the total of their day, each entry once, however often it is sent. Units of a closed day or an
     /// unknown application are ignored.

@@ -51,9 +51,9 @@ impl AccessLogWriter {
         self.writer.send(Box::new(move |text| put(&fields(), json, text)));
     }
 
-    /// Waits until all queued lines are written, for at most `patience`. Blocks.
-    pub fn finish(&self, patience: Duration) {
-        if !self.writer.finish(patience) {
+    /// Waits until all queued lines are written, for at most `timeout`. Blocks.
+    pub fn finish(&self, timeout: Duration) {
+        if !self.writer.finish(timeout) {
             tracing::warn!("access log reader too slow; the last lines are lost");
         }
     }

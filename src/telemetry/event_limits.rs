@@ -119,9 +119,9 @@ impl EventWindows {
         kind.clone()
     }
 
-    /// Ends the windows selected by `ends`, and returns what was dropped in them.
-    fn reports(&mut self, now: Duration, ends: impl Fn(&EventWindow) -> bool) -> Vec<DroppedEvents> {
-        let ended = self.0.extract_if(|_, window| ends(window)).map(|(_, window)| window);
+    /// Ends the windows selected by `is_over`, and returns what was dropped in them.
+    fn reports(&mut self, now: Duration, is_over: impl Fn(&EventWindow) -> bool) -> Vec<DroppedEvents> {
+        let ended = self.0.extract_if(|_, window| is_over(window)).map(|(_, window)| window);
         let dropped = ended.filter(|window| window.dropped > 0);
         let report = |window: EventWindow| DroppedEvents {
             level: window.level,
@@ -174,13 +174,13 @@ impl EventLimits {
         let now = (self.0.now)();
         // The lock is released before events are made of it.
         let reports = self.windows().reports(now, |window| window.is_over(now));
-        reports.iter().for_each(tell);
+        reports.iter().for_each(log_dropped);
     }
 
     /// Reports everything that was dropped, at the end of the program.
     pub(super) fn finish(&self) {
         let reports = self.windows().reports((self.0.now)(), |_| true);
-        reports.iter().for_each(tell);
+        reports.iter().for_each(log_dropped);
     }
 
     fn windows(&self) -> MutexGuard<'_, EventWindows> {
@@ -219,7 +219,7 @@ impl<S: Subscriber> Layer<S> for EventLimits {
     }
 }
 
-fn tell(report: &DroppedEvents) {
+fn log_dropped(report: &DroppedEvents) {
     let DroppedEvents { level, message, dropped, within } = report;
     let seconds = within.as_secs().max(1);
     match *level {

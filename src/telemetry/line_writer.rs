@@ -89,15 +89,15 @@ impl LineWriter {
         }
     }
 
-    /// Waits until every queued line is written, for at most `patience`. Returns whether it was.
-    pub(super) fn finish(&self, patience: Duration) -> bool {
+    /// Waits until every queued line is written, for at most `timeout`. Returns whether it was.
+    pub(super) fn finish(&self, timeout: Duration) -> bool {
         let (flushed, is_flushed) = sync_channel(0);
         // A full queue means that nobody reads: waiting would be pointless.
         if self.queue.try_send(WriterItem::Flush(flushed)).is_err() {
             return false;
         }
         // The writer answers by dropping its end.
-        is_flushed.recv_timeout(patience) != Err(RecvTimeoutError::Timeout)
+        is_flushed.recv_timeout(timeout) != Err(RecvTimeoutError::Timeout)
     }
 }
 

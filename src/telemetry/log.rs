@@ -128,11 +128,11 @@ pub fn write_line(line: &str) -> bool {
     true
 }
 
-/// Writes queued lines and reports dropped events; waits for at most `patience`. Blocks.
-pub fn finish(patience: Duration) {
+/// Writes queued lines and reports dropped events; waits for at most `timeout`. Blocks.
+pub fn finish(timeout: Duration) {
     if let Some(StartedLog { writer, limits, .. }) = STARTED.get() {
         limits.finish();
-        writer.finish(patience);
+        writer.finish(timeout);
     }
 }
 

@@ -23,7 +23,7 @@ impl<T> PerThread<T> {
     /// The calling thread's copy.
     pub fn mine(&self) -> &T {
         let [first, ..] = &self.parts;
-        &self.parts.get(place()).unwrap_or(first).0
+        &self.parts.get(index()).unwrap_or(first).0
     }
 
     /// All copies.
@@ -39,12 +39,12 @@ impl<T: Default> Default for PerThread<T> {
 }
 
 /// The index of the calling thread's copy, assigned round robin.
-fn place() -> usize {
+fn index() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
-        static PLACE: usize = NEXT.fetch_add(1, Ordering::Relaxed) % PARTS;
+        static INDEX: usize = NEXT.fetch_add(1, Ordering::Relaxed) % PARTS;
     }
-    PLACE.with(|place| *place)
+    INDEX.with(|index| *index)
 }
 
 #[cfg(test)]

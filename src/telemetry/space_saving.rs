@@ -17,20 +17,20 @@ const ENTRIES: usize = 64;
 /// The sketch: keys with the highest counts, and a tally for each.
 pub struct SpaceSaving<K, T> {
     shards: [Shard<K, T>; SHARDS],
-    keyed: RandomState,
+    hash_builder: RandomState,
 }
 
 /// An entry of the sketch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SketchEntry<K, T> {
     /// The key.
-    pub who: K,
+    pub key: K,
     /// Upper bound of its count.
     pub count: u64,
     /// Maximum error of the count; the tally begins after these events.
-    pub over: u64,
+    pub overestimate: u64,
     /// The tally.
-    pub tally: T,
+    pub value: T,
 }
 
 /// On cache lines of its own.
@@ -40,39 +40,39 @@ struct Shard<K, T>(Mutex<ShardEntries<K, T>>);
 /// Keys apart from tallies, so that a lookup reads few cache lines.
 struct ShardEntries<K, T> {
     era: u64,
-    who: Vec<K>,
+    key: Vec<K>,
     counts: Vec<u64>,
-    remembered: Vec<(u64, T)>,
+    values: Vec<(u64, T)>,
 }
 
 impl<K: Copy + Eq + Hash, T> SpaceSaving<K, T> {
     /// An empty sketch.
     pub fn new() -> Self {
         let shard = |_| {
-            let (who, counts, remembered) = Default::default();
-            Shard(Mutex::new(ShardEntries { era: 0, who, counts, remembered }))
+            let (key, counts, values) = Default::default();
+            Shard(Mutex::new(ShardEntries { era: 0, key, counts, values }))
         };
-        Self { shards: std::array::from_fn(shard), keyed: RandomState::default() }
+        Self { shards: std::array::from_fn(shard), hash_builder: RandomState::default() }
     }
 
     /// Counts an event and updates the tally; `new` creates a tally, given the inherited count. A later era starts
     /// empty.
-    pub fn count(&self, era: u64, who: K, new: impl FnOnce(u64) -> T, step: impl FnOnce(&mut T)) {
-        let Some(mut places) = self.shard(who) else { return };
-        if places.era < era {
-            places.clear(era);
+    pub fn count(&self, era: u64, key: K, new: impl FnOnce(u64) -> T, step: impl FnOnce(&mut T)) {
+        let Some(mut entries) = self.shard(key) else { return };
+        if entries.era < era {
+            entries.clear(era);
         }
-        places.count(who, new, step);
+        entries.count(key, new, step);
     }
 
     /// The entry of a key in this era.
-    pub fn find(&self, era: u64, who: K) -> Option<SketchEntry<K, T>>
+    pub fn find(&self, era: u64, key: K) -> Option<SketchEntry<K, T>>
     where
         T: Clone,
     {
-        let places = self.shard(who).filter(|places| places.era >= era)?;
-        let place = places.who.iter().position(|known| *known == who)?;
-        places.at(place)
+        let entries = self.shard(key).filter(|entries| entries.era >= era)?;
+        let index = entries.key.iter().position(|existing| *existing == key)?;
+        entries.at(index)
     }
 
     /// All entries of this era, highest count first.
@@ -82,18 +82,18 @@ impl<K: Copy + Eq + Hash, T> SpaceSaving<K, T> {
     {
         let mut all = Vec::new();
         for shard in &self.shards {
-            let places = lock(shard);
-            if places.era >= era {
-                all.extend((0..places.who.len()).filter_map(|place| places.at(place)));
+            let entries = lock(shard);
+            if entries.era >= era {
+                all.extend((0..entries.key.len()).filter_map(|index| entries.at(index)));
             }
         }
-        all.sort_by_key(|place| std::cmp::Reverse(place.count));
+        all.sort_by_key(|index| std::cmp::Reverse(index.count));
         all
     }
 
-    fn shard(&self, who: K) -> Option<MutexGuard<'_, ShardEntries<K, T>>> {
-        let place = usize::try_from(self.keyed.hash_one(who) % SHARDS as u64).ok()?;
-        self.shards.get(place).map(lock)
+    fn shard(&self, key: K) -> Option<MutexGuard<'_, ShardEntries<K, T>>> {
+        let index = usize::try_from(self.hash_builder.hash_one(key) % SHARDS as u64).ok()?;
+        self.shards.get(index).map(lock)
     }
 }
 
@@ -106,47 +106,46 @@ impl<K: Copy + Eq + Hash, T> Default for SpaceSaving<K, T> {
 impl<K: Copy + Eq, T> ShardEntries<K, T> {
     fn clear(&mut self, era: u64) {
         self.era = era;
-        self.who.clear();
+        self.key.clear();
         self.counts.clear();
-        self.remembered.clear();
+        self.values.clear();
     }
 
-    fn count(&mut self, who: K, new: impl FnOnce(u64) -> T, step: impl FnOnce(&mut T)) {
-        let place = match self.who.iter().position(|known| *known == who) {
-            Some(place) => place,
-            None => self.free_entry(who, new),
+    fn count(&mut self, key: K, new: impl FnOnce(u64) -> T, step: impl FnOnce(&mut T)) {
+        let index = match self.key.iter().position(|existing| *existing == key) {
+            Some(index) => index,
+            None => self.free_entry(key, new),
         };
-        if let (Some(count), Some((_, tally))) = (self.counts.get_mut(place), self.remembered.get_mut(place))
-        {
+        if let (Some(count), Some((_, value))) = (self.counts.get_mut(index), self.values.get_mut(index)) {
             *count += 1;
-            step(tally);
+            step(value);
         }
     }
 
     /// A free entry, or that with the lowest count.
-    fn free_entry(&mut self, who: K, new: impl FnOnce(u64) -> T) -> usize {
-        if self.who.len() < ENTRIES {
-            self.who.push(who);
+    fn free_entry(&mut self, key: K, new: impl FnOnce(u64) -> T) -> usize {
+        if self.key.len() < ENTRIES {
+            self.key.push(key);
             self.counts.push(0);
-            self.remembered.push((0, new(0)));
-            return self.who.len() - 1;
+            self.values.push((0, new(0)));
+            return self.key.len() - 1;
         }
         let least = self.counts.iter().enumerate().min_by_key(|(_, count)| **count);
-        let (place, inherited) = least.map_or((0, 0), |(place, count)| (place, *count));
-        if let (Some(known), Some(remembered)) = (self.who.get_mut(place), self.remembered.get_mut(place)) {
-            *known = who;
-            *remembered = (inherited, new(inherited));
+        let (index, inherited) = least.map_or((0, 0), |(index, count)| (index, *count));
+        if let (Some(existing), Some(values)) = (self.key.get_mut(index), self.values.get_mut(index)) {
+            *existing = key;
+            *values = (inherited, new(inherited));
         }
-        place
+        index
     }
 
-    fn at(&self, place: usize) -> Option<SketchEntry<K, T>>
+    fn at(&self, index: usize) -> Option<SketchEntry<K, T>>
     where
         T: Clone,
     {
-        let (over, tally) = self.remembered.get(place)?;
-        let (who, count) = (*self.who.get(place)?, *self.counts.get(place)?);
-        Some(SketchEntry { who, count, over: *over, tally: tally.clone() })
+        let (overestimate, value) = self.values.get(index)?;
+        let (key, count) = (*self.key.get(index)?, *self.counts.get(index)?);
+        Some(SketchEntry { key, count, overestimate: *overestimate, value: value.clone() })
     }
 }
 
@@ -163,7 +162,7 @@ mod tests {
 
     fn counted(all: impl IntoIterator<Item = u64>) -> SpaceSaving<u64, u64> {
         let sketch = SpaceSaving::new();
-        all.into_iter().for_each(|who| sketch.count(1, who, |_| 0, |tally| *tally += 1));
+        all.into_iter().for_each(|key| sketch.count(1, key, |_| 0, |value| *value += 1));
         sketch
     }
 
@@ -177,22 +176,22 @@ mod tests {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 20,000")]
             let all = draws.iter().map(|draw| (draw.powi(skew) * 20_000.0) as u64);
             let mut exact = HashMap::<u64, u64>::new();
-            all.clone().for_each(|who| *exact.entry(who).or_default() += 1);
+            all.clone().for_each(|key| *exact.entry(key).or_default() += 1);
             let sketch = counted(all);
             let listed = sketch.list(1);
             prop_assert!(listed.len() <= SHARDS * ENTRIES);
-            prop_assert!(listed.is_sorted_by_key(|place| std::cmp::Reverse(place.count)));
-            for place in &listed {
-                let truth = exact[&place.who];
-                prop_assert!(truth <= place.count && place.count - place.over <= truth, "{place:?} {truth}");
-                prop_assert_eq!(place.tally, place.count - place.over);
-                let found = sketch.find(1, place.who);
-                prop_assert_eq!(found.as_ref(), Some(place));
+            prop_assert!(listed.is_sorted_by_key(|index| std::cmp::Reverse(index.count)));
+            for index in &listed {
+                let truth = exact[&index.key];
+                prop_assert!(truth <= index.count && index.count - index.overestimate <= truth, "{index:?} {truth}");
+                prop_assert_eq!(index.value, index.count - index.overestimate);
+                let found = sketch.find(1, index.key);
+                prop_assert_eq!(found.as_ref(), Some(index));
             }
-            for (who, truth) in exact {
-                let came: u64 = sketch.shard(who).unwrap().counts.iter().sum();
-                let is_there = sketch.find(1, who).is_some();
-                prop_assert!(is_there || truth <= came / ENTRIES as u64, "{who} came {truth} of {came}");
+            for (key, truth) in exact {
+                let came: u64 = sketch.shard(key).unwrap().counts.iter().sum();
+                let is_there = sketch.find(1, key).is_some();
+                prop_assert!(is_there || truth <= came / ENTRIES as u64, "{key} came {truth} of {came}");
             }
         }
     }
@@ -204,18 +203,18 @@ mod tests {
         let late = (0..20_000).map(|number| if number % 100 == 0 { u64::MAX } else { 100_000 + number });
         let sketch = counted(before.chain(late));
         let found = sketch.find(1, u64::MAX).unwrap();
-        assert_eq!(found.tally, 200, "it never lost its place");
+        assert_eq!(found.value, 200, "it never lost its place");
     }
 
     #[test]
     fn a_later_era_starts_empty_and_an_earlier_one_counts_as_the_current() {
         let sketch = counted([7, 7, 8]);
-        assert_eq!(sketch.list(1).iter().map(|place| place.count).collect::<Vec<_>>(), [2, 1]);
+        assert_eq!(sketch.list(1).iter().map(|index| index.count).collect::<Vec<_>>(), [2, 1]);
         assert!(sketch.list(2).is_empty() && sketch.find(2, 7).is_none());
-        sketch.count(2, 7, |_| 0, |tally| *tally += 1);
+        sketch.count(2, 7, |_| 0, |value| *value += 1);
         // After the clock was set back, counting continues.
-        sketch.count(1, 7, |_| 0, |tally| *tally += 1);
-        assert_eq!(sketch.find(2, 7).map(|place| place.count), Some(2));
+        sketch.count(1, 7, |_| 0, |value| *value += 1);
+        assert_eq!(sketch.find(2, 7).map(|index| index.count), Some(2));
     }
 
     #[test]
@@ -225,11 +224,11 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     (0..10_000).for_each(|number| {
-                        sketch.count(1, number % 5, |_| 0, |tally| *tally += 1);
+                        sketch.count(1, number % 5, |_| 0, |value| *value += 1);
                     });
                 });
             }
         });
-        assert!(sketch.list(1).iter().all(|place| place.tally == 8_000));
+        assert!(sketch.list(1).iter().all(|index| index.value == 8_000));
     }
 }

@@ -24,7 +24,7 @@ impl BuiltInUpstream {
     }
 
     /// The built-in backend ignores traces.
-    async fn ask(
+    async fn fetch_document(
         &self,
         UpstreamRequest { key, known, trace: _ }: UpstreamRequest<'_>,
     ) -> Result<UpstreamResponse, UpstreamFailure> {
@@ -65,8 +65,8 @@ impl Upstream for BuiltInUpstream {
         "built-in".into()
     }
 
-    fn fetch<'a>(&'a self, question: UpstreamRequest<'a>) -> UpstreamFuture<'a> {
-        Box::pin(self.ask(question))
+    fn fetch<'a>(&'a self, request: UpstreamRequest<'a>) -> UpstreamFuture<'a> {
+        Box::pin(self.fetch_document(request))
     }
 
     fn lists_all_models(&self) -> bool {

@@ -89,13 +89,16 @@ impl HttpUpstream {
         Ok(Self { connections, config, authorization, clock })
     }
 
-    async fn ask(&self, question: UpstreamRequest<'_>) -> Result<UpstreamResponse, UpstreamFailure> {
-        let UpstreamRequest { key, known, .. } = question;
+    async fn fetch_document(
+        &self,
+        request: UpstreamRequest<'_>,
+    ) -> Result<UpstreamResponse, UpstreamFailure> {
+        let UpstreamRequest { key, known, .. } = request;
         let started = self.clock.now().mono;
         let mapped = self.config.mapping.endpoints.get(&key.route);
         let mapped =
             mapped.ok_or_else(|| UpstreamFailure::Invalid(format!("the mapping has no document {key}")))?;
-        let mut request = self.request(question, mapped)?;
+        let mut request = self.request(request, mapped)?;
         let connection = capture_connection(&mut request);
         let head =
             self.clock.until(started.plus(self.config.first_byte), self.connections.send(request)).await;
@@ -240,8 +243,8 @@ impl Upstream for HttpUpstream {
         self.config.base.clone()
     }
 
-    fn fetch<'a>(&'a self, question: UpstreamRequest<'a>) -> UpstreamFuture<'a> {
-        Box::pin(self.ask(question))
+    fn fetch<'a>(&'a self, request: UpstreamRequest<'a>) -> UpstreamFuture<'a> {
+        Box::pin(self.fetch_document(request))
     }
 
     fn lists_all_models(&self) -> bool {

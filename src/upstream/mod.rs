@@ -106,7 +106,7 @@ pub trait Upstream: Send + Sync + 'static {
     fn address(&self) -> String;
 
     /// Requests a document.
-    fn fetch<'a>(&'a self, question: UpstreamRequest<'a>) -> UpstreamFuture<'a>;
+    fn fetch<'a>(&'a self, request: UpstreamRequest<'a>) -> UpstreamFuture<'a>;
 
     /// Whether its list of models is complete, so that a model that is not listed does not exist.
     fn lists_all_models(&self) -> bool;

@@ -28,7 +28,7 @@ pub struct ProtectionConfig {
 pub struct ProtectedUpstream {
     backend: Arc<dyn Upstream>,
     protection: ProtectionConfig,
-    line: FetchQueue,
+    queue: FetchQueue,
     breaker: Mutex<CircuitBreaker>,
     clock: Clock,
 }
@@ -56,33 +56,34 @@ pub struct ProtectionStatus {
 struct RequestPermit<'p> {
     protected: &'p ProtectedUpstream,
     permission: BreakerPermission,
-    sign: BreakerSignal,
+    signal: BreakerSignal,
 }
 
 impl ProtectedUpstream {
     /// Protects `backend`.
     pub fn new(backend: Arc<dyn Upstream>, protection: ProtectionConfig, clock: Clock) -> Self {
-        let (line, breaker) = (FetchQueue::new(protection.max_concurrent), Mutex::default());
-        Self { backend, protection, line, breaker, clock }
+        let (queue, breaker) = (FetchQueue::new(protection.max_concurrent), Mutex::default());
+        Self { backend, protection, queue, breaker, clock }
     }
 
     /// Requests a document; waits in the queue first.
     pub async fn fetch(
         &self,
-        question: UpstreamRequest<'_>,
-        urgent: &CurrentPriority,
+        request: UpstreamRequest<'_>,
+        priority: &CurrentPriority,
     ) -> Result<UpstreamResponse, UpstreamFailure> {
         // Requests do not queue while the breaker is open.
         let now = self.clock.now().mono;
         if let BreakerPermission::Refused(wait) = self.breaker().request(now).1 {
             return Err(UpstreamFailure::CircuitOpen(wait));
         }
-        let turn = self.clock.within(self.protection.queue_timeout, self.line.acquire(urgent.clone())).await;
-        let _turn = turn.ok().and_then(Result::ok).ok_or(UpstreamFailure::QueueFull)?;
-        let mut pass = self.pass()?;
-        let fetched = self.backend.fetch(question).await;
-        pass.sign = breaker_signal(&fetched);
-        drop(pass);
+        let slot =
+            self.clock.within(self.protection.queue_timeout, self.queue.acquire(priority.clone())).await;
+        let _slot = slot.ok().and_then(Result::ok).ok_or(UpstreamFailure::QueueFull)?;
+        let mut permit = self.permit()?;
+        let fetched = self.backend.fetch(request).await;
+        permit.signal = breaker_signal(&fetched);
+        drop(permit);
         fetched
     }
 
@@ -108,21 +109,21 @@ impl ProtectedUpstream {
             breaker: breaker.state(now),
             open_time_left: breaker.open_time_left(now),
             failures: breaker.failures(),
-            at_once: self.line.max_concurrent(),
-            in_flight: self.line.in_flight(),
-            queued: self.line.waiting(),
+            at_once: self.queue.max_concurrent(),
+            in_flight: self.queue.in_flight(),
+            queued: self.queue.waiting(),
             retries: self.backend.retries(),
         }
     }
 
-    fn pass(&self) -> Result<RequestPermit<'_>, UpstreamFailure> {
+    fn permit(&self) -> Result<RequestPermit<'_>, UpstreamFailure> {
         let mut breaker = self.breaker();
-        let (asked, permission) = breaker.request(self.clock.now().mono);
+        let (next, permission) = breaker.request(self.clock.now().mono);
         if let BreakerPermission::Refused(wait) = permission {
             return Err(UpstreamFailure::CircuitOpen(wait));
         }
-        *breaker = asked;
-        Ok(RequestPermit { protected: self, permission, sign: BreakerSignal::None })
+        *breaker = next;
+        Ok(RequestPermit { protected: self, permission, signal: BreakerSignal::None })
     }
 
     /// A step of the breaker is one assignment, so a panic leaves nothing half changed.
@@ -136,7 +137,7 @@ impl Drop for RequestPermit<'_> {
         let now = self.protected.clock.now().mono;
         let mut breaker = self.protected.breaker();
         let before = *breaker;
-        *breaker = before.record(self.permission, self.sign, now);
+        *breaker = before.record(self.permission, self.signal, now);
         let after = *breaker;
         drop(breaker);
         match (before.state(now), after.state(now)) {

@@ -55,19 +55,19 @@ struct QueueState {
 #[derive(Debug)]
 struct QueuedFetch {
     number: u64,
-    urgent: CurrentPriority,
+    priority: CurrentPriority,
     wake: oneshot::Sender<QueueSlot>,
 }
 
 impl CurrentPriority {
     /// Starts with this priority.
-    pub fn new(urgency: PriorityClass) -> Self {
-        Self(Arc::new(AtomicU8::new(urgency as u8)))
+    pub fn new(class: PriorityClass) -> Self {
+        Self(Arc::new(AtomicU8::new(class as u8)))
     }
 
     /// Raises the priority to at least this one.
-    pub fn raise(&self, urgency: PriorityClass) {
-        self.0.fetch_max(urgency as u8, Ordering::Relaxed);
+    pub fn raise(&self, class: PriorityClass) {
+        self.0.fetch_max(class as u8, Ordering::Relaxed);
     }
 
     fn now(&self) -> u8 {
@@ -83,7 +83,7 @@ impl FetchQueue {
     }
 
     /// Waits for a slot.
-    pub(super) async fn acquire(&self, urgent: CurrentPriority) -> Result<QueueSlot, QueueFull> {
+    pub(super) async fn acquire(&self, priority: CurrentPriority) -> Result<QueueSlot, QueueFull> {
         let awaited = {
             let mut state = lock(&self.state);
             if state.free > 0 {
@@ -99,7 +99,7 @@ impl FetchQueue {
             let (wake, awaited) = oneshot::channel();
             let number = state.next;
             state.next += 1;
-            state.waiting.push(QueuedFetch { number, urgent, wake });
+            state.waiting.push(QueuedFetch { number, priority, wake });
             awaited
         };
         // The sender is dropped only with the queue itself.
@@ -125,28 +125,28 @@ impl FetchQueue {
 impl QueueState {
     /// Removes the next request from the queue.
     fn next(&mut self) -> Option<QueuedFetch> {
-        let place = |(place, waiting): (usize, &QueuedFetch)| (waiting.urgent.now(), !waiting.number, place);
-        let (_, _, next) = self.waiting.iter().enumerate().map(place).max()?;
+        let rank = |(index, waiting): (usize, &QueuedFetch)| (waiting.priority.now(), !waiting.number, index);
+        let (_, _, next) = self.waiting.iter().enumerate().map(rank).max()?;
         Some(self.waiting.swap_remove(next))
     }
 }
 
 impl Drop for QueueSlot {
     fn drop(&mut self) {
-        let Some(mut line) = self.queue.take() else { return };
+        let Some(mut queue) = self.queue.take() else { return };
         loop {
             let next = {
-                let mut state = lock(&line);
+                let mut state = lock(&queue);
                 let next = state.next();
                 state.free += usize::from(next.is_none());
                 next
             };
             let Some(next) = next else { return };
-            match next.wake.send(Self { queue: Some(line) }) {
+            match next.wake.send(Self { queue: Some(queue) }) {
                 Ok(()) => return,
                 // It has left the queue. Its slot must not be dropped here, which would pass it on a second time.
                 Err(mut refused) => match refused.queue.take() {
-                    Some(back) => line = back,
+                    Some(returned) => queue = returned,
                     None => return,
                 },
             }
@@ -166,9 +166,9 @@ mod tests {
 
     #[test]
     fn the_highest_priority_is_next_and_within_it_the_first_that_came() {
-        let line = FetchQueue::new(1);
+        let queue = FetchQueue::new(1);
         let mut turn =
-            line.acquire(CurrentPriority::new(PriorityClass::Free)).now_or_never().unwrap().unwrap();
+            queue.acquire(CurrentPriority::new(PriorityClass::Free)).now_or_never().unwrap().unwrap();
         let raised = CurrentPriority::new(PriorityClass::Refresh);
         let wishes = [
             CurrentPriority::new(PriorityClass::Free),
@@ -177,16 +177,17 @@ mod tests {
             CurrentPriority::new(PriorityClass::Free),
             raised.clone(),
         ];
-        let mut waiting: Vec<_> = wishes.into_iter().map(|wish| Some(Box::pin(line.acquire(wish)))).collect();
-        for place in waiting.iter_mut().flatten() {
-            assert!(place.as_mut().now_or_never().is_none());
+        let mut waiting: Vec<_> =
+            wishes.into_iter().map(|wish| Some(Box::pin(queue.acquire(wish)))).collect();
+        for rank in waiting.iter_mut().flatten() {
+            assert!(rank.as_mut().now_or_never().is_none());
         }
         raised.raise(PriorityClass::Paid);
         for expected in [2, 4, 0, 3, 1] {
             drop(turn);
             let mut met = Vec::new();
-            for (number, place) in waiting.iter_mut().enumerate() {
-                if let Some(Ok(turn)) = place.as_mut().and_then(|place| place.as_mut().now_or_never()) {
+            for (number, rank) in waiting.iter_mut().enumerate() {
+                if let Some(Ok(turn)) = rank.as_mut().and_then(|rank| rank.as_mut().now_or_never()) {
                     met.push((number, turn));
                 }
             }
@@ -196,42 +197,42 @@ mod tests {
             turn = next;
         }
         drop(turn);
-        assert_eq!(lock(&line.state).free, 1);
+        assert_eq!(lock(&queue.state).free, 1);
     }
 
     #[test]
     fn a_cancelled_wait_keeps_no_slot_before_or_after_its_turn() {
-        let line = FetchQueue::new(1);
-        let turn = line.acquire(CurrentPriority::new(PriorityClass::Free)).now_or_never().unwrap().unwrap();
-        let mut gone = Box::pin(line.acquire(CurrentPriority::new(PriorityClass::Paid)));
-        let mut unaware = Box::pin(line.acquire(CurrentPriority::new(PriorityClass::Free)));
-        let mut last = Box::pin(line.acquire(CurrentPriority::new(PriorityClass::Refresh)));
-        for place in [&mut gone, &mut unaware, &mut last] {
-            assert!(place.as_mut().now_or_never().is_none());
+        let queue = FetchQueue::new(1);
+        let turn = queue.acquire(CurrentPriority::new(PriorityClass::Free)).now_or_never().unwrap().unwrap();
+        let mut gone = Box::pin(queue.acquire(CurrentPriority::new(PriorityClass::Paid)));
+        let mut unaware = Box::pin(queue.acquire(CurrentPriority::new(PriorityClass::Free)));
+        let mut last = Box::pin(queue.acquire(CurrentPriority::new(PriorityClass::Refresh)));
+        for rank in [&mut gone, &mut unaware, &mut last] {
+            assert!(rank.as_mut().now_or_never().is_none());
         }
         drop(gone);
         drop(turn);
         // Got its slot and leaves before it was polled.
         drop(unaware);
         assert!(last.now_or_never().unwrap().is_ok());
-        assert_eq!((line.waiting(), lock(&line.state).free), (0, 1));
+        assert_eq!((queue.waiting(), lock(&queue.state).free), (0, 1));
     }
 
     #[test]
     fn a_full_queue_rejects_requests_until_one_leaves() {
-        let line = FetchQueue::new(1);
-        let _turn = line.acquire(CurrentPriority::new(PriorityClass::Free)).now_or_never().unwrap().unwrap();
+        let queue = FetchQueue::new(1);
+        let _turn = queue.acquire(CurrentPriority::new(PriorityClass::Free)).now_or_never().unwrap().unwrap();
         let mut places: Vec<_> = (0..MAX_QUEUED)
-            .map(|_| Box::pin(line.acquire(CurrentPriority::new(PriorityClass::Free))))
+            .map(|_| Box::pin(queue.acquire(CurrentPriority::new(PriorityClass::Free))))
             .collect();
-        for place in &mut places {
-            assert!(place.as_mut().now_or_never().is_none());
+        for rank in &mut places {
+            assert!(rank.as_mut().now_or_never().is_none());
         }
         assert_eq!(
-            line.acquire(CurrentPriority::new(PriorityClass::Paid)).now_or_never().unwrap().unwrap_err(),
+            queue.acquire(CurrentPriority::new(PriorityClass::Paid)).now_or_never().unwrap().unwrap_err(),
             QueueFull
         );
         places.truncate(1);
-        assert!(line.acquire(CurrentPriority::new(PriorityClass::Paid)).now_or_never().is_none());
+        assert!(queue.acquire(CurrentPriority::new(PriorityClass::Paid)).now_or_never().is_none());
     }
 }

@@ -179,7 +179,7 @@ impl Registrar {
                 }
             }
         }
-        self.instruments.skipped(skipped);
+        self.instruments.unreadable_records(skipped);
         self.count_keys();
         Ok(())
     }
@@ -276,8 +276,10 @@ impl Registrar {
     pub async fn check_file(&self) {
         let store = Arc::clone(&self.store);
         // On a thread of its own: a disk that hangs must not block a serving thread.
-        let Ok(found) = tokio::task::spawn_blocking(move || store.misplaced()).await else { return };
-        self.instruments.store_is_misplaced(found.is_some());
+        let Ok(found) = tokio::task::spawn_blocking(move || store.missing_or_replaced()).await else {
+            return;
+        };
+        self.instruments.store_file_invalid(found.is_some());
         let now = self.clock.now().mono;
         let before = self.misplaced_logged_at.load();
         match (found, before.as_deref()) {

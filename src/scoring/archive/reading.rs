@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 
 use crate::clock::Wall;
 
-use super::super::hour::Stretch;
+use super::super::hour::HourRange;
 use super::super::run::{IdentifiedRun, TestedModel};
 use super::super::series::ScoreSeries;
 use super::rows::{self, StoredRun};
@@ -26,8 +26,8 @@ impl Archive {
     /// import and the newest run, which are returned.
     pub(in super::super) fn each_series(
         &self,
-        window: &dyn Fn(NewestRuns) -> Stretch,
-        each: &mut dyn FnMut(Arc<TestedModel>, &ScoreSeries, Stretch),
+        window: &dyn Fn(NewestRuns) -> HourRange,
+        each: &mut dyn FnMut(Arc<TestedModel>, &ScoreSeries, HourRange),
     ) -> Result<NewestRuns, ArchiveError> {
         let inside = &mut *self.inside();
         each_series(&mut inside.connection, window, each).map_err(|trouble| self.to_error(trouble))
@@ -59,8 +59,8 @@ fn newest_run(file: &Connection) -> rusqlite::Result<Option<Wall>> {
 
 fn each_series(
     connection: &mut Connection,
-    window: &dyn Fn(NewestRuns) -> Stretch,
-    each: &mut dyn FnMut(Arc<TestedModel>, &ScoreSeries, Stretch),
+    window: &dyn Fn(NewestRuns) -> HourRange,
+    each: &mut dyn FnMut(Arc<TestedModel>, &ScoreSeries, HourRange),
 ) -> Result<NewestRuns, Trouble> {
     // A consistent view: an import that ends meanwhile is seen by the next refresh.
     let view = connection.transaction()?;

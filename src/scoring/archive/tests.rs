@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::super::hour::{Hour, Stretch};
+use super::super::hour::{Hour, HourRange};
 use super::super::run::IdentifiedRun;
 use super::super::run::{Run, RunFailure, RunId, RunOutcome, Suite};
 use super::super::simulate;
@@ -23,9 +23,9 @@ fn now() -> Wall {
 
 /// All runs of two simulated models in some hours, with ids.
 fn records(hours: u64) -> Vec<IdentifiedRun> {
-    let stretch = Hour::of(now()).last(hours);
+    let range = Hour::of(now()).last(hours);
     let models = simulate::models(7);
-    let runs = models.iter().take(2).flat_map(|model| model.runs(stretch).collect::<Vec<_>>());
+    let runs = models.iter().take(2).flat_map(|model| model.runs(range).collect::<Vec<_>>());
     runs.enumerate().map(|(number, run)| record(&format!("run-{number}"), run)).collect()
 }
 
@@ -233,7 +233,7 @@ fn sums_of_another_method_are_made_anew_when_the_archive_is_opened() {
         let file = &inside.connection;
         file.execute_batch("UPDATE summed_by SET method = 'older'; UPDATE day SET sum = x'00'").unwrap();
     }
-    let window = Stretch { from: Hour::of(now()), to: Hour::of(now()).plus(1) };
+    let window = HourRange { from: Hour::of(now()), to: Hour::of(now()).plus(1) };
     assert!(matches!(
         archive.each_series(&|_| window, &mut |_, _, _| {}),
         Err(ArchiveError::OtherMethod { .. })

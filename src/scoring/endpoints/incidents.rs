@@ -37,10 +37,10 @@ pub(super) struct IncidentItem<'a> {
 
 /// All incidents that overlap the period, newest first.
 pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<IncidentItem<'_>> {
-    let stretch = snapshot.hour.last(hours_of(period));
+    let range = snapshot.hour.last(hours_of(period));
     let counts = |found: &&Found| match period {
         Period::Latest => found.resolved.is_none(),
-        Period::Day | Period::Week | Period::Month => found.touches(stretch),
+        Period::Day | Period::Week | Period::Month => found.overlaps(range),
     };
     let of_model = |model_state| {
         let model_state: &ModelState = model_state;

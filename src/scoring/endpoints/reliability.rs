@@ -45,11 +45,11 @@ fn item<'a>(
     models: &[&ModelState],
     period: Period,
 ) -> ProviderReliability<'a> {
-    let stretch = snapshot.hour.last(hours_of(period));
+    let range = snapshot.hour.last(hours_of(period));
     let (runs, failed_runs, availability) = runs(models, period);
     let deviation = models.iter().filter_map(|m| m.over(period).deviation).collect::<SampleSums>().mean();
     let opened = |model: &&ModelState| -> u32 {
-        model.incidents.iter().map(|incident| u32::from(incident.opened_in(stretch))).sum()
+        model.incidents.iter().map(|incident| u32::from(incident.opened_in(range))).sum()
     };
     let incidents = models.iter().map(opened).sum();
     let counted: f64 = models.iter().map(|_| 1.0).sum();

@@ -117,8 +117,8 @@ fn instants() -> impl Iterator<Item = Wall> {
 
 /// The last 10 days of the simulator, as measured runs.
 fn measured() -> Vec<Run> {
-    let stretch = Hour::of(now()).last(240);
-    simulate::models(7).iter().flat_map(|model| model.runs(stretch).collect::<Vec<_>>()).collect()
+    let range = Hour::of(now()).last(240);
+    simulate::models(7).iter().flat_map(|model| model.runs(range).collect::<Vec<_>>()).collect()
 }
 
 #[test]

@@ -103,20 +103,20 @@ fn agrees_or_nearly(found: f64, expected: f64, of: &str) {
     assert!((found - expected).abs() <= allowed, "{of}: {found:e}, and {expected:e} is expected");
 }
 
-fn tally(samples: &[f64]) -> SampleSums {
+fn sums(samples: &[f64]) -> SampleSums {
     samples.iter().copied().collect()
 }
 
 fn estimate(samples: &[f64]) -> Estimate {
-    tally(samples).estimate().unwrap()
+    sums(samples).estimate().unwrap()
 }
 
 #[test]
 fn means_variances_and_intervals_are_those_of_numpy_and_scipy() {
     for case in reference().moments {
         let of = format!("{} samples about {}", case.samples.len(), case.mean);
-        agrees(tally(&case.samples).mean().unwrap(), case.mean, &of);
-        let (found, expected) = (tally(&case.samples).variance(), case.variance);
+        agrees(sums(&case.samples).mean().unwrap(), case.mean, &of);
+        let (found, expected) = (sums(&case.samples).variance(), case.variance);
         assert_eq!(found.is_some(), expected.is_some());
         if let Some((found, expected)) = found.zip(expected) {
             agrees(found, expected, &of);
@@ -163,7 +163,7 @@ fn welch_has_the_chances_and_degrees_of_scipy() {
 fn the_pooled_test_has_the_chances_and_degrees_of_scipy() {
     for case in reference().comparisons {
         let of = format!("{} against {}", case.now.len(), case.before.len());
-        let difference = pooled_difference(tally(&case.before), tally(&case.now), 0.0).unwrap();
+        let difference = pooled_difference(sums(&case.before), sums(&case.now), 0.0).unwrap();
         agrees(difference.spread.unwrap().df, case.pooled.df, &of);
         agrees(difference.chance_above_zero(), case.pooled.fall, &of);
         agrees(difference.chance_from_zero(), case.pooled.change, &of);

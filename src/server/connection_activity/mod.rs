@@ -16,7 +16,7 @@ use crate::clock::{Clock, Mono};
 use crate::gateway::Authenticated;
 
 use super::deadlines::{ConnectionPhase, ConnectionProgress, Deadlines, MissedDeadline};
-use super::displacement::ConnectionConduct;
+use super::displacement::DisplacementState;
 use super::unsent::{UnsentBytes, UnsentResponse, UnsentResponses};
 
 /// Bytes that may arrive on HTTP/2 between the beginnings and ends of requests: twice a request head and a window of
@@ -70,16 +70,16 @@ struct ActivityState {
     retiring: Option<Mono>,
     cut: bool,
     /// HTTP/2: bytes received since a request began or ended.
-    unasked: usize,
+    unsolicited: usize,
 }
 
 /// A snapshot of the state for the timer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Glance {
+pub(super) struct ActivitySnapshot {
     pub(super) is_cut: bool,
     pub(super) is_retiring: bool,
     /// `end` may move closer because of other connections.
-    pub(super) may_hurry: bool,
+    pub(super) may_shorten: bool,
     /// The next deadline.
     pub(super) end: Mono,
     pub(super) overdue: MissedDeadline,
@@ -111,11 +111,11 @@ impl ConnectionActivity {
             taken: 0,
             retiring: None,
             cut: false,
-            unasked: 0,
+            unsolicited: 0,
         };
-        let (state, nudge) = (Mutex::new(state), Arc::new(Notify::new()));
-        let authenticated = Authenticated::not_yet(Arc::clone(&nudge));
-        Self { clock, state, changed: nudge, authenticated, turn: AtomicUsize::new(0), all_unsent }
+        let (state, changed) = (Mutex::new(state), Arc::new(Notify::new()));
+        let authenticated = Authenticated::not_yet(Arc::clone(&changed));
+        Self { clock, state, changed, authenticated, turn: AtomicUsize::new(0), all_unsent }
     }
 
     /// Whether a valid key was presented on this connection; set by the gateway.
@@ -141,9 +141,9 @@ impl ConnectionActivity {
             (state.phase, state.since) = (ConnectionPhase::Head, self.clock.mono());
         }
         if state.phase == ConnectionPhase::Streams {
-            state.unasked += bytes;
+            state.unsolicited += bytes;
         }
-        state.unasked <= UNSOLICITED_BYTES
+        state.unsolicited <= UNSOLICITED_BYTES
     }
 
     /// HTTP/1.1: a request head is complete. Its time counts from its first byte, except for the first request.
@@ -181,7 +181,7 @@ impl ConnectionActivity {
         state.next = number.wrapping_add(1);
         let since = self.clock.mono();
         state.requests.push((number, since));
-        state.unasked = 0;
+        state.unsolicited = 0;
         state.unanswered += 1;
         StreamGuard { activity: Arc::clone(self), number, is_answered: false, unsent: None }
     }
@@ -210,7 +210,7 @@ impl ConnectionActivity {
     /// The socket accepted bytes.
     pub(super) fn wrote(&self, bytes: usize) {
         let mut state = self.state();
-        state.unasked = state.unasked.saturating_sub(bytes / SENT_PER_RECEIVED);
+        state.unsolicited = state.unsolicited.saturating_sub(bytes / SENT_PER_RECEIVED);
         state.socket.taken(bytes, || self.clock.mono());
         if state.phase != ConnectionPhase::Streams {
             state.taken += bytes as u64;
@@ -246,9 +246,9 @@ impl ConnectionActivity {
     }
 
     /// The facts that decide whether this connection is displaced by another. `None` if it is being closed.
-    pub(super) fn conduct(&self) -> Option<ConnectionConduct> {
+    pub(super) fn displacement_state(&self) -> Option<DisplacementState> {
         let state = self.state();
-        (!state.cut).then(|| ConnectionConduct {
+        (!state.cut).then(|| DisplacementState {
             is_authenticated: self.authenticated.get(),
             opened: state.opened,
             idle: state.requests.is_empty().then_some(state.since),
@@ -258,25 +258,31 @@ impl ConnectionActivity {
     }
 
     /// A snapshot of the state with the next deadline.
-    pub(super) fn snapshot(&self, deadlines: &Deadlines) -> Glance {
+    pub(super) fn snapshot(&self, deadlines: &Deadlines) -> ActivitySnapshot {
         let state = self.state();
-        let mut course = state.course();
-        let may_hurry = course.blocked.is_some() && !self.authenticated.get();
-        course.hurries = may_hurry && self.all_unsent.are_too_many();
-        let (mut end, mut overdue) = deadlines.next(course);
+        let mut progress = state.progress();
+        let may_shorten = progress.blocked.is_some() && !self.authenticated.get();
+        progress.is_shortened = may_shorten && self.all_unsent.are_too_many();
+        let (mut end, mut overdue) = deadlines.next(progress);
         if state.refused > REFUSED_WITHOUT_KEY {
-            (end, overdue) = (course.since, MissedDeadline::Write);
+            (end, overdue) = (progress.since, MissedDeadline::Write);
         }
-        Glance { is_cut: state.cut, is_retiring: state.retiring.is_some(), may_hurry, end, overdue }
+        ActivitySnapshot {
+            is_cut: state.cut,
+            is_retiring: state.retiring.is_some(),
+            may_shorten,
+            end,
+            overdue,
+        }
     }
 }
 
 impl ActivityState {
-    fn course(&self) -> ConnectionProgress {
+    fn progress(&self) -> ConnectionProgress {
         let Self { phase, since, retiring, .. } = *self;
-        let asked = self.requests.iter().map(|(_, since)| *since).min();
+        let request_since = self.requests.iter().map(|(_, since)| *since).min();
         let blocked = [self.socket.since(), self.bodies.since()].into_iter().flatten().min();
-        ConnectionProgress { phase, since, asked, blocked, hurries: false, retiring }
+        ConnectionProgress { phase, since, request_since, blocked, is_shortened: false, retiring }
     }
 }
 
@@ -316,7 +322,7 @@ impl Drop for StreamGuard {
     fn drop(&mut self) {
         let mut state = self.activity.state();
         state.requests.retain(|(number, _)| *number != self.number);
-        state.unasked = 0;
+        state.unsolicited = 0;
         if !self.is_answered {
             state.unanswered -= 1;
         }

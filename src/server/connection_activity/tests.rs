@@ -16,12 +16,12 @@ const DEADLINES: Deadlines = Deadlines {
 
 /// The next deadline in seconds, and its kind.
 fn next(activity: &ConnectionActivity) -> (u64, MissedDeadline) {
-    let Glance { end, overdue, .. } = activity.snapshot(&DEADLINES);
+    let ActivitySnapshot { end, overdue, .. } = activity.snapshot(&DEADLINES);
     (end.since(activity.clock.mono()).as_secs(), overdue)
 }
 
 fn activity() -> (Arc<ConnectionActivity>, ManualClock, impl Fn(u64)) {
-    let (clock, hand) = Clock::hand_driven(Wall::from_seconds(0));
+    let (clock, hand) = Clock::manual(Wall::from_seconds(0));
     let moving = hand.clone();
     (Arc::new(ConnectionActivity::new(clock, Arc::default())), hand, move |seconds| {
         moving.advance(Duration::from_secs(seconds));
@@ -189,7 +189,7 @@ fn on_http_2_eight_responses_wait_without_a_key_and_with_one_any_number() {
 
 #[test]
 fn while_too_many_responses_wait_in_the_process_clients_without_a_key_have_a_second() {
-    let (clock, _hand) = Clock::hand_driven(Wall::from_seconds(0));
+    let (clock, _hand) = Clock::manual(Wall::from_seconds(0));
     let unsent = Arc::new(UnsentResponses::default());
     let activity = Arc::new(ConnectionActivity::new(clock, Arc::clone(&unsent)));
     let mut ticket = activity.open_stream();

@@ -28,10 +28,10 @@ enum AddressBlock {
 }
 
 pub(super) fn read(bytes: &[u8]) -> Reading {
-    let Some((signature, said)) = bytes.split_first_chunk() else {
+    let Some((signature, body)) = bytes.split_first_chunk() else {
         return if SIGNATURE.starts_with(bytes) { Reading::Incomplete } else { Reading::Malformed };
     };
-    match said {
+    match body {
         _ if signature != SIGNATURE => Reading::Malformed,
         [] | [0x20 | 0x21] => Reading::Incomplete,
         [command, family, length @ ..] => match block(*command, *family) {

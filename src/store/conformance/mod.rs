@@ -100,8 +100,8 @@ fn giving(application: ApplicationId, day: Day, units: u32) -> Vec<LeaseReturn> 
     vec![LeaseReturn { application, node: 1, day, units, grace: 0 }]
 }
 
-async fn units(store: &dyn Store, ask: LeaseRequest) -> u32 {
-    match store.lease(ask).await.unwrap() {
+async fn units(store: &dyn Store, request: LeaseRequest) -> u32 {
+    match store.lease(request).await.unwrap() {
         LeaseReply::Granted { units, .. } => units,
         LeaseReply::Closed { newest } => panic!("closed by {newest}"),
     }

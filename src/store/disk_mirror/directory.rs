@@ -2,7 +2,7 @@
 //! process.
 //!
 //! Files are named by the SHA-256 of the record's name, so that nothing in a name reaches the file system:
-//! `<stem>.slip`, and `<stem>.<sum of its content>`. Which records are removed is decided in `record_slots`.
+//! `<stem>.header_path`, and `<stem>.<sum of its content>`. Which records are removed is decided in `record_slots`.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -12,35 +12,35 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::names::{FileStem, Sha256Sum};
-use super::record_header::{LONGEST, RecordHeader};
+use super::record_header::{MAX_HEADER_BYTES, RecordHeader};
 use super::record_slots::RecordSlot;
 use super::{MirrorRecord, RecordFlaw};
 
 const HEADER_SUFFIX: &str = "slip";
-const HALF: &str = "half";
+const UNFINISHED_SUFFIX: &str = "half";
 
 /// The kind of a file, by its name.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum MirrorFileKind {
     /// The header of this record.
-    Slip(FileStem),
+    Header(FileStem),
     /// A content of this record.
     Content(FileStem),
     /// A file that was being written.
-    Half,
+    Unfinished,
     /// Not ours: never touched.
     Foreign,
 }
 
 impl MirrorFileKind {
     pub(super) fn of(file_name: &OsStr) -> Self {
-        let Some((stem, ending)) = file_name.to_str().and_then(|name| name.split_once('.')) else {
+        let Some((stem, extension)) = file_name.to_str().and_then(|name| name.split_once('.')) else {
             return Self::Foreign;
         };
-        match ending {
+        match extension {
             _ if !is_sum(stem) => Self::Foreign,
-            HEADER_SUFFIX => Self::Slip(FileStem(stem.into())),
-            HALF => Self::Half,
+            HEADER_SUFFIX => Self::Header(FileStem(stem.into())),
+            UNFINISHED_SUFFIX => Self::Unfinished,
             sum if is_sum(sum) => Self::Content(FileStem(stem.into())),
             _ => Self::Foreign,
         }
@@ -61,7 +61,7 @@ impl MirrorDirectory {
         Ok(Self(path.to_owned()))
     }
 
-    pub(super) fn slip(&self, stem: &FileStem) -> PathBuf {
+    pub(super) fn header_path(&self, stem: &FileStem) -> PathBuf {
         self.0.join(format!("{}.{HEADER_SUFFIX}", stem.0))
     }
 
@@ -83,36 +83,36 @@ impl MirrorDirectory {
     /// costs the documents of the last half minute, which came from a backend that was available then; syncs would
     /// cost a disk that the ledger uses too.
     pub(super) fn write(&self, stem: &FileStem, to: &Path, bytes: &[u8]) -> io::Result<()> {
-        let half = self.0.join(format!("{}.{HALF}", stem.0));
-        let done = write_new(&half, bytes).and_then(|()| fs::rename(&half, to));
+        let unfinished = self.0.join(format!("{}.{UNFINISHED_SUFFIX}", stem.0));
+        let done = write_new(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, to));
         if done.is_err() {
-            drop(remove(&half)); // the error is reported already, and the next start removes the file
+            drop(remove(&unfinished)); // the error is reported already, and the next start removes the file
         }
         done
     }
 
     /// The slot of a record, as its header states.
-    pub(super) fn place(&self, stem: &FileStem) -> Result<RecordSlot, RecordFlaw> {
-        let bytes = read(&self.slip(stem), 0..=LONGEST)?;
-        Ok(slip_in(stem, &bytes)?.place(bytes.len() as u64))
+    pub(super) fn slot(&self, stem: &FileStem) -> Result<RecordSlot, RecordFlaw> {
+        let bytes = read(&self.header_path(stem), 0..=MAX_HEADER_BYTES)?;
+        Ok(parse_header(stem, &bytes)?.slot(bytes.len() as u64))
     }
 
     /// The record, checked completely.
     pub(super) fn record(&self, stem: &FileStem) -> Result<MirrorRecord, RecordFlaw> {
-        let bytes = read(&self.slip(stem), 0..=LONGEST)?;
-        let slip = slip_in(stem, &bytes)?;
-        let content = read(&self.content(stem, slip.content), slip.length..=slip.length)?;
-        if Sha256Sum::of(&content) != slip.content {
+        let bytes = read(&self.header_path(stem), 0..=MAX_HEADER_BYTES)?;
+        let header = parse_header(stem, &bytes)?;
+        let content = read(&self.content(stem, header.content), header.length..=header.length)?;
+        if Sha256Sum::of(&content) != header.content {
             return Err(RecordFlaw::Torn);
         }
-        Ok(MirrorRecord { name: slip.name.into(), label: slip.label.into(), content: content.into() })
+        Ok(MirrorRecord { name: header.name.into(), label: header.label.into(), content: content.into() })
     }
 }
 
 /// Decodes the header if it belongs to this record.
-fn slip_in<'a>(stem: &FileStem, bytes: &'a [u8]) -> Result<RecordHeader<'a>, RecordFlaw> {
-    let slip = RecordHeader::read(bytes)?;
-    if FileStem::of(slip.name) == *stem { Ok(slip) } else { Err(RecordFlaw::Misplaced) }
+fn parse_header<'a>(stem: &FileStem, bytes: &'a [u8]) -> Result<RecordHeader<'a>, RecordFlaw> {
+    let header = RecordHeader::read(bytes)?;
+    if FileStem::of(header.name) == *stem { Ok(header) } else { Err(RecordFlaw::Misplaced) }
 }
 
 /// Creates a file; an existing one, even a symbolic link, is an error.
@@ -137,7 +137,7 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
 }
 
 /// Whether a file exists with this length.
-pub(super) fn is_there(path: &Path, length: u64) -> bool {
+pub(super) fn is_file_of_length(path: &Path, length: u64) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() == length)
 }
 

@@ -22,9 +22,9 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 
-use directory::{MirrorDirectory, MirrorFileKind, discard, is_there, remove};
+use directory::{MirrorDirectory, MirrorFileKind, discard, is_file_of_length, remove};
 use names::{FileStem, Sha256Sum};
-use record_header::{LONGEST, RecordHeader};
+use record_header::{MAX_HEADER_BYTES, RecordHeader};
 use record_slots::{RecordSlot, RecordSlots};
 
 pub use record::{MirrorContents, MirrorError, MirrorRecord, RecordFlaw, RejectedRecord};
@@ -38,7 +38,7 @@ pub struct Mirror {
 
 #[derive(Debug)]
 struct MirrorState {
-    places: RecordSlots,
+    slots: RecordSlots,
     /// Damaged records found when it was opened and not reported yet.
     refused: Vec<RejectedRecord>,
 }
@@ -47,18 +47,18 @@ impl Mirror {
     /// Opens the mirror in this directory, which is created if necessary, accessible to its owner only. Reads all
     /// headers, removes files left by a killed process, and, if the capacity was reduced, the oldest records. Foreign
     /// files are left alone.
-    pub fn open(path: &Path, most_bytes: u64) -> Result<Self, MirrorError> {
+    pub fn open(path: &Path, max_bytes: u64) -> Result<Self, MirrorError> {
         let failed = |verb, source| MirrorError::Disk { verb, path: path.to_owned(), source };
         let directory = MirrorDirectory::open(path).map_err(|error| failed("made", error))?;
         let files = directory.list().map_err(|error| failed("read", error))?;
         let mirror = Self {
             directory,
-            state: Mutex::new(MirrorState { places: RecordSlots::new(most_bytes), refused: Vec::new() }),
+            state: Mutex::new(MirrorState { slots: RecordSlots::new(max_bytes), refused: Vec::new() }),
         };
         let mut state = mirror.lock();
         mirror.scan(&mut state, &files);
-        let gone = state.places.fit();
-        mirror.discard_record(&gone);
+        let evicted = state.slots.fit();
+        mirror.discard_record(&evicted);
         drop(state);
         Ok(mirror)
     }
@@ -67,25 +67,26 @@ impl Mirror {
     /// left out.
     pub fn all(&self) -> MirrorContents {
         let mut state = self.lock();
-        let mut stock = MirrorContents { records: Vec::new(), refused: std::mem::take(&mut state.refused) };
-        for stem in state.places.newest_first() {
+        let mut contents =
+            MirrorContents { records: Vec::new(), refused: std::mem::take(&mut state.refused) };
+        for stem in state.slots.newest_first() {
             match self.directory.record(&stem) {
-                Ok(record) => stock.records.push(record),
+                Ok(record) => contents.records.push(record),
                 Err(flaw) => {
                     if flaw.is_permanent()
-                        && let Some(place) = state.places.remove(&stem)
+                        && let Some(slot) = state.slots.remove(&stem)
                     {
-                        self.discard_record(&[(stem.clone(), place)]);
+                        self.discard_record(&[(stem.clone(), slot)]);
                     }
-                    stock.refused.push(RejectedRecord { file: self.directory.slip(&stem), flaw });
+                    contents.refused.push(RejectedRecord { file: self.directory.header_path(&stem), flaw });
                 }
             }
         }
-        if let Some(first) = stock.refused.first() {
-            let (count, remaining) = (stock.refused.len(), stock.records.len());
+        if let Some(first) = contents.refused.first() {
+            let (count, remaining) = (contents.refused.len(), contents.records.len());
             tracing::warn!(count, remaining, %first, "skipped damaged or unreadable documents on disk");
         }
-        stock
+        contents
     }
 
     /// Writes a record, replacing the one with its name. If the mirror is full, the oldest records are removed. If
@@ -96,16 +97,16 @@ impl Mirror {
         let (stem, content) = (FileStem::of(&record.name), Sha256Sum::of(&record.content));
         let mut state = self.lock();
         let length = record.content.len() as u64;
-        let slip = RecordHeader {
-            turn: state.places.next_turn(),
+        let header = RecordHeader {
+            turn: state.slots.next_turn(),
             content,
             length,
             name: &record.name,
             label: &record.label,
         };
-        let stands = state.places.get(&stem).is_some_and(|before| before.content == content)
-            && is_there(&self.directory.content(&stem, content), length);
-        self.put_down(&mut state.places, stem, &slip, (!stands).then_some(&record.content))
+        let is_unchanged = state.slots.get(&stem).is_some_and(|before| before.content == content)
+            && is_file_of_length(&self.directory.content(&stem, content), length);
+        self.write_record(&mut state.slots, stem, &header, (!is_unchanged).then_some(&record.content))
     }
 
     /// Removes a record, if it exists.
@@ -114,39 +115,39 @@ impl Mirror {
         let mut state = self.lock();
         let failed = |path: PathBuf| |source| MirrorError::Disk { verb: "removed", path, source };
         // The header first: without it the content belongs to no record, and the next start removes it.
-        let slip = self.directory.slip(&stem);
-        remove(&slip).map_err(failed(slip))?;
-        let Some(place) = state.places.remove(&stem) else { return Ok(()) };
-        let content = self.directory.content(&stem, place.content);
+        let header_path = self.directory.header_path(&stem);
+        remove(&header_path).map_err(failed(header_path))?;
+        let Some(slot) = state.slots.remove(&stem) else { return Ok(()) };
+        let content = self.directory.content(&stem, slot.content);
         remove(&content).map_err(failed(content))
     }
 
     /// Number of records, and their bytes.
     pub fn size(&self) -> (u64, u64) {
-        self.lock().places.size()
+        self.lock().slots.size()
     }
 
     /// Writes a record's files; the content only if it changed.
-    fn put_down(
+    fn write_record(
         &self,
-        places: &mut RecordSlots,
+        slots: &mut RecordSlots,
         stem: FileStem,
-        slip: &RecordHeader<'_>,
+        header: &RecordHeader<'_>,
         content: Option<&Bytes>,
     ) -> Result<(), MirrorError> {
-        let written = slip.written();
-        let place = slip.place(written.len() as u64);
-        fits(slip.name, written.len() as u64, LONGEST)?;
-        fits(slip.name, place.bytes, places.max_record())?;
-        self.discard_record(&places.make_room(&stem, place.bytes));
-        let before = places.get(&stem).filter(|before| before.content != place.content);
-        let path = self.directory.content(&stem, place.content);
+        let written = header.written();
+        let slot = header.slot(written.len() as u64);
+        fits(header.name, written.len() as u64, MAX_HEADER_BYTES)?;
+        fits(header.name, slot.bytes, slots.max_record())?;
+        self.discard_record(&slots.make_space(&stem, slot.bytes));
+        let before = slots.get(&stem).filter(|before| before.content != slot.content);
+        let path = self.directory.content(&stem, slot.content);
         if let Some(content) = content {
             self.write(&stem, &path, content)?;
         }
-        if let Err(error) = self.write(&stem, &self.directory.slip(&stem), &written) {
+        if let Err(error) = self.write(&stem, &self.directory.header_path(&stem), &written) {
             // The content named by the existing header must stay.
-            if before.is_some() || places.get(&stem).is_none() {
+            if before.is_some() || slots.get(&stem).is_none() {
                 discard(&path);
             }
             return Err(error);
@@ -154,7 +155,7 @@ impl Mirror {
         if let Some(before) = before {
             discard(&self.directory.content(&stem, before.content));
         }
-        places.put(stem, place);
+        slots.put(stem, slot);
         Ok(())
     }
 
@@ -165,30 +166,30 @@ impl Mirror {
 
     /// Counts the existing records and removes unfinished files.
     fn scan(&self, state: &mut MirrorState, files: &[(PathBuf, MirrorFileKind)]) {
-        let (mut unread, mut foreign) = (HashSet::new(), Vec::new());
+        let (mut unreadable, mut foreign) = (HashSet::new(), Vec::new());
         for (path, kind) in files {
             match kind {
-                MirrorFileKind::Slip(stem) => match self.directory.place(stem) {
-                    Ok(place) => state.places.put(stem.clone(), place),
+                MirrorFileKind::Header(stem) => match self.directory.slot(stem) {
+                    Ok(slot) => state.slots.put(stem.clone(), slot),
                     Err(flaw) => {
                         if flaw.is_permanent() {
                             discard(path);
                         } else {
-                            unread.insert(stem);
+                            unreadable.insert(stem);
                         }
                         state.refused.push(RejectedRecord { file: path.clone(), flaw });
                     }
                 },
-                MirrorFileKind::Half => discard(path),
+                MirrorFileKind::Unfinished => discard(path),
                 MirrorFileKind::Content(_) => {}
                 MirrorFileKind::Foreign => foreign.push(path),
             }
         }
         for (path, kind) in files {
             let MirrorFileKind::Content(stem) = kind else { continue };
-            let named = state.places.get(stem).map(|place| self.directory.content(stem, place.content));
+            let named = state.slots.get(stem).map(|slot| self.directory.content(stem, slot.content));
             // A header that cannot be read now may be readable later.
-            if named.as_ref() != Some(path) && !unread.contains(stem) {
+            if named.as_ref() != Some(path) && !unreadable.contains(stem) {
                 discard(path);
             }
         }
@@ -198,10 +199,10 @@ impl Mirror {
         }
     }
 
-    fn discard_record(&self, gone: &[(FileStem, RecordSlot)]) {
-        for (stem, place) in gone {
-            discard(&self.directory.slip(stem));
-            discard(&self.directory.content(stem, place.content));
+    fn discard_record(&self, evicted: &[(FileStem, RecordSlot)]) {
+        for (stem, slot) in evicted {
+            discard(&self.directory.header_path(stem));
+            discard(&self.directory.content(stem, slot.content));
         }
     }
 

@@ -8,10 +8,10 @@ use super::names::Sha256Sum;
 use super::record_slots::RecordSlot;
 
 /// The first bytes of a header, followed by its version. A header of another version is removed like a damaged one.
-const OPENING: &[u8; 7] = b"SGSHELF";
+const MAGIC: &[u8; 7] = b"SGSHELF";
 const VERSION: u8 = 1;
 /// Maximum length of a header in bytes.
-pub(super) const LONGEST: u64 = 64 << 10;
+pub(super) const MAX_HEADER_BYTES: u64 = 64 << 10;
 
 /// The decoded header.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(super) struct RecordHeader<'a> {
 impl<'a> RecordHeader<'a> {
     /// The encoded header. Its checksum covers all of it, and the content through the content's checksum.
     pub(super) fn written(&self) -> Vec<u8> {
-        let mut bytes = OPENING.to_vec();
+        let mut bytes = MAGIC.to_vec();
         bytes.push(VERSION);
         bytes.extend(self.turn.to_le_bytes());
         bytes.extend(self.content.0);
@@ -45,26 +45,27 @@ impl<'a> RecordHeader<'a> {
     }
 
     /// The slot of its record, with a header of this length.
-    pub(super) fn place(&self, own: u64) -> RecordSlot {
-        let bytes = own.saturating_add(self.length);
+    pub(super) fn slot(&self, header_bytes: u64) -> RecordSlot {
+        let bytes = header_bytes.saturating_add(self.length);
         RecordSlot { turn: self.turn, content: self.content, length: self.length, bytes }
     }
 
     /// Decodes a header.
     pub(super) fn read(bytes: &'a [u8]) -> Result<Self, RecordFlaw> {
-        let (said, sum) = bytes.split_last_chunk().ok_or(RecordFlaw::Torn)?;
-        let after = said.strip_prefix(OPENING).ok_or(RecordFlaw::Torn)?;
-        let (version, mut rest) = after.split_first().ok_or(RecordFlaw::Torn)?;
+        let (checked, sum) = bytes.split_last_chunk().ok_or(RecordFlaw::Torn)?;
+        let body = checked.strip_prefix(MAGIC).ok_or(RecordFlaw::Torn)?;
+        let (version, mut rest) = body.split_first().ok_or(RecordFlaw::Torn)?;
         if *version != VERSION {
             return Err(RecordFlaw::Version(*version));
         }
-        if Sha256Sum::of(said) != Sha256Sum(*sum) {
+        if Sha256Sum::of(checked) != Sha256Sum(*sum) {
             return Err(RecordFlaw::Torn);
         }
-        let turn = u64::from_le_bytes(taken(&mut rest)?);
-        let content = Sha256Sum(taken(&mut rest)?);
-        let length = u64::from_le_bytes(taken(&mut rest)?);
-        let name = usize::try_from(u64::from_le_bytes(taken(&mut rest)?)).map_err(|_| RecordFlaw::Torn)?;
+        let turn = u64::from_le_bytes(take_bytes(&mut rest)?);
+        let content = Sha256Sum(take_bytes(&mut rest)?);
+        let length = u64::from_le_bytes(take_bytes(&mut rest)?);
+        let name =
+            usize::try_from(u64::from_le_bytes(take_bytes(&mut rest)?)).map_err(|_| RecordFlaw::Torn)?;
         let (name, label) = rest.split_at_checked(name).ok_or(RecordFlaw::Torn)?;
         let text = |bytes| std::str::from_utf8(bytes).map_err(|_| RecordFlaw::Torn);
         Ok(Self { turn, content, length, name: text(name)?, label: text(label)? })
@@ -72,9 +73,9 @@ impl<'a> RecordHeader<'a> {
 }
 
 /// The next `N` bytes.
-fn taken<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], RecordFlaw> {
-    let (first, after) = rest.split_first_chunk().ok_or(RecordFlaw::Torn)?;
-    *rest = after;
+fn take_bytes<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], RecordFlaw> {
+    let (first, body) = rest.split_first_chunk().ok_or(RecordFlaw::Torn)?;
+    *rest = body;
     Ok(*first)
 }
 
@@ -87,9 +88,9 @@ mod tests {
     proptest! {
         #[test]
         fn a_header_is_decoded_as_it_was_encoded(turn: u64, length: u64, name: String, label: String) {
-            let slip = RecordHeader { turn, content: Sha256Sum::of(name.as_bytes()), length, name: &name, label: &label };
-            let written = slip.written();
-            prop_assert_eq!(RecordHeader::read(&written).unwrap(), slip);
+            let header = RecordHeader { turn, content: Sha256Sum::of(name.as_bytes()), length, name: &name, label: &label };
+            let written = header.written();
+            prop_assert_eq!(RecordHeader::read(&written).unwrap(), header);
         }
 
         #[test]

@@ -23,29 +23,29 @@ pub(super) struct RecordSlot {
 /// All slots.
 #[derive(Debug)]
 pub(super) struct RecordSlots {
-    most_bytes: u64,
-    taken: HashMap<FileStem, RecordSlot>,
+    max_bytes: u64,
+    slots: HashMap<FileStem, RecordSlot>,
     bytes: u64,
     last_turn: u64,
 }
 
 impl RecordSlots {
-    pub(super) fn new(most_bytes: u64) -> Self {
-        Self { most_bytes, taken: HashMap::new(), bytes: 0, last_turn: 0 }
+    pub(super) fn new(max_bytes: u64) -> Self {
+        Self { max_bytes, slots: HashMap::new(), bytes: 0, last_turn: 0 }
     }
 
     /// Maximum size of one record: a quarter of the capacity, so that none evicts all others.
     pub(super) fn max_record(&self) -> u64 {
-        self.most_bytes / 4
+        self.max_bytes / 4
     }
 
     /// Number of records, and their bytes.
     pub(super) fn size(&self) -> (u64, u64) {
-        (self.taken.len() as u64, self.bytes)
+        (self.slots.len() as u64, self.bytes)
     }
 
     pub(super) fn get(&self, stem: &FileStem) -> Option<RecordSlot> {
-        self.taken.get(stem).copied()
+        self.slots.get(stem).copied()
     }
 
     /// The turn of the next write.
@@ -54,53 +54,53 @@ impl RecordSlots {
     }
 
     /// Takes a slot, replacing the one of this record.
-    pub(super) fn put(&mut self, stem: FileStem, place: RecordSlot) {
+    pub(super) fn put(&mut self, stem: FileStem, slot: RecordSlot) {
         self.remove(&stem);
-        self.last_turn = self.last_turn.max(place.turn);
-        self.bytes = self.bytes.saturating_add(place.bytes);
-        self.taken.insert(stem, place);
+        self.last_turn = self.last_turn.max(slot.turn);
+        self.bytes = self.bytes.saturating_add(slot.bytes);
+        self.slots.insert(stem, slot);
     }
 
     pub(super) fn remove(&mut self, stem: &FileStem) -> Option<RecordSlot> {
-        let place = self.taken.remove(stem)?;
-        self.bytes = self.bytes.saturating_sub(place.bytes);
-        Some(place)
+        let slot = self.slots.remove(stem)?;
+        self.bytes = self.bytes.saturating_sub(slot.bytes);
+        Some(slot)
     }
 
     /// Evicts records to make room for one of this size, and returns them.
-    pub(super) fn make_room(&mut self, coming: &FileStem, bytes: u64) -> Vec<(FileStem, RecordSlot)> {
-        let own = self.get(coming).map_or(0, |place| place.bytes);
-        let room = self.most_bytes.saturating_sub(bytes).saturating_add(own);
-        let others = MAX_RECORDS - usize::from(!self.taken.contains_key(coming));
-        self.shrink(room, others, Some(coming))
+    pub(super) fn make_space(&mut self, incoming: &FileStem, bytes: u64) -> Vec<(FileStem, RecordSlot)> {
+        let own = self.get(incoming).map_or(0, |slot| slot.bytes);
+        let available = self.max_bytes.saturating_sub(bytes).saturating_add(own);
+        let others = MAX_RECORDS - usize::from(!self.slots.contains_key(incoming));
+        self.shrink(available, others, Some(incoming))
     }
 
     /// Evicts records above the capacity.
     pub(super) fn fit(&mut self) -> Vec<(FileStem, RecordSlot)> {
-        self.shrink(self.most_bytes, MAX_RECORDS, None)
+        self.shrink(self.max_bytes, MAX_RECORDS, None)
     }
 
     fn shrink(
         &mut self,
-        most_bytes: u64,
-        most: usize,
-        but: Option<&FileStem>,
+        max_bytes: u64,
+        max_records: usize,
+        except: Option<&FileStem>,
     ) -> Vec<(FileStem, RecordSlot)> {
-        let mut gone = Vec::new();
-        while self.bytes > most_bytes || self.taken.len() > most {
-            let others = self.taken.iter().filter(|(stem, _)| Some(*stem) != but);
-            let Some(first) = others.min_by_key(|(_, place)| place.turn).map(|(stem, _)| stem.clone()) else {
+        let mut evicted = Vec::new();
+        while self.bytes > max_bytes || self.slots.len() > max_records {
+            let others = self.slots.iter().filter(|(stem, _)| Some(*stem) != except);
+            let Some(first) = others.min_by_key(|(_, slot)| slot.turn).map(|(stem, _)| stem.clone()) else {
                 break;
             };
-            gone.extend(self.remove(&first).map(|place| (first, place)));
+            evicted.extend(self.remove(&first).map(|slot| (first, slot)));
         }
-        gone
+        evicted
     }
 
     /// All records by turn, newest first.
     pub(super) fn newest_first(&self) -> Vec<FileStem> {
         let mut all: Vec<(&FileStem, u64)> =
-            self.taken.iter().map(|(stem, place)| (stem, place.turn)).collect();
+            self.slots.iter().map(|(stem, slot)| (stem, slot.turn)).collect();
         all.sort_by_key(|(_, turn)| std::cmp::Reverse(*turn));
         all.into_iter().map(|(stem, _)| stem.clone()).collect()
     }

@@ -36,7 +36,7 @@ impl DeferredCheck {
 
 /// A running check.
 pub(super) struct IntegrityCheck {
-    is_over: Arc<AtomicBool>,
+    cancelled: Arc<AtomicBool>,
     interrupt: InterruptHandle,
     thread: Option<JoinHandle<()>>,
 }
@@ -47,15 +47,15 @@ impl IntegrityCheck {
         let to_error = |fault: StoreFault| fault.into_error("begin its check", &file.path);
         let connection = file::connect(&file.path, OpenFlags::SQLITE_OPEN_READ_ONLY)
             .map_err(|error| to_error(error.into()))?;
-        let (is_over, interrupt) = (Arc::new(AtomicBool::new(false)), connection.get_interrupt_handle());
-        let (ends, file) = (Arc::clone(&is_over), file.clone());
+        let (cancelled, interrupt) = (Arc::new(AtomicBool::new(false)), connection.get_interrupt_handle());
+        let (is_cancelled, file) = (Arc::clone(&cancelled), file.clone());
         let check = move || {
-            if ends.load(Ordering::Acquire) {
+            if is_cancelled.load(Ordering::Acquire) {
                 return;
             }
             match integrity::whole(&connection) {
                 Err(fault @ StoreFault::Record(_)) => {
-                    file.is_damaged(&fault.into_error("be checked", &file.path));
+                    file.report_damage(&fault.into_error("be checked", &file.path));
                 }
                 // Some damage ends the check itself; other errors are interruptions.
                 Err(fault) => drop(fault.into_error_while_serving("be checked", &file)),
@@ -64,7 +64,7 @@ impl IntegrityCheck {
         };
         let thread = std::thread::Builder::new().name("store-check".into()).spawn(check);
         let thread = thread.map_err(|error| fault_of_thread(&error))?;
-        Ok(Self { is_over, interrupt, thread: Some(thread) })
+        Ok(Self { cancelled, interrupt, thread: Some(thread) })
     }
 }
 
@@ -74,7 +74,7 @@ fn fault_of_thread(error: &std::io::Error) -> StoreError {
 
 impl Drop for IntegrityCheck {
     fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Release);
+        self.cancelled.store(true, Ordering::Release);
         let Some(thread) = self.thread.take() else { return };
         // An interruption affects only a running check, and this one may be about to start.
         while !thread.is_finished() {

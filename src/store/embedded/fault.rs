@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use super::paths::{LOG, beside, way_back};
+use super::paths::{LOG, recovery_steps, with_suffix};
 use crate::store::StoreError;
 
 /// Why an operation failed.
@@ -32,7 +32,7 @@ impl StoreFault {
         };
         let error = self.into_error(doing, &file.path);
         if is_damage {
-            file.is_damaged(&error);
+            file.report_damage(&error);
         }
         error
     }
@@ -72,27 +72,28 @@ impl OpenFile {
 
     /// Why nothing written to the open file would be found at the next start: the file under its name, or its log, is
     /// missing or is another one. `None` while both are in place.
-    pub(super) fn misplaced(&self) -> Option<String> {
+    pub(super) fn missing_or_replaced(&self) -> Option<String> {
         let found = identities(&self.path);
         let pairs = self.opened.iter().zip(found).zip(["", LOG]);
-        let misplaced = |((opened, found), ending): ((&Option<FileIdentity>, Option<FileIdentity>), &str)| {
-            let what = match (opened, found) {
-                (None, _) => return None,
-                (Some(opened), Some(found)) if *opened == found => return None,
-                (Some(_), Some(_)) => "was replaced by another file",
-                (Some(_), None) => "is missing",
+        let missing_or_replaced =
+            |((opened, found), suffix): ((&Option<FileIdentity>, Option<FileIdentity>), &str)| {
+                let what = match (opened, found) {
+                    (None, _) => return None,
+                    (Some(opened), Some(found)) if *opened == found => return None,
+                    (Some(_), Some(_)) => "was replaced by another file",
+                    (Some(_), None) => "is missing",
+                };
+                let path = with_suffix(&self.path, suffix);
+                Some(format!("{} {what} while the server was running", path.display()))
             };
-            let path = beside(&self.path, ending);
-            Some(format!("{} {what} while the server was running", path.display()))
-        };
-        pairs.into_iter().find_map(misplaced)
+        pairs.into_iter().find_map(missing_or_replaced)
     }
 
     /// Remembers damage, and logs it with the remedy. Once: every lease would meet it again.
-    pub(super) fn is_damaged(&self, damaged: &StoreError) {
+    pub(super) fn report_damage(&self, damaged: &StoreError) {
         if self.damage.set(damaged.to_string()).is_ok() {
-            let way_back = way_back(damaged).unwrap_or_default();
-            tracing::error!("{damaged}\n{way_back}");
+            let recovery_steps = recovery_steps(damaged).unwrap_or_default();
+            tracing::error!("{damaged}\n{recovery_steps}");
         }
     }
 
@@ -103,8 +104,8 @@ impl OpenFile {
 }
 
 fn identities(path: &Path) -> [Option<FileIdentity>; 2] {
-    ["", LOG].map(|ending| {
-        let found = std::fs::metadata(beside(path, ending)).ok()?;
+    ["", LOG].map(|suffix| {
+        let found = std::fs::metadata(with_suffix(path, suffix)).ok()?;
         Some((found.dev(), found.ino()))
     })
 }

@@ -15,7 +15,9 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::fault::StoreFault;
 use super::maintenance::swap;
-use super::paths::{HALF, beside, mark, new_private_file, remove, remove_database, sync_directory, traces};
+use super::paths::{
+    HALF, mark, new_private_file, remove, remove_database, store_traces, sync_directory, with_suffix,
+};
 use super::{integrity, schema};
 use crate::store::StoreError;
 
@@ -82,15 +84,15 @@ fn make(path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
         Err(_) => {}
     }
     // Starting without keys would refuse all callers, and forget today's grants.
-    if let Some(gone) = missing(path) {
-        return Err(gone);
+    if let Some(fault) = missing(path) {
+        return Err(fault);
     }
     make_new(path, steps)
 }
 
 /// Creates an empty store under this name, if there is no file.
 pub(super) fn make_new(path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
-    let half = beside(path, HALF);
+    let half = with_suffix(path, HALF);
     make_at(&half, steps)?.close().map_err(|(_, error)| error)?;
     File::open(&half)?.sync_all()?;
     fs::rename(&half, path)?;
@@ -99,7 +101,7 @@ pub(super) fn make_new(path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
 
 /// The error for a missing file if something shows that it existed; `None` if it never did.
 pub(super) fn missing(path: &Path) -> Option<StoreFault> {
-    let traces = traces(path);
+    let traces = store_traces(path);
     let trace = traces.first()?.file_name().unwrap_or_default().display();
     Some(StoreFault::Record(format!("the file is missing, but `{trace}` shows that there was one")))
 }
@@ -173,7 +175,7 @@ pub(super) fn take_steps(connection: &mut Connection, steps: &[&str]) -> Result<
 
 /// Writes a complete copy beside the file; it gets its final name once it is synced.
 fn back_up(connection: &Connection, path: &Path, found: u32) -> Result<(), StoreFault> {
-    let (half, whole) = (beside(path, ".bak.half"), beside(path, &format!(".v{found}.bak")));
+    let (half, whole) = (with_suffix(path, ".bak.half"), with_suffix(path, &format!(".v{found}.bak")));
     remove(&half)?;
     copy(connection, &half)?;
     fs::rename(&half, &whole)?;

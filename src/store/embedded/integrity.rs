@@ -7,7 +7,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::fault::{StoreFault, is_damage};
-use super::paths::{LOG, beside};
+use super::paths::{LOG, with_suffix};
 use crate::store::StoreError;
 
 /// Files up to this size are checked completely at start: on an ordinary machine that takes 0.2 s.
@@ -47,7 +47,7 @@ pub(super) fn is_ours(connection: &Connection, path: &Path, steps: &[&str]) -> R
 pub(super) fn is_cut(connection: &Connection, path: &Path) -> Result<bool, StoreFault> {
     let page: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
     let size = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
-    Ok(size(&beside(path, LOG)) == 0 && !size(path).is_multiple_of(u64::from(page.max(1))))
+    Ok(size(&with_suffix(path, LOG)) == 0 && !size(path).is_multiple_of(u64::from(page.max(1))))
 }
 
 /// Columns and indexes, each in words.

@@ -18,27 +18,27 @@ const PRUNED_AT_ONCE: u32 = 8;
 const CHARGED: &str = "charge_grace";
 
 /// Grants what the quota allows. The node is not stored: reply and record share one transaction.
-pub(super) fn lease(connection: &Connection, ask: &LeaseRequest) -> Result<LeaseReply, StoreFault> {
+pub(super) fn lease(connection: &Connection, request: &LeaseRequest) -> Result<LeaseReply, StoreFault> {
     if let Some(newest) = newest_day(connection)?
-        && ask.day < newest
+        && request.day < newest
     {
         return Ok(LeaseReply::Closed { newest });
     }
-    let (day, id) = (written(ask.day)?, ask.application.to_string());
+    let (day, id) = (written(request.day)?, request.application.to_string());
     let so_far = granted(connection, &day, &id)?;
     let (before, promised) = so_far.unwrap_or((0, 0));
-    let units = ask.want.min(ask.quota.saturating_sub(before));
-    let grace = ask.grace.min((ask.quota / 100).saturating_sub(promised));
+    let units = request.want.min(request.quota.saturating_sub(before));
+    let grace = request.grace.min((request.quota / 100).saturating_sub(promised));
     let total = u64::from(before) + u64::from(units);
     if so_far.is_none() {
         if !records::is_there(connection, &id)? {
-            return Err(StoreError::UnknownApplication(ask.application).into());
+            return Err(StoreError::UnknownApplication(request.application).into());
         }
         // Even a grant of zero units opens the day.
         connection
             .prepare_cached("INSERT INTO ledger (day, application, granted, grace) VALUES (?1, ?2, ?3, ?4)")?
             .execute(params![day, id, units, grace])?;
-        prune(connection, ask.day)?;
+        prune(connection, request.day)?;
     } else if units > 0 || grace > 0 {
         connection
             .prepare_cached(

@@ -105,8 +105,8 @@ impl Store for Embedded {
         Box::pin(self.writer.run("remember when keys were used", work))
     }
 
-    fn audit(&self, ask: AuditQuery) -> StoreFuture<'_, Vec<AuditRecord>> {
-        let work = move |file: &rusqlite::Connection| records::audit(file, ask);
+    fn audit(&self, query: AuditQuery) -> StoreFuture<'_, Vec<AuditRecord>> {
+        let work = move |file: &rusqlite::Connection| records::audit(file, query);
         Box::pin(self.reader.run("read the audit trail", work))
     }
 
@@ -114,12 +114,12 @@ impl Store for Embedded {
         self.file.damage()
     }
 
-    fn misplaced(&self) -> Option<String> {
-        self.file.misplaced()
+    fn missing_or_replaced(&self) -> Option<String> {
+        self.file.missing_or_replaced()
     }
 
-    fn lease(&self, ask: LeaseRequest) -> StoreFuture<'_, LeaseReply> {
-        let work = move |file: &rusqlite::Connection| ledger::lease(file, &ask);
+    fn lease(&self, request: LeaseRequest) -> StoreFuture<'_, LeaseReply> {
+        let work = move |file: &rusqlite::Connection| ledger::lease(file, &request);
         Box::pin(self.writer.run("grant a lease", work))
     }
 

@@ -40,9 +40,9 @@ pub(super) const BACKUP_BEGINS: &[u8] = b"SQLite format 3\0";
 pub(super) const EXPORT_BEGINS: &[u8] = b"{\"format\":\"scoregate-export\"";
 
 /// The path with a suffix added to its name.
-pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
-    name.push(ending);
+    name.push(suffix);
     name.into()
 }
 
@@ -61,7 +61,7 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
 
 /// Removes a database and its log files.
 pub(super) fn remove_database(path: &Path) -> io::Result<()> {
-    ["", LOG, INDEX, "-journal"].iter().try_for_each(|ending| remove(&beside(path, ending)))
+    ["", LOG, INDEX, "-journal"].iter().try_for_each(|suffix| remove(&with_suffix(path, suffix)))
 }
 
 /// Makes changes of names in this path's directory durable.
@@ -71,11 +71,11 @@ pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
 }
 
 /// Files beside the path whose names continue its own like this, sorted.
-pub(super) fn that_go_on(path: &Path, ending: &str) -> Vec<PathBuf> {
+pub(super) fn files_with_prefix(path: &Path, suffix: &str) -> Vec<PathBuf> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let head = format!("{name}{ending}");
-    let mut found = neighbours(path);
-    found.retain(|other| file_name(other).starts_with(&head));
+    let prefix = format!("{name}{suffix}");
+    let mut found = sibling_files(path);
+    found.retain(|other| file_name(other).starts_with(&prefix));
     found.sort();
     found
 }
@@ -83,7 +83,7 @@ pub(super) fn that_go_on(path: &Path, ending: &str) -> Vec<PathBuf> {
 /// Leaves durable marks beside the store: from now on a missing file is an error.
 pub(super) fn mark(path: &Path) -> io::Result<()> {
     empty_lock(&path.with_file_name(DIRECTORY_LOCK))?;
-    let marker = beside(path, MARKER);
+    let marker = with_suffix(path, MARKER);
     match new_private_file(&marker) {
         Ok(mut file) => {
             file.write_all(b"This directory holds a scoregate store. Do not remove this file.\n")?;
@@ -105,17 +105,17 @@ fn empty_lock(lock: &Path) -> io::Result<()> {
 }
 
 /// Files that show that there was a store, if the store file itself is missing.
-pub(super) fn traces(path: &Path) -> Vec<PathBuf> {
+pub(super) fn store_traces(path: &Path) -> Vec<PathBuf> {
     let documents = path.with_file_name(DOCUMENTS);
     // An operator may have prepared an empty directory.
     let has_documents = fs::read_dir(&documents).is_ok_and(|mut entries| entries.next().is_some());
-    let marker = beside(path, MARKER);
+    let marker = with_suffix(path, MARKER);
     let has_marker = marker.exists();
-    let log = beside(path, LOG);
+    let log = with_suffix(path, LOG);
     let has_log = fs::metadata(&log).is_ok_and(|found| found.len() > 0);
-    let mut found = that_go_on(path, ".v");
+    let mut found = files_with_prefix(path, ".v");
     found.retain(|other| file_name(other).ends_with(UPGRADED));
-    found.extend(that_go_on(path, ASIDE));
+    found.extend(files_with_prefix(path, ASIDE));
     found.extend(has_log.then_some(log));
     found.extend(has_marker.then_some(marker));
     found.extend(has_documents.then_some(documents));
@@ -130,12 +130,12 @@ pub(super) fn traces(path: &Path) -> Vec<PathBuf> {
 /// Backups and exports beside the path, newest first. Replaced stores are not listed: they were replaced for a
 /// reason.
 fn backups(path: &Path) -> Vec<(PathBuf, Wall)> {
-    let unfit = [HALF, NEXT, ASIDE].map(|ending| format!("{}{ending}", file_name(path)));
-    let mut found: Vec<(PathBuf, Wall)> = neighbours(path)
+    let excluded = [HALF, NEXT, ASIDE].map(|suffix| format!("{}{suffix}", file_name(path)));
+    let mut found: Vec<(PathBuf, Wall)> = sibling_files(path)
         .into_iter()
-        .filter(|other| !unfit.iter().any(|head| file_name(other).starts_with(head)))
-        .filter(|other| other != path && begins(other).is_some())
-        .map(|other| (made_at(&other), other))
+        .filter(|other| !excluded.iter().any(|prefix| file_name(other).starts_with(prefix)))
+        .filter(|other| other != path && backup_kind(other).is_some())
+        .map(|other| (modified_at(&other), other))
         .map(|(at, other)| (other, at))
         .collect();
     found.sort_by_key(|(other, at)| (std::cmp::Reverse(*at), other.clone()));
@@ -144,21 +144,22 @@ fn backups(path: &Path) -> Vec<(PathBuf, Wall)> {
 
 /// The kind of a file by its first bytes: a backup or an export. A database with an application id, such as the
 /// archive of runs, is neither: a store has none.
-pub(super) fn begins(path: &Path) -> Option<&'static [u8]> {
-    const WHOSE: std::ops::Range<usize> = 68..72;
+pub(super) fn backup_kind(path: &Path) -> Option<&'static [u8]> {
+    const APPLICATION_ID_BYTES: std::ops::Range<usize> = 68..72;
     let mut first = Vec::new();
-    File::open(path).ok()?.take(WHOSE.end as u64).read_to_end(&mut first).ok()?;
-    let is_of_others = first.starts_with(BACKUP_BEGINS) && first.get(WHOSE).is_some_and(|id| id != [0; 4]);
-    [BACKUP_BEGINS, EXPORT_BEGINS].into_iter().find(|head| first.starts_with(head) && !is_of_others)
+    File::open(path).ok()?.take(APPLICATION_ID_BYTES.end as u64).read_to_end(&mut first).ok()?;
+    let is_other_program =
+        first.starts_with(BACKUP_BEGINS) && first.get(APPLICATION_ID_BYTES).is_some_and(|id| id != [0; 4]);
+    [BACKUP_BEGINS, EXPORT_BEGINS].into_iter().find(|prefix| first.starts_with(prefix) && !is_other_program)
 }
 
-fn made_at(path: &Path) -> Wall {
+fn modified_at(path: &Path) -> Wall {
     let written = fs::metadata(path).and_then(|found| found.modified());
     let since = written.map(|at| at.duration_since(std::time::UNIX_EPOCH).unwrap_or_default());
     Wall::default().plus(since.unwrap_or_default())
 }
 
-fn neighbours(path: &Path) -> Vec<PathBuf> {
+fn sibling_files(path: &Path) -> Vec<PathBuf> {
     let Some(directory) = path.parent() else { return Vec::new() };
     let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
     entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|other| other.is_file()).collect()
@@ -169,7 +170,7 @@ fn file_name(path: &Path) -> String {
 }
 
 /// Commands that recover from a store that cannot be used; `None` for other errors.
-pub fn way_back(error: &StoreError) -> Option<String> {
+pub fn recovery_steps(error: &StoreError) -> Option<String> {
     let (path, replace) = match error {
         StoreError::Damaged { path, .. } => (Path::new(path), ""),
         StoreError::Newer { path, .. } => (Path::new(path), " --replace"),
@@ -188,11 +189,11 @@ pub fn way_back(error: &StoreError) -> Option<String> {
     };
     let backups = backups(path);
     for (index, (backup, at)) in backups.iter().enumerate() {
-        let or = if index == 0 { "" } else { "or older: " };
-        lines.push(import(backup, &format!("   # {or}written {}", at.rfc3339())));
+        let label = if index == 0 { "" } else { "or older: " };
+        lines.push(import(backup, &format!("   # {label}written {}", at.rfc3339())));
     }
     if backups.is_empty() && path.exists() {
-        let salvaged = beside(path, ".salvaged.jsonl");
+        let salvaged = with_suffix(path, ".salvaged.jsonl");
         lines.push(
             "There is no backup beside it. If you have one elsewhere: scoregate store import FILE. Otherwise:"
                 .into(),
@@ -209,10 +210,10 @@ pub fn way_back(error: &StoreError) -> Option<String> {
 
 /// Further commands if the file itself is missing.
 fn missing(path: &Path, here: &str) -> Vec<String> {
-    let mut asides = that_go_on(path, ASIDE);
-    asides.retain(|other| begins(other).is_some());
+    let mut replaced = files_with_prefix(path, ASIDE);
+    replaced.retain(|other| backup_kind(other).is_some());
     let mut lines = vec![format!("If it was moved away, move it back to {}.", quoted(path))];
-    if let Some(newest) = asides.last() {
+    if let Some(newest) = replaced.last() {
         lines.push("The newest replaced store can be imported, too:".into());
         lines.push(format!("  scoregate store import {} --data-dir {here}", quoted(newest)));
     }

@@ -24,7 +24,7 @@ const LEDGER: &str = "SELECT application, granted FROM ledger WHERE day = ?1";
 pub(super) fn page(
     connection: &Connection,
     after: Option<ApplicationId>,
-    most: usize,
+    limit: usize,
     day: Day,
 ) -> Result<ApplicationPage, StoreFault> {
     // Callers that check a file have a snapshot already.
@@ -41,7 +41,7 @@ pub(super) fn page(
 
     let (mut page, mut last) = (ApplicationPage::default(), RowOrder::after(&after));
     while let Some(row) = rows.next()? {
-        if page.applications.len() >= most {
+        if page.applications.len() >= limit {
             page.next = page.applications.last().map(|last| last.id);
             return Ok(page);
         }
@@ -112,18 +112,18 @@ pub(super) fn in_any_case(row: &Row<'_>, column: usize) -> rusqlite::Result<Stri
 }
 
 /// Audit records, newest first. An unreadable record is returned as far as possible.
-pub(super) fn audit(connection: &Connection, ask: AuditQuery) -> Result<Vec<AuditRecord>, StoreFault> {
-    let before = ask.before.map_or(i64::MAX, |number| i64::try_from(number).unwrap_or(i64::MAX));
-    let most = i64::try_from(ask.limit).unwrap_or(i64::MAX);
+pub(super) fn audit(connection: &Connection, query: AuditQuery) -> Result<Vec<AuditRecord>, StoreFault> {
+    let before = query.before.map_or(i64::MAX, |number| i64::try_from(number).unwrap_or(i64::MAX));
+    let limit = i64::try_from(query.limit).unwrap_or(i64::MAX);
     // Uses the index: the last record of one application may be a million records back.
-    let (of, filter) = match ask.application {
+    let (application, filter) = match query.application {
         Some(id) => (id.to_string(), "application = ?3"),
         None => (String::new(), "?3 = ''"),
     };
     let mut records = connection.prepare_cached(&format!(
         "SELECT id, at, who, what, application, detail FROM audit WHERE id < ?1 AND {filter} ORDER BY id DESC LIMIT ?2"
     ))?;
-    let mut rows = records.query(params![before, most, of])?;
+    let mut rows = records.query(params![before, limit, application])?;
     let mut trail = Vec::new();
     while let Some(row) = rows.next()? {
         let word = |column: usize| row.get::<_, String>(column).unwrap_or_else(|_| "?".into());

@@ -96,9 +96,9 @@ where
         let Some(work) = self.work.take() else { return Ok(()) };
         let outcome =
             work(connection).map_err(|fault| fault.into_error_while_serving(self.doing, &self.file));
-        let stays = outcome.as_ref().map(drop).map_err(ToString::to_string);
+        let result = outcome.as_ref().map(drop).map_err(ToString::to_string);
         self.outcome = Some(outcome);
-        stays
+        result
     }
 
     fn answer(self: Box<Self>, lost: Option<&str>) {
@@ -144,7 +144,7 @@ pub(super) fn in_groups(connection: &Connection, file: &OpenFile, mut queue: Wor
     }
     // Closing would checkpoint the log into the file and remove the log by name, which may belong to another store by
     // now.
-    if file.misplaced().is_some() {
+    if file.missing_or_replaced().is_some() {
         drop(connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true));
     }
 }
@@ -178,7 +178,7 @@ fn commit_group(
 }
 
 fn in_place(file: &OpenFile) -> Result<(), String> {
-    match file.misplaced() {
+    match file.missing_or_replaced() {
         None => Ok(()),
         Some(reason) => Err(format!("{reason}; put the same file back, or restart the server with a backup")),
     }

@@ -119,7 +119,7 @@ impl HistogramBuckets {
 
     /// Cumulative counts per bound, and the total.
     pub(super) fn counts(&self) -> Vec<u64> {
-        let each = (0..=self.bounds.len()).map(|place| self.cells.sum(self.at + place));
+        let each = (0..=self.bounds.len()).map(|index| self.cells.sum(self.at + index));
         let up_to = each.scan(0_u64, |all, count| {
             *all += count;
             Some(*all)
@@ -139,8 +139,8 @@ impl HistogramBuckets {
 
 impl HistogramFn for HistogramBuckets {
     fn record(&self, value: f64) {
-        let place = self.bounds.partition_point(|bound| *bound < value);
-        self.cells.add(self.at + place, 1);
+        let index = self.bounds.partition_point(|bound| *bound < value);
+        self.cells.add(self.at + index, 1);
         if let Some(sum) = self.cells.mine(self.sums()) {
             sum.update(Ordering::Relaxed, Ordering::Relaxed, |bits| (f64::from_bits(bits) + value).to_bits());
         }

@@ -29,7 +29,7 @@ pub struct MetricsRegistry {
 #[derive(Default)]
 struct RegisteredCounters {
     counters: HashMap<Key, (CounterCell, Counter)>,
-    levels: HashMap<Key, (UpDownCounter, Gauge)>,
+    up_down_counters: HashMap<Key, (UpDownCounter, Gauge)>,
     buckets: HashMap<Key, HistogramBuckets>,
 }
 
@@ -49,8 +49,8 @@ impl Scrape {
         for (cell, counter) in counted.counters.values() {
             counter.absolute(cell.sum());
         }
-        for (level, gauge) in counted.levels.values() {
-            gauge.set(level.current());
+        for (up_down_counter, gauge) in counted.up_down_counters.values() {
+            gauge.set(up_down_counter.current());
         }
         let mut text = self.recorded.render();
         for row in METRICS {
@@ -78,15 +78,15 @@ fn put_histogram(row: &MetricRow, buckets: &HashMap<Key, HistogramBuckets>, text
     for (key, buckets) in series {
         let labels: Vec<String> =
             key.labels().map(|label| format!("{}=\"{}\"", label.key(), label.value())).collect();
-        let of_one = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
-        let before_le = labels.iter().fold(String::new(), |all, label| all + label + ",");
+        let label_set = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        let label_prefix = labels.iter().fold(String::new(), |all, label| all + label + ",");
         let counts = buckets.counts();
         let bounds = buckets.bounds.iter().map(f64::to_string).chain(["+Inf".to_owned()]);
         for (bound, count) in bounds.zip(&counts) {
-            put(format_args!("{name}_bucket{{{before_le}le=\"{bound}\"}} {count}"));
+            put(format_args!("{name}_bucket{{{label_prefix}le=\"{bound}\"}} {count}"));
         }
-        put(format_args!("{name}_sum{of_one} {}", buckets.sum()));
-        put(format_args!("{name}_count{of_one} {}", counts.last().copied().unwrap_or(0)));
+        put(format_args!("{name}_sum{label_set} {}", buckets.sum()));
+        put(format_args!("{name}_count{label_set} {}", counts.last().copied().unwrap_or(0)));
     }
     put(format_args!(""));
 }
@@ -156,11 +156,11 @@ impl MetricsRegistry {
     }
 
     /// The gauge with this name, for values that change by one with every request.
-    pub fn level(&self, name: &'static str) -> UpDownCounter {
+    pub fn up_down_counter(&self, name: &'static str) -> UpDownCounter {
         declared(name, &[]);
         let key = Key::from_static_name(name);
         let make = || (UpDownCounter::new(&self.cells), self.recorder.register_gauge(&key, &WHERE));
-        lock(&self.counted).levels.entry(key.clone()).or_insert_with(make).0.clone()
+        lock(&self.counted).up_down_counters.entry(key.clone()).or_insert_with(make).0.clone()
     }
 
     fn counter_of(&self, key: &Key) -> Counter {
@@ -199,7 +199,7 @@ impl MetricsRegistry {
     }
 
     /// The counters with this name, one per pair of label values.
-    pub fn table<A: MetricLabel, B: MetricLabel>(
+    pub fn counter_matrix<A: MetricLabel, B: MetricLabel>(
         &self,
         name: &'static str,
         rows: &[String],

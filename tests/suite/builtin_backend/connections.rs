@@ -40,7 +40,7 @@ async fn builtin_silent_and_non_reading_clients_do_not_delay_others() {
 
 #[tokio::test]
 async fn builtin_with_all_connection_slots_in_use_clients_wait_for_a_free_one() {
-    let (clock, _hand) = Clock::hand_driven(noon());
+    let (clock, _hand) = Clock::manual(noon());
     let alone = StandaloneBackend::with_slots(known_at_noon(), &clock, 2).await;
     let mut seated = [Connection::open(alone.address).await, Connection::open(alone.address).await];
     for one in &mut seated {

@@ -69,7 +69,7 @@ impl Stage {
 
     async fn set(settings: &str, directory: TempDir, tls: Option<TlsConnector>) -> Self {
         let backend = Backend::start(good).await;
-        let (clock, hand) = Clock::hand_driven(Wall::parse_rfc3339(NOON).unwrap());
+        let (clock, hand) = Clock::manual(Wall::parse_rfc3339(NOON).unwrap());
         let (state, url) = (directory.path().join("state"), backend.url());
         let text =
             format!("{SETTINGS}data_dir = \"{}\"\n[upstream]\nurl = \"{url}\"\n{settings}", state.display());

@@ -8,32 +8,32 @@ use super::*;
 /// Two records; the first is to be damaged.
 struct RecordPair {
     directory: TempDir,
-    spoilt: MirrorRecord,
-    sound: MirrorRecord,
+    damaged: MirrorRecord,
+    intact: MirrorRecord,
 }
 
 impl RecordPair {
     fn new() -> Self {
         let (directory, mirror) = fresh();
-        let (sound, spoilt) = (put(&mirror, "sound", "[2]"), put(&mirror, "a", "[1]"));
-        Self { directory, spoilt, sound }
+        let (intact, damaged) = (put(&mirror, "sound", "[2]"), put(&mirror, "a", "[1]"));
+        Self { directory, damaged, intact }
     }
 
-    fn slip(&self) -> PathBuf {
-        slip_of(&self.directory, &self.spoilt.name)
+    fn header_path(&self) -> PathBuf {
+        header_path_of(&self.directory, &self.damaged.name)
     }
 
     fn content(&self) -> PathBuf {
-        content_of(&self.directory, &self.spoilt)
+        content_of(&self.directory, &self.damaged)
     }
 
     /// Only the other one remains; the damaged one is reported and removed.
-    fn gives_one(&self, why: &str) {
+    fn yields_one(&self, why: &str) {
         let again = open(&self.directory);
-        let stock = again.all();
-        assert_eq!(stock.records, std::slice::from_ref(&self.sound), "{why}");
-        assert_eq!(stock.refused.len(), 1, "{why}: {:?}", stock.refused);
-        assert_eq!(stock.refused[0].file, self.slip(), "{why}");
+        let contents = again.all();
+        assert_eq!(contents.records, std::slice::from_ref(&self.intact), "{why}");
+        assert_eq!(contents.refused.len(), 1, "{why}: {:?}", contents.refused);
+        assert_eq!(contents.refused[0].file, self.header_path(), "{why}");
         assert_eq!(files(&self.directory).len(), 2, "{why}: what is damaged is deleted");
         assert_eq!(again.size(), (1, bytes(&self.directory)), "{why}");
         assert!(again.all().refused.is_empty(), "{why}: it is said once");
@@ -42,17 +42,17 @@ impl RecordPair {
 
     /// The damaged record can be written again.
     fn can_be_put_down_in(&self, again: &Mirror) {
-        again.put(&self.spoilt).unwrap();
-        assert_eq!(records(again), [self.spoilt.clone(), self.sound.clone()]);
+        again.put(&self.damaged).unwrap();
+        assert_eq!(records(again), [self.damaged.clone(), self.intact.clone()]);
     }
 }
 
 /// Damages a file in each of these ways, every time from the original.
-fn spoil(pair: &RecordPair, file: &Path, ways: impl Fn(&[u8]) -> Vec<Vec<u8>>) {
+fn damage_file(pair: &RecordPair, file: &Path, damages: impl Fn(&[u8]) -> Vec<Vec<u8>>) {
     let whole = fs::read(file).unwrap();
-    for (number, way) in ways(&whole).into_iter().enumerate() {
+    for (number, way) in damages(&whole).into_iter().enumerate() {
         fs::write(file, way).unwrap();
-        pair.gives_one(&format!("way {number} of {}", file.display()));
+        pair.yields_one(&format!("way {number} of {}", file.display()));
     }
 }
 
@@ -74,25 +74,25 @@ fn cut_or_grown(whole: &[u8]) -> Vec<Vec<u8>> {
 #[test]
 fn every_flipped_bit_is_noticed() {
     let pair = RecordPair::new();
-    spoil(&pair, &pair.slip(), flipped);
-    spoil(&pair, &pair.content(), flipped);
+    damage_file(&pair, &pair.header_path(), flipped);
+    damage_file(&pair, &pair.content(), flipped);
 }
 
 #[test]
 fn a_file_cut_at_any_byte_or_grown_is_noticed() {
     let pair = RecordPair::new();
-    spoil(&pair, &pair.slip(), cut_or_grown);
-    spoil(&pair, &pair.content(), cut_or_grown);
+    damage_file(&pair, &pair.header_path(), cut_or_grown);
+    damage_file(&pair, &pair.content(), cut_or_grown);
 }
 
 #[test]
 fn a_missing_file_invalidates_the_whole_record() {
     let pair = RecordPair::new();
     fs::remove_file(pair.content()).unwrap();
-    pair.gives_one("no content");
-    fs::remove_file(pair.slip()).unwrap();
+    pair.yields_one("no content");
+    fs::remove_file(pair.header_path()).unwrap();
     let mirror = open(&pair.directory);
-    assert_eq!(records(&mirror), std::slice::from_ref(&pair.sound));
+    assert_eq!(records(&mirror), std::slice::from_ref(&pair.intact));
     assert_eq!(files(&pair.directory).len(), 2, "a content that nothing names is removed");
     pair.can_be_put_down_in(&mirror);
 }
@@ -100,34 +100,34 @@ fn a_missing_file_invalidates_the_whole_record() {
 #[test]
 fn another_version_is_named() {
     let pair = RecordPair::new();
-    let mut bytes = fs::read(pair.slip()).unwrap();
+    let mut bytes = fs::read(pair.header_path()).unwrap();
     bytes[7] = 2;
-    fs::write(pair.slip(), bytes).unwrap();
-    let stock = open(&pair.directory).all();
-    assert!(stock.refused[0].to_string().contains("format 2"), "{}", stock.refused[0]);
+    fs::write(pair.header_path(), bytes).unwrap();
+    let contents = open(&pair.directory).all();
+    assert!(contents.refused[0].to_string().contains("format 2"), "{}", contents.refused[0]);
     assert_eq!(files(&pair.directory).len(), 2);
 }
 
 #[test]
 fn a_record_under_the_name_of_another_is_rejected() {
     let pair = RecordPair::new();
-    fs::copy(slip_of(&pair.directory, "sound"), pair.slip()).unwrap();
-    pair.gives_one("the other's slip");
-    let as_named = MirrorRecord { name: pair.spoilt.name.clone(), ..pair.sound.clone() };
-    fs::copy(slip_of(&pair.directory, "sound"), pair.slip()).unwrap();
-    fs::copy(content_of(&pair.directory, &pair.sound), content_of(&pair.directory, &as_named)).unwrap();
-    pair.gives_one("both files of the other");
-    fs::copy(content_of(&pair.directory, &pair.sound), pair.content()).unwrap();
-    pair.gives_one("the other's content");
+    fs::copy(header_path_of(&pair.directory, "sound"), pair.header_path()).unwrap();
+    pair.yields_one("the other's slip");
+    let as_named = MirrorRecord { name: pair.damaged.name.clone(), ..pair.intact.clone() };
+    fs::copy(header_path_of(&pair.directory, "sound"), pair.header_path()).unwrap();
+    fs::copy(content_of(&pair.directory, &pair.intact), content_of(&pair.directory, &as_named)).unwrap();
+    pair.yields_one("both files of the other");
+    fs::copy(content_of(&pair.directory, &pair.intact), pair.content()).unwrap();
+    pair.yields_one("the other's content");
 }
 
 #[test]
 fn damage_of_an_open_file_is_detected_too() {
     let pair = RecordPair::new();
     let mirror = open(&pair.directory);
-    fs::write(pair.slip(), "").unwrap();
-    let stock = mirror.all();
-    assert_eq!((stock.records, stock.refused.len()), (vec![pair.sound.clone()], 1));
+    fs::write(pair.header_path(), "").unwrap();
+    let contents = mirror.all();
+    assert_eq!((contents.records, contents.refused.len()), (vec![pair.intact.clone()], 1));
     assert_eq!(files(&pair.directory).len(), 2);
     pair.can_be_put_down_in(&mirror);
 }
@@ -138,22 +138,22 @@ fn unreadable_files_are_left_alone_and_affect_no_other() {
     let lay_socket = |path: &Path| drop(UnixListener::bind(path).unwrap());
     let lay_pipe = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
     let lay_link = |path: &Path| std::os::unix::fs::symlink("nowhere", path).unwrap();
-    let ways: [&dyn Fn(&Path); 4] = [&lay_directory, &lay_socket, &lay_pipe, &lay_link];
-    for (number, lay) in ways.iter().enumerate() {
-        for spoils_slip in [true, false] {
+    let damages: [&dyn Fn(&Path); 4] = [&lay_directory, &lay_socket, &lay_pipe, &lay_link];
+    for (number, lay) in damages.iter().enumerate() {
+        for damages_header in [true, false] {
             let pair = RecordPair::new();
-            let file = if spoils_slip { pair.slip() } else { pair.content() };
+            let file = if damages_header { pair.header_path() } else { pair.content() };
             fs::remove_file(&file).unwrap();
             // Maximum length of a socket's path: about a hundred bytes.
             let short = pair.directory.path().join("s");
             lay(&short);
             fs::rename(&short, &file).unwrap();
             let mirror = open(&pair.directory);
-            let stock = mirror.all();
-            assert_eq!(stock.records, std::slice::from_ref(&pair.sound), "way {number}");
-            assert!(stock.refused[0].to_string().contains("cannot be read"), "{}", stock.refused[0]);
+            let contents = mirror.all();
+            assert_eq!(contents.records, std::slice::from_ref(&pair.intact), "way {number}");
+            assert!(contents.refused[0].to_string().contains("cannot be read"), "{}", contents.refused[0]);
             assert_eq!(files(&pair.directory).len(), 4, "way {number}: it is left, and so is the other file");
-            let again = mirror.put(&pair.spoilt);
+            let again = mirror.put(&pair.damaged);
             if number == 0 {
                 assert!(matches!(again, Err(MirrorError::Disk { .. })), "{again:?}");
                 assert!(files(&pair.directory).iter().all(|file| !file.ends_with("half")));

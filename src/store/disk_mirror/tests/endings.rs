@@ -47,7 +47,7 @@ fn a_killed_process_leaves_the_old_record_or_the_new_one() {
             other_process("", "a_killed_process_leaves_the_old_record_or_the_new_one", &directory);
         let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         let rounds = lines.filter_map(|line| line.strip_prefix("round ")?.parse::<usize>().ok());
-        let heard = rounds.take(1 + life).last().unwrap();
+        let reported = rounds.take(1 + life).last().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
 
@@ -57,7 +57,7 @@ fn a_killed_process_leaves_the_old_record_or_the_new_one() {
         for record in &there {
             let round: usize =
                 std::str::from_utf8(&record.content).unwrap().split(' ').next().unwrap().parse().unwrap();
-            assert!(round >= heard, "life {life}: what was done is there");
+            assert!(round >= reported, "life {life}: what was done is there");
             assert_eq!(record.content, content(round), "life {life}");
         }
         assert_eq!(files(&directory).len(), 4, "life {life}: nothing half done is left");
@@ -71,10 +71,10 @@ fn every_interrupted_step_of_a_put_leaves_the_old_record_or_the_new_one() {
     let (after, mirror) = fresh();
     let new = put(&mirror, "a", "new content");
     let place = |directory: &TempDir, name: &str| directory.path().join("documents").join(name);
-    let half = slip_of(&before, "a").with_extension("half");
+    let half = header_path_of(&before, "a").with_extension("half");
     let half = half.file_name().unwrap().to_str().unwrap();
-    let (slip, content) =
-        (fs::read(slip_of(&after, "a")).unwrap(), fs::read(content_of(&after, &new)).unwrap());
+    let (header, content) =
+        (fs::read(header_path_of(&after, "a")).unwrap(), fs::read(content_of(&after, &new)).unwrap());
     let opens_to = |record: &MirrorRecord| {
         assert_eq!(records(&open(&before)), std::slice::from_ref(record));
         assert_eq!(files(&before).len(), 2);
@@ -83,13 +83,13 @@ fn every_interrupted_step_of_a_put_leaves_the_old_record_or_the_new_one() {
         fs::write(place(&before, half), &content[..length]).unwrap();
         opens_to(&old);
     }
-    for length in 0..=slip.len() {
+    for length in 0..=header.len() {
         fs::write(content_of(&before, &new), &content).unwrap();
-        fs::write(place(&before, half), &slip[..length]).unwrap();
+        fs::write(place(&before, half), &header[..length]).unwrap();
         opens_to(&old);
     }
     fs::write(content_of(&before, &new), &content).unwrap();
-    fs::write(slip_of(&before, "a"), &slip).unwrap();
+    fs::write(header_path_of(&before, "a"), &header).unwrap();
     opens_to(&new);
 }
 
@@ -121,8 +121,8 @@ fn a_full_disk_keeps_the_existing_records() {
     let cut = "trap '' XFSZ; ulimit -f 16;";
     let child = other_process(cut, "a_full_disk_keeps_the_existing_records", &directory);
     let ended = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&ended.stdout);
-    assert!(ended.status.success() && said.contains("1 passed"), "{said}");
+    let output = String::from_utf8_lossy(&ended.stdout);
+    assert!(ended.status.success() && output.contains("1 passed"), "{output}");
     assert_eq!(files(&directory).len(), 4, "nothing half done is left");
     let two = MirrorRecord { content: "what fits is taken".into(), ..two };
     assert_eq!(records(&open(&directory)), [two, one]);

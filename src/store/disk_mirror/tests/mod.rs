@@ -70,8 +70,8 @@ fn bytes(directory: &TempDir) -> u64 {
     files(directory).iter().map(|file| fs::metadata(file).unwrap().len()).sum()
 }
 
-fn slip_of(directory: &TempDir, name: &str) -> PathBuf {
-    MirrorDirectory::open(&directory.path().join("documents")).unwrap().slip(&FileStem::of(name))
+fn header_path_of(directory: &TempDir, name: &str) -> PathBuf {
+    MirrorDirectory::open(&directory.path().join("documents")).unwrap().header_path(&FileStem::of(name))
 }
 
 fn content_of(directory: &TempDir, record: &MirrorRecord) -> PathBuf {

@@ -28,14 +28,14 @@ fn step() -> impl Strategy<Value = MirrorStep> {
 
 /// Size of a record with its header.
 fn weight(record: &MirrorRecord) -> u64 {
-    let slip = RecordHeader {
+    let header = RecordHeader {
         turn: 0,
         content: Sha256Sum::of(b""),
         length: 0,
         name: &record.name,
         label: &record.label,
     };
-    (slip.written().len() + record.content.len()) as u64
+    (header.written().len() + record.content.len()) as u64
 }
 
 /// The expected records, newest first.

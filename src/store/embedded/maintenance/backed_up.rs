@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use super::super::paths::{HALF, LAST_BACKUP as FILE, beside, remove, sync_directory};
+use super::super::paths::{HALF, LAST_BACKUP as FILE, remove, sync_directory, with_suffix};
 use crate::clock::Wall;
 
 /// The operator may run the backup as another user. The directory itself is private.
@@ -14,7 +14,7 @@ const MODE: u32 = 0o644;
 /// Records a complete backup or export.
 pub fn record_backup(directory: &Path, now: Wall) -> io::Result<()> {
     let path = directory.join(FILE);
-    let half = beside(&path, HALF);
+    let half = with_suffix(&path, HALF);
     remove(&half)?;
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(MODE).open(&half)?;
     writeln!(file, "{}", now.rfc3339())?;

@@ -180,7 +180,7 @@ impl AuditLine {
 
 impl DumpLine {
     /// A description that is unique among lines of its kind.
-    pub(super) fn named(&self) -> String {
+    pub(super) fn label(&self) -> String {
         match self {
             Self::Application(line) => format!("application {}", line.id),
             Self::Key(line) => {
@@ -245,7 +245,7 @@ impl DumpLine {
         };
         match inserted {
             Err(error) if is_conflict(&error) => {
-                Err(StoreFault::Record(format!("{}: {error}", self.named())))
+                Err(StoreFault::Record(format!("{}: {error}", self.label())))
             }
             other => Ok(other.map(drop)?),
         }

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 
 use super::super::changes;
 use super::super::fault::StoreFault;
-use super::super::paths::{HALF, beside, remove_database, sync_directory};
+use super::super::paths::{HALF, remove_database, sync_directory, with_suffix};
 use super::{InspectionReport, MaintenanceError, file_in, inspect, is_the_store, load, swap, transfer};
 use crate::clock::{Day, Wall};
 use crate::store::StoreError;
@@ -49,7 +49,7 @@ pub struct ImportSummary {
 pub fn import(
     directory: &Path,
     from: &Path,
-    ask: &ImportOptions,
+    options: &ImportOptions,
     now: Wall,
 ) -> Result<ImportSummary, MaintenanceError> {
     let path = file_in(directory);
@@ -63,9 +63,9 @@ pub fn import(
     if is_the_store(&path, from) {
         return Err(unfit("it is the store itself".into()));
     }
-    let there = there(directory, ask)?;
-    let half = beside(&path, HALF);
-    let made = make(&path, from, &half, there, ask, now);
+    let target = target(directory, options)?;
+    let half = with_suffix(&path, HALF);
+    let made = make(&path, from, &half, target, options, now);
     let made = made.and_then(|mut imported| {
         let instant = swap::instant(now);
         let aside = swap::aside(&path, &instant);
@@ -93,15 +93,17 @@ enum ExistingTarget {
 }
 
 /// Checks what is to be replaced; refuses a loss that was not requested.
-fn there(directory: &Path, ask: &ImportOptions) -> Result<ExistingTarget, MaintenanceError> {
+fn target(directory: &Path, options: &ImportOptions) -> Result<ExistingTarget, MaintenanceError> {
     let path = file_in(directory);
     match inspect::check(directory, Wall::default()) {
         Err(MaintenanceError::NoStore(_)) => Ok(ExistingTarget::Nothing),
         Ok(report) if report.applications == 0 && report.is_sound() => Ok(ExistingTarget::Nothing),
-        Ok(report) if report.faults.is_empty() && !ask.replace => {
+        Ok(report) if report.faults.is_empty() && !options.replace => {
             Err(MaintenanceError::InUse { path, applications: report.applications })
         }
-        Err(MaintenanceError::Store(error @ StoreError::Newer { .. })) if !ask.replace => Err(error.into()),
+        Err(MaintenanceError::Store(error @ StoreError::Newer { .. })) if !options.replace => {
+            Err(error.into())
+        }
         Ok(_) | Err(MaintenanceError::Store(StoreError::Newer { .. } | StoreError::Damaged { .. })) => {
             Ok(ExistingTarget::Store)
         }
@@ -114,8 +116,8 @@ fn make(
     path: &Path,
     from: &Path,
     half: &Path,
-    there: ExistingTarget,
-    ask: &ImportOptions,
+    target: ExistingTarget,
+    options: &ImportOptions,
     now: Wall,
 ) -> Result<ImportSummary, MaintenanceError> {
     let unfit = |reason: String| MaintenanceError::Unfit { path: from.to_owned(), reason };
@@ -128,8 +130,8 @@ fn make(
         | StoreError::Unavailable { .. }
         | StoreError::Newer { .. }) => error.into(),
     })?;
-    let done = settle(path, &store, there, ask, now);
-    let done = done.and_then(|done| record(&store, from, ask, now).map(|()| done)).map_err(own);
+    let done = settle(path, &store, target, options, now);
+    let done = done.and_then(|done| record(&store, from, options, now).map(|()| done)).map_err(own);
     store.close().map_err(|(_, error)| own(error.into()))?;
     let (carried, forfeited) = done?;
     let report = inspect::at(half).map_err(own)?;
@@ -152,11 +154,11 @@ fn make(
 fn settle(
     path: &Path,
     store: &Connection,
-    there: ExistingTarget,
-    ask: &ImportOptions,
+    target: ExistingTarget,
+    options: &ImportOptions,
     now: Wall,
 ) -> Result<(transfer::TransferSummary, Option<Day>), StoreFault> {
-    let carried = match there {
+    let carried = match target {
         ExistingTarget::Store if path.exists() => transfer::from_old(path, store)?,
         ExistingTarget::Store | ExistingTarget::Nothing => transfer::TransferSummary {
             gaps: vec![
@@ -165,21 +167,21 @@ fn settle(
             ..transfer::TransferSummary::default()
         },
     };
-    let forfeited = ask.forfeit_today.then(|| transfer::forfeit(store, now.day())).transpose()?;
+    let forfeited = options.forfeit_today.then(|| transfer::forfeit(store, now.day())).transpose()?;
     Ok((carried, forfeited))
 }
 
 /// Adds an audit record: the records before it are those of the imported file.
-fn record(store: &Connection, from: &Path, ask: &ImportOptions, now: Wall) -> Result<(), StoreFault> {
-    let forfeited = if ask.forfeit_today { "; today's quota is forfeited" } else { "" };
+fn record(store: &Connection, from: &Path, options: &ImportOptions, now: Wall) -> Result<(), StoreFault> {
+    let forfeited = if options.forfeit_today { "; today's quota is forfeited" } else { "" };
     let name = from.file_name().unwrap_or_default().to_string_lossy();
     let detail = format!("the whole store, from {name:?}{forfeited}");
-    changes::audit(store, now, [&ask.who, "import_store", "", &detail])
+    changes::audit(store, now, [&options.who, "import_store", "", &detail])
 }
 
 fn put_in_place(path: &Path, half: &Path, instant: &str) -> Result<(), StoreFault> {
     let next = swap::next(path, instant);
     fs::rename(half, &next)?;
     sync_directory(&next)?;
-    Ok(swap::all(path, instant)?)
+    Ok(swap::run(path, instant)?)
 }

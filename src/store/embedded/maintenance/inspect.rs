@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use super::super::fault::StoreFault;
-use super::super::paths::{LOG, beside};
+use super::super::paths::{LOG, with_suffix};
 use super::super::{file, integrity, ledger, records, schema};
 use super::{MaintenanceError, file_in, read_only};
 use crate::clock::{Day, Wall};
@@ -60,7 +60,7 @@ pub fn check(directory: &Path, now: Wall) -> Result<InspectionReport, Maintenanc
     let path = file_in(directory);
     if fs::metadata(&path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
         return Err(match file::missing(&path) {
-            Some(gone) => gone.into_error("be read", &path).into(),
+            Some(fault) => fault.into_error("be read", &path).into(),
             None => MaintenanceError::NoStore(path),
         });
     }
@@ -84,7 +84,7 @@ fn at_instant(path: &Path, now: Wall) -> Result<InspectionReport, StoreFault> {
         let mut report = InspectionReport {
             path: path.to_owned(),
             bytes: size(path),
-            log_bytes: size(&beside(path, LOG)),
+            log_bytes: size(&with_suffix(path, LOG)),
             format,
             applications: 0,
             keys: 0,

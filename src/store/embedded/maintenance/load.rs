@@ -9,7 +9,7 @@ use rusqlite::{Connection, OpenFlags};
 use sha2::{Digest as _, Sha256};
 
 use super::super::fault::StoreFault;
-use super::super::paths::{BACKUP_BEGINS, begins, remove_database};
+use super::super::paths::{BACKUP_BEGINS, backup_kind, remove_database};
 use super::super::{file, integrity, schema};
 use super::dump_lines::{DumpHeader, DumpLine, FORMAT, RecordCounts, VERSION};
 use super::read_only;
@@ -21,7 +21,7 @@ const LONGEST: u64 = 1 << 20;
 
 /// Builds a store at `to` from `from`, in this program's format. Fails with what is wrong with `from`.
 pub(super) fn new_store(from: &Path, to: &Path) -> Result<Connection, StoreFault> {
-    match begins(from) {
+    match backup_kind(from) {
         Some(BACKUP_BEGINS) => {
             read_only::at(from, |backup| {
                 integrity::is_ours(backup, from, schema::STEPS)?;

@@ -20,12 +20,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::fault::StoreFault;
-use super::paths::{HALF, beside, remove_database, sync_directory};
+use super::paths::{HALF, remove_database, sync_directory, with_suffix};
 use super::{file, schema};
 use crate::clock::{Day, Wall};
 use crate::store::StoreError;
 
-pub use super::paths::way_back;
+pub use super::paths::recovery_steps;
 pub use backed_up::{last_backup, record_backup};
 pub use dump::{ExportSummary, export};
 pub use dump_lines::RecordCounts;
@@ -116,7 +116,7 @@ pub fn create_new(directory: &Path, now: Wall) -> Result<(), MaintenanceError> {
         if path.exists() {
             return Ok(()); // an interrupted import was finished, so nothing was lost
         }
-        swap::put_aside(&path, &swap::instant(now))?;
+        swap::move_log_aside(&path, &swap::instant(now))?;
         file::make_new(&path, schema::STEPS)
     });
     made.map_err(|fault| fault.into_error("make its file", &path).into())
@@ -143,7 +143,7 @@ pub fn back_up(directory: &Path, to: &Path, force: bool) -> Result<InspectionRep
     if is_the_store(&path, to) || (to.exists() && !force) {
         return Err(MaintenanceError::Exists(to.to_owned()));
     }
-    let half = beside(to, HALF);
+    let half = with_suffix(to, HALF);
     let unwritable = |source| MaintenanceError::Unwritable { path: to.to_owned(), source };
     remove_database(&half).map_err(unwritable)?;
     let done = copied(&path, &half, to).and_then(|report| match report.faults.first() {
@@ -187,5 +187,5 @@ fn is_the_store(path: &Path, other: &Path) -> bool {
         (Ok(mine), Ok(other)) => mine == other,
         _ => false,
     };
-    ["", super::paths::LOG, super::paths::INDEX].iter().any(|ending| same(beside(path, ending)))
+    ["", super::paths::LOG, super::paths::INDEX].iter().any(|ending| same(with_suffix(path, ending)))
 }

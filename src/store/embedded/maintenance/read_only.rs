@@ -11,7 +11,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::super::fault::StoreFault;
 use super::super::file::connect;
-use super::super::paths::{LOG, beside};
+use super::super::paths::{LOG, with_suffix};
 
 /// Runs `work` on a read-only connection. It may run twice: if there is no write-ahead log, the file is opened as
 /// immutable, so that not even an empty log appears beside it; and if another process opened the file meanwhile, that
@@ -60,7 +60,7 @@ struct FileFingerprint {
 fn state(path: &Path) -> FileFingerprint {
     let found = fs::metadata(path);
     FileFingerprint {
-        has_log: beside(path, LOG).exists(),
+        has_log: with_suffix(path, LOG).exists(),
         bytes: found.as_ref().map_or(0, fs::Metadata::len),
         written: found.and_then(|found| found.modified()).ok(),
     }

@@ -9,7 +9,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::super::paths::{ASIDE, INDEX, LOG, NEXT, beside, remove_database, sync_directory, that_go_on};
+use super::super::paths::{
+    ASIDE, INDEX, LOG, NEXT, files_with_prefix, remove_database, sync_directory, with_suffix,
+};
 use crate::clock::Wall;
 
 /// Identifies the files of one swap.
@@ -19,12 +21,12 @@ pub(super) fn instant(now: Wall) -> String {
 
 /// The path of the new store.
 pub(super) fn next(path: &Path, instant: &str) -> PathBuf {
-    beside(path, &format!("{NEXT}{instant}"))
+    with_suffix(path, &format!("{NEXT}{instant}"))
 }
 
 /// The future path of the old store.
 pub(super) fn aside(path: &Path, instant: &str) -> PathBuf {
-    beside(path, &format!("{ASIDE}{instant}"))
+    with_suffix(path, &format!("{ASIDE}{instant}"))
 }
 
 /// The steps: renames, in order.
@@ -32,14 +34,14 @@ pub(in crate::store::embedded) fn steps(path: &Path, instant: &str) -> [(PathBuf
     let (next, aside) = (next(path, instant), aside(path, instant));
     [
         (path.to_owned(), aside.clone()),
-        (beside(path, LOG), beside(&aside, LOG)),
-        (beside(path, INDEX), beside(&aside, INDEX)),
+        (with_suffix(path, LOG), with_suffix(&aside, LOG)),
+        (with_suffix(path, INDEX), with_suffix(&aside, INDEX)),
         (next, path.to_owned()),
     ]
 }
 
 /// Performs a step unless it is done.
-pub(in crate::store::embedded) fn take((from, to): &(PathBuf, PathBuf)) -> io::Result<()> {
+pub(in crate::store::embedded) fn rename_if_present((from, to): &(PathBuf, PathBuf)) -> io::Result<()> {
     match fs::rename(from, to) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
@@ -48,28 +50,28 @@ pub(in crate::store::embedded) fn take((from, to): &(PathBuf, PathBuf)) -> io::R
 }
 
 /// Performs all steps.
-pub(super) fn all(path: &Path, instant: &str) -> io::Result<()> {
-    steps(path, instant).iter().try_for_each(take)
+pub(super) fn run(path: &Path, instant: &str) -> io::Result<()> {
+    steps(path, instant).iter().try_for_each(rename_if_present)
 }
 
 /// Renames what is left of a store whose file is missing: a new store must not be beside another store's write-ahead
 /// log.
-pub(super) fn put_aside(path: &Path, instant: &str) -> io::Result<()> {
+pub(super) fn move_log_aside(path: &Path, instant: &str) -> io::Result<()> {
     let [_, log, index, _] = steps(path, instant);
-    [log, index].iter().try_for_each(take)
+    [log, index].iter().try_for_each(rename_if_present)
 }
 
 /// Finishes an interrupted swap before the store is opened; removes the files of one that had not begun.
 pub(in crate::store::embedded) fn finish(path: &Path) -> io::Result<()> {
-    let waiting = that_go_on(path, NEXT);
-    let head = beside(path, NEXT);
+    let pending = files_with_prefix(path, NEXT);
+    let head = with_suffix(path, NEXT);
     if fs::symlink_metadata(path).is_err()
-        && let Some(newest) = waiting.last()
+        && let Some(newest) = pending.last()
     {
         let (newest, head) = (newest.to_string_lossy(), head.to_string_lossy());
         let instant = newest.strip_prefix(&*head).unwrap_or_default();
-        return all(path, instant);
+        return run(path, instant);
     }
     // It was checked against a store that has changed since: the operator imports it again.
-    waiting.iter().try_for_each(|left| remove_database(left))
+    pending.iter().try_for_each(|leftover| remove_database(leftover))
 }

@@ -33,36 +33,36 @@ pub(super) struct TransferSummary {
 /// expiry of each key.
 pub(super) fn from_old(old: &Path, new: &Connection) -> Result<TransferSummary, StoreFault> {
     let all = new.unchecked_transaction()?;
-    let (mut carried, mut broken) = (TransferSummary::default(), None::<String>);
-    let looked = read_only::at_damaged(old, |store| {
+    let (mut summary, mut broken) = (TransferSummary::default(), None::<String>);
+    let outcome = read_only::at_damaged(old, |store| {
         let snapshot = store.unchecked_transaction()?;
-        carried = TransferSummary::default(); // on a second run, the first result is discarded
+        summary = TransferSummary::default(); // on a second run, the first result is discarded
         if integrity::is_cut(&snapshot, old)? {
-            carried.gaps.push(CUT.into());
+            summary.gaps.push(CUT.into());
         }
         let gaps = walk(&snapshot, TableKind::Ledger, true, &mut |line| {
             let DumpLine::Ledger(line) = line else { return Ok(()) };
             grant(new, &line).inspect_err(|fault| broken = Some(format!("{fault:?}")))
         })?;
-        carried.gaps.extend(gaps);
+        summary.gaps.extend(gaps);
         let gaps = walk(&snapshot, TableKind::Keys, true, &mut |line| {
             let DumpLine::Key(line) = line else { return Ok(()) };
-            end(new, &line, &mut carried).inspect_err(|fault| broken = Some(format!("{fault:?}")))
+            transfer_expiry(new, &line, &mut summary).inspect_err(|fault| broken = Some(format!("{fault:?}")))
         })?;
-        carried.gaps.extend(gaps);
+        summary.gaps.extend(gaps);
         Ok(())
     });
     // This failure concerns the new store, not the reading of the old one.
     if let Some(broken) = broken {
         return Err(StoreFault::Disk(std::io::Error::other(broken)));
     }
-    match looked {
+    match outcome {
         Ok(()) => {}
         Err(StoreFault::Disk(error)) => return Err(error.into()),
-        Err(fault) => carried.gaps.push(fault.into_error("be read", old).to_string()),
+        Err(fault) => summary.gaps.push(fault.into_error("be read", old).to_string()),
     }
     all.commit()?;
-    Ok(carried)
+    Ok(summary)
 }
 
 /// Keeps the larger grant, also for an application that the new store does not contain, since it may be restored. So
@@ -78,33 +78,37 @@ fn grant(new: &Connection, line: &LedgerLine) -> Result<(), StoreFault> {
 }
 
 /// Keeps revocations and the earlier expiry, which a rotation may have set.
-fn end(new: &Connection, line: &KeyLine, carried: &mut TransferSummary) -> Result<(), StoreFault> {
+fn transfer_expiry(
+    new: &Connection,
+    line: &KeyLine,
+    summary: &mut TransferSummary,
+) -> Result<(), StoreFault> {
     let Some(digest) = Digest::from_hex(&line.digest) else { return Ok(()) };
-    let there: Option<(bool, Option<i64>)> = new
+    let existing: Option<(bool, Option<i64>)> = new
         .prepare_cached("SELECT revoked_at IS NOT NULL, expires_at FROM keys WHERE digest = ?1")?
         .query_row([digest.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     let instant = |text: &Option<String>| text.as_deref().map(millis).transpose();
-    let (revoked_at, ends_at) = (instant(&line.revoked_at)?, instant(&line.expires_at)?);
-    let Some((is_revoked, ends)) = there else {
-        carried.lost += u64::from(revoked_at.is_none());
+    let (revoked_at, expires_at) = (instant(&line.revoked_at)?, instant(&line.expires_at)?);
+    let Some((is_revoked, current)) = existing else {
+        summary.lost += u64::from(revoked_at.is_none());
         return Ok(());
     };
     if is_revoked {
         return Ok(());
     }
-    let sooner = ends_at.filter(|at| ends.is_none_or(|ends| *at < ends));
+    let earlier = expires_at.filter(|at| current.is_none_or(|current| *at < current));
     if revoked_at.is_some() {
-        carried.revoked += 1;
-    } else if sooner.is_some() {
-        carried.ended += 1;
+        summary.revoked += 1;
+    } else if earlier.is_some() {
+        summary.ended += 1;
     } else {
         return Ok(());
     }
     new.prepare_cached(
         "UPDATE keys SET revoked_at = ?2, expires_at = coalesce(?3, expires_at) WHERE digest = ?1",
     )?
-    .execute(params![digest.as_bytes(), revoked_at, sooner])?;
+    .execute(params![digest.as_bytes(), revoked_at, earlier])?;
     Ok(())
 }
 

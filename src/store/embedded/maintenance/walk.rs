@@ -56,7 +56,7 @@ impl TableKind {
         }
     }
 
-    const fn named(self) -> &'static str {
+    const fn table(self) -> &'static str {
         match self {
             Self::Applications => "applications",
             Self::Keys => "keys",
@@ -74,17 +74,17 @@ pub(super) fn walk(
     damaged: bool,
     take: &mut dyn FnMut(DumpLine) -> Result<(), StoreFault>,
 ) -> Result<Vec<String>, StoreFault> {
-    let mut walk = TableWalk { store, kind, damaged, take, left_out: Vec::new() };
+    let mut walk = TableWalk { store, kind, damaged, take, skipped: Vec::new() };
     let (_, [forwards, backwards], _) = kind.parts(store);
-    let (before, broke) = walk.one_way(forwards, None)?;
+    let (before, broke) = walk.walk_in_order(forwards, None)?;
     if broke.is_some() {
-        let (after, broke) = walk.one_way(backwards, before.as_deref())?;
+        let (after, broke) = walk.walk_in_order(backwards, before.as_deref())?;
         if let Some(reason) = broke {
             let (before, after) = (before.unwrap_or("the first".into()), after.unwrap_or("the last".into()));
-            walk.left_out.push(format!("{}: all between {before} and {after}: {reason}", kind.named()));
+            walk.skipped.push(format!("{}: all between {before} and {after}: {reason}", kind.table()));
         }
     }
-    Ok(walk.left_out)
+    Ok(walk.skipped)
 }
 
 struct TableWalk<'w> {
@@ -92,47 +92,52 @@ struct TableWalk<'w> {
     kind: TableKind,
     damaged: bool,
     take: &'w mut dyn FnMut(DumpLine) -> Result<(), StoreFault>,
-    left_out: Vec<String>,
+    skipped: Vec<String>,
 }
 
 impl TableWalk<'_> {
     /// Iterates in one direction until the end, or until a record of this name. Returns the last record, and the
     /// error that ended it.
-    fn one_way(
+    fn walk_in_order(
         &mut self,
         order: &str,
         until: Option<&str>,
     ) -> Result<(Option<String>, Option<String>), StoreFault> {
         let mut last = None;
-        match self.go(order, until, &mut last) {
+        match self.visit(order, until, &mut last) {
             Err(StoreFault::Sql(error)) if self.damaged => Ok((last, Some(error.to_string()))),
-            gone => gone.map(|()| (last, None)),
+            outcome => outcome.map(|()| (last, None)),
         }
     }
 
-    fn go(&mut self, order: &str, until: Option<&str>, last: &mut Option<String>) -> Result<(), StoreFault> {
+    fn visit(
+        &mut self,
+        order: &str,
+        until: Option<&str>,
+        last: &mut Option<String>,
+    ) -> Result<(), StoreFault> {
         let (columns, _, read) = self.kind.parts(self.store);
         let mut select = self.store.prepare(&format!("SELECT {columns} ORDER BY {order}"))?;
         let mut rows = select.query([])?;
         while let Some(row) = rows.next()? {
             let line = match read(row) {
                 Err(StoreFault::Record(reason)) if self.damaged => {
-                    self.left_out.push(format!("{}: {reason}", self.kind.named()));
+                    self.skipped.push(format!("{}: {reason}", self.kind.table()));
                     continue;
                 }
                 line => line?,
             };
-            let named = line.named();
-            if until == Some(named.as_str()) {
+            let label = line.label();
+            if until == Some(label.as_str()) {
                 return Ok(());
             }
             match (self.take)(line) {
                 Err(StoreFault::Record(reason)) if self.damaged => {
-                    self.left_out.push(format!("{named}: {reason}"));
+                    self.skipped.push(format!("{label}: {reason}"));
                 }
                 taken => taken?,
             }
-            *last = Some(named);
+            *last = Some(label);
         }
         Ok(())
     }

@@ -49,7 +49,7 @@ fn opened(directory: &Path, bytes: &[u8]) -> Result<(BTreeSet<ApplicationId>, us
 
 fn is_clear(error: &StoreError) -> bool {
     match error {
-        StoreError::Damaged { .. } | StoreError::Newer { .. } => maintenance::way_back(error).is_some(),
+        StoreError::Damaged { .. } | StoreError::Newer { .. } => maintenance::recovery_steps(error).is_some(),
         StoreError::Unavailable { reason, .. } => !reason.is_empty(),
         StoreError::UnknownApplication(_) | StoreError::UnknownKey(_) | StoreError::Exists(_) => false,
     }
@@ -151,7 +151,7 @@ fn a_file_that_is_empty_or_gone_is_not_taken_for_a_new_one() {
         let refused = refusal(directory.path());
         let StoreError::Damaged { reason, .. } = &refused else { panic!("{trace}: {refused}") };
         assert!(reason.contains(named), "{reason}");
-        assert!(maintenance::way_back(&refused).unwrap().contains("scoregate store init --data-dir"));
+        assert!(maintenance::recovery_steps(&refused).unwrap().contains("scoregate store init --data-dir"));
         assert!(!file(&directory).exists());
         maintenance::create_new(directory.path(), NOW).unwrap();
         drop(Embedded::open(directory.path()).unwrap());

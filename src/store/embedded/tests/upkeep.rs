@@ -11,8 +11,12 @@ use super::*;
 const NOW: Wall = Wall::from_seconds(20_413 * 86_400 + 43_200);
 const REPLACE: ImportOptions = ImportOptions { who: String::new(), replace: true, forfeit_today: false };
 
-fn import(directory: &TempDir, from: &Path, ask: &ImportOptions) -> Result<ImportSummary, MaintenanceError> {
-    maintenance::import(directory.path(), from, ask, NOW)
+fn import(
+    directory: &TempDir,
+    from: &Path,
+    options: &ImportOptions,
+) -> Result<ImportSummary, MaintenanceError> {
+    maintenance::import(directory.path(), from, options, NOW)
 }
 
 fn granted(directory: &TempDir, id: ApplicationId) -> u64 {
@@ -279,8 +283,8 @@ fn a_forfeited_day_is_granted_to_nobody_and_the_next_one_is() {
     maintenance::back_up(directory.path(), &backup, false).unwrap();
     drop(store);
     fs::write(file(&directory), "").unwrap();
-    let ask = ImportOptions { forfeit_today: true, ..ImportOptions::default() };
-    assert_eq!(import(&directory, &backup, &ask).unwrap().forfeited, Some(TODAY));
+    let options = ImportOptions { forfeit_today: true, ..ImportOptions::default() };
+    assert_eq!(import(&directory, &backup, &options).unwrap().forfeited, Some(TODAY));
     let store = Embedded::open(directory.path()).unwrap();
     let lease = wait(store.lease(LeaseRequest { grace: 5, ..asking(id, TODAY, 5, 250_000) })).unwrap();
     assert_eq!(lease, LeaseReply::Granted { units: 0, total: u64::from(u32::MAX), grace: 0 });
@@ -305,7 +309,7 @@ fn a_crash_between_any_two_steps_of_an_import_leaves_the_old_store_or_the_new_on
         };
         let log = fs::read(left.path().join("scoregate.db-wal")).unwrap();
         for step in swap::steps(&file(&left), "X").iter().take(taken) {
-            swap::take(step).unwrap();
+            swap::rename_if_present(step).unwrap();
         }
         let store = Embedded::open(left.path()).unwrap();
         let page = wait(store.page(None, 10, TODAY)).unwrap();
