@@ -276,9 +276,11 @@ impl Documents {
 
     fn remove_expired(&self, now: Mono) {
         self.expired_removed_at.store(now.nanos(), Ordering::Relaxed);
-        let retention = self.retention.load();
+        let (retention, last_detected) = (self.retention.load(), self.schedule.last_detected());
+        // The verdict of `find`: a document that was outdated early also expires early.
         let is_expired = |key: &DocumentKey, stored: &StoredDocument| {
-            verdict(stored.due, &retention.lifetime(key.route).windows, now) == Freshness::Expired
+            let lifetime = retention.lifetime(key.route);
+            verdict(lifetime.due(stored, last_detected), &lifetime.windows, now) == Freshness::Expired
         };
         for key in self.cache.remove_all_if(is_expired) {
             self.changed.note(&key);
@@ -289,5 +291,50 @@ impl Documents {
     pub fn count(&self) -> u64 {
         self.remove_expired(self.clock.mono());
         self.cache.evict_excess().0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::{DocumentContent, EnvelopeFields, StaleWindows, Validators};
+    use crate::documents::Lifetime;
+
+    const HOUR: Duration = Duration::from_hours(1);
+
+    fn outdated_document(clock: &Clock) -> (Documents, DocumentKey) {
+        let windows = StaleWindows { while_revalidate: Duration::ZERO, if_error: HOUR };
+        let retention = Retention {
+            lifetime: Lifetime { windows, ttl: None },
+            by_endpoint: Vec::new(),
+            cadence: HOUR,
+            fetch_timeout: HOUR,
+            probing: true,
+            license: String::new(),
+        };
+        let documents = Documents::new(1 << 20, retention, Arc::new(ChangedKeys::new(false)), clock.clone());
+        let (key, now) = (DocumentKey::list_of_models(), clock.now());
+        let content = DocumentContent {
+            data: "[]".into(),
+            count: 0,
+            generated_at: now.wall,
+            source: Validators::default(),
+        };
+        let document =
+            Document::restore(content, &EnvelopeFields { key: &key, license: "" }, [now.wall; 2]).unwrap();
+        let due = now.mono.plus(10 * HOUR);
+        documents.put(key.clone(), Arc::new(StoredDocument::restored(document, [due, due, now.mono], 0)));
+        documents.schedule().record_refresh(now.mono.plus(Duration::from_secs(1)));
+        (documents, key)
+    }
+
+    #[test]
+    fn a_document_that_can_no_longer_be_served_is_removed() {
+        let (clock, manual) = Clock::manual(Wall::from_seconds(1_000_000));
+        let (documents, key) = outdated_document(&clock);
+        assert_eq!(documents.count(), 1);
+        manual.advance(2 * HOUR);
+        assert_eq!(documents.find(&key, clock.mono()).unwrap().verdict, Freshness::Expired);
+        assert_eq!(documents.count(), 0);
     }
 }

@@ -41,7 +41,7 @@ impl Served {
     }
 }
 
-/// The stored document, whatever its age, without a fetch. For requests whose day is used up.
+/// The stored document, fresh or stale but not expired, without a fetch. For requests whose daily quota is used up.
 pub(super) fn stored_only(found: Option<FoundDocument>) -> Result<Served, Refusal> {
     let found = found.ok_or(Refusal::Limited(LimitRule::Day))?;
     found.stored.used();
