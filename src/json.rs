@@ -37,7 +37,9 @@ pub fn read<'de, T: Deserialize<'de>>(text: &'de [u8]) -> Result<T, BadJson> {
 pub fn explain<'de, T: Deserialize<'de>>(text: &'de [u8]) -> BadJson {
     let mut reader = serde_json::Deserializer::from_slice(text);
     match serde_path_to_error::deserialize::<_, T>(&mut reader) {
-        Ok(_) => BadJson { field: None, problem: "something follows the end of the JSON; remove it".into() },
+        Ok(_) => {
+            BadJson { field: None, problem: "unexpected text after the end of the JSON; remove it".into() }
+        }
         Err(error) => {
             let path = error.path().to_string();
             // A truncated text leaves the path incomplete.
@@ -55,11 +57,9 @@ fn sentence(error: &serde_json::Error) -> String {
         line => format!("line {line}, byte {}", error.column()),
     };
     match error.classify() {
-        Category::Eof if error.column() == 0 => "the text is empty; write a JSON object".into(),
+        Category::Eof if error.column() == 0 => "the input is empty; write a JSON object".into(),
         Category::Eof => {
-            format!(
-                "the JSON ends too early, at {place}: a closing quotation mark, bracket or brace is missing"
-            )
+            format!("incomplete JSON at {place}: a closing quotation mark, bracket or brace is missing")
         }
         Category::Syntax | Category::Io => format!("not valid JSON at {place}: {}", syntax(message)),
         Category::Data => shape(message),
@@ -70,14 +70,14 @@ fn sentence(error: &serde_json::Error) -> String {
 fn syntax(message: &str) -> &str {
     match message {
         "expected ident" | "expected value" => {
-            "a value must be an object, a list, a number, a text in double quotes, true, false or null"
+            "a value must be an object, a list, a number, a string in double quotes, true, false or null"
         }
         "key must be a string" => "the name of a field must be in double quotes",
         "expected `:`" => "a colon must follow the name of a field",
         "expected `,` or `}`" => "a comma or a closing brace must follow a field",
         "expected `,` or `]`" => "a comma or a closing bracket must follow an item of a list",
         "trailing comma" => "a comma before a closing brace or bracket is not allowed",
-        "trailing characters" => "something follows the end of the JSON; remove it",
+        "trailing characters" => "unexpected text after the end of the JSON; remove it",
         other => other,
     }
 }
@@ -88,10 +88,10 @@ fn shape(message: &str) -> String {
         return format!("the field {name} is missing");
     }
     if let Some(name) = message.strip_prefix("duplicate field ") {
-        return format!("the field {name} is there twice; keep one");
+        return format!("the field {name} is given twice; keep one");
     }
     if let Some((_, known)) = message.strip_prefix("unknown field ").and_then(|rest| rest.split_once(", ")) {
-        return format!("there is no such field; the fields are {}", list(known));
+        return format!("unknown field; the fields are {}", list(known));
     }
     if let Some((_, known)) = message.strip_prefix("unknown variant ").and_then(|rest| rest.split_once(", "))
     {
@@ -113,11 +113,11 @@ fn list(known: &str) -> &str {
 fn kind(wanted: &str) -> &str {
     match wanted.split(' ').next().unwrap_or_default() {
         "struct" | "map" | "internally" | "adjacently" => "a JSON object",
-        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative and not too large",
-        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a non-negative integer within the allowed range",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "an integer",
         "f32" | "f64" => "a number",
         _ => match wanted {
-            "a string" | "string" | "a borrowed string" | "str" => "a text in double quotes",
+            "a string" | "string" | "a borrowed string" | "str" => "a string in double quotes",
             "a boolean" => "true or false",
             "a sequence" => "a list in brackets",
             "a map" => "a JSON object",
@@ -156,10 +156,10 @@ mod tests {
     #[test]
     fn every_error_is_a_sentence_with_the_remedy() {
         for (text, sentence) in [
-            ("", "the text is empty; write a JSON object"),
+            ("", "the input is empty; write a JSON object"),
             (
                 "not json",
-                "not valid JSON at byte 2: a value must be an object, a list, a number, a text in double quotes, true, false or null",
+                "not valid JSON at byte 2: a value must be an object, a list, a number, a string in double quotes, true, false or null",
             ),
             ("{name: 1}", "not valid JSON at byte 2: the name of a field must be in double quotes"),
             (r#"{"name" "x"}"#, "not valid JSON at byte 9: a colon must follow the name of a field"),
@@ -173,20 +173,17 @@ mod tests {
             ),
             (
                 r#"{"name":"x""#,
-                "the JSON ends too early, at byte 11: a closing quotation mark, bracket or brace is missing",
+                "incomplete JSON at byte 11: a closing quotation mark, bracket or brace is missing",
             ),
-            (r#"{"name":"x","count":1} {}"#, "something follows the end of the JSON; remove it"),
+            (r#"{"name":"x","count":1} {}"#, "unexpected text after the end of the JSON; remove it"),
             (r#"{"name":"x"}"#, "the field `count` is missing"),
-            (r#"{"name":"x","name":"y"}"#, "the field `name` is there twice; keep one"),
-            (r#"{"name":7,"count":1}"#, "name: write a text in double quotes"),
+            (r#"{"name":"x","name":"y"}"#, "the field `name` is given twice; keep one"),
+            (r#"{"name":7,"count":1}"#, "name: write a string in double quotes"),
             (
                 r#"{"name":"x","count":"s3cret"}"#,
-                "count: write a whole number that is not negative and not too large",
+                "count: write a non-negative integer within the allowed range",
             ),
-            (
-                r#"{"name":"x","count":-1}"#,
-                "count: write a whole number that is not negative and not too large",
-            ),
+            (r#"{"name":"x","count":-1}"#, "count: write a non-negative integer within the allowed range"),
             (r#"{"name":"x","count":1,"price":"s3cret"}"#, "price: write a number"),
             (r#"{"name":"x","count":1,"parts":{}}"#, "parts: write a list in brackets"),
             (r#"{"name":"x","count":1,"parts":["s3cret"]}"#, "parts[0]: write a JSON object"),
@@ -194,9 +191,9 @@ mod tests {
             (r#"{"name":"x","count":1,"kind":"s3cret"}"#, "kind: that is not one of `large` or `small`"),
             (
                 r#"{"name":"x","count":1,"nmae":1}"#,
-                "nmae: there is no such field; the fields are `name`, `count`, `price`, `parts`, `kind`",
+                "nmae: unknown field; the fields are `name`, `count`, `price`, `parts`, `kind`",
             ),
-            ("[1]", "[0]: write a text in double quotes"),
+            ("[1]", "[0]: write a string in double quotes"),
             ("7", "write a JSON object"),
         ] {
             let bad = read::<Order>(text.as_bytes()).unwrap_err().to_string();

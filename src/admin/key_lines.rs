@@ -157,7 +157,7 @@ impl KnownFields {
         let digits = |text: &str| text.parse().ok().filter(|_| !text.starts_with('+'));
         let number =
             value.as_u64().and_then(|number| u32::try_from(number).ok()).or(value.as_str().and_then(digits));
-        let bad = || BadField::new(name, format!("must be a whole number from 1 to {}", u32::MAX));
+        let bad = || BadField::new(name, format!("must be an integer from 1 to {}", u32::MAX));
         number.ok_or_else(bad).map(Some)
     }
 }

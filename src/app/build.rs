@@ -97,7 +97,7 @@ async fn leases(
     instruments: &Arc<Instruments>,
     ledger_calls: &TaskTracker,
 ) -> anyhow::Result<Leases> {
-    let node = getrandom::u64().context("the operating system gave no randomness")?;
+    let node = getrandom::u64().context("the operating system returned no random bytes")?;
     let calls = ledger_calls.clone();
     let spawn: SpawnLedgerWork = Box::new(move |work| drop(calls.spawn(work)));
     let leases = Leases::new(store, node, spawn, clock.clone(), Arc::clone(instruments));

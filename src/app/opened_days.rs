@@ -18,7 +18,7 @@ pub(super) async fn report(store: &dyn Store, data_dir: &Path, now: Wall) -> Res
         let command = maintenance::close_command(data_dir, today);
         tracing::error!(
             day = %newest, now = now.rfc3339(), command,
-            "the ledger has opened a UTC day that has not begun: requests are charged to it until it is over. If a \
+            "the ledger has opened a UTC day in the future: requests are charged to it until it ends. If a \
              wrong clock opened it, correct the clock, stop the server and run the command"
         );
     } else if today.number() - newest.number() > LONG_IDLE_DAYS {

@@ -18,7 +18,7 @@ impl ConfigReader<'_> {
             && until < from
         {
             let value = self.maybe(SUNSET);
-            self.problem(SUNSET, value, format!("write an instant that is not before {DEPRECATED}"));
+            self.problem(SUNSET, value, format!("write a timestamp that is not before {DEPRECATED}"));
         }
         let deprecation = Deprecation::new(deprecated_at, sunset_at);
         let Some(value) = self.maybe(LINK) else { return deprecation };

@@ -125,7 +125,9 @@ fn malformed(text: &str, error: &toml::de::Error) -> String {
         }
         message => {
             let message = message.replace('\n', ", ");
-            format!("{place}: not valid TOML ({message}); write `name = value`, with texts in double quotes")
+            format!(
+                "{place}: not valid TOML ({message}); write `name = value`, with strings in double quotes"
+            )
         }
     }
 }

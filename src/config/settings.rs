@@ -157,7 +157,7 @@ impl ValueKind {
             }
             Self::Size => "write a size, such as \"64KiB\", \"256MiB\" or \"1GiB\"".into(),
             Self::Texts => "write a list of strings, such as [\"one\", \"another\"]; in the environment, separate them by commas".into(),
-            Self::Instant => "write an instant, such as \"2027-01-31T00:00:00Z\"".into(),
+            Self::Instant => "write a timestamp, such as \"2027-01-31T00:00:00Z\"".into(),
             Self::Words(words) => format!("write one of \"{}\"", words.join("\", \"")),
         }
     }

@@ -55,7 +55,7 @@ impl ConfigReader<'_> {
         let value = self.maybe(&path);
         let number = value.and_then(Value::as_integer).and_then(|number| u32::try_from(number).ok());
         let Some(number) = number.filter(|number| (1..=1_000_000_000).contains(number)) else {
-            self.problem(&path, value, "write a whole number from 1 to 1000000000");
+            self.problem(&path, value, "write an integer from 1 to 1000000000");
             return 1;
         };
         number

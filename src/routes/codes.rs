@@ -103,7 +103,7 @@ pub static CODES: [CodeRow; 21] = [
     CodeRow { code: ErrorCode::InternalError, status: StatusCode::INTERNAL_SERVER_ERROR, word: "internal_error", title: "Internal error",
         condition: "The gateway failed. The error was logged.",
         remedy: "Try again; report the request id if it persists." },
-    CodeRow { code: ErrorCode::UpstreamInvalid, status: StatusCode::BAD_GATEWAY, word: "upstream_invalid", title: "Unusable answer from the data source",
+    CodeRow { code: ErrorCode::UpstreamInvalid, status: StatusCode::BAD_GATEWAY, word: "upstream_invalid", title: "Invalid response from the data source",
         condition: "The data source sent an invalid response, and no stored document is left.",
         remedy: "Try again later." },
     CodeRow { code: ErrorCode::UpstreamUnavailable, status: StatusCode::SERVICE_UNAVAILABLE, word: "upstream_unavailable", title: "Data source unavailable",

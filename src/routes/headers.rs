@@ -88,7 +88,7 @@ pub static HEADERS: [Header; 25] = [
     Header { name: "Content-Encoding", on: HeaderScope::Body, always: false, value: Words(&["gzip", "br"]), example: "br",
         meaning: "Compression of the body, if the client accepts it." },
     Header { name: "Strict-Transport-Security", on: HeaderScope::Every, always: false, value: Pattern("^max-age=[0-9]+$"), example: "max-age=31536000",
-        meaning: "Over TLS: browsers must not use this service without TLS." },
+        meaning: "Over TLS only. Browsers must always use TLS for this service." },
     Header { name: "X-Content-Type-Options", on: HeaderScope::Every, always: true, value: Words(&["nosniff"]), example: "nosniff",
         meaning: "Browsers must not guess another type than `Content-Type`." },
     Header { name: "WWW-Authenticate", on: HeaderScope::Status(&[401]), always: true, value: Pattern("^Bearer realm=\"[^\"]*\"$"), example: "Bearer realm=\"scoregate\"",
@@ -139,8 +139,8 @@ impl HeaderScope {
     /// The set in words, for the documentation.
     pub fn words(self) -> String {
         match self {
-            Self::Every => "every answer".into(),
-            Self::Body => "answers with a body".into(),
+            Self::Every => "every response".into(),
+            Self::Body => "responses with a body".into(),
             Self::Document => "200 and 304, except `/me`".into(),
             Self::Status(statuses) => statuses.iter().map(u16::to_string).collect::<Vec<_>>().join(" and "),
         }

@@ -161,13 +161,12 @@ impl Param {
     /// Its description, and its default.
     pub const fn meaning(self) -> &'static str {
         match self {
-            Self::Id => "A model's identifier, as the models list gives it.",
+            Self::Id => "Model identifier, as in the models list.",
             Self::Period => {
-                "The stretch of time the answer is about. Without it: `latest` for a paid key, `24h` for a free one. \
-                 `latest` needs a paid plan."
+                "Period of the data. Default: `latest` for a paid key, `24h` for a free one. `latest` needs a paid plan."
             }
             Self::SortBy => "Order of the ranking. Default: `combined`.",
-            Self::Limit => "How many items to return at most. Without it: 50.",
+            Self::Limit => "Maximum number of items. Default: 50.",
         }
     }
 
@@ -238,7 +237,7 @@ fn sole_value(raw: &str, param: Param) -> Result<Option<Cow<'_, str>>, BadParam>
             continue;
         }
         let Some(value) = decode(value, true) else {
-            return Err(BadParam { param, problem: "holds a malformed percent escape" });
+            return Err(BadParam { param, problem: "contains a malformed percent escape" });
         };
         if found.replace(value).is_some() {
             return Err(BadParam { param, problem: "is given more than once" });

@@ -26,14 +26,14 @@ const LAST_UPDATED: &str =
 /// An item of `/models`: the fields of the specification, and those that `speed` and `price` sort by.
 pub const RANKING: &[ItemField] = &[
     field("id", Text, "Model identifier, used in paths."),
-    field("name", Text, "The model's name."),
+    field("name", Text, "Display name."),
     field("provider", Text, "Provider identifier."),
     maybe(
         "currentScore",
         Score,
-        "The score of the period that `sortBy` names, from 0 to 100. With `speed` and `price` it is the combined score.",
+        "Score in the period by the sort key, from 0 to 100. For `speed` and `price`: the combined score.",
     ),
-    field("trend", Words(TREND), "Direction of movement of this score against the period before."),
+    field("trend", Words(TREND), "Direction of this score compared with the previous period."),
     field("status", Words(STATUS), "Health label of this score."),
     maybe("confidenceLower", Number, "Lower bound of its 95 % confidence interval."),
     maybe("confidenceUpper", Number, "Upper bound of its 95 % confidence interval."),
@@ -41,17 +41,17 @@ pub const RANKING: &[ItemField] = &[
     asked(
         "latencyMs",
         Number,
-        "With `sortBy=speed`: median latency of a trial in the period, in milliseconds. The list is in this order.",
+        "With `sortBy=speed`: median latency of a trial in the period, in milliseconds. The list is sorted by it.",
     ),
     asked(
         "costUsd",
         Number,
-        "With `sortBy=price`: mean cost of a trial in the period, in US dollars. The list is in this order.",
+        "With `sortBy=price`: mean cost of a trial in the period, in US dollars. The list is sorted by it.",
     ),
 ];
 
 const AXIS: &[ItemField] = &[
-    field("axis", Words(AXES), "The axis."),
+    field("axis", Words(AXES), "Name of the axis."),
     maybe("score", Score, "Mean score on this axis, from 0 to 100."),
     maybe("confidenceLower", Number, "Lower bound of its 95 % confidence interval."),
     maybe("confidenceUpper", Number, "Upper bound of its 95 % confidence interval."),
@@ -59,16 +59,16 @@ const AXIS: &[ItemField] = &[
 ];
 
 const SUITE: &[ItemField] = &[
-    field("suite", Words(SUITES), "The suite."),
+    field("suite", Words(SUITES), "Name of the suite."),
     maybe("score", Score, "Mean score in this suite, from 0 to 100."),
     field("runs", Integer, "Number of runs."),
-    maybe("lastRun", Instant, "The newest run."),
+    maybe("lastRun", Instant, "Time of the newest run."),
 ];
 
 /// The item of `/models/:id`.
 pub const MODEL: &[ItemField] = &[
     field("id", Text, "Model identifier."),
-    field("name", Text, "The model's name."),
+    field("name", Text, "Display name."),
     field("provider", Text, "Provider identifier."),
     maybe("currentScore", Score, "Score over the last 24 hours, from 0 to 100."),
     paid(
@@ -76,14 +76,14 @@ pub const MODEL: &[ItemField] = &[
         Score,
         "Score of the newest complete round of runs. Paid plans only: absent for a Free key.",
     ),
-    field("trend", Words(TREND), "Direction of movement against the period before."),
+    field("trend", Words(TREND), "Direction of the score compared with the previous period."),
     field("status", Words(STATUS), "Health label of the score."),
     maybe("confidenceLower", Number, "Lower bound of the 95 % confidence interval."),
     maybe("confidenceUpper", Number, "Upper bound of the 95 % confidence interval."),
-    field("axes", Objects(AXIS), "The breakdown by axis."),
-    field("suites", Objects(SUITE), "The breakdown by suite."),
-    maybe("priceInput", Number, "US dollars for a million input tokens."),
-    maybe("priceOutput", Number, "US dollars for a million output tokens."),
+    field("axes", Objects(AXIS), "Breakdown by axis."),
+    field("suites", Objects(SUITE), "Breakdown by suite."),
+    maybe("priceInput", Number, "US dollars per million input tokens."),
+    maybe("priceOutput", Number, "US dollars per million output tokens."),
     maybe("latencyMs", Number, "Median latency of a trial over the last 24 hours, in milliseconds."),
     field("runs", Integer, "Runs over the last 24 hours."),
     field("failedRuns", Integer, "Runs over the last 24 hours that failed; they have no score."),
@@ -100,32 +100,32 @@ pub const HISTORY: &[ItemField] = &[
 ];
 
 const INDEX_POINT: &[ItemField] = &[
-    field("timestamp", Instant, "The hour."),
-    maybe("value", Score, "The index of that hour."),
+    field("timestamp", Instant, "Start of the hour."),
+    maybe("value", Score, "Index of that hour."),
     field("models", Integer, "Models with a score in that hour."),
 ];
 
 /// The item of `/index`.
 pub const INDEX: &[ItemField] = &[
     maybe("value", Score, "Mean score of all models with a score, from 0 to 100."),
-    field("trend", Words(TREND), "Direction of movement against the day before."),
-    field("models", Integer, "Models with a score."),
-    field("unavailable", Integer, "Models without a score; they do not affect the index."),
+    field("trend", Words(TREND), "Direction of the index compared with the previous day."),
+    field("models", Integer, "Number of models with a score."),
+    field("unavailable", Integer, "Number of models without a score. They do not affect the index."),
     maybe("bestModel", Text, "Identifier of the model with the highest score."),
     field("history", Objects(INDEX_POINT), "The last 24 hours, oldest first."),
-    maybe("lastUpdated", Instant, "The newest run in the index."),
+    maybe("lastUpdated", Instant, "Time of the newest run in the index."),
 ];
 
 /// An item of `/alerts`.
 pub const ALERT: &[ItemField] = &[
-    field("id", Text, "The alert's identifier."),
-    field("modelId", Text, "The model it is about."),
-    field("modelName", Text, "Its name."),
-    field("provider", Text, "Its provider."),
-    field("severity", Words(SEVERITY), "Severity, by the distance from the baseline."),
+    field("id", Text, "Identifier of the alert."),
+    field("modelId", Text, "Identifier of the model."),
+    field("modelName", Text, "Display name."),
+    field("provider", Text, "Provider identifier."),
+    field("severity", Words(SEVERITY), "Severity, by the size of the drop."),
     field("currentScore", Number, "Score over the last 24 hours."),
-    field("baselineScore", Number, "The model's own score over the days before."),
-    field("drop", Number, "Baseline minus current."),
+    field("baselineScore", Number, "Score of the model itself over the days before."),
+    field("drop", Number, "`baselineScore` minus `currentScore`."),
     field(
         "pValue",
         Number,
@@ -133,23 +133,23 @@ pub const ALERT: &[ItemField] = &[
     ),
     field("samples", Integer, "Runs over the last 24 hours."),
     field("baselineSamples", Integer, "Runs of the baseline."),
-    field("since", Instant, "The hour in which the score fell, as far as known."),
-    field("message", Text, "One sentence for people."),
+    field("since", Instant, "Hour in which the score fell, if known."),
+    field("message", Text, "Description in one sentence."),
 ];
 
 /// An item of `/incidents`, newest first.
 pub const INCIDENT: &[ItemField] = &[
-    field("id", Text, "The incident's identifier."),
-    field("modelId", Text, "The model it is about."),
-    field("modelName", Text, "Its name."),
-    field("provider", Text, "Its provider."),
+    field("id", Text, "Identifier of the incident."),
+    field("modelId", Text, "Identifier of the model."),
+    field("modelName", Text, "Display name."),
+    field("provider", Text, "Provider identifier."),
     field("kind", Words(&["degradation", "outage"]), "Kind of incident."),
     field("severity", Words(SEVERITY), "Severity of the incident."),
-    field("openedAt", Instant, "When it began."),
-    maybe("resolvedAt", Instant, "When it ended; absent while it lasts."),
-    maybe("lowestScore", Number, "The lowest score during it; absent for an outage."),
-    maybe("baselineScore", Number, "The model's score before it."),
-    field("message", Text, "One sentence for people."),
+    field("openedAt", Instant, "Start of the incident."),
+    maybe("resolvedAt", Instant, "End of the incident; absent while it is ongoing."),
+    maybe("lowestScore", Number, "Lowest score during the incident; absent for an outage."),
+    maybe("baselineScore", Number, "Score of the model before the incident."),
+    field("message", Text, "Description in one sentence."),
 ];
 
 /// An item of `/providers`.
@@ -158,14 +158,14 @@ pub const PROVIDER: &[ItemField] = &[
     field(
         "status",
         Words(&["operational", "degraded", "outage", "unavailable"]),
-        "From the runs of the last 24 hours.",
+        "Status, from the runs of the last 24 hours.",
     ),
     maybe("availability", Number, "Share of runs that did not fail over the last 24 hours, from 0 to 1."),
-    field("models", Integer, "Models tracked."),
-    field("modelsAvailable", Integer, "Models with a score."),
+    field("models", Integer, "Number of tracked models."),
+    field("modelsAvailable", Integer, "Number of models with a score."),
     field("runs", Integer, "Runs over the last 24 hours."),
     field("failedRuns", Integer, "Failed runs."),
-    maybe("averageScore", Number, "Mean score of its models."),
+    maybe("averageScore", Number, "Mean score of the models."),
     maybe("latencyMs", Number, "Median latency of a trial, in milliseconds."),
     field(
         "lastUpdated",
@@ -176,36 +176,36 @@ pub const PROVIDER: &[ItemField] = &[
 
 /// An item of `/analytics/degradations`, the largest first.
 pub const DEGRADATION: &[ItemField] = &[
-    field("modelId", Text, "The model."),
-    field("modelName", Text, "Its name."),
-    field("provider", Text, "Its provider."),
+    field("modelId", Text, "Identifier of the model."),
+    field("modelName", Text, "Display name."),
+    field("provider", Text, "Provider identifier."),
     field(
         "direction",
         Words(TREND),
-        "Where the score moves now, by a line through the newest part of the period (24 hours; of 7d 2 days, of 30d 7 \
-         days): down still falls, up comes back, stable stays at the lower level.",
+        "Current direction of the score, from a line fitted to the newest part of the period (24 hours; 2 days for 7d, 7 \
+         days for 1m): `down` is still falling, `up` is recovering, `stable` remains at the lower level.",
     ),
-    field("magnitude", Number, "Points lost against the period before."),
-    field("previousScore", Number, "Score of the period before."),
+    field("magnitude", Number, "Points lost since the previous period."),
+    field("previousScore", Number, "Score of the previous period."),
     field("currentScore", Number, "Score of the period."),
     field(
         "pValue",
         Number,
         "Probability of such a loss without a change, corrected for the number of models tested.",
     ),
-    maybe("worstAxis", Words(AXES), "The axis that lost most."),
-    maybe("worstAxisLoss", Number, "Points lost on it."),
+    maybe("worstAxis", Words(AXES), "Axis with the largest loss."),
+    maybe("worstAxisLoss", Number, "Points lost on this axis."),
 ];
 
 /// An item of `/analytics/recommendations`.
 pub const RECOMMENDATION: &[ItemField] = &[
-    field("task", Words(&["coding", "reasoning", "tooling", "budget", "fast"]), "The type of task."),
-    field("modelId", Text, "The model to use now."),
-    field("modelName", Text, "Its name."),
-    field("provider", Text, "Its provider."),
-    field("score", Number, "Its score for the task."),
+    field("task", Words(&["coding", "reasoning", "tooling", "budget", "fast"]), "Type of task."),
+    field("modelId", Text, "Identifier of the recommended model."),
+    field("modelName", Text, "Display name."),
+    field("provider", Text, "Provider identifier."),
+    field("score", Number, "Score of the model for this task."),
     field("reason", Text, "Reason for this model."),
-    field("alternatives", Texts, "Identifiers of the next best, best first."),
+    field("alternatives", Texts, "Identifiers of the next best models, best first."),
 ];
 
 /// An item of `/analytics/provider-reliability`, the most reliable first.
@@ -214,42 +214,42 @@ pub const RELIABILITY: &[ItemField] = &[
     maybe(
         "reliability",
         Number,
-        "From 0 to 100: availability weighs 0.5, steadiness 0.3 (1 without deviation, 0 from 10 points on) and freedom \
-         from incidents 0.2 (1 divided by 1 and the incidents of a model). What is not known leaves its weight to the \
-         others.",
+        "Weighted score from 0 to 100: availability 0.5, steadiness 0.3 (1 for no deviation, 0 for 10 points or more), \
+         and absence of incidents 0.2 (1 / (1 + incidents per model)). If a part is unknown, its weight is distributed \
+         over the others.",
     ),
     maybe("availability", Number, "Share of runs that did not fail, from 0 to 1."),
-    maybe("scoreDeviation", Number, "Mean standard deviation of its models' scores."),
+    maybe("scoreDeviation", Number, "Mean standard deviation of the scores of its models."),
     field("incidents", Integer, "Incidents opened in the period."),
     field("runs", Integer, "Runs in the period."),
     field("failedRuns", Integer, "Failed runs."),
 ];
 
 const WEIGHT: &[ItemField] = &[
-    field("name", Text, "The part."),
-    field("weight", Number, "Its weight; the weights of a score add up to 1."),
+    field("name", Text, "Name of the part."),
+    field("weight", Number, "Weight of the part. The weights of a score add up to 1."),
 ];
 
 const SAMPLES: &[ItemField] = &[
-    field("suite", Words(SUITES), "The suite."),
+    field("suite", Words(SUITES), "Name of the suite."),
     field("runs", Integer, "Runs in the period."),
     field("failedRuns", Integer, "Failed runs, without a score."),
     field("trials", Integer, "Trials with a score."),
     field("failedTrials", Integer, "Trials without a score, in runs with a score."),
-    maybe("lastRun", Instant, "The newest run."),
+    maybe("lastRun", Instant, "Time of the newest run."),
 ];
 
 /// An item of `/analytics/transparency`: one per model.
 pub const TRANSPARENCY: &[ItemField] = &[
-    field("modelId", Text, "The model."),
-    field("modelName", Text, "Its name."),
-    field("provider", Text, "Its provider."),
-    maybe("currentScore", Number, "The score explained."),
-    maybe("standardError", Number, "Its standard error."),
+    field("modelId", Text, "Identifier of the model."),
+    field("modelName", Text, "Display name."),
+    field("provider", Text, "Provider identifier."),
+    maybe("currentScore", Number, "The score that this item explains."),
+    maybe("standardError", Number, "Standard error of the score."),
     field("suiteWeights", Objects(WEIGHT), "Weights of the suites in the score."),
     field("axisWeights", Objects(WEIGHT), "Weights of the axes in a trial."),
-    field("samples", Objects(SAMPLES), "Evidence for the score."),
-    maybe("freshnessSeconds", Integer, "Age of the newest run when the answer was computed."),
+    field("samples", Objects(SAMPLES), "Number of runs and trials behind the score, per suite."),
+    maybe("freshnessSeconds", Integer, "Age of the newest run when the response was computed."),
     field("methodVersion", Text, "Version of the method; it changes with every constant."),
     field("synthetic", Flag, "Whether the runs were simulated."),
 ];
@@ -260,74 +260,86 @@ const PAGE_HINKLEY: &[ItemField] = &[
         Number,
         "The Page-Hinkley statistic: the larger of both directions, in units of noise.",
     ),
-    field("threshold", Number, "Above this there is a signal (lambda), in units of noise."),
-    field("delta", Number, "Deviations smaller than this do not weigh, in units of noise."),
-    field("minimumSamples", Integer, "Rounds of runs needed before anything is signalled."),
-    field("samples", Integer, "Rounds seen since the test last began anew, which it does after each signal."),
-    field("signalled", Flag, "Whether a signal is in force; it lasts for 72 rounds."),
+    field("threshold", Number, "Signal threshold (lambda) of the statistic, in units of noise."),
+    field("delta", Number, "Smaller deviations are ignored (delta), in units of noise."),
+    field("minimumSamples", Integer, "Number of rounds of runs required before a signal."),
+    field("samples", Integer, "Rounds since the test was last restarted. It restarts after each signal."),
+    field("signalled", Flag, "Whether a signal is active. A signal is active for 72 rounds."),
     field(
         "state",
         Words(&["warming", "quiet", "signalled"]),
-        "Too few rounds since it began anew; nothing to signal; a signal stands.",
+        "`warming`: too few rounds since the restart; `quiet`: no signal; `signalled`: a signal is active.",
     ),
-    maybe("direction", Words(&["up", "down"]), "Which way the score changed, while a signal stands."),
-    maybe("signalledAt", Instant, "The hour of the signal that stands."),
-    maybe("signalledStatistic", Number, "The statistic that it had."),
+    maybe("direction", Words(&["up", "down"]), "Direction of the change, while a signal is active."),
+    maybe("signalledAt", Instant, "Hour of the active signal."),
+    maybe("signalledStatistic", Number, "Value of the statistic at the active signal."),
     maybe(
         "pValue",
         Number,
-        "Chance of such a difference between the rounds since the change and those before if there were none, corrected \
-         for the rounds it was chosen from and for the number of models. The regime is drifting only below 0.01.",
+        "Probability of such a difference between the rounds before and after the change if the score had not changed, \
+         corrected for the number of possible change points and of models. The regime is `drifting` only below 0.01.",
     ),
-    maybe("noise", Number, "Standard deviation of a round about its level, in points: the unit of the test."),
+    maybe(
+        "noise",
+        Number,
+        "Standard deviation of a round around its level, in points. The unit of the test.",
+    ),
 ];
 
 const AXIS_TREND: &[ItemField] = &[
-    field("axis", Words(AXES), "The axis."),
-    field("trend", Words(TREND), "Its direction, tested and corrected for all axes of all models."),
-    maybe("slopePerDay", Number, "Points a day, by least squares over the last 7 days."),
+    field("axis", Words(AXES), "Name of the axis."),
+    field(
+        "trend",
+        Words(TREND),
+        "Direction of the axis, tested with a correction for all axes of all models.",
+    ),
+    maybe("slopePerDay", Number, "Change in points per day: least squares over the last 7 days."),
 ];
 
 /// The item of `/drift/:id`.
 pub const DRIFT: &[ItemField] = &[
-    field("modelId", Text, "The model."),
-    field("modelName", Text, "Its name."),
-    field("provider", Text, "Its provider."),
+    field("modelId", Text, "Identifier of the model."),
+    field("modelName", Text, "Display name."),
+    field("provider", Text, "Provider identifier."),
     field(
         "regime",
         Words(&["stable", "drifting", "degraded", "recovering", "unavailable"]),
         "State of the series.",
     ),
-    field("pageHinkley", Object(PAGE_HINKLEY), "The drift test and its state."),
-    field("axes", Objects(AXIS_TREND), "The trend of each axis."),
+    field("pageHinkley", Object(PAGE_HINKLEY), "Drift test and its state."),
+    field("axes", Objects(AXIS_TREND), "Trend of each axis."),
     maybe("baselineScore", Number, "Mean score of the 7 days before the last 24 hours."),
     maybe("currentScore", Number, "Score over the last 24 hours."),
     field("lastUpdated", Instant, LAST_UPDATED),
 ];
 
 const APPLICATION: &[ItemField] =
-    &[field("id", Text, "The application's identifier."), field("name", Text, "Its name.")];
+    &[field("id", Text, "Identifier of the application."), field("name", Text, "Display name.")];
 
 const ALLOWANCE: &[ItemField] = &[
-    field("name", Words(&["minute", "day"]), "Which limit."),
-    field("limit", Integer, "How many requests."),
-    field("window_seconds", Integer, "In how long."),
-    field("used", Integer, "Used now."),
-    field("remaining", Integer, "Left now."),
-    field("reset_at", Instant, "When all of it is there again."),
+    field("name", Words(&["minute", "day"]), "Name of the limit."),
+    field("limit", Integer, "Allowed requests per window."),
+    field("window_seconds", Integer, "Window in seconds."),
+    field("used", Integer, "Requests used in the current window."),
+    field("remaining", Integer, "Remaining requests."),
+    field("reset_at", Instant, "Time when the full limit is available again."),
 ];
 
 /// The item of `/me`.
 pub const ME: &[ItemField] = &[
     field("application", Object(APPLICATION), "The application that the key belongs to."),
-    field("key_prefix", Text, "The first characters of the key, to tell keys apart. Never the key."),
-    field("tier", Text, "The application's tier."),
-    field("limits", Objects(ALLOWANCE), "The limits and what is left of them."),
-    nullable("key_expires_at", Instant, "When the key expires; null if it does not."),
-    nullable("next_refresh_at", Instant, "When the data is next expected to change."),
+    field(
+        "key_prefix",
+        Text,
+        "First characters of the key, to tell keys apart. The key itself is never returned.",
+    ),
+    field("tier", Text, "Tier of the application."),
+    field("limits", Objects(ALLOWANCE), "The limits and the remaining requests."),
+    nullable("key_expires_at", Instant, "Expiry of the key; null if it does not expire."),
+    nullable("next_refresh_at", Instant, "Time of the next expected change of the data."),
     field(
         "suggested_poll_seconds",
         Integer,
-        "The polling interval that keeps this key current without spending more than it must.",
+        "Polling interval that keeps the data current without exceeding the limits of this key.",
     ),
 ];

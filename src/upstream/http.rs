@@ -102,8 +102,9 @@ impl HttpUpstream {
         let connection = capture_connection(&mut request);
         let head =
             self.clock.until(started.plus(self.config.first_byte), self.connections.send(request)).await;
-        let response =
-            head.map_err(|_| UpstreamFailure::Timeout("begin to answer"))?.map_err(|error| broken(&error))?;
+        let response = head
+            .map_err(|_| UpstreamFailure::Timeout("start its response"))?
+            .map_err(|error| broken(&error))?;
         let now = self.clock.now().wall;
         let next_refresh = next_refresh(response.headers(), now);
         let is_its_own = is_json(response.headers());
@@ -129,7 +130,7 @@ impl HttpUpstream {
         let read = self.clock.until(started.plus(self.config.total), self.read(response)).await;
         // The end of an unreadable response is unknown, so its connection cannot be reused.
         let body = read
-            .map_err(|_| UpstreamFailure::Timeout("finish its answer"))?
+            .map_err(|_| UpstreamFailure::Timeout("complete its response"))?
             .inspect_err(|_| poison(&connection))?;
         match refused {
             Some(_) if mapped.reports_missing_model(&body) => Ok(UpstreamResponse::NoSuchModel),
@@ -147,8 +148,8 @@ impl HttpUpstream {
         mapped: &EndpointMapping,
     ) -> Result<Request<Empty<Bytes>>, UpstreamFailure> {
         let no_request =
-            |why: &str| UpstreamFailure::Invalid(format!("no request is possible for {key}: {why}"));
-        let target = mapped.target(key).ok_or_else(|| no_request("it lacks a parameter of the path"))?;
+            |why: &str| UpstreamFailure::Invalid(format!("no request can be built for {key}: {why}"));
+        let target = mapped.target(key).ok_or_else(|| no_request("a parameter of the path has no value"))?;
         let mut request = Request::get(format!("{}{target}", self.config.base))
             .body(Empty::new())
             .map_err(|error| no_request(&error.to_string()))?;

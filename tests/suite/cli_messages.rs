@@ -182,7 +182,7 @@ fn invalid_toml_is_reported_by_line_and_its_text_is_not_printed() {
             "listen = \"127.0.0.1:1\"\nlisten = \"127.0.0.1:2\"\n",
             "line 2, character 1: this setting or table is",
         ),
-        ("[upstream]\nurl = s3cret\n", "write `name = value`, with texts in double quotes"),
+        ("[upstream]\nurl = s3cret\n", "write `name = value`, with strings in double quotes"),
     ] {
         std::fs::write(&file, text).unwrap();
         let told = run(&["check", "--config", shown]).with(1).err;
@@ -201,8 +201,8 @@ fn an_invalid_json_line_is_reported_in_a_sentence() {
             "not json",
             "standard input:1: line: not valid JSON at byte 2: a value must be an object, a list, a number, ",
         ),
-        ("{\"id\":1}", "standard input:1: id: write a text in double quotes\n"),
-        ("{\"id\":\"a\"", "standard input:1: line: the JSON ends too early, at byte 9: "),
+        ("{\"id\":1}", "standard input:1: id: write a string in double quotes\n"),
+        ("{\"id\":\"a\"", "standard input:1: line: incomplete JSON at byte 9: "),
     ] {
         let told = crate::program::run_with_input(&import, line.as_bytes()).with(1).err;
         assert!(told.starts_with(sentence), "{line}: {told}");

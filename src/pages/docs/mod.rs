@@ -51,7 +51,7 @@ fn section(config: &PagesConfig, name: &str) -> Option<String> {
         "quick_start" => quick_start(config),
         "envelope_example" => {
             let answer = SampleAnswer::of(Route::Models.endpoint(), &config.version, &config.license);
-            code_block("An answer of /models", CodeLanguage::Json, &sample::pretty(&answer))
+            code_block("Response of /models", CodeLanguage::Json, &sample::pretty(&answer))
         }
         "envelope_fields" => reference::envelope(),
         "endpoint_table" => reference::overview(),
@@ -122,7 +122,7 @@ fn tiers(tiers: &[Tier]) -> String {
             escape(&how_obtained(tier)),
         ]
     });
-    let heads = ["Tier", "Requests a day", "Requests a minute", "Periods", "How to get it"];
+    let heads = ["Tier", "Requests a day", "Requests a minute", "Periods", "Availability"];
     table("Tiers", &heads, rows)
 }
 

@@ -69,20 +69,17 @@ pub(super) fn endpoint(row: &Endpoint, config: &PagesConfig, base: &str, model: 
         CodeLanguage::Hash,
         &request(row, base, model),
     ));
-    push(
-        &mut html,
-        format_args!("<h4>Fields of {}</h4>\n", if row.one { "the one item" } else { "an item" }),
-    );
+    push(&mut html, format_args!("<h4>Fields of {}</h4>\n", if row.one { "the item" } else { "an item" }));
     html.push_str(&stacking_table(&format!("Fields of {path}"), &FIELD_HEADS, rows("", row.item)));
     let example = sample::pretty(&SampleAnswer::of(row, &config.version, &config.license));
-    let example = code_block(&format!("Answer of {path}"), CodeLanguage::Json, &example);
-    push(&mut html, format_args!("<details><summary>Example answer</summary>\n{example}</details>\n"));
+    let example = code_block(&format!("Response of {path}"), CodeLanguage::Json, &example);
+    push(&mut html, format_args!("<details><summary>Example response</summary>\n{example}</details>\n"));
     let codes: Vec<_> =
         row.codes().map(|code| format!("<a href=\"#{0}\"><code>{0}</code></a>", code.word)).collect();
     push(
         &mut html,
         format_args!(
-            "<details><summary>Errors it can answer with</summary>\n<p class=\"codes\">{}</p></details>\n</section>\n",
+            "<details><summary>Possible errors</summary>\n<p class=\"codes\">{}</p></details>\n</section>\n",
             codes.join(" ")
         ),
     );
@@ -126,7 +123,7 @@ pub(super) fn parameters() -> String {
             .collect();
         vec![code(param.name()), allowed(param), prose(param.meaning()), of.join(", ")]
     });
-    stacking_table("Parameters", &["Parameter", "Values", "Meaning", "Taken by"], rows)
+    stacking_table("Parameters", &["Parameter", "Values", "Meaning", "Endpoints"], rows)
 }
 
 /// The table of the envelope's fields.
@@ -178,7 +175,7 @@ fn type_words(field: &ItemField) -> String {
         Presence::Always => "",
         Presence::Nullable => ", or <code>null</code>",
         Presence::IfKnown => "; absent without a value",
-        Presence::IfAsked => "; only where asked for",
+        Presence::IfAsked => "; only with certain parameters",
     });
     words
 }
@@ -186,11 +183,8 @@ fn type_words(field: &ItemField) -> String {
 /// The table of response headers.
 pub(super) fn headers() -> String {
     let rows = HEADERS.iter().map(|header| {
-        let on = if header.always {
-            header.on.words()
-        } else {
-            format!("{}, where it applies", header.on.words())
-        };
+        let on =
+            if header.always { header.on.words() } else { format!("{}, if applicable", header.on.words()) };
         vec![code(header.name), prose(&on), prose(header.meaning), code(header.example)]
     });
     stacking_table("Response headers", &["Header", "On", "Meaning", "Example"], rows)

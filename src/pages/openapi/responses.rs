@@ -69,7 +69,7 @@ fn success(endpoint: &Endpoint) -> Value {
 
 fn not_modified() -> Value {
     json!({
-        "description": "The answer that `If-None-Match` names is still the current one. Spends nothing of the day.",
+        "description": "The document named by `If-None-Match` is still current. Costs nothing of the daily quota.",
         "headers": headers_of(304, true),
     })
 }

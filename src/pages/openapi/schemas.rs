@@ -49,8 +49,9 @@ fn item(endpoint: &Endpoint) -> Value {
     insert(
         &mut schema,
         "description",
-        "Fields may be missing and others may be present: the data source decides. The built-in one leaves out a field \
-         without a value; another may send null.".into(),
+        "Fields may be missing or added, depending on the data source. The built-in one leaves out a field \
+         without a value; another may send null."
+            .into(),
     );
     schema
 }

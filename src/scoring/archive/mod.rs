@@ -176,10 +176,10 @@ impl From<Damage> for Trouble {
 /// The remedy.
 fn remedy(error: &rusqlite::Error) -> &'static str {
     match error.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::DiskFull) => "; make room on its disk and import the same file again",
+        Some(rusqlite::ErrorCode::DiskFull) => "; free some disk space and import the same file again",
         Some(rusqlite::ErrorCode::DatabaseBusy) => "; another import is writing to it: try again",
-        Some(rusqlite::ErrorCode::CannotOpen) => "; does its directory exist, and may it be written?",
-        Some(rusqlite::ErrorCode::ReadOnly) => "; may it and its directory be written?",
+        Some(rusqlite::ErrorCode::CannotOpen) => "; check that its directory exists and is writable",
+        Some(rusqlite::ErrorCode::ReadOnly) => "; check that the file and its directory are writable",
         Some(_) | None => "",
     }
 }

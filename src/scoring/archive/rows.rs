@@ -62,7 +62,7 @@ impl StoredRun {
 
     /// Decodes the run.
     pub(super) fn run(&self, model: &Arc<TestedModel>) -> Result<Run, Damage> {
-        let damage = || Damage("a run cannot be read back".into());
+        let damage = || Damage("a stored run cannot be decoded".into());
         let failure = |number: u8| RunFailure::ALL.get(usize::from(number)).copied().ok_or_else(damage);
         let suite = usize::try_from(self.suite).ok().and_then(|place| Suite::ALL.get(place).copied());
         let at = u64::try_from(self.at_ms).map(Wall::from_millis).map_err(|_| damage())?;
@@ -81,7 +81,7 @@ impl StoredRun {
 
     /// Decodes the run with its id.
     pub(super) fn record(&self, id: &str, model: &Arc<TestedModel>) -> Result<IdentifiedRun, Damage> {
-        let id = RunId::new(id).ok_or_else(|| Damage("a run has an identifier that is none".into()))?;
+        let id = RunId::new(id).ok_or_else(|| Damage("a run has an invalid identifier".into()))?;
         Ok(IdentifiedRun { id, run: self.run(model)?, detail: self.detail.clone() })
     }
 }
@@ -95,7 +95,7 @@ pub(super) fn model(
     let (name, provider): (String, String) = (row.get(first)?, row.get(first + 1)?);
     let (input, output) = (row.get(first + 2)?, row.get(first + 3)?);
     let model = ModelId::new(id).and_then(|id| TestedModel::new(id, &name, &provider, input, output).ok());
-    Ok(model.map(Arc::new).ok_or_else(|| Damage(format!("the model {id:?} cannot be read back"))))
+    Ok(model.map(Arc::new).ok_or_else(|| Damage(format!("the stored model {id:?} cannot be decoded"))))
 }
 
 /// A time as stored.

@@ -88,7 +88,8 @@ pub(super) fn read(mut bytes: &[u8], each: &mut dyn FnMut(&HourSums)) -> Result<
         latencies: Vec::new(),
     };
     while !bytes.is_empty() {
-        next(&mut bytes, &mut summed).ok_or_else(|| Damage("the sum of a day cannot be read back".into()))?;
+        next(&mut bytes, &mut summed)
+            .ok_or_else(|| Damage("the stored sum of a day cannot be decoded".into()))?;
         each(&summed);
     }
     Ok(())

@@ -72,10 +72,10 @@ fn item<'a>(model_state: &'a ModelState, found: &Found) -> IncidentItem<'a> {
 }
 
 fn message(name: &str, found: &Found) -> String {
-    let end = if found.resolved.is_some() { "It is over." } else { "It lasts." };
+    let end = if found.resolved.is_some() { "Resolved." } else { "Ongoing." };
     match (found.kind, found.lowest, found.baseline) {
         (IncidentKind::Degradation, Some(lowest), Some(baseline)) => {
-            format!("{name} fell from {baseline:.1} to {lowest:.1} at the lowest. {end}")
+            format!("{name} fell from {baseline:.1} to a low of {lowest:.1}. {end}")
         }
         (IncidentKind::Degradation, _, _) => format!("{name} scored below its baseline. {end}"),
         (IncidentKind::Outage, _, _) => format!("Every run against {name} failed. {end}"),

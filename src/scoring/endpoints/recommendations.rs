@@ -108,12 +108,12 @@ impl Task {
             Self::Budget => {
                 let cents = summary.reading.cost().map_or(0.0, |cost| points(cost * 100.0));
                 format!(
-                    "Most score for a dollar among models that score {from} or more: {cents} cents a trial."
+                    "Highest score per dollar among models that score at least {from}: {cents} cents per trial."
                 )
             }
             Self::Fast => {
                 let latency = summary.latency.unwrap_or_default().round();
-                format!("Lowest latency among models that score {from} or more: {latency} ms at the median.")
+                format!("Lowest median latency among models that score at least {from}: {latency} ms.")
             }
         }
     }

@@ -105,12 +105,11 @@ impl Run {
         let bad = |problem: String| Err(BadRun::new("trials", problem));
         match &outcome {
             RunOutcome::Scored(trials) if trials.is_empty() => {
-                bad("a run needs a trial with scores; a run without one has failed and needs `failure`"
-                    .into())
+                bad("a run needs at least one trial with scores; a failed run has `failure` instead".into())
             }
             RunOutcome::Scored(trials) if trials.len() + failed_trials.len() > MAX_TRIALS => {
                 let found = trials.len() + failed_trials.len();
-                bad(format!("{found} are more than the {MAX_TRIALS} that one run may bring"))
+                bad(format!("{found} trials; the maximum is {MAX_TRIALS}"))
             }
             RunOutcome::Scored(_) | RunOutcome::Failed(_) => {
                 Ok(Self { model, suite, at, outcome, failed_trials })
@@ -148,7 +147,7 @@ fn amount(field: &str, number: f64) -> Result<(), BadRun> {
     if number.is_finite() && number >= 0.0 {
         return Ok(());
     }
-    Err(BadRun::new(field, format!("{number} is no amount; write a number of 0 or more")))
+    Err(BadRun::new(field, format!("{number} is not an amount; write a number of at least 0")))
 }
 
 #[cfg(test)]
@@ -189,7 +188,7 @@ mod tests {
         let run =
             |trials| Run::new(Arc::clone(&model), Suite::Coding, Wall::default(), RunOutcome::Scored(trials));
         let trial = Trial::new([0.5; 7], 1.0, 0.0).unwrap();
-        assert!(run(vec![]).unwrap_err().problem.contains("needs a trial"));
+        assert!(run(vec![]).unwrap_err().problem.contains("needs at least one trial"));
         assert!(run(vec![trial; MAX_TRIALS + 1]).unwrap_err().problem.contains("1001 are more"));
         assert!(run(vec![trial]).is_ok());
     }

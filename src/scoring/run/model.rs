@@ -61,7 +61,7 @@ impl TestedModel {
 
 fn visible(field: &str, text: &str) -> Result<(), BadRun> {
     let problem = if text.trim().is_empty() {
-        "is empty; write what people call it".to_owned()
+        "is empty; write a display name".to_owned()
     } else if text.chars().any(char::is_control) {
         "has a control character; write visible text".to_owned()
     } else if text.chars().count() > LONGEST_NAME {

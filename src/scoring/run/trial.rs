@@ -56,7 +56,10 @@ impl Trial {
             // `contains` is false for NaN, which must be rejected too.
             if !(0.0..=1.0).contains(&score) {
                 let field = format!("scores.{}", axis.word());
-                return Err(BadRun::new(&field, format!("{score} is no score; write a number from 0 to 1")));
+                return Err(BadRun::new(
+                    &field,
+                    format!("{score} is not a score; write a number from 0 to 1"),
+                ));
             }
         }
         amount("latencyMs", latency_ms)?;

@@ -247,7 +247,7 @@ fn read_trials(written: Vec<WrittenTrial<'_>>) -> Result<(Vec<Trial>, Vec<RunFai
 
 fn instant(text: &str, now: Wall) -> Result<Wall, BadRun> {
     let at = Wall::parse_rfc3339(text).ok_or_else(|| {
-        BadRun::new("time", format!("{text:?} is no instant; write one such as 2026-11-21T12:00:00Z"))
+        BadRun::new("time", format!("{text:?} is not a timestamp; write one such as 2026-11-21T12:00:00Z"))
     })?;
     if at > now.plus(CLOCKS_DIFFER) {
         let problem = format!("{} is in the future; it is {} now", at.rfc3339(), now.rfc3339());
@@ -260,7 +260,7 @@ fn word<T: Copy, const N: usize>(field: &str, found: &str, known: [(&str, T); N]
     let one = known.iter().find(|(word, _)| *word == found).map(|(_, value)| *value);
     one.ok_or_else(|| {
         let words = known.map(|(word, _)| word).join(", ");
-        BadRun::new(field, format!("{found:?} is not known; write one of {words}"))
+        BadRun::new(field, format!("{found:?} is unknown; write one of {words}"))
     })
 }
 
@@ -333,33 +333,33 @@ mod tests {
                 "\"spec\":0.8",
                 "\"spec\":1.2",
                 "trials[0].scores.spec",
-                "1.2 is no score; write a number from 0 to 1",
+                "1.2 is not a score; write a number from 0 to 1",
             ),
             ("\"spec\":0.8", "\"spec\":NaN", "trials[0].scores.spec", "not valid JSON at byte"),
             ("\"spec\":0.8", "\"spec\":1e999", "trials[0].scores.spec", "out of range"),
             ("\"spec\":0.8", "\"spec\":\"0.8\"", "trials[0].scores.spec", "write a number"),
             ("\"spec\":0.8,", "", "trials[0].scores", "the field `spec` is missing"),
-            ("\"latencyMs\":4200", "\"latencyMs\":-1", "trials[0].latencyMs", "-1 is no amount"),
+            ("\"latencyMs\":4200", "\"latencyMs\":-1", "trials[0].latencyMs", "-1 is not an amount"),
             ("\"latencyMs\":4200,", "", "trials[0].latencyMs", "is missing"),
             (
                 "\"cost\":0.031",
                 "\"costs\":0.031",
                 "trials[0].costs",
-                "there is no such field; the fields are `scores`",
+                "unknown field; the fields are `scores`",
             ),
             ("\"coding\"", "\"poetry\"", "suite", "write one of coding, reasoning, tooling"),
             ("2026-11-21T11:02:03Z", "2026-11-21T12:01:01Z", "time", "is in the future"),
-            ("2026-11-21T11:02:03Z", "yesterday", "time", "is no instant; write one such as"),
+            ("2026-11-21T11:02:03Z", "yesterday", "time", "is not a timestamp; write one such as"),
             ("\"timeout\"", "\"bored\"", "trials[1].failure.reason", "write one of timeout, throttled"),
             ("\"r-1\"", "\"\"", "id", "visible ASCII"),
             ("\"atlas\"", "\"../atlas\"", "model.id", "begin with a letter or digit"),
             ("\"Atlas\"", "\"\"", "model.name", "is empty"),
-            ("\"priceInput\":5", "\"priceInput\":-5", "model.priceInput", "-5 is no amount"),
-            ("\"trials\":[", "\"trials\":[],\"spare\":[", "spare", "there is no such field"),
-            ("}}]}", "}}]} {", "line", "something follows the end"),
-            ("}}]}", "}}]", "line", "ends too early"),
+            ("\"priceInput\":5", "\"priceInput\":-5", "model.priceInput", "-5 is not an amount"),
+            ("\"trials\":[", "\"trials\":[],\"spare\":[", "spare", "unknown field"),
+            ("}}]}", "}}]} {", "line", "unexpected text after the end"),
+            ("}}]}", "}}]", "line", "incomplete JSON"),
             ("\"id\":\"r-1\",", "", "line", "the field `id` is missing"),
-            ("\"id\":\"r-1\"", "\"id\":\"r-1\",\"id\":\"r-2\"", "line", "the field `id` is there twice"),
+            ("\"id\":\"r-1\"", "\"id\":\"r-1\",\"id\":\"r-2\"", "line", "the field `id` is given twice"),
             ("}}]}", "}}],\"failure\":{\"reason\":\"timeout\"}}", "trials", "either `trials` or a `failure`"),
         ];
         for (from, to, field, problem) in rows {

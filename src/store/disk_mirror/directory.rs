@@ -148,7 +148,7 @@ fn read(path: &Path, size: RangeInclusive<u64>) -> Result<Vec<u8>, RecordFlaw> {
         found => found.map_err(RecordFlaw::Unreadable)?,
     };
     if !found.is_file() {
-        return Err(RecordFlaw::Unreadable(io::Error::other("it is no file")));
+        return Err(RecordFlaw::Unreadable(io::Error::other("it is not a regular file")));
     }
     if !size.contains(&found.len()) {
         return Err(RecordFlaw::Size(found.len()));

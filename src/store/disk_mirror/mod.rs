@@ -49,7 +49,7 @@ impl Mirror {
     /// files are left alone.
     pub fn open(path: &Path, max_bytes: u64) -> Result<Self, MirrorError> {
         let failed = |verb, source| MirrorError::Disk { verb, path: path.to_owned(), source };
-        let directory = MirrorDirectory::open(path).map_err(|error| failed("made", error))?;
+        let directory = MirrorDirectory::open(path).map_err(|error| failed("created", error))?;
         let files = directory.list().map_err(|error| failed("read", error))?;
         let mirror = Self {
             directory,

@@ -43,7 +43,7 @@ pub enum RecordFlaw {
     #[error("it cannot be read: {0}")]
     Unreadable(#[source] io::Error),
     /// A file has an impossible size.
-    #[error("{0} bytes are not its size")]
+    #[error("unexpected size: {0} bytes")]
     Size(u64),
     /// A checksum does not match.
     #[error("checksum mismatch")]

@@ -23,7 +23,7 @@ pub(super) fn make(connection: &Connection, change: &StoreChange) -> Result<Stor
             create(connection, row)?;
             add_key(connection, &id, key)?;
             let own = own_limits(*own);
-            format!("tier {tier:?}{own}, key {}", shown(key))
+            format!("tier {tier}{own}, key {}", shown(key))
         }
         ChangeKind::AddKey { key } => {
             add_key(connection, &id, key)?;
@@ -32,16 +32,16 @@ pub(super) fn make(connection: &Connection, change: &StoreChange) -> Result<Stor
         ChangeKind::Rotate { key, retire_others_at } => {
             let retired = retire(connection, &id, *retire_others_at)?;
             add_key(connection, &id, key)?;
-            format!("new key {}; {retired} older ended at {}", shown(key), retire_others_at.rfc3339())
+            format!("new key {}; {retired} older expire at {}", shown(key), retire_others_at.rfc3339())
         }
         ChangeKind::RevokeKey { digest } => {
             let known = revoke_key(connection, &id, *digest, change.at)?;
-            format!("key {:?}", known.ok_or(StoreError::UnknownKey(change.application))?)
+            format!("key {}", known.ok_or(StoreError::UnknownKey(change.application))?)
         }
         ChangeKind::RevokeAll => format!("{} keys", revoke_all(connection, &id, change.at)?),
         ChangeKind::SetTier { tier } => {
             let before = set_tier(connection, &id, tier)?;
-            format!("from {before:?} to {tier:?}")
+            format!("from {before} to {tier}")
         }
         ChangeKind::SetLimits { own } => {
             set_limits(connection, &id, *own)?;
@@ -51,13 +51,14 @@ pub(super) fn make(connection: &Connection, change: &StoreChange) -> Result<Stor
             )
         }
         ChangeKind::SetExpiry { digests, at } => {
-            let end = at.map_or_else(|| "never".into(), Wall::rfc3339);
+            let expiry = at.map_or_else(|| "never expire".into(), |at| format!("expire at {}", at.rfc3339()));
             let shown = set_expiry(connection, change.application, digests, *at)?;
-            format!("keys {shown:?} end {end}")
+            format!("keys {} {expiry}", shown.join(", "))
         }
         ChangeKind::Describe { name, contact, note } => {
             describe(connection, params![id, name, contact, note])?;
-            format!("name {name:?}, contact {contact:?}, note {note:?}")
+            let plain = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".into());
+            format!("name {name}, contact {}, note {}", plain(contact), plain(note))
         }
     };
     audit(connection, change.at, [&change.who, change.what.word(), &id, &detail])?;
@@ -219,7 +220,7 @@ pub(super) fn audit(connection: &Connection, at: Wall, words: [&str; 4]) -> Resu
 
 fn shown(key: &StoredKey) -> String {
     let expiry = key.expires_at.map(|at| format!(" until {}", at.rfc3339()));
-    format!("{:?}{}", key.shown, expiry.unwrap_or_default())
+    format!("{}{}", key.shown, expiry.unwrap_or_default())
 }
 
 fn own_limits(own: OwnLimits) -> String {

@@ -44,7 +44,7 @@ pub(super) struct IntegrityCheck {
 impl IntegrityCheck {
     /// Starts the check on a connection and a thread of its own.
     pub(super) fn begin(file: &OpenFile) -> Result<Self, StoreError> {
-        let to_error = |fault: StoreFault| fault.into_error("begin its check", &file.path);
+        let to_error = |fault: StoreFault| fault.into_error("start its check", &file.path);
         let connection = file::connect(&file.path, OpenFlags::SQLITE_OPEN_READ_ONLY)
             .map_err(|error| to_error(error.into()))?;
         let (cancelled, interrupt) = (Arc::new(AtomicBool::new(false)), connection.get_interrupt_handle());
@@ -69,7 +69,7 @@ impl IntegrityCheck {
 }
 
 fn fault_of_thread(error: &std::io::Error) -> StoreError {
-    StoreError::Unavailable { doing: "start its threads", reason: error.to_string() }
+    StoreError::Unavailable { doing: "start a thread", reason: error.to_string() }
 }
 
 impl Drop for IntegrityCheck {

@@ -140,7 +140,7 @@ pub(super) fn write_ahead(connection: &Connection) -> Result<(), StoreFault> {
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode != "wal" {
         return Err(StoreFault::Disk(io::Error::other(
-            "this file system offers no shared memory, which the log needs",
+            "this file system does not support shared memory, which the write-ahead log requires",
         )));
     }
     connection.pragma_update(None, "synchronous", "FULL")?;

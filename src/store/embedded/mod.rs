@@ -92,7 +92,7 @@ impl Store for Embedded {
 
     fn change(&self, change: StoreChange) -> StoreFuture<'_, StoredApplication> {
         let work = move |file: &rusqlite::Connection| changes::make(file, &change);
-        Box::pin(self.writer.run("make a change", work))
+        Box::pin(self.writer.run("apply a change", work))
     }
 
     fn record_uses(&self, keys: Vec<KeyUse>) -> StoreFuture<'_, ()> {
@@ -102,7 +102,7 @@ impl Store for Embedded {
             check.begin();
             changes::used(file, &keys)
         };
-        Box::pin(self.writer.run("remember when keys were used", work))
+        Box::pin(self.writer.run("record key uses", work))
     }
 
     fn audit(&self, query: AuditQuery) -> StoreFuture<'_, Vec<AuditRecord>> {
@@ -130,6 +130,6 @@ impl Store for Embedded {
 
     fn return_units(&self, units: Vec<LeaseReturn>) -> StoreFuture<'_, ()> {
         let work = move |file: &rusqlite::Connection| ledger::give_back(file, &units);
-        Box::pin(self.writer.run("take units back", work))
+        Box::pin(self.writer.run("accept returned units", work))
     }
 }

@@ -300,21 +300,22 @@ pub(super) fn number(row: &Row<'_>, column: usize, name: &str) -> Result<Option<
         ValueRef::Null => Ok(None),
         ValueRef::Integer(number) => Ok(Some(number)),
         ValueRef::Real(_) | ValueRef::Text(_) | ValueRef::Blob(_) => {
-            Err(StoreFault::Record(format!("{name} is no number")))
+            Err(StoreFault::Record(format!("{name} is not a number")))
         }
     }
 }
 
 pub(super) fn limit(row: &Row<'_>, column: usize, name: &str) -> Result<Option<u32>, StoreFault> {
     let Some(found) = number(row, column, name)? else { return Ok(None) };
-    let bad = |_| StoreFault::Record(format!("{name} is {found}, which is not from 0 to {}", u32::MAX));
+    let bad = |_| StoreFault::Record(format!("{name} is {found}, which is not between 0 and {}", u32::MAX));
     u32::try_from(found).map(Some).map_err(bad)
 }
 
 pub(super) fn instant(row: &Row<'_>, column: usize, name: &str) -> Result<Option<Wall>, StoreFault> {
     let Some(found) = number(row, column, name)? else { return Ok(None) };
     let read = u64::try_from(found).ok().filter(|millis| Wall::from_millis(*millis).millis() == *millis);
-    let bad = || StoreFault::Record(format!("{name} is {found}, which is no instant from 1970 to 2554"));
+    let bad =
+        || StoreFault::Record(format!("{name} is {found}, which is not a timestamp between 1970 and 2554"));
     read.map(|millis| Some(Wall::from_millis(millis))).ok_or_else(bad)
 }
 

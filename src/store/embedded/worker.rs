@@ -59,7 +59,7 @@ impl StoreWorker {
         let thread = std::thread::Builder::new()
             .name(name.into())
             .spawn(move || serve(&connection, jobs))
-            .map_err(|error| unavailable("start its threads", &error))?;
+            .map_err(|error| unavailable("start a thread", &error))?;
         Ok(Self { file: file.clone(), queue: Some(queue), thread: Some(thread) })
     }
 
@@ -69,7 +69,7 @@ impl StoreWorker {
         T: Send + 'static,
         W: FnOnce(&Connection) -> Result<T, StoreFault> + Send + 'static,
     {
-        let stopped = || unavailable(doing, &"its thread has stopped");
+        let stopped = || unavailable(doing, &"its worker thread has stopped");
         let (reply, answer) = oneshot::channel();
         let file = self.file.clone();
         let command = WorkerCommand { doing, file, work: Some(work), outcome: None, reply };
@@ -105,7 +105,7 @@ where
         let outcome = match (lost, self.outcome) {
             (None, Some(outcome)) => outcome,
             (Some(reason), _) => Err(unavailable(self.doing, &reason)),
-            (None, None) => Err(unavailable(self.doing, &"it was never begun")),
+            (None, None) => Err(unavailable(self.doing, &"it was not started")),
         };
         // The caller may have left.
         drop(self.reply.send(outcome));
@@ -180,7 +180,9 @@ fn commit_group(
 fn in_place(file: &OpenFile) -> Result<(), String> {
     match file.missing_or_replaced() {
         None => Ok(()),
-        Some(reason) => Err(format!("{reason}; put the same file back, or restart the server with a backup")),
+        Some(reason) => {
+            Err(format!("{reason}; move the same file back, or stop the server and import a backup"))
+        }
     }
 }
 

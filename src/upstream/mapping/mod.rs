@@ -141,7 +141,7 @@ impl EndpointMapping {
             return Ok(gone);
         }
         if is_about_one && content.count != 1 {
-            return Err(format!("it is about one thing, and its data has {} items", content.count));
+            return Err(format!("this endpoint returns one item, but the data has {} items", content.count));
         }
         Ok(UpstreamResponse::Content { content, next_refresh })
     }

@@ -44,7 +44,7 @@ impl DataShape {
                 Ok(Items { data: Bytes::from(format!("[{text}]")), each: vec![data] })
             }
             Self::Map { key_as } if is_object => map(text, key_as),
-            Self::Array => Err(format!("is no array: {:?}", beginning(text))),
+            Self::Array => Err(format!("is not an array: {:?}", beginning(text))),
             Self::Object | Self::Map { .. } => Err(format!("is not an object: {:?}", beginning(text))),
             Self::ArrayOrObject => Err(format!("is neither an array nor an object: {:?}", beginning(text))),
         }
@@ -62,7 +62,7 @@ fn array<'b>(body: &Bytes, text: &'b str) -> Result<Items<'b>, String> {
 fn map<'b>(text: &'b str, key_as: &str) -> Result<Items<'b>, String> {
     let entries = Members::of(text).map_err(|error| error.to_string())?;
     if let Some(entry) = entries.twice() {
-        return Err(format!("has the key {} twice", entry.written));
+        return Err(format!("has the key {} more than once", entry.written));
     }
     let (mut data, mut each) = (String::from("["), Vec::new());
     for entry in &entries.0 {
@@ -83,7 +83,8 @@ fn push_item(data: &mut String, entry: &Member<'_>, key_as: &str) -> Result<(), 
         return Err(format!("has an entry that is not an object: {key}: {:?}", beginning(text)));
     };
     let members = Members::of(text).map_err(|error| error.to_string())?;
-    let named = members.get(key_as).map_err(|_| format!("has an entry with `{key_as}` twice: {key}"))?;
+    let named =
+        members.get(key_as).map_err(|_| format!("has an entry with more than one `{key_as}`: {key}"))?;
     if named.is_some() {
         data.push_str(text);
         return Ok(());

@@ -28,7 +28,8 @@ pub fn last_backup(directory: &Path) -> io::Result<Option<Wall>> {
     match fs::read_to_string(directory.join(FILE)) {
         Ok(text) => {
             let instant = Wall::parse_rfc3339(text.trim());
-            let unreadable = || io::Error::new(ErrorKind::InvalidData, format!("{FILE} holds no instant"));
+            let unreadable =
+                || io::Error::new(ErrorKind::InvalidData, format!("{FILE} contains no timestamp"));
             instant.ok_or_else(unreadable).map(Some)
         }
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),

@@ -82,9 +82,7 @@ fn write_all(
     for kind in TableKind::ALL {
         left_out.extend(walk(store, kind, damaged, &mut |line| {
             if let Some(owner) = line.owner().filter(|owner| !owners.contains(*owner)) {
-                return Err(StoreFault::Record(format!(
-                    "application {owner} is not there or cannot be read"
-                )));
+                return Err(StoreFault::Record(format!("application {owner} is missing or unreadable")));
             }
             if let DumpLine::Application(application) = &line {
                 owners.insert(application.id.clone());

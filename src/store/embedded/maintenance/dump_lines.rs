@@ -152,7 +152,7 @@ impl LedgerLine {
             |column, name| Ok::<_, StoreFault>(records::limit(row, column, name)?.unwrap_or_default());
         let (day, application) = (records::text(row, 0, "day")?, records::text(row, 1, "application")?);
         if ledger::read(&day).is_none() {
-            return Err(StoreFault::Record(format!("day {day:?} is none")));
+            return Err(StoreFault::Record(format!("{day:?} is not a day")));
         }
         Ok(DumpLine::Ledger(Self {
             day,
@@ -168,7 +168,7 @@ impl AuditLine {
         let number = records::number(row, 0, "id")?.and_then(|number| u64::try_from(number).ok());
         let at = records::instant(row, 1, "at")?;
         Ok(DumpLine::Audit(Self {
-            number: number.ok_or_else(|| StoreFault::Record("its number is none".into()))?,
+            number: number.ok_or_else(|| StoreFault::Record("its number is invalid".into()))?,
             at: at.unwrap_or_default().rfc3339(),
             who: records::text(row, 2, "who")?,
             what: records::text(row, 3, "what")?,

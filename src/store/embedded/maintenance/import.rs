@@ -55,7 +55,7 @@ pub fn import(
     let path = file_in(directory);
     // An interrupted swap is finished first, so that there is only one at a time.
     swap::finish(&path)
-        .map_err(|error| StoreFault::from(error).into_error("finish the last import", &path))?;
+        .map_err(|error| StoreFault::from(error).into_error("complete the last import", &path))?;
     let unfit = |reason: String| MaintenanceError::Unfit { path: from.to_owned(), reason };
     if !from.is_file() {
         return Err(unfit("the file does not exist".into()));
@@ -72,7 +72,8 @@ pub fn import(
         if aside.exists() {
             return Err(unfit(format!("{} exists already; try again", aside.display())));
         }
-        put_in_place(&path, &half, &instant).map_err(|fault| fault.into_error("put it in place", &path))?;
+        put_in_place(&path, &half, &instant)
+            .map_err(|fault| fault.into_error("move it into place", &path))?;
         imported.aside = aside.exists().then_some(aside);
         imported.report.path.clone_from(&path);
         Ok(imported)
@@ -121,7 +122,7 @@ fn make(
     now: Wall,
 ) -> Result<ImportSummary, MaintenanceError> {
     let unfit = |reason: String| MaintenanceError::Unfit { path: from.to_owned(), reason };
-    let own = |fault: StoreFault| MaintenanceError::from(fault.into_error("make the new store", half));
+    let own = |fault: StoreFault| MaintenanceError::from(fault.into_error("create the new store", half));
     let store = load::new_store(from, half).map_err(|fault| match fault.into_error("be read", from) {
         StoreError::Damaged { reason, .. } => unfit(reason),
         error @ (StoreError::UnknownApplication(_)

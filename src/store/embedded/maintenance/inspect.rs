@@ -154,7 +154,8 @@ fn days(store: &Connection, report: &mut InspectionReport) -> Result<(), StoreFa
         let day = records::text(row, 0, "day")?;
         let id = String::from_utf8_lossy(row.get_ref(1)?.as_bytes().unwrap_or_default()).into_owned();
         let read = || {
-            let read_day = ledger::read(&day).ok_or_else(|| StoreFault::Record("its day is none".into()))?;
+            let read_day =
+                ledger::read(&day).ok_or_else(|| StoreFault::Record("its day is invalid".into()))?;
             let granted = records::limit(row, 2, "granted")?.unwrap_or_default();
             records::limit(row, 3, "grace")?;
             Ok((read_day, granted))
@@ -172,7 +173,7 @@ fn days(store: &Connection, report: &mut InspectionReport) -> Result<(), StoreFa
 fn name(report: &mut InspectionReport, reason: String) {
     match report.unreadable.len().cmp(&NAMED) {
         std::cmp::Ordering::Less => report.unreadable.push(reason),
-        std::cmp::Ordering::Equal => report.unreadable.push("and more, which are not named".into()),
+        std::cmp::Ordering::Equal => report.unreadable.push("and more".into()),
         std::cmp::Ordering::Greater => {}
     }
 }

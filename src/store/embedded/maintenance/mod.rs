@@ -119,7 +119,7 @@ pub fn create_new(directory: &Path, now: Wall) -> Result<(), MaintenanceError> {
         swap::move_log_aside(&path, &swap::instant(now))?;
         file::make_new(&path, schema::STEPS)
     });
-    made.map_err(|fault| fault.into_error("make its file", &path).into())
+    made.map_err(|fault| fault.into_error("create its file", &path).into())
 }
 
 /// Whether a data directory contains a store, or traces of one.

@@ -14,6 +14,7 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::*;
+use crate::keys::Digest;
 use crate::store::ChangeKind;
 use crate::store::conformance::{self, a_key, an_id, asking, changing, created, creating};
 
@@ -97,8 +98,7 @@ async fn sqlite3_reads_the_file_while_it_is_open() {
         output.expect("the command `sqlite3` is missing; install it: operators read the store with it");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let shown: String = id.to_string().chars().take(12).collect();
-    let wanted =
-        format!("{id}|{TODAY}|4|free|{shown}|64\na test|create|{id}|tier \"free\", key \"{shown}\"\n");
+    let wanted = format!("{id}|{TODAY}|4|free|{shown}|64\na test|create|{id}|tier free, key {shown}\n");
     assert_eq!(String::from_utf8_lossy(&output.stdout), wanted);
 }
 
@@ -296,6 +296,13 @@ async fn every_change_leaves_one_audit_record_and_no_secret() {
     let (directory, store) = fresh();
     let id = created(&store).await;
     store.change(changing(id, ChangeKind::SetTier { tier: "pro".into() })).await.unwrap();
+    let described =
+        ChangeKind::Describe { name: "Site".into(), contact: None, note: Some("paid by card".into()) };
+    store.change(changing(id, described)).await.unwrap();
+    let digests = vec![Digest::of(&id.to_string())];
+    for at in [Some(Wall::from_seconds(1_800_000_000)), None] {
+        store.change(changing(id, ChangeKind::SetExpiry { digests: digests.clone(), at })).await.unwrap();
+    }
     store.change(changing(an_id(), ChangeKind::RevokeAll)).await.unwrap_err();
     store.change(changing(id, ChangeKind::RevokeAll)).await.unwrap();
     let by_hand = Connection::open(file(&directory)).unwrap();
@@ -303,8 +310,11 @@ async fn every_change_leaves_one_audit_record_and_no_secret() {
     let found: Vec<String> = rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     let shown: String = id.to_string().chars().take(12).collect();
     let wanted = [
-        format!("create: tier \"free\", key \"{shown}\""),
-        "set_tier: from \"free\" to \"pro\"".to_owned(),
+        format!("create: tier free, key {shown}"),
+        "set_tier: from free to pro".to_owned(),
+        "describe: name Site, contact none, note paid by card".to_owned(),
+        format!("set_expiry: keys {shown} expire at 2027-01-15T08:00:00Z"),
+        format!("set_expiry: keys {shown} never expire"),
         "revoke_all: 1 keys".to_owned(),
     ];
     assert_eq!(found, wanted);
