@@ -189,7 +189,7 @@ mod tests {
             |trials| Run::new(Arc::clone(&model), Suite::Coding, Wall::default(), RunOutcome::Scored(trials));
         let trial = Trial::new([0.5; 7], 1.0, 0.0).unwrap();
         assert!(run(vec![]).unwrap_err().problem.contains("needs at least one trial"));
-        assert!(run(vec![trial; MAX_TRIALS + 1]).unwrap_err().problem.contains("1001 are more"));
+        assert!(run(vec![trial; MAX_TRIALS + 1]).unwrap_err().problem.contains("1001 trials; the maximum"));
         assert!(run(vec![trial]).is_ok());
     }
 
