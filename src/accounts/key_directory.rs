@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rotation_keeps_the_balances_and_a_change_of_tier_holds_at_once() {
+    fn rotation_keeps_balances_and_a_tier_change_takes_effect_at_once() {
         let (key_directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
         assert!(key_directory.apply(&stored("free", &["a"]), &terms, DAY));
         let before = key_directory.find(&Digest::of("a")).unwrap().account;
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_tier_leaves_its_keys_unknown() {
+    fn keys_of_an_unknown_tier_are_unknown() {
         let (key_directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
         assert!(key_directory.apply(&stored("free", &["a"]), &terms, DAY));
         assert!(!key_directory.apply(&stored("gold", &["a"]), &terms, DAY));
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_key_of_an_application_is_forgotten_only_when_that_loses_nothing() {
+    fn last_key_of_an_application_is_removed_only_without_loss() {
         let (key_directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
         let mut ended = stored("pro", &["a"]);
         key_directory.apply(&ended, &terms, DAY);

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn while_unreachable_one_caller_a_second_tries() {
+    fn while_unreachable_one_caller_per_second_retries() {
         let (reach, start) = (LedgerHealth::default(), Mono::from_nanos(5));
         assert!(reach.may_try(start) && reach.may_try(start));
         assert!(reach.failed(start) && !reach.failed(start));

@@ -91,7 +91,7 @@ mod tests {
     use crate::keys::standard_tiers;
 
     #[test]
-    fn the_policy_header_says_both_limits() {
+    fn policy_header_lists_both_limits() {
         let terms = TermsByTier::new(&standard_tiers(), 60).of("pro", OwnLimits::default()).unwrap();
         assert_eq!(terms.policy, "\"minute\";q=60;w=60, \"day\";q=10000;w=86400");
     }

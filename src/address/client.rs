@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_entry_makes_its_sender_the_client() {
+    fn sender_of_an_unreadable_entry_is_the_client() {
         for (lines, expected) in [
             (&["192.0.2.1, unknown"][..], "10.0.0.1"),
             (&["192.0.2.1, _hidden, 10.0.0.2"], "10.0.0.2"),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn after_32_entries_the_walk_ends() {
+    fn at_most_32_entries_are_read() {
         let through = |hops: usize| {
             let proxies: Vec<_> = (1..=hops).rev().map(|hop| format!("10.0.1.{hop}")).collect();
             let line = format!("192.0.2.1, {}", proxies.join(", "));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unclosed_quote_of_a_client_hides_no_entry() {
+    fn unclosed_quote_of_a_client_does_not_hide_later_entries() {
         for spoofed in ["for=\"", "for=6.6.6.6;x=\"", "for=6.6.6.6;x=\"\\", "\"\\\"", ","] {
             let line = format!("{spoofed}, for=\"192.0.2.1:80\";host=\"a,b\", for=10.0.0.2");
             assert_eq!(

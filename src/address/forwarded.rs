@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_falls_into_its_entries_from_the_end() {
+    fn line_is_split_into_entries_from_the_end() {
         assert_eq!(entries("a, b,c", false), ["c", " b", "a"]);
         assert_eq!(entries("", true), [""]);
         assert_eq!(entries(",", true), ["", ""]);
@@ -231,7 +231,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_last_entry_is_parsed_alike_whatever_precedes_it(
+        fn last_entry_is_parsed_independently_of_earlier_entries(
             before in prop::collection::vec(prop::sample::select(b" ,;=\"\\:[]for1".to_vec()), 0..40),
             address: IpAddr,
         ) {
@@ -248,7 +248,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_panic(line in prop::collection::vec(any::<u8>(), 0..80)) {
+        fn arbitrary_bytes_do_not_panic(line in prop::collection::vec(any::<u8>(), 0..80)) {
             in_x_forwarded_for(&line);
             in_forwarded(&line);
             split_last(&line, b',', true);

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_in_its_networks_in_either_form() {
+    fn ipv4_mapped_addresses_match_ipv4_networks() {
         let listed =
             networks(&["10.0.0.0/8", "192.0.2.1", "2001:db8::/32", "2001:db9::1", "::ffff:198.51.100.0/120"]);
         for inside in [

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_in_the_wrong_field_is_rejected_and_not_repeated() {
+    fn key_in_the_wrong_field_is_rejected_and_not_printed() {
         let key = "tp_1234567890abcdef";
         let digest = Digest::of(key);
         for line in [

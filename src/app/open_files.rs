@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_never_take_the_last_files() {
+    fn connections_leave_reserved_file_descriptors() {
         assert_eq!(OpenFiles(None).max_connections(10_000), 10_000);
         assert_eq!(OpenFiles(Some(1_024)).max_connections(10_000), 960);
         assert_eq!(OpenFiles(Some(1_024)).max_connections(100), 100);

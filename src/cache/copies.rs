@@ -31,7 +31,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_current_if_any_of_the_tags_sent_is_the_representation_s() {
+    fn copy_is_current_if_any_sent_tag_matches() {
         let etag = HeaderValue::from_static("\"abc-br\"");
         for current in ["\"abc-br\"", "W/\"abc-br\"", "\"x\", \"abc-br\"", "*", " \"abc-br\" "] {
             assert!(is_current(&with(current), &etag), "{current}");
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_may_contain_commas_and_an_asterisk_counts_only_alone() {
+    fn tags_may_contain_commas_and_an_asterisk_must_be_alone() {
         let etag = HeaderValue::from_static("\"abc-br\"");
         for other in ["\"x,*,y\"", "\"x\", *", "\"x,\"abc-br\",y\""] {
             assert!(!is_current(&with(other), &etag), "{other}");

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn every_encoding_holds_the_same_body_under_a_tag_of_its_own() {
+    fn encodings_of_a_body_have_distinct_tags() {
         let body = Bytes::from("{\"id\":\"atlas\"},".repeat(200));
         let encoded = EncodedBodies::new(&body, Wall::from_seconds(0));
         let mut gunzipped = Vec::new();

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_four_verdicts_follow_each_other_in_time() {
+    fn verdicts_progress_with_age() {
         let table = [
             (0, Freshness::Fresh),
             (HOUR - 1, Freshness::Fresh),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_refresh_is_stated_else_by_cadence_else_that_of_the_backend_else_overdue() {
+    fn next_refresh_falls_back_from_stated_to_cadence_to_backend_to_overdue() {
         let (now, hour) = (Wall::from_seconds(10 * HOUR), Duration::from_secs(HOUR));
         let at = Wall::from_seconds;
         for (stated, of_the_backend, generated, due, revalidate_at) in [

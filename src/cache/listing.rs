@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_names_models_by_texts_and_by_numbers() {
+    fn model_ids_may_be_strings_or_numbers() {
         let data = r#"[{"name":"x","id":"gpt-5"},{"id":17,"more":{"id":"inner"}},{"id":"atl\u0061s"}]"#;
         for (id, named) in [("gpt-5", true), ("17", true), ("atlas", true), ("inner", false), ("1", false)] {
             assert_eq!(names(data, id), Some(named), "{id}");

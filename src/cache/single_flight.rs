@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_invalidated_flight_completes_for_its_waiters_and_is_not_current() {
+    async fn invalidated_flight_completes_for_its_waiters_but_is_not_stored() {
         let flights = SingleFlight::<u32, ()>::default();
         let FlightRole::First(old, first) = flights.join(&key(), ()) else { panic!("nobody was fetching") };
         assert_eq!(old.while_current(|| 1), Some(1));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_fetch_that_dies_wakes_its_waiters_and_leaves_the_table_empty() {
+    async fn panicking_fetch_wakes_its_waiters_and_is_removed() {
         let flights = SingleFlight::<u32, ()>::default();
         let FlightRole::First(leader, result) = flights.join(&key(), ()) else {
             panic!("nobody was fetching")

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn instants_are_spelled_one_way_and_read_back() {
+    fn timestamps_have_one_spelling_and_round_trip() {
         let at = Wall::from_millis(1_763_726_400_250);
         assert_eq!(Wall::parse_rfc3339(&at.rfc3339()), Some(at));
         let whole = Wall::from_seconds(1_763_726_400);

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_forward_applies_once_the_clock_has_stayed_there_for_a_minute() {
+    fn forward_step_applies_after_one_minute() {
         let mut machine = Machine::new();
         let (applies, event) = machine.set(DAY);
         let (from, to) = (noon(), machine.shown());
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_keeps_stepping_is_followed_once_it_stays() {
+    fn repeated_steps_apply_once_the_clock_is_stable() {
         let mut machine = Machine::new();
         for (off, stay, noticed) in [
             (HOUR, 40, StepDirection::Forward),
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_midnight_and_a_suspend_of_days_are_no_steps() {
+    fn midnight_and_suspend_are_not_steps() {
         let mut machine = Machine::new();
         for seconds in [12 * 3_600 - 1, 1, 5 * 86_400] {
             assert_eq!(machine.after(seconds), (machine.unset(), None));
@@ -338,7 +338,7 @@ mod tests {
         /// Wherever the clock is set: a time more than a minute ahead of what applied before has been shown for a
         /// whole minute, and the clock is followed after a minute at the latest.
         #[test]
-        fn applied_time_was_shown_for_a_minute_or_is_extrapolated(
+        fn applied_time_was_stable_for_a_minute_or_is_extrapolated(
             stays in prop::collection::vec((1u64..150, -3 * DAY..3 * DAY), 1..30),
         ) {
             let mut machine = Machine::new();

@@ -46,7 +46,7 @@ mod tests {
     use super::super::{read_environment, read_text, resolve};
 
     #[test]
-    fn hosts_of_the_side_port_are_names_without_ports_in_a_list_or_with_commas_in_the_environment() {
+    fn side_port_hosts_are_names_without_ports() {
         let read = |text: &str| resolve(&read_text(&format!("upstream = \"built-in\"\n{text}")).unwrap());
         assert_eq!(read("").unwrap().admin_hosts, [""; 0]);
         assert_eq!(read("admin.hosts = [\"a\", \"b.example.\"]").unwrap().admin_hosts, ["a", "b.example"]);

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn origins_are_a_list_or_in_the_environment_a_text_with_commas() {
+    fn origins_are_a_list_or_comma_separated_in_the_environment() {
         for text in [
             "cors.origins = [\"*\"]",
             "[cors]\norigins = [\"https://dash.example.org\", \"http://localhost:3000\"]\nmax_age = \"1d\"",

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_and_the_header_are_as_written() {
+    fn proxy_settings_are_read() {
         let config = config(
             "[proxies]\ntrusted = [\"10.0.0.0/8\", \"2001:db8::1\"]\nheader = \"forwarded\"\nproxy_protocol = [\"192.0.2.1\"]",
         )

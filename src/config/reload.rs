@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_take_effect_at_once_or_are_listed_for_the_next_start() {
+    fn changes_apply_at_once_or_are_reported_as_pending() {
         let before = config("guard.per_minute = 7\nlisten = \"127.0.0.1:1\"\ndata_dir = \"a\"");
         let wanted = config("guard.per_minute = 8\nlisten = \"127.0.0.1:2\"\ncache.max_bytes = \"1MiB\"");
         let (config, changed) = wanted.in_place_of(&before).unwrap();

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sample_names_every_setting_and_lacks_the_backend_alone() {
+    fn sample_contains_every_setting_and_lacks_only_the_backend() {
         let text = sample();
         let problems = resolve(&read_text(&text).unwrap()).unwrap_err().0;
         assert_eq!(problems.iter().map(|problem| problem.path.as_str()).collect::<Vec<_>>(), ["upstream"]);

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_given_once_and_the_environment_overrides_the_file() {
+    fn secret_is_set_once_and_the_environment_overrides_the_file() {
         let token = file_with(TOKEN.as_bytes());
         let by_file = format!("admin.token_file = \"{}\"", token.path().display());
         assert!(

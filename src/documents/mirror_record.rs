@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_set_back_makes_nothing_fresh_for_longer() {
+    fn clock_set_back_does_not_extend_freshness() {
         let record =
             write(&key(), &stored(&key(), at(86_400, 50_000)), Mono::default(), "b", at(86_400, 50_000));
         let now = at(0, 50_000);

@@ -78,14 +78,14 @@ mod tests {
     }
 
     #[test]
-    fn one_request_a_second_is_sent_whatever_the_number_of_callers() {
+    fn one_request_per_second_is_sent_for_any_number_of_callers() {
         let (probes, one) = (ProbeTurns::default(), caller());
         let taken = [0, 0, 999, 1_000, 1_001, 5_000, 5_999].map(|millis| probes.take(one, at(millis)));
         assert_eq!(taken, [true, false, false, true, false, true, false]);
     }
 
     #[test]
-    fn callers_take_turns_however_many_requests_one_sends() {
+    fn callers_take_turns_regardless_of_their_request_counts() {
         let (probes, greedy, patient) = (ProbeTurns::default(), caller(), caller());
         let (mut of_greedy, mut of_patient) = (0, 0);
         for millis in 0..20_000 {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_who_does_not_come_back_loses_its_turn_and_the_memory_is_bounded() {
+    fn absent_caller_loses_its_turn_and_memory_is_bounded() {
         let (probes, one) = (ProbeTurns::default(), caller());
         assert!(probes.take(one, at(0)));
         for _ in 0..10_000 {

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_is_allowed_if_it_is_listed_to_the_letter() {
+    fn only_exactly_listed_origins_are_allowed() {
         for origin in ["https://dash.example.org", "http://localhost:3000"] {
             assert_eq!(allowed(&listed(), &[origin]).as_deref(), Some(origin));
         }
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn two_origins_are_none() {
+    fn two_origin_headers_are_rejected() {
         let one = "https://dash.example.org";
         assert_eq!(allowed(&listed(), &[one, one]), None);
         assert_eq!(allowed(&listed(), &[one, "https://evil.example"]), None);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_vary_by_origin_where_origins_are_listed_and_only_there() {
+    fn responses_vary_by_origin_only_with_listed_origins() {
         assert_eq!(added(&listed(), &[], false), [("vary".into(), VARIES.to_str().unwrap().into())]);
         let any = added(&CorsPolicy::any(HOUR), &[("origin", "https://any.example")], false);
         assert_eq!(any, added(&CorsPolicy::any(HOUR), &[], false));

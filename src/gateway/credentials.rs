@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn every_spelling_of_one_key_is_one_key() {
+    fn all_header_spellings_yield_the_same_key() {
         for pairs in [
             &[("authorization", "Bearer k1")][..],
             &[("authorization", "bearer  k1")],
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_in_a_text_is_noticed_if_it_has_our_form_or_was_sent() {
+    fn keys_in_text_are_detected_by_form_or_by_value() {
         let form = KeyForm::new("sg_live", true);
         let (ours, foreign) = (form.mint().unwrap(), "tp_1234567890abcdef");
         assert!(has_a_key(&format!("x-{}", ours.expose()), &headers(&[]), &form));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn two_keys_or_a_header_twice_is_an_invalid_key_and_another_scheme_is_none() {
+    fn two_keys_or_repeated_headers_are_invalid_and_other_schemes_are_ignored() {
         for pairs in [
             &[("authorization", "Bearer k1"), ("x-api-key", "k2")][..],
             &[("authorization", "Bearer k1"), ("authorization", "Bearer k1")],

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_date_is_spelled_as_its_standard_says() {
+    fn deprecation_dates_follow_their_standards() {
         let at = |text| Wall::parse_rfc3339(text);
         let deprecation = Deprecation::new(at("2026-11-22T00:00:00.5Z"), at("2027-06-30T22:00:00+02:00"));
         let mut headers = HeaderMap::new();
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn bracketed_addresses_are_parsed_as_a_whole() {
+    fn bracketed_addresses_are_parsed_completely() {
         for address in ["https://x/>; rel=\"next", "https://x/ y", "https://x/\r\n", "https://x/\u{e9}"] {
             assert!(Deprecation::default().described_at(address).is_none(), "{address}");
         }

@@ -80,7 +80,7 @@ mod tests {
     use crate::clock::{Mono, Wall};
 
     #[test]
-    fn an_address_has_its_tokens_and_an_ipv6_address_shares_its_network_s() {
+    fn addresses_have_separate_tokens_and_an_ipv6_network_shares_one_bucket() {
         let guard = AddressGuard::new(2);
         let now = Now { wall: Wall::from_seconds(100), mono: Mono::from_nanos(1_000_000_000) };
         let [a, b, c] = ["2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"].map(|text| text.parse().unwrap());

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_the_text_since_the_previous_one() {
+    fn each_value_is_the_text_written_since_the_previous_value() {
         let mut values = HeaderValueWriter::new();
         let one = values.text("max-age=").number(60).value();
         let long = values.text(&"x".repeat(2 * CAPACITY)).value();

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn any_doubt_about_framing_is_refused() {
+    fn ambiguous_framing_is_refused() {
         let body = Err(Refusal::BadRequest(HttpViolation::Body));
         assert_eq!(parsed(|request| request.header("content-length", "5")), body);
         assert_eq!(parsed(|request| request.header("content-length", "00")), body);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn exactly_one_valid_host() {
+    fn exactly_one_valid_host_is_required() {
         let host = Err(Refusal::BadRequest(HttpViolation::Host));
         assert_eq!(parsed(|request| request.header("host", "localhost:8080")), host);
         let mut bad = vec!["", "a b", "a,b", "user@host", "a/b", "a\tb", "a%2e", "é"];

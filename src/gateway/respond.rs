@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn the_problem_format_is_used_where_it_is_asked_for() {
+    fn problem_format_is_used_when_accepted() {
         for request_headers in
             ["application/problem+json", "application/json, Application/Problem+JSON;q=0.5"]
         {

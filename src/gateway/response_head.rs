@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_is_in_its_field_with_new_and_with_known_sets_of_names() {
+    fn values_have_their_fields_with_new_and_known_name_sets() {
         let sets: [&[HeaderField]; 4] = [
             &[HeaderField::Etag, HeaderField::Vary, HeaderField::ContentType],
             &[HeaderField::Vary, HeaderField::ContentType],

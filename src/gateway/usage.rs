@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn an_application_that_replaces_an_entry_is_assigned_at_its_second_request() {
+    fn replacing_application_is_assigned_at_its_second_request() {
         let (terms, now) = (TermsByTier::new(&standard_tiers(), 60), Now::default());
         let usage = UsageTracker::new(now);
         let all: Vec<_> = (0..5_000).map(|number| account(number, &terms)).collect();

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_index_of_a_route_is_its_place_in_the_table() {
+    fn route_index_is_its_position_in_the_table() {
         for (place, endpoint) in ENDPOINTS.iter().enumerate() {
             assert_eq!(route_index(endpoint.route), place);
         }

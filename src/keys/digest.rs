@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hexadecimal_text_is_parsed_and_nothing_else() {
+    fn only_hexadecimal_text_is_parsed() {
         let digest = Digest::of("sg_live_x");
         assert_eq!(Digest::from_hex(&digest.to_string()), Some(digest));
         for bad in ["", "00", &"g".repeat(64), &"+1".repeat(32), &"é".repeat(32)] {

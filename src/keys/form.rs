@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_found_anywhere_in_a_text_and_nothing_else_is_taken_for_one() {
+    fn keys_are_found_anywhere_in_text_without_false_positives() {
         for prefix in ["sg_live", "a_a"] {
             let form = KeyForm::new(prefix, false);
             let key = form.mint().unwrap();

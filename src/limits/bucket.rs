@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn up_to_the_capacity_at_once_and_then_one_each_interval() {
+    fn bucket_grants_its_capacity_then_one_per_interval() {
         let mut bucket = TokenBucket::default();
         for _ in 0..60 {
             bucket = bucket.take(60, at(5_000)).unwrap();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_larger_tier_keeps_what_was_used() {
+    fn larger_tier_keeps_used_units() {
         let mut bucket = TokenBucket::default();
         for _ in 0..40 {
             bucket = bucket.take(60, at(0)).unwrap();

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn if_both_rules_are_empty_the_day_is_named() {
+    fn if_both_rules_are_exhausted_the_day_is_reported() {
         let spent = opened(&FREE, 10);
         assert_eq!(
             spent.admit(&FREE, noon(), false, LeaseAvailability::Reachable).1,
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_tier_keeps_what_was_used() {
+    fn tier_change_keeps_used_units() {
         let used = AccountBalance {
             day: opened(&FREE, 0).day.grant(noon().wall.day(), 10, 0, 10),
             ..opened(&FREE, 0)
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_request_sees_zero_remaining_even_if_units_came_back_since() {
+    fn refused_request_reports_zero_remaining_after_later_returns() {
         let nearly_spent = opened(&FREE, 9);
         let status = nearly_spent.limit_status(LimitRule::Day, &FREE, noon()).as_hit(noon(), noon());
         assert_eq!((status.remaining, status.wait), (0, Duration::from_hours(12)));
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn while_the_ledger_is_unreachable_leased_units_are_used_then_grace_then_none() {
+    fn unreachable_ledger_uses_leased_units_then_grace() {
         let today = noon().wall.day();
         let mut balance = opened(&PRO, 0);
         balance.day = balance.day.grant(today, 1, 1, 1);

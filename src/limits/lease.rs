@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn free_leases_one_by_one_and_larger_tiers_double_up_to_a_hundredth() {
+    fn free_tier_leases_single_units_and_larger_tiers_double() {
         let wish = |quota: u32, elsewhere: u64, used: u32| {
             let total = elsewhere + u64::from(used);
             let balance = DayBalance::opened(TODAY, elsewhere).grant(TODAY, used, 0, total);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_day_costs_a_paid_tier_at_most_three_ledger_calls_in_a_hundred_and_one_wait() {
+    fn whole_paid_day_needs_at_most_three_ledger_calls_per_hundred_requests() {
         for quota in [10_000, 25_000, 100_000, 250_000] {
             let mut balance = DayBalance::opened(TODAY, 0);
             let (mut total, mut calls, mut waits) = (0u64, 0u32, 0u32);
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn grace_is_what_was_promised_is_owed_until_it_is_leased_and_never_exceeds_the_quota() {
+    fn grace_is_promised_owed_until_leased_and_within_the_quota() {
         let promised = DayBalance::opened(TODAY, 0).grant(TODAY, 0, 2, 0);
         assert_eq!(DayBalance::opened(TODAY, 0).hold_on_grace(200), None);
         let one = promised.hold_on_grace(200).unwrap().settle(TODAY, true);

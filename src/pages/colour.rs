@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_texts_numbers_words_and_comments_have_their_colours() {
+    fn tokens_are_coloured_by_kind() {
         for (language, code, html) in [
             (
                 CodeLanguage::Json,
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_colours_the_code_is_whole_whatever_it_is() {
+    fn removing_the_markup_restores_the_code() {
         for code in ["", "\"", "\\", "\"\\", "`é`5é \"ü", "<b>&'\"</b> 7up x7 // # \u{1f326}"] {
             for language in [CodeLanguage::Json, CodeLanguage::Hash, CodeLanguage::Slashes] {
                 let html = coloured(language, code);

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_text_becomes_markup() {
+    fn text_is_escaped() {
         assert_eq!(escape("<a href='x' b=\"y\">&"), "&lt;a href=&#39;x&#39; b=&quot;y&quot;&gt;&amp;");
         assert_eq!(prose("say `a<b` now"), "say <code>a&lt;b</code> now");
     }

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_settings_make_equal_bytes_and_tags_and_other_settings_others() {
+    fn bytes_and_tags_depend_only_on_the_settings() {
         let (one, two) = (Pages::build(&PagesConfig::default()), Pages::build(&PagesConfig::default()));
         let other = Pages::build(&PagesConfig { service: "other".into(), ..PagesConfig::default() });
         for path in ["/", "/docs", "/openapi.json"] {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_base_address_ends_in_the_base_path_however_it_is_configured() {
+    fn base_url_ends_with_the_base_path() {
         for (url, base) in [
             (None, "/api/v1"),
             (Some("https://x.example"), "https://x.example/api/v1"),

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_has_a_value_of_its_own_and_every_value_a_field() {
+    fn sample_values_and_fields_match() {
         let mut used = BTreeSet::new();
         for endpoint in &ENDPOINTS {
             for field in endpoint.item {
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_samples_agree_with_themselves_and_each_other() {
+    fn samples_are_consistent() {
         for (endpoint, item) in items() {
             let name = endpoint.name;
             let mut all = Vec::new();
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sample_of_me_is_one_that_a_gateway_could_send() {
+    fn sample_of_me_is_a_possible_response() {
         let me = items().into_iter().find(|(endpoint, _)| endpoint.name == "me").unwrap().1;
         me["application"]["id"].as_str().unwrap().parse::<ApplicationId>().unwrap();
         for limit in me["limits"].as_array().unwrap() {

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_json_it_is_words_or_a_schema() {
+    fn json_form_is_a_list_of_words_or_a_schema() {
         let json = |allowed: &AllowedValues| serde_json::to_string(allowed).unwrap();
         let words = AllowedValues::Words(vec!["latest", "24h"]);
         assert_eq!((json(&words), words.to_string()), (r#"["latest","24h"]"#.into(), "latest, 24h".into()));

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn me_is_refused_only_for_the_request_the_key_or_the_guard() {
+    fn me_has_only_request_key_and_guard_errors() {
         assert_eq!(
             words(Route::Me),
             [

@@ -52,7 +52,7 @@ mod tests {
     use crate::routes::codes::ErrorCode;
 
     #[test]
-    fn its_members_are_json_whatever_the_message_says() {
+    fn members_are_valid_json_for_any_message() {
         let message = "say \"24h\" or \\ and\nnothing else";
         let mut body = vec![b'{'];
         ErrorBody::new(

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_may_read_every_header_that_they_may_not_read_anyway() {
+    fn exposed_headers_are_all_that_are_not_safelisted() {
         let names = for_scripts();
         for name in
             ["RateLimit", "RateLimit-Policy", "X-RateLimit-Remaining", "Retry-After", "ETag", "X-Request-Id"]

@@ -169,7 +169,7 @@ mod tests {
     use std::collections::HashMap;
 
     #[test]
-    fn an_identifier_follows_the_rule_to_the_letter() {
+    fn model_ids_follow_the_rule_exactly() {
         for good in ["a", "7", "gpt-5", "claude-opus-4.1:thinking", "A_b", &"x".repeat(128)] {
             assert_eq!(ModelId::from_path(good).unwrap().as_str(), good);
         }
@@ -219,7 +219,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn keys_are_equal_exactly_if_the_resolved_requests_are(
+        fn keys_are_equal_if_and_only_if_the_resolved_requests_are(
             a in 0..13usize, b in 0..13usize, ida in "[a-c]", idb in "[a-c]", qa in any_query(), qb in any_query(), free: bool,
         ) {
             let default = if free { Period::Day } else { Period::Latest };
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn every_pair_of_documents_that_must_differ_has_different_keys() {
+    fn different_documents_have_different_keys() {
         let mut seen: HashMap<DocumentKey, String> = HashMap::new();
         for row in &ENDPOINTS {
             for period in Period::ALL {

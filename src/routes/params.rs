@@ -279,14 +279,14 @@ mod tests {
     }
 
     #[test]
-    fn one_percent_decoding_and_not_two() {
+    fn percent_decoding_is_applied_once() {
         assert_eq!(period("period=%32%34h"), Ok(Some(Period::Day)));
         assert_eq!(period("p%65riod=7d"), Ok(Some(Period::Week)));
         assert!(period("period=%2532%2534h").is_err());
     }
 
     #[test]
-    fn only_the_exact_spelling_is_a_value() {
+    fn only_exact_values_are_accepted() {
         for raw in [
             "period=7D",
             "period=",

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_path_is_silently_repaired() {
+    fn paths_are_never_normalized() {
         for path in [
             "/api/v1",
             "/api/v1/",

@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_noise_is_centred_and_of_the_size_asked_for() {
+    fn noise_has_zero_mean_and_the_requested_deviation() {
         let drawn: SampleSums =
             (0..10).flat_map(|n| rounds(Scenario::Quiet, 1.5, n)).map(|(_, score)| score).collect();
         assert!((drawn.mean().unwrap() - LEVEL).abs() < 0.05);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn planted_changes_are_detected_within_the_stated_rounds() {
+    fn simulated_changes_are_detected_within_the_stated_rounds() {
         for (scenario, bounds) in STATED {
             for (findings, bound) in evaluate(scenario, STATED_NOISE, 14).into_iter().zip(bounds) {
                 let Some(bound) = bound else { continue };
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_is_the_one_within_which_a_share_lies() {
+    fn delay_is_the_quantile_of_the_detections() {
         let findings = Findings { detector: Detector::Drift, alarms: 4, delays: vec![1, 2, 3, 9] };
         assert_eq!([0.5, 0.95].map(|share| findings.delay(share)), [Some(2), Some(9)]);
         assert_eq!(Findings { delays: vec![], ..findings }.delay(0.5), None);

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_change_in_units_of_noise_is_found_in_the_same_round() {
+    fn detection_depends_only_on_the_change_in_units_of_noise() {
         for (size, step) in [(1.0, 5.0), (2.0, 10.0), (3.0, 15.0)] {
             let drift = watch(&rounds(wobbling(70.0, size, 200).chain(wobbling(70.0 - step, size, 12))));
             let signal = drift.signal.unwrap();
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_is_warming_then_quiet_and_a_signal_lasts_for_its_time() {
+    fn drift_test_warms_up_and_a_signal_expires() {
         assert_eq!(watch(&[]).statistic, None);
         let least = count(method::DRIFT_LEAST);
         assert_eq!(watch(&rounds(wobbling(70.0, 1.0, least - 1))).state, DriftState::Warming);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_was_changed_back_is_no_change() {
+    fn reverted_level_is_not_a_change() {
         let there = rounds(wobbling(70.0, 1.0, 200).chain(wobbling(62.0, 1.0, 8)));
         let back =
             rounds(wobbling(70.0, 1.0, 200).chain(wobbling(62.0, 1.0, 8)).chain(wobbling(70.0, 1.0, 60)));

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fall_and_its_end_are_one_incident_with_both_times() {
+    fn degradation_and_recovery_are_one_incident() {
         let (first, incidents) = found(&of(&[(100, Some(70.0)), (20, Some(58.0)), (30, Some(70.0))]));
         let [incident] = incidents.as_slice() else { panic!("{incidents:?}") };
         assert_eq!((incident.kind, incident.severity), (IncidentKind::Degradation, Severity::Critical));
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lasting_fall_is_an_open_incident_until_after_a_week_it_is_the_new_level() {
+    fn lasting_degradation_becomes_the_new_level_after_a_week() {
         let (_, incidents) = found(&of(&[(100, Some(70.0)), (100, Some(62.0))]));
         assert!(matches!(incidents.as_slice(), [Incident { resolved: None, .. }]));
         let (first, incidents) = found(&of(&[(100, Some(70.0)), (400, Some(62.0))]));
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fall_within_the_noise_of_a_wild_model_is_no_incident() {
+    fn drop_within_the_noise_is_not_an_incident() {
         let reaches = |level: f64, hours: usize| {
             (0..hours).map(move |n| Some(level + if n % 2 == 0 { 9.0 } else { -9.0 }))
         };
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_low_round_is_no_incident() {
+    fn single_low_round_is_not_an_incident() {
         assert!(found(&of(&[(100, Some(70.0)), (1, Some(45.0)), (30, Some(70.0))])).1.is_empty());
     }
 }

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_does_not_change_without_the_version() {
+    fn changed_constants_require_a_new_method_version() {
         let own = |constant: &&String| !constant.starts_with("METHOD_VERSION");
         let constants = constants();
         assert!(constants.len() > 50, "{constants:#?}");
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_weights_of_a_score_add_up_to_one_and_name_everything_in_order() {
+    fn weights_sum_to_one_and_cover_all_parts_in_order() {
         assert_eq!(SUITE_WEIGHTS.map(|(suite, _)| suite), Suite::ALL);
         assert_eq!(AXIS_WEIGHTS.map(|(axis, _)| axis), Axis::ALL);
         let sums = [

@@ -130,13 +130,13 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_series_signals_nothing() {
+    fn steady_series_raises_no_signal() {
         let wobble = (0..500_u32).map(|n| if n % 2 == 0 { 70.0 } else { 72.0 });
         assert_eq!(fed(wobble).1, []);
     }
 
     #[test]
-    fn the_statistic_is_the_one_computed_by_hand() {
+    fn statistic_matches_a_manual_computation() {
         // Running means 10, 9, 8; deviations 0, -1, -2. The sum for a fall goes 0.5, 0, -1.5 and its maximum is 0.5.
         let (test, _) = fed([10.0, 8.0, 6.0]);
         assert_eq!(test.larger(), (ShiftDirection::Down, 2.0));

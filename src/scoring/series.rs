@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_run_is_counted_and_moves_no_score() {
+    fn failed_run_is_counted_without_affecting_scores() {
         let good = Suite::ALL.map(|suite| run(suite, 1, Some(&[0.5, 0.7])));
         let before = series(&good).over(all());
         let mut with_failures = series(&good);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn the_axes_weigh_up_to_the_score() {
+    fn weighted_axes_add_up_to_the_score() {
         let mut runs = Vec::new();
         for (index, suite) in Suite::ALL.into_iter().enumerate() {
             let model = Arc::clone(run(suite, 0, None).model());
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn latencies_are_those_of_their_stretch_in_whatever_order_runs_come() {
+    fn latencies_belong_to_their_range_for_any_import_order() {
         let at = |hour: u64, latency: f64| {
             let run = run(Suite::Coding, hour, None);
             let trials = vec![Trial::new([0.5; 7], latency, 0.0).unwrap()];
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn one_run_is_judged_by_its_trials_and_several_by_their_means() {
+    fn one_run_is_estimated_from_trials_and_several_from_means() {
         let one = series(&[run(Suite::Coding, 1, Some(&[0.4, 0.6]))]).over(all());
         assert!(
             (Suite::Coding.of(&one.suites).score().unwrap().spread.unwrap().variance - 100.0).abs() < 1e-9

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn any_hour_can_be_made_without_the_ones_before() {
+    fn hours_are_simulated_independently() {
         for simulated in models(7) {
             let whole: Vec<Run> = simulated.runs(noon().last(48)).collect();
             let half: Vec<Run> = simulated.runs(noon().last(24)).collect();
@@ -257,14 +257,14 @@ mod tests {
     }
 
     #[test]
-    fn another_seed_gives_other_runs_and_the_same_seed_the_same() {
+    fn runs_are_determined_by_the_seed() {
         let runs = |seed| models(seed).iter().flat_map(|m| m.round(noon())).collect::<Vec<_>>();
         assert_eq!(runs(1), runs(1));
         assert_ne!(runs(1), runs(2));
     }
 
     #[test]
-    fn runs_stand_in_their_hour_and_some_fail() {
+    fn runs_are_within_their_hour_and_some_fail() {
         let mut failed = 0;
         for simulated in models(1) {
             for run in simulated.runs(noon().last(240)) {

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn mean_and_variance_are_those_of_the_textbook() {
+    fn mean_and_variance_match_the_textbook() {
         let sums: SampleSums = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0].into_iter().collect();
         assert_eq!(sums.mean(), Some(5.0));
         assert!((sums.variance().unwrap() - 32.0 / 7.0).abs() < 1e-12);
@@ -242,14 +242,14 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_the_one_computed_by_hand() {
+    fn interval_matches_a_manual_computation() {
         // Mean 3, variance 2.5, standard error 0.7071; t for 4 degrees is 2.7764, so 3 ± 1.9633.
         let (lower, upper) = estimate(&[1.0, 2.0, 3.0, 4.0, 5.0]).interval().unwrap();
         assert!((lower - 1.0367).abs() < 1e-4 && (upper - 4.9633).abs() < 1e-4, "{lower} {upper}");
     }
 
     #[test]
-    fn welch_finds_the_t_the_degrees_and_the_chance_of_the_worked_example() {
+    fn welch_matches_a_worked_example() {
         // A published example with unequal variances: t = -2.46, 24.99 degrees, p = 0.021378.
         let a = [27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19.0, 21.7, 21.4];
         let b = [27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 21.9, 22.1, 22.9, 20.5, 24.4];
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn holm_multiplies_by_what_is_left_and_never_falls() {
+    fn holm_multiplies_by_the_remaining_tests_and_is_monotone() {
         let corrected = holm(&[0.01, 0.04, 0.03, 0.005]);
         let expected = [0.03, 0.06, 0.06, 0.02];
         assert!(corrected.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{corrected:?}");
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_found_with_its_certainty() {
+    fn line_fit_has_a_slope_and_p_value() {
         let exact = line(&[(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)], 0.0).unwrap();
         assert!((exact.slope - 2.0).abs() < 1e-12 && exact.p < 1e-6);
         // x 1..5 against 2, 4, 5, 4, 5: slope 0.6, t = 2.1213 with 3 degrees, p = 0.1240.
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_lies_in_the_middle() {
+    fn median_is_the_middle_value() {
         assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), Some(2.5));
         assert_eq!(median(vec![]), None);

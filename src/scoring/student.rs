@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_quantile_is_that_of_the_tables() {
+    fn quantile_matches_published_tables() {
         for (df, expected) in [
             (1.0, 12.7062),
             (2.0, 4.3027),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tail_at_the_quantile_is_the_one_asked_for() {
+    fn tail_inverts_the_quantile() {
         for tail in [0.25, 0.05, 0.025, 0.005, 1e-6] {
             for df in [1.0, 1.7, 4.2, 66.6, 2_159.0] {
                 let back = upper_tail(quantile(tail, df), df);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_guess_for_an_interval_is_so_near_that_few_steps_are_left() {
+    fn initial_guess_needs_few_steps() {
         // From within a hundredth, Halley's second step ends below the precision of a double.
         for df in [1.0, 2.0, 3.0, 4.2, 24.0, 66.6, 190.0, 2_159.0] {
             let scale = gamma_ratio(df / 2.0) / (df * PI).sqrt();

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn displacement_order_is_hung_idle_stalled_least_progress_hung_with_a_key() {
+    fn displacement_order_is_hung_idle_stalled_slow_hung_with_a_key() {
         let now = at(10_000);
         let with_key = DisplacementState { is_authenticated: true, ..NEW };
         let in_order = [

@@ -96,7 +96,7 @@ mod tests {
     const LATER: Mono = Mono::from_nanos(5);
 
     #[test]
-    fn too_few_bytes_gain_no_time_and_enough_bytes_gain_all_of_it() {
+    fn deadline_is_extended_only_by_enough_bytes() {
         let mut waiting = UnsentBytes::default();
         waiting.taken(1, || unreachable!("nothing waits"));
         assert_eq!((waiting.since(), waiting.last_byte()), (None, None));

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_one_line_whatever_its_fields_contain() {
+    fn record_is_one_line_for_any_field_values() {
         assert_eq!(
             written(false),
             "word=plain number=7\nword=\"two words\" number=7\nword=\"a\\nb\\u001b[31m\" number=7\n"

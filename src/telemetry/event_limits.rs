@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_flood_ten_events_are_logged_and_the_rest_are_one_line_at_the_end_of_ten_seconds() {
+    fn flood_logs_ten_events_and_one_summary_per_window() {
         limited(|limits, seconds, written, has_dropped| {
             for _ in 0..10 {
                 fetch_fails("index");
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_one_kind_hides_no_event_of_another_and_no_debug_event() {
+    fn flood_of_one_kind_affects_no_other_events() {
         limited(|_, _, written, _| {
             for _ in 0..100 {
                 fetch_fails("index");
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_whatever_the_fields_say() {
+    fn memory_is_bounded_for_any_field_values() {
         limited(|limits, seconds, written, _| {
             for number in 0..10 * MAX_KINDS {
                 fetch_fails(&number.to_string());

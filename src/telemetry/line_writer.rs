@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_reader_lines_are_lost_and_counted_and_no_caller_waits() {
+    fn lines_without_a_reader_are_dropped_and_counted_without_blocking() {
         let ((begun, has_begun), (release, held)) = (sync_channel(1), sync_channel(0));
         let writer = LineWriter::start("test", QUEUE, Stuck { begun, held }).unwrap();
         writer.send(line("x\n"));
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_stops_nothing_and_each_of_its_lines_is_counted() {
+    fn full_disk_blocks_nothing_and_lost_lines_are_counted() {
         let (writer, registry) =
             (LineWriter::start("test", QUEUE, Full).unwrap(), MetricsRegistry::default());
         writer.lost().count_in(registry.counter("scoregate_panics_total"));

@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_misspelled_level_is_noticed() {
+    fn misspelled_level_is_rejected() {
         for good in ["info", "warn,scoregate::upstream=debug", "off"] {
             assert!(is_level(good), "{good}");
         }

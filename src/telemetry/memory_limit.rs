@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_limit_of_the_control_groups_and_the_machine_holds() {
+    fn lowest_limit_of_control_groups_and_machine_applies() {
         let machine = (MACHINE, TOTAL);
         let (mine, above) = ("/sys/fs/cgroup/a/b/memory.max", "/sys/fs/cgroup/a/memory.max");
         let version_2 = (GROUPS, "0::/a/b\n");

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_count_at_once_lose_nothing() {
+    fn concurrent_counts_lose_nothing() {
         let sketch = SpaceSaving::<u64, u64>::new();
         std::thread::scope(|scope| {
             for _ in 0..4 {

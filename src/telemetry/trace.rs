@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_is_taken_from_a_header_that_is_well_formed_and_from_no_other() {
+    fn only_well_formed_trace_headers_are_accepted() {
         let good = format!("00-{ID}-b7ad6b7169203331-01");
         assert_eq!(of(&good).unwrap().id(), ID);
         assert_eq!(of(&format!("cc-{ID}-b7ad6b7169203331-01-later")).unwrap().id(), ID);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_is_of_the_same_trace_and_version_00_and_has_a_parent_and_known_flags_of_its_own() {
+    fn child_keeps_the_trace_id_and_has_its_own_parent_id() {
         for (version, flags, sent) in [
             ("00", "00", "00"),
             ("00", "01", "01"),

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retry_after_opens_the_breaker_at_once_and_is_kept() {
+    fn retry_after_opens_the_breaker_for_its_duration() {
         let asked = CircuitBreaker::default().record(
             BreakerPermission::Granted,
             BreakerSignal::Bad(Some(seconds(60))),

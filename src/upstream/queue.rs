@@ -165,7 +165,7 @@ mod tests {
     use futures_util::FutureExt as _;
 
     #[test]
-    fn the_highest_priority_is_next_and_within_it_the_first_that_came() {
+    fn highest_priority_is_first_then_arrival_order() {
         let queue = FetchQueue::new(1);
         let mut turn =
             queue.acquire(CurrentPriority::new(PriorityClass::Free)).now_or_never().unwrap().unwrap();

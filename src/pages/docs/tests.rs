@@ -35,7 +35,7 @@ fn every_code_has_its_anchor_with_its_status_and_remedy() {
 }
 
 #[test]
-fn every_endpoint_parameter_header_tier_and_price_is_there() {
+fn page_contains_all_endpoints_parameters_headers_tiers_and_prices() {
     let html = default();
     for row in &ENDPOINTS {
         assert!(html.contains(&row.documented_path().replace("{id}", ":id")), "{}", row.name);
@@ -62,7 +62,7 @@ fn every_endpoint_parameter_header_tier_and_price_is_there() {
 }
 
 #[test]
-fn every_link_within_the_page_leads_somewhere_and_no_anchor_stands_twice() {
+fn internal_links_resolve_and_anchors_are_unique() {
     let html = default();
     let ids: Vec<_> = html.split(" id=\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
     let unique: HashSet<_> = ids.iter().copied().collect();
@@ -75,7 +75,7 @@ fn every_link_within_the_page_leads_somewhere_and_no_anchor_stands_twice() {
 }
 
 #[test]
-fn the_pages_load_nothing_but_the_icon() {
+fn pages_load_only_the_icon() {
     let html = default() + &landing(&PagesConfig::default());
     assert_eq!(html.matches("<script").count(), 1, "the one of the docs page");
     assert!(html.contains("<script>") && !SCRIPT.contains("fetch(") && !SCRIPT.contains("http"));
@@ -197,7 +197,7 @@ fn numbers_are_grouped_by_thousands() {
 }
 
 #[test]
-fn headings_descend_one_step_at_a_time() {
+fn headings_skip_no_level() {
     let html = default();
     let mut last = 0;
     for rest in html.split("<h").skip(1) {

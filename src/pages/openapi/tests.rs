@@ -49,7 +49,7 @@ fn an_error(status: u16, code: &str) -> Value {
 }
 
 #[test]
-fn every_reference_leads_somewhere_and_every_schema_compiles() {
+fn references_resolve_and_schemas_compile() {
     let document = described();
     let mut references = 0;
     walk(&document, &mut |node| {
@@ -113,7 +113,7 @@ fn every_response_names_the_headers_of_the_table_and_no_other() {
 }
 
 #[test]
-fn an_item_of_each_row_fits_its_schema_and_one_with_a_wrong_field_does_not() {
+fn schemas_accept_valid_items_and_reject_wrong_fields() {
     let document = described();
     for row in &ENDPOINTS {
         let schema = validator(&document, &content(&document, row.route, "200", "application/json"));
@@ -160,7 +160,7 @@ fn paid_only_fields_are_marked_and_a_backend_may_send_more() {
 }
 
 #[test]
-fn period_and_sort_key_are_null_where_the_endpoint_takes_none() {
+fn period_and_sort_key_are_null_if_unsupported() {
     let document = described();
     for row in &ENDPOINTS {
         let schema = validator(&document, &content(&document, row.route, "200", "application/json"));
@@ -175,7 +175,7 @@ fn period_and_sort_key_are_null_where_the_endpoint_takes_none() {
 }
 
 #[test]
-fn an_error_contains_its_limit_on_429_only_and_its_parameter_if_it_has_one() {
+fn error_schema_requires_limit_on_429_and_parameter_if_any() {
     let document = described();
     let media = "application/json";
     let limited = validator(&document, &content(&document, Route::Models, "429", media));
@@ -201,7 +201,7 @@ fn an_error_contains_its_limit_on_429_only_and_its_parameter_if_it_has_one() {
 }
 
 #[test]
-fn a_problem_is_the_same_error_with_the_fields_of_its_form() {
+fn problem_schema_extends_the_error_schema() {
     let document = described();
     let schema = content(&document, Route::Model, "404", "application/problem+json");
     let schema = validator(&document, &schema);
@@ -214,7 +214,7 @@ fn a_problem_is_the_same_error_with_the_fields_of_its_form() {
 }
 
 #[test]
-fn every_code_has_a_response_that_takes_it() {
+fn every_code_is_in_a_response() {
     let document = described();
     let text = document["components"]["responses"].to_string();
     for row in &CODES {
@@ -223,7 +223,7 @@ fn every_code_has_a_response_that_takes_it() {
 }
 
 #[test]
-fn parameters_take_exactly_what_the_gateway_takes() {
+fn parameter_schemas_match_the_gateway() {
     let document = described();
     let takes = |name: &str, value: Value| {
         validator(&document, &document["components"]["parameters"][name]["schema"]).is_valid(&value)

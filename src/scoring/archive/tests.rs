@@ -107,7 +107,7 @@ fn another_run_under_a_known_identifier_is_rejected_and_changes_nothing() {
 }
 
 #[test]
-fn the_order_and_the_pieces_in_which_runs_come_change_no_score() {
+fn scores_are_independent_of_import_order_and_batches() {
     let records = records(72);
     let whole = TempDir::new().unwrap();
     let archive = in_(&whole);
@@ -156,7 +156,7 @@ fn archived_runs_score_as_the_same_runs_in_memory() {
 }
 
 #[test]
-fn runs_of_the_running_hour_count_once_they_are_imported_and_push_nothing_out_before() {
+fn runs_of_the_current_hour_count_once_imported() {
     let place = TempDir::new().unwrap();
     let (archive, all) = (in_(&place), records(24));
     archive.take(&all).unwrap();
@@ -178,7 +178,7 @@ fn runs_of_the_running_hour_count_once_they_are_imported_and_push_nothing_out_be
 }
 
 #[test]
-fn runs_count_when_their_import_is_done_and_the_snapshot_before_stays_whole() {
+fn runs_count_after_their_import_and_the_previous_snapshot_is_unchanged() {
     let place = TempDir::new().unwrap();
     let (records, archive) = (records(48), in_(&place));
     let (half, rest) = records.split_at(records.len() / 2);
@@ -222,7 +222,7 @@ fn a_running_backend_uses_new_runs_after_a_check() {
 }
 
 #[test]
-fn sums_of_another_method_are_made_anew_when_the_archive_is_opened() {
+fn sums_of_another_method_are_recomputed_at_opening() {
     let place = TempDir::new().unwrap();
     let archive = in_(&place);
     archive.take(&records(48)).unwrap();
@@ -282,7 +282,7 @@ fn a_damaged_aggregate_fails_a_refresh_and_the_previous_snapshot_stays() {
 }
 
 #[test]
-fn a_day_is_summed_as_its_runs_are_counted() {
+fn day_sums_equal_run_counts() {
     let mut summing = sums::DaySummation::default();
     let mut series = super::super::series::ScoreSeries::new(Hour::of(now()).last(24));
     for record in records(24).iter().filter(|record| record.run.model().id().as_str() == "atlas-4-large") {

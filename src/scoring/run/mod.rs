@@ -157,7 +157,7 @@ mod tests {
     use crate::routes::shapes::{AXES, SUITES};
 
     #[test]
-    fn a_score_that_is_no_number_from_0_to_1_is_refused_with_its_axis() {
+    fn score_out_of_range_is_rejected_with_its_axis() {
         for bad in [f64::NAN, f64::INFINITY, -0.1, 1.2] {
             let mut scores = [0.5; 7];
             scores[3] = bad;
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_latency_a_cost_or_a_price_that_is_no_amount_is_refused() {
+    fn negative_or_infinite_amounts_are_rejected() {
         let of = |trial: Result<Trial, BadRun>| trial.unwrap_err().field;
         assert_eq!(of(Trial::new([0.5; 7], f64::NAN, 0.0)), "latencyMs");
         assert_eq!(of(Trial::new([0.5; 7], 1.0, -1.0)), "cost");
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scored_run_has_trials_and_not_without_end() {
+    fn scored_run_has_a_limited_nonzero_number_of_trials() {
         let model = Arc::new(TestedModel::new(ModelId::new("m").unwrap(), "M", "p", None, None).unwrap());
         let run =
             |trials| Run::new(Arc::clone(&model), Suite::Coding, Wall::default(), RunOutcome::Scored(trials));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn suites_and_axes_bear_the_words_of_the_api_in_its_order() {
+    fn suites_and_axes_match_the_api_words_in_order() {
         assert_eq!(Suite::ALL.map(Suite::word)[..], *SUITES);
         assert_eq!(Axis::ALL.map(Axis::word)[..], *AXES);
     }

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_written_run_is_read_and_written_so_that_it_can_be_read_again() {
+    fn runs_round_trip_through_their_line_format() {
         let failed = good();
         let place = failed.find(",\"trials\"").unwrap();
         let failed = format!(
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_a_little_ahead_is_no_future() {
+    fn small_clock_skew_is_tolerated() {
         let line = good().replace("11:02:03", "12:00:30");
         assert!(IdentifiedRun::read(&line, now()).is_ok());
     }

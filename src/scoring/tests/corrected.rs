@@ -37,7 +37,7 @@ fn history(number: u32, gain: f64) -> Vec<Run> {
 }
 
 #[test]
-fn among_many_quiet_models_no_trend_is_reported_though_some_would_be_alone() {
+fn correction_suppresses_trends_among_many_quiet_models() {
     let runs = (0..180).flat_map(|number| history(number, 0.0)).collect();
     let snapshot = RunSource::Runs(runs).in_order().snapshot(now()).unwrap();
     let changes = ModelChanges::among(&snapshot.model_states);

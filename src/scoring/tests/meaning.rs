@@ -12,7 +12,7 @@ use super::super::*;
 use super::{HOUR, asked, demo, instants, limit, measured, now, rankings};
 
 #[test]
-fn each_sort_key_orders_and_what_has_no_score_comes_last() {
+fn each_sort_key_orders_and_unscored_models_are_last() {
     let scoring = demo();
     let mut orders = BTreeSet::new();
     for sort_by in SortBy::ALL {
@@ -177,7 +177,7 @@ fn a_removed_model_is_unavailable_and_affects_no_other() {
 }
 
 #[test]
-fn incidents_are_newest_first_cut_to_their_limit_and_of_their_period() {
+fn incidents_are_newest_first_limited_and_within_the_period() {
     let scoring = demo();
     let ask = |period, number| {
         asked(
@@ -199,7 +199,7 @@ fn incidents_are_newest_first_cut_to_their_limit_and_of_their_period() {
 }
 
 #[test]
-fn alerts_come_with_evidence_that_holds_and_a_steady_model_raises_none() {
+fn alerts_have_valid_evidence_and_steady_models_raise_none() {
     let mut alerted = BTreeSet::new();
     for now in instants() {
         let scoring = Scoring::demo(7, now);
@@ -216,7 +216,7 @@ fn alerts_come_with_evidence_that_holds_and_a_steady_model_raises_none() {
 }
 
 #[test]
-fn every_regime_of_the_drift_signature_is_met_within_a_month() {
+fn every_drift_regime_occurs_within_a_month() {
     let mut regimes = BTreeSet::new();
     for now in instants() {
         let scoring = Scoring::demo(7, now);

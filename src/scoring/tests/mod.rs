@@ -191,7 +191,7 @@ fn the_same_seed_and_hour_give_the_same_bytes_and_another_seed_gives_others() {
 }
 
 #[test]
-fn a_refresh_swaps_once_an_hour_and_catches_up_in_one_step() {
+fn refresh_replaces_the_snapshot_hourly_and_catches_up_in_one_step() {
     let scoring = Scoring::demo(7, now());
     let stamp = || scoring.answer(&DocumentKey::plain(Route::Index)).unwrap();
     assert_eq!(stamp().generated_at.rfc3339(), "2026-11-21T12:00:00Z");
@@ -217,7 +217,7 @@ fn a_refresh_swaps_once_an_hour_and_catches_up_in_one_step() {
 }
 
 #[test]
-fn every_endpoint_that_is_stored_has_data_and_no_other() {
+fn exactly_the_stored_endpoints_have_data() {
     let scoring = demo();
     for endpoint in &ENDPOINTS {
         let id = scoring.model_ids().into_iter().next();
@@ -240,7 +240,7 @@ fn a_run_of_the_running_hour_counts_when_the_hour_is_over() {
 }
 
 #[test]
-fn an_unknown_model_has_no_answer() {
+fn unknown_model_has_no_document() {
     let id = || ModelId::new("nobody").unwrap();
     let scoring = demo();
     assert_eq!(scoring.answer(&DocumentKey::of_model(Route::Model, id())), None);
@@ -253,7 +253,7 @@ fn an_unknown_model_has_no_answer() {
 }
 
 #[test]
-fn a_backend_without_runs_answers_with_empty_arrays() {
+fn backend_without_runs_returns_empty_arrays() {
     let scoring = Scoring::open(RunSource::Runs(vec![]), Wall::default()).unwrap();
     for (question, fields) in every_question(&scoring) {
         for item in asked(&scoring, &question) {

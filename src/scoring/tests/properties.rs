@@ -144,7 +144,7 @@ fn a_run_like_the_last_low_one_can_raise_an_alert_or_no_fall_would_ever_be_found
 }
 
 #[test]
-fn two_equal_samples_prove_nothing() {
+fn equal_samples_are_not_significant() {
     let model = model("a");
     // Two hours before and two in the last day, each pair equal, three points apart.
     let mut runs = Vec::new();

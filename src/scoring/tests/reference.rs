@@ -112,7 +112,7 @@ fn estimate(samples: &[f64]) -> Estimate {
 }
 
 #[test]
-fn means_variances_and_intervals_are_those_of_numpy_and_scipy() {
+fn means_variances_and_intervals_match_numpy_and_scipy() {
     for case in reference().moments {
         let of = format!("{} samples about {}", case.samples.len(), case.mean);
         agrees(sums(&case.samples).mean().unwrap(), case.mean, &of);
@@ -131,7 +131,7 @@ fn means_variances_and_intervals_are_those_of_numpy_and_scipy() {
 }
 
 #[test]
-fn the_tails_of_student_are_those_of_scipy_however_far_out() {
+fn student_tails_match_scipy() {
     let tails = reference().tails;
     let far = tails.iter().filter(|(.., tail)| *tail < 1e-100).count();
     assert!(far > 3 && tails.len() > 300, "{far} of {}", tails.len());
@@ -141,14 +141,14 @@ fn the_tails_of_student_are_those_of_scipy_however_far_out() {
 }
 
 #[test]
-fn the_quantiles_of_student_are_those_of_scipy() {
+fn student_quantiles_match_scipy() {
     for (tail, df, t) in reference().quantiles {
         agrees(student::quantile(tail, df), t, &format!("tail {tail} with {df} degrees"));
     }
 }
 
 #[test]
-fn welch_has_the_chances_and_degrees_of_scipy() {
+fn welch_matches_scipy() {
     for case in reference().comparisons {
         let (before, now) = (estimate(&case.before), estimate(&case.now));
         let of = format!("{} against {}", case.now.len(), case.before.len());
@@ -160,7 +160,7 @@ fn welch_has_the_chances_and_degrees_of_scipy() {
 }
 
 #[test]
-fn the_pooled_test_has_the_chances_and_degrees_of_scipy() {
+fn pooled_test_matches_scipy() {
     for case in reference().comparisons {
         let of = format!("{} against {}", case.now.len(), case.before.len());
         let difference = pooled_difference(sums(&case.before), sums(&case.now), 0.0).unwrap();
@@ -171,7 +171,7 @@ fn the_pooled_test_has_the_chances_and_degrees_of_scipy() {
 }
 
 #[test]
-fn page_hinkley_is_that_of_river_sample_by_sample_through_every_reset() {
+fn page_hinkley_matches_river_for_every_sample() {
     let mut signalled = 0;
     for case in reference().page_hinkley {
         let rule = PageHinkleyParameters { minimum: case.minimum, delta: case.delta, lambda: case.threshold };
@@ -190,7 +190,7 @@ fn page_hinkley_is_that_of_river_sample_by_sample_through_every_reset() {
 }
 
 #[test]
-fn a_weighted_sum_has_the_mean_the_variance_and_the_degrees_of_the_textbook() {
+fn weighted_sum_matches_the_textbook() {
     for case in reference().weighted {
         let parts: Vec<(f64, Estimate)> =
             case.weights.iter().zip(&case.parts).map(|(weight, part)| (*weight, estimate(part))).collect();
@@ -203,7 +203,7 @@ fn a_weighted_sum_has_the_mean_the_variance_and_the_degrees_of_the_textbook() {
 }
 
 #[test]
-fn holm_corrects_as_it_is_written() {
+fn holm_matches_its_definition() {
     for case in reference().holm {
         let found = holm(&case.chances);
         assert_eq!(found.len(), case.corrected.len());
@@ -214,7 +214,7 @@ fn holm_corrects_as_it_is_written() {
 }
 
 #[test]
-fn lines_have_the_slope_and_the_chance_of_scipy() {
+fn line_fits_match_scipy() {
     for case in reference().lines {
         let points: Vec<(f64, f64)> = case.xs.iter().copied().zip(case.ys.iter().copied()).collect();
         let (found, of) =
@@ -225,7 +225,7 @@ fn lines_have_the_slope_and_the_chance_of_scipy() {
 }
 
 #[test]
-fn the_median_is_that_of_numpy() {
+fn median_matches_numpy() {
     for case in reference().medians {
         agrees(median(case.values).unwrap(), case.median, "median");
     }

@@ -29,7 +29,7 @@ fn activity() -> (Arc<ConnectionActivity>, ManualClock, impl Fn(u64)) {
 }
 
 #[test]
-fn a_new_connection_has_a_fixed_time_for_its_first_request() {
+fn first_request_has_a_fixed_deadline() {
     let (activity, _hand, pass) = activity();
     assert_eq!(next(&activity), (10, MissedDeadline::Head));
     pass(4);
@@ -38,7 +38,7 @@ fn a_new_connection_has_a_fixed_time_for_its_first_request() {
 }
 
 #[test]
-fn a_head_lasts_from_its_first_byte() {
+fn head_deadline_starts_at_the_first_byte() {
     let (activity, _hand, pass) = activity();
     activity.begun();
     activity.answered();
@@ -54,7 +54,7 @@ fn a_head_lasts_from_its_first_byte() {
 }
 
 #[test]
-fn a_request_lasts_until_its_answer_is_sent() {
+fn request_lasts_until_its_response_is_sent() {
     let (activity, _hand, pass) = activity();
     pass(5);
     activity.begun();
@@ -90,7 +90,7 @@ fn further_requests_without_reading_do_not_extend_the_deadline() {
 }
 
 #[test]
-fn on_http_2_the_oldest_request_counts_and_what_arrives_in_between_does_not() {
+fn http2_deadline_follows_the_oldest_request() {
     let (activity, _hand, pass) = activity();
     activity.switch_to_http2();
     activity.received(1);
@@ -134,7 +134,7 @@ fn on_http_2_bytes_without_a_request_are_limited() {
 }
 
 #[test]
-fn a_connection_that_is_to_end_waits_one_second_for_a_request_in_transit() {
+fn retiring_connection_waits_one_second_for_a_request_in_transit() {
     let (activity, _hand, pass) = activity();
     activity.begun();
     activity.retire();
@@ -149,7 +149,7 @@ fn a_connection_that_is_to_end_waits_one_second_for_a_request_in_transit() {
 }
 
 #[test]
-fn on_http_2_a_response_waits_for_the_windows_of_its_client_and_not_for_the_socket() {
+fn http2_response_waits_for_flow_control_windows() {
     let (activity, _hand, pass) = activity();
     activity.switch_to_http2();
     let mut first = activity.open_stream();
@@ -168,7 +168,7 @@ fn on_http_2_a_response_waits_for_the_windows_of_its_client_and_not_for_the_sock
 }
 
 #[test]
-fn on_http_2_eight_responses_wait_without_a_key_and_with_one_any_number() {
+fn http2_unsent_responses_are_limited_without_a_key() {
     let (activity, _hand, _pass) = activity();
     let answered = |has_body: bool| {
         let mut ticket = activity.open_stream();
@@ -188,7 +188,7 @@ fn on_http_2_eight_responses_wait_without_a_key_and_with_one_any_number() {
 }
 
 #[test]
-fn while_too_many_responses_wait_in_the_process_clients_without_a_key_have_a_second() {
+fn write_timeout_without_a_key_is_one_second_under_pressure() {
     let (clock, _hand) = Clock::manual(Wall::from_seconds(0));
     let unsent = Arc::new(UnsentResponses::default());
     let activity = Arc::new(ConnectionActivity::new(clock, Arc::clone(&unsent)));

@@ -228,7 +228,7 @@ fn decided(bytes: &[u8]) -> Reading {
 }
 
 #[test]
-fn every_seed_reads_as_its_name_says_and_no_further_byte_changes_that() {
+fn every_seed_is_parsed_as_its_name_states() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/seeds/proxy_header");
     let mut count = 0;
     for entry in std::fs::read_dir(directory).unwrap() {
@@ -301,7 +301,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_panic_and_no_decision_is_taken_back(
+    fn arbitrary_bytes_do_not_panic_and_decisions_are_final(
         bytes in prop::collection::vec(any::<u8>(), 0..600), addresses in any_address(),
         at: prop::sample::Index, byte: u8, note in prop::collection::vec(any::<u8>(), 0..30),
     ) {
@@ -349,7 +349,7 @@ impl AsyncRead for ResetStream {
 }
 
 #[tokio::test]
-async fn without_a_header_the_reason_is_returned() {
+async fn missing_header_returns_the_reason() {
     for (mut stream, expected) in [
         (Box::new(&b"GET / HTTP/1.1\r\n"[..]) as Box<dyn AsyncRead + Unpin>, NoHeader::Malformed),
         (Box::new(&b"PROXY TCP4 192.0.2.1 198"[..]), NoHeader::Ended),

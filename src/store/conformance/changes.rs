@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub(in crate::store) async fn what_is_created_is_read_back(store: &dyn Store) {
+pub(in crate::store) async fn created_records_are_read_back(store: &dyn Store) {
     let id = an_id();
     let own = OwnLimits { minute: Some(7), day: Some(u32::MAX) };
     let (contact, note) = (Some("ops@example.org".to_owned()), Some("line one\nline two '; --".to_owned()));
@@ -26,7 +26,7 @@ pub(in crate::store) async fn what_is_created_is_read_back(store: &dyn Store) {
     assert_eq!((page.applications, page.skipped, page.next), (vec![wanted], vec![], None));
 }
 
-pub(in crate::store) async fn what_is_there_is_not_made_again_and_a_failed_change_leaves_nothing(
+pub(in crate::store) async fn existing_records_are_not_created_again_and_failed_changes_are_rolled_back(
     store: &dyn Store,
 ) {
     let (first, second) = (created(store).await, an_id());
@@ -43,7 +43,7 @@ pub(in crate::store) async fn what_is_there_is_not_made_again_and_a_failed_chang
     assert_eq!(application.keys, [a_key(&first.to_string())], "half a rotation stayed");
 }
 
-pub(in crate::store) async fn what_is_not_there_is_named(store: &dyn Store) {
+pub(in crate::store) async fn missing_records_are_named(store: &dyn Store) {
     let (there, gone) = (created(store).await, an_id());
     let other = created(store).await;
     assert_eq!(store.application(gone, NOON.day()).await.unwrap(), None);
@@ -59,7 +59,7 @@ pub(in crate::store) async fn what_is_not_there_is_named(store: &dyn Store) {
     }
 }
 
-pub(in crate::store) async fn pages_meet_every_application_once_in_order(store: &dyn Store) {
+pub(in crate::store) async fn pages_contain_every_application_once_in_order(store: &dyn Store) {
     assert!(store.page(None, 3, NOON.day()).await.unwrap().applications.is_empty());
     let mut wanted = Vec::new();
     for _ in 0..7 {
@@ -81,7 +81,7 @@ pub(in crate::store) async fn pages_meet_every_application_once_in_order(store: 
     }
 }
 
-pub(in crate::store) async fn a_rotation_ends_the_older_keys_then_and_never_later(store: &dyn Store) {
+pub(in crate::store) async fn rotation_never_extends_older_keys(store: &dyn Store) {
     let id = created(store).await;
     let rotate = |key: StoredKey, at| changing(id, ChangeKind::Rotate { key, retire_others_at: at });
     let soon = StoredKey { expires_at: Some(NOON.plus(HOUR)), created_at: NOON.plus(HOUR), ..a_key("soon") };
@@ -93,7 +93,7 @@ pub(in crate::store) async fn a_rotation_ends_the_older_keys_then_and_never_late
     assert_eq!(store.application(id, NOON.day()).await.unwrap(), Some(now));
 }
 
-pub(in crate::store) async fn a_revocation_holds_and_keeps_its_first_time(store: &dyn Store) {
+pub(in crate::store) async fn revocation_is_final_and_keeps_its_first_time(store: &dyn Store) {
     let (id, other) = (created(store).await, created(store).await);
     let later = StoredKey { created_at: NOON.plus(HOUR), ..a_key("later") };
     store
@@ -111,7 +111,7 @@ pub(in crate::store) async fn a_revocation_holds_and_keeps_its_first_time(store:
     assert_eq!(revoked(&untouched), [None]);
 }
 
-pub(in crate::store) async fn a_change_of_tier_leaves_the_rest(store: &dyn Store) {
+pub(in crate::store) async fn tier_change_keeps_everything_else(store: &dyn Store) {
     let id = created(store).await;
     let before = store.application(id, NOON.day()).await.unwrap().unwrap();
     units(store, asking(id, NOON.day(), 4, 10)).await;
@@ -119,7 +119,7 @@ pub(in crate::store) async fn a_change_of_tier_leaves_the_rest(store: &dyn Store
     assert_eq!(after, StoredApplication { tier: "pro".into(), granted: 4, ..before });
 }
 
-pub(in crate::store) async fn a_key_is_added_and_the_others_go_on(store: &dyn Store) {
+pub(in crate::store) async fn added_key_keeps_the_other_keys(store: &dyn Store) {
     let id = created(store).await;
     let added =
         StoredKey { created_at: NOON.plus(HOUR), expires_at: Some(NOON.plus(2 * HOUR)), ..a_key("added") };
@@ -131,7 +131,7 @@ pub(in crate::store) async fn a_key_is_added_and_the_others_go_on(store: &dyn St
     assert!(matches!(nowhere, Err(StoreError::UnknownApplication(_))));
 }
 
-pub(in crate::store) async fn limits_words_and_ends_change_and_nothing_else_does(store: &dyn Store) {
+pub(in crate::store) async fn limits_descriptions_and_expiries_change_alone(store: &dyn Store) {
     let id = created(store).await;
     let mut wanted = store.application(id, NOON.day()).await.unwrap().unwrap();
     for own in [OwnLimits { minute: Some(3), day: Some(5) }, OwnLimits { minute: None, day: Some(1) }] {
@@ -173,7 +173,7 @@ pub(in crate::store) async fn every_change_is_in_the_audit_trail_newest_first(st
     assert_eq!(older, all[2..]);
 }
 
-pub(in crate::store) async fn a_use_is_remembered_and_never_goes_back(store: &dyn Store) {
+pub(in crate::store) async fn last_use_is_stored_and_never_decreases(store: &dyn Store) {
     let id = created(store).await;
     let digest = Digest::of(&id.to_string());
     for (at, remembered) in [(HOUR, HOUR), (2 * HOUR, 2 * HOUR), (HOUR, 2 * HOUR)] {

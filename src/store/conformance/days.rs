@@ -9,7 +9,7 @@ use proptest::test_runner::{Config, TestRunner};
 
 use super::*;
 
-pub(in crate::store) async fn a_lease_gives_what_the_quota_leaves(store: &dyn Store) {
+pub(in crate::store) async fn lease_is_limited_by_the_remaining_quota(store: &dyn Store) {
     let (id, other, day) = (created(store).await, created(store).await, NOON.day());
     let granted = |units, total| LeaseReply::Granted { units, total, grace: 0 };
     assert_eq!(store.newest_day().await.unwrap(), None);
@@ -49,7 +49,7 @@ pub(in crate::store) async fn a_day_is_closed_once_a_later_one_is_opened(store: 
     assert_eq!(units(store, asking(id, tomorrow, 99, 10)).await, 10);
 }
 
-pub(in crate::store) async fn units_given_back_are_leased_again_and_never_below_nothing(store: &dyn Store) {
+pub(in crate::store) async fn returned_units_are_leased_again_and_never_negative(store: &dyn Store) {
     let (id, day) = (created(store).await, NOON.day());
     let later = Day::from_number(day.number() + 1);
     store.return_units(giving(id, day, 1)).await.unwrap();
@@ -79,9 +79,7 @@ pub(in crate::store) async fn many_leases_at_once_never_exceed_the_quota(store: 
     assert_eq!(store.application(id, day).await.unwrap().unwrap().granted, 500);
 }
 
-pub(in crate::store) async fn what_is_promised_for_bad_times_is_a_hundredth_of_the_quota_in_all(
-    store: &dyn Store,
-) {
+pub(in crate::store) async fn promised_grace_is_a_hundredth_of_the_quota(store: &dyn Store) {
     let (id, day) = (created(store).await, NOON.day());
     let promised = |grace, want| async move {
         let asked = store.lease(LeaseRequest { grace, ..asking(id, day, want, 1_000) }).await.unwrap();

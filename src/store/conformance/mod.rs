@@ -17,22 +17,22 @@ pub(super) use days::*;
 macro_rules! run_with {
     ($fresh:path) => {
         $crate::store::conformance::run_with! { $fresh:
-            what_is_created_is_read_back
-            what_is_there_is_not_made_again_and_a_failed_change_leaves_nothing
-            what_is_not_there_is_named
-            pages_meet_every_application_once_in_order
-            a_rotation_ends_the_older_keys_then_and_never_later
-            a_revocation_holds_and_keeps_its_first_time
-            a_change_of_tier_leaves_the_rest
-            a_key_is_added_and_the_others_go_on
-            limits_words_and_ends_change_and_nothing_else_does
+            created_records_are_read_back
+            existing_records_are_not_created_again_and_failed_changes_are_rolled_back
+            missing_records_are_named
+            pages_contain_every_application_once_in_order
+            rotation_never_extends_older_keys
+            revocation_is_final_and_keeps_its_first_time
+            tier_change_keeps_everything_else
+            added_key_keeps_the_other_keys
+            limits_descriptions_and_expiries_change_alone
             every_change_is_in_the_audit_trail_newest_first
-            a_use_is_remembered_and_never_goes_back
-            a_lease_gives_what_the_quota_leaves
+            last_use_is_stored_and_never_decreases
+            lease_is_limited_by_the_remaining_quota
             a_day_is_closed_once_a_later_one_is_opened
-            units_given_back_are_leased_again_and_never_below_nothing
+            returned_units_are_leased_again_and_never_negative
             many_leases_at_once_never_exceed_the_quota
-            what_is_promised_for_bad_times_is_a_hundredth_of_the_quota_in_all
+            promised_grace_is_a_hundredth_of_the_quota
         }
 
         #[test]

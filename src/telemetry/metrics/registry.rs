@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "is not declared")]
-    fn a_metric_that_is_not_in_the_table_is_noticed_at_once() {
+    fn undeclared_metric_panics() {
         MetricsRegistry::default().counter("scoregate_surprise_total").increment(1);
     }
 }

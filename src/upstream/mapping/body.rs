@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_reports_an_error_by_success_false_and_a_bare_one_by_an_error_text() {
+    fn errors_are_detected_by_success_false_or_an_error_text() {
         let words = r#"{"error":"Model 17 not found"}"#;
         for (body, enveloped, bare) in [
             ("[]", None, None),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_success_that_is_neither_true_nor_false_is_an_item_s_own_field_or_a_mistake() {
+    fn non_boolean_success_is_a_field_or_an_error() {
         assert_eq!(refused(r#"{"success":0.93}"#, true), Ok(None));
         assert!(refused(r#"{"success":0.93}"#, false).unwrap_err().contains("neither true nor false"));
         assert!(refused(r#"{"success":true,"success":false}"#, true).unwrap_err().contains("twice"));

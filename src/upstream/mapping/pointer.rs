@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_examples_of_the_rfc_lead_where_it_says() {
+    fn rfc_examples_resolve() {
         let body =
             r#"{"foo":["bar","baz"],"":0,"a/b":1,"c%d":2,"e^f":3,"g|h":4,"i\\j":5,"k\"l":6," ":7,"m~n":8}"#;
         for (pointer, expected) in [
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pointer_is_printed_as_it_is_written_and_a_bad_one_is_refused() {
+    fn pointers_round_trip_and_invalid_ones_are_rejected() {
         for text in ["/data", "/a~1b/~0/0", "/"] {
             assert_eq!(JsonPointer::parse(text).unwrap().to_string(), format!("`{text}`"));
         }

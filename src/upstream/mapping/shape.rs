@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_stays_as_it_is_and_an_object_is_an_array_of_one() {
+    fn array_is_unchanged_and_object_becomes_an_array_of_one() {
         for shape in [DataShape::ArrayOrObject, DataShape::Array] {
             assert_eq!(items(&shape, r#"[ {"n":1.10}, {} ]"#).as_deref(), Ok(r#"[ {"n":1.10}, {} ]"#));
             assert_eq!(items(&shape, "[]").as_deref(), Ok("[]"));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused_with_the_reason() {
+    fn other_values_are_rejected_with_the_reason() {
         for (shape, data, reason) in [
             (DataShape::ArrayOrObject, "7", "neither an array nor an object"),
             (DataShape::Array, "{}", "no array"),

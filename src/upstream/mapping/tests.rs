@@ -51,7 +51,7 @@ fn every_endpoint_that_a_backend_answers_has_a_row() {
 }
 
 #[test]
-fn an_array_an_object_with_data_and_a_full_envelope_are_understood() {
+fn arrays_data_objects_and_envelopes_are_accepted() {
     for body in [
         r#"[{"id":"a"}]"#,
         r#" {"data":[{"id":"a"}]}"#,
@@ -66,7 +66,7 @@ fn an_array_an_object_with_data_and_a_full_envelope_are_understood() {
 }
 
 #[test]
-fn anything_else_is_refused_with_the_reason() {
+fn other_values_are_rejected_with_the_reason() {
     for (body, reason) in [
         ("", "neither"),
         ("<html>", "neither"),
@@ -95,7 +95,7 @@ fn single_item_endpoints_require_exactly_one_item() {
 }
 
 #[test]
-fn the_data_s_instant_is_what_the_backend_states_and_the_next_best_where_it_does_not() {
+fn data_timestamp_falls_back_if_the_backend_states_none() {
     let stated =
         read(r#"{"generated_at":"2026-11-21T10:00:00Z","data":[{"lastUpdated":"2026-11-21T09:00:00Z"}]}"#);
     assert_eq!(stated.unwrap().generated_at.rfc3339(), "2026-11-21T10:00:00Z");
@@ -108,7 +108,7 @@ fn the_data_s_instant_is_what_the_backend_states_and_the_next_best_where_it_does
 }
 
 #[test]
-fn the_data_and_its_instant_are_where_the_operator_says() {
+fn data_and_timestamp_are_read_from_configured_pointers() {
     let mapping = EndpointMapping {
         data: Some(at("/result/rows")),
         shape: DataShape::Map { key_as: "id".into() },
@@ -134,7 +134,7 @@ fn the_data_and_its_instant_are_where_the_operator_says() {
 }
 
 #[test]
-fn a_bare_object_is_the_item_unless_it_says_that_it_is_none() {
+fn bare_object_is_the_item_unless_it_reports_an_error() {
     let mut mapping =
         EndpointMapping { data: Some(at("")), shape: DataShape::Object, ..canonical(Route::Model) };
     let item = r#"{"id":"17","data":[],"success":0.5,"error":null}"#;

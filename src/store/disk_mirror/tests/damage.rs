@@ -72,14 +72,14 @@ fn cut_or_grown(whole: &[u8]) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn every_flipped_bit_is_noticed() {
+fn every_flipped_bit_is_detected() {
     let pair = RecordPair::new();
     damage_file(&pair, &pair.header_path(), flipped);
     damage_file(&pair, &pair.content(), flipped);
 }
 
 #[test]
-fn a_file_cut_at_any_byte_or_grown_is_noticed() {
+fn truncated_or_extended_files_are_detected() {
     let pair = RecordPair::new();
     damage_file(&pair, &pair.header_path(), cut_or_grown);
     damage_file(&pair, &pair.content(), cut_or_grown);
@@ -98,7 +98,7 @@ fn a_missing_file_invalidates_the_whole_record() {
 }
 
 #[test]
-fn another_version_is_named() {
+fn unknown_version_is_reported() {
     let pair = RecordPair::new();
     let mut bytes = fs::read(pair.header_path()).unwrap();
     bytes[7] = 2;
@@ -133,7 +133,7 @@ fn damage_of_an_open_file_is_detected_too() {
 }
 
 #[test]
-fn unreadable_files_are_left_alone_and_affect_no_other() {
+fn unreadable_files_are_kept_and_affect_no_other_file() {
     let lay_directory = |path: &Path| fs::create_dir(path).unwrap();
     let lay_socket = |path: &Path| drop(UnixListener::bind(path).unwrap());
     let lay_pipe = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
@@ -166,7 +166,7 @@ fn unreadable_files_are_left_alone_and_affect_no_other() {
 }
 
 #[test]
-fn files_of_others_are_left_alone() {
+fn foreign_files_are_kept() {
     let pair = RecordPair::new();
     let stem = "a".repeat(64);
     let place = pair.directory.path().join("documents");

@@ -56,7 +56,7 @@ fn is_clear(error: &StoreError) -> bool {
 }
 
 #[test]
-fn a_file_truncated_at_every_page_boundary_is_refused_and_its_backup_brings_it_back() {
+fn truncated_file_is_refused_and_restored_from_its_backup() {
     let filled = filled();
     let pages = filled.bytes.len() / PAGE;
     assert!(pages > 30, "{pages} pages prove little");
@@ -134,7 +134,7 @@ fn readable_records_of_a_damaged_file_can_be_exported_and_imported() {
 }
 
 #[test]
-fn a_file_that_is_empty_or_gone_is_not_taken_for_a_new_one() {
+fn empty_or_missing_file_is_not_treated_as_new() {
     let filled = filled();
     let refused = opened(filled.directory.path(), b"").unwrap_err();
     assert!(refused.to_string().contains("it is empty"), "{refused}");

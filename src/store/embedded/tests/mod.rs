@@ -69,7 +69,7 @@ async fn acknowledged_changes_survive_a_crash() {
 }
 
 #[tokio::test]
-async fn a_drop_finishes_what_is_queued() {
+async fn drop_completes_queued_commands() {
     let (directory, store) = fresh();
     let id = created(&store).await;
     {
@@ -157,7 +157,7 @@ async fn records_made_unreadable_by_manual_edits_are_reported_and_skipped() {
 }
 
 #[tokio::test]
-async fn leases_that_come_together_share_commits_and_a_refused_one_spoils_no_other() {
+async fn concurrent_leases_share_commits_and_a_refused_one_affects_no_other() {
     let (_directory, store) = fresh();
     let mut ids = Vec::new();
     for _ in 0..64 {

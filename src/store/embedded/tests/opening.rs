@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use super::*;
 
 #[test]
-fn the_file_and_its_directory_are_for_their_owner_alone() {
+fn file_and_directory_are_private() {
     let above = TempDir::new().unwrap();
     let directory = above.path().join("new").join("data");
     let store = Embedded::open(&directory).unwrap();
@@ -19,7 +19,7 @@ fn the_file_and_its_directory_are_for_their_owner_alone() {
 }
 
 #[test]
-fn a_newer_file_is_refused_and_left_alone() {
+fn newer_file_is_refused_and_unchanged() {
     let (directory, store) = fresh();
     drop(store);
     edit(&directory, "PRAGMA user_version = 7");
@@ -35,7 +35,7 @@ fn a_newer_file_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_damaged_or_foreign_file_is_named_and_left_alone() {
+fn damaged_or_foreign_file_is_reported_and_unchanged() {
     let spoil: [fn(&TempDir); 4] = [
         |directory| fs::write(file(directory), "dear diary, ".repeat(1000)).unwrap(),
         |directory| {
@@ -65,7 +65,7 @@ fn a_damaged_or_foreign_file_is_named_and_left_alone() {
 }
 
 #[tokio::test]
-async fn an_upgrade_keeps_the_content_and_leaves_a_whole_backup() {
+async fn upgrade_keeps_the_content_and_a_complete_backup() {
     let (directory, store) = fresh();
     let id = created(&store).await;
     drop(store);
@@ -86,7 +86,7 @@ async fn an_upgrade_keeps_the_content_and_leaves_a_whole_backup() {
 }
 
 #[tokio::test]
-async fn a_file_of_the_first_format_is_upgraded_with_what_it_holds() {
+async fn first_format_is_upgraded_with_its_content() {
     let directory = TempDir::new().unwrap();
     let first = &schema::STEPS[..1];
     drop(file::open_steps(directory.path(), &file(&directory), first).unwrap());

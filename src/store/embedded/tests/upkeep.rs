@@ -44,7 +44,7 @@ fn grants_of_an_application_survive_a_backup_without_it() {
 }
 
 #[test]
-fn a_day_that_was_opened_before_it_came_is_a_finding_until_it_is_here() {
+fn future_day_is_reported_until_it_begins() {
     let (directory, store) = fresh();
     let id = wait(created(&store));
     wait(store.lease(asking(id, Day::from_number(TODAY.number() + 1), 1, 10))).unwrap();
@@ -57,7 +57,7 @@ fn a_day_that_was_opened_before_it_came_is_a_finding_until_it_is_here() {
 }
 
 #[test]
-fn future_days_are_closed_and_what_was_granted_of_them_is_counted_for_today() {
+fn closed_future_days_count_their_grants_for_today() {
     let (directory, store) = fresh();
     let (one, other) = (wait(created(&store)), wait(created(&store)));
     let day = |later: u32| Day::from_number(TODAY.number() + later);
@@ -108,7 +108,7 @@ fn content(directory: &TempDir) -> Vec<String> {
 }
 
 #[test]
-fn a_check_counts_the_records_and_leaves_no_trace() {
+fn check_counts_records_and_writes_nothing() {
     let (directory, store) = fresh();
     let id = wait(created(&store));
     wait(created(&store));
@@ -149,7 +149,7 @@ fn a_check_names_every_record_that_cannot_be_read() {
 }
 
 #[tokio::test]
-async fn a_backup_while_a_writer_is_busy_is_one_instant_of_the_store() {
+async fn backup_during_writes_is_a_consistent_snapshot() {
     let (directory, store) = fresh();
     let (one, other) = (created(&store).await, created(&store).await);
     let writing = async {
@@ -193,7 +193,7 @@ fn a_backup_overwrites_files_only_with_an_option_and_never_the_store() {
 }
 
 #[test]
-fn an_export_and_a_backup_bring_everything_to_another_machine() {
+fn exports_and_backups_contain_everything() {
     let (directory, store) = fresh();
     let id = wait(created(&store));
     wait(store.lease(LeaseRequest { grace: 5, ..asking(id, TODAY, 7, 1_000) })).unwrap();
@@ -248,7 +248,7 @@ fn a_truncated_or_changed_export_is_rejected_and_nothing_changes() {
 }
 
 #[test]
-fn an_older_backup_grants_nothing_twice_and_lets_no_revoked_key_in() {
+fn older_backup_grants_nothing_twice_and_keeps_keys_revoked() {
     let (directory, store) = fresh();
     let (id, revoked) = (wait(created(&store)), wait(created(&store)));
     let backup = directory.path().join("backup.db");
@@ -276,7 +276,7 @@ fn an_older_backup_grants_nothing_twice_and_lets_no_revoked_key_in() {
 }
 
 #[test]
-fn a_forfeited_day_is_granted_to_nobody_and_the_next_one_is() {
+fn forfeited_day_grants_no_units_and_the_next_day_does() {
     let (directory, store) = fresh();
     let id = wait(created(&store));
     let backup = directory.path().join("backup.db");
@@ -356,7 +356,7 @@ fn only_stores_are_imported() {
 }
 
 #[test]
-fn a_file_that_is_gone_is_named_by_a_check_and_a_backup_takes_its_place() {
+fn missing_file_is_reported_and_replaced_by_a_backup() {
     let (directory, store) = fresh();
     wait(created(&store));
     drop(store);
@@ -373,7 +373,7 @@ fn a_file_that_is_gone_is_named_by_a_check_and_a_backup_takes_its_place() {
 }
 
 #[test]
-fn an_older_backup_brings_no_key_back_that_was_rotated_away_since() {
+fn older_backup_keeps_rotated_keys_expired() {
     let (directory, store) = fresh();
     let id = wait(created(&store));
     let backup = directory.path().join("backup.db");
