@@ -52,16 +52,16 @@ pub fn explain<'de, T: Deserialize<'de>>(text: &'de [u8]) -> BadJson {
 fn sentence(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let message = text.split_once(" at line ").map_or(text.as_str(), |(message, _)| message);
-    let place = match error.line() {
+    let position = match error.line() {
         0 | 1 => format!("byte {}", error.column()),
         line => format!("line {line}, byte {}", error.column()),
     };
     match error.classify() {
         Category::Eof if error.column() == 0 => "the input is empty; write a JSON object".into(),
         Category::Eof => {
-            format!("incomplete JSON at {place}: a closing quotation mark, bracket or brace is missing")
+            format!("incomplete JSON at {position}: a closing quotation mark, bracket or brace is missing")
         }
-        Category::Syntax | Category::Io => format!("not valid JSON at {place}: {}", syntax(message)),
+        Category::Syntax | Category::Io => format!("not valid JSON at {position}: {}", syntax(message)),
         Category::Data => shape(message),
     }
 }
@@ -99,7 +99,7 @@ fn shape(message: &str) -> String {
     }
     let found = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));
     match found.and_then(|rest| rest.rsplit_once(", expected ")) {
-        Some((_, wanted)) => format!("write {}", kind(wanted)),
+        Some((_, expected)) => format!("write {}", kind(expected)),
         None => message.to_owned(),
     }
 }
@@ -110,13 +110,13 @@ fn list(known: &str) -> &str {
 }
 
 /// The JSON term for a type of the program.
-fn kind(wanted: &str) -> &str {
-    match wanted.split(' ').next().unwrap_or_default() {
+fn kind(expected: &str) -> &str {
+    match expected.split(' ').next().unwrap_or_default() {
         "struct" | "map" | "internally" | "adjacently" => "a JSON object",
         "u8" | "u16" | "u32" | "u64" | "usize" => "a non-negative integer within the allowed range",
         "i8" | "i16" | "i32" | "i64" | "isize" => "an integer",
         "f32" | "f64" => "a number",
-        _ => match wanted {
+        _ => match expected {
             "a string" | "string" | "a borrowed string" | "str" => "a string in double quotes",
             "a boolean" => "true or false",
             "a sequence" => "a list in brackets",

@@ -16,7 +16,7 @@ impl Secret {
         Self(Zeroizing::new(text))
     }
 
-    /// The text itself. The caller is responsible for where it goes.
+    /// The text itself. The caller is responsible for its use.
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -144,7 +144,7 @@ impl KeyDirectory {
     }
 
     fn enter(&self, key: &StoredKey, account: Arc<Account>) {
-        // A revoked key stays revoked whatever the wall clock is set to.
+        // A revoked key stays revoked, regardless of the wall clock.
         let expires_at = key.revoked_at.map(|_| Wall::default()).or(key.expires_at);
         let used = key.last_used_at.map_or(UseHour(0), UseHour::of);
         let entry = DirectoryEntry {

@@ -46,8 +46,8 @@ impl Proxies {
         if !self.trusted.contains(known) {
             return known;
         }
-        for said in self.header.hops(headers).take(MAX_HOPS) {
-            let Some(address) = said else { break };
+        for entry in self.header.hops(headers).take(MAX_HOPS) {
+            let Some(address) = entry else { break };
             known = address;
             if !self.trusted.contains(known) {
                 break;

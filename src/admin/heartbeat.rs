@@ -74,12 +74,12 @@ mod tests {
 
     #[test]
     fn without_a_heartbeat_a_server_is_not_ready_after_five_seconds_and_not_alive_after_twenty() {
-        let (clock, hand) = Clock::manual(Wall::from_seconds(0));
+        let (clock, manual) = Clock::manual(Wall::from_seconds(0));
         let heartbeat = Heartbeat::new(clock, Gauge::noop());
         for (elapsed, ready, alive) in
             [(0, true, true), (4_999, true, true), (1, false, true), (14_999, false, true), (1, false, false)]
         {
-            hand.advance(Duration::from_millis(elapsed));
+            manual.advance(Duration::from_millis(elapsed));
             assert_eq!(
                 (heartbeat.is_ready().is_ok(), heartbeat.is_alive().is_ok()),
                 (ready, alive),

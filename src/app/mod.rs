@@ -55,7 +55,7 @@ pub struct RunningServer {
     pub gateway: Arc<ArcSwap<Gateway>>,
     /// Reload requests from the side port, to be handled by the owner of the settings.
     pub reloads: mpsc::Receiver<ReloadRequest>,
-    reloading: Reloader,
+    reloader: Reloader,
     clock: Clock,
     ready: Arc<AtomicBool>,
     stop_public: CancellationToken,
@@ -102,7 +102,7 @@ pub async fn start_on(
     let (stop_public, stop_side, ready) = <(CancellationToken, CancellationToken, Arc<_>)>::default();
     let (background, heartbeat) = tasks::begin(&registry, &clock, &stop_side);
     tasks::watch_files(&background, &data_dir, &registry, &certificates, &clock, &stop_side);
-    let in_force = Arc::new(ArcSwap::from_pointee(reload::in_force(&config)?));
+    let active = Arc::new(ArcSwap::from_pointee(reload::active(&config)?));
     let (reload_requests, reloads) = mpsc::channel(1);
     let side_port = SidePort {
         scrape: registry.scrape(),
@@ -111,7 +111,7 @@ pub async fn start_on(
         ready: Arc::clone(&ready),
         heartbeat: Arc::clone(&heartbeat),
         changes: TaskTracker::new(),
-        active: Arc::clone(&in_force),
+        active: Arc::clone(&active),
         reloads: reload_requests,
         updates: updates,
     };
@@ -134,7 +134,7 @@ pub async fn start_on(
         registrar,
         gateway,
         reloads,
-        reloading: Reloader { config, registry, certificates, live_config, in_force },
+        reloader: Reloader { config, registry, certificates, live_config, active },
         clock,
         ready,
         stop_public,
@@ -188,7 +188,7 @@ impl RunningServer {
         // A fetch without waiters may end with the process; a lease in flight may not.
         let settled = self
             .clock
-            .within(self.reloading.config.server.shutdown_timeout, self.ledger_calls.wait())
+            .within(self.reloader.config.server.shutdown_timeout, self.ledger_calls.wait())
             .await
             .is_ok();
         gateway.leases.drain(&gateway.key_directory).await;

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::clock::Wall;
 use crate::store::{Store, StoreError, maintenance};
 
-/// A ledger not written for longer than this is worth a warning.
+/// A ledger not written for longer than this causes a warning.
 const LONG_IDLE_DAYS: u32 = 7;
 
 /// Logs a day that has not begun yet, with the command that closes it, and a clock that is days ahead of the ledger.

@@ -25,43 +25,43 @@ pub(super) struct Reloader {
     pub(super) registry: MetricsRegistry,
     pub(super) certificates: CertificateReloader,
     pub(super) live_config: Arc<LiveServerConfig>,
-    pub(super) in_force: Arc<ArcSwap<ActiveSettings>>,
+    pub(super) active: Arc<ArcSwap<ActiveSettings>>,
 }
 
 impl RunningServer {
     /// Applies other settings. If anything is wrong, nothing changes.
     pub async fn reload(&mut self, config: Config) -> Result<Reloaded, ConfigProblems> {
         let outcome = self.apply(config).await;
-        self.reloading.report(&outcome);
+        self.reloader.report(&outcome);
         outcome
     }
 
     /// Records a reload whose settings could not be read.
     pub fn reload_refused(&self, problems: &ConfigProblems) {
-        self.reloading.report(&Err(problems.clone()));
+        self.reloader.report(&Err(problems.clone()));
     }
 
     async fn apply(&mut self, config: Config) -> Result<Reloaded, ConfigProblems> {
-        let (before, now) = (&self.reloading.config, self.clock.now().wall);
+        let (before, now) = (&self.reloader.config, self.clock.now().wall);
         let (config, changed) = config.in_place_of(before)?;
         // Steps that can fail come first, the terms last among them: they are restored if their adoption fails.
         let certificates = read_certificates(&config.certificates, now)?;
-        let in_force = in_force(&config).map_err(|error| problem("admin.token", &error))?;
+        let active = active(&config).map_err(|error| problem("admin.token", &error))?;
         let terms = TermsByTier::new(&config.tiers, config.guard_per_minute);
         if config.tiers != before.tiers || config.guard_per_minute != before.guard_per_minute {
             self.registrar.adopt(terms).await.map_err(|error| problem("tiers", &error))?;
         }
 
-        let gateway = build::renewed(&self.gateway.load(), before, &config, &self.reloading.registry);
+        let gateway = build::renewed(&self.gateway.load(), before, &config, &self.reloader.registry);
         self.gateway.store(Arc::new(gateway));
-        self.reloading.certificates.replace(&config.certificates, certificates);
+        self.reloader.certificates.replace(&config.certificates, certificates);
         let mut server = config.server.clone();
-        limit_connections(&mut server, &self.reloading.registry);
-        server.connection.tls = self.reloading.certificates.tls();
-        self.reloading.live_config.change(server);
-        self.reloading.in_force.store(Arc::new(in_force));
+        limit_connections(&mut server, &self.reloader.registry);
+        server.connection.tls = self.reloader.certificates.tls();
+        self.reloader.live_config.change(server);
+        self.reloader.active.store(Arc::new(active));
         log::set_level(&config.log.level);
-        self.reloading.config = config;
+        self.reloader.config = config;
         Ok(changed)
     }
 }
@@ -90,7 +90,7 @@ impl Reloader {
 }
 
 /// The settings of the side port.
-pub(super) fn in_force(config: &Config) -> Result<ActiveSettings, BadToken> {
+pub(super) fn active(config: &Config) -> Result<ActiveSettings, BadToken> {
     let access = Arc::new(AdminAccess::over_tcp(config.admin_token.clone(), config.admin_hosts.clone())?);
     Ok(ActiveSettings { access, settings: config.shown() })
 }

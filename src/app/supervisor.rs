@@ -98,13 +98,13 @@ mod tests {
 
     #[test]
     fn the_watchdog_gets_no_keep_alive_once_the_runtime_has_stalled_for_twenty_seconds() {
-        let (clock, hand) = Clock::manual(Wall::from_seconds(0));
+        let (clock, manual) = Clock::manual(Wall::from_seconds(0));
         let heartbeat =
             Heartbeat::new(clock, MetricsRegistry::default().gauge("scoregate_heartbeat_age_seconds"));
         assert!(matches!(keep_alive(&heartbeat), Some(NotifyState::Watchdog)));
-        hand.advance(Duration::from_millis(19_999));
+        manual.advance(Duration::from_millis(19_999));
         assert!(keep_alive(&heartbeat).is_some());
-        hand.advance(Duration::from_millis(1));
+        manual.advance(Duration::from_millis(1));
         assert!(keep_alive(&heartbeat).is_none());
     }
 }

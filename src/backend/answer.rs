@@ -1,4 +1,4 @@
-//! Answers a request by a look-up in the current snapshot, even while the next one is computed. Connections are in
+//! Answers a request by a lookup in the current snapshot, even while the next one is computed. Connections are in
 //! `serve`.
 
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::clock::Wall;
 
-/// Minimum size of a body worth encoding.
+/// Minimum size of a body that is encoded.
 const WORTH_ENCODING: usize = 512;
 /// Quality 5: a few hundred microseconds for a page of rankings. Higher ones cost milliseconds for a few per cent.
 const BROTLI_QUALITY: i32 = 5;

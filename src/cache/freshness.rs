@@ -51,7 +51,7 @@ const OVERDUE_INTERVAL: Duration = Duration::from_mins(1);
 pub struct FreshnessDates {
     /// Its next expected refresh; until then it is fresh.
     pub due: Wall,
-    /// When the backend may be asked about it again.
+    /// When the backend may be queried for it again.
     pub revalidate_at: Wall,
 }
 

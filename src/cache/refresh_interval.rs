@@ -1,4 +1,4 @@
-//! When to ask the backend whether it has refreshed: at the expected time, then at growing intervals until it has,
+//! When to poll the backend for a refresh: at the expected time, then at growing intervals until it has,
 //! and occasionally in between, so that an early refresh is detected.
 //!
 //! Pure. Requests are made by `documents::refresher`.
@@ -39,7 +39,7 @@ impl RefreshInterval {
         self.expected
     }
 
-    /// When to ask next.
+    /// When to poll next.
     pub fn next(&self) -> Mono {
         self.next
     }

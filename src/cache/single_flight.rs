@@ -113,8 +113,8 @@ impl<T, N> FlightLeader<T, N> {
 
     /// Number of waiters.
     pub fn waiters(&self) -> usize {
-        let table_and_ticket = 1 + usize::from(self.while_current(|| ()).is_some());
-        Arc::strong_count(&self.end).saturating_sub(table_and_ticket)
+        let table_and_leader = 1 + usize::from(self.while_current(|| ()).is_some());
+        Arc::strong_count(&self.end).saturating_sub(table_and_leader)
     }
 
     /// Completes the flight. It is removed first, so that waiters that wake up can start a new one.
@@ -146,11 +146,11 @@ impl<T: Clone> FlightCompletion<T> {
         if let Some(result) = self.0.result.get() {
             return result.clone();
         }
-        let mut woken = pin!(self.0.wake.notified());
+        let mut is_complete = pin!(self.0.wake.notified());
         // Register before checking: a completion between check and wait would not wake it.
-        woken.as_mut().enable();
+        is_complete.as_mut().enable();
         if self.0.result.get().is_none() {
-            woken.await;
+            is_complete.await;
         }
         self.0.result.get().cloned().flatten()
     }

@@ -13,7 +13,7 @@ pub struct StoredDocument {
     pub document: Document,
     /// The next expected refresh in monotonic time, as known when it was stored.
     pub due: Mono,
-    /// When the backend may be asked about it again.
+    /// When the backend may be queried for it again.
     pub revalidate_at: Mono,
     /// When the last confirming request was sent: the document is at least as new as that.
     pub confirmed: Mono,

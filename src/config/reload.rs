@@ -34,15 +34,15 @@ impl Config {
         let mut changed = Reloaded::default();
         let mut written = ConfigValues::default();
         // Switching TLS on or off changes the protocol of the port, which breaks all its clients.
-        let tls_comes_or_goes = self.certificates.is_empty() != before.certificates.is_empty();
+        let tls_is_toggled = self.certificates.is_empty() != before.certificates.is_empty();
         for path in paths {
             let (old, new) = (from.values.get(path), to.values.get(path));
-            let waits = waits(path) || (tls_comes_or_goes && path.starts_with("tls."));
+            let needs_restart = needs_restart(path) || (tls_is_toggled && path.starts_with("tls."));
             if old != new {
-                let list = if waits { &mut changed.at_next_start } else { &mut changed.at_once };
+                let list = if needs_restart { &mut changed.at_next_start } else { &mut changed.at_once };
                 list.push(path.clone());
             }
-            let (value, of) = if waits { (old, from) } else { (new, to) };
+            let (value, of) = if needs_restart { (old, from) } else { (new, to) };
             if let Some(value) = value {
                 written.put(path, value.clone(), of.origin(path));
             }
@@ -52,7 +52,7 @@ impl Config {
 }
 
 /// Returns whether a setting takes effect at the next start.
-pub(super) fn waits(path: &str) -> bool {
+pub(super) fn needs_restart(path: &str) -> bool {
     let is_or_is_in =
         |of: &&str| path.strip_prefix(*of).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
     AT_NEXT_START.iter().any(is_or_is_in)
@@ -89,9 +89,10 @@ mod tests {
     #[test]
     fn every_entry_of_the_next_start_list_is_a_setting() {
         for path in AT_NEXT_START {
-            let known = SETTINGS.iter().any(|setting| waits(setting.path) && setting.path.starts_with(path));
+            let known =
+                SETTINGS.iter().any(|setting| needs_restart(setting.path) && setting.path.starts_with(path));
             assert!(known || *path == "mapping", "{path}");
         }
-        assert!(!waits("upstreams.x") && !waits("server.shutdown_timeout"));
+        assert!(!needs_restart("upstreams.x") && !needs_restart("server.shutdown_timeout"));
     }
 }

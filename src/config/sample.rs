@@ -1,6 +1,6 @@
 //! The sample configuration, generated from the table of settings.
 
-use super::reload::waits;
+use super::reload::needs_restart;
 use super::settings::SETTINGS;
 
 /// The sample configuration: every setting with its meaning and default. Everything is commented out, table headers
@@ -15,7 +15,7 @@ pub fn sample() -> String {
             let note = if table == "upstream" { "  # instead of upstream = \"built-in\"" } else { "" };
             lines.push(format!("\n# [{table}]{note}"));
         }
-        let when = if waits(row.path) { " Takes effect at the next start." } else { "" };
+        let when = if needs_restart(row.path) { " Takes effect at the next start." } else { "" };
         lines.push(format!("# {}{when}", row.meaning));
         let shown = if row.path == "upstream" { Some("\"built-in\"") } else { row.default };
         lines.push(format!("# {name} = {}", shown.unwrap_or("…")));

@@ -16,7 +16,7 @@ use crate::clock::{Clock, Mono, Now, Wall};
 use crate::routes::{DocumentKey, Selection};
 
 use super::changed_keys::ChangedKeys;
-use super::refresh_schedule::{RefreshSchedule, RefreshSeen};
+use super::refresh_schedule::{DetectedRefresh, RefreshSchedule};
 use super::retention::Retention;
 
 /// Interval between removals of expired documents. They are never served; removing them visits every document.
@@ -131,7 +131,7 @@ impl Documents {
         self.retention.load().lifetime(key.route).due(stored, self.schedule.last_detected())
     }
 
-    /// Whether to ask the backend about a document: not if it answered a moment ago and nothing has changed since.
+    /// Whether to query the backend for a document: not if it responded a moment ago and nothing has changed since.
     pub(super) fn may_revalidate(&self, key: &DocumentKey, stored: &StoredDocument, now: Mono) -> bool {
         now >= stored.revalidate_at
             || self.retention.load().lifetime(key.route).is_outdated(stored, self.schedule.last_detected())
@@ -190,7 +190,7 @@ impl Documents {
             before.filter(was_current).is_some_and(|before| !document.has_same_data(&before.document));
         if has_changed && follows_the_backend {
             let (document, stored) = (key.clone(), Arc::clone(&stored));
-            self.schedule.record_changed_document(RefreshSeen { document, stored, at: now.mono });
+            self.schedule.record_changed_document(DetectedRefresh { document, stored, at: now.mono });
         }
         stored
     }

@@ -31,8 +31,8 @@ impl FetchPriority {
 
     /// For a caller's request.
     pub(crate) fn caller(application: ApplicationId, is_paid: bool, trace: Option<TraceContext>) -> Self {
-        let urgency = if is_paid { PriorityClass::Paid } else { PriorityClass::Free };
-        Self { class: urgency, trace, caller: Some(application) }
+        let class = if is_paid { PriorityClass::Paid } else { PriorityClass::Free };
+        Self { class, trace, caller: Some(application) }
     }
 
     /// For a refresh that a request triggers and does not wait for.

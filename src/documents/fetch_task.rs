@@ -153,7 +153,7 @@ impl FetchWorker {
         }
     }
 
-    /// Whether a model exists if the response does not tell: by the list of models, or, without one, by whether its
+    /// Whether a model exists if the response does not show it: by the list of models, or, without one, by whether its
     /// document is stored.
     fn model_exists(&self, key: &DocumentKey, is_stored: bool) -> bool {
         let is_listed = |id| KnownModels::newest(&self.documents)?.lists(id);

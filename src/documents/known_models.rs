@@ -23,7 +23,7 @@ impl KnownModels {
         Some(Self { key, stored })
     }
 
-    /// Whether a model is listed; `None` if the list does not tell.
+    /// Whether a model is listed; `None` if the list does not show it.
     pub(super) fn lists(&self, id: &ModelId) -> Option<bool> {
         self.stored.document.lists(id)
     }

@@ -58,10 +58,10 @@ impl CallerTurns {
 
     /// Whether another caller waits longer. The caller that took the last turn comes after all others.
     fn is_behind_another(&self, caller: Option<ApplicationId>, index: Option<usize>) -> bool {
-        let took_last = |who: Option<ApplicationId>| who.is_some() && who == self.last;
-        let before_it = if took_last(caller) { None } else { index };
-        let mut before = self.waiting.iter().take(before_it.unwrap_or(self.waiting.len()));
-        before.any(|(other, _)| Some(*other) != caller && !took_last(Some(*other)))
+        let had_last_turn = |caller: Option<ApplicationId>| caller.is_some() && caller == self.last;
+        let ahead = if had_last_turn(caller) { None } else { index };
+        let mut before = self.waiting.iter().take(ahead.unwrap_or(self.waiting.len()));
+        before.any(|(other, _)| Some(*other) != caller && !had_last_turn(Some(*other)))
     }
 }
 

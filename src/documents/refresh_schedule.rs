@@ -20,15 +20,15 @@ pub(super) struct RefreshSchedule {
     stated: AtomicU64,
     /// `None` until a document is stored.
     interval: Mutex<Option<RefreshInterval>>,
-    begins: Notify,
+    started: Notify,
     /// The newest refresh detected by a request's fetch, until the refresher takes it.
-    seen: Mutex<Option<RefreshSeen>>,
-    sees: Notify,
+    detected: Mutex<Option<DetectedRefresh>>,
+    has_detected: Notify,
 }
 
 /// A refresh detected by a request's fetch.
 #[derive(Clone, Debug)]
-pub(super) struct RefreshSeen {
+pub(super) struct DetectedRefresh {
     /// The changed document.
     pub(super) document: DocumentKey,
     /// The new document.
@@ -50,20 +50,20 @@ impl RefreshSchedule {
 
     /// Records that a request's fetch returned a changed document. If the next refresh is overdue, this is it.
     /// Otherwise the change may concern that document alone and must not outdate others.
-    pub(super) fn record_changed_document(&self, seen: RefreshSeen) {
-        if self.interval().is_some_and(|interval| interval.expected() <= seen.at) {
-            *lock(&self.seen) = Some(seen);
-            self.sees.notify_one();
+    pub(super) fn record_changed_document(&self, detected: DetectedRefresh) {
+        if self.interval().is_some_and(|interval| interval.expected() <= detected.at) {
+            *lock(&self.detected) = Some(detected);
+            self.has_detected.notify_one();
         }
     }
 
     /// Waits for a new refresh detected by a request's fetch.
-    pub(super) async fn next_detected(&self) -> RefreshSeen {
+    pub(super) async fn next_detected(&self) -> DetectedRefresh {
         loop {
-            let seen = lock(&self.seen).take();
-            match seen.filter(|seen| seen.at > self.last_detected()) {
-                Some(seen) => return seen,
-                None => self.sees.notified().await,
+            let detected = lock(&self.detected).take();
+            match detected.filter(|detected| detected.at > self.last_detected()) {
+                Some(detected) => return detected,
+                None => self.has_detected.notified().await,
             }
         }
     }
@@ -99,7 +99,7 @@ impl RefreshSchedule {
         let mut known = lock(&self.interval);
         if known.is_none() {
             *known = Some(interval);
-            self.begins.notify_one();
+            self.started.notify_one();
         }
     }
 
@@ -108,7 +108,7 @@ impl RefreshSchedule {
         loop {
             match self.interval() {
                 Some(interval) => return interval,
-                None => self.begins.notified().await,
+                None => self.started.notified().await,
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Keeps documents current: asks the backend on a schedule whether it has refreshed, and if so refreshes the
+//! Keeps documents current: polls the backend on a schedule for refreshes, and if so refreshes the
 //! documents in use, most used first. Stored documents are served meanwhile.
 //!
 //! One request suffices to detect a refresh: for the most used document, conditional if the backend allows it. Once a
@@ -17,7 +17,7 @@ use crate::routes::DocumentKey;
 
 use super::cached_documents::Documents;
 use super::fetcher::Fetcher;
-use super::refresh_schedule::RefreshSeen;
+use super::refresh_schedule::DetectedRefresh;
 
 /// Concurrent refreshes. The backend's queue limits how many are sent.
 const CONCURRENT_REFRESHES: usize = 4;
@@ -68,7 +68,7 @@ impl Refresher {
         ActiveRefresher(&self.is_active)
     }
 
-    /// Whether it is asking the backend or refreshing documents. For tests.
+    /// Whether it is polling the backend or refreshing documents. For tests.
     pub fn is_active(&self) -> bool {
         self.is_active.load(Ordering::Acquire)
     }
@@ -86,7 +86,7 @@ impl Refresher {
         let at = self.clock.now().mono;
         match after {
             Some(stored) if !stored.document.has_same_data(&before.document) => {
-                self.follow(RefreshSeen { document: key, stored, at }).await;
+                self.follow(DetectedRefresh { document: key, stored, at }).await;
             }
             after => schedule.step(|interval| match after.as_ref().map(|after| after.due) {
                 // The backend states its next refresh.
@@ -97,7 +97,7 @@ impl Refresher {
     }
 
     /// After a refresh of the backend: documents confirmed before are outdated, and those in use are refreshed.
-    async fn follow(&self, RefreshSeen { document, stored, at }: RefreshSeen) {
+    async fn follow(&self, DetectedRefresh { document, stored, at }: DetectedRefresh) {
         self.fetcher.outdate(at);
         let cadence = self.documents.retention().cadence;
         let expected = if stored.due > at { stored.due } else { at.plus(cadence) };

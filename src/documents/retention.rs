@@ -19,7 +19,7 @@ pub struct Retention {
     pub cadence: Duration,
     /// How long a request waits for a fetch.
     pub fetch_timeout: Duration,
-    /// Whether a refresher asks the backend for refreshes.
+    /// Whether a refresher polls the backend for refreshes.
     pub probing: bool,
     /// The attribution notice in every document.
     pub license: String,

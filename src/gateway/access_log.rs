@@ -99,7 +99,7 @@ impl AccessLog {
     ) {
         let Some((lines, sampling)) = &self.output else { return };
         // Numbers start with 1, so a sample of one in N does not include the first request.
-        let number = self.count.mine().fetch_add(1, Ordering::Relaxed) + 1;
+        let number = self.count.local().fetch_add(1, Ordering::Relaxed) + 1;
         if sampling.is_logged(fault, took, number) {
             let record = build();
             lines.write(move || record.fields());

@@ -43,7 +43,7 @@ impl<'h> Credentials<'h> {
         if scheme.is_empty() || is_bearer(scheme) { MisplacedKey::Nowhere } else { MisplacedKey::Scheme }
     }
 
-    /// Whether a text contains a key: one of our form, or the value sent as a key, whatever its form. Short values
+    /// Whether a text contains a key: one of our form, or the value sent as a key, of any form. Short values
     /// occur in many texts by chance, so they must equal the whole text.
     pub(super) fn appear_in(&self, text: &str, form: &KeyForm) -> bool {
         let headers = self.headers.map();

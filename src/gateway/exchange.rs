@@ -38,13 +38,13 @@ pub struct Peer {
 #[derive(Debug, Default)]
 pub struct Authenticated {
     is_set: AtomicBool,
-    noticed: Arc<Notify>,
+    notify: Arc<Notify>,
 }
 
 impl Authenticated {
-    /// No key so far. `noticed` is notified when one is presented.
-    pub fn not_yet(noticed: Arc<Notify>) -> Self {
-        Self { is_set: AtomicBool::new(false), noticed }
+    /// No key so far. `notify` is notified when one is presented.
+    pub fn not_yet(notify: Arc<Notify>) -> Self {
+        Self { is_set: AtomicBool::new(false), notify }
     }
 
     /// Whether a valid key was presented.
@@ -56,7 +56,7 @@ impl Authenticated {
     pub fn set(&self) {
         if !self.get() {
             self.is_set.store(true, Ordering::Relaxed);
-            self.noticed.notify_one();
+            self.notify.notify_one();
         }
     }
 }

@@ -40,9 +40,9 @@ pub enum Refusal {
     TooManyRefusals,
     /// The model does not exist.
     ModelNotFound,
-    /// The model is in no list, and the backend may not be asked about it yet.
+    /// The model is in no list, and the backend may not be queried for it yet.
     ModelUnlisted {
-        /// Time until the backend may be asked about it again.
+        /// Time until the backend may be queried again.
         retry_after: Duration,
     },
     /// The backend's response is invalid, and no document is stored.
@@ -186,7 +186,7 @@ impl Refusal {
     }
 
     /// `Retry-After` of a 503: what the backend requested, and never less than the time until the caller's next
-    /// token, since one was spent. For an unlisted model, the time until the backend may be asked again.
+    /// token, since one was spent. For an unlisted model, the time until the backend may be queried again.
     pub fn retry_after(&self, next_token: Duration) -> Option<Duration> {
         if let Self::UpstreamUnavailable { retry_after } = self {
             return Some(retry_after.unwrap_or(UPSTREAM_RETRY).max(next_token));

@@ -25,7 +25,7 @@ use super::refusal::{Refusal, whole_seconds};
 use super::resolve::ResolvedTarget;
 use super::response_head::{HeaderField, ResponseHead};
 
-/// The answer to a request.
+/// The content of a response.
 #[derive(Debug)]
 pub(super) enum Reply<'g> {
     /// A page that needs no key.

@@ -55,7 +55,7 @@ impl SingleLedger {
 
     fn write(&self, request: LeaseRequest) -> Result<LeaseReply, StoreError> {
         if self.is_away.load(Ordering::SeqCst) {
-            return Err(away());
+            return Err(unavailable());
         }
         let mut granted = self.granted.lock().unwrap();
         if let Some(newest) = granted.keys().next_back().copied().filter(|newest| request.day < *newest) {
@@ -74,7 +74,7 @@ impl SingleLedger {
     }
 }
 
-fn away() -> StoreError {
+fn unavailable() -> StoreError {
     StoreError::Unavailable { doing: "work", reason: "it is away".into() }
 }
 
@@ -96,23 +96,23 @@ impl Store for SingleLedger {
     }
 
     fn page(&self, _: Option<ApplicationId>, _: usize, _: Day) -> StoreFuture<'_, ApplicationPage> {
-        Box::pin(async { Err(away()) })
+        Box::pin(async { Err(unavailable()) })
     }
 
     fn application(&self, _: ApplicationId, _: Day) -> StoreFuture<'_, Option<StoredApplication>> {
-        Box::pin(async { Err(away()) })
+        Box::pin(async { Err(unavailable()) })
     }
 
     fn newest_day(&self) -> StoreFuture<'_, Option<Day>> {
-        Box::pin(async { Err(away()) })
+        Box::pin(async { Err(unavailable()) })
     }
 
     fn change(&self, _: StoreChange) -> StoreFuture<'_, StoredApplication> {
-        Box::pin(async { Err(away()) })
+        Box::pin(async { Err(unavailable()) })
     }
 
     fn record_uses(&self, _: Vec<KeyUse>) -> StoreFuture<'_, ()> {
-        Box::pin(async { Err(away()) })
+        Box::pin(async { Err(unavailable()) })
     }
 
     fn damage(&self) -> Option<String> {
@@ -124,7 +124,7 @@ impl Store for SingleLedger {
     }
 
     fn audit(&self, _: AuditQuery) -> StoreFuture<'_, Vec<AuditRecord>> {
-        Box::pin(async { Err(away()) })
+        Box::pin(async { Err(unavailable()) })
     }
 }
 
@@ -136,7 +136,7 @@ struct ScheduleState {
     account: Arc<Account>,
     terms: TermsByTier,
     clock: Clock,
-    hand: ManualClock,
+    manual: ManualClock,
     calls: Arc<Mutex<Vec<JoinHandle<()>>>>,
     /// Units delivered, by day.
     delivered: Mutex<BTreeMap<Day, u64>>,
@@ -145,7 +145,7 @@ struct ScheduleState {
 impl ScheduleState {
     /// A paying application with this quota.
     fn new(quota: u32) -> Self {
-        let (clock, hand) = Clock::manual(BEFORE_MIDNIGHT);
+        let (clock, manual) = Clock::manual(BEFORE_MIDNIGHT);
         let (key_directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
         let day = BEFORE_MIDNIGHT.day();
         assert!(key_directory.apply(&stored(quota), &terms, day));
@@ -158,7 +158,7 @@ impl ScheduleState {
         let store: Arc<dyn Store> = Arc::clone(&ledger) as Arc<dyn Store>;
         let leases = Arc::new(Leases::new(store, 1, spawn, clock.clone(), Arc::clone(&INSTRUMENTS)));
         let delivered = Mutex::default();
-        Self { ledger, leases, key_directory, account, terms, clock, hand, calls, delivered }
+        Self { ledger, leases, key_directory, account, terms, clock, manual, calls, delivered }
     }
 
     async fn request(&self, is_delivered: bool) {
@@ -187,7 +187,7 @@ impl ScheduleState {
     /// Ends like a shutdown: waits for calls in flight, then saves what is owed, then returns idle units.
     async fn stop(&self) {
         self.ledger.is_away.store(false, Ordering::SeqCst);
-        self.hand.advance(Duration::from_secs(5));
+        self.manual.advance(Duration::from_secs(5));
         for _ in 0..2 {
             loop {
                 let Some(call) = self.calls.lock().unwrap().pop() else { break };
@@ -276,7 +276,7 @@ fn across_midnight_each_unit_is_charged_to_one_day() {
         let stage = Arc::new(ScheduleState::new(3));
         with_callers(&stage, |stage| {
             switch_here();
-            stage.hand.advance(Duration::from_secs(10));
+            stage.manual.advance(Duration::from_secs(10));
         });
         let granted = stage.ledger.granted.lock().unwrap().clone();
         for (day, units) in stage.delivered.lock().unwrap().iter() {
@@ -294,7 +294,7 @@ fn with_an_intermittent_ledger_grace_is_bounded_and_charged() {
             for is_away in [true, false] {
                 switch_here();
                 stage.ledger.is_away.store(is_away, Ordering::SeqCst);
-                stage.hand.advance(Duration::from_secs(1));
+                stage.manual.advance(Duration::from_secs(1));
             }
         });
         let delivered: u64 = stage.delivered.lock().unwrap().values().sum();

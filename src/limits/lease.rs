@@ -6,7 +6,7 @@
 //!
 //! The one exception is grace: units that the ledger promised for the time when it is unreachable. They are spent
 //! before they are leased and owed to the ledger until it is reachable. They never exceed the quota as this process
-//! knows it, and all promises together are one hundredth of the day, whatever crashes.
+//! knows it, and all promises together are one hundredth of the day, also after crashes.
 //!
 //! Pure. A lease is valid for its day only. The day only moves forward: setting the wall clock back never reopens a
 //! closed day.

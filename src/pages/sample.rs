@@ -143,8 +143,8 @@ impl SampleItem {
 struct SampleFields<'a>(&'a ItemField);
 
 /// The value of a field, by its path or else by its name.
-fn said(path: &str) -> Option<&'static str> {
-    let by = |wanted: &str| VALUES.iter().find(|(known, _)| *known == wanted).map(|(_, value)| *value);
+fn sample_value(path: &str) -> Option<&'static str> {
+    let by = |name: &str| VALUES.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
     by(path).or_else(|| by(path.rsplit('.').next()?))
 }
 
@@ -152,8 +152,8 @@ impl Serialize for SampleItem {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         // The example is the response to a request without parameters, in which some values are absent.
-        for field in self.fields.iter().filter(|field| field.presence != Presence::IfAsked) {
-            match said(&format!("{}.{}", self.endpoint, field.name)) {
+        for field in self.fields.iter().filter(|field| field.presence != Presence::IfRequested) {
+            match sample_value(&format!("{}.{}", self.endpoint, field.name)) {
                 Some("null") if field.presence == Presence::IfKnown => {}
                 Some(json) => {
                     let value: &RawValue = serde_json::from_str(json).map_err(serde::ser::Error::custom)?;
@@ -261,8 +261,8 @@ mod tests {
         for endpoint in &ENDPOINTS {
             for field in endpoint.item {
                 let path = format!("{}.{}", endpoint.name, field.name);
-                let is_absent = field.presence == Presence::IfAsked;
-                assert!(is_absent || said(&path).is_some(), "{path} has no value");
+                let is_absent = field.presence == Presence::IfRequested;
+                assert!(is_absent || sample_value(&path).is_some(), "{path} has no value");
                 used.extend([field.name.to_owned(), path]);
             }
         }

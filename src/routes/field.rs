@@ -26,7 +26,7 @@ pub enum Presence {
     /// `null`.
     IfKnown,
     /// As [`Presence::IfKnown`], and only for some parameters.
-    IfAsked,
+    IfRequested,
 }
 
 /// The type of a field.
@@ -68,8 +68,8 @@ pub(super) const fn maybe(name: &'static str, shape: FieldShape, meaning: &'stat
     ItemField { name, shape, presence: Presence::IfKnown, paid_only: false, meaning }
 }
 
-pub(super) const fn asked(name: &'static str, shape: FieldShape, meaning: &'static str) -> ItemField {
-    ItemField { name, shape, presence: Presence::IfAsked, paid_only: false, meaning }
+pub(super) const fn requested(name: &'static str, shape: FieldShape, meaning: &'static str) -> ItemField {
+    ItemField { name, shape, presence: Presence::IfRequested, paid_only: false, meaning }
 }
 
 pub(super) const fn paid(name: &'static str, shape: FieldShape, meaning: &'static str) -> ItemField {
@@ -84,6 +84,6 @@ impl Presence {
 
     /// Whether the built-in backend may omit it.
     pub const fn may_be_absent(self) -> bool {
-        matches!(self, Self::IfKnown | Self::IfAsked)
+        matches!(self, Self::IfKnown | Self::IfRequested)
     }
 }

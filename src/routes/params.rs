@@ -170,7 +170,7 @@ impl Param {
         }
     }
 
-    /// The allowed values, whatever the tier.
+    /// The allowed values, independent of the tier.
     pub fn allowed(self) -> AllowedValues {
         match self {
             Self::Id => AllowedValues::Pattern {
@@ -210,7 +210,7 @@ fn hex(digit: u8) -> Option<u8> {
     (digit as char).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }
 
-/// Parses the query of an endpoint with these parameters. Unknown parameters are ignored whatever their value; a
+/// Parses the query of an endpoint with these parameters. Unknown parameters are ignored with any value; a
 /// known one that is malformed, not allowed or repeated is an error. The first error in the order of `takes` is
 /// reported, so that the response does not depend on the order in the query.
 pub fn decode_query(raw: Option<&str>, takes: &[Param]) -> Result<Query, BadParam> {

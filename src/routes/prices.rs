@@ -8,7 +8,7 @@ use super::codes::ErrorCode;
 /// How a request can end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PricedEnding {
-    /// 200 with data, whatever its source.
+    /// 200 with data from any source.
     Data,
     /// 304.
     NotModified,

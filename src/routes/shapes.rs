@@ -4,7 +4,7 @@
 //! A foreign backend may omit fields or send more: items are passed through unchanged and not validated at run time.
 
 use super::field::FieldShape::{Flag, Instant, Integer, Number, Object, Objects, Score, Text, Texts, Words};
-use super::field::{asked, field, maybe, nullable, paid};
+use super::field::{field, maybe, nullable, paid, requested};
 
 pub use super::field::{FieldShape, ItemField, Presence};
 
@@ -38,12 +38,12 @@ pub const RANKING: &[ItemField] = &[
     maybe("confidenceLower", Number, "Lower bound of its 95 % confidence interval."),
     maybe("confidenceUpper", Number, "Upper bound of its 95 % confidence interval."),
     field("lastUpdated", Instant, LAST_UPDATED),
-    asked(
+    requested(
         "latencyMs",
         Number,
         "With `sortBy=speed`: median latency of a trial in the period, in milliseconds. The list is sorted by it.",
     ),
-    asked(
+    requested(
         "costUsd",
         Number,
         "With `sortBy=price`: mean cost of a trial in the period, in US dollars. The list is sorted by it.",

@@ -1,4 +1,4 @@
-//! Runs of one suite, counted: sums, whatever the number of trials.
+//! Runs of one suite, counted as sums, so the size does not depend on the number of trials.
 //!
 //! An hour is kept in this form, the archive stores it, and longer periods add it up. Statistics of the sums are in
 //! `statistics`.

@@ -48,7 +48,7 @@ pub(super) enum Status {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Severity {
-    /// Worth a look.
+    /// Needs attention.
     Warning,
     /// Worth paging somebody.
     Critical,

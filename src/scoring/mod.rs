@@ -2,7 +2,7 @@
 //!
 //! The results at one instant are a snapshot, computed by pure functions from the runs before a full hour, and again
 //! after an import, and swapped as a whole, so that lists and details agree. Answers are rendered with the snapshot;
-//! a query is a look-up. Parameters are those of [`crate::routes`]. Keys, tiers, envelopes and HTTP are handled by
+//! a query is a lookup. Parameters are those of [`crate::routes`]. Keys, tiers, envelopes and HTTP are handled by
 //! the gateway, which also removes `latestScore` where required.
 
 mod archive;

@@ -24,7 +24,7 @@ pub(super) struct ModelState {
     pub model: Arc<TestedModel>,
     /// The summary of each period, in the order of [`Period::ALL`].
     pub summaries: [PeriodSummary; 4],
-    /// When it was last updated, whatever the period.
+    /// When it was last updated, for any period.
     last_updated: Wall,
     /// Its own baseline, and the number of runs in it.
     pub baseline: (Option<Estimate>, u32),

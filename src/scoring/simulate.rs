@@ -16,7 +16,7 @@ use super::run::{IdentifiedRun, Run, RunFailure, RunId, RunOutcome, Suite, Teste
 
 /// Trials per run.
 const TRIALS: usize = 5;
-/// One in this many runs fails, whatever the behaviour.
+/// One in this many runs fails, independently of the behaviour.
 const FAILS_ONE_IN: u64 = 70;
 /// Standard deviation of the run effect, and of a trial on one axis.
 const LUCK: (f64, f64) = (0.006, 0.05);

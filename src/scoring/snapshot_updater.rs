@@ -17,7 +17,7 @@ const SLICE: Duration = Duration::from_secs(10);
 /// Makes a snapshot: [`Scoring::check`], and what depends on it.
 pub type UpdateSnapshot = Arc<dyn Fn(Wall) -> Result<Change, ArchiveError> + Send + Sync>;
 
-/// A request to check for an import now. The reply comes when everything is refreshed: whether there was one.
+/// A request to check for an import now. The reply is sent when everything is refreshed: whether there was one.
 pub type UpdateRequest = oneshot::Sender<Result<bool, String>>;
 
 /// The channel for such requests.

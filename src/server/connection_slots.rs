@@ -205,10 +205,10 @@ mod tests {
 
     #[test]
     fn if_all_slots_are_taken_the_longest_idle_connection_is_displaced() {
-        let (clock, hand) = Clock::manual(Wall::from_seconds(0));
+        let (clock, manual) = Clock::manual(Wall::from_seconds(0));
         let slots = ConnectionSlots::new(3, 9);
         let come = || {
-            hand.advance(SECOND / 10);
+            manual.advance(SECOND / 10);
             let activity = Arc::new(ConnectionActivity::new(clock.clone(), Arc::default()));
             (slots.take(&activity), activity)
         };
@@ -218,7 +218,7 @@ mod tests {
         let are_cut = || [0, 1, 2].map(|one: usize| pulses[one].is_cut());
         assert!(slots.wait_for_slot(&clock).now_or_never().is_none());
         assert_eq!(are_cut(), [false; 3], "they have only just come");
-        hand.advance(SECOND);
+        manual.advance(SECOND);
         assert!(slots.wait_for_slot(&clock).now_or_never().is_none());
         assert_eq!(are_cut(), [false, true, false]);
         drop(second);
@@ -228,13 +228,13 @@ mod tests {
 
     #[test]
     fn a_connection_with_a_key_and_an_open_request_is_never_displaced() {
-        let (clock, hand) = Clock::manual(Wall::from_seconds(0));
+        let (clock, manual) = Clock::manual(Wall::from_seconds(0));
         let (slots, activity) =
             (ConnectionSlots::new(1, 1), Arc::new(ConnectionActivity::new(clock.clone(), Arc::default())));
         let slot = slots.take(&activity);
         activity.begun();
         activity.authenticated().set();
-        hand.advance(60 * SECOND);
+        manual.advance(60 * SECOND);
         let mut waiting = Box::pin(slots.wait_for_slot(&clock));
         assert!(waiting.as_mut().now_or_never().is_none() && !activity.is_cut());
         drop(slot);

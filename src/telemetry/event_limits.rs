@@ -25,7 +25,7 @@ const WINDOW: Duration = Duration::from_secs(10);
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Fields that distinguish kinds, each with a closed set of values.
 const KIND_FIELDS: [&str; 2] = ["endpoint", "code"];
-/// Maximum number of kinds in memory. Above it, a place in the code is one kind whatever its fields.
+/// Maximum number of kinds in memory. Above it, a place in the code is one kind, regardless of its fields.
 const MAX_KINDS: usize = 512;
 /// Maximum number of characters of a message that a report repeats.
 const MAX_MESSAGE: usize = 200;

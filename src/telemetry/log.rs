@@ -98,7 +98,7 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
     let thread = std::thread::current();
     let (thread, location) = (thread.name().unwrap_or("unnamed"), panic.location().map(ToString::to_string));
     let message = panic.payload_as_str().unwrap_or("no message");
-    // Empty unless RUST_BACKTRACE asks for one.
+    // Empty unless RUST_BACKTRACE is set.
     let backtrace = std::backtrace::Backtrace::capture();
     let backtrace =
         (backtrace.status() == std::backtrace::BacktraceStatus::Captured).then(|| backtrace.to_string());

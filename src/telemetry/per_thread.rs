@@ -21,7 +21,7 @@ struct CachePadded<T>(T);
 
 impl<T> PerThread<T> {
     /// The calling thread's copy.
-    pub fn mine(&self) -> &T {
+    pub fn local(&self) -> &T {
         let [first, ..] = &self.parts;
         &self.parts.get(index()).unwrap_or(first).0
     }
@@ -59,11 +59,11 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..2 * PARTS {
                 scope.spawn(|| {
-                    let mine = counts.mine();
+                    let local = counts.local();
                     for _ in 0..1_000 {
-                        counts.mine().fetch_add(1, Ordering::Relaxed);
+                        counts.local().fetch_add(1, Ordering::Relaxed);
                     }
-                    assert!(std::ptr::eq(mine, counts.mine()));
+                    assert!(std::ptr::eq(local, counts.local()));
                 });
             }
         });

@@ -1,7 +1,7 @@
 //! The circuit breaker in front of the backend.
 //!
 //! It opens after several consecutive failures, and when a response carries `Retry-After`. After that time it is half-open:
-//! one request goes out, and its result closes or reopens the breaker. An invalid document is no failure: other documents
+//! one request is sent, and its result closes or reopens the breaker. An invalid document is not a failure: other documents
 //! may be valid. Pure.
 
 use std::time::Duration;
@@ -70,19 +70,19 @@ impl CircuitBreaker {
     }
 
     /// Records the result of a request that had this permission.
-    pub(super) fn record(self, permission: BreakerPermission, sign: BreakerSignal, now: Mono) -> Self {
+    pub(super) fn record(self, permission: BreakerPermission, signal: BreakerSignal, now: Mono) -> Self {
         let is_half_open = self.is_half_open && permission != BreakerPermission::Trial;
-        match sign {
+        match signal {
             // A response to a request sent before the breaker opened does not close it.
             BreakerSignal::Good if self.open_until.is_some() && permission != BreakerPermission::Trial => {
                 self
             }
             BreakerSignal::Good => Self::default(),
             BreakerSignal::None => Self { is_half_open, ..self },
-            BreakerSignal::Bad(asked) => {
+            BreakerSignal::Bad(retry_after) => {
                 let failures = self.failures.saturating_add(1);
-                let own = (failures >= FAILURES).then(|| open_time_after(failures));
-                let until = own.max(asked).map(|rest| now.plus(rest));
+                let backoff = (failures >= FAILURES).then(|| open_time_after(failures));
+                let until = backoff.max(retry_after).map(|duration| now.plus(duration));
                 Self { failures, open_until: self.open_until.max(until), is_half_open }
             }
         }
@@ -180,26 +180,27 @@ mod tests {
         let (mut breaker, mut now) = (open_breaker(), 1);
         for _ in 0..100 {
             breaker = failing(breaker, at(now));
-            let BreakerPermission::Refused(rest) = breaker.request(at(now)).1 else {
+            let BreakerPermission::Refused(duration) = breaker.request(at(now)).1 else {
                 panic!("it does not rest")
             };
-            assert!(rest <= LONGEST_OPEN);
-            now += rest.as_secs();
+            assert!(duration <= LONGEST_OPEN);
+            now += duration.as_secs();
         }
     }
 
     #[test]
     fn retry_after_opens_the_breaker_for_its_duration() {
-        let asked = CircuitBreaker::default().record(
+        let retry_after = CircuitBreaker::default().record(
             BreakerPermission::Granted,
             BreakerSignal::Bad(Some(seconds(60))),
             at(0),
         );
-        assert_eq!(asked.request(at(0)).1, BreakerPermission::Refused(seconds(60)));
-        let late = asked.record(BreakerPermission::Granted, BreakerSignal::Good, at(1));
+        assert_eq!(retry_after.request(at(0)).1, BreakerPermission::Refused(seconds(60)));
+        let late = retry_after.record(BreakerPermission::Granted, BreakerSignal::Good, at(1));
         assert_eq!(late.request(at(59)).1, BreakerPermission::Refused(seconds(1)), "that was asked before");
-        let shorter = asked.record(BreakerPermission::Granted, BreakerSignal::Bad(Some(seconds(5))), at(1));
+        let shorter =
+            retry_after.record(BreakerPermission::Granted, BreakerSignal::Bad(Some(seconds(5))), at(1));
         assert_eq!(shorter.request(at(59)).1, BreakerPermission::Refused(seconds(1)));
-        assert_eq!(asked.request(at(60)).1, BreakerPermission::Trial);
+        assert_eq!(retry_after.request(at(60)).1, BreakerPermission::Trial);
     }
 }

@@ -23,17 +23,17 @@ use parking_lot::{Mutex, MutexGuard};
 /// its request is not retried.
 const MAX_KNOWN: usize = 1_024;
 
-type Asking = Client<HttpsConnector<HttpConnector>, Empty<Bytes>>;
+type HttpClient = Client<HttpsConnector<HttpConnector>, Empty<Bytes>>;
 
 /// Connections to one backend.
 #[derive(Debug)]
 pub(super) struct Connections {
-    kept: Asking,
+    pooled: HttpClient,
     /// Not pooled: every request opens a connection.
-    fresh: Asking,
+    unpooled: HttpClient,
     /// Local addresses of connections that have answered, newest last.
     answered: Mutex<VecDeque<SocketAddr>>,
-    asked_again: AtomicU64,
+    retries: AtomicU64,
 }
 
 impl Connections {
@@ -50,22 +50,22 @@ impl Connections {
             .wrap_connector(tcp);
         let mut builder = Client::builder(TokioExecutor::new());
         builder.pool_timer(TokioTimer::new()).pool_idle_timeout(idle).retry_canceled_requests(true);
-        let kept = builder.build(connector.clone());
-        let fresh = builder.pool_max_idle_per_host(0).build(connector);
-        Self { kept, fresh, answered: Mutex::default(), asked_again: AtomicU64::new(0) }
+        let pooled = builder.build(connector.clone());
+        let unpooled = builder.pool_max_idle_per_host(0).build(connector);
+        Self { pooled, unpooled, answered: Mutex::default(), retries: AtomicU64::new(0) }
     }
 
     /// Sends a request and waits for the response head.
     pub(super) async fn send(&self, request: Request<Empty<Bytes>>) -> Result<Response<Incoming>, Error> {
-        let once_more = request.clone();
-        let answer = match self.kept.request(request).await {
+        let retry = request.clone();
+        let answer = match self.pooled.request(request).await {
             Err(error) if self.was_being_closed(&error) => {
-                self.asked_again.fetch_add(1, Ordering::Relaxed);
-                return self.fresh.request(once_more).await;
+                self.retries.fetch_add(1, Ordering::Relaxed);
+                return self.unpooled.request(retry).await;
             }
             answer => answer?,
         };
-        if let Some(end) = our_end(answer.extensions()) {
+        if let Some(end) = local_address(answer.extensions()) {
             self.has_answered(end);
         }
         Ok(answer)
@@ -73,7 +73,7 @@ impl Connections {
 
     /// Number of retried requests.
     pub(super) fn retries(&self) -> u64 {
-        self.asked_again.load(Ordering::Relaxed)
+        self.retries.load(Ordering::Relaxed)
     }
 
     /// Whether a request failed because its connection, which had answered before, was closed. A truncated head looks
@@ -82,7 +82,7 @@ impl Connections {
         let mut extras = Extensions::new();
         let Some(connection) = error.connect_info() else { return false };
         connection.get_extras(&mut extras);
-        our_end(&extras).is_some_and(|end| self.answered().contains(&end)) && broke_off(error)
+        local_address(&extras).is_some_and(|end| self.answered().contains(&end)) && was_closed_by_peer(error)
     }
 
     fn has_answered(&self, end: SocketAddr) {
@@ -101,23 +101,23 @@ impl Connections {
     }
 }
 
-fn our_end(extras: &Extensions) -> Option<SocketAddr> {
+fn local_address(extras: &Extensions) -> Option<SocketAddr> {
     extras.get::<HttpInfo>().map(HttpInfo::local_addr)
 }
 
 /// Whether the other side closed the connection.
-fn broke_off(error: &Error) -> bool {
+fn was_closed_by_peer(error: &Error) -> bool {
     let mut cause = std::error::Error::source(error);
-    while let Some(deeper) = cause {
+    while let Some(source) = cause {
         let ended = |error: &io::Error| {
             matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
         };
-        if deeper.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_incomplete_message)
-            || deeper.downcast_ref::<io::Error>().is_some_and(ended)
+        if source.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_incomplete_message)
+            || source.downcast_ref::<io::Error>().is_some_and(ended)
         {
             return true;
         }
-        cause = deeper.source();
+        cause = source.source();
     }
     false
 }

@@ -175,7 +175,7 @@ fn type_words(field: &ItemField) -> String {
         Presence::Always => "",
         Presence::Nullable => ", or <code>null</code>",
         Presence::IfKnown => "; absent without a value",
-        Presence::IfAsked => "; only with certain parameters",
+        Presence::IfRequested => "; only with certain parameters",
     });
     words
 }

@@ -130,8 +130,8 @@ impl Archive {
 
     /// Whether it contains no runs that count.
     pub fn is_empty(&self) -> Result<bool, ArchiveError> {
-        let ask = "SELECT NOT EXISTS (SELECT 1 FROM day)";
-        let answer = self.inside().connection.query_row(ask, [], |row| row.get(0));
+        let sql = "SELECT NOT EXISTS (SELECT 1 FROM day)";
+        let answer = self.inside().connection.query_row(sql, [], |row| row.get(0));
         answer.map_err(|error| ArchiveError::of(&self.path, error))
     }
 
@@ -140,9 +140,9 @@ impl Archive {
         self.inside.lock()
     }
 
-    fn to_error(&self, trouble: Trouble) -> ArchiveError {
+    fn to_error(&self, hint: Trouble) -> ArchiveError {
         let path = self.path.clone();
-        match trouble {
+        match hint {
             Trouble::File(error) => ArchiveError::of(&path, error),
             Trouble::Damage(Damage(what)) => ArchiveError::Damaged { path, what },
             Trouble::OtherMethod => ArchiveError::OtherMethod { path },

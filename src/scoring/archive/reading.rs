@@ -52,8 +52,8 @@ fn last_import(file: &Connection) -> rusqlite::Result<Option<Wall>> {
 
 /// Each model's newest run is at the end of its part of the table.
 fn newest_run(file: &Connection) -> rusqlite::Result<Option<Wall>> {
-    let ask = "SELECT max((SELECT max(at_ms) FROM run WHERE run.model = model.number)) FROM model";
-    let at: Option<i64> = file.query_row(ask, [], |row| row.get(0))?;
+    let sql = "SELECT max((SELECT max(at_ms) FROM run WHERE run.model = model.number)) FROM model";
+    let at: Option<i64> = file.query_row(sql, [], |row| row.get(0))?;
     Ok(at.and_then(|at| u64::try_from(at).ok()).map(Wall::from_millis))
 }
 

@@ -66,7 +66,7 @@ impl Task {
         }
     }
 
-    /// The rank of a model: higher is better. `None` without a combined score, whatever the task.
+    /// The rank of a model: higher is better. `None` without a combined score, for any task.
     fn rank(self, summary: &PeriodSummary) -> Option<f64> {
         let score = summary.score?.score;
         let of = |measure| summary.published(measure).map(|score| score.score);

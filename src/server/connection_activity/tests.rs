@@ -21,9 +21,9 @@ fn next(activity: &ConnectionActivity) -> (u64, MissedDeadline) {
 }
 
 fn activity() -> (Arc<ConnectionActivity>, ManualClock, impl Fn(u64)) {
-    let (clock, hand) = Clock::manual(Wall::from_seconds(0));
-    let moving = hand.clone();
-    (Arc::new(ConnectionActivity::new(clock, Arc::default())), hand, move |seconds| {
+    let (clock, manual) = Clock::manual(Wall::from_seconds(0));
+    let moving = manual.clone();
+    (Arc::new(ConnectionActivity::new(clock, Arc::default())), manual, move |seconds| {
         moving.advance(Duration::from_secs(seconds));
     })
 }

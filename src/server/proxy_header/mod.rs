@@ -31,7 +31,7 @@ pub enum Reading {
         /// address counts.
         client: Option<SocketAddr>,
     },
-    /// Not a header, whatever follows.
+    /// Not a header, regardless of what follows.
     Malformed,
 }
 

@@ -200,11 +200,11 @@ fn describe(connection: &Connection, row: &[&dyn rusqlite::ToSql]) -> Result<(),
 
 /// Records uses of keys in one statement.
 pub(super) fn used(connection: &Connection, keys: &[KeyUse]) -> Result<(), StoreFault> {
-    let mut remember = connection.prepare_cached(
+    let mut update = connection.prepare_cached(
         "UPDATE keys SET last_used_at = ?2 WHERE digest = ?1 AND (last_used_at IS NULL OR last_used_at < ?2)",
     )?;
     for key in keys {
-        remember.execute(params![key.digest.as_bytes(), millis(key.at)])?;
+        update.execute(params![key.digest.as_bytes(), millis(key.at)])?;
     }
     Ok(())
 }

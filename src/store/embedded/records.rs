@@ -106,7 +106,7 @@ pub(super) fn stand_in(connection: &Connection, id: ApplicationId) -> Result<Sto
     })
 }
 
-/// A text, whatever its bytes.
+/// A text of any bytes.
 pub(super) fn in_any_case(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
     Ok(String::from_utf8_lossy(row.get_ref(column)?.as_bytes().unwrap_or_default()).into_owned())
 }

@@ -32,7 +32,7 @@ pub(super) struct StoreWorker {
 
 /// A queued command: run first, answered once it is known whether its effects are durable.
 pub(super) trait Job: Send {
-    /// Runs it; an `Err` asks for a rollback of its effects.
+    /// Runs it; an `Err` rolls back its effects.
     fn run(&mut self, connection: &Connection) -> Result<(), String>;
 
     /// Sends the reply; `lost` is the reason if the whole group failed to become durable.

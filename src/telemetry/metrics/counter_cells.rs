@@ -48,13 +48,13 @@ impl CounterCells {
     }
 
     /// A cell of the calling thread. `None` only if no cell was allocated.
-    fn mine(&self, at: usize) -> Option<&AtomicU64> {
-        let row = self.rows.mine().get_or_init(|| (0..max_series()).map(|_| AtomicU64::new(0)).collect());
+    fn local(&self, at: usize) -> Option<&AtomicU64> {
+        let row = self.rows.local().get_or_init(|| (0..max_series()).map(|_| AtomicU64::new(0)).collect());
         row.get(at)
     }
 
     fn add(&self, at: usize, by: u64) {
-        if let Some(cell) = self.mine(at) {
+        if let Some(cell) = self.local(at) {
             cell.fetch_add(by, Ordering::Relaxed);
         }
     }
@@ -141,7 +141,7 @@ impl HistogramFn for HistogramBuckets {
     fn record(&self, value: f64) {
         let index = self.bounds.partition_point(|bound| *bound < value);
         self.cells.add(self.at + index, 1);
-        if let Some(sum) = self.cells.mine(self.sums()) {
+        if let Some(sum) = self.cells.local(self.sums()) {
             sum.update(Ordering::Relaxed, Ordering::Relaxed, |bits| (f64::from_bits(bits) + value).to_bits());
         }
     }

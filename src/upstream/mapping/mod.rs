@@ -133,12 +133,12 @@ impl EndpointMapping {
         let is_about_one = key.route.endpoint().one;
         if content.count == 0 && self.supports(NotFound::Empty) {
             // The detail of an existing model is never empty.
-            let gone = if is_about_one {
+            let missing_model = if is_about_one {
                 UpstreamResponse::NoSuchModel
             } else {
                 UpstreamResponse::Nothing { content, next_refresh }
             };
-            return Ok(gone);
+            return Ok(missing_model);
         }
         if is_about_one && content.count != 1 {
             return Err(format!("this endpoint returns one item, but the data has {} items", content.count));
@@ -159,13 +159,13 @@ impl EndpointMapping {
             let no_model = self.supports(NotFound::Error) && refused.says_not_found();
             return if no_model { Ok(None) } else { Err(refused.reason()) };
         }
-        let place = self.data.clone().unwrap_or_else(|| {
+        let pointer = self.data.clone().unwrap_or_else(|| {
             if body.is_array() { JsonPointer::default() } else { JsonPointer::member("data") }
         });
-        let data = find(&place, &body)?.filter(|data| data.get() != "null");
-        let data = data.ok_or_else(|| format!("no data at {place}"))?;
+        let data = find(&pointer, &body)?.filter(|data| data.get() != "null");
+        let data = data.ok_or_else(|| format!("no data at {pointer}"))?;
         let items =
-            self.shape.items(bytes, data).map_err(|reason| format!("the value at {place} {reason}"))?;
+            self.shape.items(bytes, data).map_err(|reason| format!("the value at {pointer} {reason}"))?;
         // An invalid time is ignored, and the next best one is used.
         let stated = find(&self.timestamp, &body)?.and_then(instant);
         let generated_at = stated.or(head.dated).or_else(|| newest_update(&items.each)).unwrap_or(head.now);
@@ -183,10 +183,10 @@ impl EndpointMapping {
     }
 }
 
-fn find<'b>(place: &JsonPointer, body: &MappedBody<'b>) -> Result<Option<&'b RawValue>, String> {
-    place.find(body.raw).map_err(|lost| match lost {
-        PointerError::Twice => format!("{place} occurs twice"),
-        PointerError::Malformed => format!("malformed JSON on the path to {place}"),
+fn find<'b>(pointer: &JsonPointer, body: &MappedBody<'b>) -> Result<Option<&'b RawValue>, String> {
+    pointer.find(body.raw).map_err(|error| match error {
+        PointerError::Twice => format!("{pointer} occurs twice"),
+        PointerError::Malformed => format!("malformed JSON on the path to {pointer}"),
     })
 }
 

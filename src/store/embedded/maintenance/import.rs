@@ -56,12 +56,12 @@ pub fn import(
     // An interrupted swap is finished first, so that there is only one at a time.
     swap::finish(&path)
         .map_err(|error| StoreFault::from(error).into_error("complete the last import", &path))?;
-    let unfit = |reason: String| MaintenanceError::Unfit { path: from.to_owned(), reason };
+    let rejected = |reason: String| MaintenanceError::Unfit { path: from.to_owned(), reason };
     if !from.is_file() {
-        return Err(unfit("the file does not exist".into()));
+        return Err(rejected("the file does not exist".into()));
     }
     if is_the_store(&path, from) {
-        return Err(unfit("it is the store itself".into()));
+        return Err(rejected("it is the store itself".into()));
     }
     let target = target(directory, options)?;
     let half = with_suffix(&path, HALF);
@@ -70,7 +70,7 @@ pub fn import(
         let instant = swap::instant(now);
         let aside = swap::aside(&path, &instant);
         if aside.exists() {
-            return Err(unfit(format!("{} exists already; try again", aside.display())));
+            return Err(rejected(format!("{} exists already; try again", aside.display())));
         }
         put_in_place(&path, &half, &instant)
             .map_err(|fault| fault.into_error("move it into place", &path))?;
@@ -121,10 +121,10 @@ fn make(
     options: &ImportOptions,
     now: Wall,
 ) -> Result<ImportSummary, MaintenanceError> {
-    let unfit = |reason: String| MaintenanceError::Unfit { path: from.to_owned(), reason };
+    let rejected = |reason: String| MaintenanceError::Unfit { path: from.to_owned(), reason };
     let own = |fault: StoreFault| MaintenanceError::from(fault.into_error("create the new store", half));
     let store = load::new_store(from, half).map_err(|fault| match fault.into_error("be read", from) {
-        StoreError::Damaged { reason, .. } => unfit(reason),
+        StoreError::Damaged { reason, .. } => rejected(reason),
         error @ (StoreError::UnknownApplication(_)
         | StoreError::UnknownKey(_)
         | StoreError::Exists(_)
@@ -137,7 +137,7 @@ fn make(
     let (carried, forfeited) = done?;
     let report = inspect::at(half).map_err(own)?;
     if let Some(fault) = report.faults.first() {
-        return Err(unfit(format!("it is damaged: {fault}")));
+        return Err(rejected(format!("it is damaged: {fault}")));
     }
     File::open(half).and_then(|file| file.sync_all()).map_err(|error| own(error.into()))?;
     Ok(ImportSummary {

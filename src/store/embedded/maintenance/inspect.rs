@@ -116,10 +116,10 @@ fn counts(store: &Connection, now: Wall, report: &mut InspectionReport) -> Resul
     report.keys = count("SELECT count(*) FROM keys", report)?;
     report.audit = count("SELECT count(*) FROM audit", report)?;
     let now = i64::try_from(now.millis()).unwrap_or(i64::MAX);
-    let in_force = format!(
+    let valid = format!(
         "SELECT count(*) FROM keys WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {now})"
     );
-    report.keys_in_force = count(&in_force, report)?;
+    report.keys_in_force = count(&valid, report)?;
     report.newest_day = ledger::newest_day(store)?;
     if report.format == integrity::format_of(schema::STEPS) {
         applications(store, report)?;
