@@ -222,10 +222,10 @@ fn stands(path: &Path) {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut said = String::new();
+    let mut output = String::new();
     let mut log = BufReader::new(serving.stderr.take().unwrap());
-    while !said.contains("stop with Ctrl-C") {
-        assert!(log.read_line(&mut said).unwrap() > 0, "it ended: {said}");
+    while !output.contains("stop with Ctrl-C") {
+        assert!(log.read_line(&mut output).unwrap() > 0, "it ended: {output}");
     }
     let id = serving.id().to_string();
     let mut line = String::from("scoregate scoring serve on it:");

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
 
-use super::program::{Kind, Place, Serving};
+use super::program::{Installation, Kind, RunningProgram};
 
 /// Warm-up responses: afterwards everything that is created once exists.
 const BEFORE: usize = 100;
@@ -24,23 +24,23 @@ pub(crate) fn is_there() -> bool {
 
 /// Instructions and allocations of one response of a kind.
 pub(crate) fn cost(kind: Kind, times: usize) -> (f64, f64) {
-    let place = Place::new();
-    let file = place.path().join("callgrind.out");
+    let installation = Installation::new();
+    let file = installation.path().join("callgrind.out");
     let mut command = Command::new("valgrind");
     command.arg("--tool=callgrind").arg(format!("--callgrind-out-file={}", file.display()));
-    command.arg(env!("CARGO_BIN_EXE_scoregate")).arg("serve").arg("--config").arg(place.settings());
-    let serving = Serving::start(command);
-    let mut asking = serving.asking(&place, kind);
-    asking.ask(BEFORE);
+    command.arg(env!("CARGO_BIN_EXE_scoregate")).arg("serve").arg("--config").arg(installation.settings());
+    let serving = RunningProgram::start(command);
+    let mut repeated_request = serving.repeated_request(&installation, kind);
+    repeated_request.run(BEFORE);
     control("--zero", &serving);
-    asking.ask(times);
+    repeated_request.run(times);
     control("--dump", &serving);
     serving.stop();
     let (instructions, allocations) = read(&file.with_extension("out.1"));
     (instructions as f64 / times as f64, allocations as f64 / times as f64)
 }
 
-fn control(what: &str, serving: &Serving) {
+fn control(what: &str, serving: &RunningProgram) {
     let done = Command::new("callgrind_control").arg(what).arg(serving.id().to_string()).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }

@@ -44,13 +44,13 @@ impl Kind {
 }
 
 /// A directory with settings, scored runs, and keys.
-pub(crate) struct Place {
+pub(crate) struct Installation {
     directory: TempDir,
     pub(crate) key: String,
     pub(crate) spent: String,
 }
 
-impl Place {
+impl Installation {
     pub(crate) fn new() -> Self {
         let directory = TempDir::new().unwrap();
         let settings = format!(
@@ -61,10 +61,10 @@ impl Place {
             directory.path().join("data").display()
         );
         std::fs::write(directory.path().join("scoregate.toml"), settings).unwrap();
-        let place = Self { directory, key: String::new(), spent: String::new() };
-        place.import();
-        let (key, spent) = (place.create("load"), place.create("one"));
-        Self { key, spent, ..place }
+        let installation = Self { directory, key: String::new(), spent: String::new() };
+        installation.import();
+        let (key, spent) = (installation.create("load"), installation.create("one"));
+        Self { key, spent, ..installation }
     }
 
     pub(crate) fn settings(&self) -> PathBuf {
@@ -119,18 +119,18 @@ impl Place {
 }
 
 /// The running program.
-pub(crate) struct Serving {
+pub(crate) struct RunningProgram {
     child: Child,
     address: SocketAddr,
 }
 
-impl Serving {
+impl RunningProgram {
     /// Starts it by this command, to which the program's arguments are appended.
     pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
-        let said = lines.find(|line| line.contains("public=")).expect("it says where it serves");
-        let address = said.split("public=").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+        let line = lines.find(|line| line.contains("public=")).expect("it says where it serves");
+        let address = line.split("public=").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
         std::thread::spawn(move || lines.count());
         Self { child, address }
     }
@@ -141,24 +141,24 @@ impl Serving {
     }
 
     /// A connection on which a kind of response is requested.
-    pub(crate) fn asking(&self, place: &Place, kind: Kind) -> Asking {
+    pub(crate) fn repeated_request(&self, installation: &Installation, kind: Kind) -> RepeatedRequest {
         let mut stream = TcpStream::connect(self.address).unwrap();
         let mut buffer = Vec::new();
-        let tag = ask(&mut stream, &request(&place.key, "", Kind::Hit), &mut buffer, "200");
+        let tag = send(&mut stream, &request(&installation.key, "", Kind::Hit), &mut buffer, "200");
         let condition = format!("If-None-Match: {tag}\r\n");
-        ask(&mut stream, &request(&place.spent, "", Kind::Hit), &mut buffer, "");
+        send(&mut stream, &request(&installation.spent, "", Kind::Hit), &mut buffer, "");
         // One character is changed, so the checksum is wrong.
         let wrong: String =
-            place.key.chars().rev().map(|c| if c == 'a' { 'b' } else { 'a' }).take(6).collect();
-        let kept: String = place.key.chars().take(place.key.len() - 6).collect();
+            installation.key.chars().rev().map(|c| if c == 'a' { 'b' } else { 'a' }).take(6).collect();
+        let kept: String = installation.key.chars().take(installation.key.len() - 6).collect();
         let wrong = kept + &wrong;
         let request = match kind {
-            Kind::Hit | Kind::Me => request(&place.key, "", kind),
-            Kind::NotModified => request(&place.key, &condition, kind),
+            Kind::Hit | Kind::Me => request(&installation.key, "", kind),
+            Kind::NotModified => request(&installation.key, &condition, kind),
             Kind::NoKey => request(&wrong, "", kind),
-            Kind::Limited => request(&place.spent, "", kind),
+            Kind::Limited => request(&installation.spent, "", kind),
         };
-        Asking { stream, request, buffer, status: kind.status() }
+        RepeatedRequest { stream, request, buffer, status: kind.status() }
     }
 
     /// Stops it with SIGTERM.
@@ -169,17 +169,17 @@ impl Serving {
 }
 
 /// A client that repeats a request.
-pub(crate) struct Asking {
+pub(crate) struct RepeatedRequest {
     stream: TcpStream,
     request: Vec<u8>,
     buffer: Vec<u8>,
     status: &'static str,
 }
 
-impl Asking {
-    pub(crate) fn ask(&mut self, times: usize) {
+impl RepeatedRequest {
+    pub(crate) fn run(&mut self, times: usize) {
         for _ in 0..times {
-            ask(&mut self.stream, &self.request, &mut self.buffer, self.status);
+            send(&mut self.stream, &self.request, &mut self.buffer, self.status);
         }
     }
 }
@@ -190,7 +190,7 @@ fn request(key: &str, fields: &str, kind: Kind) -> Vec<u8> {
 }
 
 /// Sends the request, reads the response, and returns its entity tag.
-fn ask(stream: &mut TcpStream, request: &[u8], buffer: &mut Vec<u8>, status: &str) -> String {
+fn send(stream: &mut TcpStream, request: &[u8], buffer: &mut Vec<u8>, status: &str) -> String {
     stream.write_all(request).unwrap();
     buffer.clear();
     let head = loop {

@@ -13,31 +13,31 @@ use scoregate::gateway::cache_hit::CacheHit;
 use scoregate::gateway::{Authenticated, Gateway, Peer};
 use scoregate::routes::Selection;
 
-use super::program::Place;
+use super::program::Installation;
 
 /// Measurements per kind; the median is reported.
 const ROUNDS: usize = 9;
 
 /// Prints the time of each kind of response.
 pub(crate) fn all(is_full: bool) {
-    let (place, times) = (Place::new(), if is_full { 20_000 } else { 500 });
+    let (installation, times) = (Installation::new(), if is_full { 20_000 } else { 500 });
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     runtime.block_on(async {
-        let config = resolve(&read_file(&place.settings()).unwrap()).unwrap();
+        let config = resolve(&read_file(&installation.settings()).unwrap()).unwrap();
         let running = app::start(config, Clock::system()).await.unwrap();
         let gateway = running.gateway();
-        let hit = head(&place.key, None);
+        let hit = head(&installation.key, None);
         let first = gateway.handle(&hit, false, PEER, &Authenticated::default()).await;
         assert_eq!(first.status(), 200);
         let tag = first.headers()["etag"].to_str().unwrap().to_owned();
-        gateway.handle(&head(&place.spent, None), false, PEER, &Authenticated::default()).await;
+        gateway.handle(&head(&installation.spent, None), false, PEER, &Authenticated::default()).await;
         println!("{:<34} {:>10} {:>9}", "within the process", "ns", "to a hit");
         let mut of_a_hit = 0.0;
         for (name, head, status) in [
             ("a hit", hit, 200),
-            ("304", head(&place.key, Some(&tag)), 304),
+            ("304", head(&installation.key, Some(&tag)), 304),
             ("401, a key that nobody has", head("sg_live_nobody", None), 401),
-            ("429, the minute is over", head(&place.spent, None), 429),
+            ("429, the minute is over", head(&installation.spent, None), 429),
         ] {
             let once = async || {
                 gateway.handle(&head, false, PEER, &Authenticated::default()).await.status() == status
@@ -46,8 +46,8 @@ pub(crate) fn all(is_full: bool) {
             of_a_hit = if of_a_hit == 0.0 { took } else { of_a_hit };
             println!("{name:<34} {took:>10.0} {:>9.2}", took / of_a_hit);
         }
-        stages(&gateway, &head(&place.key, None), times, of_a_hit).await;
-        let miss = misses(&gateway, &head(&place.key, None), times / 50).await;
+        stages(&gateway, &head(&installation.key, None), times, of_a_hit).await;
+        let miss = misses(&gateway, &head(&installation.key, None), times / 50).await;
         println!("{:<34} {miss:>10.0} {:>9.2}", "a miss, scored by the one inside", miss / of_a_hit);
         running.stop().await;
     });

@@ -24,7 +24,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::plan::{Ask, Plan};
+use super::plan::{Plan, PlannedRequest};
 use super::record::Outcome;
 
 /// The address of the server, and the protocol.
@@ -56,7 +56,7 @@ pub(crate) struct Caller {
 }
 
 enum Connection {
-    Own(Option<http1::SendRequest<Empty<Bytes>>>),
+    OwnGateway(Option<http1::SendRequest<Empty<Bytes>>>),
     Shared(Shared),
 }
 
@@ -161,7 +161,7 @@ impl Client {
         let connection = if self.destination.is_http2 {
             Connection::Shared(Arc::clone(shared))
         } else {
-            Connection::Own(None)
+            Connection::OwnGateway(None)
         };
         Caller { client: self.clone(), connection }
     }
@@ -199,15 +199,21 @@ impl Client {
 
 impl Caller {
     /// Sends a request and reads the whole response within the timeout.
-    pub(crate) async fn asks(&mut self, plan: &Plan, ask: Ask, left: Duration) -> Outcome {
-        let key = &plan.keys[ask.key];
-        let of_whom = (ask.target, key.tier.clone());
-        let known = self.client.tags.lock().unwrap().get(&of_whom).filter(|_| ask.is_conditional).cloned();
-        let request = self.client.request(&plan.targets[ask.target], &key.text, known);
+    pub(crate) async fn send_planned(
+        &mut self,
+        plan: &Plan,
+        planned: PlannedRequest,
+        left: Duration,
+    ) -> Outcome {
+        let key = &plan.keys[planned.key];
+        let tag_key = (planned.target, key.tier.clone());
+        let known =
+            self.client.tags.lock().unwrap().get(&tag_key).filter(|_| planned.is_conditional).cloned();
+        let request = self.client.request(&plan.targets[planned.target], &key.text, known);
         match tokio::time::timeout(left, self.exchange(request)).await {
             Ok(Ok((head, _))) => {
                 if let Some(tag) = head.tag {
-                    self.client.tags.lock().unwrap().insert(of_whom, tag);
+                    self.client.tags.lock().unwrap().insert(tag_key, tag);
                 }
                 Outcome::Answered(head.status, head.word)
             }
@@ -249,7 +255,7 @@ impl Caller {
 
     async fn send(&mut self, request: Request<Empty<Bytes>>) -> Result<Sent, Outcome> {
         match &mut self.connection {
-            Connection::Own(own) => {
+            Connection::OwnGateway(own) => {
                 let open = match own.take() {
                     Some(mut sender) => sender.ready().await.is_ok().then_some(sender),
                     None => None,
@@ -263,8 +269,8 @@ impl Caller {
                 Ok(sent)
             }
             Connection::Shared(shared) => {
-                let mut place = shared.lock().await;
-                let open = match place.take() {
+                let mut connection = shared.lock().await;
+                let open = match connection.take() {
                     Some(mut sender) => sender.ready().await.is_ok().then_some(sender),
                     None => None,
                 };
@@ -272,8 +278,8 @@ impl Caller {
                     Some(sender) => sender,
                     None => self.client.destination.many().await.map_err(|_| Outcome::NoConnection)?,
                 };
-                *place = Some(sender.clone());
-                drop(place);
+                *connection = Some(sender.clone());
+                drop(connection);
                 Ok(sender.try_send_request(request).await)
             }
         }
@@ -289,7 +295,7 @@ fn is_untouched(error: &hyper::Error) -> bool {
 
 impl Connection {
     fn forget(&mut self) {
-        if let Self::Own(own) = self {
+        if let Self::OwnGateway(own) = self {
             *own = None;
         }
     }
@@ -328,8 +334,8 @@ impl Head {
 
 /// The source of the document by `Cache-Status`; empty if there is none, as for refusals.
 fn word_of(headers: &HeaderMap) -> &'static str {
-    let said = headers.get("cache-status").and_then(|value| value.to_str().ok()).unwrap_or("");
+    let response = headers.get("cache-status").and_then(|value| value.to_str().ok()).unwrap_or("");
     let words = ["stale", "miss", "shared", "refreshed"];
-    let detail = words.into_iter().find(|word| said.contains(&format!("detail={word}")));
-    detail.unwrap_or(if said.contains("; hit") { "hit" } else { "" })
+    let detail = words.into_iter().find(|word| response.contains(&format!("detail={word}")));
+    detail.unwrap_or(if response.contains("; hit") { "hit" } else { "" })
 }

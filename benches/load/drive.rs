@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 
 use super::client::{Caller, Client};
 use super::plan::Plan;
-use super::record::{Heard, Outcome, Record, shown};
+use super::record::{Outcome, Record, RequestResult, shown};
 use super::schedule::Schedule;
 
 /// Requests of one kind, with connections of their own.
@@ -69,10 +69,10 @@ impl Line {
                 // Lets a run end: the request has waited for a connection as long as its timeout.
                 Outcome::TooLate
             } else {
-                caller.asks(&self.plan, self.plan.ask(number), left).await
+                caller.send_planned(&self.plan, self.plan.request(number), left).await
             };
-            let heard = Heard { phase, due, sent, ended: begun.elapsed(), outcome, was_awaited };
-            self.record.lock().unwrap().take(&heard);
+            let result = RequestResult { phase, due, sent, ended: begun.elapsed(), outcome, was_awaited };
+            self.record.lock().unwrap().take(&result);
         }
     }
 }
@@ -122,7 +122,7 @@ fn tell_progress(lines: &[Arc<Line>], begun: Instant, is_over: &AtomicBool) {
         }
         next += step;
         let record = lines[0].record.lock().unwrap();
-        let so_far: u64 = record.phases.iter().map(super::record::Tally::total).sum();
+        let so_far: u64 = record.phases.iter().map(super::record::LatencyStats::total).sum();
         let lasts = record.schedule.lasts().as_secs();
         // Responses of the last second may still arrive.
         let p99 = record.seconds.iter().rev().nth(1).map_or(0, |second| second.all.value_at_quantile(0.99));

@@ -16,10 +16,10 @@
 
 mod client;
 mod drive;
-mod fake;
-mod house;
+mod fake_backend;
+mod gateway_under_test;
 mod options;
-mod own;
+mod own_gateway;
 mod picture;
 mod plan;
 mod profiles;
@@ -34,8 +34,8 @@ use std::process::ExitCode;
 use clap::{Parser as _, ValueEnum as _};
 
 use options::{Options, Profile};
-use profiles::{Size, Stage};
-use verdict::Seen;
+use profiles::{ProfileRunner, Size};
+use verdict::ProfileReport;
 
 const SMALL: Size = Size {
     rate: 100.0,
@@ -79,17 +79,17 @@ fn play(options: &Options) -> Result<bool, String> {
     let size = size(options, is_full);
     let mut is_well = true;
     for profile in wanted(options)? {
-        let seen = Stage { runtime: &runtime, options, size }.play(profile);
-        is_well &= leave(options, &seen.map_err(|error| format!("{}: {error}", profile.word()))?)?;
+        let report = ProfileRunner { runtime: &runtime, options, size }.play(profile);
+        is_well &= leave(options, &report.map_err(|error| format!("{}: {error}", profile.word()))?)?;
     }
     if options.profile.is_empty() && options.address.is_none() && !options.tls {
         // The other protocols, as long as needed to see that they work.
         let mut options = options.clone();
         (options.h2, options.tls) = (true, true);
-        let stage = Stage { runtime: &runtime, options: &options, size };
-        let mut seen = stage.play(Profile::Steady)?;
-        seen.name.push_str("-h2-tls");
-        is_well &= leave(&options, &seen)?;
+        let stage = ProfileRunner { runtime: &runtime, options: &options, size };
+        let mut report = stage.play(Profile::Steady)?;
+        report.name.push_str("-h2-tls");
+        is_well &= leave(&options, &report)?;
     }
     println!("\nreports and charts are in {}", options.out.display());
     Ok(is_well)
@@ -125,13 +125,13 @@ fn wanted(options: &Options) -> Result<Vec<Profile>, String> {
 }
 
 /// Prints the result and writes the reports; false if the profile failed.
-fn leave(options: &Options, seen: &Seen) -> Result<bool, String> {
-    print!("{}", report::text(seen));
+fn leave(options: &Options, report: &ProfileReport) -> Result<bool, String> {
+    print!("{}", report::text(report));
     let unwritable = |error: std::io::Error| format!("{}: {error}", options.out.display());
     std::fs::create_dir_all(&options.out).map_err(unwritable)?;
-    let file = |ending: &str| options.out.join(format!("{}.{ending}", seen.name));
-    let json = serde_json::to_vec_pretty(&report::json(seen)).expect("texts and numbers always make JSON");
+    let file = |ending: &str| options.out.join(format!("{}.{ending}", report.name));
+    let json = serde_json::to_vec_pretty(&report::json(report)).expect("texts and numbers always make JSON");
     std::fs::write(file("json"), json).map_err(unwritable)?;
-    std::fs::write(file("svg"), picture::svg(seen)).map_err(unwritable)?;
-    Ok(seen.wrong.is_empty())
+    std::fs::write(file("svg"), picture::svg(report)).map_err(unwritable)?;
+    Ok(report.wrong.is_empty())
 }

@@ -3,9 +3,9 @@
 
 use std::fmt::Write as _;
 
-use super::record::{Outcome, Record, Tally, shown};
+use super::record::{LatencyStats, Outcome, Record, shown};
 use super::schedule::Phase;
-use super::verdict::Seen;
+use super::verdict::ProfileReport;
 
 const WIDTH: f64 = 900.0;
 const LEFT: f64 = 80.0;
@@ -26,17 +26,17 @@ const KINDS: [(&str, &str); 6] = [
     ("lost", "#1a202c"),
 ];
 
-pub(crate) fn svg(seen: &Seen) -> String {
-    let phases: Vec<(String, &Tally)> = seen.runs.iter().flat_map(named).collect();
-    let seconds: Vec<&Tally> = seen.runs.iter().flat_map(|run| &run.seconds).collect();
+pub(crate) fn svg(report: &ProfileReport) -> String {
+    let phases: Vec<(String, &LatencyStats)> = report.runs.iter().flat_map(named).collect();
+    let seconds: Vec<&LatencyStats> = report.runs.iter().flat_map(|run| &run.seconds).collect();
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"640\" font-family=\"sans-serif\" font-size=\"12\">\n\
          <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
     );
-    words(&mut svg, LEFT, 24.0, "start", &format!("{}: {}", seen.name, seen.of_whom));
+    words(&mut svg, LEFT, 24.0, "start", &format!("{}: {}", report.name, report.destination_name));
     // If the client was late, the chart must state that.
-    let complaint = seen.complaint();
-    if let Some(line) = complaint.as_ref().or(seen.verdict.first()) {
+    let warning = report.warning();
+    if let Some(line) = warning.as_ref().or(report.verdict.first()) {
         words(&mut svg, LEFT, 44.0, "start", line);
     }
     percentiles(&mut svg, &phases);
@@ -45,19 +45,19 @@ pub(crate) fn svg(seen: &Seen) -> String {
     svg
 }
 
-fn named(run: &Record) -> Vec<(String, &Tally)> {
+fn named(run: &Record) -> Vec<(String, &LatencyStats)> {
     let all = run.schedule.phases().zip(&run.phases);
     let name = |phase: &Phase| {
         let rate = format!("{:.0}/s", phase.rate);
         if phase.name == rate { rate } else { format!("{} ({rate})", phase.name) }
     };
-    all.map(|(phase, tally)| (name(phase), tally)).collect()
+    all.map(|(phase, stats)| (name(phase), stats)).collect()
 }
 
 /// A point for each phase and percentile, on a logarithmic scale.
-fn percentiles(svg: &mut String, phases: &[(String, &Tally)]) {
+fn percentiles(svg: &mut String, phases: &[(String, &LatencyStats)]) {
     let top = TOPS[0];
-    let most = phases.iter().map(|(_, tally)| tally.all.max()).max().unwrap_or(1).max(100);
+    let most = phases.iter().map(|(_, stats)| stats.all.max()).max().unwrap_or(1).max(100);
     // From 10 us: nothing over a socket is faster.
     let decades = (most as f64 / 10.0).log10().ceil();
     let height = |micros: u64| top + HEIGHT * (1.0 - (micros.max(10) as f64 / 10.0).log10() / decades);
@@ -71,7 +71,7 @@ fn percentiles(svg: &mut String, phases: &[(String, &Tally)]) {
     for (at, (name, share, colour)) in SHARES.into_iter().enumerate() {
         let points = phases.iter().enumerate();
         let points =
-            points.map(|(number, (_, tally))| (place(number), height(tally.all.value_at_quantile(share))));
+            points.map(|(number, (_, stats))| (place(number), height(stats.all.value_at_quantile(share))));
         let points: Vec<(f64, f64)> = points.collect();
         let line: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         writeln!(svg, "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\"/>", line.join(" ")).unwrap();
@@ -86,26 +86,26 @@ fn percentiles(svg: &mut String, phases: &[(String, &Tally)]) {
 }
 
 /// A bar for each second, and its p99 above it.
-fn over_time(svg: &mut String, seconds: &[&Tally]) {
+fn over_time(svg: &mut String, seconds: &[&LatencyStats]) {
     let top = TOPS[1];
-    let most = seconds.iter().map(|tally| tally.total()).max().unwrap_or(1).max(1) as f64;
-    let slowest = seconds.iter().map(|tally| tally.all.value_at_quantile(0.99)).max().unwrap_or(1).max(1);
+    let most = seconds.iter().map(|stats| stats.total()).max().unwrap_or(1).max(1) as f64;
+    let slowest = seconds.iter().map(|stats| stats.all.value_at_quantile(0.99)).max().unwrap_or(1).max(1);
     for tenth in [0.0, 0.5, 1.0] {
         grid(svg, top + HEIGHT * (1.0 - tenth), &format!("{:.0}/s", most * tenth));
     }
     let wide = (WIDTH - LEFT - RIGHT) / seconds.len().max(1) as f64;
     let mut line = Vec::new();
-    for (number, tally) in seconds.iter().enumerate() {
+    for (number, stats) in seconds.iter().enumerate() {
         let (x, mut y) = (LEFT + wide * number as f64, top + HEIGHT);
         for (kind, (_, colour)) in KINDS.into_iter().enumerate() {
-            let tall = HEIGHT * tally.count(|outcome| kind_of(outcome) == kind) as f64 / most;
+            let tall = HEIGHT * stats.count(|outcome| kind_of(outcome) == kind) as f64 / most;
             if tall > 0.0 {
                 y -= tall;
                 let bar = wide.mul_add(0.9, 0.1);
                 writeln!(svg, "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{bar:.2}\" height=\"{tall:.2}\" fill=\"{colour}\"/>").unwrap();
             }
         }
-        let late = tally.all.value_at_quantile(0.99) as f64 / slowest as f64;
+        let late = stats.all.value_at_quantile(0.99) as f64 / slowest as f64;
         line.push(format!("{:.1},{:.1}", x + wide / 2.0, top + HEIGHT * (1.0 - late)));
     }
     writeln!(

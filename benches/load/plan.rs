@@ -43,7 +43,7 @@ pub(crate) struct Plan {
 
 /// One request, by indexes into the plan's lists.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Ask {
+pub(crate) struct PlannedRequest {
     pub(crate) target: usize,
     pub(crate) key: usize,
     pub(crate) is_conditional: bool,
@@ -90,7 +90,7 @@ impl Plan {
         };
         let all: f64 = of_tier.iter().map(|(tier, keys)| share(tier, keys)).sum();
         if targets.is_empty() || all <= 0.0 {
-            return Err("there is nothing to ask: it takes a document and a key with a share".into());
+            return Err("there is nothing to request: a document and a key with a share are required".into());
         }
         let mut up_to = 0.0;
         let mut tiers = Vec::new();
@@ -103,12 +103,12 @@ impl Plan {
         Ok(Self { targets, keys, seed, documents, tiers, conditional: spread.conditional })
     }
 
-    pub(crate) fn ask(&self, number: u64) -> Ask {
+    pub(crate) fn request(&self, number: u64) -> PlannedRequest {
         let chance = |die: u64| chance(self.seed, number, die);
         let tier = chance(0);
         let at = self.tiers.partition_point(|(up_to, ..)| *up_to <= tier).min(self.tiers.len() - 1);
         let (_, keys, within) = &self.tiers[at];
-        Ask {
+        PlannedRequest {
             target: self.documents.pick(chance(1)),
             key: keys[within.pick(chance(2))],
             is_conditional: chance(3) < self.conditional,

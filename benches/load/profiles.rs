@@ -10,14 +10,14 @@ use tokio::runtime::Runtime;
 
 use super::client::Client;
 use super::drive::{Event, Line, drive};
-use super::fake::Mood;
-use super::house::House;
+use super::fake_backend::Behaviour;
+use super::gateway_under_test::GatewayUnderTest;
 use super::options::{Options, Profile};
-use super::own::{Own, made_key};
+use super::own_gateway::{OwnGateway, made_key};
 use super::plan::{Key, Plan};
-use super::record::{Outcome, Record, Tally, shown};
+use super::record::{LatencyStats, Outcome, Record, shown};
 use super::schedule::{Phase, Schedule};
-use super::verdict::{Seen, at, ratio, wrong};
+use super::verdict::{ProfileReport, at, ratio, wrong};
 
 /// The default size of a run.
 #[derive(Clone, Copy, Debug)]
@@ -32,14 +32,14 @@ pub(crate) struct Size {
 }
 
 /// The inputs of all profiles.
-pub(crate) struct Stage<'s> {
+pub(crate) struct ProfileRunner<'s> {
     pub(crate) runtime: &'s Runtime,
     pub(crate) options: &'s Options,
     pub(crate) size: Size,
 }
 
 /// Traffic beside the normal one, on connections of its own.
-struct Beside {
+struct ConcurrentLoad {
     name: &'static str,
     plan: Arc<Plan>,
     rate: f64,
@@ -59,61 +59,68 @@ const GOAL: f64 = 1.2;
 const BROKEN: u64 = 10;
 const SLOW_MICROS: u64 = 20_000;
 /// or where more than this share of requests fails.
-const MOST_FAILED: f64 = 0.01;
+const MAX_FAILED_SHARE: f64 = 0.01;
 /// Time before the first request at which the documents are stored that become due together.
-const FOR_PRIMING: Duration = Duration::from_millis(2_500);
+const PRIMING_TIME: Duration = Duration::from_millis(2_500);
 
-impl Stage<'_> {
-    pub(crate) fn play(&self, profile: Profile) -> Result<Seen, String> {
-        let house = House::open(self.runtime, self.options, profile, self.size.keys)?;
-        if house.own.is_some() && house.fake.is_none() {
-            house.prime(self.runtime)?;
+impl ProfileRunner<'_> {
+    pub(crate) fn play(&self, profile: Profile) -> Result<ProfileReport, String> {
+        let gateway = GatewayUnderTest::open(self.runtime, self.options, profile, self.size.keys)?;
+        if gateway.own.is_some() && gateway.fake.is_none() {
+            gateway.prime(self.runtime)?;
         }
-        let mut seen = match profile {
-            Profile::Steady => self.steady(&house, profile, self.size.seconds),
-            Profile::Soak => self.steady(&house, profile, self.size.soak_seconds),
-            Profile::Stepped => self.stepped(&house),
-            Profile::HourChange | Profile::Outage => self.all_due_at_once(&house, profile),
-            Profile::AbusiveKey => self.abusive_key(&house),
-            Profile::KeyFlood => self.key_flood(&house),
-            Profile::Deploy => self.deploy(&house),
+        let mut report = match profile {
+            Profile::Steady => self.steady(&gateway, profile, self.size.seconds),
+            Profile::Soak => self.steady(&gateway, profile, self.size.soak_seconds),
+            Profile::Stepped => self.stepped(&gateway),
+            Profile::HourChange | Profile::Outage => self.all_due_at_once(&gateway, profile),
+            Profile::AbusiveKey => self.abusive_key(&gateway),
+            Profile::KeyFlood => self.key_flood(&gateway),
+            Profile::Deploy => self.deploy(&gateway),
         }?;
-        seen.of_whom = house.destination.shown();
-        let refused = |tally: &Tally| tally.count(|outcome| matches!(outcome, Outcome::Answered(429, _)));
-        let refused: u64 = seen.runs.iter().flat_map(|run| &run.phases).map(refused).sum();
+        report.destination_name = gateway.destination.shown();
+        let refused =
+            |stats: &LatencyStats| stats.count(|outcome| matches!(outcome, Outcome::Answered(429, _)));
+        let refused: u64 = report.runs.iter().flat_map(|run| &run.phases).map(refused).sum();
         if refused > 0 {
             let words = format!("{refused} requests were rate-limited: use more keys or a lower rate");
-            seen.verdict.push(words);
+            report.verdict.push(words);
         }
-        Ok(seen)
+        Ok(report)
     }
 
-    fn steady(&self, house: &House, profile: Profile, seconds: f64) -> Result<Seen, String> {
+    fn steady(
+        &self,
+        gateway: &GatewayUnderTest,
+        profile: Profile,
+        seconds: f64,
+    ) -> Result<ProfileReport, String> {
         let word = profile.word();
         let at_first = Mutex::new(None);
         let phases = self.after_warm_up(vec![Phase::new(&word, self.rate(), seconds)]);
         let look = Event {
             at: Duration::from_secs_f64(self.size.warm_up),
-            what: Box::new(|| *at_first.lock().unwrap() = house.own.as_ref().map(Own::resident)),
+            what: Box::new(|| *at_first.lock().unwrap() = gateway.own.as_ref().map(OwnGateway::resident)),
         };
-        let (run, _) = self.drive(house, house.keys.clone(), phases, None, Instant::now(), vec![look])?;
-        let tally = run.of(&word);
+        let (run, _) = self.drive(gateway, gateway.keys.clone(), phases, None, Instant::now(), vec![look])?;
+        let stats = run.of(&word);
         let mut verdict = vec![format!(
             "p50 {}, p99 {}, p99.9 {} of {} requests at {}/s",
-            at(&tally.all, 0.5),
-            at(&tally.all, 0.99),
-            at(&tally.all, 0.999),
-            tally.total(),
+            at(&stats.all, 0.5),
+            at(&stats.all, 0.99),
+            at(&stats.all, 0.999),
+            stats.total(),
             self.rate()
         )];
-        let (before, after) = (at_first.into_inner().unwrap(), house.own.as_ref().map(Own::resident));
+        let (before, after) =
+            (at_first.into_inner().unwrap(), gateway.own.as_ref().map(OwnGateway::resident));
         if let (Some(before), Some(after)) = (before, after) {
             verdict.push(format!("resident memory {before:.1} MiB before, {after:.1} MiB after"));
         }
-        Ok(self.seen(profile, vec![run], None, verdict))
+        Ok(self.report(profile, vec![run], None, verdict))
     }
 
-    fn stepped(&self, house: &House) -> Result<Seen, String> {
+    fn stepped(&self, gateway: &GatewayUnderTest) -> Result<ProfileReport, String> {
         let given = &self.options.rates;
         let doubling =
             (0..self.size.most_steps).map(|step| self.rate() * 2_f64.powi(i32::try_from(step).unwrap_or(0)));
@@ -123,7 +130,8 @@ impl Stage<'_> {
         for rate in &rates {
             let phases = vec![Phase::new(&format!("{rate}/s"), *rate, self.step_seconds())];
             let phases = if runs.is_empty() { self.after_warm_up(phases) } else { phases };
-            let (run, _) = self.drive(house, house.keys.clone(), phases, None, Instant::now(), Vec::new())?;
+            let (run, _) =
+                self.drive(gateway, gateway.keys.clone(), phases, None, Instant::now(), Vec::new())?;
             let broken = breaks(runs.first().unwrap_or(&run), &run);
             let p99 = p99_at_last(&run);
             runs.push(run);
@@ -136,12 +144,12 @@ impl Stage<'_> {
         if let Some((rate, p99)) = held {
             verdict.insert(0, format!("sustained {rate}/s with a p99 of {}", shown(p99)));
         }
-        Ok(self.seen(Profile::Stepped, runs, None, verdict))
+        Ok(self.report(Profile::Stepped, runs, None, verdict))
     }
 
     /// All documents become due for a refresh in the same second; in an outage the backend fails then.
-    fn all_due_at_once(&self, house: &House, profile: Profile) -> Result<Seen, String> {
-        let fake = house.fake.as_ref().ok_or("the profile needs the test's own backend")?;
+    fn all_due_at_once(&self, gateway: &GatewayUnderTest, profile: Profile) -> Result<ProfileReport, String> {
+        let fake = gateway.fake.as_ref().ok_or("the profile needs the test's own backend")?;
         let is_outage = profile == Profile::Outage;
         let (word, parts) = if is_outage { ("outage", 3.0) } else { ("refresh", 2.0) };
         let mut phases = vec![self.phase(BASELINE, parts), self.phase(word, parts)];
@@ -150,23 +158,24 @@ impl Stage<'_> {
         }
         let phases = self.after_warm_up(phases);
         let schedule = Schedule::new(phases.clone());
-        let (begun, at_due) = (Instant::now() + FOR_PRIMING, schedule.begins(word));
+        let (begun, at_due) = (Instant::now() + PRIMING_TIME, schedule.begins(word));
         fake.refreshes_at(begun + at_due);
-        house.prime(self.runtime)?;
+        gateway.prime(self.runtime)?;
         let (asked, is_late) = (fake.answered(), Instant::now() > begun);
         let part = Duration::from_secs_f64(self.size.seconds / parts);
-        let turn = |at: Duration, mood: Mood| Event { at, what: Box::new(move || fake.is(mood)) };
+        let turn =
+            |at: Duration, behaviour: Behaviour| Event { at, what: Box::new(move || fake.is(behaviour)) };
         let events = if is_outage {
             vec![
-                turn(at_due, Mood::Hangs),
-                turn(at_due + part / 2, Mood::Fails),
-                turn(at_due + part, Mood::Works),
+                turn(at_due, Behaviour::Hangs),
+                turn(at_due + part / 2, Behaviour::Fails),
+                turn(at_due + part, Behaviour::Works),
             ]
         } else {
             Vec::new()
         };
         let begun = begun.max(Instant::now());
-        let (run, _) = self.drive(house, house.keys.clone(), phases, None, begun, events)?;
+        let (run, _) = self.drive(gateway, gateway.keys.clone(), phases, None, begun, events)?;
         let stale = run.of(word).count(|outcome| matches!(outcome, Outcome::Answered(_, "stale")));
         let mut verdict = vec![ratio("hits", &run.of(BASELINE).hits, word, &run.of(word).hits, Some(GOAL))];
         if is_outage {
@@ -182,21 +191,26 @@ impl Stage<'_> {
                 "storing the documents took too long: they became due during the baseline phase".into(),
             );
         }
-        Ok(self.seen(profile, vec![run], None, verdict))
+        Ok(self.report(profile, vec![run], None, verdict))
     }
 
-    fn abusive_key(&self, house: &House) -> Result<Seen, String> {
-        let mut others = house.keys.clone();
-        let abusive = match &house.own {
+    fn abusive_key(&self, gateway: &GatewayUnderTest) -> Result<ProfileReport, String> {
+        let mut others = gateway.keys.clone();
+        let abusive = match &gateway.own {
             Some(own) => own.limited.clone(),
             None => others.remove(0),
         };
-        let rate = ABUSE * house.minute_of(self.runtime, &abusive)? / 60.0;
-        let plan = house.plan_beside(self.options, vec![abusive], self.options.conditional)?;
-        self.beside(house, Profile::AbusiveKey, others, Beside { name: "abuse", plan, rate, connections: 8 })
+        let rate = ABUSE * gateway.minute_of(self.runtime, &abusive)? / 60.0;
+        let plan = gateway.plan_without_tiers(self.options, vec![abusive], self.options.conditional)?;
+        self.beside(
+            gateway,
+            Profile::AbusiveKey,
+            others,
+            ConcurrentLoad { name: "abuse", plan, rate, connections: 8 },
+        )
     }
 
-    fn key_flood(&self, house: &House) -> Result<Seen, String> {
+    fn key_flood(&self, gateway: &GatewayUnderTest) -> Result<ProfileReport, String> {
         let made_up = |number: usize| {
             let mut key = made_key("any");
             if number.is_multiple_of(2) {
@@ -205,69 +219,70 @@ impl Stage<'_> {
             key
         };
         let keys = (0..MADE_UP_KEYS).map(made_up).collect();
-        let plan = house.plan_beside(self.options, keys, 0.0)?;
-        let beside = Beside { name: "flood", plan, rate: FLOOD * self.rate(), connections: 32 };
-        self.beside(house, Profile::KeyFlood, house.keys.clone(), beside)
+        let plan = gateway.plan_without_tiers(self.options, keys, 0.0)?;
+        let beside = ConcurrentLoad { name: "flood", plan, rate: FLOOD * self.rate(), connections: 32 };
+        self.beside(gateway, Profile::KeyFlood, gateway.keys.clone(), beside)
     }
 
     /// A baseline phase, then a phase with other traffic beside the normal one; normal traffic is measured.
     fn beside(
         &self,
-        house: &House,
+        gateway: &GatewayUnderTest,
         profile: Profile,
         keys: Vec<Key>,
-        beside: Beside,
-    ) -> Result<Seen, String> {
+        beside: ConcurrentLoad,
+    ) -> Result<ProfileReport, String> {
         let (name, rate) = (beside.name, beside.rate);
         let phases = self.after_warm_up(vec![self.phase(BASELINE, 2.0), self.phase(name, 2.0)]);
-        let (run, other) = self.drive(house, keys, phases, Some(beside), Instant::now(), Vec::new())?;
+        let (run, other) = self.drive(gateway, keys, phases, Some(beside), Instant::now(), Vec::new())?;
         let verdict = vec![
             format!("{name} at {rate:.0}/s beside {:.0}/s of normal traffic", self.rate()),
             ratio("normal traffic", &run.of(BASELINE).all, name, &run.of(name).all, None),
         ];
-        Ok(self.seen(profile, vec![run], other.map(|other| (name, other)), verdict))
+        Ok(self.report(profile, vec![run], other.map(|other| (name, other)), verdict))
     }
 
-    fn deploy(&self, house: &House) -> Result<Seen, String> {
-        let own = house.own.as_ref().ok_or("the profile needs the test's own gateway")?;
+    fn deploy(&self, gateway: &GatewayUnderTest) -> Result<ProfileReport, String> {
+        let own = gateway.own.as_ref().ok_or("the profile needs the test's own gateway")?;
         let phases = self.after_warm_up(vec![self.phase(BASELINE, 2.0), self.phase("hand-over", 2.0)]);
         let took = Mutex::new(Duration::ZERO);
         let at_change = Schedule::new(phases.clone()).begins("hand-over");
         let change = Event { at: at_change, what: Box::new(|| *took.lock().unwrap() = own.takes_over()) };
-        let (run, _) = self.drive(house, house.keys.clone(), phases, None, Instant::now(), vec![change])?;
-        let tally = run.of("hand-over");
+        let (run, _) =
+            self.drive(gateway, gateway.keys.clone(), phases, None, Instant::now(), vec![change])?;
+        let stats = run.of("hand-over");
         let verdict = vec![
             format!(
                 "hand-over in {:.1?}; {} requests meanwhile, {} failed, maximum latency {}",
                 took.into_inner().unwrap(),
-                tally.total(),
-                tally.count(|outcome| !outcome.is_delivered()),
-                at(&tally.all, 1.0)
+                stats.total(),
+                stats.count(|outcome| !outcome.is_delivered()),
+                at(&stats.all, 1.0)
             ),
-            ratio("all", &run.of(BASELINE).all, "hand-over", &tally.all, None),
+            ratio("all", &run.of(BASELINE).all, "hand-over", &stats.all, None),
         ];
-        Ok(self.seen(Profile::Deploy, vec![run], None, verdict))
+        Ok(self.report(Profile::Deploy, vec![run], None, verdict))
     }
 
     fn drive(
         &self,
-        house: &House,
+        gateway: &GatewayUnderTest,
         keys: Vec<Key>,
         phases: Vec<Phase>,
-        beside: Option<Beside>,
+        beside: Option<ConcurrentLoad>,
         begun: Instant,
         events: Vec<Event<'_>>,
     ) -> Result<(Record, Option<Record>), String> {
         let schedule = Schedule::new(phases);
         let client = |connections: usize| {
             let timeout = Duration::from_secs_f64(self.options.timeout);
-            Client::new(house.destination.clone(), connections, usize::from(self.options.streams), timeout)
+            Client::new(gateway.destination.clone(), connections, usize::from(self.options.streams), timeout)
         };
-        let plan = house.plan(self.options, keys)?;
+        let plan = gateway.plan(self.options, keys)?;
         let connections =
             usize::from(self.options.connections.unwrap_or(if self.options.h2 { 4 } else { 64 }));
         let mut lines = vec![Line::new(plan, schedule.clone(), client(connections))];
-        if let Some(Beside { name, plan, rate, connections }) = beside {
+        if let Some(ConcurrentLoad { name, plan, rate, connections }) = beside {
             // A schedule of the same length, without requests in the baseline phase.
             let begins = schedule.begins(name);
             let lasts = schedule.lasts().saturating_sub(begins).as_secs_f64();
@@ -297,29 +312,29 @@ impl Stage<'_> {
         all
     }
 
-    fn seen(
+    fn report(
         &self,
         profile: Profile,
         runs: Vec<Record>,
         beside: Option<(&'static str, Record)>,
         verdict: Vec<String>,
-    ) -> Seen {
+    ) -> ProfileReport {
         let wrong = wrong(profile, self.options, &runs, beside.as_ref());
-        Seen { name: profile.word(), of_whom: String::new(), runs, beside, verdict, wrong }
+        ProfileReport { name: profile.word(), destination_name: String::new(), runs, beside, verdict, wrong }
     }
 }
 
 fn p99_at_last(run: &Record) -> u64 {
-    run.phases.last().map_or(0, |tally| tally.all.value_at_quantile(0.99))
+    run.phases.last().map_or(0, |stats| stats.all.value_at_quantile(0.99))
 }
 
 /// The reason why a step counts as degraded, compared with the first one.
 fn breaks(first: &Record, run: &Record) -> Option<String> {
     let (first, now) = (p99_at_last(first), p99_at_last(run));
-    let failed = run.phases.last().map_or(0.0, Tally::failed);
-    let is_broken = failed > MOST_FAILED || (now > SLOW_MICROS && now > first * BROKEN);
+    let failed = run.phases.last().map_or(0.0, LatencyStats::failed);
+    let is_broken = failed > MAX_FAILED_SHARE || (now > SLOW_MICROS && now > first * BROKEN);
     // The client's own delay is not the server's.
-    let late = run.complaint().map_or("", |_| "; the client was late as well and may be the bottleneck");
+    let late = run.warning().map_or("", |_| "; the client was late as well and may be the bottleneck");
     let how = format!(
         "p99 {} ({} in the first step), {:.1} % failed{late}",
         shown(now),

@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 use super::client::{Client, Destination};
 use super::drive::{Line, drive};
 use super::plan::{Key, Plan, Spread, Zipf};
-use super::record::{Heard, Outcome, Record, micros};
+use super::record::{Outcome, Record, RequestResult, micros};
 use super::schedule::{Phase, Schedule};
 
 const STALL: Duration = Duration::from_secs(1);
@@ -19,7 +19,7 @@ const STALL: Duration = Duration::from_secs(1);
 /// Panics if a figure is wrong.
 pub(crate) fn prove(runtime: &Runtime) {
     the_schedule_is_fixed_by_the_rates();
-    the_same_seed_asks_the_same_and_shares_are_kept();
+    the_same_seed_yields_the_same_requests();
     a_client_that_is_late_says_so();
     a_server_that_stalls_cannot_hide(runtime);
 }
@@ -38,7 +38,7 @@ fn the_schedule_is_fixed_by_the_rates() {
     assert_eq!((schedule.lasts().as_millis(), schedule.begins("b").as_millis()), (2_500, 2_000));
 }
 
-fn the_same_seed_asks_the_same_and_shares_are_kept() {
+fn the_same_seed_yields_the_same_requests() {
     let zipf = Zipf::new(4, 1.0);
     // 1, 1/2, 1/3 and 1/4 are 12, 6, 4 and 3 of 25.
     assert_eq!(
@@ -46,13 +46,14 @@ fn the_same_seed_asks_the_same_and_shares_are_kept() {
         [0, 0, 1, 1, 2, 2, 3, 3]
     );
     let plan = |seed| plan_of(&[("free", 3), ("pro", 1)], &[("free", 1.0), ("pro", 3.0)], seed);
-    let asks = |seed| (0..10_000).map(|number| plan(seed).ask(number)).take(100).collect::<Vec<_>>();
-    assert!(asks(1) == asks(1) && asks(1) != asks(2), "the seed says all");
+    let requests = |seed| (0..10_000).map(|number| plan(seed).request(number)).take(100).collect::<Vec<_>>();
+    assert!(requests(1) == requests(1) && requests(1) != requests(2), "the seed determines all requests");
     let plan = plan(3);
-    let of = |which: &dyn Fn(&super::plan::Ask) -> bool| {
-        (0..10_000).filter(|number| which(&plan.ask(*number))).count()
+    let of = |which: &dyn Fn(&super::plan::PlannedRequest) -> bool| {
+        (0..10_000).filter(|number| which(&plan.request(*number))).count()
     };
-    let (pro, conditional) = (of(&|ask| plan.keys[ask.key].tier == "pro"), of(&|ask| ask.is_conditional));
+    let (pro, conditional) =
+        (of(&|request| plan.keys[request.key].tier == "pro"), of(&|request| request.is_conditional));
     assert!((7_300..7_700).contains(&pro) && (2_800..3_200).contains(&conditional), "{pro} {conditional}");
 }
 
@@ -71,7 +72,7 @@ fn a_client_that_is_late_says_so() {
         let mut record = Record::new(Schedule::new(vec![Phase::new("a", 10.0, 1.0)]));
         let outcome = Outcome::Answered(200, "hit");
         for due in (0..1_000).step_by(100).map(at) {
-            let heard = Heard {
+            let result = RequestResult {
                 phase: 0,
                 due,
                 sent: due + at(late),
@@ -79,13 +80,13 @@ fn a_client_that_is_late_says_so() {
                 outcome,
                 was_awaited,
             };
-            record.take(&heard);
+            record.take(&result);
         }
         record
     };
-    assert!(record(50, true).complaint().is_some(), "a connection stood idle: it was the client");
-    assert!(record(50, false).complaint().is_none(), "none was free: it was the server");
-    assert!(record(1, true).complaint().is_none(), "a little");
+    assert!(record(50, true).warning().is_some(), "a connection stood idle: it was the client");
+    assert!(record(50, false).warning().is_none(), "none was free: it was the server");
+    assert!(record(1, true).warning().is_none(), "a little");
     let p99 = record(50, false).of("a").all.value_at_quantile(0.99);
     assert!(p99 >= micros(at(51)), "waiting for a connection is part of the latency: {p99}");
 }
@@ -99,20 +100,20 @@ fn a_server_that_stalls_cannot_hide(runtime: &Runtime) {
     let plan = Arc::new(plan_of(&[("any", 1)], &[], 1));
     let line = Line::new(plan, schedule, Client::new(destination, 2, 1, Duration::from_secs(10)));
     let records = drive(runtime, &[line], Instant::now(), Vec::new());
-    let tally = records[0].of("stalled");
+    let stats = records[0].of("stalled");
     assert_eq!(
-        tally.count(|outcome| matches!(outcome, Outcome::Answered(200, _))),
+        stats.count(|outcome| matches!(outcome, Outcome::Answered(200, _))),
         400,
         "{:?}",
-        tally.outcomes
+        stats.outcomes
     );
     let half_a_stall = micros(STALL / 2);
     let slow =
         |latencies: &hdrhistogram::Histogram<u64>| latencies.len() - latencies.count_between(0, half_a_stall);
-    let (counted, naive) = (slow(&tally.all), slow(&tally.from_sent));
+    let (counted, naive) = (slow(&stats.all), slow(&stats.from_sent));
     assert!(counted >= 80, "{counted} of 400 waited for half of the stall or longer, and 100 should have");
     assert!(naive <= 40, "{naive}: and from their sending next to none did");
-    assert!(tally.all.value_at_quantile(0.99) > micros(STALL * 9 / 10), "the p99 knows of the stall");
+    assert!(stats.all.value_at_quantile(0.99) > micros(STALL * 9 / 10), "the p99 includes the stall");
 }
 
 /// Responds at once, except during the second that begins half a second after the first request.

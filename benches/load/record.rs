@@ -25,7 +25,7 @@ pub(crate) enum Outcome {
 
 /// The result of one request; times count from the start of the run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Heard {
+pub(crate) struct RequestResult {
     pub(crate) phase: usize,
     pub(crate) due: Duration,
     pub(crate) sent: Duration,
@@ -37,7 +37,7 @@ pub(crate) struct Heard {
 
 /// Requests that are reported together.
 #[derive(Clone, Debug)]
-pub(crate) struct Tally {
+pub(crate) struct LatencyStats {
     pub(crate) all: Histogram<u64>,
     /// Of responses served from the cache.
     pub(crate) hits: Histogram<u64>,
@@ -50,8 +50,8 @@ pub(crate) struct Tally {
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) schedule: Schedule,
-    pub(crate) phases: Vec<Tally>,
-    pub(crate) seconds: Vec<Tally>,
+    pub(crate) phases: Vec<LatencyStats>,
+    pub(crate) seconds: Vec<LatencyStats>,
     /// Delay of the client itself in releasing requests.
     released: Histogram<u64>,
     /// Delay in sending requests for which a connection was idle.
@@ -86,21 +86,21 @@ impl Outcome {
     }
 }
 
-impl Tally {
+impl LatencyStats {
     /// With this many significant digits.
     fn new(digits: u8) -> Self {
         let empty = Histogram::new(digits).expect("up to five digits can be had");
         Self { all: empty.clone(), hits: empty.clone(), from_sent: empty, outcomes: BTreeMap::new() }
     }
 
-    fn take(&mut self, heard: &Heard) {
-        let latency = micros(heard.ended.saturating_sub(heard.due));
+    fn take(&mut self, result: &RequestResult) {
+        let latency = micros(result.ended.saturating_sub(result.due));
         put(&mut self.all, latency);
-        if heard.outcome.is_hit() {
+        if result.outcome.is_hit() {
             put(&mut self.hits, latency);
         }
-        put(&mut self.from_sent, micros(heard.ended.saturating_sub(heard.sent)));
-        *self.outcomes.entry(heard.outcome).or_default() += 1;
+        put(&mut self.from_sent, micros(result.ended.saturating_sub(result.sent)));
+        *self.outcomes.entry(result.outcome).or_default() += 1;
     }
 
     pub(crate) fn count(&self, which: impl Fn(Outcome) -> bool) -> u64 {
@@ -121,21 +121,21 @@ impl Tally {
 
 impl Record {
     pub(crate) fn new(schedule: Schedule) -> Self {
-        let phases = schedule.phases().map(|_| Tally::new(3)).collect();
+        let phases = schedule.phases().map(|_| LatencyStats::new(3)).collect();
         let empty = Histogram::new(3).expect("up to five digits can be had");
         Self { schedule, phases, seconds: Vec::new(), released: empty.clone(), sent: empty, queued: 0 }
     }
 
-    pub(crate) fn take(&mut self, heard: &Heard) {
-        self.phases[heard.phase].take(heard);
-        let second = usize::try_from(heard.due.as_secs()).expect("a run is shorter than that");
+    pub(crate) fn take(&mut self, result: &RequestResult) {
+        self.phases[result.phase].take(result);
+        let second = usize::try_from(result.due.as_secs()).expect("a run is shorter than that");
         if self.seconds.len() <= second {
             // Coarser, since a long run has many of them.
-            self.seconds.resize_with(second + 1, || Tally::new(2));
+            self.seconds.resize_with(second + 1, || LatencyStats::new(2));
         }
-        self.seconds[second].take(heard);
-        if heard.was_awaited {
-            put(&mut self.sent, micros(heard.sent.saturating_sub(heard.due)));
+        self.seconds[second].take(result);
+        if result.was_awaited {
+            put(&mut self.sent, micros(result.sent.saturating_sub(result.due)));
         } else {
             self.queued += 1;
         }
@@ -152,18 +152,18 @@ impl Record {
     }
 
     /// The phase with this name.
-    pub(crate) fn of(&self, name: &str) -> &Tally {
+    pub(crate) fn of(&self, name: &str) -> &LatencyStats {
         let at = self.schedule.phases().position(|phase| phase.name == name);
-        &self.phases[at.expect("the profile that asks has made the phase")]
+        &self.phases[at.expect("the profile has defined the phase")]
     }
 
     /// A warning if the client could not keep up.
-    pub(crate) fn complaint(&self) -> Option<String> {
+    pub(crate) fn warning(&self) -> Option<String> {
         let late = self.lateness(0.99);
         (late > micros(LATE)).then(|| {
             format!(
-                "THE CLIENT COULD NOT KEEP UP: it was itself {} late in one request of a hundred. Its latencies say \
-                 nothing of the server; ask less, or from a quieter machine.",
+                "THE CLIENT COULD NOT KEEP UP: it sent one request of a hundred {} late. Its latencies show \
+                 nothing about the server; lower the rate or use a less busy machine.",
                 shown(late)
             )
         })

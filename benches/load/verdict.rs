@@ -7,9 +7,9 @@ use super::options::{Options, Profile};
 use super::record::{Outcome, Record, shown};
 
 /// The result of a profile.
-pub(crate) struct Seen {
+pub(crate) struct ProfileReport {
     pub(crate) name: String,
-    pub(crate) of_whom: String,
+    pub(crate) destination_name: String,
     /// Records of normal traffic, one per run.
     pub(crate) runs: Vec<Record>,
     /// Record of the other traffic.
@@ -20,12 +20,12 @@ pub(crate) struct Seen {
     pub(crate) wrong: Vec<String>,
 }
 
-impl Seen {
+impl ProfileReport {
     /// The warning about the client's own delay, of the run with the largest.
-    pub(crate) fn complaint(&self) -> Option<String> {
+    pub(crate) fn warning(&self) -> Option<String> {
         let beside = self.beside.iter().map(|(_, record)| record);
         let worst = self.runs.iter().chain(beside).max_by_key(|record| record.lateness(0.99));
-        worst.and_then(Record::complaint)
+        worst.and_then(Record::warning)
     }
 }
 
@@ -72,8 +72,8 @@ fn is_expected(profile: Profile, is_ours: bool, outcome: Outcome) -> bool {
 
 fn unexpected(run: &Record, is_expected: impl Fn(Outcome) -> bool) -> Vec<String> {
     let named = run.schedule.phases().zip(&run.phases);
-    let outcomes = named.flat_map(|(phase, tally)| {
-        tally.outcomes.iter().map(move |(outcome, count)| (phase, outcome, count))
+    let outcomes = named.flat_map(|(phase, stats)| {
+        stats.outcomes.iter().map(move |(outcome, count)| (phase, outcome, count))
     });
     let wrong = outcomes.filter(|(_, outcome, _)| !is_expected(**outcome));
     wrong
@@ -88,7 +88,7 @@ pub(crate) fn at(latencies: &Histogram<u64>, share: f64) -> String {
 
 /// The p99 of a phase as a multiple of the baseline's.
 pub(crate) fn ratio(
-    of_whom: &str,
+    destination_name: &str,
     baseline: &Histogram<u64>,
     name: &str,
     now: &Histogram<u64>,
@@ -98,7 +98,7 @@ pub(crate) fn ratio(
     let goal = goal.map_or_else(String::new, |goal| format!(" (target {goal})"));
     let times = after as f64 / before.max(1) as f64;
     format!(
-        "p99 of {of_whom}: {} in phase {name}, {} in the baseline: ratio {times:.2}{goal}",
+        "p99 of {destination_name}: {} in phase {name}, {} in the baseline: ratio {times:.2}{goal}",
         shown(after),
         shown(before)
     )

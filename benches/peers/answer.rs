@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// Timeout of a single request on loopback.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The parts of a response.
 #[derive(Clone, Copy, Default)]
@@ -68,7 +68,7 @@ impl Answer {
 /// Sends one request on a connection of its own.
 pub(crate) fn ask(address: SocketAddr, request: &[u8]) -> std::io::Result<Answer> {
     let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     stream.write_all(request)?;
     let (mut bytes, mut chunk) = (Vec::new(), vec![0; 65_536]);
     loop {

@@ -18,7 +18,7 @@ use crate::job::Job;
 /// Number of connections.
 pub(crate) const CONNECTIONS: usize = 64;
 /// A response on loopback that takes this long is considered lost.
-const STUCK: Duration = Duration::from_secs(10);
+const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The result.
 #[derive(Default)]
@@ -36,20 +36,21 @@ pub(crate) struct Outcome {
 }
 
 /// All connections to one contestant.
-pub(crate) struct Crowd {
+pub(crate) struct ClientPool {
     epoll: OwnedFd,
     events: Vec<epoll::Event>,
-    members: Vec<Member>,
+    members: Vec<ClientConnection>,
 }
 
-impl Crowd {
+impl ClientPool {
     /// Connects to this address.
     pub(crate) fn to(address: SocketAddr) -> Self {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
-        let members: Vec<Member> = (0..CONNECTIONS).map(|_| Member::to(address)).collect();
-        for (number, member) in (0..).zip(&members) {
+        let members: Vec<ClientConnection> =
+            (0..CONNECTIONS).map(|_| ClientConnection::to(address)).collect();
+        for (number, connection) in (0..).zip(&members) {
             let data = epoll::EventData::new_u64(number);
-            epoll::add(&epoll, &member.stream, data, epoll::EventFlags::IN).unwrap();
+            epoll::add(&epoll, &connection.stream, data, epoll::EventFlags::IN).unwrap();
         }
         Self { epoll, events: Vec::with_capacity(CONNECTIONS), members }
     }
@@ -63,7 +64,7 @@ impl Crowd {
         let mut open = self.members.len();
         while open > 0 {
             let elapsed = began.elapsed();
-            assert!(elapsed < duration + STUCK, "{open} requests were never answered");
+            assert!(elapsed < duration + STALL_TIMEOUT, "{open} requests were never answered");
             for number in self.ready(Duration::from_secs(1)) {
                 if self.members[number].has_answer(job.status, &mut outcome) {
                     open -= 1;
@@ -97,7 +98,7 @@ impl Crowd {
                 self.send(job, number, due(sent));
                 sent += 1;
             }
-            assert!(now < began + duration + STUCK, "requests were never answered");
+            assert!(now < began + duration + STALL_TIMEOUT, "requests were never answered");
             for number in self.ready(Duration::ZERO) {
                 if self.members[number].has_answer(job.status, &mut outcome) {
                     outcome.took.push(self.members[number].due.elapsed());
@@ -112,10 +113,10 @@ impl Crowd {
 
     fn send(&mut self, job: &Job, number: usize, due: Instant) {
         let request = job.next();
-        let member = &mut self.members[number];
-        (member.due, member.filled) = (due, 0);
+        let connection = &mut self.members[number];
+        (connection.due, connection.filled) = (due, 0);
         // Far below the size of a socket buffer.
-        assert_eq!(member.stream.write(request).unwrap(), request.len());
+        assert_eq!(connection.stream.write(request).unwrap(), request.len());
     }
 
     /// Connections with data to read.
@@ -128,7 +129,7 @@ impl Crowd {
 }
 
 /// One connection.
-struct Member {
+struct ClientConnection {
     stream: TcpStream,
     bytes: Vec<u8>,
     filled: usize,
@@ -137,7 +138,7 @@ struct Member {
     due: Instant,
 }
 
-impl Member {
+impl ClientConnection {
     fn to(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_nodelay(true).unwrap();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::answer::Answer;
 use crate::backend;
-use crate::client::Crowd;
+use crate::client::ClientPool;
 use crate::contestants::{Contestant, loop_over};
 use crate::job::{Job, Keys};
 use crate::machine::{Cores, resident};
@@ -84,10 +84,10 @@ impl Grown {
     /// Requests everything until all responses in a row are as expected: then each application has its lease, and
     /// each document is cached. Returns the number of responses.
     fn is_in_use(&self) -> usize {
-        let mut crowd = Crowd::to(self.contestant.address);
+        let mut pool = ClientPool::to(self.contestant.address);
         let (mut all, mut in_a_row, mut strange) = (0, 0, 0);
         while in_a_row < self.job.requests.len() {
-            let outcome = crowd.without_pause(&self.job, Duration::from_millis(200));
+            let outcome = pool.without_pause(&self.job, Duration::from_millis(200));
             all += outcome.answers;
             strange += outcome.strange;
             in_a_row = if outcome.strange == 0 { in_a_row + outcome.answers } else { 0 };

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 pub(crate) struct Cores {
     server: Option<String>,
     two: Option<String>,
-    told: String,
+    output: String,
 }
 
 impl Cores {
@@ -27,24 +27,24 @@ impl Cores {
             return Self::unpinned();
         }
         let second = allowed.get(1).unwrap_or(server);
-        let told = match allowed.len() {
+        let output = match allowed.len() {
             1 => "one core for all: figures of CPU count, throughput and latency do not".to_owned(),
             2 => format!(
                 "servers on core {server}, the client on core {last}, which two workers share with it"
             ),
             _ => format!("servers on core {server}, two workers also on {second}, the client on core {last}"),
         };
-        Self { server: Some(server.to_string()), two: Some(format!("{server},{second}")), told }
+        Self { server: Some(server.to_string()), two: Some(format!("{server},{second}")), output }
     }
 
     fn unpinned() -> Self {
-        let told = "no taskset: nobody is kept on a core, and the figures scatter".to_owned();
-        Self { server: None, two: None, told }
+        let output = "taskset is missing: processes are not pinned to cores, so the figures vary".to_owned();
+        Self { server: None, two: None, output }
     }
 
     /// A description for the table's head.
-    pub(crate) fn told(&self) -> &str {
-        &self.told
+    pub(crate) fn output(&self) -> &str {
+        &self.output
     }
 
     /// A program on the servers' core.

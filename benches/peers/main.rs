@@ -69,7 +69,7 @@ fn main() {
     let plain = start(PLAIN);
     let sent = hit(&plain, &keys);
     let (body, head) = (sent.body().len(), sent.bytes.len() - sent.body().len());
-    print!("{}; {CONNECTIONS} connections; {} rounds of {:?}; ", cores.told(), size.rounds, size.turn);
+    print!("{}; {CONNECTIONS} connections; {} rounds of {:?}; ", cores.output(), size.rounds, size.turn);
     println!("{head} bytes of head and {body} of body");
     let (peers, absent) = contestants::peers(&cores, &keys, backend::of_answer(&sent), &sent);
     let others: Vec<Contestant> =
@@ -100,12 +100,12 @@ fn main() {
     at_rate(&rows[..all], &size, half, &mut figures[..all]);
     let heading =
         format!("a hit; latencies at {half:.0} a second, half of what the gateway can do, for who keeps up");
-    let of_all = tell(&rows, &figures, &heading);
+    let of_all = print_rows(&rows, &figures, &heading);
     let of_two = two_against_one(&spread, &keys, &size);
     let of_growth = if is_asked_for("many") { grown(&cores, &size, &sent, is_full) } else { Vec::new() };
     println!(
         "\n{}",
-        json!({ "cores": cores.told(), "rate": half, "rows": of_all, "workers": of_two, "growth": of_growth, "absent": absent })
+        json!({ "cores": cores.output(), "rate": half, "rows": of_all, "workers": of_two, "growth": of_growth, "absent": absent })
     );
 }
 
@@ -120,7 +120,10 @@ fn two_against_one(pairs: &[Contestant], keys: &Keys, size: &Size) -> Vec<Value>
     let rows: Vec<Row<'_>> = pairs.iter().map(|who| Row::hits(who, keys)).collect();
     let figures = in_turns(&rows, size);
     let heading = "two workers against one, both on the same two cores";
-    rows.chunks(2).zip(figures.chunks(2)).flat_map(|(rows, figures)| tell(rows, figures, heading)).collect()
+    rows.chunks(2)
+        .zip(figures.chunks(2))
+        .flat_map(|(rows, figures)| print_rows(rows, figures, heading))
+        .collect()
 }
 
 /// The cost of a hit with many keys or documents, as ratios to few.
@@ -128,14 +131,14 @@ fn grown(cores: &Cores, size: &Size, sent: &Answer, is_full: bool) -> Vec<Value>
     println!();
     let rows = growth::all(cores, size, sent, is_full);
     let heading = "a hit as all grows, each kind with few and with many";
-    let told = |pair: &[(String, Figures)]| {
+    let print_pair = |pair: &[(String, Figures)]| {
         let named: Vec<_> = pair.iter().map(|(name, figures)| (name.clone(), figures)).collect();
         table::print(heading, &named)
     };
-    rows.chunks(2).flat_map(told).collect()
+    rows.chunks(2).flat_map(print_pair).collect()
 }
 
-fn tell(rows: &[Row<'_>], figures: &[Figures], heading: &str) -> Vec<Value> {
+fn print_rows(rows: &[Row<'_>], figures: &[Figures], heading: &str) -> Vec<Value> {
     let named: Vec<_> = rows.iter().map(|row| row.name.clone()).zip(figures).collect();
     table::print(heading, &named)
 }

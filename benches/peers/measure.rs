@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::client::Crowd;
+use crate::client::ClientPool;
 use crate::contestants::Contestant;
 use crate::job::{Job, Keys};
 use crate::machine::{resident, worked};
@@ -48,10 +48,10 @@ pub(crate) fn in_turns(rows: &[Row<'_>], size: &Size) -> Vec<Figures> {
             // The order rotates.
             let place = (turn + round) % rows.len();
             let row = &rows[place];
-            let (mut crowd, family) = (Crowd::to(row.who.address), row.who.process.family());
-            crowd.without_pause(&row.job, size.warm_up);
+            let (mut pool, family) = (ClientPool::to(row.who.address), row.who.process.family());
+            pool.without_pause(&row.job, size.warm_up);
             let before = worked(&family);
-            let outcome = crowd.without_pause(&row.job, size.turn);
+            let outcome = pool.without_pause(&row.job, size.turn);
             let work = worked(&family) - before;
             row.holds(outcome.strange, outcome.answers);
             all[place].work.push(work * 1e6 / outcome.answers as f64);
@@ -68,9 +68,9 @@ pub(crate) fn at_rate(rows: &[Row<'_>], size: &Size, rate: f64, all: &mut [Figur
         for turn in 0..rows.len() {
             let place = (turn + round) % rows.len();
             let row = &rows[place];
-            let mut crowd = Crowd::to(row.who.address);
-            crowd.without_pause(&row.job, size.warm_up);
-            let mut outcome = crowd.at_rate(&row.job, rate, size.turn);
+            let mut pool = ClientPool::to(row.who.address);
+            pool.without_pause(&row.job, size.warm_up);
+            let mut outcome = pool.at_rate(&row.job, rate, size.turn);
             row.holds(outcome.strange, outcome.answers);
             outcome.took.sort_unstable();
             for (took, thousandths) in all[place].took.iter_mut().zip([500, 990, 999]) {

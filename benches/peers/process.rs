@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::machine::family;
 
 /// Timeout of a start and of a stop.
-const PATIENCE: Duration = Duration::from_secs(15);
+const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A running server.
 pub(crate) struct Process {
@@ -63,7 +63,7 @@ impl Process {
         let began = Instant::now();
         while TcpStream::connect(address).is_err() {
             let has_ended = process.child.try_wait().is_ok_and(|ended| ended.is_some());
-            if has_ended || began.elapsed() > PATIENCE {
+            if has_ended || began.elapsed() > TIMEOUT {
                 let said = std::fs::read_to_string(said).unwrap_or_default();
                 let last: Vec<&str> = said.lines().rev().take(4).collect();
                 return Err(last.into_iter().rev().collect::<Vec<&str>>().join(" | "));
@@ -84,7 +84,7 @@ impl Drop for Process {
         let (all, began) = (self.family(), Instant::now());
         // SIGTERM first: a killed process cannot stop its children.
         signal(self.child.id(), Signal::TERM);
-        while self.child.try_wait().is_ok_and(|ended| ended.is_none()) && began.elapsed() < PATIENCE / 3 {
+        while self.child.try_wait().is_ok_and(|ended| ended.is_none()) && began.elapsed() < TIMEOUT / 3 {
             std::thread::sleep(Duration::from_millis(10));
         }
         if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {

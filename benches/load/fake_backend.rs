@@ -12,7 +12,7 @@ const NEXT_HOUR: u64 = 3_600;
 
 /// Its behaviour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mood {
+pub(crate) enum Behaviour {
     Works,
     Hangs,
     Fails,
@@ -20,29 +20,29 @@ pub(crate) enum Mood {
 
 /// The backend; clones share its state.
 #[derive(Clone)]
-pub(crate) struct Fake {
+pub(crate) struct FakeBackend {
     state: Arc<(Mutex<State>, Condvar)>,
     pub(crate) address: SocketAddr,
 }
 
 struct State {
-    mood: Mood,
+    behaviour: Behaviour,
     /// Documents are unchanged until then, and new afterwards.
     refreshes_at: Option<Instant>,
     answered: u64,
 }
 
-impl Fake {
+impl FakeBackend {
     pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let state = State { mood: Mood::Works, refreshes_at: None, answered: 0 };
+        let state = State { behaviour: Behaviour::Works, refreshes_at: None, answered: 0 };
         let fake = Self { state: Arc::new((Mutex::new(state), Condvar::new())), address };
         let accepting = fake.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let fake = accepting.clone();
-                std::thread::spawn(move || drop(fake.converse(&stream)));
+                std::thread::spawn(move || drop(fake.serve(&stream)));
             }
         });
         fake
@@ -53,8 +53,8 @@ impl Fake {
         self.state.0.lock().unwrap().refreshes_at = Some(at);
     }
 
-    pub(crate) fn is(&self, mood: Mood) {
-        self.state.0.lock().unwrap().mood = mood;
+    pub(crate) fn is(&self, behaviour: Behaviour) {
+        self.state.0.lock().unwrap().behaviour = behaviour;
         self.state.1.notify_all();
     }
 
@@ -63,7 +63,7 @@ impl Fake {
         self.state.0.lock().unwrap().answered
     }
 
-    fn converse(&self, stream: &TcpStream) -> std::io::Result<()> {
+    fn serve(&self, stream: &TcpStream) -> std::io::Result<()> {
         let mut lines = BufReader::new(stream.try_clone()?).lines();
         let (mut target, mut known) = (String::new(), String::new());
         while let Some(line) = lines.next().transpose()? {
@@ -86,8 +86,9 @@ impl Fake {
     fn answer(&self, target: &str, known: &str) -> String {
         std::thread::sleep(THINKS);
         let (lock, changed) = &*self.state;
-        let mut state = changed.wait_while(lock.lock().unwrap(), |state| state.mood == Mood::Hangs).unwrap();
-        if state.mood == Mood::Fails {
+        let mut state =
+            changed.wait_while(lock.lock().unwrap(), |state| state.behaviour == Behaviour::Hangs).unwrap();
+        if state.behaviour == Behaviour::Fails {
             return "HTTP/1.1 500 Internal Server Error\r\ncontent-length: 0\r\n\r\n".into();
         }
         state.answered += 1;

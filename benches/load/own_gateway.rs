@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use tokio::net::TcpSocket;
 use tokio::runtime::Runtime;
 
-use super::fake::Fake;
+use super::fake_backend::FakeBackend;
 use super::plan::Key;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_scoregate");
@@ -30,7 +30,7 @@ const HOURS: u64 = 48;
 const TIERS: [(&str, usize); 3] = [("free", 6), ("pro", 3), ("enterprise", 1)];
 
 /// The gateway.
-pub(crate) struct Own {
+pub(crate) struct OwnGateway {
     directory: TempDir,
     socket: TcpListener,
     program: Mutex<Program>,
@@ -47,9 +47,9 @@ struct Program {
     serving: std::sync::mpsc::Receiver<()>,
 }
 
-impl Own {
+impl OwnGateway {
     /// Starts it with this backend, or the built-in one.
-    pub(crate) fn start(runtime: &Runtime, fake: Option<&Fake>, has_tls: bool, keys: usize) -> Self {
+    pub(crate) fn start(runtime: &Runtime, fake: Option<&FakeBackend>, has_tls: bool, keys: usize) -> Self {
         let directory = TempDir::new().unwrap();
         let data_dir = directory.path().join("data");
         std::fs::create_dir(&data_dir).unwrap();
@@ -145,7 +145,7 @@ fn listen(runtime: &Runtime) -> TcpListener {
     })
 }
 
-fn settings(directory: &Path, fake: Option<&Fake>, has_tls: bool) {
+fn settings(directory: &Path, fake: Option<&FakeBackend>, has_tls: bool) {
     let data_dir = directory.join("data");
     let mut text = format!(
         "admin.listen = \"127.0.0.1:0\"\ndata_dir = \"{}\"\nserver.max_connections_per_address = 10000\n",
@@ -185,12 +185,12 @@ fn certify(directory: &Path) -> [PathBuf; 2] {
 }
 
 fn tier_of(number: usize) -> &'static str {
-    let mut place = number % 10;
+    let mut position = number % 10;
     for (tier, of_ten) in TIERS {
-        if place < of_ten {
+        if position < of_ten {
             return tier;
         }
-        place -= of_ten;
+        position -= of_ten;
     }
     "free"
 }
@@ -223,6 +223,7 @@ fn import_runs(directory: &Path, data_dir: &Path) {
 
 fn run(arguments: &[&str]) {
     let done = Command::new(PROGRAM).args(arguments).env_clear().output().unwrap();
-    let [said, wrong] = [&done.stdout, &done.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    assert!(done.status.success(), "{arguments:?}: {said}{wrong}");
+    let [stdout, stderr] =
+        [&done.stdout, &done.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    assert!(done.status.success(), "{arguments:?}: {stdout}{stderr}");
 }

@@ -10,9 +10,9 @@ use bytes::Bytes;
 use tokio::runtime::Runtime;
 
 use super::client::{Client, Destination};
-use super::fake::Fake;
+use super::fake_backend::FakeBackend;
 use super::options::{Options, Profile};
-use super::own::Own;
+use super::own_gateway::OwnGateway;
 use super::plan::{Key, Plan, Spread};
 
 const LIST: &str = "/api/v1/models";
@@ -33,22 +33,22 @@ const COMMON: [&str; 13] = [
     "/api/v1/incidents?limit=100",
 ];
 /// More models would add documents but no other kind of work.
-const MOST_MODELS: usize = 100;
+const MAX_MODELS: usize = 100;
 /// How many keys are tried to get that list.
-const MOST_ASKED: usize = 5;
+const MAX_KEY_ATTEMPTS: usize = 5;
 
 /// A gateway and what is known about it.
-pub(crate) struct House {
+pub(crate) struct GatewayUnderTest {
     pub(crate) destination: Destination,
     pub(crate) keys: Vec<Key>,
     pub(crate) targets: Vec<String>,
     /// The process, if it is the bench's own.
-    pub(crate) own: Option<Own>,
+    pub(crate) own: Option<OwnGateway>,
     /// The fake backend, if used.
-    pub(crate) fake: Option<Fake>,
+    pub(crate) fake: Option<FakeBackend>,
 }
 
-impl House {
+impl GatewayUnderTest {
     /// Opens the gateway selected by options and profile.
     pub(crate) fn open(
         runtime: &Runtime,
@@ -62,35 +62,35 @@ impl House {
             destination = Destination::new(address, options.h2, options.ca.as_deref())?;
             (keys, own, fake) = (read_keys(file)?, None, None);
         } else {
-            fake = matches!(profile, Profile::HourChange | Profile::Outage).then(Fake::start);
-            let started = Own::start(runtime, fake.as_ref(), options.tls, keys_of_own);
+            fake = matches!(profile, Profile::HourChange | Profile::Outage).then(FakeBackend::start);
+            let started = OwnGateway::start(runtime, fake.as_ref(), options.tls, keys_of_own);
             let authority = started.authority().map(|path| path.display().to_string());
             destination = Destination::new(&started.address(), options.h2, authority.as_deref())?;
             (keys, own) = (started.keys.clone(), Some(started));
         }
-        let mut house = Self { destination, keys, targets: Vec::new(), own, fake };
-        house.targets = house.learn(runtime)?;
-        Ok(house)
+        let mut gateway = Self { destination, keys, targets: Vec::new(), own, fake };
+        gateway.targets = gateway.list_targets(runtime)?;
+        Ok(gateway)
     }
 
     /// All documents, most popular first.
-    fn learn(&self, runtime: &Runtime) -> Result<Vec<String>, String> {
+    fn list_targets(&self, runtime: &Runtime) -> Result<Vec<String>, String> {
         let (mut status, mut body) = (0, Bytes::new());
         // A key may have no token left, for example after it was abused by a profile.
-        for key in self.keys.iter().take(MOST_ASKED) {
+        for key in self.keys.iter().take(MAX_KEY_ATTEMPTS) {
             let answer = runtime.block_on(self.client().get(LIST, &key.text));
             (status, body) = answer.map_err(|error| format!("{}: {error}", self.destination.shown()))?;
             if status == 200 {
                 break;
             }
         }
-        let said: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
-        let models = said["data"].as_array().filter(|_| status == 200);
-        let models = models.ok_or_else(|| format!("{LIST} was answered by {status}, and not by a list"))?;
+        let response: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+        let models = response["data"].as_array().filter(|_| status == 200);
+        let models = models.ok_or_else(|| format!("{LIST} returned status {status} and no list"))?;
         // Ids that would need encoding are left out.
         let is_plain =
             |id: &&str| id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte));
-        let ids = models.iter().filter_map(|model| model["id"].as_str()).filter(is_plain).take(MOST_MODELS);
+        let ids = models.iter().filter_map(|model| model["id"].as_str()).filter(is_plain).take(MAX_MODELS);
         let of_one = ids.flat_map(|id| {
             let detail = format!("/api/v1/models/{id}");
             [detail.clone(), format!("{detail}/history?period=7d"), format!("/api/v1/drift/{id}")]
@@ -105,7 +105,7 @@ impl House {
             for target in &self.targets {
                 let (status, _) = runtime.block_on(client.get(target, &key.text))?;
                 if status != 200 {
-                    return Err(format!("{target} was answered by {status}"));
+                    return Err(format!("{target} returned status {status}"));
                 }
             }
         }
@@ -119,7 +119,7 @@ impl House {
     }
 
     /// The plan of a single key, or of unknown keys.
-    pub(crate) fn plan_beside(
+    pub(crate) fn plan_without_tiers(
         &self,
         options: &Options,
         keys: Vec<Key>,
@@ -143,11 +143,11 @@ impl House {
     /// The requests per minute of a key, as reported by the gateway.
     pub(crate) fn minute_of(&self, runtime: &Runtime, key: &Key) -> Result<f64, String> {
         let (status, body) = runtime.block_on(self.client().get("/api/v1/me", &key.text))?;
-        let said: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
-        let limits = said["data"][0]["limits"].as_array();
+        let response: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+        let limits = response["data"][0]["limits"].as_array();
         let minute = limits.and_then(|limits| limits.iter().find(|limit| limit["name"] == "minute"));
         let limit = minute.and_then(|minute| minute["limit"].as_f64());
-        limit.ok_or_else(|| format!("/api/v1/me was answered by {status}, and without a limit of the minute"))
+        limit.ok_or_else(|| format!("/api/v1/me returned status {status} and no minute limit"))
     }
 
     fn client(&self) -> Client {
