@@ -98,7 +98,7 @@ pub async fn start_on(
     let build::BuiltGateway { gateway, registrar, scoring } =
         build::build(&config, &data_dir, &clock, &registry, &ledger_calls).await?;
     let gateway = Arc::new(ArcSwap::from(gateway));
-    let (updater, updates) = scoring.map(|scoring| tasks::snapshot_updater(scoring, &clock)).unzip();
+    let (updater, update_requests) = scoring.map(|scoring| tasks::snapshot_updater(scoring, &clock)).unzip();
     let (stop_public, stop_side, ready) = <(CancellationToken, CancellationToken, Arc<_>)>::default();
     let (background, heartbeat) = tasks::begin(&registry, &clock, &stop_side);
     tasks::watch_files(&background, &data_dir, &registry, &certificates, &clock, &stop_side);
@@ -113,13 +113,10 @@ pub async fn start_on(
         changes: TaskTracker::new(),
         active: Arc::clone(&active),
         reloads: reload_requests,
-        updates: updates,
+        updates: update_requests,
     };
-    let side_thread = tasks::side_thread(
-        side_port,
-        SideConfig { tcp, socket: Some(data_dir.socket()?) },
-        stop_side.clone(),
-    )?;
+    let side_config = SideConfig { tcp, socket: Some(data_dir.socket()?) };
+    let side_thread = tasks::side_thread(side_port, side_config, stop_side.clone())?;
     let supervisor = Supervisor::start(heartbeat)?;
     let server = Server::new(port, Arc::clone(&gateway), config.server.clone(), clock.clone(), &registry);
     let live_config = server.live_config();

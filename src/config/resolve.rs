@@ -176,8 +176,8 @@ mod tests {
         expect("admin.token", "", "at least 16");
         expect("admin.tokn", "", "did you mean `admin.token`");
         expect("guard.per_minute", "0", "from 1");
-        expect("tiers.gold.minute", "-1", "whole number");
-        expect("tiers.gold.day", "", "whole number");
+        expect("tiers.gold.minute", "-1", "an integer from");
+        expect("tiers.gold.day", "", "an integer from");
         expect("upstream:", "", "built-in");
         assert!(!found.iter().any(|line| line.contains("short")), "a secret was printed");
         assert_eq!(found.len(), 10, "{found:#?}");

@@ -80,7 +80,7 @@ impl AccessLog {
     /// The same log with other sampling.
     pub fn resampled(&self, sampling: LogSampling) -> Self {
         let output = self.output.as_ref().map(|(lines, _)| (Arc::clone(lines), sampling));
-        Self { output: output, count: Arc::clone(&self.count) }
+        Self { output, count: Arc::clone(&self.count) }
     }
 
     /// Waits until all lines are written, for at most this long. Blocks.

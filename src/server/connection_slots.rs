@@ -61,7 +61,7 @@ impl ConnectionSlots {
         let (holders, freed) = (Mutex::default(), Notify::new());
         let (max_connections, max_per_address) =
             (AtomicUsize::new(max_connections), AtomicUsize::new(max_per_address));
-        Arc::new(Self { max_connections, max_per_address, holders: holders, freed })
+        Arc::new(Self { max_connections, max_per_address, holders, freed })
     }
 
     /// Changes the limits. Open connections stay.

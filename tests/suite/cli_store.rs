@@ -231,7 +231,7 @@ fn a_day_opened_by_a_wrong_clock_is_closed_by_the_printed_command() {
             );
             sqlite3(place.0.path(), &ahead);
             let running = place.serve();
-            let said = running.says("has not begun");
+            let said = running.says("a UTC day in the future");
             let checked = place.store(&["check"]).with(1);
             let printed = closing(&checked.err, today, &place);
             assert!(said.contains(&printed) && said.contains(&tomorrow.to_string()), "{said}");

@@ -139,7 +139,7 @@ mod tests {
             (format!("{DIGEST},n,,7"), "tier", "missing"),
             (",n,pro,7".into(), "sha256", "missing"),
             (format!("{DIGEST} ,n,pro,7"), "sha256", "64 hexadecimal"),
-            (format!("{DIGEST},n,pro,seven"), "day_limit", "whole number"),
+            (format!("{DIGEST},n,pro,seven"), "day_limit", "an integer from"),
         ] {
             let refused = columns.record(&line).unwrap_err();
             assert!(refused.field == field && refused.reason.contains(words), "{line}: {refused}");

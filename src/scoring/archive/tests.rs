@@ -275,7 +275,7 @@ fn a_damaged_aggregate_fails_a_refresh_and_the_previous_snapshot_stays() {
     archive.inside().connection.execute_batch("UPDATE day SET sum = x'0102'").unwrap();
     let later = now().plus(Duration::from_hours(1));
     let error = scoring.refresh(later).unwrap_err().to_string();
-    assert!(error.contains("is damaged (the sum of a day"), "{error}");
+    assert!(error.contains("is damaged (the stored sum of a day"), "{error}");
     assert_eq!(scoring.model_ids().len(), 2);
     assert!(!scoring.refresh(later.plus(Duration::from_secs(29))).unwrap(), "it is left alone for a while");
     assert!(scoring.refresh(later.plus(Duration::from_secs(31))).is_err());

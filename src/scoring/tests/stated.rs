@@ -12,12 +12,12 @@ fn reliability_states_its_weights_and_what_counts_as_unsteady() {
     let meaning = meaning(shapes::RELIABILITY, "reliability");
     let [availability, steadiness, incidents] = method::RELIABILITY_WEIGHTS;
     for stated in [
-        format!("availability weighs {availability},"),
+        format!("availability {availability},"),
         format!(
-            "steadiness {steadiness} (1 without deviation, 0 from {} points on)",
+            "steadiness {steadiness} (1 for no deviation, 0 for {} points or more)",
             method::UNSTEADY_POINTS
         ),
-        format!("incidents {incidents} "),
+        format!("absence of incidents {incidents} "),
     ] {
         assert!(meaning.contains(&stated), "{stated}: {meaning}");
     }
@@ -35,7 +35,7 @@ fn the_drift_test_states_how_long_a_signal_stands_and_when_it_is_a_change() {
 fn a_degradation_states_the_part_of_a_period_that_determines_its_direction() {
     let [latest, day, week, month] = method::MOVEMENT_HOURS;
     assert_eq!(latest, day);
-    let stated = format!("({day} hours; of 7d {} days, of 30d {} days)", week / 24, month / 24);
+    let stated = format!("({day} hours; {} days for 7d, {} days for 1m)", week / 24, month / 24);
     assert!(meaning(shapes::DEGRADATION, "direction").contains(&stated), "{stated}");
     assert!(
         meaning(shapes::DRIFT, "baselineScore")

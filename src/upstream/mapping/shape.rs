@@ -155,13 +155,13 @@ mod tests {
     fn other_values_are_rejected_with_the_reason() {
         for (shape, data, reason) in [
             (DataShape::ArrayOrObject, "7", "neither an array nor an object"),
-            (DataShape::Array, "{}", "no array"),
+            (DataShape::Array, "{}", "not an array"),
             (DataShape::Array, "[1]", "an item that is not an object"),
             (DataShape::Object, "[{}]", "not an object"),
             (by_provider(), "[]", "not an object"),
             (by_provider(), r#"{"a":{},"b":[]}"#, "an entry that is not an object: \"b\""),
-            (by_provider(), r#"{"a":{},"\u0061":{}}"#, "twice"),
-            (by_provider(), r#"{"a":{"provider":1,"provider":2}}"#, "with `provider` twice"),
+            (by_provider(), r#"{"a":{},"\u0061":{}}"#, "more than once"),
+            (by_provider(), r#"{"a":{"provider":1,"provider":2}}"#, "more than one `provider`"),
         ] {
             let refused = items(&shape, data).unwrap_err();
             assert!(refused.contains(reason), "{data}: {refused}");

@@ -225,5 +225,5 @@ fn a_mirror_that_cannot_be_created_names_its_path() {
     let directory = TempDir::new().unwrap();
     fs::write(directory.path().join("documents"), "a file").unwrap();
     let refused = Mirror::open(&directory.path().join("documents"), MOST).unwrap_err();
-    assert!(refused.to_string().contains("documents cannot be made"), "{refused}");
+    assert!(refused.to_string().contains("documents cannot be created"), "{refused}");
 }
