@@ -57,9 +57,9 @@ impl EncodedBodies {
     pub(super) fn new(body: &[u8], modified_at: Wall) -> Self {
         let (tag, date) = (tag(body), modified_at.http_date());
         let smaller = |encoded: &Vec<u8>| encoded.len() < body.len();
-        let worth = body.len() >= WORTH_ENCODING;
-        let gzip = worth.then(|| gzip(body)).flatten().filter(smaller);
-        let brotli = worth.then(|| brotli(body)).flatten().filter(smaller);
+        let is_worthwhile = body.len() >= WORTH_ENCODING;
+        let gzip = is_worthwhile.then(|| gzip(body)).flatten().filter(smaller);
+        let brotli = is_worthwhile.then(|| brotli(body)).flatten().filter(smaller);
         Self {
             gzip: gzip.map(|bytes| Representation::new(&bytes, &tag, &date, ContentCoding::Gzip)),
             brotli: brotli.map(|bytes| Representation::new(&bytes, &tag, &date, ContentCoding::Brotli)),

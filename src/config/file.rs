@@ -118,15 +118,15 @@ fn malformed(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    let place = format!("line {line}, character {column}");
+    let location = format!("line {line}, character {column}");
     match error.message() {
         "duplicate key" => {
-            format!("{place}: this setting or table is in the file already; keep one of the two")
+            format!("{location}: this setting or table is in the file already; keep one of the two")
         }
         message => {
             let message = message.replace('\n', ", ");
             format!(
-                "{place}: not valid TOML ({message}); write `name = value`, with strings in double quotes"
+                "{location}: not valid TOML ({message}); write `name = value`, with strings in double quotes"
             )
         }
     }

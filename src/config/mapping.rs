@@ -272,8 +272,8 @@ mod tests {
             ("mapping.incidents.unsupported", "id", "\"period\", \"limit\""),
         ] {
             let hit = |line: &String| line.starts_with(path) && line.contains(value) && line.contains(remedy);
-            let place = found.iter().position(hit);
-            found.remove(place.unwrap_or_else(|| panic!("{path} {value} {remedy} in {found:#?}")));
+            let index = found.iter().position(hit);
+            found.remove(index.unwrap_or_else(|| panic!("{path} {value} {remedy} in {found:#?}")));
         }
         assert_eq!(found, Vec::<String>::new());
     }

@@ -142,8 +142,8 @@ mod tests {
 
     #[test]
     fn route_index_is_its_position_in_the_table() {
-        for (place, endpoint) in ENDPOINTS.iter().enumerate() {
-            assert_eq!(route_index(endpoint.route), place);
+        for (index, endpoint) in ENDPOINTS.iter().enumerate() {
+            assert_eq!(route_index(endpoint.route), index);
         }
     }
 }

@@ -59,9 +59,9 @@ impl TokenBucket {
     pub fn level(self, capacity: u32, now: Mono) -> BucketLevel {
         let step = interval(capacity);
         let missing = self.missing(now);
-        let room = (step * u64::from(capacity)).saturating_sub(missing);
-        let tokens = u32::try_from(room / step).unwrap_or(u32::MAX);
-        let token_in = if tokens > 0 { 0 } else { step - room };
+        let available = (step * u64::from(capacity)).saturating_sub(missing);
+        let tokens = u32::try_from(available / step).unwrap_or(u32::MAX);
+        let token_in = if tokens > 0 { 0 } else { step - available };
         BucketLevel {
             tokens,
             full_in: Duration::from_nanos(missing),

@@ -39,13 +39,13 @@ impl<'a> ModelChanges<'a> {
             Measure::ALL.map(|measure| Period::ALL.map(|period| trends(model_states, period, measure)));
         let movements = Period::ALL.map(|period| movements(model_states, period));
         let (axes, drifts) = (axes(model_states), drifts(model_states));
-        let models = model_states.iter().enumerate().map(|(place, model_state)| {
-            let trend_at = |trends: &Vec<Trend>| trends.get(place).copied().unwrap_or(Trend::Unavailable);
+        let models = model_states.iter().enumerate().map(|(index, model_state)| {
+            let trend_at = |trends: &Vec<Trend>| trends.get(index).copied().unwrap_or(Trend::Unavailable);
             let change = ModelChange {
                 trends: trends.each_ref().map(|periods| periods.each_ref().map(trend_at)),
                 movements: movements.each_ref().map(trend_at),
-                axes: axes.get(place).copied().unwrap_or([Trend::Unavailable; 7]),
-                drift: drifts.get(place).copied().flatten(),
+                axes: axes.get(index).copied().unwrap_or([Trend::Unavailable; 7]),
+                drift: drifts.get(index).copied().flatten(),
             };
             (model_state.id(), change)
         });

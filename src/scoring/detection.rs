@@ -173,8 +173,8 @@ fn alerts(past: &[(Hour, f64)]) -> bool {
 }
 
 fn estimate(rounds: &[(Hour, f64)]) -> Option<Estimate> {
-    let tally: SampleSums = rounds.iter().map(|(_, score)| *score).collect();
-    tally.estimate().map(|estimate| estimate.no_finer(method::RESOLUTION))
+    let sums: SampleSums = rounds.iter().map(|(_, score)| *score).collect();
+    sums.estimate().map(|estimate| estimate.no_finer(method::RESOLUTION))
 }
 
 /// The last rounds: there is one per hour.

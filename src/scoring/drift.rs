@@ -79,8 +79,8 @@ pub(super) fn watch(rounds: &[(Hour, f64)]) -> DriftResult {
             newest = Some(DetectedChange { began, changed, at, direction, statistic: test.larger().1 });
         }
     }
-    let stands = |found: &DetectedChange| rounds.len() - found.at <= method::DRIFT_STANDS;
-    let signal = newest.filter(stands).and_then(|found| found.tested(rounds));
+    let is_active = |found: &DetectedChange| rounds.len() - found.at <= method::DRIFT_STANDS;
+    let signal = newest.filter(is_active).and_then(|found| found.tested(rounds));
     let state = match signal {
         Some(_) => DriftState::Signalled,
         None if test.samples() < RULE.minimum => DriftState::Warming,
@@ -176,11 +176,11 @@ mod tests {
 
     #[test]
     fn reverted_level_is_not_a_change() {
-        let there = rounds(wobbling(70.0, 1.0, 200).chain(wobbling(62.0, 1.0, 8)));
+        let rounds_after = rounds(wobbling(70.0, 1.0, 200).chain(wobbling(62.0, 1.0, 8)));
         let back =
             rounds(wobbling(70.0, 1.0, 200).chain(wobbling(62.0, 1.0, 8)).chain(wobbling(70.0, 1.0, 60)));
         let chance = |rounds: &[(Hour, f64)]| watch(rounds).signal.unwrap().chance;
-        assert!(chance(&there) < 1e-6);
-        assert!(chance(&back) > chance(&there) * 1e3);
+        assert!(chance(&rounds_after) < 1e-6);
+        assert!(chance(&back) > chance(&rounds_after) * 1e3);
     }
 }

@@ -134,8 +134,8 @@ mod tests {
 
     #[test]
     fn every_period_has_its_own_index() {
-        for (place, period) in Period::ALL.into_iter().enumerate() {
-            assert_eq!(*of_period(period, &[0, 1, 2, 3]), place);
+        for (index, period) in Period::ALL.into_iter().enumerate() {
+            assert_eq!(*of_period(period, &[0, 1, 2, 3]), index);
         }
     }
 }

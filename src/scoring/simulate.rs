@@ -139,23 +139,23 @@ impl Simulated {
     }
 
     fn state(&self, hour: Hour) -> SimulatedState {
-        let place = |cycle: u64, phase: u64| (hour.number() + self.shift + phase) % cycle;
+        let phase_of = |cycle: u64, phase: u64| (hour.number() + self.shift + phase) % cycle;
         let up = |loss| SimulatedState::Up { loss };
         match self.entry.habit {
             SimulatedHabit::Steady => up(0.0),
-            SimulatedHabit::Drifts { cycle, phase, loss } => up(loss * share(place(cycle, phase), cycle)),
+            SimulatedHabit::Drifts { cycle, phase, loss } => up(loss * share(phase_of(cycle, phase), cycle)),
             SimulatedHabit::Breaks { cycle, phase, hours, loss } => {
-                up(if place(cycle, phase) < hours { loss } else { 0.0 })
+                up(if phase_of(cycle, phase) < hours { loss } else { 0.0 })
             }
             SimulatedHabit::Fails { cycle, phase, hours } => {
-                if place(cycle, phase) < hours {
+                if phase_of(cycle, phase) < hours {
                     SimulatedState::Failing
                 } else {
                     up(0.0)
                 }
             }
             SimulatedHabit::Visits { cycle, phase, hours } => {
-                if place(cycle, phase) < hours {
+                if phase_of(cycle, phase) < hours {
                     up(0.0)
                 } else {
                     SimulatedState::Gone

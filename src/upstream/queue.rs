@@ -170,7 +170,7 @@ mod tests {
         let mut turn =
             queue.acquire(CurrentPriority::new(PriorityClass::Free)).now_or_never().unwrap().unwrap();
         let raised = CurrentPriority::new(PriorityClass::Refresh);
-        let wishes = [
+        let priorities = [
             CurrentPriority::new(PriorityClass::Free),
             CurrentPriority::new(PriorityClass::Refresh),
             CurrentPriority::new(PriorityClass::Paid),
@@ -178,42 +178,42 @@ mod tests {
             raised.clone(),
         ];
         let mut waiting: Vec<_> =
-            wishes.into_iter().map(|wish| Some(Box::pin(queue.acquire(wish)))).collect();
-        for rank in waiting.iter_mut().flatten() {
-            assert!(rank.as_mut().now_or_never().is_none());
+            priorities.into_iter().map(|priority| Some(Box::pin(queue.acquire(priority)))).collect();
+        for waiter in waiting.iter_mut().flatten() {
+            assert!(waiter.as_mut().now_or_never().is_none());
         }
         raised.raise(PriorityClass::Paid);
         for expected in [2, 4, 0, 3, 1] {
-            drop(turn);
-            let mut met = Vec::new();
-            for (number, rank) in waiting.iter_mut().enumerate() {
-                if let Some(Ok(turn)) = rank.as_mut().and_then(|rank| rank.as_mut().now_or_never()) {
-                    met.push((number, turn));
+            drop(slot);
+            let mut served = Vec::new();
+            for (number, waiter) in waiting.iter_mut().enumerate() {
+                if let Some(Ok(slot)) = waiter.as_mut().and_then(|waiter| waiter.as_mut().now_or_never()) {
+                    served.push((number, slot));
                 }
             }
-            let [(number, next)] = <[_; 1]>::try_from(met).unwrap();
+            let [(number, next)] = <[_; 1]>::try_from(served).unwrap();
             assert_eq!(number, expected);
             waiting[number] = None;
-            turn = next;
+            slot = next;
         }
-        drop(turn);
+        drop(slot);
         assert_eq!(lock(&queue.state).free, 1);
     }
 
     #[test]
     fn a_cancelled_wait_keeps_no_slot_before_or_after_its_turn() {
         let queue = FetchQueue::new(1);
-        let turn = queue.acquire(CurrentPriority::new(PriorityClass::Free)).now_or_never().unwrap().unwrap();
-        let mut gone = Box::pin(queue.acquire(CurrentPriority::new(PriorityClass::Paid)));
-        let mut unaware = Box::pin(queue.acquire(CurrentPriority::new(PriorityClass::Free)));
+        let slot = queue.acquire(CurrentPriority::new(PriorityClass::Free)).now_or_never().unwrap().unwrap();
+        let mut cancelled = Box::pin(queue.acquire(CurrentPriority::new(PriorityClass::Paid)));
+        let mut unpolled = Box::pin(queue.acquire(CurrentPriority::new(PriorityClass::Free)));
         let mut last = Box::pin(queue.acquire(CurrentPriority::new(PriorityClass::Refresh)));
-        for rank in [&mut gone, &mut unaware, &mut last] {
-            assert!(rank.as_mut().now_or_never().is_none());
+        for waiter in [&mut cancelled, &mut unpolled, &mut last] {
+            assert!(waiter.as_mut().now_or_never().is_none());
         }
-        drop(gone);
-        drop(turn);
+        drop(cancelled);
+        drop(slot);
         // Got its slot and leaves before it was polled.
-        drop(unaware);
+        drop(unpolled);
         assert!(last.now_or_never().unwrap().is_ok());
         assert_eq!((queue.waiting(), lock(&queue.state).free), (0, 1));
     }
@@ -222,17 +222,17 @@ mod tests {
     fn a_full_queue_rejects_requests_until_one_leaves() {
         let queue = FetchQueue::new(1);
         let _turn = queue.acquire(CurrentPriority::new(PriorityClass::Free)).now_or_never().unwrap().unwrap();
-        let mut places: Vec<_> = (0..MAX_QUEUED)
+        let mut waiters: Vec<_> = (0..MAX_QUEUED)
             .map(|_| Box::pin(queue.acquire(CurrentPriority::new(PriorityClass::Free))))
             .collect();
-        for rank in &mut places {
-            assert!(rank.as_mut().now_or_never().is_none());
+        for waiter in &mut waiters {
+            assert!(waiter.as_mut().now_or_never().is_none());
         }
         assert_eq!(
             queue.acquire(CurrentPriority::new(PriorityClass::Paid)).now_or_never().unwrap().unwrap_err(),
             QueueFull
         );
-        places.truncate(1);
+        waiters.truncate(1);
         assert!(queue.acquire(CurrentPriority::new(PriorityClass::Paid)).now_or_never().is_none());
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn of(endpoint: &Endpoint) -> Vec<Value> {
 }
 
 fn parameter(param: Param) -> Value {
-    let (place, schema) = match param {
+    let (location, schema) = match param {
         Param::Id => ("path", schema_with(param, "examples", json!([sample::MODEL]))),
         // No `default`: it depends on the tier, as the description states.
         Param::Period => ("query", json!({ "type": "string", "enum": Period::ALL.map(Period::word) })),
@@ -37,7 +37,7 @@ fn parameter(param: Param) -> Value {
     };
     json!({
         "name": param.name(),
-        "in": place,
+        "in": location,
         "required": param == Param::Id,
         "description": param.meaning(),
         "schema": schema,

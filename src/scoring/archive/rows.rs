@@ -40,7 +40,7 @@ impl StoredRun {
         let failed: Vec<u8> = run.failed_trials().iter().copied().map(number).collect();
         Self {
             at_ms: milliseconds(run.at()),
-            suite: place(run.suite()),
+            suite: suite_number(run.suite()),
             trials,
             failed_trials: Some(failed).filter(|failed| !failed.is_empty()),
             failure,
@@ -64,7 +64,8 @@ impl StoredRun {
     pub(super) fn run(&self, model: &Arc<TestedModel>) -> Result<Run, Damage> {
         let damage = || Damage("a stored run cannot be decoded".into());
         let failure = |number: u8| RunFailure::ALL.get(usize::from(number)).copied().ok_or_else(damage);
-        let suite = usize::try_from(self.suite).ok().and_then(|place| Suite::ALL.get(place).copied());
+        let suite =
+            usize::try_from(self.suite).ok().and_then(|suite_number| Suite::ALL.get(suite_number).copied());
         let at = u64::try_from(self.at_ms).map(Wall::from_millis).map_err(|_| damage())?;
         let outcome = match (&self.trials, self.failure) {
             (Some(bytes), None) => RunOutcome::Scored(trials(bytes).ok_or_else(damage)?),
@@ -104,8 +105,8 @@ pub(super) fn milliseconds(at: Wall) -> i64 {
 }
 
 /// A suite as stored: its index in [`Suite::ALL`], to which new ones are only appended.
-pub(super) fn place(suite: Suite) -> i64 {
-    Suite::ALL.iter().zip(0..).find(|(one, _)| **one == suite).map_or(0, |(_, place)| place)
+pub(super) fn suite_number(suite: Suite) -> i64 {
+    Suite::ALL.iter().zip(0..).find(|(one, _)| **one == suite).map_or(0, |(_, suite_number)| suite_number)
 }
 
 fn number(failure: RunFailure) -> u8 {

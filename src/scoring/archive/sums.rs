@@ -9,7 +9,7 @@ use super::super::count::{PowerSums, RunCounts};
 use super::super::hour::Hour;
 use super::super::run::{Run, RunOutcome, Suite, Trial};
 use super::Damage;
-use super::rows::place;
+use super::rows::suite_number;
 
 /// Aggregated runs of one hour and suite.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,8 +31,8 @@ impl DaySummation {
         let (hour, suite) = (Hour::of(run.at()), run.suite());
         let same = |summed: &&mut HourSums| summed.hour == hour && summed.suite == suite;
         // The matching entry is near the end: there are few suites.
-        let place = self.0.iter_mut().rev().take(Suite::ALL.len()).find(same);
-        let summed = match place {
+        let existing = self.0.iter_mut().rev().take(Suite::ALL.len()).find(same);
+        let summed = match existing {
             Some(summed) => summed,
             None => self.0.push_mut(HourSums {
                 hour,
@@ -63,7 +63,7 @@ impl DaySummation {
 fn write(summed: &HourSums, to: &mut Vec<u8>) {
     let RunCounts { runs, failed, trials, failed_trials, last_scored, cost, marks } = &summed.count;
     to.extend(summed.hour.number().to_le_bytes());
-    to.extend(place(summed.suite).to_le_bytes());
+    to.extend(suite_number(summed.suite).to_le_bytes());
     to.extend(summed.description.to_le_bytes());
     for number in [runs, failed, trials, failed_trials] {
         to.extend(number.to_le_bytes());

@@ -236,8 +236,8 @@ impl WrittenScores {
 
 fn read_trials(written: Vec<WrittenTrial<'_>>) -> Result<(Vec<Trial>, Vec<RunFailure>), BadRun> {
     let (mut trials, mut failed) = (Vec::with_capacity(written.len()), Vec::new());
-    for (place, trial) in written.into_iter().enumerate() {
-        match trial.read().map_err(|bad| bad.within(&format!("trials[{place}]")))? {
+    for (index, trial) in written.into_iter().enumerate() {
+        match trial.read().map_err(|bad| bad.within(&format!("trials[{index}]")))? {
             Ok(trial) => trials.push(trial),
             Err(failure) => failed.push(failure),
         }
@@ -312,10 +312,10 @@ mod tests {
     #[test]
     fn runs_round_trip_through_their_line_format() {
         let failed = good();
-        let place = failed.find(",\"trials\"").unwrap();
+        let index = failed.find(",\"trials\"").unwrap();
         let failed = format!(
             r#"{},"failure":{{"reason":"unreachable","detail":"connection refused"}}}}"#,
-            failed.get(..place).unwrap()
+            failed.get(..index).unwrap()
         );
         for line in [good(), failed] {
             let record = IdentifiedRun::read(&line, now()).unwrap();
