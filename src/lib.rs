@@ -10,6 +10,7 @@ pub mod json;
 pub mod secret;
 pub mod telemetry;
 
+pub mod accept;
 pub mod address;
 pub mod keys;
 pub mod limits;

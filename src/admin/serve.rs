@@ -21,6 +21,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::accept::accept_next;
 use crate::accounts::Registrar;
 use crate::gateway::Gateway;
 use crate::scoring::UpdateRequests;
@@ -40,8 +41,6 @@ const MAX_OPERATOR_LENGTH: usize = 64;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Wait for open connections of the side port at shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
-/// Delay after a failure to accept.
-const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// The state that the side port serves.
 pub struct SidePort {
@@ -106,37 +105,27 @@ pub async fn run(side: SidePort, config: SideConfig, stop: CancellationToken) ->
     let clock = side.gateway.load().clock.clone();
     config.tcp.set_nonblocking(true)?;
     let tcp = TcpListener::from_std(config.tcp)?;
+    let socket = config.socket.map(|socket| {
+        socket.set_nonblocking(true)?;
+        UnixListener::from_std(socket)
+    });
+    let socket = socket.transpose()?;
     let side = Arc::new(side);
     let connections = TaskTracker::new();
-    if let Some(socket) = config.socket {
-        socket.set_nonblocking(true)?;
-        let socket = UnixListener::from_std(socket)?;
-        let (side, clock, connections, stop) =
-            (Arc::clone(&side), clock.clone(), connections.clone(), stop.clone());
-        connections.clone().spawn(async move {
-            loop {
-                let accepted =
-                    tokio::select! { () = stop.cancelled() => break, accepted = socket.accept() => accepted };
-                match accepted {
-                    Ok((stream, _)) => {
-                        let uid = stream.peer_cred().ok().map(|peer| peer.uid());
-                        open(stream, &side, AdminTransport::Socket { uid }, &connections, &stop);
-                    }
-                    Err(_) => clock.sleep(ACCEPT_RETRY_DELAY).await,
-                }
-            }
-        });
-    }
-    loop {
-        let accepted = tokio::select! {
-            () = stop.cancelled() => break,
-            accepted = tcp.accept() => accepted,
-        };
-        match accepted {
-            Ok((stream, _)) => open(stream, &side, AdminTransport::Tcp, &connections, &stop),
-            Err(_) => clock.sleep(ACCEPT_RETRY_DELAY).await,
+    let over_tcp = async {
+        while let Some((stream, _)) = stop.run_until_cancelled(accept_next(&clock, || tcp.accept())).await {
+            open(stream, &side, AdminTransport::Tcp, &connections, &stop);
         }
-    }
+    };
+    let over_socket = async {
+        let Some(socket) = &socket else { return };
+        while let Some((stream, _)) = stop.run_until_cancelled(accept_next(&clock, || socket.accept())).await
+        {
+            let uid = stream.peer_cred().ok().map(|peer| peer.uid());
+            open(stream, &side, AdminTransport::Socket { uid }, &connections, &stop);
+        }
+    };
+    tokio::join!(over_tcp, over_socket);
     connections.close();
     side.changes.close();
     // A client that does not read its response cannot delay the shutdown.

@@ -4,7 +4,6 @@
 //! [`MAX_CONNECTION_AGE`].
 
 use std::convert::Infallible;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::clock::Mono;
+use crate::accept::accept_next;
 use crate::scoring::{SnapshotUpdater, UpdateSnapshot};
 
 use super::answer::BackendServer;
@@ -29,32 +28,32 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum connection age.
 const MAX_CONNECTION_AGE: Duration = Duration::from_mins(10);
 /// How long a response in progress may take when its connection has to end.
-const LAST_RESPONSE: Duration = Duration::from_secs(2);
-/// Pause after a failure to accept: descriptors become free only with time.
-const ACCEPT_RETRY: Duration = Duration::from_millis(100);
-/// Minimum interval between log lines about failures to accept.
-const LOG_INTERVAL: Duration = Duration::from_secs(5);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Far more than a gateway sends.
-const LARGEST_HEAD: usize = 32_768;
-const MOST_HEADERS: usize = 64;
+const MAX_HEAD_BYTES: usize = 32_768;
+const MAX_HEADERS: usize = 64;
 
-/// Serves `listener`, and keeps the snapshot current, until `stop`. Has at most `most_connections` open; others wait
+/// Serves `listener`, and keeps the snapshot current, until `stop`. Has at most `max_connections` open; others wait
 /// in the kernel's queue.
 pub async fn serve(
     listener: TcpListener,
     backend: Arc<BackendServer>,
-    most_connections: usize,
+    max_connections: usize,
     stop: CancellationToken,
 ) {
     let tasks = TaskTracker::new();
-    let keeping = Arc::clone(&backend);
-    let look: UpdateSnapshot = Arc::new(move |now| keeping.check(now));
+    let checked = Arc::clone(&backend);
+    let check: UpdateSnapshot = Arc::new(move |now| checked.check(now));
     // Imports cannot notify this process, so it polls for them.
-    let (keeper, _) = SnapshotUpdater::new(Arc::clone(backend.scoring()), look, backend.clock().clone());
-    tasks.spawn(keep_current(keeper, stop.clone()));
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = accept(&listener, &backend, most_connections, &tasks, &stop) => {}
+    let (updater, _) = SnapshotUpdater::new(Arc::clone(backend.scoring()), check, backend.clock().clone());
+    tasks.spawn(update_snapshots(updater, stop.clone()));
+    let slots = Arc::new(Semaphore::new(max_connections.clamp(1, Semaphore::MAX_PERMITS)));
+    let accept = async || {
+        let slot = Arc::clone(&slots).acquire_owned().await.expect("the semaphore is never closed");
+        (slot, accept_next(backend.clock(), || listener.accept()).await)
+    };
+    while let Some((slot, (stream, _))) = stop.run_until_cancelled(accept()).await {
+        tasks.spawn(serve_connection(stream, slot, Arc::clone(&backend), stop.clone()));
     }
     drop(listener);
     tasks.close();
@@ -62,51 +61,27 @@ pub async fn serve(
     tasks.wait().await;
 }
 
-/// Makes every snapshot when it is due.
-async fn keep_current(mut keeper: SnapshotUpdater, stop: CancellationToken) {
-    while stop.run_until_cancelled(keeper.next()).await.is_some() {}
-}
-
-/// Accepts connections for ever.
-async fn accept(
-    listener: &TcpListener,
-    backend: &Arc<BackendServer>,
-    most_connections: usize,
-    tasks: &TaskTracker,
-    stop: &CancellationToken,
-) {
-    let places = Arc::new(Semaphore::new(most_connections.clamp(1, Semaphore::MAX_PERMITS)));
-    let mut said = None;
-    loop {
-        let place = Arc::clone(&places).acquire_owned().await.expect("nobody closes it");
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                tasks.spawn(serve_connection(stream, place, Arc::clone(backend), stop.clone()));
-            }
-            Err(error) => {
-                log_failure(&mut said, backend.clock().mono(), &error);
-                backend.clock().sleep(ACCEPT_RETRY).await;
-            }
-        }
-    }
+/// Updates the snapshot whenever it is due.
+async fn update_snapshots(mut updater: SnapshotUpdater, stop: CancellationToken) {
+    while stop.run_until_cancelled(updater.next()).await.is_some() {}
 }
 
 /// Serves a connection until it ends. It holds its slot meanwhile.
 async fn serve_connection(
     stream: TcpStream,
-    place: OwnedSemaphorePermit,
+    slot: OwnedSemaphorePermit,
     backend: Arc<BackendServer>,
     stop: CancellationToken,
 ) {
     let service = service_fn(|request: Request<Incoming>| {
-        let answer = backend.answer(request.method(), request.uri(), request.headers());
-        std::future::ready(Ok::<_, Infallible>(answer))
+        let response = backend.answer(request.method(), request.uri(), request.headers());
+        std::future::ready(Ok::<_, Infallible>(response))
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
-        .max_buf_size(LARGEST_HEAD)
-        .max_headers(MOST_HEADERS)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .max_headers(MAX_HEADERS)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
@@ -118,19 +93,12 @@ async fn serve_connection(
         Ok(ended)
     } else {
         connection.as_mut().graceful_shutdown();
-        backend.clock().within(LAST_RESPONSE, connection).await
+        backend.clock().within(RESPONSE_TIMEOUT, connection).await
     };
     match ended {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::debug!(%error, "a connection broke"),
-        Err(_) => tracing::debug!("a connection was cut off"),
+        Ok(Err(error)) => tracing::debug!(%error, "connection failed"),
+        Err(_) => tracing::debug!("connection closed before its response was sent"),
     }
-    drop(place);
-}
-
-fn log_failure(said: &mut Option<Mono>, now: Mono, error: &io::Error) {
-    if said.is_none_or(|said| now.since(said) >= LOG_INTERVAL) {
-        tracing::error!(%error, "cannot accept connections");
-        *said = Some(now);
-    }
+    drop(slot);
 }

@@ -17,11 +17,11 @@ pub fn side_port(written: &ConfigValues) -> Result<SocketAddr, ConfigProblems> {
 }
 
 impl ConfigReader<'_> {
-    /// Reads `[server]`. Connections of `proxies` carry requests of many clients.
-    pub(super) fn server(&mut self, proxies: &Networks) -> ServerConfig {
+    /// `trusted_proxies`: proxies, whose connections carry requests of many clients.
+    pub(super) fn server(&mut self, trusted_proxies: &Networks) -> ServerConfig {
         let mut count = |path| usize::try_from(self.number(path)).unwrap_or(usize::MAX);
         let max_connections = count("server.max_connections");
-        let max_connections_per_address = count("server.max_connections_per_address");
+        let max_per_address = count("server.max_connections_per_address");
         let deadlines = Deadlines {
             head: self.duration("server.head_timeout"),
             idle: self.duration("server.idle_timeout"),
@@ -31,12 +31,12 @@ impl ConfigReader<'_> {
         };
         ServerConfig {
             max_connections,
-            max_connections_per_address,
+            max_per_address,
             connection: ConnectionConfig {
                 deadlines,
                 tls: None,
                 proxy_protocol: self.networks("proxies.proxy_protocol"),
-                proxies: proxies.clone(),
+                trusted_proxies: trusted_proxies.clone(),
             },
             shutdown_timeout: self.duration("server.shutdown_timeout"),
         }

@@ -5,18 +5,14 @@
 //! releases it. The number of upstream requests is limited in `upstream`.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::clock::{Clock, Mono};
+use crate::clock::Clock;
 use crate::instruments::{Instruments, PoolLabel};
 
 use super::refusal::Refusal;
-
-/// Minimum interval between log lines about refused requests; metrics count each.
-const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Sizes of the pools and their queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,17 +31,15 @@ pub struct ConcurrencyConfig {
 pub struct ConcurrencyLimit {
     cached: SlotPool,
     waiting: SlotPool,
-    patience: Duration,
+    queue_timeout: Duration,
     instruments: Arc<Instruments>,
-    /// Monotonic time of the last log line in nanoseconds; 0 for none.
-    logged_at: AtomicU64,
 }
 
 /// The slots of a pool and of its queue. Queued requests are served in order, before new ones.
 #[derive(Debug)]
 struct SlotPool {
     size: usize,
-    places: Semaphore,
+    permits: Semaphore,
     queue: Semaphore,
 }
 
@@ -63,23 +57,26 @@ impl ConcurrencyLimit {
         Self {
             cached: SlotPool::new(config.cached, config.queue),
             waiting: SlotPool::new(config.waiting, config.queue),
-            patience: config.queue_timeout,
+            queue_timeout: config.queue_timeout,
             instruments,
-            logged_at: AtomicU64::new(0),
         }
     }
 
     /// Takes a slot of one of the pools. If none is free, waits in the queue for at most the queue timeout; if the
     /// queue is full, refuses at once.
     pub(super) async fn enter(&self, cached: bool, clock: &Clock) -> Result<ConcurrencySlot<'_>, Refusal> {
-        let (pool, space) =
+        let (pool, slots) =
             if cached { (PoolLabel::Cached, &self.cached) } else { (PoolLabel::Waiting, &self.waiting) };
-        if let Ok(permit) = space.places.try_acquire() {
+        if let Ok(permit) = slots.permits.try_acquire() {
             return Ok(ConcurrencySlot { _permit: permit });
         }
-        self.queue(pool, space, clock).await.ok_or_else(|| {
+        self.queue(pool, slots, clock).await.ok_or_else(|| {
             self.instruments.overloaded(pool);
-            self.log_refusals(pool, clock.now().mono);
+            tracing::warn!(
+                pool = pool.word(),
+                slots = slots.size,
+                "concurrency limit reached; requests are refused"
+            );
             Refusal::Overloaded
         })
     }
@@ -87,12 +84,12 @@ impl ConcurrencyLimit {
     async fn queue<'c>(
         &'c self,
         pool: PoolLabel,
-        space: &'c SlotPool,
+        slots: &'c SlotPool,
         clock: &Clock,
     ) -> Option<ConcurrencySlot<'c>> {
-        let _queued = space.queue.try_acquire().ok()?;
+        let _queued = slots.queue.try_acquire().ok()?;
         self.instruments.queued(pool);
-        let permit = clock.within(self.patience, space.places.acquire()).await.ok()?;
+        let permit = clock.within(self.queue_timeout, slots.permits.acquire()).await.ok()?;
         Some(ConcurrencySlot { _permit: permit.ok()? })
     }
 
@@ -102,35 +99,16 @@ impl ConcurrencyLimit {
         self.instruments.slots_in_use(PoolLabel::Cached, self.cached.taken());
         self.instruments.slots_in_use(PoolLabel::Waiting, self.waiting.taken());
     }
-
-    fn log_refusals(&self, pool: PoolLabel, now: Mono) {
-        let logged = self.logged_at.load(Ordering::Relaxed);
-        let is_due = logged == 0 || now.since(Mono::from_nanos(logged)) >= LOG_INTERVAL;
-        // One of several concurrent requests writes the line.
-        let is_first =
-            || self.logged_at.compare_exchange(logged, now.nanos(), Ordering::Relaxed, Ordering::Relaxed);
-        if is_due && is_first().is_ok() {
-            let (pool, slots) = (pool.word(), self.pool(pool).size);
-            tracing::warn!(pool, slots, "concurrency limit reached; requests are refused");
-        }
-    }
-
-    fn pool(&self, pool: PoolLabel) -> &SlotPool {
-        match pool {
-            PoolLabel::Cached => &self.cached,
-            PoolLabel::Waiting => &self.waiting,
-        }
-    }
 }
 
 impl SlotPool {
     fn new(size: usize, queue: usize) -> Self {
         let most = Semaphore::MAX_PERMITS;
-        Self { size, places: Semaphore::new(size.min(most)), queue: Semaphore::new(queue.min(most)) }
+        Self { size, permits: Semaphore::new(size.min(most)), queue: Semaphore::new(queue.min(most)) }
     }
 
     fn taken(&self) -> usize {
-        self.size.saturating_sub(self.places.available_permits())
+        self.size.saturating_sub(self.permits.available_permits())
     }
 }
 
@@ -141,10 +119,10 @@ mod tests {
     use crate::telemetry::metrics::MetricsRegistry;
     use futures_util::FutureExt as _;
 
-    const PATIENCE: Duration = Duration::from_millis(10);
+    const QUEUE_TIMEOUT: Duration = Duration::from_millis(10);
 
     struct Scene {
-        capacity: ConcurrencyLimit,
+        limit: ConcurrencyLimit,
         registry: MetricsRegistry,
         clock: Clock,
         hand: ManualClock,
@@ -154,18 +132,18 @@ mod tests {
         fn of(cached: usize, waiting: usize, queue: usize) -> Self {
             let registry = MetricsRegistry::default();
             let instruments = Arc::new(Instruments::new(&registry, &[]));
-            let config = ConcurrencyConfig { cached, waiting, queue, queue_timeout: PATIENCE };
+            let config = ConcurrencyConfig { cached, waiting, queue, queue_timeout: QUEUE_TIMEOUT };
             let (clock, hand) = Clock::manual(Wall::from_seconds(0));
-            Self { capacity: ConcurrencyLimit::new(config, instruments), registry, clock, hand }
+            Self { limit: ConcurrencyLimit::new(config, instruments), registry, clock, hand }
         }
 
         /// The immediate result; `None` if the request has to queue.
         fn try_enter(&self, cached: bool) -> Option<Result<ConcurrencySlot<'_>, Refusal>> {
-            self.capacity.enter(cached, &self.clock).now_or_never()
+            self.limit.enter(cached, &self.clock).now_or_never()
         }
 
         fn shows(&self, series: &str) {
-            self.capacity.update_gauges();
+            self.limit.update_gauges();
             let text = self.registry.scrape().render();
             assert!(text.lines().any(|line| line == series), "{series} in {text}");
         }
@@ -188,7 +166,7 @@ mod tests {
     fn a_full_pool_refuses_no_request_of_the_other_pool() {
         for full in [true, false] {
             let scene = Scene::of(1, 1, 0);
-            let _place = scene.try_enter(full).unwrap().unwrap();
+            let _slot = scene.try_enter(full).unwrap().unwrap();
             assert_eq!(scene.try_enter(full).unwrap().unwrap_err(), Refusal::Overloaded);
             assert!(scene.try_enter(!full).unwrap().is_ok());
         }
@@ -197,16 +175,19 @@ mod tests {
     #[test]
     fn queued_requests_are_served_in_order_and_before_new_ones() {
         let scene = Scene::of(1, 1, 2);
-        let place = scene.try_enter(false).unwrap().unwrap();
-        let mut first = Box::pin(scene.capacity.enter(false, &scene.clock));
-        let mut second = Box::pin(scene.capacity.enter(false, &scene.clock));
+        let slot = scene.try_enter(false).unwrap().unwrap();
+        let mut first = Box::pin(scene.limit.enter(false, &scene.clock));
+        let mut second = Box::pin(scene.limit.enter(false, &scene.clock));
         assert!(first.as_mut().now_or_never().is_none() && second.as_mut().now_or_never().is_none());
         assert_eq!(scene.try_enter(false).unwrap().unwrap_err(), Refusal::Overloaded, "the queue is full");
-        drop(place);
-        assert!(scene.try_enter(false).is_none_or(|new| new.is_err()), "somebody was before");
+        drop(slot);
+        assert!(
+            scene.try_enter(false).is_none_or(|new| new.is_err()),
+            "the first queued request is served first"
+        );
         assert!(second.as_mut().now_or_never().is_none());
-        let place = first.as_mut().now_or_never().unwrap().unwrap();
-        drop(place);
+        let slot = first.as_mut().now_or_never().unwrap().unwrap();
+        drop(slot);
         assert!(second.as_mut().now_or_never().unwrap().is_ok());
         scene.shows("scoregate_overload_queued_total{pool=\"waiting\"} 2");
     }
@@ -214,44 +195,30 @@ mod tests {
     #[test]
     fn a_queued_request_is_refused_at_the_queue_timeout() {
         let scene = Scene::of(1, 1, 1);
-        let place = scene.try_enter(false).unwrap().unwrap();
-        let mut queued = Box::pin(scene.capacity.enter(false, &scene.clock));
+        let slot = scene.try_enter(false).unwrap().unwrap();
+        let mut queued = Box::pin(scene.limit.enter(false, &scene.clock));
         assert!(queued.as_mut().now_or_never().is_none());
         scene.hand.advance(Duration::from_nanos(9_999_999));
         assert!(queued.as_mut().now_or_never().is_none());
         scene.hand.advance(Duration::from_nanos(1));
         assert_eq!(queued.as_mut().now_or_never().unwrap().unwrap_err(), Refusal::Overloaded);
-        drop(place);
-        assert!(scene.try_enter(false).unwrap().is_ok(), "what was refused holds nothing");
+        drop(slot);
+        assert!(scene.try_enter(false).unwrap().is_ok(), "a refused request holds no slot");
     }
 
     #[test]
     fn a_request_that_leaves_the_queue_keeps_no_slot() {
         let scene = Scene::of(1, 1, 1);
-        let place = scene.try_enter(false).unwrap().unwrap();
-        let mut gone = Box::pin(scene.capacity.enter(false, &scene.clock));
-        assert!(gone.as_mut().now_or_never().is_none());
-        drop(gone);
-        let mut unaware = Box::pin(scene.capacity.enter(false, &scene.clock));
-        assert!(unaware.as_mut().now_or_never().is_none(), "the queue has pool again");
-        drop(place);
+        let slot = scene.try_enter(false).unwrap().unwrap();
+        let mut cancelled = Box::pin(scene.limit.enter(false, &scene.clock));
+        assert!(cancelled.as_mut().now_or_never().is_none());
+        drop(cancelled);
+        let mut queued = Box::pin(scene.limit.enter(false, &scene.clock));
+        assert!(queued.as_mut().now_or_never().is_none(), "the queue has a free place again");
+        drop(slot);
         // Got its slot and leaves before it was polled.
-        drop(unaware);
+        drop(queued);
         assert!(scene.try_enter(false).unwrap().is_ok());
         scene.shows("scoregate_concurrency_in_use{pool=\"waiting\"} 0");
-    }
-
-    #[test]
-    fn refusals_are_logged_once_in_ten_seconds() {
-        let scene = Scene::of(0, 0, 0);
-        let logged = |scene: &Scene| scene.capacity.logged_at.load(Ordering::Relaxed);
-        assert!(scene.try_enter(true).unwrap().is_err());
-        let first = logged(&scene);
-        scene.hand.advance(Duration::from_secs(9));
-        assert!(scene.try_enter(false).unwrap().is_err());
-        assert_eq!(logged(&scene), first);
-        scene.hand.advance(Duration::from_secs(1));
-        assert!(scene.try_enter(false).unwrap().is_err());
-        assert_ne!(logged(&scene), first);
     }
 }

@@ -19,8 +19,8 @@ use super::connection_slots::ConnectionSlot;
 use super::deadline_timer::DeadlineTimer;
 use super::deadlines::Deadlines;
 use super::http2::PREFACE;
-use super::prefixed_io::PrefixedIo;
 use super::proxy_header::{self, NoHeader};
+use super::read_ahead::ReadAhead;
 use super::timed_io::TimedIo;
 use super::tls::TlsTermination;
 use super::{http1, http2};
@@ -35,7 +35,7 @@ pub struct ConnectionConfig {
     /// Peers whose connections must begin with a PROXY header.
     pub proxy_protocol: Networks,
     /// Trusted proxies, which may have more connections than other addresses.
-    pub proxies: Networks,
+    pub trusted_proxies: Networks,
 }
 
 /// The protocol at the beginning of a stream.
@@ -51,14 +51,14 @@ pub(super) async fn serve(
     activity: &Arc<ConnectionActivity>,
     slot: &mut ConnectionSlot,
     config: &ConnectionConfig,
-    host: &ConnectionContext,
+    context: &ConnectionContext,
 ) -> ConnectionEnd {
     if stream.set_nodelay(true).is_err() {
         return ConnectionEnd::Failed; // fails only if the socket is gone
     }
-    let mut timer = DeadlineTimer::new(Arc::clone(activity), config.deadlines, &host.clock);
+    let mut timer = DeadlineTimer::new(Arc::clone(activity), config.deadlines, &context.clock);
     let mut stream = TimedIo::new(stream, Arc::clone(activity));
-    let mut is_proxy = config.proxies.contains(peer.address);
+    let mut is_trusted_proxy = config.trusted_proxies.contains(peer.address);
     let mut received = Bytes::new();
     if config.proxy_protocol.contains(peer.address) {
         let client = match timer.run(proxy_header::take(&mut stream)).await {
@@ -70,20 +70,20 @@ pub(super) async fn serve(
             Err(signal) => return ConnectionEnd::from(signal),
         };
         // A health check by the proxy itself. The client may be a trusted proxy in turn.
-        is_proxy = client.is_none_or(|client| config.proxies.contains(client.ip()));
+        is_trusted_proxy = client.is_none_or(|client| config.trusted_proxies.contains(client.ip()));
         peer.address = client.map_or(peer.address, |client| client.ip());
     }
-    if !is_proxy && !slot.count_for(peer.address) {
+    if !is_trusted_proxy && !slot.count_for(peer.address) {
         return ConnectionEnd::Refused;
     }
-    let stream = PrefixedIo::new(received, stream);
+    let stream = ReadAhead::put_back(received, stream);
     let Some(tls) = &config.tls else {
-        return serve_protocol(stream, peer, activity, host, &mut timer).await;
+        return serve_protocol(stream, peer, activity, context, &mut timer).await;
     };
     match timer.run(Box::pin(tls.open(stream))).await {
         Ok(Ok(stream)) => {
             peer.is_encrypted = true;
-            serve_protocol(stream, peer, activity, host, &mut timer).await
+            serve_protocol(stream, peer, activity, context, &mut timer).await
         }
         Ok(Err(error)) => {
             tracing::debug!(%error, client = %peer.address, "TLS handshake failed");
@@ -107,7 +107,7 @@ async fn serve_protocol<S>(
     mut stream: S,
     peer: Peer,
     activity: &Arc<ConnectionActivity>,
-    host: &ConnectionContext,
+    context: &ConnectionContext,
     timer: &mut DeadlineTimer,
 ) -> ConnectionEnd
 where
@@ -118,12 +118,12 @@ where
         Ok(Err(_)) => return ConnectionEnd::Failed,
         Err(signal) => return ConnectionEnd::from(signal),
     };
-    let stream = PrefixedIo::new(received, stream);
+    let stream = ReadAhead::put_back(received, stream);
     match protocol {
-        WireProtocol::Http1 => Box::pin(http1::serve(stream, peer, activity, host, timer)).await,
+        WireProtocol::Http1 => Box::pin(http1::serve(stream, peer, activity, context, timer)).await,
         WireProtocol::Http2 => {
             activity.switch_to_http2();
-            Box::pin(http2::serve(stream, peer, activity, host, timer)).await
+            Box::pin(http2::serve(stream, peer, activity, context, timer)).await
         }
     }
 }

@@ -42,7 +42,7 @@ impl From<ConnectionSignal> for ConnectionEnd {
 }
 
 impl ConnectionEnd {
-    pub(super) fn words() -> [String; 9] {
+    pub(super) fn labels() -> [String; 9] {
         [
             "done",
             "failed",

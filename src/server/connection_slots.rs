@@ -34,9 +34,9 @@ const RANKING_TTL: Duration = Duration::from_millis(250);
 enum SlotOccupancy {
     Free,
     /// This connection can be displaced.
-    Full(Arc<ConnectionActivity>),
+    Displace(Arc<ConnectionActivity>),
     /// Try again then.
-    RankChange(Mono),
+    Wait(Mono),
 }
 
 /// The connections that hold slots.
@@ -46,7 +46,7 @@ struct SlotHolders {
     by_address: HashMap<IpAddr, usize>,
     next: u64,
     /// The server shuts down: all connections are to end, new ones too.
-    is_over: bool,
+    is_shutting_down: bool,
 }
 
 /// The slot of a connection. Released by drop.
@@ -81,20 +81,20 @@ impl ConnectionSlots {
     pub(super) async fn wait_for_slot(&self, clock: &Clock) {
         loop {
             let freed = self.freed.notified();
-            match self.occupancy(clock.mono()) {
+            match self.limit_status(clock.mono()) {
                 SlotOccupancy::Free => return,
-                SlotOccupancy::Full(activity) => {
+                SlotOccupancy::Displace(activity) => {
                     activity.cut();
                     freed.await;
                 }
-                SlotOccupancy::RankChange(end) => {
+                SlotOccupancy::Wait(end) => {
                     tokio::select! { () = freed => {}, () = clock.sleep_until(end) => {} }
                 }
             }
         }
     }
 
-    fn occupancy(&self, now: Mono) -> SlotOccupancy {
+    fn limit_status(&self, now: Mono) -> SlotOccupancy {
         let holders = self.holders();
         if holders.open.len() < self.max_connections.load(Ordering::Relaxed) {
             return SlotOccupancy::Free;
@@ -103,9 +103,9 @@ impl ConnectionSlots {
             (None, None);
         for activity in holders.open.values() {
             for (from, rank) in activity
-                .displacement_state()
+                .displacement_input()
                 .into_iter()
-                .flat_map(|displacement_state| displacement_state.ranks(now))
+                .flat_map(|displacement_input| displacement_input.ranks(now))
             {
                 if from > now {
                     soonest = Some(soonest.map_or(from, |known| known.min(from)));
@@ -117,15 +117,15 @@ impl ConnectionSlots {
         // Ranks change without notice.
         let reranked_at = now.plus(RANKING_TTL);
         lowest.map_or_else(
-            || SlotOccupancy::RankChange(soonest.map_or(reranked_at, |from| from.min(reranked_at))),
-            |(_, activity)| SlotOccupancy::Full(Arc::clone(activity)),
+            || SlotOccupancy::Wait(soonest.map_or(reranked_at, |from| from.min(reranked_at))),
+            |(_, activity)| SlotOccupancy::Displace(Arc::clone(activity)),
         )
     }
 
     /// Ends all connections in order, and those that come later.
     pub(super) fn end(&self) {
         let mut holders = self.holders();
-        holders.is_over = true;
+        holders.is_shutting_down = true;
         holders.open.values().for_each(|activity| activity.retire());
     }
 
@@ -135,7 +135,7 @@ impl ConnectionSlots {
         let number = holders.next;
         holders.next += 1;
         holders.open.insert(number, Arc::clone(activity));
-        if holders.is_over {
+        if holders.is_shutting_down {
             activity.retire();
         }
         ConnectionSlot { slots: Arc::clone(self), number, address: None }
@@ -207,15 +207,15 @@ mod tests {
     fn if_all_slots_are_taken_the_longest_idle_connection_is_displaced() {
         let (clock, manual) = Clock::manual(Wall::from_seconds(0));
         let slots = ConnectionSlots::new(3, 9);
-        let come = || {
+        let connect = || {
             manual.advance(SECOND / 10);
             let activity = Arc::new(ConnectionActivity::new(clock.clone(), Arc::default()));
             (slots.take(&activity), activity)
         };
-        let (first, second, third) = (come(), come(), come());
-        first.1.begun();
-        let pulses = [&first, &second, &third].map(|one| Arc::clone(&one.1));
-        let are_cut = || [0, 1, 2].map(|one: usize| pulses[one].is_cut());
+        let (first, second, third) = (connect(), connect(), connect());
+        first.1.request_started();
+        let activities = [&first, &second, &third].map(|one| Arc::clone(&one.1));
+        let are_cut = || [0, 1, 2].map(|one: usize| activities[one].is_cut());
         assert!(slots.wait_for_slot(&clock).now_or_never().is_none());
         assert_eq!(are_cut(), [false; 3], "they have only just come");
         manual.advance(SECOND);
@@ -232,12 +232,12 @@ mod tests {
         let (slots, activity) =
             (ConnectionSlots::new(1, 1), Arc::new(ConnectionActivity::new(clock.clone(), Arc::default())));
         let slot = slots.take(&activity);
-        activity.begun();
+        activity.request_started();
         activity.authenticated().set();
         manual.advance(60 * SECOND);
-        let mut waiting = Box::pin(slots.wait_for_slot(&clock));
-        assert!(waiting.as_mut().now_or_never().is_none() && !activity.is_cut());
+        let mut room = Box::pin(slots.wait_for_slot(&clock));
+        assert!(room.as_mut().now_or_never().is_none() && !activity.is_cut());
         drop(slot);
-        assert!(waiting.now_or_never().is_some());
+        assert!(room.now_or_never().is_some());
     }
 }

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 use crate::clock::{Alarm, Clock, Mono};
 
 use super::connection_activity::ConnectionActivity;
-use super::deadlines::{Deadlines, MissedDeadline, SHORT_WRITE_TIMEOUT};
+use super::deadlines::{Deadlines, HURRIED_WRITE_TIMEOUT, MissedDeadline};
 
 /// The timer of one connection.
 pub(super) struct DeadlineTimer {
@@ -80,8 +80,8 @@ impl DeadlineTimer {
         }
         let end = if snapshot.is_retiring { snapshot.end } else { snapshot.end.min(self.max_age_at) };
         // Other connections can move the end closer without notice.
-        self.alarm.set_by(if snapshot.may_shorten {
-            end.min(self.clock.mono().plus(SHORT_WRITE_TIMEOUT))
+        self.alarm.set_by(if snapshot.may_be_hurried {
+            end.min(self.clock.mono().plus(HURRIED_WRITE_TIMEOUT))
         } else {
             end
         });

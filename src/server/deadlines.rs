@@ -26,7 +26,7 @@ pub struct Deadlines {
 pub(super) const LAST_REQUEST: Duration = Duration::from_secs(1);
 
 /// The write timeout of clients without a key while too many responses wait in the whole process.
-pub(super) const SHORT_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
+pub(super) const HURRIED_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A missed deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,11 +49,11 @@ pub(super) struct ConnectionProgress {
     /// Since when.
     pub(super) since: Mono,
     /// Start of the oldest request that is not answered to its last byte.
-    pub(super) request_since: Option<Mono>,
+    pub(super) requested: Option<Mono>,
     /// Since when the client has read too little of what waits for it.
     pub(super) blocked: Option<Mono>,
-    /// Whether waiting bytes must be read within [`SHORT_WRITE_TIMEOUT`].
-    pub(super) is_shortened: bool,
+    /// Whether waiting bytes must be read within [`HURRIED_WRITE_TIMEOUT`].
+    pub(super) is_hurried: bool,
     /// Since when the connection is to end.
     pub(super) retiring: Option<Mono>,
 }
@@ -73,12 +73,12 @@ pub(super) enum ConnectionPhase {
 impl Deadlines {
     /// The next required event and its deadline.
     pub(super) fn next(&self, progress: ConnectionProgress) -> (Mono, MissedDeadline) {
-        let ConnectionProgress { phase, since, request_since, blocked, is_shortened, retiring } = progress;
+        let ConnectionProgress { phase, since, requested, blocked, is_hurried, retiring } = progress;
         // One that is to end, and has no request, gets as much time as for one that is under way: no more, and no less
         // for having been idle long enough.
-        let last = retiring.filter(|_| request_since.is_none() && phase != ConnectionPhase::Head);
+        let last = retiring.filter(|_| requested.is_none() && phase != ConnectionPhase::Head);
         let last = last.map(|signal| (signal.max(since).plus(LAST_REQUEST), MissedDeadline::Idle));
-        let work = match (request_since, phase) {
+        let work = match (requested, phase) {
             (Some(since), _) => (since.plus(self.request), MissedDeadline::Request),
             (None, ConnectionPhase::Opening | ConnectionPhase::Head) => {
                 (since.plus(self.head), MissedDeadline::Head)
@@ -87,7 +87,7 @@ impl Deadlines {
                 last.unwrap_or((since.plus(self.idle), MissedDeadline::Idle))
             }
         };
-        let limit = if is_shortened { self.write.min(SHORT_WRITE_TIMEOUT) } else { self.write };
+        let limit = if is_hurried { self.write.min(HURRIED_WRITE_TIMEOUT) } else { self.write };
         let write = blocked.map(|since| (since.plus(limit), MissedDeadline::Write));
         [write, last]
             .into_iter()

@@ -16,7 +16,7 @@ const HUNG: Duration = Duration::from_secs(5);
 
 /// The state of a connection that determines its rank.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct DisplacementState {
+pub(super) struct DisplacementInput {
     /// Whether a valid key was presented on it.
     pub(super) is_authenticated: bool,
     /// When it was accepted.
@@ -44,7 +44,7 @@ pub(super) enum DisplacementRank {
     HungWithKey(Mono),
 }
 
-impl DisplacementState {
+impl DisplacementInput {
     /// The ranks of a connection, each with the time from which it holds. None for a connection with a key that makes
     /// progress.
     pub(super) fn ranks(self, now: Mono) -> impl Iterator<Item = (Mono, DisplacementRank)> {
@@ -75,7 +75,7 @@ mod tests {
         Mono::from_nanos(millis * 1_000_000)
     }
 
-    const NEW: DisplacementState = DisplacementState {
+    const NEW: DisplacementInput = DisplacementInput {
         is_authenticated: false,
         opened: Mono::from_nanos(0),
         idle: None,
@@ -84,15 +84,15 @@ mod tests {
     };
 
     /// The rank of a connection at a time.
-    fn rank(displacement_state: DisplacementState, now: Mono) -> Option<DisplacementRank> {
-        displacement_state.ranks(now).filter(|(from, _)| *from <= now).map(|(_, rank)| rank).min()
+    fn rank(displacement_input: DisplacementInput, now: Mono) -> Option<DisplacementRank> {
+        displacement_input.ranks(now).filter(|(from, _)| *from <= now).map(|(_, rank)| rank).min()
     }
 
     #[test]
     fn a_new_connection_is_not_displaced() {
-        let idle = DisplacementState { idle: Some(at(0)), ..NEW };
+        let idle = DisplacementInput { idle: Some(at(0)), ..NEW };
         assert_eq!((rank(idle, at(999)), rank(idle, at(1_000))), (None, Some(DisplacementRank::Idle(at(0)))));
-        let unread = DisplacementState { unread: Some(at(100)), ..NEW };
+        let unread = DisplacementInput { unread: Some(at(100)), ..NEW };
         assert_eq!(
             (rank(unread, at(349)), rank(unread, at(350))),
             (None, Some(DisplacementRank::Stalled(at(100))))
@@ -102,31 +102,31 @@ mod tests {
 
     #[test]
     fn a_connection_with_a_key_is_closed_only_if_it_is_idle_or_has_stopped_to_read() {
-        let with_key = DisplacementState { is_authenticated: true, ..NEW };
+        let with_key = DisplacementInput { is_authenticated: true, ..NEW };
         assert_eq!(rank(with_key, at(1_000_000)), None);
-        let unread = DisplacementState { unread: Some(at(0)), ..with_key };
+        let unread = DisplacementInput { unread: Some(at(0)), ..with_key };
         assert_eq!(
             (rank(unread, at(4_999)), rank(unread, at(5_000))),
             (None, Some(DisplacementRank::HungWithKey(at(0))))
         );
-        let idle = DisplacementState { idle: Some(at(0)), ..with_key };
+        let idle = DisplacementInput { idle: Some(at(0)), ..with_key };
         assert_eq!(rank(idle, at(1_000)), Some(DisplacementRank::Idle(at(0))));
     }
 
     #[test]
     fn displacement_order_is_hung_idle_stalled_slow_hung_with_a_key() {
         let now = at(10_000);
-        let with_key = DisplacementState { is_authenticated: true, ..NEW };
+        let with_key = DisplacementInput { is_authenticated: true, ..NEW };
         let in_order = [
-            DisplacementState { unread: Some(at(4_000)), ..NEW },
-            DisplacementState { idle: Some(at(1_000)), ..with_key },
-            DisplacementState { idle: Some(at(2_000)), ..NEW },
-            DisplacementState { unread: Some(at(9_000)), taken: 1_000_000, ..NEW },
-            DisplacementState { unread: Some(at(9_900)), taken: 10, ..NEW },
-            DisplacementState { unread: Some(at(9_900)), taken: 1_000_000, ..NEW },
-            DisplacementState { unread: Some(at(4_000)), ..with_key },
+            DisplacementInput { unread: Some(at(4_000)), ..NEW },
+            DisplacementInput { idle: Some(at(1_000)), ..with_key },
+            DisplacementInput { idle: Some(at(2_000)), ..NEW },
+            DisplacementInput { unread: Some(at(9_000)), taken: 1_000_000, ..NEW },
+            DisplacementInput { unread: Some(at(9_900)), taken: 10, ..NEW },
+            DisplacementInput { unread: Some(at(9_900)), taken: 1_000_000, ..NEW },
+            DisplacementInput { unread: Some(at(4_000)), ..with_key },
         ];
-        let ranks = in_order.map(|displacement_state| rank(displacement_state, now).unwrap());
+        let ranks = in_order.map(|displacement_input| rank(displacement_input, now).unwrap());
         assert!(ranks.is_sorted(), "{ranks:?}");
     }
 }

@@ -1,21 +1,22 @@
-//! A stream of HTTP/1.1 requests, checked for two rules that the codec does not enforce: a line ends with CR and LF,
+//! Checks HTTP/1.1 requests for two rules that the codec does not enforce: a line ends with CR and LF,
 //! and a target has no fragment.
 //!
 //! Proxies disagree on both, and requests that two hops parse differently can be smuggled. For a violation the codec
 //! gets a head that ends there with a NUL, which it rejects anywhere. Bodies need no check: a request with one is
 //! refused and its connection closed. On HTTP/2 the codec removes fragments itself.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, ReadBuf};
+
+use super::filtered_io::{FilteredIo, ReadFilter};
 
 /// The codec rejects this anywhere in a head.
 const REFUSED: &[u8] = b"\0\r\n\r\n";
 
-pub(super) struct HeadScanner<S> {
-    stream: S,
+pub(super) struct HeadScanner {
     at: ScanState,
     last: u8,
     /// Bytes that the codec reads before anything else.
@@ -37,9 +38,13 @@ enum ScanState {
     Field,
 }
 
-impl<S> HeadScanner<S> {
-    pub(super) fn new(stream: S) -> Self {
-        Self { stream, at: ScanState::Start, last: 0, refused: &[] }
+impl HeadScanner {
+    pub(super) fn stream<S>(stream: S) -> FilteredIo<S, Self> {
+        FilteredIo::new(stream, Self::new())
+    }
+
+    fn new() -> Self {
+        Self { at: ScanState::Start, last: 0, refused: &[] }
     }
 
     /// The position of the first violation. Most input is a complete valid head, which is recognised at once.
@@ -82,15 +87,16 @@ fn may_be_broken(bytes: &[u8]) -> bool {
     found != 0 || bytes.first().is_some_and(|first| b"\n#".contains(first))
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for HeadScanner<S> {
+impl ReadFilter for HeadScanner {
     fn poll_read(
-        mut self: Pin<&mut Self>,
+        &mut self,
+        stream: Pin<&mut impl AsyncRead>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.refused.is_empty() {
             let begin = buffer.filled().len();
-            ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
+            ready!(stream.poll_read(cx, buffer))?;
             let Some(at) = self.broken(buffer.filled().get(begin..).unwrap_or_default()) else {
                 return Poll::Ready(Ok(()));
             };
@@ -104,32 +110,6 @@ impl<S: AsyncRead + Unpin> AsyncRead for HeadScanner<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for HeadScanner<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -138,7 +118,7 @@ mod tests {
 
     /// The position of the first violation in bytes that arrive in parts of this size.
     fn broken(bytes: &[u8], size: usize) -> Option<usize> {
-        let mut heads = HeadScanner::new(());
+        let mut heads = HeadScanner::new();
         bytes.chunks(size).enumerate().find_map(|(part, bytes)| Some(part * size + heads.broken(bytes)?))
     }
 
@@ -177,7 +157,7 @@ mod tests {
     async fn the_codec_gets_a_head_that_ends_at_the_violation_however_little_it_reads() {
         use tokio::io::AsyncReadExt as _;
         for size in 1..9 {
-            let (mut heads, mut read) = (HeadScanner::new(&b"GET /#a\r\n"[..]), Vec::new());
+            let (mut heads, mut read) = (HeadScanner::stream(&b"GET /#a\r\n"[..]), Vec::new());
             let mut part = vec![0; size];
             while !read.ends_with(b"\r\n\r\n") {
                 let length = heads.read(&mut part).await.unwrap();

@@ -39,26 +39,26 @@ pub(super) async fn serve<S>(
     mut stream: S,
     peer: Peer,
     activity: &Arc<ConnectionActivity>,
-    host: &ConnectionContext,
+    context: &ConnectionContext,
     timer: &mut DeadlineTimer,
 ) -> ConnectionEnd
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let must_drain = AtomicBool::new(false);
+    let closes = AtomicBool::new(false);
     let service = service_fn(|request: Request<Incoming>| {
-        activity.begun();
+        activity.request_started();
         let (head, body) = request.into_parts();
-        let must_drain = &must_drain;
+        let closes = &closes;
         async move {
-            let gateway = host.gateway.load();
+            let gateway = context.gateway.load();
             let has_body = !body.is_end_stream();
             let mut response = gateway.handle(&head, has_body, peer, activity.authenticated()).await;
-            let is_the_last = activity.answered();
+            let is_the_last = activity.response_complete();
             let is_refused = response.status().as_u16() >= 400;
             // Only refusals close the connection.
             if is_refused && response.headers().contains_key(CONNECTION) {
-                must_drain.store(true, Ordering::Relaxed);
+                closes.store(true, Ordering::Relaxed);
             } else if is_the_last {
                 response.headers_mut().insert(CONNECTION, CLOSE);
             }
@@ -69,16 +69,16 @@ where
     let connection = http1::Builder::new()
         .header_read_timeout(None)
         .max_buf_size(CODEC_HEAD_BYTES)
-        .serve_connection(TokioIo::new(HeadScanner::new(&mut stream)), service);
+        .serve_connection(TokioIo::new(HeadScanner::stream(&mut stream)), service);
     let ended = timer.run(connection).await;
     match ended {
-        Ok(Ok(())) if !must_drain.load(Ordering::Relaxed) => ConnectionEnd::Done,
+        Ok(Ok(())) if !closes.load(Ordering::Relaxed) => ConnectionEnd::Done,
         Ok(ended) => {
-            drain(stream, host).await;
+            drain(stream, context).await;
             if ended.is_ok() { ConnectionEnd::Done } else { ConnectionEnd::Failed }
         }
         Err(ConnectionSignal::Overdue(MissedDeadline::Idle)) => {
-            shut_down(stream, host).await;
+            shut_down(stream, context).await;
             ConnectionEnd::Idle
         }
         Err(signal) => {
@@ -90,17 +90,17 @@ where
 
 /// After the last response: closes our side, and reads what is in transit, so that no reset destroys the response
 /// before the client has read it.
-async fn drain(mut stream: impl AsyncRead + AsyncWrite + Unpin, host: &ConnectionContext) {
-    let drained = host.clock.within(DRAIN_TIMEOUT, async {
+async fn drain(mut stream: impl AsyncRead + AsyncWrite + Unpin, context: &ConnectionContext) {
+    let drained = context.clock.within(DRAIN_TIMEOUT, async {
         stream.shutdown().await?;
         tokio::io::copy(&mut stream.take(DRAIN_BYTES), &mut tokio::io::sink()).await
     });
     let drained = drained.await;
-    tracing::trace!(?drained, "connection drained");
+    tracing::trace!(?drained, "input of a refused client was discarded");
 }
 
 /// Closes our side of an idle connection.
-async fn shut_down(mut stream: impl AsyncWrite + Unpin, host: &ConnectionContext) {
-    let closed = host.clock.within(DRAIN_TIMEOUT, stream.shutdown()).await;
+async fn shut_down(mut stream: impl AsyncWrite + Unpin, context: &ConnectionContext) {
+    let closed = context.clock.within(DRAIN_TIMEOUT, stream.shutdown()).await;
     tracing::trace!(?closed, "idle connection closed");
 }

@@ -24,7 +24,7 @@ use super::connection_context::ConnectionContext;
 use super::connection_end::ConnectionEnd;
 use super::deadline_timer::{ConnectionSignal, DeadlineTimer};
 use super::deadlines::MissedDeadline;
-use super::paced_io::PacedIo;
+use super::request_pacer::RequestPacer;
 use super::response_body::ResponseBody;
 
 /// The first bytes of an HTTP/2 connection.
@@ -50,26 +50,26 @@ pub(super) async fn serve<S>(
     stream: S,
     peer: Peer,
     activity: &Arc<ConnectionActivity>,
-    host: &ConnectionContext,
+    context: &ConnectionContext,
     timer: &mut DeadlineTimer,
 ) -> ConnectionEnd
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let stream = PacedIo::new(stream, PREFACE.len(), Arc::clone(activity));
+    let stream = RequestPacer::stream(stream, PREFACE.len(), Arc::clone(activity));
     let service = service_fn(|request: Request<Incoming>| {
         let mut guard = activity.open_stream();
-        let (gateway, activity) = (host.gateway.load_full(), Arc::clone(activity));
+        let (gateway, activity) = (context.gateway.load_full(), Arc::clone(activity));
         async move {
             // Boxed, so that a response that waits for its client does not keep all of this in memory.
             let response = Box::pin(answer(gateway, request, peer, activity)).await;
-            if !guard.answered(!response.body().is_end_stream()) {
+            if !guard.response_complete(!response.body().is_end_stream()) {
                 return Err(h2::Error::from(h2::Reason::REFUSED_STREAM));
             }
             Ok(response.map(|body| ResponseBody::new(body, guard)))
         }
     });
-    let connection = http2::Builder::new(StreamTasks(host.tasks.clone()))
+    let connection = http2::Builder::new(StreamTasks(context.tasks.clone()))
         .max_concurrent_streams(STREAMS)
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(WINDOW)
@@ -84,7 +84,7 @@ where
         let signal = tokio::select! {
             biased;
             ended = poll_fn(|cx| {
-                activity.next_turn();
+                activity.count_poll();
                 connection.as_mut().poll(cx)
             }) => return if ended.is_ok() { ConnectionEnd::Done } else { ConnectionEnd::Failed },
             signal = timer.signal() => signal,

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use futures_util::FutureExt as _;
+use futures_util::{FutureExt as _, TryFutureExt as _};
 use metrics::{Counter, Gauge};
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::clock::{Clock, Mono};
+use crate::accept::accept_next;
+use crate::clock::Clock;
 use crate::gateway::{Gateway, Peer};
 use crate::telemetry::metrics::{MetricFamily, MetricsRegistry};
 
@@ -24,8 +25,6 @@ use super::connection_end::ConnectionEnd;
 use super::connection_slots::{ConnectionSlot, ConnectionSlots};
 use super::unsent::UnsentResponses;
 
-/// Pause after a failure to accept: descriptors become free only with time.
-const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 /// Size of a connection's send buffer in the kernel: several of the largest responses.
 const SEND_BUFFER: u32 = 256 * 1_024;
 /// The kernel accepts more bytes only below this number of unsent ones, so almost all progress of a client is
@@ -33,8 +32,6 @@ const SEND_BUFFER: u32 = 256 * 1_024;
 const UNSENT_BYTES: u32 = 4 * 1_024;
 /// Length of the kernel's queue of connections, for load peaks and for the handover between two processes.
 const BACKLOG: u32 = 4_096;
-/// Minimum interval between log lines about failures to accept.
-const LOG_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Settings of the public port.
 #[derive(Clone, Debug)]
@@ -42,7 +39,7 @@ pub struct ServerConfig {
     /// Maximum number of connections. Others wait in the kernel's queue.
     pub max_connections: usize,
     /// Maximum number of connections per address.
-    pub max_connections_per_address: usize,
+    pub max_per_address: usize,
     /// Settings of a connection.
     pub connection: ConnectionConfig,
     /// How long open connections may take to finish at shutdown.
@@ -52,13 +49,13 @@ pub struct ServerConfig {
 /// The current settings, which can change at run time.
 pub struct LiveServerConfig {
     config: ArcSwap<ServerConfig>,
-    places: Arc<ConnectionSlots>,
+    slots: Arc<ConnectionSlots>,
 }
 
 impl LiveServerConfig {
     /// Changes the settings. Open connections keep the timeouts they started with.
     pub fn change(&self, config: ServerConfig) {
-        self.places.allow(config.max_connections, config.max_connections_per_address);
+        self.slots.allow(config.max_connections, config.max_per_address);
         self.config.store(Arc::new(config));
     }
 }
@@ -66,7 +63,7 @@ impl LiveServerConfig {
 /// The listening socket.
 pub struct PublicPort {
     listener: TcpListener,
-    somebody_else_s: bool,
+    is_inherited: bool,
 }
 
 /// A server on one listening socket.
@@ -77,7 +74,7 @@ pub struct Server {
 
 /// State shared by the connections of a server.
 struct ServerShared {
-    host: ConnectionContext,
+    context: ConnectionContext,
     live_config: Arc<LiveServerConfig>,
     unsent: Arc<UnsentResponses>,
     open: Gauge,
@@ -93,7 +90,7 @@ pub async fn bind(address: SocketAddr) -> io::Result<PublicPort> {
     // Inherited by connections: bounds the kernel memory for a client that does not read.
     socket.set_send_buffer_size(SEND_BUFFER)?;
     socket.bind(address)?;
-    Ok(PublicPort { listener: socket.listen(BACKLOG)?, somebody_else_s: false })
+    Ok(PublicPort { listener: socket.listen(BACKLOG)?, is_inherited: false })
 }
 
 impl PublicPort {
@@ -101,7 +98,7 @@ impl PublicPort {
     pub fn inherited(socket: std::net::TcpListener) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         SockRef::from(&socket).set_send_buffer_size(SEND_BUFFER as usize)?;
-        Ok(Self { listener: TcpListener::from_std(socket)?, somebody_else_s: true })
+        Ok(Self { listener: TcpListener::from_std(socket)?, is_inherited: true })
     }
 
     /// The address it listens on.
@@ -119,15 +116,15 @@ impl Server {
         clock: Clock,
         registry: &MetricsRegistry,
     ) -> Self {
-        let places = ConnectionSlots::new(config.max_connections, config.max_connections_per_address);
-        let live_config = Arc::new(LiveServerConfig { config: ArcSwap::from_pointee(config), places });
-        let host = ConnectionContext { gateway, clock, tasks: TaskTracker::new() };
+        let slots = ConnectionSlots::new(config.max_connections, config.max_per_address);
+        let live_config = Arc::new(LiveServerConfig { config: ArcSwap::from_pointee(config), slots });
+        let context = ConnectionContext { gateway, clock, tasks: TaskTracker::new() };
         let shared = Arc::new(ServerShared {
-            host,
+            context,
             live_config,
             unsent: Arc::default(),
             open: registry.gauge("scoregate_connections"),
-            closed: registry.counters("scoregate_connections_total", &ConnectionEnd::words()),
+            closed: registry.counters("scoregate_connections_total", &ConnectionEnd::labels()),
             failures: registry.counter("scoregate_accept_failures_total"),
         });
         Self { port, shared }
@@ -142,40 +139,24 @@ impl Server {
     /// whether all of them finished.
     pub async fn run(self, stop: CancellationToken) -> bool {
         let Self { port, shared } = self;
-        let mut said = None;
-        loop {
-            let accepted = tokio::select! {
-                biased;
-                () = stop.cancelled() => break,
-                accepted = port.listener.accept() => accepted,
-            };
-            match accepted {
-                Ok((stream, peer)) => {
-                    // Others wait in the kernel's queue.
-                    tokio::select! {
-                        () = shared.live_config.places.wait_for_slot(&shared.host.clock) => {}
-                        () = stop.cancelled() => {}
-                    }
-                    shared.open(stream, peer);
-                }
-                Err(error) => {
-                    shared.failures.increment(1);
-                    shared.log_failure(&mut said, &error);
-                    shared.host.clock.sleep(ACCEPT_RETRY).await;
-                }
-            }
+        let clock = &shared.context.clock;
+        let accept = || port.listener.accept().inspect_err(|_| shared.failures.increment(1));
+        while let Some((stream, peer)) = stop.run_until_cancelled(accept_next(clock, accept)).await {
+            // Others wait in the kernel's queue.
+            stop.run_until_cancelled(shared.live_config.slots.wait_for_slot(clock)).await;
+            shared.open(stream, peer);
         }
-        shared.live_config.places.end();
+        shared.live_config.slots.end();
         // Clients in the kernel's queue have no other server if the socket is closed with this process.
-        while !port.somebody_else_s
+        while !port.is_inherited
             && let Some(Ok((stream, peer))) = port.listener.accept().now_or_never()
         {
             shared.open(stream, peer);
         }
         drop(port);
-        shared.host.tasks.close();
+        shared.context.tasks.close();
         let timeout = shared.live_config.config.load().shutdown_timeout;
-        shared.host.clock.within(timeout, shared.host.tasks.wait()).await.is_ok()
+        clock.within(timeout, shared.context.tasks.wait()).await.is_ok()
     }
 }
 
@@ -185,10 +166,11 @@ impl ServerShared {
         if let Err(error) = SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_BYTES) {
             tracing::debug!(%error, "TCP_NOTSENT_LOWAT cannot be set");
         }
-        let activity = Arc::new(ConnectionActivity::new(self.host.clock.clone(), Arc::clone(&self.unsent)));
-        let place = self.live_config.places.take(&activity);
+        let activity =
+            Arc::new(ConnectionActivity::new(self.context.clock.clone(), Arc::clone(&self.unsent)));
+        let slot = self.live_config.slots.take(&activity);
         let shared = Arc::clone(self);
-        self.host.tasks.spawn(async move { shared.connection(stream, peer, activity, place).await });
+        self.context.tasks.spawn(async move { shared.connection(stream, peer, activity, slot).await });
     }
 
     async fn connection(
@@ -196,21 +178,13 @@ impl ServerShared {
         stream: TcpStream,
         peer: SocketAddr,
         activity: Arc<ConnectionActivity>,
-        mut place: ConnectionSlot,
+        mut slot: ConnectionSlot,
     ) {
         self.open.increment(1.0);
         let config = self.live_config.config.load_full();
         let peer = Peer { address: peer.ip(), is_encrypted: false };
-        let closed = serve(stream, peer, &activity, &mut place, &config.connection, &self.host).await;
+        let closed = serve(stream, peer, &activity, &mut slot, &config.connection, &self.context).await;
         self.closed.count(closed);
         self.open.decrement(1.0);
-    }
-
-    fn log_failure(&self, said: &mut Option<Mono>, error: &io::Error) {
-        let now = self.host.clock.mono();
-        if said.is_none_or(|said| now.since(said) >= LOG_INTERVAL) {
-            tracing::error!(%error, "cannot accept connections");
-            *said = Some(now);
-        }
     }
 }

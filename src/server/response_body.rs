@@ -16,18 +16,18 @@ use super::connection_activity::StreamGuard;
 /// The body. Its request is over when its last byte was sent.
 pub(super) struct ResponseBody {
     body: Full<Bytes>,
-    stream: Option<StreamGuard>,
+    guard: Option<StreamGuard>,
 }
 
 /// Bytes of the body in the codec, shared with the cache.
 pub(super) struct BodyBytes {
     bytes: Bytes,
-    stream: Option<StreamGuard>,
+    guard: Option<StreamGuard>,
 }
 
 impl ResponseBody {
-    pub(super) fn new(body: Full<Bytes>, stream: StreamGuard) -> Self {
-        Self { body, stream: Some(stream) }
+    pub(super) fn new(body: Full<Bytes>, guard: StreamGuard) -> Self {
+        Self { body, guard: Some(guard) }
     }
 }
 
@@ -40,8 +40,8 @@ impl Body for ResponseBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<BodyBytes>, Infallible>>> {
         let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
-        let stream = self.stream.take();
-        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(|bytes| BodyBytes { bytes, stream }))))
+        let guard = self.guard.take();
+        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(|bytes| BodyBytes { bytes, guard }))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -64,12 +64,12 @@ impl Buf for BodyBytes {
 
     fn advance(&mut self, count: usize) {
         self.bytes.advance(count);
-        if let Some(stream) = &self.stream {
-            stream.sent(count);
+        if let Some(guard) = &self.guard {
+            guard.sent(count);
         }
         if self.bytes.is_empty() {
             // The codec may keep an empty buffer until it sends the next one.
-            (self.bytes, self.stream) = (Bytes::new(), None);
+            (self.bytes, self.guard) = (Bytes::new(), None);
         }
     }
 }

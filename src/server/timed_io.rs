@@ -21,7 +21,7 @@ impl TimedIo {
         Self { stream, activity }
     }
 
-    fn wrote(&self, written: &Poll<io::Result<usize>>) {
+    fn record_write(&self, written: &Poll<io::Result<usize>>) {
         match written {
             Poll::Pending => self.activity.blocked(),
             Poll::Ready(Ok(bytes)) if *bytes > 0 => self.activity.wrote(*bytes),
@@ -34,7 +34,7 @@ impl Drop for TimedIo {
     /// Reset instead of close after a missed deadline: otherwise the kernel would keep sending unread bytes.
     fn drop(&mut self) {
         if self.activity.is_cut() && self.stream.set_zero_linger().is_err() {
-            tracing::trace!("a connection was gone before it was cut");
+            tracing::trace!("connection closed before it could be reset");
         }
     }
 }
@@ -47,10 +47,10 @@ impl AsyncRead for TimedIo {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        let heard = buffer.filled().len() - before;
+        let received = buffer.filled().len() - before;
         // Checked here and not by the timer: a client that never pauses would keep the timer from running.
-        if heard > 0 && !self.activity.received(heard) {
-            return Poll::Ready(Err(io::Error::other("so much arrived, and nothing was asked for")));
+        if received > 0 && !self.activity.received(received) {
+            return Poll::Ready(Err(io::Error::other("too many bytes were received without a request")));
         }
         read
     }
@@ -59,7 +59,7 @@ impl AsyncRead for TimedIo {
 impl AsyncWrite for TimedIo {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.wrote(&written);
+        self.record_write(&written);
         written
     }
 
@@ -69,7 +69,7 @@ impl AsyncWrite for TimedIo {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.wrote(&written);
+        self.record_write(&written);
         written
     }
 

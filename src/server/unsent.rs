@@ -77,7 +77,7 @@ impl UnsentResponses {
     }
 
     /// Whether memory has to be freed.
-    pub(super) fn are_too_many(&self) -> bool {
+    pub(super) fn is_over_limit(&self) -> bool {
         self.0.load(Ordering::Relaxed) > MAX_UNSENT
     }
 }
@@ -114,8 +114,8 @@ mod tests {
     fn the_process_limit_counts_responses_that_wait_now() {
         let unsent = Arc::new(UnsentResponses::default());
         let mut all: Vec<_> = (0..=MAX_UNSENT).map(|_| unsent.count()).collect();
-        assert!(unsent.are_too_many());
+        assert!(unsent.is_over_limit());
         all.pop();
-        assert!(!unsent.are_too_many());
+        assert!(!unsent.is_over_limit());
     }
 }

@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn highest_priority_is_first_then_arrival_order() {
         let queue = FetchQueue::new(1);
-        let mut turn =
+        let mut slot =
             queue.acquire(CurrentPriority::new(PriorityClass::Free)).now_or_never().unwrap().unwrap();
         let raised = CurrentPriority::new(PriorityClass::Refresh);
         let priorities = [

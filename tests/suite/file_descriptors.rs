@@ -72,6 +72,7 @@ async fn without_free_file_descriptors_the_side_port_responds_and_the_public_por
     while !answers(to).await {}
     assert!(clock.mono().since(begun) < 8 * SECOND, "it took long to come back");
     let ended = program.stop();
+    // The log limits the lines of one kind.
     let said = ended.err.matches("cannot accept connections").count();
-    assert!(said <= 2, "said {said} times in a few seconds");
+    assert!(said <= 11, "logged {said} times in a few seconds");
 }

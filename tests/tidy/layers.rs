@@ -7,7 +7,7 @@ use crate::{File, found, none, tree};
 /// The layers, lowest first. Modules of one layer do not name each other.
 const LAYERS: [&[&str]; 11] = [
     &["clock", "json", "secret", "telemetry"],
-    &["address", "keys", "limits", "routes"],
+    &["accept", "address", "keys", "limits", "routes"],
     &["store", "cache", "scoring"],
     &["upstream", "pages"],
     &["instruments"],

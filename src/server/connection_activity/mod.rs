@@ -16,7 +16,7 @@ use crate::clock::{Clock, Mono};
 use crate::gateway::Authenticated;
 
 use super::deadlines::{ConnectionPhase, ConnectionProgress, Deadlines, MissedDeadline};
-use super::displacement::DisplacementState;
+use super::displacement::DisplacementInput;
 use super::unsent::{UnsentBytes, UnsentResponse, UnsentResponses};
 
 /// Bytes that may arrive on HTTP/2 between the beginnings and ends of requests: twice a request head and a window of
@@ -41,7 +41,7 @@ pub(super) struct ConnectionActivity {
     changed: Arc<Notify>,
     authenticated: Authenticated,
     /// HTTP/2: how often the codec was polled.
-    turn: AtomicUsize,
+    polls: AtomicUsize,
     /// Unsent responses of the whole process.
     all_unsent: Arc<UnsentResponses>,
 }
@@ -53,7 +53,7 @@ struct ActivityState {
     requests: SmallVec<[(u32, Mono); 2]>,
     next: u32,
     /// HTTP/1.1: the response is complete; once it is sent, the request is over.
-    answered: bool,
+    response_complete: bool,
     /// Bytes that wait for the socket.
     socket: UnsentBytes,
     /// HTTP/2: bytes that wait for the client's windows.
@@ -79,7 +79,7 @@ pub(super) struct ActivitySnapshot {
     pub(super) is_cut: bool,
     pub(super) is_retiring: bool,
     /// `end` may move closer because of other connections.
-    pub(super) may_shorten: bool,
+    pub(super) may_be_hurried: bool,
     /// The next deadline.
     pub(super) end: Mono,
     pub(super) overdue: MissedDeadline,
@@ -102,7 +102,7 @@ impl ConnectionActivity {
             opened,
             requests: SmallVec::new(),
             next: 0,
-            answered: false,
+            response_complete: false,
             socket: UnsentBytes::default(),
             bodies: UnsentBytes::default(),
             unanswered: 0,
@@ -115,7 +115,7 @@ impl ConnectionActivity {
         };
         let (state, changed) = (Mutex::new(state), Arc::new(Notify::new()));
         let authenticated = Authenticated::not_yet(Arc::clone(&changed));
-        Self { clock, state, changed, authenticated, turn: AtomicUsize::new(0), all_unsent }
+        Self { clock, state, changed, authenticated, polls: AtomicUsize::new(0), all_unsent }
     }
 
     /// Whether a valid key was presented on this connection; set by the gateway.
@@ -147,9 +147,9 @@ impl ConnectionActivity {
     }
 
     /// HTTP/1.1: a request head is complete. Its time counts from its first byte, except for the first request.
-    pub(super) fn begun(&self) {
+    pub(super) fn request_started(&self) {
         let mut state = self.state();
-        state.answered = false;
+        state.response_complete = false;
         if state.requests.is_empty() {
             let since = if state.phase == ConnectionPhase::Head { state.since } else { self.clock.mono() };
             state.requests.push((0, since));
@@ -157,9 +157,9 @@ impl ConnectionActivity {
     }
 
     /// HTTP/1.1: the response is complete. Returns whether the connection is to be closed after it.
-    pub(super) fn answered(&self) -> bool {
+    pub(super) fn response_complete(&self) -> bool {
         let mut state = self.state();
-        state.answered = true;
+        state.response_complete = true;
         state.retiring.is_some()
     }
 
@@ -167,8 +167,8 @@ impl ConnectionActivity {
     pub(super) fn flushed(&self) {
         let mut state = self.state();
         state.socket.end();
-        if state.answered {
-            state.answered = false;
+        if state.response_complete {
+            state.response_complete = false;
             state.requests.clear();
             (state.phase, state.since) = (ConnectionPhase::Idle, self.clock.mono());
         }
@@ -187,17 +187,17 @@ impl ConnectionActivity {
     }
 
     /// HTTP/2: the codec is polled.
-    pub(super) fn next_turn(&self) {
-        self.turn.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn count_poll(&self) {
+        self.polls.fetch_add(1, Ordering::Relaxed);
     }
 
     /// HTTP/2: how often the codec was polled.
-    pub(super) fn turn(&self) -> usize {
-        self.turn.load(Ordering::Relaxed)
+    pub(super) fn polls(&self) -> usize {
+        self.polls.load(Ordering::Relaxed)
     }
 
     /// HTTP/2: whether one more request head may be read. Before a key was presented: one after another.
-    pub(super) fn may_read_a_head(&self) -> bool {
+    pub(super) fn may_read_head(&self) -> bool {
         self.authenticated.get() || self.state().unanswered == 0
     }
 
@@ -246,9 +246,9 @@ impl ConnectionActivity {
     }
 
     /// The facts that decide whether this connection is displaced by another. `None` if it is being closed.
-    pub(super) fn displacement_state(&self) -> Option<DisplacementState> {
+    pub(super) fn displacement_input(&self) -> Option<DisplacementInput> {
         let state = self.state();
-        (!state.cut).then(|| DisplacementState {
+        (!state.cut).then(|| DisplacementInput {
             is_authenticated: self.authenticated.get(),
             opened: state.opened,
             idle: state.requests.is_empty().then_some(state.since),
@@ -261,8 +261,8 @@ impl ConnectionActivity {
     pub(super) fn snapshot(&self, deadlines: &Deadlines) -> ActivitySnapshot {
         let state = self.state();
         let mut progress = state.progress();
-        let may_shorten = progress.blocked.is_some() && !self.authenticated.get();
-        progress.is_shortened = may_shorten && self.all_unsent.are_too_many();
+        let may_be_hurried = progress.blocked.is_some() && !self.authenticated.get();
+        progress.is_hurried = may_be_hurried && self.all_unsent.is_over_limit();
         let (mut end, mut overdue) = deadlines.next(progress);
         if state.refused > REFUSED_WITHOUT_KEY {
             (end, overdue) = (progress.since, MissedDeadline::Write);
@@ -270,7 +270,7 @@ impl ConnectionActivity {
         ActivitySnapshot {
             is_cut: state.cut,
             is_retiring: state.retiring.is_some(),
-            may_shorten,
+            may_be_hurried,
             end,
             overdue,
         }
@@ -280,16 +280,16 @@ impl ConnectionActivity {
 impl ActivityState {
     fn progress(&self) -> ConnectionProgress {
         let Self { phase, since, retiring, .. } = *self;
-        let request_since = self.requests.iter().map(|(_, since)| *since).min();
+        let requested = self.requests.iter().map(|(_, since)| *since).min();
         let blocked = [self.socket.since(), self.bodies.since()].into_iter().flatten().min();
-        ConnectionProgress { phase, since, request_since, blocked, is_shortened: false, retiring }
+        ConnectionProgress { phase, since, requested, blocked, is_hurried: false, retiring }
     }
 }
 
 impl StreamGuard {
     /// The response is complete. Returns `false` if it may not be sent: the client has no key and does not read other
     /// responses.
-    pub(super) fn answered(&mut self, has_body: bool) -> bool {
+    pub(super) fn response_complete(&mut self, has_body: bool) -> bool {
         let activity = Arc::clone(&self.activity);
         let mut state = activity.state();
         self.is_answered = true;

@@ -40,8 +40,8 @@ fn first_request_has_a_fixed_deadline() {
 #[test]
 fn head_deadline_starts_at_the_first_byte() {
     let (activity, _hand, pass) = activity();
-    activity.begun();
-    activity.answered();
+    activity.request_started();
+    activity.response_complete();
     activity.flushed();
     pass(30);
     assert_eq!(next(&activity), (30, MissedDeadline::Idle));
@@ -49,7 +49,7 @@ fn head_deadline_starts_at_the_first_byte() {
     pass(3);
     activity.received(1);
     assert_eq!(next(&activity), (7, MissedDeadline::Head), "one that drips gets no more time");
-    activity.begun();
+    activity.request_started();
     assert_eq!(next(&activity), (47, MissedDeadline::Request));
 }
 
@@ -57,28 +57,28 @@ fn head_deadline_starts_at_the_first_byte() {
 fn request_lasts_until_its_response_is_sent() {
     let (activity, _hand, pass) = activity();
     pass(5);
-    activity.begun();
+    activity.request_started();
     activity.flushed();
     assert_eq!(next(&activity), (50, MissedDeadline::Request), "nothing was written yet");
-    activity.answered();
+    activity.response_complete();
     pass(5);
     assert_eq!(next(&activity), (45, MissedDeadline::Request), "it is not sent yet");
     activity.flushed();
     assert_eq!(next(&activity), (60, MissedDeadline::Idle));
     pass(5);
-    activity.begun();
+    activity.request_started();
     assert_eq!(next(&activity), (50, MissedDeadline::Request), "one that was there already begins now");
 }
 
 #[test]
 fn further_requests_without_reading_do_not_extend_the_deadline() {
     let (activity, _hand, pass) = activity();
-    activity.begun();
-    activity.answered();
+    activity.request_started();
+    activity.response_complete();
     activity.blocked();
     pass(7);
-    activity.begun();
-    activity.answered();
+    activity.request_started();
+    activity.response_complete();
     activity.blocked();
     assert_eq!(next(&activity), (13, MissedDeadline::Write));
     activity.wrote(MIN_BYTES - 1);
@@ -125,21 +125,21 @@ fn on_http_2_bytes_without_a_request_are_limited() {
     assert!(activity.received(10 * UNSOLICITED_BYTES), "before it is known what is spoken others watch");
     activity.switch_to_http2();
     assert!(activity.received(UNSOLICITED_BYTES) && !activity.received(1));
-    let ticket = activity.open_stream();
+    let guard = activity.open_stream();
     assert!(activity.received(UNSOLICITED_BYTES) && !activity.received(1));
     activity.wrote(SENT_PER_RECEIVED);
     assert!(activity.received(0) && !activity.received(1));
-    drop(ticket);
+    drop(guard);
     assert!(activity.received(UNSOLICITED_BYTES) && !activity.received(1));
 }
 
 #[test]
 fn retiring_connection_waits_one_second_for_a_request_in_transit() {
     let (activity, _hand, pass) = activity();
-    activity.begun();
+    activity.request_started();
     activity.retire();
     assert_eq!(next(&activity), (50, MissedDeadline::Request));
-    activity.answered();
+    activity.response_complete();
     activity.flushed();
     assert_eq!(next(&activity), (1, MissedDeadline::Idle));
     pass(1);
@@ -153,11 +153,11 @@ fn http2_response_waits_for_flow_control_windows() {
     let (activity, _hand, pass) = activity();
     activity.switch_to_http2();
     let mut first = activity.open_stream();
-    assert!(!activity.may_read_a_head() && first.answered(true) && activity.may_read_a_head());
+    assert!(!activity.may_read_head() && first.response_complete(true) && activity.may_read_head());
     assert_eq!(next(&activity), (20, MissedDeadline::Write));
     pass(15);
     let mut second = activity.open_stream();
-    assert!(second.answered(true));
+    assert!(second.response_complete(true));
     activity.wrote(MIN_BYTES);
     first.sent(MIN_BYTES - 1);
     assert_eq!(next(&activity), (5, MissedDeadline::Write), "what is asked for later gains no time");
@@ -170,21 +170,21 @@ fn http2_response_waits_for_flow_control_windows() {
 #[test]
 fn http2_unsent_responses_are_limited_without_a_key() {
     let (activity, _hand, _pass) = activity();
-    let answered = |has_body: bool| {
-        let mut ticket = activity.open_stream();
-        ticket.answered(has_body).then_some(ticket)
+    let response_complete = |has_body: bool| {
+        let mut guard = activity.open_stream();
+        guard.response_complete(has_body).then_some(guard)
     };
-    let mut waiting: Vec<_> = (0..8).map(|_| answered(true).unwrap()).collect();
-    assert!(answered(true).is_none() && answered(false).is_some());
+    let mut waiting: Vec<_> = (0..8).map(|_| response_complete(true).unwrap()).collect();
+    assert!(response_complete(true).is_none() && response_complete(false).is_some());
     waiting.pop();
-    waiting.push(answered(true).unwrap());
-    assert!(answered(true).is_none());
-    let ticket = activity.open_stream();
-    assert!(!activity.may_read_a_head());
+    waiting.push(response_complete(true).unwrap());
+    assert!(response_complete(true).is_none());
+    let guard = activity.open_stream();
+    assert!(!activity.may_read_head());
     activity.authenticated().set();
-    assert!(activity.may_read_a_head());
-    drop(ticket);
-    waiting.extend((0..92).map(|_| answered(true).unwrap()));
+    assert!(activity.may_read_head());
+    drop(guard);
+    waiting.extend((0..92).map(|_| response_complete(true).unwrap()));
 }
 
 #[test]
@@ -192,11 +192,11 @@ fn write_timeout_without_a_key_is_one_second_under_pressure() {
     let (clock, _hand) = Clock::manual(Wall::from_seconds(0));
     let unsent = Arc::new(UnsentResponses::default());
     let activity = Arc::new(ConnectionActivity::new(clock, Arc::clone(&unsent)));
-    let mut ticket = activity.open_stream();
-    assert!(ticket.answered(true));
+    let mut guard = activity.open_stream();
+    assert!(guard.response_complete(true));
     assert_eq!(next(&activity), (20, MissedDeadline::Write));
     let mut others = Vec::new();
-    while !unsent.are_too_many() {
+    while !unsent.is_over_limit() {
         others.push(unsent.count());
     }
     assert_eq!(next(&activity), (1, MissedDeadline::Write));

@@ -1,18 +1,19 @@
-//! A stream of HTTP/2 frames that passes one request at a time to the codec until a valid key was presented.
+//! Passes HTTP/2 frames on, one request at a time, until a valid key was presented.
 //!
 //! The codec allocates for all streams that arrive together, and keeps the memory as long as the connection lives.
 //! One at a time, a request is answered or refused before the next one is read, so a connection without a key needs
 //! little memory however many requests it sends. Which requests are refused is decided in `connection_activity`.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf as _, BytesMut};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, ReadBuf};
 
 use super::connection_activity::ConnectionActivity;
+use super::filtered_io::{FilteredIo, ReadFilter};
 
 /// Length of a frame header.
 const FRAME_HEAD: usize = 9;
@@ -24,14 +25,13 @@ const RST_STREAM: u8 = 3;
 /// processed them; here each is processed first.
 const MAX_RESETS: usize = 100;
 
-pub(super) struct PacedIo<S> {
-    stream: S,
+pub(super) struct RequestPacer {
     activity: Arc<ConnectionActivity>,
     frames: FrameSequence,
     /// Bytes read and not yet passed to the codec.
-    later: BytesMut,
+    pending: BytesMut,
     /// The codec poll in which a request was passed on whose response must come first.
-    given: Option<usize>,
+    passed_on: Option<usize>,
 }
 
 /// The position in the sequence of frames.
@@ -48,23 +48,23 @@ struct FrameSequence {
 
 impl FrameSequence {
     /// The first frame begins after this many other bytes.
-    fn behind(preface: usize) -> Self {
+    fn after(preface: usize) -> Self {
         Self { rest: preface, head: [0; FRAME_HEAD], filled: 0, is_headers: false, resets: 0 }
     }
 
     /// Advances to the end of the first HEADERS frame. Returns the number of bytes, and whether they end there.
-    fn go_on(&mut self, bytes: &[u8]) -> (usize, bool) {
-        let mut ahead = bytes;
-        while !ahead.is_empty() {
+    fn advance(&mut self, bytes: &[u8]) -> (usize, bool) {
+        let mut unread = bytes;
+        while !unread.is_empty() {
             if self.rest == 0 && self.filled < FRAME_HEAD {
-                let (first, behind) = ahead.split_at((FRAME_HEAD - self.filled).min(ahead.len()));
+                let (first, after) = unread.split_at((FRAME_HEAD - self.filled).min(unread.len()));
                 for byte in first {
-                    if let Some(place) = self.head.get_mut(self.filled) {
-                        *place = *byte;
+                    if let Some(slot) = self.head.get_mut(self.filled) {
+                        *slot = *byte;
                     }
                     self.filled += 1;
                 }
-                ahead = behind;
+                unread = after;
                 if self.filled < FRAME_HEAD {
                     break;
                 }
@@ -73,14 +73,14 @@ impl FrameSequence {
                 self.is_headers = kind == HEADERS;
                 self.resets += usize::from(kind == RST_STREAM);
             } else {
-                let step = self.rest.min(ahead.len());
-                ahead = ahead.get(step..).unwrap_or_default();
+                let step = self.rest.min(unread.len());
+                unread = unread.get(step..).unwrap_or_default();
                 self.rest -= step;
             }
             if self.rest == 0 {
                 self.filled = 0;
                 if std::mem::take(&mut self.is_headers) {
-                    return (bytes.len() - ahead.len(), true);
+                    return (bytes.len() - unread.len(), true);
                 }
             }
         }
@@ -88,81 +88,61 @@ impl FrameSequence {
     }
 }
 
-impl<S> PacedIo<S> {
+impl RequestPacer {
     /// A stream that begins with a preface of this length.
-    pub(super) fn new(stream: S, preface: usize, activity: Arc<ConnectionActivity>) -> Self {
-        let (frames, later) = (FrameSequence::behind(preface), BytesMut::new());
-        Self { stream, activity, frames, later, given: None }
+    pub(super) fn stream<S>(
+        stream: S,
+        preface: usize,
+        activity: Arc<ConnectionActivity>,
+    ) -> FilteredIo<S, Self> {
+        let (frames, pending) = (FrameSequence::after(preface), BytesMut::new());
+        FilteredIo::new(stream, Self { activity, frames, pending, passed_on: None })
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for PacedIo<S> {
+impl ReadFilter for RequestPacer {
     fn poll_read(
-        mut self: Pin<&mut Self>,
+        &mut self,
+        stream: Pin<&mut impl AsyncRead>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let me = &mut *self;
-        if me.given == Some(me.activity.turn()) {
+        if self.passed_on == Some(self.activity.polls()) {
             cx.waker().wake_by_ref(); // by its next poll it is known whether that was a request
             return Poll::Pending;
         }
-        if me.given.is_some() && !me.activity.may_read_a_head() {
+        if self.passed_on.is_some() && !self.activity.may_read_head() {
             return Poll::Pending; // the response wakes the connection to be sent; so does a first key
         }
-        if me.frames.resets > MAX_RESETS {
-            return Poll::Ready(Err(io::Error::other("too many requests were taken back")));
+        if self.frames.resets > MAX_RESETS {
+            return Poll::Ready(Err(io::Error::other(
+                "too many streams were reset by a client without a key",
+            )));
         }
-        me.given = None;
+        self.passed_on = None;
         // With a key, frames are passed on as they arrive.
-        let is_paced = !me.activity.authenticated().get();
-        if me.later.is_empty() {
+        let is_paced = !self.activity.authenticated().get();
+        if self.pending.is_empty() {
             let begin = buffer.filled().len();
-            ready!(Pin::new(&mut me.stream).poll_read(cx, buffer))?;
+            ready!(stream.poll_read(cx, buffer))?;
             if is_paced {
                 let read = buffer.filled().get(begin..).unwrap_or_default();
-                let (length, is_a_request) = me.frames.go_on(read);
-                me.later = read.get(length..).unwrap_or_default().into();
-                me.given = is_a_request.then(|| me.activity.turn());
+                let (length, is_request) = self.frames.advance(read);
+                self.pending = read.get(length..).unwrap_or_default().into();
+                self.passed_on = is_request.then(|| self.activity.polls());
                 buffer.set_filled(begin + length);
             }
             return Poll::Ready(Ok(()));
         }
-        let next = me.later.get(..me.later.len().min(buffer.remaining())).unwrap_or_default();
-        let (length, is_a_request) = if is_paced { me.frames.go_on(next) } else { (next.len(), false) };
+        let next = self.pending.get(..self.pending.len().min(buffer.remaining())).unwrap_or_default();
+        let (length, is_request) = if is_paced { self.frames.advance(next) } else { (next.len(), false) };
         buffer.put_slice(next.get(..length).unwrap_or_default());
-        me.given = is_a_request.then(|| me.activity.turn());
-        me.later.advance(length);
-        if me.later.is_empty() {
-            me.later = BytesMut::new();
+        self.passed_on = is_request.then(|| self.activity.polls());
+        self.pending.advance(length);
+        if self.pending.is_empty() {
+            self.pending = BytesMut::new();
         }
         Poll::Ready(Ok(()))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for PacedIo<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
 
@@ -180,7 +160,7 @@ mod tests {
     }
 
     /// A preface, and three requests among other frames; the lengths up to the end of each request.
-    fn frames() -> (Vec<u8>, [usize; 3]) {
+    fn sample() -> (Vec<u8>, [usize; 3]) {
         let mut bytes = b"preface".to_vec();
         let mut ends = [0; 3];
         for end in &mut ends {
@@ -193,15 +173,15 @@ mod tests {
 
     #[test]
     fn the_end_of_each_request_is_found_however_the_bytes_are_cut() {
-        let (bytes, ends) = frames();
+        let (bytes, ends) = sample();
         for size in 1..bytes.len() {
-            let (mut walk, mut at, mut found) = (FrameSequence::behind(7), 0, Vec::new());
+            let (mut frames, mut at, mut found) = (FrameSequence::after(7), 0, Vec::new());
             for chunk in bytes.chunks(size) {
                 let mut rest = chunk;
                 while !rest.is_empty() {
-                    let (length, is_a_request) = walk.go_on(rest);
+                    let (length, is_request) = frames.advance(rest);
                     (at, rest) = (at + length, &rest[length..]);
-                    found.extend(is_a_request.then_some(at));
+                    found.extend(is_request.then_some(at));
                 }
             }
             assert_eq!(found, ends, "in chunks of {size}");
@@ -210,22 +190,22 @@ mod tests {
 
     #[tokio::test]
     async fn one_request_is_read_at_a_time_until_there_is_a_key() {
-        let (bytes, [first, second, _]) = frames();
+        let (bytes, [first, second, _]) = sample();
         let (clock, _hand) = Clock::manual(Wall::from_seconds(0));
         let activity = Arc::new(ConnectionActivity::new(clock, Arc::default()));
-        let mut stream = PacedIo::new(&bytes[..], 7, Arc::clone(&activity));
+        let mut stream = RequestPacer::stream(&bytes[..], 7, Arc::clone(&activity));
         let mut read = [0; 500];
         assert_eq!(stream.read(&mut read).await.unwrap(), first);
         assert!(futures_util::poll!(pin!(stream.read(&mut read))).is_pending(), "in the same turn");
-        let ticket = activity.open_stream();
-        activity.next_turn();
+        let guard = activity.open_stream();
+        activity.count_poll();
         assert!(futures_util::poll!(pin!(stream.read(&mut read))).is_pending());
-        drop(ticket);
-        activity.next_turn();
+        drop(guard);
+        activity.count_poll();
         assert_eq!(stream.read(&mut read).await.unwrap(), second - first);
         let _ticket = activity.open_stream();
         activity.authenticated().set();
-        activity.next_turn();
+        activity.count_poll();
         assert_eq!(stream.read(&mut read).await.unwrap(), bytes.len() - second);
         assert_eq!(stream.read(&mut read).await.unwrap(), 0);
     }

@@ -1,0 +1,67 @@
+//! A stream whose input passes through a filter; output goes to the stream unchanged.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Decides what is read.
+pub(super) trait ReadFilter {
+    /// Reads from `stream` into `buffer`.
+    fn poll_read(
+        &mut self,
+        stream: Pin<&mut impl AsyncRead>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>>;
+}
+
+pub(super) struct FilteredIo<S, F> {
+    stream: S,
+    filter: F,
+}
+
+impl<S, F> FilteredIo<S, F> {
+    pub(super) fn new(stream: S, filter: F) -> Self {
+        Self { stream, filter }
+    }
+}
+
+impl<S: AsyncRead + Unpin, F: ReadFilter + Unpin> AsyncRead for FilteredIo<S, F> {
+    #[inline]
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let me = &mut *self;
+        me.filter.poll_read(Pin::new(&mut me.stream), cx, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin, F: Unpin> AsyncWrite for FilteredIo<S, F> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,62 @@
+//! Bytes of a stream that were read to detect its protocol, in front of the rest.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::{Buf as _, Bytes};
+use tokio::io::{AsyncRead, ReadBuf};
+
+use super::filtered_io::{FilteredIo, ReadFilter};
+
+pub(super) struct ReadAhead(Bytes);
+
+impl ReadAhead {
+    /// Puts `bytes` back in front of the stream.
+    pub(super) fn put_back<S>(bytes: Bytes, stream: S) -> FilteredIo<S, Self> {
+        FilteredIo::new(stream, Self(bytes))
+    }
+
+    /// Runs once per connection, so it is kept apart from each read.
+    #[cold]
+    fn fill(&mut self, buffer: &mut ReadBuf<'_>) {
+        let length = self.0.len().min(buffer.remaining());
+        buffer.put_slice(self.0.get(..length).unwrap_or_default());
+        self.0.advance(length);
+        if self.0.is_empty() {
+            self.0 = Bytes::new(); // an empty slice would keep all of it in memory
+        }
+    }
+}
+
+impl ReadFilter for ReadAhead {
+    #[inline]
+    fn poll_read(
+        &mut self,
+        stream: Pin<&mut impl AsyncRead>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.0.is_empty() {
+            return stream.poll_read(cx, buffer);
+        }
+        self.fill(buffer);
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::AsyncReadExt as _;
+
+    #[tokio::test]
+    async fn bytes_read_in_advance_come_before_the_stream() {
+        let mut stream = ReadAhead::put_back(Bytes::from_static(b"GET"), &b" / HTTP"[..]);
+        let mut first = [0; 2];
+        stream.read_exact(&mut first).await.unwrap();
+        let mut rest = String::new();
+        stream.read_to_string(&mut rest).await.unwrap();
+        assert_eq!((&first, rest.as_str()), (b"GE", "T / HTTP"));
+    }
+}
