@@ -42,8 +42,8 @@ async fn access_log_has_one_line_per_request_with_its_outcome() {
     assert_eq!(good.status, 200);
     assert_eq!(visitor.get("/api/v1/models/no%2Fmodel", &key).send().await.status, 400);
     let out = program.stop().with(0).out;
-    let told: Vec<_> = out.lines().map(fields).collect();
-    let [page, good, bad] = told.as_slice() else { panic!("{out}") };
+    let lines: Vec<_> = out.lines().map(fields).collect();
+    let [page, good, bad] = lines.as_slice() else { panic!("{out}") };
     assert_eq!((page["endpoint"], page["status"]), ("page", "200"));
     assert_eq!((good["endpoint"], good["status"], good["outcome"]), ("models", "200", "miss"));
     assert_eq!(good["document"], "/api/v1/models?period=7d&sortBy=combined");
@@ -64,8 +64,8 @@ async fn access_log_has_server_errors_and_no_client_errors_by_default() {
     assert_eq!(visitor.get("/api/v1/nothing", &key).send().await.status, 404);
     assert_eq!(visitor.get("/api/v1/index", &key).send().await.status, 503);
     let out = program.stop().with(0).out;
-    let told: Vec<&str> = out.lines().filter(|line| !line.contains("endpoint=page")).collect();
-    let [line] = told.as_slice() else { panic!("{out}") };
+    let lines: Vec<&str> = out.lines().filter(|line| !line.contains("endpoint=page")).collect();
+    let [line] = lines.as_slice() else { panic!("{out}") };
     assert!(
         line.contains(" status=503 endpoint=index document=/api/v1/index code=upstream_unavailable "),
         "{line}"
@@ -113,10 +113,10 @@ async fn access_log_marks_a_client_that_disconnected_before_the_response() {
     let head = format!("GET /api/v1/index HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
     // The request has reached the backend.
-    let _question = backend.accept().await.unwrap();
+    let _upstream_request = backend.accept().await.unwrap();
     drop(stream);
     let line = program.prints("client_disconnected=true");
-    let told = fields(line.trim_end());
-    assert_eq!((told["endpoint"], told["application"]), ("index", application.as_str()));
-    assert!(!told.contains_key("status") && !told.contains_key("code"), "{line}");
+    let logged = fields(line.trim_end());
+    assert_eq!((logged["endpoint"], logged["application"]), ("index", application.as_str()));
+    assert!(!logged.contains_key("status") && !logged.contains_key("code"), "{line}");
 }

@@ -16,11 +16,15 @@ async fn audit_names_the_user_that_the_kernel_reports_and_not_the_environment() 
     let running = Program::serve(directory.path(), &BUILT_IN);
     running.public();
     create();
-    let told = run(&[&["keys", "audit", "--json"][..], &place].concat()).with(0).json();
+    let output = run(&[&["keys", "audit", "--json"][..], &place].concat()).with(0).json();
     let id = std::process::Command::new("id").arg("-un").output().unwrap();
     let user = format!("cli:{}", String::from_utf8(id.stdout).unwrap().trim());
-    let who: Vec<&str> =
-        told["records"].as_array().unwrap().iter().map(|record| record["actor"].as_str().unwrap()).collect();
+    let who: Vec<&str> = output["records"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|record| record["actor"].as_str().unwrap())
+        .collect();
     assert_eq!(who, [user.as_str(), user.as_str()]);
     running.stop().with(0);
 }

@@ -8,7 +8,7 @@ use scoregate::clock::Wall;
 use scoregate::keys::{Digest, KeyForm, standard_tiers};
 use scoregate::store::{OwnLimits, StoredApplication, StoredKey};
 
-use crate::client::{Answer, Connection, RequestBuilder};
+use crate::client::{Connection, RequestBuilder, Response};
 use crate::raw::lasting;
 use crate::world::{Customer, World, good};
 
@@ -17,7 +17,7 @@ const ME: &str = "/api/v1/me";
 
 /// Requests `/me` with these header fields.
 fn me(world: &World, headers: &[(&str, &str)]) -> RequestBuilder {
-    headers.iter().fold(world.get(ME), |ask, (name, value)| ask.header(name, value))
+    headers.iter().fold(world.get(ME), |request, (name, value)| request.header(name, value))
 }
 
 #[tokio::test]
@@ -40,9 +40,9 @@ async fn auth_a_key_is_accepted_in_either_header_and_in_both_if_they_agree() {
         &[("Authorization", "Bearer"), ("X-API-Key", &key)],
         &[("Authorization", &bearer("Bearer ")), ("X-API-Key", "")],
     ] {
-        let told = me(&world, headers).send().await;
-        assert_eq!(told.status, 200, "{headers:?}");
-        assert_eq!(told.json()["data"][0]["key_prefix"], key[..12], "{headers:?}");
+        let response = me(&world, headers).send().await;
+        assert_eq!(response.status, 200, "{headers:?}");
+        assert_eq!(response.json()["data"][0]["key_prefix"], key[..12], "{headers:?}");
     }
 }
 
@@ -51,8 +51,8 @@ async fn auth_every_request_without_a_key_gets_the_key_required_error() {
     let world = World::new().await;
     let Customer { key, .. } = world.customer("pro").await;
     // Only the message may name the header that was used instead.
-    let code = |told: &Answer| {
-        let mut body = lasting(told);
+    let code = |response: &Response| {
+        let mut body = lasting(response);
         body.as_object_mut().unwrap().remove("message");
         body
     };
@@ -72,9 +72,9 @@ async fn auth_every_request_without_a_key_gets_the_key_required_error() {
         &[("Cookie", &format!("api_key={key}"))],
         &[("Proxy-Authorization", &format!("Bearer {key}"))],
     ] {
-        let told = me(&world, headers).send().await;
-        assert_eq!((told.status, code(&told)), (401, code(&known)), "{headers:?}");
-        assert_eq!(told.code(), "api_key_required", "{headers:?}");
+        let response = me(&world, headers).send().await;
+        assert_eq!((response.status, code(&response)), (401, code(&known)), "{headers:?}");
+        assert_eq!(response.code(), "api_key_required", "{headers:?}");
     }
     assert_eq!(world.counted("scoregate_refusals_total{code=\"api_key_required\"}").await, 14);
 }
@@ -84,9 +84,9 @@ async fn auth_a_key_in_the_query_is_never_read() {
     let world = World::new().await;
     let Customer { key, .. } = world.customer("pro").await;
     for name in ["api_key", "apikey", "key", "access_token", "X-API-Key", "Authorization", "token"] {
-        let told = world.get(&format!("{ME}?{name}={key}")).send().await;
-        assert_eq!(told.code(), "api_key_required", "{name}");
-        assert!(!told.fingerprint.contains(&key));
+        let response = world.get(&format!("{ME}?{name}={key}")).send().await;
+        assert_eq!(response.code(), "api_key_required", "{name}");
+        assert!(!response.fingerprint.contains(&key));
     }
 }
 
@@ -96,15 +96,19 @@ async fn auth_a_key_in_the_wrong_header_is_refused_and_the_error_names_the_right
     let Customer { key, .. } = world.customer("pro").await;
     let belongs = "Send the key as `Authorization: Bearer KEY` or `X-API-Key: KEY`.";
     let said = async |target: &str, header: Option<&str>| {
-        let ask = world.get(target);
-        let told = match header {
-            Some(value) => ask.header("Authorization", value),
-            None => ask,
+        let request = world.get(target);
+        let response = match header {
+            Some(value) => request.header("Authorization", value),
+            None => request,
         };
-        let told = told.send().await;
-        assert_eq!((told.status, told.code().as_str()), (401, "api_key_required"), "{target} {header:?}");
-        assert!(!told.header("www-authenticate").is_empty() && !told.fingerprint.contains(&key));
-        told.json()["message"].as_str().unwrap().to_owned()
+        let response = response.send().await;
+        assert_eq!(
+            (response.status, response.code().as_str()),
+            (401, "api_key_required"),
+            "{target} {header:?}"
+        );
+        assert!(!response.header("www-authenticate").is_empty() && !response.fingerprint.contains(&key));
+        response.json()["message"].as_str().unwrap().to_owned()
     };
     let names = ["api_key", "apikey", "api-key", "key", "token", "access_token", "X-API-Key", "API%5fKEY"];
     for name in names {
@@ -163,10 +167,10 @@ async fn auth_every_invalid_key_gets_the_same_answer() {
         &[("X-API-Key", &one.key), ("X-API-Key", &other.key)],
         &[("X-API-Key", &one.key), ("X-API-Key", "")],
     ] {
-        let told = me(&world, headers).send().await;
-        assert_eq!((told.status, lasting(&told)), (401, lasting(&known)), "{headers:?}");
-        assert_eq!(told.header("x-ratelimit-resource"), "guard", "{headers:?}");
-        assert_eq!(told.header("www-authenticate"), known.header("www-authenticate"));
+        let response = me(&world, headers).send().await;
+        assert_eq!((response.status, lasting(&response)), (401, lasting(&known)), "{headers:?}");
+        assert_eq!(response.header("x-ratelimit-resource"), "guard", "{headers:?}");
+        assert_eq!(response.header("www-authenticate"), known.header("www-authenticate"));
     }
     assert_eq!(known.code(), "invalid_api_key");
     assert_eq!(world.running.gateway().key_directory.len(), before);
@@ -188,7 +192,7 @@ async fn auth_unknown_keys_leave_no_trace() {
     for number in 0..200 {
         let key = form.mint().unwrap();
         let target = ["/api/v1/models", "/api/v1/models/x", "/nothing", ME][number % 4];
-        assert_eq!(connection.ask(world.get(target).key(key.expose())).await.status, 401);
+        assert_eq!(connection.send(world.get(target).key(key.expose())).await.status, 401);
     }
     assert_eq!(key_directory.len(), keys);
     assert_eq!(world.running.gateway().engine.documents.count(), 0);
@@ -210,42 +214,48 @@ async fn auth_a_key_is_refused_from_its_expiry_time() {
         expires_at: Some(ends),
     };
     let issued = world.running.registrar.create("test", new).await.unwrap();
-    let ask = world.get(ME).key(issued.key.expose());
+    let request = world.get(ME).key(issued.key.expose());
     world.pass(Duration::from_millis(59_999));
-    let told = ask.clone().send().await;
-    assert_eq!((told.status, &told.json()["data"][0]["key_expires_at"]), (200, &ends.rfc3339().into()));
+    let response = request.clone().send().await;
+    assert_eq!(
+        (response.status, &response.json()["data"][0]["key_expires_at"]),
+        (200, &ends.rfc3339().into())
+    );
     world.pass(Duration::from_millis(1));
-    assert_eq!(ask.send().await.code(), "invalid_api_key");
+    assert_eq!(request.send().await.code(), "invalid_api_key");
 }
 
 #[tokio::test]
 async fn auth_after_a_rotation_both_keys_are_valid_until_the_overlap_ends_and_share_one_quota() {
     let world = World::new().await;
     let old = world.customer_with("pro", OwnLimits { minute: None, day: Some(10) }).await;
-    let told = world.get("/api/v1/models").key(&old.key).send().await;
-    assert_eq!(told.number("x-ratelimit-remaining"), 9);
+    let response = world.get("/api/v1/models").key(&old.key).send().await;
+    assert_eq!(response.number("x-ratelimit-remaining"), 9);
     let issued = world.running.registrar.rotate("test", old.id, Duration::from_mins(1)).await.unwrap();
     let new = issued.key.expose();
-    let told = world.get("/api/v1/models").key(new).send().await;
-    assert_eq!((told.status, told.number("x-ratelimit-remaining")), (200, 8));
-    let told = world.get("/api/v1/models").key(&old.key).send().await;
-    assert_eq!((told.status, told.number("x-ratelimit-remaining")), (200, 7));
+    let response = world.get("/api/v1/models").key(new).send().await;
+    assert_eq!((response.status, response.number("x-ratelimit-remaining")), (200, 8));
+    let response = world.get("/api/v1/models").key(&old.key).send().await;
+    assert_eq!((response.status, response.number("x-ratelimit-remaining")), (200, 7));
     world.pass(Duration::from_mins(1));
     assert_eq!(world.get("/api/v1/models").key(&old.key).send().await.code(), "invalid_api_key");
-    let told = world.get("/api/v1/models").key(new).send().await;
-    assert_eq!((told.status, told.number("x-ratelimit-remaining")), (200, 6));
+    let response = world.get("/api/v1/models").key(new).send().await;
+    assert_eq!((response.status, response.number("x-ratelimit-remaining")), (200, 6));
 }
 
 #[tokio::test]
 async fn auth_a_revocation_applies_at_once_on_an_open_connection() {
     let world = World::new().await;
     let customer = world.customer("pro").await;
-    let ask = world.get("/api/v1/models").key(&customer.key);
+    let request = world.get("/api/v1/models").key(&customer.key);
     let mut connection = Connection::open(world.address()).await;
-    assert_eq!(connection.ask(ask.clone()).await.status, 200);
+    assert_eq!(connection.send(request.clone()).await.status, 200);
     world.running.registrar.revoke("test", customer.id, None).await.unwrap();
-    let told = connection.ask(ask.clone()).await;
-    assert_eq!((told.code().as_str(), told.header("x-ratelimit-resource")), ("invalid_api_key", "guard"));
+    let response = connection.send(request.clone()).await;
+    assert_eq!(
+        (response.code().as_str(), response.header("x-ratelimit-resource")),
+        ("invalid_api_key", "guard")
+    );
     drop(connection);
     assert_eq!(world.restarted().await.get("/api/v1/models").key(&customer.key).send().await.status, 401);
 }
@@ -266,18 +276,18 @@ async fn auth_a_tier_change_applies_at_once_on_an_open_connection() {
     let customer = world.customer("free").await;
     let latest = world.get("/api/v1/models?period=latest").key(&customer.key);
     let mut connection = Connection::open(world.address()).await;
-    assert_eq!(connection.ask(latest.clone()).await.code(), "latest_requires_plan");
-    assert_eq!(connection.ask(world.get("/api/v1/models").key(&customer.key)).await.status, 200);
+    assert_eq!(connection.send(latest.clone()).await.code(), "latest_requires_plan");
+    assert_eq!(connection.send(world.get("/api/v1/models").key(&customer.key)).await.status, 200);
     world.running.registrar.set_tier("test", customer.id, "pro").await.unwrap();
-    let told = connection.ask(latest.clone()).await;
-    assert_eq!((told.status, told.number("x-ratelimit-limit")), (200, 10_000));
+    let response = connection.send(latest.clone()).await;
+    assert_eq!((response.status, response.number("x-ratelimit-limit")), (200, 10_000));
     // Usage is kept, of the day and of the minute.
-    assert_eq!(told.number("x-ratelimit-remaining"), 9_998);
-    assert!(told.header("ratelimit").starts_with("\"minute\";r=58;"), "{}", told.header("ratelimit"));
+    assert_eq!(response.number("x-ratelimit-remaining"), 9_998);
+    assert!(response.header("ratelimit").starts_with("\"minute\";r=58;"), "{}", response.header("ratelimit"));
     world.running.registrar.set_tier("test", customer.id, "free").await.unwrap();
-    assert_eq!(connection.ask(latest).await.code(), "latest_requires_plan");
-    let told = connection.ask(world.get(ME).key(&customer.key)).await;
-    assert_eq!((told.number("x-ratelimit-limit"), told.number("x-ratelimit-remaining")), (10, 8));
+    assert_eq!(connection.send(latest).await.code(), "latest_requires_plan");
+    let response = connection.send(world.get(ME).key(&customer.key)).await;
+    assert_eq!((response.number("x-ratelimit-limit"), response.number("x-ratelimit-remaining")), (10, 8));
 }
 
 /// Imports a key of another format by its SHA-256.
@@ -340,10 +350,13 @@ async fn auth_the_key_never_reaches_the_backend() {
     let Customer { key, .. } = world.customer("pro").await;
     for name in ["Authorization", "X-API-Key"] {
         let value = if name == "Authorization" { format!("Bearer {key}") } else { key.clone() };
-        let told = world.get(&format!("/api/v1/models/{}", name.to_lowercase())).header(name, &value);
+        let response = world.get(&format!("/api/v1/models/{}", name.to_lowercase())).header(name, &value);
         // Unknown models are fetched once a second.
         world.pass(Duration::from_secs(1));
-        assert_eq!(told.header("X-Forwarded-Host", "evil").header("Cookie", "c=1").send().await.status, 200);
+        assert_eq!(
+            response.header("X-Forwarded-Host", "evil").header("Cookie", "c=1").send().await.status,
+            200
+        );
     }
     for received in world.backend.received() {
         let names: Vec<&str> = received.headers.iter().map(|(name, _)| name.as_str()).collect();
@@ -359,6 +372,6 @@ async fn auth_a_renamed_application_is_shown_at_once() {
     let customer = world.customer("pro").await;
     let (name, same) = (Some("Another name".to_owned()), FieldChange::Keep);
     world.running.registrar.describe("test", customer.id, name, same.clone(), same).await.unwrap();
-    let me = world.asks(&customer, "/api/v1/me").await;
+    let me = world.get_as(&customer, "/api/v1/me").await;
     assert_eq!(me.json()["data"][0]["application"]["name"], "Another name");
 }

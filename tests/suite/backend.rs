@@ -67,11 +67,11 @@ pub struct Backend {
 }
 
 pub fn json(body: &str) -> Act {
-    answer("200 OK", &[("content-type", "application/json")], body)
+    respond("200 OK", &[("content-type", "application/json")], body)
 }
 
 /// A response with a content length.
-pub fn answer(status: &str, headers: &[(&str, &str)], body: &str) -> Act {
+pub fn respond(status: &str, headers: &[(&str, &str)], body: &str) -> Act {
     let mut text = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n", body.len());
     for (name, value) in headers {
         text.push_str(&format!("{name}: {value}\r\n"));
@@ -110,7 +110,7 @@ impl Backend {
     }
 
     /// Replaces the script.
-    pub fn answers(&self, script: impl Fn(&Received) -> Act + Send + Sync + 'static) {
+    pub fn set_script(&self, script: impl Fn(&Received) -> Act + Send + Sync + 'static) {
         *self.inner.script.lock().unwrap() = Box::new(script);
     }
 
@@ -125,8 +125,8 @@ impl Backend {
     }
 
     /// Releases this many responses.
-    pub fn release(&self, answers: usize) {
-        self.inner.gate.add_permits(answers);
+    pub fn release(&self, responses: usize) {
+        self.inner.gate.add_permits(responses);
     }
 
     /// Releases all responses, current and later ones.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::backend::{Act, answer, json};
+use crate::backend::{Act, json, respond};
 use crate::world::{World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
@@ -24,7 +24,7 @@ fn dripping(text: &str) -> Act {
 async fn recovers(world: &World, name: &str) {
     let customer = world.paid().await;
     world.pass(SECOND);
-    let good = world.asks(&customer, MODELS).await;
+    let good = world.get_as(&customer, MODELS).await;
     assert_eq!(
         (good.status, good.header("cache-status")),
         (200, "scoregate; fwd=miss; stored; detail=miss"),
@@ -52,7 +52,7 @@ async fn a_backend_that_accepts_no_connection_is_a_504_after_the_connect_timeout
     let settings = format!("[upstream]\nurl = \"{url}\"\nconnect_timeout = \"50ms\"");
     let world = World::with(&settings, good).await;
     let customer = world.paid().await;
-    let late = world.asks(&customer, MODELS).await;
+    let late = world.get_as(&customer, MODELS).await;
     assert_eq!((late.status, late.code()), (504, "upstream_timeout".into()));
     assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"timeout\"}").await, 1);
     assert_eq!(world.running.gateway().engine.documents.count(), 0);
@@ -64,7 +64,7 @@ async fn a_backend_that_accepts_no_connection_is_a_504_after_the_total_timeout_a
     let settings = format!("[upstream]\nurl = \"{url}\"\nconnect_timeout = \"1h\"");
     let world = World::with(&settings, good).await;
     let customer = world.paid().await;
-    let (late, ()) = tokio::join!(world.asks(&customer, MODELS), async {
+    let (late, ()) = tokio::join!(world.get_as(&customer, MODELS), async {
         world.reaches("scoregate_requests_in_progress", 1).await;
         world.wait_for_fetches(1).await;
         world.pass(Duration::from_secs(15));
@@ -85,7 +85,7 @@ async fn a_response_of_one_byte_a_second_is_a_504_at_the_body_deadline() {
         parts.insert(0, at_once.as_bytes().to_vec());
         world.backend.next(Act::Parts(parts));
         world.backend.hold();
-        let (late, ()) = tokio::join!(world.asks(&customer, MODELS), async {
+        let (late, ()) = tokio::join!(world.get_as(&customer, MODELS), async {
             world.backend.has_received(1).await;
             world.backend.release(1);
             world.backend.has_sent(1).await;
@@ -148,13 +148,17 @@ async fn a_response_with_an_invalid_head_is_a_502_and_its_connection_is_not_reus
         let world = World::with("", |_| json(DATA)).await;
         let customer = world.paid().await;
         world.backend.next(act);
-        let told = world.asks(&customer, MODELS).await;
+        let response = world.get_as(&customer, MODELS).await;
         let documents = world.running.gateway().engine.documents.count();
-        if (told.status, documents) != (502, 0) {
-            wrong.push(format!("{name}: {} with {documents} stored", told.status));
+        if (response.status, documents) != (502, 0) {
+            wrong.push(format!("{name}: {} with {documents} stored", response.status));
             continue;
         }
-        assert_eq!((told.code(), world.backend.received().len()), ("upstream_invalid".into(), 1), "{name}");
+        assert_eq!(
+            (response.code(), world.backend.received().len()),
+            ("upstream_invalid".into(), 1),
+            "{name}"
+        );
         recovers(&world, &name).await;
         let connections: Vec<usize> = world.backend.received().iter().map(|one| one.connection).collect();
         let may_be_kept = ["elsewhere", "no content"].contains(&&*name);
@@ -170,11 +174,14 @@ async fn a_flood_of_early_hints_ends_with_its_response_or_at_the_deadline() {
     let customer = world.paid().await;
     let Act::Raw(end) = json(DATA) else { unreachable!() };
     world.backend.next(Act::Raw([hint.repeat(1_000), end].concat()));
-    let told = world.asks(&customer, MODELS).await;
-    assert_eq!((told.status, told.header("cache-status")), (200, "scoregate; fwd=miss; stored; detail=miss"));
+    let response = world.get_as(&customer, MODELS).await;
+    assert_eq!(
+        (response.status, response.header("cache-status")),
+        (200, "scoregate; fwd=miss; stored; detail=miss")
+    );
     // An endless one: it continues as long as it is read.
     world.backend.next(Act::Flood(Vec::new(), hint, usize::MAX));
-    let (late, ()) = tokio::join!(world.asks(&customer, "/api/v1/index"), async {
+    let (late, ()) = tokio::join!(world.get_as(&customer, "/api/v1/index"), async {
         world.backend.has_received(2).await;
         world.pass(Duration::from_secs(15));
     });
@@ -189,13 +196,17 @@ async fn the_response_body_decides_and_its_content_type_is_ignored() {
         ["text/plain", "text/html; charset=utf-8", "application/octet-stream", "", "application/xml"]
     {
         let of_type = [("content-type", media_type)];
-        let (data, page) = (answer("200 OK", &of_type, DATA), "<html>it works</html>");
+        let (data, page) = (respond("200 OK", &of_type, DATA), "<html>it works</html>");
         let world = World::with("", move |_| data.clone()).await;
         let customer = world.paid().await;
-        let told = world.asks(&customer, MODELS).await;
-        assert_eq!((told.status, told.header("content-type")), (200, "application/json"), "{media_type}");
-        world.backend.next(answer("200 OK", &[("content-type", "application/json")], page));
-        let told = world.asks(&customer, "/api/v1/index").await;
-        assert_eq!((told.status, told.code()), (502, "upstream_invalid".into()), "{media_type}");
+        let response = world.get_as(&customer, MODELS).await;
+        assert_eq!(
+            (response.status, response.header("content-type")),
+            (200, "application/json"),
+            "{media_type}"
+        );
+        world.backend.next(respond("200 OK", &[("content-type", "application/json")], page));
+        let response = world.get_as(&customer, "/api/v1/index").await;
+        assert_eq!((response.status, response.code()), (502, "upstream_invalid".into()), "{media_type}");
     }
 }

@@ -10,7 +10,7 @@ use scoregate::store::OwnLimits;
 use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, Received};
-use crate::client::{Answer, Connection, RequestBuilder};
+use crate::client::{Connection, RequestBuilder, Response};
 use crate::world::{Customer, World};
 
 /// The remaining allowance of an application's limits.
@@ -76,8 +76,8 @@ impl World {
         let account = self.running.gateway().key_directory.find(&Digest::of(&customer.key)).unwrap().account;
         let mut connection = Connection::open(self.address()).await;
         for _ in 0..210 {
-            let answer = connection.ask(self.get(target).key(&customer.key)).await;
-            assert_eq!(answer.status, 200);
+            let response = connection.send(self.get(target).key(&customer.key)).await;
+            assert_eq!(response.status, 200);
             while account.is_leasing() {
                 tokio::task::yield_now().await;
             }
@@ -86,7 +86,7 @@ impl World {
     }
 
     /// Sends a customer's GET.
-    pub async fn asks(&self, customer: &Customer, target: &str) -> Answer {
+    pub async fn get_as(&self, customer: &Customer, target: &str) -> Response {
         self.get(target).key(&customer.key).send().await
     }
 
@@ -156,9 +156,9 @@ impl World {
 
 impl RequestBuilder {
     /// Sends it on a new connection from this client address.
-    pub async fn send_from(self, address: IpAddr) -> Answer {
+    pub async fn send_from(self, address: IpAddr) -> Response {
         let mut connection = Connection::open_from(address, self.address()).await;
-        connection.ask(self).await
+        connection.send(self).await
     }
 
     /// Sends it and returns the connection without reading the response.

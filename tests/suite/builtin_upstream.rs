@@ -6,7 +6,7 @@ use scoregate::routes::shapes::ItemField;
 use scoregate::routes::{ENDPOINTS, Endpoint, Param, Period, SortBy};
 use serde_json::Value;
 
-use crate::client::Answer;
+use crate::client::Response;
 use crate::world::World;
 
 /// Required and permitted fields of an item of an endpoint, for a caller with or without full access.
@@ -17,8 +17,8 @@ fn documented(endpoint: &Endpoint, sees_everything: bool) -> [BTreeSet<String>; 
     [names(&mut seen().filter(|field| !field.presence.may_be_absent())), names(&mut seen())]
 }
 
-fn fields_of_the_items(answer: &Answer) -> BTreeSet<BTreeSet<String>> {
-    let data = answer.json()["data"].clone();
+fn fields_of_the_items(response: &Response) -> BTreeSet<BTreeSet<String>> {
+    let data = response.json()["data"].clone();
     data.as_array().unwrap().iter().map(|item| item.as_object().unwrap().keys().cloned().collect()).collect()
 }
 
@@ -30,11 +30,11 @@ async fn builtin_every_endpoint_returns_the_documented_fields_for_every_tier() {
             // One customer each, since a Free key has one request a minute.
             let customer = world.customer(tier).await;
             let path = endpoint.documented_path().replace("{id}", "atlas-4-large");
-            let answer = world.get(&path).key(&customer.key).send().await;
-            assert_eq!(answer.status, 200, "{tier} {path}");
-            assert_eq!(answer.json()["count"], answer.json()["data"].as_array().unwrap().len(), "{path}");
+            let response = world.get(&path).key(&customer.key).send().await;
+            assert_eq!(response.status, 200, "{tier} {path}");
+            assert_eq!(response.json()["count"], response.json()["data"].as_array().unwrap().len(), "{path}");
             let [needed, allowed] = documented(endpoint, tier == "pro");
-            for fields in fields_of_the_items(&answer) {
+            for fields in fields_of_the_items(&response) {
                 assert!(needed.is_subset(&fields) && fields.is_subset(&allowed), "{tier} {path}: {fields:?}");
             }
         }
@@ -58,7 +58,7 @@ async fn builtin_a_field_without_a_value_is_absent_and_never_null() {
     let world = World::built_in().await;
     let customer = world.paid().await;
     let (mut found, mut without_a_score) = (Vec::new(), 0);
-    let listed = world.asks(&customer, "/api/v1/models?period=24h").await.json();
+    let listed = world.get_as(&customer, "/api/v1/models?period=24h").await.json();
     let has_no_score = |item: &&Value| item["status"] == "unavailable";
     let away = listed["data"].as_array().unwrap().iter().find(has_no_score).unwrap()["id"].as_str().unwrap();
     for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.stored) {
@@ -69,9 +69,9 @@ async fn builtin_a_field_without_a_value_is_absent_and_never_null() {
         for target in targets {
             for id in ["atlas-4-large", away].into_iter().take(if target.contains("{id}") { 2 } else { 1 }) {
                 let target = target.replace("{id}", id);
-                let answer = world.asks(&customer, &target).await;
-                assert_eq!(answer.status, 200, "{target}");
-                let data = &answer.json()["data"];
+                let response = world.get_as(&customer, &target).await;
+                assert_eq!(response.status, 200, "{target}");
+                let data = &response.json()["data"];
                 nulls(data, &target, &mut found);
                 for item in data.as_array().unwrap().iter().filter(|_| !target.contains("analytics")) {
                     if item.get("status").is_some_and(|status| status == "unavailable") {
@@ -99,7 +99,7 @@ async fn builtin_sort_by_sets_current_score_and_speed_and_price_include_their_so
     let mut numbers: BTreeMap<&str, BTreeMap<String, Value>> = BTreeMap::new();
     for sort_by in SortBy::ALL {
         let order = sort_by.word();
-        let list = world.asks(&customer, &format!("/api/v1/models?period=24h&sortBy={order}")).await.json();
+        let list = world.get_as(&customer, &format!("/api/v1/models?period=24h&sortBy={order}")).await.json();
         assert_eq!(list["sort_by"], order);
         let items = list["data"].as_array().unwrap().clone();
         // Models without a score come last, by identifier.
@@ -125,7 +125,7 @@ async fn builtin_sort_by_sets_current_score_and_speed_and_price_include_their_so
         }
         for item in &scored {
             let target = format!("/api/v1/models/{}", item["id"].as_str().unwrap());
-            let detail = world.asks(&customer, &target).await.json()["data"][0].clone();
+            let detail = world.get_as(&customer, &target).await.json()["data"][0].clone();
             let suite = |place: usize| detail["suites"][place]["score"].clone();
             match sort_by {
                 SortBy::Combined | SortBy::Speed | SortBy::Price => {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::backend::{Act, Received, json};
-use crate::client::Answer;
+use crate::client::Response;
 use crate::world::{Customer, World};
 
 const MODELS: &str = "/api/v1/models?period=24h";
@@ -22,7 +22,7 @@ pub fn long(received: &Received) -> Act {
     json(&format!(r#"{{"generated_at":"2026-11-21T12:00:00Z","data":[{data}]}}"#))
 }
 
-async fn encoded(world: &World, customer: &Customer, target: &str, accept: &str) -> Answer {
+async fn encoded(world: &World, customer: &Customer, target: &str, accept: &str) -> Response {
     world.get(target).key(&customer.key).header("Accept-Encoding", accept).send().await
 }
 
@@ -32,8 +32,8 @@ async fn cache_status_and_metric_name_the_outcome_of_a_request_alike() {
     let customer = world.paid().await;
     let said = async |outcome: &str, expected: &str| {
         let before = world.served(outcome).await;
-        let answer = world.asks(&customer, MODELS).await;
-        assert_eq!(answer.header("cache-status"), expected);
+        let response = world.get_as(&customer, MODELS).await;
+        assert_eq!(response.header("cache-status"), expected);
         assert_eq!(world.served(outcome).await, before + 1, "{outcome}");
     };
     said("miss", "scoregate; fwd=miss; stored; detail=miss").await;
@@ -63,13 +63,16 @@ async fn every_encoding_and_form_has_the_same_data_and_its_own_etag() {
     for customer in [&free, &paid] {
         let plain = encoded(&world, customer, ATLAS, "identity").await;
         for (accept, encoding) in [("identity", ""), ("gzip", "gzip"), ("br", "br")] {
-            let answer = encoded(&world, customer, ATLAS, accept).await;
-            assert_eq!((answer.status, answer.header("content-encoding")), (200, encoding));
-            assert_eq!(answer.decoded(), plain.body);
-            assert_eq!(answer.number("content-length"), answer.body.len() as u64);
-            assert!(encoding.is_empty() || answer.body.len() < plain.body.len());
-            assert_eq!(encoded(&world, customer, ATLAS, accept).await.header("etag"), answer.header("etag"));
-            tags.push(answer.header("etag").to_owned());
+            let response = encoded(&world, customer, ATLAS, accept).await;
+            assert_eq!((response.status, response.header("content-encoding")), (200, encoding));
+            assert_eq!(response.decoded(), plain.body);
+            assert_eq!(response.number("content-length"), response.body.len() as u64);
+            assert!(encoding.is_empty() || response.body.len() < plain.body.len());
+            assert_eq!(
+                encoded(&world, customer, ATLAS, accept).await.header("etag"),
+                response.header("etag")
+            );
+            tags.push(response.header("etag").to_owned());
         }
     }
     let unique: std::collections::BTreeSet<_> = tags.iter().collect();
@@ -82,7 +85,7 @@ async fn every_encoding_and_form_has_the_same_data_and_its_own_etag() {
 async fn the_encoding_with_the_highest_preference_is_sent() {
     let world = World::with("", long).await;
     let customer = world.free().await;
-    let plain = world.asks(&customer, MODELS).await;
+    let plain = world.get_as(&customer, MODELS).await;
     assert_eq!(plain.header("content-encoding"), "");
     for (accept, encoding) in [
         ("gzip, deflate, br", "br"),
@@ -99,9 +102,9 @@ async fn the_encoding_with_the_highest_preference_is_sent() {
         ("gzip;q=2", ""),
         ("", ""),
     ] {
-        let answer = encoded(&world, &customer, MODELS, accept).await;
-        assert_eq!(answer.header("content-encoding"), encoding, "{accept}");
-        assert_eq!(answer.decoded(), plain.body, "{accept}");
+        let response = encoded(&world, &customer, MODELS, accept).await;
+        assert_eq!(response.header("content-encoding"), encoding, "{accept}");
+        assert_eq!(response.decoded(), plain.body, "{accept}");
     }
     let two = world.get(MODELS).key(&customer.key).header("Accept-Encoding", "br;q=0.1");
     assert_eq!(two.header("Accept-Encoding", "gzip").send().await.header("content-encoding"), "gzip");
@@ -131,19 +134,19 @@ async fn a_conditional_request_is_compared_with_the_representation_it_would_get(
         ("", String::new(), 200),
         ("", "\"\"".into(), 200),
     ] {
-        let ask = world.get(ATLAS).key(&free.key).header("Accept-Encoding", accept);
-        let answer = ask.header("If-None-Match", &given).send().await;
-        assert_eq!(answer.status, status, "{accept} {given}");
+        let request = world.get(ATLAS).key(&free.key).header("Accept-Encoding", accept);
+        let response = request.header("If-None-Match", &given).send().await;
+        assert_eq!(response.status, status, "{accept} {given}");
         let current = match accept {
             "gzip" => &gzip,
             "br" => &brotli,
             _ => &plain,
         };
-        assert_eq!(answer.header("etag"), current);
-        assert_eq!(answer.body.is_empty(), status == 304);
+        assert_eq!(response.header("etag"), current);
+        assert_eq!(response.body.is_empty(), status == 304);
     }
-    let ask = world.get(ATLAS).key(&free.key).header("If-None-Match", "\"x\"");
-    assert_eq!(ask.header("If-None-Match", &plain).send().await.status, 304, "two lines are one list");
+    let request = world.get(ATLAS).key(&free.key).header("If-None-Match", "\"x\"");
+    assert_eq!(request.header("If-None-Match", &plain).send().await.status, 304, "two lines are one list");
     assert_eq!(world.counted("scoregate_not_modified_total").await, 7);
 }
 
@@ -151,12 +154,12 @@ async fn a_conditional_request_is_compared_with_the_representation_it_would_get(
 async fn head_has_the_headers_of_get_and_no_body() {
     let world = World::with("", long).await;
     let customer = world.paid().await;
-    world.asks(&customer, MODELS).await;
-    let steady = |answer: &Answer| {
+    world.get_as(&customer, MODELS).await;
+    let steady = |response: &Response| {
         let names = ["x-ratelimit-remaining", "ratelimit"];
         let differs = |name: &str| MOVING.contains(&name) || names.contains(&name);
-        let fields = answer.headers.iter().filter(|(name, _)| !differs(name));
-        (answer.status, fields.cloned().collect::<Vec<_>>())
+        let fields = response.headers.iter().filter(|(name, _)| !differs(name));
+        (response.status, fields.cloned().collect::<Vec<_>>())
     };
     for (target, accept) in [
         (MODELS, "br"),
@@ -166,20 +169,20 @@ async fn head_has_the_headers_of_get_and_no_body() {
         ("/api/v1/models?period=x", ""),
         ("/docs", ""),
     ] {
-        let ask = |method: &str| {
-            world.ask(method, target).key(&customer.key).header("Accept-Encoding", accept).send()
+        let request = |method: &str| {
+            world.request(method, target).key(&customer.key).header("Accept-Encoding", accept).send()
         };
-        let (get, head) = (ask("GET").await, ask("HEAD").await);
+        let (get, head) = (request("GET").await, request("HEAD").await);
         assert_eq!(steady(&get), steady(&head), "{target}");
         assert!(head.body.is_empty() && !get.body.is_empty());
     }
-    let etag = world.asks(&customer, MODELS).await.header("etag").to_owned();
-    let head = world.ask("HEAD", MODELS).key(&customer.key).header("If-None-Match", &etag).send().await;
+    let etag = world.get_as(&customer, MODELS).await.header("etag").to_owned();
+    let head = world.request("HEAD", MODELS).key(&customer.key).header("If-None-Match", &etag).send().await;
     assert_eq!(head.status, 304);
     // A body after a HEAD would desynchronize the connection.
     let mut connection = crate::client::Connection::open(world.address()).await;
     for method in ["HEAD", "GET", "HEAD", "HEAD", "GET"] {
-        assert_eq!(connection.ask(world.ask(method, MODELS).key(&customer.key)).await.status, 200);
+        assert_eq!(connection.send(world.request(method, MODELS).key(&customer.key)).await.status, 200);
     }
 }
 
@@ -187,7 +190,7 @@ async fn head_has_the_headers_of_get_and_no_body() {
 async fn range_and_date_conditions_are_ignored_and_the_full_response_is_sent() {
     let world = World::new().await;
     let customer = world.free().await;
-    let plain = world.asks(&customer, MODELS).await;
+    let plain = world.get_as(&customer, MODELS).await;
     for (name, value) in [
         ("Range", "bytes=0-9"),
         ("If-Range", plain.header("etag")),
@@ -195,12 +198,12 @@ async fn range_and_date_conditions_are_ignored_and_the_full_response_is_sent() {
         ("If-Match", "\"another\""),
         ("If-Unmodified-Since", "Sat, 21 Nov 1998 13:00:00 GMT"),
     ] {
-        let answer = world.get(MODELS).key(&customer.key).header(name, value).send().await;
-        assert_eq!((answer.status, &answer.body), (200, &plain.body), "{name}");
+        let response = world.get(MODELS).key(&customer.key).header(name, value).send().await;
+        assert_eq!((response.status, &response.body), (200, &plain.body), "{name}");
     }
     let both = world.get(MODELS).key(&customer.key).header("If-None-Match", "\"x\"");
-    let answer = both.header("If-Modified-Since", "Sat, 21 Nov 2026 13:00:00 GMT").send().await;
-    assert_eq!(answer.status, 200);
+    let response = both.header("If-Modified-Since", "Sat, 21 Nov 2026 13:00:00 GMT").send().await;
+    assert_eq!(response.status, 200);
     assert_eq!(world.counted("scoregate_not_modified_total").await, 0);
 }
 
@@ -210,20 +213,20 @@ async fn me_is_never_stored_and_never_the_same_for_two_keys() {
     let [one, other] = [world.free().await, world.free().await];
     let mut bodies = Vec::new();
     for customer in [&one, &other] {
-        let answer = world.asks(customer, "/api/v1/me").await;
-        assert_eq!(answer.header("cache-control"), "private, no-store");
+        let response = world.get_as(customer, "/api/v1/me").await;
+        assert_eq!(response.header("cache-control"), "private, no-store");
         for absent in ["etag", "last-modified", "cache-status", "age"] {
-            assert_eq!(answer.header(absent), "", "{absent}");
+            assert_eq!(response.header(absent), "", "{absent}");
         }
-        let item = answer.json()["data"][0].clone();
+        let item = response.json()["data"][0].clone();
         assert_eq!(item["application"]["id"], customer.id.to_string());
         let prefix = item["key_prefix"].as_str().unwrap();
         assert!(customer.key.starts_with(prefix) && prefix.len() < customer.key.len() / 2);
-        assert!(!String::from_utf8_lossy(&answer.body).contains(&customer.key));
+        assert!(!String::from_utf8_lossy(&response.body).contains(&customer.key));
         let conditional =
             world.get("/api/v1/me").key(&customer.key).header("If-None-Match", "*").send().await;
         assert_eq!(conditional.status, 200);
-        bodies.push(answer.body);
+        bodies.push(response.body);
     }
     assert_ne!(bodies[0], bodies[1]);
     assert_eq!(world.running.gateway().engine.documents.count(), 0);
@@ -237,7 +240,7 @@ async fn no_response_has_an_age_header() {
     for wait in [0, 60, 3_600, 48 * 3_600] {
         world.pass(Duration::from_secs(wait));
         for target in [MODELS, "/api/v1/nothing", "/api/v1/me", "/docs"] {
-            assert_eq!(world.asks(&customer, target).await.header("age"), "", "{target} after {wait} s");
+            assert_eq!(world.get_as(&customer, target).await.header("age"), "", "{target} after {wait} s");
         }
     }
 }
@@ -252,10 +255,10 @@ async fn a_document_is_stored_once_for_all_callers() {
         (&paid, "/api/v1/models?sortBy=combined&period=24h"),
         (&paid, "/api/v1/models?unknown=1&period=%324h"),
     ] {
-        assert_eq!(world.asks(customer, target).await.status, 200);
+        assert_eq!(world.get_as(customer, target).await.status, 200);
     }
     assert_eq!(world.backend.received().len(), 1);
-    assert_eq!(world.asks(&paid, "/api/v1/models").await.status, 200);
+    assert_eq!(world.get_as(&paid, "/api/v1/models").await.status, 200);
     assert_eq!(world.backend.count("/api/v1/models?period=latest&sortBy=combined"), 1);
     assert_eq!(world.running.gateway().engine.documents.count(), 2);
     assert_eq!(world.served("hit").await, 3);

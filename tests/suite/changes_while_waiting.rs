@@ -6,7 +6,7 @@ use std::time::Duration;
 use scoregate::clock::Wall;
 use scoregate::store::OwnLimits;
 
-use crate::backend::{answer, json};
+use crate::backend::{json, respond};
 use crate::world::World;
 
 const DETAIL: &str = "/api/v1/models/atlas";
@@ -20,9 +20,9 @@ async fn a_key_that_becomes_free_while_it_waits_gets_the_free_form() {
     world.backend.has_received(1).await;
     world.running.registrar.set_tier("test", customer.id, "free").await.unwrap();
     world.backend.open();
-    let told = asked.await.unwrap();
-    assert_eq!(told.status, 200);
-    assert!(told.json()["data"][0].get("latestScore").is_none());
+    let response = asked.await.unwrap();
+    assert_eq!(response.status, 200);
+    assert!(response.json()["data"][0].get("latestScore").is_none());
 }
 
 #[tokio::test]
@@ -35,8 +35,8 @@ async fn a_key_that_is_revoked_while_it_waits_is_refused_and_charged_as_a_refusa
     world.backend.has_received(1).await;
     world.running.registrar.revoke("test", customer.id, None).await.unwrap();
     world.backend.open();
-    let told = asked.await.unwrap();
-    assert_eq!((told.status, told.code()), (401, "invalid_api_key".into()));
+    let response = asked.await.unwrap();
+    assert_eq!((response.status, response.code()), (401, "invalid_api_key".into()));
     assert_eq!(before.spent(world.left(&customer)), (0, 0, 1));
 }
 
@@ -46,8 +46,8 @@ async fn a_key_stays_revoked_across_wall_clock_steps() {
     let customer = world.customer("pro").await;
     world.running.registrar.revoke("test", customer.id, None).await.unwrap();
     world.hand.step_to(Wall::parse_rfc3339("2026-11-21T11:00:00Z").unwrap());
-    let told = world.get("/api/v1/me").key(&customer.key).send().await;
-    assert_eq!((told.status, told.code()), (401, "invalid_api_key".into()));
+    let response = world.get("/api/v1/me").key(&customer.key).send().await;
+    assert_eq!((response.status, response.code()), (401, "invalid_api_key".into()));
 }
 
 #[tokio::test]
@@ -60,8 +60,8 @@ async fn every_request_of_a_burst_is_answered_during_a_tier_change() {
         (0..300).map(|_| tokio::spawn(world.get("/api/v1/index").key(&customer.key).send())).collect();
     world.running.registrar.set_tier("test", customer.id, "free").await.unwrap();
     for asked in burst {
-        let told = asked.await.unwrap();
-        assert!(matches!(told.status, 200 | 429), "{}", told.status);
+        let response = asked.await.unwrap();
+        assert!(matches!(response.status, 200 | 429), "{}", response.status);
     }
 }
 
@@ -70,11 +70,11 @@ async fn an_error_page_of_a_proxy_is_not_a_missing_model() {
     let world = World::new().await;
     let customer = world.customer("pro").await;
     assert_eq!(world.get(DETAIL).key(&customer.key).send().await.status, 200);
-    let page = Arc::new(answer("404 Not Found", &[("content-type", "text/html")], "<h1>nothing here</h1>"));
-    world.backend.answers(move |_| page.as_ref().clone());
+    let page = Arc::new(respond("404 Not Found", &[("content-type", "text/html")], "<h1>nothing here</h1>"));
+    world.backend.set_script(move |_| page.as_ref().clone());
     world.pass(Duration::from_secs(1));
-    let told = world.get("/api/v1/models/other").key(&customer.key).send().await;
-    assert_eq!((told.status, told.code()), (502, "upstream_invalid".into()));
+    let response = world.get("/api/v1/models/other").key(&customer.key).send().await;
+    assert_eq!((response.status, response.code()), (502, "upstream_invalid".into()));
     world.pass(Duration::from_hours(30));
     let stale = world.get(DETAIL).key(&customer.key).send().await;
     assert!(stale.status == 200 && stale.header("cache-status").ends_with("detail=stale"));
@@ -86,7 +86,7 @@ async fn a_single_item_document_is_never_answered_with_two_items_or_none() {
         let body = Arc::new(json(data));
         let world = World::with("", move |_| body.as_ref().clone()).await;
         let customer = world.customer("pro").await;
-        let told = world.get(DETAIL).key(&customer.key).send().await;
-        assert_eq!((told.status, told.code()), (502, "upstream_invalid".into()), "{data}");
+        let response = world.get(DETAIL).key(&customer.key).send().await;
+        assert_eq!((response.status, response.code()), (502, "upstream_invalid".into()), "{data}");
     }
 }

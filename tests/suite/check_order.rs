@@ -3,7 +3,7 @@
 
 use scoregate::store::OwnLimits;
 
-use crate::backend::{answer, json};
+use crate::backend::{json, respond};
 use crate::raw::lasting;
 use crate::world::{World, good};
 
@@ -14,27 +14,27 @@ const WIDE: &str = "guard.per_minute = 100000";
 async fn order_size_before_syntax() {
     let world = World::new().await;
     let long = format!("/{}", "x".repeat(2_048));
-    let told = world.get(&long).header("Content-Length", "5").without_host().send().await;
-    assert_eq!((told.status, told.code()), (414, "uri_too_long".into()));
-    let told = world.get("/").header("Cookie", &"x".repeat(16_384)).header("Host", "second").send().await;
-    assert_eq!((told.status, told.code()), (431, "headers_too_large".into()));
+    let response = world.get(&long).header("Content-Length", "5").without_host().send().await;
+    assert_eq!((response.status, response.code()), (414, "uri_too_long".into()));
+    let response = world.get("/").header("Cookie", &"x".repeat(16_384)).header("Host", "second").send().await;
+    assert_eq!((response.status, response.code()), (431, "headers_too_large".into()));
 }
 
 #[tokio::test]
 async fn order_target_size_before_head_size() {
     let world = World::new().await;
     let long = format!("/{}", "x".repeat(2_048));
-    let told = world.get(&long).header("Cookie", &"x".repeat(16_384)).send().await;
-    assert_eq!((told.status, told.code()), (414, "uri_too_long".into()));
+    let response = world.get(&long).header("Cookie", &"x".repeat(16_384)).send().await;
+    assert_eq!((response.status, response.code()), (414, "uri_too_long".into()));
 }
 
 #[tokio::test]
 async fn order_size_and_syntax_before_method() {
     let world = World::new().await;
     let long = format!("/{}", "x".repeat(2_048));
-    assert_eq!(world.ask("PUT", &long).send().await.code(), "uri_too_long");
-    assert_eq!(world.ask("PUT", "/").header("Host", "second").send().await.code(), "bad_request");
-    assert_eq!(world.ask("OPTIONS", "/").header("Host", "second").send().await.code(), "bad_request");
+    assert_eq!(world.request("PUT", &long).send().await.code(), "uri_too_long");
+    assert_eq!(world.request("PUT", "/").header("Host", "second").send().await.code(), "bad_request");
+    assert_eq!(world.request("OPTIONS", "/").header("Host", "second").send().await.code(), "bad_request");
     assert_eq!(world.counted("scoregate_refusals_total{code=\"method_not_allowed\"}").await, 0);
 }
 
@@ -42,8 +42,8 @@ async fn order_size_and_syntax_before_method() {
 async fn order_method_before_pages_without_a_key() {
     let world = World::new().await;
     for page in ["/", "/docs", "/openapi.json", "/healthz"] {
-        assert_eq!(world.ask("POST", page).send().await.code(), "method_not_allowed", "{page}");
-        assert_eq!(world.ask("OPTIONS", page).send().await.status, 204, "{page}");
+        assert_eq!(world.request("POST", page).send().await.code(), "method_not_allowed", "{page}");
+        assert_eq!(world.request("OPTIONS", page).send().await.status, 204, "{page}");
     }
     assert_eq!(world.counted("scoregate_refusals_total{code=\"method_not_allowed\"}").await, 4);
 }
@@ -53,10 +53,13 @@ async fn order_method_before_key_and_route() {
     let world = World::new().await;
     let customer = world.customer("pro").await;
     for target in ["/api/v1/models", "/nothing", "/api/v1/models/%00", "/api/v1/models?period=7D"] {
-        assert_eq!(world.ask("DELETE", target).send().await.code(), "method_not_allowed", "{target}");
-        assert_eq!(world.ask("DELETE", target).key("wrong").send().await.code(), "method_not_allowed");
-        assert_eq!(world.ask("DELETE", target).key(&customer.key).send().await.code(), "method_not_allowed");
-        assert_eq!(world.ask("OPTIONS", target).send().await.status, 204, "{target}");
+        assert_eq!(world.request("DELETE", target).send().await.code(), "method_not_allowed", "{target}");
+        assert_eq!(world.request("DELETE", target).key("wrong").send().await.code(), "method_not_allowed");
+        assert_eq!(
+            world.request("DELETE", target).key(&customer.key).send().await.code(),
+            "method_not_allowed"
+        );
+        assert_eq!(world.request("OPTIONS", target).send().await.status, 204, "{target}");
     }
 }
 
@@ -64,18 +67,18 @@ async fn order_method_before_key_and_route() {
 async fn order_the_405_is_the_same_for_every_path() {
     let world = World::new().await;
     let customer = world.customer("pro").await;
-    let known = world.ask("POST", "/api/v1/models").send().await;
+    let known = world.request("POST", "/api/v1/models").send().await;
     for target in
         ["/", "/docs", "/healthz", "/api/v1/me", "/api/v1/models/atlas", "/nothing", "//", "/%2e%2e"]
     {
-        for ask in [world.ask("POST", target), world.ask("POST", target).key(&customer.key)] {
-            let told = ask.send().await;
-            assert_eq!((told.status, told.header("allow")), (405, "GET, HEAD, OPTIONS"), "{target}");
-            assert_eq!(lasting(&told), lasting(&known), "{target}");
-            let names = |told: &crate::client::Answer| {
-                told.headers.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>()
+        for request in [world.request("POST", target), world.request("POST", target).key(&customer.key)] {
+            let response = request.send().await;
+            assert_eq!((response.status, response.header("allow")), (405, "GET, HEAD, OPTIONS"), "{target}");
+            assert_eq!(lasting(&response), lasting(&known), "{target}");
+            let names = |response: &crate::client::Response| {
+                response.headers.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>()
             };
-            assert_eq!(names(&told), names(&known), "{target}");
+            assert_eq!(names(&response), names(&known), "{target}");
         }
     }
 }
@@ -99,10 +102,10 @@ async fn order_an_unknown_path_without_a_key_is_a_401() {
     for target in
         ["/nothing", "/api/v1", "/api/v2/models", "/api/v1/models/", "/docs//", "//", "/admin", "/metrics"]
     {
-        let told = world.get(target).send().await;
-        assert_eq!((told.status, lasting(&told)), (401, lasting(&known)), "{target}");
-        let told = world.get(target).key("wrong").send().await;
-        assert_eq!((told.status, told.code()), (401, "invalid_api_key".into()), "{target}");
+        let response = world.get(target).send().await;
+        assert_eq!((response.status, lasting(&response)), (401, lasting(&known)), "{target}");
+        let response = world.get(target).key("wrong").send().await;
+        assert_eq!((response.status, response.code()), (401, "invalid_api_key".into()), "{target}");
     }
     assert_eq!(world.counted("scoregate_refusals_total{code=\"not_found\"}").await, 0);
 }
@@ -126,8 +129,8 @@ async fn order_route_before_values() {
         "/api/v1/models/%00/nothing",
         "/api/v1/incidents/%00?limit=0",
     ] {
-        let told = world.get(target).key(&customer.key).send().await;
-        assert_eq!((told.status, told.code()), (404, "not_found".into()), "{target}");
+        let response = world.get(target).key(&customer.key).send().await;
+        assert_eq!((response.status, response.code()), (404, "not_found".into()), "{target}");
     }
 }
 
@@ -141,8 +144,8 @@ async fn order_values_before_entitlement() {
         ("/api/v1/models/%00/history?period=latest", "invalid_model_id"),
         ("/api/v1/models?period=latest&period=latest", "invalid_period"),
     ] {
-        let told = world.get(target).key(&free.key).send().await;
-        assert_eq!((told.status, told.code()), (400, code.into()), "{target}");
+        let response = world.get(target).key(&free.key).send().await;
+        assert_eq!((response.status, response.code()), (400, code.into()), "{target}");
     }
     assert_eq!(world.counted("scoregate_refusals_total{code=\"latest_requires_plan\"}").await, 0);
 }
@@ -151,8 +154,8 @@ async fn order_values_before_entitlement() {
 async fn order_path_value_before_query_values() {
     let world = World::new().await;
     let pro = world.customer("pro").await;
-    let told = world.get("/api/v1/models/%00/history?period=7D").key(&pro.key).send().await;
-    assert_eq!(told.code(), "invalid_model_id");
+    let response = world.get("/api/v1/models/%00/history?period=7D").key(&pro.key).send().await;
+    assert_eq!(response.code(), "invalid_model_id");
 }
 
 #[tokio::test]
@@ -180,13 +183,13 @@ async fn order_admission_before_the_cache_and_the_304() {
     let stored = world.get("/api/v1/models").key(&first.key).send().await;
     assert_eq!(stored.status, 200);
     // The document is stored and its tag is known, but the minute is spent.
-    for ask in [
+    for request in [
         world.get("/api/v1/models"),
         world.get("/api/v1/models").header("If-None-Match", stored.header("etag")),
-        world.ask("HEAD", "/api/v1/models"),
+        world.request("HEAD", "/api/v1/models"),
     ] {
-        let told = ask.key(&first.key).send().await;
-        assert_eq!((told.status, told.header("x-ratelimit-resource")), (429, "minute"));
+        let response = request.key(&first.key).send().await;
+        assert_eq!((response.status, response.header("x-ratelimit-resource")), (429, "minute"));
     }
     assert_eq!(world.backend.count("/api/v1/models"), 1);
     assert_eq!(world.counted("scoregate_documents_served_total{outcome=\"hit\"}").await, 0);
@@ -194,12 +197,12 @@ async fn order_admission_before_the_cache_and_the_304() {
 
 #[tokio::test]
 async fn order_admission_before_the_backend() {
-    let world = World::with("", |_| answer("500 Internal Server Error", &[], "")).await;
+    let world = World::with("", |_| respond("500 Internal Server Error", &[], "")).await;
     let own = OwnLimits { minute: Some(1), day: None };
     let pro = world.customer_with("pro", own).await;
     assert_eq!(world.get("/api/v1/models").key(&pro.key).send().await.code(), "upstream_unavailable");
-    let told = world.get("/api/v1/models/nobody").key(&pro.key).send().await;
-    assert_eq!(told.code(), "rate_limit_exceeded");
+    let response = world.get("/api/v1/models/nobody").key(&pro.key).send().await;
+    assert_eq!(response.code(), "rate_limit_exceeded");
     assert_eq!(world.backend.received().len(), 1);
 }
 
@@ -208,10 +211,10 @@ async fn order_the_cache_before_the_backend_and_the_304_on_the_document() {
     let world = World::new().await;
     let pro = world.customer("pro").await;
     let stored = world.get("/api/v1/index").key(&pro.key).send().await;
-    world.backend.answers(|_| json("{}"));
+    world.backend.set_script(|_| json("{}"));
     assert_eq!(world.get("/api/v1/index").key(&pro.key).send().await.status, 200);
-    let ask = world.get("/api/v1/index").key(&pro.key).header("If-None-Match", stored.header("etag"));
-    let current = ask.send().await;
+    let request = world.get("/api/v1/index").key(&pro.key).header("If-None-Match", stored.header("etag"));
+    let current = request.send().await;
     assert_eq!((current.status, current.body.len()), (304, 0));
     assert_eq!(world.backend.received().len(), 1);
     assert_eq!(world.counted("scoregate_not_modified_total").await, 1);

@@ -61,10 +61,10 @@ async fn the_curl_that_a_demo_prints_gets_the_rankings() {
     let printed = DemoOutput::by(&program);
     let (key, url) = &printed.curl;
     let target = &url[url.find("/api").unwrap()..];
-    let answer = printed.visit().await.get(target, key).send().await;
-    assert_eq!(answer.status, 200);
-    assert!(answer.json()["count"].as_u64().unwrap() > 0);
-    assert!(answer.json()["license"].as_str().unwrap().contains("simulated"));
+    let response = printed.visit().await.get(target, key).send().await;
+    assert_eq!(response.status, 200);
+    assert!(response.json()["count"].as_u64().unwrap() > 0);
+    assert!(response.json()["license"].as_str().unwrap().contains("simulated"));
     program.stop().with(0);
 }
 
@@ -98,8 +98,8 @@ async fn every_curl_command_of_the_docs_works_in_the_demo() {
     let targets = curls(&String::from_utf8(docs.body).unwrap());
     assert!(targets.len() >= 15, "{targets:?}");
     for target in &targets {
-        let told = visitor.get(target, key).send().await;
-        assert_eq!(told.status, 200, "{target}: {}", String::from_utf8_lossy(&told.body));
+        let output = visitor.get(target, key).send().await;
+        assert_eq!(output.status, 200, "{target}: {}", String::from_utf8_lossy(&output.body));
     }
     assert!(targets.iter().any(|target| target.starts_with("/api/v1/models/atlas-4-large/history")));
     program.stop().with(0);
@@ -174,15 +174,15 @@ async fn a_request_in_flight_at_sigterm_is_finished() {
     let arguments = ["keys", "create", "--name", "n", "--tier", "pro", "--data-dir"];
     let created = run(&[&arguments[..], &[directory.path().to_str().unwrap()]].concat()).with(0);
     let mut idle = Connection::open(visitor.address()).await;
-    idle.ask(visitor.get("/api/v1/me", created.out.trim())).await;
+    idle.send(visitor.get("/api/v1/me", created.out.trim())).await;
     backend.hold();
     let asking = tokio::spawn(visitor.get("/api/v1/models", created.out.trim()).send());
     backend.has_received(1).await;
     program.signal("TERM");
     assert!(idle.is_closed().await, "connections without a request are let go first");
     backend.open();
-    let answer = asking.await.unwrap();
-    assert_eq!((answer.status, answer.json()["count"].as_u64()), (200, Some(1)));
+    let response = asking.await.unwrap();
+    assert_eq!((response.status, response.json()["count"].as_u64()), (200, Some(1)));
     let (ended, _) = program.end();
     assert!(ended.with(0).err.contains("all_finished=true"));
 }

@@ -55,10 +55,10 @@ fn a_server_that_is_not_ready_or_not_responding_is_not_healthy() {
         stream.write_all(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 9\r\n\r\nstarting\n").unwrap();
         (asked, listener)
     });
-    let told = health(side).with(1);
-    assert!(told.err.contains("starting") && told.out.is_empty(), "{told:?}");
+    let output = health(side).with(1);
+    assert!(output.err.contains("starting") && output.out.is_empty(), "{output:?}");
     let (asked, silent) = starting.join().unwrap();
     assert!(asked[0].starts_with("GET /readyz "), "{asked:?}");
-    let told = health(silent.local_addr().unwrap()).with(1);
-    assert!(told.err.contains("3s"), "{told:?}");
+    let output = health(silent.local_addr().unwrap()).with(1);
+    assert!(output.err.contains("3s"), "{output:?}");
 }

@@ -33,8 +33,8 @@ fn every_command(keys: &Keys<'_>) {
     );
     let bare = keys.json(&["update", &id, "--contact", ""]);
     assert_eq!((bare["name"].as_str(), &bare["contact"]), (Some("Other"), &Value::Null));
-    let ends = |told: &Value| -> Vec<Value> {
-        told["keys"].as_array().unwrap().iter().map(|key| key["expires_at"].clone()).collect()
+    let ends = |output: &Value| -> Vec<Value> {
+        output["keys"].as_array().unwrap().iter().map(|key| key["expires_at"].clone()).collect()
     };
     // The older key is in its overlap: only its own id extends it.
     let refused = keys.run(&["set-expiry", &id, "--at", "2099-01-31T00:00:00Z"]).with(1);
@@ -47,11 +47,15 @@ fn every_command(keys: &Keys<'_>) {
     assert_eq!(ends(&one).iter().filter(|at| at.is_null()).count(), 1);
     let until = keys.json(&["rotate", &id, "--expires-at", "2098-01-31T00:00:00Z"]);
     assert!(ends(&until["application"]).contains(&Value::from("2098-01-31T00:00:00Z")));
-    let told = keys.json(&["audit", &id, "--limit", "4"]);
-    let words: Vec<&str> =
-        told["records"].as_array().unwrap().iter().map(|record| record["action"].as_str().unwrap()).collect();
+    let output = keys.json(&["audit", &id, "--limit", "4"]);
+    let words: Vec<&str> = output["records"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|record| record["action"].as_str().unwrap())
+        .collect();
     assert_eq!(words, ["rotate", "set_expiry", "set_expiry", "set_expiry"]);
-    let before = told["next"].as_u64().unwrap().to_string();
+    let before = output["next"].as_u64().unwrap().to_string();
     let older = keys.json(&["audit", &id, "--before", &before]);
     let words: Vec<&str> = older["records"]
         .as_array()
@@ -82,9 +86,9 @@ fn every_command_in_words(keys: &Keys<'_>) {
     let list = keys.run(&["list"]).with(0).out;
     assert!(list.starts_with("APPLICATION") && list.contains(&id) && list.contains("free"), "{list}");
     assert!(keys.run(&["revoke", &id]).with(0).out.contains(&id));
-    let told = keys.run(&["audit", &id, "--limit", "1"]).with(0);
-    assert!(told.out.starts_with("NUMBER") && told.out.contains("revoke_all"), "{}", told.out);
-    assert!(told.err.contains("--before"));
+    let output = keys.run(&["audit", &id, "--limit", "1"]).with(0);
+    assert!(output.out.starts_with("NUMBER") && output.out.contains("revoke_all"), "{}", output.out);
+    assert!(output.err.contains("--before"));
 }
 
 #[test]

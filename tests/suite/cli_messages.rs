@@ -163,11 +163,11 @@ fn check_reports_every_missing_file_with_all_other_problems() {
         tls("b")
     );
     std::fs::write(&file, text).unwrap();
-    let told = run(&["check", "--config", file.to_str().unwrap()]).with(1).err;
+    let output = run(&["check", "--config", file.to_str().unwrap()]).with(1).err;
     for words in
         ["/no/token", "/no/credential", "/no/a.pem", "/no/a.key", "/no/b.pem", "/no/b.key", "upstrem: "]
     {
-        assert_eq!(told.matches(words).count(), 1, "{words} in {told}");
+        assert_eq!(output.matches(words).count(), 1, "{words} in {output}");
     }
 }
 
@@ -185,9 +185,9 @@ fn invalid_toml_is_reported_by_line_and_its_text_is_not_printed() {
         ("[upstream]\nurl = s3cret\n", "write `name = value`, with strings in double quotes"),
     ] {
         std::fs::write(&file, text).unwrap();
-        let told = run(&["check", "--config", shown]).with(1).err;
-        assert!(told.starts_with(&format!("{shown}: line ")) && told.contains(words), "{told}");
-        assert!(!told.contains("s3cret") && told.lines().count() == 1, "{told}");
+        let output = run(&["check", "--config", shown]).with(1).err;
+        assert!(output.starts_with(&format!("{shown}: line ")) && output.contains(words), "{output}");
+        assert!(!output.contains("s3cret") && output.lines().count() == 1, "{output}");
     }
 }
 
@@ -204,8 +204,8 @@ fn an_invalid_json_line_is_reported_in_a_sentence() {
         ("{\"id\":1}", "standard input:1: id: write a string in double quotes\n"),
         ("{\"id\":\"a\"", "standard input:1: line: incomplete JSON at byte 9: "),
     ] {
-        let told = crate::program::run_with_input(&import, line.as_bytes()).with(1).err;
-        assert!(told.starts_with(sentence), "{line}: {told}");
+        let output = crate::program::run_with_input(&import, line.as_bytes()).with(1).err;
+        assert!(output.starts_with(sentence), "{line}: {output}");
     }
     let help = run(&["scoring", "import", "--help"]).with(0).out;
     assert!(help.contains("`cost` (US dollars, 0 if it was free) are required"), "{help}");

@@ -152,8 +152,8 @@ async fn an_older_backup_refills_no_daily_quota_and_a_forfeited_day_refuses_unti
     let spend = async |wanted: u16| {
         let running = place.serve();
         let visitor = ProgramClient::to(running.public()).await;
-        let answer = visitor.get("/api/v1/models", &key).send().await;
-        assert_eq!(answer.status, wanted);
+        let response = visitor.get("/api/v1/models", &key).send().await;
+        assert_eq!(response.status, wanted);
         running.stop().with(0);
         let shown = place.run(&["keys", "list", "--json"]).with(0).json();
         shown["applications"][0]["granted_today"].as_u64().unwrap()
@@ -191,12 +191,12 @@ fn an_import_fails_while_a_server_runs_and_names_the_remedy() {
 }
 
 /// Runs a server for this many responses.
-fn deliver(place: &DataDir, key: &str, answers: u32) {
+fn deliver(place: &DataDir, key: &str, responses: u32) {
     let running = place.serve();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let visitor = ProgramClient::to(running.public()).await;
-        for _ in 0..answers {
+        for _ in 0..responses {
             assert_eq!(visitor.get("/api/v1/models", key).send().await.status, 200);
         }
     });

@@ -27,9 +27,9 @@ fn directory(place: &TempDir) -> &str {
 async fn without_a_terminal_top_prints_the_difference_of_two_samples_and_exits() {
     let place = TempDir::new().unwrap();
     let (program, application) = busy(&place).await;
-    let told = run(&["top", "--interval", "1", "--data-dir", directory(&place)]).with(0);
+    let output = run(&["top", "--interval", "1", "--data-dir", directory(&place)]).with(0);
     let line = |name: &str| {
-        told.out.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{}", told.out))
+        output.out.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{}", output.out))
     };
     for (name, words) in [
         ("scoregate", concat!(" ", env!("CARGO_PKG_VERSION"), "   up ")),
@@ -41,15 +41,15 @@ async fn without_a_terminal_top_prints_the_difference_of_two_samples_and_exits()
         ("refused by", "minute 0/s   day 0/s   guard 0/s   units leased 0/s   lost 0"),
         ("process", "keys 1"),
     ] {
-        assert!(line(name).contains(words), "{words}: {}", told.out);
+        assert!(line(name).contains(words), "{words}: {}", output.out);
     }
     let columns: Vec<&str> = line(&application).split_whitespace().collect();
     let [_, "teams", "0", "0", "0", "0", "0", "3", left, ..] = columns.as_slice() else {
-        panic!("{}", told.out)
+        panic!("{}", output.out)
     };
     assert!(left.ends_with(|digit: char| digit.is_ascii_digit()));
-    assert!(line("127.0.0.1").trim_end().ends_with(" 1"), "{}", told.out);
-    assert!(!told.out.contains('\u{1b}') && !told.out.contains("! "), "{}", told.out);
+    assert!(line("127.0.0.1").trim_end().ends_with(" 1"), "{}", output.out);
+    assert!(!output.out.contains('\u{1b}') && !output.out.contains("! "), "{}", output.out);
     program.stop().with(0);
     let gone = run(&["top", "--once", "--data-dir", directory(&place)]).with(1);
     assert!(gone.err.contains("needs a running server"), "{}", gone.err);

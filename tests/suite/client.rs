@@ -49,7 +49,7 @@ impl OptionalHeaders {
 }
 
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct Response {
     pub status: u16,
     /// Header fields, names in lower case, in order.
     pub headers: Vec<(String, String)>,
@@ -59,7 +59,7 @@ pub struct Answer {
     pub fingerprint: String,
 }
 
-impl Answer {
+impl Response {
     /// The only value of a header; empty if absent.
     pub fn header(&self, name: &str) -> &str {
         let mut values = self.headers.iter().filter(|(known, _)| known == name);
@@ -152,9 +152,9 @@ impl RequestBuilder {
     }
 
     /// Sends it on a new connection.
-    pub async fn send(self) -> Answer {
+    pub async fn send(self) -> Response {
         let mut connection = Connection::open(self.address).await;
-        connection.ask(self).await
+        connection.send(self).await
     }
 }
 
@@ -189,11 +189,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// Sends a request and reads its response.
-    pub async fn ask(&mut self, ask: RequestBuilder) -> Answer {
-        self.stream.write_all(&ask.bytes()).await.unwrap();
-        let answer = self.read(ask.method == "HEAD").await.expect("an answer");
-        ask.rules.check(&ask.method, &ask.target, &answer);
-        answer
+    pub async fn send(&mut self, request: RequestBuilder) -> Response {
+        self.stream.write_all(&request.bytes()).await.unwrap();
+        let response = self.read(request.method == "HEAD").await.expect("an answer");
+        request.rules.check(&request.method, &request.target, &response);
+        response
     }
 
     pub async fn write(&mut self, bytes: &[u8]) {
@@ -206,7 +206,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// Reads a response. `None` if the connection was closed instead.
-    pub async fn read(&mut self, is_head: bool) -> Option<Answer> {
+    pub async fn read(&mut self, is_head: bool) -> Option<Response> {
         let end = loop {
             if let Some(end) = self.buffer.windows(4).position(|window| window == b"\r\n\r\n") {
                 break end + 4;
@@ -231,7 +231,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let body: Vec<u8> = self.buffer.drain(..length).collect();
         let steady = headers.iter().filter(|(name, _)| name != "date" && name != "x-request-id");
         let fingerprint = format!("{status} {:?} {:?}", steady.collect::<Vec<_>>(), body);
-        Some(Answer { status, headers, body, fingerprint })
+        Some(Response { status, headers, body, fingerprint })
     }
 
     /// Whether the gateway closes the connection without sending more.
@@ -288,11 +288,11 @@ impl Rules {
     }
 
     /// Checks a response against the rules.
-    pub fn check(&self, method: &str, target: &str, answer: &Answer) {
+    pub fn check(&self, method: &str, target: &str, response: &Response) {
         let path = target.split('?').next().unwrap();
         let pages = ["/", "/docs", "/docs/", "/openapi.json", "/healthz", "/robots.txt", "/favicon.ico"];
-        let is_page = pages.contains(&path) && answer.status < 400;
-        for (name, _) in &answer.headers {
+        let is_page = pages.contains(&path) && response.status < 400;
+        for (name, _) in &response.headers {
             let documented = HEADERS.iter().any(|header| header.name.eq_ignore_ascii_case(name));
             let in_place = (is_page && PAGES.contains(&&**name))
                 || (method == "OPTIONS" && PREFLIGHT.contains(&&**name));
@@ -300,44 +300,44 @@ impl Rules {
             assert!(listed, "{method} {target}: {name} is not on the list of headers");
             assert!(self.sends.allows(name), "{method} {target}: {name} is not configured");
         }
-        let varies = answer.header("vary").ends_with(", Origin");
-        assert_eq!(varies, self.sends.varies_by_origin, "{method} {target}: {}", answer.header("vary"));
+        let varies = response.header("vary").ends_with(", Origin");
+        assert_eq!(varies, self.sends.varies_by_origin, "{method} {target}: {}", response.header("vary"));
         let known = scoregate::routes::find(path).is_none_or(|found| found.endpoint.stored);
         let stored = known && !is_page && method != "OPTIONS";
         for header in &HEADERS {
-            let has_body = answer.status != 204 && answer.status != 304;
+            let has_body = response.status != 204 && response.status != 304;
             let is_body = matches!(header.on, scoregate::routes::headers::HeaderScope::Body);
-            if is_page || (is_body && !has_body) || !header.on.covers(answer.status, stored) {
+            if is_page || (is_body && !has_body) || !header.on.covers(response.status, stored) {
                 continue;
             }
-            let value = answer.header(&header.name.to_lowercase());
+            let value = response.header(&header.name.to_lowercase());
             assert!(
                 !value.is_empty() || !header.always,
                 "{method} {target} {}: no {}",
-                answer.status,
+                response.status,
                 header.name
             );
             let fits = value.is_empty() || self.patterns[header.name].is_valid(&value.into());
             assert!(fits, "{method} {target}: {} is {value}", header.name);
         }
-        let is_json = answer.header("content-type") == "application/json"
-            && answer.header("content-encoding").is_empty();
-        if is_json && !answer.body.is_empty() && !is_page {
-            self.check_body(path, answer);
+        let is_json = response.header("content-type") == "application/json"
+            && response.header("content-encoding").is_empty();
+        if is_json && !response.body.is_empty() && !is_page {
+            self.check_body(path, response);
         }
     }
 
-    fn check_body(&self, path: &str, answer: &Answer) {
+    fn check_body(&self, path: &str, response: &Response) {
         let template = scoregate::routes::find(path).map(|found| found.endpoint.documented_path());
         // Responses without an endpoint are checked against the errors of any.
         let template = template.unwrap_or_else(|| "/api/v1/models".into());
-        let key = (template.trim_start_matches("/api/v1").to_owned(), answer.status);
+        let key = (template.trim_start_matches("/api/v1").to_owned(), response.status);
         if let Some(validator) = self.bodies.get(&key) {
-            let body = answer.json();
+            let body = response.json();
             let errors: Vec<String> = validator.iter_errors(&body).map(|error| error.to_string()).collect();
-            assert!(errors.is_empty(), "{path} {}: {errors:?} in {body}", answer.status);
+            assert!(errors.is_empty(), "{path} {}: {errors:?} in {body}", response.status);
         } else {
-            assert!(matches!(answer.status, 404 | 405), "{path}: {} is not described", answer.status);
+            assert!(matches!(response.status, 404 | 405), "{path}: {} is not described", response.status);
         }
     }
 }

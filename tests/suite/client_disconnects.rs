@@ -51,8 +51,8 @@ impl Scenario {
         moment: impl Future<Output = ()>,
         goes_on: impl FnOnce(),
     ) {
-        let waiting = join_all((0..WAITERS).map(|_| self.world.asks(&self.waiter, MODELS)));
-        let (answers, ()) = tokio::join!(waiting, async {
+        let waiting = join_all((0..WAITERS).map(|_| self.world.get_as(&self.waiter, MODELS)));
+        let (responses, ()) = tokio::join!(waiting, async {
             self.world.reaches("scoregate_requests_in_progress", 1 + WAITERS + further).await;
             moment.await;
             leading.reset();
@@ -60,13 +60,13 @@ impl Scenario {
             self.world.backend.open();
             goes_on();
         });
-        for told in answers {
+        for response in responses {
             assert_eq!(
-                (told.status, told.header("cache-status")),
+                (response.status, response.header("cache-status")),
                 (200, "scoregate; fwd=miss; collapsed; detail=shared")
             );
         }
-        let again = self.world.asks(&self.waiter, MODELS).await;
+        let again = self.world.get_as(&self.waiter, MODELS).await;
         assert!(again.header("cache-status").starts_with("scoregate; hit"), "it was stored");
         assert_eq!(self.world.backend.count("/api/v1/models"), 1);
         self.world.settled().await;
@@ -151,7 +151,7 @@ async fn a_late_response_is_sent_to_no_other_request() {
     let world = World::with("", says).await;
     let customer = world.paid().await;
     world.backend.hold();
-    let (late, ()) = tokio::join!(world.asks(&customer, MODELS), async {
+    let (late, ()) = tokio::join!(world.get_as(&customer, MODELS), async {
         world.backend.has_received(1).await;
         world.pass(Duration::from_secs(15));
     });
@@ -160,9 +160,9 @@ async fn a_late_response_is_sent_to_no_other_request() {
     world.backend.has_sent(1).await;
     for target in [INDEX, "/api/v1/alerts", MODELS] {
         world.pass(Duration::from_secs(1));
-        let told = world.asks(&customer, target).await;
-        let asked = told.json()["data"][0]["asked"].as_str().unwrap().to_owned();
-        assert!(told.status == 200 && asked.starts_with(target), "{target}: {asked}");
+        let response = world.get_as(&customer, target).await;
+        let asked = response.json()["data"][0]["asked"].as_str().unwrap().to_owned();
+        assert!(response.status == 200 && asked.starts_with(target), "{target}: {asked}");
     }
     let connections: Vec<usize> = world.backend.received().iter().map(|one| one.connection).collect();
     assert!(connections[1..].iter().all(|connection| *connection > connections[0]), "{connections:?}");
@@ -188,13 +188,13 @@ async fn with_half_of_two_thousand_clients_reset_each_other_client_gets_its_own_
                     leaving.reset();
                     return None;
                 }
-                Some((customer.id.to_string(), world.asks(customer, "/api/v1/me").await))
+                Some((customer.id.to_string(), world.get_as(customer, "/api/v1/me").await))
             }
         });
-        let told: Vec<_> = join_all(asks).await.into_iter().flatten().collect();
-        let ids = told.iter().map(|(id, _)| id).collect::<BTreeSet<_>>();
-        assert_eq!((told.len(), ids.len()), (20, 20));
-        for (id, me) in &told {
+        let responses: Vec<_> = join_all(asks).await.into_iter().flatten().collect();
+        let ids = responses.iter().map(|(id, _)| id).collect::<BTreeSet<_>>();
+        assert_eq!((responses.len(), ids.len()), (20, 20));
+        for (id, me) in &responses {
             assert_eq!((me.status, &me.json()["data"][0]["application"]["id"]), (200, &id.as_str().into()));
         }
         world.running.gateway().sweep();

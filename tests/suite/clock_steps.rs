@@ -27,13 +27,13 @@ async fn served(world: &World, key: &str, stays: &[ClockPeriod]) -> Vec<u32> {
         world.hand.step_to(Wall::parse_rfc3339(place).unwrap());
         let mut here = 0;
         for _ in 0..*stay {
-            let answer = world.get(MODELS).key(key).send().await;
-            match answer.status {
+            let response = world.get(MODELS).key(key).send().await;
+            match response.status {
                 200 => here += 1,
-                _ => assert_eq!(answer.status, 429, "{place}"),
+                _ => assert_eq!(response.status, 429, "{place}"),
             }
-            if answer.header("x-ratelimit-resource") == "day" {
-                let reset = answer.number("x-ratelimit-reset");
+            if response.header("x-ratelimit-resource") == "day" {
+                let reset = response.number("x-ratelimit-reset");
                 assert!(reset >= newest_reset, "{place}: the caller's day went back");
                 newest_reset = reset;
             }
@@ -51,11 +51,11 @@ async fn served(world: &World, key: &str, stays: &[ClockPeriod]) -> Vec<u32> {
 async fn stays(stays: &[ClockPeriod]) -> (Vec<u32>, String) {
     let world = World::new().await;
     let customer = world.customer_with("pro", own(MINUTE, DAY)).await;
-    let told = served(&world, &customer.key, stays).await;
+    let served_requests = served(&world, &customer.key, stays).await;
     let directory = std::sync::Arc::clone(&world.directory);
     assert!(world.running.stop().await.all_finished);
     let granted = "SELECT day, sum(granted) FROM ledger GROUP BY day ORDER BY day";
-    (told, sqlite3(directory.path(), granted))
+    (served_requests, sqlite3(directory.path(), granted))
 }
 
 #[tokio::test]

@@ -7,31 +7,31 @@ use scoregate::routes::codes::{CODES, CodeRow, ErrorCode};
 use scoregate::store::OwnLimits;
 use serde_json::Value as Json;
 
-use crate::backend::{Act, answer, json};
-use crate::client::{Answer, RequestBuilder};
+use crate::backend::{Act, json, respond};
+use crate::client::{RequestBuilder, Response};
 use crate::world::{Customer, World, good};
 
 /// A gateway in a state in which a request is always refused with a certain code.
 struct Case {
     world: World,
-    ask: RequestBuilder,
+    request: RequestBuilder,
     /// The time to advance while the request waits.
     waits: Option<Duration>,
 }
 
 impl Case {
-    fn new(world: World, ask: RequestBuilder) -> Self {
-        Self { world, ask, waits: None }
+    fn new(world: World, request: RequestBuilder) -> Self {
+        Self { world, request, waits: None }
     }
 
-    async fn send(&self, ask: RequestBuilder) -> Answer {
-        let Some(waits) = self.waits else { return ask.send().await };
+    async fn send(&self, request: RequestBuilder) -> Response {
+        let Some(waits) = self.waits else { return request.send().await };
         let asked = self.world.backend.received().len();
         let pass = async {
             self.world.backend.has_received(asked + 1).await;
             self.world.pass(waits);
         };
-        tokio::join!(ask.send(), pass).0
+        tokio::join!(request.send(), pass).0
     }
 }
 
@@ -43,7 +43,7 @@ async fn case(code: ErrorCode) -> Option<Case> {
         ErrorCode::HeadersTooLarge => {
             unknown_caller(|world| world.get("/").header("Cookie", &"x".repeat(16_384))).await
         }
-        ErrorCode::MethodNotAllowed => unknown_caller(|world| world.ask("PATCH", "/api/v1/models")).await,
+        ErrorCode::MethodNotAllowed => unknown_caller(|world| world.request("PATCH", "/api/v1/models")).await,
         ErrorCode::ApiKeyRequired => unknown_caller(|world| world.get("/api/v1/models")).await,
         ErrorCode::InvalidApiKey => unknown_caller(|world| world.get("/api/v1/models").key("wrong")).await,
         ErrorCode::InvalidModelId => caller("pro", "/api/v1/models/a%2Fb").await,
@@ -58,12 +58,12 @@ async fn case(code: ErrorCode) -> Option<Case> {
         ErrorCode::TooManyRefusals => {
             let world = World::with("guard.per_minute = 1", good).await;
             assert_eq!(world.get("/api/v1/models").send().await.status, 401);
-            let ask = world.get("/api/v1/models");
-            Case::new(world, ask)
+            let request = world.get("/api/v1/models");
+            Case::new(world, request)
         }
-        ErrorCode::UpstreamInvalid => backend(|| answer("200 OK", &[], "<html>")).await,
+        ErrorCode::UpstreamInvalid => backend(|| respond("200 OK", &[], "<html>")).await,
         ErrorCode::UpstreamUnavailable => {
-            backend(|| answer("503 Service Unavailable", &[("retry-after", "7")], "")).await
+            backend(|| respond("503 Service Unavailable", &[("retry-after", "7")], "")).await
         }
         ErrorCode::UpstreamTimeout => {
             Case { waits: Some(Duration::from_secs(21)), ..backend(|| Act::Hang).await }
@@ -79,30 +79,30 @@ async fn case(code: ErrorCode) -> Option<Case> {
     })
 }
 
-async fn unknown_caller(ask: impl FnOnce(&World) -> RequestBuilder) -> Case {
+async fn unknown_caller(request: impl FnOnce(&World) -> RequestBuilder) -> Case {
     let world = World::new().await;
-    let ask = ask(&world);
-    Case::new(world, ask)
+    let request = request(&world);
+    Case::new(world, request)
 }
 
 async fn caller(tier: &str, target: &str) -> Case {
     let world = World::new().await;
     let Customer { key, .. } = world.customer(tier).await;
-    let ask = world.get(target).key(&key);
-    Case::new(world, ask)
+    let request = world.get(target).key(&key);
+    Case::new(world, request)
 }
 
 async fn spent(own: OwnLimits) -> Case {
     let world = World::new().await;
     let customer = world.customer_with("pro", own).await;
-    let ask = world.get("/api/v1/models").key(&customer.key);
-    assert_eq!(ask.clone().send().await.status, 200);
-    Case::new(world, ask)
+    let request = world.get("/api/v1/models").key(&customer.key);
+    assert_eq!(request.clone().send().await.status, 200);
+    Case::new(world, request)
 }
 
 async fn backend(act: impl Fn() -> Act + Send + Sync + 'static) -> Case {
     let case = caller("pro", "/api/v1/models").await;
-    case.world.backend.answers(move |_| act());
+    case.world.backend.set_script(move |_| act());
     case
 }
 
@@ -144,8 +144,8 @@ fn fields(body: &Json) -> BTreeSet<&str> {
 }
 
 /// Checks a body against "The body of an error", field by field.
-fn check_body(row: &CodeRow, told: &Answer, problem: bool) {
-    let body = told.json();
+fn check_body(row: &CodeRow, response: &Response, problem: bool) {
+    let body = response.json();
     let mut expected =
         BTreeSet::from(["success", "version", "status", "code", "message", "request_id", "docs"]);
     expected.extend((row.status == 429).then_some("limit"));
@@ -156,7 +156,7 @@ fn check_body(row: &CodeRow, told: &Answer, problem: bool) {
     assert_eq!(body["version"], "1.0.0");
     assert_eq!(body["status"], row.status.as_u16());
     assert_eq!(body["code"], row.word);
-    assert_eq!(body["request_id"], told.header("x-request-id"));
+    assert_eq!(body["request_id"], response.header("x-request-id"));
     assert_eq!(body["docs"], format!("/docs#{}", row.word));
     assert!(!body["message"].as_str().unwrap().is_empty());
     for (name, value) in body.as_object().unwrap() {
@@ -164,7 +164,7 @@ fn check_body(row: &CodeRow, told: &Answer, problem: bool) {
         assert!(is_flat || matches!(name.as_str(), "limit" | "allowed"), "{}: {name} is not flat", row.word);
     }
     if row.status == 429 {
-        check_limit(row, told, &body["limit"]);
+        check_limit(row, response, &body["limit"]);
     }
     if let Some(param) = param(row.code) {
         assert_eq!(body["param"], param, "{}", row.word);
@@ -174,11 +174,11 @@ fn check_body(row: &CodeRow, told: &Answer, problem: bool) {
     if problem {
         assert_eq!((&body["type"], &body["detail"]), (&body["docs"], &body["message"]), "{}", row.word);
         assert_eq!(body["title"], row.title);
-        assert!(body["instance"].as_str().unwrap().contains(told.header("x-request-id")));
+        assert!(body["instance"].as_str().unwrap().contains(response.header("x-request-id")));
     }
 }
 
-fn check_limit(row: &CodeRow, told: &Answer, limit: &Json) {
+fn check_limit(row: &CodeRow, response: &Response, limit: &Json) {
     let expected = ["name", "quota", "remaining", "window_seconds", "reset_at", "retry_after"];
     assert_eq!(fields(limit), BTreeSet::from(expected), "{}", row.word);
     let rules = [
@@ -188,26 +188,26 @@ fn check_limit(row: &CodeRow, told: &Answer, limit: &Json) {
     ];
     let (_, rule) = rules.into_iter().find(|(code, _)| *code == row.code).unwrap();
     assert_eq!((&limit["name"], &limit["window_seconds"]), (&rule.0.into(), &rule.1.into()));
-    assert_eq!(told.header("x-ratelimit-resource"), rule.0);
+    assert_eq!(response.header("x-ratelimit-resource"), rule.0);
     assert_eq!(limit["remaining"], 0);
-    assert_eq!(limit["quota"], told.number("x-ratelimit-limit"));
-    assert_eq!(limit["retry_after"], told.number("retry-after"));
+    assert_eq!(limit["quota"], response.number("x-ratelimit-limit"));
+    assert_eq!(limit["retry_after"], response.number("retry-after"));
     let reset = scoregate::clock::Wall::parse_rfc3339(limit["reset_at"].as_str().unwrap()).unwrap();
-    assert_eq!(reset.seconds(), told.number("x-ratelimit-reset"));
+    assert_eq!(reset.seconds(), response.number("x-ratelimit-reset"));
 }
 
-fn check_headers(row: &CodeRow, told: &Answer) {
-    assert_eq!(told.status, row.status.as_u16(), "{}", row.word);
-    assert_eq!(told.header("cache-control"), "no-store", "{}", row.word);
-    assert_eq!(told.header("etag"), "", "{}", row.word);
+fn check_headers(row: &CodeRow, response: &Response) {
+    assert_eq!(response.status, row.status.as_u16(), "{}", row.word);
+    assert_eq!(response.header("cache-control"), "no-store", "{}", row.word);
+    assert_eq!(response.header("etag"), "", "{}", row.word);
     let asks_for_a_key = if row.status == 401 { "Bearer realm=\"scoregate\"" } else { "" };
-    assert_eq!(told.header("www-authenticate"), asks_for_a_key, "{}", row.word);
+    assert_eq!(response.header("www-authenticate"), asks_for_a_key, "{}", row.word);
     let methods = if row.status == 405 { "GET, HEAD, OPTIONS" } else { "" };
-    assert_eq!(told.header("allow"), methods, "{}", row.word);
+    assert_eq!(response.header("allow"), methods, "{}", row.word);
     let says_when = matches!(row.status.as_u16(), 429 | 503);
-    assert_eq!(!told.header("retry-after").is_empty(), says_when, "{}", row.word);
+    assert_eq!(!response.header("retry-after").is_empty(), says_when, "{}", row.word);
     if says_when {
-        assert!(told.number("retry-after") > 0, "{}", row.word);
+        assert!(response.number("retry-after") > 0, "{}", row.word);
     }
 }
 
@@ -219,10 +219,10 @@ async fn codes_every_code_is_returned_with_its_status_body_and_headers() {
             unreached.push(row.word);
             continue;
         };
-        let told = case.send(case.ask.clone()).await;
-        check_headers(row, &told);
-        assert_eq!(told.header("content-type"), "application/json", "{}", row.word);
-        check_body(row, &told, false);
+        let response = case.send(case.request.clone()).await;
+        check_headers(row, &response);
+        assert_eq!(response.header("content-type"), "application/json", "{}", row.word);
+        check_body(row, &response, false);
         let counted = case.world.counted(&format!("scoregate_refusals_total{{code=\"{}\"}}", row.word)).await;
         assert!(counted >= 1, "{} is not counted", row.word);
         assert_eq!(case.world.counted("scoregate_panics_total").await, 0);
@@ -234,10 +234,10 @@ async fn codes_every_code_is_returned_with_its_status_body_and_headers() {
 async fn codes_every_code_is_sent_as_problem_json_if_accepted() {
     for row in &CODES {
         let Some(case) = case(row.code).await else { continue };
-        let told = case.send(case.ask.clone().header("Accept", "application/problem+json")).await;
-        check_headers(row, &told);
-        assert_eq!(told.header("content-type"), "application/problem+json", "{}", row.word);
-        check_body(row, &told, true);
+        let response = case.send(case.request.clone().header("Accept", "application/problem+json")).await;
+        check_headers(row, &response);
+        assert_eq!(response.header("content-type"), "application/problem+json", "{}", row.word);
+        check_body(row, &response, true);
     }
 }
 
@@ -249,10 +249,10 @@ async fn codes_a_head_is_refused_with_the_same_headers_and_no_body() {
             continue;
         }
         let Some(case) = case(row.code).await else { continue };
-        let told = case.send(case.ask.clone().method("HEAD")).await;
-        check_headers(row, &told);
-        assert_eq!(told.header("content-type"), "application/json", "{}", row.word);
-        assert!(told.number("content-length") > 0 && told.body.is_empty(), "{}", row.word);
+        let response = case.send(case.request.clone().method("HEAD")).await;
+        check_headers(row, &response);
+        assert_eq!(response.header("content-type"), "application/json", "{}", row.word);
+        assert!(response.number("content-length") > 0 && response.body.is_empty(), "{}", row.word);
     }
 }
 
@@ -268,13 +268,13 @@ async fn codes_every_code_has_its_anchor_in_the_docs() {
 #[tokio::test]
 async fn codes_a_free_key_that_requests_latest_gets_the_allowed_periods() {
     let case = case(ErrorCode::LatestRequiresPlan).await.unwrap();
-    assert_eq!(case.ask.send().await.json()["allowed"], serde_json::json!(["24h", "7d", "1m"]));
+    assert_eq!(case.request.send().await.json()["allowed"], serde_json::json!(["24h", "7d", "1m"]));
 }
 
 /// The `allowed` field and the message of a refused request.
 async fn allowed(tier: &str, target: &str) -> (Json, String) {
     let case = caller(tier, target).await;
-    let body = case.send(case.ask.clone()).await.json();
+    let body = case.send(case.request.clone()).await.json();
     (body["allowed"].clone(), body["message"].as_str().unwrap().to_owned())
 }
 
@@ -314,31 +314,31 @@ async fn codes_allowed_limits_are_a_range_and_allowed_ids_a_pattern() {
 #[tokio::test]
 async fn codes_messages_use_the_singular_for_one_request() {
     let limited = case(ErrorCode::RateLimitExceeded).await.unwrap();
-    let message = limited.ask.send().await.json()["message"].clone();
+    let message = limited.request.send().await.json()["message"].clone();
     assert_eq!(message, "The limit of 1 request a minute is used up. Retry in 60 s.");
     let guarded = case(ErrorCode::TooManyRefusals).await.unwrap();
-    let message = guarded.ask.send().await.json()["message"].clone();
+    let message = guarded.request.send().await.json()["message"].clone();
     assert_eq!(message, "The limit of 1 refused request a minute is used up. Retry in 60 s.");
 }
 
 #[tokio::test]
 async fn codes_the_daily_limit_message_contains_the_quota_and_the_reset() {
     let case = case(ErrorCode::QuotaExceeded).await.unwrap();
-    let told = case.ask.send().await;
+    let response = case.request.send().await;
     let words = "The daily quota of 1 request is spent. It resets at 2026-11-22T00:00:00Z.";
-    assert_eq!(told.json()["message"], words);
-    assert_eq!(told.number("retry-after"), 43_200);
+    assert_eq!(response.json()["message"], words);
+    assert_eq!(response.number("retry-after"), 43_200);
 }
 
 #[tokio::test]
 async fn codes_retry_after_of_a_503_is_the_backend_s_but_never_before_the_next_token() {
-    let world = World::with("", |_| answer("503 Service Unavailable", &[("retry-after", "7")], "")).await;
+    let world = World::with("", |_| respond("503 Service Unavailable", &[("retry-after", "7")], "")).await;
     let wide = world.customer("pro").await;
-    let told = world.get("/api/v1/models").key(&wide.key).send().await;
-    assert_eq!(told.number("retry-after"), 7);
+    let response = world.get("/api/v1/models").key(&wide.key).send().await;
+    assert_eq!(response.number("retry-after"), 7);
     let narrow = world.customer("free").await;
-    let told = world.get("/api/v1/models").key(&narrow.key).send().await;
-    assert_eq!((told.code().as_str(), told.number("retry-after")), ("upstream_unavailable", 60));
+    let response = world.get("/api/v1/models").key(&narrow.key).send().await;
+    assert_eq!((response.code().as_str(), response.number("retry-after")), ("upstream_unavailable", 60));
 }
 
 #[tokio::test]
@@ -347,9 +347,9 @@ async fn codes_an_error_repeats_no_input() {
     let pro = world.customer("pro").await;
     for target in ["/canary", "/api/v1/canary", "/api/v1/models/canary%00", "/api/v1/models?period=canary"] {
         for key in [pro.key.as_str(), "canary"] {
-            let told = world.get(target).key(key).header("Accept", "canary").send().await;
-            assert!(told.status >= 400 && !told.fingerprint.contains("canary"), "{target}");
-            assert!(!String::from_utf8_lossy(&told.body).contains("canary"), "{target}");
+            let response = world.get(target).key(key).header("Accept", "canary").send().await;
+            assert!(response.status >= 400 && !response.fingerprint.contains("canary"), "{target}");
+            assert!(!String::from_utf8_lossy(&response.body).contains("canary"), "{target}");
         }
     }
 }
@@ -358,7 +358,7 @@ async fn codes_an_error_repeats_no_input() {
 async fn codes_error_texts_of_the_backend_are_never_forwarded() {
     let world = World::with("", |_| json(r#"{"success":false,"error":"canary"}"#)).await;
     let pro = world.customer("pro").await;
-    let told = world.get("/api/v1/models").key(&pro.key).send().await;
-    assert_eq!(told.code(), "upstream_invalid");
-    assert!(!String::from_utf8_lossy(&told.body).contains("canary"));
+    let response = world.get("/api/v1/models").key(&pro.key).send().await;
+    assert_eq!(response.code(), "upstream_invalid");
+    assert!(!String::from_utf8_lossy(&response.body).contains("canary"));
 }

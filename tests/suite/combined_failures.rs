@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use scoregate::clock::Clock;
 use tempfile::TempDir;
 
-use crate::backend::{Act, Backend, Received, answer, json};
+use crate::backend::{Act, Backend, Received, json, respond};
 use crate::failing_disk::{Disk, Order};
 use crate::ledger_unreachable::Lock;
 use crate::load_clients::{LoadClient, Reply, Wire, prepare};
@@ -40,27 +40,27 @@ const SELDOM: Duration = Duration::from_millis(100);
 /// Responses of a caller by status and code, and the longest duration.
 #[derive(Debug, Default)]
 struct Tally {
-    answers: BTreeMap<(u16, String), u32>,
+    responses: BTreeMap<(u16, String), u32>,
     slowest: Duration,
 }
 
 impl Tally {
-    fn ask(&mut self, port: SocketAddr, target: &str, key: &str) -> String {
+    fn request(&mut self, port: SocketAddr, target: &str, key: &str) -> String {
         let begun = Instant::now();
-        let heard = Wire::open_with_timeout(port, AT_LAST).map(|mut wire| wire.ask(target, key));
+        let heard = Wire::open_with_timeout(port, AT_LAST).map(|mut wire| wire.get(target, key));
         self.slowest = self.slowest.max(begun.elapsed());
         let Some(heard @ Reply::Response { .. }) = &heard else { panic!("{target}: {heard:?}") };
-        *self.answers.entry(heard.status_and_code()).or_default() += 1;
+        *self.responses.entry(heard.status_and_code()).or_default() += 1;
         let Reply::Response { body, .. } = heard else { unreachable!() };
         body.clone()
     }
 
     fn of(&self, status: u16, code: &str) -> u32 {
-        self.answers.get(&(status, code.to_owned())).copied().unwrap_or(0)
+        self.responses.get(&(status, code.to_owned())).copied().unwrap_or(0)
     }
 
     fn all(&self) -> u32 {
-        self.answers.values().sum()
+        self.responses.values().sum()
     }
 }
 
@@ -73,13 +73,13 @@ struct Probes {
 }
 
 impl Probes {
-    fn ask(&mut self, program: &UnreadProgram) {
+    fn request(&mut self, program: &UnreadProgram) {
         for (port, path) in
             [(program.public, "/healthz"), (program.side, "/healthz"), (program.side, "/readyz")]
         {
-            self.tally.ask(port, path, "");
+            self.tally.request(port, path, "");
         }
-        self.metrics = self.tally.ask(program.side, "/metrics", "");
+        self.metrics = self.tally.request(program.side, "/metrics", "");
         self.oldest_heartbeat = self.oldest_heartbeat.max(self.value("scoregate_heartbeat_age_seconds"));
     }
 
@@ -113,7 +113,7 @@ fn works(received: &Received) -> Act {
 }
 
 fn fails(_: &Received) -> Act {
-    answer("500 Internal Server Error", &[], "")
+    respond("500 Internal Server Error", &[], "")
 }
 
 impl Scenario {
@@ -134,17 +134,17 @@ impl Scenario {
             UnreadProgram::serve(directory.path(), &[&settings[..], &[preload, orders]].concat());
         let mut before = Tally::default();
         for target in STORED {
-            before.ask(program.public, target, &load_clients[0].key);
+            before.request(program.public, target, &load_clients[0].key);
         }
         for load_client in &load_clients {
-            before.ask(program.public, STORED[0], &load_client.key);
+            before.request(program.public, STORED[0], &load_client.key);
         }
         assert_eq!(before.of(200, ""), 6, "{before:?}");
 
         program.fill();
         disk.order(Order::NoRoom);
         let held = Lock::on(directory.path());
-        backend.answers(fails);
+        backend.set_script(fails);
         let mut scene = Self::all_ask(&program, &load_clients, lasts);
         scene.stop = program.stop_within(GRACE);
         drop(held);
@@ -157,7 +157,7 @@ impl Scenario {
         let asks = |load_client: &LoadClient, pause: Duration, target: &dyn Fn(u32) -> String| {
             let mut tally = Tally::default();
             while !over.load(Ordering::SeqCst) {
-                tally.ask(public, &target(tally.all()), &load_client.key);
+                tally.request(public, &target(tally.all()), &load_client.key);
                 std::thread::park_timeout(pause);
             }
             tally
@@ -171,7 +171,7 @@ impl Scenario {
             let of_free = scope.spawn(|| asks(free, SELDOM, &stored));
             let mut scene = Self::default();
             while begun.elapsed() < lasts {
-                scene.probes.ask(program);
+                scene.probes.request(program);
                 std::thread::park_timeout(SELDOM);
             }
             over.store(true, Ordering::SeqCst);
@@ -193,7 +193,7 @@ impl Scenario {
         assert_eq!(served_on_grace, 3, "{:?}", self.grace);
         assert_eq!(self.grace.of(503, "overloaded") + served_on_grace, self.grace.all(), "{:?}", self.grace);
         assert!(self.free.of(503, "overloaded") > 0, "{:?}", self.free);
-        assert!(self.unstored.answers.keys().all(|(status, _)| *status >= 500), "{:?}", self.unstored);
+        assert!(self.unstored.responses.keys().all(|(status, _)| *status >= 500), "{:?}", self.unstored);
         assert!(self.unstored.slowest < AT_LAST, "{:?}", self.unstored);
         assert_eq!(self.probes.tally.of(200, ""), self.probes.tally.all(), "{:?}", self.probes.tally);
         assert!(self.probes.oldest_heartbeat < 5.0, "{}", self.probes.oldest_heartbeat);
@@ -239,10 +239,10 @@ fn record(scene: &Scenario, lasts: Duration) {
         lasts.as_secs(),
     );
     let mut row = |who: &str, tally: &Tally| {
-        let answers =
-            tally.answers.iter().map(|((status, code), count)| format!("{count} × {status} {code}"));
-        let answers: Vec<String> = answers.map(|words| words.trim_end().to_owned()).collect();
-        writeln!(page, "| {who} | {} | {} ms |", answers.join(", "), tally.slowest.as_millis()).unwrap();
+        let responses =
+            tally.responses.iter().map(|((status, code), count)| format!("{count} × {status} {code}"));
+        let responses: Vec<String> = responses.map(|words| words.trim_end().to_owned()).collect();
+        writeln!(page, "| {who} | {} | {} ms |", responses.join(", "), tally.slowest.as_millis()).unwrap();
     };
     for tally in &scene.stored {
         row("leased units, stored documents", tally);

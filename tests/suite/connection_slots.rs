@@ -16,23 +16,23 @@ async fn from(world: &World, last: u8) -> Connection {
 }
 
 /// Whether a request on it is answered.
-async fn asks(connection: &mut Connection) -> bool {
+async fn is_served(connection: &mut Connection) -> bool {
     connection.write(HEALTH).await;
-    connection.read(false).await.is_some_and(|answer| answer.status == 200)
+    connection.read(false).await.is_some_and(|response| response.status == 200)
 }
 
 #[tokio::test]
 async fn an_address_has_its_connection_slots_and_no_more() {
     let world = World::with("server.max_connections_per_address = 2", good).await;
     let (mut first, mut second) = (from(&world, 1).await, from(&world, 1).await);
-    assert!(asks(&mut first).await && asks(&mut second).await);
+    assert!(is_served(&mut first).await && is_served(&mut second).await);
     assert!(from(&world, 1).await.is_closed().await);
-    assert!(asks(&mut from(&world, 2).await).await, "another address has its own");
+    assert!(is_served(&mut from(&world, 2).await).await, "another address has its own");
     assert_eq!(world.ended("address_limit").await, 1);
-    assert!(asks(&mut first).await && asks(&mut second).await);
+    assert!(is_served(&mut first).await && is_served(&mut second).await);
     drop(first);
     world.reaches("scoregate_connections_total{reason=\"done\"}", 2).await;
-    assert!(asks(&mut from(&world, 1).await).await);
+    assert!(is_served(&mut from(&world, 1).await).await);
 }
 
 #[tokio::test]
@@ -42,11 +42,11 @@ async fn trusted_proxies_have_no_connection_limit_per_address() {
     let mut held = Vec::new();
     for _ in 0..5 {
         let mut connection = from(&world, 1).await;
-        assert!(asks(&mut connection).await);
+        assert!(is_served(&mut connection).await);
         held.push(connection);
     }
     let mut stranger = from(&world, 2).await;
-    assert!(asks(&mut stranger).await);
+    assert!(is_served(&mut stranger).await);
     assert!(from(&world, 2).await.is_closed().await);
 }
 
@@ -56,19 +56,19 @@ async fn with_all_connection_slots_in_use_the_longest_idle_connection_is_closed_
     let mut held = Vec::new();
     for last in 1..=3 {
         let mut connection = from(&world, last).await;
-        assert!(asks(&mut connection).await);
+        assert!(is_served(&mut connection).await);
         held.push(connection);
         world.pass(SECOND);
     }
     for connection in &mut held {
-        assert!(asks(connection).await, "nobody has come yet");
+        assert!(is_served(connection).await, "nobody has come yet");
         world.pass(SECOND);
     }
     let mut next = from(&world, 4).await;
-    assert!(asks(&mut next).await);
+    assert!(is_served(&mut next).await);
     assert!(held.remove(0).is_closed().await);
     assert_eq!(world.ended("displaced").await, 1);
     for connection in &mut held {
-        assert!(asks(connection).await);
+        assert!(is_served(connection).await);
     }
 }

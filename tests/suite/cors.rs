@@ -6,8 +6,8 @@
 
 use scoregate::routes::headers::for_scripts;
 
-use crate::backend::answer;
-use crate::client::Answer;
+use crate::backend::respond;
+use crate::client::Response;
 use crate::request_ids::kinds;
 use crate::world::{World, good};
 
@@ -18,25 +18,26 @@ const ORIGIN: &str = "https://dash.example.org";
 const OTHER: &str = "https://dash.example.com";
 
 /// The CORS headers of a response.
-fn cors_headers(answer: &Answer) -> Vec<(&str, &str)> {
-    let of_cors = answer.headers.iter().filter(|(name, _)| name.starts_with("access-control-"));
+fn cors_headers(response: &Response) -> Vec<(&str, &str)> {
+    let of_cors = response.headers.iter().filter(|(name, _)| name.starts_with("access-control-"));
     of_cors.map(|(name, value)| (name.as_str(), value.as_str())).collect()
 }
 
-fn names(answer: &Answer) -> Vec<&str> {
-    answer.headers.iter().map(|(name, _)| name.as_str()).collect()
+fn names(response: &Response) -> Vec<&str> {
+    response.headers.iter().map(|(name, _)| name.as_str()).collect()
 }
 
 #[tokio::test]
 async fn every_kind_of_response_is_readable_from_listed_origins_only() {
     let world = World::with(LISTED, good).await;
-    for (status, ask) in kinds(&world).await {
-        let (bare, other) = (ask.clone().send().await, ask.clone().header("Origin", OTHER).send().await);
-        for answer in [&bare, &other] {
-            assert_eq!((answer.status, cors_headers(answer)), (status, vec![]));
+    for (status, request) in kinds(&world).await {
+        let (bare, other) =
+            (request.clone().send().await, request.clone().header("Origin", OTHER).send().await);
+        for response in [&bare, &other] {
+            assert_eq!((response.status, cors_headers(response)), (status, vec![]));
         }
         assert_eq!((names(&bare), bare.header("etag")), (names(&other), other.header("etag")), "{status}");
-        let listed = ask.header("Origin", ORIGIN).send().await;
+        let listed = request.header("Origin", ORIGIN).send().await;
         assert_eq!(listed.status, status);
         let exposed = for_scripts();
         let may_read = vec![
@@ -52,7 +53,7 @@ async fn every_kind_of_response_is_readable_from_listed_origins_only() {
 async fn errors_are_readable_from_listed_origins() {
     let world = World::with(&format!("guard.per_minute = 1\n{LISTED}"), good).await;
     let customer = world.paid().await;
-    world.backend.answers(|_| answer("500 Internal Server Error", &[], ""));
+    world.backend.set_script(|_| respond("500 Internal Server Error", &[], ""));
     let failed = world.get("/api/v1/index").key(&customer.key).header("Origin", ORIGIN).send().await;
     assert_eq!((failed.status, failed.header("access-control-allow-origin")), (503, ORIGIN));
     for status in [401, 429] {
@@ -66,13 +67,14 @@ async fn a_preflight_request_lists_what_is_allowed_and_is_free() {
     let world = World::with(LISTED, good).await;
     let guard = world.guard_of(std::net::Ipv4Addr::LOCALHOST.into());
     let before = |target: &str, origin: &str| {
-        let ask = world.ask("OPTIONS", target).header("Origin", origin);
-        ask.header("Access-Control-Request-Method", "GET")
+        let request = world.request("OPTIONS", target).header("Origin", origin);
+        request
+            .header("Access-Control-Request-Method", "GET")
             .header("Access-Control-Request-Headers", "authorization,x-api-key")
     };
     for target in ["/api/v1/models", "/api/v1/me", "/docs", "/nothing"] {
-        let answer = before(target, "http://localhost:3000").send().await;
-        assert_eq!((answer.status, answer.header("allow")), (204, "GET, HEAD, OPTIONS"), "{target}");
+        let response = before(target, "http://localhost:3000").send().await;
+        assert_eq!((response.status, response.header("allow")), (204, "GET, HEAD, OPTIONS"), "{target}");
         let exposed = for_scripts();
         let may_ask = vec![
             ("access-control-allow-origin", "http://localhost:3000"),
@@ -81,7 +83,7 @@ async fn a_preflight_request_lists_what_is_allowed_and_is_free() {
             ("access-control-allow-headers", "Authorization, X-API-Key, If-None-Match, X-Request-Id"),
             ("access-control-max-age", "600"),
         ];
-        assert_eq!(cors_headers(&answer), may_ask, "{target}");
+        assert_eq!(cors_headers(&response), may_ask, "{target}");
         let other = before(target, OTHER).send().await;
         assert_eq!((other.status, cors_headers(&other)), (204, vec![]), "{target}");
     }
@@ -92,12 +94,13 @@ async fn a_preflight_request_lists_what_is_allowed_and_is_free() {
 #[tokio::test]
 async fn with_a_wildcard_the_response_does_not_depend_on_the_origin() {
     let world = World::with(ANY, good).await;
-    for (status, ask) in kinds(&world).await {
+    for (status, request) in kinds(&world).await {
         for origin in [None, Some("https://any.example"), Some("null")] {
-            let ask = ask.clone();
-            let answer = origin.map_or(ask.clone(), |origin| ask.header("Origin", origin)).send().await;
-            assert_eq!((answer.status, answer.header("access-control-allow-origin")), (status, "*"));
-            assert_eq!(answer.header("access-control-expose-headers"), for_scripts());
+            let request = request.clone();
+            let response =
+                origin.map_or(request.clone(), |origin| request.header("Origin", origin)).send().await;
+            assert_eq!((response.status, response.header("access-control-allow-origin")), (status, "*"));
+            assert_eq!(response.header("access-control-expose-headers"), for_scripts());
         }
     }
 }
@@ -106,9 +109,9 @@ async fn with_a_wildcard_the_response_does_not_depend_on_the_origin() {
 async fn two_origin_headers_are_ignored() {
     for settings in [LISTED, ANY] {
         let world = World::with(settings, good).await;
-        for (status, ask) in kinds(&world).await {
-            let answer = ask.header("Origin", ORIGIN).header("Origin", ORIGIN).send().await;
-            assert_eq!((answer.status, cors_headers(&answer)), (status, vec![]), "{settings}");
+        for (status, request) in kinds(&world).await {
+            let response = request.header("Origin", ORIGIN).header("Origin", ORIGIN).send().await;
+            assert_eq!((response.status, cors_headers(&response)), (status, vec![]), "{settings}");
         }
     }
 }
@@ -116,19 +119,20 @@ async fn two_origin_headers_are_ignored() {
 #[tokio::test]
 async fn without_configuration_an_origin_header_changes_no_byte() {
     let world = World::new().await;
-    for ask in [
+    for request in [
         world.get("/"),
         world.get("/healthz"),
-        world.ask("OPTIONS", "/api/v1/models"),
-        world.ask("HEAD", "/openapi.json"),
+        world.request("OPTIONS", "/api/v1/models"),
+        world.request("HEAD", "/openapi.json"),
     ] {
-        let bare = ask.clone().send().await;
-        let asked = ask.header("Origin", ORIGIN).header("Access-Control-Request-Method", "GET").send().await;
+        let bare = request.clone().send().await;
+        let asked =
+            request.header("Origin", ORIGIN).header("Access-Control-Request-Method", "GET").send().await;
         assert_eq!(asked.fingerprint, bare.fingerprint);
     }
-    for (status, ask) in kinds(&world).await {
-        let bare = ask.clone().send().await;
-        let asked = ask.header("Origin", ORIGIN).send().await;
+    for (status, request) in kinds(&world).await {
+        let bare = request.clone().send().await;
+        let asked = request.header("Origin", ORIGIN).send().await;
         assert_eq!((asked.status, names(&asked)), (status, names(&bare)));
     }
 }
@@ -138,8 +142,8 @@ async fn an_origin_is_not_part_of_the_cache_key() {
     let world = World::with(LISTED, good).await;
     let customer = world.paid().await;
     for origin in [ORIGIN, OTHER, "http://localhost:3000", "null"] {
-        let ask = world.get("/api/v1/index").key(&customer.key).header("Origin", origin);
-        assert_eq!(ask.send().await.status, 200, "{origin}");
+        let request = world.get("/api/v1/index").key(&customer.key).header("Origin", origin);
+        assert_eq!(request.send().await.status, 200, "{origin}");
     }
     assert_eq!(world.backend.received().len(), 1);
     assert!(world.backend.received()[0].headers.iter().all(|(name, _)| name != "origin"));

@@ -15,7 +15,7 @@ const ALMOST_MIDNIGHT: Duration = Duration::from_secs(43_198);
 
 async fn used(world: &World, customer: &Customer, requests: u32) {
     for _ in 0..requests {
-        assert_eq!(world.asks(customer, MODELS).await.status, 200);
+        assert_eq!(world.get_as(customer, MODELS).await.status, 200);
     }
 }
 
@@ -25,17 +25,17 @@ async fn the_day_resets_once_at_midnight_utc() {
     let customer = world.customer_with("free", own(1_000, 3)).await;
     world.pass(ALMOST_MIDNIGHT);
     used(&world, &customer, 3).await;
-    let spent = world.asks(&customer, MODELS).await;
+    let spent = world.get_as(&customer, MODELS).await;
     assert_eq!((spent.code(), spent.header("retry-after")), ("quota_exceeded".into(), "2"));
     world.pass(Duration::from_secs(2));
-    let first = world.asks(&customer, MODELS).await;
+    let first = world.get_as(&customer, MODELS).await;
     assert_eq!((first.status, first.number("x-ratelimit-remaining")), (200, 2));
     let next_midnight = Wall::parse_rfc3339("2026-11-23T00:00:00Z").unwrap().seconds();
     assert_eq!(first.number("x-ratelimit-reset"), next_midnight);
     used(&world, &customer, 2).await;
-    assert_eq!(world.asks(&customer, MODELS).await.status, 429);
+    assert_eq!(world.get_as(&customer, MODELS).await.status, 429);
     world.pass(Duration::from_hours(23));
-    assert_eq!(world.asks(&customer, MODELS).await.status, 429);
+    assert_eq!(world.get_as(&customer, MODELS).await.status, 429);
     assert_eq!(world.counted("scoregate_quota_units_total{use=\"delivered\"}").await, 6);
 }
 
@@ -56,7 +56,7 @@ async fn a_request_that_began_yesterday_is_charged_to_yesterday() {
     assert_eq!((late.status, late.number("x-ratelimit-remaining")), (200, 3));
     assert_eq!(world.left(&customer).day, 3);
     used(&world, &customer, 3).await;
-    assert_eq!(world.asks(&customer, MODELS).await.status, 429);
+    assert_eq!(world.get_as(&customer, MODELS).await.status, 429);
 }
 
 #[tokio::test]
@@ -75,7 +75,7 @@ async fn a_unit_returned_after_midnight_adds_nothing_to_the_new_day() {
     assert_eq!((late.status, late.number("x-ratelimit-remaining")), (502, 3));
     world.backend.open();
     used(&world, &customer, 3).await;
-    assert_eq!(world.asks(&customer, MODELS).await.code(), "quota_exceeded");
+    assert_eq!(world.get_as(&customer, MODELS).await.code(), "quota_exceeded");
     assert_eq!(world.refused("upstream_invalid").await, 1);
 }
 
@@ -90,16 +90,16 @@ async fn a_clock_that_steps_back_reopens_no_day_and_refills_no_minute() {
     used(&world, &customer, 3).await;
     let yesterday = Wall::parse_rfc3339("2026-11-21T23:59:50Z").unwrap();
     world.hand.step_to(yesterday);
-    let refused = world.asks(&customer, MODELS).await;
+    let refused = world.get_as(&customer, MODELS).await;
     assert_eq!((refused.status, refused.code()), (429, "quota_exceeded".into()));
     let the_day_s_end = Wall::parse_rfc3339("2026-11-23T00:00:00Z").unwrap().seconds();
     assert_eq!(refused.number("x-ratelimit-reset"), the_day_s_end);
     assert_eq!(world.left(&customer).minute, 2);
     // The day that the ledger opened last also applies to applications that were not active when it began.
     used(&world, &idle, 3).await;
-    assert_eq!(world.asks(&idle, MODELS).await.status, 429);
+    assert_eq!(world.get_as(&idle, MODELS).await.status, 429);
     world.pass(Duration::from_secs(10));
-    assert_eq!(world.asks(&customer, MODELS).await.code(), "quota_exceeded");
+    assert_eq!(world.get_as(&customer, MODELS).await.code(), "quota_exceeded");
     assert_eq!(world.refused("quota_exceeded").await, 3);
 }
 
@@ -121,7 +121,7 @@ async fn a_tier_change_keeps_the_usage_of_day_and_minute() {
     used(&world, &customer, 7).await;
     assert_eq!(moves("free").await, (0, 0));
     world.pass(Duration::from_mins(1));
-    let refused = world.asks(&customer, MODELS).await;
+    let refused = world.get_as(&customer, MODELS).await;
     assert_eq!((refused.code(), refused.number("x-ratelimit-remaining")), ("quota_exceeded".into(), 0));
     assert_eq!(refused.number("x-ratelimit-limit"), 10);
     assert_eq!(moves("pro").await, (60, 9_988));
@@ -137,8 +137,8 @@ async fn a_rotation_keeps_the_quota() {
     let second = Customer { id: customer.id, key: issued.key.expose().to_owned() };
     used(&world, &second, 1).await;
     used(&world, &customer, 1).await;
-    assert_eq!(world.asks(&customer, MODELS).await.code(), "quota_exceeded");
-    assert_eq!(world.asks(&second, MODELS).await.code(), "quota_exceeded");
+    assert_eq!(world.get_as(&customer, MODELS).await.code(), "quota_exceeded");
+    assert_eq!(world.get_as(&second, MODELS).await.code(), "quota_exceeded");
     assert_eq!(world.left(&second), world.left(&customer));
 }
 
@@ -153,7 +153,7 @@ async fn a_restart_keeps_the_day_exactly() {
     used(&world, &free, 2).await;
     let world = world.restarted().await;
     assert_eq!((world.left(&free).day, world.left(&paid).day), (0, 9_993));
-    assert_eq!(world.asks(&free, MODELS).await.code(), "quota_exceeded");
+    assert_eq!(world.get_as(&free, MODELS).await.code(), "quota_exceeded");
     world.pass(Duration::from_hours(12));
     let world = world.restarted().await;
     assert_eq!((world.left(&free).day, world.left(&paid).day), (5, 10_000));
@@ -169,5 +169,5 @@ async fn a_restart_with_a_clock_that_stepped_back_reopens_no_day() {
     world.hand.step_to(Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap());
     let world = world.restarted().await;
     assert_eq!(world.left(&customer).day, 0);
-    assert_eq!(world.asks(&customer, MODELS).await.code(), "quota_exceeded");
+    assert_eq!(world.get_as(&customer, MODELS).await.code(), "quota_exceeded");
 }

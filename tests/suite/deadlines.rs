@@ -107,8 +107,8 @@ async fn a_request_without_a_response_ends_after_a_minute() {
     assert_eq!(world.get("/api/v1/models").key(&key).send().await.status, 200);
     assert_eq!(world.ended("request_timeout").await, 0);
     world.pass(MOMENT);
-    let told = connection.read(false).await;
-    assert!(told.is_none(), "{told:?}");
+    let response = connection.read(false).await;
+    assert!(response.is_none(), "{response:?}");
     assert_eq!(
         (world.ended("request_timeout").await, world.counted("scoregate_client_disconnects_total").await),
         (1, 1)
@@ -127,11 +127,11 @@ async fn a_client_that_reads_nothing_is_cut_off() {
         world.pass(SECOND);
     }
     assert_eq!(world.ended("write_timeout").await, 1);
-    let mut answers = 0;
+    let mut responses = 0;
     while connection.read(false).await.is_some() {
-        answers += 1;
+        responses += 1;
     }
-    assert!(answers < 4_000, "all of it was answered");
+    assert!(responses < 4_000, "all of it was answered");
 }
 
 #[tokio::test]
@@ -185,8 +185,8 @@ async fn a_client_that_sends_an_unwanted_body_still_gets_the_response() {
     let world = World::new().await;
     let head = b"POST /api/v1/models HTTP/1.1\r\nHost: a\r\nContent-Length: 150000\r\n\r\n";
     let mut connection = world.caller(&[&head[..], &b"x".repeat(150_000)].concat()).await;
-    let told = connection.read(false).await.unwrap();
-    assert_eq!((told.status, told.code().as_str()), (400, "bad_request"));
+    let response = connection.read(false).await.unwrap();
+    assert_eq!((response.status, response.code().as_str()), (400, "bad_request"));
     assert!(connection.is_closed().await);
 }
 

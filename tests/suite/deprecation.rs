@@ -2,28 +2,28 @@
 //!
 //! `Rules` also checks on every response of every test that none of them is present without configuration.
 
-use crate::client::Answer;
+use crate::client::Response;
 use crate::request_ids::kinds;
 use crate::world::{World, good};
 
 const ALL: &str = "service.deprecated_at = \"2026-11-22T00:00:00Z\"\nservice.sunset_at = 2027-06-30T20:00:00Z\n\
                    service.deprecation_link = \"https://example.org/end\"";
 
-fn deprecation_headers(answer: &Answer) -> [&str; 3] {
-    ["deprecation", "sunset", "link"].map(|name| answer.header(name))
+fn deprecation_headers(response: &Response) -> [&str; 3] {
+    ["deprecation", "sunset", "link"].map(|name| response.header(name))
 }
 
 #[tokio::test]
 async fn every_api_response_has_the_deprecation_and_sunset_dates() {
     let world = World::with(ALL, good).await;
-    for (status, ask) in kinds(&world).await {
-        let answer = ask.send().await;
-        assert_eq!(answer.status, status);
+    for (status, request) in kinds(&world).await {
+        let response = request.send().await;
+        assert_eq!(response.status, status);
         // The pages have browser security headers instead.
-        let is_page = !answer.header("content-security-policy").is_empty() || answer.body == b"alive\n";
+        let is_page = !response.header("content-security-policy").is_empty() || response.body == b"alive\n";
         let link = "<https://example.org/end>; rel=\"deprecation\"";
         let all = ["@1795305600", "Wed, 30 Jun 2027 20:00:00 GMT", link];
-        assert_eq!(deprecation_headers(&answer), if is_page { [""; 3] } else { all }, "{status}");
+        assert_eq!(deprecation_headers(&response), if is_page { [""; 3] } else { all }, "{status}");
     }
 }
 

@@ -53,17 +53,17 @@ impl<'d> Service<'d> {
     }
 
     /// Sends one request: its status and its code.
-    fn ask(&self, load_client: &LoadClient) -> (u16, String) {
-        Wire::open(self.public).unwrap().ask(TARGET, &load_client.key).status_and_code()
+    fn request(&self, load_client: &LoadClient) -> (u16, String) {
+        Wire::open(self.public).unwrap().get(TARGET, &load_client.key).status_and_code()
     }
 
     /// Sends requests until one is no 200: the number of 200s, and the last response.
     fn ask_while_served(&self, load_client: &LoadClient) -> (u32, (u16, String)) {
         let mut wire = Wire::open(self.public).unwrap();
         for served in 0..=load_client.quota {
-            let told = wire.ask(TARGET, &load_client.key).status_and_code();
-            if told.0 != 200 {
-                return (served, told);
+            let response = wire.get(TARGET, &load_client.key).status_and_code();
+            if response.0 != 200 {
+                return (served, response);
             }
         }
         panic!("more than the quota of {}", load_client.quota);
@@ -90,14 +90,14 @@ impl<'d> Service<'d> {
         let clock = Clock::system();
         let begun = clock.now().mono;
         let mut wire = Wire::open(self.public).unwrap();
-        while wire.ask(TARGET, &load_client.key).status_and_code() != (200, String::new()) {
+        while wire.get(TARGET, &load_client.key).status_and_code() != (200, String::new()) {
             assert!(clock.now().mono.since(begun) < BACK_WITHIN, "it serves no more");
         }
     }
 
     /// Metrics for the operator: whether the ledger is unreachable, and whether leases have failed.
     fn seen(&self) -> (bool, bool) {
-        let heard = Wire::open(self.side).unwrap().ask("/metrics", "");
+        let heard = Wire::open(self.side).unwrap().get("/metrics", "");
         let Reply::Response { status: 200, body, .. } = heard else { panic!("{heard:?}") };
         let counts = |words: [&str; 2]| {
             let mut series = body.lines().filter(|line| words.iter().all(|word| line.contains(word)));
@@ -122,12 +122,12 @@ fn survives(order: Order) {
     let load_clients = prepare(directory.path(), &[("free", 1_000), ("free", 10)]);
     let [holder, bare] = load_clients.as_slice() else { unreachable!() };
     let service = Service::start(directory.path(), &disk);
-    assert_eq!(service.ask(holder).0, 200);
+    assert_eq!(service.request(holder).0, 200);
 
     disk.order(order);
     let (held, then) = service.ask_while_served(holder);
     assert!((1..=holder.lease(holder.quota)).contains(&held), "{order:?}: {held} of a lease");
-    assert_eq!((then, service.ask(bare)), (overloaded(), overloaded()), "{order:?}");
+    assert_eq!((then, service.request(bare)), (overloaded(), overloaded()), "{order:?}");
     assert_eq!(service.seen(), (true, true), "{order:?}");
     let refused = service.create("nobody").with(2);
     assert_eq!(refused.out, "", "{order:?}");
@@ -160,7 +160,7 @@ fn a_crash_on_a_failing_disk_restores_no_spent_unit() {
             let load_clients = prepare(directory.path(), &[("free", 1_000)]);
             let [load_client] = load_clients.as_slice() else { unreachable!() };
             let service = Service::start(directory.path(), &disk);
-            assert_eq!(service.ask(load_client).0, 200);
+            assert_eq!(service.request(load_client).0, 200);
             disk.order(order);
             let spent = 1 + service.ask_while_served(load_client).0;
             service.program.signal("KILL");
@@ -265,7 +265,7 @@ fn a_store_that_filled_its_disk_recovers_once_space_is_free() {
 
         // The log is empty and cannot be extended.
         small.fill_but(0);
-        assert_eq!((service.ask(large), service.ask(bare)), (overloaded(), overloaded()));
+        assert_eq!((service.request(large), service.request(bare)), (overloaded(), overloaded()));
         assert_eq!(service.create("early").with(2).out, "");
         small.fill_but(256 << 10);
         service.ask_until_served(large);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::backend::{Act, Backend, answer};
+use crate::backend::{Act, Backend, respond};
 use crate::load_clients::{Reply, Wire, prepare};
 use crate::program::Program;
 use crate::world::{Customer, World, good};
@@ -22,9 +22,9 @@ async fn with_unresponsive_backend(settings: &str) -> (World, Customer, Customer
     let world = World::with(settings, good).await;
     let [paid, free] = [world.paid().await, world.free().await];
     for target in ALL {
-        assert_eq!(world.asks(&paid, target).await.status, 200, "{target}");
+        assert_eq!(world.get_as(&paid, target).await.status, 200, "{target}");
     }
-    world.backend.answers(|_| Act::Hang);
+    world.backend.set_script(|_| Act::Hang);
     (world, paid, free)
 }
 
@@ -34,7 +34,7 @@ async fn after_a_restart_every_response_has_the_same_bytes_without_upstream_requ
     let mut before = Vec::new();
     for customer in [&paid, &free] {
         for target in ALL {
-            before.push(world.asks(customer, target).await);
+            before.push(world.get_as(customer, target).await);
         }
     }
     let asked = world.backend.received().len();
@@ -43,7 +43,7 @@ async fn after_a_restart_every_response_has_the_same_bytes_without_upstream_requ
     let mut old = before.into_iter();
     for customer in [&paid, &free] {
         for target in ALL {
-            let (old, new) = (old.next().unwrap(), world.asks(customer, target).await);
+            let (old, new) = (old.next().unwrap(), world.get_as(customer, target).await);
             assert_eq!((new.status, &new.body), (200, &old.body), "{target}");
             for name in ["etag", "last-modified", "cache-status", "cache-control"] {
                 assert_eq!(new.header(name), old.header(name), "{target} {name}");
@@ -60,25 +60,28 @@ async fn a_restart_during_an_outage_changes_nothing_and_afterwards_each_document
     world.pass(12 * HOUR);
     let world = world.restarted().await;
     for target in ALL {
-        let told = world.asks(&paid, target).await;
-        assert_eq!(told.header("cache-status"), "scoregate; hit; ttl=-39600; detail=stale", "{target}");
+        let response = world.get_as(&paid, target).await;
+        assert_eq!(response.header("cache-status"), "scoregate; hit; ttl=-39600; detail=stale", "{target}");
     }
     world.pass(12 * HOUR);
     for target in ALL {
-        assert!(world.asks(&paid, target).await.header("cache-status").ends_with("detail=stale"), "{target}");
+        assert!(
+            world.get_as(&paid, target).await.header("cache-status").ends_with("detail=stale"),
+            "{target}"
+        );
     }
-    world.backend.answers(|received| {
+    world.backend.set_script(|received| {
         let body = r#"{"generated_at":"2026-11-22T12:00:00Z","data":[{"id":"atlas","currentScore":1}]}"#;
         assert!(!received.headers.iter().any(|(name, _)| name == "x-api-key"));
-        answer("200 OK", &[("content-type", "application/json")], body)
+        respond("200 OK", &[("content-type", "application/json")], body)
     });
     let asked = world.backend.received().len();
     world.pass(Duration::from_mins(1));
     world.backend.has_received(asked + 3).await;
     world.settled().await;
     for target in ALL {
-        let told = world.asks(&paid, target).await;
-        assert_eq!(told.json()["data"][0]["currentScore"], 1, "{target}");
+        let response = world.get_as(&paid, target).await;
+        assert_eq!(response.json()["data"][0]["currentScore"], 1, "{target}");
     }
     assert_eq!(world.backend.received().len(), asked + 3);
 }
@@ -88,22 +91,26 @@ async fn a_refresh_detected_before_a_restart_is_not_detected_again() {
     let world = World::with("freshness.probe = true", good).await;
     let paid = world.paid().await;
     for target in [MODELS, MODELS, INDEX] {
-        assert_eq!(world.asks(&paid, target).await.status, 200);
+        assert_eq!(world.get_as(&paid, target).await.status, 200);
     }
     // The list was refreshed early; then the backend stops before any other fetch.
-    world.backend.next(answer("200 OK", &[], r#"[{"id":"atlas","currentScore":1}]"#));
-    world.backend.answers(|_| answer("503 Service Unavailable", &[], ""));
+    world.backend.next(respond("200 OK", &[], r#"[{"id":"atlas","currentScore":1}]"#));
+    world.backend.set_script(|_| respond("503 Service Unavailable", &[], ""));
     let asked = world.backend.received().len();
     world.pass(Duration::from_mins(5));
     world.backend.has_received(asked + 2).await;
     world.settled().await;
     for _ in 0..2 {
-        let told = world.asks(&paid, INDEX).await;
-        assert!(told.header("cache-status").ends_with("detail=stale"), "{}", told.header("cache-status"));
+        let response = world.get_as(&paid, INDEX).await;
+        assert!(
+            response.header("cache-status").ends_with("detail=stale"),
+            "{}",
+            response.header("cache-status")
+        );
     }
     let world = world.restarted().await;
-    let told = world.asks(&paid, INDEX).await;
-    assert!(told.header("cache-status").ends_with("detail=stale"), "{}", told.header("cache-status"));
+    let response = world.get_as(&paid, INDEX).await;
+    assert!(response.header("cache-status").ends_with("detail=stale"), "{}", response.header("cache-status"));
 }
 
 #[tokio::test]
@@ -119,8 +126,12 @@ async fn a_hard_purge_removes_records_from_disk_before_it_responds() {
         let world = world.restarted_with_losses().await;
         assert_eq!(world.running.gateway().engine.documents.count(), left as u64);
         if !hard {
-            let told = world.asks(&paid, ATLAS).await;
-            assert!(told.header("cache-status").ends_with("detail=stale"), "{}", told.header("cache-status"));
+            let response = world.get_as(&paid, ATLAS).await;
+            assert!(
+                response.header("cache-status").ends_with("detail=stale"),
+                "{}",
+                response.header("cache-status")
+            );
         }
     }
 }
@@ -130,10 +141,10 @@ async fn documents_of_another_backend_are_never_served() {
     let (world, paid, _) = with_unresponsive_backend("").await;
     let directory = Arc::clone(&world.directory);
     world.running.stop().await;
-    let backend = Backend::start(|_| answer("503 Service Unavailable", &[], "")).await;
+    let backend = Backend::start(|_| respond("503 Service Unavailable", &[], "")).await;
     let world = World::with_backend("", backend, directory).await;
     assert_eq!(world.running.gateway().engine.documents.count(), 0);
-    assert_eq!(world.asks(&paid, MODELS).await.status, 503);
+    assert_eq!(world.get_as(&paid, MODELS).await.status, 503);
 }
 
 #[tokio::test]
@@ -150,11 +161,11 @@ async fn a_damaged_record_is_fetched_again_and_affects_no_other() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     std::fs::write(&largest, bytes).unwrap();
-    backend.answers(good);
+    backend.set_script(good);
     let world = World::with_backend("", backend, directory).await;
     assert_eq!(world.running.gateway().engine.documents.count(), 2);
     for target in ALL {
-        assert_eq!(world.asks(&paid, target).await.status, 200, "{target}");
+        assert_eq!(world.get_as(&paid, target).await.status, 200, "{target}");
     }
     assert_eq!(world.backend.count("/api/v1/models?"), list + 1, "the list was the largest");
 }
@@ -166,7 +177,7 @@ async fn a_disk_mirror_that_cannot_be_opened_does_not_stop_the_server() {
     let world = World::with_backend("", Backend::start(good).await, directory).await;
     let paid = world.paid().await;
     for target in ALL {
-        assert_eq!(world.asks(&paid, target).await.status, 200, "{target}");
+        assert_eq!(world.get_as(&paid, target).await.status, 200, "{target}");
     }
     let world = world.restarted().await;
     assert_eq!(world.running.gateway().engine.documents.count(), 0);
@@ -178,7 +189,7 @@ async fn an_hour_with_a_restart_causes_at_most_twice_the_upstream_requests_of_on
         let mut world = World::with("freshness.probe = true", good).await;
         let paid = world.paid().await;
         for target in ALL {
-            world.asks(&paid, target).await;
+            world.get_as(&paid, target).await;
         }
         let before = world.backend.received().len();
         for minute in 0..60 {
@@ -188,7 +199,7 @@ async fn an_hour_with_a_restart_causes_at_most_twice_the_upstream_requests_of_on
                 world = world.restarted().await;
             }
             for target in ALL {
-                assert_eq!(world.asks(&paid, target).await.status, 200);
+                assert_eq!(world.get_as(&paid, target).await.status, 200);
             }
         }
         world.settled().await;
@@ -214,7 +225,7 @@ fn documents_of_a_killed_process_are_served_by_the_next_without_a_backend() {
     let key = &load_clients[0].key;
     let program = Program::serve(directory.path(), &environment);
     let asked = |public| {
-        ALL.map(|target| match Wire::open(public).unwrap().ask(target, key) {
+        ALL.map(|target| match Wire::open(public).unwrap().get(target, key) {
             Reply::Response { status, body, .. } => (status, body),
             lost @ (Reply::NoResponse | Reply::Partial) => panic!("{target}: {lost:?}"),
         })

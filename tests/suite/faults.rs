@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::backend::{Act, answer, json};
+use crate::backend::{Act, json, respond};
 use crate::world::World;
 
 const ATLAS: &str = "/api/v1/models/atlas";
@@ -27,8 +27,8 @@ fn chunk(data: &str) -> String {
 fn truncated() -> Vec<(String, Act)> {
     let mut acts = Vec::new();
     for cut in [0, 1, GOOD.len() / 2, GOOD.len() * 99 / 100, GOOD.len() - 1] {
-        let told = format!("content-length: {}", GOOD.len());
-        acts.push((format!("cut at {cut} by length"), closed(&told, &GOOD[..cut])));
+        let length = format!("content-length: {}", GOOD.len());
+        acts.push((format!("cut at {cut} by length"), closed(&length, &GOOD[..cut])));
         let chunks = if cut == 0 { String::new() } else { chunk(&GOOD[..cut]) };
         acts.push((format!("cut at {cut} in chunks"), closed("transfer-encoding: chunked", &chunks)));
         let to_the_end = closed("content-type: application/json", &GOOD[..cut]);
@@ -55,13 +55,13 @@ fn unusable() -> Vec<(String, Act)> {
     vec![
         with("it ends with the connection", closed("content-type: application/json", GOOD)),
         with("it is encoded", Act::Raw(encoded)),
-        with("it says it is encoded", answer("200 OK", &[("content-encoding", "br")], GOOD)),
+        with("it says it is encoded", respond("200 OK", &[("content-encoding", "br")], GOOD)),
         with("it says it is too large", json(&large)),
         with("it turns out too large", closed("transfer-encoding: chunked", &(chunk(&large) + "0\r\n\r\n"))),
-        with("it is a page", answer("200 OK", &[("content-type", "text/html")], "<html>it works</html>")),
-        with("it is partial", answer("206 Partial Content", &[("content-range", "bytes 0-9/99")], GOOD)),
-        with("it is elsewhere", answer("301 Moved Permanently", &[("location", "/api/v1/else")], "")),
-        with("it is refused", answer("403 Forbidden", &[], GOOD)),
+        with("it is a page", respond("200 OK", &[("content-type", "text/html")], "<html>it works</html>")),
+        with("it is partial", respond("206 Partial Content", &[("content-range", "bytes 0-9/99")], GOOD)),
+        with("it is elsewhere", respond("301 Moved Permanently", &[("location", "/api/v1/else")], "")),
+        with("it is refused", respond("403 Forbidden", &[], GOOD)),
         with("it is unchanged, of what is not known", Act::Raw(b"HTTP/1.1 304 Not Modified\r\n\r\n".into())),
         with("it is no text", Act::Raw(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n[\"\xff]".into())),
         body(r#"{"success":false,"data":[{"id":"atlas"}]}"#),
@@ -88,9 +88,9 @@ const BETWEEN_PROBES: Duration = Duration::from_secs(1);
 fn unavailable() -> Vec<(String, Act)> {
     let with = |name: &str, act: Act| (name.to_owned(), act);
     vec![
-        with("500", answer("500 Internal Server Error", &[], GOOD)),
-        with("503", answer("503 Service Unavailable", &[("retry-after", "70")], "")),
-        with("429", answer("429 Too Many Requests", &[("retry-after", "70")], GOOD)),
+        with("500", respond("500 Internal Server Error", &[], GOOD)),
+        with("503", respond("503 Service Unavailable", &[("retry-after", "70")], "")),
+        with("429", respond("429 Too Many Requests", &[("retry-after", "70")], GOOD)),
         with("it closes without a word", Act::RawThenClose(Vec::new())),
         with("it closes within the head", Act::RawThenClose(b"HTTP/1.1 200 OK\r\ncontent-".into())),
     ]
@@ -102,9 +102,9 @@ fn is_retried(name: &str) -> bool {
 }
 
 fn all() -> Vec<(String, Act, u16)> {
-    let told = |status: u16| move |(name, act)| (name, act, status);
-    let invalid = truncated().into_iter().chain(unusable()).map(told(502));
-    invalid.chain(unavailable().into_iter().map(told(503))).collect()
+    let with_status = |status: u16| move |(name, act)| (name, act, status);
+    let invalid = truncated().into_iter().chain(unusable()).map(with_status(502));
+    invalid.chain(unavailable().into_iter().map(with_status(503))).collect()
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn a_bad_response_has_its_code_and_the_next_good_one_is_used_at_once() {
             world.backend.next(act.clone());
         }
         world.backend.next(act);
-        let refused = world.asks(&customer, &unseen).await;
+        let refused = world.get_as(&customer, &unseen).await;
         assert_eq!(refused.status, status, "{name}");
         if status == 502 {
             invalid += 1;
@@ -134,7 +134,7 @@ async fn a_bad_response_has_its_code_and_the_next_good_one_is_used_at_once() {
         let text = String::from_utf8(refused.body).unwrap();
         assert!(!text.contains("atlas") && !text.contains("127.0.0.1"), "{name}: {text}");
         world.pass(REST);
-        let good = world.asks(&customer, &unseen).await;
+        let good = world.get_as(&customer, &unseen).await;
         assert_eq!(good.header("cache-status"), "scoregate; fwd=miss; stored; detail=miss", "{name}");
     }
     assert_eq!(world.refused("upstream_invalid").await, invalid);
@@ -147,7 +147,7 @@ async fn a_bad_response_has_its_code_and_the_next_good_one_is_used_at_once() {
 async fn a_bad_response_never_replaces_good_data() {
     let world = World::with(CAPPED, |_| json(GOOD)).await;
     let customer = world.free().await;
-    let good = world.asks(&customer, ATLAS).await;
+    let good = world.get_as(&customer, ATLAS).await;
     let (mut calls, mut twice) = (1, 0);
     for (name, act, _) in all().into_iter().filter(|(name, ..)| !name.starts_with("it is unchanged")) {
         world.pass(Duration::from_hours(2));
@@ -160,7 +160,7 @@ async fn a_bad_response_never_replaces_good_data() {
             }
             world.backend.next(act.clone());
             let served = world.served(outcome).await;
-            let stale = world.asks(&customer, ATLAS).await;
+            let stale = world.get_as(&customer, ATLAS).await;
             assert_eq!((stale.status, &stale.body), (200, &good.body), "{name}");
             assert!(stale.header("cache-status").ends_with("detail=stale"), "{name}");
             assert_eq!(stale.header("etag"), good.header("etag"));
@@ -170,7 +170,7 @@ async fn a_bad_response_never_replaces_good_data() {
         }
         // Each begins with a document that was just revalidated.
         world.pass(REST);
-        let confirmed = world.asks(&customer, ATLAS).await;
+        let confirmed = world.get_as(&customer, ATLAS).await;
         assert!(confirmed.header("cache-status").ends_with("detail=refreshed"), "{name}");
         calls += 1;
         assert_eq!(world.backend.received().len(), calls as usize + twice, "{name}");
@@ -184,26 +184,26 @@ async fn after_a_bad_response_the_next_good_one_is_used_within_a_second() {
     // A Retry-After of the backend is honoured; and a list may contain a field twice, since nothing is cut from it.
     bad.retain(|(name, ..)| !["429", "503"].contains(&&**name) && !name.contains("latestScore"));
     bad.extend([
-        with("400", answer("400 Bad Request", &[], GOOD)),
-        with("404", answer("404 Not Found", &[], GOOD)),
-        with("404 of a page", answer("404 Not Found", &[("content-type", "text/html")], "<html>")),
-        with("429 and no rest", answer("429 Too Many Requests", &[], "")),
-        with("503 and no rest", answer("503 Service Unavailable", &[], "")),
+        with("400", respond("400 Bad Request", &[], GOOD)),
+        with("404", respond("404 Not Found", &[], GOOD)),
+        with("404 of a page", respond("404 Not Found", &[("content-type", "text/html")], "<html>")),
+        with("429 and no rest", respond("429 Too Many Requests", &[], "")),
+        with("503 and no rest", respond("503 Service Unavailable", &[], "")),
     ]);
     for (name, act, _) in bad {
         let world = World::with(CAPPED, |_| json(GOOD)).await;
         let customer = world.free().await;
         for score in [7, 8, 9] {
             let bad = act.clone();
-            world.backend.answers(move |_| bad.clone());
-            let told = world.asks(&customer, MODELS).await;
+            world.backend.set_script(move |_| bad.clone());
+            let response = world.get_as(&customer, MODELS).await;
             world.settled().await;
-            assert_eq!(told.status == 200, score > 7, "{name} {score}");
-            world.backend.answers(move |_| json(&GOOD.replace(":1}", &format!(":{score}}}"))));
+            assert_eq!(response.status == 200, score > 7, "{name} {score}");
+            world.backend.set_script(move |_| json(&GOOD.replace(":1}", &format!(":{score}}}"))));
             world.pass(Duration::from_secs(1));
-            world.asks(&customer, MODELS).await;
+            world.get_as(&customer, MODELS).await;
             world.settled().await;
-            let good = world.asks(&customer, MODELS).await;
+            let good = world.get_as(&customer, MODELS).await;
             assert_eq!(good.json()["data"][0]["currentScore"], score, "{name}");
             // The first was a miss, the second is stale at once, the third when an error would be returned.
             world.pass(Duration::from_hours(if score == 7 { 2 } else { 26 }));
@@ -215,41 +215,41 @@ async fn after_a_bad_response_the_next_good_one_is_used_within_a_second() {
 async fn an_empty_list_replaces_a_full_one_only_when_it_is_received_twice() {
     let world = World::with("", |_| json(GOOD)).await;
     let customer = world.paid().await;
-    let full = world.asks(&customer, MODELS).await;
-    world.backend.answers(|_| json(r#"{"success":true,"data":[]}"#));
+    let full = world.get_as(&customer, MODELS).await;
+    world.backend.set_script(|_| json(r#"{"success":true,"data":[]}"#));
     let mut seen = Vec::new();
     for calls in 2..=4 {
         world.pass(Duration::from_hours(2));
-        seen.push(world.asks(&customer, MODELS).await.body == full.body);
+        seen.push(world.get_as(&customer, MODELS).await.body == full.body);
         world.fetched(calls).await;
     }
     assert_eq!(seen, [true, true, false], "the first empty one was kept out, the second was not");
     assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"invalid\"}").await, 1);
 
     // A full list in between makes the next empty one suspect again.
-    world.backend.answers(|_| json(GOOD));
+    world.backend.set_script(|_| json(GOOD));
     world.pass(Duration::from_hours(2));
-    world.asks(&customer, MODELS).await;
+    world.get_as(&customer, MODELS).await;
     world.fetched(5).await;
-    world.backend.answers(|_| json(r#"{"success":true,"data":[]}"#));
+    world.backend.set_script(|_| json(r#"{"success":true,"data":[]}"#));
     world.pass(Duration::from_hours(2));
-    world.asks(&customer, MODELS).await;
+    world.get_as(&customer, MODELS).await;
     world.fetched(6).await;
-    assert_eq!(world.asks(&customer, MODELS).await.json()["count"], 1);
+    assert_eq!(world.get_as(&customer, MODELS).await.json()["count"], 1);
     // Nothing is suspect without previous data.
-    assert_eq!(world.asks(&customer, "/api/v1/alerts").await.json()["count"], 0);
+    assert_eq!(world.get_as(&customer, "/api/v1/alerts").await.json()["count"], 0);
 }
 
 #[tokio::test]
 async fn no_list_is_missing() {
-    let world = World::with("", |_| answer("404 Not Found", &[], "")).await;
+    let world = World::with("", |_| respond("404 Not Found", &[], "")).await;
     let customer = world.free().await;
     for target in [MODELS, "/api/v1/index", "/api/v1/analytics/transparency", "/api/v1/incidents"] {
-        assert_eq!(world.asks(&customer, target).await.code(), "upstream_invalid", "{target}");
+        assert_eq!(world.get_as(&customer, target).await.code(), "upstream_invalid", "{target}");
     }
     for target in [ATLAS, "/api/v1/models/atlas/history", "/api/v1/drift/atlas"] {
         world.pass(BETWEEN_PROBES);
-        assert_eq!(world.asks(&customer, target).await.code(), "model_not_found", "{target}");
+        assert_eq!(world.get_as(&customer, target).await.code(), "model_not_found", "{target}");
     }
     assert_eq!(world.refused("upstream_invalid").await, 4);
 }
@@ -262,8 +262,8 @@ async fn bytes_after_a_response_are_never_served() {
     extra.push_str("HTTP/1.1 200 OK\r\ncontent-length: 18\r\n\r\n[{\"id\":\"smuggled\"}]");
     world.backend.next(Act::Raw(extra.into_bytes()));
     for target in [ATLAS, MODELS, "/api/v1/index", "/api/v1/alerts"] {
-        let told = world.asks(&customer, target).await;
-        assert_eq!((told.status, &told.json()["data"][0]["id"]), (200, &"atlas".into()), "{target}");
+        let response = world.get_as(&customer, target).await;
+        assert_eq!((response.status, &response.json()["data"][0]["id"]), (200, &"atlas".into()), "{target}");
     }
     assert_eq!(world.served("miss").await, 4);
 }

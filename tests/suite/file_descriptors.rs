@@ -45,17 +45,17 @@ async fn without_free_file_descriptors_the_side_port_responds_and_the_public_por
     let program = serve_with_files(128, directory.path());
     let (to, side) = program.ports();
     let health = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    let answers = async |address| {
+    let responses = async |address| {
         let mut connection = Connection::open(address).await;
         connection.write(health).await;
-        connection.read(false).await.is_some_and(|answer| answer.status == 200)
+        connection.read(false).await.is_some_and(|response| response.status == 200)
     };
     // Idle connections are closed for active ones.
     let mut silent = Vec::new();
     for _ in 0..300 {
         silent.push(connect(4, to).await);
     }
-    assert!(answers(to).await && answers(side).await);
+    assert!(responses(to).await && responses(side).await);
     // Now no descriptors are left, as if another process had used them.
     let limit = format!("prlimit --pid {} --nofile=40:40", program.id());
     assert!(Command::new("sh").args(["-c", &limit]).status().unwrap().success());
@@ -69,7 +69,7 @@ async fn without_free_file_descriptors_the_side_port_responds_and_the_public_por
     let part = (worked(&program) - worked_before) / clock.mono().since(begun).as_secs_f64();
     assert!(part < 0.2, "it is busy with nothing: {part}");
     drop(silent);
-    while !answers(to).await {}
+    while !responses(to).await {}
     assert!(clock.mono().since(begun) < 8 * SECOND, "it took long to come back");
     let ended = program.stop();
     // The log limits the lines of one kind.

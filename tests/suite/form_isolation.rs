@@ -10,9 +10,9 @@ use scoregate::keys::Digest;
 use scoregate::store::{ChangeKind, Embedded, Store as _, StoreChange, StoredKey};
 use tempfile::TempDir;
 
-use crate::backend::{Act, Received, answer, json};
+use crate::backend::{Act, Received, json, respond};
 use crate::balances::wide;
-use crate::client::{Answer, RequestBuilder};
+use crate::client::{RequestBuilder, Response};
 use crate::world::{NOON, World};
 
 const ATLAS: &str = "/api/v1/models/atlas";
@@ -44,7 +44,7 @@ fn backend(secrets: Secrets, refresh: Arc<AtomicUsize>) -> impl Fn(&Received) ->
     move |received| {
         let at = refresh.load(Ordering::SeqCst);
         if received.target().ends_with("/nobody") {
-            return answer("404 Not Found", &[], "");
+            return respond("404 Not Found", &[], "");
         }
         let score = if at == 3 { "80.50" } else { "80.25" };
         let padding = "steady ".repeat(100);
@@ -88,7 +88,7 @@ async fn prepared() -> TempDir {
 struct System {
     world: World,
     refresh: Arc<AtomicUsize>,
-    seen: Vec<(String, Answer)>,
+    seen: Vec<(String, Response)>,
 }
 
 impl System {
@@ -98,26 +98,26 @@ impl System {
         Self { world, refresh, seen: Vec::new() }
     }
 
-    fn ask(&self, method: &str, target: &str, key: &str) -> RequestBuilder {
+    fn request(&self, method: &str, target: &str, key: &str) -> RequestBuilder {
         // Request ids are also in bodies, so each is replaced by its number in the script.
         self.world
-            .ask(method, target)
+            .request(method, target)
             .key(key)
             .header("X-Request-Id", &format!("place-{:04}", self.seen.len()))
     }
 
-    async fn free(&mut self, method: &str, target: &str, headers: &[(&str, &str)]) -> Answer {
-        let mut ask = self.ask(method, target, FREE);
+    async fn free(&mut self, method: &str, target: &str, headers: &[(&str, &str)]) -> Response {
+        let mut request = self.request(method, target, FREE);
         for (name, value) in headers {
-            ask = ask.header(name, value);
+            request = request.header(name, value);
         }
-        let answer = ask.send().await;
-        self.seen.push((format!("{method} {target} {headers:?}"), answer.clone()));
-        answer
+        let response = request.send().await;
+        self.seen.push((format!("{method} {target} {headers:?}"), response.clone()));
+        response
     }
 
     async fn paid(&self, target: &str) {
-        assert_eq!(self.ask("GET", target, PAID).send().await.status, 200);
+        assert_eq!(self.request("GET", target, PAID).send().await.status, 200);
     }
 
     /// The backend's next refresh, after which the documents are fetched again.
@@ -136,12 +136,12 @@ impl System {
         for encoding in ["identity", "gzip", "br", "gzip;q=0.2, br;q=0.1", "*;q=0"] {
             self.paid(ATLAS).await;
             for method in ["GET", "HEAD"] {
-                let answer = self.free(method, ATLAS, &[("Accept-Encoding", encoding)]).await;
-                assert!(!String::from_utf8(answer.decoded()).unwrap_or_default().contains("latest"));
-                tags.push(answer.header("etag").to_owned());
+                let response = self.free(method, ATLAS, &[("Accept-Encoding", encoding)]).await;
+                assert!(!String::from_utf8(response.decoded()).unwrap_or_default().contains("latest"));
+                tags.push(response.header("etag").to_owned());
             }
         }
-        let full = self.ask("GET", ATLAS, PAID).send().await.header("etag").to_owned();
+        let full = self.request("GET", ATLAS, PAID).send().await.header("etag").to_owned();
         for (_, earlier) in &self.seen {
             tags.push(earlier.header("etag").to_owned());
         }
@@ -166,22 +166,22 @@ impl System {
             self.free("GET", target, &[("Accept", "application/problem+json")]).await;
         }
         // The entity tag of the paid form must have no special effect for a Free caller.
-        let probe = self.ask("GET", ATLAS, PROBE).header("If-None-Match", &full).send().await;
+        let probe = self.request("GET", ATLAS, PROBE).header("If-None-Match", &full).send().await;
         assert_eq!(probe.status == 304, is_free_s_too);
         self.world.settled().await;
     }
 }
 
-async fn driven(secrets: Secrets) -> Vec<(String, Answer)> {
+async fn driven(secrets: Secrets) -> Vec<(String, Response)> {
     let mut system = System::start(secrets).await;
     // The first request of each leases, so that no later one waits for a lease.
     system.paid("/api/v1/index").await;
     system.free("GET", "/api/v1/index", &[]).await;
     // A shared miss: the paid caller's fetch is shared.
     system.world.backend.hold();
-    let company = system.ask("GET", ATLAS, PAID).begin().await;
+    let company = system.request("GET", ATLAS, PAID).begin().await;
     system.world.backend.has_received(2).await;
-    let shared = system.ask("GET", ATLAS, FREE).send();
+    let shared = system.request("GET", ATLAS, FREE).send();
     let (shared, ()) = tokio::join!(shared, async {
         system.world.reaches("scoregate_requests_in_progress", 2).await;
         system.world.backend.open();
@@ -195,7 +195,7 @@ async fn driven(secrets: Secrets) -> Vec<(String, Answer)> {
         system.request_all().await;
     }
     // The backend is down: stale while revalidating, stale on error, expired.
-    system.world.backend.answers(|_| answer("500 Internal Server Error", &[], ""));
+    system.world.backend.set_script(|_| respond("500 Internal Server Error", &[], ""));
     for hours in [2, 30, 24 * 8] {
         system.world.pass(Duration::from_hours(hours));
         for encoding in ["identity", "br"] {
@@ -210,16 +210,19 @@ async fn driven(secrets: Secrets) -> Vec<(String, Answer)> {
 async fn data_for_paid_callers_changes_no_byte_of_any_free_response() {
     let expected = driven(SYSTEMS[0]).await;
     let statuses: std::collections::BTreeSet<u16> =
-        expected.iter().map(|(_, answer)| answer.status).collect();
+        expected.iter().map(|(_, response)| response.status).collect();
     assert_eq!(statuses, [200, 304, 400, 403, 404, 503].into());
     for word in ["detail=shared", "hit; ttl=", "detail=stale", "detail=refreshed"] {
-        assert!(expected.iter().any(|(_, answer)| answer.header("cache-status").contains(word)), "{word}");
+        assert!(
+            expected.iter().any(|(_, response)| response.header("cache-status").contains(word)),
+            "{word}"
+        );
     }
     for secrets in &SYSTEMS[1..] {
         let seen = driven(*secrets).await;
         assert_eq!(seen.len(), expected.len(), "{secrets:?}");
         for ((step, seen), (_, expected)) in seen.iter().zip(&expected) {
-            let text = |answer: &Answer| String::from_utf8_lossy(&answer.decoded()).into_owned();
+            let text = |response: &Response| String::from_utf8_lossy(&response.decoded()).into_owned();
             assert_eq!(text(seen), text(expected), "{secrets:?}: {step}");
             assert!(
                 seen.fingerprint == expected.fingerprint,

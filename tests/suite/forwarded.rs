@@ -23,12 +23,12 @@ async fn from(world: &World, peer: &str) -> Connection {
 
 /// The remaining allowance of the sender's guard after one refused request.
 async fn left_over(connection: &mut Connection, world: &World, lines: Lines<'_>) -> u64 {
-    let ask = world.get("/api/v1/models");
-    let ask = lines.iter().fold(ask, |ask, (name, value)| ask.header(name, value));
-    let told = connection.ask(ask).await;
-    assert_eq!((told.status, told.header("x-ratelimit-resource")), (401, "guard"), "{lines:?}");
-    assert_eq!(told.number("x-ratelimit-limit"), 60);
-    told.number("x-ratelimit-remaining")
+    let request = world.get("/api/v1/models");
+    let request = lines.iter().fold(request, |request, (name, value)| request.header(name, value));
+    let response = connection.send(request).await;
+    assert_eq!((response.status, response.header("x-ratelimit-resource")), (401, "guard"), "{lines:?}");
+    assert_eq!(response.number("x-ratelimit-limit"), 60);
+    response.number("x-ratelimit-remaining")
 }
 
 /// The same on a new connection.
@@ -65,9 +65,9 @@ async fn a_client_with_an_exhausted_guard_does_not_affect_others_behind_its_prox
         ("192.0.2.1", 429),
         ("2001:db8::1", 401),
     ] {
-        let ask = world.get("/api/v1/models").header("X-Forwarded-For", client);
-        let told = from(&world, PROXY).await.ask(ask).await;
-        assert_eq!((told.status, told.header("x-ratelimit-resource")), (status, "guard"), "{client}");
+        let request = world.get("/api/v1/models").header("X-Forwarded-For", client);
+        let response = from(&world, PROXY).await.send(request).await;
+        assert_eq!((response.status, response.header("x-ratelimit-resource")), (status, "guard"), "{client}");
     }
     assert_eq!(world.counted("scoregate_limited_total{rule=\"guard\",tier=\"none\"}").await, 2);
 }
@@ -143,7 +143,7 @@ async fn the_header_that_is_not_configured_is_ignored() {
 async fn an_unreadable_header_counts_against_the_proxy_that_sent_it() {
     let world = world("").await;
     let many = vec!["127.1.0.2"; 40].join(", ");
-    for (told, client) in [
+    for (response, client) in [
         ("", PROXY),
         ("unknown", PROXY),
         ("_hidden", PROXY),
@@ -157,8 +157,8 @@ async fn an_unreadable_header_counts_against_the_proxy_that_sent_it() {
         ("127.1.0.3, 127.1.0.2", "127.1.0.3"),
     ] {
         let before = u64::from(guard_of(&world, client));
-        assert_eq!(left(&world, PROXY, &[("X-Forwarded-For", told)]).await, before - 1, "{told}");
-        assert_eq!(u64::from(guard_of(&world, client)), before - 1, "{told}");
+        assert_eq!(left(&world, PROXY, &[("X-Forwarded-For", response)]).await, before - 1, "{response}");
+        assert_eq!(u64::from(guard_of(&world, client)), before - 1, "{response}");
     }
     assert_eq!(guard_of(&world, "192.0.2.1"), 60);
 }
@@ -183,12 +183,12 @@ async fn forwarding_headers_reach_no_backend_and_change_no_response() {
     let world = world("").await;
     let customer = world.customer("pro").await;
     let plain = world.get("/api/v1/models").key(&customer.key).send().await;
-    let ask = world.get("/api/v1/index").key(&customer.key).header("X-Forwarded-For", "192.0.2.1");
-    assert_eq!(from(&world, PROXY).await.ask(ask).await.status, 200);
-    let ask = world.get("/api/v1/models").key(&customer.key).header("X-Forwarded-For", "192.0.2.1");
-    let told = from(&world, PROXY).await.ask(ask).await;
+    let request = world.get("/api/v1/index").key(&customer.key).header("X-Forwarded-For", "192.0.2.1");
+    assert_eq!(from(&world, PROXY).await.send(request).await.status, 200);
+    let request = world.get("/api/v1/models").key(&customer.key).header("X-Forwarded-For", "192.0.2.1");
+    let response = from(&world, PROXY).await.send(request).await;
     assert_eq!(
-        (told.status, told.body == plain.body, told.header("etag")),
+        (response.status, response.body == plain.body, response.header("etag")),
         (200, true, plain.header("etag"))
     );
     for received in world.backend.received() {

@@ -87,12 +87,17 @@ async fn framing_every_ambiguity_is_one_400_and_closes_the_connection() {
     let mut wrong = Vec::new();
     for (row, bare) in DOUBTFUL {
         let bytes = row.replace("INNER", INNER).replace("KEY", &key);
-        let (told, after) = exchange(&world, bytes.as_bytes()).await;
-        if (told.status, after, is_bare(&told)) != (400, After::Closed, *bare) {
-            wrong.push(format!("{}: {} {after:?} {}", show(row.as_bytes()), told.status, show(&told.body)));
+        let (response, after) = exchange(&world, bytes.as_bytes()).await;
+        if (response.status, after, is_bare(&response)) != (400, After::Closed, *bare) {
+            wrong.push(format!(
+                "{}: {} {after:?} {}",
+                show(row.as_bytes()),
+                response.status,
+                show(&response.body)
+            ));
         } else if !bare && !bytes.starts_with("HEAD") {
-            assert_eq!(told.code(), "bad_request", "{}", show(row.as_bytes()));
-            world.check("GET", "/", &told);
+            assert_eq!(response.code(), "bad_request", "{}", show(row.as_bytes()));
+            world.check("GET", "/", &response);
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
@@ -122,8 +127,8 @@ async fn framing_a_body_is_refused_on_every_route() {
             "GET {target} HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\nContent-Length: {}\r\n\r\n{inner}",
             inner.len()
         );
-        let (told, after) = exchange(&world, bytes.as_bytes()).await;
-        assert_eq!((told.code().as_str(), after), ("bad_request", After::Closed), "{target}");
+        let (response, after) = exchange(&world, bytes.as_bytes()).await;
+        assert_eq!((response.code().as_str(), after), ("bad_request", After::Closed), "{target}");
     }
     assert_eq!(world.backend.received().len(), asked);
 }
@@ -135,8 +140,8 @@ async fn framing_a_single_content_length_of_0_is_no_body() {
         let bytes = format!(
             "{method} /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\nContent-Length: 0\r\n\r\n"
         );
-        let (told, after) = exchange(&world, bytes.as_bytes()).await;
-        assert_eq!((told.status, after), (200, After::Open), "{method}");
+        let (response, after) = exchange(&world, bytes.as_bytes()).await;
+        assert_eq!((response.status, after), (200, After::Open), "{method}");
     }
 }
 
@@ -147,9 +152,9 @@ async fn framing_every_other_method_is_one_405() {
         ["POST", "PUT", "DELETE", "PATCH", "TRACE", "PROPFIND", "BREW", "get", "Get", "G", "PRI", "QUERY"]
     {
         let bytes = format!("{method} /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n\r\n");
-        let (told, after) = exchange(&world, bytes.as_bytes()).await;
-        assert_eq!((told.code().as_str(), after), ("method_not_allowed", After::Open), "{method}");
-        world.check(method, "/api/v1/models", &told);
+        let (response, after) = exchange(&world, bytes.as_bytes()).await;
+        assert_eq!((response.code().as_str(), after), ("method_not_allowed", After::Open), "{method}");
+        world.check(method, "/api/v1/models", &response);
     }
     assert!(world.backend.received().is_empty());
     assert_eq!(world.counted("scoregate_refusals_total{code=\"method_not_allowed\"}").await, 12);
@@ -162,10 +167,10 @@ async fn framing_a_connect_is_a_405_that_opens_no_tunnel_and_its_payload_is_not_
     for target in ["backend.example:443", "127.0.0.1:80", "localhost:1"] {
         let inner = INNER.replace("KEY", &key);
         let bytes = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n{inner}");
-        let (told, after) = exchange(&world, bytes.as_bytes()).await;
-        assert_eq!((told.status, told.code().as_str()), (405, "method_not_allowed"), "{target}");
+        let (response, after) = exchange(&world, bytes.as_bytes()).await;
+        assert_eq!((response.status, response.code().as_str()), (405, "method_not_allowed"), "{target}");
         assert_eq!(after, After::Closed, "{target}");
-        world.check("CONNECT", "/", &told);
+        world.check("CONNECT", "/", &response);
     }
     assert!(world.backend.received().is_empty());
     assert_eq!(world.counted("scoregate_refusals_total{code=\"method_not_allowed\"}").await, 3);
@@ -180,8 +185,8 @@ async fn framing_no_upgrade_is_ever_made() {
              HTTP2-Settings: AAMAAABkAAQAAP__\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\
              Upgrade: {upgrade}\r\n\r\n"
         );
-        let (told, after) = exchange(&world, head.as_bytes()).await;
-        assert_eq!((told.status, after), (200, After::Open), "{upgrade}");
+        let (response, after) = exchange(&world, head.as_bytes()).await;
+        assert_eq!((response.status, after), (200, After::Open), "{upgrade}");
         // Raw HTTP/2 bytes are no HTTP/1.1: a bare 400, a close, and nothing is sent to the backend.
         let mut connection = Connection::open(world.address()).await;
         connection.write(&[head.as_bytes(), b"\x81\x85\0\0\0\0hello\r\n\r\n"].concat()).await;
@@ -219,10 +224,10 @@ async fn framing_a_target_has_at_most_2_kib() {
         for start in ["/api/v1/models?x=", "/docs?x="] {
             let target = format!("{start}{}", "x".repeat(length - start.len()));
             let bytes = format!("GET {target} HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n\r\n");
-            let (told, after) = exchange(&world, bytes.as_bytes()).await;
-            assert_eq!(told.status, status, "{start} {length}");
+            let (response, after) = exchange(&world, bytes.as_bytes()).await;
+            assert_eq!(response.status, status, "{start} {length}");
             assert_eq!(after, if status == 200 { After::Open } else { After::Closed }, "{start} {length}");
-            world.check("GET", &target, &told);
+            world.check("GET", &target, &response);
         }
     }
     assert_eq!(world.counted("scoregate_refusals_total{code=\"uri_too_long\"}").await, 4);
@@ -236,10 +241,10 @@ async fn framing_a_head_has_at_most_16_kib() {
         for (method, target) in [("GET", "/api/v1/models"), ("GET", "/"), ("HEAD", "/api/v1/models")] {
             let bytes = head_of(size, method, target, &fields);
             assert_eq!(bytes.len(), size);
-            let (told, after) = exchange(&world, &bytes).await;
-            assert_eq!(told.status, status, "{method} {target} {size}");
+            let (response, after) = exchange(&world, &bytes).await;
+            assert_eq!(response.status, status, "{method} {target} {size}");
             assert_eq!(after, if status == 200 { After::Open } else { After::Closed }, "{size}");
-            world.check(method, target, &told);
+            world.check(method, target, &response);
         }
     }
     assert_eq!(world.counted("scoregate_refusals_total{code=\"headers_too_large\"}").await, 9);
@@ -253,8 +258,8 @@ async fn framing_a_request_has_at_most_64_header_fields() {
             let field = |number: usize| if same { "x: 1\r\n".into() } else { format!("x{number}: 1\r\n") };
             let more = (2..count).map(field).collect::<Vec<String>>().concat();
             let head = format!("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n{more}\r\n");
-            let (told, after) = exchange(&world, head.as_bytes()).await;
-            assert_eq!(told.status, status, "{count} {same}");
+            let (response, after) = exchange(&world, head.as_bytes()).await;
+            assert_eq!(response.status, status, "{count} {same}");
             assert_eq!(after, if status == 200 { After::Open } else { After::Closed }, "{count}");
         }
     }
@@ -285,8 +290,8 @@ async fn framing_http_1_0_needs_no_host_and_closes_after_its_response() {
     ] {
         let mut connection = Connection::open(world.address()).await;
         connection.write(format!("{head}GET / HTTP/1.0\r\n\r\n").as_bytes()).await;
-        let told = connection.read(false).await.unwrap();
-        assert_eq!(told.status, status, "{head}");
+        let response = connection.read(false).await.unwrap();
+        assert_eq!(response.status, status, "{head}");
         assert!(connection.is_closed().await, "{head}");
     }
 }
@@ -318,18 +323,18 @@ async fn framing_an_unambiguous_refusal_keeps_the_connection_open() {
         ("/api/v1/models/nobody", &key, "model_not_found"),
     ] {
         let bytes = format!("GET {target} HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n\r\n");
-        let (told, after) = exchange(&world, bytes.as_bytes()).await;
-        assert_eq!((told.code().as_str(), after), (code, After::Open), "{target}");
+        let (response, after) = exchange(&world, bytes.as_bytes()).await;
+        assert_eq!((response.code().as_str(), after), (code, After::Open), "{target}");
     }
 }
 
 #[tokio::test]
 async fn framing_too_many_refusals_close_the_connection() {
     let world = World::with("guard.per_minute = 1", good).await;
-    let (told, after) = exchange(&world, b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n").await;
-    assert_eq!((told.code().as_str(), after), ("api_key_required", After::Open));
-    let (told, after) =
+    let (response, after) = exchange(&world, b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    assert_eq!((response.code().as_str(), after), ("api_key_required", After::Open));
+    let (response, after) =
         exchange(&world, b"GET /x HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
-    assert_eq!((told.code().as_str(), after), ("too_many_refusals", After::Closed));
+    assert_eq!((response.code().as_str(), after), ("too_many_refusals", After::Closed));
     assert_eq!(world.counted("scoregate_limited_total{rule=\"guard\",tier=\"none\"}").await, 1);
 }

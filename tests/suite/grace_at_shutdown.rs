@@ -43,10 +43,10 @@ impl Day {
     }
 
     /// Sends requests until one is no 200: the number of 200s, and the code of the last one.
-    fn ask(&self, public: SocketAddr, most: u32) -> (u32, String) {
+    fn request_up_to(&self, public: SocketAddr, most: u32) -> (u32, String) {
         let mut wire = Wire::open(public).unwrap();
         for served in 0..most {
-            let (status, code) = wire.ask(TARGET, &self.load_client.key).status_and_code();
+            let (status, code) = wire.get(TARGET, &self.load_client.key).status_and_code();
             if status != 200 {
                 return (served, code);
             }
@@ -58,9 +58,9 @@ impl Day {
     fn fails(&self, order: Order, leasing: u32) -> (u32, CommandOutput) {
         self.disk.order(Order::Work);
         let (program, public) = self.life();
-        let (before, _) = self.ask(public, leasing);
+        let (before, _) = self.request_up_to(public, leasing);
         self.disk.order(order);
-        let (after, code) = self.ask(public, QUOTA);
+        let (after, code) = self.request_up_to(public, QUOTA);
         assert_eq!((before, code.as_str()), (leasing, "overloaded"), "{order:?}");
         (before + after, program.stop())
     }
@@ -69,7 +69,7 @@ impl Day {
     fn use_remaining_quota(&self) -> u32 {
         self.disk.order(Order::Work);
         let (program, public) = self.life();
-        let (served, code) = self.ask(public, QUOTA + 2 * GRACE);
+        let (served, code) = self.request_up_to(public, QUOTA + 2 * GRACE);
         assert_eq!(code, "quota_exceeded");
         program.stop().with(0);
         served

@@ -46,7 +46,7 @@ struct Caller {
 
 impl Caller {
     /// Sends one request. After `Connection: close` it reconnects; no request is ever sent twice.
-    async fn asks(&mut self) -> std::io::Result<()> {
+    async fn send_request(&mut self) -> std::io::Result<()> {
         let mut stream = if let Some(stream) = self.stream.take() {
             stream
         } else {
@@ -91,7 +91,7 @@ async fn ask_all(address: SocketAddr, load_client: &LoadClient, scale: &Scale, h
         tokio::spawn(async move {
             for turn in 0..turns {
                 clock.sleep_until(begun.plus(apart * turn + apart * number / CALLERS)).await;
-                match caller.asks().await {
+                match caller.send_request().await {
                     Ok(()) => caller.heard.answered.fetch_add(1, Ordering::Relaxed),
                     Err(error) => {
                         let what = format!("caller {number}, turn {turn}: {error}");

@@ -99,8 +99,8 @@ async fn an_imported_key_works_at_once_on_a_running_server_that_accepts_it() {
     let keys = Keys(directory.path());
     let line = |text: &str| format!("{{\"sha256\":\"{}\",\"name\":\"n\",\"tier\":\"pro\"}}\n", digest(text));
     assert_eq!(visitor.identity(FOREIGN).await, Err("invalid_api_key".into()));
-    let told = keys.fed(&["import", "-", "--format", "jsonl"], line(FOREIGN).as_bytes()).with(0);
-    assert_eq!(told.err, "", "nothing has to be said where such keys are accepted");
+    let output = keys.fed(&["import", "-", "--format", "jsonl"], line(FOREIGN).as_bytes()).with(0);
+    assert_eq!(output.err, "", "nothing has to be said where such keys are accepted");
     let (tier, id) = visitor.identity(FOREIGN).await.unwrap();
     assert_eq!(tier, "pro");
     keys.run(&["revoke", &id, "--key", &digest(FOREIGN)]).with(0);
@@ -128,9 +128,9 @@ async fn without_the_setting_only_generated_keys_work_and_one_warning_is_logged(
         digest(FOREIGN),
         digest("another one of sixteen")
     );
-    let told = Keys(directory.path()).fed(&["import", "-", "--format", "csv"], lines.as_bytes()).with(0);
-    assert_eq!(told.out, counted(3, 0, 0));
-    assert_eq!(told.err.matches("keys.accept_imported").count(), 1, "{}", told.err);
+    let output = Keys(directory.path()).fed(&["import", "-", "--format", "csv"], lines.as_bytes()).with(0);
+    assert_eq!(output.out, counted(3, 0, 0));
+    assert_eq!(output.err.matches("keys.accept_imported").count(), 1, "{}", output.err);
     assert_eq!(visitor.identity(ours.expose()).await.unwrap().0, "pro");
     assert_eq!(visitor.identity(FOREIGN).await, Err("invalid_api_key".into()));
     program.stop().with(0);
@@ -174,15 +174,15 @@ fn every_rejected_line_is_reported_by_number_and_field_and_the_others_are_import
         text.extend_from_slice(line);
         text.push(b'\n');
     }
-    let told = keys.fed(&["import", "-", "--format", "csv"], &text).with(1);
-    let mut said = told.err.lines();
+    let output = keys.fed(&["import", "-", "--format", "csv"], &text).with(1);
+    let mut said = output.err.lines();
     for (number, (_, field, words)) in (2..).zip(&rows).filter(|(_, (_, field, _))| !field.is_empty()) {
         let line = said.next().unwrap_or("");
         assert!(line.starts_with(&format!("standard input:{number}: {field}: ")), "{number} {field}: {line}");
         assert!(line.contains(words), "{words}: {line}");
     }
-    assert_eq!(told.out, counted(2, 0, rows.len() - 2));
-    assert!(!told.err.contains("AstrayKey"), "a key in the wrong column is not repeated: {}", told.err);
+    assert_eq!(output.out, counted(2, 0, rows.len() - 2));
+    assert!(!output.err.contains("AstrayKey"), "a key in the wrong column is not repeated: {}", output.err);
     assert_eq!(keys.json(&["show", &held])["keys"].as_array().unwrap().len(), 2);
 }
 
@@ -221,12 +221,12 @@ fn many_keys_are_imported_in_batches_with_order_and_number_kept() {
         .collect();
     lines[700] = "no JSON".into();
     lines[1_100] = lines[3].clone();
-    let told = keys.fed(&["import", "-", "--format", "jsonl"], lines.join("\n").as_bytes()).with(1);
-    assert_eq!(told.out, counted(1_198, 0, 2));
+    let output = keys.fed(&["import", "-", "--format", "jsonl"], lines.join("\n").as_bytes()).with(1);
+    assert_eq!(output.out, counted(1_198, 0, 2));
     assert!(
-        told.err.contains("standard input:701: line: ") && told.err.contains(":1101: sha256: "),
+        output.err.contains("standard input:701: line: ") && output.err.contains(":1101: sha256: "),
         "{}",
-        told.err
+        output.err
     );
     assert_eq!(keys.run(&["export"]).with(0).out.lines().count(), 1_199);
 }
@@ -264,7 +264,7 @@ fn lines_with_the_longest_values_are_rejected_one_by_one_and_the_others_are_impo
         text += &format!("{},n,{tier}\n", digest(&number.to_string()));
     }
     let keys = Keys(directory.path());
-    let told = keys.fed(&["import", "-", "--format", "csv"], text.as_bytes()).with(1);
-    assert_eq!(told.out, counted(100, 0, 100));
+    let output = keys.fed(&["import", "-", "--format", "csv"], text.as_bytes()).with(1);
+    assert_eq!(output.out, counted(100, 0, 100));
     program.stop().with(0);
 }

@@ -32,14 +32,14 @@ async fn leases_a_pro_quota_is_granted_in_full_with_few_ledger_calls_and_one_wai
     let account = world.running.gateway().key_directory.find(&Digest::of(&customer.key)).unwrap().account;
     let mut connection = Connection::open(world.address()).await;
     for request in 0..10_000 {
-        let answer = connection.ask(world.get(MODELS).key(&customer.key)).await;
-        assert_eq!(answer.status, 200, "request {request}");
+        let response = connection.send(world.get(MODELS).key(&customer.key)).await;
+        assert_eq!(response.status, 200, "request {request}");
         // A lease taken in advance has time until half of the previous one is spent; here no time has to pass.
         while account.is_leasing() {
             tokio::task::yield_now().await;
         }
     }
-    assert_eq!(world.asks(&customer, MODELS).await.code(), "quota_exceeded");
+    assert_eq!(world.get_as(&customer, MODELS).await.code(), "quota_exceeded");
     let (calls, waited) = (ledger_calls(&world).await, waits(&world).await);
     assert!(calls <= 300, "{calls} ledger calls for 10,000 requests");
     assert_eq!(waited, 1);
@@ -50,11 +50,11 @@ async fn leases_a_free_request_waits_for_one_durable_write_only() {
     let world = World::new().await;
     let customer = world.customer_with("free", own(1_000, 10)).await;
     for request in 1..=10 {
-        assert_eq!(world.asks(&customer, MODELS).await.status, 200);
+        assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
         assert_eq!((ledger_calls(&world).await, waits(&world).await), (request, request));
     }
     // That the day is spent is known without the ledger.
-    assert_eq!(world.asks(&customer, MODELS).await.code(), "quota_exceeded");
+    assert_eq!(world.get_as(&customer, MODELS).await.code(), "quota_exceeded");
     assert_eq!(ledger_calls(&world).await, 10);
 }
 
@@ -65,10 +65,10 @@ async fn requests(world: &World, customers: &[Customer], each: u32, time: Durati
     let clients = customers.iter().cycle().take(CLIENTS).map(|customer| async move {
         let mut connection = Connection::open(world.address()).await;
         for _ in 0..each {
-            let answer = connection.ask(world.get(MODELS).key(&customer.key)).await;
-            match answer.status {
+            let response = connection.send(world.get(MODELS).key(&customer.key)).await;
+            match response.status {
                 200 => drop(counted.fetch_add(1, Ordering::SeqCst)),
-                _ => assert_eq!(answer.code(), "quota_exceeded"),
+                _ => assert_eq!(response.code(), "quota_exceeded"),
             }
             world.pass(time / each / 40);
         }
@@ -85,7 +85,7 @@ async fn leases_ten_thousand_requests_across_midnight_use_two_quotas_each_charge
         customers.push(world.customer_with("pro", own(1_000_000, 300)).await);
         customers.push(world.customer_with("free", own(1_000_000, 20)).await);
     }
-    assert_eq!(world.asks(&customers[0], "/api/v1/models?limit=1").await.status, 200);
+    assert_eq!(world.get_as(&customers[0], "/api/v1/models?limit=1").await.status, 200);
     world.pass(ALMOST_MIDNIGHT);
     // Ten thousand in total; on either side each has more requests than units.
     let mut served = 1;

@@ -12,7 +12,7 @@ use scoregate::keys::Digest;
 use scoregate::store::OwedFile;
 
 use crate::balances::own;
-use crate::client::Answer;
+use crate::client::Response;
 use crate::program::sqlite3;
 use crate::world::{Customer, World};
 
@@ -39,18 +39,18 @@ impl World {
 
     /// Units granted by the ledger over all days.
     fn granted(&self) -> u32 {
-        let told = sqlite3(self.directory.path(), "SELECT coalesce(sum(granted), 0) FROM ledger");
-        told.trim().parse().unwrap()
+        let sum = sqlite3(self.directory.path(), "SELECT coalesce(sum(granted), 0) FROM ledger");
+        sum.trim().parse().unwrap()
     }
 
     /// Sends this many requests and returns how many were served.
-    async fn served_of(&self, customer: &Customer, requests: u32) -> (u32, Vec<Answer>) {
+    async fn served_of(&self, customer: &Customer, requests: u32) -> (u32, Vec<Response>) {
         let (mut served, mut refused) = (0, Vec::new());
         for _ in 0..requests {
-            let answer = self.asks(customer, MODELS).await;
-            match answer.status {
+            let response = self.get_as(customer, MODELS).await;
+            match response.status {
                 200 => served += 1,
-                _ => refused.push(answer),
+                _ => refused.push(response),
             }
         }
         (served, refused)
@@ -109,10 +109,10 @@ async fn ledger_unreachable_leased_units_then_grace_then_503_and_all_are_charged
     world.ledger_fails();
     let (served, refused) = world.served_of(&customer, 10).await;
     assert_eq!(served, leased - 1 + 3, "what was leased, and a hundredth of the day");
-    for answer in &refused {
-        assert_eq!((answer.status, answer.code()), (503, "overloaded".into()));
-        assert!(answer.number("retry-after") >= 1);
-        assert_eq!(answer.number("x-ratelimit-remaining"), u64::from(300 - 1 - served));
+    for response in &refused {
+        assert_eq!((response.status, response.code()), (503, "overloaded".into()));
+        assert!(response.number("retry-after") >= 1);
+        assert_eq!(response.number("x-ratelimit-remaining"), u64::from(300 - 1 - served));
     }
     assert_eq!((world.decided("grace").await, world.decided("refused").await), (3, 10 - served));
     assert_eq!(world.counted("scoregate_ledger_unreachable").await, 1);
@@ -127,7 +127,7 @@ async fn ledger_unreachable_leased_units_then_grace_then_503_and_all_are_charged
     world.pass(RETRY);
     let (after, refused) = world.served_of(&customer, 300).await;
     assert_eq!(1 + served + after, 300);
-    assert!(refused.iter().all(|answer| answer.code() == "quota_exceeded"));
+    assert!(refused.iter().all(|response| response.code() == "quota_exceeded"));
     assert_eq!((world.granted(), world.counted("scoregate_ledger_unreachable").await), (300, 0));
 }
 
@@ -185,7 +185,7 @@ async fn ledger_unreachable_grace_is_charged_at_the_start_after_a_shutdown_and_g
     world.ledger_fails();
     let (served, refused) = world.served_of(&customer, 10).await;
     delivered += served;
-    assert!(refused.iter().all(|answer| answer.code() == "overloaded"));
+    assert!(refused.iter().all(|response| response.code() == "overloaded"));
     assert_eq!(world.decided("grace").await, 0, "the promise of the day was made to an earlier process");
     world.ledger_works();
     world.pass(RETRY);

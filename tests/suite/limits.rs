@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use scoregate::routes::Selection;
 
-use crate::backend::answer;
+use crate::backend::respond;
 use crate::balances::{own, wide};
-use crate::client::Answer;
+use crate::client::Response;
 use crate::world::{NOON, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
@@ -19,10 +19,10 @@ fn noon() -> u64 {
 }
 
 /// The values of the four `X-RateLimit` headers.
-fn rate_limit_headers(answer: &Answer) -> (&str, u64, u64, u64) {
-    let number = |name| answer.number(name);
+fn rate_limit_headers(response: &Response) -> (&str, u64, u64, u64) {
+    let number = |name| response.number(name);
     (
-        answer.header("x-ratelimit-resource"),
+        response.header("x-ratelimit-resource"),
         number("x-ratelimit-limit"),
         number("x-ratelimit-remaining"),
         number("x-ratelimit-reset"),
@@ -34,11 +34,11 @@ async fn the_requests_of_a_minute_can_be_used_in_a_burst_and_are_refilled_one_by
     let world = World::new().await;
     let customer = world.customer("pro").await;
     for left in (0..60).rev() {
-        let answer = world.asks(&customer, MODELS).await;
-        assert_eq!(answer.status, 200);
-        assert!(answer.header("ratelimit").starts_with(&format!("\"minute\";r={left};t={}, ", 60 - left)));
+        let response = world.get_as(&customer, MODELS).await;
+        assert_eq!(response.status, 200);
+        assert!(response.header("ratelimit").starts_with(&format!("\"minute\";r={left};t={}, ", 60 - left)));
     }
-    let refused = world.asks(&customer, MODELS).await;
+    let refused = world.get_as(&customer, MODELS).await;
     assert_eq!((refused.status, refused.code()), (429, "rate_limit_exceeded".into()));
     assert_eq!(rate_limit_headers(&refused), ("minute", 60, 0, noon() + 60));
     assert_eq!(refused.header("retry-after"), "1");
@@ -47,10 +47,10 @@ async fn the_requests_of_a_minute_can_be_used_in_a_burst_and_are_refilled_one_by
     assert_eq!(refused.json()["limit"], limit);
 
     world.pass(Duration::from_millis(999));
-    assert_eq!(world.asks(&customer, MODELS).await.status, 429);
+    assert_eq!(world.get_as(&customer, MODELS).await.status, 429);
     world.pass(Duration::from_millis(1));
-    assert_eq!(world.asks(&customer, MODELS).await.status, 200);
-    assert_eq!(world.asks(&customer, MODELS).await.status, 429);
+    assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
+    assert_eq!(world.get_as(&customer, MODELS).await.status, 429);
     world.pass(Duration::from_mins(1));
     assert_eq!(world.left(&customer).minute, 60);
     world.pass(Duration::from_hours(1));
@@ -63,22 +63,22 @@ async fn the_requests_of_a_minute_can_be_used_in_a_burst_and_are_refilled_one_by
 async fn a_free_key_has_one_request_a_minute_and_retry_after_is_set() {
     let world = World::new().await;
     let customer = world.customer("free").await;
-    assert_eq!(world.asks(&customer, MODELS).await.status, 200);
+    assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
     world.pass(Duration::from_millis(20_500));
-    let refused = world.asks(&customer, MODELS).await;
+    let refused = world.get_as(&customer, MODELS).await;
     assert_eq!((refused.status, refused.header("retry-after")), (429, "40"));
     assert_eq!(rate_limit_headers(&refused), ("minute", 1, 0, noon() + 60));
     assert_eq!(refused.header("ratelimit"), "\"minute\";r=0;t=40, \"day\";r=9;t=43180");
     world.pass(Duration::from_millis(39_500));
-    assert_eq!(world.asks(&customer, MODELS).await.status, 200);
+    assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
 }
 
 #[tokio::test]
 async fn if_minute_and_day_are_both_spent_the_day_is_named() {
     let world = World::new().await;
     let customer = world.customer_with("free", own(1, 1)).await;
-    assert_eq!(world.asks(&customer, MODELS).await.status, 200);
-    let refused = world.asks(&customer, MODELS).await;
+    assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
+    let refused = world.get_as(&customer, MODELS).await;
     assert_eq!((refused.status, refused.code()), (429, "quota_exceeded".into()));
     assert_eq!(rate_limit_headers(&refused), ("day", 1, 0, noon() + 43_200));
     assert_eq!(refused.header("retry-after"), "43200");
@@ -94,11 +94,11 @@ async fn if_minute_and_day_are_both_spent_the_day_is_named() {
 async fn with_the_daily_quota_spent_a_current_copy_is_a_304_and_nothing_is_fetched() {
     let world = World::new().await;
     let customer = world.customer_with("free", own(5, 1)).await;
-    let etag = world.asks(&customer, MODELS).await.header("etag").to_owned();
+    let etag = world.get_as(&customer, MODELS).await.header("etag").to_owned();
     let with = async |target: &str, tag: &str| {
         let before = world.left(&customer);
-        let answer = world.get(target).key(&customer.key).header("If-None-Match", tag).send().await;
-        (answer.status, before.spent(world.left(&customer)))
+        let response = world.get(target).key(&customer.key).header("If-None-Match", tag).send().await;
+        (response.status, before.spent(world.left(&customer)))
     };
     assert_eq!(with(MODELS, &etag).await, (304, (1, 0, 0)));
     assert_eq!(with(MODELS, "\"another\"").await, (429, (0, 0, 0)));
@@ -115,11 +115,11 @@ async fn with_the_daily_quota_spent_a_current_copy_is_a_304_and_nothing_is_fetch
 async fn on_a_cold_cache_with_units_left_a_conditional_request_fetches_and_a_304_spends_none() {
     let world = World::new().await;
     let customer = world.customer_with("free", own(5, 2)).await;
-    let etag = world.asks(&customer, MODELS).await.header("etag").to_owned();
+    let etag = world.get_as(&customer, MODELS).await.header("etag").to_owned();
     assert_eq!(world.running.gateway().engine.purge(&Selection::All, true).await, 1);
     let before = world.left(&customer);
-    let answer = world.get(MODELS).key(&customer.key).header("If-None-Match", &etag).send().await;
-    assert_eq!((answer.status, before.spent(world.left(&customer))), (304, (1, 0, 0)));
+    let response = world.get(MODELS).key(&customer.key).header("If-None-Match", &etag).send().await;
+    assert_eq!((response.status, before.spent(world.left(&customer))), (304, (1, 0, 0)));
     assert_eq!(world.backend.received().len(), 2);
     assert_eq!(world.served("miss").await, 2);
 }
@@ -129,24 +129,24 @@ async fn after_sixty_refusals_an_application_is_refused_early_and_no_other_is() 
     let world = World::new().await;
     let [customer, other] = [world.free().await, world.free().await];
     for left in (0..60).rev() {
-        let refused = world.asks(&customer, NOTHING).await;
+        let refused = world.get_as(&customer, NOTHING).await;
         assert_eq!((refused.status, refused.code(), refused.closes()), (404, "not_found".into(), false));
         let account = world.left(&customer).guard - world.guard_of(Ipv4Addr::LOCALHOST.into());
         assert_eq!(account, left);
     }
     for target in [NOTHING, "/api/v1/me"] {
-        let refused = world.asks(&customer, target).await;
+        let refused = world.get_as(&customer, target).await;
         assert_eq!((refused.status, refused.code()), (429, "too_many_refusals".into()));
         assert!(refused.closes());
         assert_eq!(rate_limit_headers(&refused), ("guard", 60, 0, noon() + 60));
         assert_eq!((refused.header("retry-after"), &refused.json()["limit"]["name"]), ("1", &"guard".into()));
     }
-    assert_eq!(world.asks(&customer, MODELS).await.status, 200);
-    assert_eq!(world.asks(&other, NOTHING).await.status, 404);
+    assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
+    assert_eq!(world.get_as(&other, NOTHING).await.status, 404);
     assert_eq!(world.get(MODELS).send().await.status, 401);
     world.pass(Duration::from_secs(1));
-    assert_eq!(world.asks(&customer, "/api/v1/me").await.status, 200);
-    assert_eq!(world.asks(&customer, "/api/v1/me").await.status, 429);
+    assert_eq!(world.get_as(&customer, "/api/v1/me").await.status, 200);
+    assert_eq!(world.get_as(&customer, "/api/v1/me").await.status, 429);
     assert_eq!(world.refused("too_many_refusals").await, 3);
 }
 
@@ -154,8 +154,8 @@ async fn after_sixty_refusals_an_application_is_refused_early_and_no_other_is() 
 async fn the_connection_closes_with_the_guard_s_refusal() {
     let world = World::with("guard.per_minute = 1", good).await;
     let mut connection = crate::client::Connection::open(world.address()).await;
-    assert_eq!(connection.ask(world.get(MODELS)).await.status, 401);
-    assert_eq!(connection.ask(world.get(MODELS)).await.status, 429);
+    assert_eq!(connection.send(world.get(MODELS)).await.status, 401);
+    assert_eq!(connection.send(world.get(MODELS)).await.status, 429);
     assert!(connection.is_closed().await);
 }
 
@@ -173,7 +173,8 @@ async fn after_sixty_refusals_an_address_is_refused_and_no_other_address_or_vali
         assert_eq!(refused.header("ratelimit"), format!("\"guard\";r={left};t={}", 60 - left));
         assert_eq!(refused.header("ratelimit-policy"), "\"guard\";q=60;w=60");
     }
-    for refused in [world.get(MODELS).send().await, world.ask("PUT", MODELS).key(&customer.key).send().await]
+    for refused in
+        [world.get(MODELS).send().await, world.request("PUT", MODELS).key(&customer.key).send().await]
     {
         assert_eq!((refused.status, refused.code()), (429, "too_many_refusals".into()));
         assert_eq!(rate_limit_headers(&refused), ("guard", 60, 0, noon() + 60));
@@ -182,8 +183,8 @@ async fn after_sixty_refusals_an_address_is_refused_and_no_other_address_or_vali
     assert_eq!((world.guard_of(here), world.guard_of(there)), (0, 60));
     assert_eq!(world.get(MODELS).send_from(there).await.status, 401);
     assert_eq!(world.guard_of(there), 59);
-    assert_eq!(world.asks(&customer, MODELS).await.status, 200);
-    assert_eq!(world.asks(&customer, NOTHING).await.status, 404);
+    assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
+    assert_eq!(world.get_as(&customer, NOTHING).await.status, 404);
     assert_eq!(world.get("/docs").send().await.status, 200);
     world.pass(Duration::from_secs(1));
     assert_eq!(world.get(MODELS).send().await.status, 401);
@@ -205,18 +206,18 @@ async fn every_response_names_the_rule_of_its_rate_limit_headers() {
         ("/docs", 200, "guard"),
         ("/healthz", 200, "guard"),
     ] {
-        let answer = world.asks(&customer, target).await;
-        assert_eq!((answer.status, rate_limit_headers(&answer).0), (status, resource), "{target}");
-        assert_eq!(rate_limit_headers(&answer).3 == midnight, resource == "day", "{target}");
+        let response = world.get_as(&customer, target).await;
+        assert_eq!((response.status, rate_limit_headers(&response).0), (status, resource), "{target}");
+        assert_eq!(rate_limit_headers(&response).3 == midnight, resource == "day", "{target}");
     }
-    for (ask, status) in [
+    for (request, status) in [
         (world.get(MODELS), 401),
         (world.get(MODELS).key(&customer.key).without_host(), 400),
-        (world.ask("PUT", MODELS).key(&customer.key), 405),
-        (world.ask("OPTIONS", MODELS).key(&customer.key), 204),
+        (world.request("PUT", MODELS).key(&customer.key), 405),
+        (world.request("OPTIONS", MODELS).key(&customer.key), 204),
     ] {
-        let answer = ask.send().await;
-        assert_eq!((answer.status, rate_limit_headers(&answer).0), (status, "guard"));
+        let response = request.send().await;
+        assert_eq!((response.status, rate_limit_headers(&response).0), (status, "guard"));
     }
 }
 
@@ -224,12 +225,12 @@ async fn every_response_names_the_rule_of_its_rate_limit_headers() {
 async fn every_authenticated_response_has_both_rules_and_their_remaining_allowance() {
     let world = World::new().await;
     let customer = world.customer("pro").await;
-    let answer = world.asks(&customer, MODELS).await;
-    assert_eq!(answer.header("ratelimit-policy"), "\"minute\";q=60;w=60, \"day\";q=10000;w=86400");
-    assert_eq!(answer.header("ratelimit"), "\"minute\";r=59;t=1, \"day\";r=9999;t=43200");
-    assert_eq!(rate_limit_headers(&answer), ("day", 10_000, 9_999, noon() + 43_200));
+    let response = world.get_as(&customer, MODELS).await;
+    assert_eq!(response.header("ratelimit-policy"), "\"minute\";q=60;w=60, \"day\";q=10000;w=86400");
+    assert_eq!(response.header("ratelimit"), "\"minute\";r=59;t=1, \"day\";r=9999;t=43200");
+    assert_eq!(rate_limit_headers(&response), ("day", 10_000, 9_999, noon() + 43_200));
     world.pass(Duration::from_millis(1_250));
-    let refused = world.asks(&customer, NOTHING).await;
+    let refused = world.get_as(&customer, NOTHING).await;
     assert_eq!(refused.header("ratelimit"), "\"minute\";r=60;t=0, \"day\";r=9999;t=43199");
 }
 
@@ -237,10 +238,10 @@ async fn every_authenticated_response_has_both_rules_and_their_remaining_allowan
 async fn limits_of_an_application_override_those_of_its_tier() {
     let world = World::new().await;
     let customer = world.customer_with("pro", own(3, 7)).await;
-    let answer = world.asks(&customer, MODELS).await;
-    assert_eq!(answer.header("ratelimit-policy"), "\"minute\";q=3;w=60, \"day\";q=7;w=86400");
-    assert_eq!(answer.header("ratelimit"), "\"minute\";r=2;t=20, \"day\";r=6;t=43200");
-    let limits = world.asks(&customer, "/api/v1/me").await.json()["data"][0]["limits"].clone();
+    let response = world.get_as(&customer, MODELS).await;
+    assert_eq!(response.header("ratelimit-policy"), "\"minute\";q=3;w=60, \"day\";q=7;w=86400");
+    assert_eq!(response.header("ratelimit"), "\"minute\";r=2;t=20, \"day\";r=6;t=43200");
+    let limits = world.get_as(&customer, "/api/v1/me").await.json()["data"][0]["limits"].clone();
     assert_eq!(
         (&limits[0]["limit"], &limits[0]["used"], &limits[0]["remaining"]),
         (&3.into(), &1.into(), &2.into())
@@ -251,15 +252,15 @@ async fn limits_of_an_application_override_those_of_its_tier() {
     );
     assert_eq!(limits[0]["reset_at"], "2026-11-21T12:00:20Z");
     for _ in 0..2 {
-        assert_eq!(world.asks(&customer, MODELS).await.status, 200);
+        assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
     }
-    let refused = world.asks(&customer, MODELS).await;
+    let refused = world.get_as(&customer, MODELS).await;
     assert_eq!((refused.status, refused.header("retry-after")), (429, "20"));
 }
 
 #[tokio::test]
 async fn retry_after_of_a_503_that_spent_a_token_is_never_before_the_next_token() {
-    for (tier, said, told) in [
+    for (tier, from_backend, expected) in [
         ("free", None, "60"),
         ("free", Some("7"), "60"),
         ("free", Some("90"), "90"),
@@ -268,10 +269,14 @@ async fn retry_after_of_a_503_that_spent_a_token_is_never_before_the_next_token(
     ] {
         let world = World::new().await;
         let customer = world.customer(tier).await;
-        let headers: Vec<_> = said.map(|seconds| ("retry-after", seconds)).into_iter().collect();
-        world.backend.next(answer("503 Service Unavailable", &headers, ""));
-        let refused = world.asks(&customer, MODELS).await;
-        assert_eq!((refused.status, refused.header("retry-after")), (503, told), "{tier} {said:?}");
+        let headers: Vec<_> = from_backend.map(|seconds| ("retry-after", seconds)).into_iter().collect();
+        world.backend.next(respond("503 Service Unavailable", &headers, ""));
+        let refused = world.get_as(&customer, MODELS).await;
+        assert_eq!(
+            (refused.status, refused.header("retry-after")),
+            (503, expected),
+            "{tier} {from_backend:?}"
+        );
         assert_eq!(world.refused("upstream_unavailable").await, 1);
     }
 }

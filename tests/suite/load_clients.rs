@@ -121,7 +121,7 @@ impl Wire {
     }
 
     /// Sends a request and reads the response to its end.
-    pub fn ask(&mut self, target: &str, key: &str) -> Reply {
+    pub fn get(&mut self, target: &str, key: &str) -> Reply {
         let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n");
         if self.0.get_mut().write_all(request.as_bytes()).is_err() {
             return Reply::NoResponse;
@@ -156,7 +156,7 @@ impl Wire {
 
 /// The remaining daily quota of a load client, by `/me`.
 pub fn remaining(address: SocketAddr, load_client: &LoadClient) -> u32 {
-    match Wire::open(address).map(|mut wire| wire.ask("/api/v1/me", &load_client.key)) {
+    match Wire::open(address).map(|mut wire| wire.get("/api/v1/me", &load_client.key)) {
         Some(Reply::Response { status: 200, remaining: Some(left), .. }) => left,
         other => panic!("/me of {}: {other:?}", load_client.id),
     }
@@ -207,8 +207,8 @@ pub fn ask_all(
         for (number, group) in groups.iter().enumerate() {
             for _ in 0..group.callers {
                 let (answered, reached) = (&answered, reached.clone());
-                let ask = move || (number, ask_on(address, *group, answered, moment, &reached));
-                callers.push(scope.spawn(ask));
+                let request = move || (number, ask_on(address, *group, answered, moment, &reached));
+                callers.push(scope.spawn(request));
             }
         }
         drop(reached);
@@ -242,7 +242,7 @@ fn ask_on(
             let Some(fresh) = Wire::open(address) else { return tally };
             wire = fresh;
         }
-        let heard = wire.ask(TARGET, &group.load_client.key);
+        let heard = wire.get(TARGET, &group.load_client.key);
         match heard {
             Reply::Response { status: 200, .. } => tally.delivered += 1,
             Reply::Response { status: 429, .. } => {

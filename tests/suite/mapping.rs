@@ -6,7 +6,7 @@ use std::time::Duration;
 use scoregate::config::{UpstreamConfig, read_text, resolve};
 use scoregate::routes::{ENDPOINTS, Period, SortBy};
 
-use crate::backend::{Act, Received, answer, json};
+use crate::backend::{Act, Received, json, respond};
 use crate::program::run;
 use crate::world::World;
 
@@ -67,7 +67,7 @@ fn path(target: &str) -> &str {
 /// That backend with all of its data.
 fn dashboard(received: &Received) -> Act {
     let known = ROWS.iter().find(|row| path(row.theirs) == path(received.target()));
-    known.map_or_else(|| answer(NO_ROUTE.0, &[], NO_ROUTE.1), |row| json(row.sends))
+    known.map_or_else(|| respond(NO_ROUTE.0, &[], NO_ROUTE.1), |row| json(row.sends))
 }
 
 async fn world() -> World {
@@ -109,7 +109,7 @@ async fn mapping_every_endpoint_requests_the_mapped_target_and_returns_the_backe
     for row in &ROWS {
         for (ours, theirs) in all(row.ours).into_iter().zip(all(row.theirs)) {
             let before = world.backend.received().len();
-            let got = world.asks(&customer, &format!("/api/v1{ours}")).await;
+            let got = world.get_as(&customer, &format!("/api/v1{ours}")).await;
             let text = String::from_utf8(got.body.clone()).unwrap();
             assert_eq!(got.status, 200, "{ours}: {text}");
             assert!(text.ends_with(&format!(r#","data":{}}}"#, row.items)), "{ours}: {text}");
@@ -132,12 +132,12 @@ async fn mapping_every_way_of_reporting_an_unknown_model_is_a_404() {
     let customer = world.paid().await;
     let words = r#"{"success":false,"error":"Model 99 not found"}"#;
     let typed = [("content-type", "application/json; charset=utf-8")];
-    let by_status = || answer("404 Not Found", &typed, r#"{"error":"Model not found"}"#);
+    let by_status = || respond("404 Not Found", &typed, r#"{"error":"Model not found"}"#);
     let ways = [
         ("/models/{id}", by_status()),
         ("/models/{id}", json(words)),
         ("/models/{id}", json(r#"{"error":"Model not found"}"#)),
-        ("/models/{id}", answer("404 Not Found", &typed, words)),
+        ("/models/{id}", respond("404 Not Found", &typed, words)),
         ("/models/{id}/history", by_status()),
         ("/models/{id}/history", json(words)),
         ("/models/{id}/history", json(r#"{"success":true,"data":[],"period":"24h"}"#)),
@@ -150,7 +150,7 @@ async fn mapping_every_way_of_reporting_an_unknown_model_is_a_404() {
         // Unknown models are fetched once a second.
         world.pass(Duration::from_secs(1));
         world.backend.next(act.clone());
-        let got = world.asks(&customer, &ours).await;
+        let got = world.get_as(&customer, &ours).await;
         assert_eq!((got.status, got.code().as_str()), (404, "model_not_found"), "{ours} {act:?}");
     }
     let series = "scoregate_upstream_requests_total{result=\"not_found\"}";
@@ -161,7 +161,7 @@ async fn mapping_every_way_of_reporting_an_unknown_model_is_a_404() {
 async fn mapping_a_response_that_resembles_an_unknown_model_is_a_failure() {
     let world = world().await;
     let customer = world.paid().await;
-    let page = answer("404 Not Found", &[("content-type", "text/html")], "<h1>Not found</h1>");
+    let page = respond("404 Not Found", &[("content-type", "text/html")], "<h1>Not found</h1>");
     for (ours, act) in [
         ("/models/90", page),
         ("/models/91", json(BUSY)),
@@ -171,11 +171,11 @@ async fn mapping_a_response_that_resembles_an_unknown_model_is_a_failure() {
         ("/models/95", json(r#"{"error":"out of memory"}"#)),
         // An endpoint without a model cannot report a missing one.
         ("/index", json(r#"{"success":false,"error":"index not found"}"#)),
-        ("/alerts", answer("404 Not Found", &[], "")),
+        ("/alerts", respond("404 Not Found", &[], "")),
     ] {
         world.pass(Duration::from_secs(1));
         world.backend.next(act);
-        let got = world.asks(&customer, &format!("/api/v1{ours}")).await;
+        let got = world.get_as(&customer, &format!("/api/v1{ours}")).await;
         assert_eq!((got.status, got.code().as_str()), (502, "upstream_invalid"), "{ours}");
     }
     assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"invalid\"}").await, 8);
@@ -187,17 +187,17 @@ async fn mapping_an_error_in_the_body_is_a_502_and_never_replaces_a_stored_docum
     let customer = world.paid().await;
     for row in &ROWS {
         let ours = format!("/api/v1{}", all(row.ours).remove(0));
-        world.backend.answers(|_| json(BUSY));
-        let cold = world.asks(&customer, &ours).await;
+        world.backend.set_script(|_| json(BUSY));
+        let cold = world.get_as(&customer, &ours).await;
         assert_eq!((cold.status, cold.code().as_str()), (502, "upstream_invalid"), "{ours}");
-        world.backend.answers(dashboard);
+        world.backend.set_script(dashboard);
         world.pass(Duration::from_secs(1));
-        let good = world.asks(&customer, &ours).await;
+        let good = world.get_as(&customer, &ours).await;
         assert_eq!(good.status, 200, "{ours}");
 
-        world.backend.answers(|_| json(BUSY));
+        world.backend.set_script(|_| json(BUSY));
         world.pass(Duration::from_hours(26));
-        let stale = world.asks(&customer, &ours).await;
+        let stale = world.get_as(&customer, &ours).await;
         assert!(stale.header("cache-status").ends_with("detail=stale"), "{ours}");
         assert_eq!((stale.status, stale.body), (200, good.body), "{ours}");
     }
@@ -219,10 +219,10 @@ async fn mapping_a_404_needs_the_configured_message_and_unsupported_parameters_a
         ("/models/1/history", words, 502),
     ] {
         world.pass(Duration::from_secs(1));
-        world.backend.next(answer("404 Not Found", &[], body));
-        assert_eq!(world.asks(&customer, &format!("/api/v1{ours}")).await.status, status, "{ours}");
+        world.backend.next(respond("404 Not Found", &[], body));
+        assert_eq!(world.get_as(&customer, &format!("/api/v1{ours}")).await.status, status, "{ours}");
     }
-    world.asks(&customer, "/api/v1/incidents?period=7d&limit=3").await;
+    world.get_as(&customer, "/api/v1/incidents?period=7d&limit=3").await;
     let received = world.backend.received();
     assert_eq!(
         (received[0].target(), received[5].target()),
@@ -234,12 +234,12 @@ async fn mapping_a_404_needs_the_configured_message_and_unsupported_parameters_a
 async fn mapping_an_empty_history_is_data_for_a_known_model_and_a_404_for_others() {
     let world = world().await;
     let customer = world.paid().await;
-    assert_eq!(world.asks(&customer, "/api/v1/models").await.status, 200);
+    assert_eq!(world.get_as(&customer, "/api/v1/models").await.status, 200);
     world.backend.next(json(r#"{"success":true,"data":[]}"#));
-    let listed = world.asks(&customer, "/api/v1/models/18/history?period=7d").await;
+    let listed = world.get_as(&customer, "/api/v1/models/18/history?period=7d").await;
     assert_eq!((listed.status, &listed.json()["count"]), (200, &0.into()));
     world.backend.next(json(r#"{"success":true,"data":[]}"#));
-    let unlisted = world.asks(&customer, "/api/v1/models/19/history?period=7d").await;
+    let unlisted = world.get_as(&customer, "/api/v1/models/19/history?period=7d").await;
     assert_eq!(unlisted.code(), "model_not_found");
     assert_eq!(world.running.gateway().engine.documents.count(), 2);
 }

@@ -61,8 +61,8 @@ async fn send(public: SocketAddr, load_client: &LoadClient, numbers: std::ops::R
             batch.iter().map(|number| made_up(*number, &load_client.key)).collect();
         connection.write(made.iter().map(|(head, _)| head.as_str()).collect::<String>().as_bytes()).await;
         for (head, status) in made {
-            let answer = connection.read(head.starts_with("HEAD ")).await.expect("an answer");
-            assert_eq!(answer.status, status, "{head}");
+            let response = connection.read(head.starts_with("HEAD ")).await.expect("an answer");
+            assert_eq!(response.status, status, "{head}");
         }
     }
 }
@@ -97,8 +97,8 @@ async fn a_hundred_thousand_random_paths_methods_agents_and_keys_add_no_series()
     send(public, &load_client, WARM..WARM + REQUESTS).await;
     let (after, grown) = series(side).await;
     assert_eq!((&at_first, &before), (&before, &after));
-    let told: Vec<&String> = after.iter().filter(|line| !line.starts_with('#')).collect();
-    assert!((METRICS.len()..=max_series()).contains(&told.len()), "{}", told.len());
+    let series_after: Vec<&String> = after.iter().filter(|line| !line.starts_with('#')).collect();
+    assert!((METRICS.len()..=max_series()).contains(&series_after.len()), "{}", series_after.len());
     assert!(!after.iter().any(|line| line.contains("made-up")), "{after:?}");
     assert!(grown <= resident + GROWTH, "{REQUESTS} requests: {resident} bytes before, {grown} after");
     program.stop().with(0);

@@ -166,7 +166,7 @@ async fn a_store_moved_under_a_running_server_rejects_changes_until_it_is_back()
     let pro = world.customer_with("pro", own(1_000, 300)).await;
     let free = world.customer_with("free", own(1_000, 300)).await;
     for customer in [&pro, &free] {
-        assert_eq!(world.asks(customer, MODELS).await.status, 200);
+        assert_eq!(world.get_as(customer, MODELS).await.status, 200);
     }
     let (file, away) = (store(world.directory.path()), world.directory.path().join("elsewhere"));
     fs::rename(&file, &away).unwrap();
@@ -174,11 +174,11 @@ async fn a_store_moved_under_a_running_server_rejects_changes_until_it_is_back()
     let refused = world.running.registrar.create("test", another()).await.unwrap_err();
     assert!(refused.to_string().contains("is missing while the server was running"), "{refused}");
     let mut served = 0;
-    while world.asks(&pro, MODELS).await.status == 200 {
+    while world.get_as(&pro, MODELS).await.status == 200 {
         served += 1;
     }
     assert!((3..10).contains(&served), "what is leased and grace: {served}");
-    while world.asks(&free, MODELS).await.status == 200 {}
+    while world.get_as(&free, MODELS).await.status == 200 {}
     assert_eq!(world.counted("scoregate_ledger_unreachable").await, 1);
     // Another store under the name is rejected too.
     fs::copy(&away, &file).unwrap();
@@ -187,6 +187,6 @@ async fn a_store_moved_under_a_running_server_rejects_changes_until_it_is_back()
     fs::rename(&away, &file).unwrap();
     notices(&world, 0).await;
     world.running.registrar.create("test", another()).await.unwrap();
-    assert_eq!(world.asks(&free, MODELS).await.status, 200);
+    assert_eq!(world.get_as(&free, MODELS).await.status, 200);
     assert_eq!(world.running.registrar.list(None, 10).await.unwrap().applications.len(), 3);
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::backend::Act;
-use crate::client::{Answer, Connection};
+use crate::client::{Connection, Response};
 use crate::world::{Customer, World, good};
 
 /// Two waiting slots and a queue of one; one cached slot, since such a slot is held only briefly.
@@ -43,7 +43,7 @@ impl Full {
         let (paid, free) = (world.paid().await, world.free().await);
         for customer in [&paid, &free] {
             for target in [ATLAS, INDEX] {
-                assert_eq!(world.asks(customer, target).await.status, 200);
+                assert_eq!(world.get_as(customer, target).await.status, 200);
             }
         }
         world.backend.hold();
@@ -68,7 +68,7 @@ impl Full {
 
     /// Sends a request that is refused for lack of a slot.
     async fn refuses(&self, customer: &Customer, target: &str) {
-        is_refused(&in_time(self.world.asks(customer, target)).await);
+        is_refused(&in_time(self.world.get_as(customer, target)).await);
     }
 
     /// Sends a request that is queued.
@@ -95,7 +95,7 @@ impl Full {
         assert_eq!(self.world.counted("scoregate_concurrency_in_use{pool=\"cached\"}").await, 0);
         let refused = self.world.counted(REFUSED).await;
         for number in 50..60 {
-            assert_eq!(in_time(self.world.asks(&self.paid, &other(number))).await.status, 200);
+            assert_eq!(in_time(self.world.get_as(&self.paid, &other(number))).await.status, 200);
         }
         assert_eq!(self.world.counted(REFUSED).await, refused);
     }
@@ -109,11 +109,11 @@ impl World {
     }
 }
 
-fn is_refused(answer: &Answer) {
-    assert_eq!((answer.status, answer.code()), (503, "overloaded".into()));
-    assert_eq!((answer.header("retry-after"), answer.header("cache-control")), ("1", "no-store"));
-    assert_eq!(answer.header("x-ratelimit-resource"), "day");
-    assert!(!answer.closes());
+fn is_refused(response: &Response) {
+    assert_eq!((response.status, response.code()), (503, "overloaded".into()));
+    assert_eq!((response.header("retry-after"), response.header("cache-control")), ("1", "no-store"));
+    assert_eq!(response.header("x-ratelimit-resource"), "day");
+    assert!(!response.closes());
 }
 
 #[tokio::test]
@@ -124,9 +124,9 @@ async fn with_two_slots_and_a_queue_of_one_the_fourth_is_refused_at_once_and_the
     full.refuses(&full.paid, &other(4)).await;
     assert_eq!(full.world.counted(REFUSED).await, 1, "the third still queues");
     full.world.pass(PATIENCE);
-    let told = in_time(third.read(false)).await.unwrap();
-    full.world.check("GET", &other(3), &told);
-    is_refused(&told);
+    let response = in_time(third.read(false)).await.unwrap();
+    full.world.check("GET", &other(3), &response);
+    is_refused(&response);
     assert_eq!(full.world.counted(REFUSED).await, 2);
     assert_eq!(full.world.refused("overloaded").await, 2);
     let mut fifth = full.queues(5).await;
@@ -141,8 +141,11 @@ async fn a_queued_request_is_served_if_a_slot_is_free_before_the_queue_timeout()
     let mut third = full.queues(3).await;
     full.world.pass(Duration::from_nanos(9_999_999));
     full.world.backend.open();
-    let told = in_time(third.read(false)).await.unwrap();
-    assert_eq!((told.status, told.header("cache-status")), (200, "scoregate; fwd=miss; stored; detail=miss"));
+    let response = in_time(third.read(false)).await.unwrap();
+    assert_eq!(
+        (response.status, response.header("cache-status")),
+        (200, "scoregate; fwd=miss; stored; detail=miss")
+    );
     assert_eq!(full.world.counted(REFUSED).await, 0);
     full.ends().await;
 }
@@ -152,33 +155,37 @@ async fn cached_documents_are_served_in_full_while_the_waiting_pool_is_full() {
     let full = Full::new().await;
     let _third = full.queues(3).await;
     let (world, before) = (&full.world, full.world.left(&full.paid));
-    let etag = world.asks(&full.paid, INDEX).await.header("etag").to_owned();
+    let etag = world.get_as(&full.paid, INDEX).await.header("etag").to_owned();
     for number in 0..50 {
-        let told = world.asks(&full.paid, if number % 2 == 0 { INDEX } else { ATLAS }).await;
-        assert_eq!(told.status, 200);
-        assert!(told.header("cache-status").starts_with("scoregate; hit"), "{}", told.header("cache-status"));
-        let ask = world.get(INDEX).key(&full.paid.key).header("If-None-Match", &etag);
-        assert_eq!(ask.send().await.status, 304);
+        let response = world.get_as(&full.paid, if number % 2 == 0 { INDEX } else { ATLAS }).await;
+        assert_eq!(response.status, 200);
+        assert!(
+            response.header("cache-status").starts_with("scoregate; hit"),
+            "{}",
+            response.header("cache-status")
+        );
+        let request = world.get(INDEX).key(&full.paid.key).header("If-None-Match", &etag);
+        assert_eq!(request.send().await.status, 304);
     }
     assert_eq!(before.spent(world.left(&full.paid)), (101, 51, 0));
     for target in ["/", "/docs", "/healthz"] {
         assert_eq!(world.get(target).send().await.status, 200);
     }
-    assert_eq!(in_time(world.asks(&full.paid, "/api/v1/me")).await.status, 200);
+    assert_eq!(in_time(world.get_as(&full.paid, "/api/v1/me")).await.status, 200);
     assert_eq!(world.counted("scoregate_overload_queued_total{pool=\"cached\"}").await, 0);
     assert_eq!(world.counted("scoregate_overload_refused_total{pool=\"cached\"}").await, 0);
     // An overdue document is served while it is refreshed, so this does not wait either.
     world.pass(Duration::from_hours(2));
-    assert!(world.asks(&full.paid, INDEX).await.header("cache-status").ends_with("detail=stale"));
+    assert!(world.get_as(&full.paid, INDEX).await.header("cache-status").ends_with("detail=stale"));
 }
 
 #[tokio::test]
 async fn a_document_that_needs_a_fetch_needs_a_slot_of_the_waiting_pool() {
     let world = World::with(&format!("{ROOMS}\nfreshness.max_wait = \"5s\""), good).await;
     let customer = world.paid().await;
-    assert_eq!(world.asks(&customer, INDEX).await.status, 200);
+    assert_eq!(world.get_as(&customer, INDEX).await.status, 200);
     world.pass(Duration::from_hours(26));
-    world.backend.answers(|_| Act::Hang);
+    world.backend.set_script(|_| Act::Hang);
     let waiting = [
         world.get(&other(1)).key(&customer.key).begin().await,
         world.get(&other(2)).key(&customer.key).begin().await,
@@ -200,7 +207,7 @@ async fn a_request_refused_for_lack_of_a_slot_is_free_and_sends_no_upstream_requ
     let (before, asked) = (full.world.left(&full.paid), full.world.backend.received().len());
     for number in 10..40 {
         full.refuses(&full.paid, &other(number)).await;
-        let head = in_time(full.world.ask("HEAD", &other(number)).key(&full.paid.key).send()).await;
+        let head = in_time(full.world.request("HEAD", &other(number)).key(&full.paid.key).send()).await;
         assert_eq!((head.status, head.body.len()), (503, 0));
     }
     assert_eq!(before.spent(full.world.left(&full.paid)), (0, 0, 0));
@@ -227,9 +234,9 @@ async fn authorization_errors_precede_overload_and_overload_precedes_the_daily_l
     let latest = world.get("/api/v1/incidents?period=latest").key(&full.free.key).send().await;
     assert_eq!(latest.code(), "latest_requires_plan");
     let spent = world.customer_with("pro", crate::balances::own(10, 1)).await;
-    assert_eq!(world.asks(&spent, INDEX).await.status, 200);
+    assert_eq!(world.get_as(&spent, INDEX).await.status, 200);
     full.refuses(&spent, &other(9)).await;
-    assert_eq!(world.asks(&spent, INDEX).await.code(), "quota_exceeded");
+    assert_eq!(world.get_as(&spent, INDEX).await.code(), "quota_exceeded");
 }
 
 /// The incident that this prevents: caching was enabled in an emergency, and users got the responses of others.
@@ -241,19 +248,20 @@ async fn overload_changes_neither_the_stored_documents_nor_access_to_them() {
     for round in 0..20 {
         full.refuses(&full.free, &other(20 + round)).await;
         let [me, other_me] =
-            [world.asks(&full.paid, "/api/v1/me").await, world.asks(&full.free, "/api/v1/me").await];
-        for (answer, customer) in [(&me, &full.paid), (&other_me, &full.free)] {
-            assert_eq!((answer.status, answer.header("cache-control")), (200, "private, no-store"));
-            assert_eq!(answer.json()["data"][0]["application"]["id"], customer.id.to_string());
+            [world.get_as(&full.paid, "/api/v1/me").await, world.get_as(&full.free, "/api/v1/me").await];
+        for (response, customer) in [(&me, &full.paid), (&other_me, &full.free)] {
+            assert_eq!((response.status, response.header("cache-control")), (200, "private, no-store"));
+            assert_eq!(response.json()["data"][0]["application"]["id"], customer.id.to_string());
         }
         for encoding in ["identity", "gzip", "br"] {
-            let ask =
+            let request =
                 |customer: &Customer| world.get(ATLAS).key(&customer.key).header("Accept-Encoding", encoding);
-            let [paid, free] = [ask(&full.paid).send().await, ask(&full.free).send().await];
-            let has = |answer: &Answer| String::from_utf8(answer.decoded()).unwrap().contains("latestScore");
+            let [paid, free] = [request(&full.paid).send().await, request(&full.free).send().await];
+            let has =
+                |response: &Response| String::from_utf8(response.decoded()).unwrap().contains("latestScore");
             assert_eq!((paid.status, has(&paid), free.status, has(&free)), (200, true, 200, false));
             assert_ne!(paid.header("etag"), free.header("etag"));
-            let theirs = ask(&full.free).header("If-None-Match", paid.header("etag")).send().await;
+            let theirs = request(&full.free).header("If-None-Match", paid.header("etag")).send().await;
             assert_eq!((theirs.status, has(&theirs)), (200, false));
         }
     }

@@ -88,10 +88,10 @@ async fn an_oversized_response_is_rejected_early_and_uses_no_memory_beyond_the_c
         let mut fastest = Duration::MAX;
         // A busy machine can be slow once.
         for again in 1..=3 {
-            let asked_at = clock.now().mono;
-            let told = visitor.get(&target(names.len() * again + bomb), &key).send().await;
-            assert_eq!((told.status, told.code()), (502, "upstream_invalid".into()), "{name}");
-            fastest = fastest.min(clock.now().mono.since(asked_at));
+            let sent_at = clock.now().mono;
+            let response = visitor.get(&target(names.len() * again + bomb), &key).send().await;
+            assert_eq!((response.status, response.code()), (502, "upstream_invalid".into()), "{name}");
+            fastest = fastest.min(clock.now().mono.since(sent_at));
         }
         assert!(fastest < SOON, "{name}: {fastest:?}");
     }
@@ -120,12 +120,12 @@ async fn a_hundred_simultaneous_documents_are_built_a_few_at_a_time() {
     let before = program.resident();
     backend.hold();
     let target = |number: usize| format!("/api/v1/incidents?limit={number}");
-    let asked: Vec<_> =
+    let requests: Vec<_> =
         (1..=100).map(|number| tokio::spawn(visitor.get(&target(number), &key).send())).collect();
     backend.has_received(100).await;
     backend.open();
-    for told in asked {
-        assert_eq!(told.await.unwrap().status, 200);
+    for response in requests {
+        assert_eq!(response.await.unwrap().status, 200);
     }
     let builders = std::thread::available_parallelism().unwrap().get().div_ceil(2) as u64;
     let (peak, at_most) = (program.most_resident() - before, BESIDES + builders * EACH);

@@ -18,10 +18,12 @@ async fn pages_need_no_key_and_cost_nothing() {
     let world = World::with("guard.per_minute = 1", good).await;
     for _ in 0..3 {
         for (page, kind) in PAGES {
-            let told = world.get(page).send().await;
-            assert_eq!((told.status, told.header("content-type")), (200, kind), "{page}");
-            assert!(!told.body.is_empty() && told.number("content-length") == told.body.len() as u64);
-            assert_eq!(told.number("x-ratelimit-remaining"), 1, "{page}");
+            let response = world.get(page).send().await;
+            assert_eq!((response.status, response.header("content-type")), (200, kind), "{page}");
+            assert!(
+                !response.body.is_empty() && response.number("content-length") == response.body.len() as u64
+            );
+            assert_eq!(response.number("x-ratelimit-remaining"), 1, "{page}");
         }
     }
     assert_eq!(world.counted("scoregate_requests_total{endpoint=\"page\",class=\"2xx\"}").await, 18);
@@ -32,10 +34,10 @@ async fn pages_need_no_key_and_cost_nothing() {
 async fn pages_head_has_the_headers_of_get_and_no_body() {
     let world = World::new().await;
     for (page, _) in PAGES {
-        let (get, head) = (world.get(page).send().await, world.ask("HEAD", page).send().await);
+        let (get, head) = (world.get(page).send().await, world.request("HEAD", page).send().await);
         assert_eq!((head.status, head.body.len()), (200, 0), "{page}");
-        let steady = |told: &crate::client::Answer| {
-            let mut headers = told.headers.clone();
+        let steady = |response: &crate::client::Response| {
+            let mut headers = response.headers.clone();
             headers.retain(|(name, _)| name != "date" && name != "x-request-id");
             headers
         };
@@ -50,14 +52,14 @@ async fn pages_a_current_copy_is_a_304() {
         let etag = world.get(page).send().await.header("etag").to_owned();
         assert!(etag.starts_with('"') && etag.ends_with('"'), "{page}: {etag}");
         for method in ["GET", "HEAD"] {
-            let told = world.ask(method, page).header("If-None-Match", &etag).send().await;
+            let response = world.request(method, page).header("If-None-Match", &etag).send().await;
             assert_eq!(
-                (told.status, told.header("etag"), told.body.len()),
+                (response.status, response.header("etag"), response.body.len()),
                 (304, etag.as_str(), 0),
                 "{page}"
             );
-            let told = world.ask(method, page).header("If-None-Match", "\"other\"").send().await;
-            assert_eq!(told.status, 200, "{page}");
+            let response = world.request(method, page).header("If-None-Match", "\"other\"").send().await;
+            assert_eq!(response.status, 200, "{page}");
         }
     }
 }
@@ -66,16 +68,16 @@ async fn pages_a_current_copy_is_a_304() {
 async fn pages_load_nothing_and_cannot_be_framed() {
     let world = World::new().await;
     for page in ["/", "/docs", "/openapi.json"] {
-        let told = world.get(page).send().await;
-        let policy = told.header("content-security-policy");
+        let response = world.get(page).send().await;
+        let policy = response.header("content-security-policy");
         for part in ["default-src 'none'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"]
         {
             assert!(policy.split("; ").any(|known| known == part), "{page}: {policy}");
         }
         let scripts: Vec<&str> = policy.split("; ").filter(|part| part.starts_with("script-src")).collect();
         assert!(scripts.len() == 1 && scripts[0].starts_with("script-src 'sha256-"), "{page}: {policy}");
-        assert_eq!(told.header("x-content-type-options"), "nosniff", "{page}");
-        assert_eq!(told.header("referrer-policy"), "no-referrer", "{page}");
+        assert_eq!(response.header("x-content-type-options"), "nosniff", "{page}");
+        assert_eq!(response.header("referrer-policy"), "no-referrer", "{page}");
     }
     assert_eq!(world.get("/healthz").send().await.header("x-content-type-options"), "nosniff");
 }
@@ -86,34 +88,35 @@ async fn pages_docs_with_a_slash_redirects_permanently_to_docs() {
     let mut connection = Connection::open(world.address()).await;
     for method in ["GET", "HEAD"] {
         for target in ["/docs/", "/docs/?api_key=secret"] {
-            let told = connection.ask(world.ask(method, target)).await;
-            assert_eq!((told.status, told.header("location")), (308, "/docs"), "{method} {target}");
-            assert_eq!((told.body.len(), told.number("content-length")), (0, 0));
-            assert_eq!(told.number("x-ratelimit-remaining"), 1, "it costs nothing");
+            let response = connection.send(world.request(method, target)).await;
+            assert_eq!((response.status, response.header("location")), (308, "/docs"), "{method} {target}");
+            assert_eq!((response.body.len(), response.number("content-length")), (0, 0));
+            assert_eq!(response.number("x-ratelimit-remaining"), 1, "it costs nothing");
         }
     }
-    assert_eq!(connection.ask(world.ask("OPTIONS", "/docs/")).await.status, 204);
-    assert_eq!(connection.ask(world.ask("POST", "/docs/")).await.code(), "method_not_allowed");
+    assert_eq!(connection.send(world.request("OPTIONS", "/docs/")).await.status, 204);
+    assert_eq!(connection.send(world.request("POST", "/docs/")).await.code(), "method_not_allowed");
     assert_eq!(world.counted("scoregate_requests_total{endpoint=\"page\",class=\"3xx\"}").await, 4);
 }
 
 #[tokio::test]
 async fn pages_robots_may_read_the_docs_and_not_the_api() {
     let world = World::new().await;
-    let told = String::from_utf8(world.get("/robots.txt").send().await.body).unwrap();
-    let lines: Vec<&str> = told.lines().collect();
+    let response = String::from_utf8(world.get("/robots.txt").send().await.body).unwrap();
+    let lines: Vec<&str> = response.lines().collect();
     assert_eq!(lines, ["User-agent: *", "Allow: /docs", "Disallow: /api/v1/"]);
 }
 
 #[tokio::test]
 async fn pages_the_icon_is_an_image_that_browsers_cache() {
     let world = World::new().await;
-    let told = world.get("/favicon.ico").send().await;
+    let response = world.get("/favicon.ico").send().await;
     // An icon file with one picture, 16 by 16 in 32 bits a pixel, which is the whole rest of the file.
-    assert_eq!(told.body[..8], [0, 0, 1, 0, 1, 0, 16, 16]);
-    let [length, at] = [14, 18].map(|from| u32::from_le_bytes(told.body[from..from + 4].try_into().unwrap()));
-    assert_eq!((length + at) as usize, told.body.len());
-    assert_eq!(told.header("cache-control"), "private, max-age=86400");
+    assert_eq!(response.body[..8], [0, 0, 1, 0, 1, 0, 16, 16]);
+    let [length, at] =
+        [14, 18].map(|from| u32::from_le_bytes(response.body[from..from + 4].try_into().unwrap()));
+    assert_eq!((length + at) as usize, response.body.len());
+    assert_eq!(response.header("cache-control"), "private, max-age=86400");
     let docs = String::from_utf8(world.get("/docs").send().await.body).unwrap();
     assert!(docs.contains("<link rel=\"icon\" href=\"/favicon.ico\">"));
 }
@@ -149,7 +152,7 @@ async fn pages_are_served_when_the_guard_of_an_address_is_exhausted() {
     for (page, _) in PAGES {
         assert_eq!(world.get(page).send().await.status, 200, "{page}");
     }
-    assert_eq!(world.ask("OPTIONS", "/").send().await.status, 204);
+    assert_eq!(world.request("OPTIONS", "/").send().await.status, 204);
 }
 
 #[tokio::test]
@@ -160,11 +163,11 @@ async fn pages_options_is_answered_for_any_path_and_costs_nothing() {
         ["/", "/docs", "/api/v1/models", "/api/v1/me", "/nothing", "//", "/api/v1/models/%00?period=7D"];
     for path in paths {
         for key in ["", "wrong"] {
-            let ask = world.ask("OPTIONS", path);
-            let told = connection.ask(if key.is_empty() { ask } else { ask.key(key) }).await;
-            assert_eq!((told.status, told.header("allow")), (204, "GET, HEAD, OPTIONS"), "{path}");
-            assert_eq!((told.body.len(), told.header("content-length")), (0, ""), "{path}");
-            assert_eq!(told.number("x-ratelimit-remaining"), 1, "{path}");
+            let request = world.request("OPTIONS", path);
+            let response = connection.send(if key.is_empty() { request } else { request.key(key) }).await;
+            assert_eq!((response.status, response.header("allow")), (204, "GET, HEAD, OPTIONS"), "{path}");
+            assert_eq!((response.body.len(), response.header("content-length")), (0, ""), "{path}");
+            assert_eq!(response.number("x-ratelimit-remaining"), 1, "{path}");
         }
     }
     let counted = world.counted("scoregate_requests_total{endpoint=\"options\",class=\"2xx\"}").await;
@@ -174,11 +177,11 @@ async fn pages_options_is_answered_for_any_path_and_costs_nothing() {
 #[tokio::test]
 async fn pages_cors_is_off_by_default() {
     let world = World::new().await;
-    let ask = world.ask("OPTIONS", "/api/v1/models").header("Origin", "https://site.example");
-    let told = ask.header("Access-Control-Request-Method", "GET").send().await;
-    assert_eq!(told.status, 204);
+    let request = world.request("OPTIONS", "/api/v1/models").header("Origin", "https://site.example");
+    let response = request.header("Access-Control-Request-Method", "GET").send().await;
+    assert_eq!(response.status, 204);
     // `Rules` rejects every undocumented header; this lists headers that must be absent.
-    assert!(told.headers.iter().all(|(name, _)| !name.starts_with("access-control-")));
+    assert!(response.headers.iter().all(|(name, _)| !name.starts_with("access-control-")));
 }
 
 #[tokio::test]
@@ -187,8 +190,8 @@ async fn pages_leave_the_connection_open() {
     for (page, _) in PAGES {
         for method in ["GET", "HEAD", "OPTIONS"] {
             let bytes = format!("{method} {page} HTTP/1.1\r\nHost: localhost\r\n\r\n");
-            let (told, after) = exchange(&world, bytes.as_bytes()).await;
-            assert!(told.status < 300, "{method} {page}");
+            let (response, after) = exchange(&world, bytes.as_bytes()).await;
+            assert!(response.status < 300, "{method} {page}");
             assert_eq!(after, After::Open, "{method} {page}");
         }
     }

@@ -32,15 +32,15 @@ async fn params_every_query_is_one_document_or_one_error() {
     let (mut documents, mut refused) = (BTreeSet::new(), 0);
     for (query, expected) in MODELS {
         let target = format!("/api/v1/models?{query}");
-        let told = connection.ask(world.get(&target).key(&customer.key)).await;
+        let response = connection.send(world.get(&target).key(&customer.key)).await;
         let Some((_, pairs)) = expected.split_once("?period=") else {
-            assert_eq!((told.status, told.code().as_str()), (400, expected), "{query}");
+            assert_eq!((response.status, response.code().as_str()), (400, expected), "{query}");
             refused += 1;
             continue;
         };
-        assert_eq!(told.status, 200, "{query}: {}", String::from_utf8_lossy(&told.body));
+        assert_eq!(response.status, 200, "{query}: {}", String::from_utf8_lossy(&response.body));
         let (period, sort_by) = pairs.split_once("&sortBy=").unwrap();
-        let body = told.json();
+        let body = response.json();
         assert_eq!((&body["period"], &body["sort_by"]), (&period.into(), &sort_by.into()), "{query}");
         documents.insert(expected.to_owned());
     }
@@ -57,10 +57,10 @@ async fn params_every_query_is_one_document_or_one_error() {
 async fn params_a_refused_query_costs_neither_minute_nor_day() {
     let (world, customer, mut connection) = wide("pro").await;
     for query in ["period=7D", "sortBy=x", "period=24h&period=24h"] {
-        let ask = world.get(&format!("/api/v1/models?{query}")).key(&customer.key);
-        let told = connection.ask(ask).await;
-        assert_eq!(told.header("x-ratelimit-remaining"), "10000", "{query}");
-        assert!(told.header("ratelimit").starts_with("\"minute\";r=10000;"), "{query}");
+        let request = world.get(&format!("/api/v1/models?{query}")).key(&customer.key);
+        let response = connection.send(request).await;
+        assert_eq!(response.header("x-ratelimit-remaining"), "10000", "{query}");
+        assert!(response.header("ratelimit").starts_with("\"minute\";r=10000;"), "{query}");
     }
 }
 
@@ -69,14 +69,15 @@ async fn params_a_limit_is_a_plain_decimal_from_1_to_100_and_50_by_default() {
     let (world, customer, mut connection) = wide("pro").await;
     let mut limits = BTreeSet::new();
     for (query, limit) in GOOD_LIMITS {
-        let ask = world.get(&format!("/api/v1/incidents?{query}")).key(&customer.key);
-        assert_eq!(connection.ask(ask).await.status, 200, "{query}");
+        let request = world.get(&format!("/api/v1/incidents?{query}")).key(&customer.key);
+        assert_eq!(connection.send(request).await.status, 200, "{query}");
         limits.insert(format!("/incidents?period=latest&limit={limit}"));
     }
     for query in BAD_LIMITS {
-        let told = connection.ask(world.get(&format!("/api/v1/incidents?{query}")).key(&customer.key)).await;
-        assert_eq!((told.status, told.code()), (400, "invalid_limit".into()), "{query}");
-        assert_eq!(told.json()["param"], "limit", "{query}");
+        let response =
+            connection.send(world.get(&format!("/api/v1/incidents?{query}")).key(&customer.key)).await;
+        assert_eq!((response.status, response.code()), (400, "invalid_limit".into()), "{query}");
+        assert_eq!(response.json()["param"], "limit", "{query}");
     }
     assert_eq!(asked(&world).into_iter().collect::<BTreeSet<_>>(), limits);
     assert_eq!(world.backend.received().len(), limits.len());
@@ -94,7 +95,7 @@ async fn params_the_default_period_is_24h_for_a_free_key_and_latest_for_a_paid_k
         let (world, customer, mut connection) = wide(tier).await;
         for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.stored) {
             let target = endpoint.documented_path().replace("{id}", "atlas");
-            let body = connection.ask(world.get(&target).key(&customer.key)).await.json();
+            let body = connection.send(world.get(&target).key(&customer.key)).await.json();
             let takes = |name| endpoint.takes.iter().any(|param| param.name() == name);
             let expected = if takes("period") { period.into() } else { serde_json::Value::Null };
             assert_eq!(body["period"], expected, "{tier} {target}");
@@ -110,12 +111,12 @@ async fn params_latest_is_refused_to_a_free_key_on_every_endpoint_with_a_period(
     for endpoint in &ENDPOINTS {
         let target = endpoint.documented_path().replace("{id}", "atlas");
         let takes_period = endpoint.takes.iter().any(|param| param.name() == "period");
-        let told = connection.ask(world.get(&format!("{target}?period=latest")).key(&free.key)).await;
-        assert_eq!(told.status, if takes_period { 403 } else { 200 }, "{target}");
+        let response = connection.send(world.get(&format!("{target}?period=latest")).key(&free.key)).await;
+        assert_eq!(response.status, if takes_period { 403 } else { 200 }, "{target}");
         if takes_period {
-            assert_eq!(told.code(), "latest_requires_plan", "{target}");
+            assert_eq!(response.code(), "latest_requires_plan", "{target}");
             let spelled = format!("{target}?p%65riod=%6catest&x=1");
-            assert_eq!(connection.ask(world.get(&spelled).key(&free.key)).await.status, 403, "{target}");
+            assert_eq!(connection.send(world.get(&spelled).key(&free.key)).await.status, 403, "{target}");
         }
     }
     assert!(!asked(&world).iter().any(|target| target.contains("latest")));
@@ -130,10 +131,10 @@ async fn params_an_invalid_value_is_a_400_even_for_a_free_key() {
     for query in
         ["period=Latest", "period=latest&period=latest", "period=latest%20", "period=LATEST", "period=7D"]
     {
-        let told = connection.ask(world.get(&format!("/api/v1/models?{query}")).key(&free.key)).await;
-        assert_eq!((told.status, told.code()), (400, "invalid_period".into()), "{query}");
+        let response = connection.send(world.get(&format!("/api/v1/models?{query}")).key(&free.key)).await;
+        assert_eq!((response.status, response.code()), (400, "invalid_period".into()), "{query}");
         // The allowed values of a 400 are those of the parameter; only a 403 is about this key.
-        assert_eq!(told.json()["param"], "period", "{query}");
+        assert_eq!(response.json()["param"], "period", "{query}");
     }
     assert!(world.backend.received().is_empty());
 }
@@ -146,8 +147,8 @@ async fn params_unknown_parameters_are_ignored_with_any_value() {
         let target = endpoint.documented_path().replace("{id}", "atlas");
         world.pass(Duration::from_secs(1));
         for query in ["", "?period=7D", "?limit=0", "?sortBy=", &format!("?{rubbish}")] {
-            let told = connection.ask(world.get(&format!("{target}{query}")).key(&customer.key)).await;
-            assert_eq!(told.status, 200, "{target}{query}");
+            let response = connection.send(world.get(&format!("{target}{query}")).key(&customer.key)).await;
+            assert_eq!(response.status, 200, "{target}{query}");
         }
     }
     let stored = ENDPOINTS.iter().filter(|endpoint| endpoint.takes.is_empty() && endpoint.stored);
@@ -164,8 +165,9 @@ async fn params_two_spellings_of_one_query_cause_one_upstream_request_and_return
     for query in
         ["period=7d", "x=1&period=%37d", "sortBy=combined&period=7d", "period=7d&limit=9", "p%65riod=7d&&"]
     {
-        let told = connection.ask(world.get(&format!("/api/v1/models?{query}")).key(&customer.key)).await;
-        tags.insert((told.header("etag").to_owned(), told.body));
+        let response =
+            connection.send(world.get(&format!("/api/v1/models?{query}")).key(&customer.key)).await;
+        tags.insert((response.header("etag").to_owned(), response.body));
     }
     assert_eq!((tags.len(), asked(&world)), (1, vec!["/models?period=7d&sortBy=combined".to_owned()]));
     assert_eq!(world.counted("scoregate_documents_served_total{outcome=\"hit\"}").await, 4);
@@ -175,13 +177,13 @@ async fn params_two_spellings_of_one_query_cause_one_upstream_request_and_return
 #[tokio::test]
 async fn params_a_plus_is_a_plus_in_a_path_and_a_space_in_a_query() {
     let (world, customer, mut connection) = wide("pro").await;
-    let told = connection.ask(world.get("/api/v1/models/a+b").key(&customer.key)).await;
-    assert_eq!(told.code(), "invalid_model_id");
+    let response = connection.send(world.get("/api/v1/models/a+b").key(&customer.key)).await;
+    assert_eq!(response.code(), "invalid_model_id");
     // As a space it makes another name, which is unknown; as a plus it would too. As a value neither is valid.
-    let told = connection.ask(world.get("/api/v1/models?+period=7D").key(&customer.key)).await;
-    assert_eq!(told.status, 200);
-    let told = connection.ask(world.get("/api/v1/models?period=+24h").key(&customer.key)).await;
-    assert_eq!(told.code(), "invalid_period");
+    let response = connection.send(world.get("/api/v1/models?+period=7D").key(&customer.key)).await;
+    assert_eq!(response.status, 200);
+    let response = connection.send(world.get("/api/v1/models?period=+24h").key(&customer.key)).await;
+    assert_eq!(response.code(), "invalid_period");
 }
 
 #[tokio::test]
@@ -201,8 +203,8 @@ async fn params_a_model_id_is_decoded_once_and_sent_to_the_backend_in_canonical_
     ] {
         // Unknown models are fetched once a second.
         world.pass(Duration::from_secs(1));
-        let told = connection.ask(world.get(&format!("/api/v1/drift/{raw}")).key(&customer.key)).await;
-        assert_eq!(told.status, 200, "{raw}");
+        let response = connection.send(world.get(&format!("/api/v1/drift/{raw}")).key(&customer.key)).await;
+        assert_eq!(response.status, 200, "{raw}");
         assert_eq!(asked(&world).last().unwrap(), &format!("/drift/{id}"), "{raw}");
     }
     assert_eq!(world.backend.received().len(), 6);
@@ -211,14 +213,15 @@ async fn params_a_model_id_is_decoded_once_and_sent_to_the_backend_in_canonical_
 #[tokio::test]
 async fn params_range_and_if_modified_since_are_ignored() {
     let (world, customer, mut connection) = wide("pro").await;
-    let whole = connection.ask(world.get("/api/v1/models").key(&customer.key)).await;
+    let whole = connection.send(world.get("/api/v1/models").key(&customer.key)).await;
     for (name, value) in [
         ("Range", "bytes=0-3"),
         ("If-Modified-Since", "Sat, 21 Nov 2099 12:00:00 GMT"),
         ("If-Range", whole.header("etag")),
         ("If-Match", "\"other\""),
     ] {
-        let told = connection.ask(world.get("/api/v1/models").key(&customer.key).header(name, value)).await;
-        assert_eq!((told.status, &told.body), (200, &whole.body), "{name}");
+        let response =
+            connection.send(world.get("/api/v1/models").key(&customer.key).header(name, value)).await;
+        assert_eq!((response.status, &response.body), (200, &whole.body), "{name}");
     }
 }

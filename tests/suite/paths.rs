@@ -87,22 +87,23 @@ async fn paths_no_malformed_path_succeeds_or_reaches_the_backend() {
     for (target, (status, code)) in TRICKS {
         let mut connection = Connection::open(world.address()).await;
         connection.write(&get(target, &key)).await;
-        let told = connection.read(false).await.unwrap_or_else(|| panic!("no answer: {}", show(target)));
-        let told_code = if is_bare(&told) || told.status < 400 { String::new() } else { told.code() };
-        if (told.status, told_code.as_str()) != (*status, *code) {
-            wrong.push(format!("{}: {} {told_code}, not {status} {code}", show(target), told.status));
+        let response = connection.read(false).await.unwrap_or_else(|| panic!("no answer: {}", show(target)));
+        let told_code =
+            if is_bare(&response) || response.status < 400 { String::new() } else { response.code() };
+        if (response.status, told_code.as_str()) != (*status, *code) {
+            wrong.push(format!("{}: {} {told_code}, not {status} {code}", show(target), response.status));
         }
-        if !is_bare(&told) {
-            world.check("GET", &String::from_utf8_lossy(target), &told);
+        if !is_bare(&response) {
+            world.check("GET", &String::from_utf8_lossy(target), &response);
         }
-        if told.closes() {
+        if response.closes() {
             assert!(connection.is_closed().await, "{}", show(target));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(world.backend.received().is_empty(), "{:?}", world.backend.received());
     assert_eq!(world.running.gateway().engine.documents.count(), 0);
-    let lost = TRICKS.iter().filter(|(_, told)| *told == LOST).count();
+    let lost = TRICKS.iter().filter(|(_, response)| *response == LOST).count();
     let counted = world.counted("scoregate_refusals_total{code=\"not_found\"}").await;
     assert_eq!(usize::try_from(counted).unwrap(), lost);
 }
@@ -110,13 +111,18 @@ async fn paths_no_malformed_path_succeeds_or_reaches_the_backend() {
 #[tokio::test]
 async fn paths_an_unauthenticated_client_gets_the_same_401_for_all_of_them() {
     let world = World::with(WIDE, good).await;
-    for (target, (_, code)) in TRICKS.iter().filter(|(_, told)| *told == LOST || *told == ID) {
+    for (target, (_, code)) in TRICKS.iter().filter(|(_, response)| *response == LOST || *response == ID) {
         for key in ["", "wrong"] {
             let mut connection = Connection::open(world.address()).await;
             connection.write(&get(target, key)).await;
-            let told = connection.read(false).await.unwrap();
+            let response = connection.read(false).await.unwrap();
             let expected = if key.is_empty() { "api_key_required" } else { "invalid_api_key" };
-            assert_eq!((told.status, told.code().as_str()), (401, expected), "{} {code}", show(target));
+            assert_eq!(
+                (response.status, response.code().as_str()),
+                (401, expected),
+                "{} {code}",
+                show(target)
+            );
         }
     }
 }
@@ -133,7 +139,7 @@ async fn paths_an_escaped_letter_is_that_letter_and_is_sent_unescaped_to_the_bac
         "/api/v1/mode%6Cs/atlas/%68istory?",
         "/api/v1/models/atlas/history?x=../../me",
     ] {
-        assert_eq!(connection.ask(world.get(target).key(&key)).await.status, 200, "{target}");
+        assert_eq!(connection.send(world.get(target).key(&key)).await.status, 200, "{target}");
     }
     let asked: Vec<String> = world.backend.received().into_iter().map(|received| received.line).collect();
     assert_eq!(asked, ["GET /api/v1/models/atlas/history?period=latest HTTP/1.1"]);
@@ -149,10 +155,14 @@ async fn paths_me_is_never_stored_with_any_suffix() {
     {
         let mut seen = BTreeSet::new();
         for customer in [&one, &two, &one] {
-            let told = connection.ask(world.get(target).key(&customer.key)).await;
-            assert_eq!((told.status, told.header("cache-control")), (200, "private, no-store"), "{target}");
-            assert_eq!(told.header("etag"), "", "{target}");
-            seen.insert(told.json()["data"][0]["application"]["id"].as_str().unwrap().to_owned());
+            let response = connection.send(world.get(target).key(&customer.key)).await;
+            assert_eq!(
+                (response.status, response.header("cache-control")),
+                (200, "private, no-store"),
+                "{target}"
+            );
+            assert_eq!(response.header("etag"), "", "{target}");
+            seen.insert(response.json()["data"][0]["application"]["id"].as_str().unwrap().to_owned());
         }
         assert_eq!(seen, BTreeSet::from([one.id.to_string(), two.id.to_string()]), "{target}");
     }
@@ -177,9 +187,9 @@ async fn paths_headers_that_name_another_path_or_host_change_nothing() {
         ("Origin", "https://evil.example"),
         ("Cookie", "a=1"),
     ] {
-        let told = world.get("/api/v1/models").key(&key).header(name, value).send().await;
-        assert_eq!((told.status, &told.body), (200, &plain.body), "{name}");
-        assert_eq!(told.header("etag"), plain.header("etag"), "{name}");
+        let response = world.get("/api/v1/models").key(&key).header(name, value).send().await;
+        assert_eq!((response.status, &response.body), (200, &plain.body), "{name}");
+        assert_eq!(response.header("etag"), plain.header("etag"), "{name}");
     }
     assert_eq!(world.backend.received().len(), 1);
 }
@@ -193,8 +203,8 @@ async fn paths_a_fragment_is_rejected() {
     {
         let mut connection = Connection::open(world.address()).await;
         connection.write(&get(target, &key)).await;
-        let told = connection.read(false).await.unwrap();
-        assert_eq!((told.status, is_bare(&told)), (400, true), "{}", show(target));
+        let response = connection.read(false).await.unwrap();
+        assert_eq!((response.status, is_bare(&response)), (400, true), "{}", show(target));
         assert!(connection.is_closed().await, "{}", show(target));
     }
     assert!(world.backend.received().is_empty());

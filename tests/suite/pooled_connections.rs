@@ -32,16 +32,16 @@ fn each(expected: &[(&str, usize)]) -> Vec<(String, usize)> {
 async fn an_idle_connection_that_the_backend_closes_is_not_reused() {
     let world = World::new().await;
     let customer = world.paid().await;
-    assert_eq!(world.asks(&customer, INDEX).await.status, 200);
+    assert_eq!(world.get_as(&customer, INDEX).await.status, 200);
     world.backend.next(Act::RawThenCloseLater(bytes(json(r#"[{"id":"atlas"}]"#))));
     world.backend.hold();
     world.backend.release(1);
-    assert_eq!(world.asks(&customer, ALERTS).await.status, 200);
+    assert_eq!(world.get_as(&customer, ALERTS).await.status, 200);
     world.backend.release(1);
     // Both responses and the close of the connection.
     world.backend.has_sent(3).await;
     world.backend.open();
-    assert_eq!(world.asks(&customer, PROVIDERS).await.status, 200);
+    assert_eq!(world.get_as(&customer, PROVIDERS).await.status, 200);
     assert_eq!(asked(&world), each(&[(INDEX, 0), (ALERTS, 0), (PROVIDERS, 1)]));
     assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"success\"}").await, 3);
 }
@@ -51,8 +51,8 @@ async fn a_request_unread_on_a_closed_connection_is_retried_once_on_a_new_connec
     let world = World::new().await;
     let customer = world.paid().await;
     world.backend.next(Act::RawThenHangUp(bytes(json(r#"[{"id":"atlas"}]"#))));
-    assert_eq!(world.asks(&customer, INDEX).await.status, 200);
-    assert_eq!(world.asks(&customer, ALERTS).await.status, 200);
+    assert_eq!(world.get_as(&customer, INDEX).await.status, 200);
+    assert_eq!(world.get_as(&customer, ALERTS).await.status, 200);
     assert_eq!(asked(&world), each(&[(INDEX, 0), (ALERTS, 1)]));
     assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"success\"}").await, 2);
 }
@@ -62,12 +62,12 @@ async fn a_request_is_retried_once_at_most_and_never_if_its_connection_was_new()
     let world = World::new().await;
     let customer = world.paid().await;
     world.backend.next(Act::RawThenClose(Vec::new()));
-    assert_eq!(world.asks(&customer, ALERTS).await.code(), "upstream_unavailable");
+    assert_eq!(world.get_as(&customer, ALERTS).await.code(), "upstream_unavailable");
     assert_eq!(asked(&world), each(&[(ALERTS, 0)]), "no second try on a fresh one");
     world.backend.next(Act::RawThenHangUp(bytes(json(r#"[{"id":"atlas"}]"#))));
-    assert_eq!(world.asks(&customer, INDEX).await.status, 200);
+    assert_eq!(world.get_as(&customer, INDEX).await.status, 200);
     world.backend.next(Act::RawThenClose(Vec::new()));
-    assert_eq!(world.asks(&customer, PROVIDERS).await.code(), "upstream_unavailable");
+    assert_eq!(world.get_as(&customer, PROVIDERS).await.code(), "upstream_unavailable");
     assert_eq!(asked(&world), each(&[(ALERTS, 0), (INDEX, 1), (PROVIDERS, 2)]));
     world.running.gateway().sweep();
     assert_eq!(world.counted("scoregate_upstream_retries_total").await, 1);
@@ -77,22 +77,22 @@ async fn a_request_is_retried_once_at_most_and_never_if_its_connection_was_new()
 async fn two_thousand_requests_to_a_backend_that_closes_after_every_second_response_all_succeed() {
     let settings = "[upstream]\nurl = \"{backend}\"\nmax_concurrent_requests = 16";
     let world = World::with(settings, |received: &Received| {
-        let answer = json(r#"{"generated_at":"2026-11-21T12:00:00Z","data":[{"id":"atlas"}]}"#);
+        let act = json(r#"{"generated_at":"2026-11-21T12:00:00Z","data":[{"id":"atlas"}]}"#);
         let limit = received.target().split("limit=").nth(1).map_or(0, |limit| limit.parse().unwrap());
-        if limit % 2 == 0 { answer } else { Act::RawThenClose(bytes(answer)) }
+        if limit % 2 == 0 { act } else { Act::RawThenClose(bytes(act)) }
     });
     let world = world.await;
     let customer = world.paid().await;
-    assert_eq!(world.asks(&customer, INDEX).await.status, 200);
+    assert_eq!(world.get_as(&customer, INDEX).await.status, 200);
     for _ in 0..5 {
         let loops = (1..=100).map(|limit| {
             let (world, customer) = (&world, &customer);
             async move {
                 for period in ["latest", "24h", "7d", "1m"] {
                     let target = format!("/api/v1/incidents?period={period}&limit={limit}");
-                    let told = world.asks(customer, &target).await;
+                    let response = world.get_as(customer, &target).await;
                     assert_eq!(
-                        told.header("cache-status"),
+                        response.header("cache-status"),
                         "scoregate; fwd=miss; stored; detail=miss",
                         "{limit}"
                     );
@@ -101,7 +101,7 @@ async fn two_thousand_requests_to_a_backend_that_closes_after_every_second_respo
         });
         join_all(loops).await;
         assert_eq!(world.running.gateway().engine.purge(&Selection::All, true).await, 401);
-        assert_eq!(world.asks(&customer, INDEX).await.status, 200);
+        assert_eq!(world.get_as(&customer, INDEX).await.status, 200);
     }
     assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"success\"}").await, 2_006);
     assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"unreachable\"}").await, 0);
@@ -123,11 +123,11 @@ async fn the_backend_gets_one_credential_and_never_the_caller_s_key() {
         vec![("X-API-Key", key.clone()), ("Cookie", format!("key={key}")), ("Referer", format!("/?k={key}"))],
     ];
     for (limit, way) in ways.iter().enumerate() {
-        let mut ask = world.get(&format!("/api/v1/incidents?limit={}&key={key}", limit + 1));
+        let mut request = world.get(&format!("/api/v1/incidents?limit={}&key={key}", limit + 1));
         for (name, value) in way {
-            ask = ask.header(name, value);
+            request = request.header(name, value);
         }
-        assert_eq!(ask.send().await.status, 200, "{way:?}");
+        assert_eq!(request.send().await.status, 200, "{way:?}");
     }
     let received = world.backend.received();
     assert_eq!(received.len(), ways.len());

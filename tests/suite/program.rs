@@ -215,8 +215,8 @@ impl Program {
 
     /// Sends it a signal, such as `TERM`.
     pub fn signal(&self, name: &str) {
-        let told = Command::new("sh").arg("-c").arg(format!("kill -{name} {}", self.child.0.id())).status();
-        assert!(told.unwrap().success());
+        let status = Command::new("sh").arg("-c").arg(format!("kill -{name} {}", self.child.0.id())).status();
+        assert!(status.unwrap().success());
     }
 
     /// Waits for its exit.
@@ -312,11 +312,11 @@ impl ProgramClient {
 
     /// The tier and the application by `/me`, or the code of the error.
     pub async fn identity(&self, key: &str) -> Result<(String, String), String> {
-        let answer = self.get("/api/v1/me", key).send().await;
-        if answer.status != 200 {
-            return Err(answer.code());
+        let response = self.get("/api/v1/me", key).send().await;
+        if response.status != 200 {
+            return Err(response.code());
         }
-        let item = &answer.json()["data"][0];
+        let item = &response.json()["data"][0];
         let word = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
         Ok((word(&item["tier"]), word(&item["application"]["id"])))
     }

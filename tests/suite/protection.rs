@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use crate::backend::{Act, answer, json};
-use crate::client::Answer;
+use crate::backend::{Act, json, respond};
+use crate::client::Response;
 use crate::world::{Customer, LISTED, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
@@ -19,7 +19,7 @@ fn model(number: u32) -> String {
 }
 
 fn broken(status: &str) -> Act {
-    answer(status, &[], "")
+    respond(status, &[], "")
 }
 
 /// Fails five fetches of different documents, which opens the circuit breaker.
@@ -28,7 +28,7 @@ async fn exhausts(world: &World, customer: &Customer) {
         // Unknown models are fetched once a second.
         world.pass(Duration::from_secs(1));
         world.backend.next(broken("500 Internal Server Error"));
-        assert_eq!(world.asks(customer, &model(number)).await.status, 503);
+        assert_eq!(world.get_as(customer, &model(number)).await.status, 503);
     }
 }
 
@@ -43,8 +43,8 @@ pub async fn wait_for_queue_length(world: &World, questions: u32) {
     }
 }
 
-fn wait_of(answer: &Answer) -> u64 {
-    answer.header("retry-after").parse().unwrap()
+fn wait_of(response: &Response) -> u64 {
+    response.header("retry-after").parse().unwrap()
 }
 
 #[tokio::test]
@@ -52,14 +52,14 @@ async fn two_fetches_run_at_once_and_paid_requests_are_next() {
     let world = World::new().await;
     let (free, paid) = (world.free().await, world.paid().await);
     for customer in [&free, &paid] {
-        assert_eq!(world.asks(customer, MODELS).await.status, 200);
+        assert_eq!(world.get_as(customer, MODELS).await.status, 200);
     }
     let before = world.backend.received().len();
     world.backend.hold();
-    let ask = async |customer: &Customer, number: u32| {
-        assert_eq!(world.asks(customer, &model(number)).await.status, 200);
+    let request = async |customer: &Customer, number: u32| {
+        assert_eq!(world.get_as(customer, &model(number)).await.status, 200);
     };
-    let answers = async {
+    let responses = async {
         for asked in 3..=5 {
             assert_eq!(world.backend.received().len(), before + asked - 1, "no more than two at once");
             world.backend.release(1);
@@ -69,18 +69,18 @@ async fn two_fetches_run_at_once_and_paid_requests_are_next() {
     };
     let paid_ones = async {
         wait_for_queue_length(&world, 2).await;
-        tokio::join!(ask(&paid, 4), async {
+        tokio::join!(request(&paid, 4), async {
             wait_for_queue_length(&world, 3).await;
             // A paid caller raises the priority of a free caller's fetch.
-            tokio::join!(ask(&paid, 3), async {
+            tokio::join!(request(&paid, 3), async {
                 world.reaches("scoregate_requests_in_progress", 6).await;
-                answers.await;
+                responses.await;
             })
         })
     };
-    tokio::join!(ask(&free, 0), ask(&free, 1), async {
+    tokio::join!(request(&free, 0), request(&free, 1), async {
         world.backend.has_received(before + 2).await;
-        tokio::join!(ask(&free, 2), ask(&free, 3), paid_ones)
+        tokio::join!(request(&free, 2), request(&free, 3), paid_ones)
     });
     let order: Vec<String> =
         world.backend.received()[before + 2..].iter().map(|received| received.target().to_owned()).collect();
@@ -91,16 +91,16 @@ async fn two_fetches_run_at_once_and_paid_requests_are_next() {
 async fn a_fetch_that_is_queued_past_its_deadline_is_not_sent() {
     let world = World::with("freshness.max_wait = \"5s\"", good).await;
     let customer = world.paid().await;
-    assert_eq!(world.asks(&customer, MODELS).await.status, 200);
+    assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
     world.backend.hold();
     let targets: Vec<String> = (0..3).map(model).collect();
-    let all = join_all(targets.iter().map(|target| world.asks(&customer, target)));
-    let (answers, ()) = tokio::join!(all, async {
+    let all = join_all(targets.iter().map(|target| world.get_as(&customer, target)));
+    let (responses, ()) = tokio::join!(all, async {
         wait_for_queue_length(&world, 1).await;
         world.backend.has_received(3).await;
         world.pass(Duration::from_secs(5));
     });
-    assert!(answers.iter().all(|answer| answer.status >= 503));
+    assert!(responses.iter().all(|response| response.status >= 503));
     world.reaches("scoregate_upstream_requests_total{result=\"queue_full\"}", 1).await;
     world.backend.open();
     world.settled().await;
@@ -114,15 +114,15 @@ async fn when_everything_is_overdue_at_once_stale_documents_are_served_and_two_f
     let customer = world.paid().await;
     let targets: Vec<String> = (0..DOCUMENTS).map(model).collect();
     let round = async || {
-        let answers = join_all(targets.iter().map(|target| world.asks(&customer, target))).await;
-        assert!(answers.iter().all(|answer| answer.status == 200));
-        answers.iter().filter(|answer| answer.header("cache-status").ends_with("detail=stale")).count()
+        let responses = join_all(targets.iter().map(|target| world.get_as(&customer, target))).await;
+        assert!(responses.iter().all(|response| response.status == 200));
+        responses.iter().filter(|response| response.header("cache-status").ends_with("detail=stale")).count()
     };
-    assert_eq!(world.asks(&customer, MODELS).await.status, 200);
+    assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
     assert_eq!(round().await, 0);
     let before = world.backend.received().len();
     world.pass(Duration::from_hours(1));
-    world.backend.answers(|_| {
+    world.backend.set_script(|_| {
         json(r#"{"generated_at":"2026-11-21T13:00:00Z","data":[{"id":"atlas","currentScore":81}]}"#)
     });
     world.backend.hold();
@@ -148,11 +148,11 @@ async fn a_document_whose_fetch_just_failed_is_not_fetched_again_immediately() {
         let customer = world.paid().await;
         world.backend.next(bad);
         for _ in 0..20 {
-            assert_eq!(world.asks(&customer, MODELS).await.status, status);
+            assert_eq!(world.get_as(&customer, MODELS).await.status, status);
         }
         assert_eq!(world.backend.received().len(), 1);
         world.pass(A_MOMENT);
-        assert_eq!(world.asks(&customer, MODELS).await.status, 200);
+        assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
     }
 }
 
@@ -161,15 +161,15 @@ async fn an_unknown_model_is_not_fetched_again_for_a_minute() {
     let world = World::new().await;
     let customer = world.paid().await;
     for _ in 0..3 {
-        assert_eq!(world.asks(&customer, "/api/v1/models/nobody").await.code(), "model_not_found");
+        assert_eq!(world.get_as(&customer, "/api/v1/models/nobody").await.code(), "model_not_found");
     }
     assert_eq!(world.backend.count("/api/v1/models/nobody"), 1);
     world.pass(Duration::from_secs(59));
-    assert_eq!(world.asks(&customer, "/api/v1/models/nobody").await.code(), "model_not_found");
+    assert_eq!(world.get_as(&customer, "/api/v1/models/nobody").await.code(), "model_not_found");
     assert_eq!(world.backend.count("/api/v1/models/nobody"), 1);
     world.pass(Duration::from_secs(1));
-    world.backend.answers(|_| json(r#"[{"id":"nobody"}]"#));
-    assert_eq!(world.asks(&customer, "/api/v1/models/nobody").await.status, 200, "it is there by now");
+    world.backend.set_script(|_| json(r#"[{"id":"nobody"}]"#));
+    assert_eq!(world.get_as(&customer, "/api/v1/models/nobody").await.status, 200, "it is there by now");
 }
 
 #[tokio::test]
@@ -177,7 +177,7 @@ async fn five_failures_open_the_circuit_breaker_and_one_half_open_request_closes
     let world = World::new().await;
     let customer = world.paid().await;
     exhausts(&world, &customer).await;
-    let refused = world.asks(&customer, &model(5)).await;
+    let refused = world.get_as(&customer, &model(5)).await;
     assert_eq!((refused.status, refused.code(), wait_of(&refused)), (503, "upstream_unavailable".into(), 1));
     assert_eq!(world.backend.received().len(), 5, "it was not asked");
     assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"circuit_open\"}").await, 1);
@@ -187,14 +187,14 @@ async fn five_failures_open_the_circuit_breaker_and_one_half_open_request_closes
     world.pass(Duration::from_secs(1));
     world.backend.hold();
     let sixth = model(6);
-    let (trial, ()) = tokio::join!(world.asks(&customer, &sixth), async {
+    let (trial, ()) = tokio::join!(world.get_as(&customer, &sixth), async {
         world.backend.has_received(6).await;
-        assert_eq!(world.asks(&customer, &model(7)).await.status, 503, "one question alone");
+        assert_eq!(world.get_as(&customer, &model(7)).await.status, 503, "one question alone");
         world.backend.open();
     });
     assert_eq!(trial.status, 200);
     world.pass(Duration::from_secs(1));
-    assert_eq!(world.asks(&customer, &model(7)).await.status, 200);
+    assert_eq!(world.get_as(&customer, &model(7)).await.status, 200);
     assert_eq!(world.backend.received().len(), 7);
     world.running.gateway().sweep();
     assert_eq!(world.counted("scoregate_upstream_breaker_state").await, 0);
@@ -204,19 +204,19 @@ async fn five_failures_open_the_circuit_breaker_and_one_half_open_request_closes
 async fn stored_documents_are_served_without_fetches_while_the_circuit_breaker_is_open() {
     let world = World::new().await;
     let customer = world.paid().await;
-    assert_eq!(world.asks(&customer, MODELS).await.status, 200);
+    assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
     exhausts(&world, &customer).await;
     for age in [1, 25] {
         world.pass(Duration::from_hours(age));
         // The breaker is half-open by then: another test request fails.
-        world.backend.answers(|_| broken("503 Service Unavailable"));
-        let stale = world.asks(&customer, MODELS).await;
+        world.backend.set_script(|_| broken("503 Service Unavailable"));
+        let stale = world.get_as(&customer, MODELS).await;
         assert_eq!(stale.status, 200);
         assert!(stale.header("cache-status").ends_with("detail=stale"), "{}", stale.header("cache-status"));
         world.settled().await;
         let asked = world.backend.received().len();
         for _ in 0..20 {
-            assert_eq!(world.asks(&customer, MODELS).await.status, 200);
+            assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
         }
         world.settled().await;
         assert_eq!(world.backend.received().len(), asked);
@@ -228,17 +228,17 @@ async fn retry_after_of_the_backend_is_honoured_to_the_second() {
     for status in ["429 Too Many Requests", "503 Service Unavailable", "500 Internal Server Error"] {
         let world = World::new().await;
         let customer = world.paid().await;
-        assert_eq!(world.asks(&customer, "/api/v1/index").await.status, 200);
-        world.backend.next(answer(status, &[("retry-after", "70")], ""));
-        let refused = world.asks(&customer, MODELS).await;
+        assert_eq!(world.get_as(&customer, "/api/v1/index").await.status, 200);
+        world.backend.next(respond(status, &[("retry-after", "70")], ""));
+        let refused = world.get_as(&customer, MODELS).await;
         assert_eq!((refused.status, wait_of(&refused)), (503, 70), "{status}");
         world.pass(Duration::from_millis(69_500));
-        let refused = world.asks(&customer, &model(1)).await;
+        let refused = world.get_as(&customer, &model(1)).await;
         assert_eq!((refused.status, wait_of(&refused)), (503, 1), "{status}");
-        assert_eq!(world.asks(&customer, "/api/v1/index").await.status, 200);
+        assert_eq!(world.get_as(&customer, "/api/v1/index").await.status, 200);
         assert_eq!(world.backend.received().len(), 2, "{status}");
         world.pass(Duration::from_millis(500));
-        assert_eq!(world.asks(&customer, MODELS).await.status, 200);
+        assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
         assert_eq!(world.backend.received().len(), 3);
     }
 }

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use crate::client::{Answer, Connection};
+use crate::client::{Connection, Response};
 use crate::world::{World, good};
 
 const SETTINGS: &str = "proxies.proxy_protocol = [\"127.0.0.1\"]\nguard.per_minute = 3";
@@ -19,7 +19,7 @@ fn binary(client: [u8; 4]) -> Vec<u8> {
 }
 
 /// The response to a request behind this header, from a loopback address; none if the connection is closed.
-async fn ask(world: &World, from: u8, header: &[u8]) -> Option<Answer> {
+async fn request(world: &World, from: u8, header: &[u8]) -> Option<Response> {
     let local = IpAddr::V4(Ipv4Addr::new(127, 0, 0, from));
     let mut connection = Connection::open_from(local, world.address()).await;
     connection.write(&[header, ASK.as_bytes()].concat()).await;
@@ -27,7 +27,7 @@ async fn ask(world: &World, from: u8, header: &[u8]) -> Option<Answer> {
 }
 
 async fn left(world: &World, from: u8, header: &[u8]) -> u64 {
-    ask(world, from, header).await.unwrap().number("x-ratelimit-remaining")
+    request(world, from, header).await.unwrap().number("x-ratelimit-remaining")
 }
 
 #[tokio::test]
@@ -58,10 +58,10 @@ async fn a_proxy_header_applies_to_all_requests_of_its_connection() {
 #[tokio::test]
 async fn a_trusted_proxy_must_send_a_proxy_header_and_others_must_not() {
     let world = World::with(SETTINGS, good).await;
-    assert!(ask(&world, 1, b"").await.is_none(), "no header");
-    assert!(ask(&world, 1, b"PROXY TCP4 192.0.2.1 127.0.0.1 99999 1\r\n").await.is_none());
+    assert!(request(&world, 1, b"").await.is_none(), "no header");
+    assert!(request(&world, 1, b"PROXY TCP4 192.0.2.1 127.0.0.1 99999 1\r\n").await.is_none());
     assert_eq!(world.ended("failed").await, 2);
-    let stranger = ask(&world, 2, b"PROXY TCP4 192.0.2.1 127.0.0.1 1 1\r\n").await.unwrap();
+    let stranger = request(&world, 2, b"PROXY TCP4 192.0.2.1 127.0.0.1 1 1\r\n").await.unwrap();
     assert_eq!((stranger.status, stranger.body.len()), (400, 0), "no HTTP");
     assert_eq!(left(&world, 2, b"").await, 2, "and without it an address like any other");
     assert!(world.backend.received().is_empty());
@@ -114,7 +114,7 @@ async fn a_trusted_proxy_behind_a_proxy_has_as_many_connections_as_it_needs_and_
 async fn holds(world: &World, header: &[u8]) -> (bool, Connection) {
     let mut connection = Connection::open(world.address()).await;
     connection.write(&[header, b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"].concat()).await;
-    let is_answered = connection.read(false).await.is_some_and(|answer| answer.status == 200);
+    let is_answered = connection.read(false).await.is_some_and(|response| response.status == 200);
     (is_answered, connection)
 }
 

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::backend::json as answer;
-use crate::client::Answer;
+use crate::backend::json as json_response;
+use crate::client::Response;
 use crate::program::{BUILT_IN, Keys, Program, ProgramClient, run};
 use crate::world::{Customer, World};
 
@@ -20,37 +20,37 @@ async fn counting() -> (World, Customer) {
     let number = AtomicU64::new(0);
     let world = World::with("admin.token = \"a-token-of-the-side-port\"", move |_| {
         let score = number.fetch_add(1, Ordering::Relaxed) + 1;
-        answer(&format!(r#"{{"data":[{{"id":"atlas","currentScore":{score}}}]}}"#))
+        json_response(&format!(r#"{{"data":[{{"id":"atlas","currentScore":{score}}}]}}"#))
     });
     let world = world.await;
     let customer = world.paid().await;
     (world, customer)
 }
 
-fn score(answer: &Answer) -> u64 {
-    answer.json()["data"][0]["currentScore"].as_u64().unwrap()
+fn score(response: &Response) -> u64 {
+    response.json()["data"][0]["currentScore"].as_u64().unwrap()
 }
 
-async fn purge(world: &World, body: &Value) -> Answer {
+async fn purge(world: &World, body: &Value) -> Response {
     let bearer = format!("Bearer {TOKEN}");
     world.side("POST", "/v1/cache/purge", &body.to_string(), &[("Authorization", &bearer)]).await
 }
 
 async fn purged(world: &World, documents: &str, hard: bool) -> u64 {
-    let told = purge(world, &json!({"documents": documents, "hard": hard})).await;
-    assert_eq!(told.status, 200, "{documents}");
-    told.json()["purged"].as_u64().unwrap()
+    let response = purge(world, &json!({"documents": documents, "hard": hard})).await;
+    assert_eq!(response.status, 200, "{documents}");
+    response.json()["purged"].as_u64().unwrap()
 }
 
 #[tokio::test]
 async fn a_soft_purge_serves_documents_as_stale_while_they_are_refreshed() {
     let (world, customer) = counting().await;
-    world.asks(&customer, MODELS).await;
+    world.get_as(&customer, MODELS).await;
     assert_eq!(purged(&world, MODELS, false).await, 1);
-    let stale = world.asks(&customer, MODELS).await;
+    let stale = world.get_as(&customer, MODELS).await;
     assert_eq!((score(&stale), stale.header("cache-status")), (1, "scoregate; hit; ttl=0; detail=stale"));
     world.fetched(2).await;
-    let fresh = world.asks(&customer, MODELS).await;
+    let fresh = world.get_as(&customer, MODELS).await;
     assert_eq!(score(&fresh), 2);
     assert!(
         fresh.header("cache-status").starts_with("scoregate; hit; ttl=3600"),
@@ -72,11 +72,11 @@ async fn a_hard_purge_removes_exactly_the_selected_documents() {
         ("all", &[MODELS, SPEED, ATLAS]),
     ] {
         for target in [MODELS, SPEED, ATLAS] {
-            assert_eq!(world.asks(&customer, target).await.status, 200);
+            assert_eq!(world.get_as(&customer, target).await.status, 200);
         }
         assert_eq!(purged(&world, documents, true).await, gone.len() as u64, "{documents}");
         for target in [MODELS, SPEED, ATLAS] {
-            let met = world.asks(&customer, target).await;
+            let met = world.get_as(&customer, target).await;
             let is_gone = met.header("cache-status").contains("fwd=miss");
             assert_eq!(is_gone, gone.contains(&target), "{documents}: {target}");
         }
@@ -88,10 +88,10 @@ async fn a_fetch_that_began_before_a_purge_is_not_stored() {
     for hard in [true, false] {
         let (world, customer) = counting().await;
         world.backend.hold();
-        let (before, after) = tokio::join!(world.asks(&customer, MODELS), async {
+        let (before, after) = tokio::join!(world.get_as(&customer, MODELS), async {
             world.backend.has_received(1).await;
             assert_eq!(purged(&world, "all", hard).await, 0);
-            let (after, ()) = tokio::join!(world.asks(&customer, MODELS), async {
+            let (after, ()) = tokio::join!(world.get_as(&customer, MODELS), async {
                 world.backend.has_received(2).await;
                 world.backend.open();
             });
@@ -99,7 +99,7 @@ async fn a_fetch_that_began_before_a_purge_is_not_stored() {
         });
         assert_eq!((score(&before), score(&after)), (1, 2), "each gets what was asked for it");
         world.settled().await;
-        let stored = world.asks(&customer, MODELS).await;
+        let stored = world.get_as(&customer, MODELS).await;
         assert_eq!((score(&stored), world.backend.received().len()), (2, 2));
     }
 }
@@ -107,18 +107,18 @@ async fn a_fetch_that_began_before_a_purge_is_not_stored() {
 #[tokio::test]
 async fn a_purge_clears_the_negative_cache() {
     let (world, customer) = counting().await;
-    world.backend.next(crate::backend::answer("404 Not Found", &[], ""));
+    world.backend.next(crate::backend::respond("404 Not Found", &[], ""));
     for _ in 0..2 {
-        assert_eq!(world.asks(&customer, ATLAS).await.code(), "model_not_found");
+        assert_eq!(world.get_as(&customer, ATLAS).await.code(), "model_not_found");
     }
     purged(&world, ATLAS, false).await;
-    assert_eq!(world.asks(&customer, ATLAS).await.status, 200);
+    assert_eq!(world.get_as(&customer, ATLAS).await.status, 200);
 }
 
 #[tokio::test]
 async fn a_selector_without_documents_is_rejected_with_a_message_and_nothing_is_purged() {
     let (world, customer) = counting().await;
-    world.asks(&customer, MODELS).await;
+    world.get_as(&customer, MODELS).await;
     for (body, words) in [
         (json!({}), "documents"),
         (json!({"documents": "models"}), "write `all`"),
@@ -129,7 +129,7 @@ async fn a_selector_without_documents_is_rejected_with_a_message_and_nothing_is_
         assert_eq!(refused.status, 400, "{body}");
         assert!(refused.json()["error"].as_str().unwrap().contains(words), "{:?}", refused.json());
     }
-    assert!(world.asks(&customer, MODELS).await.header("cache-status").starts_with("scoregate; hit"));
+    assert!(world.get_as(&customer, MODELS).await.header("cache-status").starts_with("scoregate; hit"));
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use crate::client::{Answer, Connection};
+use crate::client::{Connection, Response};
 use crate::world::World;
 
 /// The state of a connection after a response.
@@ -16,19 +16,19 @@ pub enum After {
 
 /// Sends bytes on a new connection and returns one response and the state of the connection, which must match the
 /// response's `Connection` header.
-pub async fn exchange(world: &World, bytes: &[u8]) -> (Answer, After) {
+pub async fn exchange(world: &World, bytes: &[u8]) -> (Response, After) {
     let mut connection = Connection::open(world.address()).await;
     connection.write(bytes).await;
-    let answer = connection.read(bytes.starts_with(b"HEAD ")).await;
-    let answer = answer.unwrap_or_else(|| panic!("no answer: {}", show(bytes)));
-    if answer.closes() {
+    let response = connection.read(bytes.starts_with(b"HEAD ")).await;
+    let response = response.unwrap_or_else(|| panic!("no answer: {}", show(bytes)));
+    if response.closes() {
         assert!(connection.is_closed().await, "it said close, and went on: {}", show(bytes));
-        return (answer, After::Closed);
+        return (response, After::Closed);
     }
     connection.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     let next = connection.read(false).await.unwrap_or_else(|| panic!("closed unsaid: {}", show(bytes)));
     assert_eq!(next.body, b"alive\n", "another answer in between: {}", show(bytes));
-    (answer, After::Open)
+    (response, After::Open)
 }
 
 /// A GET with a key for a target of any bytes.
@@ -38,8 +38,8 @@ pub fn get(target: &[u8], key: &str) -> Vec<u8> {
 }
 
 /// Whether a response is the codec's own: no body, and none of the API's headers.
-pub fn is_bare(answer: &Answer) -> bool {
-    answer.body.is_empty() && answer.header("x-request-id").is_empty()
+pub fn is_bare(response: &Response) -> bool {
+    response.body.is_empty() && response.header("x-request-id").is_empty()
 }
 
 /// Escapes bytes for a message.
@@ -48,9 +48,9 @@ pub fn show(bytes: &[u8]) -> String {
 }
 
 /// An error's body without its request id.
-pub fn lasting(answer: &Answer) -> Json {
-    let mut body = answer.json();
+pub fn lasting(response: &Response) -> Json {
+    let mut body = response.json();
     let id = body.as_object_mut().and_then(|body| body.remove("request_id"));
-    assert!(id.is_some_and(|id| id == answer.header("x-request-id")), "the body names another request");
+    assert!(id.is_some_and(|id| id == response.header("x-request-id")), "the body names another request");
     body
 }

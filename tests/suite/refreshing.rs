@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::backend::{Act, Received, answer, json};
-use crate::client::Answer;
+use crate::backend::{Act, Received, json, respond};
+use crate::client::Response;
 use crate::world::{Customer, World};
 
 const MODELS: &str = "/api/v1/models?period=24h";
@@ -21,7 +21,7 @@ const PROBING: &str = "freshness.probe = true\n";
 struct Numbered(Arc<AtomicU64>);
 
 impl Numbered {
-    fn answer(&self, received: &Received) -> Act {
+    fn respond(&self, received: &Received) -> Act {
         let is_alerts = received.target().contains("alerts");
         let number = if is_alerts { 0 } else { self.0.load(Ordering::Relaxed) };
         let tag = format!("\"v{number}\"");
@@ -32,7 +32,7 @@ impl Numbered {
         let body = format!(
             r#"{{"generated_at":"2026-11-21T{hour:02}:00:00Z","data":[{{"id":"atlas","currentScore":{number}}}]}}"#
         );
-        answer("200 OK", &[("etag", &tag), ("content-type", "application/json")], &body)
+        respond("200 OK", &[("etag", &tag), ("content-type", "application/json")], &body)
     }
 
     fn refreshes(&self) {
@@ -51,13 +51,13 @@ fn dated(instant: &str, received: &Received) -> String {
 async fn numbered(settings: &str) -> (World, Customer, Numbered) {
     let backend = Numbered::default();
     let script = backend.clone();
-    let world = World::with(&format!("{PROBING}{settings}"), move |received| script.answer(received)).await;
+    let world = World::with(&format!("{PROBING}{settings}"), move |received| script.respond(received)).await;
     let customer = world.paid().await;
     (world, customer, backend)
 }
 
-fn score(answer: &Answer) -> u64 {
-    answer.json()["data"][0]["currentScore"].as_u64().unwrap()
+fn score(response: &Response) -> u64 {
+    response.json()["data"][0]["currentScore"].as_u64().unwrap()
 }
 
 /// Advances the clock and waits for the resulting probe.
@@ -71,7 +71,7 @@ async fn passes(world: &World, time: Duration) {
 #[tokio::test]
 async fn an_overdue_refresh_is_polled_at_growing_intervals_and_detected_when_it_occurs() {
     let (world, customer, backend) = numbered("").await;
-    assert_eq!(score(&world.asks(&customer, MODELS).await), 0);
+    assert_eq!(score(&world.get_as(&customer, MODELS).await), 0);
     passes(&world, HOUR).await;
     for seconds in [5, 10, 20, 40, 60, 60] {
         world.pass(Duration::from_secs(seconds - 1));
@@ -80,7 +80,7 @@ async fn an_overdue_refresh_is_polled_at_growing_intervals_and_detected_when_it_
         passes(&world, Duration::from_secs(1)).await;
         assert_eq!(world.backend.received().len(), before + 1, "after {seconds} s");
     }
-    let stale = world.asks(&customer, MODELS).await;
+    let stale = world.get_as(&customer, MODELS).await;
     assert!(stale.header("cache-status").ends_with("detail=stale"), "{}", stale.header("cache-status"));
     world.running.gateway().engine.sweep();
     assert_eq!(world.counted("scoregate_refresh_overdue_seconds").await, 195);
@@ -91,7 +91,7 @@ async fn an_overdue_refresh_is_polled_at_growing_intervals_and_detected_when_it_
     assert_eq!(world.counted("scoregate_refresh_overdue_seconds").await, 0);
     assert_eq!(world.counted("scoregate_refreshes_total").await, 1);
     let asked = world.backend.received().len();
-    let fresh = world.asks(&customer, MODELS).await;
+    let fresh = world.get_as(&customer, MODELS).await;
     assert_eq!((score(&fresh), world.backend.received().len()), (1, asked), "nobody waited for it");
     assert!(!fresh.header("cache-status").contains("stale"), "{}", fresh.header("cache-status"));
 }
@@ -100,7 +100,7 @@ async fn an_overdue_refresh_is_polled_at_growing_intervals_and_detected_when_it_
 async fn an_early_refresh_is_detected_within_five_minutes() {
     let (world, customer, backend) = numbered("").await;
     for target in [MODELS, INDEX] {
-        assert_eq!(score(&world.asks(&customer, target).await), 0);
+        assert_eq!(score(&world.get_as(&customer, target).await), 0);
     }
     backend.refreshes();
     let asked = world.backend.received().len();
@@ -108,7 +108,7 @@ async fn an_early_refresh_is_detected_within_five_minutes() {
     world.backend.has_received(asked + 2).await;
     world.settled().await;
     for target in [MODELS, INDEX] {
-        let met = world.asks(&customer, target).await;
+        let met = world.get_as(&customer, target).await;
         assert_eq!(score(&met), 1, "{target}");
         assert!(met.header("cache-status").starts_with("scoregate; hit; ttl="), "{target}");
     }
@@ -120,7 +120,7 @@ async fn after_a_refresh_documents_in_use_are_refreshed_most_used_first() {
     let (world, customer, backend) = numbered(settings).await;
     for (target, uses) in [(PROVIDERS, 2), (MODELS, 5), (ALERTS, 1), (INDEX, 3)] {
         for _ in 0..uses {
-            world.asks(&customer, target).await;
+            world.get_as(&customer, target).await;
         }
     }
     let before = world.backend.received().len();
@@ -134,7 +134,7 @@ async fn after_a_refresh_documents_in_use_are_refreshed_most_used_first() {
         assert!(asked.contains(wanted), "{order:?}");
     }
     for target in [MODELS, INDEX, PROVIDERS, ALERTS] {
-        let met = world.asks(&customer, target).await;
+        let met = world.get_as(&customer, target).await;
         let wanted = u64::from(target != ALERTS);
         assert_eq!(
             (score(&met), met.header("cache-status")),
@@ -149,7 +149,7 @@ async fn an_overdue_refresh_detected_by_a_request_s_fetch_applies_to_all_documen
     let (world, customer, backend) = numbered("").await;
     // Probes use the most used document.
     for target in [INDEX, MODELS, MODELS, MODELS, MODELS] {
-        world.asks(&customer, target).await;
+        world.get_as(&customer, target).await;
     }
     passes(&world, HOUR).await;
     for seconds in [5, 10, 20, 40] {
@@ -157,7 +157,7 @@ async fn an_overdue_refresh_detected_by_a_request_s_fetch_applies_to_all_documen
     }
     // From here on a caller requests this one a second before each probe.
     world.pass(Duration::from_secs(59));
-    world.asks(&customer, INDEX).await;
+    world.get_as(&customer, INDEX).await;
     world.settled().await;
     passes(&world, Duration::from_secs(1)).await;
     let before = world.backend.received().len();
@@ -165,11 +165,11 @@ async fn an_overdue_refresh_detected_by_a_request_s_fetch_applies_to_all_documen
     world.pass(Duration::from_secs(59));
     world.settled().await;
     assert_eq!(world.backend.received().len(), before, "it is not time yet");
-    world.asks(&customer, INDEX).await;
+    world.get_as(&customer, INDEX).await;
     world.backend.has_received(before + 2).await;
     world.settled().await;
     for target in [MODELS, INDEX] {
-        assert_eq!(score(&world.asks(&customer, target).await), 1, "{target}");
+        assert_eq!(score(&world.get_as(&customer, target).await), 1, "{target}");
     }
     assert_eq!(world.counted("scoregate_refreshes_total").await, 1);
     assert_eq!(world.backend.received().len(), before + 2, "each was asked about once");
@@ -180,18 +180,18 @@ async fn after_a_detected_refresh_data_of_any_age_is_fresh_until_the_next() {
     let world = World::with(PROBING, |received| json(&dated("2026-11-21T09:00:00Z", received))).await;
     let customer = world.paid().await;
     for target in [INDEX, MODELS, MODELS] {
-        assert_eq!(world.asks(&customer, target).await.status, 200, "{target}");
+        assert_eq!(world.get_as(&customer, target).await.status, 200, "{target}");
     }
     // The new data is overdue already, so the backend is probed at once.
     world.backend.has_received(3).await;
     world.settled().await;
-    world.backend.answers(|received| json(&dated("2026-11-21T10:00:00Z", received)));
+    world.backend.set_script(|received| json(&dated("2026-11-21T10:00:00Z", received)));
     let asked = world.backend.received().len();
     world.pass(Duration::from_mins(1));
     world.backend.has_received(asked + 2).await;
     world.settled().await;
     for target in [INDEX, MODELS] {
-        let met = world.asks(&customer, target).await;
+        let met = world.get_as(&customer, target).await;
         assert_eq!(met.header("cache-status"), "scoregate; hit; ttl=3600", "{target}");
         assert_eq!(met.json()["generated_at"], "2026-11-21T10:00:00Z");
     }
@@ -201,7 +201,7 @@ async fn after_a_detected_refresh_data_of_any_age_is_fresh_until_the_next() {
 async fn after_a_refresh_detected_late_each_document_is_fetched_once() {
     let (world, customer, backend) = numbered("").await;
     for target in [INDEX, MODELS, MODELS] {
-        assert_eq!(world.asks(&customer, target).await.status, 200);
+        assert_eq!(world.get_as(&customer, target).await.status, 200);
     }
     backend.refreshes();
     let asked = world.backend.received().len();
@@ -213,7 +213,7 @@ async fn after_a_refresh_detected_late_each_document_is_fetched_once() {
     world.backend.has_received(asked + 2).await;
     world.settled().await;
     for target in [INDEX, MODELS] {
-        let met = world.asks(&customer, target).await;
+        let met = world.get_as(&customer, target).await;
         assert_eq!((score(&met), met.header("cache-status")), (1, "scoregate; hit; ttl=3591"), "{target}");
     }
     assert_eq!(world.backend.received().len(), asked + 2);
@@ -222,12 +222,12 @@ async fn after_a_refresh_detected_late_each_document_is_fetched_once() {
 #[tokio::test]
 async fn unused_documents_are_not_refreshed() {
     let (world, customer, backend) = numbered("").await;
-    world.asks(&customer, INDEX).await;
+    world.get_as(&customer, INDEX).await;
     for _ in 0..4 {
-        world.asks(&customer, MODELS).await;
+        world.get_as(&customer, MODELS).await;
     }
     for _ in 0..4 {
-        world.asks(&customer, MODELS).await;
+        world.get_as(&customer, MODELS).await;
         backend.refreshes();
         passes(&world, HOUR).await;
     }
@@ -241,10 +241,10 @@ async fn an_endpoint_with_its_own_time_to_live_expires_by_it_and_not_by_refreshe
         "[freshness.index]\nttl = \"5m\"\nstale_while_revalidate = \"10m\"\nstale_if_error = \"1h\"";
     let (world, customer, backend) = numbered(settings).await;
     for target in [MODELS, INDEX] {
-        world.asks(&customer, target).await;
+        world.get_as(&customer, target).await;
     }
     let status = async |expected: &str| {
-        assert_eq!(world.asks(&customer, INDEX).await.header("cache-status"), expected);
+        assert_eq!(world.get_as(&customer, INDEX).await.header("cache-status"), expected);
     };
     status("scoregate; hit; ttl=300").await;
     world.pass(Duration::from_secs(299));
@@ -253,39 +253,39 @@ async fn an_endpoint_with_its_own_time_to_live_expires_by_it_and_not_by_refreshe
     status("scoregate; hit; ttl=0; detail=stale").await;
     world.settled().await;
     status("scoregate; hit; ttl=300").await;
-    assert_eq!(score(&world.asks(&customer, INDEX).await), 1);
-    world.backend.answers(|_| answer("503 Service Unavailable", &[], ""));
+    assert_eq!(score(&world.get_as(&customer, INDEX).await), 1);
+    world.backend.set_script(|_| respond("503 Service Unavailable", &[], ""));
     world.pass(Duration::from_mins(16));
     status("scoregate; hit; ttl=-660; detail=stale").await;
     assert_eq!(world.counted("scoregate_documents_served_total{outcome=\"stale_on_error\"}").await, 1);
     world.pass(Duration::from_mins(50));
-    assert_eq!(world.asks(&customer, INDEX).await.status, 503, "that was longer than its window");
-    assert_eq!(world.asks(&customer, MODELS).await.status, 200);
+    assert_eq!(world.get_as(&customer, INDEX).await.status, 503, "that was longer than its window");
+    assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
 }
 
 #[tokio::test]
 async fn stored_documents_are_served_for_a_day_without_a_backend_and_its_return_is_detected() {
     let (world, customer, backend) = numbered("").await;
     for target in [MODELS, INDEX] {
-        world.asks(&customer, target).await;
+        world.get_as(&customer, target).await;
     }
-    world.backend.answers(|_| answer("503 Service Unavailable", &[], ""));
+    world.backend.set_script(|_| respond("503 Service Unavailable", &[], ""));
     for _ in 0..24 {
         world.pass(HOUR);
         for target in [MODELS, INDEX] {
-            let met = world.asks(&customer, target).await;
+            let met = world.get_as(&customer, target).await;
             assert_eq!((met.status, score(&met)), (200, 0));
             assert!(met.header("cache-status").ends_with("detail=stale"));
         }
         world.settled().await;
     }
     backend.refreshes();
-    world.backend.answers(move |received| backend.answer(received));
+    world.backend.set_script(move |received| backend.respond(received));
     let asked = world.backend.received().len();
     world.pass(Duration::from_mins(1));
     world.backend.has_received(asked + 2).await;
     world.settled().await;
     for target in [MODELS, INDEX] {
-        assert_eq!(score(&world.asks(&customer, target).await), 1, "{target}");
+        assert_eq!(score(&world.get_as(&customer, target).await), 1, "{target}");
     }
 }

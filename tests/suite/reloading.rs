@@ -37,13 +37,13 @@ async fn changed_tiers_apply_at_once_and_usage_is_kept() {
         assert_eq!(models(&world, &pro.key).send().await.status, 200);
     }
     let mut open = Connection::open(world.address()).await;
-    let before = open.ask(models(&world, &pro.key)).await;
+    let before = open.send(models(&world, &pro.key)).await;
     assert_eq!((before.number("x-ratelimit-limit"), before.number("x-ratelimit-remaining")), (10_000, 9_996));
 
     let changed = world.reloads(TIERS).await.unwrap();
     assert!(changed.at_next_start.is_empty(), "{changed:?}");
     assert!(changed.at_once.contains(&"tiers.pro.day".to_owned()), "{changed:?}");
-    let after = open.ask(models(&world, &pro.key)).await;
+    let after = open.send(models(&world, &pro.key)).await;
     assert_eq!((after.number("x-ratelimit-limit"), after.number("x-ratelimit-remaining")), (20, 15));
     for _ in 0..5 {
         assert_eq!(models(&world, &free.key).send().await.status, 200, "five a minute now");
@@ -60,8 +60,8 @@ async fn a_tier_in_use_cannot_be_removed() {
     let refused = world.reloads(TIERS).await.unwrap_err().to_string();
     assert!(refused.starts_with("tiers: ") && refused.contains("teams"), "{refused}");
     assert_eq!(world.counted("scoregate_config_rejected").await, 1);
-    let told = world.get("/api/v1/models").key(&teams.key).send().await;
-    assert_eq!((told.status, told.number("x-ratelimit-limit")), (200, 100_000));
+    let output = world.get("/api/v1/models").key(&teams.key).send().await;
+    assert_eq!((output.status, output.number("x-ratelimit-limit")), (200, 100_000));
     world.running.registrar.set_tier("test", teams.id, "pro").await.unwrap();
     world.reloads(TIERS).await.unwrap();
     assert_eq!(world.counted("scoregate_config_rejected").await, 0);
@@ -82,12 +82,12 @@ async fn guard_pages_and_proxies_are_reloaded_and_settings_that_need_a_restart_a
         .unwrap();
     assert_eq!(changed.at_once, ["guard.per_minute", "proxies.trusted", "service.name"]);
     assert_eq!(changed.at_next_start, ["cache.max_bytes"]);
-    let told = world.get("/api/v1/models").header("X-Forwarded-For", "192.0.2.9").send().await;
+    let output = world.get("/api/v1/models").header("X-Forwarded-For", "192.0.2.9").send().await;
     assert_eq!(
-        (told.status, told.number("x-ratelimit-limit"), told.number("x-ratelimit-remaining")),
+        (output.status, output.number("x-ratelimit-limit"), output.number("x-ratelimit-remaining")),
         (401, 100, 99)
     );
-    assert_eq!(told.header("www-authenticate"), "Bearer realm=\"elsewhere\"");
+    assert_eq!(output.header("www-authenticate"), "Bearer realm=\"elsewhere\"");
     let docs = String::from_utf8(world.get("/docs").send().await.body).unwrap();
     assert!(docs.contains("elsewhere"));
 }
@@ -117,10 +117,11 @@ fn the_command_and_the_signal_reload_the_file_and_an_invalid_one_changes_nothing
     program.says("settings reloaded");
 
     settings("server.workers = 3\n[tiers.pro]\nminute = 60\nday = 77\npaid = true\n");
-    let told = reload().with(0).out;
+    let output = reload().with(0).out;
     assert!(
-        told.contains("in effect now: tiers.pro.day, ") && told.contains("after a restart: server.workers"),
-        "{told}"
+        output.contains("in effect now: tiers.pro.day, ")
+            && output.contains("after a restart: server.workers"),
+        "{output}"
     );
     program.says("settings reloaded");
     assert_eq!(limit(), 77);

@@ -8,7 +8,7 @@ use scoregate::gateway::{Authenticated, Peer};
 use scoregate::routes::codes::ErrorCode;
 use scoregate::routes::prices::{PRICES, PricedEnding};
 
-use crate::backend::{Act, answer, json};
+use crate::backend::{Act, json, respond};
 use crate::balances::{own, wide};
 use crate::client::RequestBuilder;
 use crate::world::{Customer, World};
@@ -22,9 +22,9 @@ async fn every_outcome_costs_what_its_row_defines_by_get_and_by_head() {
         for &ending in price.endings {
             for method in ["GET", "HEAD"] {
                 let customer = customer_for(&world, ending).await;
-                let ask = prepared(&world, ending, method, &customer).await;
+                let request = prepared(&world, ending, method, &customer).await;
                 let (before, refused) = (world.left(&customer), refusals(&world, ending).await);
-                let status = ended(&world, ending, ask, &customer).await;
+                let status = ended(&world, ending, request, &customer).await;
                 let spent = before.spent(world.left(&customer));
                 let expected = (price.minute.into(), price.day.into(), price.guard.into());
                 assert_eq!(status, status_of(ending), "{method} {ending:?}");
@@ -73,23 +73,23 @@ async fn customer_for(world: &World, ending: PricedEnding) -> Customer {
 
 /// A request with this outcome, and everything that must happen before it.
 async fn prepared(world: &World, ending: PricedEnding, method: &str, customer: &Customer) -> RequestBuilder {
-    let ask = |target: &str| world.ask(method, target).key(&customer.key);
+    let request = |target: &str| world.request(method, target).key(&customer.key);
     match ending {
-        PricedEnding::Data => ask(MODELS),
+        PricedEnding::Data => request(MODELS),
         PricedEnding::NotModified => {
             let other = world.free().await;
-            let etag = world.asks(&other, MODELS).await.header("etag").to_owned();
-            ask(MODELS).header("If-None-Match", &etag)
+            let etag = world.get_as(&other, MODELS).await.header("etag").to_owned();
+            request(MODELS).header("If-None-Match", &etag)
         }
-        PricedEnding::Me => ask("/api/v1/me"),
-        PricedEnding::Options => world.ask("OPTIONS", MODELS).key(&customer.key),
-        PricedEnding::Page => ask("/docs"),
+        PricedEnding::Me => request("/api/v1/me"),
+        PricedEnding::Options => world.request("OPTIONS", MODELS).key(&customer.key),
+        PricedEnding::Page => request("/docs"),
         PricedEnding::Unlisted => {
             // The retry reservation of a refused caller is kept for a while.
             world.pass(Duration::from_secs(3));
             let other = world.free().await;
-            assert_eq!(world.asks(&other, &format!("{MODELS}/{method}-made-up")).await.status, 200);
-            ask(&format!("{MODELS}/{method}-made-up-too"))
+            assert_eq!(world.get_as(&other, &format!("{MODELS}/{method}-made-up")).await.status, 200);
+            request(&format!("{MODELS}/{method}-made-up-too"))
         }
         PricedEnding::Error(code) => prepared_error(world, code, method, customer).await,
     }
@@ -98,65 +98,65 @@ async fn prepared(world: &World, ending: PricedEnding, method: &str, customer: &
 async fn prepared_error(world: &World, code: ErrorCode, method: &str, customer: &Customer) -> RequestBuilder {
     // Unknown models are fetched once a second.
     world.pass(Duration::from_secs(1));
-    let ask = |target: &str| world.ask(method, target).key(&customer.key);
+    let request = |target: &str| world.request(method, target).key(&customer.key);
     let unseen = format!("{MODELS}/{method}-{}", code.row().word);
     match code {
-        ErrorCode::BadRequest => ask(MODELS).without_host(),
-        ErrorCode::InvalidModelId => ask("/api/v1/models/%00"),
-        ErrorCode::InvalidPeriod => ask("/api/v1/models?period=7D"),
-        ErrorCode::InvalidSortBy => ask("/api/v1/models?sortBy=size"),
-        ErrorCode::InvalidLimit => ask("/api/v1/incidents?limit=0"),
-        ErrorCode::ApiKeyRequired => world.ask(method, MODELS),
-        ErrorCode::InvalidApiKey => world.ask(method, MODELS).key("sg_live_unknown"),
-        ErrorCode::LatestRequiresPlan => ask("/api/v1/models?period=latest"),
-        ErrorCode::NotFound => ask("/api/v1/nothing"),
-        ErrorCode::ModelNotFound => ask("/api/v1/models/nobody"),
+        ErrorCode::BadRequest => request(MODELS).without_host(),
+        ErrorCode::InvalidModelId => request("/api/v1/models/%00"),
+        ErrorCode::InvalidPeriod => request("/api/v1/models?period=7D"),
+        ErrorCode::InvalidSortBy => request("/api/v1/models?sortBy=size"),
+        ErrorCode::InvalidLimit => request("/api/v1/incidents?limit=0"),
+        ErrorCode::ApiKeyRequired => world.request(method, MODELS),
+        ErrorCode::InvalidApiKey => world.request(method, MODELS).key("sg_live_unknown"),
+        ErrorCode::LatestRequiresPlan => request("/api/v1/models?period=latest"),
+        ErrorCode::NotFound => request("/api/v1/nothing"),
+        ErrorCode::ModelNotFound => request("/api/v1/models/nobody"),
         ErrorCode::MethodNotAllowed => {
-            world.ask(if method == "GET" { "POST" } else { "DELETE" }, MODELS).key(&customer.key)
+            world.request(if method == "GET" { "POST" } else { "DELETE" }, MODELS).key(&customer.key)
         }
-        ErrorCode::UriTooLong => ask(&format!("{MODELS}?x={}", "x".repeat(3_000))),
-        ErrorCode::HeadersTooLarge => ask(MODELS).header("X-Large", &"x".repeat(17_000)),
-        ErrorCode::InternalError => ask(&unseen),
+        ErrorCode::UriTooLong => request(&format!("{MODELS}?x={}", "x".repeat(3_000))),
+        ErrorCode::HeadersTooLarge => request(MODELS).header("X-Large", &"x".repeat(17_000)),
+        ErrorCode::InternalError => request(&unseen),
         ErrorCode::QuotaExceeded | ErrorCode::RateLimitExceeded => {
-            assert_eq!(world.asks(customer, MODELS).await.status, 200);
-            ask(&unseen)
+            assert_eq!(world.get_as(customer, MODELS).await.status, 200);
+            request(&unseen)
         }
         ErrorCode::TooManyRefusals => {
             for _ in 0..60 {
-                assert_eq!(world.asks(customer, "/api/v1/nothing").await.status, 404);
+                assert_eq!(world.get_as(customer, "/api/v1/nothing").await.status, 404);
             }
-            ask("/api/v1/nothing")
+            request("/api/v1/nothing")
         }
         ErrorCode::UpstreamInvalid => {
             world.backend.next(json("nonsense"));
-            ask(&unseen)
+            request(&unseen)
         }
         ErrorCode::UpstreamUnavailable => {
-            world.backend.next(answer("500 Internal Server Error", &[], ""));
-            ask(&unseen)
+            world.backend.next(respond("500 Internal Server Error", &[], ""));
+            request(&unseen)
         }
         ErrorCode::UpstreamTimeout => {
             world.backend.next(Act::Hang);
-            ask(&unseen)
+            request(&unseen)
         }
         ErrorCode::Overloaded => {
             ledger(
                 world,
                 "CREATE TRIGGER away BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'away'); END",
             );
-            ask(MODELS)
+            request(MODELS)
         }
     }
 }
 
 /// Sends it, and does what must happen meanwhile.
-async fn ended(world: &World, ending: PricedEnding, ask: RequestBuilder, customer: &Customer) -> u16 {
+async fn ended(world: &World, ending: PricedEnding, request: RequestBuilder, customer: &Customer) -> u16 {
     if ending == PricedEnding::Error(ErrorCode::InternalError) {
         return outside_of_any_runtime(world, customer);
     }
     let (received, is_late) =
         (world.backend.received().len(), ending == PricedEnding::Error(ErrorCode::UpstreamTimeout));
-    let (answer, ()) = tokio::join!(ask.send(), async {
+    let (response, ()) = tokio::join!(request.send(), async {
         if is_late {
             world.backend.has_received(received + 1).await;
             world.pass(Duration::from_secs(15));
@@ -165,7 +165,7 @@ async fn ended(world: &World, ending: PricedEnding, ask: RequestBuilder, custome
     if ending == PricedEnding::Error(ErrorCode::Overloaded) {
         ledger(world, "DROP TRIGGER away");
     }
-    answer.status
+    response.status
 }
 
 /// No request makes the handler panic; a thread without a runtime does, when the fetch would start.
@@ -194,10 +194,10 @@ async fn data_costs_a_token_and_a_unit_from_cache_and_from_upstream() {
         let customer = world.customer_with("pro", own(1_000, 10_000)).await;
         let pays = async |outcome: &str| {
             let (before, served) = (world.left(&customer), world.served(outcome).await);
-            let answer = world.ask(method, MODELS).key(&customer.key).send().await;
-            assert_eq!(answer.status, 200, "{outcome}");
+            let response = world.request(method, MODELS).key(&customer.key).send().await;
+            assert_eq!(response.status, 200, "{outcome}");
             assert_eq!(before.spent(world.left(&customer)), (1, 1, 0), "{method} {outcome}");
-            assert!(world.served(outcome).await > served, "{outcome}: {}", answer.header("cache-status"));
+            assert!(world.served(outcome).await > served, "{outcome}: {}", response.header("cache-status"));
         };
         pays("miss").await;
         pays("hit").await;
@@ -207,7 +207,7 @@ async fn data_costs_a_token_and_a_unit_from_cache_and_from_upstream() {
         world.pass(Duration::from_hours(48));
         pays("refreshed").await;
         world.pass(Duration::from_hours(48));
-        world.backend.next(answer("500 Internal Server Error", &[], ""));
+        world.backend.next(respond("500 Internal Server Error", &[], ""));
         pays("stale_on_error").await;
         let delivered = world.counted("scoregate_quota_units_total{use=\"delivered\"}").await;
         assert_eq!(delivered, 5);
@@ -224,8 +224,8 @@ async fn every_waiter_of_one_fetch_is_charged() {
     let leader = world.get(target).key(&first.key).send();
     let waiters = async {
         world.backend.has_received(2).await;
-        let ask = || world.ask("HEAD", target).key(&second.key).send();
-        tokio::join!(ask(), ask(), async {
+        let request = || world.request("HEAD", target).key(&second.key).send();
+        tokio::join!(request(), request(), async {
             world.reaches("scoregate_requests_in_progress", 3).await;
             world.backend.open();
         })
@@ -253,6 +253,6 @@ async fn a_disconnected_client_gets_its_unit_back_but_not_its_token() {
     assert_eq!(before.spent(world.left(&customer)), (1, 0, 0));
     world.backend.open();
     world.fetched(1).await;
-    assert_eq!(world.asks(&customer, MODELS).await.header("cache-status"), "scoregate; hit; ttl=3600");
+    assert_eq!(world.get_as(&customer, MODELS).await.header("cache-status"), "scoregate; hit; ttl=3600");
     assert_eq!(world.backend.received().len(), 1);
 }

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::client::{Answer, RequestBuilder};
+use crate::client::{RequestBuilder, Response};
 use crate::raw::{exchange, is_bare};
 use crate::world::{World, good};
 
 const OWN: &str = "job-42_of.Tuesday";
 
 /// The response to a request with this header field, sent as bytes.
-async fn response_with_id(world: &World, field: &[u8]) -> Answer {
+async fn response_with_id(world: &World, field: &[u8]) -> Response {
     let bytes = [b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n", field, b"\r\n\r\n"].concat();
     exchange(world, &bytes).await.0
 }
@@ -23,8 +23,8 @@ fn is_ours(id: &str) -> bool {
 pub async fn kinds(world: &World) -> Vec<(u16, RequestBuilder)> {
     let [paid, spent] = [world.paid().await, world.customer("free").await];
     let keyed = |target: &str| world.get(target).key(&paid.key);
-    let etag = world.asks(&paid, "/api/v1/models").await.header("etag").to_owned();
-    assert_eq!(world.asks(&spent, "/api/v1/models").await.status, 200);
+    let etag = world.get_as(&paid, "/api/v1/models").await.header("etag").to_owned();
+    assert_eq!(world.get_as(&spent, "/api/v1/models").await.status, 200);
     vec![
         (200, keyed("/api/v1/models")),
         (200, keyed("/api/v1/models").method("HEAD")),
@@ -34,7 +34,7 @@ pub async fn kinds(world: &World) -> Vec<(u16, RequestBuilder)> {
         (200, world.get("/docs")),
         (200, world.get("/openapi.json")),
         (200, world.get("/healthz")),
-        (204, world.ask("OPTIONS", "/api/v1/models")),
+        (204, world.request("OPTIONS", "/api/v1/models")),
         (400, keyed("/api/v1/models?period=7D")),
         (400, world.get("/").header("Content-Length", "5")),
         (401, world.get("/api/v1/models")),
@@ -42,7 +42,7 @@ pub async fn kinds(world: &World) -> Vec<(u16, RequestBuilder)> {
         (403, world.get("/api/v1/models?period=latest").key(&spent.key)),
         (404, keyed("/nothing")),
         (404, keyed("/api/v1/models/nobody")),
-        (405, world.ask("PUT", "/api/v1/models")),
+        (405, world.request("PUT", "/api/v1/models")),
         (414, world.get(&format!("/{}", "x".repeat(2_048)))),
         (429, world.get("/api/v1/models").key(&spent.key)),
         (431, world.get("/").header("Cookie", &"x".repeat(16_384))),
@@ -53,15 +53,15 @@ pub async fn kinds(world: &World) -> Vec<(u16, RequestBuilder)> {
 async fn every_kind_of_response_has_the_request_id_of_the_caller_or_a_generated_one() {
     let world = World::new().await;
     let mut ours = BTreeSet::new();
-    for (status, ask) in kinds(&world).await {
-        let told = ask.clone().send().await;
-        assert_eq!(told.status, status);
-        assert!(is_ours(told.header("x-request-id")), "{status}: {}", told.header("x-request-id"));
-        assert!(ours.insert(told.header("x-request-id").to_owned()), "{status}: not for the first time");
-        let told = ask.header("X-Request-Id", OWN).send().await;
-        assert_eq!((told.status, told.header("x-request-id")), (status, OWN));
-        if status >= 400 && !told.body.is_empty() {
-            assert_eq!(told.json()["request_id"], OWN, "{status}");
+    for (status, request) in kinds(&world).await {
+        let response = request.clone().send().await;
+        assert_eq!(response.status, status);
+        assert!(is_ours(response.header("x-request-id")), "{status}: {}", response.header("x-request-id"));
+        assert!(ours.insert(response.header("x-request-id").to_owned()), "{status}: not for the first time");
+        let response = request.header("X-Request-Id", OWN).send().await;
+        assert_eq!((response.status, response.header("x-request-id")), (status, OWN));
+        if status >= 400 && !response.body.is_empty() {
+            assert_eq!(response.json()["request_id"], OWN, "{status}");
         }
     }
 }
@@ -70,7 +70,7 @@ async fn every_kind_of_response_has_the_request_id_of_the_caller_or_a_generated_
 async fn upstream_failures_and_guard_refusals_have_a_request_id() {
     let world = World::with("guard.per_minute = 1", good).await;
     let customer = world.paid().await;
-    world.backend.answers(|_| crate::backend::answer("500 Internal Server Error", &[], ""));
+    world.backend.set_script(|_| crate::backend::respond("500 Internal Server Error", &[], ""));
     let failed = world.get("/api/v1/index").key(&customer.key).header("X-Request-Id", OWN).send().await;
     assert_eq!((failed.status, failed.header("x-request-id")), (503, OWN));
     assert_eq!(world.get("/nothing").send().await.status, 401);
@@ -116,10 +116,10 @@ async fn a_malformed_request_id_is_replaced() {
         "12345678\\r\\nX-Injected: yes",
         "${jndi:ldap://x}",
     ] {
-        let told = response_with_id(&world, format!("X-Request-Id: {id}").as_bytes()).await;
-        assert_eq!(told.status, 200, "{id}");
-        assert!(is_ours(told.header("x-request-id")), "{id}: {}", told.header("x-request-id"));
-        assert_eq!(told.header("x-injected"), "", "{id}");
+        let response = response_with_id(&world, format!("X-Request-Id: {id}").as_bytes()).await;
+        assert_eq!(response.status, 200, "{id}");
+        assert!(is_ours(response.header("x-request-id")), "{id}: {}", response.header("x-request-id"));
+        assert_eq!(response.header("x-injected"), "", "{id}");
     }
 }
 
@@ -148,14 +148,14 @@ async fn a_line_break_in_a_request_id_injects_nothing_into_the_response() {
         b"X-Request-Id: 1234\x0b5678",
         b"X-Request-Id: 1234\x7f5678",
     ] {
-        let told = response_with_id(&world, inside).await;
-        assert_eq!(told.header("x-injected"), "");
+        let response = response_with_id(&world, inside).await;
+        assert_eq!(response.header("x-injected"), "");
         assert!(
-            (told.status == 400 && is_bare(&told)) || is_ours(told.header("x-request-id")),
+            (response.status == 400 && is_bare(&response)) || is_ours(response.header("x-request-id")),
             "{}: {} {}",
             inside.escape_ascii(),
-            told.status,
-            told.header("x-request-id")
+            response.status,
+            response.header("x-request-id")
         );
     }
 }

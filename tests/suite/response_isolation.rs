@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use scoregate::routes::{ENDPOINTS, Endpoint, Route};
 
-use crate::backend::{Act, Received, answer, json};
+use crate::backend::{Act, Received, json, respond};
 use crate::balances::own;
-use crate::client::{Answer, Connection};
+use crate::client::{Connection, Response};
 use crate::world::{Customer, World};
 
 const PERIODS: [&str; 4] = ["latest", "24h", "7d", "1m"];
@@ -52,19 +52,19 @@ async fn isolation_different_requests_get_different_responses_and_equal_requests
             let paths = models.iter().map(|model| endpoint.documented_path().replace("{id}", model));
             for (path, period, sort_by) in paths.flat_map(|path| spellings(&path)) {
                 let target = format!("{path}?sortBy={sort_by}&unknown={sort_by}&period={period}");
-                let told = connection.ask(world.get(&target).key(&customer.key)).await;
+                let response = connection.send(world.get(&target).key(&customer.key)).await;
                 if is_free && takes(endpoint, "period") && period == "latest" {
-                    assert_eq!(told.code(), "latest_requires_plan", "{target}");
+                    assert_eq!(response.code(), "latest_requires_plan", "{target}");
                     refused += 1;
                     continue;
                 }
-                assert_eq!(told.status, 200, "{target}");
+                assert_eq!(response.status, 200, "{target}");
                 let asked = question(endpoint, &path, period, sort_by);
-                let item = &told.json()["data"][0];
+                let item = &response.json()["data"][0];
                 assert_eq!(item["asked"], asked.as_str(), "{target}");
                 let is_cut = is_free && endpoint.route == Route::Model;
                 assert_eq!(item.get("latestScore").is_none(), is_cut, "{target}");
-                let is = (told.header("etag").to_owned(), told.body);
+                let is = (response.header("etag").to_owned(), response.body);
                 let was = met.entry((asked, is_cut)).or_insert_with(|| is.clone());
                 assert!(*was == is, "{target}: another answer to the same question");
             }
@@ -84,7 +84,7 @@ async fn isolation_different_requests_get_different_responses_and_equal_requests
 }
 
 async fn customer_is_free(world: &World, customer: &Customer, connection: &mut Connection) -> bool {
-    let me = connection.ask(world.get("/api/v1/me").key(&customer.key)).await;
+    let me = connection.send(world.get("/api/v1/me").key(&customer.key)).await;
     me.json()["data"][0]["tier"] == "free"
 }
 
@@ -104,7 +104,7 @@ impl Canary {
         let customer = world.customer_with(tier, own(100_000, day)).await;
         let (named, same) = (Some(name.to_owned()), scoregate::accounts::FieldChange::Keep);
         world.running.registrar.describe("test", customer.id, named, same.clone(), same).await.unwrap();
-        let me = world.asks(&customer, "/api/v1/me").await.json();
+        let me = world.get_as(&customer, "/api/v1/me").await.json();
         let prefix = me["data"][0]["key_prefix"].as_str().unwrap().to_owned();
         let marks =
             vec![customer.key.clone(), prefix, customer.id.to_string(), name.to_owned(), day.to_string()];
@@ -112,35 +112,35 @@ impl Canary {
     }
 
     /// Sends a request and searches the response for data of the others.
-    async fn asks(&self, world: &World, target: &str, others: &[&Self]) -> Answer {
-        let told = world.asks(&self.customer, target).await;
-        let all = format!("{:?} {}", told.headers, String::from_utf8_lossy(&told.body));
+    async fn get_as(&self, world: &World, target: &str, others: &[&Self]) -> Response {
+        let response = world.get_as(&self.customer, target).await;
+        let all = format!("{:?} {}", response.headers, String::from_utf8_lossy(&response.body));
         for mark in others.iter().flat_map(|other| &other.marks) {
             assert!(!all.contains(mark), "{target}: {mark} in {all}");
         }
         assert!(all.contains(self.marks.last().unwrap()), "{target}: its own quota");
-        told
+        response
     }
 }
 
 /// Requests every endpoint with one key, another and the first again, and returns the responses.
-async fn round(world: &World, [one, two]: [&Canary; 2]) -> Vec<(Route, [Answer; 3])> {
-    let mut told = Vec::new();
+async fn round(world: &World, [one, two]: [&Canary; 2]) -> Vec<(Route, [Response; 3])> {
+    let mut by_route = Vec::new();
     for endpoint in &ENDPOINTS {
         let target = endpoint.documented_path().replace("{id}", "atlas");
-        let answers = [
-            one.asks(world, &target, &[two]).await,
-            two.asks(world, &target, &[one]).await,
-            one.asks(world, &target, &[two]).await,
+        let responses = [
+            one.get_as(world, &target, &[two]).await,
+            two.get_as(world, &target, &[one]).await,
+            one.get_as(world, &target, &[two]).await,
         ];
         if endpoint.route == Route::Me {
-            assert!(answers.iter().all(|answer| answer.header("cache-control") == "private, no-store"));
-            let ids = answers.each_ref().map(|me| me.json()["data"][0]["application"]["id"].clone());
+            assert!(responses.iter().all(|response| response.header("cache-control") == "private, no-store"));
+            let ids = responses.each_ref().map(|me| me.json()["data"][0]["application"]["id"].clone());
             assert_eq!(ids, [one, two, one].map(|canary| canary.customer.id.to_string()));
         }
-        told.push((endpoint.route, answers));
+        by_route.push((endpoint.route, responses));
     }
-    told
+    by_route
 }
 
 #[tokio::test]
@@ -151,22 +151,31 @@ async fn isolation_no_response_contains_data_of_another_key_under_any_fault() {
         let two = Canary::new(&world, tier, "The second canary", 42_424_002).await;
         let both = [&one, &two];
         // The list first, so that the models are known.
-        one.asks(&world, "/api/v1/models", &[&two]).await;
+        one.get_as(&world, "/api/v1/models", &[&two]).await;
         for outcome in ["miss", "hit"] {
-            for (route, answers) in round(&world, both).await {
-                assert!(answers.iter().all(|answer| answer.status == 200), "{tier} {outcome} {route:?}");
-                assert!(route == Route::Me || answers[0].body == answers[1].body, "one document is shared");
+            for (route, responses) in round(&world, both).await {
+                assert!(
+                    responses.iter().all(|response| response.status == 200),
+                    "{tier} {outcome} {route:?}"
+                );
+                assert!(
+                    route == Route::Me || responses[0].body == responses[1].body,
+                    "one document is shared"
+                );
             }
         }
         let stored = ENDPOINTS.len() as u64 - 1;
         assert_eq!(world.running.gateway().engine.documents.count(), stored);
         // Under faults more is served stale, but nothing else is stored.
-        world.backend.answers(|_| answer("503 Service Unavailable", &[("retry-after", "5")], ""));
+        world.backend.set_script(|_| respond("503 Service Unavailable", &[("retry-after", "5")], ""));
         for (hours, served) in [(2, 200), (30, 200), (24 * 8, 503)] {
             world.pass(Duration::from_hours(hours));
-            for (route, answers) in round(&world, both).await {
+            for (route, responses) in round(&world, both).await {
                 let expected = if route == Route::Me { 200 } else { served };
-                assert!(answers.iter().all(|answer| answer.status == expected), "{tier} {hours} {route:?}");
+                assert!(
+                    responses.iter().all(|response| response.status == expected),
+                    "{tier} {hours} {route:?}"
+                );
             }
             world.settled().await;
             let left = world.running.gateway().engine.documents.count();

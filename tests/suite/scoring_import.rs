@@ -103,11 +103,11 @@ fn scoring_import_rejects_bad_lines_one_by_one_with_file_line_field_and_remedy()
     let name = file(&place, "mixed.jsonl", text.trim_end());
     let ended = import(&place, &[&name]).with(1);
     assert_eq!(ended.out, counted(good.len(), 0, rows.len()));
-    let told: Vec<&str> = ended.err.lines().collect();
-    assert_eq!(told.len(), rows.len(), "{}", ended.err);
-    for (place, (told, (_, field, words))) in told.iter().zip(&rows).enumerate() {
+    let output: Vec<&str> = ended.err.lines().collect();
+    assert_eq!(output.len(), rows.len(), "{}", ended.err);
+    for (place, (output, (_, field, words))) in output.iter().zip(&rows).enumerate() {
         let begins = format!("{name}:{}: {field}: ", first + place);
-        assert!(told.starts_with(&begins) && told.contains(words), "{begins}{words}\n{told}");
+        assert!(output.starts_with(&begins) && output.contains(words), "{begins}{words}\n{output}");
     }
     let mut expected = good;
     expected.sort_unstable();
@@ -175,8 +175,8 @@ async fn scoring_import_is_visible_on_a_running_server_at_once() {
     assert_eq!((missing.status, missing.code().as_str()), (404, "model_not_found"));
     world.pass(Duration::from_mins(20));
     let data_dir = world.directory.path().to_str().unwrap().to_owned();
-    let told = imported(&place, "runs.jsonl", &lines(3, 30), &["--data-dir", &data_dir]).await;
-    assert!(told.err.contains("the running server"), "{}", told.err);
+    let output = imported(&place, "runs.jsonl", &lines(3, 30), &["--data-dir", &data_dir]).await;
+    assert!(output.err.contains("the running server"), "{}", output.err);
     let after = models().await;
     let body = after.json();
     assert_eq!((&body["count"], &body["generated_at"]), (&3.into(), &"2026-11-21T12:20:00Z".into()));

@@ -24,8 +24,8 @@ const KILLS: u32 = 25;
 
 /// The content of the archive of a directory: runs, and numbers of trials.
 fn stored(place: &Path) -> (u64, u64) {
-    let ask = "SELECT count(*), coalesce(sum(length(trials)), 0) FROM run";
-    let output = Command::new("sqlite3").arg(archive(place)).arg(ask).output().unwrap();
+    let request = "SELECT count(*), coalesce(sum(length(trials)), 0) FROM run";
+    let output = Command::new("sqlite3").arg(archive(place)).arg(request).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     // A killed program may not have created its tables yet.
     let Some((runs, bytes)) = text.trim().split_once('|') else { return (0, 0) };

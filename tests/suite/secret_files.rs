@@ -13,9 +13,9 @@ fn status(side: SocketAddr, token: &str) -> String {
     let mut stream = TcpStream::connect(side).unwrap();
     let head = "GET /v1/applications HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n";
     write!(stream, "{head}Authorization: Bearer {token}\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer.split(' ').nth(1).unwrap().to_owned()
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    response.split(' ').nth(1).unwrap().to_owned()
 }
 
 #[test]
@@ -32,8 +32,11 @@ fn a_token_in_a_file_is_valid_and_a_new_one_applies_after_a_reload() {
     };
     assert_eq!(statuses(side), ["200", "401"]);
     std::fs::write(&file, "the second token of this side port\n").unwrap();
-    let told = run(&["reload", "--data-dir", data_dir.to_str().unwrap()]).with(0);
-    assert!(told.out.contains("in effect now: admin.token") && !told.out.contains("second"), "{told:?}");
+    let output = run(&["reload", "--data-dir", data_dir.to_str().unwrap()]).with(0);
+    assert!(
+        output.out.contains("in effect now: admin.token") && !output.out.contains("second"),
+        "{output:?}"
+    );
     assert_eq!(statuses(side), ["401", "200"]);
     let ended = server.stop().with(0);
     assert!(!ended.err.contains("second") && !ended.err.contains("first token"), "{}", ended.err);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::client::{Answer, Connection};
+use crate::client::{Connection, Response};
 use crate::world::{World, good};
 
 const TOKEN: &str = "a-token-of-the-side-port";
@@ -19,26 +19,26 @@ const LARGEST_BODY: usize = 65_536;
 const LARGEST_BATCH: usize = 4 << 20;
 
 /// The response of the side port to these bytes, on a new connection.
-async fn response_to(world: &World, bytes: &str) -> Answer {
+async fn response_to(world: &World, bytes: &str) -> Response {
     let mut connection = Connection::open(world.running.side).await;
     connection.write(bytes.as_bytes()).await;
     connection.read(false).await.unwrap()
 }
 
-fn error(answer: &Answer) -> String {
-    answer.json()["error"].as_str().unwrap_or_else(|| panic!("{}", answer.fingerprint)).to_owned()
+fn error(response: &Response) -> String {
+    response.json()["error"].as_str().unwrap_or_else(|| panic!("{}", response.fingerprint)).to_owned()
 }
 
 #[tokio::test]
 async fn the_side_port_refuses_a_foreign_host_unless_it_is_listed() {
     let mut world = World::with("admin.hosts = [\"gateway\", \"Scoregate-Side.example\"]\n", good).await;
     let status = async |world: &World, path: &str, host: &str| {
-        let answer = response_to(world, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
-        if answer.status == 421 {
-            let error = error(&answer);
+        let response = response_to(world, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
+        if response.status == 421 {
+            let error = error(&response);
             assert!(error.contains("admin.hosts") && !error.contains("evil"), "{error}");
         }
-        answer.status
+        response.status
     };
     for path in ["/metrics", "/healthz", "/readyz"] {
         for host in [
@@ -91,9 +91,9 @@ async fn the_unix_socket_of_the_side_port_needs_no_host() {
             .write_all(format!("GET /v1/settings HTTP/1.1\r\n{host}Connection: close\r\n\r\n").as_bytes())
             .await
             .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        let mut response = String::new();
+        stream.read_to_string(&mut response).await.unwrap();
+        assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
     }
 }
 
@@ -112,9 +112,9 @@ async fn a_body_that_is_too_large_for_a_command_is_a_413_with_the_limit() {
         let chunks = format!("400\r\n{chunk}\r\n").repeat(limit / 1024) + "1\r\nb\r\n0\r\n\r\n";
         let streamed =
             response_to(&world, &format!("{head}Transfer-Encoding: chunked\r\n\r\n{chunks}")).await;
-        for answer in [said, streamed] {
-            assert_eq!(answer.status, 413, "{path}: {}", answer.fingerprint);
-            assert!(error(&answer).contains(&limit.to_string()), "{}", error(&answer));
+        for response in [said, streamed] {
+            assert_eq!(response.status, 413, "{path}: {}", response.fingerprint);
+            assert!(error(&response).contains(&limit.to_string()), "{}", error(&response));
         }
         let whole =
             response_to(&world, &format!("{head}Content-Length: {limit}\r\n\r\n{}", "a".repeat(limit))).await;
@@ -138,9 +138,9 @@ async fn a_body_that_does_not_arrive_within_ten_seconds_is_a_408_and_cut_off() {
     world.pass(Duration::from_millis(9_999));
     connection.write(b"{\"name\":").await;
     world.pass(Duration::from_millis(1));
-    let answer = connection.read(false).await.unwrap();
-    assert_eq!(answer.status, 408, "{}", answer.fingerprint);
-    assert!(error(&answer).contains("10 s") && answer.closes(), "{}", answer.fingerprint);
+    let response = connection.read(false).await.unwrap();
+    assert_eq!(response.status, 408, "{}", response.fingerprint);
+    assert!(error(&response).contains("10 s") && response.closes(), "{}", response.fingerprint);
     assert!(connection.is_closed().await);
 }
 
@@ -176,8 +176,8 @@ async fn the_scheme_of_the_token_may_be_written_in_any_case() {
         (TOKEN.to_owned(), 401),
         ("Bearer".to_owned(), 401),
     ] {
-        let answer = world.side("GET", "/v1/settings", "", &[("Authorization", &header)]).await;
-        assert_eq!(answer.status, status, "{header}");
+        let response = world.side("GET", "/v1/settings", "", &[("Authorization", &header)]).await;
+        assert_eq!(response.status, status, "{header}");
     }
 }
 
@@ -187,8 +187,8 @@ async fn two_authorization_headers_are_refused_on_the_side_port() {
     let (right, wrong) = (format!("Bearer {TOKEN}"), "Bearer another-token-of-some-length".to_owned());
     for (one, other) in [(&right, &wrong), (&wrong, &right), (&right, &right), (&wrong, &wrong)] {
         let headers = [("Authorization", one.as_str()), ("Authorization", other.as_str())];
-        let answer = world.side("GET", "/v1/settings", "", &headers).await;
-        assert_eq!(answer.status, 400, "{one} {other}");
-        assert!(error(&answer).contains("Authorization"), "{}", error(&answer));
+        let response = world.side("GET", "/v1/settings", "", &headers).await;
+        assert_eq!(response.status, 400, "{one} {other}");
+        assert!(error(&response).contains("Authorization"), "{}", error(&response));
     }
 }

@@ -7,13 +7,13 @@ use scoregate::keys::Digest;
 use scoregate::store::AuditQuery;
 use serde_json::{Value, json};
 
-use crate::client::{Answer, Connection};
+use crate::client::{Connection, Response};
 use crate::world::{World, good};
 
 const TOKEN: &str = "a-token-of-the-side-port";
 const WITH_TOKEN: &str = "admin.token = \"a-token-of-the-side-port\"";
 
-async fn asked(world: &World, method: &str, target: &str, body: &Value) -> Answer {
+async fn asked(world: &World, method: &str, target: &str, body: &Value) -> Response {
     let bearer = format!("Bearer {TOKEN}");
     let body = if body.is_null() { String::new() } else { body.to_string() };
     world.side(method, target, &body, &[("Authorization", &bearer)]).await
@@ -71,8 +71,8 @@ async fn every_side_port_route_needs_the_token_and_refuses_browsers_and_foreign_
                 "{method} {target} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n{headers}"
             );
             connection.write(format!("{head}\r\n{body}").as_bytes()).await;
-            let told = connection.read(false).await.unwrap();
-            assert_eq!(told.status, status, "{method} {target} {host} {headers}");
+            let response = connection.read(false).await.unwrap();
+            assert_eq!(response.status, status, "{method} {target} {host} {headers}");
         }
     }
     assert_eq!(world.running.registrar.show(customer.id).await.unwrap(), before);
@@ -95,11 +95,11 @@ async fn an_unknown_side_port_route_lists_the_existing_ones() {
     for (method, target) in
         [("GET", "/v1"), ("GET", "/v1/nothing"), ("POST", "/v1/upstream"), ("GET", "/v1/log/x")]
     {
-        let told = asked(&world, method, target, &Value::Null).await;
-        let error = told.json()["error"].as_str().unwrap().to_owned();
+        let response = asked(&world, method, target, &Value::Null).await;
+        let error = response.json()["error"].as_str().unwrap().to_owned();
         let mut named: Vec<&str> = error.split([' ', ',']).filter(|word| word.starts_with('/')).collect();
         named.sort_unstable();
-        assert_eq!((told.status, named), (404, known.iter().map(String::as_str).collect()), "{error}");
+        assert_eq!((response.status, named), (404, known.iter().map(String::as_str).collect()), "{error}");
     }
     assert_eq!(world.side("GET", "/v1/nothing", "", &[]).await.status, 401, "a stranger learns nothing");
 }
@@ -110,13 +110,13 @@ async fn no_route_returns_a_secret_except_the_two_that_create_one() {
     let customer = world.customer("pro").await;
     let mut issued = vec![customer.key.clone()];
     for (method, target, body) in routes(&customer.id.to_string()) {
-        let told = asked(&world, method, &target, &body).await;
-        assert_eq!(told.status, 200, "{target}: {}", told.fingerprint);
-        let text = String::from_utf8(told.body.clone()).unwrap();
+        let response = asked(&world, method, &target, &body).await;
+        assert_eq!(response.status, 200, "{target}: {}", response.fingerprint);
+        let text = String::from_utf8(response.body.clone()).unwrap();
         for secret in issued.iter().map(String::as_str).chain([TOKEN]) {
             assert!(!text.contains(secret), "{target} told a secret");
         }
-        let key = told.json()["key"].as_str().map(str::to_owned);
+        let key = response.json()["key"].as_str().map(str::to_owned);
         assert_eq!(
             key.is_some(),
             target == "/v1/applications" && method == "POST" || target.ends_with("/rotate")
@@ -139,9 +139,9 @@ async fn the_audit_trail_has_actor_action_and_time_of_each_kind_of_change() {
     let bearer = format!("Bearer {TOKEN}");
     let headers = [("Authorization", bearer.as_str()), ("X-Operator", "anna")];
     world.side("POST", "/v1/applications/import", &more.to_string(), &headers).await;
-    let told =
+    let response =
         asked(&world, "GET", &format!("/v1/audit?application={}", customer.id), &Value::Null).await.json();
-    let records = told["records"].as_array().unwrap().clone();
+    let records = response["records"].as_array().unwrap().clone();
     let words: Vec<(&str, &str)> = records
         .iter()
         .map(|record| (record["action"].as_str().unwrap(), record["actor"].as_str().unwrap()))
@@ -176,13 +176,13 @@ async fn the_audit_trail_has_actor_action_and_time_of_each_kind_of_change() {
 async fn a_batch_returns_a_result_for_each_key_and_its_size_is_bounded() {
     let world = World::with(WITH_TOKEN, good).await;
     let batch = json!({"keys": [line("a"), line("a"), {"sha256": "x"}, 7, line("b")]});
-    let told = asked(&world, "POST", "/v1/applications/import", &batch).await.json();
+    let response = asked(&world, "POST", "/v1/applications/import", &batch).await.json();
     let outcomes: Vec<&str> =
-        told["results"].as_array().unwrap().iter().map(|one| one["outcome"].as_str().unwrap()).collect();
+        response["results"].as_array().unwrap().iter().map(|one| one["outcome"].as_str().unwrap()).collect();
     assert_eq!(outcomes, ["imported", "rejected", "rejected", "rejected", "imported"]);
-    assert_eq!((told["imported"].as_u64(), told["rejected"].as_u64()), (Some(2), Some(3)));
+    assert_eq!((response["imported"].as_u64(), response["rejected"].as_u64()), (Some(2), Some(3)));
     assert_eq!(
-        (&told["results"][1]["field"], &told["results"][3]["field"]),
+        (&response["results"][1]["field"], &response["results"][3]["field"]),
         (&json!("sha256"), &json!("line"))
     );
     assert_eq!(world.running.gateway().key_directory.len(), 2);
@@ -201,11 +201,11 @@ async fn changed_limits_and_expiry_times_apply_at_once() {
     let customer = world.customer("pro").await;
     let of = |verb: &str| format!("/v1/applications/{}/{verb}", customer.id);
     asked(&world, "POST", &of("limits"), &json!({"day_limit": 77})).await;
-    let told = world.get("/api/v1/me").key(&customer.key).send().await;
-    assert_eq!(told.header("x-ratelimit-limit"), "77");
+    let response = world.get("/api/v1/me").key(&customer.key).send().await;
+    assert_eq!(response.header("x-ratelimit-limit"), "77");
     asked(&world, "POST", &of("limits"), &json!({"day_limit": null})).await;
-    let told = world.get("/api/v1/me").key(&customer.key).send().await;
-    assert_eq!(told.header("x-ratelimit-limit"), "10000");
+    let response = world.get("/api/v1/me").key(&customer.key).send().await;
+    assert_eq!(response.header("x-ratelimit-limit"), "10000");
     asked(&world, "POST", &of("expiry"), &json!({"expires_at": "2026-11-21T13:00:00Z"})).await;
     world.pass(Duration::from_hours(1));
     assert_eq!(world.get("/api/v1/me").key(&customer.key).send().await.code(), "invalid_api_key");
@@ -230,8 +230,8 @@ async fn the_last_use_of_a_key_is_shown_by_the_hour() {
     assert_eq!(world.get("/api/v1/me").key(&customer.key).send().await.status, 200);
     world.running.registrar.store_uses().await;
     for target in [target.as_str(), "/v1/applications"] {
-        let told = asked(&world, "GET", target, &Value::Null).await.json();
-        let application = told.get("applications").map_or(&told, |all| &all[0]);
+        let response = asked(&world, "GET", target, &Value::Null).await.json();
+        let application = response.get("applications").map_or(&response, |all| &all[0]);
         assert_eq!(application["keys"][0]["last_used_at"], "2026-11-21T12:00:00Z");
     }
 }

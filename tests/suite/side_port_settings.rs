@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::client::{Answer, Connection};
+use crate::client::{Connection, Response};
 use crate::program::{Keys, Program, ProgramClient};
 use crate::world::{World, good};
 
@@ -13,10 +13,11 @@ const TOKEN: &str = "a-token-of-the-side-port";
 const WITH_TOKEN: &str = "admin.token = \"a-token-of-the-side-port\"\n";
 
 async fn settings(world: &World) -> Vec<Value> {
-    let told = world.side("GET", "/v1/settings", "", &[("Authorization", &format!("Bearer {TOKEN}"))]).await;
-    assert_eq!(told.status, 200, "{}", told.fingerprint);
-    assert!(!String::from_utf8_lossy(&told.body).contains(TOKEN));
-    told.json()["settings"].as_array().unwrap().clone()
+    let response =
+        world.side("GET", "/v1/settings", "", &[("Authorization", &format!("Bearer {TOKEN}"))]).await;
+    assert_eq!(response.status, 200, "{}", response.fingerprint);
+    assert!(!String::from_utf8_lossy(&response.body).contains(TOKEN));
+    response.json()["settings"].as_array().unwrap().clone()
 }
 
 fn one<'s>(settings: &'s [Value], path: &str) -> (&'s Value, &'s str) {
@@ -41,7 +42,7 @@ async fn a_reload_changes_the_shown_settings_except_those_that_need_a_restart() 
 }
 
 /// An operator's request to the side port of a real program.
-async fn asked(program: std::net::SocketAddr, method: &str, target: &str, body: &str) -> Answer {
+async fn asked(program: std::net::SocketAddr, method: &str, target: &str, body: &str) -> Response {
     let mut connection = Connection::open(program).await;
     let head = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\nX-Operator: anna\r\n");
     let head = format!("{head}Authorization: Bearer {TOKEN}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
@@ -62,9 +63,9 @@ async fn each_setting_shows_its_source() {
         ("SCOREGATE_CONFIG", file.to_str().unwrap()),
     ];
     let program = Program::serve(&place.path().join("data"), &environment);
-    let told = asked(program.ports().1, "GET", "/v1/settings", "").await;
-    assert!(!String::from_utf8_lossy(&told.body).contains(TOKEN));
-    let told = told.json()["settings"].as_array().unwrap().clone();
+    let response = asked(program.ports().1, "GET", "/v1/settings", "").await;
+    assert!(!String::from_utf8_lossy(&response.body).contains(TOKEN));
+    let settings = response.json()["settings"].as_array().unwrap().clone();
     for (path, value, from) in [
         ("listen", json!("127.0.0.1:0"), "flag"),
         ("guard.per_minute", json!(7), "file"),
@@ -73,7 +74,7 @@ async fn each_setting_shows_its_source() {
         ("log.level", json!("info"), "default"),
         ("upstream.credential", Value::Null, "default"),
     ] {
-        assert_eq!(one(&told, path), (&value, from), "{path}");
+        assert_eq!(one(&settings, path), (&value, from), "{path}");
     }
     program.stop().with(0);
 }
@@ -89,8 +90,8 @@ async fn a_changed_log_level_applies_until_the_settings_are_reloaded() {
     let (_, key) = Keys(place.path()).create("pro");
     let visitor = ProgramClient::to(public).await;
     let fails = async |id: &str| {
-        let told = visitor.get("/api/v1/index", &key).header("X-Request-Id", id).send().await;
-        assert_eq!(told.status, 503);
+        let response = visitor.get("/api/v1/index", &key).header("X-Request-Id", id).send().await;
+        assert_eq!(response.status, 503);
     };
     let level = async |body: &str| asked(side, "POST", "/v1/log", body).await;
     assert_eq!(asked(side, "GET", "/v1/log", "").await.json(), json!({"level": "info"}));
@@ -118,12 +119,12 @@ async fn a_changed_log_level_applies_until_the_settings_are_reloaded() {
     }
     let err = program.stop().with(0).err;
     assert!(err.contains("heard-1234") && !err.contains("not-heard"), "{err}");
-    let told: Vec<&str> = err.lines().filter(|line| line.contains("log level changed")).collect();
+    let lines: Vec<&str> = err.lines().filter(|line| line.contains("log level changed")).collect();
     assert!(
-        told.len() == 3 && told.iter().all(|line| line.contains("actor=\"admin-api:anna\"")),
-        "{told:#?}"
+        lines.len() == 3 && lines.iter().all(|line| line.contains("actor=\"admin-api:anna\"")),
+        "{lines:#?}"
     );
-    for (line, words) in told.iter().zip(["level=\"debug\"", "level=\"error\"", "before=\"error\""]) {
+    for (line, words) in lines.iter().zip(["level=\"debug\"", "level=\"error\"", "before=\"error\""]) {
         assert!(line.contains(words), "{line}");
     }
 }

@@ -249,17 +249,22 @@ impl Flood {
             stream.set_read_timeout(Some(AT_LAST)).unwrap();
             stream.set_write_timeout(Some(AT_LAST)).unwrap();
             let ((ahead, behind), also) = (sync_channel(AHEAD), Arc::clone(&stream));
-            scope.spawn(move || self.asks(&stream, key, &ahead));
+            scope.spawn(move || self.send_request(&stream, key, &ahead));
             scope.spawn(move || self.reads(&also, &behind));
         }
     }
 
     /// Sends requests on a connection until stopped: cached documents and refused requests alternately.
-    fn asks(&self, mut stream: &TcpStream, key: &str, ahead: &SyncSender<()>) {
-        let ask = |target: &str, key: &str| {
+    fn send_request(&self, mut stream: &TcpStream, key: &str, ahead: &SyncSender<()>) {
+        let request = |target: &str, key: &str| {
             format!("HEAD {target} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n")
         };
-        let few = [ask(TARGET, key), ask(TARGET, "sg_live_nobody"), ask("/nowhere", key), ask("/docs", "")];
+        let few = [
+            request(TARGET, key),
+            request(TARGET, "sg_live_nobody"),
+            request("/nowhere", key),
+            request("/docs", ""),
+        ];
         let batch: String = few.iter().cycle().take(BATCH.try_into().unwrap()).map(String::as_str).collect();
         while !self.over.load(Ordering::SeqCst) {
             ahead.send(()).unwrap();

@@ -101,7 +101,7 @@ fn a_request_that_waits_for_the_backend_is_answered_during_shutdown() {
         let public = program.public();
         // So that the models below are known.
         assert_eq!(
-            Wire::open(public).unwrap().ask("/api/v1/models", &load_client.key).status_and_code().0,
+            Wire::open(public).unwrap().get("/api/v1/models", &load_client.key).status_and_code().0,
             200
         );
         backend.hold();
@@ -109,7 +109,7 @@ fn a_request_that_waits_for_the_backend_is_answered_during_shutdown() {
             let waiting: Vec<_> = (0..WAITING)
                 .map(|number| {
                     let target = format!("/api/v1/models/m{number}");
-                    scope.spawn(move || Wire::open(public).unwrap().ask(&target, &load_client.key))
+                    scope.spawn(move || Wire::open(public).unwrap().get(&target, &load_client.key))
                 })
                 .collect();
             runtime.block_on(backend.has_received(WAITING as usize + 1));

@@ -173,13 +173,13 @@ async fn longest(goal: &AttackTarget, count: u32, from: u8, slow: SlowBehavior) 
 /// Sends requests repeatedly, each on a new connection, until stopped: their number, and the longest
 /// duration.
 async fn normal_client(goal: AttackTarget, over: Arc<AtomicBool>) -> (u32, Duration) {
-    let (clock, mut answers, mut longest) = (Clock::system(), 0, Duration::ZERO);
+    let (clock, mut responses, mut longest) = (Clock::system(), 0, Duration::ZERO);
     while !over.load(Ordering::Relaxed) {
         longest = longest.max(goal.probe(&clock).await);
-        answers += 1;
+        responses += 1;
         clock.sleep(SECOND / 20).await;
     }
-    (answers, longest)
+    (responses, longest)
 }
 
 fn count(is_secure: bool) -> u32 {
@@ -200,14 +200,14 @@ async fn all_at_once(is_secure: bool) {
         longest(&goal, count, 3, never),
     );
     over.store(true, Ordering::Relaxed);
-    let (answers, longest_answer) = others.await.unwrap();
+    let (responses, longest_answer) = others.await.unwrap();
     let transport = if is_secure { "TLS" } else { "TCP" };
     let lasted = [(head, lasted.0), (body, lasted.1), (never, lasted.2)];
     for (slow, lasted) in lasted {
         report(transport, count, slow, lasted);
     }
     let row = format!(
-        "| {transport} | {} | {answers} | {} ms | {before} MB | {} MB |",
+        "| {transport} | {} | {responses} | {} ms | {before} MB | {} MB |",
         3 * count,
         longest_answer.as_millis(),
         program.most_resident() >> 20

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use scoregate::clock::Wall;
 
-use crate::backend::{Act, Received, answer};
+use crate::backend::{Act, Received, respond};
 
 /// The requested targets. All of them change with each refresh, and none names a model.
 pub const DOCUMENTS: [&str; 12] = [
@@ -91,7 +91,7 @@ impl SnapshotUpstream {
     }
 
     /// Responds with a body, or with 304 to a matching tag.
-    pub fn answer(&self, received: &Received) -> Act {
+    pub fn respond(&self, received: &Received) -> Act {
         let mut state = self.state();
         let number = state.refreshes.len() - 1;
         let document = received.target().to_owned();
@@ -108,7 +108,7 @@ impl SnapshotUpstream {
         let body = format!(
             r#"{{"generated_at":"{generated_at}","data":[{{"id":"atlas","name":"Atlas","currentScore":{score}}}]}}"#
         );
-        answer("200 OK", &[("etag", &tag), ("content-type", "application/json")], &body)
+        respond("200 OK", &[("etag", &tag), ("content-type", "application/json")], &body)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

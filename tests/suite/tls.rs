@@ -121,9 +121,9 @@ async fn both_tls_versions_work_and_the_client_selects_the_protocol() {
             authority.client(version, &["http/1.1"]).greet(world.address(), "localhost").await.unwrap();
         assert_eq!(stream.get_ref().1.protocol_version(), Some(number));
         assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
-        let answer = Connection::over(stream).ask(world.get("/api/v1/models").key(&key)).await;
-        assert_eq!(answer.status, 200);
-        assert_eq!(answer.header("strict-transport-security"), "max-age=31536000");
+        let response = Connection::over(stream).send(world.get("/api/v1/models").key(&key)).await;
+        assert_eq!(response.status, 200);
+        assert_eq!(response.header("strict-transport-security"), "max-age=31536000");
         let stream = authority.client(version, &["h2", "http/1.1"]).greet(world.address(), "localhost").await;
         let stream = stream.unwrap();
         assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
@@ -135,8 +135,9 @@ async fn both_tls_versions_work_and_the_client_selects_the_protocol() {
                 .unwrap();
         tokio::spawn(connection);
         let request = http::Request::get("https://localhost/api/v1/models").header("x-api-key", &key);
-        let answer = sender.send_request(request.body(http_body_util::Empty::new()).unwrap()).await.unwrap();
-        assert_eq!((answer.status(), answer.version()), (http::StatusCode::OK, http::Version::HTTP_2));
+        let response =
+            sender.send_request(request.body(http_body_util::Empty::new()).unwrap()).await.unwrap();
+        assert_eq!((response.status(), response.version()), (http::StatusCode::OK, http::Version::HTTP_2));
     }
 }
 
@@ -162,8 +163,8 @@ async fn each_configured_name_has_its_certificate_and_other_names_the_default() 
     }
     assert!(client.greet(world.address(), "a.b.example.com").await.is_err(), "a star stands for one label");
     let first_to_end = scoregate::clock::Wall::parse_rfc3339("2040-01-01T00:00:00Z").unwrap();
-    let told = world.counted("scoregate_certificate_expiry_timestamp_seconds").await;
-    assert_eq!(u64::from(told), first_to_end.seconds());
+    let expiry = world.counted("scoregate_certificate_expiry_timestamp_seconds").await;
+    assert_eq!(u64::from(expiry), first_to_end.seconds());
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use scoregate::keys::Digest;
 
-use crate::backend::{Act, Received, answer};
+use crate::backend::{Act, Received, respond};
 use crate::client::RequestBuilder;
 use crate::world::{World, good};
 
@@ -14,8 +14,8 @@ const MODELS: &str = "/api/v1/models?period=24h";
 const PARENT: &str = "b7ad6b7169203331";
 
 /// The header of a request in the trace of this number.
-fn traced(ask: RequestBuilder, number: u32) -> RequestBuilder {
-    ask.header("traceparent", &format!("00-{}-{PARENT}-01", id(number)))
+fn traced(request: RequestBuilder, number: u32) -> RequestBuilder {
+    request.header("traceparent", &format!("00-{}-{PARENT}-01", id(number)))
 }
 
 fn id(number: u32) -> String {
@@ -44,7 +44,7 @@ fn tagged(received: &Received) -> Act {
     if received.headers.contains(&("if-none-match".into(), "\"v1\"".into())) {
         return Act::Raw(b"HTTP/1.1 304 Not Modified\r\n\r\n".into());
     }
-    answer("200 OK", &[("etag", "\"v1\""), ("content-type", "application/json")], r#"[{"id":"atlas"}]"#)
+    respond("200 OK", &[("etag", "\"v1\""), ("content-type", "application/json")], r#"[{"id":"atlas"}]"#)
 }
 
 #[tokio::test]
@@ -53,9 +53,9 @@ async fn a_fetch_is_part_of_the_trace_of_the_request_that_started_it_with_its_ow
     let customer = world.paid().await;
     let mut parents = Vec::new();
     for (number, target) in (1..).zip([MODELS, "/api/v1/index", "/api/v1/models/atlas"]) {
-        let ask = traced(world.get(target).key(&customer.key), number);
-        let ask = ask.header("tracestate", "canary=1").header("baggage", "canary=2");
-        assert_eq!(ask.send().await.status, 200);
+        let request = traced(world.get(target).key(&customer.key), number);
+        let request = request.header("tracestate", "canary=1").header("baggage", "canary=2");
+        assert_eq!(request.send().await.status, 200);
         let received = world.backend.received().pop().unwrap();
         parents.push(is_of(&received, number));
         assert!(!format!("{received:?}").contains("canary"));
@@ -80,9 +80,9 @@ async fn without_one_well_formed_header_no_trace_is_sent_to_the_backend() {
         &[&good, &good],
     ];
     for (number, case) in cases.into_iter().enumerate() {
-        let ask = world.get(&format!("/api/v1/incidents?limit={}", number + 1)).key(&customer.key);
-        let ask = case.iter().fold(ask, |ask, value| ask.header("traceparent", value));
-        assert_eq!(ask.send().await.status, 200);
+        let request = world.get(&format!("/api/v1/incidents?limit={}", number + 1)).key(&customer.key);
+        let request = case.iter().fold(request, |request, value| request.header("traceparent", value));
+        assert_eq!(request.send().await.status, 200);
         assert_eq!(
             (world.backend.received().len(), trace_parts(&world.backend.received()[number])),
             (number + 1, None)
@@ -110,14 +110,14 @@ async fn ten_requests_that_share_a_fetch_cause_one_upstream_request_in_the_trace
     let world = World::new().await;
     let customer = world.paid().await;
     // So that only the document is fetched.
-    assert_eq!(world.asks(&customer, "/api/v1/index").await.status, 200);
+    assert_eq!(world.get_as(&customer, "/api/v1/index").await.status, 200);
     world.backend.hold();
-    let ask = |number| traced(world.get(MODELS).key(&customer.key), number).send();
+    let request = |number| traced(world.get(MODELS).key(&customer.key), number).send();
     let (first, others, ()) = tokio::join!(
-        ask(1),
+        request(1),
         async {
             world.backend.has_received(2).await;
-            join_all((2..=10).map(ask)).await
+            join_all((2..=10).map(request)).await
         },
         async {
             world.backend.has_received(2).await;
@@ -125,7 +125,7 @@ async fn ten_requests_that_share_a_fetch_cause_one_upstream_request_in_the_trace
             world.backend.open();
         }
     );
-    assert!(others.iter().chain([&first]).all(|answer| answer.status == 200));
+    assert!(others.iter().chain([&first]).all(|response| response.status == 200));
     let received = world.backend.received();
     assert_eq!((received.len(), world.backend.count("/api/v1/models")), (2, 1));
     assert_eq!(trace_parts(&received[0]), None);
@@ -146,7 +146,7 @@ async fn a_refresh_is_part_of_the_trace_of_the_request_that_got_the_stale_docume
     is_of(&received[1], 2);
     // Once more without a trace: nothing is left of the previous one.
     world.pass(Duration::from_hours(2));
-    world.asks(&customer, MODELS).await;
+    world.get_as(&customer, MODELS).await;
     world.fetched(3).await;
     assert_eq!(trace_parts(&world.backend.received()[2]), None);
 }
@@ -156,8 +156,8 @@ async fn a_list_that_is_fetched_for_a_model_is_part_of_the_same_trace() {
     let world = World::new().await;
     let customer = world.paid().await;
     for number in [1, 2] {
-        let ask = world.get(&format!("/api/v1/models/m{number}")).key(&customer.key);
-        assert_eq!(traced(ask, number).send().await.status, 200);
+        let request = world.get(&format!("/api/v1/models/m{number}")).key(&customer.key);
+        assert_eq!(traced(request, number).send().await.status, 200);
     }
     let received = world.backend.received();
     let [first, list, second] = received.as_slice() else { panic!("{received:?}") };

@@ -13,7 +13,7 @@ use crate::program::Program;
 fn flood(public: SocketAddr, requests: usize) {
     let form = KeyForm::new("sg_live", false);
     let mut stream = TcpStream::connect(public).unwrap();
-    let mut answers = vec![0u8; 1 << 20];
+    let mut responses = vec![0u8; 1 << 20];
     for batch in 0..requests / 100 {
         let mut text = String::new();
         for number in 0..100 {
@@ -32,11 +32,11 @@ fn flood(public: SocketAddr, requests: usize) {
         stream.write_all(text.as_bytes()).unwrap();
         let (mut read, mut seen) = (0, 0);
         while seen < 100 {
-            let more = stream.read(&mut answers[read..]).unwrap();
+            let more = stream.read(&mut responses[read..]).unwrap();
             assert!(more > 0, "the connection was closed");
             let from = read.saturating_sub(16);
             read += more;
-            seen += answers[from..read].windows(17).filter(|window| window == b"HTTP/1.1 401 Unau").count();
+            seen += responses[from..read].windows(17).filter(|window| window == b"HTTP/1.1 401 Unau").count();
         }
     }
 }

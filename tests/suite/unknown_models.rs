@@ -7,14 +7,14 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use crate::backend::json;
-use crate::client::Answer;
+use crate::client::Response;
 use crate::world::{Customer, LISTED, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Customers, and unknown identifiers that each requests.
-async fn made_up(world: &World, customer: &Customer, round: u32) -> Vec<Answer> {
+async fn made_up(world: &World, customer: &Customer, round: u32) -> Vec<Response> {
     let targets: Vec<String> =
         (0..200).map(|number| format!("/api/v1/models/made-up-{round}-{number}")).collect();
     join_all(targets.iter().map(|target| world.get(target).key(&customer.key).send())).await
@@ -27,8 +27,8 @@ async fn calls(world: &World) -> BTreeSet<String> {
     calls.map(str::to_owned).collect()
 }
 
-fn count(answers: &[Answer], status: u16) -> usize {
-    answers.iter().filter(|answer| answer.status == status).count()
+fn count(responses: &[Response], status: u16) -> usize {
+    responses.iter().filter(|response| response.status == status).count()
 }
 
 #[tokio::test]
@@ -36,9 +36,13 @@ async fn one_unknown_model_a_second_is_fetched() {
     let world = World::new().await;
     let customer = world.paid().await;
     for round in 0..3 {
-        let answers = made_up(&world, &customer, round).await;
-        assert_eq!((count(&answers, 200), count(&answers, 404)), (1, 199), "this backend knows every name");
-        let refused = answers.iter().find(|answer| answer.status == 404).unwrap();
+        let responses = made_up(&world, &customer, round).await;
+        assert_eq!(
+            (count(&responses, 200), count(&responses, 404)),
+            (1, 199),
+            "this backend knows every name"
+        );
+        let refused = responses.iter().find(|response| response.status == 404).unwrap();
         assert_eq!((refused.code().as_str(), refused.header("retry-after")), ("model_not_found", "1"));
         world.pass(SECOND);
     }
@@ -52,9 +56,9 @@ async fn an_unknown_model_that_may_not_be_fetched_yet_is_a_free_404_with_retry_a
     let world = World::new().await;
     let customer = world.paid().await;
     // The list is stored, and a first lease exists.
-    assert_eq!(world.asks(&customer, MODELS).await.status, 200);
+    assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
     world.pass(SECOND);
-    assert_eq!(world.asks(&customer, "/api/v1/models/nobody").await.status, 404);
+    assert_eq!(world.get_as(&customer, "/api/v1/models/nobody").await.status, 404);
     let failures = world.scrape().await;
     for id in ["made-up-1", "made-up-2", "made-up-3"] {
         world.pass(Duration::from_millis(300));
@@ -62,11 +66,15 @@ async fn an_unknown_model_that_may_not_be_fetched_yet_is_a_free_404_with_retry_a
         for method in ["GET", "HEAD"] {
             for path in ["/api/v1/models/ID", "/api/v1/models/ID/history", "/api/v1/drift/ID"] {
                 let target = path.replace("ID", id);
-                let answer = world.ask(method, &target).key(&customer.key).send().await;
-                assert_eq!((answer.status, answer.header("retry-after")), (404, "1"), "{method} {target}");
-                assert_eq!(answer.header("cache-control"), "no-store");
+                let response = world.request(method, &target).key(&customer.key).send().await;
+                assert_eq!(
+                    (response.status, response.header("retry-after")),
+                    (404, "1"),
+                    "{method} {target}"
+                );
+                assert_eq!(response.header("cache-control"), "no-store");
                 if method == "GET" {
-                    assert_eq!(answer.code(), "model_not_found", "{target}");
+                    assert_eq!(response.code(), "model_not_found", "{target}");
                 }
             }
         }
@@ -82,7 +90,7 @@ async fn an_unknown_model_that_may_not_be_fetched_yet_is_a_free_404_with_retry_a
     assert_eq!(of_failures(&failures), of_failures(&world.scrape().await));
     assert_eq!(world.refused("model_not_found").await, 1 + 18);
     // A model that is known not to exist has no Retry-After, and costs its token.
-    let known = world.asks(&customer, "/api/v1/models/nobody").await;
+    let known = world.get_as(&customer, "/api/v1/models/nobody").await;
     assert_eq!((known.status, known.header("retry-after")), (404, ""));
 }
 
@@ -90,33 +98,33 @@ async fn an_unknown_model_that_may_not_be_fetched_yet_is_a_free_404_with_retry_a
 async fn a_caller_that_requests_constantly_does_not_use_up_the_probe_of_others() {
     let world = World::new().await;
     let (greedy, patient) = (world.paid().await, world.paid().await);
-    world.asks(&greedy, MODELS).await;
-    world.asks(&patient, MODELS).await;
+    world.get_as(&greedy, MODELS).await;
+    world.get_as(&patient, MODELS).await;
     world.pass(SECOND);
     let mut number = 0;
     let mut floods = async |times: u32| {
         let mut served = 0;
         for _ in 0..times {
             number += 1;
-            let answer = world.asks(&greedy, &format!("/api/v1/models/made-up-{number}")).await;
-            served += u32::from(answer.status == 200);
+            let response = world.get_as(&greedy, &format!("/api/v1/models/made-up-{number}")).await;
+            served += u32::from(response.status == 200);
         }
         served
     };
     assert_eq!(floods(5).await, 1, "nobody else is there");
     let target = "/api/v1/models/atlas-2";
-    let first = world.asks(&patient, target).await;
+    let first = world.get_as(&patient, target).await;
     assert_eq!((first.status, first.header("retry-after")), (404, "1"));
     // The constant caller is the first after each second.
     world.pass(SECOND);
     assert_eq!(floods(5).await, 0, "it used the last probe, and another caller waits");
-    assert_eq!(world.asks(&patient, target).await.status, 200);
+    assert_eq!(world.get_as(&patient, target).await.status, 200);
     world.pass(SECOND);
     assert_eq!(floods(5).await, 1, "nobody waits now");
     // A caller that does not return delays no other for long.
     world.pass(SECOND);
     assert_eq!(floods(1).await, 1);
-    assert_eq!(world.asks(&patient, "/api/v1/models/atlas-3").await.status, 404);
+    assert_eq!(world.get_as(&patient, "/api/v1/models/atlas-3").await.status, 404);
     world.pass(SECOND);
     assert_eq!(floods(1).await, 0);
     world.pass(SECOND + Duration::from_millis(1));
@@ -128,8 +136,8 @@ async fn any_number_of_known_models_is_fetched_at_once() {
     let world = World::new().await;
     let customer = world.paid().await;
     let targets: Vec<String> = (0..LISTED).map(|number| format!("/api/v1/models/m{number}")).collect();
-    let answers = join_all(targets.iter().map(|target| world.asks(&customer, target))).await;
-    assert_eq!(count(&answers, 200), LISTED as usize);
+    let responses = join_all(targets.iter().map(|target| world.get_as(&customer, target))).await;
+    assert_eq!(count(&responses, 200), LISTED as usize);
     assert_eq!(world.backend.received().len(), LISTED as usize + 1, "each once, and one list");
 }
 
@@ -137,12 +145,12 @@ async fn any_number_of_known_models_is_fetched_at_once() {
 async fn unknown_models_are_answered_from_a_complete_list() {
     let world = World::built_in().await;
     let customer = world.paid().await;
-    assert_eq!(world.asks(&customer, MODELS).await.status, 200);
+    assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
     let before = calls(&world).await;
-    let answers = made_up(&world, &customer, 0).await;
-    assert_eq!(count(&answers, 404), 200);
+    let responses = made_up(&world, &customer, 0).await;
+    assert_eq!(count(&responses, 404), 200);
     for path in ["/api/v1/models/made-up/history", "/api/v1/drift/made-up"] {
-        assert_eq!(world.asks(&customer, path).await.code(), "model_not_found", "{path}");
+        assert_eq!(world.get_as(&customer, path).await.code(), "model_not_found", "{path}");
     }
     assert_eq!(calls(&world).await, before, "the backend was not asked");
     assert_eq!(world.running.gateway().engine.documents.count(), 1);
@@ -152,11 +160,11 @@ async fn unknown_models_are_answered_from_a_complete_list() {
 async fn a_model_that_is_new_at_the_backend_is_known_after_its_refresh() {
     let world = World::new().await;
     let customer = world.paid().await;
-    world.asks(&customer, MODELS).await;
+    world.get_as(&customer, MODELS).await;
     for (target, status) in [("/api/v1/models/probe", 200), ("/api/v1/models/atlas-2", 404)] {
-        assert_eq!(world.asks(&customer, target).await.status, status, "{target}");
+        assert_eq!(world.get_as(&customer, target).await.status, status, "{target}");
     }
-    world.backend.answers(|received| {
+    world.backend.set_script(|received| {
         if received.target().contains("/models?") {
             return json(r#"{"generated_at":"2026-11-21T13:00:00Z","data":[{"id":"atlas-2"}]}"#);
         }
@@ -164,7 +172,7 @@ async fn a_model_that_is_new_at_the_backend_is_known_after_its_refresh() {
     });
     world.pass(Duration::from_hours(1));
     for target in ["/api/v1/models/probe-2", "/api/v1/models/atlas-2"] {
-        assert_eq!(world.asks(&customer, target).await.status, 200, "{target}");
+        assert_eq!(world.get_as(&customer, target).await.status, 200, "{target}");
     }
     assert_eq!(world.backend.count("/api/v1/models?"), 2);
 }

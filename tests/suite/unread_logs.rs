@@ -15,7 +15,7 @@ use rustix::pipe::fcntl_setpipe_size;
 use scoregate::telemetry::log::{self, LogConfig};
 use tempfile::TempDir;
 
-use crate::backend::{Act, Backend, Received, answer};
+use crate::backend::{Act, Backend, Received, respond};
 use crate::load_clients::{LoadClient, Reply, Wire, prepare};
 use crate::program::{ChildProcess, Program, command, ports_in};
 use crate::world::good;
@@ -112,7 +112,7 @@ impl UnreadProgram {
 /// A backend that fails for incidents only.
 pub fn fails_for_incidents(received: &Received) -> Act {
     if received.target().contains("/incidents") {
-        return answer("500 Internal Server Error", &[], "");
+        return respond("500 Internal Server Error", &[], "");
     }
     good(received)
 }
@@ -120,7 +120,7 @@ pub fn fails_for_incidents(received: &Received) -> Act {
 /// Requests documents whose fetches fail, with others in between so that the breaker stays closed: the statuses.
 fn request_failing_documents(public: SocketAddr, load_client: &LoadClient, times: u32) -> Vec<(u16, u16)> {
     let mut wire = Wire::open_with_timeout(public, AT_LAST).unwrap();
-    let mut status = |target: String| match wire.ask(&target, &load_client.key) {
+    let mut status = |target: String| match wire.get(&target, &load_client.key) {
         Reply::Response { status, .. } => status,
         heard @ (Reply::NoResponse | Reply::Partial) => panic!("{target}: {heard:?}"),
     };
@@ -148,7 +148,7 @@ fn a_log_reader_that_stopped_delays_no_request_no_probe_and_no_shutdown() {
     for (port, path) in [(program.public, "/healthz"), (program.side, "/healthz"), (program.side, "/readyz")]
     {
         assert_eq!(
-            Wire::open_with_timeout(port, AT_LAST).unwrap().ask(path, "").status_and_code().0,
+            Wire::open_with_timeout(port, AT_LAST).unwrap().get(path, "").status_and_code().0,
             200,
             "{path}"
         );

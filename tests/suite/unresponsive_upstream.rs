@@ -56,7 +56,7 @@ impl UnresponsiveUpstream {
         let script = backend.clone();
         let settings =
             "freshness.probe = true\nserver.idle_timeout = \"30d\"\nserver.max_connection_age = \"30d\"\n";
-        let world = World::with(settings, move |received| script.answer(received)).await;
+        let world = World::with(settings, move |received| script.respond(received)).await;
         let mut load_clients = Vec::new();
         for (tier, documents, every) in plans() {
             let connection = Connection::open(world.address()).await;
@@ -69,7 +69,7 @@ impl UnresponsiveUpstream {
         }
         let mut hole = Self { world, backend, load_clients, now };
         assert_eq!(hole.minute(0, |status| status.contains("detail=stale")).await, 0);
-        hole.world.backend.answers(|_| Act::Hang);
+        hole.world.backend.set_script(|_| Act::Hang);
         hole.passes(HOUR).await;
         hole
     }
@@ -109,10 +109,10 @@ impl UnresponsiveUpstream {
             self.load_clients.iter_mut().filter(|load_client| minute.is_multiple_of(load_client.every))
         {
             for document in load_client.documents {
-                let ask = self.world.get(document).key(&load_client.customer.key);
-                let answer = load_client.connection.ask(ask).await;
-                assert_eq!(answer.status, 200, "{document} in minute {minute}");
-                so += u32::from(is_so(answer.header("cache-status")));
+                let request = self.world.get(document).key(&load_client.customer.key);
+                let response = load_client.connection.send(request).await;
+                assert_eq!(response.status, 200, "{document} in minute {minute}");
+                so += u32::from(is_so(response.header("cache-status")));
             }
         }
         so
@@ -154,20 +154,20 @@ async fn stale_documents_are_served_for_a_day_without_upstream_responses_and_acr
     // Its data after the recovery is current.
     hole.backend.refreshes();
     let script = hole.backend.clone();
-    hole.world.backend.answers(move |received| script.answer(received));
+    hole.world.backend.set_script(move |received| script.respond(received));
     let asked: usize = hole.backend.asked().iter().map(|asked| asked.bodies as usize).sum();
     for _ in 0..(MINUTE + GIVEN_UP).as_secs() / 5 {
         hole.passes(Duration::from_secs(5)).await;
         hole.world.settled().await;
     }
     for document in DOCUMENTS {
-        let answer = hole.world.asks(&hole.load_clients[3].customer, document).await;
-        let status = answer.header("cache-status");
+        let response = hole.world.get_as(&hole.load_clients[3].customer, document).await;
+        let status = response.header("cache-status");
         assert!(
             status.starts_with("scoregate; hit; ttl=") && !status.ends_with("stale"),
             "{document}: {status}"
         );
-        let generated_at = answer.json()["generated_at"].as_str().and_then(Wall::parse_rfc3339).unwrap();
+        let generated_at = response.json()["generated_at"].as_str().and_then(Wall::parse_rfc3339).unwrap();
         assert_eq!(hole.backend.lateness_of(generated_at), None, "{document}");
     }
     let bodies: usize = hole.backend.asked().iter().map(|asked| asked.bodies as usize).sum();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json as object;
 use tokio::net::TcpListener;
 
-use crate::backend::{Act, answer, json};
+use crate::backend::{Act, json, respond};
 use crate::world::{World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
@@ -20,14 +20,15 @@ fn names(received: &crate::backend::Received) -> BTreeSet<&str> {
 async fn the_backend_gets_the_listed_headers_and_nothing_of_the_client_s() {
     let world = World::new().await;
     let customer = world.paid().await;
-    let ask = world.get("/api/v1/models?unknown=x&sortBy=price&period=%37d").key(&customer.key);
-    let ask = ask.header("X-API-Key", &customer.key).header("Cookie", "a=b").header("Accept", "text/html");
-    let ask = ask
+    let request = world.get("/api/v1/models?unknown=x&sortBy=price&period=%37d").key(&customer.key);
+    let request =
+        request.header("X-API-Key", &customer.key).header("Cookie", "a=b").header("Accept", "text/html");
+    let request = request
         .header("Accept-Encoding", "br")
         .header("User-Agent", "canary")
         .header("X-Forwarded-For", "1.2.3.4");
-    let ask = ask.header("X-Request-Id", "canary-12345").header("If-None-Match", "\"canary\"");
-    assert_eq!(ask.header("Traceparent", "canary").send().await.status, 200);
+    let request = request.header("X-Request-Id", "canary-12345").header("If-None-Match", "\"canary\"");
+    assert_eq!(request.header("Traceparent", "canary").send().await.status, 200);
     let received = &world.backend.received()[0];
     assert_eq!(received.line, "GET /api/v1/models?period=7d&sortBy=price HTTP/1.1");
     assert_eq!(names(received), ["accept", "accept-encoding", "host", "user-agent"].into());
@@ -43,11 +44,11 @@ async fn the_backend_gets_the_listed_headers_and_nothing_of_the_client_s() {
 async fn the_service_credential_is_sent_once_and_a_refresh_sends_the_backend_s_etag() {
     let settings = "[upstream]\nurl = \"{backend}\"\ncredential = \"service-secret\"";
     let tags = [("etag", "W/\"v1\""), ("last-modified", "Sat, 21 Nov 2026 11:00:00 GMT")];
-    let world = World::with(settings, move |_| answer("200 OK", &tags, "[]")).await;
+    let world = World::with(settings, move |_| respond("200 OK", &tags, "[]")).await;
     let customer = world.free().await;
-    world.asks(&customer, MODELS).await;
+    world.get_as(&customer, MODELS).await;
     world.pass(Duration::from_hours(25 + 1));
-    world.asks(&customer, MODELS).await;
+    world.get_as(&customer, MODELS).await;
     let received = world.backend.received();
     let listed = ["accept", "accept-encoding", "authorization", "host", "user-agent"];
     assert_eq!(names(&received[0]), listed.into());
@@ -63,11 +64,11 @@ async fn the_service_credential_is_sent_once_and_a_refresh_sends_the_backend_s_e
 #[tokio::test]
 async fn a_backend_with_dates_only_is_revalidated_by_date() {
     let dated = ("last-modified", "Sat, 21 Nov 2026 11:00:00 GMT");
-    let world = World::with("", move |_| answer("200 OK", &[dated], "[]")).await;
+    let world = World::with("", move |_| respond("200 OK", &[dated], "[]")).await;
     let customer = world.free().await;
-    world.asks(&customer, MODELS).await;
+    world.get_as(&customer, MODELS).await;
     world.pass(Duration::from_hours(26));
-    world.asks(&customer, MODELS).await;
+    world.get_as(&customer, MODELS).await;
     let again = &world.backend.received()[1];
     assert_eq!(names(again), ["accept", "accept-encoding", "host", "if-modified-since", "user-agent"].into());
     assert!(again.headers.contains(&("if-modified-since".into(), dated.1.into())));
@@ -93,10 +94,10 @@ async fn an_array_an_object_with_data_an_envelope_and_a_single_object_are_parsed
         let world = World::new().await;
         let customer = world.free().await;
         world.backend.next(json(&body));
-        let told = world.asks(&customer, MODELS).await.json();
-        assert_eq!((&told["count"], &told["version"]), (&count.into(), &"1.0.0".into()), "{body}");
-        assert_eq!(told["data"], object!(vec![object!({"id": "a"}); count]), "{body}");
-        assert_eq!((&told["success"], &told["period"]), (&true.into(), &"24h".into()));
+        let response = world.get_as(&customer, MODELS).await.json();
+        assert_eq!((&response["count"], &response["version"]), (&count.into(), &"1.0.0".into()), "{body}");
+        assert_eq!(response["data"], object!(vec![object!({"id": "a"}); count]), "{body}");
+        assert_eq!((&response["success"], &response["period"]), (&true.into(), &"24h".into()));
     }
 }
 
@@ -108,8 +109,8 @@ async fn items_pass_through_byte_for_byte() {
         let world = World::new().await;
         let customer = world.free().await;
         world.backend.next(json(&body));
-        let answer = world.asks(&customer, MODELS).await;
-        let text = String::from_utf8(answer.body).unwrap();
+        let response = world.get_as(&customer, MODELS).await;
+        let text = String::from_utf8(response.body).unwrap();
         assert!(text.ends_with(&format!(r#","count":3,"data":{items}}}"#)), "{text}");
     }
 }
@@ -122,7 +123,7 @@ async fn a_backend_that_refuses_connections_is_a_503() {
     let settings = format!("[upstream]\nurl = \"http://{closed}\"");
     let world = World::with(&settings, good).await;
     let customer = world.free().await;
-    let refused = world.asks(&customer, MODELS).await;
+    let refused = world.get_as(&customer, MODELS).await;
     assert_eq!((refused.status, refused.code()), (503, "upstream_unavailable".into()));
     assert_eq!(refused.header("retry-after"), "5");
     assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"unreachable\"}").await, 1);
@@ -133,7 +134,7 @@ async fn a_backend_that_sends_no_response_head_is_a_504_at_the_first_deadline() 
     let world = World::new().await;
     let customer = world.free().await;
     world.backend.next(Act::Hang);
-    let (late, ()) = tokio::join!(world.asks(&customer, MODELS), async {
+    let (late, ()) = tokio::join!(world.get_as(&customer, MODELS), async {
         world.backend.has_received(1).await;
         world.pass(Duration::from_millis(14_999));
         assert_eq!(world.counted("scoregate_requests_in_progress").await, 1);
@@ -141,7 +142,7 @@ async fn a_backend_that_sends_no_response_head_is_a_504_at_the_first_deadline() 
     });
     assert_eq!((late.status, late.code()), (504, "upstream_timeout".into()));
     world.pass(Duration::from_millis(500));
-    assert_eq!(world.asks(&customer, MODELS).await.status, 200, "nothing was stored");
+    assert_eq!(world.get_as(&customer, MODELS).await.status, 200, "nothing was stored");
     assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"timeout\"}").await, 1);
 }
 
@@ -152,7 +153,7 @@ async fn a_backend_that_does_not_finish_its_response_is_a_504_at_the_second_dead
     let world = World::with(settings, good).await;
     let customer = world.free().await;
     world.backend.next(Act::Raw(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n[{\"id\":".into()));
-    let (late, ()) = tokio::join!(world.asks(&customer, MODELS), async {
+    let (late, ()) = tokio::join!(world.get_as(&customer, MODELS), async {
         world.backend.has_received(1).await;
         world.pass(Duration::from_millis(19_999));
         assert_eq!(world.counted("scoregate_requests_in_progress").await, 1);
@@ -160,7 +161,7 @@ async fn a_backend_that_does_not_finish_its_response_is_a_504_at_the_second_dead
     });
     assert_eq!((late.status, late.code()), (504, "upstream_timeout".into()));
     world.pass(Duration::from_millis(500));
-    assert_eq!(world.asks(&customer, MODELS).await.status, 200, "nothing was stored");
+    assert_eq!(world.get_as(&customer, MODELS).await.status, 200, "nothing was stored");
     assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"timeout\"}").await, 1);
 }
 
@@ -169,14 +170,14 @@ async fn a_request_past_its_maximum_wait_is_a_504_and_the_fetch_continues() {
     let world = World::with("freshness.max_wait = \"5s\"", good).await;
     let customer = world.free().await;
     world.backend.hold();
-    let (late, ()) = tokio::join!(world.asks(&customer, MODELS), async {
+    let (late, ()) = tokio::join!(world.get_as(&customer, MODELS), async {
         world.backend.has_received(1).await;
         world.pass(Duration::from_secs(5));
     });
     assert_eq!((late.status, late.code()), (504, "upstream_timeout".into()));
     world.backend.open();
     world.fetched(1).await;
-    assert!(world.asks(&customer, MODELS).await.header("cache-status").starts_with("scoregate; hit"));
+    assert!(world.get_as(&customer, MODELS).await.header("cache-status").starts_with("scoregate; hit"));
     assert_eq!(world.backend.received().len(), 1);
 }
 
@@ -187,7 +188,7 @@ async fn upstream_a_304_to_an_unconditional_request_is_a_failure() {
     let pro = world.customer("pro").await;
     assert_eq!(world.get("/api/v1/index").key(&pro.key).send().await.status, 200);
     // The document has no validators, so it was not revalidated.
-    world.backend.answers(|_| answer("304 Not Modified", &[], ""));
+    world.backend.set_script(|_| respond("304 Not Modified", &[], ""));
     world.pass(Duration::from_hours(2));
     let stale = world.get("/api/v1/index").key(&pro.key).send().await;
     assert_eq!(stale.status, 200);

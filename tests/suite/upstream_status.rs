@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::backend::answer;
+use crate::backend::respond;
 use crate::world::{NOON, World, good};
 
 const TOKEN: &str = "a-token-of-the-side-port";
@@ -16,15 +16,16 @@ const WITH_TOKEN: &str = "admin.token = \"a-token-of-the-side-port\"\n";
 const MOMENT: Duration = Duration::from_millis(500);
 
 async fn standing(world: &World) -> Value {
-    let told = world.side("GET", "/v1/upstream", "", &[("Authorization", &format!("Bearer {TOKEN}"))]).await;
-    assert_eq!(told.status, 200, "{}", told.fingerprint);
-    told.json()
+    let response =
+        world.side("GET", "/v1/upstream", "", &[("Authorization", &format!("Bearer {TOKEN}"))]).await;
+    assert_eq!(response.status, 200, "{}", response.fingerprint);
+    response.json()
 }
 
 /// Checks the status against these members.
-fn says(told: &Value, members: &Value) {
+fn says(response: &Value, members: &Value) {
     for (name, value) in members.as_object().unwrap() {
-        assert_eq!(&told[name], value, "{name} in {told}");
+        assert_eq!(&response[name], value, "{name} in {response}");
     }
 }
 
@@ -43,23 +44,23 @@ async fn upstream_status_has_the_address_the_last_success_and_the_due_refresh() 
         }),
     );
     assert!(!begun.to_string().contains("service-secret"));
-    world.asks(&customer, "/api/v1/index").await;
+    world.get_as(&customer, "/api/v1/index").await;
     let next = json!({"last_success_at": NOON, "next_refresh_at": "2026-11-21T13:00:00Z"});
     says(&standing(&world).await, &next);
     world.pass(Duration::from_mins(90));
     says(&standing(&world).await, &next);
     says(&standing(&world).await, &json!({"refresh_overdue_seconds": 1_800}));
     // A 404 for an unknown model is a good response.
-    assert_eq!(world.asks(&customer, "/api/v1/models/nobody").await.code(), "model_not_found");
+    assert_eq!(world.get_as(&customer, "/api/v1/models/nobody").await.code(), "model_not_found");
     says(&standing(&world).await, &json!({"last_success_at": "2026-11-21T13:30:00Z", "last_failure": null}));
 }
 
 #[tokio::test]
 async fn upstream_status_has_the_open_breaker_its_retry_time_and_the_last_failure() {
-    let world = World::with(WITH_TOKEN, |_| answer("503 Service Unavailable", &[], "canary")).await;
+    let world = World::with(WITH_TOKEN, |_| respond("503 Service Unavailable", &[], "canary")).await;
     let customer = world.paid().await;
     for failed in 1..=5 {
-        assert_eq!(world.asks(&customer, "/api/v1/models?period=7d&sortBy=price").await.status, 503);
+        assert_eq!(world.get_as(&customer, "/api/v1/models?period=7d&sortBy=price").await.status, 503);
         says(&standing(&world).await, &json!({"consecutive_failures": failed}));
         if failed < 5 {
             world.pass(MOMENT);
@@ -72,15 +73,15 @@ async fn upstream_status_has_the_open_breaker_its_retry_time_and_the_last_failur
     });
     says(&standing(&world).await, &json!({"breaker": "open", "retry_in_seconds": 1, "last_failure": failed}));
     // Fetches skipped while the breaker is open are no failures.
-    world.asks(&customer, "/api/v1/index").await;
+    world.get_as(&customer, "/api/v1/index").await;
     says(&standing(&world).await, &json!({"consecutive_failures": 5, "last_failure": failed}));
     world.pass(Duration::from_secs(1));
     says(
         &standing(&world).await,
         &json!({"breaker": "half_open", "retry_in_seconds": 0, "last_success_at": null}),
     );
-    world.backend.answers(good);
-    assert_eq!(world.asks(&customer, "/api/v1/index").await.status, 200);
+    world.backend.set_script(good);
+    assert_eq!(world.get_as(&customer, "/api/v1/index").await.status, 200);
     says(
         &standing(&world).await,
         &json!({
@@ -96,8 +97,8 @@ async fn upstream_status_has_the_fetches_in_flight_and_queued() {
     world.backend.hold();
     let targets = (1..=5).map(|limit| format!("/api/v1/incidents?limit={limit}"));
     let targets: Vec<String> = targets.collect();
-    let (answers, ()) =
-        tokio::join!(join_all(targets.iter().map(|target| world.asks(&customer, target))), async {
+    let (responses, ()) =
+        tokio::join!(join_all(targets.iter().map(|target| world.get_as(&customer, target))), async {
             world.backend.has_received(2).await;
             while standing(&world).await["queued"] != 3 {
                 tokio::task::yield_now().await;
@@ -105,7 +106,7 @@ async fn upstream_status_has_the_fetches_in_flight_and_queued() {
             says(&standing(&world).await, &json!({"in_flight": 2, "queued": 3}));
             world.backend.open();
         });
-    assert!(answers.iter().all(|answer| answer.status == 200));
+    assert!(responses.iter().all(|response| response.status == 200));
     world.settled().await;
     says(&standing(&world).await, &json!({"in_flight": 0, "queued": 0}));
 }
@@ -114,7 +115,7 @@ async fn upstream_status_has_the_fetches_in_flight_and_queued() {
 async fn upstream_status_has_the_refresh_that_is_probed_for() {
     let world = World::with(&format!("{WITH_TOKEN}freshness.probe = true"), good).await;
     let customer = world.paid().await;
-    world.asks(&customer, "/api/v1/index").await;
+    world.get_as(&customer, "/api/v1/index").await;
     says(
         &standing(&world).await,
         &json!({"next_refresh_at": "2026-11-21T13:00:00Z", "refresh_overdue_seconds": 0}),
@@ -132,11 +133,11 @@ async fn upstream_status_has_the_refresh_that_is_probed_for() {
 async fn without_probes_a_refresh_is_overdue_only_until_a_response_announces_the_next() {
     let world = World::with(WITH_TOKEN, good).await;
     let customer = world.paid().await;
-    world.asks(&customer, "/api/v1/index").await;
+    world.get_as(&customer, "/api/v1/index").await;
     world.pass(Duration::from_mins(61));
     world.running.gateway().engine.sweep();
     assert_eq!(world.counted("scoregate_refresh_overdue_seconds").await, 60);
-    world.asks(&customer, "/api/v1/index").await;
+    world.get_as(&customer, "/api/v1/index").await;
     world.settled().await;
     world.running.gateway().engine.sweep();
     assert_eq!(world.counted("scoregate_refresh_overdue_seconds").await, 0);
@@ -146,7 +147,7 @@ async fn without_probes_a_refresh_is_overdue_only_until_a_response_announces_the
 async fn upstream_status_names_the_builtin_backend() {
     let world = World::with(&format!("upstream = \"built-in\"\n{WITH_TOKEN}"), good).await;
     let customer = world.paid().await;
-    assert_eq!(world.asks(&customer, "/api/v1/index").await.status, 200);
+    assert_eq!(world.get_as(&customer, "/api/v1/index").await.status, 200);
     says(
         &standing(&world).await,
         &json!({"address": "built-in", "breaker": "closed", "last_success_at": NOON}),

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::backend::answer as backend_says;
-use crate::client::Answer;
+use crate::backend::respond;
+use crate::client::Response;
 use crate::program::{BUILT_IN, Keys, Program, ProgramClient};
 use crate::world::{Customer, World, good};
 
@@ -17,14 +17,14 @@ async fn watched() -> World {
     World::with("admin.token = \"a-token-of-the-side-port\"", good).await
 }
 
-async fn asked(world: &World, target: &str) -> Answer {
+async fn asked(world: &World, target: &str) -> Response {
     world.side("GET", target, "", &[("Authorization", &format!("Bearer {TOKEN}"))]).await
 }
 
 async fn usage(world: &World) -> Value {
-    let told = asked(world, "/v1/usage").await;
-    assert_eq!(told.status, 200);
-    told.json()
+    let response = asked(world, "/v1/usage").await;
+    assert_eq!(response.status, 200);
+    response.json()
 }
 
 fn tally(requests: [u64; 7]) -> Value {
@@ -37,13 +37,13 @@ fn tally(requests: [u64; 7]) -> Value {
 
 /// A Free caller with a 200, a 304, an invalid request and a refusal by the minute limit.
 async fn one_of_each(world: &World, customer: &Customer) {
-    let first = world.asks(customer, MODELS).await;
-    assert_eq!(world.asks(customer, "/api/v1/nothing").await.status, 404);
-    assert_eq!(world.asks(customer, "/api/v1/me").await.status, 200);
+    let first = world.get_as(customer, MODELS).await;
+    assert_eq!(world.get_as(customer, "/api/v1/nothing").await.status, 404);
+    assert_eq!(world.get_as(customer, "/api/v1/me").await.status, 200);
     world.pass(Duration::from_mins(1));
     let same = world.get(MODELS).key(&customer.key).header("if-none-match", first.header("etag"));
     assert_eq!(same.send().await.status, 304);
-    assert_eq!(world.asks(customer, MODELS).await.status, 429);
+    assert_eq!(world.get_as(customer, MODELS).await.status, 429);
 }
 
 #[tokio::test]
@@ -51,8 +51,8 @@ async fn usage_of_an_application_is_reported_by_outcome() {
     let world = watched().await;
     let (customer, idle) = (world.customer("free").await, world.customer("pro").await);
     one_of_each(&world, &customer).await;
-    let told = usage(&world).await;
-    let [one] = told["applications"].as_array().unwrap().as_slice() else { panic!("{told}") };
+    let response = usage(&world).await;
+    let [one] = response["applications"].as_array().unwrap().as_slice() else { panic!("{response}") };
     assert_eq!((&one["application"], &one["tier"]), (&json!(customer.id.to_string()), &json!("free")));
     let counted = json!({
         "today": tally([5, 1, 1, 1, 1, 1, 0]), "last_minute": tally([3, 1, 1, 0, 0, 1, 0]), "missed": 0
@@ -61,7 +61,7 @@ async fn usage_of_an_application_is_reported_by_outcome() {
     let whole = asked(&world, &format!("/v1/usage/{}", customer.id)).await.json();
     assert_eq!(&whole, one);
     // The remaining allowance is the one in the caller's own headers.
-    let me = world.asks(&customer, "/api/v1/me").await.json();
+    let me = world.get_as(&customer, "/api/v1/me").await.json();
     let left = |limits: &Value| -> Vec<(Value, Value)> {
         let limits = limits.as_array().unwrap().iter().filter(|limit| limit["name"] != "guard");
         limits.map(|limit| (limit["name"].clone(), limit["remaining"].clone())).collect()
@@ -75,13 +75,13 @@ async fn usage_of_an_application_is_reported_by_outcome() {
 #[tokio::test]
 async fn upstream_failures_are_not_counted_as_client_errors() {
     let world = World::with("admin.token = \"a-token-of-the-side-port\"", |_| {
-        backend_says("500 Internal Server Error", &[], "{}")
+        respond("500 Internal Server Error", &[], "{}")
     })
     .await;
     let customer = world.paid().await;
-    assert_eq!(world.asks(&customer, MODELS).await.status, 503);
-    let told = usage(&world).await;
-    assert_eq!(told["applications"][0]["requests"]["today"], tally([1, 0, 0, 0, 0, 0, 1]));
+    assert_eq!(world.get_as(&customer, MODELS).await.status, 503);
+    let response = usage(&world).await;
+    assert_eq!(response["applications"][0]["requests"]["today"], tally([1, 0, 0, 0, 0, 0, 1]));
 }
 
 #[tokio::test]
@@ -91,28 +91,28 @@ async fn unauthenticated_clients_are_listed_by_address_with_their_refused_reques
     for _ in 0..3 {
         assert_eq!(world.get(MODELS).key("sg_live_madeup").send().await.status, 401);
     }
-    let told = usage(&world).await;
+    let response = usage(&world).await;
     let expected =
         json!({ "today": tally([3, 0, 0, 0, 0, 3, 0]), "last_minute": tally([0; 7]), "missed": 0 });
-    assert_eq!(told["unauthenticated"], json!([{ "address": "127.0.0.1", "requests": expected }]));
-    assert_eq!(told["applications"], json!([]));
+    assert_eq!(response["unauthenticated"], json!([{ "address": "127.0.0.1", "requests": expected }]));
+    assert_eq!(response["applications"], json!([]));
 }
 
 #[tokio::test]
 async fn usage_covers_the_last_whole_minute_and_a_new_day_starts_empty() {
     let world = watched().await;
     let customer = world.customer("pro").await;
-    world.asks(&customer, MODELS).await;
-    let last = |told: Value| told["applications"][0]["requests"]["last_minute"]["requests"].clone();
+    world.get_as(&customer, MODELS).await;
+    let last = |response: Value| response["applications"][0]["requests"]["last_minute"]["requests"].clone();
     assert_eq!(last(usage(&world).await), 0, "it is not over yet");
     world.pass(Duration::from_mins(1));
     assert_eq!(last(usage(&world).await), 1);
     world.pass(Duration::from_mins(1));
     assert_eq!(last(usage(&world).await), 0);
     world.pass(Duration::from_hours(24));
-    let told = usage(&world).await;
-    assert_eq!(told["applications"], json!([]));
-    assert!(told["since"].as_str().unwrap().ends_with("T00:00:00Z"), "{told}");
+    let response = usage(&world).await;
+    assert_eq!(response["applications"], json!([]));
+    assert!(response["since"].as_str().unwrap().ends_with("T00:00:00Z"), "{response}");
 }
 
 #[tokio::test]
@@ -132,8 +132,8 @@ async fn usage_needs_the_token_and_invalid_parameters_are_rejected() {
     }
     let ended = world.customer("pro").await;
     world.running.registrar.revoke("test", ended.id, None).await.unwrap();
-    let told = asked(&world, &format!("/v1/usage/{}", ended.id)).await;
-    assert_eq!(told.status, 200, "its keys are remembered for a while");
+    let response = asked(&world, &format!("/v1/usage/{}", ended.id)).await;
+    assert_eq!(response.status, 200, "its keys are remembered for a while");
 }
 
 #[tokio::test]
@@ -147,9 +147,10 @@ async fn keys_show_prints_usage_on_a_running_server_and_a_remedy_on_a_stopped_on
         assert_eq!(visitor.get("/api/v1/models", &key).send().await.status, 200);
     }
     assert_eq!(visitor.get("/api/v1/nothing", &key).send().await.status, 404);
-    let told = keys.run(&["show", &application, "--usage"]).with(0).out;
+    let response = keys.run(&["show", &application, "--usage"]).with(0).out;
     let row = |name: &str| {
-        let line = told.lines().rfind(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{told}"));
+        let line =
+            response.lines().rfind(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{response}"));
         line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(row("today")[1..], ["4", "3", "1", "0", "0", "1", "0"]);

@@ -15,8 +15,8 @@ use scoregate::gateway::AccessLog;
 use scoregate::upstream::{Upstream, UpstreamFuture as Answered, UpstreamRequest, UpstreamResponse};
 use tokio::sync::Semaphore;
 
-use crate::backend::{Act, answer, json};
-use crate::client::Answer;
+use crate::backend::{Act, json, respond};
+use crate::client::Response;
 use crate::in_process_upstream::behind;
 use crate::world::{Customer, World, good};
 
@@ -24,9 +24,13 @@ const MODELS: &str = "/api/v1/models?period=24h";
 const MOMENT: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(5);
 
-fn assert_each(answers: &[Answer], status: u16, code: &str) {
-    let is = |answer: &Answer| (answer.status, answer.code());
-    assert!(answers.iter().all(|answer| is(answer) == (status, code.to_owned())), "{:?}", is(&answers[0]));
+fn assert_each(responses: &[Response], status: u16, code: &str) {
+    let is = |response: &Response| (response.status, response.code());
+    assert!(
+        responses.iter().all(|response| is(response) == (status, code.to_owned())),
+        "{:?}",
+        is(&responses[0])
+    );
 }
 
 /// A customer with a lease, so that only the document is waited for.
@@ -34,13 +38,13 @@ async fn customer(world: &World) -> Customer {
     world.busy().await
 }
 
-async fn crowd(world: &World, customer: &Customer, size: usize) -> Vec<Answer> {
-    join_all((0..size).map(|_| world.asks(customer, MODELS))).await
+async fn crowd(world: &World, customer: &Customer, size: usize) -> Vec<Response> {
+    join_all((0..size).map(|_| world.get_as(customer, MODELS))).await
 }
 
 #[tokio::test]
 async fn a_hundred_waiters_of_a_failing_document_all_end_with_one_upstream_request() {
-    let refuses = || answer("500 Internal Server Error", &[], "");
+    let refuses = || respond("500 Internal Server Error", &[], "");
     let cut = || Act::RawThenClose(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n[{".into());
     for (bad, status, code) in [
         (refuses(), 503, "upstream_unavailable"),
@@ -49,13 +53,13 @@ async fn a_hundred_waiters_of_a_failing_document_all_end_with_one_upstream_reque
     ] {
         let world = World::new().await;
         let customer = customer(&world).await;
-        world.backend.answers(move |_| bad.clone());
+        world.backend.set_script(move |_| bad.clone());
         world.backend.hold();
-        let (answers, ()) = tokio::join!(crowd(&world, &customer, 100), async {
+        let (responses, ()) = tokio::join!(crowd(&world, &customer, 100), async {
             world.reaches("scoregate_requests_in_progress", 100).await;
             world.backend.open();
         });
-        assert_each(&answers, status, code);
+        assert_each(&responses, status, code);
         assert_each(&crowd(&world, &customer, 100).await, status, code);
         assert_eq!(world.backend.count("/api/v1/models"), 1, "{code}");
     }
@@ -65,19 +69,19 @@ async fn a_hundred_waiters_of_a_failing_document_all_end_with_one_upstream_reque
 async fn a_hundred_waiters_of_a_hanging_document_all_end_with_one_upstream_request() {
     let world = World::new().await;
     let customer = customer(&world).await;
-    world.backend.answers(|_| Act::Hang);
-    let (answers, ()) = tokio::join!(crowd(&world, &customer, 100), async {
+    world.backend.set_script(|_| Act::Hang);
+    let (responses, ()) = tokio::join!(crowd(&world, &customer, 100), async {
         world.reaches("scoregate_requests_in_progress", 100).await;
         world.backend.has_received(2).await;
         world.pass(Duration::from_secs(15));
     });
-    assert_each(&answers, 504, "upstream_timeout");
+    assert_each(&responses, 504, "upstream_timeout");
     assert_each(&crowd(&world, &customer, 100).await, 504, "upstream_timeout");
     assert_eq!(world.backend.count("/api/v1/models"), 1);
-    world.backend.answers(good);
+    world.backend.set_script(good);
     world.pass(MOMENT);
-    let answers = crowd(&world, &customer, 100).await;
-    assert!(answers.iter().all(|answer| answer.status == 200));
+    let responses = crowd(&world, &customer, 100).await;
+    assert!(responses.iter().all(|response| response.status == 200));
     assert_eq!(world.backend.count("/api/v1/models"), 2);
 }
 
@@ -85,21 +89,21 @@ async fn a_hundred_waiters_of_a_hanging_document_all_end_with_one_upstream_reque
 async fn waiters_of_a_hanging_fetch_time_out_individually_and_one_more_fetch_follows() {
     let world = World::with("freshness.max_wait = \"5s\"", good).await;
     let customer = customer(&world).await;
-    world.backend.answers(|_| Act::Hang);
+    world.backend.set_script(|_| Act::Hang);
     for patience in 1..=3 {
-        let (answers, ()) = tokio::join!(crowd(&world, &customer, 50), async {
+        let (responses, ()) = tokio::join!(crowd(&world, &customer, 50), async {
             world.backend.has_received(2).await;
             world.reaches("scoregate_requests_in_progress", 50).await;
             world.pass(PATIENCE);
         });
-        assert_each(&answers, 504, "upstream_timeout");
+        assert_each(&responses, 504, "upstream_timeout");
         assert_eq!(world.backend.count("/api/v1/models"), 1, "{patience}");
     }
     // That was the backend's response timeout: the fetch is over, and another follows shortly.
     world.settled().await;
-    world.backend.answers(good);
+    world.backend.set_script(good);
     world.pass(MOMENT);
-    assert!(crowd(&world, &customer, 50).await.iter().all(|answer| answer.status == 200));
+    assert!(crowd(&world, &customer, 50).await.iter().all(|response| response.status == 200));
     assert_eq!(world.backend.count("/api/v1/models"), 2);
 }
 
@@ -109,18 +113,22 @@ async fn waiters_of_a_hanging_refresh_get_the_stale_document_at_their_timeout() 
     let settings = "freshness.max_wait = \"5s\"\nfreshness.stale_while_revalidate = \"1h\"";
     let world = World::with(settings, good).await;
     let customer = customer(&world).await;
-    let first = world.asks(&customer, MODELS).await;
+    let first = world.get_as(&customer, MODELS).await;
     world.pass(Duration::from_hours(3));
-    world.backend.answers(|_| Act::Hang);
+    world.backend.set_script(|_| Act::Hang);
     for _ in 0..2 {
-        let (answers, ()) = tokio::join!(crowd(&world, &customer, 50), async {
+        let (responses, ()) = tokio::join!(crowd(&world, &customer, 50), async {
             world.backend.has_received(3).await;
             world.reaches("scoregate_requests_in_progress", 50).await;
             world.pass(PATIENCE);
         });
-        for told in answers {
-            assert_eq!((told.status, &told.body), (200, &first.body));
-            assert!(told.header("cache-status").ends_with("detail=stale"), "{}", told.header("cache-status"));
+        for response in responses {
+            assert_eq!((response.status, &response.body), (200, &first.body));
+            assert!(
+                response.header("cache-status").ends_with("detail=stale"),
+                "{}",
+                response.header("cache-status")
+            );
         }
     }
     assert_eq!(world.backend.count("/api/v1/models"), 2);
@@ -163,21 +171,21 @@ async fn a_parser_panic_is_a_502_for_all_waiters_and_the_next_request_succeeds()
     let customer = customer(&world).await;
     let backend = Arc::new(Panicking { gate: Some(Semaphore::new(0)), ..Panicking::default() });
     let stop = behind(&mut world, Arc::clone(&backend) as Arc<dyn Upstream>, AccessLog::default()).await;
-    let (answers, ()) = tokio::join!(crowd(&world, &customer, 100), async {
+    let (responses, ()) = tokio::join!(crowd(&world, &customer, 100), async {
         world.reaches("scoregate_requests_in_progress", 100).await;
         backend.gate.as_ref().unwrap().add_permits(1_000);
     });
-    assert_each(&answers, 502, "upstream_invalid");
+    assert_each(&responses, 502, "upstream_invalid");
     assert_eq!(backend.asked.load(Ordering::SeqCst), 1);
     world.settled().await;
     assert_each(&crowd(&world, &customer, 10).await, 502, "upstream_invalid");
     assert_eq!(backend.asked.load(Ordering::SeqCst), 1, "it is remembered for a moment");
     world.pass(MOMENT);
-    let next = world.asks(&customer, MODELS).await;
+    let next = world.get_as(&customer, MODELS).await;
     assert_eq!((next.status, next.header("cache-status")), (200, "scoregate; fwd=miss; stored; detail=miss"));
     // It leaked no concurrency slot and does not count for the circuit breaker.
     for sort_by in ["speed", "price", "coding"] {
-        assert_eq!(world.asks(&customer, &format!("{MODELS}&sortBy={sort_by}")).await.status, 200);
+        assert_eq!(world.get_as(&customer, &format!("{MODELS}&sortBy={sort_by}")).await.status, 200);
     }
     world.running.gateway().sweep();
     let after = [
@@ -195,16 +203,16 @@ async fn a_parser_panic_is_a_502_for_all_waiters_and_the_next_request_succeeds()
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn when_everything_expires_under_traffic_no_request_waits_and_two_fetches_run_at_a_time() {
     let hour = Arc::new(AtomicU64::new(12));
-    let told = Arc::clone(&hour);
+    let backend_hour = Arc::clone(&hour);
     let world = World::with("", move |_| {
-        let hour = told.load(Ordering::SeqCst);
+        let hour = backend_hour.load(Ordering::SeqCst);
         json(&format!(r#"{{"generated_at":"2026-11-21T{hour}:00:00Z","data":[{{"id":"atlas"}}]}}"#))
     });
     let world = world.await;
     let customer = customer(&world).await;
     let targets: Vec<String> = (1..=60).map(|limit| format!("/api/v1/incidents?limit={limit}")).collect();
     for target in &targets {
-        assert_eq!(world.asks(&customer, target).await.status, 200);
+        assert_eq!(world.get_as(&customer, target).await.status, 200);
     }
     for _ in 0..3 {
         let before = world.backend.received().len();
@@ -216,16 +224,19 @@ async fn when_everything_expires_under_traffic_no_request_waits_and_two_fetches_
                 for step in 0..targets.len() * 2 {
                     // The strides are coprime with the number of documents, and differ.
                     let target = &targets[step * (2 * stride + 1) % targets.len()];
-                    let met = world.asks(customer, target).await;
-                    assert_eq!(met.status, 200, "{target}");
-                    assert!(met.header("cache-status").starts_with("scoregate; hit"), "{target}: it waited");
+                    let response = world.get_as(customer, target).await;
+                    assert_eq!(response.status, 200, "{target}");
+                    assert!(
+                        response.header("cache-status").starts_with("scoregate; hit"),
+                        "{target}: it waited"
+                    );
                 }
             }
         }))
         .await;
         world.settled().await;
-        let met = join_all(targets.iter().map(|target| world.asks(&customer, target))).await;
-        assert!(met.iter().all(|answer| answer.header("cache-status") == "scoregate; hit; ttl=3600"));
+        let response = join_all(targets.iter().map(|target| world.get_as(&customer, target))).await;
+        assert!(response.iter().all(|answer| answer.header("cache-status") == "scoregate; hit; ttl=3600"));
         assert_eq!(world.backend.received().len() - before, targets.len(), "each was asked about once");
     }
     assert!(world.backend.most_at_once() <= 2, "{}", world.backend.most_at_once());

@@ -14,7 +14,7 @@ use scoregate::telemetry::metrics::METRICS;
 use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, Received, json};
-use crate::client::{Answer, Connection, OptionalHeaders, RequestBuilder, Rules};
+use crate::client::{Connection, OptionalHeaders, RequestBuilder, Response, Rules};
 
 /// Noon of the day of most tests.
 pub const NOON: &str = "2026-11-21T12:00:00Z";
@@ -68,7 +68,7 @@ pub fn good(received: &Received) -> Act {
         ));
     }
     if target.contains("/nobody") {
-        return crate::backend::answer("404 Not Found", &[], "");
+        return crate::backend::respond("404 Not Found", &[], "");
     }
     json(&format!(r#"{{"success":true,"generated_at":"2026-11-21T12:00:00Z","data":[{item}]}}"#))
 }
@@ -183,11 +183,11 @@ impl World {
 
     /// A GET request.
     pub fn get(&self, target: &str) -> RequestBuilder {
-        self.ask("GET", target)
+        self.request("GET", target)
     }
 
     /// A request of any method.
-    pub fn ask(&self, method: &str, target: &str) -> RequestBuilder {
+    pub fn request(&self, method: &str, target: &str) -> RequestBuilder {
         RequestBuilder::new(self.address(), Arc::clone(&self.rules), method, target)
     }
 
@@ -216,7 +216,7 @@ impl World {
     }
 
     /// A request to the side port.
-    pub async fn side(&self, method: &str, target: &str, body: &str, headers: &[(&str, &str)]) -> Answer {
+    pub async fn side(&self, method: &str, target: &str, body: &str, headers: &[(&str, &str)]) -> Response {
         let mut connection = Connection::open(self.running.side).await;
         let mut head =
             format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n", body.len());
@@ -236,7 +236,7 @@ impl World {
     }
 
     /// Checks a response that was read from a raw connection against the rules of all responses.
-    pub fn check(&self, method: &str, target: &str, answer: &Answer) {
-        self.rules.check(method, target, answer);
+    pub fn check(&self, method: &str, target: &str, response: &Response) {
+        self.rules.check(method, target, response);
     }
 }

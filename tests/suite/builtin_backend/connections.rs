@@ -18,8 +18,8 @@ async fn non_reading_client(alone: &StandaloneBackend) -> Connection {
     let mut non_reading_client = Connection::over(socket.connect(alone.address).await.unwrap());
     let target = "/api/v1/models/atlas-4-large/history?period=1m";
     let length = alone.get(target).await.body.len();
-    let ask = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    non_reading_client.write(ask.repeat(32_000_000 / length).as_bytes()).await;
+    let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    non_reading_client.write(request.repeat(32_000_000 / length).as_bytes()).await;
     for _ in 0..200 {
         assert_eq!(alone.get(MODELS).await.status, 200);
     }
@@ -49,17 +49,17 @@ async fn builtin_with_all_connection_slots_in_use_clients_wait_for_a_free_one() 
     let [leaving, mut staying] = seated;
     let mut waiting = Connection::open(alone.address).await;
     waiting.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
-    let mut answer = std::pin::pin!(waiting.read(false));
+    let mut response = std::pin::pin!(waiting.read(false));
     // Clients with a slot are answered while the third one is not.
     for _ in 0..50 {
         tokio::select! {
             biased;
-            early = &mut answer => panic!("there was no place: {early:?}"),
+            early = &mut response => panic!("there was no place: {early:?}"),
             seated = ask_on(&mut staying, "GET", MODELS, &[]) => assert_eq!(seated.status, 200),
         }
     }
     drop(leaving);
-    assert_eq!(answer.await.unwrap().status, 200);
+    assert_eq!(response.await.unwrap().status, 200);
 }
 
 #[tokio::test]
@@ -95,8 +95,8 @@ async fn builtin_malformed_requests_close_only_their_own_connection() {
     ] {
         let mut connection = Connection::open(alone.address).await;
         connection.write(bytes).await;
-        let answer = connection.read(false).await.unwrap_or_else(|| panic!("{}", crate::raw::show(bytes)));
-        assert!(statuses.contains(&answer.status), "{}: {}", answer.status, crate::raw::show(bytes));
+        let response = connection.read(false).await.unwrap_or_else(|| panic!("{}", crate::raw::show(bytes)));
+        assert!(statuses.contains(&response.status), "{}: {}", response.status, crate::raw::show(bytes));
         assert_eq!(alone.get("/healthz").await.status, 200);
     }
 }
@@ -137,11 +137,11 @@ fn builtin_the_program_serves_until_it_is_stopped() {
     let (address, rest) = address.split_once('/').unwrap();
     assert_eq!(rest, "api/v1; stop with Ctrl-C");
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let answer = runtime.block_on(async {
+    let response = runtime.block_on(async {
         let mut connection = Connection::open(address.parse().unwrap()).await;
         ask_on(&mut connection, "GET", MODELS, &[]).await
     });
-    assert_eq!((answer.status, answer.json()["data"].as_array().map(Vec::len)), (200, Some(0)));
+    assert_eq!((response.status, response.json()["data"].as_array().map(Vec::len)), (200, Some(0)));
     let ended = program.stop().with(0);
     assert!(ended.out.is_empty() && ended.err.contains("stopping") && ended.err.contains("stopped"));
     assert!(!ended.err.contains("panicked"), "{}", ended.err);

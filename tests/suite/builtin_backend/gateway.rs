@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::{HOUR, StandaloneBackend, known_at_noon, noon, targets};
-use crate::client::Answer;
+use crate::client::Response;
 use crate::world::{World, good};
 
 /// A gateway whose backend is not running yet, and the address for it.
@@ -17,8 +17,8 @@ async fn before(address: std::net::SocketAddr) -> World {
     World::with(&format!("[upstream]\nurl = \"http://{address}/api/v1\"\n"), good).await
 }
 
-fn data(answer: &Answer) -> String {
-    let body = String::from_utf8(answer.body.clone()).unwrap();
+fn data(response: &Response) -> String {
+    let body = String::from_utf8(response.body.clone()).unwrap();
     body.split_once(",\"data\":").unwrap().1.to_owned()
 }
 
@@ -31,12 +31,12 @@ async fn builtin_standalone_and_in_process_backends_give_identical_bytes() {
     let inside = World::built_in().await;
     let (here, there) = (world.paid().await, inside.paid().await);
     for (_, target) in targets() {
-        let (one, other) = (world.asks(&here, &target).await, inside.asks(&there, &target).await);
+        let (one, other) = (world.get_as(&here, &target).await, inside.get_as(&there, &target).await);
         assert_eq!((one.status, other.status), (200, 200), "{target}");
         assert_eq!(data(&one), data(&other), "{target}");
         assert_eq!(one.json()["generated_at"], other.json()["generated_at"], "{target}");
     }
-    let missing = world.asks(&here, "/api/v1/drift/nobody").await;
+    let missing = world.get_as(&here, "/api/v1/drift/nobody").await;
     assert_eq!((missing.status, missing.code().as_str()), (404, "model_not_found"));
     assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"not_found\"}").await, 1);
 }
@@ -52,11 +52,11 @@ impl RecordedTraffic {
             let heard = self.clone();
             tokio::spawn(async move {
                 let mut to = TcpStream::connect(to).await.unwrap();
-                let ((mut reads, mut writes), (mut answers, mut asks)) = (from.split(), to.split());
+                let ((mut reads, mut writes), (mut responses, mut asks)) = (from.split(), to.split());
                 let asking = tokio::io::copy(&mut reads, &mut asks);
                 let answering = async {
                     let mut chunk = [0; 16_384];
-                    while let Ok(read @ 1..) = answers.read(&mut chunk).await {
+                    while let Ok(read @ 1..) = responses.read(&mut chunk).await {
                         heard.0.lock().unwrap().extend_from_slice(&chunk[..read]);
                         writes.write_all(&chunk[..read]).await.unwrap();
                     }
@@ -68,7 +68,7 @@ impl RecordedTraffic {
 
     fn statuses(&self) -> Vec<String> {
         let heard = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
-        heard.split("HTTP/1.1 ").skip(1).map(|answer| answer[..3].to_owned()).collect()
+        heard.split("HTTP/1.1 ").skip(1).map(|response| response[..3].to_owned()).collect()
     }
 }
 
@@ -100,16 +100,16 @@ async fn builtin_a_refresh_without_changes_returns_304_to_the_gateway() {
 
     let (same, changed) = (document(false).address(), document(true).address());
     let pro = world.paid().await;
-    let before = world.asks(&pro, &same).await;
-    assert_eq!(world.asks(&pro, &changed).await.status, 200);
+    let before = world.get_as(&pro, &same).await;
+    assert_eq!(world.get_as(&pro, &changed).await.status, 200);
     world.pass(HOUR + Duration::from_secs(1));
     alone.comes_to("2026-11-21T13:00:00Z").await;
     for target in [&same, &changed] {
-        assert!(world.asks(&pro, target).await.header("cache-status").ends_with("detail=stale"));
+        assert!(world.get_as(&pro, target).await.header("cache-status").ends_with("detail=stale"));
         world.settled().await;
     }
     assert_eq!(overheard.statuses(), ["200", "200", "304", "200"]);
-    let after = world.asks(&pro, &same).await;
+    let after = world.get_as(&pro, &same).await;
     assert!(!after.header("cache-status").contains("stale"), "{}", after.header("cache-status"));
     assert_eq!(after.header("etag"), before.header("etag"));
 }

@@ -22,7 +22,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::client::{Answer, Connection};
+use crate::client::{Connection, Response};
 use crate::world::NOON;
 
 const LICENSE: &str = "Cite \"us\".";
@@ -69,30 +69,35 @@ impl StandaloneBackend {
         (Self::new(known_at_noon(), &clock).await, hand)
     }
 
-    async fn get(&self, target: &str) -> Answer {
-        self.ask("GET", target, &[]).await
+    async fn get(&self, target: &str) -> Response {
+        self.request("GET", target, &[]).await
     }
 
-    async fn ask(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> Answer {
+    async fn request(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> Response {
         ask_on(&mut Connection::open(self.address).await, method, target, headers).await
     }
 
     /// Sends requests until the snapshot of this time is served. Until then responses are of the previous one and not
     /// cacheable.
-    async fn comes_to(&self, instant: &str) -> Answer {
+    async fn comes_to(&self, instant: &str) -> Response {
         for _ in 0..2_000_000 {
-            let answer = self.get(MODELS).await;
-            if answer.json()["generated_at"] == instant {
-                return answer;
+            let response = self.get(MODELS).await;
+            if response.json()["generated_at"] == instant {
+                return response;
             }
-            assert_eq!(answer.header("cache-control"), "no-cache");
+            assert_eq!(response.header("cache-control"), "no-cache");
             tokio::task::yield_now().await;
         }
         panic!("the snapshot of {instant} does not come");
     }
 }
 
-async fn ask_on(connection: &mut Connection, method: &str, target: &str, headers: &[(&str, &str)]) -> Answer {
+async fn ask_on(
+    connection: &mut Connection,
+    method: &str,
+    target: &str,
+    headers: &[(&str, &str)],
+) -> Response {
     let mut head = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n");
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));
@@ -115,14 +120,14 @@ fn question(route: Route) -> DocumentKey {
 async fn builtin_every_endpoint_returns_the_envelope_and_the_documented_fields() {
     let (alone, _) = StandaloneBackend::at_noon().await;
     for (endpoint, target) in targets() {
-        let answer = alone.get(&target).await;
-        assert_eq!((answer.status, answer.header("content-type")), (200, "application/json"), "{target}");
-        assert_eq!(answer.number("content-length"), answer.body.len() as u64, "{target}");
-        assert_eq!(answer.header("last-modified"), noon().http_date(), "{target}");
-        assert!(!answer.header("date").is_empty(), "{target}");
-        let tag = answer.header("etag");
+        let response = alone.get(&target).await;
+        assert_eq!((response.status, response.header("content-type")), (200, "application/json"), "{target}");
+        assert_eq!(response.number("content-length"), response.body.len() as u64, "{target}");
+        assert_eq!(response.header("last-modified"), noon().http_date(), "{target}");
+        assert!(!response.header("date").is_empty(), "{target}");
+        let tag = response.header("etag");
         assert!(tag.len() > 20 && tag.starts_with('"') && tag.ends_with('"'), "{target}: {tag}");
-        let body = answer.json();
+        let body = response.json();
         let said: BTreeSet<&str> = body.as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(said, ENVELOPE.iter().map(|field| field.name).collect(), "{target}");
         assert_eq!(body["success"], true);
@@ -149,11 +154,14 @@ async fn builtin_parameters_are_those_of_the_api_and_select_the_response() {
     let (alone, _) = StandaloneBackend::at_noon().await;
     for period in Period::ALL {
         let word = period.word();
-        let answer = alone.get(&format!("/api/v1/models?sortBy=speed&period={word}&other=1")).await;
+        let response = alone.get(&format!("/api/v1/models?sortBy=speed&period={word}&other=1")).await;
         let asked = DocumentKey { sort_by: Some(SortBy::Speed), ..DocumentKey::over(Route::Models, period) };
         let data = known_at_noon().answer(&asked).unwrap().data;
-        assert!(answer.body.ends_with(&[&data[..], b"}"].concat()), "{word}");
-        assert_eq!((&answer.json()["period"], &answer.json()["sort_by"]), (&word.into(), &"speed".into()));
+        assert!(response.body.ends_with(&[&data[..], b"}"].concat()), "{word}");
+        assert_eq!(
+            (&response.json()["period"], &response.json()["sort_by"]),
+            (&word.into(), &"speed".into())
+        );
     }
     let all = alone.get("/api/v1/incidents?period=1m").await.json()["count"].as_u64().unwrap();
     assert!(all > 1, "{all}");
@@ -185,12 +193,12 @@ async fn builtin_a_current_copy_is_a_304_by_tag_and_by_date_only_if_no_tag_is_se
         (&[("If-Match", "\"other\"")], 200),
         (&[("Range", "bytes=0-1")], 200),
     ] {
-        let answer = alone.ask("GET", MODELS, headers).await;
-        assert_eq!(answer.status, status, "{headers:?}");
+        let response = alone.request("GET", MODELS, headers).await;
+        assert_eq!(response.status, status, "{headers:?}");
         for name in ["etag", "last-modified", "cache-control"] {
-            assert_eq!(answer.header(name), whole.header(name), "{headers:?}: {name}");
+            assert_eq!(response.header(name), whole.header(name), "{headers:?}: {name}");
         }
-        assert_eq!(answer.body.is_empty(), status == 304, "{headers:?}");
+        assert_eq!(response.body.is_empty(), status == 304, "{headers:?}");
     }
 }
 
@@ -201,8 +209,8 @@ async fn builtin_head_has_the_headers_of_get_and_no_body() {
     for target in [MODELS, "/api/v1/models/nobody", "/api/v1/models?period=1h", "/nothing", "/healthz"] {
         let head = ask_on(&mut connection, "HEAD", target, &[]).await;
         let get = ask_on(&mut connection, "GET", target, &[]).await;
-        let headers = |answer: &Answer| -> Vec<(String, String)> {
-            answer.headers.iter().filter(|(name, _)| name != "date").cloned().collect()
+        let headers = |response: &Response| -> Vec<(String, String)> {
+            response.headers.iter().filter(|(name, _)| name != "date").cloned().collect()
         };
         assert_eq!((head.status, headers(&head)), (get.status, headers(&get)), "{target}");
         assert!(!get.body.is_empty() && head.number("content-length") == get.body.len() as u64, "{target}");
@@ -229,20 +237,24 @@ async fn builtin_refused_requests_have_the_error_codes_of_the_api() {
         ("DELETE", "/nothing", 405, "method_not_allowed"),
         ("PROPFIND", "/healthz", 405, "method_not_allowed"),
     ] {
-        let answer = alone.ask(method, target, &[]).await;
-        assert_eq!((answer.status, answer.header("cache-control")), (status, "no-store"), "{target}");
-        assert_eq!(answer.header("content-type"), "application/json", "{target}");
-        assert_eq!(answer.header("allow"), if status == 405 { "GET, HEAD, OPTIONS" } else { "" }, "{target}");
-        assert!(answer.header("etag").is_empty(), "{target}");
+        let response = alone.request(method, target, &[]).await;
+        assert_eq!((response.status, response.header("cache-control")), (status, "no-store"), "{target}");
+        assert_eq!(response.header("content-type"), "application/json", "{target}");
+        assert_eq!(
+            response.header("allow"),
+            if status == 405 { "GET, HEAD, OPTIONS" } else { "" },
+            "{target}"
+        );
+        assert!(response.header("etag").is_empty(), "{target}");
         if method != "HEAD" {
-            let body = answer.json();
+            let body = response.json();
             assert_eq!((&body["success"], &body["version"]), (&false.into(), &API_VERSION.into()));
             assert_eq!((&body["status"], &body["code"]), (&status.into(), &code.into()), "{target}");
             assert!(body["message"].as_str().is_some_and(|text| text.ends_with('.')), "{target}");
             assert_eq!(body["param"].is_string() && !body["allowed"].is_null(), status == 400, "{target}");
         }
     }
-    let options = alone.ask("OPTIONS", MODELS, &[]).await;
+    let options = alone.request("OPTIONS", MODELS, &[]).await;
     assert_eq!((options.status, options.header("allow")), (204, "GET, HEAD, OPTIONS"));
     let health = alone.get("/healthz").await;
     assert_eq!((health.status, &health.body[..]), (200, &b"alive\n"[..]));

@@ -49,23 +49,23 @@ fn foreign(directory: &Path) -> String {
     let key = Digest::of(directory.to_str().unwrap()).to_string()[..32].to_owned();
     let line =
         format!(r#"{{"sha256":"{}","name":"Foreign","tier":"pro","minute_limit":100000}}"#, Digest::of(&key));
-    let told = Keys(directory).fed(&["import", "-", "--format", "jsonl"], line.as_bytes());
-    assert_eq!(told.with(0).out, "1 imported, 0 already present, 0 rejected\n");
+    let response = Keys(directory).fed(&["import", "-", "--format", "jsonl"], line.as_bytes());
+    assert_eq!(response.with(0).out, "1 imported, 0 already present, 0 rejected\n");
     key
 }
 
 /// Sends the requests over HTTP/1.1.
 async fn over_http1(public: SocketAddr, canary: &Canary, another: Option<&str>) {
     for request in canary.requests(another) {
-        let told = read_all(public, &request).await;
-        assert!(told.starts_with(b"HTTP/1."), "no answer to {request}");
-        canary.is_not_in(&format!("the answer to {request}"), &told);
+        let response = read_all(public, &request).await;
+        assert!(response.starts_with(b"HTTP/1."), "no answer to {request}");
+        canary.is_not_in(&format!("the answer to {request}"), &response);
     }
 }
 
 /// Sends the requests over HTTP/2: with a well-behaved client, and as frames.
 async fn over_http2(public: SocketAddr, canary: &Canary, another: Option<&str>) {
-    let (key, mut answers) = (&canary.key, 0);
+    let (key, mut responses) = (&canary.key, 0);
     for credential in [Some(key.as_str()), another].into_iter().flatten().map(|key| ("x-api-key", key)) {
         let fields = canary.fields().into_iter().map(|(name, value)| (name.to_lowercase(), value));
         let asked = fields.map(|field| ("GET", "/api/v1/index".to_owned(), Some(field)));
@@ -75,16 +75,17 @@ async fn over_http2(public: SocketAddr, canary: &Canary, another: Option<&str>) 
             let field = field.as_ref().map(|(name, value)| (name.as_str(), value.as_str()));
             let headers: Vec<(&str, &str)> = [credential].into_iter().chain(field).collect();
             // Some of them are invalid on HTTP/2 or close the connection: so each has its own.
-            let Some(told) = Http2Client::to(public).await.asks(method, &target, &headers).await else {
+            let Some(response) = Http2Client::to(public).await.request(method, &target, &headers).await
+            else {
                 continue;
             };
-            answers += 1;
+            responses += 1;
             let what = format!("the answer to {method} {target} {headers:?}");
-            canary.is_not_in(&what, format!("{:?}", told.headers).as_bytes());
-            canary.is_not_in(&what, &told.decoded());
+            canary.is_not_in(&what, format!("{:?}", response.headers).as_bytes());
+            canary.is_not_in(&what, &response.decoded());
         }
     }
-    assert!(answers > 200, "{answers}");
+    assert!(responses > 200, "{responses}");
     for name in [":method", ":scheme", ":authority", ":path", ":made-up", "cookie", "te"] {
         let mut fields = http2::get("/api/v1/models", &[("x-api-key", key)]);
         fields.retain(|(known, _)| known != name.as_bytes());
@@ -134,9 +135,9 @@ async fn aside(side: SocketAddr, canary: &Canary, application: &str) {
     let mut asked: Vec<String> = asked.map(String::from).to_vec();
     asked.extend(["/v1/applications/export".into(), format!("/v1/applications/{application}")]);
     for target in &asked {
-        let told = read_all(side, &get(target, TOKEN)).await;
-        assert!(told.starts_with(b"HTTP/1.1 200 "), "{target}: {}", String::from_utf8_lossy(&told));
-        canary.is_not_in(target, &told);
+        let response = read_all(side, &get(target, TOKEN)).await;
+        assert!(response.starts_with(b"HTTP/1.1 200 "), "{target}: {}", String::from_utf8_lossy(&response));
+        canary.is_not_in(target, &response);
     }
     let odd = [
         "/",

@@ -112,27 +112,27 @@ async fn outside_of_any_runtime(world: &World, canary: &Canary, events: &Dispatc
 #[tokio::test]
 async fn a_panic_leaks_no_key_in_its_message_backtrace_response_or_log() {
     for json in [false, true] {
-        let (panics, events, told) = (panics(), CapturedLog::default(), CapturedLog::default());
+        let (panics, events, log_lines) = (panics(), CapturedLog::default(), CapturedLog::default());
         let to = events.clone();
-        let heard = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE);
-        let events_to = Dispatch::new(heard.with_writer(move || to.clone()).finish());
+        let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE);
+        let events_to = Dispatch::new(subscriber.with_writer(move || to.clone()).finish());
         let _listening = set_default(&events_to);
         let mut world = World::new().await;
         let customer = world.paid().await;
         let canary = Canary::new(&customer.key);
-        let lines = Arc::new(AccessLogWriter::start(json, Counter::noop(), told.clone()).unwrap());
+        let lines = Arc::new(AccessLogWriter::start(json, Counter::noop(), log_lines.clone()).unwrap());
         let log = AccessLog::new(lines, LogSampling { slow: Duration::ZERO, one_in: 1 });
         let stop = behind(&mut world, Arc::new(PanickingUpstream), log).await;
         let named = format!("/api/v1/models/x-{}", canary.key);
         for (target, status) in [("/api/v1/index", 502), ("/api/v1/alerts", 502), (&named, 404)] {
-            let mut ask = world.get(&format!("{target}?{key}={key}", key = canary.key));
+            let mut request = world.get(&format!("{target}?{key}={key}", key = canary.key));
             for (name, value) in fields(&canary.key) {
-                ask = ask.header(name, &value);
+                request = request.header(name, &value);
             }
-            let answer = ask.send().await;
-            assert_eq!(answer.status, status, "{target}");
-            canary.is_not_in(target, format!("{:?}", answer.headers).as_bytes());
-            canary.is_not_in(target, &answer.body);
+            let response = request.send().await;
+            assert_eq!(response.status, status, "{target}");
+            canary.is_not_in(target, format!("{:?}", response.headers).as_bytes());
+            canary.is_not_in(target, &response.body);
         }
         canary.is_not_in("the 500", &outside_of_any_runtime(&world, &canary, &events_to).await);
         assert_eq!(world.counted("scoregate_panics_total").await, 3);
@@ -141,7 +141,7 @@ async fn a_panic_leaks_no_key_in_its_message_backtrace_response_or_log() {
             ("a panic", &panics, "a backend was asked UpstreamRequest"),
             ("a panic", &panics, "there is no reactor running"),
             ("the log", &events, "a fetch panicked"),
-            ("the log of requests", &told, "internal_error"),
+            ("the log of requests", &log_lines, "internal_error"),
         ] {
             let text = text.all();
             assert!(String::from_utf8_lossy(&text).contains(words), "{what}: no {words}");

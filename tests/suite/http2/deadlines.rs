@@ -46,11 +46,11 @@ async fn http2_an_idle_connection_gets_a_goaway_and_is_closed_a_second_later() {
     world.pass(MINUTE_LESS_A_MOMENT);
     wire.settled().await;
     world.pass(MOMENT);
-    let told = wire.find(GOAWAY).await;
-    assert_eq!(code(&told.payload[4..]), 0);
+    let goaway = wire.find(GOAWAY).await;
+    assert_eq!(code(&goaway.payload[4..]), 0);
     // A request sent before it received the GOAWAY is still answered.
     wire.send(&request(1, &get("/healthz", &[]))).await;
-    assert_eq!(wire.stream_outcome(1).await, StreamOutcome::Answer(200, String::new()));
+    assert_eq!(wire.stream_outcome(1).await, StreamOutcome::Response(200, String::new()));
     world.pass(SECOND);
     world.pass(SECOND);
     wire.rest().await;
@@ -183,7 +183,7 @@ async fn http2_shutdown_lets_requests_in_flight_finish() {
     let (stopped, ()) = tokio::join!(running.stop(), async {
         assert_eq!(code(&wire.find(GOAWAY).await.payload[4..]), 0);
         backend.open();
-        assert_eq!(wire.stream_outcome(1).await, StreamOutcome::Answer(200, String::new()));
+        assert_eq!(wire.stream_outcome(1).await, StreamOutcome::Response(200, String::new()));
         wire.rest().await;
     });
     assert!(stopped.all_finished);
@@ -198,7 +198,7 @@ async fn http2_a_connection_closes_within_a_second_of_its_maximum_age_of_an_hour
     world.pass(Duration::from_hours(1));
     wire.find(GOAWAY).await;
     wire.send(&request(1, &get("/healthz", &[]))).await;
-    assert_eq!(wire.stream_outcome(1).await, StreamOutcome::Answer(200, String::new()));
+    assert_eq!(wire.stream_outcome(1).await, StreamOutcome::Response(200, String::new()));
     world.pass(SECOND);
     world.pass(SECOND);
     wire.rest().await;

@@ -49,8 +49,8 @@ async fn http2_a_hundred_streams_delay_other_clients_no_more_than_a_hundred_conn
             (Arc::clone(&over), visit.clone(), key.clone(), Arc::clone(&answered));
         streams.spawn(async move {
             while !over.load(Ordering::Relaxed) {
-                let told = visit.asks("GET", "/api/v1/models", &[("x-api-key", &key)]).await;
-                assert_eq!(told.expect("an answer").status, 200);
+                let response = visit.request("GET", "/api/v1/models", &[("x-api-key", &key)]).await;
+                assert_eq!(response.expect("an answer").status, 200);
                 answered.fetch_add(1, Ordering::Relaxed);
             }
         });

@@ -184,7 +184,10 @@ async fn http2_every_flood_closes_the_connection_within_its_bound() {
         if over.is_none() {
             endless.push(flood.name);
         }
-        assert_eq!(world.outcome_of(&get("/healthz", &[])).await, StreamOutcome::Answer(200, String::new()));
+        assert_eq!(
+            world.outcome_of(&get("/healthz", &[])).await,
+            StreamOutcome::Response(200, String::new())
+        );
     }
     assert!(endless.is_empty(), "{endless:#?}");
     assert!(world.backend.received().len() <= 1);
@@ -221,18 +224,18 @@ async fn http2_a_head_that_decompresses_to_megabytes_is_rejected() {
     bomb.extend(vec![b'y'; 127 + 0x31 + 128 * 0x1e]);
     bomb.extend(vec![0xbe; 16_384 - bomb.len()]);
     wire.send(&frame(HEADERS, END_STREAM | END_HEADERS, 1, &bomb)).await;
-    let told = wire.stream_outcome(1).await;
+    let outcome = wire.stream_outcome(1).await;
     assert!(
         matches!(
-            told,
+            outcome,
             StreamOutcome::Gone(_)
                 | StreamOutcome::Reset(_)
                 | StreamOutcome::Closed
-                | StreamOutcome::Answer(431, _)
+                | StreamOutcome::Response(431, _)
         ),
-        "{told:?}"
+        "{outcome:?}"
     );
-    assert_eq!(world.outcome_of(&get("/healthz", &[])).await, StreamOutcome::Answer(200, String::new()));
+    assert_eq!(world.outcome_of(&get("/healthz", &[])).await, StreamOutcome::Response(200, String::new()));
 }
 
 #[tokio::test]

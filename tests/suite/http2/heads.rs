@@ -65,9 +65,9 @@ async fn http2_forbidden_fields_reset_the_stream_or_close_the_connection() {
     let (world, key) = wide().await;
     let mut wrong = Vec::new();
     for (name, value) in FORBIDDEN {
-        let told = world.outcome_of(&models(&key, name, value)).await;
-        if !told.is_error() {
-            wrong.push(format!("{}: {}: {told:?}", name.escape_ascii(), value.escape_ascii()));
+        let outcome = world.outcome_of(&models(&key, name, value)).await;
+        if !outcome.is_error() {
+            wrong.push(format!("{}: {}: {outcome:?}", name.escape_ascii(), value.escape_ascii()));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
@@ -81,7 +81,7 @@ async fn http2_pseudo_headers_are_sent_once_and_first() {
     let (method, scheme, path) = ((":method", "GET"), (":scheme", "http"), (":path", "/api/v1/models"));
     let authority = (":authority", "localhost");
     let plain = pseudo(&[method, scheme, authority, path], &key);
-    assert_eq!(world.outcome_of(&plain).await, StreamOutcome::Answer(200, String::new()));
+    assert_eq!(world.outcome_of(&plain).await, StreamOutcome::Response(200, String::new()));
     let asked = world.backend.received().len();
     let mut late = fields(&[method, scheme, authority, ("x-api-key", &key)]);
     late.extend(fields(&[path]));
@@ -102,8 +102,8 @@ async fn http2_pseudo_headers_are_sent_once_and_first() {
         ("an extended GET", pseudo(&[method, scheme, authority, path, (":protocol", "websocket")], &key)),
     ];
     for (name, fields) in broken {
-        let told = world.outcome_of(&fields).await;
-        assert!(told.is_error(), "{name}: {told:?}");
+        let outcome = world.outcome_of(&fields).await;
+        assert!(outcome.is_error(), "{name}: {outcome:?}");
     }
     assert_eq!(world.backend.received().len(), asked);
 }
@@ -132,8 +132,8 @@ async fn http2_an_ambiguous_host_or_target_is_a_400() {
         ),
     ];
     for (name, fields) in doubtful {
-        let told = world.outcome_of(&fields).await;
-        assert_eq!(told, StreamOutcome::Answer(400, "bad_request".into()), "{name}");
+        let outcome = world.outcome_of(&fields).await;
+        assert_eq!(outcome, StreamOutcome::Response(400, "bad_request".into()), "{name}");
     }
     assert!(world.backend.received().is_empty());
     for fine in [
@@ -142,14 +142,14 @@ async fn http2_an_ambiguous_host_or_target_is_a_400() {
         pseudo(&[method, scheme, authority, path, ("content-length", "0")], &key),
         pseudo(&[method, (":scheme", "https"), authority, path], &key),
     ] {
-        assert_eq!(world.outcome_of(&fine).await, StreamOutcome::Answer(200, String::new()));
+        assert_eq!(world.outcome_of(&fine).await, StreamOutcome::Response(200, String::new()));
     }
 }
 
 #[tokio::test]
 async fn http2_targets_that_are_not_known_paths_never_succeed() {
     let (world, key) = wide().await;
-    let bad = |status: u16, code: &str| StreamOutcome::Answer(status, code.into());
+    let bad = |status: u16, code: &str| StreamOutcome::Response(status, code.into());
     let (lost, id) = (bad(404, "not_found"), bad(400, "invalid_model_id"));
     for (path, expected) in [
         ("//api/v1/models", Some(&lost)),
@@ -176,11 +176,14 @@ async fn http2_targets_that_are_not_known_paths_never_succeed() {
         ("/api/v1/models/<a>", None),
         ("\\api\\v1\\models", None),
     ] {
-        let told = world.outcome_of(&get(path, &[("x-api-key", &key)])).await;
+        let outcome = world.outcome_of(&get(path, &[("x-api-key", &key)])).await;
         match expected {
-            Some(expected) => assert_eq!(told, *expected, "{path}"),
+            Some(expected) => assert_eq!(outcome, *expected, "{path}"),
             None => {
-                assert!(told.is_error() || matches!(told, StreamOutcome::Answer(400, _)), "{path}: {told:?}");
+                assert!(
+                    outcome.is_error() || matches!(outcome, StreamOutcome::Response(400, _)),
+                    "{path}: {outcome:?}"
+                );
             }
         }
     }
@@ -190,8 +193,8 @@ async fn http2_targets_that_are_not_known_paths_never_succeed() {
 #[tokio::test]
 async fn http2_a_fragment_is_removed_by_the_codec() {
     let (world, key) = wide().await;
-    let told = world.outcome_of(&get("/api/v1/models#/../me", &[("x-api-key", &key)])).await;
-    assert!(told.is_error() || told == StreamOutcome::Answer(200, String::new()), "{told:?}");
+    let outcome = world.outcome_of(&get("/api/v1/models#/../me", &[("x-api-key", &key)])).await;
+    assert!(outcome.is_error() || outcome == StreamOutcome::Response(200, String::new()), "{outcome:?}");
     let heard = world.backend.received();
     assert!(
         heard.iter().all(|one| one.target() == "/api/v1/models?period=latest&sortBy=combined"),
@@ -210,16 +213,16 @@ async fn http2_a_connect_is_a_405_or_rejected_and_opens_no_tunnel() {
         wire.send(&[opening(1, &connect, 0), frame(DATA, 0, 1, b"GET / HTTP/1.1\r\n\r\n")].concat()).await;
         assert_eq!(
             wire.stream_outcome(1).await,
-            StreamOutcome::Answer(405, "method_not_allowed".into()),
+            StreamOutcome::Response(405, "method_not_allowed".into()),
             "{authority}"
         );
     }
     let all = [(":method", "CONNECT"), (":scheme", "http"), (":authority", "localhost"), (":path", "/chat")];
     for extended in [&[(":protocol", "websocket")][..], &[(":protocol", "connect-udp")], &[]] {
-        let told = world.outcome_of(&pseudo(&[&all[..], extended].concat(), &key)).await;
+        let outcome = world.outcome_of(&pseudo(&[&all[..], extended].concat(), &key)).await;
         assert!(
-            told.is_error() || told == StreamOutcome::Answer(405, "method_not_allowed".into()),
-            "{told:?}"
+            outcome.is_error() || outcome == StreamOutcome::Response(405, "method_not_allowed".into()),
+            "{outcome:?}"
         );
     }
     assert!(world.backend.received().is_empty());
@@ -229,7 +232,7 @@ async fn http2_a_connect_is_a_405_or_rejected_and_opens_no_tunnel() {
 async fn http2_a_connect_needs_no_host_to_be_a_405() {
     let (world, key) = wide().await;
     let connect = pseudo(&[(":method", "CONNECT"), (":authority", "backend.example:443")], &key);
-    assert_eq!(world.outcome_of(&connect).await, StreamOutcome::Answer(405, "method_not_allowed".into()));
+    assert_eq!(world.outcome_of(&connect).await, StreamOutcome::Response(405, "method_not_allowed".into()));
 }
 
 /// Requests with a body, or with frames that could be one.
@@ -253,7 +256,11 @@ async fn http2_a_request_with_a_body_is_a_400_in_every_variant() {
     for (name, bytes) in bodies(&key) {
         let mut wire = Wire::open(world.address()).await;
         wire.send(&bytes).await;
-        assert_eq!(wire.stream_outcome(1).await, StreamOutcome::Answer(400, "bad_request".into()), "{name}");
+        assert_eq!(
+            wire.stream_outcome(1).await,
+            StreamOutcome::Response(400, "bad_request".into()),
+            "{name}"
+        );
     }
     assert!(world.backend.received().is_empty());
 }
@@ -264,7 +271,11 @@ async fn http2_a_request_with_a_body_closes_the_connection() {
     for (name, bytes) in bodies(&key) {
         let mut wire = Wire::open(world.address()).await;
         wire.send(&bytes).await;
-        assert_eq!(wire.stream_outcome(1).await, StreamOutcome::Answer(400, "bad_request".into()), "{name}");
+        assert_eq!(
+            wire.stream_outcome(1).await,
+            StreamOutcome::Response(400, "bad_request".into()),
+            "{name}"
+        );
         let gone: Vec<u32> = wire.rest().await.iter().filter_map(goaway_code).collect();
         assert!(!gone.is_empty() && gone.iter().all(|code| *code == 0), "{name}: {gone:?}");
     }
@@ -280,17 +291,17 @@ async fn http2_a_wrong_content_length_is_rejected() {
     let (world, key) = wide().await;
     let of = |length: &str| get("/api/v1/models", &[("x-api-key", &key), ("content-length", length)]);
     for length in ["5", "1", "-1", "0x0", "18446744073709551616", "", "0, 0"] {
-        let told = world.outcome_of(&of(length)).await;
-        let is_refused = told.is_error() || told == StreamOutcome::Answer(400, "bad_request".into());
-        assert!(is_refused, "{length:?} without a body: {told:?}");
+        let outcome = world.outcome_of(&of(length)).await;
+        let is_refused = outcome.is_error() || outcome == StreamOutcome::Response(400, "bad_request".into());
+        assert!(is_refused, "{length:?} without a body: {outcome:?}");
     }
     for (length, body) in [("0", "hello"), ("4", "hello"), ("9", "hello")] {
         let mut wire = Wire::open(world.address()).await;
         let body = frame(DATA, END_STREAM, 1, body.as_bytes());
         wire.send(&[opening(1, &of(length), 0), body].concat()).await;
-        let told = wire.stream_outcome(1).await;
-        let is_refused = told.is_error() || told == StreamOutcome::Answer(400, "bad_request".into());
-        assert!(is_refused, "{length:?} with a body: {told:?}");
+        let outcome = wire.stream_outcome(1).await;
+        let is_refused = outcome.is_error() || outcome == StreamOutcome::Response(400, "bad_request".into());
+        assert!(is_refused, "{length:?} with a body: {outcome:?}");
     }
     assert!(world.backend.received().is_empty());
 }
@@ -299,10 +310,10 @@ async fn http2_a_wrong_content_length_is_rejected() {
 async fn http2_a_target_has_at_most_2_kib() {
     let (world, key) = wide().await;
     for (length, expected) in [
-        (2_047, StreamOutcome::Answer(200, String::new())),
-        (2_048, StreamOutcome::Answer(200, String::new())),
-        (2_049, StreamOutcome::Answer(414, "uri_too_long".into())),
-        (8_192, StreamOutcome::Answer(414, "uri_too_long".into())),
+        (2_047, StreamOutcome::Response(200, String::new())),
+        (2_048, StreamOutcome::Response(200, String::new())),
+        (2_049, StreamOutcome::Response(414, "uri_too_long".into())),
+        (8_192, StreamOutcome::Response(414, "uri_too_long".into())),
     ] {
         let start = "/api/v1/models?x=";
         let target = format!("{start}{}", "x".repeat(length - start.len()));
@@ -313,12 +324,12 @@ async fn http2_a_target_has_at_most_2_kib() {
 #[tokio::test]
 async fn http2_a_head_has_at_most_16_kib_and_64_fields() {
     let (world, key) = wide().await;
-    let large = StreamOutcome::Answer(431, "headers_too_large".into());
-    let fine = StreamOutcome::Answer(200, String::new());
+    let large = StreamOutcome::Response(431, "headers_too_large".into());
+    let fine = StreamOutcome::Response(200, String::new());
     for (size, expected) in [(15_000, &fine), (16_500, &large), (30_000, &large)] {
-        let told =
+        let outcome =
             world.outcome_of(&get("/api/v1/models", &[("x-api-key", &key), ("x", &"x".repeat(size))])).await;
-        assert_eq!(told, *expected, "{size}");
+        assert_eq!(outcome, *expected, "{size}");
     }
     for (count, expected) in [(63, &fine), (64, &fine), (65, &large), (127, &large)] {
         let more: Vec<String> = (1..count).map(|number| format!("x{number}")).collect();
@@ -329,9 +340,9 @@ async fn http2_a_head_has_at_most_16_kib_and_64_fields() {
     assert_eq!(world.counted("scoregate_refusals_total{code=\"headers_too_large\"}").await, 4);
     // Above the codec's limit the codec itself refuses the head.
     for size in [40_000, 200_000] {
-        let told =
+        let outcome =
             world.outcome_of(&get("/api/v1/models", &[("x-api-key", &key), ("x", &"x".repeat(size))])).await;
-        assert_ne!(told, fine, "{size}");
+        assert_ne!(outcome, fine, "{size}");
     }
 }
 
@@ -344,12 +355,12 @@ async fn http2_repeated_key_headers_are_a_401() {
         &[("authorization", &bearer), ("authorization", &bearer)],
         &[("authorization", &bearer), ("x-api-key", "another")],
     ] {
-        let told = world.outcome_of(&get("/api/v1/models", more)).await;
-        assert_eq!(told, StreamOutcome::Answer(401, "invalid_api_key".into()));
+        let outcome = world.outcome_of(&get("/api/v1/models", more)).await;
+        assert_eq!(outcome, StreamOutcome::Response(401, "invalid_api_key".into()));
     }
-    let told =
+    let outcome =
         world.outcome_of(&get("/api/v1/models", &[("authorization", &bearer), ("x-api-key", &key)])).await;
-    assert_eq!(told, StreamOutcome::Answer(200, String::new()));
+    assert_eq!(outcome, StreamOutcome::Response(200, String::new()));
 }
 
 /// Invalid frames.
@@ -384,8 +395,8 @@ async fn http2_invalid_frames_close_the_connection() {
     for (name, bytes) in broken {
         let mut wire = Wire::open(world.address()).await;
         wire.send(&bytes).await;
-        let told = wire.stream_outcome(1).await;
-        assert!(matches!(told, StreamOutcome::Gone(_) | StreamOutcome::Closed), "{name}: {told:?}");
+        let outcome = wire.stream_outcome(1).await;
+        assert!(matches!(outcome, StreamOutcome::Gone(_) | StreamOutcome::Closed), "{name}: {outcome:?}");
     }
     assert!(world.backend.received().is_empty());
 }

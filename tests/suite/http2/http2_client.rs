@@ -8,7 +8,7 @@ use hyper::client::conn::http2::{SendRequest, handshake};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 
-use crate::client::Answer;
+use crate::client::Response;
 use crate::world::World;
 
 /// A connection with any number of requests in flight.
@@ -25,7 +25,7 @@ impl Http2Client {
     }
 
     /// Sends a request; none if the connection ended first.
-    pub async fn asks(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> Option<Answer> {
+    pub async fn request(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> Option<Response> {
         self.sends(method, target, headers, b"").await
     }
 
@@ -36,7 +36,7 @@ impl Http2Client {
         target: &str,
         headers: &[(&str, &str)],
         body: &'static [u8],
-    ) -> Option<Answer> {
+    ) -> Option<Response> {
         let uri = format!("http://localhost{target}");
         let mut request = http::Request::builder().method(method).uri(uri);
         for (name, value) in headers {
@@ -50,7 +50,7 @@ impl Http2Client {
         };
         let headers = head.headers.iter().map(field).collect();
         let fingerprint = String::new(); // two protocols are compared field by field
-        Some(Answer { status: head.status.as_u16(), headers, body, fingerprint })
+        Some(Response { status: head.status.as_u16(), headers, body, fingerprint })
     }
 
     /// Whether the connection accepts no more requests.
@@ -67,10 +67,10 @@ impl World {
         method: &str,
         target: &str,
         headers: &[(&str, &str)],
-    ) -> Answer {
-        let told = visit.asks(method, target, headers).await.expect("an answer");
-        self.check(method, target, &told);
-        told
+    ) -> Response {
+        let response = visit.request(method, target, headers).await.expect("an answer");
+        self.check(method, target, &response);
+        response
     }
 
     /// Opens an HTTP/2 connection.

@@ -55,7 +55,7 @@ pub struct Frame {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamOutcome {
     /// A complete response: its status and, for an error, its code.
-    Answer(u16, String),
+    Response(u16, String),
     /// The stream was reset with this code.
     Reset(u32),
     /// A GOAWAY with this code was received.
@@ -67,7 +67,7 @@ pub enum StreamOutcome {
 impl StreamOutcome {
     /// Whether it was rejected before it was handled as a request.
     pub fn is_error(&self) -> bool {
-        !matches!(self, Self::Answer(..))
+        !matches!(self, Self::Response(..))
     }
 }
 
@@ -226,7 +226,7 @@ impl Wire {
                 _ => continue,
             }
             if read.stream == stream && read.flags & END_STREAM != 0 {
-                return answer(status, &body);
+                return response(status, &body);
             }
         }
         StreamOutcome::Closed
@@ -270,10 +270,10 @@ fn short_status(octet: u8) -> u16 {
 }
 
 /// An error has its status in its body as well.
-fn answer(short: u16, body: &[u8]) -> StreamOutcome {
+fn response(short: u16, body: &[u8]) -> StreamOutcome {
     let body: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
     let long = body["status"].as_u64().and_then(|status| u16::try_from(status).ok());
-    StreamOutcome::Answer(long.unwrap_or(short), body["code"].as_str().unwrap_or_default().to_owned())
+    StreamOutcome::Response(long.unwrap_or(short), body["code"].as_str().unwrap_or_default().to_owned())
 }
 
 impl World {

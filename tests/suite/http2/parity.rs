@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use futures_util::future::join_all;
 
 use super::http2_client::Http2Client;
-use crate::client::Answer;
+use crate::client::Response;
 use crate::world::{World, good};
 
 const WIDE: &str = "guard.per_minute = 100000";
@@ -48,9 +48,9 @@ const ASKED: &[(&str, &str, bool, (&str, &str))] = &[
 ];
 
 /// The headers of a response without variable and connection-specific ones.
-fn lasting(answer: &Answer) -> BTreeMap<&str, Vec<&str>> {
+fn lasting(response: &Response) -> BTreeMap<&str, Vec<&str>> {
     let mut lasting: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (name, value) in answer.headers.iter().filter(|(name, _)| name != "connection") {
+    for (name, value) in response.headers.iter().filter(|(name, _)| name != "connection") {
         let value = if MOVING.contains(&&**name) { "" } else { value };
         lasting.entry(name).or_default().push(value);
     }
@@ -58,9 +58,9 @@ fn lasting(answer: &Answer) -> BTreeMap<&str, Vec<&str>> {
 }
 
 /// The body of a response without its request id and the variable fields of `/me`.
-fn comparable_body(answer: &Answer) -> String {
-    let Ok(mut body) = serde_json::from_slice::<serde_json::Value>(&answer.body) else {
-        return answer.body.escape_ascii().to_string();
+fn comparable_body(response: &Response) -> String {
+    let Ok(mut body) = serde_json::from_slice::<serde_json::Value>(&response.body) else {
+        return response.body.escape_ascii().to_string();
     };
     if let Some(body) = body.as_object_mut() {
         body.retain(|name, _| name != "request_id" && name != "instance");
@@ -74,24 +74,25 @@ async fn http2_responses_equal_those_of_http_1_1() {
     let key = world.customer("pro").await.key;
     // Both are served from the cache; missing documents were requested once by both.
     for (method, target, _, (name, value)) in ASKED {
-        world.ask(method, target).key(&key).header(name, value).send().await;
+        world.request(method, target).key(&key).header(name, value).send().await;
     }
     let asked = world.backend.received().len();
     let visit = world.visit().await;
     for (method, target, with_key, (name, value)) in ASKED {
-        let (mut plain, mut headers) = (world.ask(method, target).header(name, value), vec![(*name, *value)]);
+        let (mut plain, mut headers) =
+            (world.request(method, target).header(name, value), vec![(*name, *value)]);
         let bearer = format!("Bearer {key}");
         if *with_key {
             plain = plain.key(&key);
             headers.push(("authorization", &bearer));
         }
         let plain = plain.send().await;
-        let told = world.over(&visit, method, target, &headers).await;
+        let response = world.over(&visit, method, target, &headers).await;
         let row = format!("{method} {target} {name}: {value}");
-        assert_eq!(told.status, plain.status, "{row}");
-        assert_eq!(lasting(&told), lasting(&plain), "{row}");
-        assert_eq!(comparable_body(&told), comparable_body(&plain), "{row}");
-        assert_eq!(told.header("connection"), "", "{row}");
+        assert_eq!(response.status, plain.status, "{row}");
+        assert_eq!(lasting(&response), lasting(&plain), "{row}");
+        assert_eq!(comparable_body(&response), comparable_body(&plain), "{row}");
+        assert_eq!(response.header("connection"), "", "{row}");
     }
     assert_eq!(world.backend.received().len(), asked);
 }
@@ -102,10 +103,10 @@ async fn http2_entitlement_errors_equal_those_of_http_1_1() {
     let key = world.customer("free").await.key;
     let visit = world.visit().await;
     let target = "/api/v1/models?period=latest";
-    let told = world.over(&visit, "GET", target, &[("x-api-key", &key)]).await;
+    let response = world.over(&visit, "GET", target, &[("x-api-key", &key)]).await;
     let plain = world.get(target).header("X-API-Key", &key).send().await;
-    assert_eq!((told.status, told.code()), (403, "latest_requires_plan".into()));
-    assert_eq!((comparable_body(&told), lasting(&told)), (comparable_body(&plain), lasting(&plain)));
+    assert_eq!((response.status, response.code()), (403, "latest_requires_plan".into()));
+    assert_eq!((comparable_body(&response), lasting(&response)), (comparable_body(&plain), lasting(&plain)));
 }
 
 #[tokio::test]
@@ -113,19 +114,19 @@ async fn http2_and_http_1_1_share_the_limits_of_a_key() {
     let world = World::new().await;
     let key = world.customer("free").await.key;
     let visit = world.visit().await;
-    let remaining = |told: Answer| told.number("x-ratelimit-remaining");
+    let remaining = |response: Response| response.number("x-ratelimit-remaining");
     let me = world.over(&visit, "GET", "/api/v1/me", &[("x-api-key", &key)]).await;
     let day = remaining(me);
-    let told = world.over(&visit, "GET", "/api/v1/models", &[("x-api-key", &key)]).await;
-    assert_eq!((told.status, remaining(told)), (200, day - 1));
+    let response = world.over(&visit, "GET", "/api/v1/models", &[("x-api-key", &key)]).await;
+    assert_eq!((response.status, remaining(response)), (200, day - 1));
     world.pass(std::time::Duration::from_mins(2));
     let visit = world.visit().await;
     let plain = world.get("/api/v1/models").key(&key).send().await;
     assert_eq!((plain.status, remaining(plain)), (200, day - 2));
     // A free key has one request a minute across both protocols.
-    let told = world.over(&visit, "GET", "/api/v1/models", &[("x-api-key", &key)]).await;
-    assert_eq!((told.status, told.code()), (429, "rate_limit_exceeded".into()));
-    assert_eq!(told.header("x-ratelimit-resource"), "minute");
+    let response = world.over(&visit, "GET", "/api/v1/models", &[("x-api-key", &key)]).await;
+    assert_eq!((response.status, response.code()), (429, "rate_limit_exceeded".into()));
+    assert_eq!(response.header("x-ratelimit-resource"), "minute");
     assert!(!visit.is_over());
 }
 
@@ -136,18 +137,18 @@ async fn http2_a_hundred_requests_run_concurrently_on_one_connection() {
     let visit = world.visit().await;
     world.over(&visit, "GET", "/healthz", &[]).await;
     world.backend.hold();
-    let ask = |number: usize| {
+    let request = |number: usize| {
         let (world, visit, key) = (&world, &visit, &key);
         async move {
             let target = format!("/api/v1/incidents?limit={}", 1 + number % 100);
             world.over(visit, "GET", &target, &[("x-api-key", key)]).await.status
         }
     };
-    let (told, ()) = tokio::join!(join_all((0..100).map(ask)), async {
+    let (response, ()) = tokio::join!(join_all((0..100).map(request)), async {
         world.backend.has_received(2).await;
         world.backend.open();
     });
-    assert_eq!(told, [200; 100]);
+    assert_eq!(response, [200; 100]);
     assert_eq!(world.backend.received().len(), 100);
     assert_eq!(world.counted("scoregate_connections").await, 1);
 }
@@ -168,9 +169,9 @@ async fn http2_a_body_is_refused_and_closes_the_connection() {
     let key = world.customer("pro").await.key;
     for method in ["GET", "POST", "OPTIONS", "HEAD"] {
         let visit = world.visit().await;
-        let told = visit.sends(method, "/api/v1/models", &[("x-api-key", &key)], b"hello").await.unwrap();
-        world.check(method, "/api/v1/models", &told);
-        assert_eq!(told.status, 400, "{method}");
+        let response = visit.sends(method, "/api/v1/models", &[("x-api-key", &key)], b"hello").await.unwrap();
+        world.check(method, "/api/v1/models", &response);
+        assert_eq!(response.status, 400, "{method}");
         is_over(&visit).await;
     }
     assert!(world.backend.received().is_empty());

@@ -28,7 +28,7 @@ async fn http2_floods_leave_no_memory_in_use_and_delay_no_other_client_by_a_seco
     // The memory of a program that has already worked, as the baseline.
     for _ in 0..20 {
         let visit = Http2Client::to(address).await;
-        assert_eq!(visit.asks("GET", "/api/v1/models", &[("x-api-key", &key)]).await.unwrap().status, 200);
+        assert_eq!(visit.request("GET", "/api/v1/models", &[("x-api-key", &key)]).await.unwrap().status, 200);
     }
     let before = program.resident();
     let over = Arc::new(AtomicBool::new(false));

@@ -94,7 +94,7 @@ async fn http2_a_client_with_a_key_keeps_its_connection_slot_while_others_read_n
     }
     world.reaches("scoregate_connections_total{reason=\"displaced\"}", 9).await;
     world.backend.open();
-    assert_eq!(honest.stream_outcome(1).await, StreamOutcome::Answer(200, String::new()));
+    assert_eq!(honest.stream_outcome(1).await, StreamOutcome::Response(200, String::new()));
 }
 
 #[tokio::test]

@@ -131,8 +131,9 @@ fn datasources(json: &Json, found: &mut BTreeSet<String>) {
 
 #[test]
 fn the_dashboards_match_their_table() {
-    let told = Command::new("python3").arg(in_tree("grafana/dashboards.py")).arg("--check").output().unwrap();
-    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+    let output =
+        Command::new("python3").arg(in_tree("grafana/dashboards.py")).arg("--check").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

@@ -19,7 +19,7 @@ use self::traffic::Traffic;
 
 /// Whether a query returns data that can be drawn.
 async fn returns_data(prometheus: &Prometheus, query: &str) -> Result<(), String> {
-    let found = prometheus.ask(query).await?;
+    let found = prometheus.query(query).await?;
     let is_there = found.iter().any(|value| value.is_finite());
     is_there.then_some(()).ok_or_else(|| format!("{found:?}"))
 }
@@ -62,7 +62,7 @@ async fn every_query_of_every_panel_rule_and_alert_returns_data_from_a_real_prom
     // Increments before the first scrape are no rise.
     prometheus.reaches("count(scoregate_keys)", 2.0).await;
     traffic.of_every_kind().await;
-    let looked = prometheus.ask("min(count_over_time(up[1h]))").await.unwrap()[0];
+    let looked = prometheus.query("min(count_over_time(up[1h]))").await.unwrap()[0];
     prometheus.reaches("min(count_over_time(up[1h]))", looked + 4.0).await;
 
     let read = prometheus.rules().await;
@@ -88,7 +88,8 @@ async fn promtool_accepts_the_metrics_of_the_side_port() {
     command.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(world.scrape().await.as_bytes()).unwrap();
-    let told = child.wait_with_output().unwrap();
-    let said = [told.stdout, told.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-    assert!(told.status.success() && said.is_empty(), "{said}");
+    let output = child.wait_with_output().unwrap();
+    let said =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    assert!(output.status.success() && said.is_empty(), "{said}");
 }

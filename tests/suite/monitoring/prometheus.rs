@@ -39,8 +39,8 @@ impl Prometheus {
         );
         let file = directory.path().join("prometheus.yml");
         std::fs::write(&file, settings).unwrap();
-        let told = Command::new("promtool").args(["check", "config"]).arg(&file).output().unwrap();
-        assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+        let output = Command::new("promtool").args(["check", "config"]).arg(&file).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let mut command = Command::new("prometheus");
         command.arg(format!("--config.file={}", file.display()));
         command.arg(format!("--storage.tsdb.path={}", directory.path().join("data").display()));
@@ -59,13 +59,13 @@ impl Prometheus {
     }
 
     /// The current values of the series of a query.
-    pub async fn ask(&self, query: &str) -> Result<Vec<f64>, String> {
-        let told = self.get(&format!("/api/v1/query?query={}", escaped(query))).await;
-        if told["status"] != "success" {
-            return Err(told["error"].to_string());
+    pub async fn query(&self, query: &str) -> Result<Vec<f64>, String> {
+        let response = self.get(&format!("/api/v1/query?query={}", escaped(query))).await;
+        if response["status"] != "success" {
+            return Err(response["error"].to_string());
         }
         let value = |pair: &Json| pair[1].as_str().unwrap().parse::<f64>().unwrap();
-        let found = &told["data"];
+        let found = &response["data"];
         if found["resultType"] == "scalar" {
             return Ok(vec![value(&found["result"])]);
         }
@@ -76,25 +76,25 @@ impl Prometheus {
     pub async fn reaches(&self, query: &str, value: f64) {
         let clock = Clock::system();
         for _ in 0..LOOKS {
-            if self.ask(query).await.unwrap().first().is_some_and(|found| *found >= value) {
+            if self.query(query).await.unwrap().first().is_some_and(|found| *found >= value) {
                 return;
             }
             clock.sleep(LOOK_EVERY).await;
         }
-        panic!("{query} does not reach {value}: {:?}", self.ask(query).await);
+        panic!("{query} does not reach {value}: {:?}", self.query(query).await);
     }
 
     /// The loaded rules: name, query and health of each.
     pub async fn rules(&self) -> Vec<Json> {
-        let told = self.get("/api/v1/rules").await;
-        let groups = told["data"]["groups"].as_array().unwrap();
+        let response = self.get("/api/v1/rules").await;
+        let groups = response["data"]["groups"].as_array().unwrap();
         groups.iter().flat_map(|group| group["rules"].as_array().unwrap().clone()).collect()
     }
 
     /// The values of a label of a metric.
     pub async fn values(&self, metric: &str, label: &str) -> usize {
-        let told = self.get(&format!("/api/v1/label/{label}/values?match[]={}", escaped(metric))).await;
-        told["data"].as_array().unwrap().len()
+        let response = self.get(&format!("/api/v1/label/{label}/values?match[]={}", escaped(metric))).await;
+        response["data"].as_array().unwrap().len()
     }
 
     pub fn stop(self) {
@@ -106,11 +106,11 @@ impl Prometheus {
         // It sends no chunks to an HTTP/1.0 client.
         let head = format!("GET {target} HTTP/1.0\r\nHost: localhost\r\n\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).await.unwrap();
-        let answer = String::from_utf8(answer).unwrap();
-        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
-        serde_json::from_str(body).unwrap_or_else(|_| panic!("{target}: {answer}"))
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response).await.unwrap();
+        let response = String::from_utf8(response).unwrap();
+        let (_, body) = response.split_once("\r\n\r\n").unwrap();
+        serde_json::from_str(body).unwrap_or_else(|_| panic!("{target}: {response}"))
     }
 }
 

@@ -54,14 +54,14 @@ pub fn metrics(query: &str) -> BTreeSet<String> {
 
 /// The query of an alert as a boolean (0 or 1 per series), which otherwise returns nothing while all is well.
 pub fn without_threshold(query: &str) -> String {
-    if let Some(looked_for) = query.strip_prefix("absent(").and_then(|rest| rest.strip_suffix(')')) {
-        return looked_for.to_owned();
+    if let Some(metric) = query.strip_prefix("absent(").and_then(|rest| rest.strip_suffix(')')) {
+        return metric.to_owned();
     }
-    let mut told = query.to_owned();
+    let mut boolean = query.to_owned();
     for comparison in COMPARISONS {
-        told = told.replace(comparison, &format!("{comparison}bool "));
+        boolean = boolean.replace(comparison, &format!("{comparison}bool "));
     }
-    told
+    boolean
 }
 
 /// Substitutes variables as Grafana does, with a range that covers all of a test.

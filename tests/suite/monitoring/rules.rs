@@ -74,9 +74,10 @@ fn runbook() -> String {
 
 /// Fails if promtool fails.
 fn promtool(arguments: &[&str], files: &[PathBuf]) {
-    let told = Command::new("promtool").args(arguments).args(files).output().unwrap();
-    let said = [told.stdout, told.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-    assert!(told.status.success() && !files.is_empty(), "{arguments:?}: {said}");
+    let output = Command::new("promtool").args(arguments).args(files).output().unwrap();
+    let said =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    assert!(output.status.success() && !files.is_empty(), "{arguments:?}: {said}");
 }
 
 #[test]
@@ -152,8 +153,8 @@ fn the_runbook_names_only_existing_alerts_and_panels() {
         "{questions:#?}"
     );
     for panel in panels() {
-        let told = panel.description.split(|letter: char| !letter.is_ascii_alphanumeric());
-        for name in told.filter(|word| word.starts_with("Scoregate")) {
+        let output = panel.description.split(|letter: char| !letter.is_ascii_alphanumeric());
+        for name in output.filter(|word| word.starts_with("Scoregate")) {
             assert!(names.contains(name), "{}: the runbook has no section {name}", panel.title);
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tempfile::TempDir;
 
-use crate::backend::{Act, answer, json};
+use crate::backend::{Act, json, respond};
 use crate::balances::own;
 use crate::client::Connection;
 use crate::program::run;
@@ -132,7 +132,7 @@ impl Traffic {
         for (series, words) in TOUCHED {
             for word in *words {
                 let line = format!("{series}=\"{word}\"}} ");
-                let value = scrape.lines().find_map(|told| told.strip_prefix(&line));
+                let value = scrape.lines().find_map(|metric| metric.strip_prefix(&line));
                 assert!(value.is_some_and(|value| value != "0"), "{line}{value:?}");
             }
         }
@@ -143,10 +143,10 @@ impl Traffic {
         for page in ["/docs", "/openapi.json", "/healthz"] {
             assert_eq!(world.get(page).send().await.status, 200);
         }
-        assert_eq!(world.ask("OPTIONS", MODELS).send().await.status, 204);
+        assert_eq!(world.request("OPTIONS", MODELS).send().await.status, 204);
         for target in [MODELS, MODELS, "/api/v1/me", &model(30), &model(30)] {
             for customer in [free, paid] {
-                assert_eq!(world.asks(customer, target).await.status, 200);
+                assert_eq!(world.get_as(customer, target).await.status, 200);
             }
         }
         let tag = world.get(MODELS).key(&paid.key).method("HEAD").send().await.header("etag").to_owned();
@@ -163,11 +163,11 @@ impl Traffic {
             (world.get("/api/v1/models/.m").key(&free.key), "invalid_model_id"),
             (world.get("/api/v2/models").key(&paid.key), "not_found"),
             (world.get("/api/v1/models/nobody").key(&paid.key), "model_not_found"),
-            (world.ask("POST", MODELS).key(&paid.key), "method_not_allowed"),
+            (world.request("POST", MODELS).key(&paid.key), "method_not_allowed"),
             (world.get(MODELS).without_host(), "bad_request"),
         ];
-        for (ask, code) in asked {
-            assert_eq!(ask.send().await.code(), code);
+        for (request, code) in asked {
+            assert_eq!(request.send().await.code(), code);
         }
     }
 
@@ -176,8 +176,8 @@ impl Traffic {
         let hasty = world.customer_with("free", own(1, 100)).await;
         let thirsty = world.customer_with("teams", own(100, 1)).await;
         for (customer, code) in [(&hasty, "rate_limit_exceeded"), (&thirsty, "quota_exceeded")] {
-            assert_eq!(world.asks(customer, MODELS).await.status, 200);
-            assert_eq!(world.asks(customer, MODELS).await.code(), code);
+            assert_eq!(world.get_as(customer, MODELS).await.status, 200);
+            assert_eq!(world.get_as(customer, MODELS).await.code(), code);
         }
         for _ in 0..100 {
             if world.get(MODELS).send().await.code() == "too_many_refusals" {
@@ -192,14 +192,14 @@ impl Traffic {
         world.backend.hold();
         let leaves = world.get("/api/v1/index").key(&paid.key).begin().await;
         world.reaches("scoregate_requests_in_progress", 1).await;
-        let stay = join_all((0..2).map(|_| world.asks(paid, "/api/v1/index")));
-        let (answers, ()) = tokio::join!(stay, async {
+        let stay = join_all((0..2).map(|_| world.get_as(paid, "/api/v1/index")));
+        let (responses, ()) = tokio::join!(stay, async {
             world.reaches("scoregate_requests_in_progress", 3).await;
             leaves.reset();
             world.reaches("scoregate_client_disconnects_total", 1).await;
             world.backend.open();
         });
-        assert!(answers.iter().all(|answer| answer.status == 200));
+        assert!(responses.iter().all(|response| response.status == 200));
     }
 
     async fn too_many(&self) {
@@ -213,7 +213,7 @@ impl Traffic {
         }
         let mut queued = begins(4).await;
         world.reaches("scoregate_overload_queued_total{pool=\"waiting\"}", 1).await;
-        assert_eq!(world.asks(paid, &other(5)).await.code(), "overloaded");
+        assert_eq!(world.get_as(paid, &other(5)).await.code(), "overloaded");
         world.pass(Duration::from_millis(10));
         assert_eq!(queued.read(false).await.unwrap().code(), "overloaded");
         world.backend.open();
@@ -228,13 +228,13 @@ impl Traffic {
         let before = world.backend.received().len();
         world.backend.hold();
         let targets: Vec<String> = (11..14).map(other).collect();
-        let all = join_all(targets.iter().map(|target| world.asks(paid, target)));
-        let (answers, ()) = tokio::join!(all, async {
+        let all = join_all(targets.iter().map(|target| world.get_as(paid, target)));
+        let (responses, ()) = tokio::join!(all, async {
             wait_for_queue_length(world, 1).await;
             world.backend.has_received(before + 2).await;
             world.pass(Duration::from_secs(5));
         });
-        assert!(answers.iter().all(|answer| answer.status >= 503), "{answers:?}");
+        assert!(responses.iter().all(|response| response.status >= 503), "{responses:?}");
         world.reaches("scoregate_upstream_requests_total{result=\"queue_full\"}", 1).await;
         world.pass(Duration::from_secs(15));
         world.reaches("scoregate_upstream_requests_total{result=\"timeout\"}", 2).await;
@@ -246,49 +246,49 @@ impl Traffic {
     async fn pass_days(&self) {
         let Self { world, paid, .. } = self;
         let calls = world.counted("scoregate_upstream_duration_seconds_count").await;
-        assert_eq!(world.asks(paid, "/api/v1/alerts").await.status, 200);
+        assert_eq!(world.get_as(paid, "/api/v1/alerts").await.status, 200);
         world.pass(Duration::from_hours(2));
-        assert_eq!(world.asks(paid, "/api/v1/alerts").await.status, 200);
+        assert_eq!(world.get_as(paid, "/api/v1/alerts").await.status, 200);
         world.fetched(calls + 2).await;
         world.settled().await;
         world.pass(Duration::from_hours(48));
-        assert_eq!(world.asks(paid, "/api/v1/alerts").await.status, 200);
+        assert_eq!(world.get_as(paid, "/api/v1/alerts").await.status, 200);
         world.pass(Duration::from_hours(48));
         world.backend.next(json("nonsense"));
-        assert_eq!(world.asks(paid, "/api/v1/alerts").await.status, 200);
+        assert_eq!(world.get_as(paid, "/api/v1/alerts").await.status, 200);
         world.settled().await;
         world.backend.next(json("nonsense"));
-        assert_eq!(world.asks(paid, &other(20)).await.code(), "upstream_invalid");
+        assert_eq!(world.get_as(paid, &other(20)).await.code(), "upstream_invalid");
     }
 
     async fn a_backend_that_fails(&self) {
         let Self { world, paid, .. } = self;
         // A request on a connection closed without a response is retried once.
         (0..2).for_each(|_| world.backend.next(Act::RawThenClose(Vec::new())));
-        assert_eq!(world.asks(paid, &other(21)).await.status, 503);
+        assert_eq!(world.get_as(paid, &other(21)).await.status, 503);
         for number in 22..30 {
-            world.backend.next(answer("500 Internal Server Error", &[], ""));
-            assert_eq!(world.asks(paid, &other(number)).await.status, 503);
+            world.backend.next(respond("500 Internal Server Error", &[], ""));
+            assert_eq!(world.get_as(paid, &other(number)).await.status, 503);
         }
         world.running.gateway().sweep();
         assert_eq!(world.counted("scoregate_upstream_breaker_state").await, 2);
-        world.backend.answers(good);
+        world.backend.set_script(good);
         world.pass(REST);
     }
 
     async fn a_ledger_that_is_away(&self) {
         let world = &self.world;
         let customer = world.customer_with("pro", own(1_000, 300)).await;
-        assert_eq!(world.asks(&customer, MODELS).await.status, 200);
+        assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
         world.ledger_fails();
         let mut last = 200;
         for _ in 0..20 {
-            last = world.asks(&customer, MODELS).await.status;
+            last = world.get_as(&customer, MODELS).await.status;
         }
         assert_eq!(last, 503);
         world.ledger_works();
         world.pass(A_MOMENT);
-        assert_eq!(world.asks(&customer, MODELS).await.status, 200);
+        assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
     }
 
     async fn a_backup(&self) {

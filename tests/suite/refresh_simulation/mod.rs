@@ -14,7 +14,7 @@ use std::time::Duration;
 use scoregate::clock::Wall;
 use scoregate::routes::ENDPOINTS;
 
-use crate::client::{Answer, Connection};
+use crate::client::{Connection, Response};
 use crate::snapshot_upstream::{DOCUMENTS, SnapshotUpstream};
 use crate::world::{Customer, NOON, World};
 
@@ -70,13 +70,13 @@ fn in_a_simulated_week_one_response_in_a_hundred_is_outdated_and_each_body_is_fe
     let [ours, minute, five_minutes, hour] = rows.as_slice() else { panic!("four were played") };
     let documents = u32::try_from(DOCUMENTS.len()).unwrap();
 
-    assert!(ours.not_current * 100 < ours.answers, "{ours:?}");
+    assert!(ours.not_current * 100 < ours.responses, "{ours:?}");
     // One body for each document and refresh, including the initial data.
     assert_eq!((ours.bodies, ours.most_bodies), (documents * ours.refreshes, 1), "{ours:?}");
     for row in &rows {
         assert_eq!(row.waited, documents, "nobody waits but who asks first: {row:?}");
         assert!(row.most_bodies <= 1, "{row:?}");
-        assert_eq!((row.answers, row.refreshes), (ours.answers, ours.refreshes), "{row:?}");
+        assert_eq!((row.responses, row.refreshes), (ours.responses, ours.refreshes), "{row:?}");
     }
     // Fresher than any fixed time to live, with fewer upstream requests than one that is nearly as fresh.
     for row in [minute, five_minutes, hour] {
@@ -97,7 +97,7 @@ fn play(policy: Policy, size: Size) -> Row {
         for second in 0..=size.hours * 3_600 + AFTERWARDS {
             play.reaches(second, refreshes.contains(&second)).await;
             while let Some(caller) = callers.next_caller_at(second) {
-                play.asks(caller).await;
+                play.send_request(caller).await;
             }
         }
         play.row()
@@ -123,7 +123,7 @@ impl Simulation {
             "server.idle_timeout = \"30d\"\nserver.max_connection_age = \"30d\"\n{}",
             policy.settings()
         );
-        let world = World::with(&settings, move |received| script.answer(received)).await;
+        let world = World::with(&settings, move |received| script.respond(received)).await;
         let mut customers = Vec::new();
         for _ in 0..size.customers {
             customers.push((world.paid().await, Connection::open(world.address()).await));
@@ -157,13 +157,13 @@ impl Simulation {
         }
     }
 
-    async fn asks(&mut self, caller: usize) {
+    async fn send_request(&mut self, caller: usize) {
         let document = DOCUMENTS[caller % DOCUMENTS.len()];
         let (customer, connection) = &mut self.customers[caller / DOCUMENTS.len()];
-        let ask = self.world.get(document).key(&customer.key);
-        let answer = connection.ask(ask).await;
-        assert_eq!(answer.status, 200, "{document}: {}", String::from_utf8_lossy(&answer.body));
-        self.row.answered(self.backend.lateness_of(generated_at(&answer)), answer.header("cache-status"));
+        let request = self.world.get(document).key(&customer.key);
+        let response = connection.send(request).await;
+        assert_eq!(response.status, 200, "{document}: {}", String::from_utf8_lossy(&response.body));
+        self.row.answered(self.backend.lateness_of(generated_at(&response)), response.header("cache-status"));
         self.wait_until_idle().await;
     }
 
@@ -183,6 +183,6 @@ fn start() -> Wall {
     Wall::parse_rfc3339(NOON).unwrap()
 }
 
-fn generated_at(answer: &Answer) -> Wall {
-    Wall::parse_rfc3339(answer.json()["generated_at"].as_str().unwrap()).unwrap()
+fn generated_at(response: &Response) -> Wall {
+    Wall::parse_rfc3339(response.json()["generated_at"].as_str().unwrap()).unwrap()
 }

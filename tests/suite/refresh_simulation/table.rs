@@ -6,7 +6,7 @@ use super::Policy;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Row {
     pub(super) policy: Policy,
-    pub(super) answers: u32,
+    pub(super) responses: u32,
     /// Responses with data older than that of the backend at that moment.
     pub(super) not_current: u32,
     /// Maximum age, in seconds, of the first refresh that such a response lacked.
@@ -28,7 +28,7 @@ impl Row {
     pub(super) fn of(policy: Policy) -> Self {
         Self {
             policy,
-            answers: 0,
+            responses: 0,
             not_current: 0,
             worst_lateness: 0,
             mean_lateness: 0.0,
@@ -43,14 +43,14 @@ impl Row {
 
     /// Records a response: its delay, if it was not current, and its cache outcome.
     pub(super) fn answered(&mut self, lateness: Option<u64>, cache_status: &str) {
-        self.answers += 1;
+        self.responses += 1;
         self.not_current += u32::from(lateness.is_some());
         self.worst_lateness = self.worst_lateness.max(lateness.unwrap_or(0));
         self.waited += u32::from(!cache_status.starts_with("scoregate; hit"));
     }
 
     fn share(&self) -> f64 {
-        f64::from(self.not_current) * 100.0 / f64::from(self.answers)
+        f64::from(self.not_current) * 100.0 / f64::from(self.responses)
     }
 
     /// Bodies per document and version of its data.
@@ -79,7 +79,7 @@ pub(super) fn print(rows: &[Row], seed: u64, days: u64, customers: usize) {
         };
         println!(
             "{policy:<12} {:>8} {:>9} {:>8.3} {:>9} {:>8.1} {:>10} {:>8} {:>8} {:>14.3} {:>9}",
-            row.answers,
+            row.responses,
             row.not_current,
             row.share(),
             row.worst_lateness,

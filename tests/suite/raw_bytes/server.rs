@@ -1,5 +1,5 @@
-//! What the rows are played on: a whole gateway, with or without TLS, before a backend that records, with keys of two
-//! customers. Not for: what the rows expect (`mod`).
+//! The server under test: a complete gateway, with or without TLS, in front of a recording backend, with keys of two
+//! customers.
 
 use std::io;
 use std::sync::Arc;
@@ -23,53 +23,51 @@ use crate::backend::Backend;
 use crate::client::{Connection, OptionalHeaders, Rules};
 use crate::world::{NOON, good};
 
-/// A stream of either kind.
+/// A plain or TLS stream.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
-/// A connection of either kind.
+/// A plain or TLS connection.
 pub type Wire = Connection<Box<dyn Stream>>;
 
-/// The stage.
-pub struct Stage {
+pub struct TestServer {
     pub backend: Backend,
     pub keys: KeyRing,
     pub rules: Arc<Rules>,
     running: RunningServer,
     tls: Option<TlsConnector>,
-    _hand: ManualClock,
+    _clock: ManualClock,
     _directory: TempDir,
 }
 
-/// Nothing that these tests are about is limited.
+/// No limit is reached by these tests.
 const SETTINGS: &str = "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\nguard.per_minute = 1000000\n\
                         freshness.probe = false\n";
 
-impl Stage {
-    /// Without TLS.
+impl TestServer {
     pub async fn plain() -> Self {
-        Self::set("", TempDir::new().unwrap(), None).await
+        Self::start("", TempDir::new().unwrap(), None).await
     }
 
-    /// With TLS, by a certificate of its own making.
+    /// Starts one with TLS and a self-signed certificate.
     pub async fn secure() -> Self {
         let directory = TempDir::new().unwrap();
-        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        let issued = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
         let (certificate, key) = (directory.path().join("a.pem"), directory.path().join("a.key"));
-        std::fs::write(&certificate, made.cert.pem()).unwrap();
-        std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+        std::fs::write(&certificate, issued.cert.pem()).unwrap();
+        std::fs::write(&key, issued.signing_key.serialize_pem()).unwrap();
         let settings = format!(
             "[tls.default]\ncertificate = \"{}\"\nkey = \"{}\"\n",
             certificate.display(),
             key.display()
         );
-        let tls = connector(made.cert.der().clone()).unwrap();
-        Self::set(&settings, directory, Some(tls)).await
+        let tls = connector(issued.cert.der().clone()).unwrap();
+        Self::start(&settings, directory, Some(tls)).await
     }
 
-    async fn set(settings: &str, directory: TempDir, tls: Option<TlsConnector>) -> Self {
+    async fn start(settings: &str, directory: TempDir, tls: Option<TlsConnector>) -> Self {
         let backend = Backend::start(good).await;
-        let (clock, hand) = Clock::manual(Wall::parse_rfc3339(NOON).unwrap());
+        let (clock, manual_clock) = Clock::hand_driven(Wall::parse_rfc3339(NOON).unwrap());
         let (state, url) = (directory.path().join("state"), backend.url());
         let text =
             format!("{SETTINGS}data_dir = \"{}\"\n[upstream]\nurl = \"{url}\"\n{settings}", state.display());
@@ -79,7 +77,7 @@ impl Stage {
         let mut wire = open(&running, tls.as_ref()).await.unwrap();
         wire.write(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
         let rules = Rules::of(&wire.read(false).await.unwrap().body, OptionalHeaders::default());
-        Self { backend, keys, rules, running, tls, _hand: hand, _directory: directory }
+        Self { backend, keys, rules, running, tls, _clock: manual_clock, _directory: directory }
     }
 
     /// A new connection.
@@ -87,18 +85,18 @@ impl Stage {
         open(&self.running, self.tls.as_ref()).await.unwrap()
     }
 
-    /// Forgets every document, so that each good request is heard by the backend.
-    pub async fn forget(&self) {
+    /// Removes every document, so that each valid request reaches the backend.
+    pub async fn clear_cache(&self) {
         self.running.gateway().engine.purge(&Selection::All, true).await;
     }
 
-    /// How many documents are stored.
+    /// Number of stored documents.
     pub fn documents(&self) -> u64 {
         self.running.gateway().engine.documents.count()
     }
 }
 
-/// A customer's key, who may ask as often as there are rows.
+/// Creates a customer with enough requests for all rows, and returns the key.
 async fn key(running: &RunningServer) -> String {
     let new = NewApplication {
         name: "raw".into(),
@@ -119,7 +117,7 @@ async fn open(running: &RunningServer, tls: Option<&TlsConnector>) -> io::Result
     Ok(Connection::over(Box::new(tls.connect(name, stream).await?)))
 }
 
-/// A client that trusts this certificate alone and speaks HTTP/1.1.
+/// An HTTP/1.1 client that trusts only this certificate.
 fn connector(certificate: CertificateDer<'static>) -> Result<TlsConnector, rustls::Error> {
     let mut roots = RootCertStore::empty();
     roots.add(certificate)?;
