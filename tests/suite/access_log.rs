@@ -1,4 +1,4 @@
-//! The access log of the real program: what it contains, what it never contains, and that it never blocks a request.
+//! The access log of the real program: its fields, data that it never contains, and that it never blocks a request.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -24,23 +24,23 @@ async fn raw_response(to: SocketAddr, head: &str) -> String {
     let mut stream = TcpStream::connect(to).await.unwrap();
     let head = format!("{head}\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
-    let mut said = Vec::new();
-    stream.read_to_end(&mut said).await.unwrap();
-    String::from_utf8_lossy(&said).into_owned()
+    let mut response = Vec::new();
+    stream.read_to_end(&mut response).await.unwrap();
+    String::from_utf8_lossy(&response).into_owned()
 }
 
 #[tokio::test]
 async fn access_log_has_one_line_per_request_with_its_outcome() {
-    let place = TempDir::new().unwrap();
-    let program = Program::serve(place.path(), &ALL);
-    let visitor = ProgramClient::to(program.public()).await;
-    let (application, key) = Keys(place.path()).create("pro");
+    let directory = TempDir::new().unwrap();
+    let program = Program::serve(directory.path(), &ALL);
+    let client = ProgramClient::to(program.public()).await;
+    let (application, key) = Keys(directory.path()).create("pro");
     let trace = "0af7651916cd43dd8448eb211c80319c";
     let parent = format!("00-{trace}-b7ad6b7169203331-01");
-    let models = visitor.get("/api/v1/models?period=7d&unknown=1", &key);
+    let models = client.get("/api/v1/models?period=7d&unknown=1", &key);
     let good = models.header("traceparent", &parent).header("x-request-id", "mine-12345").send().await;
     assert_eq!(good.status, 200);
-    assert_eq!(visitor.get("/api/v1/models/no%2Fmodel", &key).send().await.status, 400);
+    assert_eq!(client.get("/api/v1/models/no%2Fmodel", &key).send().await.status, 400);
     let out = program.stop().with(0).out;
     let lines: Vec<_> = out.lines().map(fields).collect();
     let [page, good, bad] = lines.as_slice() else { panic!("{out}") };
@@ -56,13 +56,14 @@ async fn access_log_has_one_line_per_request_with_its_outcome() {
 
 #[tokio::test]
 async fn access_log_has_server_errors_and_no_client_errors_by_default() {
-    let place = TempDir::new().unwrap();
-    // Nothing listens there.
-    let program = Program::serve(place.path(), &[("SCOREGATE_UPSTREAM_URL", "http://127.0.0.1:9/api/v1")]);
-    let visitor = ProgramClient::to(program.public()).await;
-    let (_, key) = Keys(place.path()).create("pro");
-    assert_eq!(visitor.get("/api/v1/nothing", &key).send().await.status, 404);
-    assert_eq!(visitor.get("/api/v1/index", &key).send().await.status, 503);
+    let directory = TempDir::new().unwrap();
+    // Nothing listens on that port.
+    let program =
+        Program::serve(directory.path(), &[("SCOREGATE_UPSTREAM_URL", "http://127.0.0.1:9/api/v1")]);
+    let client = ProgramClient::to(program.public()).await;
+    let (_, key) = Keys(directory.path()).create("pro");
+    assert_eq!(client.get("/api/v1/nothing", &key).send().await.status, 404);
+    assert_eq!(client.get("/api/v1/index", &key).send().await.status, 503);
     let out = program.stop().with(0).out;
     let lines: Vec<&str> = out.lines().filter(|line| !line.contains("endpoint=page")).collect();
     let [line] = lines.as_slice() else { panic!("{out}") };
@@ -74,22 +75,22 @@ async fn access_log_has_server_errors_and_no_client_errors_by_default() {
 
 #[tokio::test]
 async fn access_log_without_a_reader_stops_nothing() {
-    let place = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let mut command = Command::new("sh");
     // The reader of its standard output exits at once; its addresses are on standard error. The shell is replaced by
     // the program, which therefore ends with the test.
     let serve = "mkfifo \"$TMPDIR/out\" && { : < \"$TMPDIR/out\" & }
         exec \"$0\" serve --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 --data-dir \"$1\" > \"$TMPDIR/out\"";
-    command.args(["-c", serve, env!("CARGO_BIN_EXE_scoregate"), place.path().to_str().unwrap()]);
+    command.args(["-c", serve, env!("CARGO_BIN_EXE_scoregate"), directory.path().to_str().unwrap()]);
     command.env_clear().env("PATH", "/usr/bin:/bin").envs(ALL).stdin(Stdio::null());
     let program = Program::spawn(command);
     let (public, side) = program.ports();
-    let visitor = ProgramClient::to(public).await;
-    let (_, key) = Keys(place.path()).create("teams");
+    let client = ProgramClient::to(public).await;
+    let (_, key) = Keys(directory.path()).create("teams");
     for _ in 0..50 {
-        assert_eq!(visitor.get("/api/v1/models", &key).send().await.status, 200);
+        assert_eq!(client.get("/api/v1/models", &key).send().await.status, 200);
     }
-    // The writer is a thread of its own, with pauses.
+    // The log is written by a separate thread, in intervals.
     let is_told = async || {
         let metrics = raw_response(side, "GET /metrics HTTP/1.1").await;
         let lost = metrics
@@ -105,10 +106,10 @@ async fn access_log_marks_a_client_that_disconnected_before_the_response() {
     // A backend that accepts requests and never responds.
     let backend = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/api/v1", backend.local_addr().unwrap());
-    let place = TempDir::new().unwrap();
-    let program = Program::serve(place.path(), &[("SCOREGATE_UPSTREAM_URL", &url), ALL[1]]);
+    let directory = TempDir::new().unwrap();
+    let program = Program::serve(directory.path(), &[("SCOREGATE_UPSTREAM_URL", &url), ALL[1]]);
     let public = program.public();
-    let (application, key) = Keys(place.path()).create("pro");
+    let (application, key) = Keys(directory.path()).create("pro");
     let mut stream = TcpStream::connect(public).await.unwrap();
     let head = format!("GET /api/v1/index HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();

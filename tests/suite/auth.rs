@@ -1,4 +1,4 @@
-//! Keys: in which headers they are accepted, what is no key, and from when a key is refused.
+//! Keys: the headers that may contain them, values that are no key, and the time from which a key is refused.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use scoregate::keys::{Digest, KeyForm, standard_tiers};
 use scoregate::store::{OwnLimits, StoredApplication, StoredKey};
 
 use crate::client::{Connection, RequestBuilder, Response};
-use crate::raw::lasting;
+use crate::raw::without_request_id;
 use crate::world::{Customer, World, good};
 
 const WIDE: &str = "guard.per_minute = 100000";
@@ -52,7 +52,7 @@ async fn auth_every_request_without_a_key_gets_the_key_required_error() {
     let Customer { key, .. } = world.customer("pro").await;
     // Only the message may name the header that was used instead.
     let code = |response: &Response| {
-        let mut body = lasting(response);
+        let mut body = without_request_id(response);
         body.as_object_mut().unwrap().remove("message");
         body
     };
@@ -95,7 +95,7 @@ async fn auth_a_key_in_the_wrong_header_is_refused_and_the_error_names_the_right
     let world = World::with(WIDE, good).await;
     let Customer { key, .. } = world.customer("pro").await;
     let belongs = "Send the key as `Authorization: Bearer KEY` or `X-API-Key: KEY`.";
-    let said = async |target: &str, header: Option<&str>| {
+    let message_of = async |target: &str, header: Option<&str>| {
         let request = world.get(target);
         let response = match header {
             Some(value) => request.header("Authorization", value),
@@ -112,7 +112,7 @@ async fn auth_a_key_in_the_wrong_header_is_refused_and_the_error_names_the_right
     };
     let names = ["api_key", "apikey", "api-key", "key", "token", "access_token", "X-API-Key", "API%5fKEY"];
     for name in names {
-        let message = said(&format!("{ME}?x=1&{name}={key}"), None).await;
+        let message = message_of(&format!("{ME}?x=1&{name}={key}"), None).await;
         let expected = format!(
             "A key in the query string is never read. {belongs} Rotate a key that was sent in a URL: URLs are logged on \
              the way."
@@ -120,12 +120,12 @@ async fn auth_a_key_in_the_wrong_header_is_refused_and_the_error_names_the_right
         assert_eq!(message, expected, "{name}");
     }
     for value in [&format!("Basic {key}"), "basic dTpw", &format!("Token {key}"), &key] {
-        let message = said(ME, Some(value)).await;
+        let message = message_of(ME, Some(value)).await;
         assert_eq!(message, format!("The Authorization header does not use the Bearer scheme. {belongs}"));
     }
     // Other header names are ignored, and so are empty values.
     for target in [ME, "/api/v1/me?monkey=1", "/api/v1/me?x=key", "/api/v1/me?%zz=1"] {
-        let message = said(target, Some("Bearer")).await;
+        let message = message_of(target, Some("Bearer")).await;
         assert_eq!(
             message, "No key was sent. Send `Authorization: Bearer KEY` or `X-API-Key: KEY`.",
             "{target}"
@@ -134,7 +134,7 @@ async fn auth_a_key_in_the_wrong_header_is_refused_and_the_error_names_the_right
 }
 
 #[tokio::test]
-async fn auth_every_invalid_key_gets_the_same_answer() {
+async fn auth_every_invalid_key_gets_the_same_response() {
     let world = World::with(WIDE, good).await;
     let (one, other) = (world.customer("pro").await, world.customer("pro").await);
     let revoked = world.customer("pro").await;
@@ -168,7 +168,11 @@ async fn auth_every_invalid_key_gets_the_same_answer() {
         &[("X-API-Key", &one.key), ("X-API-Key", "")],
     ] {
         let response = me(&world, headers).send().await;
-        assert_eq!((response.status, lasting(&response)), (401, lasting(&known)), "{headers:?}");
+        assert_eq!(
+            (response.status, without_request_id(&response)),
+            (401, without_request_id(&known)),
+            "{headers:?}"
+        );
         assert_eq!(response.header("x-ratelimit-resource"), "guard", "{headers:?}");
         assert_eq!(response.header("www-authenticate"), known.header("www-authenticate"));
     }
@@ -281,7 +285,7 @@ async fn auth_a_tier_change_applies_at_once_on_an_open_connection() {
     world.running.registrar.set_tier("test", customer.id, "pro").await.unwrap();
     let response = connection.send(latest.clone()).await;
     assert_eq!((response.status, response.number("x-ratelimit-limit")), (200, 10_000));
-    // Usage is kept, of the day and of the minute.
+    // The usage of the day and of the minute is kept.
     assert_eq!(response.number("x-ratelimit-remaining"), 9_998);
     assert!(response.header("ratelimit").starts_with("\"minute\";r=58;"), "{}", response.header("ratelimit"));
     world.running.registrar.set_tier("test", customer.id, "free").await.unwrap();

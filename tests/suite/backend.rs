@@ -57,7 +57,7 @@ struct Inner {
     /// Number of sent parts of responses, or of connections closed instead.
     sent: watch::Sender<usize>,
     under_way: AtomicUsize,
-    most_at_once: AtomicUsize,
+    max_concurrent: AtomicUsize,
 }
 
 #[derive(Clone)]
@@ -92,7 +92,7 @@ impl Backend {
             open: watch::Sender::new(true),
             sent: watch::Sender::new(0),
             under_way: AtomicUsize::new(0),
-            most_at_once: AtomicUsize::new(0),
+            max_concurrent: AtomicUsize::new(0),
         });
         let backend = Self { inner, address };
         let accepting = backend.clone();
@@ -140,8 +140,8 @@ impl Backend {
     }
 
     /// Number of requests whose target has this prefix.
-    pub fn count(&self, beginning: &str) -> usize {
-        self.received().iter().filter(|received| received.target().starts_with(beginning)).count()
+    pub fn count(&self, prefix: &str) -> usize {
+        self.received().iter().filter(|received| received.target().starts_with(prefix)).count()
     }
 
     /// Waits until this many requests have arrived in total.
@@ -155,15 +155,15 @@ impl Backend {
     }
 
     /// Maximum number of concurrent requests whose response had not begun.
-    pub fn most_at_once(&self) -> usize {
-        self.inner.most_at_once.load(Ordering::SeqCst)
+    pub fn max_concurrent(&self) -> usize {
+        self.inner.max_concurrent.load(Ordering::SeqCst)
     }
 
     async fn serve_connection(self, mut stream: TcpStream, connection: usize) {
         let mut buffer = Vec::new();
         while let Some(received) = read_request(&mut stream, &mut buffer, connection).await {
             let under_way = self.inner.under_way.fetch_add(1, Ordering::SeqCst) + 1;
-            self.inner.most_at_once.fetch_max(under_way, Ordering::SeqCst);
+            self.inner.max_concurrent.fetch_max(under_way, Ordering::SeqCst);
             self.inner.received.send_modify(|all| all.push(received.clone()));
             let scripted = self.inner.once.lock().unwrap().pop_front();
             let act = scripted.unwrap_or_else(|| (self.inner.script.lock().unwrap())(&received));

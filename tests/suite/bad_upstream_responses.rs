@@ -15,13 +15,13 @@ const MODELS: &str = "/api/v1/models?period=24h";
 const DATA: &str = r#"{"generated_at":"2026-11-21T12:00:00Z","data":[{"id":"atlas","currentScore":1}]}"#;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Each byte in a part of its own.
-fn dripping(text: &str) -> Act {
+/// A response whose bytes are sent one by one.
+fn byte_by_byte(text: &str) -> Act {
     Act::Parts(text.bytes().map(|byte| vec![byte]).collect())
 }
 
-/// A second later the same document is served from a good response.
-async fn recovers(world: &World, name: &str) {
+/// Checks that the same document is served a second later from a good response.
+async fn assert_recovers(world: &World, name: &str) {
     let customer = world.paid().await;
     world.pass(SECOND);
     let good = world.get_as(&customer, MODELS).await;
@@ -81,7 +81,7 @@ async fn a_response_of_one_byte_a_second_is_a_504_at_the_body_deadline() {
     {
         let world = World::with("freshness.max_wait = \"1m\"", good).await;
         let customer = world.paid().await;
-        let Act::Parts(mut parts) = dripping(dripped) else { unreachable!() };
+        let Act::Parts(mut parts) = byte_by_byte(dripped) else { unreachable!() };
         parts.insert(0, at_once.as_bytes().to_vec());
         world.backend.next(Act::Parts(parts));
         world.backend.hold();
@@ -99,7 +99,7 @@ async fn a_response_of_one_byte_a_second_is_a_504_at_the_body_deadline() {
         });
         assert_eq!((late.status, late.code()), (504, "upstream_timeout".into()), "{name}");
         world.backend.open();
-        recovers(&world, name).await;
+        assert_recovers(&world, name).await;
     }
 }
 
@@ -112,24 +112,24 @@ fn contradictory() -> Vec<(String, Act)> {
     let long = format!("\r\nx-long: {}", "x".repeat(1 << 20));
     [
         ("two lengths", raw(&format!("200 OK\r\ncontent-length: {length}\r\ncontent-length: 7"), DATA)),
-        ("two lengths in one", raw(&format!("200 OK\r\ncontent-length: {length}, 7"), DATA)),
-        ("a length of no number", raw("200 OK\r\ncontent-length: 0x10", DATA)),
+        ("a list of two lengths", raw(&format!("200 OK\r\ncontent-length: {length}, 7"), DATA)),
+        ("a length that is not a number", raw("200 OK\r\ncontent-length: 0x10", DATA)),
         ("a negative length", raw("200 OK\r\ncontent-length: -1", DATA)),
-        ("a length and chunks", raw("200 OK\r\ncontent-length: 7\r\ntransfer-encoding: chunked", &chunked)),
+        ("a length, then chunks", raw("200 OK\r\ncontent-length: 7\r\ntransfer-encoding: chunked", &chunked)),
         (
-            "chunks and a length",
+            "chunks, then a length",
             raw(&format!("200 OK\r\ntransfer-encoding: chunked\r\ncontent-length: {length}"), &chunked),
         ),
-        ("a coding that is not ours", raw("200 OK\r\ntransfer-encoding: gzip, chunked", &chunked)),
+        ("an unsupported coding", raw("200 OK\r\ntransfer-encoding: gzip, chunked", &chunked)),
         (
-            "a chunk of no size",
+            "a chunk without a size",
             raw("200 OK\r\ntransfer-encoding: chunked", &format!("zz\r\n{DATA}\r\n0\r\n\r\n")),
         ),
         ("a thousand headers", raw(&format!("200 OK\r\ncontent-length: {length}{many}"), DATA)),
         ("a header of a megabyte", raw(&format!("200 OK\r\ncontent-length: {length}{long}"), DATA)),
         ("a header without a name", raw(&format!("200 OK\r\n: x\r\ncontent-length: {length}"), DATA)),
         ("no HTTP", Act::Raw(format!("SSH-2.0-OpenSSH\r\n\r\n{DATA}").into_bytes())),
-        ("another version", Act::Raw(format!("HTTP/3.0 200 OK\r\n\r\n{DATA}").into_bytes())),
+        ("an unsupported version", Act::Raw(format!("HTTP/3.0 200 OK\r\n\r\n{DATA}").into_bytes())),
         ("another protocol", raw("101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade", DATA)),
         (
             "elsewhere",
@@ -159,7 +159,7 @@ async fn a_response_with_an_invalid_head_is_a_502_and_its_connection_is_not_reus
             ("upstream_invalid".into(), 1),
             "{name}"
         );
-        recovers(&world, &name).await;
+        assert_recovers(&world, &name).await;
         let connections: Vec<usize> = world.backend.received().iter().map(|one| one.connection).collect();
         let may_be_kept = ["elsewhere", "no content"].contains(&&*name);
         assert!(may_be_kept || connections == [0, 1], "{name}: {connections:?}");
@@ -179,7 +179,7 @@ async fn a_flood_of_early_hints_ends_with_its_response_or_at_the_deadline() {
         (response.status, response.header("cache-status")),
         (200, "scoregate; fwd=miss; stored; detail=miss")
     );
-    // An endless one: it continues as long as it is read.
+    // An endless flood, which continues as long as it is read.
     world.backend.next(Act::Flood(Vec::new(), hint, usize::MAX));
     let (late, ()) = tokio::join!(world.get_as(&customer, "/api/v1/index"), async {
         world.backend.has_received(2).await;

@@ -126,7 +126,7 @@ async fn builtin_sort_by_sets_current_score_and_speed_and_price_include_their_so
         for item in &scored {
             let target = format!("/api/v1/models/{}", item["id"].as_str().unwrap());
             let detail = world.get_as(&customer, &target).await.json()["data"][0].clone();
-            let suite = |place: usize| detail["suites"][place]["score"].clone();
+            let suite = |index: usize| detail["suites"][index]["score"].clone();
             match sort_by {
                 SortBy::Combined | SortBy::Speed | SortBy::Price => {
                     for name in ["currentScore", "confidenceLower", "confidenceUpper", "status", "trend"] {

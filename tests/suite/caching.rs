@@ -30,29 +30,29 @@ async fn encoded(world: &World, customer: &Customer, target: &str, accept: &str)
 async fn cache_status_and_metric_name_the_outcome_of_a_request_alike() {
     let world = World::new().await;
     let customer = world.paid().await;
-    let said = async |outcome: &str, expected: &str| {
+    let assert_cache_status = async |outcome: &str, expected: &str| {
         let before = world.served(outcome).await;
         let response = world.get_as(&customer, MODELS).await;
         assert_eq!(response.header("cache-status"), expected);
         assert_eq!(world.served(outcome).await, before + 1, "{outcome}");
     };
-    said("miss", "scoregate; fwd=miss; stored; detail=miss").await;
-    said("hit", "scoregate; hit; ttl=3600").await;
+    assert_cache_status("miss", "scoregate; fwd=miss; stored; detail=miss").await;
+    assert_cache_status("hit", "scoregate; hit; ttl=3600").await;
     world.pass(Duration::from_secs(100));
-    said("hit", "scoregate; hit; ttl=3500").await;
+    assert_cache_status("hit", "scoregate; hit; ttl=3500").await;
     world.pass(Duration::from_secs(3_517));
     world.backend.hold();
-    said("stale", "scoregate; hit; ttl=-17; detail=stale").await;
-    said("stale", "scoregate; hit; ttl=-17; detail=stale").await;
+    assert_cache_status("stale", "scoregate; hit; ttl=-17; detail=stale").await;
+    assert_cache_status("stale", "scoregate; hit; ttl=-17; detail=stale").await;
     world.backend.open();
     world.fetched(2).await;
     world.pass(Duration::from_hours(48));
-    said("refreshed", "scoregate; fwd=stale; stored; detail=refreshed").await;
+    assert_cache_status("refreshed", "scoregate; fwd=stale; stored; detail=refreshed").await;
     world.pass(Duration::from_hours(48));
     world.backend.next(json("nonsense"));
     // Its data is from noon, so its refresh was overdue when it was last revalidated.
     let overdue = 48 * 3_600;
-    said("stale_on_error", &format!("scoregate; hit; ttl=-{overdue}; detail=stale")).await;
+    assert_cache_status("stale_on_error", &format!("scoregate; hit; ttl=-{overdue}; detail=stale")).await;
 }
 
 #[tokio::test]

@@ -35,7 +35,7 @@ impl DemoOutput {
         Self { keys, curl }
     }
 
-    fn visit(&self) -> impl Future<Output = ProgramClient> {
+    fn client(&self) -> impl Future<Output = ProgramClient> {
         let host = self.curl.1.strip_prefix("http://").unwrap().split('/').next().unwrap();
         ProgramClient::to(host.parse().unwrap())
     }
@@ -45,9 +45,9 @@ impl DemoOutput {
 async fn a_demo_prints_a_key_for_each_tier_and_each_key_has_the_access_of_its_tier() {
     let program = demo(None);
     let printed = DemoOutput::by(&program);
-    let visitor = printed.visit().await;
+    let client = printed.client().await;
     for (tier, key) in &printed.keys {
-        assert_eq!(visitor.identity(key).await.unwrap().0, *tier);
+        assert_eq!(client.identity(key).await.unwrap().0, *tier);
     }
     let ended = program.stop().with(0);
     let first: Vec<&str> = ended.out.lines().take_while(|line| !line.is_empty()).collect();
@@ -61,7 +61,7 @@ async fn the_curl_that_a_demo_prints_gets_the_rankings() {
     let printed = DemoOutput::by(&program);
     let (key, url) = &printed.curl;
     let target = &url[url.find("/api").unwrap()..];
-    let response = printed.visit().await.get(target, key).send().await;
+    let response = printed.client().await.get(target, key).send().await;
     assert_eq!(response.status, 200);
     assert!(response.json()["count"].as_u64().unwrap() > 0);
     assert!(response.json()["license"].as_str().unwrap().contains("simulated"));
@@ -92,13 +92,13 @@ fn curls(html: &str) -> Vec<String> {
 async fn every_curl_command_of_the_docs_works_in_the_demo() {
     let program = demo(None);
     let printed = DemoOutput::by(&program);
-    let visitor = printed.visit().await;
+    let client = printed.client().await;
     let key = &printed.keys.iter().find(|(tier, _)| tier == "pro").unwrap().1;
-    let docs = visitor.get("/docs", key).send().await;
+    let docs = client.get("/docs", key).send().await;
     let targets = curls(&String::from_utf8(docs.body).unwrap());
     assert!(targets.len() >= 15, "{targets:?}");
     for target in &targets {
-        let output = visitor.get(target, key).send().await;
+        let output = client.get(target, key).send().await;
         assert_eq!(output.status, 200, "{target}: {}", String::from_utf8_lossy(&output.body));
     }
     assert!(targets.iter().any(|target| target.starts_with("/api/v1/models/atlas-4-large/history")));
@@ -112,7 +112,7 @@ fn a_stopped_demo_shuts_down_gracefully_and_leaves_no_files() {
         let state = program.prints("state ");
         let state = Path::new(state.trim_start_matches("state").trim()).to_owned();
         assert!(state.starts_with(program.scratch.path()) && state.is_dir(), "{signal}");
-        program.says("Ctrl-C");
+        program.logs("Ctrl-C");
         program.signal(signal);
         let (ended, scratch) = program.end();
         ended.with(0);
@@ -126,19 +126,19 @@ async fn a_named_directory_keeps_the_demo_s_applications_and_revokes_its_old_key
     let directory = TempDir::new().unwrap();
     let before = demo(Some(directory.path()));
     let old = DemoOutput::by(&before);
-    let visitor = old.visit().await;
+    let client = old.client().await;
     let mut owners = Vec::new();
     for (_, key) in &old.keys {
-        owners.push(visitor.identity(key).await.unwrap());
+        owners.push(client.identity(key).await.unwrap());
     }
     before.stop().with(0);
 
     let after = demo(Some(directory.path()));
     let new = DemoOutput::by(&after);
-    let visitor = new.visit().await;
+    let client = new.client().await;
     for (index, owner) in owners.iter().enumerate() {
-        assert_eq!(visitor.identity(&new.keys[index].1).await.as_ref(), Ok(owner));
-        assert_eq!(visitor.identity(&old.keys[index].1).await, Err("invalid_api_key".into()));
+        assert_eq!(client.identity(&new.keys[index].1).await.as_ref(), Ok(owner));
+        assert_eq!(client.identity(&old.keys[index].1).await, Err("invalid_api_key".into()));
     }
     after.stop().with(0);
 }
@@ -170,16 +170,16 @@ async fn a_request_in_flight_at_sigterm_is_finished() {
     let backend = Backend::start(|_| json(r#"{"success":true,"data":[{"id":"atlas"}]}"#)).await;
     let directory = TempDir::new().unwrap();
     let program = Program::serve(directory.path(), &[("SCOREGATE_UPSTREAM_URL", &backend.url())]);
-    let visitor = ProgramClient::to(program.public()).await;
+    let client = ProgramClient::to(program.public()).await;
     let arguments = ["keys", "create", "--name", "n", "--tier", "pro", "--data-dir"];
     let created = run(&[&arguments[..], &[directory.path().to_str().unwrap()]].concat()).with(0);
-    let mut idle = Connection::open(visitor.address()).await;
-    idle.send(visitor.get("/api/v1/me", created.out.trim())).await;
+    let mut idle = Connection::open(client.address()).await;
+    idle.send(client.get("/api/v1/me", created.out.trim())).await;
     backend.hold();
-    let asking = tokio::spawn(visitor.get("/api/v1/models", created.out.trim()).send());
+    let asking = tokio::spawn(client.get("/api/v1/models", created.out.trim()).send());
     backend.has_received(1).await;
     program.signal("TERM");
-    assert!(idle.is_closed().await, "connections without a request are let go first");
+    assert!(idle.is_closed().await, "connections without a request are closed first");
     backend.open();
     let response = asking.await.unwrap();
     assert_eq!((response.status, response.json()["count"].as_u64()), (200, Some(1)));
@@ -190,16 +190,16 @@ async fn a_request_in_flight_at_sigterm_is_finished() {
 #[tokio::test]
 async fn a_server_that_shuts_down_accepts_no_connections_and_returns_leased_units() {
     let directory = TempDir::new().unwrap();
-    let place = directory.path().to_str().unwrap();
+    let path = directory.path().to_str().unwrap();
     let program = Program::serve(directory.path(), &[("SCOREGATE_UPSTREAM", "built-in")]);
     let address = program.public();
-    let created = run(&["keys", "create", "--name", "n", "--tier", "teams", "--data-dir", place]).with(0);
-    let visitor = ProgramClient::to(address).await;
+    let created = run(&["keys", "create", "--name", "n", "--tier", "teams", "--data-dir", path]).with(0);
+    let client = ProgramClient::to(address).await;
     for _ in 0..3 {
-        assert_eq!(visitor.get("/api/v1/models", created.out.trim()).send().await.status, 200);
+        assert_eq!(client.get("/api/v1/models", created.out.trim()).send().await.status, 200);
     }
     program.stop().with(0);
     assert!(tokio::net::TcpStream::connect(address).await.is_err());
-    let list = run(&["keys", "list", "--json", "--data-dir", place]).with(0).json();
+    let list = run(&["keys", "list", "--json", "--data-dir", path]).with(0).json();
     assert_eq!(list["applications"][0]["granted_today"], 3);
 }

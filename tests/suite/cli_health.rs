@@ -13,33 +13,33 @@ fn health(side: SocketAddr) -> CommandOutput {
 
 #[test]
 fn the_exit_code_of_health_is_readiness() {
-    let place = TempDir::new().unwrap();
-    let server = Program::serve(place.path(), &BUILT_IN);
+    let directory = TempDir::new().unwrap();
+    let server = Program::serve(directory.path(), &BUILT_IN);
     let (_, side) = server.ports();
     assert_eq!(health(side).with(0).out, "ready\n");
     // As in a container, where the side port listens on every address.
     let everywhere = format!("0.0.0.0:{}", side.port());
     run_with(&["health"], &[("SCOREGATE_ADMIN_LISTEN", &everywhere)]).with(0);
     server.stop().with(0);
-    let gone = health(side).with(1);
-    assert!(gone.err.contains(&side.to_string()) && gone.out.is_empty(), "{gone:?}");
+    let stopped = health(side).with(1);
+    assert!(stopped.err.contains(&side.to_string()) && stopped.out.is_empty(), "{stopped:?}");
 }
 
 #[test]
 fn health_finds_the_server_by_data_directory_or_configuration() {
-    let place = TempDir::new().unwrap();
-    let server = Program::serve(place.path(), &BUILT_IN);
+    let directory = TempDir::new().unwrap();
+    let server = Program::serve(directory.path(), &BUILT_IN);
     let (_, side) = server.ports();
-    let data_dir = place.path().to_str().unwrap();
+    let data_dir = directory.path().to_str().unwrap();
     assert_eq!(run(&["health", "--data-dir", data_dir]).with(0).out, "ready\n");
-    let file = place.path().join("scoregate.toml");
+    let file = directory.path().join("scoregate.toml");
     // Other errors in a file that is being edited are ignored.
     std::fs::write(&file, format!("listen = 7\n[admin]\nlisten = \"{side}\"\n")).unwrap();
     let config = ["health", "--config", file.to_str().unwrap()];
     assert_eq!(run(&config).with(0).out, "ready\n");
     server.stop().with(0);
-    let gone = run(&["health", "--data-dir", data_dir]).with(1);
-    assert!(gone.err.contains("scoregate.sock") && gone.err.contains("no response"), "{gone:?}");
+    let stopped = run(&["health", "--data-dir", data_dir]).with(1);
+    assert!(stopped.err.contains("scoregate.sock") && stopped.err.contains("no response"), "{stopped:?}");
     assert!(run(&config).with(1).err.contains(&side.to_string()));
     assert!(run(&["health", "--config", "nothing.toml"]).with(1).err.contains("nothing.toml"));
 }
@@ -51,14 +51,14 @@ fn a_server_that_is_not_ready_or_not_responding_is_not_healthy() {
     let starting = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let head = BufReader::new(&stream).lines().map_while(Result::ok).take_while(|line| !line.is_empty());
-        let asked: Vec<String> = head.collect();
+        let head_lines: Vec<String> = head.collect();
         stream.write_all(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 9\r\n\r\nstarting\n").unwrap();
-        (asked, listener)
+        (head_lines, listener)
     });
     let output = health(side).with(1);
     assert!(output.err.contains("starting") && output.out.is_empty(), "{output:?}");
-    let (asked, silent) = starting.join().unwrap();
-    assert!(asked[0].starts_with("GET /readyz "), "{asked:?}");
+    let (head_lines, silent) = starting.join().unwrap();
+    assert!(head_lines[0].starts_with("GET /readyz "), "{head_lines:?}");
     let output = health(silent.local_addr().unwrap()).with(1);
     assert!(output.err.contains("3s"), "{output:?}");
 }

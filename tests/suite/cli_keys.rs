@@ -1,4 +1,4 @@
-//! `scoregate keys`: the same commands on a running server and on a stopped one, for people and for programs.
+//! `scoregate keys`: the same commands on a running and on a stopped server, with text and with JSON output.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -112,22 +112,22 @@ fn every_keys_command_works_on_a_running_server() {
 async fn changes_on_a_running_server_apply_at_once() {
     let directory = TempDir::new().unwrap();
     let program = Program::serve(directory.path(), &BUILT_IN);
-    let visitor = ProgramClient::to(program.public()).await;
+    let client = ProgramClient::to(program.public()).await;
     let keys = Keys(directory.path());
 
     let (id, first) = keys.create("pro");
-    assert_eq!(visitor.identity(&first).await, Ok(("pro".into(), id.clone())));
+    assert_eq!(client.identity(&first).await, Ok(("pro".into(), id.clone())));
     keys.run(&["set-tier", &id, "developer"]).with(0);
-    assert_eq!(visitor.identity(&first).await, Ok(("developer".into(), id.clone())));
+    assert_eq!(client.identity(&first).await, Ok(("developer".into(), id.clone())));
     let second = keys.json(&["rotate", &id, "--overlap-hours", "1"])["key"].as_str().unwrap().to_owned();
-    assert_eq!(visitor.identity(&first).await, visitor.identity(&second).await);
+    assert_eq!(client.identity(&first).await, client.identity(&second).await);
     keys.run(&["revoke", &id, "--key", &first]).with(0);
-    assert_eq!(visitor.identity(&first).await, Err("invalid_api_key".into()));
-    assert_eq!(visitor.identity(&second).await, Ok(("developer".into(), id.clone())));
+    assert_eq!(client.identity(&first).await, Err("invalid_api_key".into()));
+    assert_eq!(client.identity(&second).await, Ok(("developer".into(), id.clone())));
     let third = keys.json(&["rotate", &id, "--overlap-hours", "0"])["key"].as_str().unwrap().to_owned();
-    assert_eq!(visitor.identity(&second).await, Err("invalid_api_key".into()));
+    assert_eq!(client.identity(&second).await, Err("invalid_api_key".into()));
     keys.run(&["revoke", &id]).with(0);
-    assert_eq!(visitor.identity(&third).await, Err("invalid_api_key".into()));
+    assert_eq!(client.identity(&third).await, Err("invalid_api_key".into()));
     program.stop().with(0);
 }
 
@@ -135,13 +135,13 @@ async fn changes_on_a_running_server_apply_at_once() {
 async fn changes_on_a_stopped_server_apply_when_it_starts() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
-    let ((kept, key), (gone, lost)) = (keys.create("pro"), keys.create("pro"));
+    let ((kept, key), (revoked, lost)) = (keys.create("pro"), keys.create("pro"));
     keys.run(&["set-tier", &kept, "enterprise"]).with(0);
-    keys.run(&["revoke", &gone]).with(0);
+    keys.run(&["revoke", &revoked]).with(0);
     let program = Program::serve(directory.path(), &BUILT_IN);
-    let visitor = ProgramClient::to(program.public()).await;
-    assert_eq!(visitor.identity(&key).await, Ok(("enterprise".into(), kept)));
-    assert_eq!(visitor.identity(&lost).await, Err("invalid_api_key".into()));
+    let client = ProgramClient::to(program.public()).await;
+    assert_eq!(client.identity(&key).await, Ok(("enterprise".into(), kept)));
+    assert_eq!(client.identity(&lost).await, Err("invalid_api_key".into()));
     program.stop().with(0);
 }
 
@@ -208,11 +208,11 @@ fn limits_have_the_same_name_in_every_command() {
 #[tokio::test]
 async fn a_key_can_be_created_before_the_first_start_and_works_after_it() {
     let directory = TempDir::new().unwrap();
-    for place in [directory.path().to_owned(), directory.path().join("not/there/yet")] {
-        let (application, key) = Keys(&place).create("pro");
-        let program = Program::serve(&place, &BUILT_IN);
-        let visitor = ProgramClient::to(program.public()).await;
-        assert_eq!(visitor.identity(&key).await, Ok(("pro".into(), application)));
+    for directory in [directory.path().to_owned(), directory.path().join("not/there/yet")] {
+        let (application, key) = Keys(&directory).create("pro");
+        let program = Program::serve(&directory, &BUILT_IN);
+        let client = ProgramClient::to(program.public()).await;
+        assert_eq!(client.identity(&key).await, Ok(("pro".into(), application)));
         program.stop().with(0);
     }
     let state = directory.path().join("said");
@@ -261,29 +261,29 @@ async fn no_key_and_no_token_is_ever_printed() {
         ("SCOREGATE_LOG_LEVEL", "trace"),
     ];
     let program = Program::serve(directory.path(), &environment);
-    let visitor = ProgramClient::to(program.public()).await;
+    let client = ProgramClient::to(program.public()).await;
     let keys = Keys(directory.path());
     let (id, first) = keys.create("pro");
     let second = keys.json(&["rotate", &id])["key"].as_str().unwrap().to_owned();
     for key in [&first, &second] {
-        assert_eq!(visitor.identity(key).await.unwrap().0, "pro");
-        assert_eq!(visitor.get("/api/v1/models", key).send().await.code(), "upstream_unavailable");
-        visitor.get(&format!("/api/v1/models?key={key}"), "sg_live_wrong").send().await;
+        assert_eq!(client.identity(key).await.unwrap().0, "pro");
+        assert_eq!(client.get("/api/v1/models", key).send().await.code(), "upstream_unavailable");
+        client.get(&format!("/api/v1/models?key={key}"), "sg_live_wrong").send().await;
     }
-    let mut said = String::new();
+    let mut output = String::new();
     for arguments in [&["list"][..], &["show", &id], &["list", "--json"], &["show", &id, "--json"]] {
         let ended = keys.run(arguments).with(0);
-        said.extend([ended.out, ended.err]);
+        output.extend([ended.out, ended.err]);
     }
     let ended = program.stop().with(0);
-    said.extend([ended.out, ended.err]);
+    output.extend([ended.out, ended.err]);
     let short =
         run_with(&["serve"], &[("SCOREGATE_UPSTREAM", "built-in"), ("SCOREGATE_ADMIN_TOKEN", "tooshort")]);
-    said.push_str(&short.with(1).err);
+    output.push_str(&short.with(1).err);
     for secret in [&first, &second, token, credential, "tooshort"] {
-        assert!(!said.contains(secret), "{secret} was said");
+        assert!(!output.contains(secret), "{secret} was printed");
     }
-    assert!(said.contains("serving") && said.contains(&id));
+    assert!(output.contains("serving") && output.contains(&id));
 }
 
 #[tokio::test]
@@ -293,13 +293,13 @@ async fn damaged_limits_are_repaired_by_the_command_that_the_check_prints() {
     let (id, key) = keys.create("pro");
     sqlite3(directory.path(), "UPDATE applications SET own_minute = -1, own_day = 4294967296");
     let check = ["store", "check", "--data-dir", directory.path().to_str().unwrap()];
-    let said = run(&check).with(1).err;
-    assert!(said.contains(&id) && said.contains("set-limits"), "{said}");
+    let output = run(&check).with(1).err;
+    assert!(output.contains(&id) && output.contains("set-limits"), "{output}");
     let program = Program::serve(directory.path(), &BUILT_IN);
-    let visitor = ProgramClient::to(program.public()).await;
-    assert_eq!(visitor.identity(&key).await, Err("invalid_api_key".into()));
+    let client = ProgramClient::to(program.public()).await;
+    assert_eq!(client.identity(&key).await, Err("invalid_api_key".into()));
     keys.run(&["set-limits", &id, "--minute", "none", "--day", "none"]).with(0);
-    assert_eq!(visitor.identity(&key).await.unwrap().0, "pro");
+    assert_eq!(client.identity(&key).await.unwrap().0, "pro");
     program.stop().with(0);
     run(&check).with(0);
 }
@@ -349,12 +349,12 @@ async fn a_key_whose_record_is_damaged_is_revoked_by_its_id_on_a_running_server(
     let keys = Keys(directory.path());
     let (id, key) = keys.create("pro");
     let program = Program::serve(directory.path(), &BUILT_IN);
-    let visitor = ProgramClient::to(program.public()).await;
+    let client = ProgramClient::to(program.public()).await;
     sqlite3(directory.path(), "UPDATE applications SET own_minute = -1");
-    assert!(visitor.identity(&key).await.is_ok(), "this process knows it as it was");
+    assert!(client.identity(&key).await.is_ok(), "this process knows it as it was");
     keys.run(&["revoke", &id, "--key", "sg_live_unknown"]).with(1);
     keys.run(&["revoke", &id, "--key", &key]).with(0);
-    assert_eq!(visitor.identity(&key).await, Err("invalid_api_key".into()));
+    assert_eq!(client.identity(&key).await, Err("invalid_api_key".into()));
     program.stop().with(0);
 }
 
@@ -373,9 +373,9 @@ async fn keys_list_shows_used_units_and_not_leased_units() {
     let keys = Keys(directory.path());
     let (_, key) = keys.create("pro");
     let running = Program::serve(directory.path(), &BUILT_IN);
-    let visitor = ProgramClient::to(running.public()).await;
+    let client = ProgramClient::to(running.public()).await;
     for _ in 0..3 {
-        assert_eq!(visitor.get("/api/v1/models?period=24h", &key).send().await.status, 200);
+        assert_eq!(client.get("/api/v1/models?period=24h", &key).send().await.status, 200);
     }
     let listed = keys.json(&["list"]);
     let one = &listed["applications"][0];
@@ -390,6 +390,6 @@ async fn keys_list_shows_used_units_and_not_leased_units() {
         (&stopped["applications"][0]["used_today"], &stopped["applications"][0]["granted_today"]),
         (&Value::Null, &3.into())
     );
-    let said = keys.run(&["list"]).with(0);
-    assert!(said.err.contains("no server is running"), "{}", said.err);
+    let output = keys.run(&["list"]).with(0);
+    assert!(output.err.contains("no server is running"), "{}", output.err);
 }

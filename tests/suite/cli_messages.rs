@@ -79,8 +79,8 @@ fn completions_exist_for_each_shell_and_bash_can_read_them() {
         let script = run(&["completions", shell]).with(0);
         assert!(script.out.contains("set-tier") && script.err.is_empty(), "{shell}");
         if shell == "bash" {
-            let place = TempDir::new().unwrap();
-            let file = place.path().join("scoregate");
+            let directory = TempDir::new().unwrap();
+            let file = directory.path().join("scoregate");
             std::fs::write(&file, &script.out).unwrap();
             assert!(Command::new("bash").arg("-n").arg(file).status().unwrap().success());
         }
@@ -98,8 +98,8 @@ fn serve_without_an_upstream_names_the_missing_setting() {
 
 #[test]
 fn check_reports_every_problem_at_once_and_prints_nothing_to_standard_output() {
-    let place = TempDir::new().unwrap();
-    let file = place.path().join("bad.toml");
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("bad.toml");
     std::fs::write(&file, "listen = 8080\nupstrem = \"built-in\"\n[guard]\nper_minute = 0\n").unwrap();
     let refused = run(&["check", "--config", file.to_str().unwrap()]).with(1);
     for path in ["listen: ", "upstrem: ", "guard.per_minute: ", "upstream: "] {
@@ -107,7 +107,7 @@ fn check_reports_every_problem_at_once_and_prints_nothing_to_standard_output() {
     }
     assert_eq!((refused.err.lines().count(), refused.out.as_str()), (4, ""));
     let served = run(&["serve", "--config", file.to_str().unwrap()]).with(1);
-    assert!(refused.err.lines().all(|problem| served.err.contains(problem)), "serve says the same");
+    assert!(refused.err.lines().all(|problem| served.err.contains(problem)), "serve prints the same");
 }
 
 #[test]
@@ -119,8 +119,8 @@ fn a_missing_file_and_an_unknown_environment_variable_are_problems() {
 
 #[test]
 fn the_sample_configuration_can_be_appended_to() {
-    let place = TempDir::new().unwrap();
-    let file = place.path().join("sample.toml");
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("sample.toml");
     let sample = run(&["check", "--sample"]).with(0).out;
     for more in [
         "upstream = \"built-in\"\n",
@@ -131,7 +131,7 @@ fn the_sample_configuration_can_be_appended_to() {
         let checked = run(&["check", "--config", file.to_str().unwrap()]).with(0);
         assert_eq!((checked.out.as_str(), checked.err.as_str()), ("", ""), "{more}");
     }
-    // As printed it only lacks the upstream.
+    // The printed sample lacks only the upstream.
     std::fs::write(&file, sample).unwrap();
     let bare = run(&["check", "--config", file.to_str().unwrap()]).with(1);
     assert!(bare.err.starts_with("upstream: ") && bare.err.lines().count() == 1, "{}", bare.err);
@@ -139,12 +139,12 @@ fn the_sample_configuration_can_be_appended_to() {
 
 #[test]
 fn check_uses_the_configuration_file_named_in_the_environment() {
-    let place = TempDir::new().unwrap();
-    let file = place.path().join("named.toml");
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("named.toml");
     std::fs::write(&file, "upstrem = 1\n").unwrap();
     let named = [("SCOREGATE_CONFIG", file.to_str().unwrap())];
     assert!(run_with(&["check"], &named).with(1).err.contains("upstrem: "));
-    let other = place.path().join("other.toml");
+    let other = directory.path().join("other.toml");
     std::fs::write(&other, "upstream = \"built-in\"\n").unwrap();
     assert_eq!(run_with(&["check", "--config", other.to_str().unwrap()], &named).with(0).err, "");
     assert!(run_with(&["check", "--sample"], &named).with(0).out.contains("# [upstream]"));
@@ -152,8 +152,8 @@ fn check_uses_the_configuration_file_named_in_the_environment() {
 
 #[test]
 fn check_reports_every_missing_file_with_all_other_problems() {
-    let place = TempDir::new().unwrap();
-    let file = place.path().join("files.toml");
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("files.toml");
     let tls =
         |name: &str| format!("[tls.{name}]\ncertificate = \"/no/{name}.pem\"\nkey = \"/no/{name}.key\"\n");
     let text = format!(
@@ -173,8 +173,8 @@ fn check_reports_every_missing_file_with_all_other_problems() {
 
 #[test]
 fn invalid_toml_is_reported_by_line_and_its_text_is_not_printed() {
-    let place = TempDir::new().unwrap();
-    let file = place.path().join("bad.toml");
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("bad.toml");
     let shown = file.to_str().unwrap();
     for (text, words) in [
         ("[admin]\ntoken = \"s3cret", "line 2, character "),
@@ -193,8 +193,8 @@ fn invalid_toml_is_reported_by_line_and_its_text_is_not_printed() {
 
 #[test]
 fn an_invalid_json_line_is_reported_in_a_sentence() {
-    let place = TempDir::new().unwrap();
-    let archive = place.path().join("runs.db");
+    let directory = TempDir::new().unwrap();
+    let archive = directory.path().join("runs.db");
     let import = ["scoring", "import", "-", "--archive", archive.to_str().unwrap()];
     for (line, sentence) in [
         (
@@ -213,21 +213,22 @@ fn an_invalid_json_line_is_reported_in_a_sentence() {
 
 #[test]
 fn a_port_in_use_is_a_runtime_error_that_names_the_port() {
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let taken = taken.local_addr().unwrap().to_string();
-    let place = TempDir::new().unwrap();
-    let environment = [("SCOREGATE_UPSTREAM", "built-in"), ("TMPDIR", place.path().to_str().unwrap())];
-    for (public, side) in [(taken.as_str(), "127.0.0.1:0"), ("127.0.0.1:0", taken.as_str())] {
+    let imported_count = TcpListener::bind("127.0.0.1:0").unwrap();
+    let imported_count = imported_count.local_addr().unwrap().to_string();
+    let directory = TempDir::new().unwrap();
+    let environment = [("SCOREGATE_UPSTREAM", "built-in"), ("TMPDIR", directory.path().to_str().unwrap())];
+    for (public, side) in [(imported_count.as_str(), "127.0.0.1:0"), ("127.0.0.1:0", imported_count.as_str())]
+    {
         let ports = ["--listen", public, "--admin-listen", side];
-        let state = place.path().join("state");
+        let state = directory.path().join("state");
         let serve =
             run_with(&[&["serve", "--data-dir", state.to_str().unwrap()], &ports[..]].concat(), &environment);
-        assert!(serve.with(2).err.contains(&taken));
+        assert!(serve.with(2).err.contains(&imported_count));
         let demo = run_with(&[&["demo"], &ports[..]].concat(), &environment[1..]).with(2);
-        assert!(demo.err.contains(&taken) && demo.out.is_empty());
+        assert!(demo.err.contains(&imported_count) && demo.out.is_empty());
     }
-    std::fs::remove_dir_all(place.path().join("state")).unwrap();
-    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "the demos left nothing behind");
+    std::fs::remove_dir_all(directory.path().join("state")).unwrap();
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "the demos left nothing behind");
 }
 
 #[test]

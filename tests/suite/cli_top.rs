@@ -8,26 +8,26 @@ use tempfile::TempDir;
 use crate::program::{BUILT_IN, Keys, Program, ProgramClient, run};
 
 /// A server with one served and one refused request.
-async fn busy(place: &TempDir) -> (Program, String) {
-    let program = Program::serve(place.path(), &BUILT_IN);
-    let visitor = ProgramClient::to(program.public()).await;
-    let (application, key) = Keys(place.path()).create("teams");
+async fn busy(directory: &TempDir) -> (Program, String) {
+    let program = Program::serve(directory.path(), &BUILT_IN);
+    let client = ProgramClient::to(program.public()).await;
+    let (application, key) = Keys(directory.path()).create("teams");
     for _ in 0..3 {
-        assert_eq!(visitor.get("/api/v1/models", &key).send().await.status, 200);
+        assert_eq!(client.get("/api/v1/models", &key).send().await.status, 200);
     }
-    assert_eq!(visitor.get("/api/v1/models", "sg_live_madeup").send().await.status, 401);
+    assert_eq!(client.get("/api/v1/models", "sg_live_madeup").send().await.status, 401);
     (program, application)
 }
 
-fn directory(place: &TempDir) -> &str {
-    place.path().to_str().unwrap()
+fn directory(data: &TempDir) -> &str {
+    data.path().to_str().unwrap()
 }
 
 #[tokio::test]
 async fn without_a_terminal_top_prints_the_difference_of_two_samples_and_exits() {
-    let place = TempDir::new().unwrap();
-    let (program, application) = busy(&place).await;
-    let output = run(&["top", "--interval", "1", "--data-dir", directory(&place)]).with(0);
+    let data = TempDir::new().unwrap();
+    let (program, application) = busy(&data).await;
+    let output = run(&["top", "--interval", "1", "--data-dir", directory(&data)]).with(0);
     let line = |name: &str| {
         output.out.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{}", output.out))
     };
@@ -51,18 +51,18 @@ async fn without_a_terminal_top_prints_the_difference_of_two_samples_and_exits()
     assert!(line("127.0.0.1").trim_end().ends_with(" 1"), "{}", output.out);
     assert!(!output.out.contains('\u{1b}') && !output.out.contains("! "), "{}", output.out);
     program.stop().with(0);
-    let gone = run(&["top", "--once", "--data-dir", directory(&place)]).with(1);
-    assert!(gone.err.contains("needs a running server"), "{}", gone.err);
+    let stopped = run(&["top", "--once", "--data-dir", directory(&data)]).with(1);
+    assert!(stopped.err.contains("needs a running server"), "{}", stopped.err);
 }
 
 #[tokio::test]
 async fn on_a_terminal_top_uses_the_alternate_screen_until_q_is_pressed() {
-    let place = TempDir::new().unwrap();
-    let (program, application) = busy(&place).await;
+    let data = TempDir::new().unwrap();
+    let (program, application) = busy(&data).await;
     let top = format!(
         "stty cols 120 rows 40; {} top --data-dir {}",
         env!("CARGO_BIN_EXE_scoregate"),
-        directory(&place)
+        directory(&data)
     );
     let mut terminal = Command::new("script")
         .args(["--quiet", "--return", "--flush", "--command", &top, "/dev/null"])

@@ -17,7 +17,7 @@ const TRANSPORT: &[&str] = &["content-length", "connection"];
 /// Further headers of the pages that need no key.
 const PAGES: &[&str] = &["content-security-policy", "referrer-policy", "location"];
 
-/// Further headers of an OPTIONS that a browser sends before a request, where CORS is configured.
+/// Further headers of the response to a preflight request, if CORS is configured.
 const PREFLIGHT: &[&str] =
     &["access-control-allow-methods", "access-control-allow-headers", "access-control-max-age"];
 
@@ -64,7 +64,7 @@ impl Response {
     pub fn header(&self, name: &str) -> &str {
         let mut values = self.headers.iter().filter(|(known, _)| known == name);
         let value = values.next().map_or("", |(_, value)| value);
-        assert!(values.next().is_none(), "{name} is there twice");
+        assert!(values.next().is_none(), "{name} is repeated");
         value
     }
 
@@ -183,7 +183,7 @@ impl Connection {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    /// One over an open stream.
+    /// Uses an open stream.
     pub fn over(stream: S) -> Self {
         Self { stream, buffer: Vec::new() }
     }
@@ -191,7 +191,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Sends a request and reads its response.
     pub async fn send(&mut self, request: RequestBuilder) -> Response {
         self.stream.write_all(&request.bytes()).await.unwrap();
-        let response = self.read(request.method == "HEAD").await.expect("an answer");
+        let response = self.read(request.method == "HEAD").await.expect("a response");
         request.rules.check(&request.method, &request.target, &response);
         response
     }
@@ -260,7 +260,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// From the gateway's own API description.
+    /// Compiles the gateway's own API description.
     fn new(description: &Json, sends: OptionalHeaders) -> Self {
         let mut bodies = HashMap::new();
         for (path, item) in description["paths"].as_object().unwrap() {
@@ -345,14 +345,14 @@ impl Rules {
 impl Rules {
     /// The rules of this API description. Compiling schemas is slow, so each is compiled once for all tests.
     pub fn of(description: &[u8], sends: OptionalHeaders) -> Arc<Self> {
-        static MADE: Mutex<Vec<(Vec<u8>, Arc<Rules>)>> = Mutex::new(Vec::new());
-        let mut made = MADE.lock();
+        static COMPILED: Mutex<Vec<(Vec<u8>, Arc<Rules>)>> = Mutex::new(Vec::new());
+        let mut compiled = COMPILED.lock();
         let is_of = |(body, rules): &&(Vec<u8>, Arc<Rules>)| *body == description && rules.sends == sends;
-        if let Some((_, rules)) = made.iter().find(is_of) {
+        if let Some((_, rules)) = compiled.iter().find(is_of) {
             return Arc::clone(rules);
         }
         let rules = Arc::new(Self::new(&serde_json::from_slice(description).unwrap(), sends));
-        made.push((description.to_owned(), Arc::clone(&rules)));
+        compiled.push((description.to_owned(), Arc::clone(&rules)));
         rules
     }
 }

@@ -17,10 +17,10 @@ const INDEX: &str = "/api/v1/index";
 const DATA: &str = r#"{"generated_at":"2026-11-21T12:00:00Z","data":[{"id":"atlas","currentScore":1}]}"#;
 const ONE_AT_ONCE: &str = "[upstream]\nurl = \"{backend}\"\nmax_concurrent_requests = 1";
 const WAITERS: u32 = 20;
-/// The target that all have requested before.
+/// A target that all clients have requested before.
 const OTHER: &str = "/api/v1/alerts";
 
-/// The leader that disconnects, and the customers of the waiters: enough is leased for each.
+/// The leader that disconnects, and the customer of the waiters. Each has enough leased units.
 struct Scenario {
     world: World,
     leader: Customer,
@@ -38,7 +38,7 @@ impl Scenario {
         Self { world, leader, waiter, before }
     }
 
-    async fn leads(&self) -> Connection {
+    async fn start_leader(&self) -> Connection {
         self.world.get(MODELS).key(&self.leader.key).begin().await
     }
 
@@ -49,7 +49,7 @@ impl Scenario {
         leading: Connection,
         further: u32,
         moment: impl Future<Output = ()>,
-        goes_on: impl FnOnce(),
+        on_continue: impl FnOnce(),
     ) {
         let waiting = join_all((0..WAITERS).map(|_| self.world.get_as(&self.waiter, MODELS)));
         let (responses, ()) = tokio::join!(waiting, async {
@@ -58,7 +58,7 @@ impl Scenario {
             leading.reset();
             self.world.reaches("scoregate_client_disconnects_total", 1).await;
             self.world.backend.open();
-            goes_on();
+            on_continue();
         });
         for response in responses {
             assert_eq!(
@@ -75,7 +75,7 @@ impl Scenario {
     /// The backend sends these parts of a response: the leader disconnects between the first and the second.
     async fn run_with_reset_between(&self, parts: [String; 2]) {
         self.world.backend.next(Act::Parts(parts.map(String::into_bytes).to_vec()));
-        let leading = self.leads().await;
+        let leading = self.start_leader().await;
         self.world.backend.has_received(self.before + 1).await;
         self.world.backend.release(1);
         self.run_with_reset(leading, 0, self.world.backend.has_sent(self.before + 1), || ()).await;
@@ -84,19 +84,21 @@ impl Scenario {
 
 #[tokio::test]
 async fn waiters_are_served_if_the_leader_is_reset_before_the_upstream_request() {
-    let scene = Scenario::set(ONE_AT_ONCE).await;
-    let occupying = scene.world.get(INDEX).key(&scene.waiter.key).begin().await;
-    scene.world.backend.has_received(scene.before + 1).await;
-    let leading = scene.leads().await;
-    scene.run_with_reset(leading, 1, wait_for_queue_length(&scene.world, 1), || ()).await;
-    drop(occupying);
+    let scenario = Scenario::set(ONE_AT_ONCE).await;
+    let blocking = scenario.world.get(INDEX).key(&scenario.waiter.key).begin().await;
+    scenario.world.backend.has_received(scenario.before + 1).await;
+    let leading = scenario.start_leader().await;
+    scenario.run_with_reset(leading, 1, wait_for_queue_length(&scenario.world, 1), || ()).await;
+    drop(blocking);
 }
 
 #[tokio::test]
 async fn waiters_are_served_if_the_leader_is_reset_before_the_response_begins() {
-    let scene = Scenario::set("").await;
-    let leading = scene.leads().await;
-    scene.run_with_reset(leading, 0, scene.world.backend.has_received(scene.before + 1), || ()).await;
+    let scenario = Scenario::set("").await;
+    let leading = scenario.start_leader().await;
+    scenario
+        .run_with_reset(leading, 0, scenario.world.backend.has_received(scenario.before + 1), || ())
+        .await;
 }
 
 #[tokio::test]
@@ -119,27 +121,27 @@ fn waiters_are_served_if_the_leader_is_reset_before_the_response_is_stored() {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.worker_threads(2).max_blocking_threads(1).enable_all().build().unwrap();
     runtime.block_on(async {
-        let scene = Scenario::set(ONE_AT_ONCE).await;
+        let scenario = Scenario::set(ONE_AT_ONCE).await;
         let ((say_begun, begun), (free, freed)) = (mpsc::channel(), mpsc::channel::<()>());
-        let occupier = tokio::task::spawn_blocking(move || {
+        let blocking_task = tokio::task::spawn_blocking(move || {
             say_begun.send(()).unwrap();
             freed.recv().unwrap();
         });
         begun.recv().unwrap();
-        let leading = scene.leads().await;
-        scene.world.backend.has_received(scene.before + 1).await;
-        let stored = scene.world.running.gateway().engine.documents.count();
-        let next = scene.world.get(INDEX).key(&scene.waiter.key).begin().await;
+        let leading = scenario.start_leader().await;
+        scenario.world.backend.has_received(scenario.before + 1).await;
+        let stored = scenario.world.running.gateway().engine.documents.count();
+        let next = scenario.world.get(INDEX).key(&scenario.waiter.key).begin().await;
         let moment = async {
-            wait_for_queue_length(&scene.world, 1).await;
-            scene.world.backend.release(1);
+            wait_for_queue_length(&scenario.world, 1).await;
+            scenario.world.backend.release(1);
             // The next fetch is sent when this response is complete.
-            scene.world.backend.has_received(scene.before + 2).await;
-            assert_eq!(scene.world.running.gateway().engine.documents.count(), stored);
+            scenario.world.backend.has_received(scenario.before + 2).await;
+            assert_eq!(scenario.world.running.gateway().engine.documents.count(), stored);
         };
-        scene.run_with_reset(leading, 1, moment, || free.send(()).unwrap()).await;
+        scenario.run_with_reset(leading, 1, moment, || free.send(()).unwrap()).await;
         drop(next);
-        occupier.await.unwrap();
+        blocking_task.await.unwrap();
     });
 }
 
@@ -161,12 +163,12 @@ async fn a_late_response_is_sent_to_no_other_request() {
     for target in [INDEX, "/api/v1/alerts", MODELS] {
         world.pass(Duration::from_secs(1));
         let response = world.get_as(&customer, target).await;
-        let asked = response.json()["data"][0]["asked"].as_str().unwrap().to_owned();
-        assert!(response.status == 200 && asked.starts_with(target), "{target}: {asked}");
+        let target_in_body = response.json()["data"][0]["asked"].as_str().unwrap().to_owned();
+        assert!(response.status == 200 && target_in_body.starts_with(target), "{target}: {target_in_body}");
     }
     let connections: Vec<usize> = world.backend.received().iter().map(|one| one.connection).collect();
     assert!(connections[1..].iter().all(|connection| *connection > connections[0]), "{connections:?}");
-    assert_eq!(world.backend.count(MODELS), 2, "what came too late was not stored");
+    assert_eq!(world.backend.count(MODELS), 2, "the late response was not stored");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -175,14 +177,14 @@ async fn with_half_of_two_thousand_clients_reset_each_other_client_gets_its_own_
     let customers = join_all((0..20).map(|_| world.paid())).await;
     for round in 0..50_u64 {
         let asks = (0..40_u64).map(|number| {
-            let dice = (round * 40 + number).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+            let rng = (round * 40 + number).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
             let customer = &customers[usize::try_from(number / 2).unwrap()];
-            let target = if dice.is_multiple_of(3) { MODELS } else { "/api/v1/me" };
+            let target = if rng.is_multiple_of(3) { MODELS } else { "/api/v1/me" };
             let world = &world;
             async move {
                 if number.is_multiple_of(2) {
                     let leaving = world.get(target).key(&customer.key).begin().await;
-                    for _ in 0..dice % 50 {
+                    for _ in 0..rng % 50 {
                         tokio::task::yield_now().await;
                     }
                     leaving.reset();

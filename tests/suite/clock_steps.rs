@@ -16,25 +16,25 @@ const MODELS: &str = "/api/v1/models?period=24h";
 const DAY: u32 = 40;
 const MINUTE: u32 = 12;
 
-/// A wall clock time, and how long requests are sent there.
+/// A wall clock time, and the duration in seconds for which requests are sent from then on.
 type ClockPeriod = (&'static str, u64);
 
 /// Sends one request a second for the duration of each period, and returns the served ones of each.
 async fn served(world: &World, key: &str, stays: &[ClockPeriod]) -> Vec<u32> {
     let (mut served, mut seconds) = (Vec::new(), 0u32);
     let mut newest_reset = 0;
-    for (place, stay) in stays {
-        world.hand.step_to(Wall::parse_rfc3339(place).unwrap());
+    for (time, stay) in stays {
+        world.manual_clock.step_to(Wall::parse_rfc3339(time).unwrap());
         let mut here = 0;
         for _ in 0..*stay {
             let response = world.get(MODELS).key(key).send().await;
             match response.status {
                 200 => here += 1,
-                _ => assert_eq!(response.status, 429, "{place}"),
+                _ => assert_eq!(response.status, 429, "{time}"),
             }
             if response.header("x-ratelimit-resource") == "day" {
                 let reset = response.number("x-ratelimit-reset");
-                assert!(reset >= newest_reset, "{place}: the caller's day went back");
+                assert!(reset >= newest_reset, "{time}: the reset time went back");
                 newest_reset = reset;
             }
             world.pass(Duration::from_secs(1));
@@ -43,7 +43,7 @@ async fn served(world: &World, key: &str, stays: &[ClockPeriod]) -> Vec<u32> {
         served.push(here);
         // Refills of a bucket are bounded by monotonic time alone; no step refilled it.
         let all: u32 = served.iter().sum();
-        assert!(all <= MINUTE + seconds * MINUTE / 60, "{place}: {all} in {seconds} seconds");
+        assert!(all <= MINUTE + seconds * MINUTE / 60, "{time}: {all} in {seconds} seconds");
     }
     served
 }
@@ -68,8 +68,8 @@ async fn clock_steps_an_hour_back_keep_the_day_and_its_quota() {
 
 #[tokio::test]
 async fn clock_steps_ten_seconds_back_across_midnight_reopen_nothing() {
-    let places = [("2026-11-21T23:57:00Z", 183), ("2026-11-21T23:59:53Z", 180)];
-    let (served, granted) = stays(&places).await;
+    let periods = [("2026-11-21T23:57:00Z", 183), ("2026-11-21T23:59:53Z", 180)];
+    let (served, granted) = stays(&periods).await;
     // The first day was spent before midnight; from then on the second day applies at any wall clock time.
     assert_eq!(served[0], DAY + 1 + 2);
     assert_eq!(granted.lines().count(), 2, "{granted}");
@@ -78,16 +78,17 @@ async fn clock_steps_ten_seconds_back_across_midnight_reopen_nothing() {
 
 #[tokio::test]
 async fn a_clock_that_is_a_day_ahead_for_less_than_a_minute_uses_no_quota() {
-    let places = [("2026-11-21T12:00:00Z", 60), ("2026-11-22T12:01:00Z", 59), ("2026-11-21T12:01:59Z", 400)];
-    let (served, granted) = stays(&places).await;
+    let periods = [("2026-11-21T12:00:00Z", 60), ("2026-11-22T12:01:00Z", 59), ("2026-11-21T12:01:59Z", 400)];
+    let (served, granted) = stays(&periods).await;
     assert_eq!(served.iter().sum::<u32>(), DAY);
     assert_eq!(granted, format!("2026-11-21|{DAY}\n"));
 }
 
 #[tokio::test]
 async fn a_clock_that_stays_a_day_ahead_opens_that_day_after_a_minute() {
-    let places = [("2026-11-21T12:00:00Z", 150), ("2026-11-22T12:02:30Z", 60), ("2026-11-22T12:03:30Z", 400)];
-    let (served, granted) = stays(&places).await;
+    let periods =
+        [("2026-11-21T12:00:00Z", 150), ("2026-11-22T12:02:30Z", 60), ("2026-11-22T12:03:30Z", 400)];
+    let (served, granted) = stays(&periods).await;
     // The first day is spent by then, and applies for another minute.
     assert_eq!((served[0], served[1], served[2]), (DAY, 0, DAY));
     assert_eq!(granted, format!("2026-11-21|{DAY}\n2026-11-22|{DAY}\n"));
@@ -95,8 +96,9 @@ async fn a_clock_that_stays_a_day_ahead_opens_that_day_after_a_minute() {
 
 #[tokio::test]
 async fn clock_steps_a_day_forward_and_back_open_one_new_quota() {
-    let places = [("2026-11-21T12:00:00Z", 60), ("2026-11-22T12:01:00Z", 120), ("2026-11-21T12:03:00Z", 400)];
-    let (served, granted) = stays(&places).await;
+    let periods =
+        [("2026-11-21T12:00:00Z", 60), ("2026-11-22T12:01:00Z", 120), ("2026-11-21T12:03:00Z", 400)];
+    let (served, granted) = stays(&periods).await;
     let today: u32 = granted.lines().next().unwrap().split_once('|').unwrap().1.parse().unwrap();
     assert_eq!(served.iter().sum::<u32>(), today + DAY);
     assert_eq!(granted, format!("2026-11-21|{today}\n2026-11-22|{DAY}\n"));
@@ -115,10 +117,10 @@ async fn a_key_does_not_expire_while_the_clock_is_briefly_ahead() {
     };
     let issued = world.running.registrar.create("test", new).await.unwrap();
     let key = issued.key.expose();
-    world.hand.step_to(Wall::parse_rfc3339("2026-11-22T12:00:00Z").unwrap());
+    world.manual_clock.step_to(Wall::parse_rfc3339("2026-11-22T12:00:00Z").unwrap());
     world.running.gateway().sweep();
     assert_eq!(world.get(MODELS).key(key).send().await.status, 200);
-    world.hand.step_to(Wall::parse_rfc3339("2026-11-21T12:00:01Z").unwrap());
+    world.manual_clock.step_to(Wall::parse_rfc3339("2026-11-21T12:00:01Z").unwrap());
     assert_eq!(world.get(MODELS).key(key).send().await.status, 200);
 }
 
@@ -133,8 +135,8 @@ async fn clock_steps_are_counted_by_direction_and_slewing_is_not() {
         }
         counts
     };
-    let to = async |place: &str| {
-        world.hand.step_to(Wall::parse_rfc3339(place).unwrap());
+    let to = async |time: &str| {
+        world.manual_clock.step_to(Wall::parse_rfc3339(time).unwrap());
         world.get("/healthz").send().await;
         counted().await
     };
@@ -144,17 +146,17 @@ async fn clock_steps_are_counted_by_direction_and_slewing_is_not() {
     assert_eq!(to("2026-11-22T12:00:00Z").await, [1, 0]);
     assert_eq!(to("2026-11-21T12:00:00Z").await, [1, 1]);
     assert_eq!(to("2026-11-20T12:00:00Z").await, [1, 2]);
-    world.hand.suspend(Duration::from_hours(24));
+    world.manual_clock.suspend(Duration::from_hours(24));
     world.get("/healthz").send().await;
-    assert_eq!(counted().await, [1, 2], "a machine that slept is no step");
+    assert_eq!(counted().await, [1, 2], "a suspend is not a step");
 }
 
 #[tokio::test]
 async fn a_clock_step_is_detected_without_requests() {
     let world = World::new().await;
-    world.hand.step_to(Wall::parse_rfc3339("2026-11-22T12:00:00Z").unwrap());
+    world.manual_clock.step_to(Wall::parse_rfc3339("2026-11-22T12:00:00Z").unwrap());
     let forward = "scoregate_clock_steps_total{direction=\"forward\"}";
-    // The checking task may be about to sleep: it has some time.
+    // The checking task may be about to sleep, so it gets some time.
     while world.counted(forward).await == 0 {
         world.pass(Duration::from_millis(100));
         tokio::task::yield_now().await;

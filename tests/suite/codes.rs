@@ -26,9 +26,9 @@ impl Case {
 
     async fn send(&self, request: RequestBuilder) -> Response {
         let Some(waits) = self.waits else { return request.send().await };
-        let asked = self.world.backend.received().len();
+        let already_received = self.world.backend.received().len();
         let pass = async {
-            self.world.backend.has_received(asked + 1).await;
+            self.world.backend.has_received(already_received + 1).await;
             self.world.pass(waits);
         };
         tokio::join!(request.send(), pass).0
@@ -74,7 +74,7 @@ async fn case(code: ErrorCode) -> Option<Case> {
             case
         }
         // It is the response to a panic. No bytes of a client and no response of a backend are known to cause one,
-        // and no switch of the product does.
+        // and no setting does.
         ErrorCode::InternalError => return None,
     })
 }

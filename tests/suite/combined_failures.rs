@@ -1,4 +1,4 @@
-//! Everything fails at once: nobody reads standard output or standard error, the disk is full, another process holds
+//! Everything fails at once: standard output and standard error are not read, the disk is full, another process locks
 //! the ledger, and the backend fails. Stored documents are served to callers with leased units or grace, probes are
 //! correct, and the shutdown completes.
 //!
@@ -25,7 +25,7 @@ use crate::unread_logs::UnreadProgram;
 const SMALL: Duration = Duration::from_secs(10);
 const FULL: Duration = Duration::from_mins(2);
 /// Timeout of a request.
-const AT_LAST: Duration = Duration::from_secs(40);
+const TIMEOUT: Duration = Duration::from_secs(40);
 /// The first request that finds the ledger unreachable waits two seconds for it; the rest is for a busy
 /// machine.
 const SLOWEST: Duration = Duration::from_secs(10);
@@ -47,11 +47,11 @@ struct Tally {
 impl Tally {
     fn request(&mut self, port: SocketAddr, target: &str, key: &str) -> String {
         let begun = Instant::now();
-        let heard = Wire::open_with_timeout(port, AT_LAST).map(|mut wire| wire.get(target, key));
+        let reply = Wire::open_with_timeout(port, TIMEOUT).map(|mut connection| connection.get(target, key));
         self.slowest = self.slowest.max(begun.elapsed());
-        let Some(heard @ Reply::Response { .. }) = &heard else { panic!("{target}: {heard:?}") };
-        *self.responses.entry(heard.status_and_code()).or_default() += 1;
-        let Reply::Response { body, .. } = heard else { unreachable!() };
+        let Some(reply @ Reply::Response { .. }) = &reply else { panic!("{target}: {reply:?}") };
+        *self.responses.entry(reply.status_and_code()).or_default() += 1;
+        let Reply::Response { body, .. } = reply else { unreachable!() };
         body.clone()
     }
 
@@ -117,7 +117,7 @@ fn fails(_: &Received) -> Act {
 }
 
 impl Scenario {
-    fn play(lasts: Duration) -> Self {
+    fn run(lasts: Duration) -> Self {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let backend = runtime.block_on(Backend::start(works));
         let (directory, disk, url) = (TempDir::new().unwrap(), Disk::new(), backend.url());
@@ -127,7 +127,7 @@ impl Scenario {
         let settings = [
             ("SCOREGATE_UPSTREAM_URL", url.as_str()),
             ("SCOREGATE_LOG_SAMPLE_ONE_IN", "1"),
-            // So that stored documents become stale meanwhile.
+            // Stored documents become stale meanwhile.
             ("SCOREGATE_FRESHNESS_REFRESH_INTERVAL", "2s"),
         ];
         let mut program =
@@ -145,13 +145,13 @@ impl Scenario {
         disk.order(Order::NoRoom);
         let held = Lock::on(directory.path());
         backend.set_script(fails);
-        let mut scene = Self::all_ask(&program, &load_clients, lasts);
-        scene.stop = program.stop_within(GRACE);
+        let mut scenario = Self::run_callers(&program, &load_clients, lasts);
+        scenario.stop = program.stop_within(GRACE);
         drop(held);
-        scene
+        scenario
     }
 
-    fn all_ask(program: &UnreadProgram, load_clients: &[LoadClient], lasts: Duration) -> Self {
+    fn run_callers(program: &UnreadProgram, load_clients: &[LoadClient], lasts: Duration) -> Self {
         let [large, small, free] = load_clients else { unreachable!() };
         let (public, over, begun) = (program.public, AtomicBool::new(false), Instant::now());
         let asks = |load_client: &LoadClient, pause: Duration, target: &dyn Fn(u32) -> String| {
@@ -169,21 +169,21 @@ impl Scenario {
             let others = scope.spawn(|| asks(large, SELDOM, &unstored));
             let on_grace = scope.spawn(|| asks(small, SELDOM, &stored));
             let of_free = scope.spawn(|| asks(free, SELDOM, &stored));
-            let mut scene = Self::default();
+            let mut scenario = Self::default();
             while begun.elapsed() < lasts {
-                scene.probes.request(program);
+                scenario.probes.request(program);
                 std::thread::park_timeout(SELDOM);
             }
             over.store(true, Ordering::SeqCst);
-            scene.stored = of_large.map(|one| one.join().unwrap()).into();
-            scene.unstored = others.join().unwrap();
-            scene.grace = on_grace.join().unwrap();
-            scene.free = of_free.join().unwrap();
-            scene
+            scenario.stored = of_large.map(|one| one.join().unwrap()).into();
+            scenario.unstored = others.join().unwrap();
+            scenario.grace = on_grace.join().unwrap();
+            scenario.free = of_free.join().unwrap();
+            scenario
         })
     }
 
-    fn judge(&self) {
+    fn check(&self) {
         for tally in &self.stored {
             assert!(tally.all() > 0 && tally.of(200, "") == tally.all(), "{tally:?}");
             assert!(tally.slowest < SLOWEST, "{tally:?}");
@@ -194,7 +194,7 @@ impl Scenario {
         assert_eq!(self.grace.of(503, "overloaded") + served_on_grace, self.grace.all(), "{:?}", self.grace);
         assert!(self.free.of(503, "overloaded") > 0, "{:?}", self.free);
         assert!(self.unstored.responses.keys().all(|(status, _)| *status >= 500), "{:?}", self.unstored);
-        assert!(self.unstored.slowest < AT_LAST, "{:?}", self.unstored);
+        assert!(self.unstored.slowest < TIMEOUT, "{:?}", self.unstored);
         assert_eq!(self.probes.tally.of(200, ""), self.probes.tally.all(), "{:?}", self.probes.tally);
         assert!(self.probes.oldest_heartbeat < 5.0, "{}", self.probes.oldest_heartbeat);
         assert!((self.probes.value("scoregate_ledger_unreachable") - 1.0).abs() < f64::EPSILON);
@@ -202,7 +202,7 @@ impl Scenario {
 
     /// Checks that the log writers were blocked. A short run fits into the access log's queue, and two minutes of
     /// events, which are rate-limited by kind, into that of the event log.
-    fn judge_lost_lines(&self) {
+    fn check_lost_lines(&self) {
         assert!(self.lost_lines("access") > 0.0);
     }
 
@@ -216,17 +216,17 @@ fn stored_documents_are_served_with_logs_unread_disk_full_ledger_locked_and_upst
     let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
     within_one_day(|| {
         let lasts = if is_full { FULL } else { SMALL };
-        let scene = Scenario::play(lasts);
-        scene.judge();
+        let scenario = Scenario::run(lasts);
+        scenario.check();
         if is_full {
-            scene.judge_lost_lines();
-            record(&scene, lasts);
+            scenario.check_lost_lines();
+            record(&scenario, lasts);
         }
     });
 }
 
 /// Writes the figures to `tests/results/`.
-fn record(scene: &Scenario, lasts: Duration) {
+fn record(scenario: &Scenario, lasts: Duration) {
     let day = Clock::system().now().wall.day();
     let cores = std::thread::available_parallelism().unwrap();
     let build = if cfg!(debug_assertions) { "debug" } else { "release" };
@@ -244,21 +244,21 @@ fn record(scene: &Scenario, lasts: Duration) {
         let responses: Vec<String> = responses.map(|words| words.trim_end().to_owned()).collect();
         writeln!(page, "| {who} | {} | {} ms |", responses.join(", "), tally.slowest.as_millis()).unwrap();
     };
-    for tally in &scene.stored {
+    for tally in &scenario.stored {
         row("leased units, stored documents", tally);
     }
-    row("leased units, documents that are not stored", &scene.unstored);
-    row("Pro with a lease of 2 and a grace of 2, stored documents", &scene.grace);
-    row("Free with a lease of 10, stored documents", &scene.free);
-    row("probes and metrics", &scene.probes.tally);
+    row("leased units, documents that are not stored", &scenario.unstored);
+    row("Pro with a lease of 2 and a grace of 2, stored documents", &scenario.grace);
+    row("Free with a lease of 10, stored documents", &scenario.free);
+    row("probes and metrics", &scenario.probes.tally);
     writeln!(
         page,
         "\nLines lost: {} of the access log, {} of the event log. Oldest heartbeat at a look: {:.0} ms. From SIGTERM to the end of the \
          process: {} ms.",
-        scene.lost_lines("access"),
-        scene.lost_lines("events"),
-        scene.probes.oldest_heartbeat * 1_000.0,
-        scene.stop.as_millis()
+        scenario.lost_lines("access"),
+        scenario.lost_lines("events"),
+        scenario.probes.oldest_heartbeat * 1_000.0,
+        scenario.stop.as_millis()
     )
     .unwrap();
     let name = format!("tests/results/{day}-all-at-once.md");

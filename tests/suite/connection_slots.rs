@@ -27,7 +27,7 @@ async fn an_address_has_its_connection_slots_and_no_more() {
     let (mut first, mut second) = (from(&world, 1).await, from(&world, 1).await);
     assert!(is_served(&mut first).await && is_served(&mut second).await);
     assert!(from(&world, 1).await.is_closed().await);
-    assert!(is_served(&mut from(&world, 2).await).await, "another address has its own");
+    assert!(is_served(&mut from(&world, 2).await).await, "another address has its own slots");
     assert_eq!(world.ended("address_limit").await, 1);
     assert!(is_served(&mut first).await && is_served(&mut second).await);
     drop(first);
@@ -45,8 +45,8 @@ async fn trusted_proxies_have_no_connection_limit_per_address() {
         assert!(is_served(&mut connection).await);
         held.push(connection);
     }
-    let mut stranger = from(&world, 2).await;
-    assert!(is_served(&mut stranger).await);
+    let mut other_client = from(&world, 2).await;
+    assert!(is_served(&mut other_client).await);
     assert!(from(&world, 2).await.is_closed().await);
 }
 
@@ -61,7 +61,7 @@ async fn with_all_connection_slots_in_use_the_longest_idle_connection_is_closed_
         world.pass(SECOND);
     }
     for connection in &mut held {
-        assert!(is_served(connection).await, "nobody has come yet");
+        assert!(is_served(connection).await, "no other client has connected yet");
         world.pass(SECOND);
     }
     let mut next = from(&world, 4).await;

@@ -126,14 +126,14 @@ async fn without_configuration_an_origin_header_changes_no_byte() {
         world.request("HEAD", "/openapi.json"),
     ] {
         let bare = request.clone().send().await;
-        let asked =
+        let response =
             request.header("Origin", ORIGIN).header("Access-Control-Request-Method", "GET").send().await;
-        assert_eq!(asked.fingerprint, bare.fingerprint);
+        assert_eq!(response.fingerprint, bare.fingerprint);
     }
     for (status, request) in kinds(&world).await {
         let bare = request.clone().send().await;
-        let asked = request.header("Origin", ORIGIN).send().await;
-        assert_eq!((asked.status, names(&asked)), (status, names(&bare)));
+        let response = request.header("Origin", ORIGIN).send().await;
+        assert_eq!((response.status, names(&response)), (status, names(&bare)));
     }
 }
 

@@ -1,4 +1,4 @@
-//! The daily quota: when a day begins and ends, to which day a request is charged, and the effect of changes of the
+//! The daily quota: start and end of a day, the day that a request is charged to, and the effect of changes of the
 //! clock, the tier, the key or the process.
 
 use std::time::Duration;
@@ -89,7 +89,7 @@ async fn a_clock_that_steps_back_reopens_no_day_and_refills_no_minute() {
     world.pass(Duration::from_hours(12));
     used(&world, &customer, 3).await;
     let yesterday = Wall::parse_rfc3339("2026-11-21T23:59:50Z").unwrap();
-    world.hand.step_to(yesterday);
+    world.manual_clock.step_to(yesterday);
     let refused = world.get_as(&customer, MODELS).await;
     assert_eq!((refused.status, refused.code()), (429, "quota_exceeded".into()));
     let the_day_s_end = Wall::parse_rfc3339("2026-11-23T00:00:00Z").unwrap().seconds();
@@ -166,7 +166,7 @@ async fn a_restart_with_a_clock_that_stepped_back_reopens_no_day() {
     let customer = world.customer_with("free", own(1_000, 2)).await;
     world.pass(Duration::from_hours(12));
     used(&world, &customer, 2).await;
-    world.hand.step_to(Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap());
+    world.manual_clock.step_to(Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap());
     let world = world.restarted().await;
     assert_eq!(world.left(&customer).day, 0);
     assert_eq!(world.get_as(&customer, MODELS).await.code(), "quota_exceeded");

@@ -68,7 +68,7 @@ async fn a_head_that_arrives_byte_by_byte_gets_no_extra_time() {
     let mut connection = world.caller(b"").await;
     assert_eq!(connection.status(HEALTH).await, 200);
     world.pass(30 * SECOND);
-    // It starts a head, and each further byte changes nothing; responses on another connection show that
+    // The first byte starts a head, and further bytes change nothing; responses on another connection show that
     // the bytes before were read.
     for byte in b"GET / HTTP" {
         connection.write(&[*byte]).await;
@@ -100,8 +100,8 @@ async fn a_request_without_a_response_ends_after_a_minute() {
         |received: &Received| if received.target().contains("index") { Act::Hang } else { good(received) };
     let world = World::with(settings, silent).await;
     let key = world.customer("pro").await.key;
-    let asked = format!("GET /api/v1/index HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n\r\n");
-    let mut connection = world.caller(asked.as_bytes()).await;
+    let bytes = format!("GET /api/v1/index HTTP/1.1\r\nHost: a\r\nX-API-Key: {key}\r\n\r\n");
+    let mut connection = world.caller(bytes.as_bytes()).await;
     world.backend.has_received(1).await;
     world.pass(MINUTE_LESS_A_MOMENT);
     assert_eq!(world.get("/api/v1/models").key(&key).send().await.status, 200);
@@ -118,8 +118,8 @@ async fn a_request_without_a_response_ends_after_a_minute() {
 #[tokio::test]
 async fn a_client_that_reads_nothing_is_cut_off() {
     let world = World::with("server.request_timeout = \"1d\"\nserver.idle_timeout = \"1d\"", good).await;
-    let asked = b"GET /docs HTTP/1.1\r\nHost: a\r\n\r\n".repeat(4_000);
-    let mut connection = world.caller(&asked).await;
+    let bytes = b"GET /docs HTTP/1.1\r\nHost: a\r\n\r\n".repeat(4_000);
+    let mut connection = world.caller(&bytes).await;
     // Some responses are in the buffers of both sides, and the rest waits. The start of that wait is not visible
     // here, so time advances until it is over, which cannot have another reason.
     world.reaches("scoregate_requests_total{endpoint=\"page\",class=\"2xx\"}", 1).await;
@@ -174,7 +174,7 @@ async fn a_connection_closes_with_the_first_response_after_an_hour_or_a_second_l
     let last = asks.read(false).await.unwrap();
     assert_eq!((last.status, last.header("connection")), (200, "close"));
     assert!(asks.is_closed().await);
-    // The other one may detect its age only now: a second from then.
+    // The other connection may detect its age only now, and then closes a second later.
     world.pass(SECOND);
     world.pass(SECOND);
     assert!(idles.is_closed().await);
@@ -196,7 +196,7 @@ async fn a_body_that_never_arrives_is_not_waited_for() {
     let mut connection = world.caller(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n12").await;
     assert_eq!(connection.read(false).await.unwrap().status, 400);
     assert!(connection.is_closed().await);
-    // It is read for as long as clients may still be sending, and no longer.
+    // The body is read only for the time in which clients may still be sending.
     while world.counted("scoregate_connections").await > 0 {
         world.pass(SECOND);
     }

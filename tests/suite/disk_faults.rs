@@ -1,6 +1,6 @@
 //! A disk that fails while the program serves: leased units are still spent, then Free callers get a 503; changes
-//! that cannot be made durable fail; and when the disk works again everything recovers without a restart and with
-//! exact sums.
+//! that cannot be made durable fail. When the disk works again, everything recovers without a restart and with exact
+//! sums.
 //!
 //! Grace of paid callers is in `ledger_unreachable`, crashes are in `kills`.
 
@@ -52,16 +52,16 @@ impl<'d> Service<'d> {
         Self { program, public, side, directory }
     }
 
-    /// Sends one request: its status and its code.
+    /// Sends one request and returns its status and its code.
     fn request(&self, load_client: &LoadClient) -> (u16, String) {
         Wire::open(self.public).unwrap().get(TARGET, &load_client.key).status_and_code()
     }
 
-    /// Sends requests until one is no 200: the number of 200s, and the last response.
-    fn ask_while_served(&self, load_client: &LoadClient) -> (u32, (u16, String)) {
-        let mut wire = Wire::open(self.public).unwrap();
+    /// Sends requests until one is no 200. Returns the number of 200s, and the last response.
+    fn request_while_served(&self, load_client: &LoadClient) -> (u32, (u16, String)) {
+        let mut connection = Wire::open(self.public).unwrap();
         for served in 0..=load_client.quota {
-            let response = wire.get(TARGET, &load_client.key).status_and_code();
+            let response = connection.get(TARGET, &load_client.key).status_and_code();
             if response.0 != 200 {
                 return (served, response);
             }
@@ -70,8 +70,8 @@ impl<'d> Service<'d> {
     }
 
     fn keys(&self, arguments: &[&str]) -> CommandOutput {
-        let place = ["--data-dir", self.directory.to_str().unwrap()];
-        run(&[&["keys"], arguments, &place].concat())
+        let directory = ["--data-dir", self.directory.to_str().unwrap()];
+        run(&[&["keys"], arguments, &directory].concat())
     }
 
     fn create(&self, name: &str) -> CommandOutput {
@@ -86,19 +86,19 @@ impl<'d> Service<'d> {
     }
 
     /// Sends requests until one is served. The ledger is retried once a second by the next request for a lease.
-    fn ask_until_served(&self, load_client: &LoadClient) {
+    fn request_until_served(&self, load_client: &LoadClient) {
         let clock = Clock::system();
         let begun = clock.now().mono;
-        let mut wire = Wire::open(self.public).unwrap();
-        while wire.get(TARGET, &load_client.key).status_and_code() != (200, String::new()) {
-            assert!(clock.now().mono.since(begun) < BACK_WITHIN, "it serves no more");
+        let mut connection = Wire::open(self.public).unwrap();
+        while connection.get(TARGET, &load_client.key).status_and_code() != (200, String::new()) {
+            assert!(clock.now().mono.since(begun) < BACK_WITHIN, "no request is served any more");
         }
     }
 
     /// Metrics for the operator: whether the ledger is unreachable, and whether leases have failed.
     fn seen(&self) -> (bool, bool) {
-        let heard = Wire::open(self.side).unwrap().get("/metrics", "");
-        let Reply::Response { status: 200, body, .. } = heard else { panic!("{heard:?}") };
+        let reply = Wire::open(self.side).unwrap().get("/metrics", "");
+        let Reply::Response { status: 200, body, .. } = reply else { panic!("{reply:?}") };
         let counts = |words: [&str; 2]| {
             let mut series = body.lines().filter(|line| words.iter().all(|word| line.contains(word)));
             series.any(|line| line.rsplit(' ').next().unwrap().parse::<f64>().is_ok_and(|count| count > 0.0))
@@ -118,14 +118,14 @@ fn overloaded() -> (u16, String) {
 
 fn survives(order: Order) {
     let (directory, disk) = (TempDir::new().unwrap(), Disk::new());
-    // Both are Free: one has a lease when the disk fails, one has none.
+    // Two Free applications: one has a lease when the disk fails, the other has none.
     let load_clients = prepare(directory.path(), &[("free", 1_000), ("free", 10)]);
     let [holder, bare] = load_clients.as_slice() else { unreachable!() };
     let service = Service::start(directory.path(), &disk);
     assert_eq!(service.request(holder).0, 200);
 
     disk.order(order);
-    let (held, then) = service.ask_while_served(holder);
+    let (held, then) = service.request_while_served(holder);
     assert!((1..=holder.lease(holder.quota)).contains(&held), "{order:?}: {held} of a lease");
     assert_eq!((then, service.request(bare)), (overloaded(), overloaded()), "{order:?}");
     assert_eq!(service.seen(), (true, true), "{order:?}");
@@ -134,11 +134,11 @@ fn survives(order: Order) {
     assert!(!service.names().contains(&"nobody".into()), "{order:?}");
 
     disk.order(Order::Work);
-    service.ask_until_served(holder);
-    service.ask_until_served(bare);
+    service.request_until_served(holder);
+    service.request_until_served(bare);
     assert_eq!(service.seen(), (false, true), "{order:?}");
     service.create("somebody").with(0);
-    let (again, then) = service.ask_while_served(bare);
+    let (again, then) = service.request_while_served(bare);
     assert_eq!((again, then.0), (bare.quota - 1, 429), "{order:?}");
     let owed = holder.quota - 1 - held - 1;
     assert_eq!(remaining(service.public, holder), owed, "{order:?}");
@@ -162,7 +162,7 @@ fn a_crash_on_a_failing_disk_restores_no_spent_unit() {
             let service = Service::start(directory.path(), &disk);
             assert_eq!(service.request(load_client).0, 200);
             disk.order(order);
-            let spent = 1 + service.ask_while_served(load_client).0;
+            let spent = 1 + service.request_while_served(load_client).0;
             service.program.signal("KILL");
             assert_eq!(service.program.end().0.code, None);
 
@@ -175,7 +175,7 @@ fn a_crash_on_a_failing_disk_restores_no_spent_unit() {
                 lost.is_some_and(|lost| lost <= load_client.lease(load_client.quota)),
                 "{order:?}: {lost:?}"
             );
-            let (rest, then) = service.ask_while_served(load_client);
+            let (rest, then) = service.request_while_served(load_client);
             assert_eq!((rest, then.1.as_str()), (left, "quota_exceeded"), "{order:?}");
             service.stop();
         }
@@ -193,7 +193,7 @@ fn a_change_that_could_not_be_synced_does_not_reappear_after_a_stop_or_a_crash()
         disk.order(Order::FailSyncs);
         service.create("nobody").with(2);
         service.keys(&["rotate", &id]).with(2);
-        service.create("nobody else").with(2);
+        service.create("no other application").with(2);
         service.program.signal(signal);
         assert_eq!(service.program.end().0.code, code);
 
@@ -209,21 +209,21 @@ fn a_change_that_could_not_be_synced_does_not_reappear_after_a_stop_or_a_crash()
 
 /// A file system of a few megabytes, unmounted when dropped.
 struct SmallDisk {
-    place: TempDir,
+    mount_point: TempDir,
     is_mounted: bool,
 }
 
 impl SmallDisk {
     fn mount() -> Self {
-        let place = TempDir::new().unwrap();
+        let mount_point = TempDir::new().unwrap();
         let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"]).arg(place.path());
+        mount.args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"]).arg(mount_point.path());
         let is_mounted = mount.output().is_ok_and(|mounted| mounted.status.success());
-        Self { place, is_mounted }
+        Self { mount_point, is_mounted }
     }
 
     fn filler(&self) -> PathBuf {
-        self.place.path().join("filler")
+        self.mount_point.path().join("filler")
     }
 
     /// Fills it except for this many bytes.
@@ -239,7 +239,7 @@ impl Drop for SmallDisk {
     fn drop(&mut self) {
         if self.is_mounted {
             // Lazily, so that it is unmounted even while a program left by a failed test has it open.
-            drop(Command::new("umount").arg("--lazy").arg(self.place.path()).status());
+            drop(Command::new("umount").arg("--lazy").arg(self.mount_point.path()).status());
         }
     }
 }
@@ -254,11 +254,11 @@ fn a_store_that_filled_its_disk_recovers_once_space_is_free() {
     within_one_day(|| {
         let (small, disk) = (SmallDisk::mount(), Disk::new());
         if !small.is_mounted {
-            let why = "no file system can be mounted here: a full disk is acted out by the failing one alone";
+            let why = "no file system can be mounted here: only the simulated disk tests a full disk";
             writeln!(std::io::stderr(), "{why}").unwrap();
             return;
         }
-        let directory = small.place.path().join("data");
+        let directory = small.mount_point.path().join("data");
         let load_clients = prepare(&directory, &[("free", 1_000), ("free", 10)]);
         let [large, bare] = load_clients.as_slice() else { unreachable!() };
         let service = Service::start(&directory, &disk);
@@ -268,17 +268,17 @@ fn a_store_that_filled_its_disk_recovers_once_space_is_free() {
         assert_eq!((service.request(large), service.request(bare)), (overloaded(), overloaded()));
         assert_eq!(service.create("early").with(2).out, "");
         small.fill_but(256 << 10);
-        service.ask_until_served(large);
-        service.ask_until_served(bare);
+        service.request_until_served(large);
+        service.request_until_served(bare);
         let mut made = fill(&service);
         // A checkpoint makes room in the log, so leases may continue; if not, nothing is lost.
-        let (of_large, then) = service.ask_while_served(large);
+        let (of_large, then) = service.request_while_served(large);
         assert!(then == overloaded() || then.1 == "quota_exceeded", "{then:?} after {of_large}");
 
         std::fs::remove_file(small.filler()).unwrap();
-        service.ask_until_served(bare);
+        service.request_until_served(bare);
         for (load_client, before) in [(large, 1 + of_large), (bare, 2)] {
-            let (rest, then) = service.ask_while_served(load_client);
+            let (rest, then) = service.request_while_served(load_client);
             assert_eq!((before + rest, then.1.as_str()), (load_client.quota, "quota_exceeded"));
         }
         service.create("afterwards").with(0);
@@ -296,7 +296,7 @@ fn a_store_that_filled_its_disk_recovers_once_space_is_free() {
     });
 }
 
-/// Creates applications until it fails: the names of the created ones.
+/// Creates applications until it fails. Returns the names of the created ones.
 fn fill(service: &Service<'_>) -> Vec<String> {
     let (mut made, mut failed) = (Vec::new(), 0);
     for name in (0..MOST_TO_FILL).map(|number| format!("n{number}")) {
@@ -309,9 +309,9 @@ fn fill(service: &Service<'_>) -> Vec<String> {
             failed += 1;
         }
         if failed == FULL_AFTER {
-            assert!(!made.is_empty(), "there was room for some");
+            assert!(!made.is_empty(), "none could be created");
             return made;
         }
     }
-    panic!("all of them fitted");
+    panic!("all of them could be created");
 }

@@ -37,7 +37,7 @@ async fn after_a_restart_every_response_has_the_same_bytes_without_upstream_requ
             before.push(world.get_as(customer, target).await);
         }
     }
-    let asked = world.backend.received().len();
+    let already_received = world.backend.received().len();
     let world = world.restarted().await;
     assert_eq!(world.running.gateway().engine.documents.count(), 3);
     let mut old = before.into_iter();
@@ -50,7 +50,7 @@ async fn after_a_restart_every_response_has_the_same_bytes_without_upstream_requ
             }
         }
     }
-    assert_eq!(world.backend.received().len(), asked);
+    assert_eq!(world.backend.received().len(), already_received);
     assert_eq!(world.counted("scoregate_documents_served_total{outcome=\"hit\"}").await, 6);
 }
 
@@ -75,15 +75,15 @@ async fn a_restart_during_an_outage_changes_nothing_and_afterwards_each_document
         assert!(!received.headers.iter().any(|(name, _)| name == "x-api-key"));
         respond("200 OK", &[("content-type", "application/json")], body)
     });
-    let asked = world.backend.received().len();
+    let already_received = world.backend.received().len();
     world.pass(Duration::from_mins(1));
-    world.backend.has_received(asked + 3).await;
+    world.backend.has_received(already_received + 3).await;
     world.settled().await;
     for target in ALL {
         let response = world.get_as(&paid, target).await;
         assert_eq!(response.json()["data"][0]["currentScore"], 1, "{target}");
     }
-    assert_eq!(world.backend.received().len(), asked + 3);
+    assert_eq!(world.backend.received().len(), already_received + 3);
 }
 
 #[tokio::test]
@@ -96,9 +96,9 @@ async fn a_refresh_detected_before_a_restart_is_not_detected_again() {
     // The list was refreshed early; then the backend stops before any other fetch.
     world.backend.next(respond("200 OK", &[], r#"[{"id":"atlas","currentScore":1}]"#));
     world.backend.set_script(|_| respond("503 Service Unavailable", &[], ""));
-    let asked = world.backend.received().len();
+    let already_received = world.backend.received().len();
     world.pass(Duration::from_mins(5));
-    world.backend.has_received(asked + 2).await;
+    world.backend.has_received(already_received + 2).await;
     world.settled().await;
     for _ in 0..2 {
         let response = world.get_as(&paid, INDEX).await;
@@ -224,13 +224,13 @@ fn documents_of_a_killed_process_are_served_by_the_next_without_a_backend() {
     let load_clients = prepare(directory.path(), &[("pro", 1_000)]);
     let key = &load_clients[0].key;
     let program = Program::serve(directory.path(), &environment);
-    let asked = |public| {
+    let already_received = |public| {
         ALL.map(|target| match Wire::open(public).unwrap().get(target, key) {
             Reply::Response { status, body, .. } => (status, body),
             lost @ (Reply::NoResponse | Reply::Partial) => panic!("{target}: {lost:?}"),
         })
     };
-    let before = asked(program.public());
+    let before = already_received(program.public());
     while on_disk(directory.path()) < ALL.len() {
         std::thread::yield_now();
     }
@@ -238,7 +238,7 @@ fn documents_of_a_killed_process_are_served_by_the_next_without_a_backend() {
     program.end();
     runtime.shutdown_background();
     let program = Program::serve(directory.path(), &environment);
-    assert_eq!(asked(program.public()), before);
+    assert_eq!(already_received(program.public()), before);
     assert!(before.iter().all(|(status, _)| *status == 200));
     program.stop().with(0);
 }

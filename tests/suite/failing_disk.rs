@@ -1,5 +1,5 @@
-//! A disk that fails on command, under the real program: `failing_disk.c` is loaded between the program and the
-//! store's file. It documents what it can simulate.
+//! A disk that fails on command, for the real program: `failing_disk.c` is preloaded and intercepts its file
+//! operations. That file documents the faults that it can simulate.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -36,7 +36,7 @@ pub enum Order {
 }
 
 impl Order {
-    fn words(self) -> String {
+    fn to_text(self) -> String {
         match self {
             Self::Work => "work".into(),
             Self::FailSyncs => "eio-sync".into(),
@@ -73,7 +73,7 @@ impl Disk {
         let number = 1 + self.given.fetch_add(1, Ordering::Relaxed);
         // Renamed into place: the program reads it at every call.
         let next = self.directory.path().join("next");
-        std::fs::write(&next, format!("{number} {}", order.words())).unwrap();
+        std::fs::write(&next, format!("{number} {}", order.to_text())).unwrap();
         std::fs::rename(&next, &self.orders).unwrap();
     }
 
@@ -88,13 +88,15 @@ fn library() -> &'static str {
     static BUILT: OnceLock<String> = OnceLock::new();
     BUILT.get_or_init(|| {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/failing_disk.c");
-        let place = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let (half, whole) =
-            (place.join(format!("failing_disk.{}", std::process::id())), place.join("failing_disk.so"));
+        let target_dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let (half, whole) = (
+            target_dir.join(format!("failing_disk.{}", std::process::id())),
+            target_dir.join("failing_disk.so"),
+        );
         let mut compiler = Command::new("cc");
         compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o"]);
         let built = compiler.args([&half, &source]).arg("-ldl").status();
-        let built = built.expect("the command `cc` is missing; the embedded SQLite is built by it too");
+        let built = built.expect("the command `cc` is missing; the embedded SQLite needs it too");
         assert!(built.success(), "{} cannot be built", source.display());
         // Another run may be using the existing one.
         std::fs::rename(&half, &whole).unwrap();

@@ -1,4 +1,4 @@
-//! Bad responses of the backend: each has its code, none is ever stored, none ever replaces good data.
+//! Bad responses of the backend: each has its error code, and none is ever stored or replaces good data.
 
 use std::time::Duration;
 
@@ -55,15 +55,15 @@ fn unusable() -> Vec<(String, Act)> {
     vec![
         with("it ends with the connection", closed("content-type: application/json", GOOD)),
         with("it is encoded", Act::Raw(encoded)),
-        with("it says it is encoded", respond("200 OK", &[("content-encoding", "br")], GOOD)),
-        with("it says it is too large", json(&large)),
-        with("it turns out too large", closed("transfer-encoding: chunked", &(chunk(&large) + "0\r\n\r\n"))),
+        with("it claims to be encoded", respond("200 OK", &[("content-encoding", "br")], GOOD)),
+        with("its length is too large", json(&large)),
+        with("its body is too large", closed("transfer-encoding: chunked", &(chunk(&large) + "0\r\n\r\n"))),
         with("it is a page", respond("200 OK", &[("content-type", "text/html")], "<html>it works</html>")),
         with("it is partial", respond("206 Partial Content", &[("content-range", "bytes 0-9/99")], GOOD)),
-        with("it is elsewhere", respond("301 Moved Permanently", &[("location", "/api/v1/else")], "")),
+        with("it is a redirect", respond("301 Moved Permanently", &[("location", "/api/v1/else")], "")),
         with("it is refused", respond("403 Forbidden", &[], GOOD)),
-        with("it is unchanged, of what is not known", Act::Raw(b"HTTP/1.1 304 Not Modified\r\n\r\n".into())),
-        with("it is no text", Act::Raw(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n[\"\xff]".into())),
+        with("it is unchanged without a known tag", Act::Raw(b"HTTP/1.1 304 Not Modified\r\n\r\n".into())),
+        with("it is not UTF-8", Act::Raw(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n[\"\xff]".into())),
         body(r#"{"success":false,"data":[{"id":"atlas"}]}"#),
         body(""),
         body("null"),
@@ -91,7 +91,7 @@ fn unavailable() -> Vec<(String, Act)> {
         with("500", respond("500 Internal Server Error", &[], GOOD)),
         with("503", respond("503 Service Unavailable", &[("retry-after", "70")], "")),
         with("429", respond("429 Too Many Requests", &[("retry-after", "70")], GOOD)),
-        with("it closes without a word", Act::RawThenClose(Vec::new())),
+        with("it closes without a response", Act::RawThenClose(Vec::new())),
         with("it closes within the head", Act::RawThenClose(b"HTTP/1.1 200 OK\r\ncontent-".into())),
     ]
 }
@@ -187,8 +187,8 @@ async fn after_a_bad_response_the_next_good_one_is_used_within_a_second() {
         with("400", respond("400 Bad Request", &[], GOOD)),
         with("404", respond("404 Not Found", &[], GOOD)),
         with("404 of a page", respond("404 Not Found", &[("content-type", "text/html")], "<html>")),
-        with("429 and no rest", respond("429 Too Many Requests", &[], "")),
-        with("503 and no rest", respond("503 Service Unavailable", &[], "")),
+        with("429 without Retry-After", respond("429 Too Many Requests", &[], "")),
+        with("503 without Retry-After", respond("503 Service Unavailable", &[], "")),
     ]);
     for (name, act, _) in bad {
         let world = World::with(CAPPED, |_| json(GOOD)).await;
@@ -223,10 +223,10 @@ async fn an_empty_list_replaces_a_full_one_only_when_it_is_received_twice() {
         seen.push(world.get_as(&customer, MODELS).await.body == full.body);
         world.fetched(calls).await;
     }
-    assert_eq!(seen, [true, true, false], "the first empty one was kept out, the second was not");
+    assert_eq!(seen, [true, true, false], "the first empty list was rejected, the second was stored");
     assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"invalid\"}").await, 1);
 
-    // A full list in between makes the next empty one suspect again.
+    // After a full list, the next empty one is rejected again.
     world.backend.set_script(|_| json(GOOD));
     world.pass(Duration::from_hours(2));
     world.get_as(&customer, MODELS).await;
@@ -236,7 +236,7 @@ async fn an_empty_list_replaces_a_full_one_only_when_it_is_received_twice() {
     world.get_as(&customer, MODELS).await;
     world.fetched(6).await;
     assert_eq!(world.get_as(&customer, MODELS).await.json()["count"], 1);
-    // Nothing is suspect without previous data.
+    // Without previous data, an empty list is accepted.
     assert_eq!(world.get_as(&customer, "/api/v1/alerts").await.json()["count"], 0);
 }
 

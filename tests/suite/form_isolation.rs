@@ -1,5 +1,5 @@
-//! The two-form rule: two whole systems whose backends differ only in data for paid callers, driven by one script,
-//! return identical bytes to Free callers.
+//! The two-form rule: two complete systems whose backends differ only in data for paid callers get the same requests
+//! and return identical bytes to Free callers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

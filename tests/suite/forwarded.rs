@@ -8,8 +8,8 @@ use crate::world::{World, good};
 /// Loopback addresses of trusted proxies.
 const LISTED: &str = "proxies.trusted = [\"127.1.0.0/16\", \"2001:db8:aaaa::/48\"]\n";
 const PROXY: &str = "127.1.0.1";
-/// A loopback address of an untrusted one.
-const STRANGER: &str = "127.2.0.1";
+/// A loopback address of an untrusted peer.
+const UNTRUSTED: &str = "127.2.0.1";
 
 type Lines<'l> = &'l [(&'l str, &'l str)];
 
@@ -50,7 +50,7 @@ async fn two_clients_behind_one_proxy_have_separate_guards() {
             assert_eq!(left_over(&mut proxy, &world, &[("X-Forwarded-For", client)]).await, expected);
         }
     }
-    // Through another proxy and with a port it is the same client.
+    // The same client through another proxy and with a port.
     assert_eq!(left(&world, "127.1.2.3", &[("X-Forwarded-For", "192.0.2.1:4711")]).await, 56);
     assert_eq!((guard_of(&world, "198.51.100.7"), guard_of(&world, PROXY)), (57, 60));
 }
@@ -79,7 +79,7 @@ async fn a_header_from_a_peer_that_is_not_listed_changes_nothing() {
         for (spoofed, expected) in [("192.0.2.1", 59), ("192.0.2.2", 58), (PROXY, 57), ("127.0.0.1", 56)] {
             let forwarded = format!("for={spoofed}");
             let lines = [("X-Forwarded-For", spoofed), ("Forwarded", &forwarded), ("X-Real-IP", spoofed)];
-            assert_eq!(left(&world, STRANGER, &lines).await, expected);
+            assert_eq!(left(&world, UNTRUSTED, &lines).await, expected);
             assert_eq!(guard_of(&world, spoofed), 60);
         }
     }

@@ -1,8 +1,8 @@
-//! The end of a request: bodies, lengths, hosts, forms of the target, methods, sizes. Any ambiguity has one response
-//! and closes the connection; smuggled requests behind it are never answered.
+//! Message framing: bodies, lengths, hosts, forms of the target, methods, sizes. Any ambiguity has one response and
+//! closes the connection; smuggled requests after it are never answered.
 
 use crate::client::Connection;
-use crate::raw::{After, exchange, is_bare, show};
+use crate::raw::{After, exchange, is_codec_response, show};
 use crate::world::{Customer, World, good};
 
 const WIDE: &str = "guard.per_minute = 100000";
@@ -88,7 +88,7 @@ async fn framing_every_ambiguity_is_one_400_and_closes_the_connection() {
     for (row, bare) in DOUBTFUL {
         let bytes = row.replace("INNER", INNER).replace("KEY", &key);
         let (response, after) = exchange(&world, bytes.as_bytes()).await;
-        if (response.status, after, is_bare(&response)) != (400, After::Closed, *bare) {
+        if (response.status, after, is_codec_response(&response)) != (400, After::Closed, *bare) {
             wrong.push(format!(
                 "{}: {} {after:?} {}",
                 show(row.as_bytes()),
@@ -113,7 +113,7 @@ async fn framing_a_body_is_refused_on_every_route() {
     assert_eq!(world.get("/api/v1/models").key(&key).send().await.status, 200);
     let free = world.customer("free").await;
     assert_eq!(world.get("/api/v1/models").key(&free.key).send().await.status, 200);
-    let asked = world.backend.received().len();
+    let received = world.backend.received().len();
     for (target, key) in [
         ("/api/v1/models", key.as_str()),
         ("/api/v1/index", &key),
@@ -130,7 +130,7 @@ async fn framing_a_body_is_refused_on_every_route() {
         let (response, after) = exchange(&world, bytes.as_bytes()).await;
         assert_eq!((response.code().as_str(), after), ("bad_request", After::Closed), "{target}");
     }
-    assert_eq!(world.backend.received().len(), asked);
+    assert_eq!(world.backend.received().len(), received);
 }
 
 #[tokio::test]
@@ -163,7 +163,7 @@ async fn framing_every_other_method_is_one_405() {
 #[tokio::test]
 async fn framing_a_connect_is_a_405_that_opens_no_tunnel_and_its_payload_is_not_answered() {
     let (world, key) = wide().await;
-    // A client need not wait for the response: what it sends at once is for the other end of a tunnel.
+    // A client need not wait for the response and may send the payload of the tunnel at once.
     for target in ["backend.example:443", "127.0.0.1:80", "localhost:1"] {
         let inner = INNER.replace("KEY", &key);
         let bytes = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n{inner}");
@@ -187,15 +187,15 @@ async fn framing_no_upgrade_is_ever_made() {
         );
         let (response, after) = exchange(&world, head.as_bytes()).await;
         assert_eq!((response.status, after), (200, After::Open), "{upgrade}");
-        // Raw HTTP/2 bytes are no HTTP/1.1: a bare 400, a close, and nothing is sent to the backend.
+        // Raw HTTP/2 bytes are not HTTP/1.1: a 400 of the codec, a closed connection, and no upstream request.
         let mut connection = Connection::open(world.address()).await;
         connection.write(&[head.as_bytes(), b"\x81\x85\0\0\0\0hello\r\n\r\n"].concat()).await;
         assert_eq!(connection.read(false).await.unwrap().status, 200, "{upgrade}");
-        assert!(is_bare(&connection.read(false).await.unwrap()), "{upgrade}");
+        assert!(is_codec_response(&connection.read(false).await.unwrap()), "{upgrade}");
         assert!(connection.is_closed().await, "{upgrade}");
     }
-    let asked: Vec<String> = world.backend.received().into_iter().map(|received| received.line).collect();
-    assert_eq!(asked, ["GET /api/v1/index HTTP/1.1"]);
+    let received: Vec<String> = world.backend.received().into_iter().map(|received| received.line).collect();
+    assert_eq!(received, ["GET /api/v1/index HTTP/1.1"]);
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Lifetime of a document: fresh until the next refresh of the backend, stale while it is overdue, and not for ever.
+//! Lifetime of a document: fresh until the next refresh of the backend, stale while it is overdue, then expired.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ async fn an_overdue_document_is_served_at_once_as_stale_with_a_short_max_age() {
     }
     world.backend.open();
     world.fetched(2).await;
-    assert_eq!(world.backend.received().len(), 2, "one refresh, however many ask");
+    assert_eq!(world.backend.received().len(), 2, "one refresh for all requests");
     let fresh = world.get_as(&customer, MODELS).await;
     // Its data is from before the overdue refresh, so it stays overdue; the next fetch is delayed.
     assert_eq!((score(&fresh), fresh.header("cache-status")), (2, "scoregate; hit; ttl=0; detail=stale"));
@@ -159,7 +159,7 @@ async fn the_data_timestamp_is_the_backend_s_then_its_date_then_the_newest_item_
 
 #[tokio::test]
 async fn max_age_of_the_backend_is_the_time_to_the_next_refresh() {
-    for (said, ttl) in [
+    for (cache_control, ttl) in [
         ("max-age=900", 900),
         ("public, max-age=5, must-revalidate", 5),
         ("max-age=0", 3_600),
@@ -169,10 +169,10 @@ async fn max_age_of_the_backend_is_the_time_to_the_next_refresh() {
         let world = World::new().await;
         let customer = world.free().await;
         let body = r#"{"generated_at":"2026-11-21T12:00:00Z","data":[]}"#;
-        world.backend.next(respond("200 OK", &[("cache-control", said)], body));
+        world.backend.next(respond("200 OK", &[("cache-control", cache_control)], body));
         world.get_as(&customer, MODELS).await;
         let hit = world.get_as(&customer, MODELS).await;
-        assert_eq!(hit.header("cache-status"), format!("scoregate; hit; ttl={ttl}"), "{said}");
+        assert_eq!(hit.header("cache-status"), format!("scoregate; hit; ttl={ttl}"), "{cache_control}");
     }
 }
 
@@ -195,8 +195,8 @@ async fn after_failed_refreshes_a_document_is_served_until_the_stale_window_ends
         world.fetched(calls).await;
     }
     world.pass(HOUR + Duration::from_secs(1));
-    let gone = world.get_as(&customer, MODELS).await;
-    assert_eq!((gone.status, gone.code()), (503, "upstream_unavailable".into()));
+    let not_found = world.get_as(&customer, MODELS).await;
+    assert_eq!((not_found.status, not_found.code()), (503, "upstream_unavailable".into()));
     world.backend.set_script(|_| data("2026-11-21T23:00:00Z", 9));
     // That was the fifth consecutive failure.
     world.pass(Duration::from_secs(1));
@@ -223,16 +223,16 @@ async fn an_unknown_model_is_a_404_and_a_deleted_one_is_removed_from_the_cache()
     assert_eq!(unknown.header("cache-control"), "no-store");
     let atlas = "/api/v1/models/atlas";
     assert_eq!(world.get_as(&customer, atlas).await.status, 200);
-    let gone = Arc::new(respond("404 Not Found", &[], "{}"));
-    world.backend.set_script(move |_| Act::clone(&gone));
+    let not_found = Arc::new(respond("404 Not Found", &[], "{}"));
+    world.backend.set_script(move |_| Act::clone(&not_found));
     assert_eq!(world.get_as(&customer, atlas).await.status, 200, "it is fresh");
     world.pass(HOUR);
-    assert_eq!(world.get_as(&customer, atlas).await.status, 200, "it is stale, and asked about");
+    assert_eq!(world.get_as(&customer, atlas).await.status, 200, "it is stale, and fetched");
     world.fetched(3).await;
     assert_eq!(world.get_as(&customer, atlas).await.code(), "model_not_found");
     world.backend.set_script(crate::world::good);
     world.pass(Duration::from_mins(1));
-    assert_eq!(world.get_as(&customer, atlas).await.status, 200, "it is back");
+    assert_eq!(world.get_as(&customer, atlas).await.status, 200, "it exists again");
     assert_eq!(world.refused("model_not_found").await, 2);
     let counted = world.counted("scoregate_upstream_requests_total{result=\"not_found\"}").await;
     assert_eq!(counted, 2);
@@ -250,10 +250,6 @@ async fn a_removed_document_uses_no_memory_after_ten_minutes_and_is_not_polled()
     };
     assert_eq!(stored_after(HOUR).await, 0);
     assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
-    assert_eq!(
-        stored_after(Duration::from_mins(5)).await,
-        1,
-        "gone, but to find that out means to look at all"
-    );
+    assert_eq!(stored_after(Duration::from_mins(5)).await, 1, "removed, which only a complete sweep detects");
     assert_eq!(stored_after(Duration::from_mins(5)).await, 0);
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 mod oracles;
 
 /// Runs an oracle on the seeds of a target.
-fn judged(target: &str, least: usize, check: fn(&[u8])) {
+fn check_seeds(target: &str, least: usize, check: fn(&[u8])) {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/seeds").join(target);
     let seeds: Vec<_> = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     for seed in &seeds {
@@ -17,25 +17,25 @@ fn judged(target: &str, least: usize, check: fn(&[u8])) {
 
 #[test]
 fn seeds_of_targets_are_parsed_as_the_contract_defines() {
-    judged("target", 20, oracles::target::check);
+    check_seeds("target", 20, oracles::target::check);
 }
 
 #[test]
 fn seeds_of_key_headers_contain_the_key_that_the_contract_defines() {
-    judged("key_headers", 12, oracles::key_headers::check);
+    check_seeds("key_headers", 12, oracles::key_headers::check);
 }
 
 #[test]
 fn seeds_of_accept_encoding_select_the_preferred_encoding() {
-    judged("accept_encoding", 12, oracles::accept_encoding::check);
+    check_seeds("accept_encoding", 12, oracles::accept_encoding::check);
 }
 
 #[test]
 fn seeds_of_if_none_match_match_only_if_they_contain_the_tag() {
-    judged("if_none_match", 10, oracles::if_none_match::check);
+    check_seeds("if_none_match", 10, oracles::if_none_match::check);
 }
 
 #[test]
 fn seeds_of_the_proxy_header_are_parsed_deterministically() {
-    judged("proxy_header", 20, oracles::proxy_header::check);
+    check_seeds("proxy_header", 20, oracles::proxy_header::check);
 }

@@ -1,10 +1,10 @@
-//! Grace across graceful shutdowns of the real program on a failing disk: how much of a paid quota is delivered in
-//! all.
+//! Grace across graceful shutdowns of the real program on a failing disk: the number of units of a paid quota that
+//! are delivered in total.
 //!
-//! The guarantee: a day exceeds its quota, by a hundredth at most, only if the file of owed units cannot be written
-//! either, or the program dies. Grace within one run of the process is in `ledger_unreachable`.
+//! The guarantee: usage exceeds the daily quota, by a hundredth at most, only if the file of owed units cannot be
+//! written either, or if the program dies. Grace within one run of the process is in `ledger_unreachable`.
 
-#![expect(clippy::print_stdout, reason = "the figures are what these tests are run for")]
+#![expect(clippy::print_stdout, reason = "the tests print their figures")]
 
 use std::net::SocketAddr;
 
@@ -35,18 +35,18 @@ impl Day {
         Self { directory, disk: Disk::new(), load_client }
     }
 
-    fn life(&self) -> (Program, SocketAddr) {
+    fn start(&self) -> (Program, SocketAddr) {
         let [preload, orders] = self.disk.environment();
         let program = Program::serve(self.directory.path(), &[BUILT_IN[0], preload, orders]);
         let public = program.public();
         (program, public)
     }
 
-    /// Sends requests until one is no 200: the number of 200s, and the code of the last one.
+    /// Sends requests until one is no 200. Returns the number of 200s, and the code of the last response.
     fn request_up_to(&self, public: SocketAddr, most: u32) -> (u32, String) {
-        let mut wire = Wire::open(public).unwrap();
+        let mut connection = Wire::open(public).unwrap();
         for served in 0..most {
-            let (status, code) = wire.get(TARGET, &self.load_client.key).status_and_code();
+            let (status, code) = connection.get(TARGET, &self.load_client.key).status_and_code();
             if status != 200 {
                 return (served, code);
             }
@@ -55,9 +55,9 @@ impl Day {
     }
 
     /// One run: `leasing` requests on a working disk, then as many as are served on a failing one, and a shutdown.
-    fn fails(&self, order: Order, leasing: u32) -> (u32, CommandOutput) {
+    fn run_failing(&self, order: Order, leasing: u32) -> (u32, CommandOutput) {
         self.disk.order(Order::Work);
-        let (program, public) = self.life();
+        let (program, public) = self.start();
         let (before, _) = self.request_up_to(public, leasing);
         self.disk.order(order);
         let (after, code) = self.request_up_to(public, QUOTA);
@@ -68,7 +68,7 @@ impl Day {
     /// The last run, on a working disk: uses all remaining quota.
     fn use_remaining_quota(&self) -> u32 {
         self.disk.order(Order::Work);
-        let (program, public) = self.life();
+        let (program, public) = self.start();
         let (served, code) = self.request_up_to(public, QUOTA + 2 * GRACE);
         assert_eq!(code, "quota_exceeded");
         program.stop().with(0);
@@ -83,7 +83,7 @@ fn a_quota_of_two_thousand_is_granted_exactly_across_stops_with_the_ledger_unrea
             let day = Day::new();
             let mut answered = 0;
             for stop in 1..=STOPS {
-                let (served, ended) = day.fails(order, 30);
+                let (served, ended) = day.run_failing(order, 30);
                 assert!(!ended.with(0).err.contains(NOT_KEPT), "{order:?}");
                 answered += served;
                 println!("{order:?}, stop {stop}: {served} answered");
@@ -102,7 +102,7 @@ fn a_quota_of_two_thousand_grants_at_most_2020_if_owed_units_cannot_be_saved_at_
             let day = Day::new();
             let mut answered = 0;
             for stop in 1..=STOPS {
-                let (served, ended) = day.fails(order, 30);
+                let (served, ended) = day.run_failing(order, 30);
                 if stop == 1 {
                     let dies = order == Order::TearOwed;
                     assert_eq!(

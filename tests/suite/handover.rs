@@ -1,5 +1,5 @@
-//! Under load one process takes over the socket from another and settings are reloaded: no request is refused and no
-//! connection is cut.
+//! Handover under load: a process takes over the socket of another, and settings are reloaded. No request is refused
+//! and no connection is interrupted.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -41,7 +41,7 @@ struct Caller {
     address: SocketAddr,
     request: String,
     stream: Option<TcpStream>,
-    heard: Arc<CallerResults>,
+    results: Arc<CallerResults>,
 }
 
 impl Caller {
@@ -50,7 +50,7 @@ impl Caller {
         let mut stream = if let Some(stream) = self.stream.take() {
             stream
         } else {
-            self.heard.connections.fetch_add(1, Ordering::Relaxed);
+            self.results.connections.fetch_add(1, Ordering::Relaxed);
             TcpStream::connect(self.address).await?
         };
         stream.write_all(self.request.as_bytes()).await?;
@@ -80,23 +80,29 @@ impl Caller {
 }
 
 /// Sends all requests at a steady rate.
-async fn ask_all(address: SocketAddr, load_client: &LoadClient, scale: &Scale, heard: &Arc<CallerResults>) {
+async fn run_load(
+    address: SocketAddr,
+    load_client: &LoadClient,
+    scale: &Scale,
+    results: &Arc<CallerResults>,
+) {
     let (clock, turns) = (Clock::system(), scale.requests / CALLERS);
     let begun = clock.mono();
     let apart = Duration::from_secs(1) * CALLERS / scale.rate;
     let request = format!("GET /api/v1/index HTTP/1.1\r\nHost: a\r\nX-API-Key: {}\r\n\r\n", load_client.key);
     let callers = (0..CALLERS).map(|number| {
-        let mut caller = Caller { address, request: request.clone(), stream: None, heard: Arc::clone(heard) };
+        let mut caller =
+            Caller { address, request: request.clone(), stream: None, results: Arc::clone(results) };
         let clock = clock.clone();
         tokio::spawn(async move {
             for turn in 0..turns {
                 clock.sleep_until(begun.plus(apart * turn + apart * number / CALLERS)).await;
                 match caller.send_request().await {
-                    Ok(()) => caller.heard.answered.fetch_add(1, Ordering::Relaxed),
+                    Ok(()) => caller.results.answered.fetch_add(1, Ordering::Relaxed),
                     Err(error) => {
                         let what = format!("caller {number}, turn {turn}: {error}");
-                        caller.heard.why.lock().unwrap().push(what);
-                        caller.heard.failed.fetch_add(1, Ordering::Relaxed)
+                        caller.results.why.lock().unwrap().push(what);
+                        caller.results.failed.fetch_add(1, Ordering::Relaxed)
                     }
                 };
             }
@@ -122,20 +128,20 @@ fn change(
     directory: &Path,
     first: Program,
     scale: &Scale,
-    heard: &CallerResults,
+    results: &CallerResults,
 ) -> Program {
     let file = directory.join("scoregate.toml");
     let arguments = ["serve", "--config", file.to_str().unwrap()];
     let mut program = first;
     for number in 1..=scale.changes {
         let due = scale.requests * number / (scale.changes + 1);
-        while heard.answered.load(Ordering::Relaxed) + heard.failed.load(Ordering::Relaxed) < due {
+        while results.answered.load(Ordering::Relaxed) + results.failed.load(Ordering::Relaxed) < due {
             std::thread::yield_now();
         }
         if number % 2 == 1 {
             settings(&file, &directory.join("data"), 100_000 + number);
             program.signal("HUP");
-            program.says("settings reloaded");
+            program.logs("settings reloaded");
         } else {
             // The next process starts before this one stops, and waits for its data directory.
             let next = Program::start_on(socket, &arguments, &[]);
@@ -149,7 +155,7 @@ fn change(
 }
 
 /// Runs it and returns the results.
-fn scene(scale: &Scale) -> String {
+fn run(scale: &Scale) -> String {
     let directory = TempDir::new().unwrap();
     let (file, data_dir) = (directory.path().join("scoregate.toml"), directory.path().join("data"));
     std::fs::create_dir(&data_dir).unwrap();
@@ -164,19 +170,19 @@ fn scene(scale: &Scale) -> String {
     let address = socket.local_addr().unwrap();
     let first = Program::start_on(&socket, &["serve", "--config", file.to_str().unwrap()], &[]);
     assert_eq!(first.public(), address);
-    let heard = Arc::new(CallerResults::default());
+    let results = Arc::new(CallerResults::default());
     let asking = runtime.spawn({
-        let (load_client, heard) = (load_client.clone(), Arc::clone(&heard));
+        let (load_client, results) = (load_client.clone(), Arc::clone(&results));
         let scale = *scale;
-        async move { ask_all(address, &load_client, &scale, &heard).await }
+        async move { run_load(address, &load_client, &scale, &results).await }
     });
-    let last = change(&socket, directory.path(), first, scale, &heard);
+    let last = change(&socket, directory.path(), first, scale, &results);
     runtime.block_on(asking).unwrap();
     assert_eq!(last.stop().code, Some(0));
     let [answered, failed, connections] =
-        [&heard.answered, &heard.failed, &heard.connections].map(|count| count.load(Ordering::Relaxed));
-    assert_eq!((answered, failed), (scale.requests, 0), "{:?}", heard.why.lock().unwrap());
-    assert!(connections > CALLERS, "everybody came over to another process");
+        [&results.answered, &results.failed, &results.connections].map(|count| count.load(Ordering::Relaxed));
+    assert_eq!((answered, failed), (scale.requests, 0), "{:?}", results.why.lock().unwrap());
+    assert!(connections > CALLERS, "all callers reconnected to another process");
     let build = if cfg!(debug_assertions) { "debug" } else { "release" };
     format!(
         "# The process and its settings change under load\n\n\
@@ -191,11 +197,11 @@ fn scene(scale: &Scale) -> String {
 #[test]
 fn a_process_takes_over_from_another_under_load_and_no_request_is_refused_or_cut_off() {
     if std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1") {
-        let seen = scene(&Scale { requests: 60_000, rate: 2_000, changes: 6 });
+        let seen = run(&Scale { requests: 60_000, rate: 2_000, changes: 6 });
         let today = Clock::system().now().wall.day();
         let file = format!("{}/tests/results/{today}-handover.md", env!("CARGO_MANIFEST_DIR"));
         std::fs::write(file, seen).unwrap();
     } else {
-        scene(&Scale { requests: 5_000, rate: 1_000, changes: 3 });
+        run(&Scale { requests: 5_000, rate: 1_000, changes: 3 });
     }
 }

@@ -17,8 +17,8 @@ fn digest(text: &str) -> String {
     Digest::of(text).to_string()
 }
 
-fn counted(taken: usize, already_there: usize, refused: usize) -> String {
-    format!("{taken} imported, {already_there} already present, {refused} rejected\n")
+fn counted(imported_count: usize, existing: usize, refused: usize) -> String {
+    format!("{imported_count} imported, {existing} already present, {refused} rejected\n")
 }
 
 fn file(directory: &Path, name: &str, text: &str) -> String {
@@ -53,7 +53,7 @@ fn import_and_export(keys: &Keys<'_>) {
     assert_eq!(keys.run(&["import", &jsonl]).with(0).out, counted(1, 1, 0));
     let exported = keys.run(&["export"]).with(0).out;
     assert_eq!(keys.run(&["import", &csv]).with(0).out, counted(0, 3, 0));
-    assert_eq!(keys.run(&["export"]).with(0).out, exported, "to import it again changed something");
+    assert_eq!(keys.run(&["export"]).with(0).out, exported, "importing it again changed something");
     let again = keys.json(&["import", &jsonl]);
     assert_eq!((again["imported"].as_u64(), again["existing"].as_u64()), (Some(0), Some(2)));
 
@@ -69,7 +69,7 @@ fn import_and_export(keys: &Keys<'_>) {
         let wanted = keys.run(&["export", "--format", format]).with(0).out;
         let other = Keys(other.path());
         assert_eq!(
-            other.fed(&["import", "-", "--format", format], wanted.as_bytes()).with(0).out,
+            other.run_with_input(&["import", "-", "--format", format], wanted.as_bytes()).with(0).out,
             counted(4, 0, 0)
         );
         assert_eq!(other.run(&["export", "--format", format]).with(0).out, wanted, "{format}");
@@ -95,23 +95,19 @@ fn keys_are_imported_and_exported_on_a_running_server() {
 async fn an_imported_key_works_at_once_on_a_running_server_that_accepts_it() {
     let directory = TempDir::new().unwrap();
     let program = Program::serve(directory.path(), &OPEN);
-    let visitor = ProgramClient::to(program.public()).await;
+    let client = ProgramClient::to(program.public()).await;
     let keys = Keys(directory.path());
     let line = |text: &str| format!("{{\"sha256\":\"{}\",\"name\":\"n\",\"tier\":\"pro\"}}\n", digest(text));
-    assert_eq!(visitor.identity(FOREIGN).await, Err("invalid_api_key".into()));
-    let output = keys.fed(&["import", "-", "--format", "jsonl"], line(FOREIGN).as_bytes()).with(0);
-    assert_eq!(output.err, "", "nothing has to be said where such keys are accepted");
-    let (tier, id) = visitor.identity(FOREIGN).await.unwrap();
+    assert_eq!(client.identity(FOREIGN).await, Err("invalid_api_key".into()));
+    let output = keys.run_with_input(&["import", "-", "--format", "jsonl"], line(FOREIGN).as_bytes()).with(0);
+    assert_eq!(output.err, "", "no warning if such keys are accepted");
+    let (tier, id) = client.identity(FOREIGN).await.unwrap();
     assert_eq!(tier, "pro");
     keys.run(&["revoke", &id, "--key", &digest(FOREIGN)]).with(0);
-    assert_eq!(visitor.identity(FOREIGN).await, Err("invalid_api_key".into()));
-    let again = keys.fed(&["import", "-", "--format", "jsonl"], line(FOREIGN).as_bytes()).with(0);
+    assert_eq!(client.identity(FOREIGN).await, Err("invalid_api_key".into()));
+    let again = keys.run_with_input(&["import", "-", "--format", "jsonl"], line(FOREIGN).as_bytes()).with(0);
     assert_eq!(again.out, counted(0, 1, 0));
-    assert_eq!(
-        visitor.identity(FOREIGN).await,
-        Err("invalid_api_key".into()),
-        "an import undid a revocation"
-    );
+    assert_eq!(client.identity(FOREIGN).await, Err("invalid_api_key".into()), "an import undid a revocation");
     program.stop().with(0);
 }
 
@@ -119,20 +115,21 @@ async fn an_imported_key_works_at_once_on_a_running_server_that_accepts_it() {
 async fn without_the_setting_only_generated_keys_work_and_one_warning_is_logged() {
     let directory = TempDir::new().unwrap();
     let program = Program::serve(directory.path(), &BUILT_IN);
-    let visitor = ProgramClient::to(program.public()).await;
+    let client = ProgramClient::to(program.public()).await;
     let ours = KeyForm::new("sg_live", false).mint().unwrap();
     let lines = format!(
         "sha256,name,tier,prefix\n{},ours,pro,{}\n{},a,pro,tp_1\n{},b,pro,\n",
         digest(ours.expose()),
         &ours.expose()[..12],
         digest(FOREIGN),
-        digest("another one of sixteen")
+        digest("another key of sixteen characters")
     );
-    let output = Keys(directory.path()).fed(&["import", "-", "--format", "csv"], lines.as_bytes()).with(0);
+    let output =
+        Keys(directory.path()).run_with_input(&["import", "-", "--format", "csv"], lines.as_bytes()).with(0);
     assert_eq!(output.out, counted(3, 0, 0));
     assert_eq!(output.err.matches("keys.accept_imported").count(), 1, "{}", output.err);
-    assert_eq!(visitor.identity(ours.expose()).await.unwrap().0, "pro");
-    assert_eq!(visitor.identity(FOREIGN).await, Err("invalid_api_key".into()));
+    assert_eq!(client.identity(ours.expose()).await.unwrap().0, "pro");
+    assert_eq!(client.identity(FOREIGN).await, Err("invalid_api_key".into()));
     program.stop().with(0);
 }
 
@@ -142,7 +139,7 @@ fn every_rejected_line_is_reported_by_number_and_field_and_the_others_are_import
     let keys = Keys(directory.path());
     let (held, _) = keys.create("pro");
     let (lines, _) = everything();
-    keys.fed(&["import", "-", "--format", "csv"], lines.as_bytes()).with(0);
+    keys.run_with_input(&["import", "-", "--format", "csv"], lines.as_bytes()).with(0);
     let new = |text: &str| digest(&format!("new {text}"));
     let rows: Vec<(Vec<u8>, &str, &str)> = vec![
         (format!("{},n,pro,,,,", new("taken")).into(), "", ""),
@@ -174,10 +171,10 @@ fn every_rejected_line_is_reported_by_number_and_field_and_the_others_are_import
         text.extend_from_slice(line);
         text.push(b'\n');
     }
-    let output = keys.fed(&["import", "-", "--format", "csv"], &text).with(1);
-    let mut said = output.err.lines();
+    let output = keys.run_with_input(&["import", "-", "--format", "csv"], &text).with(1);
+    let mut lines = output.err.lines();
     for (number, (_, field, words)) in (2..).zip(&rows).filter(|(_, (_, field, _))| !field.is_empty()) {
-        let line = said.next().unwrap_or("");
+        let line = lines.next().unwrap_or("");
         assert!(line.starts_with(&format!("standard input:{number}: {field}: ")), "{number} {field}: {line}");
         assert!(line.contains(words), "{words}: {line}");
     }
@@ -190,7 +187,8 @@ fn every_rejected_line_is_reported_by_number_and_field_and_the_others_are_import
 fn an_invalid_file_imports_nothing_and_every_problem_is_reported() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
-    let header = keys.fed(&["import", "-", "--format", "csv"], b"name,key,sha256\nn,x,y\n").with(1);
+    let header =
+        keys.run_with_input(&["import", "-", "--format", "csv"], b"name,key,sha256\nn,x,y\n").with(1);
     assert!(
         header.err.contains("standard input:1: key: ") && header.err.contains(":1: tier: "),
         "{}",
@@ -207,7 +205,7 @@ fn an_invalid_file_imports_nothing_and_every_problem_is_reported() {
         let refused = keys.run(arguments).with(1);
         assert!(refused.err.contains(words) && refused.out.is_empty(), "{arguments:?}: {}", refused.err);
     }
-    assert_eq!(keys.fed(&["import", "-", "--format", "jsonl"], b"").with(0).out, counted(0, 0, 0));
+    assert_eq!(keys.run_with_input(&["import", "-", "--format", "jsonl"], b"").with(0).out, counted(0, 0, 0));
 }
 
 #[test]
@@ -221,7 +219,8 @@ fn many_keys_are_imported_in_batches_with_order_and_number_kept() {
         .collect();
     lines[700] = "no JSON".into();
     lines[1_100] = lines[3].clone();
-    let output = keys.fed(&["import", "-", "--format", "jsonl"], lines.join("\n").as_bytes()).with(1);
+    let output =
+        keys.run_with_input(&["import", "-", "--format", "jsonl"], lines.join("\n").as_bytes()).with(1);
     assert_eq!(output.out, counted(1_198, 0, 2));
     assert!(
         output.err.contains("standard input:701: line: ") && output.err.contains(":1101: sha256: "),
@@ -250,7 +249,7 @@ fn an_export_is_readable_by_its_owner_only_and_replaces_no_file_by_default() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
     keys.run(&["export", name, "--force"]).with(0);
     assert_eq!((std::fs::read_to_string(&path).unwrap(), mode()), (text, 0o600));
-    assert_eq!(std::fs::read_dir(files.path()).unwrap().count(), 1, "something was left beside it");
+    assert_eq!(std::fs::read_dir(files.path()).unwrap().count(), 1, "a temporary file was left");
 }
 
 #[test]
@@ -264,7 +263,7 @@ fn lines_with_the_longest_values_are_rejected_one_by_one_and_the_others_are_impo
         text += &format!("{},n,{tier}\n", digest(&number.to_string()));
     }
     let keys = Keys(directory.path());
-    let output = keys.fed(&["import", "-", "--format", "csv"], text.as_bytes()).with(1);
+    let output = keys.run_with_input(&["import", "-", "--format", "csv"], text.as_bytes()).with(1);
     assert_eq!(output.out, counted(100, 0, 100));
     program.stop().with(0);
 }

@@ -53,12 +53,12 @@ async fn leases_a_free_request_waits_for_one_durable_write_only() {
         assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
         assert_eq!((ledger_calls(&world).await, waits(&world).await), (request, request));
     }
-    // That the day is spent is known without the ledger.
+    // A spent day is detected without the ledger.
     assert_eq!(world.get_as(&customer, MODELS).await.code(), "quota_exceeded");
     assert_eq!(ledger_calls(&world).await, 10);
 }
 
-/// This many requests of each of forty clients while time passes, and how many of them were served.
+/// Sends this many requests of each of forty clients while time passes, and returns the number of served ones.
 async fn requests(world: &World, customers: &[Customer], each: u32, time: Duration) -> u32 {
     let served = AtomicU32::new(0);
     let counted = &served;
@@ -87,7 +87,7 @@ async fn leases_ten_thousand_requests_across_midnight_use_two_quotas_each_charge
     }
     assert_eq!(world.get_as(&customers[0], "/api/v1/models?limit=1").await.status, 200);
     world.pass(ALMOST_MIDNIGHT);
-    // Ten thousand in total; on either side each has more requests than units.
+    // Ten thousand in total; before and after midnight each customer has more requests than units.
     let mut served = 1;
     for (each, millis) in [(100, 1_600), (50, 800), (100, 1_600)] {
         served += requests(&world, &customers, each, Duration::from_millis(millis)).await;

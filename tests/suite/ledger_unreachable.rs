@@ -64,8 +64,8 @@ impl World {
         }
     }
 
-    async fn decided(&self, word: &str) -> u32 {
-        self.counted(&format!("scoregate_ledger_unreachable_decisions_total{{decision=\"{word}\"}}")).await
+    async fn grace_decisions(&self, outcome: &str) -> u32 {
+        self.counted(&format!("scoregate_ledger_unreachable_decisions_total{{decision=\"{outcome}\"}}")).await
     }
 }
 
@@ -108,15 +108,18 @@ async fn ledger_unreachable_leased_units_then_grace_then_503_and_all_are_charged
     let leased = world.granted();
     world.ledger_fails();
     let (served, refused) = world.served_of(&customer, 10).await;
-    assert_eq!(served, leased - 1 + 3, "what was leased, and a hundredth of the day");
+    assert_eq!(served, leased - 1 + 3, "the leased units, and a hundredth of the daily quota");
     for response in &refused {
         assert_eq!((response.status, response.code()), (503, "overloaded".into()));
         assert!(response.number("retry-after") >= 1);
         assert_eq!(response.number("x-ratelimit-remaining"), u64::from(300 - 1 - served));
     }
-    assert_eq!((world.decided("grace").await, world.decided("refused").await), (3, 10 - served));
+    assert_eq!(
+        (world.grace_decisions("grace").await, world.grace_decisions("refused").await),
+        (3, 10 - served)
+    );
     assert_eq!(world.counted("scoregate_ledger_unreachable").await, 1);
-    // One call detected it; no other waits, and one a second checks whether it is back.
+    // One call detected the failure. No other request waits, and one a second checks whether the ledger is back.
     assert_eq!(world.counted("scoregate_store_failures_total{operation=\"lease\"}").await, 1);
     world.pass(RETRY);
     assert_eq!(world.served_of(&customer, 5).await.0, 0);
@@ -141,7 +144,7 @@ async fn ledger_unreachable_a_free_application_gets_its_leased_units_only() {
     let left = world.granted() - 1;
     assert_eq!(world.served_of(&free, 5).await.0, left);
     assert_eq!(world.left(&free).minute, 1_000 - 1 - left, "a refused request spends nothing");
-    assert_eq!((world.decided("grace").await, world.decided("refused").await), (0, 5 - left));
+    assert_eq!((world.grace_decisions("grace").await, world.grace_decisions("refused").await), (0, 5 - left));
     world.ledger_works();
     world.pass(RETRY);
     assert_eq!(world.served_of(&free, 5).await.0, 5);
@@ -172,9 +175,9 @@ async fn ledger_unreachable_grace_is_charged_at_the_start_after_a_shutdown_and_g
     delivered += world.served_of(&customer, 10).await.0;
     let granted = world.granted();
     assert_eq!(delivered, granted + 3);
-    // Twice, so that units that cannot be charged at the first start are kept for the second.
+    // Two restarts: units that cannot be charged at the first start are kept for the second.
     let world = world.restarted_with_losses().await.restarted_with_losses().await;
-    assert_eq!(world.served_of(&customer, 5).await.0, 0, "a new process has nothing that it could spend");
+    assert_eq!(world.served_of(&customer, 5).await.0, 0, "a new process has no leased units");
     world.ledger_works();
     world.pass(RETRY);
     delivered += world.served_of(&customer, 1).await.0;
@@ -186,7 +189,11 @@ async fn ledger_unreachable_grace_is_charged_at_the_start_after_a_shutdown_and_g
     let (served, refused) = world.served_of(&customer, 10).await;
     delivered += served;
     assert!(refused.iter().all(|response| response.code() == "overloaded"));
-    assert_eq!(world.decided("grace").await, 0, "the promise of the day was made to an earlier process");
+    assert_eq!(
+        world.grace_decisions("grace").await,
+        0,
+        "the grace of the day was granted to an earlier process"
+    );
     world.ledger_works();
     world.pass(RETRY);
     delivered += world.served_of(&customer, 400).await.0;
@@ -229,7 +236,7 @@ async fn ledger_unreachable_an_unresponsive_ledger_delays_one_request_only() {
     let mut waiting = waiting;
     assert_eq!(waiting.read(false).await.unwrap().status, 200);
     assert_eq!(world.served_of(&customer, 5).await.0, 2);
-    assert_eq!((world.decided("grace").await, world.decided("refused").await), (3, 3));
+    assert_eq!((world.grace_decisions("grace").await, world.grace_decisions("refused").await), (3, 3));
     drop(lock);
     // The blocked call succeeds in the end.
     while world.counted("scoregate_ledger_unreachable").await == 1 {

@@ -16,7 +16,7 @@ use scoregate::store::{ChangeKind, Embedded, OwnLimits, Store as _, StoreChange,
 /// The requested target: small, and available to every tier.
 pub const TARGET: &str = "/api/v1/index";
 /// More than any test requests in a minute.
-const NO_MINUTE: u32 = 4_000_000;
+const UNREACHABLE_MINUTE_LIMIT: u32 = 4_000_000;
 /// Concurrent changes to the store.
 const AT_ONCE: u32 = 1_000;
 
@@ -69,7 +69,7 @@ fn creation(tier: &str, day: Option<u32>) -> (String, StoreChange) {
     let what = ChangeKind::Create {
         name: format!("a {tier} application"),
         tier: tier.into(),
-        own: OwnLimits { minute: Some(NO_MINUTE), day },
+        own: OwnLimits { minute: Some(UNREACHABLE_MINUTE_LIMIT), day },
         contact: None,
         note: None,
         key,
@@ -114,10 +114,10 @@ impl Wire {
     }
 
     /// Opens one with this read timeout.
-    pub fn open_with_timeout(address: SocketAddr, patience: Duration) -> Option<Self> {
-        let wire = Self::open(address)?;
-        wire.0.get_ref().set_read_timeout(Some(patience)).ok()?;
-        Some(wire)
+    pub fn open_with_timeout(address: SocketAddr, timeout: Duration) -> Option<Self> {
+        let connection = Self::open(address)?;
+        connection.0.get_ref().set_read_timeout(Some(timeout)).ok()?;
+        Some(connection)
     }
 
     /// Sends a request and reads the response to its end.
@@ -156,7 +156,7 @@ impl Wire {
 
 /// The remaining daily quota of a load client, by `/me`.
 pub fn remaining(address: SocketAddr, load_client: &LoadClient) -> u32 {
-    match Wire::open(address).map(|mut wire| wire.get("/api/v1/me", &load_client.key)) {
+    match Wire::open(address).map(|mut connection| connection.get("/api/v1/me", &load_client.key)) {
         Some(Reply::Response { status: 200, remaining: Some(left), .. }) => left,
         other => panic!("/me of {}: {other:?}", load_client.id),
     }
@@ -194,7 +194,7 @@ pub struct CallerGroup<'p> {
 
 /// Runs all groups until they finish, until their quota is spent or until the program ends, and calls `at` after
 /// `moment` answered requests. Returns a tally for each group, and whether that moment was reached.
-pub fn ask_all(
+pub fn run_load(
     address: SocketAddr,
     groups: &[CallerGroup<'_>],
     moment: u32,
@@ -207,7 +207,7 @@ pub fn ask_all(
         for (number, group) in groups.iter().enumerate() {
             for _ in 0..group.callers {
                 let (answered, reached) = (&answered, reached.clone());
-                let request = move || (number, ask_on(address, *group, answered, moment, &reached));
+                let request = move || (number, run_caller(address, *group, answered, moment, &reached));
                 callers.push(scope.spawn(request));
             }
         }
@@ -228,7 +228,7 @@ pub fn ask_all(
     })
 }
 
-fn ask_on(
+fn run_caller(
     address: SocketAddr,
     group: CallerGroup<'_>,
     answered: &AtomicU32,
@@ -236,21 +236,21 @@ fn ask_on(
     reached: &Sender<()>,
 ) -> Tally {
     let mut tally = Tally::default();
-    let Some(mut wire) = Wire::open(address) else { return tally };
+    let Some(mut connection) = Wire::open(address) else { return tally };
     for _ in 0..group.most {
         if group.reconnects {
             let Some(fresh) = Wire::open(address) else { return tally };
-            wire = fresh;
+            connection = fresh;
         }
-        let heard = wire.get(TARGET, &group.load_client.key);
-        match heard {
+        let reply = connection.get(TARGET, &group.load_client.key);
+        match reply {
             Reply::Response { status: 200, .. } => tally.delivered += 1,
             Reply::Response { status: 429, .. } => {
-                assert_eq!(heard.status_and_code().1, "quota_exceeded");
+                assert_eq!(reply.status_and_code().1, "quota_exceeded");
                 return tally;
             }
             // A slow disk of the machine is no failure of the program: nothing was granted, nothing is owed.
-            Reply::Response { .. } => assert_eq!(heard.status_and_code(), (503, "overloaded".into())),
+            Reply::Response { .. } => assert_eq!(reply.status_and_code(), (503, "overloaded".into())),
             Reply::NoResponse => {
                 tally.unanswered += 1;
                 return tally;
@@ -261,7 +261,7 @@ fn ask_on(
             }
         }
         if 1 + answered.fetch_add(1, Ordering::Relaxed) == moment {
-            reached.send(()).expect("whoever waits for the moment does so until all callers have left");
+            reached.send(()).expect("the receiver exists until all callers have finished");
         }
     }
     tally

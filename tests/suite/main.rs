@@ -8,7 +8,7 @@
 
 #![expect(
     unreachable_pub,
-    reason = "the test language is public to the tests, and a test binary has no outside"
+    reason = "test helpers are public to the tests, and nothing uses a test binary as a library"
 )]
 #![expect(
     clippy::unwrap_used,
@@ -17,7 +17,7 @@
     clippy::disallowed_methods,
     clippy::format_push_string,
     clippy::large_futures,
-    reason = "the language's own functions are test code too: a failure in them is a failed test"
+    reason = "test helpers are test code too: a failure in them is a failed test"
 )]
 
 mod access_log;

@@ -57,7 +57,7 @@ const ROWS: [Row; 12] = [
 ];
 
 const BUSY: &str = r#"{"success":false,"error":"SQLITE_BUSY: database is locked"}"#;
-/// The fake's response to an unknown route: a test that gets this has sent a wrong request.
+/// The fake backend's response to an unknown route, which shows a wrong upstream request.
 const NO_ROUTE: (&str, &str) = ("500 Internal Server Error", r#"{"message":"there is no such route"}"#);
 
 fn path(target: &str) -> &str {
@@ -80,9 +80,11 @@ fn all(template: &str) -> Vec<String> {
     let orders = SortBy::ALL.map(|order| order.word().to_owned());
     let limits: Vec<String> = (1..=100).map(|limit| limit.to_string()).collect();
     let mut targets = vec![template.to_owned()];
-    for (place, values) in [("{period}", &periods[..]), ("{sortBy}", &orders[..]), ("{limit}", &limits[..])] {
-        if template.contains(place) {
-            let fill = |target: String| values.iter().map(move |value| target.replace(place, value));
+    for (placeholder, values) in
+        [("{period}", &periods[..]), ("{sortBy}", &orders[..]), ("{limit}", &limits[..])]
+    {
+        if template.contains(placeholder) {
+            let fill = |target: String| values.iter().map(move |value| target.replace(placeholder, value));
             targets = targets.into_iter().flat_map(fill).collect();
         }
     }
@@ -99,7 +101,7 @@ fn the_shipped_configuration_maps_every_endpoint_and_is_valid() {
     let UpstreamConfig::Http(http) = resolve(&read_text(SHIPPED).unwrap()).unwrap().upstream else {
         panic!("it names a backend")
     };
-    assert!(!http.mapping.lists_all_models, "nobody has said so");
+    assert!(!http.mapping.lists_all_models, "not configured");
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ const CONNECTIONS: usize = 4;
 const GROWTH: u64 = 1 << 20;
 
 /// A request with random values in every position, and its status.
-fn made_up(number: usize, key: &str) -> (String, u16) {
+fn request_unknown_models(number: usize, key: &str) -> (String, u16) {
     let (nobody, name) = (KeyForm::new("sg_live", false).mint().unwrap(), format!("made-up-{number:08}"));
     // A well-formed unknown key, a malformed one, and a valid one.
     let (nobody, malformed) = (nobody.expose(), format!("sg_live_{name}"));
@@ -58,7 +58,7 @@ async fn send(public: SocketAddr, load_client: &LoadClient, numbers: std::ops::R
     for (turn, batch) in numbers.chunks(BATCH).enumerate() {
         let connection = &mut connections[turn % CONNECTIONS];
         let made: Vec<(String, u16)> =
-            batch.iter().map(|number| made_up(*number, &load_client.key)).collect();
+            batch.iter().map(|number| request_unknown_models(*number, &load_client.key)).collect();
         connection.write(made.iter().map(|(head, _)| head.as_str()).collect::<String>().as_bytes()).await;
         for (head, status) in made {
             let response = connection.read(head.starts_with("HEAD ")).await.expect("an answer");
@@ -81,15 +81,16 @@ async fn series(side: SocketAddr) -> (BTreeSet<String>, u64) {
     let (lines, all) =
         (text.lines().filter(|line| !line.is_empty()), text.lines().filter(|line| !line.is_empty()));
     let series: BTreeSet<String> = lines.map(series).collect();
-    assert_eq!(series.len(), all.count(), "a series is told twice");
+    assert_eq!(series.len(), all.count(), "a series is repeated");
     (series, resident)
 }
 
 #[tokio::test]
 async fn a_hundred_thousand_random_paths_methods_agents_and_keys_add_no_series() {
-    let place = TempDir::new().unwrap();
-    let load_client = prepare(place.path(), &[("enterprise", 100_000_000)]).remove(0);
-    let program = Program::serve(place.path(), &[("SCOREGATE_GUARD_PER_MINUTE", "100000000"), BUILT_IN[0]]);
+    let directory = TempDir::new().unwrap();
+    let load_client = prepare(directory.path(), &[("enterprise", 100_000_000)]).remove(0);
+    let program =
+        Program::serve(directory.path(), &[("SCOREGATE_GUARD_PER_MINUTE", "100000000"), BUILT_IN[0]]);
     let (public, side) = program.ports();
     let (at_first, _) = series(side).await;
     send(public, &load_client, 0..WARM).await;

@@ -23,7 +23,7 @@ fn store(directory: &Path) -> std::path::PathBuf {
 }
 
 /// A start that fails.
-fn refused(directory: &Path) -> crate::program::CommandOutput {
+fn failing_start(directory: &Path) -> crate::program::CommandOutput {
     let program = Program::serve(directory, &BUILT_IN);
     assert_eq!(program.ports_if_any(), None, "it serves");
     program.end().0.with(2)
@@ -32,21 +32,21 @@ fn refused(directory: &Path) -> crate::program::CommandOutput {
 #[test]
 fn a_missing_store_fails_the_start_and_a_new_one_needs_a_command() {
     let directory = TempDir::new().unwrap();
-    let (path, place) = (directory.path(), ["--data-dir", directory.path().to_str().unwrap()]);
+    let (path, data_dir) = (directory.path(), ["--data-dir", directory.path().to_str().unwrap()]);
     Keys(path).create("pro");
     let running = Program::serve(path, &BUILT_IN);
     running.public();
     running.stop().with(0);
     fs::remove_file(store(path)).unwrap();
-    let refused = refused(path);
-    assert!(refused.err.contains("the file is missing"), "{}", refused.err);
-    assert!(refused.err.contains("scoregate store init --data-dir"), "{}", refused.err);
+    let failing_start = failing_start(path);
+    assert!(failing_start.err.contains("the file is missing"), "{}", failing_start.err);
+    assert!(failing_start.err.contains("scoregate store init --data-dir"), "{}", failing_start.err);
     assert!(!store(path).exists());
     // Other commands do not create one either.
     let created = Keys(path).run(&["create", "--name", "One", "--tier", "pro"]).with(2);
     assert!(created.err.contains("the file is missing"), "{}", created.err);
     assert!(!store(path).exists());
-    let new = || run(&[&["store", "init"][..], &place].concat());
+    let new = || run(&[&["store", "init"][..], &data_dir].concat());
     new().with(0);
     assert!(new().with(1).err.contains("move it away first"));
     let running = Program::serve(path, &BUILT_IN);
@@ -61,8 +61,8 @@ fn a_missing_store_fails_the_start_in_a_directory_of_an_older_version() {
     let documents = directory.path().join("documents");
     fs::create_dir(&documents).unwrap();
     fs::write(documents.join("one"), "a stored document").unwrap();
-    let refused = refused(directory.path());
-    assert!(refused.err.contains("`documents` shows that there was one"), "{}", refused.err);
+    let failing_start = failing_start(directory.path());
+    assert!(failing_start.err.contains("`documents` shows that there was one"), "{}", failing_start.err);
 }
 
 /// A data directory of an older version after a shutdown: a store and an empty lock, and nothing else.
@@ -95,9 +95,13 @@ fn a_missing_store_fails_the_start_if_an_older_version_left_only_its_lock() {
         fs::remove_file(store(path)).unwrap();
         // Twice: a failed start removes no trace.
         for _ in 0..2 {
-            let refused = refused(path);
-            assert!(refused.err.contains("`scoregate.lock` shows that there was one"), "{}", refused.err);
-            assert!(refused.err.contains("scoregate store init --data-dir"), "{}", refused.err);
+            let failing_start = failing_start(path);
+            assert!(
+                failing_start.err.contains("`scoregate.lock` shows that there was one"),
+                "{}",
+                failing_start.err
+            );
+            assert!(failing_start.err.contains("scoregate store init --data-dir"), "{}", failing_start.err);
         }
         assert!(!store(path).exists());
         run(&["store", "init", "--data-dir", path.to_str().unwrap()]).with(0);
@@ -121,15 +125,15 @@ fn a_store_removed_with_all_its_files_fails_the_start() {
         }
     }
     fs::remove_dir_all(path.join("documents")).unwrap();
-    let refused = refused(path);
-    assert!(refused.err.contains("`scoregate.lock` shows that there was one"), "{}", refused.err);
+    let failing_start = failing_start(path);
+    assert!(failing_start.err.contains("`scoregate.lock` shows that there was one"), "{}", failing_start.err);
 }
 
 #[test]
 fn a_first_start_that_fails_before_creating_a_store_leaves_no_trace() {
     let directory = TempDir::new().unwrap();
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = taken.local_addr().unwrap().to_string();
+    let imported_count = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = imported_count.local_addr().unwrap().to_string();
     let arguments = ["serve", "--listen", &address, "--admin-listen", "127.0.0.1:0", "--data-dir"];
     let failed = Program::start(&[&arguments[..], &[directory.path().to_str().unwrap()]].concat(), &BUILT_IN);
     assert_eq!(failed.ports_if_any(), None);
@@ -153,9 +157,9 @@ fn another() -> NewApplication {
     }
 }
 
-async fn notices(world: &World, misplaced: u32) {
+async fn wait_for_detection(world: &World, missing: u32) {
     world.pass(NOTICED);
-    while world.counted("scoregate_store_file_invalid").await != misplaced {
+    while world.counted("scoregate_store_file_invalid").await != missing {
         tokio::task::yield_now().await;
     }
 }
@@ -170,9 +174,9 @@ async fn a_store_moved_under_a_running_server_rejects_changes_until_it_is_back()
     }
     let (file, away) = (store(world.directory.path()), world.directory.path().join("elsewhere"));
     fs::rename(&file, &away).unwrap();
-    notices(&world, 1).await;
-    let refused = world.running.registrar.create("test", another()).await.unwrap_err();
-    assert!(refused.to_string().contains("is missing while the server was running"), "{refused}");
+    wait_for_detection(&world, 1).await;
+    let failing_start = world.running.registrar.create("test", another()).await.unwrap_err();
+    assert!(failing_start.to_string().contains("is missing while the server was running"), "{failing_start}");
     let mut served = 0;
     while world.get_as(&pro, MODELS).await.status == 200 {
         served += 1;
@@ -182,10 +186,10 @@ async fn a_store_moved_under_a_running_server_rejects_changes_until_it_is_back()
     assert_eq!(world.counted("scoregate_ledger_unreachable").await, 1);
     // Another store under the name is rejected too.
     fs::copy(&away, &file).unwrap();
-    let refused = world.running.registrar.create("test", another()).await.unwrap_err();
-    assert!(refused.to_string().contains("was replaced by another file"), "{refused}");
+    let failing_start = world.running.registrar.create("test", another()).await.unwrap_err();
+    assert!(failing_start.to_string().contains("was replaced by another file"), "{failing_start}");
     fs::rename(&away, &file).unwrap();
-    notices(&world, 0).await;
+    wait_for_detection(&world, 0).await;
     world.running.registrar.create("test", another()).await.unwrap();
     assert_eq!(world.get_as(&free, MODELS).await.status, 200);
     assert_eq!(world.running.registrar.list(None, 10).await.unwrap().applications.len(), 3);

@@ -9,17 +9,17 @@ use crate::world::{Customer, World, good};
 
 /// Two waiting slots and a queue of one; one cached slot, since such a slot is held only briefly.
 const ROOMS: &str = "overload.cached_slots = 1\noverload.waiting_slots = 2\noverload.queue_length = 1\noverload.queue_timeout = \"10ms\"";
-const PATIENCE: Duration = Duration::from_millis(10);
+const MAX_RESPONSES: Duration = Duration::from_millis(10);
 const REFUSED: &str = "scoregate_overload_refused_total{pool=\"waiting\"}";
 const QUEUED: &str = "scoregate_overload_queued_total{pool=\"waiting\"}";
 const ATLAS: &str = "/api/v1/models/atlas";
 const INDEX: &str = "/api/v1/index";
 
 /// Without these limits the tests would wait for ever; this timeout makes them fail.
-const AT_LAST: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 async fn in_time<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(AT_LAST, work).await.expect("what has to come does")
+    tokio::time::timeout(TIMEOUT, work).await.expect("the expected event does not occur")
 }
 
 /// A list of incidents that was not requested before.
@@ -50,15 +50,15 @@ impl Full {
         let one = world.get(&other(1)).key(&paid.key).begin().await;
         let two = world.get(&other(2)).key(&paid.key).begin().await;
         let full = Self { world, paid, free, waiting: [one, two] };
-        full.takes(2).await;
+        full.wait_for_slots(2).await;
         full
     }
 
     /// Waits until this many waiting slots are in use.
-    async fn takes(&self, places: u32) {
+    async fn wait_for_slots(&self, slots: u32) {
         in_time(async {
             self.world.running.gateway().sweep();
-            while self.world.counted("scoregate_concurrency_in_use{pool=\"waiting\"}").await != places {
+            while self.world.counted("scoregate_concurrency_in_use{pool=\"waiting\"}").await != slots {
                 tokio::task::yield_now().await;
                 self.world.running.gateway().sweep();
             }
@@ -67,12 +67,12 @@ impl Full {
     }
 
     /// Sends a request that is refused for lack of a slot.
-    async fn refuses(&self, customer: &Customer, target: &str) {
+    async fn assert_refused(&self, customer: &Customer, target: &str) {
         is_refused(&in_time(self.world.get_as(customer, target)).await);
     }
 
     /// Sends a request that is queued.
-    async fn queues(&self, number: u32) -> Connection {
+    async fn queue_request(&self, number: u32) -> Connection {
         let queued = self.world.counted(QUEUED).await;
         let connection = self.world.get(&other(number)).key(&self.paid.key).begin().await;
         in_time(self.world.reaches(QUEUED, queued + 1)).await;
@@ -80,7 +80,7 @@ impl Full {
     }
 
     /// The backend responds again: both are served, and the state is as before.
-    async fn ends(mut self) {
+    async fn finish(mut self) {
         self.world.backend.open();
         for waiting in &mut self.waiting {
             assert_eq!(in_time(waiting.read(false)).await.unwrap().status, 200);
@@ -89,7 +89,7 @@ impl Full {
     }
 
     async fn is_over(&self) {
-        self.takes(0).await;
+        self.wait_for_slots(0).await;
         self.world.settled().await;
         in_time(self.world.reaches_exactly("scoregate_requests_in_progress", 0)).await;
         assert_eq!(self.world.counted("scoregate_concurrency_in_use{pool=\"cached\"}").await, 0);
@@ -120,25 +120,25 @@ fn is_refused(response: &Response) {
 async fn with_two_slots_and_a_queue_of_one_the_fourth_is_refused_at_once_and_the_third_at_the_queue_timeout()
 {
     let full = Full::new().await;
-    let mut third = full.queues(3).await;
-    full.refuses(&full.paid, &other(4)).await;
-    assert_eq!(full.world.counted(REFUSED).await, 1, "the third still queues");
-    full.world.pass(PATIENCE);
+    let mut third = full.queue_request(3).await;
+    full.assert_refused(&full.paid, &other(4)).await;
+    assert_eq!(full.world.counted(REFUSED).await, 1, "the third is still queued");
+    full.world.pass(MAX_RESPONSES);
     let response = in_time(third.read(false)).await.unwrap();
     full.world.check("GET", &other(3), &response);
     is_refused(&response);
     assert_eq!(full.world.counted(REFUSED).await, 2);
     assert_eq!(full.world.refused("overloaded").await, 2);
-    let mut fifth = full.queues(5).await;
-    full.world.pass(PATIENCE);
+    let mut fifth = full.queue_request(5).await;
+    full.world.pass(MAX_RESPONSES);
     is_refused(&in_time(fifth.read(false)).await.unwrap());
-    full.ends().await;
+    full.finish().await;
 }
 
 #[tokio::test]
 async fn a_queued_request_is_served_if_a_slot_is_free_before_the_queue_timeout() {
     let full = Full::new().await;
-    let mut third = full.queues(3).await;
+    let mut third = full.queue_request(3).await;
     full.world.pass(Duration::from_nanos(9_999_999));
     full.world.backend.open();
     let response = in_time(third.read(false)).await.unwrap();
@@ -147,13 +147,13 @@ async fn a_queued_request_is_served_if_a_slot_is_free_before_the_queue_timeout()
         (200, "scoregate; fwd=miss; stored; detail=miss")
     );
     assert_eq!(full.world.counted(REFUSED).await, 0);
-    full.ends().await;
+    full.finish().await;
 }
 
 #[tokio::test]
 async fn cached_documents_are_served_in_full_while_the_waiting_pool_is_full() {
     let full = Full::new().await;
-    let _third = full.queues(3).await;
+    let _third = full.queue_request(3).await;
     let (world, before) = (&full.world, full.world.left(&full.paid));
     let etag = world.get_as(&full.paid, INDEX).await.header("etag").to_owned();
     for number in 0..50 {
@@ -191,9 +191,9 @@ async fn a_document_that_needs_a_fetch_needs_a_slot_of_the_waiting_pool() {
         world.get(&other(2)).key(&customer.key).begin().await,
     ];
     let full = Full { free: customer.clone(), paid: customer, waiting, world };
-    full.takes(2).await;
-    let third = full.queues(3).await;
-    full.refuses(&full.paid, INDEX).await;
+    full.wait_for_slots(2).await;
+    let third = full.queue_request(3).await;
+    full.assert_refused(&full.paid, INDEX).await;
     third.reset();
     for connection in full.waiting {
         connection.reset();
@@ -203,28 +203,28 @@ async fn a_document_that_needs_a_fetch_needs_a_slot_of_the_waiting_pool() {
 #[tokio::test]
 async fn a_request_refused_for_lack_of_a_slot_is_free_and_sends_no_upstream_request() {
     let full = Full::new().await;
-    let mut third = full.queues(3).await;
-    let (before, asked) = (full.world.left(&full.paid), full.world.backend.received().len());
+    let mut third = full.queue_request(3).await;
+    let (before, already_received) = (full.world.left(&full.paid), full.world.backend.received().len());
     for number in 10..40 {
-        full.refuses(&full.paid, &other(number)).await;
+        full.assert_refused(&full.paid, &other(number)).await;
         let head = in_time(full.world.request("HEAD", &other(number)).key(&full.paid.key).send()).await;
         assert_eq!((head.status, head.body.len()), (503, 0));
     }
     assert_eq!(before.spent(full.world.left(&full.paid)), (0, 0, 0));
     // The queue timeout lets the minute regain some tokens.
-    full.world.pass(PATIENCE);
+    full.world.pass(MAX_RESPONSES);
     let before = full.world.left(&full.paid);
     is_refused(&in_time(third.read(false)).await.unwrap());
     assert_eq!(before.spent(full.world.left(&full.paid)), (0, 0, 0));
-    assert_eq!(full.world.backend.received().len(), asked);
+    assert_eq!(full.world.backend.received().len(), already_received);
     assert_eq!(full.world.counted(REFUSED).await, 61);
-    full.ends().await;
+    full.finish().await;
 }
 
 #[tokio::test]
 async fn authorization_errors_precede_overload_and_overload_precedes_the_daily_limit() {
     let full = Full::new().await;
-    let _third = full.queues(3).await;
+    let _third = full.queue_request(3).await;
     let (world, key) = (&full.world, &full.paid.key);
     assert_eq!(world.get(&other(9)).send().await.code(), "api_key_required");
     assert_eq!(world.get(&other(9)).key("wrong").send().await.code(), "invalid_api_key");
@@ -235,7 +235,7 @@ async fn authorization_errors_precede_overload_and_overload_precedes_the_daily_l
     assert_eq!(latest.code(), "latest_requires_plan");
     let spent = world.customer_with("pro", crate::balances::own(10, 1)).await;
     assert_eq!(world.get_as(&spent, INDEX).await.status, 200);
-    full.refuses(&spent, &other(9)).await;
+    full.assert_refused(&spent, &other(9)).await;
     assert_eq!(world.get_as(&spent, INDEX).await.code(), "quota_exceeded");
 }
 
@@ -243,10 +243,10 @@ async fn authorization_errors_precede_overload_and_overload_precedes_the_daily_l
 #[tokio::test]
 async fn overload_changes_neither_the_stored_documents_nor_access_to_them() {
     let full = Full::new().await;
-    let mut third = full.queues(3).await;
+    let mut third = full.queue_request(3).await;
     let (world, documents) = (&full.world, full.world.running.gateway().engine.documents.count());
     for round in 0..20 {
-        full.refuses(&full.free, &other(20 + round)).await;
+        full.assert_refused(&full.free, &other(20 + round)).await;
         let [me, other_me] =
             [world.get_as(&full.paid, "/api/v1/me").await, world.get_as(&full.free, "/api/v1/me").await];
         for (response, customer) in [(&me, &full.paid), (&other_me, &full.free)] {
@@ -266,15 +266,15 @@ async fn overload_changes_neither_the_stored_documents_nor_access_to_them() {
         }
     }
     assert_eq!(world.running.gateway().engine.documents.count(), documents, "nothing new is stored");
-    full.world.pass(PATIENCE);
+    full.world.pass(MAX_RESPONSES);
     is_refused(&in_time(third.read(false)).await.unwrap());
-    full.ends().await;
+    full.finish().await;
 }
 
 #[tokio::test]
 async fn a_client_that_disconnects_frees_its_slot() {
     let mut full = Full::new().await;
-    let third = full.queues(3).await;
+    let third = full.queue_request(3).await;
     third.reset();
     in_time(full.world.reaches("scoregate_client_disconnects_total", 1)).await;
     // Both fetches continue; their waiters have left.
@@ -286,6 +286,6 @@ async fn a_client_that_disconnects_frees_its_slot() {
         full.world.get(&other(1)).key(&full.paid.key).begin().await,
         full.world.get(&other(2)).key(&full.paid.key).begin().await,
     ];
-    full.takes(2).await;
-    full.ends().await;
+    full.wait_for_slots(2).await;
+    full.finish().await;
 }

@@ -18,7 +18,7 @@ const EACH: u64 = 8 << 20;
 const BESIDES: u64 = 24 << 20;
 const SOON: Duration = Duration::from_secs(1);
 
-/// A gigabyte of blanks, which is valid JSON so far, in a megabyte of gzip: one block repeated.
+/// A gigabyte of spaces, which is a valid start of JSON, in a megabyte of gzip: one block repeated.
 fn gzipped() -> Vec<u8> {
     let mut piece = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(9));
     std::io::Write::write_all(&mut piece, &vec![b' '; 16 * MEGABYTE]).unwrap();
@@ -39,8 +39,8 @@ fn bombs() -> Vec<(&'static str, Act)> {
         Act::Raw([head.as_bytes(), body].concat())
     };
     vec![
-        ("gzip that says so", with("content-encoding: gzip\r\n", &gzipped())),
-        ("gzip that does not", with("", &gzipped())),
+        ("gzip with Content-Encoding", with("content-encoding: gzip\r\n", &gzipped())),
+        ("gzip without Content-Encoding", with("", &gzipped())),
         ("a length of 200 MB", endless(&format!("content-length: {}\r\n\r\n", 200 * MEGABYTE), &blanks)),
         ("200 MB in chunks", endless("transfer-encoding: chunked\r\n\r\n", &chunk)),
         (
@@ -80,24 +80,24 @@ async fn an_oversized_response_is_rejected_early_and_uses_no_memory_beyond_the_c
     let url = backend.url();
     let settings = [("SCOREGATE_UPSTREAM_URL", url.as_str()), ("SCOREGATE_FRESHNESS_PROBE", "false")];
     let program = Program::serve(directory.path(), &settings);
-    let visitor = ProgramClient::to(program.public()).await;
+    let client = ProgramClient::to(program.public()).await;
     let target = |number: usize| format!("/api/v1/incidents?limit={number}");
-    assert_eq!(visitor.get(&target(100), &key).send().await.status, 200);
+    assert_eq!(client.get(&target(100), &key).send().await.status, 200);
     let (before, clock) = (program.resident(), Clock::system());
     for (bomb, name) in names.iter().enumerate() {
         let mut fastest = Duration::MAX;
         // A busy machine can be slow once.
         for again in 1..=3 {
             let sent_at = clock.now().mono;
-            let response = visitor.get(&target(names.len() * again + bomb), &key).send().await;
+            let response = client.get(&target(names.len() * again + bomb), &key).send().await;
             assert_eq!((response.status, response.code()), (502, "upstream_invalid".into()), "{name}");
             fastest = fastest.min(clock.now().mono.since(sent_at));
         }
         assert!(fastest < SOON, "{name}: {fastest:?}");
     }
     let peak = program.most_resident();
-    assert!(peak <= before + AT_MOST, "{before} bytes before, and at some time {peak}");
-    let good = visitor.get(&target(100), &key).send().await;
+    assert!(peak <= before + AT_MOST, "{before} bytes before, peak {peak}");
+    let good = client.get(&target(100), &key).send().await;
     assert!(good.header("cache-status").starts_with("scoregate; hit"));
     let ended = program.stop().with(0);
     assert!(!ended.err.contains("panicked"), "{}", ended.err);
@@ -116,12 +116,12 @@ async fn a_hundred_simultaneous_documents_are_built_a_few_at_a_time() {
         ("SCOREGATE_FRESHNESS_PROBE", "false"),
     ];
     let program = Program::serve(directory.path(), &settings);
-    let visitor = ProgramClient::to(program.public()).await;
+    let client = ProgramClient::to(program.public()).await;
     let before = program.resident();
     backend.hold();
     let target = |number: usize| format!("/api/v1/incidents?limit={number}");
     let requests: Vec<_> =
-        (1..=100).map(|number| tokio::spawn(visitor.get(&target(number), &key).send())).collect();
+        (1..=100).map(|number| tokio::spawn(client.get(&target(number), &key).send())).collect();
     backend.has_received(100).await;
     backend.open();
     for response in requests {
@@ -129,5 +129,5 @@ async fn a_hundred_simultaneous_documents_are_built_a_few_at_a_time() {
     }
     let builders = std::thread::available_parallelism().unwrap().get().div_ceil(2) as u64;
     let (peak, at_most) = (program.most_resident() - before, BESIDES + builders * EACH);
-    assert!(peak <= at_most, "{peak} bytes for {builders} that build, and {at_most} were enough");
+    assert!(peak <= at_most, "{peak} bytes for {builders} concurrent builds, limit {at_most}");
 }

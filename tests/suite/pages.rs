@@ -111,7 +111,7 @@ async fn pages_robots_may_read_the_docs_and_not_the_api() {
 async fn pages_the_icon_is_an_image_that_browsers_cache() {
     let world = World::new().await;
     let response = world.get("/favicon.ico").send().await;
-    // An icon file with one picture, 16 by 16 in 32 bits a pixel, which is the whole rest of the file.
+    // An icon file with one image of 16 by 16 pixels of 32 bits, which is the rest of the file.
     assert_eq!(response.body[..8], [0, 0, 1, 0, 1, 0, 16, 16]);
     let [length, at] =
         [14, 18].map(|from| u32::from_le_bytes(response.body[from..from + 4].try_into().unwrap()));

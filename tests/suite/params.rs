@@ -21,7 +21,7 @@ async fn wide(tier: &str) -> (World, Customer, Connection) {
 }
 
 /// The upstream targets, below the base.
-fn asked(world: &World) -> Vec<String> {
+fn upstream_targets(world: &World) -> Vec<String> {
     let targets = world.backend.received();
     targets.iter().map(|received| received.target().trim_start_matches("/api/v1").to_owned()).collect()
 }
@@ -45,9 +45,9 @@ async fn params_every_query_is_one_document_or_one_error() {
         documents.insert(expected.to_owned());
     }
     // For any spelling, one upstream request for each document, with its canonical target.
-    let asked = asked(&world);
-    assert_eq!(asked.len(), documents.len());
-    assert_eq!(asked.into_iter().collect::<BTreeSet<_>>(), documents);
+    let upstream_targets = upstream_targets(&world);
+    assert_eq!(upstream_targets.len(), documents.len());
+    assert_eq!(upstream_targets.into_iter().collect::<BTreeSet<_>>(), documents);
     let [periods, sorts] = ["invalid_period", "invalid_sort_by"]
         .map(|code| format!("scoregate_refusals_total{{code=\"{code}\"}}"));
     assert_eq!(world.counted(&periods).await + world.counted(&sorts).await, refused);
@@ -79,7 +79,7 @@ async fn params_a_limit_is_a_plain_decimal_from_1_to_100_and_50_by_default() {
         assert_eq!((response.status, response.code()), (400, "invalid_limit".into()), "{query}");
         assert_eq!(response.json()["param"], "limit", "{query}");
     }
-    assert_eq!(asked(&world).into_iter().collect::<BTreeSet<_>>(), limits);
+    assert_eq!(upstream_targets(&world).into_iter().collect::<BTreeSet<_>>(), limits);
     assert_eq!(world.backend.received().len(), limits.len());
 }
 
@@ -119,7 +119,7 @@ async fn params_latest_is_refused_to_a_free_key_on_every_endpoint_with_a_period(
             assert_eq!(connection.send(world.get(&spelled).key(&free.key)).await.status, 403, "{target}");
         }
     }
-    assert!(!asked(&world).iter().any(|target| target.contains("latest")));
+    assert!(!upstream_targets(&world).iter().any(|target| target.contains("latest")));
     let counted = world.counted("scoregate_refusals_total{code=\"latest_requires_plan\"}").await;
     let takers = ENDPOINTS.iter().filter(|endpoint| !endpoint.takes.is_empty()).count();
     assert_eq!(usize::try_from(counted).unwrap(), 2 * takers);
@@ -155,7 +155,7 @@ async fn params_unknown_parameters_are_ignored_with_any_value() {
     let paths: Vec<String> = stored
         .map(|endpoint| endpoint.documented_path().replace("{id}", "atlas").replacen("/api/v1", "", 1))
         .collect();
-    assert_eq!(asked(&world), paths);
+    assert_eq!(upstream_targets(&world), paths);
 }
 
 #[tokio::test]
@@ -169,7 +169,10 @@ async fn params_two_spellings_of_one_query_cause_one_upstream_request_and_return
             connection.send(world.get(&format!("/api/v1/models?{query}")).key(&customer.key)).await;
         tags.insert((response.header("etag").to_owned(), response.body));
     }
-    assert_eq!((tags.len(), asked(&world)), (1, vec!["/models?period=7d&sortBy=combined".to_owned()]));
+    assert_eq!(
+        (tags.len(), upstream_targets(&world)),
+        (1, vec!["/models?period=7d&sortBy=combined".to_owned()])
+    );
     assert_eq!(world.counted("scoregate_documents_served_total{outcome=\"hit\"}").await, 4);
     assert_eq!(world.running.gateway().engine.documents.count(), 1);
 }
@@ -179,7 +182,7 @@ async fn params_a_plus_is_a_plus_in_a_path_and_a_space_in_a_query() {
     let (world, customer, mut connection) = wide("pro").await;
     let response = connection.send(world.get("/api/v1/models/a+b").key(&customer.key)).await;
     assert_eq!(response.code(), "invalid_model_id");
-    // As a space it makes another name, which is unknown; as a plus it would too. As a value neither is valid.
+    // A plus in a name makes another, unknown name, whether it means a plus or a space. In a value neither is valid.
     let response = connection.send(world.get("/api/v1/models?+period=7D").key(&customer.key)).await;
     assert_eq!(response.status, 200);
     let response = connection.send(world.get("/api/v1/models?period=+24h").key(&customer.key)).await;
@@ -205,7 +208,7 @@ async fn params_a_model_id_is_decoded_once_and_sent_to_the_backend_in_canonical_
         world.pass(Duration::from_secs(1));
         let response = connection.send(world.get(&format!("/api/v1/drift/{raw}")).key(&customer.key)).await;
         assert_eq!(response.status, 200, "{raw}");
-        assert_eq!(asked(&world).last().unwrap(), &format!("/drift/{id}"), "{raw}");
+        assert_eq!(upstream_targets(&world).last().unwrap(), &format!("/drift/{id}"), "{raw}");
     }
     assert_eq!(world.backend.received().len(), 6);
 }

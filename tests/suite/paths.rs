@@ -1,22 +1,22 @@
-//! Paths of attackers: none is repaired, none succeeds, and the backend gets canonical targets only.
+//! Malformed paths: none is normalized, none succeeds, and the backend gets only canonical targets.
 
 use std::collections::BTreeSet;
 
 use crate::client::Connection;
-use crate::raw::{get, is_bare, show};
+use crate::raw::{get, is_codec_response, show};
 use crate::world::{World, good};
 
 const WIDE: &str = "guard.per_minute = 100000";
-/// It is another valid path.
+/// Another valid path.
 const LOST: (u16, &str) = (404, "not_found");
 /// A path with a malformed model identifier.
 const ID: (u16, &str) = (400, "invalid_model_id");
-/// No path of this server.
+/// An unknown path.
 const BAD: (u16, &str) = (400, "bad_request");
 /// Invalid HTTP: the codec's own response.
 const BARE: (u16, &str) = (400, "");
 
-/// Targets, and the response to a caller with a key.
+/// Targets, and the expected response to a caller with a key.
 #[rustfmt::skip]
 const TRICKS: &[(&[u8], (u16, &str))] = &[
     // Slashes and dots.
@@ -87,13 +87,17 @@ async fn paths_no_malformed_path_succeeds_or_reaches_the_backend() {
     for (target, (status, code)) in TRICKS {
         let mut connection = Connection::open(world.address()).await;
         connection.write(&get(target, &key)).await;
-        let response = connection.read(false).await.unwrap_or_else(|| panic!("no answer: {}", show(target)));
-        let told_code =
-            if is_bare(&response) || response.status < 400 { String::new() } else { response.code() };
+        let response =
+            connection.read(false).await.unwrap_or_else(|| panic!("no response: {}", show(target)));
+        let told_code = if is_codec_response(&response) || response.status < 400 {
+            String::new()
+        } else {
+            response.code()
+        };
         if (response.status, told_code.as_str()) != (*status, *code) {
             wrong.push(format!("{}: {} {told_code}, not {status} {code}", show(target), response.status));
         }
-        if !is_bare(&response) {
+        if !is_codec_response(&response) {
             world.check("GET", &String::from_utf8_lossy(target), &response);
         }
         if response.closes() {
@@ -141,8 +145,8 @@ async fn paths_an_escaped_letter_is_that_letter_and_is_sent_unescaped_to_the_bac
     ] {
         assert_eq!(connection.send(world.get(target).key(&key)).await.status, 200, "{target}");
     }
-    let asked: Vec<String> = world.backend.received().into_iter().map(|received| received.line).collect();
-    assert_eq!(asked, ["GET /api/v1/models/atlas/history?period=latest HTTP/1.1"]);
+    let received: Vec<String> = world.backend.received().into_iter().map(|received| received.line).collect();
+    assert_eq!(received, ["GET /api/v1/models/atlas/history?period=latest HTTP/1.1"]);
 }
 
 #[tokio::test]
@@ -204,7 +208,7 @@ async fn paths_a_fragment_is_rejected() {
         let mut connection = Connection::open(world.address()).await;
         connection.write(&get(target, &key)).await;
         let response = connection.read(false).await.unwrap();
-        assert_eq!((response.status, is_bare(&response)), (400, true), "{}", show(target));
+        assert_eq!((response.status, is_codec_response(&response)), (400, true), "{}", show(target));
         assert!(connection.is_closed().await, "{}", show(target));
     }
     assert!(world.backend.received().is_empty());

@@ -1,5 +1,5 @@
-//! Reused connections to the backend: one that was closed meanwhile loses no response, and the gateway's credential
-//! is the same on each, for every caller.
+//! Reused connections to the backend: a connection that was closed meanwhile loses no response, and each one uses the
+//! gateway's credential for every caller.
 //!
 //! Bad responses are in `bad_upstream_responses` and `faults`.
 
@@ -19,7 +19,7 @@ fn bytes(act: Act) -> Vec<u8> {
 }
 
 /// The connection of each upstream request.
-fn asked(world: &World) -> Vec<(String, usize)> {
+fn upstream_requests(world: &World) -> Vec<(String, usize)> {
     let received = world.backend.received().into_iter();
     received.map(|one| (one.target().to_owned(), one.connection)).collect()
 }
@@ -42,7 +42,7 @@ async fn an_idle_connection_that_the_backend_closes_is_not_reused() {
     world.backend.has_sent(3).await;
     world.backend.open();
     assert_eq!(world.get_as(&customer, PROVIDERS).await.status, 200);
-    assert_eq!(asked(&world), each(&[(INDEX, 0), (ALERTS, 0), (PROVIDERS, 1)]));
+    assert_eq!(upstream_requests(&world), each(&[(INDEX, 0), (ALERTS, 0), (PROVIDERS, 1)]));
     assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"success\"}").await, 3);
 }
 
@@ -53,7 +53,7 @@ async fn a_request_unread_on_a_closed_connection_is_retried_once_on_a_new_connec
     world.backend.next(Act::RawThenHangUp(bytes(json(r#"[{"id":"atlas"}]"#))));
     assert_eq!(world.get_as(&customer, INDEX).await.status, 200);
     assert_eq!(world.get_as(&customer, ALERTS).await.status, 200);
-    assert_eq!(asked(&world), each(&[(INDEX, 0), (ALERTS, 1)]));
+    assert_eq!(upstream_requests(&world), each(&[(INDEX, 0), (ALERTS, 1)]));
     assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"success\"}").await, 2);
 }
 
@@ -63,12 +63,12 @@ async fn a_request_is_retried_once_at_most_and_never_if_its_connection_was_new()
     let customer = world.paid().await;
     world.backend.next(Act::RawThenClose(Vec::new()));
     assert_eq!(world.get_as(&customer, ALERTS).await.code(), "upstream_unavailable");
-    assert_eq!(asked(&world), each(&[(ALERTS, 0)]), "no second try on a fresh one");
+    assert_eq!(upstream_requests(&world), each(&[(ALERTS, 0)]), "no retry on a new connection");
     world.backend.next(Act::RawThenHangUp(bytes(json(r#"[{"id":"atlas"}]"#))));
     assert_eq!(world.get_as(&customer, INDEX).await.status, 200);
     world.backend.next(Act::RawThenClose(Vec::new()));
     assert_eq!(world.get_as(&customer, PROVIDERS).await.code(), "upstream_unavailable");
-    assert_eq!(asked(&world), each(&[(ALERTS, 0), (INDEX, 1), (PROVIDERS, 2)]));
+    assert_eq!(upstream_requests(&world), each(&[(ALERTS, 0), (INDEX, 1), (PROVIDERS, 2)]));
     world.running.gateway().sweep();
     assert_eq!(world.counted("scoregate_upstream_retries_total").await, 1);
 }
@@ -105,7 +105,7 @@ async fn two_thousand_requests_to_a_backend_that_closes_after_every_second_respo
     }
     assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"success\"}").await, 2_006);
     assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"unreachable\"}").await, 0);
-    assert!(world.backend.most_at_once() <= 16);
+    assert!(world.backend.max_concurrent() <= 16);
 }
 
 #[tokio::test]

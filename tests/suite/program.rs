@@ -1,5 +1,5 @@
-//! The real program as operators use it: arguments in, lines and an exit code out. It gets nothing of the test's
-//! environment, and every wait is for a line of its output.
+//! The real program as operators use it: arguments in, lines and an exit code out. It does not inherit the environment
+//! of the test, and every wait is for a line of its output.
 
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -127,7 +127,7 @@ impl PipeOutput {
 
     fn wait_for(&self, words: &str) -> String {
         let line = self.find(words);
-        line.unwrap_or_else(|| panic!("it ended without saying {words:?}: {}", self.all.lock().unwrap()))
+        line.unwrap_or_else(|| panic!("it ended without {words:?}: {}", self.all.lock().unwrap()))
     }
 
     fn whole(self) -> String {
@@ -173,7 +173,7 @@ impl Program {
     }
 
     /// The next line of its standard error that contains this text.
-    pub fn says(&self, words: &str) -> String {
+    pub fn logs(&self, words: &str) -> String {
         self.err.wait_for(words)
     }
 
@@ -184,7 +184,7 @@ impl Program {
 
     /// Waits until it serves, and returns the addresses of the public port and the side port.
     pub fn ports(&self) -> (SocketAddr, SocketAddr) {
-        ports_in(&self.says("serving"))
+        ports_in(&self.logs("serving"))
     }
 
     /// The same; none if it exits before it serves.
@@ -244,11 +244,11 @@ pub fn ports_in(line: &str) -> (SocketAddr, SocketAddr) {
 
 /// Runs a scenario within one UTC day. The real program has the real clock: if midnight falls into the scenario, its
 /// result is discarded, and it runs again.
-pub fn within_one_day(scene: impl Fn()) {
+pub fn within_one_day(scenario: impl Fn()) {
     let today = || Clock::system().now().wall.day();
     loop {
         let begun = today();
-        let outcome = catch_unwind(AssertUnwindSafe(&scene));
+        let outcome = catch_unwind(AssertUnwindSafe(&scenario));
         if begun == today() {
             return outcome.unwrap_or_else(|reason| resume_unwind(reason));
         }
@@ -264,8 +264,8 @@ pub struct Keys<'d>(pub &'d Path);
 impl Keys<'_> {
     /// Runs a command to its end.
     pub fn run(&self, arguments: &[&str]) -> CommandOutput {
-        let place = ["--data-dir", self.0.to_str().unwrap()];
-        run(&[&["keys"], arguments, &place].concat())
+        let data_dir = ["--data-dir", self.0.to_str().unwrap()];
+        run(&[&["keys"], arguments, &data_dir].concat())
     }
 
     /// Its JSON output.
@@ -274,12 +274,12 @@ impl Keys<'_> {
     }
 
     /// Runs a command with this standard input.
-    pub fn fed(&self, arguments: &[&str], input: &[u8]) -> CommandOutput {
-        let place = ["--data-dir", self.0.to_str().unwrap()];
-        run_with_input(&[&["keys"], arguments, &place].concat(), input)
+    pub fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> CommandOutput {
+        let data_dir = ["--data-dir", self.0.to_str().unwrap()];
+        run_with_input(&[&["keys"], arguments, &data_dir].concat(), input)
     }
 
-    /// Creates an application: its id and its key.
+    /// Creates an application and returns its id and its key.
     pub fn create(&self, tier: &str) -> (String, String) {
         let issued = self.json(&["create", "--name", "Weather site", "--tier", tier]);
         let word = |value: &serde_json::Value| value.as_str().unwrap().to_owned();

@@ -11,7 +11,7 @@ use crate::world::{Customer, LISTED, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 
-/// Longer than a failed document is not retried.
+/// Longer than the retry delay of a failed document.
 const A_MOMENT: Duration = Duration::from_millis(500);
 
 fn model(number: u32) -> String {
@@ -23,7 +23,7 @@ fn broken(status: &str) -> Act {
 }
 
 /// Fails five fetches of different documents, which opens the circuit breaker.
-async fn exhausts(world: &World, customer: &Customer) {
+async fn open_breaker(world: &World, customer: &Customer) {
     for number in 0..5 {
         // Unknown models are fetched once a second.
         world.pass(Duration::from_secs(1));
@@ -33,10 +33,10 @@ async fn exhausts(world: &World, customer: &Customer) {
 }
 
 /// Waits until this many fetches are queued.
-pub async fn wait_for_queue_length(world: &World, questions: u32) {
+pub async fn wait_for_queue_length(world: &World, length: u32) {
     loop {
         world.running.gateway().engine.sweep();
-        if world.counted("scoregate_upstream_queue_length").await == questions {
+        if world.counted("scoregate_upstream_queue_length").await == length {
             return;
         }
         tokio::task::yield_now().await;
@@ -60,10 +60,10 @@ async fn two_fetches_run_at_once_and_paid_requests_are_next() {
         assert_eq!(world.get_as(customer, &model(number)).await.status, 200);
     };
     let responses = async {
-        for asked in 3..=5 {
-            assert_eq!(world.backend.received().len(), before + asked - 1, "no more than two at once");
+        for served in 3..=5 {
+            assert_eq!(world.backend.received().len(), before + served - 1, "at most two at a time");
             world.backend.release(1);
-            world.backend.has_received(before + asked).await;
+            world.backend.has_received(before + served).await;
         }
         world.backend.release(2);
     };
@@ -84,7 +84,7 @@ async fn two_fetches_run_at_once_and_paid_requests_are_next() {
     });
     let order: Vec<String> =
         world.backend.received()[before + 2..].iter().map(|received| received.target().to_owned()).collect();
-    assert!(order[2].ends_with("/m2"), "the free one alone is last: {order:?}");
+    assert!(order[2].ends_with("/m2"), "the free request is last: {order:?}");
 }
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn a_fetch_that_is_queued_past_its_deadline_is_not_sent() {
     world.reaches("scoregate_upstream_requests_total{result=\"queue_full\"}", 1).await;
     world.backend.open();
     world.settled().await;
-    assert_eq!(world.backend.received().len(), 3, "two were asked, and the third never");
+    assert_eq!(world.backend.received().len(), 3, "two requests were sent, and the third was not");
 }
 
 #[tokio::test]
@@ -169,17 +169,17 @@ async fn an_unknown_model_is_not_fetched_again_for_a_minute() {
     assert_eq!(world.backend.count("/api/v1/models/nobody"), 1);
     world.pass(Duration::from_secs(1));
     world.backend.set_script(|_| json(r#"[{"id":"nobody"}]"#));
-    assert_eq!(world.get_as(&customer, "/api/v1/models/nobody").await.status, 200, "it is there by now");
+    assert_eq!(world.get_as(&customer, "/api/v1/models/nobody").await.status, 200, "it exists by now");
 }
 
 #[tokio::test]
 async fn five_failures_open_the_circuit_breaker_and_one_half_open_request_closes_it() {
     let world = World::new().await;
     let customer = world.paid().await;
-    exhausts(&world, &customer).await;
+    open_breaker(&world, &customer).await;
     let refused = world.get_as(&customer, &model(5)).await;
     assert_eq!((refused.status, refused.code(), wait_of(&refused)), (503, "upstream_unavailable".into(), 1));
-    assert_eq!(world.backend.received().len(), 5, "it was not asked");
+    assert_eq!(world.backend.received().len(), 5, "no upstream request was sent");
     assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"circuit_open\"}").await, 1);
     world.running.gateway().sweep();
     assert_eq!(world.counted("scoregate_upstream_breaker_state").await, 2);
@@ -189,7 +189,7 @@ async fn five_failures_open_the_circuit_breaker_and_one_half_open_request_closes
     let sixth = model(6);
     let (trial, ()) = tokio::join!(world.get_as(&customer, &sixth), async {
         world.backend.has_received(6).await;
-        assert_eq!(world.get_as(&customer, &model(7)).await.status, 503, "one question alone");
+        assert_eq!(world.get_as(&customer, &model(7)).await.status, 503, "only one upstream request");
         world.backend.open();
     });
     assert_eq!(trial.status, 200);
@@ -205,7 +205,7 @@ async fn stored_documents_are_served_without_fetches_while_the_circuit_breaker_i
     let world = World::new().await;
     let customer = world.paid().await;
     assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
-    exhausts(&world, &customer).await;
+    open_breaker(&world, &customer).await;
     for age in [1, 25] {
         world.pass(Duration::from_hours(age));
         // The breaker is half-open by then: another test request fails.
@@ -214,12 +214,12 @@ async fn stored_documents_are_served_without_fetches_while_the_circuit_breaker_i
         assert_eq!(stale.status, 200);
         assert!(stale.header("cache-status").ends_with("detail=stale"), "{}", stale.header("cache-status"));
         world.settled().await;
-        let asked = world.backend.received().len();
+        let served = world.backend.received().len();
         for _ in 0..20 {
             assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
         }
         world.settled().await;
-        assert_eq!(world.backend.received().len(), asked);
+        assert_eq!(world.backend.received().len(), served);
     }
 }
 

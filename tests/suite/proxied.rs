@@ -18,7 +18,7 @@ fn binary(client: [u8; 4]) -> Vec<u8> {
     header
 }
 
-/// The response to a request behind this header, from a loopback address; none if the connection is closed.
+/// The response to a request after this header, from a loopback address; none if the connection is closed.
 async fn request(world: &World, from: u8, header: &[u8]) -> Option<Response> {
     let local = IpAddr::V4(Ipv4Addr::new(127, 0, 0, from));
     let mut connection = Connection::open_from(local, world.address()).await;
@@ -35,10 +35,14 @@ async fn each_client_behind_a_trusted_proxy_has_its_own_guard_in_both_protocol_v
     let world = World::with(SETTINGS, good).await;
     let text = b"PROXY TCP4 192.0.2.1 127.0.0.1 12345 8080\r\n";
     assert_eq!(left(&world, 1, text).await, 2);
-    assert_eq!(left(&world, 1, &binary([192, 0, 2, 1])).await, 1, "the same client, told otherwise");
+    assert_eq!(
+        left(&world, 1, &binary([192, 0, 2, 1])).await,
+        1,
+        "the same client, by the other protocol version"
+    );
     assert_eq!(left(&world, 1, &binary([192, 0, 2, 2])).await, 2);
     assert_eq!(left(&world, 1, b"PROXY TCP6 2001:db8::1 ::1 1 2\r\n").await, 2);
-    assert_eq!(left(&world, 1, b"PROXY TCP6 2001:db8::2 ::1 1 2\r\n").await, 1, "its network counts");
+    assert_eq!(left(&world, 1, b"PROXY TCP6 2001:db8::2 ::1 1 2\r\n").await, 1, "its network is counted");
     // The proxy's own connection, as for its health checks.
     assert_eq!(left(&world, 1, b"PROXY UNKNOWN\r\n").await, 2);
     assert_eq!(left(&world, 1, b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0").await, 1);
@@ -61,9 +65,9 @@ async fn a_trusted_proxy_must_send_a_proxy_header_and_others_must_not() {
     assert!(request(&world, 1, b"").await.is_none(), "no header");
     assert!(request(&world, 1, b"PROXY TCP4 192.0.2.1 127.0.0.1 99999 1\r\n").await.is_none());
     assert_eq!(world.ended("failed").await, 2);
-    let stranger = request(&world, 2, b"PROXY TCP4 192.0.2.1 127.0.0.1 1 1\r\n").await.unwrap();
-    assert_eq!((stranger.status, stranger.body.len()), (400, 0), "no HTTP");
-    assert_eq!(left(&world, 2, b"").await, 2, "and without it an address like any other");
+    let direct = request(&world, 2, b"PROXY TCP4 192.0.2.1 127.0.0.1 1 1\r\n").await.unwrap();
+    assert_eq!((direct.status, direct.body.len()), (400, 0), "not HTTP");
+    assert_eq!(left(&world, 2, b"").await, 2, "an untrusted address without a header");
     assert!(world.backend.received().is_empty());
 }
 
@@ -107,11 +111,11 @@ async fn a_trusted_proxy_behind_a_proxy_has_as_many_connections_as_it_needs_and_
     };
     assert!(are_answered(7).await && are_answered(7).await && are_answered(7).await);
     assert!(are_answered(8).await);
-    assert!(!are_answered(8).await, "its proxy is trusted, and it is not");
+    assert!(!are_answered(8).await, "its proxy is trusted, but the client is not");
 }
 
-/// Opens a connection behind this header and sends a request. Whether it is answered, and the connection.
-async fn holds(world: &World, header: &[u8]) -> (bool, Connection) {
+/// Opens a connection with this header and sends a request. Returns whether it is answered, and the connection.
+async fn connect(world: &World, header: &[u8]) -> (bool, Connection) {
     let mut connection = Connection::open(world.address()).await;
     connection.write(&[header, b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"].concat()).await;
     let is_answered = connection.read(false).await.is_some_and(|response| response.status == 200);
@@ -128,26 +132,26 @@ async fn two_hundred_clients_behind_one_proxy_have_two_connections_each_and_a_th
     let mut held = Vec::new();
     for client in 1..=200 {
         for header in [binary([192, 0, 2, client]), text(client)] {
-            let (is_answered, connection) = holds(&world, &header).await;
+            let (is_answered, connection) = connect(&world, &header).await;
             assert!(is_answered, "client {client}");
             held.push(connection);
         }
-        assert!(!holds(&world, &binary([192, 0, 2, client])).await.0, "client {client} has two already");
+        assert!(!connect(&world, &binary([192, 0, 2, client])).await.0, "client {client} has two already");
     }
     assert_eq!((held.len(), world.ended("address_limit").await), (400, 200));
-    // An address with many connections gets its two, and uses none of the others'.
+    // An address with many connections gets two slots, and uses none of those of other addresses.
     let mut answered = 0;
     for _ in 0..100 {
-        let (is_answered, connection) = holds(&world, &binary([198, 51, 100, 1])).await;
+        let (is_answered, connection) = connect(&world, &binary([198, 51, 100, 1])).await;
         answered += u32::from(is_answered);
         held.push(connection);
     }
     assert_eq!((answered, world.ended("address_limit").await), (2, 298));
-    assert!(holds(&world, &binary([198, 51, 100, 2])).await.0);
+    assert!(connect(&world, &binary([198, 51, 100, 2])).await.0);
     // Addresses of one IPv6 prefix share its slots.
     for (host, is_answered) in [(1, true), (2, true), (3, false)] {
         let (answered, connection) =
-            holds(&world, format!("PROXY TCP6 2001:db8::{host} ::1 1 2\r\n").as_bytes()).await;
+            connect(&world, format!("PROXY TCP6 2001:db8::{host} ::1 1 2\r\n").as_bytes()).await;
         assert_eq!(answered, is_answered, "2001:db8::{host}");
         held.push(connection);
     }
@@ -155,5 +159,5 @@ async fn two_hundred_clients_behind_one_proxy_have_two_connections_each_and_a_th
     let before = world.ended("done").await;
     drop(held.swap_remove(0));
     world.reaches("scoregate_connections_total{reason=\"done\"}", before + 1).await;
-    assert!(holds(&world, &binary([192, 0, 2, 1])).await.0);
+    assert!(connect(&world, &binary([192, 0, 2, 1])).await.0);
 }

@@ -62,7 +62,7 @@ async fn a_soft_purge_serves_documents_as_stale_while_they_are_refreshed() {
 #[tokio::test]
 async fn a_hard_purge_removes_exactly_the_selected_documents() {
     let (world, customer) = counting().await;
-    for (documents, gone) in [
+    for (documents, removed) in [
         (SPEED, &[SPEED][..]),
         (MODELS, &[MODELS, SPEED]),
         ("/api/v1/models", &[MODELS, SPEED]),
@@ -74,11 +74,11 @@ async fn a_hard_purge_removes_exactly_the_selected_documents() {
         for target in [MODELS, SPEED, ATLAS] {
             assert_eq!(world.get_as(&customer, target).await.status, 200);
         }
-        assert_eq!(purged(&world, documents, true).await, gone.len() as u64, "{documents}");
+        assert_eq!(purged(&world, documents, true).await, removed.len() as u64, "{documents}");
         for target in [MODELS, SPEED, ATLAS] {
-            let met = world.get_as(&customer, target).await;
-            let is_gone = met.header("cache-status").contains("fwd=miss");
-            assert_eq!(is_gone, gone.contains(&target), "{documents}: {target}");
+            let response = world.get_as(&customer, target).await;
+            let is_gone = response.header("cache-status").contains("fwd=miss");
+            assert_eq!(is_gone, removed.contains(&target), "{documents}: {target}");
         }
     }
 }
@@ -97,7 +97,7 @@ async fn a_fetch_that_began_before_a_purge_is_not_stored() {
             });
             after
         });
-        assert_eq!((score(&before), score(&after)), (1, 2), "each gets what was asked for it");
+        assert_eq!((score(&before), score(&after)), (1, 2), "each request gets the data of its own fetch");
         world.settled().await;
         let stored = world.get_as(&customer, MODELS).await;
         assert_eq!((score(&stored), world.backend.received().len()), (2, 2));
@@ -135,16 +135,16 @@ async fn a_selector_without_documents_is_rejected_with_a_message_and_nothing_is_
 #[tokio::test]
 async fn every_document_that_the_command_line_lists_can_be_purged() {
     let directory = TempDir::new().unwrap();
-    let place = directory.path().to_str().unwrap();
+    let path = directory.path().to_str().unwrap();
     let program = Program::serve(directory.path(), &BUILT_IN);
-    let visitor = ProgramClient::to(program.public()).await;
+    let client = ProgramClient::to(program.public()).await;
     let (_, key) = Keys(directory.path()).create("pro");
     for target in
         [MODELS, "/api/v1/incidents?limit=7&period=7d", "/api/v1/alerts", "/api/v1/models?sortBy=7axis"]
     {
-        assert_eq!(visitor.get(target, &key).send().await.status, 200);
+        assert_eq!(client.get(target, &key).send().await.status, 200);
     }
-    let cache = |arguments: &[&str]| run(&[&["cache"], arguments, &["--data-dir", place]].concat()).with(0);
+    let cache = |arguments: &[&str]| run(&[&["cache"], arguments, &["--data-dir", path]].concat()).with(0);
     let table = cache(&["list"]).out;
     let documents: Vec<&str> =
         table.lines().skip(1).filter_map(|line| line.split_whitespace().last()).collect();
@@ -160,14 +160,14 @@ async fn every_document_that_the_command_line_lists_can_be_purged() {
 #[tokio::test]
 async fn the_command_line_lists_and_purges_on_a_running_server_and_fails_on_a_stopped_one() {
     let directory = TempDir::new().unwrap();
-    let place = directory.path().to_str().unwrap();
+    let path = directory.path().to_str().unwrap();
     let (_, key) = Keys(directory.path()).create("pro");
-    let cache = |arguments: &[&str]| run(&[&["cache"], arguments, &["--data-dir", place]].concat());
+    let cache = |arguments: &[&str]| run(&[&["cache"], arguments, &["--data-dir", path]].concat());
     assert!(cache(&["list"]).with(1).err.contains("running server"));
     let program = Program::serve(directory.path(), &BUILT_IN);
-    let visitor = ProgramClient::to(program.public()).await;
+    let client = ProgramClient::to(program.public()).await;
     for target in [MODELS, "/api/v1/index"] {
-        assert_eq!(visitor.get(target, &key).send().await.status, 200);
+        assert_eq!(client.get(target, &key).send().await.status, 200);
     }
     let listed = cache(&["list"]).with(0).out;
     assert!(listed.contains("/api/v1/models?period=24h&sortBy=combined") && listed.contains("/api/v1/index"));

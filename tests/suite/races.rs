@@ -39,7 +39,7 @@ async fn a_thousand_concurrent_misses_of_one_document_cause_one_upstream_request
     let world = World::new().await;
     let mut customers = Vec::new();
     for _ in 0..10 {
-        // Enough is leased, so that none of the thousand waits for a lease.
+        // Enough units are leased, so that none of the thousand requests waits for a lease.
         customers.push(world.busy().await);
     }
     world.backend.hold();
@@ -118,10 +118,10 @@ async fn in_a_thousand_mixed_requests_no_free_caller_gets_the_latest_score() {
         let asks = (0..20).map(|_| {
             number += 1;
             // Any order is fine, as long as it is the same each time.
-            let dice = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
-            let is_free = dice.is_multiple_of(2);
-            let method = if dice.is_multiple_of(5) { "HEAD" } else { "GET" };
-            let encoding = ["identity", "gzip", "br", "gzip;q=0.5, br;q=0.1"][(dice / 7 % 4) as usize];
+            let rng = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
+            let is_free = rng.is_multiple_of(2);
+            let method = if rng.is_multiple_of(5) { "HEAD" } else { "GET" };
+            let encoding = ["identity", "gzip", "br", "gzip;q=0.5, br;q=0.1"][(rng / 7 % 4) as usize];
             let request = world.request(method, "/api/v1/models/atlas").header("Accept-Encoding", encoding);
             let request = request.key(if is_free { &free.key } else { &paid.key });
             async move { (is_free, method, request.send().await) }

@@ -1,4 +1,4 @@
-//! Requests as bytes, for what no well-behaved client sends, and the state of the connection afterwards.
+//! Requests as bytes, for those that no well-behaved client sends, and the state of the connection afterwards.
 
 use serde_json::Value as Json;
 
@@ -20,14 +20,17 @@ pub async fn exchange(world: &World, bytes: &[u8]) -> (Response, After) {
     let mut connection = Connection::open(world.address()).await;
     connection.write(bytes).await;
     let response = connection.read(bytes.starts_with(b"HEAD ")).await;
-    let response = response.unwrap_or_else(|| panic!("no answer: {}", show(bytes)));
+    let response = response.unwrap_or_else(|| panic!("no response: {}", show(bytes)));
     if response.closes() {
-        assert!(connection.is_closed().await, "it said close, and went on: {}", show(bytes));
+        assert!(connection.is_closed().await, "it sent Connection: close and stayed open: {}", show(bytes));
         return (response, After::Closed);
     }
     connection.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
-    let next = connection.read(false).await.unwrap_or_else(|| panic!("closed unsaid: {}", show(bytes)));
-    assert_eq!(next.body, b"alive\n", "another answer in between: {}", show(bytes));
+    let next = connection
+        .read(false)
+        .await
+        .unwrap_or_else(|| panic!("closed without Connection: close: {}", show(bytes)));
+    assert_eq!(next.body, b"alive\n", "an extra response: {}", show(bytes));
     (response, After::Open)
 }
 
@@ -37,8 +40,8 @@ pub fn get(target: &[u8], key: &str) -> Vec<u8> {
     [b"GET ", target, head.as_bytes()].concat()
 }
 
-/// Whether a response is the codec's own: no body, and none of the API's headers.
-pub fn is_bare(response: &Response) -> bool {
+/// Whether a response is from the codec: no body, and none of the API's headers.
+pub fn is_codec_response(response: &Response) -> bool {
     response.body.is_empty() && response.header("x-request-id").is_empty()
 }
 
@@ -48,9 +51,12 @@ pub fn show(bytes: &[u8]) -> String {
 }
 
 /// An error's body without its request id.
-pub fn lasting(response: &Response) -> Json {
+pub fn without_request_id(response: &Response) -> Json {
     let mut body = response.json();
     let id = body.as_object_mut().and_then(|body| body.remove("request_id"));
-    assert!(id.is_some_and(|id| id == response.header("x-request-id")), "the body names another request");
+    assert!(
+        id.is_some_and(|id| id == response.header("x-request-id")),
+        "the body contains another request id"
+    );
     body
 }

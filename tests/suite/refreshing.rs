@@ -35,7 +35,7 @@ impl Numbered {
         respond("200 OK", &[("etag", &tag), ("content-type", "application/json")], &body)
     }
 
-    fn refreshes(&self) {
+    fn refresh(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -61,7 +61,7 @@ fn score(response: &Response) -> u64 {
 }
 
 /// Advances the clock and waits for the resulting probe.
-async fn passes(world: &World, time: Duration) {
+async fn advance(world: &World, time: Duration) {
     let before = world.backend.received().len();
     world.pass(time);
     world.backend.has_received(before + 1).await;
@@ -72,12 +72,12 @@ async fn passes(world: &World, time: Duration) {
 async fn an_overdue_refresh_is_polled_at_growing_intervals_and_detected_when_it_occurs() {
     let (world, customer, backend) = numbered("").await;
     assert_eq!(score(&world.get_as(&customer, MODELS).await), 0);
-    passes(&world, HOUR).await;
+    advance(&world, HOUR).await;
     for seconds in [5, 10, 20, 40, 60, 60] {
         world.pass(Duration::from_secs(seconds - 1));
         world.settled().await;
         let before = world.backend.received().len();
-        passes(&world, Duration::from_secs(1)).await;
+        advance(&world, Duration::from_secs(1)).await;
         assert_eq!(world.backend.received().len(), before + 1, "after {seconds} s");
     }
     let stale = world.get_as(&customer, MODELS).await;
@@ -85,14 +85,18 @@ async fn an_overdue_refresh_is_polled_at_growing_intervals_and_detected_when_it_
     world.running.gateway().engine.sweep();
     assert_eq!(world.counted("scoregate_refresh_overdue_seconds").await, 195);
     assert_eq!(world.counted("scoregate_refreshes_total").await, 0);
-    backend.refreshes();
-    passes(&world, Duration::from_mins(1)).await;
+    backend.refresh();
+    advance(&world, Duration::from_mins(1)).await;
     world.running.gateway().engine.sweep();
     assert_eq!(world.counted("scoregate_refresh_overdue_seconds").await, 0);
     assert_eq!(world.counted("scoregate_refreshes_total").await, 1);
-    let asked = world.backend.received().len();
+    let already_received = world.backend.received().len();
     let fresh = world.get_as(&customer, MODELS).await;
-    assert_eq!((score(&fresh), world.backend.received().len()), (1, asked), "nobody waited for it");
+    assert_eq!(
+        (score(&fresh), world.backend.received().len()),
+        (1, already_received),
+        "no request waited for it"
+    );
     assert!(!fresh.header("cache-status").contains("stale"), "{}", fresh.header("cache-status"));
 }
 
@@ -102,15 +106,15 @@ async fn an_early_refresh_is_detected_within_five_minutes() {
     for target in [MODELS, INDEX] {
         assert_eq!(score(&world.get_as(&customer, target).await), 0);
     }
-    backend.refreshes();
-    let asked = world.backend.received().len();
+    backend.refresh();
+    let already_received = world.backend.received().len();
     world.pass(Duration::from_mins(5));
-    world.backend.has_received(asked + 2).await;
+    world.backend.has_received(already_received + 2).await;
     world.settled().await;
     for target in [MODELS, INDEX] {
-        let met = world.get_as(&customer, target).await;
-        assert_eq!(score(&met), 1, "{target}");
-        assert!(met.header("cache-status").starts_with("scoregate; hit; ttl="), "{target}");
+        let response = world.get_as(&customer, target).await;
+        assert_eq!(score(&response), 1, "{target}");
+        assert!(response.header("cache-status").starts_with("scoregate; hit; ttl="), "{target}");
     }
 }
 
@@ -124,20 +128,20 @@ async fn after_a_refresh_documents_in_use_are_refreshed_most_used_first() {
         }
     }
     let before = world.backend.received().len();
-    backend.refreshes();
+    backend.refresh();
     world.pass(HOUR);
     world.backend.has_received(before + 4).await;
     world.settled().await;
     let order: Vec<String> =
         world.backend.received()[before..].iter().map(|received| received.target().to_owned()).collect();
-    for (asked, wanted) in order.iter().zip(["models", "index", "providers", "alerts"]) {
-        assert!(asked.contains(wanted), "{order:?}");
+    for (already_received, wanted) in order.iter().zip(["models", "index", "providers", "alerts"]) {
+        assert!(already_received.contains(wanted), "{order:?}");
     }
     for target in [MODELS, INDEX, PROVIDERS, ALERTS] {
-        let met = world.get_as(&customer, target).await;
+        let response = world.get_as(&customer, target).await;
         let wanted = u64::from(target != ALERTS);
         assert_eq!(
-            (score(&met), met.header("cache-status")),
+            (score(&response), response.header("cache-status")),
             (wanted, "scoregate; hit; ttl=3600"),
             "{target}"
         );
@@ -151,17 +155,17 @@ async fn an_overdue_refresh_detected_by_a_request_s_fetch_applies_to_all_documen
     for target in [INDEX, MODELS, MODELS, MODELS, MODELS] {
         world.get_as(&customer, target).await;
     }
-    passes(&world, HOUR).await;
+    advance(&world, HOUR).await;
     for seconds in [5, 10, 20, 40] {
-        passes(&world, Duration::from_secs(seconds)).await;
+        advance(&world, Duration::from_secs(seconds)).await;
     }
     // From here on a caller requests this one a second before each probe.
     world.pass(Duration::from_secs(59));
     world.get_as(&customer, INDEX).await;
     world.settled().await;
-    passes(&world, Duration::from_secs(1)).await;
+    advance(&world, Duration::from_secs(1)).await;
     let before = world.backend.received().len();
-    backend.refreshes();
+    backend.refresh();
     world.pass(Duration::from_secs(59));
     world.settled().await;
     assert_eq!(world.backend.received().len(), before, "it is not time yet");
@@ -172,7 +176,7 @@ async fn an_overdue_refresh_detected_by_a_request_s_fetch_applies_to_all_documen
         assert_eq!(score(&world.get_as(&customer, target).await), 1, "{target}");
     }
     assert_eq!(world.counted("scoregate_refreshes_total").await, 1);
-    assert_eq!(world.backend.received().len(), before + 2, "each was asked about once");
+    assert_eq!(world.backend.received().len(), before + 2, "each document was fetched once");
 }
 
 #[tokio::test]
@@ -186,14 +190,14 @@ async fn after_a_detected_refresh_data_of_any_age_is_fresh_until_the_next() {
     world.backend.has_received(3).await;
     world.settled().await;
     world.backend.set_script(|received| json(&dated("2026-11-21T10:00:00Z", received)));
-    let asked = world.backend.received().len();
+    let already_received = world.backend.received().len();
     world.pass(Duration::from_mins(1));
-    world.backend.has_received(asked + 2).await;
+    world.backend.has_received(already_received + 2).await;
     world.settled().await;
     for target in [INDEX, MODELS] {
-        let met = world.get_as(&customer, target).await;
-        assert_eq!(met.header("cache-status"), "scoregate; hit; ttl=3600", "{target}");
-        assert_eq!(met.json()["generated_at"], "2026-11-21T10:00:00Z");
+        let response = world.get_as(&customer, target).await;
+        assert_eq!(response.header("cache-status"), "scoregate; hit; ttl=3600", "{target}");
+        assert_eq!(response.json()["generated_at"], "2026-11-21T10:00:00Z");
     }
 }
 
@@ -203,20 +207,24 @@ async fn after_a_refresh_detected_late_each_document_is_fetched_once() {
     for target in [INDEX, MODELS, MODELS] {
         assert_eq!(world.get_as(&customer, target).await.status, 200);
     }
-    backend.refreshes();
-    let asked = world.backend.received().len();
+    backend.refresh();
+    let already_received = world.backend.received().len();
     world.backend.hold();
     world.pass(HOUR);
-    world.backend.has_received(asked + 1).await;
+    world.backend.has_received(already_received + 1).await;
     world.pass(Duration::from_secs(9));
     world.backend.open();
-    world.backend.has_received(asked + 2).await;
+    world.backend.has_received(already_received + 2).await;
     world.settled().await;
     for target in [INDEX, MODELS] {
-        let met = world.get_as(&customer, target).await;
-        assert_eq!((score(&met), met.header("cache-status")), (1, "scoregate; hit; ttl=3591"), "{target}");
+        let response = world.get_as(&customer, target).await;
+        assert_eq!(
+            (score(&response), response.header("cache-status")),
+            (1, "scoregate; hit; ttl=3591"),
+            "{target}"
+        );
     }
-    assert_eq!(world.backend.received().len(), asked + 2);
+    assert_eq!(world.backend.received().len(), already_received + 2);
 }
 
 #[tokio::test]
@@ -228,8 +236,8 @@ async fn unused_documents_are_not_refreshed() {
     }
     for _ in 0..4 {
         world.get_as(&customer, MODELS).await;
-        backend.refreshes();
-        passes(&world, HOUR).await;
+        backend.refresh();
+        advance(&world, HOUR).await;
     }
     assert_eq!(world.backend.count(INDEX), 2, "at first, and after one refresh");
     assert_eq!(world.backend.count("/api/v1/models"), 5);
@@ -248,7 +256,7 @@ async fn an_endpoint_with_its_own_time_to_live_expires_by_it_and_not_by_refreshe
     };
     status("scoregate; hit; ttl=300").await;
     world.pass(Duration::from_secs(299));
-    backend.refreshes();
+    backend.refresh();
     world.pass(Duration::from_secs(1));
     status("scoregate; hit; ttl=0; detail=stale").await;
     world.settled().await;
@@ -259,7 +267,7 @@ async fn an_endpoint_with_its_own_time_to_live_expires_by_it_and_not_by_refreshe
     status("scoregate; hit; ttl=-660; detail=stale").await;
     assert_eq!(world.counted("scoregate_documents_served_total{outcome=\"stale_on_error\"}").await, 1);
     world.pass(Duration::from_mins(50));
-    assert_eq!(world.get_as(&customer, INDEX).await.status, 503, "that was longer than its window");
+    assert_eq!(world.get_as(&customer, INDEX).await.status, 503, "its stale window has ended");
     assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
 }
 
@@ -273,17 +281,17 @@ async fn stored_documents_are_served_for_a_day_without_a_backend_and_its_return_
     for _ in 0..24 {
         world.pass(HOUR);
         for target in [MODELS, INDEX] {
-            let met = world.get_as(&customer, target).await;
-            assert_eq!((met.status, score(&met)), (200, 0));
-            assert!(met.header("cache-status").ends_with("detail=stale"));
+            let response = world.get_as(&customer, target).await;
+            assert_eq!((response.status, score(&response)), (200, 0));
+            assert!(response.header("cache-status").ends_with("detail=stale"));
         }
         world.settled().await;
     }
-    backend.refreshes();
+    backend.refresh();
     world.backend.set_script(move |received| backend.respond(received));
-    let asked = world.backend.received().len();
+    let already_received = world.backend.received().len();
     world.pass(Duration::from_mins(1));
-    world.backend.has_received(asked + 2).await;
+    world.backend.has_received(already_received + 2).await;
     world.settled().await;
     for target in [MODELS, INDEX] {
         assert_eq!(score(&world.get_as(&customer, target).await), 1, "{target}");

@@ -19,7 +19,7 @@ impl World {
     }
 
     /// Reloads them.
-    pub async fn reloads(&mut self, text: &str) -> Result<Reloaded, ConfigProblems> {
+    pub async fn reload(&mut self, text: &str) -> Result<Reloaded, ConfigProblems> {
         let wanted = self.settings(text)?;
         self.running.reload(wanted).await
     }
@@ -40,7 +40,7 @@ async fn changed_tiers_apply_at_once_and_usage_is_kept() {
     let before = open.send(models(&world, &pro.key)).await;
     assert_eq!((before.number("x-ratelimit-limit"), before.number("x-ratelimit-remaining")), (10_000, 9_996));
 
-    let changed = world.reloads(TIERS).await.unwrap();
+    let changed = world.reload(TIERS).await.unwrap();
     assert!(changed.at_next_start.is_empty(), "{changed:?}");
     assert!(changed.at_once.contains(&"tiers.pro.day".to_owned()), "{changed:?}");
     let after = open.send(models(&world, &pro.key)).await;
@@ -57,13 +57,13 @@ async fn changed_tiers_apply_at_once_and_usage_is_kept() {
 async fn a_tier_in_use_cannot_be_removed() {
     let mut world = World::new().await;
     let teams = world.customer("teams").await;
-    let refused = world.reloads(TIERS).await.unwrap_err().to_string();
+    let refused = world.reload(TIERS).await.unwrap_err().to_string();
     assert!(refused.starts_with("tiers: ") && refused.contains("teams"), "{refused}");
     assert_eq!(world.counted("scoregate_config_rejected").await, 1);
     let output = world.get("/api/v1/models").key(&teams.key).send().await;
     assert_eq!((output.status, output.number("x-ratelimit-limit")), (200, 100_000));
     world.running.registrar.set_tier("test", teams.id, "pro").await.unwrap();
-    world.reloads(TIERS).await.unwrap();
+    world.reload(TIERS).await.unwrap();
     assert_eq!(world.counted("scoregate_config_rejected").await, 0);
     assert_eq!(world.get("/api/v1/models").key(&teams.key).send().await.number("x-ratelimit-limit"), 20);
 }
@@ -75,7 +75,7 @@ async fn guard_pages_and_proxies_are_reloaded_and_settings_that_need_a_restart_a
         assert_eq!(world.get("/api/v1/models").send().await.code(), code);
     }
     let changed = world
-        .reloads(
+        .reload(
             "guard.per_minute = 100\nservice.name = \"elsewhere\"\ncache.max_bytes = \"1MiB\"\nproxies.trusted = [\"127.0.0.1\"]",
         )
         .await
@@ -106,15 +106,15 @@ fn the_command_and_the_signal_reload_the_file_and_an_invalid_one_changes_nothing
     let address = program.public();
     let (_, key) = Keys(&data_dir).create("pro");
     let limit = || {
-        let visit = async { ProgramClient::to(address).await.get("/api/v1/models", &key).send().await };
+        let request = async { ProgramClient::to(address).await.get("/api/v1/models", &key).send().await };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(visit).number("x-ratelimit-limit")
+        runtime.block_on(request).number("x-ratelimit-limit")
     };
     let reload = || run(&["reload", "--data-dir", data_dir.to_str().unwrap()]);
     assert_eq!(limit(), 10_000);
     assert_eq!(reload().with(0).out, "no setting changed; certificates reloaded\n");
     // Each line is waited for, so that none is mistaken for a later one.
-    program.says("settings reloaded");
+    program.logs("settings reloaded");
 
     settings("server.workers = 3\n[tiers.pro]\nminute = 60\nday = 77\npaid = true\n");
     let output = reload().with(0).out;
@@ -123,7 +123,7 @@ fn the_command_and_the_signal_reload_the_file_and_an_invalid_one_changes_nothing
             && output.contains("after a restart: server.workers"),
         "{output}"
     );
-    program.says("settings reloaded");
+    program.logs("settings reloaded");
     assert_eq!(limit(), 77);
 
     settings("server.worker = 3\nlog.format = \"xml\"\n[tiers.pro]\nminute = 60\nday = -1\npaid = true\n");
@@ -142,11 +142,11 @@ fn the_command_and_the_signal_reload_the_file_and_an_invalid_one_changes_nothing
 
     settings("[tiers.pro]\nminute = 60\nday = 88\npaid = true\n");
     program.signal("HUP");
-    program.says("settings reloaded");
+    program.logs("settings reloaded");
     assert_eq!(limit(), 88);
     settings("listen");
     program.signal("HUP");
-    program.says("not valid TOML");
+    program.logs("not valid TOML");
     assert_eq!(limit(), 88);
     assert_eq!(program.stop().code, Some(0));
     assert!(reload().with(1).err.contains("no server is running"));

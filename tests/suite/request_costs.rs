@@ -149,7 +149,7 @@ async fn prepared_error(world: &World, code: ErrorCode, method: &str, customer: 
     }
 }
 
-/// Sends it, and does what must happen meanwhile.
+/// Sends it, and causes the events that must occur meanwhile.
 async fn ended(world: &World, ending: PricedEnding, request: RequestBuilder, customer: &Customer) -> u16 {
     if ending == PricedEnding::Error(ErrorCode::InternalError) {
         return outside_of_any_runtime(world, customer);
@@ -168,7 +168,7 @@ async fn ended(world: &World, ending: PricedEnding, request: RequestBuilder, cus
     response.status
 }
 
-/// No request makes the handler panic; a thread without a runtime does, when the fetch would start.
+/// No request makes the handler panic. On a thread without a runtime it panics when it starts the fetch.
 fn outside_of_any_runtime(world: &World, customer: &Customer) -> u16 {
     let gateway = world.running.gateway();
     let unseen = format!("{MODELS}/unseen-{}", world.clock.now().mono.nanos());

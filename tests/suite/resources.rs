@@ -97,19 +97,19 @@ async fn the_limits_of_memory_cores_connections_and_slots_are_reported_and_follo
     let limit = world.metric("scoregate_memory_limit_bytes").await;
     assert!(resident > 0.0 && limit > resident && limit < 1e15, "{resident} of {limit}");
     assert!((1.0..10_000.0).contains(&world.metric("scoregate_cpu_limit_cores").await));
-    let places = [
+    let series_names = [
         "scoregate_connections_limit",
         "scoregate_concurrency_limit{pool=\"cached\"}",
         "scoregate_concurrency_limit{pool=\"waiting\"}",
     ];
-    for (series, most) in places.into_iter().zip([40, 8, 9]) {
+    for (series, most) in series_names.into_iter().zip([40, 8, 9]) {
         assert_eq!(world.counted(series).await, most, "{series}");
     }
     world
-        .reloads("server.max_connections = 41\noverload.cached_slots = 7\noverload.waiting_slots = 6\n")
+        .reload("server.max_connections = 41\noverload.cached_slots = 7\noverload.waiting_slots = 6\n")
         .await
         .unwrap();
-    for (series, most) in places.into_iter().zip([41, 7, 6]) {
+    for (series, most) in series_names.into_iter().zip([41, 7, 6]) {
         assert_eq!(world.counted(series).await, most, "{series}");
     }
 }

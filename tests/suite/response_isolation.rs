@@ -19,9 +19,9 @@ const MODELS: [&str; 2] = ["atlas", "boreas"];
 
 /// A backend whose data contains the requested target.
 fn echo(received: &Received) -> Act {
-    let asked = received.target();
-    let item = |id: &str| format!(r#"{{"id":"{id}","asked":"{asked}","latestScore":81.5}}"#);
-    let items = if asked.contains("/models?") { MODELS.map(item).join(",") } else { item("atlas") };
+    let upstream_target = received.target();
+    let item = |id: &str| format!(r#"{{"id":"{id}","asked":"{upstream_target}","latestScore":81.5}}"#);
+    let items = if upstream_target.contains("/models?") { MODELS.map(item).join(",") } else { item("atlas") };
     json(&format!(r#"{{"generated_at":"2026-11-21T12:00:00Z","data":[{items}]}}"#))
 }
 
@@ -30,7 +30,7 @@ fn takes(endpoint: &Endpoint, name: &str) -> bool {
 }
 
 /// The canonical upstream request of a request, built by hand.
-fn question(endpoint: &Endpoint, path: &str, period: &str, sort_by: &str) -> String {
+fn upstream_target_of(endpoint: &Endpoint, path: &str, period: &str, sort_by: &str) -> String {
     let mut pairs = Vec::new();
     for (name, value) in [("period", period), ("sortBy", sort_by), ("limit", "50")] {
         if takes(endpoint, name) {
@@ -44,7 +44,7 @@ fn question(endpoint: &Endpoint, path: &str, period: &str, sort_by: &str) -> Str
 async fn isolation_different_requests_get_different_responses_and_equal_requests_share_one() {
     let world = World::with("", echo).await;
     let mut connection = Connection::open(world.address()).await;
-    let (mut met, mut refused) = (BTreeMap::new(), 0);
+    let (mut seen, mut refused) = (BTreeMap::new(), 0);
     for customer in [world.paid().await, world.free().await, world.paid().await] {
         let is_free = customer_is_free(&world, &customer, &mut connection).await;
         for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.stored) {
@@ -59,28 +59,29 @@ async fn isolation_different_requests_get_different_responses_and_equal_requests
                     continue;
                 }
                 assert_eq!(response.status, 200, "{target}");
-                let asked = question(endpoint, &path, period, sort_by);
+                let upstream_target = upstream_target_of(endpoint, &path, period, sort_by);
                 let item = &response.json()["data"][0];
-                assert_eq!(item["asked"], asked.as_str(), "{target}");
+                assert_eq!(item["asked"], upstream_target.as_str(), "{target}");
                 let is_cut = is_free && endpoint.route == Route::Model;
                 assert_eq!(item.get("latestScore").is_none(), is_cut, "{target}");
                 let is = (response.header("etag").to_owned(), response.body);
-                let was = met.entry((asked, is_cut)).or_insert_with(|| is.clone());
-                assert!(*was == is, "{target}: another answer to the same question");
+                let was = seen.entry((upstream_target, is_cut)).or_insert_with(|| is.clone());
+                assert!(*was == is, "{target}: another response to the same request");
             }
         }
     }
     // Lists: 4 periods of 7 orders; 6 endpoints with a period, one of them for each model; 4 without parameters, and
     // 2 for each model, of which the detail has two forms.
-    assert_eq!((met.len(), refused), (4 * 7 + 4 * (5 + 2) + 3 + 2 * 3, 7 * (1 + 5 + 2)));
+    assert_eq!((seen.len(), refused), (4 * 7 + 4 * (5 + 2) + 3 + 2 * 3, 7 * (1 + 5 + 2)));
     for part in [|is: &(String, Vec<u8>)| is.0.clone().into_bytes(), |is: &(String, Vec<u8>)| is.1.clone()] {
-        assert_eq!(met.values().map(part).collect::<BTreeSet<_>>().len(), met.len());
+        assert_eq!(seen.values().map(part).collect::<BTreeSet<_>>().len(), seen.len());
     }
-    let questions: BTreeSet<String> = met.into_keys().map(|(asked, _)| asked).collect();
+    let upstream_targets: BTreeSet<String> =
+        seen.into_keys().map(|(upstream_target, _)| upstream_target).collect();
     let received = world.backend.received();
-    assert_eq!(received.iter().map(|one| one.target().to_owned()).collect::<BTreeSet<_>>(), questions);
-    assert_eq!(received.len(), questions.len(), "each was asked once");
-    assert_eq!(world.running.gateway().engine.documents.count(), questions.len() as u64);
+    assert_eq!(received.iter().map(|one| one.target().to_owned()).collect::<BTreeSet<_>>(), upstream_targets);
+    assert_eq!(received.len(), upstream_targets.len(), "each document was fetched once");
+    assert_eq!(world.running.gateway().engine.documents.count(), upstream_targets.len() as u64);
 }
 
 async fn customer_is_free(world: &World, customer: &Customer, connection: &mut Connection) -> bool {

@@ -16,11 +16,11 @@ fn file() -> PathBuf {
 
 /// A commented line that contains a setting or a table.
 fn suggested(line: &str) -> Option<&str> {
-    let said = line.strip_prefix("# ")?;
-    let name = said.split_once(" = ").map_or(said, |(name, _)| name);
+    let setting = line.strip_prefix("# ")?;
+    let name = setting.split_once(" = ").map_or(setting, |(name, _)| name);
     let is_table = name.starts_with('[') && name.ends_with(']');
-    let is_setting = name != said && name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-    (is_table || is_setting).then_some(said)
+    let is_setting = name != setting && name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    (is_table || is_setting).then_some(setting)
 }
 
 #[test]
@@ -43,18 +43,18 @@ fn the_commented_settings_of_the_sample_are_valid() {
 
 #[tokio::test]
 async fn a_server_with_the_sample_s_settings_serves_requests() {
-    let place = TempDir::new().unwrap();
-    let (file, data_dir) = (file(), place.path().to_str().unwrap().to_owned());
+    let directory = TempDir::new().unwrap();
+    let (file, data_dir) = (file(), directory.path().to_str().unwrap().to_owned());
     let place_of_its_own =
         ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir", &data_dir];
     let arguments = [&["serve", "--config", file.to_str().unwrap()], &place_of_its_own[..]].concat();
-    // Its upstream is elsewhere, and its logs are JSON.
+    // Its upstream does not exist here, and its logs are JSON.
     let server = Program::start(&arguments, &[BUILT_IN[0], ("SCOREGATE_LOG_FORMAT", "text")]);
     let public = server.public();
-    let (application, key) = Keys(place.path()).create("pro");
-    let visitor = ProgramClient::to(public).await;
-    assert_eq!(visitor.identity(&key).await, Ok(("pro".into(), application)));
-    let models = visitor.get("/api/v1/models", &key).send().await;
+    let (application, key) = Keys(directory.path()).create("pro");
+    let client = ProgramClient::to(public).await;
+    assert_eq!(client.identity(&key).await, Ok(("pro".into(), application)));
+    let models = client.get("/api/v1/models", &key).send().await;
     assert_eq!(models.status, 200);
     server.stop().with(0);
 }

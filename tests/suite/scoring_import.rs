@@ -22,12 +22,12 @@ pub fn lines(models: usize, hours: u64) -> String {
 }
 
 /// The archive of a directory, as an argument.
-pub fn archive(place: &Path) -> String {
-    place.join("runs.db").to_str().unwrap().to_owned()
+pub fn archive(directory: &Path) -> String {
+    directory.join("runs.db").to_str().unwrap().to_owned()
 }
 
-fn file(place: &TempDir, name: &str, content: impl AsRef<[u8]>) -> String {
-    let path = place.path().join(name);
+fn file(directory: &TempDir, name: &str, content: impl AsRef<[u8]>) -> String {
+    let path = directory.path().join(name);
     std::fs::write(&path, content).unwrap();
     path.to_str().unwrap().to_owned()
 }
@@ -38,46 +38,46 @@ fn packed(text: &str) -> Vec<u8> {
     packing.finish().unwrap()
 }
 
-fn import(place: &TempDir, files: &[&str]) -> CommandOutput {
-    run(&[&["scoring", "import", "--archive", &archive(place.path())], files].concat())
+fn import(directory: &TempDir, files: &[&str]) -> CommandOutput {
+    run(&[&["scoring", "import", "--archive", &archive(directory.path())], files].concat())
 }
 
-fn export(place: &TempDir) -> Vec<String> {
-    let exported = run(&["scoring", "export", "--archive", &archive(place.path())]).with(0).out;
+fn export(directory: &TempDir) -> Vec<String> {
+    let exported = run(&["scoring", "export", "--archive", &archive(directory.path())]).with(0).out;
     let mut lines: Vec<String> = exported.lines().map(str::to_owned).collect();
     lines.sort_unstable();
     lines
 }
 
-fn counted(taken: usize, already_there: usize, refused: usize) -> String {
-    format!("{taken} imported, {already_there} already present, {refused} rejected\n")
+fn counted(imported_count: usize, existing: usize, refused: usize) -> String {
+    format!("{imported_count} imported, {existing} already present, {refused} rejected\n")
 }
 
 #[test]
 fn scoring_import_reads_plain_and_compressed_files_once_and_export_writes_the_same_lines() {
-    let (place, text) = (TempDir::new().unwrap(), lines(5, 30));
+    let (directory, text) = (TempDir::new().unwrap(), lines(5, 30));
     let (first, second) = text.split_at(text[..text.len() / 2].rfind('\n').unwrap() + 1);
-    let plain = file(&place, "first.jsonl", first);
+    let plain = file(&directory, "first.jsonl", first);
     // Compressed in two members, as after an append; the file name does not show it.
     let (one, two) = second.split_at(second[..second.len() / 2].rfind('\n').unwrap() + 1);
-    let gzip = file(&place, "second", [packed(one), packed(two)].concat());
+    let gzip = file(&directory, "second", [packed(one), packed(two)].concat());
     let (of_first, of_both) = (first.lines().count(), text.lines().count());
-    assert_eq!(import(&place, &[&plain]).with(0).out, counted(of_first, 0, 0));
-    assert_eq!(import(&place, &[&plain, &gzip]).with(0).out, counted(of_both - of_first, of_first, 0));
-    let archive = archive(place.path());
-    let fed =
+    assert_eq!(import(&directory, &[&plain]).with(0).out, counted(of_first, 0, 0));
+    assert_eq!(import(&directory, &[&plain, &gzip]).with(0).out, counted(of_both - of_first, of_first, 0));
+    let archive = archive(directory.path());
+    let run_with_input =
         run_with_input(&["scoring", "import", "-", "--archive", &archive, "--json"], text.as_bytes()).with(0);
-    assert_eq!(fed.json(), serde_json::json!({"imported": 0, "existing": of_both, "rejected": 0}));
-    assert_eq!(fed.err, "", "no bar where there is no terminal");
+    assert_eq!(run_with_input.json(), serde_json::json!({"imported": 0, "existing": of_both, "rejected": 0}));
+    assert_eq!(run_with_input.err, "", "no progress bar without a terminal");
 
     let mut expected: Vec<&str> = text.lines().collect();
     expected.sort_unstable();
-    assert_eq!(export(&place), expected);
+    assert_eq!(export(&directory), expected);
 }
 
 #[test]
 fn scoring_import_rejects_bad_lines_one_by_one_with_file_line_field_and_remedy() {
-    let place = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let text = lines(2, 2);
     let good: Vec<&str> = text.lines().collect();
     let bad = |from: &str, to: &str| {
@@ -100,34 +100,34 @@ fn scoring_import_rejects_bad_lines_one_by_one_with_file_line_field_and_remedy()
     for (line, ..) in &rows {
         text.push_str(&format!("{line}\n"));
     }
-    let name = file(&place, "mixed.jsonl", text.trim_end());
-    let ended = import(&place, &[&name]).with(1);
+    let name = file(&directory, "mixed.jsonl", text.trim_end());
+    let ended = import(&directory, &[&name]).with(1);
     assert_eq!(ended.out, counted(good.len(), 0, rows.len()));
     let output: Vec<&str> = ended.err.lines().collect();
     assert_eq!(output.len(), rows.len(), "{}", ended.err);
-    for (place, (output, (_, field, words))) in output.iter().zip(&rows).enumerate() {
-        let begins = format!("{name}:{}: {field}: ", first + place);
+    for (directory, (output, (_, field, words))) in output.iter().zip(&rows).enumerate() {
+        let begins = format!("{name}:{}: {field}: ", first + directory);
         assert!(output.starts_with(&begins) && output.contains(words), "{begins}{words}\n{output}");
     }
     let mut expected = good;
     expected.sort_unstable();
-    assert_eq!(export(&place), expected, "a bad line left something behind");
+    assert_eq!(export(&directory), expected, "a rejected line changed the archive");
 }
 
 #[test]
 fn scoring_import_that_cannot_read_or_write_reports_it_and_keeps_stored_runs() {
-    let (place, text) = (TempDir::new().unwrap(), lines(1, 2));
-    let good = file(&place, "good.jsonl", &text);
-    let missing = import(&place, &[&good, "no-such-file"]).with(1);
+    let (directory, text) = (TempDir::new().unwrap(), lines(1, 2));
+    let good = file(&directory, "good.jsonl", &text);
+    let missing = import(&directory, &[&good, "no-such-file"]).with(1);
     assert!(missing.err.contains("no-such-file cannot be read") && missing.out.is_empty(), "{}", missing.err);
     let whole = packed(&text);
-    let cut = file(&place, "cut.gz", &whole[..whole.len() - 20]);
-    let broken = import(&place, &[&good, &cut]).with(1);
+    let cut = file(&directory, "cut.gz", &whole[..whole.len() - 20]);
+    let broken = import(&directory, &[&good, &cut]).with(1);
     assert!(broken.err.contains("cut.gz cannot be read"), "{}", broken.err);
     assert!(broken.out.starts_with(&format!("{} imported", text.lines().count())), "{}", broken.out);
-    assert_eq!(export(&place).len(), text.lines().count());
+    assert_eq!(export(&directory).len(), text.lines().count());
 
-    let theirs = file(&place, "theirs.db", "not an archive of anything at all");
+    let theirs = file(&directory, "theirs.db", "not an archive of anything at all");
     let refused = run(&["scoring", "import", &good, "--archive", &theirs]).with(2);
     assert!(refused.err.contains("not an archive of runs; use another file"), "{}", refused.err);
     assert_eq!(std::fs::read_to_string(&theirs).unwrap(), "not an archive of anything at all");
@@ -136,14 +136,14 @@ fn scoring_import_that_cannot_read_or_write_reports_it_and_keeps_stored_runs() {
 }
 
 /// A gateway with the built-in backend on the archive of a directory.
-async fn on_archive(place: &TempDir) -> World {
-    let settings = format!("upstream = \"built-in\"\nbuilt_in.archive = \"{}\"\n", archive(place.path()));
+async fn world_on_archive(directory: &TempDir) -> World {
+    let settings = format!("upstream = \"built-in\"\nbuilt_in.archive = \"{}\"\n", archive(directory.path()));
     World::with(&settings, good).await
 }
 
 /// An import by the real program while the server runs.
-async fn imported(place: &TempDir, name: &str, text: &str, more: &[&str]) -> CommandOutput {
-    let (file, archive) = (file(place, name, text), archive(place.path()));
+async fn imported(directory: &TempDir, name: &str, text: &str, more: &[&str]) -> CommandOutput {
+    let (file, archive) = (file(directory, name, text), archive(directory.path()));
     let arguments: Vec<String> = ["scoring", "import", "--archive", &archive, &file]
         .iter()
         .chain(more)
@@ -166,8 +166,8 @@ fn one_run_per_suite(model: &str, time: &str) -> String {
 
 #[tokio::test]
 async fn scoring_import_is_visible_on_a_running_server_at_once() {
-    let place = TempDir::new().unwrap();
-    let world = on_archive(&place).await;
+    let directory = TempDir::new().unwrap();
+    let world = world_on_archive(&directory).await;
     let pro = world.customer("pro").await;
     let models = async || world.get("/api/v1/models").key(&pro.key).send().await;
     assert_eq!(models().await.json()["count"], 0);
@@ -175,7 +175,7 @@ async fn scoring_import_is_visible_on_a_running_server_at_once() {
     assert_eq!((missing.status, missing.code().as_str()), (404, "model_not_found"));
     world.pass(Duration::from_mins(20));
     let data_dir = world.directory.path().to_str().unwrap().to_owned();
-    let output = imported(&place, "runs.jsonl", &lines(3, 30), &["--data-dir", &data_dir]).await;
+    let output = imported(&directory, "runs.jsonl", &lines(3, 30), &["--data-dir", &data_dir]).await;
     assert!(output.err.contains("the running server"), "{}", output.err);
     let after = models().await;
     let body = after.json();
@@ -193,26 +193,26 @@ async fn scoring_import_is_visible_on_a_running_server_at_once() {
     // Includes runs of the current hour, and a model that was requested before it existed.
     world.pass(Duration::from_mins(5));
     let newcomer = one_run_per_suite("newcomer", "2026-11-21T12:10:00Z");
-    imported(&place, "newcomer.jsonl", &newcomer, &["--data-dir", &data_dir]).await;
+    imported(&directory, "newcomer.jsonl", &newcomer, &["--data-dir", &data_dir]).await;
     let body = models().await.json();
     assert_eq!((&body["count"], &body["generated_at"]), (&4.into(), &"2026-11-21T12:25:00Z".into()));
     assert_eq!(world.get("/api/v1/models/newcomer").key(&pro.key).send().await.status, 200);
     // Importing the same file again adds and changes nothing.
     let etag = models().await.header("etag").to_owned();
     world.pass(Duration::from_mins(1));
-    imported(&place, "newcomer.jsonl", &newcomer, &["--data-dir", &data_dir]).await;
+    imported(&directory, "newcomer.jsonl", &newcomer, &["--data-dir", &data_dir]).await;
     assert_eq!(models().await.header("etag"), etag);
 }
 
 #[tokio::test]
 async fn scoring_import_is_visible_within_a_minute_on_a_server_that_cannot_be_notified() {
-    let place = TempDir::new().unwrap();
-    let world = on_archive(&place).await;
+    let directory = TempDir::new().unwrap();
+    let world = world_on_archive(&directory).await;
     let pro = world.customer("pro").await;
     let models = async || world.get("/api/v1/models").key(&pro.key).send().await.json();
     assert_eq!(models().await["count"], 0);
     world.pass(Duration::from_secs(1));
-    let ended = imported(&place, "runs.jsonl", &lines(3, 30), &[]).await;
+    let ended = imported(&directory, "runs.jsonl", &lines(3, 30), &[]).await;
     assert_eq!(ended.err, "", "there is no server in that directory");
     assert_eq!(models().await["count"], 0);
     for _ in 0..20_000 {
@@ -224,16 +224,16 @@ async fn scoring_import_is_visible_within_a_minute_on_a_server_that_cannot_be_no
             return;
         }
     }
-    panic!("the import is not noticed");
+    panic!("the import is not detected");
 }
 
 #[tokio::test]
 async fn scoring_import_counts_the_same_after_a_restart() {
-    let place = TempDir::new().unwrap();
-    let world = on_archive(&place).await;
+    let directory = TempDir::new().unwrap();
+    let world = world_on_archive(&directory).await;
     let pro = world.customer("pro").await;
     world.pass(Duration::from_mins(20));
-    imported(&place, "newcomer.jsonl", &one_run_per_suite("newcomer", "2026-11-21T12:10:00Z"), &[]).await;
+    imported(&directory, "newcomer.jsonl", &one_run_per_suite("newcomer", "2026-11-21T12:10:00Z"), &[]).await;
     let world = world.restarted().await;
     let models = world.get("/api/v1/models").key(&pro.key).send().await.json();
     assert_eq!((&models["count"], &models["generated_at"]), (&1.into(), &"2026-11-21T12:20:00Z".into()));

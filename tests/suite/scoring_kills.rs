@@ -1,9 +1,9 @@
 //! Killed imports of runs: stored batches are complete, importing the same files again adds the rest without
 //! duplicates, and the scores equal those of an undisturbed import.
 //!
-//! At chosen points of its disk writes in every run; `SCOREGATE_FULL=1` kills it at many more moments of an import of
-//! a million trials and writes its figures to `tests/results/`. A power cut, which loses what was not synced, is not
-//! simulated: the death of a process loses nothing of that.
+//! By default the import is killed at chosen points of its disk writes; `SCOREGATE_FULL=1` kills it at many more
+//! moments of an import of a million trials and writes the figures to `tests/results/`. A power cut, which loses
+//! unsynced writes, is not simulated: a killed process does not lose them.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -23,9 +23,9 @@ use crate::world::NOON;
 const KILLS: u32 = 25;
 
 /// The content of the archive of a directory: runs, and numbers of trials.
-fn stored(place: &Path) -> (u64, u64) {
+fn stored(directory: &Path) -> (u64, u64) {
     let request = "SELECT count(*), coalesce(sum(length(trials)), 0) FROM run";
-    let output = Command::new("sqlite3").arg(archive(place)).arg(request).output().unwrap();
+    let output = Command::new("sqlite3").arg(archive(directory)).arg(request).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     // A killed program may not have created its tables yet.
     let Some((runs, bytes)) = text.trim().split_once('|') else { return (0, 0) };
@@ -33,40 +33,40 @@ fn stored(place: &Path) -> (u64, u64) {
 }
 
 /// Every time-independent document of an archive, as text.
-fn scores(place: &Path) -> String {
+fn scores(directory: &Path) -> String {
     let noon = Wall::parse_rfc3339(NOON).unwrap();
-    let archive = Archive::open(Path::new(&archive(place)), noon).unwrap();
+    let archive = Archive::open(Path::new(&archive(directory)), noon).unwrap();
     let scoring = Scoring::open(RunSource::Archive(archive), noon).unwrap();
     let mut text = String::new();
     for id in scoring.model_ids() {
-        for question in
+        for document in
             [DocumentKey::of_model(Route::Model, id.clone()), DocumentKey::of_model(Route::Drift, id.clone())]
         {
-            writeln!(text, "{:?}", scoring.answer(&question).unwrap().data).unwrap();
+            writeln!(text, "{:?}", scoring.answer(&document).unwrap().data).unwrap();
         }
     }
     text
 }
 
-fn import(place: &Path, file: &str, disk: &Disk) -> Program {
-    Program::start(&["scoring", "import", file, "--archive", &archive(place)], &disk.environment())
+fn import(directory: &Path, file: &str, disk: &Disk) -> Program {
+    Program::start(&["scoring", "import", file, "--archive", &archive(directory)], &disk.environment())
 }
 
 /// Imports again without a kill, and compares the result with an import that was never killed.
-fn finish(place: &Path, file: &str, before: u64, undisturbed: &(u64, u64, String)) {
+fn finish(directory: &Path, file: &str, before: u64, undisturbed: &(u64, u64, String)) {
     let (runs, numbers, expected) = undisturbed;
-    let ended = run(&["scoring", "import", file, "--archive", &archive(place)]).with(0);
+    let ended = run(&["scoring", "import", file, "--archive", &archive(directory)]).with(0);
     let words = format!("{} imported, {before} already present, 0 rejected\n", runs - before);
     assert_eq!(ended.out, words);
-    assert_eq!(stored(place), (*runs, *numbers));
-    assert_eq!(&scores(place), expected);
+    assert_eq!(stored(directory), (*runs, *numbers));
+    assert_eq!(&scores(directory), expected);
 }
 
 fn undisturbed(file: &str) -> (u64, u64, String) {
-    let place = TempDir::new().unwrap();
-    run(&["scoring", "import", file, "--archive", &archive(place.path())]).with(0);
-    let (runs, numbers) = stored(place.path());
-    (runs, numbers, scores(place.path()))
+    let directory = TempDir::new().unwrap();
+    run(&["scoring", "import", file, "--archive", &archive(directory.path())]).with(0);
+    let (runs, numbers) = stored(directory.path());
+    (runs, numbers, scores(directory.path()))
 }
 
 #[test]
@@ -92,18 +92,18 @@ fn scoring_kills_at_any_point_of_an_import_lose_nothing_stored_and_double_nothin
         Order::TearWrite(300),
         Order::TearWrite(1_500),
     ] {
-        let (place, disk) = (TempDir::new().unwrap(), Disk::new());
+        let (directory, disk) = (TempDir::new().unwrap(), Disk::new());
         disk.order(order);
-        let (ended, _) = import(place.path(), file, &disk).end();
-        assert_eq!(ended.code, None, "{order:?} was not met: {}{}", ended.out, ended.err);
-        let (runs, numbers) = stored(place.path());
+        let (ended, _) = import(directory.path(), file, &disk).end();
+        assert_eq!(ended.code, None, "{order:?} was not reached: {}{}", ended.out, ended.err);
+        let (runs, numbers) = stored(directory.path());
         // Complete batches: each run has all of its trials, which its score is computed from.
         assert!(runs % 4_096 == 0 || runs == expected.0, "{order:?}: {runs}");
         assert!((runs == 0) == (numbers == 0));
         kept.push(runs);
-        let counted = scores_if_any(place.path());
-        assert!(counted.is_empty() || counted == expected.2, "{order:?}: half an import counts");
-        finish(place.path(), file, runs, &expected);
+        let counted = scores_if_any(directory.path());
+        assert!(counted.is_empty() || counted == expected.2, "{order:?}: a partial batch is stored");
+        finish(directory.path(), file, runs, &expected);
     }
     let some = |which: &dyn Fn(&u64) -> bool| kept.iter().any(which);
     let (none, all) = (some(&|runs| *runs == 0), some(&|runs| *runs == expected.0));
@@ -111,9 +111,9 @@ fn scoring_kills_at_any_point_of_an_import_lose_nothing_stored_and_double_nothin
     assert!(none && between && all, "kills before, between and after the batches: {kept:?}");
 }
 
-fn scores_if_any(place: &Path) -> String {
-    let is_made = std::fs::metadata(archive(place)).is_ok_and(|file| file.len() > 0);
-    if is_made { scores(place) } else { String::new() }
+fn scores_if_any(directory: &Path) -> String {
+    let is_made = std::fs::metadata(archive(directory)).is_ok_and(|file| file.len() > 0);
+    if is_made { scores(directory) } else { String::new() }
 }
 
 #[test]
@@ -127,21 +127,21 @@ fn scoring_kills_at_random_moments_of_a_large_import() {
     std::fs::write(&file, lines(150, 490)).unwrap();
     let file = file.to_str().unwrap();
     let expected = undisturbed(file);
-    let place = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let (mut before, mut lives) = (0, Vec::new());
     for kill in 0..KILLS {
         let disk = Disk::new();
-        let program = import(place.path(), file, &disk);
+        let program = import(directory.path(), file, &disk);
         // Each gets somewhat further than the previous one.
-        let goal = expected.0 * u64::from(kill + 1) / u64::from(KILLS + 1);
-        while stored(place.path()).0 < goal {}
+        let attacked = expected.0 * u64::from(kill + 1) / u64::from(KILLS + 1);
+        while stored(directory.path()).0 < attacked {}
         drop(program);
-        let (runs, _) = stored(place.path());
+        let (runs, _) = stored(directory.path());
         assert!(runs >= before && (runs % 4_096 == 0 || runs == expected.0), "{before} {runs}");
         lives.push(runs);
         before = runs;
     }
-    finish(place.path(), file, before, &expected);
+    finish(directory.path(), file, before, &expected);
     let today = Clock::system().now().wall.rfc3339();
     let date = today.split('T').next().unwrap();
     let report = format!(

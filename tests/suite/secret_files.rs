@@ -20,11 +20,11 @@ fn status(side: SocketAddr, token: &str) -> String {
 
 #[test]
 fn a_token_in_a_file_is_valid_and_a_new_one_applies_after_a_reload() {
-    let place = TempDir::new().unwrap();
-    let (file, data_dir) = (place.path().join("token"), place.path().join("state"));
+    let directory = TempDir::new().unwrap();
+    let (file, data_dir) = (directory.path().join("token"), directory.path().join("state"));
     std::fs::write(&file, "the first token of this side port\n").unwrap();
-    let said = [BUILT_IN[0], ("SCOREGATE_ADMIN_TOKEN_FILE", file.to_str().unwrap())];
-    let server = Program::serve(&data_dir, &said);
+    let environment = [BUILT_IN[0], ("SCOREGATE_ADMIN_TOKEN_FILE", file.to_str().unwrap())];
+    let server = Program::serve(&data_dir, &environment);
     let (_, side) = server.ports();
     let statuses = |server: SocketAddr| {
         ["the first token of this side port", "the second token of this side port"]

@@ -76,7 +76,7 @@ async fn the_side_port_refuses_a_foreign_host_unless_it_is_listed() {
         assert_eq!(without.status, 200, "{path}");
     }
     assert_eq!(status(&world, "/v1/nothing", "evil.example").await, 421);
-    world.reloads("admin.hosts = [\"other\"]\n").await.unwrap();
+    world.reload("admin.hosts = [\"other\"]\n").await.unwrap();
     assert_eq!(status(&world, "/metrics", "gateway").await, 421);
     assert_eq!(status(&world, "/metrics", "other").await, 200);
 }
@@ -106,13 +106,13 @@ async fn a_body_that_is_too_large_for_a_command_is_a_413_with_the_limit() {
         ("/v1/applications/import", LARGEST_BATCH),
     ] {
         let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n");
-        let said = response_to(&world, &format!("{head}Content-Length: {}\r\n\r\n", limit + 1)).await;
-        assert!(said.closes(), "what follows is not read");
+        let oversized = response_to(&world, &format!("{head}Content-Length: {}\r\n\r\n", limit + 1)).await;
+        assert!(oversized.closes(), "the body is not read");
         let chunk = "a".repeat(1024);
         let chunks = format!("400\r\n{chunk}\r\n").repeat(limit / 1024) + "1\r\nb\r\n0\r\n\r\n";
         let streamed =
             response_to(&world, &format!("{head}Transfer-Encoding: chunked\r\n\r\n{chunks}")).await;
-        for response in [said, streamed] {
+        for response in [oversized, streamed] {
             assert_eq!(response.status, 413, "{path}: {}", response.fingerprint);
             assert!(error(&response).contains(&limit.to_string()), "{}", error(&response));
         }
@@ -128,8 +128,8 @@ async fn a_body_that_does_not_arrive_within_ten_seconds_is_a_408_and_cut_off() {
     let head =
         format!("POST /v1/applications HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n");
     let mut stream = TcpStream::connect(world.running.side).await.unwrap();
-    let asked = format!("{head}Expect: 100-continue\r\nContent-Length: 50\r\n\r\n");
-    stream.write_all(asked.as_bytes()).await.unwrap();
+    let head_with_expect = format!("{head}Expect: 100-continue\r\nContent-Length: 50\r\n\r\n");
+    stream.write_all(head_with_expect.as_bytes()).await.unwrap();
     // The interim response shows that the body is being read.
     let mut interim = [0; 25];
     stream.read_exact(&mut interim).await.unwrap();

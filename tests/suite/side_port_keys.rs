@@ -13,7 +13,7 @@ use crate::world::{World, good};
 const TOKEN: &str = "a-token-of-the-side-port";
 const WITH_TOKEN: &str = "admin.token = \"a-token-of-the-side-port\"";
 
-async fn asked(world: &World, method: &str, target: &str, body: &Value) -> Response {
+async fn request_side(world: &World, method: &str, target: &str, body: &Value) -> Response {
     let bearer = format!("Bearer {TOKEN}");
     let body = if body.is_null() { String::new() } else { body.to_string() };
     world.side(method, target, &body, &[("Authorization", &bearer)]).await
@@ -95,13 +95,17 @@ async fn an_unknown_side_port_route_lists_the_existing_ones() {
     for (method, target) in
         [("GET", "/v1"), ("GET", "/v1/nothing"), ("POST", "/v1/upstream"), ("GET", "/v1/log/x")]
     {
-        let response = asked(&world, method, target, &Value::Null).await;
+        let response = request_side(&world, method, target, &Value::Null).await;
         let error = response.json()["error"].as_str().unwrap().to_owned();
         let mut named: Vec<&str> = error.split([' ', ',']).filter(|word| word.starts_with('/')).collect();
         named.sort_unstable();
         assert_eq!((response.status, named), (404, known.iter().map(String::as_str).collect()), "{error}");
     }
-    assert_eq!(world.side("GET", "/v1/nothing", "", &[]).await.status, 401, "a stranger learns nothing");
+    assert_eq!(
+        world.side("GET", "/v1/nothing", "", &[]).await.status,
+        401,
+        "an unauthenticated client learns nothing"
+    );
 }
 
 #[tokio::test]
@@ -110,7 +114,7 @@ async fn no_route_returns_a_secret_except_the_two_that_create_one() {
     let customer = world.customer("pro").await;
     let mut issued = vec![customer.key.clone()];
     for (method, target, body) in routes(&customer.id.to_string()) {
-        let response = asked(&world, method, &target, &body).await;
+        let response = request_side(&world, method, &target, &body).await;
         assert_eq!(response.status, 200, "{target}: {}", response.fingerprint);
         let text = String::from_utf8(response.body.clone()).unwrap();
         for secret in issued.iter().map(String::as_str).chain([TOKEN]) {
@@ -130,7 +134,7 @@ async fn the_audit_trail_has_actor_action_and_time_of_each_kind_of_change() {
     let world = World::with(WITH_TOKEN, good).await;
     let customer = world.customer("pro").await;
     for (method, target, body) in routes(&customer.id.to_string()) {
-        asked(&world, method, &target, &body).await;
+        request_side(&world, method, &target, &body).await;
     }
     let more = json!({"keys": [{
         "sha256": Digest::of("further").to_string(), "name": "a pro application", "tier": "teams",
@@ -140,7 +144,9 @@ async fn the_audit_trail_has_actor_action_and_time_of_each_kind_of_change() {
     let headers = [("Authorization", bearer.as_str()), ("X-Operator", "anna")];
     world.side("POST", "/v1/applications/import", &more.to_string(), &headers).await;
     let response =
-        asked(&world, "GET", &format!("/v1/audit?application={}", customer.id), &Value::Null).await.json();
+        request_side(&world, "GET", &format!("/v1/audit?application={}", customer.id), &Value::Null)
+            .await
+            .json();
     let records = response["records"].as_array().unwrap().clone();
     let words: Vec<(&str, &str)> = records
         .iter()
@@ -165,9 +171,9 @@ async fn the_audit_trail_has_actor_action_and_time_of_each_kind_of_change() {
         assert_eq!(record["application"], customer.id.to_string());
         assert!(!record["detail"].as_str().unwrap().contains(&customer.key));
     }
-    let page = asked(&world, "GET", "/v1/audit?most=3", &Value::Null).await.json();
+    let page = request_side(&world, "GET", "/v1/audit?most=3", &Value::Null).await.json();
     let before = page["next"].as_u64().unwrap();
-    let rest = asked(&world, "GET", &format!("/v1/audit?before={before}"), &Value::Null).await.json();
+    let rest = request_side(&world, "GET", &format!("/v1/audit?before={before}"), &Value::Null).await.json();
     assert_eq!(page["records"].as_array().unwrap().len() + rest["records"].as_array().unwrap().len(), 10);
     assert!(rest["next"].is_null());
 }
@@ -176,7 +182,7 @@ async fn the_audit_trail_has_actor_action_and_time_of_each_kind_of_change() {
 async fn a_batch_returns_a_result_for_each_key_and_its_size_is_bounded() {
     let world = World::with(WITH_TOKEN, good).await;
     let batch = json!({"keys": [line("a"), line("a"), {"sha256": "x"}, 7, line("b")]});
-    let response = asked(&world, "POST", "/v1/applications/import", &batch).await.json();
+    let response = request_side(&world, "POST", "/v1/applications/import", &batch).await.json();
     let outcomes: Vec<&str> =
         response["results"].as_array().unwrap().iter().map(|one| one["outcome"].as_str().unwrap()).collect();
     assert_eq!(outcomes, ["imported", "rejected", "rejected", "rejected", "imported"]);
@@ -188,11 +194,11 @@ async fn a_batch_returns_a_result_for_each_key_and_its_size_is_bounded() {
     assert_eq!(world.running.gateway().key_directory.len(), 2);
     assert_eq!(world.counted("scoregate_keys").await, 2);
     let many = json!({"keys": vec![0; 501]});
-    assert_eq!(asked(&world, "POST", "/v1/applications/import", &many).await.status, 400);
+    assert_eq!(request_side(&world, "POST", "/v1/applications/import", &many).await.status, 400);
     let large = json!({"name": "x".repeat(70_000), "tier": "pro"});
-    assert_eq!(asked(&world, "POST", "/v1/applications", &large).await.status, 413);
+    assert_eq!(request_side(&world, "POST", "/v1/applications", &large).await.status, 413);
     let whole = json!({"keys": (0..500).map(|number| line(&number.to_string())).collect::<Vec<_>>()});
-    assert_eq!(asked(&world, "POST", "/v1/applications/import", &whole).await.json()["imported"], 500);
+    assert_eq!(request_side(&world, "POST", "/v1/applications/import", &whole).await.json()["imported"], 500);
 }
 
 #[tokio::test]
@@ -200,23 +206,23 @@ async fn changed_limits_and_expiry_times_apply_at_once() {
     let world = World::with(WITH_TOKEN, good).await;
     let customer = world.customer("pro").await;
     let of = |verb: &str| format!("/v1/applications/{}/{verb}", customer.id);
-    asked(&world, "POST", &of("limits"), &json!({"day_limit": 77})).await;
+    request_side(&world, "POST", &of("limits"), &json!({"day_limit": 77})).await;
     let response = world.get("/api/v1/me").key(&customer.key).send().await;
     assert_eq!(response.header("x-ratelimit-limit"), "77");
-    asked(&world, "POST", &of("limits"), &json!({"day_limit": null})).await;
+    request_side(&world, "POST", &of("limits"), &json!({"day_limit": null})).await;
     let response = world.get("/api/v1/me").key(&customer.key).send().await;
     assert_eq!(response.header("x-ratelimit-limit"), "10000");
-    asked(&world, "POST", &of("expiry"), &json!({"expires_at": "2026-11-21T13:00:00Z"})).await;
+    request_side(&world, "POST", &of("expiry"), &json!({"expires_at": "2026-11-21T13:00:00Z"})).await;
     world.pass(Duration::from_hours(1));
     assert_eq!(world.get("/api/v1/me").key(&customer.key).send().await.code(), "invalid_api_key");
     let never = json!({"expires_at": null});
-    let ended = asked(&world, "POST", &of("expiry"), &never).await;
-    assert_eq!(ended.status, 409, "a key that has ended came back without being named");
+    let ended = request_side(&world, "POST", &of("expiry"), &never).await;
+    assert_eq!(ended.status, 409, "an expired key was extended without being named");
     let named = json!({"expires_at": null, "key": customer.key});
-    assert_eq!(asked(&world, "POST", &of("expiry"), &named).await.status, 200);
+    assert_eq!(request_side(&world, "POST", &of("expiry"), &named).await.status, 200);
     assert_eq!(world.get("/api/v1/me").key(&customer.key).send().await.status, 200);
     for (verb, body) in [("limits", json!({})), ("expiry", json!({})), ("describe", json!({}))] {
-        assert_eq!(asked(&world, "POST", &of(verb), &body).await.status, 400, "{verb}");
+        assert_eq!(request_side(&world, "POST", &of(verb), &body).await.status, 400, "{verb}");
     }
 }
 
@@ -225,12 +231,14 @@ async fn the_last_use_of_a_key_is_shown_by_the_hour() {
     let world = World::with(WITH_TOKEN, good).await;
     let customer = world.customer("pro").await;
     let target = format!("/v1/applications/{}", customer.id);
-    assert!(asked(&world, "GET", &target, &Value::Null).await.json()["keys"][0]["last_used_at"].is_null());
+    assert!(
+        request_side(&world, "GET", &target, &Value::Null).await.json()["keys"][0]["last_used_at"].is_null()
+    );
     world.pass(Duration::from_mins(20));
     assert_eq!(world.get("/api/v1/me").key(&customer.key).send().await.status, 200);
     world.running.registrar.store_uses().await;
     for target in [target.as_str(), "/v1/applications"] {
-        let response = asked(&world, "GET", target, &Value::Null).await.json();
+        let response = request_side(&world, "GET", target, &Value::Null).await.json();
         let application = response.get("applications").map_or(&response, |all| &all[0]);
         assert_eq!(application["keys"][0]["last_used_at"], "2026-11-21T12:00:00Z");
     }
@@ -276,5 +284,5 @@ async fn a_change_whose_client_disconnected_applies_once_it_is_durable() {
             assert_eq!(world.get("/api/v1/me").key(&customer.key).send().await.code(), "invalid_api_key");
         }
     }
-    assert!(begun > 0, "every asker left before it had asked");
+    assert!(begun > 0, "every client disconnected before its request was sent");
 }

@@ -33,16 +33,16 @@ async fn a_reload_changes_the_shown_settings_except_those_that_need_a_restart() 
     assert_eq!(one(&before, "cache.max_bytes"), (&json!("256MiB"), "default"));
     assert_eq!(one(&before, "admin.token"), (&json!("…"), "file"));
     assert_eq!(one(&before, "upstream.url"), (&json!(world.backend.url()), "file"));
-    world.reloads(&format!("{WITH_TOKEN}guard.per_minute = 8\ncache.max_bytes = \"1MiB\"")).await.unwrap();
+    world.reload(&format!("{WITH_TOKEN}guard.per_minute = 8\ncache.max_bytes = \"1MiB\"")).await.unwrap();
     let after = settings(&world).await;
     assert_eq!(one(&after, "guard.per_minute"), (&json!(8), "file"));
     assert_eq!(one(&after, "cache.max_bytes"), (&json!("256MiB"), "default"));
-    assert!(world.reloads(&format!("{WITH_TOKEN}guard.per_minute = 0")).await.is_err());
+    assert!(world.reload(&format!("{WITH_TOKEN}guard.per_minute = 0")).await.is_err());
     assert_eq!(one(&settings(&world).await, "guard.per_minute"), (&json!(8), "file"));
 }
 
 /// An operator's request to the side port of a real program.
-async fn asked(program: std::net::SocketAddr, method: &str, target: &str, body: &str) -> Response {
+async fn request_side(program: std::net::SocketAddr, method: &str, target: &str, body: &str) -> Response {
     let mut connection = Connection::open(program).await;
     let head = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\nX-Operator: anna\r\n");
     let head = format!("{head}Authorization: Bearer {TOKEN}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
@@ -52,18 +52,18 @@ async fn asked(program: std::net::SocketAddr, method: &str, target: &str, body: 
 
 #[tokio::test]
 async fn each_setting_shows_its_source() {
-    let place = TempDir::new().unwrap();
-    let token = place.path().join("token");
+    let directory = TempDir::new().unwrap();
+    let token = directory.path().join("token");
     std::fs::write(&token, TOKEN).unwrap();
-    let file = place.path().join("scoregate.toml");
+    let file = directory.path().join("scoregate.toml");
     std::fs::write(&file, "guard.per_minute = 7\nlisten = \"127.0.0.1:1\"\n[tls]\n").unwrap();
     let environment = [
         ("SCOREGATE_UPSTREAM", "built-in"),
         ("SCOREGATE_ADMIN_TOKEN_FILE", token.to_str().unwrap()),
         ("SCOREGATE_CONFIG", file.to_str().unwrap()),
     ];
-    let program = Program::serve(&place.path().join("data"), &environment);
-    let response = asked(program.ports().1, "GET", "/v1/settings", "").await;
+    let program = Program::serve(&directory.path().join("data"), &environment);
+    let response = request_side(program.ports().1, "GET", "/v1/settings", "").await;
     assert!(!String::from_utf8_lossy(&response.body).contains(TOKEN));
     let settings = response.json()["settings"].as_array().unwrap().clone();
     for (path, value, from) in [
@@ -81,20 +81,20 @@ async fn each_setting_shows_its_source() {
 
 #[tokio::test]
 async fn a_changed_log_level_applies_until_the_settings_are_reloaded() {
-    let place = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     // Nothing listens there; the resulting fetch failure is logged at a verbose level.
     let environment =
         [("SCOREGATE_UPSTREAM_URL", "http://127.0.0.1:9/api/v1"), ("SCOREGATE_ADMIN_TOKEN", TOKEN)];
-    let program = Program::serve(place.path(), &environment);
+    let program = Program::serve(directory.path(), &environment);
     let (public, side) = program.ports();
-    let (_, key) = Keys(place.path()).create("pro");
-    let visitor = ProgramClient::to(public).await;
+    let (_, key) = Keys(directory.path()).create("pro");
+    let client = ProgramClient::to(public).await;
     let fails = async |id: &str| {
-        let response = visitor.get("/api/v1/index", &key).header("X-Request-Id", id).send().await;
+        let response = client.get("/api/v1/index", &key).header("X-Request-Id", id).send().await;
         assert_eq!(response.status, 503);
     };
-    let level = async |body: &str| asked(side, "POST", "/v1/log", body).await;
-    assert_eq!(asked(side, "GET", "/v1/log", "").await.json(), json!({"level": "info"}));
+    let level = async |body: &str| request_side(side, "POST", "/v1/log", body).await;
+    assert_eq!(request_side(side, "GET", "/v1/log", "").await.json(), json!({"level": "info"}));
     fails("not-heard-1").await;
     for (body, words) in [
         (r#"{"level":"loud"}"#, "write error, warn, info, debug, trace"),
@@ -109,9 +109,9 @@ async fn a_changed_log_level_applies_until_the_settings_are_reloaded() {
     }
     assert_eq!(level(r#"{"level":"debug"}"#).await.json(), json!({"level": "debug"}));
     fails("heard-1234").await;
-    assert_eq!(asked(side, "GET", "/v1/log", "").await.json(), json!({"level": "debug"}));
-    assert_eq!(asked(side, "POST", "/v1/reload", "").await.status, 200);
-    assert_eq!(asked(side, "GET", "/v1/log", "").await.json(), json!({"level": "info"}));
+    assert_eq!(request_side(side, "GET", "/v1/log", "").await.json(), json!({"level": "debug"}));
+    assert_eq!(request_side(side, "POST", "/v1/reload", "").await.status, 200);
+    assert_eq!(request_side(side, "GET", "/v1/log", "").await.json(), json!({"level": "info"}));
     fails("not-heard-2").await;
     // The change of the level is logged at every level.
     for body in [r#"{"level":"error"}"#, r#"{"level":"warn,scoregate::admin=info"}"#] {

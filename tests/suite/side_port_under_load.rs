@@ -25,7 +25,7 @@ use crate::world::{Customer, World, good};
 /// Time limit of a side port response.
 const SOON: Duration = Duration::from_millis(100);
 /// A test fails after this long without a response.
-const AT_LAST: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// Number of requests per measurement.
 const ASKED: usize = 100;
 /// Attempts on a busy machine. A side port that waits for the public one fails in all of them.
@@ -34,36 +34,36 @@ const TRIES: usize = 5;
 /// The response of the side port on a new connection.
 fn raw_response(side: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(side).unwrap();
-    stream.set_read_timeout(Some(AT_LAST)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     // A body that commands need; read-only requests may send it too.
     let head = format!("{request} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{WITH_TOKEN}");
     stream.write_all(format!("{head}Content-Length: 2\r\n\r\n{{}}").as_bytes()).unwrap();
-    let mut said = String::new();
-    stream.read_to_string(&mut said).unwrap_or_else(|error| panic!("{request} is not answered: {error}"));
-    said
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap_or_else(|error| panic!("{request} is not answered: {error}"));
+    response
 }
 
 /// A 200 of the side port, and its duration.
 fn timed_get(side: SocketAddr, request: &str) -> (String, Duration) {
-    let begun = Instant::now();
-    let said = raw_response(side, request);
-    assert!(said.starts_with("HTTP/1.1 200 "), "{request}: {said}");
-    (said, begun.elapsed())
+    let start_request = Instant::now();
+    let response = raw_response(side, request);
+    assert!(response.starts_with("HTTP/1.1 200 "), "{request}: {response}");
+    (response, start_request.elapsed())
 }
 
 /// Repeats the measurement until nineteen in twenty of its requests are within the limit.
-fn assert_fast(what: &str, mut asked: impl FnMut() -> Duration) {
+fn assert_fast(what: &str, mut timed_request: impl FnMut() -> Duration) {
     let mut tries = Vec::new();
     for _ in 0..TRIES {
-        let mut took: Vec<Duration> = (0..ASKED).map(|_| asked()).collect();
-        took.sort_unstable();
-        let most = took[ASKED * 19 / 20];
+        let mut scrape_duration: Vec<Duration> = (0..ASKED).map(|_| timed_request()).collect();
+        scrape_duration.sort_unstable();
+        let most = scrape_duration[ASKED * 19 / 20];
         if most < SOON {
             return;
         }
-        tries.push((took[ASKED / 2], most, took[ASKED - 1]));
+        tries.push((scrape_duration[ASKED / 2], most, scrape_duration[ASKED - 1]));
     }
-    panic!("{what}: half of them, nineteen in twenty, and all of them took {tries:?}");
+    panic!("{what}: median, 95th percentile and maximum of each attempt: {tries:?}");
 }
 
 /// Threads of the public port, and concurrent upstream requests.
@@ -86,7 +86,7 @@ impl Upstream for BlockingUpstream {
             self.came.send(()).unwrap();
             self.gate.acquire().await.unwrap().forget();
             self.kept.send(std::thread::current().id()).unwrap();
-            // Blocks the thread, which no task may do: so no other task runs on it.
+            // Blocks the thread, so that no other task runs on it. No real task may do this.
             drop(self.door.read());
             let (data, generated_at) =
                 (Bytes::from_static(br#"[{"id":"atlas"}]"#), Clock::system().now().wall);
@@ -104,24 +104,24 @@ impl Upstream for BlockingUpstream {
     }
 }
 
-fn begun(public: SocketAddr, target: &str, key: &str) -> TcpStream {
+fn start_request(public: SocketAddr, target: &str, key: &str) -> TcpStream {
     let mut stream = TcpStream::connect(public).unwrap();
     let head = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n");
     stream.write_all(head.as_bytes()).unwrap();
-    stream.set_read_timeout(Some(AT_LAST)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     stream
 }
 
 fn status(mut stream: TcpStream) -> String {
-    let mut said = [0; 12];
-    stream.read_exact(&mut said).unwrap();
-    String::from_utf8_lossy(&said).into_owned()
+    let mut response = [0; 12];
+    stream.read_exact(&mut response).unwrap();
+    String::from_utf8_lossy(&response).into_owned()
 }
 
 /// Runs one closure while every thread of the public port is blocked, and another after their release, with the
 /// responses to the two requests that blocked them.
-fn while_every_thread_is_held<T>(
-    scene: impl FnOnce(&World, &Customer) -> T,
+fn while_all_threads_are_blocked<T>(
+    load: impl FnOnce(&World, &Customer) -> T,
     afterwards: impl FnOnce(&World, T, [String; THREADS]),
 ) {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
@@ -139,22 +139,23 @@ fn while_every_thread_is_held<T>(
     });
     let closed = door.write().unwrap();
     let waiting = ["24h", "7d"].map(|period| {
-        let stream = begun(world.running.public, &format!("/api/v1/models?period={period}"), &customer.key);
-        all_came.recv_timeout(AT_LAST).unwrap();
+        let stream =
+            start_request(world.running.public, &format!("/api/v1/models?period={period}"), &customer.key);
+        all_came.recv_timeout(TIMEOUT).unwrap();
         stream
     });
     backend.gate.add_permits(THREADS);
-    let held = [(); THREADS].map(|()| all_kept.recv_timeout(AT_LAST).unwrap());
+    let held = [(); THREADS].map(|()| all_kept.recv_timeout(TIMEOUT).unwrap());
     assert_eq!((runtime.metrics().num_workers(), held[0] != held[1]), (THREADS, true));
-    let played = scene(&world, &customer);
+    let played = load(&world, &customer);
     drop(closed);
     afterwards(&world, played, waiting.map(status));
 }
 
 #[test]
 fn with_every_public_thread_blocked_the_side_port_answers_every_request() {
-    let scene = |world: &World, customer: &Customer| {
-        let late = begun(world.running.public, "/healthz", "");
+    let load = |world: &World, customer: &Customer| {
+        let late = start_request(world.running.public, "/healthz", "");
         let side = world.running.side;
         let application = format!("GET /v1/applications/{}", customer.id);
         for request in ["GET /metrics", "GET /healthz", "GET /readyz", "GET /v1/cache", &application] {
@@ -172,7 +173,7 @@ fn with_every_public_thread_blocked_the_side_port_answers_every_request() {
         late.set_nonblocking(false).unwrap();
         late
     };
-    while_every_thread_is_held(scene, |_, late, waiting| {
+    while_all_threads_are_blocked(load, |_, late, waiting| {
         assert_eq!(status(late), "HTTP/1.1 200");
         assert_eq!(waiting, ["HTTP/1.1 401"; THREADS], "their key was revoked");
     });
@@ -180,8 +181,8 @@ fn with_every_public_thread_blocked_the_side_port_answers_every_request() {
 
 /// The status line and the body of a probe.
 fn probed(side: SocketAddr, path: &str) -> (String, String) {
-    let said = raw_response(side, &format!("GET {path}"));
-    let (head, body) = said.split_once("\r\n\r\n").unwrap();
+    let response = raw_response(side, &format!("GET {path}"));
+    let (head, body) = response.split_once("\r\n\r\n").unwrap();
     (head[..12].to_owned(), body.to_owned())
 }
 
@@ -189,7 +190,7 @@ fn probed(side: SocketAddr, path: &str) -> (String, String) {
 fn a_blocked_public_runtime_is_not_ready_after_five_seconds_and_not_alive_after_twenty() {
     const OK: &str = "HTTP/1.1 200";
     const UNAVAILABLE: &str = "HTTP/1.1 503";
-    let scene = |world: &World, _: &Customer| {
+    let load = |world: &World, _: &Customer| {
         let side = world.running.side;
         let mut passed = Duration::ZERO;
         for (at, ready, alive) in [
@@ -215,11 +216,11 @@ fn a_blocked_public_runtime_is_not_ready_after_five_seconds_and_not_alive_after_
         assert!(timed_get(side, "GET /metrics").0.contains("\nscoregate_heartbeat_age_seconds 20\n"));
     };
     // The responses to the two waiters depend on which deadline is detected first.
-    while_every_thread_is_held(scene, |world, (), _| {
-        let begun = Instant::now();
+    while_all_threads_are_blocked(load, |world, (), _| {
+        let start_request = Instant::now();
         let is_well = || ["/readyz", "/healthz"].iter().all(|path| probed(world.running.side, path).0 == OK);
         while !is_well() {
-            assert!(begun.elapsed() < AT_LAST, "it does not recover");
+            assert!(start_request.elapsed() < TIMEOUT, "it does not recover");
         }
     });
 }
@@ -243,11 +244,17 @@ struct Flood {
 
 impl Flood {
     /// Opens this many connections, which send requests until stopped.
-    fn begins<'s>(&'s self, scope: &'s Scope<'s, '_>, connections: usize, public: SocketAddr, key: &'s str) {
+    fn open_connections<'s>(
+        &'s self,
+        scope: &'s Scope<'s, '_>,
+        connections: usize,
+        public: SocketAddr,
+        key: &'s str,
+    ) {
         for _ in 0..connections {
             let stream = Arc::new(TcpStream::connect(public).unwrap());
-            stream.set_read_timeout(Some(AT_LAST)).unwrap();
-            stream.set_write_timeout(Some(AT_LAST)).unwrap();
+            stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+            stream.set_write_timeout(Some(TIMEOUT)).unwrap();
             let ((ahead, behind), also) = (sync_channel(AHEAD), Arc::clone(&stream));
             scope.spawn(move || self.send_request(&stream, key, &ahead));
             scope.spawn(move || self.reads(&also, &behind));
@@ -293,14 +300,14 @@ impl Flood {
 
     /// Duration of a scrape while the gateway was behind: while more requests were pending, sent
     /// before the scrape and unanswered after it, than responses were unread.
-    fn took(&self, side: SocketAddr, before: u64) -> Duration {
+    fn scrape_duration(&self, side: SocketAddr, before: u64) -> Duration {
         for _ in 0..LOOKS {
             let sent = self.sent.load(Ordering::SeqCst);
-            let (metrics, took) = timed_get(side, "GET /metrics");
+            let (metrics, scrape_duration) = timed_get(side, "GET /metrics");
             let answered = answered(&metrics) - before;
             let unread = answered.saturating_sub(self.read.load(Ordering::SeqCst));
             if sent.saturating_sub(answered) > unread.max(BATCH) {
-                return took;
+                return scrape_duration;
             }
         }
         panic!("the public port is not saturated");
@@ -327,13 +334,13 @@ const ONE_WORKER: [(&str, &str); 3] =
 
 #[test]
 fn metrics_are_returned_quickly_while_the_public_port_is_overloaded() {
-    let place = TempDir::new().unwrap();
-    let load_client = prepare(place.path(), &[("enterprise", 100_000_000)]).remove(0);
-    let program = Program::serve(place.path(), &ONE_WORKER);
+    let directory = TempDir::new().unwrap();
+    let load_client = prepare(directory.path(), &[("enterprise", 100_000_000)]).remove(0);
+    let program = Program::serve(directory.path(), &ONE_WORKER);
     let (public, side) = program.ports();
     let (flood, before) = (Flood::default(), answered(&timed_get(side, "GET /metrics").0));
     std::thread::scope(|scope| {
-        flood.begins(scope, FLOODS, public, &load_client.key);
+        flood.open_connections(scope, FLOODS, public, &load_client.key);
         let _ended = StopOnDrop(&flood.over);
         let mut trickles = [(); TRICKLES].map(|()| TcpStream::connect(public).unwrap());
         assert_fast("/metrics", || {
@@ -341,12 +348,12 @@ fn metrics_are_returned_quickly_while_the_public_port_is_overloaded() {
             for stream in &mut trickles {
                 drop(stream.write_all(b"G"));
             }
-            flood.took(side, before)
+            flood.scrape_duration(side, before)
         });
     });
     let after = answered(&timed_get(side, "GET /metrics").0);
     let [sent, read] = [&flood.sent, &flood.read].map(|count| count.load(Ordering::SeqCst));
-    assert_eq!((after - before, read), (sent, sent), "all of them were answered at last");
+    assert_eq!((after - before, read), (sent, sent), "all of them were answered in the end");
     program.stop().with(0);
 }
 
@@ -365,18 +372,18 @@ fn heartbeat_age(metrics: &str) -> f64 {
 
 #[test]
 fn at_ten_times_the_capacity_the_process_stays_ready_and_alive() {
-    let place = TempDir::new().unwrap();
-    let load_client = prepare(place.path(), &[("enterprise", 100_000_000)]).remove(0);
-    let program = Program::serve(place.path(), &ONE_WORKER);
+    let directory = TempDir::new().unwrap();
+    let load_client = prepare(directory.path(), &[("enterprise", 100_000_000)]).remove(0);
+    let program = Program::serve(directory.path(), &ONE_WORKER);
     let (public, side) = program.ports();
     let (flood, before) = (Flood::default(), answered(&timed_get(side, "GET /metrics").0));
     let (mut oldest, mut most_behind) = (0.0_f64, 0);
     let mut answered_in_all = 0;
-    let begun = Instant::now();
+    let start_request = Instant::now();
     std::thread::scope(|scope| {
-        flood.begins(scope, OVERLOADS, public, &load_client.key);
+        flood.open_connections(scope, OVERLOADS, public, &load_client.key);
         let _ended = StopOnDrop(&flood.over);
-        while begun.elapsed() < WATCHED {
+        while start_request.elapsed() < WATCHED {
             // A probe with status 503 fails the test.
             timed_get(side, "GET /readyz");
             timed_get(side, "GET /healthz");
@@ -390,7 +397,7 @@ fn at_ten_times_the_capacity_the_process_stays_ready_and_alive() {
     let a_second = answered_in_all / WATCHED.as_secs();
     writeln!(
         std::io::stderr(),
-        "{a_second} answers a second, {most_behind} behind, oldest heartbeat {oldest:.3} s"
+        "{a_second} responses a second, at most {most_behind} outstanding, oldest heartbeat {oldest:.3} s"
     )
     .unwrap();
     assert!(oldest < FRESH, "{oldest}");

@@ -7,7 +7,7 @@
 use tempfile::TempDir;
 
 use crate::backend::Backend;
-use crate::load_clients::{CallerGroup, LoadClient, Reply, Wire, ask_all, prepare, remaining};
+use crate::load_clients::{CallerGroup, LoadClient, Reply, Wire, prepare, remaining, run_load};
 use crate::program::{Keys, Program, within_one_day};
 use crate::world::good;
 
@@ -32,11 +32,11 @@ fn a_shutdown_under_load_loses_no_unit_and_interrupts_no_request() {
             );
             let patient =
                 |load_client| CallerGroup { load_client, callers: 2, most: u32::MAX, reconnects: false };
-            let hasty =
+            let impatient =
                 |load_client| CallerGroup { load_client, callers: 1, most: u32::MAX, reconnects: true };
             let seats: Vec<CallerGroup<'_>> =
-                load_clients.iter().map(patient).chain(load_clients.iter().map(hasty)).collect();
-            let (tallies, came) = ask_all(public, &seats, moment, || program.signal("TERM"));
+                load_clients.iter().map(patient).chain(load_clients.iter().map(impatient)).collect();
+            let (tallies, came) = run_load(public, &seats, moment, || program.signal("TERM"));
             assert!(came, "{tallies:?}");
             assert!(tallies.iter().all(|tally| tally.broken == 0), "{tallies:?}");
             for (sum, tally) in (0..load_clients.len()).cycle().zip(&tallies) {
@@ -70,7 +70,7 @@ fn the_data_directory_is_locked_until_the_store_is_closed() {
         for number in 0..400 {
             text += &format!("{round:016x}{number:016x}{round:032x},n,pro\n");
         }
-        Keys(directory.path()).fed(&["import", "-", "--format", "csv"], text.as_bytes()).with(0);
+        Keys(directory.path()).run_with_input(&["import", "-", "--format", "csv"], text.as_bytes()).with(0);
         assert!(directory.path().join("scoregate.db-wal").exists());
         let lock = std::fs::File::open(directory.path().join("scoregate.lock")).unwrap();
         program.signal("TERM");
@@ -99,13 +99,13 @@ fn a_request_that_waits_for_the_backend_is_answered_during_shutdown() {
         let [load_client] = load_clients.as_slice() else { unreachable!() };
         let program = Program::serve(directory.path(), &environment);
         let public = program.public();
-        // So that the models below are known.
+        // The list makes the models below known.
         assert_eq!(
             Wire::open(public).unwrap().get("/api/v1/models", &load_client.key).status_and_code().0,
             200
         );
         backend.hold();
-        let heard: Vec<Reply> = std::thread::scope(|scope| {
+        let replies: Vec<Reply> = std::thread::scope(|scope| {
             let waiting: Vec<_> = (0..WAITING)
                 .map(|number| {
                     let target = format!("/api/v1/models/m{number}");
@@ -114,11 +114,11 @@ fn a_request_that_waits_for_the_backend_is_answered_during_shutdown() {
                 .collect();
             runtime.block_on(backend.has_received(WAITING as usize + 1));
             program.signal("TERM");
-            program.says("stopping");
+            program.logs("stopping");
             backend.open();
             waiting.into_iter().map(|one| one.join().unwrap()).collect()
         });
-        assert!(heard.iter().all(|heard| heard.status_and_code().0 == 200), "{heard:?}");
+        assert!(replies.iter().all(|replies| replies.status_and_code().0 == 200), "{replies:?}");
         program.end().0.with(0);
         let program = Program::serve(directory.path(), &environment);
         assert_eq!(remaining(program.public(), load_client), load_client.quota - WAITING - 1);

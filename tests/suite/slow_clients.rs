@@ -1,11 +1,11 @@
 //! Slow HTTP/1.1 clients on TCP and on TLS against the real program with its default deadlines: they send a head
 //! slowly, send a body slowly, read nothing, or read a byte now and then. All are closed in time, and other callers
-//! get responses at once.
+//! get responses without delay.
 //!
 //! Small in every run; `SCOREGATE_FULL=1` runs 900 of each kind and writes a dated page to `tests/results/`. Run that
 //! with `--test-threads=1`, so that the figures are those of one attack.
 
-#![expect(clippy::print_stdout, reason = "the figures are what the attacks are run for")]
+#![expect(clippy::print_stdout, reason = "the tests print their figures")]
 
 use std::fmt::Write as _;
 use std::io;
@@ -26,7 +26,7 @@ use tokio_rustls::client::TlsStream;
 use crate::http2::unread_responses::{AttackTarget, program};
 
 const SECOND: Duration = Duration::from_secs(1);
-/// Concurrent attackers of each kind: on TCP, on TLS, and on either at full size.
+/// Concurrent attackers of each kind: on TCP, on TLS, and on each of them at full size.
 const SMALL: [u32; 2] = [200, 50];
 const FULL: u32 = 900;
 /// Connections of each kind opened at once.
@@ -58,7 +58,7 @@ impl SlowBehavior {
         }
     }
 
-    fn words(self) -> String {
+    fn describe(self) -> String {
         match self {
             Self::Head => "head, a byte a second".into(),
             Self::Body => "body, a byte a second".into(),
@@ -86,12 +86,12 @@ enum Line {
 }
 
 impl Line {
-    async fn open(goal: &AttackTarget, from: u8) -> io::Result<Self> {
+    async fn open(attacked: &AttackTarget, from: u8) -> io::Result<Self> {
         let socket = TcpSocket::new_v4()?;
         socket.set_recv_buffer_size(4_096)?;
         socket.bind(SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 1, from)), 0))?;
-        let stream = socket.connect(goal.address).await?;
-        let Some(tls) = goal.tls_of_http1() else { return Ok(Self::Plain(stream)) };
+        let stream = socket.connect(attacked.address).await?;
+        let Some(tls) = attacked.tls_of_http1() else { return Ok(Self::Plain(stream)) };
         let name = ServerName::try_from("localhost").map_err(io::Error::other)?;
         Ok(Self::Secure(Box::new(tls.connect(name, stream).await?)))
     }
@@ -147,14 +147,14 @@ impl Line {
 }
 
 /// The longest duration of this many concurrent connections.
-async fn longest(goal: &AttackTarget, count: u32, from: u8, slow: SlowBehavior) -> Duration {
+async fn longest(attacked: &AttackTarget, count: u32, from: u8, slow: SlowBehavior) -> Duration {
     let opening = Arc::new(Semaphore::new(OPENING_AT_ONCE));
     let attackers = (0..count).map(|_| {
-        let (goal, opening) = (goal.clone(), Arc::clone(&opening));
+        let (attacked, opening) = (attacked.clone(), Arc::clone(&opening));
         tokio::spawn(async move {
             let clock = Clock::system();
             let turn = opening.acquire().await.unwrap();
-            let mut line = Line::open(&goal, from).await.unwrap();
+            let mut line = Line::open(&attacked, from).await.unwrap();
             drop(turn);
             let begun = clock.mono();
             if line.write(&slow.opening()).await.is_ok() {
@@ -170,12 +170,12 @@ async fn longest(goal: &AttackTarget, count: u32, from: u8, slow: SlowBehavior) 
     longest
 }
 
-/// Sends requests repeatedly, each on a new connection, until stopped: their number, and the longest
+/// Sends requests repeatedly, each on a new connection, until stopped. Returns their number and the longest
 /// duration.
-async fn normal_client(goal: AttackTarget, over: Arc<AtomicBool>) -> (u32, Duration) {
+async fn normal_client(attacked: AttackTarget, over: Arc<AtomicBool>) -> (u32, Duration) {
     let (clock, mut responses, mut longest) = (Clock::system(), 0, Duration::ZERO);
     while !over.load(Ordering::Relaxed) {
-        longest = longest.max(goal.probe(&clock).await);
+        longest = longest.max(attacked.probe(&clock).await);
         responses += 1;
         clock.sleep(SECOND / 20).await;
     }
@@ -186,18 +186,18 @@ fn count(is_secure: bool) -> u32 {
     if is_full() { FULL } else { SMALL[usize::from(is_secure)] }
 }
 
-async fn all_at_once(is_secure: bool) {
+async fn check_slow_clients(is_secure: bool) {
     let directory = TempDir::new().unwrap();
-    let (program, goal) = program(directory.path(), 10_000, is_secure);
+    let (program, attacked) = program(directory.path(), 10_000, is_secure);
     let count = count(is_secure);
     let before = program.resident() >> 20;
     let over = Arc::new(AtomicBool::new(false));
-    let others = tokio::spawn(normal_client(goal.clone(), Arc::clone(&over)));
+    let others = tokio::spawn(normal_client(attacked.clone(), Arc::clone(&over)));
     let [head, body, never] = [SlowBehavior::Head, SlowBehavior::Body, SlowBehavior::NeverReads];
     let lasted = tokio::join!(
-        longest(&goal, count, 1, head),
-        longest(&goal, count, 2, body),
-        longest(&goal, count, 3, never),
+        longest(&attacked, count, 1, head),
+        longest(&attacked, count, 2, body),
+        longest(&attacked, count, 3, never),
     );
     over.store(true, Ordering::Relaxed);
     let (responses, longest_answer) = others.await.unwrap();
@@ -222,29 +222,32 @@ async fn all_at_once(is_secure: bool) {
 }
 
 fn report(transport: &str, count: u32, slow: SlowBehavior, lasted: Duration) {
-    let row = format!("| {transport} | {count} | {} | {:.1} s |", slow.words(), lasted.as_secs_f64());
+    let row = format!("| {transport} | {count} | {} | {:.1} s |", slow.describe(), lasted.as_secs_f64());
     println!("{row}");
     record(Part::Ends, row);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_clients_on_tcp_are_cut_off_in_time_without_affecting_others() {
-    all_at_once(false).await;
+    check_slow_clients(false).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_clients_on_tls_are_cut_off_in_time_without_affecting_others() {
-    all_at_once(true).await;
+    check_slow_clients(true).await;
 }
 
 /// Readers that take less than 8 KiB in 20 s.
-async fn drips(is_secure: bool) {
+async fn check_slow_readers(is_secure: bool) {
     let directory = TempDir::new().unwrap();
-    let (program, goal) = program(directory.path(), 10_000, is_secure);
+    let (program, attacked) = program(directory.path(), 10_000, is_secure);
     let transport = if is_secure { "TLS" } else { "TCP" };
     let ([one, some, more], many) = ([1, 100, 350].map(SlowBehavior::Drips), count(is_secure));
-    let lasted =
-        tokio::join!(longest(&goal, many, 1, one), longest(&goal, 1, 2, some), longest(&goal, 1, 3, more));
+    let lasted = tokio::join!(
+        longest(&attacked, many, 1, one),
+        longest(&attacked, 1, 2, some),
+        longest(&attacked, 1, 3, more)
+    );
     for (count, slow, lasted) in [(many, one, lasted.0), (1, some, lasted.1), (1, more, lasted.2)] {
         report(transport, count, slow, lasted);
         assert!(lasted < slow.limit(), "{transport}: {slow:?} lasted {lasted:?}");
@@ -254,21 +257,21 @@ async fn drips(is_secure: bool) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_clients_that_read_a_few_bytes_a_second_on_tcp_hold_no_slot_for_long() {
-    drips(false).await;
+    check_slow_readers(false).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_clients_that_read_a_few_bytes_a_second_on_tls_hold_no_slot_for_long() {
-    drips(true).await;
+    check_slow_readers(true).await;
 }
 
 /// A reader of 1,000 bytes a second reads 20,000 bytes in a write timeout, and 8 KiB are required. Over TLS the
 /// kernel buffers whole records of 16 KiB.
-async fn above_the_minimum(is_secure: bool, bytes: usize) {
+async fn check_readers_above_the_minimum(is_secure: bool, bytes: usize) {
     let directory = TempDir::new().unwrap();
-    let (program, goal) = program(directory.path(), 100, is_secure);
+    let (program, attacked) = program(directory.path(), 100, is_secure);
     let (clock, slow) = (Clock::system(), SlowBehavior::Drips(bytes));
-    let mut line = Line::open(&goal, 1).await.unwrap();
+    let mut line = Line::open(&attacked, 1).await.unwrap();
     line.write(&slow.opening()).await.unwrap();
     for second in 0..45 {
         assert!(line.run_one_second(slow, &clock).await, "{bytes} B/s were cut off after {second} s");
@@ -278,7 +281,7 @@ async fn above_the_minimum(is_secure: bool, bytes: usize) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_clients_that_read_more_than_the_minimum_are_not_cut_off() {
-    tokio::join!(above_the_minimum(false, 1_000), above_the_minimum(true, 2_000));
+    tokio::join!(check_readers_above_the_minimum(false, 1_000), check_readers_above_the_minimum(true, 2_000));
 }
 
 /// A table of the page.

@@ -39,46 +39,46 @@ struct State {
     now: Wall,
     /// The times of its refreshes, including the initial data.
     refreshes: Vec<Wall>,
-    asked: BTreeMap<(String, usize), RequestCounts>,
+    counts: BTreeMap<(String, usize), RequestCounts>,
     /// Number of refreshes of each document that were fetched.
-    crossed: BTreeMap<String, usize>,
+    bodies_fetched: BTreeMap<String, usize>,
     /// Delay of each fetched refresh of each document, in seconds.
     lateness: Vec<u64>,
 }
 
 impl SnapshotUpstream {
-    /// One whose data are from `now`.
+    /// Creates one whose data are from `now`.
     pub fn new(now: Wall) -> Self {
-        let (asked, crossed, lateness) = Default::default();
-        Self(Arc::new(Mutex::new(State { now, refreshes: vec![now], asked, crossed, lateness })))
+        let (counts, bodies_fetched, lateness) = Default::default();
+        Self(Arc::new(Mutex::new(State { now, refreshes: vec![now], counts, bodies_fetched, lateness })))
     }
 
     /// Sets its time; it reads no clock.
-    pub fn is_at(&self, now: Wall) {
+    pub fn set_time(&self, now: Wall) {
         self.state().now = now;
     }
 
     /// Changes all data.
-    pub fn refreshes(&self) {
+    pub fn refresh(&self) {
         let mut state = self.state();
         let now = state.now;
         state.refreshes.push(now);
     }
 
-    pub fn refreshed_at(&self) -> Vec<Wall> {
+    pub fn refresh_times(&self) -> Vec<Wall> {
         self.state().refreshes.clone()
     }
 
     /// Age of the first refresh that data of this time lack; nothing if they are current.
     pub fn lateness_of(&self, generated_at: Wall) -> Option<u64> {
         let state = self.state();
-        let lacks = state.refreshes.iter().find(|at| **at > generated_at)?;
-        Some(state.now.since(*lacks).as_secs())
+        let first_missing = state.refreshes.iter().find(|at| **at > generated_at)?;
+        Some(state.now.since(*first_missing).as_secs())
     }
 
     /// Request counts by document and refresh.
-    pub fn asked(&self) -> Vec<RequestCounts> {
-        self.state().asked.values().copied().collect()
+    pub fn counts(&self) -> Vec<RequestCounts> {
+        self.state().counts.values().copied().collect()
     }
 
     /// Mean delay in seconds from a refresh to the fetch of its body, without the first fetches.
@@ -96,13 +96,13 @@ impl SnapshotUpstream {
         let number = state.refreshes.len() - 1;
         let document = received.target().to_owned();
         let tag = format!("\"v{number}\"");
-        let asked = state.asked.entry((document.clone(), number)).or_default();
+        let counts = state.counts.entry((document.clone(), number)).or_default();
         if received.headers.contains(&("if-none-match".into(), tag.clone())) {
-            asked.unchanged += 1;
+            counts.unchanged += 1;
             return Act::Raw(b"HTTP/1.1 304 Not Modified\r\n\r\n".into());
         }
-        asked.bodies += 1;
-        state.crosses(document);
+        counts.bodies += 1;
+        state.record_fetch(document);
         let generated_at = state.refreshes[number].rfc3339();
         let score = number % 100;
         let body = format!(
@@ -117,10 +117,10 @@ impl SnapshotUpstream {
 }
 
 impl State {
-    fn crosses(&mut self, document: String) {
+    fn record_fetch(&mut self, document: String) {
         let all = self.refreshes.len();
         // The first fetch is not late.
-        let known = self.crossed.insert(document, all).unwrap_or(all);
+        let known = self.bodies_fetched.insert(document, all).unwrap_or(all);
         let late = self.refreshes[known..].iter().map(|at| self.now.since(*at).as_secs());
         self.lateness.extend(late);
     }

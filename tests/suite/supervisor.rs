@@ -10,15 +10,15 @@ use tempfile::TempDir;
 use crate::program::{BUILT_IN, Program};
 
 /// A test fails if a notification takes longer than this.
-const AT_LAST: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// Watchdog limit in microseconds: a keep-alive every 10 ms.
 const LIMIT: &str = "20000";
 
 /// The program with a service manager that listens on this socket.
-fn supervised(place: &Path, data_dir: &Path) -> (UnixDatagram, Program) {
-    let path = place.join("notify");
+fn supervised(directory: &Path, data_dir: &Path) -> (UnixDatagram, Program) {
+    let path = directory.join("notify");
     let manager = UnixDatagram::bind(&path).unwrap();
-    manager.set_read_timeout(Some(AT_LAST)).unwrap();
+    manager.set_read_timeout(Some(TIMEOUT)).unwrap();
     let environment = [BUILT_IN[0], ("NOTIFY_SOCKET", path.to_str().unwrap()), ("WATCHDOG_USEC", LIMIT)];
     let program = Program::serve(data_dir, &environment);
     program.public();
@@ -33,16 +33,16 @@ fn next(manager: &UnixDatagram) -> String {
 
 #[test]
 fn the_service_manager_is_notified_of_ready_then_watchdog_then_stopping() {
-    let (place, data_dir) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-    let (manager, program) = supervised(place.path(), data_dir.path());
-    let mut heard = vec![next(&manager)];
-    // One may have been due during the start.
-    heard.retain(|first| first != "WATCHDOG=1");
-    while heard.len() < 4 {
-        heard.push(next(&manager));
+    let (directory, data_dir) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let (manager, program) = supervised(directory.path(), data_dir.path());
+    let mut messages = vec![next(&manager)];
+    // A keep-alive may have been due during the start.
+    messages.retain(|first| first != "WATCHDOG=1");
+    while messages.len() < 4 {
+        messages.push(next(&manager));
     }
-    heard.dedup();
-    assert_eq!(heard, ["READY=1", "WATCHDOG=1"]);
+    messages.dedup();
+    assert_eq!(messages, ["READY=1", "WATCHDOG=1"]);
     program.signal("TERM");
     while next(&manager) != "STOPPING=1" {}
     program.end().0.with(0);
@@ -50,15 +50,15 @@ fn the_service_manager_is_notified_of_ready_then_watchdog_then_stopping() {
 
 #[test]
 fn a_service_manager_that_reads_nothing_delays_no_shutdown() {
-    let (place, data_dir) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-    let (manager, program) = supervised(place.path(), data_dir.path());
+    let (directory, data_dir) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let (manager, program) = supervised(directory.path(), data_dir.path());
     // Keep-alives fill its queue, and the next one blocks the sender.
     let full = UnixDatagram::unbound().unwrap();
-    full.connect(place.path().join("notify")).unwrap();
+    full.connect(directory.path().join("notify")).unwrap();
     full.set_nonblocking(true).unwrap();
     while full.send(b"FILLER=1").is_ok() {}
     let begun = Instant::now();
     program.stop().with(0);
-    assert!(begun.elapsed() < AT_LAST, "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < TIMEOUT, "{:?}", begun.elapsed());
     drop(manager);
 }

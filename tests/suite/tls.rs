@@ -59,14 +59,14 @@ impl Authority {
         names.iter().map(table).collect()
     }
 
-    fn client(&self, version: &'static SupportedProtocolVersion, speaks: &[&str]) -> Client {
+    fn client(&self, version: &'static SupportedProtocolVersion, protocols: &[&str]) -> Client {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from(self.issuer.der().to_vec())).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config =
             ClientConfig::builder_with_provider(provider).with_protocol_versions(&[version]).unwrap();
         let mut config = config.with_root_certificates(roots).with_no_client_auth();
-        config.alpn_protocols = speaks.iter().map(|name| name.as_bytes().to_vec()).collect();
+        config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
         Client(TlsConnector::from(Arc::new(config)))
     }
 
@@ -79,14 +79,14 @@ impl Authority {
 struct Client(TlsConnector);
 
 impl Client {
-    async fn greet(&self, address: SocketAddr, name: &str) -> std::io::Result<TlsStream<TcpStream>> {
+    async fn handshake(&self, address: SocketAddr, name: &str) -> std::io::Result<TlsStream<TcpStream>> {
         let name = ServerName::try_from(name.to_owned()).unwrap();
         self.0.connect(name, TcpStream::connect(address).await?).await
     }
 
     /// The first certificate that the server presents.
-    async fn shown(&self, address: SocketAddr, name: &str) -> Vec<u8> {
-        let stream = self.greet(address, name).await.unwrap();
+    async fn presented(&self, address: SocketAddr, name: &str) -> Vec<u8> {
+        let stream = self.handshake(address, name).await.unwrap();
         stream.get_ref().1.peer_certificates().unwrap()[0].to_vec()
     }
 }
@@ -118,13 +118,14 @@ async fn both_tls_versions_work_and_the_client_selects_the_protocol() {
         (&rustls::version::TLS13, ProtocolVersion::TLSv1_3),
     ] {
         let stream =
-            authority.client(version, &["http/1.1"]).greet(world.address(), "localhost").await.unwrap();
+            authority.client(version, &["http/1.1"]).handshake(world.address(), "localhost").await.unwrap();
         assert_eq!(stream.get_ref().1.protocol_version(), Some(number));
         assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
         let response = Connection::over(stream).send(world.get("/api/v1/models").key(&key)).await;
         assert_eq!(response.status, 200);
         assert_eq!(response.header("strict-transport-security"), "max-age=31536000");
-        let stream = authority.client(version, &["h2", "http/1.1"]).greet(world.address(), "localhost").await;
+        let stream =
+            authority.client(version, &["h2", "http/1.1"]).handshake(world.address(), "localhost").await;
         let stream = stream.unwrap();
         assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
         let io = hyper_util::rt::TokioIo::new(stream);
@@ -149,19 +150,22 @@ async fn each_configured_name_has_its_certificate_and_other_names_the_default() 
     authority.certify("wild", &["*.example.com"], 2042);
     let world = world(&authority, &["api", "default", "wild"]).await;
     let client = authority.modern();
-    for (asked, file) in [
+    for (server_name, file) in [
         ("api.example.org", "api"),
         ("one.example.com", "wild"),
         ("localhost", "default"),
         ("unknown.example.net", "default"),
     ] {
         assert_eq!(
-            client.shown(world.address(), asked).await,
+            client.presented(world.address(), server_name).await,
             stored(&authority.path(file, "pem")),
-            "{asked}"
+            "{server_name}"
         );
     }
-    assert!(client.greet(world.address(), "a.b.example.com").await.is_err(), "a star stands for one label");
+    assert!(
+        client.handshake(world.address(), "a.b.example.com").await.is_err(),
+        "a wildcard covers one label"
+    );
     let first_to_end = scoregate::clock::Wall::parse_rfc3339("2040-01-01T00:00:00Z").unwrap();
     let expiry = world.counted("scoregate_certificate_expiry_timestamp_seconds").await;
     assert_eq!(u64::from(expiry), first_to_end.seconds());
@@ -175,7 +179,7 @@ async fn a_tls_session_is_resumed() {
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         let client = authority.client(version, &["http/1.1"]);
         for kind in [HandshakeKind::Full, HandshakeKind::Resumed] {
-            let stream = client.greet(world.address(), "localhost").await.unwrap();
+            let stream = client.handshake(world.address(), "localhost").await.unwrap();
             assert_eq!(stream.get_ref().1.handshake_kind(), Some(kind), "{version:?}");
             // The ticket is sent with the first response.
             assert_eq!(health(&mut Connection::over(stream)).await, 200);
@@ -189,17 +193,20 @@ async fn a_new_certificate_is_loaded_without_closing_connections() {
     authority.certify("default", &["localhost"], 2040);
     let world = world(&authority, &["default"]).await;
     let client = authority.modern();
-    let mut open = Connection::over(client.greet(world.address(), "localhost").await.unwrap());
+    let mut open = Connection::over(client.handshake(world.address(), "localhost").await.unwrap());
     assert_eq!(health(&mut open).await, 200);
     let before = stored(&authority.path("default", "pem"));
     authority.certify("default", &["localhost"], 2050);
-    assert_eq!(client.shown(world.address(), "localhost").await, before);
-    while client.shown(world.address(), "localhost").await == before {
+    assert_eq!(client.presented(world.address(), "localhost").await, before);
+    while client.presented(world.address(), "localhost").await == before {
         world.pass(LOOK);
-        assert_eq!(health(&mut open).await, 200, "it goes on");
+        assert_eq!(health(&mut open).await, 200, "the connection stays open");
     }
-    assert_eq!(health(&mut open).await, 200, "with the certificate that it began with");
-    assert_eq!(client.shown(world.address(), "localhost").await, stored(&authority.path("default", "pem")));
+    assert_eq!(health(&mut open).await, 200, "with its initial certificate");
+    assert_eq!(
+        client.presented(world.address(), "localhost").await,
+        stored(&authority.path("default", "pem"))
+    );
 }
 
 #[tokio::test]
@@ -211,13 +218,13 @@ async fn unusable_certificates_are_ignored_until_they_are_valid() {
     let world = world(&authority, &["default"]).await;
     let client = authority.modern();
     let (pem, key) = (authority.path("default", "pem"), authority.path("default", "key"));
-    let (good_pem, good_key) = (std::fs::read(&pem).unwrap(), std::fs::read(&key).unwrap());
+    let (valid_pem, good_key) = (std::fs::read(&pem).unwrap(), std::fs::read(&key).unwrap());
     let in_use = stored(&pem);
     let read = |name: &str, what: &str| std::fs::read(authority.path(name, what)).unwrap();
     let bad: [(&str, Vec<u8>, Vec<u8>); 5] = [
-        ("of another key", read("other", "pem"), good_key.clone()),
+        ("a certificate of another key", read("other", "pem"), good_key.clone()),
         ("ended", read("ended", "pem"), read("ended", "key")),
-        ("half", good_pem[..good_pem.len() / 2].to_vec(), good_key.clone()),
+        ("half", valid_pem[..valid_pem.len() / 2].to_vec(), good_key.clone()),
         ("empty", Vec::new(), Vec::new()),
         ("nonsense", b"\0\xff".to_vec(), b"key".to_vec()),
     ];
@@ -227,8 +234,8 @@ async fn unusable_certificates_are_ignored_until_they_are_valid() {
         while world.counted("scoregate_certificates_rejected").await == 0 {
             world.pass(LOOK);
         }
-        assert_eq!(client.shown(world.address(), "localhost").await, in_use, "{what}");
-        std::fs::write(&pem, &good_pem).unwrap();
+        assert_eq!(client.presented(world.address(), "localhost").await, in_use, "{what}");
+        std::fs::write(&pem, &valid_pem).unwrap();
         std::fs::write(&key, &good_key).unwrap();
         while world.counted("scoregate_certificates_rejected").await == 1 {
             world.pass(LOOK);
@@ -238,7 +245,7 @@ async fn unusable_certificates_are_ignored_until_they_are_valid() {
     while world.counted("scoregate_certificates_rejected").await == 0 {
         world.pass(LOOK);
     }
-    assert_eq!(client.shown(world.address(), "localhost").await, in_use, "gone");
+    assert_eq!(client.presented(world.address(), "localhost").await, in_use, "gone");
 }
 
 #[tokio::test]
@@ -255,7 +262,8 @@ async fn clients_without_tls_or_with_half_a_handshake_do_not_delay_others() {
     half.write(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").await;
     world.reaches("scoregate_connections", 1).await;
     world.pass(Duration::from_millis(8_999));
-    let mut in_time = Connection::over(authority.modern().greet(world.address(), "localhost").await.unwrap());
+    let mut in_time =
+        Connection::over(authority.modern().handshake(world.address(), "localhost").await.unwrap());
     assert_eq!(health(&mut in_time).await, 200);
     world.pass(Duration::from_millis(1));
     assert!(half.is_closed().await);

@@ -1,5 +1,5 @@
-//! Traces (W3C `traceparent`): a fetch is part of the trace of the request that started it, and of nothing else that
-//! came with it.
+//! Traces (W3C `traceparent`): a fetch is part of the trace of the request that started it, and forwards no other
+//! trace header.
 
 use std::time::Duration;
 
@@ -109,7 +109,7 @@ async fn a_key_in_the_trace_header_does_not_reach_the_backend() {
 async fn ten_requests_that_share_a_fetch_cause_one_upstream_request_in_the_trace_of_the_first() {
     let world = World::new().await;
     let customer = world.paid().await;
-    // So that only the document is fetched.
+    // The list is fetched before, so that only the document is fetched.
     assert_eq!(world.get_as(&customer, "/api/v1/index").await.status, 200);
     world.backend.hold();
     let request = |number| traced(world.get(MODELS).key(&customer.key), number).send();

@@ -14,7 +14,7 @@ const MODELS: &str = "/api/v1/models?period=24h";
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Customers, and unknown identifiers that each requests.
-async fn made_up(world: &World, customer: &Customer, round: u32) -> Vec<Response> {
+async fn request_unknown_models(world: &World, customer: &Customer, round: u32) -> Vec<Response> {
     let targets: Vec<String> =
         (0..200).map(|number| format!("/api/v1/models/made-up-{round}-{number}")).collect();
     join_all(targets.iter().map(|target| world.get(target).key(&customer.key).send())).await
@@ -36,18 +36,18 @@ async fn one_unknown_model_a_second_is_fetched() {
     let world = World::new().await;
     let customer = world.paid().await;
     for round in 0..3 {
-        let responses = made_up(&world, &customer, round).await;
+        let responses = request_unknown_models(&world, &customer, round).await;
         assert_eq!(
             (count(&responses, 200), count(&responses, 404)),
             (1, 199),
-            "this backend knows every name"
+            "this backend has every model"
         );
         let refused = responses.iter().find(|response| response.status == 404).unwrap();
         assert_eq!((refused.code().as_str(), refused.header("retry-after")), ("model_not_found", "1"));
         world.pass(SECOND);
     }
     assert_eq!(world.backend.count("/api/v1/models/made-up"), 3);
-    assert_eq!(world.backend.count("/api/v1/models?"), 1, "the list, to know who is in it");
+    assert_eq!(world.backend.count("/api/v1/models?"), 1, "the list of models is fetched too");
     assert_eq!(world.running.gateway().engine.documents.count(), 4);
 }
 
@@ -79,9 +79,9 @@ async fn an_unknown_model_that_may_not_be_fetched_yet_is_a_free_404_with_retry_a
             }
         }
         assert_eq!(left.spent(world.left(&customer)), (0, 0, 0), "minute, day, guard");
-        assert_eq!(calls, self::calls(&world).await, "the backend was not asked");
+        assert_eq!(calls, self::calls(&world).await, "no upstream request was sent");
     }
-    // It is no failure in the metrics.
+    // The metrics do not count it as a failure.
     let of_failures = |text: &str| -> BTreeSet<String> {
         let is_failure =
             |line: &&str| line.contains("class=\"5xx\"") || line.contains("upstream_unavailable");
@@ -111,7 +111,7 @@ async fn a_caller_that_requests_constantly_does_not_use_up_the_probe_of_others()
         }
         served
     };
-    assert_eq!(floods(5).await, 1, "nobody else is there");
+    assert_eq!(floods(5).await, 1, "no other caller is waiting");
     let target = "/api/v1/models/atlas-2";
     let first = world.get_as(&patient, target).await;
     assert_eq!((first.status, first.header("retry-after")), (404, "1"));
@@ -120,7 +120,7 @@ async fn a_caller_that_requests_constantly_does_not_use_up_the_probe_of_others()
     assert_eq!(floods(5).await, 0, "it used the last probe, and another caller waits");
     assert_eq!(world.get_as(&patient, target).await.status, 200);
     world.pass(SECOND);
-    assert_eq!(floods(5).await, 1, "nobody waits now");
+    assert_eq!(floods(5).await, 1, "no caller is waiting");
     // A caller that does not return delays no other for long.
     world.pass(SECOND);
     assert_eq!(floods(1).await, 1);
@@ -147,12 +147,12 @@ async fn unknown_models_are_answered_from_a_complete_list() {
     let customer = world.paid().await;
     assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
     let before = calls(&world).await;
-    let responses = made_up(&world, &customer, 0).await;
+    let responses = request_unknown_models(&world, &customer, 0).await;
     assert_eq!(count(&responses, 404), 200);
     for path in ["/api/v1/models/made-up/history", "/api/v1/drift/made-up"] {
         assert_eq!(world.get_as(&customer, path).await.code(), "model_not_found", "{path}");
     }
-    assert_eq!(calls(&world).await, before, "the backend was not asked");
+    assert_eq!(calls(&world).await, before, "no upstream request was sent");
     assert_eq!(world.running.gateway().engine.documents.count(), 1);
 }
 

@@ -22,8 +22,8 @@ use crate::world::good;
 
 /// The smallest possible pipe.
 const PIPE: usize = 4_096;
-/// Anything that waits for a log waits for ever; everything else has this long on a busy machine.
-const AT_LAST: Duration = Duration::from_secs(30);
+/// A wait for a log never ends; on a busy machine everything else may take this long.
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// A shutdown with nothing to finish waits a second in total for its last log lines.
 const STOP: Duration = Duration::from_secs(10);
 
@@ -117,17 +117,17 @@ pub fn fails_for_incidents(received: &Received) -> Act {
     good(received)
 }
 
-/// Requests documents whose fetches fail, with others in between so that the breaker stays closed: the statuses.
+/// Requests documents whose fetches fail, with others in between so that the breaker stays closed. Returns the statuses.
 fn request_failing_documents(public: SocketAddr, load_client: &LoadClient, times: u32) -> Vec<(u16, u16)> {
-    let mut wire = Wire::open_with_timeout(public, AT_LAST).unwrap();
-    let mut status = |target: String| match wire.get(&target, &load_client.key) {
+    let mut connection = Wire::open_with_timeout(public, TIMEOUT).unwrap();
+    let mut status = |target: String| match connection.get(&target, &load_client.key) {
         Reply::Response { status, .. } => status,
-        heard @ (Reply::NoResponse | Reply::Partial) => panic!("{target}: {heard:?}"),
+        lost @ (Reply::NoResponse | Reply::Partial) => panic!("{target}: {lost:?}"),
     };
-    let asked = (1..=times).map(|number| {
+    let statuses = (1..=times).map(|number| {
         (status(format!("/api/v1/incidents?limit={number}")), status(format!("/api/v1/models/m{number}")))
     });
-    asked.collect()
+    statuses.collect()
 }
 
 const TIMES: u32 = 35;
@@ -136,10 +136,10 @@ const TIMES: u32 = 35;
 fn a_log_reader_that_stopped_delays_no_request_no_probe_and_no_shutdown() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let backend = runtime.block_on(Backend::start(fails_for_incidents));
-    let (place, url) = (TempDir::new().unwrap(), backend.url());
-    let load_client = prepare(place.path(), &[("pro", 100_000)]).remove(0);
+    let (directory, url) = (TempDir::new().unwrap(), backend.url());
+    let load_client = prepare(directory.path(), &[("pro", 100_000)]).remove(0);
     let mut program = UnreadProgram::serve(
-        place.path(),
+        directory.path(),
         &[("SCOREGATE_UPSTREAM_URL", &url), ("SCOREGATE_LOG_SAMPLE_ONE_IN", "1")],
     );
     program.fill();
@@ -148,7 +148,7 @@ fn a_log_reader_that_stopped_delays_no_request_no_probe_and_no_shutdown() {
     for (port, path) in [(program.public, "/healthz"), (program.side, "/healthz"), (program.side, "/readyz")]
     {
         assert_eq!(
-            Wire::open_with_timeout(port, AT_LAST).unwrap().get(path, "").status_and_code().0,
+            Wire::open_with_timeout(port, TIMEOUT).unwrap().get(path, "").status_and_code().0,
             200,
             "{path}"
         );
@@ -160,9 +160,9 @@ fn a_log_reader_that_stopped_delays_no_request_no_probe_and_no_shutdown() {
 fn of_a_flood_of_failed_fetches_ten_are_logged_and_the_rest_are_counted_in_one_line() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let backend = runtime.block_on(Backend::start(fails_for_incidents));
-    let (place, url) = (TempDir::new().unwrap(), backend.url());
-    let load_client = prepare(place.path(), &[("pro", 100_000)]).remove(0);
-    let program = Program::serve(place.path(), &[("SCOREGATE_UPSTREAM_URL", &url)]);
+    let (directory, url) = (TempDir::new().unwrap(), backend.url());
+    let load_client = prepare(directory.path(), &[("pro", 100_000)]).remove(0);
+    let program = Program::serve(directory.path(), &[("SCOREGATE_UPSTREAM_URL", &url)]);
     request_failing_documents(program.public(), &load_client, TIMES);
     // Even without a later event of the kind: the shutdown reports what was dropped.
     let err = program.stop().with(0).err;
@@ -181,7 +181,7 @@ fn of_a_flood_of_failed_fetches_ten_are_logged_and_the_rest_are_counted_in_one_l
 
 /// Marks a test that runs in its own process, and runs the child's part there.
 const OTHER_PROCESS: &str = "SCOREGATE_UNREAD_OTHER_PROCESS";
-/// More than one pipe holds in any case.
+/// More than a pipe can hold.
 const PANICS: usize = 10;
 
 fn panics_often() {
@@ -212,9 +212,9 @@ fn a_panic_waits_for_no_log_reader_and_is_logged() {
     let mut child = other_process(stderr);
     let (id, (sender, ended)) = (child.0.id(), channel());
     std::thread::spawn(move || sender.send(child.0.wait()));
-    let Ok(status) = ended.recv_timeout(AT_LAST) else {
+    let Ok(status) = ended.recv_timeout(TIMEOUT) else {
         Command::new("sh").arg("-c").arg(format!("kill -KILL {id}")).status().unwrap();
-        panic!("a panic waits for a reader");
+        panic!("a panic waits for a log reader");
     };
     assert!(status.unwrap().success());
 

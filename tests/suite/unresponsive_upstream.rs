@@ -18,7 +18,7 @@ const HOUR: Duration = Duration::from_hours(1);
 /// The clock advances in such steps: a few per minute, so that fetches time out and are retried.
 const STEP: Duration = Duration::from_secs(20);
 /// A fetch in flight when the backend recovers times out after that long; then the next one is sent.
-const GIVEN_UP: Duration = Duration::from_secs(15);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A customer with a realistic plan who uses all of the daily quota.
 struct LoadClient {
@@ -49,8 +49,8 @@ fn plans() -> [(&'static str, &'static [&'static str], u32); 4] {
 }
 
 impl UnresponsiveUpstream {
-    /// Every document was fetched once, and none is fresh any more.
-    async fn opens() -> Self {
+    /// Starts after every document was fetched once, when none is fresh any more.
+    async fn start() -> Self {
         let now = Wall::parse_rfc3339(NOON).unwrap();
         let backend = SnapshotUpstream::new(now);
         let script = backend.clone();
@@ -67,15 +67,15 @@ impl UnresponsiveUpstream {
                 every,
             });
         }
-        let mut hole = Self { world, backend, load_clients, now };
-        assert_eq!(hole.minute(0, |status| status.contains("detail=stale")).await, 0);
-        hole.world.backend.set_script(|_| Act::Hang);
-        hole.passes(HOUR).await;
-        hole
+        let mut outage = Self { world, backend, load_clients, now };
+        assert_eq!(outage.minute(0, |status| status.contains("detail=stale")).await, 0);
+        outage.world.backend.set_script(|_| Act::Hang);
+        outage.advance(HOUR).await;
+        outage
     }
 
     /// Restarts the program and reconnects its callers.
-    async fn restarts(self) -> Self {
+    async fn restart(self) -> Self {
         let Self { world, backend, load_clients, now } = self;
         // Connections are closed first: a shutdown waits a second for each, and nothing advances the clock meanwhile.
         let known = load_clients
@@ -91,9 +91,9 @@ impl UnresponsiveUpstream {
         Self { world, backend, load_clients, now }
     }
 
-    async fn passes(&mut self, time: Duration) {
+    async fn advance(&mut self, time: Duration) {
         self.now = self.now.plus(time);
-        self.backend.is_at(self.now);
+        self.backend.set_time(self.now);
         self.world.pass(time);
         // Yields to every woken task and to its follow-up work.
         for _ in 0..20 {
@@ -101,9 +101,9 @@ impl UnresponsiveUpstream {
         }
     }
 
-    /// Sends the requests of the callers whose minute it is. All must be served; returns the number of matching
+    /// Sends the requests that are due in this minute. All must be served; returns the number of matching
     /// responses.
-    async fn minute(&mut self, minute: u32, is_so: impl Fn(&str) -> bool) -> u32 {
+    async fn minute(&mut self, minute: u32, matches: impl Fn(&str) -> bool) -> u32 {
         let mut so = 0;
         for load_client in
             self.load_clients.iter_mut().filter(|load_client| minute.is_multiple_of(load_client.every))
@@ -112,7 +112,7 @@ impl UnresponsiveUpstream {
                 let request = self.world.get(document).key(&load_client.customer.key);
                 let response = load_client.connection.send(request).await;
                 assert_eq!(response.status, 200, "{document} in minute {minute}");
-                so += u32::from(is_so(response.header("cache-status")));
+                so += u32::from(matches(response.header("cache-status")));
             }
         }
         so
@@ -120,7 +120,7 @@ impl UnresponsiveUpstream {
 }
 
 /// Callers per minute.
-fn asked_in(minute: u32) -> u32 {
+fn callers_in(minute: u32) -> u32 {
     let of_one = |(_, documents, every): (&str, &[&str], u32)| {
         if minute.is_multiple_of(every) { u32::try_from(documents.len()).unwrap() } else { 0 }
     };
@@ -133,43 +133,43 @@ fn is_stale(status: &str) -> bool {
 
 #[tokio::test]
 async fn stale_documents_are_served_for_a_day_without_upstream_responses_and_across_a_restart() {
-    let mut hole = UnresponsiveUpstream::opens().await;
-    let before = hole.world.backend.received().len();
+    let mut outage = UnresponsiveUpstream::start().await;
+    let before = outage.world.backend.received().len();
     for minute in 0..24 * 60 {
         if minute == 12 * 60 {
-            hole = hole.restarts().await;
+            outage = outage.restart().await;
         }
-        assert_eq!(hole.minute(minute, is_stale).await, asked_in(minute), "in minute {minute}");
+        assert_eq!(outage.minute(minute, is_stale).await, callers_in(minute), "in minute {minute}");
         if minute.is_multiple_of(60) {
-            hole.backend.refreshes();
+            outage.backend.refresh();
         }
         for _ in 0..MINUTE.as_secs() / STEP.as_secs() {
-            hole.passes(STEP).await;
+            outage.advance(STEP).await;
         }
     }
-    let questions = hole.world.backend.received().len() - before;
+    let requests = outage.world.backend.received().len() - before;
     // The half-open breaker sends one request at a time, and each of these runs into its timeout.
-    assert!(questions <= 24 * 60 * 2, "{questions}");
+    assert!(requests <= 24 * 60 * 2, "{requests}");
 
     // Its data after the recovery is current.
-    hole.backend.refreshes();
-    let script = hole.backend.clone();
-    hole.world.backend.set_script(move |received| script.respond(received));
-    let asked: usize = hole.backend.asked().iter().map(|asked| asked.bodies as usize).sum();
-    for _ in 0..(MINUTE + GIVEN_UP).as_secs() / 5 {
-        hole.passes(Duration::from_secs(5)).await;
-        hole.world.settled().await;
+    outage.backend.refresh();
+    let script = outage.backend.clone();
+    outage.world.backend.set_script(move |received| script.respond(received));
+    let counts: usize = outage.backend.counts().iter().map(|counts| counts.bodies as usize).sum();
+    for _ in 0..(MINUTE + FETCH_TIMEOUT).as_secs() / 5 {
+        outage.advance(Duration::from_secs(5)).await;
+        outage.world.settled().await;
     }
     for document in DOCUMENTS {
-        let response = hole.world.get_as(&hole.load_clients[3].customer, document).await;
+        let response = outage.world.get_as(&outage.load_clients[3].customer, document).await;
         let status = response.header("cache-status");
         assert!(
             status.starts_with("scoregate; hit; ttl=") && !status.ends_with("stale"),
             "{document}: {status}"
         );
         let generated_at = response.json()["generated_at"].as_str().and_then(Wall::parse_rfc3339).unwrap();
-        assert_eq!(hole.backend.lateness_of(generated_at), None, "{document}");
+        assert_eq!(outage.backend.lateness_of(generated_at), None, "{document}");
     }
-    let bodies: usize = hole.backend.asked().iter().map(|asked| asked.bodies as usize).sum();
-    assert_eq!(bodies - asked, DOCUMENTS.len(), "each body crossed once");
+    let bodies: usize = outage.backend.counts().iter().map(|counts| counts.bodies as usize).sum();
+    assert_eq!(bodies - counts, DOCUMENTS.len(), "each body was fetched once");
 }

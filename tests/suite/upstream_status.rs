@@ -15,7 +15,7 @@ const WITH_TOKEN: &str = "admin.token = \"a-token-of-the-side-port\"\n";
 /// Time until a failed fetch is retried.
 const MOMENT: Duration = Duration::from_millis(500);
 
-async fn standing(world: &World) -> Value {
+async fn upstream_status_json(world: &World) -> Value {
     let response =
         world.side("GET", "/v1/upstream", "", &[("Authorization", &format!("Bearer {TOKEN}"))]).await;
     assert_eq!(response.status, 200, "{}", response.fingerprint);
@@ -23,7 +23,7 @@ async fn standing(world: &World) -> Value {
 }
 
 /// Checks the status against these members.
-fn says(response: &Value, members: &Value) {
+fn assert_status(response: &Value, members: &Value) {
     for (name, value) in members.as_object().unwrap() {
         assert_eq!(&response[name], value, "{name} in {response}");
     }
@@ -34,8 +34,8 @@ async fn upstream_status_has_the_address_the_last_success_and_the_due_refresh() 
     let settings = format!("{WITH_TOKEN}[upstream]\nurl = \"{{backend}}\"\ncredential = \"service-secret\"");
     let world = World::with(&settings, good).await;
     let customer = world.paid().await;
-    let begun = standing(&world).await;
-    says(
+    let begun = upstream_status_json(&world).await;
+    assert_status(
         &begun,
         &json!({
             "address": world.backend.url(), "breaker": "closed", "retry_in_seconds": 0, "consecutive_failures": 0,
@@ -46,13 +46,16 @@ async fn upstream_status_has_the_address_the_last_success_and_the_due_refresh() 
     assert!(!begun.to_string().contains("service-secret"));
     world.get_as(&customer, "/api/v1/index").await;
     let next = json!({"last_success_at": NOON, "next_refresh_at": "2026-11-21T13:00:00Z"});
-    says(&standing(&world).await, &next);
+    assert_status(&upstream_status_json(&world).await, &next);
     world.pass(Duration::from_mins(90));
-    says(&standing(&world).await, &next);
-    says(&standing(&world).await, &json!({"refresh_overdue_seconds": 1_800}));
+    assert_status(&upstream_status_json(&world).await, &next);
+    assert_status(&upstream_status_json(&world).await, &json!({"refresh_overdue_seconds": 1_800}));
     // A 404 for an unknown model is a good response.
     assert_eq!(world.get_as(&customer, "/api/v1/models/nobody").await.code(), "model_not_found");
-    says(&standing(&world).await, &json!({"last_success_at": "2026-11-21T13:30:00Z", "last_failure": null}));
+    assert_status(
+        &upstream_status_json(&world).await,
+        &json!({"last_success_at": "2026-11-21T13:30:00Z", "last_failure": null}),
+    );
 }
 
 #[tokio::test]
@@ -61,7 +64,7 @@ async fn upstream_status_has_the_open_breaker_its_retry_time_and_the_last_failur
     let customer = world.paid().await;
     for failed in 1..=5 {
         assert_eq!(world.get_as(&customer, "/api/v1/models?period=7d&sortBy=price").await.status, 503);
-        says(&standing(&world).await, &json!({"consecutive_failures": failed}));
+        assert_status(&upstream_status_json(&world).await, &json!({"consecutive_failures": failed}));
         if failed < 5 {
             world.pass(MOMENT);
         }
@@ -71,19 +74,25 @@ async fn upstream_status_has_the_open_breaker_its_retry_time_and_the_last_failur
         "document": "models period=7d sortBy=price",
         "reason": "backend returned status 503",
     });
-    says(&standing(&world).await, &json!({"breaker": "open", "retry_in_seconds": 1, "last_failure": failed}));
-    // Fetches skipped while the breaker is open are no failures.
+    assert_status(
+        &upstream_status_json(&world).await,
+        &json!({"breaker": "open", "retry_in_seconds": 1, "last_failure": failed}),
+    );
+    // Fetches skipped while the breaker is open do not count as failures.
     world.get_as(&customer, "/api/v1/index").await;
-    says(&standing(&world).await, &json!({"consecutive_failures": 5, "last_failure": failed}));
+    assert_status(
+        &upstream_status_json(&world).await,
+        &json!({"consecutive_failures": 5, "last_failure": failed}),
+    );
     world.pass(Duration::from_secs(1));
-    says(
-        &standing(&world).await,
+    assert_status(
+        &upstream_status_json(&world).await,
         &json!({"breaker": "half_open", "retry_in_seconds": 0, "last_success_at": null}),
     );
     world.backend.set_script(good);
     assert_eq!(world.get_as(&customer, "/api/v1/index").await.status, 200);
-    says(
-        &standing(&world).await,
+    assert_status(
+        &upstream_status_json(&world).await,
         &json!({
             "breaker": "closed", "consecutive_failures": 0, "last_failure": failed, "last_success_at": "2026-11-21T12:00:03Z",
         }),
@@ -100,15 +109,15 @@ async fn upstream_status_has_the_fetches_in_flight_and_queued() {
     let (responses, ()) =
         tokio::join!(join_all(targets.iter().map(|target| world.get_as(&customer, target))), async {
             world.backend.has_received(2).await;
-            while standing(&world).await["queued"] != 3 {
+            while upstream_status_json(&world).await["queued"] != 3 {
                 tokio::task::yield_now().await;
             }
-            says(&standing(&world).await, &json!({"in_flight": 2, "queued": 3}));
+            assert_status(&upstream_status_json(&world).await, &json!({"in_flight": 2, "queued": 3}));
             world.backend.open();
         });
     assert!(responses.iter().all(|response| response.status == 200));
     world.settled().await;
-    says(&standing(&world).await, &json!({"in_flight": 0, "queued": 0}));
+    assert_status(&upstream_status_json(&world).await, &json!({"in_flight": 0, "queued": 0}));
 }
 
 #[tokio::test]
@@ -116,15 +125,15 @@ async fn upstream_status_has_the_refresh_that_is_probed_for() {
     let world = World::with(&format!("{WITH_TOKEN}freshness.probe = true"), good).await;
     let customer = world.paid().await;
     world.get_as(&customer, "/api/v1/index").await;
-    says(
-        &standing(&world).await,
+    assert_status(
+        &upstream_status_json(&world).await,
         &json!({"next_refresh_at": "2026-11-21T13:00:00Z", "refresh_overdue_seconds": 0}),
     );
     world.pass(Duration::from_mins(61));
     world.backend.has_received(2).await;
     world.settled().await;
-    says(
-        &standing(&world).await,
+    assert_status(
+        &upstream_status_json(&world).await,
         &json!({"next_refresh_at": "2026-11-21T13:00:00Z", "refresh_overdue_seconds": 60}),
     );
 }
@@ -148,8 +157,8 @@ async fn upstream_status_names_the_builtin_backend() {
     let world = World::with(&format!("upstream = \"built-in\"\n{WITH_TOKEN}"), good).await;
     let customer = world.paid().await;
     assert_eq!(world.get_as(&customer, "/api/v1/index").await.status, 200);
-    says(
-        &standing(&world).await,
+    assert_status(
+        &upstream_status_json(&world).await,
         &json!({"address": "built-in", "breaker": "closed", "last_success_at": NOON}),
     );
 }

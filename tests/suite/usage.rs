@@ -17,12 +17,12 @@ async fn watched() -> World {
     World::with("admin.token = \"a-token-of-the-side-port\"", good).await
 }
 
-async fn asked(world: &World, target: &str) -> Response {
+async fn request_side(world: &World, target: &str) -> Response {
     world.side("GET", target, "", &[("Authorization", &format!("Bearer {TOKEN}"))]).await
 }
 
 async fn usage(world: &World) -> Value {
-    let response = asked(world, "/v1/usage").await;
+    let response = request_side(world, "/v1/usage").await;
     assert_eq!(response.status, 200);
     response.json()
 }
@@ -58,7 +58,7 @@ async fn usage_of_an_application_is_reported_by_outcome() {
         "today": tally([5, 1, 1, 1, 1, 1, 0]), "last_minute": tally([3, 1, 1, 0, 0, 1, 0]), "missed": 0
     });
     assert_eq!(one["requests"], counted);
-    let whole = asked(&world, &format!("/v1/usage/{}", customer.id)).await.json();
+    let whole = request_side(&world, &format!("/v1/usage/{}", customer.id)).await.json();
     assert_eq!(&whole, one);
     // The remaining allowance is the one in the caller's own headers.
     let me = world.get_as(&customer, "/api/v1/me").await.json();
@@ -68,7 +68,7 @@ async fn usage_of_an_application_is_reported_by_outcome() {
     };
     assert_eq!(left(&one["limits"]), left(&me["data"][0]["limits"]));
     // Applications without requests are not in the list, but can be queried.
-    let none = asked(&world, &format!("/v1/usage/{}", idle.id)).await.json();
+    let none = request_side(&world, &format!("/v1/usage/{}", idle.id)).await.json();
     assert_eq!((&none["requests"], &none["limits"][1]["remaining"]), (&Value::Null, &json!(10_000)));
 }
 
@@ -128,25 +128,25 @@ async fn usage_needs_the_token_and_invalid_parameters_are_rejected() {
         ("/v1/usage/app_00000000000", 404),
         ("/v1/usages", 404),
     ] {
-        assert_eq!(asked(&world, target).await.status, status, "{target}");
+        assert_eq!(request_side(&world, target).await.status, status, "{target}");
     }
     let ended = world.customer("pro").await;
     world.running.registrar.revoke("test", ended.id, None).await.unwrap();
-    let response = asked(&world, &format!("/v1/usage/{}", ended.id)).await;
-    assert_eq!(response.status, 200, "its keys are remembered for a while");
+    let response = request_side(&world, &format!("/v1/usage/{}", ended.id)).await;
+    assert_eq!(response.status, 200, "its usage is kept for a while");
 }
 
 #[tokio::test]
 async fn keys_show_prints_usage_on_a_running_server_and_a_remedy_on_a_stopped_one() {
-    let place = TempDir::new().unwrap();
-    let program = Program::serve(place.path(), &BUILT_IN);
-    let visitor = ProgramClient::to(program.public()).await;
-    let keys = Keys(place.path());
+    let directory = TempDir::new().unwrap();
+    let program = Program::serve(directory.path(), &BUILT_IN);
+    let client = ProgramClient::to(program.public()).await;
+    let keys = Keys(directory.path());
     let (application, key) = keys.create("pro");
     for _ in 0..3 {
-        assert_eq!(visitor.get("/api/v1/models", &key).send().await.status, 200);
+        assert_eq!(client.get("/api/v1/models", &key).send().await.status, 200);
     }
-    assert_eq!(visitor.get("/api/v1/nothing", &key).send().await.status, 404);
+    assert_eq!(client.get("/api/v1/nothing", &key).send().await.status, 404);
     let response = keys.run(&["show", &application, "--usage"]).with(0).out;
     let row = |name: &str| {
         let line =
@@ -159,6 +159,6 @@ async fn keys_show_prints_usage_on_a_running_server_and_a_remedy_on_a_stopped_on
     assert_eq!(json["usage"]["requests"]["today"]["delivered"], 3);
     assert_eq!(json["id"], json["usage"]["application"]);
     program.stop().with(0);
-    let gone = keys.run(&["show", &application, "--usage"]).with(1);
-    assert!(gone.err.contains("only by a running server"), "{}", gone.err);
+    let stopped = keys.run(&["show", &application, "--usage"]).with(1);
+    assert!(stopped.err.contains("only by a running server"), "{}", stopped.err);
 }

@@ -22,7 +22,7 @@ use crate::world::{Customer, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 const MOMENT: Duration = Duration::from_millis(500);
-const PATIENCE: Duration = Duration::from_secs(5);
+const MAX_RESPONSES: Duration = Duration::from_secs(5);
 
 fn assert_each(responses: &[Response], status: u16, code: &str) {
     let is = |response: &Response| (response.status, response.code());
@@ -38,7 +38,7 @@ async fn customer(world: &World) -> Customer {
     world.busy().await
 }
 
-async fn crowd(world: &World, customer: &Customer, size: usize) -> Vec<Response> {
+async fn request_concurrently(world: &World, customer: &Customer, size: usize) -> Vec<Response> {
     join_all((0..size).map(|_| world.get_as(customer, MODELS))).await
 }
 
@@ -55,12 +55,12 @@ async fn a_hundred_waiters_of_a_failing_document_all_end_with_one_upstream_reque
         let customer = customer(&world).await;
         world.backend.set_script(move |_| bad.clone());
         world.backend.hold();
-        let (responses, ()) = tokio::join!(crowd(&world, &customer, 100), async {
+        let (responses, ()) = tokio::join!(request_concurrently(&world, &customer, 100), async {
             world.reaches("scoregate_requests_in_progress", 100).await;
             world.backend.open();
         });
         assert_each(&responses, status, code);
-        assert_each(&crowd(&world, &customer, 100).await, status, code);
+        assert_each(&request_concurrently(&world, &customer, 100).await, status, code);
         assert_eq!(world.backend.count("/api/v1/models"), 1, "{code}");
     }
 }
@@ -70,17 +70,17 @@ async fn a_hundred_waiters_of_a_hanging_document_all_end_with_one_upstream_reque
     let world = World::new().await;
     let customer = customer(&world).await;
     world.backend.set_script(|_| Act::Hang);
-    let (responses, ()) = tokio::join!(crowd(&world, &customer, 100), async {
+    let (responses, ()) = tokio::join!(request_concurrently(&world, &customer, 100), async {
         world.reaches("scoregate_requests_in_progress", 100).await;
         world.backend.has_received(2).await;
         world.pass(Duration::from_secs(15));
     });
     assert_each(&responses, 504, "upstream_timeout");
-    assert_each(&crowd(&world, &customer, 100).await, 504, "upstream_timeout");
+    assert_each(&request_concurrently(&world, &customer, 100).await, 504, "upstream_timeout");
     assert_eq!(world.backend.count("/api/v1/models"), 1);
     world.backend.set_script(good);
     world.pass(MOMENT);
-    let responses = crowd(&world, &customer, 100).await;
+    let responses = request_concurrently(&world, &customer, 100).await;
     assert!(responses.iter().all(|response| response.status == 200));
     assert_eq!(world.backend.count("/api/v1/models"), 2);
 }
@@ -90,20 +90,20 @@ async fn waiters_of_a_hanging_fetch_time_out_individually_and_one_more_fetch_fol
     let world = World::with("freshness.max_wait = \"5s\"", good).await;
     let customer = customer(&world).await;
     world.backend.set_script(|_| Act::Hang);
-    for patience in 1..=3 {
-        let (responses, ()) = tokio::join!(crowd(&world, &customer, 50), async {
+    for timeout in 1..=3 {
+        let (responses, ()) = tokio::join!(request_concurrently(&world, &customer, 50), async {
             world.backend.has_received(2).await;
             world.reaches("scoregate_requests_in_progress", 50).await;
-            world.pass(PATIENCE);
+            world.pass(MAX_RESPONSES);
         });
         assert_each(&responses, 504, "upstream_timeout");
-        assert_eq!(world.backend.count("/api/v1/models"), 1, "{patience}");
+        assert_eq!(world.backend.count("/api/v1/models"), 1, "{timeout}");
     }
     // That was the backend's response timeout: the fetch is over, and another follows shortly.
     world.settled().await;
     world.backend.set_script(good);
     world.pass(MOMENT);
-    assert!(crowd(&world, &customer, 50).await.iter().all(|response| response.status == 200));
+    assert!(request_concurrently(&world, &customer, 50).await.iter().all(|response| response.status == 200));
     assert_eq!(world.backend.count("/api/v1/models"), 2);
 }
 
@@ -117,10 +117,10 @@ async fn waiters_of_a_hanging_refresh_get_the_stale_document_at_their_timeout() 
     world.pass(Duration::from_hours(3));
     world.backend.set_script(|_| Act::Hang);
     for _ in 0..2 {
-        let (responses, ()) = tokio::join!(crowd(&world, &customer, 50), async {
+        let (responses, ()) = tokio::join!(request_concurrently(&world, &customer, 50), async {
             world.backend.has_received(3).await;
             world.reaches("scoregate_requests_in_progress", 50).await;
-            world.pass(PATIENCE);
+            world.pass(MAX_RESPONSES);
         });
         for response in responses {
             assert_eq!((response.status, &response.body), (200, &first.body));
@@ -138,7 +138,7 @@ async fn waiters_of_a_hanging_refresh_get_the_stale_document_at_their_timeout() 
 /// An in-process backend that parses its first response with a panicking parser.
 #[derive(Default)]
 struct Panicking {
-    asked: AtomicUsize,
+    calls: AtomicUsize,
     gate: Option<Semaphore>,
 }
 
@@ -149,10 +149,10 @@ impl Upstream for Panicking {
 
     fn fetch<'a>(&'a self, _: UpstreamRequest<'a>) -> Answered<'a> {
         Box::pin(async move {
-            let asked = self.asked.fetch_add(1, Ordering::SeqCst);
-            let held = self.gate.as_ref().expect("it has one").acquire().await;
+            let calls = self.calls.fetch_add(1, Ordering::SeqCst);
+            let held = self.gate.as_ref().expect("the model has one").acquire().await;
             held.unwrap().forget();
-            assert!(asked > 0, "a parser of a test panics, as it should");
+            assert!(calls > 0, "an intended panic of a parser");
             let (data, generated_at) =
                 (Bytes::from_static(br#"[{"id":"atlas"}]"#), Clock::system().now().wall);
             let content = DocumentContent { data, count: 1, generated_at, source: Validators::default() };
@@ -171,15 +171,15 @@ async fn a_parser_panic_is_a_502_for_all_waiters_and_the_next_request_succeeds()
     let customer = customer(&world).await;
     let backend = Arc::new(Panicking { gate: Some(Semaphore::new(0)), ..Panicking::default() });
     let stop = behind(&mut world, Arc::clone(&backend) as Arc<dyn Upstream>, AccessLog::default()).await;
-    let (responses, ()) = tokio::join!(crowd(&world, &customer, 100), async {
+    let (responses, ()) = tokio::join!(request_concurrently(&world, &customer, 100), async {
         world.reaches("scoregate_requests_in_progress", 100).await;
         backend.gate.as_ref().unwrap().add_permits(1_000);
     });
     assert_each(&responses, 502, "upstream_invalid");
-    assert_eq!(backend.asked.load(Ordering::SeqCst), 1);
+    assert_eq!(backend.calls.load(Ordering::SeqCst), 1);
     world.settled().await;
-    assert_each(&crowd(&world, &customer, 10).await, 502, "upstream_invalid");
-    assert_eq!(backend.asked.load(Ordering::SeqCst), 1, "it is remembered for a moment");
+    assert_each(&request_concurrently(&world, &customer, 10).await, 502, "upstream_invalid");
+    assert_eq!(backend.calls.load(Ordering::SeqCst), 1, "the failure is cached for a moment");
     world.pass(MOMENT);
     let next = world.get_as(&customer, MODELS).await;
     assert_eq!((next.status, next.header("cache-status")), (200, "scoregate; fwd=miss; stored; detail=miss"));
@@ -237,7 +237,7 @@ async fn when_everything_expires_under_traffic_no_request_waits_and_two_fetches_
         world.settled().await;
         let response = join_all(targets.iter().map(|target| world.get_as(&customer, target))).await;
         assert!(response.iter().all(|answer| answer.header("cache-status") == "scoregate; hit; ttl=3600"));
-        assert_eq!(world.backend.received().len() - before, targets.len(), "each was asked about once");
+        assert_eq!(world.backend.received().len() - before, targets.len(), "each document was fetched once");
     }
-    assert!(world.backend.most_at_once() <= 2, "{}", world.backend.most_at_once());
+    assert!(world.backend.max_concurrent() <= 2, "{}", world.backend.max_concurrent());
 }

@@ -25,7 +25,7 @@ const BUILT_IN: &str = "upstream = \"built-in\"";
 /// The environment of a test: a gateway, its clock and its backend.
 pub struct World {
     /// Advances the clock.
-    pub hand: ManualClock,
+    pub manual_clock: ManualClock,
     pub clock: Clock,
     pub backend: Backend,
     pub running: RunningServer,
@@ -94,8 +94,8 @@ impl World {
     /// A gateway with further settings, whose backend runs `script`.
     pub async fn with(settings: &str, script: impl Fn(&Received) -> Act + Send + Sync + 'static) -> Self {
         let backend = Backend::start(script).await;
-        let (clock, hand) = Clock::manual(Wall::parse_rfc3339(NOON).unwrap());
-        Self::start(settings, backend, clock, hand, Arc::new(TempDir::new().unwrap())).await
+        let (clock, manual_clock) = Clock::hand_driven(Wall::parse_rfc3339(NOON).unwrap());
+        Self::start(settings, backend, clock, manual_clock, Arc::new(TempDir::new().unwrap())).await
     }
 
     /// A gateway with the built-in backend and its simulated runs.
@@ -107,7 +107,7 @@ impl World {
         settings: &str,
         backend: Backend,
         clock: Clock,
-        hand: ManualClock,
+        manual_clock: ManualClock,
         directory: Arc<TempDir>,
     ) -> Self {
         // A test with its own upstream table writes `{backend}` for the base URL, or
@@ -134,27 +134,27 @@ impl World {
             &running.gateway().pages.find("/openapi.json").unwrap().body,
             OptionalHeaders::of(settings),
         );
-        Self { hand, clock, backend, running, directory, rules, settings: settings.to_owned() }
+        Self { manual_clock, clock, backend, running, directory, rules, settings: settings.to_owned() }
     }
 
     /// A gateway with this backend and this data directory.
     pub async fn with_backend(settings: &str, backend: Backend, directory: Arc<TempDir>) -> Self {
-        let (clock, hand) = Clock::manual(Wall::parse_rfc3339(NOON).unwrap());
-        Self::start(settings, backend, clock, hand, directory).await
+        let (clock, manual_clock) = Clock::hand_driven(Wall::parse_rfc3339(NOON).unwrap());
+        Self::start(settings, backend, clock, manual_clock, directory).await
     }
 
     /// Restarts the program gracefully on the same data directory.
     pub async fn restarted(self) -> Self {
-        let Self { hand, clock, backend, running, directory, settings, .. } = self;
+        let Self { manual_clock, clock, backend, running, directory, settings, .. } = self;
         assert!(running.stop().await.all_finished);
-        Self::start(&settings, backend, clock, hand, directory).await
+        Self::start(&settings, backend, clock, manual_clock, directory).await
     }
 
     /// Restarts it although not everything could be saved at shutdown.
     pub async fn restarted_with_losses(self) -> Self {
-        let Self { hand, clock, backend, running, directory, settings, .. } = self;
+        let Self { manual_clock, clock, backend, running, directory, settings, .. } = self;
         running.stop().await;
-        Self::start(&settings, backend, clock, hand, directory).await
+        Self::start(&settings, backend, clock, manual_clock, directory).await
     }
 
     /// The public address.
@@ -193,7 +193,7 @@ impl World {
 
     /// Advances the clock.
     pub fn pass(&self, time: Duration) {
-        self.hand.advance(time);
+        self.manual_clock.advance(time);
     }
 
     /// The value of a series of metrics, such as `scoregate_refusals_total{code="not_found"}`; zero if it does not
@@ -204,7 +204,7 @@ impl World {
             let part = name.strip_prefix(row.name);
             part.is_some_and(|part| ["", "_count", "_sum", "_bucket"].contains(&part))
         });
-        assert!(is_declared, "there is no metric {name}: it would be zero for ever");
+        assert!(is_declared, "there is no metric {name}: it would always be zero");
         let text = self.scrape().await;
         let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
         line.map_or(0.0, |value| value.parse().unwrap())

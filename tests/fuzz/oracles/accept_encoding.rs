@@ -1,27 +1,27 @@
-//! Lines of `Accept-Encoding`: what is chosen is what a client likes best of what it named, by q-values that are looked up
-//! among all there are; never what it ruled out, never what it did not name.
+//! Lines of `Accept-Encoding`: the selected encoding is the one that the client prefers, never one that it excludes or
+//! does not name. The oracle looks q-values up among all their spellings.
 
 use std::collections::HashMap;
 
 use http::HeaderValue;
 use scoregate::cache::{ContentCoding, negotiate};
 
-/// Fails if the program chooses another one.
+/// Fails if the program selects another encoding.
 pub fn check(bytes: &[u8]) {
     let lines: Vec<HeaderValue> = bytes
         .split(|byte| *byte == b'\n')
         .take(8)
         .filter_map(|line| HeaderValue::from_bytes(line).ok())
         .collect();
-    let chosen = negotiate(lines.iter());
-    // Of one name, what was said last.
-    let mut wishes: HashMap<&str, u16> = HashMap::new();
+    let selected = negotiate(lines.iter());
+    // The last weight of a name counts.
+    let mut weights: HashMap<&str, u16> = HashMap::new();
     let items = lines.iter().filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(','));
-    for (name, quality) in items.filter_map(wish) {
-        wishes.insert(name, quality);
+    for (name, quality) in items.filter_map(weighted) {
+        weights.insert(name, quality);
     }
-    let of = |name: &str| wishes.get(name).or(wishes.get("*")).copied().unwrap_or(0);
-    let (brotli, gzip, identity) = (of("br"), of("gzip"), wishes.get("identity").copied().unwrap_or(0));
+    let of = |name: &str| weights.get(name).or(weights.get("*")).copied().unwrap_or(0);
+    let (brotli, gzip, identity) = (of("br"), of("gzip"), weights.get("identity").copied().unwrap_or(0));
     let best = brotli.max(gzip).max(identity);
     let expected = match best {
         0 => ContentCoding::Identity,
@@ -29,11 +29,11 @@ pub fn check(bytes: &[u8]) {
         best if best == gzip => ContentCoding::Gzip,
         _ => ContentCoding::Identity,
     };
-    assert_eq!(chosen, expected, "{lines:?}");
+    assert_eq!(selected, expected, "{lines:?}");
 }
 
-/// A name that we know, and how much it is wished for; nothing if the item is malformed.
-fn wish(item: &str) -> Option<(&'static str, u16)> {
+/// A supported encoding and its weight; `None` if the item is malformed or another encoding.
+fn weighted(item: &str) -> Option<(&'static str, u16)> {
     let parts: Vec<&str> = item.split(';').map(|part| part.trim_matches([' ', '\t'])).collect();
     let quality = match parts.as_slice() {
         [_] => 1_000,
@@ -51,7 +51,7 @@ fn wish(item: &str) -> Option<(&'static str, u16)> {
     Some((name, quality))
 }
 
-/// Every way to write so many thousandths.
+/// Every spelling of a weight.
 fn spellings(thousandths: u16) -> impl Iterator<Item = String> {
     let whole = format!("q={}.{:03}", thousandths / 1_000, thousandths % 1_000);
     let shorter = (0..=4).map(move |zeros| {

@@ -1,17 +1,17 @@
-//! The two headers that a key may stand in, a line each: `A` and a value of `Authorization`, `X` and one of `X-API-Key`.
-//! The key that is found, or the refusal, is the one that the contract's own sentences lead to.
+//! The two headers that may contain a key, one per line: `A` and a value of `Authorization`, or `X` and a value of
+//! `X-API-Key`. The program must find the same key, or return the same error, as a literal reading of the contract.
 
 use http::{HeaderMap, HeaderValue};
 use scoregate::gateway::cache_hit;
 use scoregate::routes::codes::ErrorCode;
 
-/// Fails if the program finds another key, or none, or one where there is none.
+/// Fails if the program finds another key or returns another error.
 pub fn check(bytes: &[u8]) {
     let (mut headers, mut tokens, mut keys) = (HeaderMap::new(), Vec::new(), Vec::new());
     for line in bytes.split(|byte| *byte == b'\n').take(8) {
-        let Some((which, value)) = line.split_first() else { continue };
+        let Some((header, value)) = line.split_first() else { continue };
         let Ok(value) = HeaderValue::from_bytes(value) else { continue };
-        match which {
+        match header {
             b'A' => {
                 tokens.push(value.as_bytes().to_vec());
                 headers.append("authorization", value);
@@ -28,31 +28,34 @@ pub fn check(bytes: &[u8]) {
 }
 
 fn expected(tokens: &[Vec<u8>], keys: &[Vec<u8>]) -> Result<String, ErrorCode> {
-    // Either header twice.
+    // A repeated header.
     if tokens.len() > 1 || keys.len() > 1 {
         return Err(ErrorCode::InvalidApiKey);
     }
-    let mut said = Vec::new();
+    let mut values = Vec::new();
     for value in tokens {
         let blank = |byte: &u8| *byte == b' ' || *byte == b'\t';
         let mut parts = value.splitn(2, blank);
-        // Another scheme is no key, whatever follows it.
+        // Another scheme contains no key.
         if parts.next().unwrap().eq_ignore_ascii_case(b"bearer") {
-            said.push(parts.next().unwrap_or_default());
+            values.push(parts.next().unwrap_or_default());
         }
     }
-    said.extend(keys.iter().map(Vec::as_slice));
-    // An empty one is none; one that is no text is none that anybody was given.
-    let said: Vec<String> =
-        said.into_iter().map(|value| value.iter().map(|byte| char::from(*byte)).collect()).collect();
-    let mut said: Vec<&str> =
-        said.iter().map(|value| value.trim_matches([' ', '\t'])).filter(|value| !value.is_empty()).collect();
-    if said.iter().any(|value| !value.is_ascii()) {
+    values.extend(keys.iter().map(Vec::as_slice));
+    // An empty value is no key, and no issued key contains other bytes than ASCII.
+    let values: Vec<String> =
+        values.into_iter().map(|value| value.iter().map(|byte| char::from(*byte)).collect()).collect();
+    let mut keys: Vec<&str> = values
+        .iter()
+        .map(|value| value.trim_matches([' ', '\t']))
+        .filter(|value| !value.is_empty())
+        .collect();
+    if keys.iter().any(|key| !key.is_ascii()) {
         return Err(ErrorCode::InvalidApiKey);
     }
-    // Both, equal: one.
-    said.dedup();
-    match said.as_slice() {
+    // The same key in both headers counts once.
+    keys.dedup();
+    match keys.as_slice() {
         [] => Err(ErrorCode::ApiKeyRequired),
         [one] => Ok((*one).to_owned()),
         _ => Err(ErrorCode::InvalidApiKey),

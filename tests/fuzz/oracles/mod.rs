@@ -1,5 +1,5 @@
-//! What has to be true of every input of a fuzz target: the same functions judge what the fuzzer finds and, as ordinary
-//! tests, the seeds. Each holds the program against something slower that is plainly right.
+//! The oracles of the fuzz targets. Each compares the program with a slower implementation that is obviously correct.
+//! The fuzzer and, as ordinary tests, the seeds use the same functions.
 
 pub mod accept_encoding;
 pub mod if_none_match;

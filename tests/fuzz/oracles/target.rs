@@ -1,6 +1,6 @@
-//! Request targets, one a line, from a Free and from a paid caller: each is refused with the code, or means the document,
-//! that the contract says, by a reading that does everything the long way; and two mean the same document only if that
-//! reading calls them the same.
+//! Request targets, one per line, from a Free and a paid caller. The oracle is a slow, literal implementation of the
+//! contract: the program must return the same error code or select the same document, and two targets must select the
+//! same document only if they do so in the oracle.
 
 use http::{Request, Uri};
 use scoregate::gateway::cache_hit;
@@ -8,7 +8,7 @@ use scoregate::keys::Rights;
 use scoregate::routes::DocumentKey;
 use scoregate::routes::codes::ErrorCode;
 
-/// The paths below `/api/v1`, and the parameters that each takes.
+/// The paths below `/api/v1` and the parameters of each.
 const ENDPOINTS: [(&[&str], &[&str]); 13] = [
     (&["models"], &["period", "sortBy"]),
     (&["models", ":id"], &[]),
@@ -25,9 +25,9 @@ const ENDPOINTS: [(&[&str], &[&str]); 13] = [
     (&["me"], &[]),
 ];
 
-/// Fails if the program reads one of these targets otherwise.
+/// Fails if the program parses one of these targets differently.
 pub fn check(bytes: &[u8]) {
-    let mut meant: Vec<(DocumentKey, String)> = Vec::new();
+    let mut selected: Vec<(DocumentKey, String)> = Vec::new();
     for target in bytes.split(|byte| *byte == b'\n').take(8) {
         let Ok(uri) = Uri::try_from(target) else { continue };
         for (rights, is_paid) in [(Rights::Free, false), (Rights::paid(), true)] {
@@ -39,22 +39,22 @@ pub fn check(bytes: &[u8]) {
             assert_eq!(found.clone().map(|key| key.address()), expected, "{shown}");
             if let (Ok(key), Ok(address)) = (found, expected) {
                 assert_eq!(DocumentKey::at(&address).as_ref(), Some(&key), "{shown}");
-                meant.push((key, address));
+                selected.push((key, address));
             }
         }
     }
-    for (key, address) in &meant {
-        for (other, other_address) in &meant {
+    for (key, address) in &selected {
+        for (other, other_address) in &selected {
             assert_eq!(key == other, address == other_address, "{address} {other_address}");
         }
     }
 }
 
-/// The address of the one document that a target means, or the code that it is refused with.
+/// The address of the document that a target selects, or the error code.
 fn read(target: &[u8], is_paid: bool) -> Result<String, ErrorCode> {
     let target = target.split(|byte| *byte == b'#').next().unwrap();
     if target.first() != Some(&b'/') {
-        // An address or a host may be long as well as out of place; how long its path is, is not worth a second parser.
+        // An absolute URL may also be too long, which is reported first. Measuring its path is not worth a second parser.
         let is_long = Uri::try_from(target)
             .is_ok_and(|uri| uri.path_and_query().is_some_and(|p| p.as_str().len() > 2_048));
         return Err(if is_long { ErrorCode::UriTooLong } else { ErrorCode::BadRequest });
@@ -69,19 +69,19 @@ fn read(target: &[u8], is_paid: bool) -> Result<String, ErrorCode> {
     let ["", "api", "v1", below @ ..] = segments.as_slice() else { return Err(ErrorCode::NotFound) };
     let matches = |pattern: &[&str]| {
         pattern.len() == below.len()
-            && pattern.iter().zip(below).all(|(word, segment)| match *word {
+            && pattern.iter().zip(below).all(|(part, segment)| match *part {
                 ":id" => !["", ".", ".."].contains(segment),
-                word => decoded(segment, false).is_some_and(|text| text == word.as_bytes()),
+                part => decoded(segment, false).is_some_and(|text| text == part.as_bytes()),
             })
     };
-    let (pattern, takes) = ENDPOINTS.into_iter().find(|row| matches(row.0)).ok_or(ErrorCode::NotFound)?;
+    let (pattern, names) = ENDPOINTS.into_iter().find(|row| matches(row.0)).ok_or(ErrorCode::NotFound)?;
     let mut address = "/api/v1".to_owned();
-    for (word, segment) in pattern.iter().zip(below) {
-        let word = if *word == ":id" { id(segment)? } else { (*word).to_owned() };
-        address += &format!("/{word}");
+    for (part, segment) in pattern.iter().zip(below) {
+        let part = if *part == ":id" { id(segment)? } else { (*part).to_owned() };
+        address += &format!("/{part}");
     }
     let mut values = Vec::new();
-    for name in takes {
+    for name in names {
         values.push((*name, value(query, name, is_paid)?));
     }
     if !is_paid && values.contains(&("period", "latest".into())) {
@@ -94,18 +94,18 @@ fn read(target: &[u8], is_paid: bool) -> Result<String, ErrorCode> {
 fn id(segment: &str) -> Result<String, ErrorCode> {
     let bytes = decoded(segment, false).ok_or(ErrorCode::InvalidModelId)?;
     let text = String::from_utf8(bytes).map_err(|_| ErrorCode::InvalidModelId)?;
-    let may_stand = |c: char| c.is_ascii_alphanumeric() || "._:-".contains(c);
-    let begins_well = text.starts_with(|c: char| c.is_ascii_alphanumeric());
-    (begins_well && text.len() <= 128 && text.chars().all(may_stand))
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "._:-".contains(c);
+    let starts_valid = text.starts_with(|c: char| c.is_ascii_alphanumeric());
+    (starts_valid && text.len() <= 128 && text.chars().all(is_allowed))
         .then_some(text)
         .ok_or(ErrorCode::InvalidModelId)
 }
 
-/// The value that a parameter has in the end.
+/// The effective value of a parameter.
 fn value(query: &str, name: &str, is_paid: bool) -> Result<String, ErrorCode> {
     let limits: Vec<String> = (1..=100).map(|number: u8| number.to_string()).collect();
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    let (allowed, unsaid, code) = match name {
+    let (allowed, default, code) = match name {
         "period" => (
             words(&["latest", "24h", "7d", "1m"]),
             if is_paid { "latest" } else { "24h" },
@@ -124,7 +124,7 @@ fn value(query: &str, name: &str, is_paid: bool) -> Result<String, ErrorCode> {
         .map(|(_, value)| value)
         .collect();
     match given.as_slice() {
-        [] => Ok(unsaid.into()),
+        [] => Ok(default.into()),
         [one] => {
             let text = decoded(one, true).and_then(|bytes| String::from_utf8(bytes).ok()).ok_or(code)?;
             allowed.contains(&text).then_some(text).ok_or(code)
@@ -133,16 +133,16 @@ fn value(query: &str, name: &str, is_paid: bool) -> Result<String, ErrorCode> {
     }
 }
 
-/// One percent-decoding, of the whole or not at all.
+/// Percent-decodes once; `None` if any escape is invalid.
 fn decoded(text: &str, plus_is_space: bool) -> Option<Vec<u8>> {
     let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
-    while let [first, behind @ ..] = rest {
-        rest = behind;
-        match (first, behind) {
-            (b'%', [high, low, behind @ ..]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+    while let [first, after @ ..] = rest {
+        rest = after;
+        match (first, after) {
+            (b'%', [high, low, after @ ..]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
                 let digits = [*high, *low];
                 bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).unwrap(), 16).unwrap());
-                rest = behind;
+                rest = after;
             }
             (b'%', _) => return None,
             (b'+', _) if plus_is_space => bytes.push(b' '),

@@ -1,4 +1,4 @@
-//! The fuzzer's way to the oracle of the same name.
+//! The fuzz target of the oracle of the same name.
 #![no_main]
 
 #[path = "../oracles/proxy_header.rs"]

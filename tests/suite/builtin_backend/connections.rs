@@ -6,7 +6,7 @@ use scoregate::clock::Clock;
 use tempfile::TempDir;
 use tokio::net::TcpSocket;
 
-use super::{MODELS, StandaloneBackend, ask_on, known_at_noon, noon};
+use super::{MODELS, StandaloneBackend, known_at_noon, noon, run_caller};
 use crate::client::Connection;
 use crate::program::{Program, run};
 
@@ -44,7 +44,7 @@ async fn builtin_with_all_connection_slots_in_use_clients_wait_for_a_free_one() 
     let alone = StandaloneBackend::with_slots(known_at_noon(), &clock, 2).await;
     let mut seated = [Connection::open(alone.address).await, Connection::open(alone.address).await];
     for one in &mut seated {
-        assert_eq!(ask_on(one, "GET", "/healthz", &[]).await.status, 200);
+        assert_eq!(run_caller(one, "GET", "/healthz", &[]).await.status, 200);
     }
     let [leaving, mut staying] = seated;
     let mut waiting = Connection::open(alone.address).await;
@@ -54,8 +54,8 @@ async fn builtin_with_all_connection_slots_in_use_clients_wait_for_a_free_one() 
     for _ in 0..50 {
         tokio::select! {
             biased;
-            early = &mut response => panic!("there was no place: {early:?}"),
-            seated = ask_on(&mut staying, "GET", MODELS, &[]) => assert_eq!(seated.status, 200),
+            early = &mut response => panic!("no slot was free: {early:?}"),
+            seated = run_caller(&mut staying, "GET", MODELS, &[]) => assert_eq!(seated.status, 200),
         }
     }
     drop(leaving);
@@ -64,12 +64,12 @@ async fn builtin_with_all_connection_slots_in_use_clients_wait_for_a_free_one() 
 
 #[tokio::test]
 async fn builtin_connections_have_a_maximum_age() {
-    let (alone, hand) = StandaloneBackend::at_noon().await;
+    let (alone, manual_clock) = StandaloneBackend::at_noon().await;
     let mut connection = Connection::open(alone.address).await;
-    assert_eq!(ask_on(&mut connection, "GET", MODELS, &[]).await.status, 200);
-    hand.advance(Duration::from_mins(9));
-    assert_eq!(ask_on(&mut connection, "GET", MODELS, &[]).await.status, 200);
-    hand.advance(Duration::from_mins(1));
+    assert_eq!(run_caller(&mut connection, "GET", MODELS, &[]).await.status, 200);
+    manual_clock.advance(Duration::from_mins(9));
+    assert_eq!(run_caller(&mut connection, "GET", MODELS, &[]).await.status, 200);
+    manual_clock.advance(Duration::from_mins(1));
     assert!(connection.is_closed().await);
     assert_eq!(alone.get(MODELS).await.status, 200);
 }
@@ -105,7 +105,7 @@ async fn builtin_malformed_requests_close_only_their_own_connection() {
 async fn builtin_shutdown_closes_the_listener_and_idle_connections() {
     let (alone, _) = StandaloneBackend::at_noon().await;
     let mut connection = Connection::open(alone.address).await;
-    assert_eq!(ask_on(&mut connection, "GET", MODELS, &[]).await.status, 200);
+    assert_eq!(run_caller(&mut connection, "GET", MODELS, &[]).await.status, 200);
     alone.stop.cancel();
     alone.serving.await.unwrap();
     assert!(connection.is_closed().await);
@@ -114,32 +114,32 @@ async fn builtin_shutdown_closes_the_listener_and_idle_connections() {
 
 #[tokio::test]
 async fn builtin_shutdown_does_not_wait_for_a_client_that_reads_nothing() {
-    let (alone, hand) = StandaloneBackend::at_noon().await;
-    let _deaf = non_reading_client(&alone).await;
+    let (alone, manual_clock) = StandaloneBackend::at_noon().await;
+    let _non_reading = non_reading_client(&alone).await;
     alone.stop.cancel();
-    // By its stopped clock it would wait for ever.
+    // Its clock does not advance, so waiting would never end.
     for _ in 0..1_000 {
         tokio::task::yield_now().await;
     }
-    assert!(!alone.serving.is_finished(), "nobody was deaf");
-    hand.advance(Duration::from_secs(2));
+    assert!(!alone.serving.is_finished(), "the client has read all of it");
+    manual_clock.advance(Duration::from_secs(2));
     alone.serving.await.unwrap();
 }
 
 #[test]
 fn builtin_the_program_serves_until_it_is_stopped() {
-    let place = TempDir::new().unwrap();
-    let archive = place.path().join("runs.db");
+    let directory = TempDir::new().unwrap();
+    let archive = directory.path().join("runs.db");
     let words = ["scoring", "serve", "--listen", "127.0.0.1:0", "--archive", archive.to_str().unwrap()];
     let program = Program::start(&words, &[]);
-    let said = program.says("serving on http://");
-    let (_, address) = said.split_once("http://").unwrap();
+    let line = program.logs("serving on http://");
+    let (_, address) = line.split_once("http://").unwrap();
     let (address, rest) = address.split_once('/').unwrap();
     assert_eq!(rest, "api/v1; stop with Ctrl-C");
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let response = runtime.block_on(async {
         let mut connection = Connection::open(address.parse().unwrap()).await;
-        ask_on(&mut connection, "GET", MODELS, &[]).await
+        run_caller(&mut connection, "GET", MODELS, &[]).await
     });
     assert_eq!((response.status, response.json()["data"].as_array().map(Vec::len)), (200, Some(0)));
     let ended = program.stop().with(0);
@@ -151,14 +151,14 @@ fn builtin_the_program_serves_until_it_is_stopped() {
 fn builtin_start_failures_are_reported_and_set_the_exit_code() {
     let missing = run(&["scoring", "serve", "--archive", "no/such.db", "--listen", "127.0.0.1:0"]).with(2);
     assert!(missing.err.contains("no/such.db"), "{}", missing.err);
-    let place = TempDir::new().unwrap();
-    let archive = place.path().join("runs.db");
+    let directory = TempDir::new().unwrap();
+    let archive = directory.path().join("runs.db");
     let with = |more: [&str; 2]| {
         run(&[&["scoring", "serve", "--archive", archive.to_str().unwrap()], &more[..]].concat())
     };
     assert!(with(["--log-level", "loud"]).with(1).err.contains("loud"));
     with(["--most-connections", "0"]).with(1);
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let taken = taken.local_addr().unwrap().to_string();
-    assert!(with(["--listen", &taken]).with(2).err.contains(&taken));
+    let imported_count = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let imported_count = imported_count.local_addr().unwrap().to_string();
+    assert!(with(["--listen", &imported_count]).with(2).err.contains(&imported_count));
 }

@@ -47,9 +47,9 @@ struct RecordedTraffic(Arc<Mutex<Vec<u8>>>);
 
 impl RecordedTraffic {
     /// Forwards connections of `door` and records the responses.
-    async fn pass_on(self, door: TcpListener, to: std::net::SocketAddr) {
-        while let Ok((mut from, _)) = door.accept().await {
-            let heard = self.clone();
+    async fn forward(self, listener: TcpListener, to: std::net::SocketAddr) {
+        while let Ok((mut from, _)) = listener.accept().await {
+            let received = self.clone();
             tokio::spawn(async move {
                 let mut to = TcpStream::connect(to).await.unwrap();
                 let ((mut reads, mut writes), (mut responses, mut asks)) = (from.split(), to.split());
@@ -57,7 +57,7 @@ impl RecordedTraffic {
                 let answering = async {
                     let mut chunk = [0; 16_384];
                     while let Ok(read @ 1..) = responses.read(&mut chunk).await {
-                        heard.0.lock().unwrap().extend_from_slice(&chunk[..read]);
+                        received.0.lock().unwrap().extend_from_slice(&chunk[..read]);
                         writes.write_all(&chunk[..read]).await.unwrap();
                     }
                 };
@@ -67,8 +67,8 @@ impl RecordedTraffic {
     }
 
     fn statuses(&self) -> Vec<String> {
-        let heard = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
-        heard.split("HTTP/1.1 ").skip(1).map(|response| response[..3].to_owned()).collect()
+        let received = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        received.split("HTTP/1.1 ").skip(1).map(|response| response[..3].to_owned()).collect()
     }
 }
 
@@ -87,23 +87,23 @@ fn document(changes: bool) -> DocumentKey {
         let (now, later) = (now.answer(key).unwrap(), later.answer(key).unwrap());
         now.count > 0 && (now.etag != later.etag) == changes
     };
-    keys.into_iter().find(suits).expect("in an hour some things change and some do not")
+    keys.into_iter().find(suits).expect("in an hour, some documents change and some do not")
 }
 
 #[tokio::test]
 async fn builtin_a_refresh_without_changes_returns_304_to_the_gateway() {
-    let door = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let world = before(door.local_addr().unwrap()).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let world = before(listener.local_addr().unwrap()).await;
     let alone = StandaloneBackend::new(Arc::new(Scoring::demo(7, noon())), &world.clock).await;
     let overheard = RecordedTraffic::default();
-    tokio::spawn(overheard.clone().pass_on(door, alone.address));
+    tokio::spawn(overheard.clone().forward(listener, alone.address));
 
     let (same, changed) = (document(false).address(), document(true).address());
     let pro = world.paid().await;
     let before = world.get_as(&pro, &same).await;
     assert_eq!(world.get_as(&pro, &changed).await.status, 200);
     world.pass(HOUR + Duration::from_secs(1));
-    alone.comes_to("2026-11-21T13:00:00Z").await;
+    alone.wait_for_snapshot("2026-11-21T13:00:00Z").await;
     for target in [&same, &changed] {
         assert!(world.get_as(&pro, target).await.header("cache-status").ends_with("detail=stale"));
         world.settled().await;

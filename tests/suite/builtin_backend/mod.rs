@@ -51,22 +51,22 @@ impl StandaloneBackend {
         Self::with_slots(scoring, clock, 1_024).await
     }
 
-    async fn with_slots(scoring: Arc<Scoring>, clock: &Clock, places: usize) -> Self {
+    async fn with_slots(scoring: Arc<Scoring>, clock: &Clock, slots: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        Self::on(listener, scoring, clock, places)
+        Self::on(listener, scoring, clock, slots)
     }
 
-    fn on(listener: TcpListener, scoring: Arc<Scoring>, clock: &Clock, places: usize) -> Self {
+    fn on(listener: TcpListener, scoring: Arc<Scoring>, clock: &Clock, slots: usize) -> Self {
         let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
         let backend = Arc::new(BackendServer::new(scoring, LICENSE.into(), clock.clone()));
-        let serving = tokio::spawn(backend::serve(listener, backend, places, stop.clone()));
+        let serving = tokio::spawn(backend::serve(listener, backend, slots, stop.clone()));
         Self { address, stop, serving }
     }
 
-    /// One whose clock stays at noon.
+    /// Starts one whose clock stays at noon.
     async fn at_noon() -> (Self, ManualClock) {
-        let (clock, hand) = Clock::manual(noon());
-        (Self::new(known_at_noon(), &clock).await, hand)
+        let (clock, manual_clock) = Clock::hand_driven(noon());
+        (Self::new(known_at_noon(), &clock).await, manual_clock)
     }
 
     async fn get(&self, target: &str) -> Response {
@@ -74,12 +74,12 @@ impl StandaloneBackend {
     }
 
     async fn request(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> Response {
-        ask_on(&mut Connection::open(self.address).await, method, target, headers).await
+        run_caller(&mut Connection::open(self.address).await, method, target, headers).await
     }
 
     /// Sends requests until the snapshot of this time is served. Until then responses are of the previous one and not
     /// cacheable.
-    async fn comes_to(&self, instant: &str) -> Response {
+    async fn wait_for_snapshot(&self, instant: &str) -> Response {
         for _ in 0..2_000_000 {
             let response = self.get(MODELS).await;
             if response.json()["generated_at"] == instant {
@@ -88,11 +88,11 @@ impl StandaloneBackend {
             assert_eq!(response.header("cache-control"), "no-cache");
             tokio::task::yield_now().await;
         }
-        panic!("the snapshot of {instant} does not come");
+        panic!("the snapshot of {instant} is not served");
     }
 }
 
-async fn ask_on(
+async fn run_caller(
     connection: &mut Connection,
     method: &str,
     target: &str,
@@ -112,7 +112,7 @@ fn targets() -> impl Iterator<Item = (&'static Endpoint, String)> {
     stored.map(|endpoint| (endpoint, endpoint.documented_path().replace("{id}", "atlas-4-large")))
 }
 
-fn question(route: Route) -> DocumentKey {
+fn document(route: Route) -> DocumentKey {
     DocumentKey::new(route, ModelId::new("atlas-4-large"), Query::default(), Period::Latest)
 }
 
@@ -128,8 +128,8 @@ async fn builtin_every_endpoint_returns_the_envelope_and_the_documented_fields()
         let tag = response.header("etag");
         assert!(tag.len() > 20 && tag.starts_with('"') && tag.ends_with('"'), "{target}: {tag}");
         let body = response.json();
-        let said: BTreeSet<&str> = body.as_object().unwrap().keys().map(String::as_str).collect();
-        assert_eq!(said, ENVELOPE.iter().map(|field| field.name).collect(), "{target}");
+        let names: BTreeSet<&str> = body.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(names, ENVELOPE.iter().map(|field| field.name).collect(), "{target}");
         assert_eq!(body["success"], true);
         assert_eq!((&body["version"], &body["license"]), (&API_VERSION.into(), &LICENSE.into()));
         assert_eq!(body["generated_at"], NOON);
@@ -155,8 +155,9 @@ async fn builtin_parameters_are_those_of_the_api_and_select_the_response() {
     for period in Period::ALL {
         let word = period.word();
         let response = alone.get(&format!("/api/v1/models?sortBy=speed&period={word}&other=1")).await;
-        let asked = DocumentKey { sort_by: Some(SortBy::Speed), ..DocumentKey::over(Route::Models, period) };
-        let data = known_at_noon().answer(&asked).unwrap().data;
+        let document =
+            DocumentKey { sort_by: Some(SortBy::Speed), ..DocumentKey::over(Route::Models, period) };
+        let data = known_at_noon().answer(&document).unwrap().data;
         assert!(response.body.ends_with(&[&data[..], b"}"].concat()), "{word}");
         assert_eq!(
             (&response.json()["period"], &response.json()["sort_by"]),
@@ -207,8 +208,8 @@ async fn builtin_head_has_the_headers_of_get_and_no_body() {
     let (alone, _) = StandaloneBackend::at_noon().await;
     let mut connection = Connection::open(alone.address).await;
     for target in [MODELS, "/api/v1/models/nobody", "/api/v1/models?period=1h", "/nothing", "/healthz"] {
-        let head = ask_on(&mut connection, "HEAD", target, &[]).await;
-        let get = ask_on(&mut connection, "GET", target, &[]).await;
+        let head = run_caller(&mut connection, "HEAD", target, &[]).await;
+        let get = run_caller(&mut connection, "GET", target, &[]).await;
         let headers = |response: &Response| -> Vec<(String, String)> {
             response.headers.iter().filter(|(name, _)| name != "date").cloned().collect()
         };
@@ -262,36 +263,36 @@ async fn builtin_refused_requests_have_the_error_codes_of_the_api() {
 
 #[tokio::test]
 async fn builtin_max_age_ends_at_the_next_snapshot_which_the_clock_triggers() {
-    let (clock, hand) = Clock::manual(noon());
+    let (clock, manual_clock) = Clock::hand_driven(noon());
     let alone = StandaloneBackend::new(Arc::new(Scoring::demo(7, noon())), &clock).await;
     let before = alone.get(MODELS).await;
     assert_eq!(before.header("cache-control"), "public, max-age=3600");
-    hand.advance(Duration::from_millis(600_500));
+    manual_clock.advance(Duration::from_millis(600_500));
     assert_eq!(alone.get(MODELS).await.header("cache-control"), "public, max-age=3000");
-    hand.advance(Duration::from_mins(50));
-    let after = alone.comes_to("2026-11-21T13:00:00Z").await;
+    manual_clock.advance(Duration::from_mins(50));
+    let after = alone.wait_for_snapshot("2026-11-21T13:00:00Z").await;
     assert_eq!(after.header("cache-control"), "public, max-age=3600");
     assert!(after.header("etag") != before.header("etag") && after.status == 200);
     let fresh = Scoring::demo(7, noon().plus(HOUR));
     for (endpoint, target) in targets() {
-        let data = fresh.answer(&question(endpoint.route)).unwrap().data;
+        let data = fresh.answer(&document(endpoint.route)).unwrap().data;
         assert!(alone.get(&target).await.body.ends_with(&[&data[..], b"}"].concat()), "{target}");
     }
 }
 
 #[tokio::test]
 async fn builtin_a_clock_step_or_suspend_is_followed_within_seconds() {
-    let (clock, hand) = Clock::manual(noon());
+    let (clock, manual_clock) = Clock::hand_driven(noon());
     let alone = StandaloneBackend::new(Arc::new(Scoring::demo(7, noon())), &clock).await;
-    hand.step_to(noon().minus(HOUR * 48));
+    manual_clock.step_to(noon().minus(HOUR * 48));
     let kept = alone.get(MODELS).await;
     assert_eq!((kept.json()["generated_at"].as_str(), kept.status), (Some(NOON), 200));
     assert_eq!(kept.header("cache-control"), "public, max-age=3600");
     // The machine was suspended: wall time has advanced, monotonic time has not.
-    hand.suspend(HOUR * (48 + 9));
+    manual_clock.suspend(HOUR * (48 + 9));
     assert_eq!(alone.get(MODELS).await.header("cache-control"), "no-cache");
-    hand.advance(Duration::from_secs(10));
-    assert_eq!(alone.comes_to("2026-11-21T21:00:00Z").await.status, 200);
+    manual_clock.advance(Duration::from_secs(10));
+    assert_eq!(alone.wait_for_snapshot("2026-11-21T21:00:00Z").await.status, 200);
 }
 
 #[test]
@@ -299,13 +300,13 @@ fn builtin_no_request_waits_for_a_snapshot_in_progress() {
     let mut one_blocking_thread = tokio::runtime::Builder::new_current_thread();
     let runtime = one_blocking_thread.enable_all().max_blocking_threads(1).build().unwrap();
     runtime.block_on(async {
-        let (clock, hand) = Clock::manual(noon());
+        let (clock, manual_clock) = Clock::hand_driven(noon());
         let alone = StandaloneBackend::new(Arc::new(Scoring::demo(7, noon())), &clock).await;
         let before = alone.get(MODELS).await;
         // The one thread that creates snapshots is busy.
         let (release, held) = std::sync::mpsc::channel::<()>();
         let busy = tokio::task::spawn_blocking(move || held.recv());
-        hand.advance(HOUR);
+        manual_clock.advance(HOUR);
         for _ in 0..50 {
             let meanwhile = alone.get(MODELS).await;
             assert_eq!((meanwhile.status, meanwhile.header("cache-control")), (200, "no-cache"));
@@ -313,15 +314,15 @@ fn builtin_no_request_waits_for_a_snapshot_in_progress() {
         }
         release.send(()).unwrap();
         busy.await.unwrap().unwrap();
-        alone.comes_to("2026-11-21T13:00:00Z").await;
+        alone.wait_for_snapshot("2026-11-21T13:00:00Z").await;
     });
 }
 
 #[tokio::test]
 async fn builtin_runs_imported_while_it_runs_count_within_a_minute() {
-    let place = TempDir::new().unwrap();
-    let archive = || Archive::open(&place.path().join("runs.db"), noon()).unwrap();
-    let (clock, hand) = Clock::manual(noon());
+    let directory = TempDir::new().unwrap();
+    let archive = || Archive::open(&directory.path().join("runs.db"), noon()).unwrap();
+    let (clock, manual_clock) = Clock::hand_driven(noon());
     let scoring = Scoring::open(RunSource::Archive(archive()), noon()).unwrap();
     let alone = StandaloneBackend::new(Arc::new(scoring), &clock).await;
     assert_eq!(alone.get(MODELS).await.json()["count"], 0);
@@ -331,7 +332,7 @@ async fn builtin_runs_imported_while_it_runs_count_within_a_minute() {
     archive().take(&[IdentifiedRun::read(run, noon()).unwrap()]).unwrap();
     archive().sum_up(noon().plus(Duration::from_secs(30))).unwrap();
     assert_eq!(alone.get("/api/v1/models/atlas").await.status, 404);
-    hand.advance(Duration::from_mins(1));
+    manual_clock.advance(Duration::from_mins(1));
     let mut after = alone.get(MODELS).await;
     for _ in 0..2_000_000 {
         if after.json()["count"] == 1 {

@@ -23,7 +23,7 @@ use key_positions::Canary;
 
 const TOKEN: &str = "a-token-of-the-side-port";
 /// The most verbose settings: all log levels, CORS for any origin, and trusted proxies.
-const LOUD: [(&str, &str); 8] = [
+const MOST_VERBOSE: [(&str, &str); 8] = [
     ("SCOREGATE_UPSTREAM", "built-in"),
     ("SCOREGATE_LOG_SAMPLE_ONE_IN", "1"),
     ("SCOREGATE_LOG_LEVEL", "trace,h2=trace"),
@@ -38,10 +38,10 @@ const LOUD: [(&str, &str); 8] = [
 async fn read_all(to: SocketAddr, bytes: &str) -> Vec<u8> {
     let mut stream = TcpStream::connect(to).await.unwrap();
     stream.write_all(bytes.as_bytes()).await.unwrap();
-    let mut said = Vec::new();
+    let mut received = Vec::new();
     // A reset connection has sent all it had.
-    drop(stream.read_to_end(&mut said).await);
-    said
+    drop(stream.read_to_end(&mut received).await);
+    received
 }
 
 /// An imported key that looks like a trace id.
@@ -49,7 +49,7 @@ fn foreign(directory: &Path) -> String {
     let key = Digest::of(directory.to_str().unwrap()).to_string()[..32].to_owned();
     let line =
         format!(r#"{{"sha256":"{}","name":"Foreign","tier":"pro","minute_limit":100000}}"#, Digest::of(&key));
-    let response = Keys(directory).fed(&["import", "-", "--format", "jsonl"], line.as_bytes());
+    let response = Keys(directory).run_with_input(&["import", "-", "--format", "jsonl"], line.as_bytes());
     assert_eq!(response.with(0).out, "1 imported, 0 already present, 0 rejected\n");
     key
 }
@@ -68,10 +68,10 @@ async fn over_http2(public: SocketAddr, canary: &Canary, another: Option<&str>) 
     let (key, mut responses) = (&canary.key, 0);
     for credential in [Some(key.as_str()), another].into_iter().flatten().map(|key| ("x-api-key", key)) {
         let fields = canary.fields().into_iter().map(|(name, value)| (name.to_lowercase(), value));
-        let asked = fields.map(|field| ("GET", "/api/v1/index".to_owned(), Some(field)));
+        let requests = fields.map(|field| ("GET", "/api/v1/index".to_owned(), Some(field)));
         let odd = [(key.as_str(), "/api/v1/index".to_owned(), None)];
         let paths = canary.targets().into_iter().filter(|target| target.starts_with('/'));
-        for (method, target, field) in asked.chain(odd).chain(paths.map(|target| ("GET", target, None))) {
+        for (method, target, field) in requests.chain(odd).chain(paths.map(|target| ("GET", target, None))) {
             let field = field.as_ref().map(|(name, value)| (name.as_str(), value.as_str()));
             let headers: Vec<(&str, &str)> = [credential].into_iter().chain(field).collect();
             // Some of them are invalid on HTTP/2 or close the connection: so each has its own.
@@ -92,27 +92,27 @@ async fn over_http2(public: SocketAddr, canary: &Canary, another: Option<&str>) 
         fields.insert(0, (name.into(), key.as_bytes().to_vec()));
         let trailers = http2::fields(&[("x-last", key), ("grpc-status", key)]);
         let body = http2::frame(DATA, 0, 1, key.as_bytes());
-        let mut wire = Wire::open(public).await;
-        wire.send(&[http2::opening(1, &fields, 0), body, http2::request(1, &trailers)].concat()).await;
-        canary.is_not_in(&format!("what is said to {name}"), &read_stream(&mut wire).await);
+        let mut connection = Wire::open(public).await;
+        connection.send(&[http2::opening(1, &fields, 0), body, http2::request(1, &trailers)].concat()).await;
+        canary.is_not_in(&format!("the response to {name}"), &read_stream(&mut connection).await);
     }
 }
 
 /// Everything received until a stream ends.
-async fn read_stream(wire: &mut Wire) -> Vec<u8> {
-    let mut heard = Vec::new();
-    while let Some(frame) = wire.read().await {
-        heard.extend(frame.payload);
+async fn read_stream(connection: &mut Wire) -> Vec<u8> {
+    let mut payloads = Vec::new();
+    while let Some(frame) = connection.read().await {
+        payloads.extend(frame.payload);
         let ends = frame.stream == 1 && matches!(frame.kind, HEADERS | DATA) && frame.flags & END_STREAM != 0;
         if ends || matches!(frame.kind, RST_STREAM | GOAWAY) {
             break;
         }
     }
-    heard
+    payloads
 }
 
-/// Sends every request to the side port, also with the key in wrong positions.
-async fn aside(side: SocketAddr, canary: &Canary, application: &str) {
+/// Sends every request to the side port, including some with the key in wrong positions.
+async fn to_side_port(side: SocketAddr, canary: &Canary, application: &str) {
     let key = &canary.key;
     let get = |target: &str, token: &str| {
         format!(
@@ -120,7 +120,7 @@ async fn aside(side: SocketAddr, canary: &Canary, application: &str) {
              X-API-Key: {key}\r\nCookie: {key}\r\nUser-Agent: {key}\r\n\r\n"
         )
     };
-    let asked = [
+    let requests = [
         "/metrics",
         "/healthz",
         "/readyz",
@@ -132,9 +132,9 @@ async fn aside(side: SocketAddr, canary: &Canary, application: &str) {
         "/v1/settings",
         "/v1/log",
     ];
-    let mut asked: Vec<String> = asked.map(String::from).to_vec();
-    asked.extend(["/v1/applications/export".into(), format!("/v1/applications/{application}")]);
-    for target in &asked {
+    let mut requests: Vec<String> = requests.map(String::from).to_vec();
+    requests.extend(["/v1/applications/export".into(), format!("/v1/applications/{application}")]);
+    for target in &requests {
         let response = read_all(side, &get(target, TOKEN)).await;
         assert!(response.starts_with(b"HTTP/1.1 200 "), "{target}: {}", String::from_utf8_lossy(&response));
         canary.is_not_in(target, &response);
@@ -173,27 +173,27 @@ fn on_disk(directory: &Path) -> Vec<u8> {
 
 /// Runs it with one log format.
 async fn check_no_leak(format: &str) {
-    let place = TempDir::new().unwrap();
-    let settings = [&LOUD[..], &[("SCOREGATE_LOG_FORMAT", format)]].concat();
-    let program = Program::serve(place.path(), &settings);
+    let directory = TempDir::new().unwrap();
+    let settings = [&MOST_VERBOSE[..], &[("SCOREGATE_LOG_FORMAT", format)]].concat();
+    let program = Program::serve(directory.path(), &settings);
     let (public, side) = program.ports();
-    let keys = Keys(place.path());
+    let keys = Keys(directory.path());
     let ((application, ours), (_, other)) = (keys.create("enterprise"), keys.create("free"));
     keys.run(&["set-limits", &application, "--minute", "100000"]).with(0);
-    let canaries = [Canary::new(&ours), Canary::new(&foreign(place.path()))];
+    let canaries = [Canary::new(&ours), Canary::new(&foreign(directory.path()))];
     for (canary, another) in canaries.iter().zip([Some(&*other), None]) {
         over_http1(public, canary, another).await;
         over_http2(public, canary, another).await;
-        aside(side, canary, &application).await;
+        to_side_port(side, canary, &application).await;
     }
     // A key may be named in full to revoke it.
     keys.run(&["revoke", &application, "--key", &ours]).with(0);
-    aside(side, &canaries[0], &application).await;
+    to_side_port(side, &canaries[0], &application).await;
     let ended = program.stop().with(0);
     for canary in &canaries {
-        canary.is_not_in("the log of requests", ended.out.as_bytes());
+        canary.is_not_in("the access log", ended.out.as_bytes());
         canary.is_not_in("the log", ended.err.as_bytes());
-        canary.is_not_in("the data directory", &on_disk(place.path()));
+        canary.is_not_in("the data directory", &on_disk(directory.path()));
     }
     // The requests were answered, and the log was at its most verbose level.
     assert!(ended.out.lines().count() > 1_000, "{}", ended.out.lines().count());
@@ -220,5 +220,5 @@ async fn keys_do_not_leak_to_the_backend() {
     }
     let received = world.backend.received();
     assert!(received.len() > 3, "{received:?}");
-    canary.is_not_in("a question to the backend", format!("{received:?}").as_bytes());
+    canary.is_not_in("an upstream request", format!("{received:?}").as_bytes());
 }

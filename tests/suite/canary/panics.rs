@@ -24,7 +24,7 @@ use crate::world::World;
 use super::key_positions::Canary;
 
 /// The test fails if the log is not written within this time.
-const AT_LAST: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Captured output.
 #[derive(Clone, Default)]
@@ -49,25 +49,25 @@ impl Write for CapturedLog {
 
 /// Captures the panic messages of all tests, which are also printed as usual.
 fn panics() -> CapturedLog {
-    static SAID: OnceLock<CapturedLog> = OnceLock::new();
+    static CAPTURED: OnceLock<CapturedLog> = OnceLock::new();
     let listen = || {
-        let (said, as_ever) = (CapturedLog::default(), take_hook());
-        let to = said.clone();
+        let (output, default_hook) = (CapturedLog::default(), take_hook());
+        let to = output.clone();
         set_hook(Box::new(move |panic| {
             drop(write!(to.clone(), "{panic}\n{}\n", Backtrace::force_capture()));
-            as_ever(panic);
+            default_hook(panic);
         }));
-        said
+        output
     };
-    SAID.get_or_init(listen).clone()
+    CAPTURED.get_or_init(listen).clone()
 }
 
 /// An in-process backend that panics with everything it received.
 struct PanickingUpstream;
 
 impl Upstream for PanickingUpstream {
-    fn fetch<'a>(&'a self, question: UpstreamRequest<'a>) -> Answered<'a> {
-        Box::pin(async move { panic!("a backend was asked {question:?}") })
+    fn fetch<'a>(&'a self, request: UpstreamRequest<'a>) -> Answered<'a> {
+        Box::pin(async move { panic!("unexpected upstream request {request:?}") })
     }
 
     fn address(&self) -> String {
@@ -79,7 +79,7 @@ impl Upstream for PanickingUpstream {
     }
 }
 
-/// The text beside the key in a request that contains it in every position.
+/// The fields of a request that contains the key in every position.
 fn fields(key: &str) -> [(&'static str, String); 7] {
     [
         ("x-api-key", key.to_owned()),
@@ -92,8 +92,8 @@ fn fields(key: &str) -> [(&'static str, String); 7] {
     ]
 }
 
-/// The response to a request whose handler panics: none does by itself, but a thread without a runtime cannot
-/// start the fetch.
+/// The response to a request whose handler panics. No handler panics on a runtime; without one, starting the fetch
+/// does.
 async fn outside_of_any_runtime(world: &World, canary: &Canary, events: &Dispatch) -> Vec<u8> {
     let (gateway, events, key) = (world.running.gateway(), events.clone(), &canary.key);
     let mut request = Request::get(format!("/api/v1/providers?{key}={key}")).header("host", "localhost");
@@ -136,12 +136,12 @@ async fn a_panic_leaks_no_key_in_its_message_backtrace_response_or_log() {
         }
         canary.is_not_in("the 500", &outside_of_any_runtime(&world, &canary, &events_to).await);
         assert_eq!(world.counted("scoregate_panics_total").await, 3);
-        world.running.gateway().request_log.finish(AT_LAST);
+        world.running.gateway().request_log.finish(TIMEOUT);
         for (what, text, words) in [
-            ("a panic", &panics, "a backend was asked UpstreamRequest"),
+            ("a panic", &panics, "unexpected upstream request UpstreamRequest"),
             ("a panic", &panics, "there is no reactor running"),
             ("the log", &events, "a fetch panicked"),
-            ("the log of requests", &log_lines, "internal_error"),
+            ("the access log", &log_lines, "internal_error"),
         ] {
             let text = text.all();
             assert!(String::from_utf8_lossy(&text).contains(words), "{what}: no {words}");

@@ -21,9 +21,9 @@ async fn http2_half_a_preface_is_cut_off_after_nine_seconds() {
     let before = world.connections_seen().await;
     let mut wires = Vec::new();
     for length in [1, 3, 14, 16, 18, 23] {
-        let mut wire = Wire::bare(world.address()).await;
-        wire.send(&PREFACE[..length]).await;
-        wires.push(wire);
+        let mut connection = Wire::bare(world.address()).await;
+        connection.send(&PREFACE[..length]).await;
+        wires.push(connection);
     }
     while world.connections_seen().await < before + 6 {
         tokio::task::yield_now().await;
@@ -31,8 +31,8 @@ async fn http2_half_a_preface_is_cut_off_after_nine_seconds() {
     world.pass(Duration::from_millis(8_999));
     assert_eq!(world.ended("head_timeout").await, 0);
     world.pass(MOMENT);
-    for wire in &mut wires {
-        assert_eq!(wire.rest().await, []);
+    for connection in &mut wires {
+        assert_eq!(connection.rest().await, []);
     }
     assert_eq!(world.ended("head_timeout").await, 6);
 }
@@ -40,134 +40,134 @@ async fn http2_half_a_preface_is_cut_off_after_nine_seconds() {
 #[tokio::test]
 async fn http2_an_idle_connection_gets_a_goaway_and_is_closed_a_second_later() {
     let world = World::new().await;
-    let mut wire = Wire::open(world.address()).await;
-    wire.polite = false;
-    wire.settled().await;
+    let mut connection = Wire::open(world.address()).await;
+    connection.acknowledges = false;
+    connection.settled().await;
     world.pass(MINUTE_LESS_A_MOMENT);
-    wire.settled().await;
+    connection.settled().await;
     world.pass(MOMENT);
-    let goaway = wire.find(GOAWAY).await;
+    let goaway = connection.find(GOAWAY).await;
     assert_eq!(code(&goaway.payload[4..]), 0);
     // A request sent before it received the GOAWAY is still answered.
-    wire.send(&request(1, &get("/healthz", &[]))).await;
-    assert_eq!(wire.stream_outcome(1).await, StreamOutcome::Response(200, String::new()));
+    connection.send(&request(1, &get("/healthz", &[]))).await;
+    assert_eq!(connection.stream_outcome(1).await, StreamOutcome::Response(200, String::new()));
     world.pass(SECOND);
     world.pass(SECOND);
-    wire.rest().await;
+    connection.rest().await;
     assert_eq!(world.ended("idle_timeout").await, 1);
 }
 
 #[tokio::test]
 async fn http2_a_connection_that_sent_only_the_preface_is_idle() {
     let world = World::new().await;
-    let mut wire = Wire::bare(world.address()).await;
-    wire.polite = false;
-    wire.send(PREFACE).await;
-    wire.find(super::SETTINGS).await;
+    let mut connection = Wire::bare(world.address()).await;
+    connection.acknowledges = false;
+    connection.send(PREFACE).await;
+    connection.find(super::SETTINGS).await;
     world.pass(60 * SECOND);
-    wire.find(GOAWAY).await;
+    connection.find(GOAWAY).await;
     world.pass(SECOND);
-    wire.rest().await;
+    connection.rest().await;
     assert_eq!(world.ended("idle_timeout").await, 1);
 }
 
 #[tokio::test]
 async fn http2_pings_keep_no_connection_alive() {
     let world = World::new().await;
-    let mut wire = Wire::open(world.address()).await;
-    wire.settled().await;
+    let mut connection = Wire::open(world.address()).await;
+    connection.settled().await;
     for _ in 0..59 {
         world.pass(SECOND);
-        wire.settled().await;
+        connection.settled().await;
     }
     world.pass(SECOND);
-    wire.find(GOAWAY).await;
-    wire.rest().await;
+    connection.find(GOAWAY).await;
+    connection.rest().await;
 }
 
 #[tokio::test]
 async fn http2_a_client_that_opens_no_stream_window_is_cut_off_at_the_write_timeout() {
     let world = World::new().await;
-    let mut wire = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
-    wire.send(&request(1, &get("/docs", &[]))).await;
-    wire.find(HEADERS).await;
+    let mut connection = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
+    connection.send(&request(1, &get("/docs", &[]))).await;
+    connection.find(HEADERS).await;
     world.pass(WRITE_LESS_A_MOMENT);
-    wire.settled().await;
+    connection.settled().await;
     assert_eq!(world.ended("write_timeout").await, 0);
     world.pass(MOMENT);
-    assert!(wire.rest().await.iter().all(|read| read.kind != DATA));
+    assert!(connection.rest().await.iter().all(|read| read.kind != DATA));
     assert_eq!(world.ended("write_timeout").await, 1);
 }
 
 #[tokio::test]
 async fn http2_a_window_opened_by_single_bytes_gains_no_time() {
     let world = World::new().await;
-    let mut wire = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
-    wire.send(&request(1, &get("/openapi.json", &[]))).await;
-    wire.find(HEADERS).await;
+    let mut connection = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
+    connection.send(&request(1, &get("/openapi.json", &[]))).await;
+    connection.find(HEADERS).await;
     for second in 1..=20 {
         assert_eq!(world.ended("write_timeout").await, 0, "after {second} s");
-        assert!(wire.send(&frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])).await);
-        assert_eq!(wire.find(DATA).await.payload.len(), 1);
+        assert!(connection.send(&frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])).await);
+        assert_eq!(connection.find(DATA).await.payload.len(), 1);
         world.pass(SECOND);
     }
-    wire.rest().await;
+    connection.rest().await;
     assert_eq!(world.ended("write_timeout").await, 1);
 }
 
 #[tokio::test]
 async fn http2_a_link_of_two_kilobytes_a_second_gets_the_whole_response() {
     let world = World::with("server.request_timeout = \"1d\"", good).await;
-    let mut wire = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
-    wire.send(&request(1, &get("/openapi.json", &[]))).await;
-    wire.find(HEADERS).await;
+    let mut connection = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
+    connection.send(&request(1, &get("/openapi.json", &[]))).await;
+    connection.find(HEADERS).await;
     let (mut read, mut is_whole) = (0, false);
     while !is_whole {
         let room = [0, 1].map(|stream| frame(WINDOW_UPDATE, 0, stream, &20_480_u32.to_be_bytes()));
-        wire.send(&room.concat()).await;
+        connection.send(&room.concat()).await;
         let mut part = 0;
         while part < 20_480 && !is_whole {
-            let data = wire.find(DATA).await;
+            let data = connection.find(DATA).await;
             (part, is_whole) = (part + data.payload.len(), data.flags & END_STREAM != 0);
         }
         read += part;
         world.pass(10 * SECOND);
     }
-    assert!(read > 40_000, "{read} bytes take too little time to show anything");
+    assert!(read > 40_000, "{read} bytes are too few for this test");
     assert_eq!(world.ended("write_timeout").await, 0);
 }
 
 #[tokio::test]
 async fn http2_a_client_that_opens_no_connection_window_is_cut_off_at_the_write_timeout() {
     let world = World::new().await;
-    let mut wire = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0x7fff_ffff)]).await;
-    let asked: Vec<u8> =
+    let mut connection = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0x7fff_ffff)]).await;
+    let bytes: Vec<u8> =
         (0..20).flat_map(|number| request(2 * number + 1, &get("/openapi.json", &[]))).collect();
-    wire.send(&asked).await;
+    connection.send(&bytes).await;
     let mut read = 0;
     while read < 65_535 {
-        read += wire.find(DATA).await.payload.len();
+        read += connection.find(DATA).await.payload.len();
     }
     world.pass(WRITE_LESS_A_MOMENT);
-    wire.settled().await;
+    connection.settled().await;
     assert_eq!(world.ended("write_timeout").await, 0);
     world.pass(MOMENT);
-    wire.rest().await;
+    connection.rest().await;
     assert_eq!((read, world.ended("write_timeout").await), (65_535, 1));
 }
 
 #[tokio::test]
 async fn http2_an_unfinished_head_is_cut_off_as_an_idle_connection() {
     let world = World::new().await;
-    let mut wire = Wire::open(world.address()).await;
-    wire.polite = false;
-    wire.settled().await;
+    let mut connection = Wire::open(world.address()).await;
+    connection.acknowledges = false;
+    connection.settled().await;
     let block = block(&get("/healthz", &[]));
-    wire.send(&frame(HEADERS, END_STREAM, 1, &block[..10])).await;
+    connection.send(&frame(HEADERS, END_STREAM, 1, &block[..10])).await;
     world.pass(60 * SECOND);
-    wire.find(GOAWAY).await;
+    connection.find(GOAWAY).await;
     world.pass(SECOND);
-    wire.rest().await;
+    connection.rest().await;
     assert_eq!(world.ended("idle_timeout").await, 1);
 }
 
@@ -176,15 +176,15 @@ async fn http2_shutdown_lets_requests_in_flight_finish() {
     let world = World::new().await;
     let key = world.customer("pro").await.key;
     world.backend.hold();
-    let mut wire = Wire::open(world.address()).await;
-    wire.send(&request(1, &get("/api/v1/models", &[("x-api-key", &key)]))).await;
+    let mut connection = Wire::open(world.address()).await;
+    connection.send(&request(1, &get("/api/v1/models", &[("x-api-key", &key)]))).await;
     world.backend.has_received(1).await;
-    let World { running, backend, hand: _hand, .. } = world;
+    let World { running, backend, manual_clock: _clock, .. } = world;
     let (stopped, ()) = tokio::join!(running.stop(), async {
-        assert_eq!(code(&wire.find(GOAWAY).await.payload[4..]), 0);
+        assert_eq!(code(&connection.find(GOAWAY).await.payload[4..]), 0);
         backend.open();
-        assert_eq!(wire.stream_outcome(1).await, StreamOutcome::Response(200, String::new()));
-        wire.rest().await;
+        assert_eq!(connection.stream_outcome(1).await, StreamOutcome::Response(200, String::new()));
+        connection.rest().await;
     });
     assert!(stopped.all_finished);
 }
@@ -192,15 +192,15 @@ async fn http2_shutdown_lets_requests_in_flight_finish() {
 #[tokio::test]
 async fn http2_a_connection_closes_within_a_second_of_its_maximum_age_of_an_hour() {
     let world = World::with("server.idle_timeout = \"1d\"", good).await;
-    let mut wire = Wire::open(world.address()).await;
-    wire.polite = false;
-    wire.settled().await;
+    let mut connection = Wire::open(world.address()).await;
+    connection.acknowledges = false;
+    connection.settled().await;
     world.pass(Duration::from_hours(1));
-    wire.find(GOAWAY).await;
-    wire.send(&request(1, &get("/healthz", &[]))).await;
-    assert_eq!(wire.stream_outcome(1).await, StreamOutcome::Response(200, String::new()));
+    connection.find(GOAWAY).await;
+    connection.send(&request(1, &get("/healthz", &[]))).await;
+    assert_eq!(connection.stream_outcome(1).await, StreamOutcome::Response(200, String::new()));
     world.pass(SECOND);
     world.pass(SECOND);
-    wire.rest().await;
+    connection.rest().await;
     assert_eq!(world.counted("scoregate_connections").await, 0);
 }

@@ -13,7 +13,7 @@ use crate::client::Connection;
 use crate::world::{World, good};
 
 /// Number of concurrent requests.
-const CROWD: usize = 100;
+const CONCURRENT: usize = 100;
 /// Duration of each measurement.
 const WHILE: Duration = Duration::from_millis(600);
 
@@ -41,15 +41,15 @@ async fn http2_a_hundred_streams_delay_other_clients_no_more_than_a_hundred_conn
     let hit =
         format!("GET /api/v1/models HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n").into_bytes();
     let alone = other_client(&world, &hit).await;
-    let (over, visit) = (Arc::new(AtomicBool::new(false)), Http2Client::to(world.address()).await);
+    let (over, client) = (Arc::new(AtomicBool::new(false)), Http2Client::to(world.address()).await);
     let answered = Arc::new(AtomicUsize::new(0));
     let mut streams = JoinSet::new();
-    for _ in 0..CROWD {
-        let (over, visit, key, answered) =
-            (Arc::clone(&over), visit.clone(), key.clone(), Arc::clone(&answered));
+    for _ in 0..CONCURRENT {
+        let (over, client, key, answered) =
+            (Arc::clone(&over), client.clone(), key.clone(), Arc::clone(&answered));
         streams.spawn(async move {
             while !over.load(Ordering::Relaxed) {
-                let response = visit.request("GET", "/api/v1/models", &[("x-api-key", &key)]).await;
+                let response = client.request("GET", "/api/v1/models", &[("x-api-key", &key)]).await;
                 assert_eq!(response.expect("an answer").status, 200);
                 answered.fetch_add(1, Ordering::Relaxed);
             }
@@ -59,12 +59,12 @@ async fn http2_a_hundred_streams_delay_other_clients_no_more_than_a_hundred_conn
     over.store(true, Ordering::Relaxed);
     streams.join_all().await;
     assert!(
-        answered.load(Ordering::Relaxed) > 10 * CROWD,
-        "the streams asked for next to nothing: {answered:?}"
+        answered.load(Ordering::Relaxed) > 10 * CONCURRENT,
+        "the streams sent too few requests: {answered:?}"
     );
     over.store(false, Ordering::Relaxed);
     let mut connections = JoinSet::new();
-    for _ in 0..CROWD {
+    for _ in 0..CONCURRENT {
         let (over, hit, mut connection) =
             (Arc::clone(&over), hit.clone(), Connection::open(world.address()).await);
         connections.spawn(async move {

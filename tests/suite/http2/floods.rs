@@ -10,7 +10,7 @@ use crate::world::World;
 /// The required bounds, in frames.
 const FEW: usize = 2_500;
 const MORE: usize = 5_000;
-/// As many frames as twice 128 KiB of the shortest ones, and some more for the replies.
+/// The number of the shortest frames in twice 128 KiB, and some more for the replies.
 const MOST: usize = 40_000;
 
 pub struct Flood {
@@ -104,7 +104,7 @@ fn resets(held: &[u8]) -> Vec<Flood> {
             let depends_on_itself = [&number(of).to_be_bytes()[..], &[0]].concat();
             vec![opening(number(of), &depends, 0), frame(PRIORITY, 0, number(of), &depends_on_itself)]
         }),
-        flood("streams beyond the most", FEW, {
+        flood("streams beyond the maximum", FEW, {
             let plain = plain.clone();
             move |of| vec![opening(number(of + 1), &plain, 0)]
         })
@@ -126,7 +126,7 @@ fn idle_floods(held: &[u8]) -> Vec<Flood> {
             vec![frame(SETTINGS, 0, 0, &[0, 1, 0, 0, u8::try_from(of % 2 * 16).unwrap(), 0])]
         }),
         flood("pings", MOST, one(frame(PING, 0, 0, b"12345678"))),
-        flood("answers to pings that nobody sent", MOST, one(frame(PING, ACK, 0, b"12345678"))),
+        flood("unsolicited ping acknowledgements", MOST, one(frame(PING, ACK, 0, b"12345678"))),
         flood("pings beside a request", MOST, one(frame(PING, 0, 0, b"12345678"))).after(held.to_vec()),
         flood("priorities", MOST, one(frame(PRIORITY, 0, 1, &[0, 0, 0, 3, 9]))),
         flood("windows of the connection", MOST, one(frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]))),
@@ -136,30 +136,30 @@ fn idle_floods(held: &[u8]) -> Vec<Flood> {
             .after(request(1, &get("/healthz", &[]))),
         flood("resets of a stream that is closed", MOST, one(frame(RST_STREAM, 0, 1, &[0, 0, 0, 8])))
             .after(request(1, &get("/healthz", &[]))),
-        flood("frames of no known kind", MOST, one(frame(0x42, 0, 0, &[]))),
+        flood("frames of an unknown type", MOST, one(frame(0x42, 0, 0, &[]))),
         flood("farewells", MOST, one(frame(GOAWAY, 0, 0, &[0, 0, 0, 0, 0, 0, 0, 0]))),
     ]
 }
 
 impl Flood {
     /// Floods until the connection closes. Returns the number of frames sent, or nothing if it was never closed.
-    pub async fn run(&self, wire: &mut Wire) -> Option<usize> {
-        wire.polite = false;
-        wire.send(&self.first).await;
+    pub async fn run(&self, connection: &mut Wire) -> Option<usize> {
+        connection.acknowledges = false;
+        connection.send(&self.first).await;
         let (mut sent, mut times, mut batch) = (0, 0, Vec::new());
         while sent < self.most {
             let frames = (self.again)(times);
             (sent, times) = (sent + frames.len(), times + 1);
             batch.extend(frames.concat());
             if times % 16 == 0 {
-                if !wire.send(&batch).await || wire.has_goaway_or_close() {
+                if !connection.send(&batch).await || connection.has_goaway_or_close() {
                     return Some(sent);
                 }
                 batch.clear();
             }
         }
-        wire.send(&[&batch[..], &self.last, &frame(PING, 0, 0, b"the end!")].concat()).await;
-        while let Some(read) = wire.read().await {
+        connection.send(&[&batch[..], &self.last, &frame(PING, 0, 0, b"the end!")].concat()).await;
+        while let Some(read) = connection.read().await {
             if read.kind == PING && read.flags & ACK != 0 && read.payload == b"the end!" {
                 return None;
             }
@@ -179,8 +179,8 @@ async fn http2_every_flood_closes_the_connection_within_its_bound() {
     let held = request(1, &get("/api/v1/models", &[("x-api-key", &key)]));
     let mut endless = Vec::new();
     for flood in floods(&held) {
-        let mut wire = Wire::open(world.address()).await;
-        let over = flood.run(&mut wire).await;
+        let mut connection = Wire::open(world.address()).await;
+        let over = flood.run(&mut connection).await;
         if over.is_none() {
             endless.push(flood.name);
         }
@@ -198,18 +198,18 @@ async fn http2_streams_beyond_the_hundredth_are_refused_and_the_others_answered(
     let world = World::new().await;
     let key = world.customer("enterprise").await.key;
     world.backend.hold();
-    let mut wire = Wire::open(world.address()).await;
+    let mut connection = Wire::open(world.address()).await;
     let fields = get("/api/v1/index", &[("x-api-key", &key)]);
-    let asked: Vec<u8> = (0..110).flat_map(|of| request(number(of), &fields)).collect();
-    wire.send(&asked).await;
+    let bytes: Vec<u8> = (0..110).flat_map(|of| request(number(of), &fields)).collect();
+    connection.send(&bytes).await;
     for of in 100..110 {
-        let refused = wire.find(RST_STREAM).await;
+        let refused = connection.find(RST_STREAM).await;
         assert_eq!((refused.stream, code(&refused.payload)), (number(of), 7));
     }
     world.backend.open();
     let mut answered = 0;
     while answered < 100 {
-        let read = wire.find(DATA).await;
+        let read = connection.find(DATA).await;
         answered += u32::from(read.flags & END_STREAM != 0);
     }
     assert_eq!(world.backend.received().len(), 1);
@@ -218,13 +218,13 @@ async fn http2_streams_beyond_the_hundredth_are_refused_and_the_others_answered(
 #[tokio::test]
 async fn http2_a_head_that_decompresses_to_megabytes_is_rejected() {
     let world = World::new().await;
-    let mut wire = Wire::open(world.address()).await;
+    let mut connection = Wire::open(world.address()).await;
     // A 4 KB field is added to the table and referenced 16,000 times by one octet each.
     let mut bomb = vec![0x40, 1, b'x', 127, 0xb1, 0x1e];
     bomb.extend(vec![b'y'; 127 + 0x31 + 128 * 0x1e]);
     bomb.extend(vec![0xbe; 16_384 - bomb.len()]);
-    wire.send(&frame(HEADERS, END_STREAM | END_HEADERS, 1, &bomb)).await;
-    let outcome = wire.stream_outcome(1).await;
+    connection.send(&frame(HEADERS, END_STREAM | END_HEADERS, 1, &bomb)).await;
+    let outcome = connection.stream_outcome(1).await;
     assert!(
         matches!(
             outcome,
@@ -242,19 +242,19 @@ async fn http2_a_head_that_decompresses_to_megabytes_is_rejected() {
 async fn http2_window_updates_of_a_fast_reader_are_no_flood() {
     let world = World::new().await;
     let key = world.customer("pro").await.key;
-    let mut wire = Wire::open(world.address()).await;
+    let mut connection = Wire::open(world.address()).await;
     let fields = get("/openapi.json", &[("x-api-key", &key)]);
-    let asked: Vec<u8> = (1..100).flat_map(|of| request(number(of), &fields)).collect();
+    let bytes: Vec<u8> = (1..100).flat_map(|of| request(number(of), &fields)).collect();
     // The pages need no key, and do not count as authentication.
-    wire.send(&[request(1, &get("/api/v1/me", &[("x-api-key", &key)])), asked].concat()).await;
+    connection.send(&[request(1, &get("/api/v1/me", &[("x-api-key", &key)])), bytes].concat()).await;
     let mut ended = 0;
     while ended < 100 {
         // It updates both windows with every frame, as some libraries do.
-        let read = wire.find(DATA).await;
+        let read = connection.find(DATA).await;
         ended += u32::from(read.flags & END_STREAM != 0);
         let room = u32::try_from(read.payload.len()).unwrap().max(1).to_be_bytes();
         let both = [frame(WINDOW_UPDATE, 0, 0, &room), frame(WINDOW_UPDATE, 0, read.stream, &room)];
-        assert!(wire.send(&both.concat()).await);
+        assert!(connection.send(&both.concat()).await);
     }
-    wire.settled().await;
+    connection.settled().await;
 }

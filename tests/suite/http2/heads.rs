@@ -82,7 +82,7 @@ async fn http2_pseudo_headers_are_sent_once_and_first() {
     let authority = (":authority", "localhost");
     let plain = pseudo(&[method, scheme, authority, path], &key);
     assert_eq!(world.outcome_of(&plain).await, StreamOutcome::Response(200, String::new()));
-    let asked = world.backend.received().len();
+    let already_received = world.backend.received().len();
     let mut late = fields(&[method, scheme, authority, ("x-api-key", &key)]);
     late.extend(fields(&[path]));
     let broken = [
@@ -90,22 +90,22 @@ async fn http2_pseudo_headers_are_sent_once_and_first() {
         ("no scheme", pseudo(&[method, authority, path], &key)),
         ("no path", pseudo(&[method, scheme, authority], &key)),
         ("an empty method", pseudo(&[(":method", ""), scheme, authority, path], &key)),
-        ("a method with a blank", pseudo(&[(":method", "GET /x"), scheme, authority, path], &key)),
+        ("a method with a space", pseudo(&[(":method", "GET /x"), scheme, authority, path], &key)),
         ("an empty path", pseudo(&[method, scheme, authority, (":path", "")], &key)),
-        ("a path late", late),
+        ("a path after a field", late),
         ("a path twice", pseudo(&[method, scheme, authority, path, path], &key)),
         ("a method twice", pseudo(&[method, method, scheme, authority, path], &key)),
         ("nothing", Vec::new()),
-        ("a path with a blank", pseudo(&[method, scheme, authority, (":path", "/a b")], &key)),
-        ("a path with a line", pseudo(&[method, scheme, authority, (":path", "/a\r\nx: y")], &key)),
-        ("an authority with a blank", pseudo(&[method, scheme, (":authority", "a b"), path], &key)),
+        ("a path with a space", pseudo(&[method, scheme, authority, (":path", "/a b")], &key)),
+        ("a path with a line break", pseudo(&[method, scheme, authority, (":path", "/a\r\nx: y")], &key)),
+        ("an authority with a space", pseudo(&[method, scheme, (":authority", "a b"), path], &key)),
         ("an extended GET", pseudo(&[method, scheme, authority, path, (":protocol", "websocket")], &key)),
     ];
     for (name, fields) in broken {
         let outcome = world.outcome_of(&fields).await;
         assert!(outcome.is_error(), "{name}: {outcome:?}");
     }
-    assert_eq!(world.backend.received().len(), asked);
+    assert_eq!(world.backend.received().len(), already_received);
 }
 
 #[tokio::test]
@@ -165,7 +165,7 @@ async fn http2_targets_that_are_not_known_paths_never_succeed() {
         ("/api/v1/models/%252e%252e", Some(&id)),
         ("/api/v1/models/%00", Some(&id)),
         ("/api/v1/models/a%", Some(&id)),
-        // Invalid paths are refused by the codec or the gateway, by whichever parses them first.
+        // Invalid paths are refused by the codec or by the gateway.
         ("http://localhost/api/v1/models", None),
         ("http://evil.example/api/v1/models", None),
         ("localhost", None),
@@ -195,10 +195,10 @@ async fn http2_a_fragment_is_removed_by_the_codec() {
     let (world, key) = wide().await;
     let outcome = world.outcome_of(&get("/api/v1/models#/../me", &[("x-api-key", &key)])).await;
     assert!(outcome.is_error() || outcome == StreamOutcome::Response(200, String::new()), "{outcome:?}");
-    let heard = world.backend.received();
+    let received = world.backend.received();
     assert!(
-        heard.iter().all(|one| one.target() == "/api/v1/models?period=latest&sortBy=combined"),
-        "{heard:?}"
+        received.iter().all(|one| one.target() == "/api/v1/models?period=latest&sortBy=combined"),
+        "{received:?}"
     );
 }
 
@@ -208,11 +208,13 @@ async fn http2_a_connect_is_a_405_or_rejected_and_opens_no_tunnel() {
     for authority in ["backend.example:443", "127.0.0.1:80", "localhost:1"] {
         let connect = [(":method", "CONNECT"), (":authority", authority), ("host", authority)];
         let connect = pseudo(&connect, &key);
-        let mut wire = Wire::open(world.address()).await;
+        let mut connection = Wire::open(world.address()).await;
         // The payload of a tunnel follows.
-        wire.send(&[opening(1, &connect, 0), frame(DATA, 0, 1, b"GET / HTTP/1.1\r\n\r\n")].concat()).await;
+        connection
+            .send(&[opening(1, &connect, 0), frame(DATA, 0, 1, b"GET / HTTP/1.1\r\n\r\n")].concat())
+            .await;
         assert_eq!(
-            wire.stream_outcome(1).await,
+            connection.stream_outcome(1).await,
             StreamOutcome::Response(405, "method_not_allowed".into()),
             "{authority}"
         );
@@ -243,7 +245,7 @@ fn bodies(key: &str) -> Vec<(&'static str, Vec<u8>)> {
     let trailers = |fields: &Fields| frame(HEADERS, END_STREAM | END_HEADERS, 1, &block(fields));
     vec![
         ("a body", [opening(1, &plain, 0), body(END_STREAM)].concat()),
-        ("a body that never comes", opening(1, &plain, 0)),
+        ("a body that never arrives", opening(1, &plain, 0)),
         ("a body without end", [opening(1, &plain, 0), body(0)].concat()),
         ("a body of its length", [opening(1, &long, 0), body(END_STREAM)].concat()),
         ("trailers", [opening(1, &plain, 0), trailers(&fields(&[("x-api-key", "another")]))].concat()),
@@ -254,10 +256,10 @@ fn bodies(key: &str) -> Vec<(&'static str, Vec<u8>)> {
 async fn http2_a_request_with_a_body_is_a_400_in_every_variant() {
     let (world, key) = wide().await;
     for (name, bytes) in bodies(&key) {
-        let mut wire = Wire::open(world.address()).await;
-        wire.send(&bytes).await;
+        let mut connection = Wire::open(world.address()).await;
+        connection.send(&bytes).await;
         assert_eq!(
-            wire.stream_outcome(1).await,
+            connection.stream_outcome(1).await,
             StreamOutcome::Response(400, "bad_request".into()),
             "{name}"
         );
@@ -269,15 +271,15 @@ async fn http2_a_request_with_a_body_is_a_400_in_every_variant() {
 async fn http2_a_request_with_a_body_closes_the_connection() {
     let (world, key) = wide().await;
     for (name, bytes) in bodies(&key) {
-        let mut wire = Wire::open(world.address()).await;
-        wire.send(&bytes).await;
+        let mut connection = Wire::open(world.address()).await;
+        connection.send(&bytes).await;
         assert_eq!(
-            wire.stream_outcome(1).await,
+            connection.stream_outcome(1).await,
             StreamOutcome::Response(400, "bad_request".into()),
             "{name}"
         );
-        let gone: Vec<u32> = wire.rest().await.iter().filter_map(goaway_code).collect();
-        assert!(!gone.is_empty() && gone.iter().all(|code| *code == 0), "{name}: {gone:?}");
+        let codes: Vec<u32> = connection.rest().await.iter().filter_map(goaway_code).collect();
+        assert!(!codes.is_empty() && codes.iter().all(|code| *code == 0), "{name}: {codes:?}");
     }
 }
 
@@ -296,10 +298,10 @@ async fn http2_a_wrong_content_length_is_rejected() {
         assert!(is_refused, "{length:?} without a body: {outcome:?}");
     }
     for (length, body) in [("0", "hello"), ("4", "hello"), ("9", "hello")] {
-        let mut wire = Wire::open(world.address()).await;
+        let mut connection = Wire::open(world.address()).await;
         let body = frame(DATA, END_STREAM, 1, body.as_bytes());
-        wire.send(&[opening(1, &of(length), 0), body].concat()).await;
-        let outcome = wire.stream_outcome(1).await;
+        connection.send(&[opening(1, &of(length), 0), body].concat()).await;
+        let outcome = connection.stream_outcome(1).await;
         let is_refused = outcome.is_error() || outcome == StreamOutcome::Response(400, "bad_request".into());
         assert!(is_refused, "{length:?} with a body: {outcome:?}");
     }
@@ -374,7 +376,7 @@ async fn http2_invalid_frames_close_the_connection() {
         ("a head on an even stream", request(2, &plain)),
         ("data on an idle stream", frame(DATA, END_STREAM, 1, b"x")),
         ("a push", frame(super::PUSH_PROMISE, END_HEADERS, 1, &[&[0, 0, 0, 2], &whole[..]].concat())),
-        ("a continuation of nothing", frame(super::CONTINUATION, END_HEADERS, 1, &whole)),
+        ("a continuation without a head", frame(super::CONTINUATION, END_HEADERS, 1, &whole)),
         ("padding beyond the frame", frame(HEADERS, END_HEADERS | super::PADDED, 1, &[255, 1])),
         ("settings of five octets", frame(super::SETTINGS, 0, 0, b"12345")),
         ("settings on a stream", frame(super::SETTINGS, 0, 1, b"")),
@@ -393,9 +395,9 @@ async fn http2_invalid_frames_close_the_connection() {
         ),
     ];
     for (name, bytes) in broken {
-        let mut wire = Wire::open(world.address()).await;
-        wire.send(&bytes).await;
-        let outcome = wire.stream_outcome(1).await;
+        let mut connection = Wire::open(world.address()).await;
+        connection.send(&bytes).await;
+        let outcome = connection.stream_outcome(1).await;
         assert!(matches!(outcome, StreamOutcome::Gone(_) | StreamOutcome::Closed), "{name}: {outcome:?}");
     }
     assert!(world.backend.received().is_empty());

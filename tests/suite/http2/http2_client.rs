@@ -63,18 +63,18 @@ impl World {
     /// Sends a request on a connection and checks the response against the rules.
     pub async fn over(
         &self,
-        visit: &Http2Client,
+        client: &Http2Client,
         method: &str,
         target: &str,
         headers: &[(&str, &str)],
     ) -> Response {
-        let response = visit.request(method, target, headers).await.expect("an answer");
+        let response = client.request(method, target, headers).await.expect("an answer");
         self.check(method, target, &response);
         response
     }
 
     /// Opens an HTTP/2 connection.
-    pub async fn visit(&self) -> Http2Client {
+    pub async fn http2_client(&self) -> Http2Client {
         Http2Client::to(self.address()).await
     }
 }

@@ -130,9 +130,9 @@ pub fn opening(stream: u32, fields: &[(Vec<u8>, Vec<u8>)], flags: u8) -> Vec<u8>
 
 pub struct Wire {
     stream: TcpStream,
-    heard: Vec<u8>,
+    buffer: Vec<u8>,
     /// Whether it acknowledges SETTINGS and PINGs.
-    pub polite: bool,
+    pub acknowledges: bool,
 }
 
 impl Wire {
@@ -143,16 +143,16 @@ impl Wire {
 
     /// A connection after the preface with these settings.
     pub async fn open_with(address: SocketAddr, settings: &[(u16, u32)]) -> Self {
-        let mut wire = Self::bare(address).await;
+        let mut connection = Self::bare(address).await;
         let one = |(name, value): &(u16, u32)| [&name.to_be_bytes()[..], &value.to_be_bytes()].concat();
         let settings: Vec<u8> = settings.iter().flat_map(one).collect();
-        wire.send(&[PREFACE, &frame(SETTINGS, 0, 0, &settings)].concat()).await;
-        wire
+        connection.send(&[PREFACE, &frame(SETTINGS, 0, 0, &settings)].concat()).await;
+        connection
     }
 
     /// A connection before the preface.
     pub async fn bare(address: SocketAddr) -> Self {
-        Self { stream: TcpStream::connect(address).await.unwrap(), heard: Vec::new(), polite: true }
+        Self { stream: TcpStream::connect(address).await.unwrap(), buffer: Vec::new(), acknowledges: true }
     }
 
     /// Sends bytes. If the gateway has closed the connection, this shows when reading.
@@ -163,19 +163,19 @@ impl Wire {
     /// The next frame; none if the connection is closed.
     pub async fn read(&mut self) -> Option<Frame> {
         let head = loop {
-            if let Some(head) = self.heard.first_chunk::<9>() {
+            if let Some(head) = self.buffer.first_chunk::<9>() {
                 break *head;
             }
             self.more().await?;
         };
         let length = usize::try_from(u32::from_be_bytes([0, head[0], head[1], head[2]])).unwrap();
-        while self.heard.len() < 9 + length {
+        while self.buffer.len() < 9 + length {
             self.more().await?;
         }
-        let payload = self.heard.drain(..9 + length).skip(9).collect();
+        let payload = self.buffer.drain(..9 + length).skip(9).collect();
         let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
         let read = Frame { kind: head[3], flags: head[4], stream, payload };
-        if self.polite && matches!(read.kind, SETTINGS | PING) && read.flags & ACK == 0 {
+        if self.acknowledges && matches!(read.kind, SETTINGS | PING) && read.flags & ACK == 0 {
             let payload = if read.kind == PING { &read.payload[..] } else { &[] };
             self.send(&frame(read.kind, ACK, 0, payload)).await;
         }
@@ -187,7 +187,7 @@ impl Wire {
         match self.stream.read(&mut chunk).await {
             Ok(0) | Err(_) => None,
             Ok(read) => {
-                self.heard.extend_from_slice(&chunk[..read]);
+                self.buffer.extend_from_slice(&chunk[..read]);
                 Some(())
             }
         }
@@ -200,14 +200,14 @@ impl Wire {
             if read == 0 {
                 return true;
             }
-            self.heard.extend_from_slice(&chunk[..read]);
+            self.buffer.extend_from_slice(&chunk[..read]);
         }
         let mut is_over = false;
-        while let Some(length) = self.heard.first_chunk::<3>() {
+        while let Some(length) = self.buffer.first_chunk::<3>() {
             let length = usize::try_from(u32::from_be_bytes([0, length[0], length[1], length[2]])).unwrap();
-            let Some(whole) = self.heard.get(..9 + length) else { break };
+            let Some(whole) = self.buffer.get(..9 + length) else { break };
             is_over |= whole[3] == GOAWAY && code(&whole[13..]) != 0;
-            self.heard.drain(..9 + length);
+            self.buffer.drain(..9 + length);
         }
         is_over
     }
@@ -279,8 +279,8 @@ fn response(short: u16, body: &[u8]) -> StreamOutcome {
 impl World {
     /// Sends a head on its own connection and returns the outcome.
     pub async fn outcome_of(&self, fields: &[(Vec<u8>, Vec<u8>)]) -> StreamOutcome {
-        let mut wire = Wire::open(self.address()).await;
-        wire.send(&request(1, fields)).await;
-        wire.stream_outcome(1).await
+        let mut connection = Wire::open(self.address()).await;
+        connection.send(&request(1, fields)).await;
+        connection.stream_outcome(1).await
     }
 }

@@ -48,13 +48,13 @@ const ASKED: &[(&str, &str, bool, (&str, &str))] = &[
 ];
 
 /// The headers of a response without variable and connection-specific ones.
-fn lasting(response: &Response) -> BTreeMap<&str, Vec<&str>> {
-    let mut lasting: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+fn comparable_headers(response: &Response) -> BTreeMap<&str, Vec<&str>> {
+    let mut comparable_headers: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (name, value) in response.headers.iter().filter(|(name, _)| name != "connection") {
         let value = if MOVING.contains(&&**name) { "" } else { value };
-        lasting.entry(name).or_default().push(value);
+        comparable_headers.entry(name).or_default().push(value);
     }
-    lasting
+    comparable_headers
 }
 
 /// The body of a response without its request id and the variable fields of `/me`.
@@ -76,8 +76,8 @@ async fn http2_responses_equal_those_of_http_1_1() {
     for (method, target, _, (name, value)) in ASKED {
         world.request(method, target).key(&key).header(name, value).send().await;
     }
-    let asked = world.backend.received().len();
-    let visit = world.visit().await;
+    let already_received = world.backend.received().len();
+    let client = world.http2_client().await;
     for (method, target, with_key, (name, value)) in ASKED {
         let (mut plain, mut headers) =
             (world.request(method, target).header(name, value), vec![(*name, *value)]);
@@ -87,61 +87,64 @@ async fn http2_responses_equal_those_of_http_1_1() {
             headers.push(("authorization", &bearer));
         }
         let plain = plain.send().await;
-        let response = world.over(&visit, method, target, &headers).await;
+        let response = world.over(&client, method, target, &headers).await;
         let row = format!("{method} {target} {name}: {value}");
         assert_eq!(response.status, plain.status, "{row}");
-        assert_eq!(lasting(&response), lasting(&plain), "{row}");
+        assert_eq!(comparable_headers(&response), comparable_headers(&plain), "{row}");
         assert_eq!(comparable_body(&response), comparable_body(&plain), "{row}");
         assert_eq!(response.header("connection"), "", "{row}");
     }
-    assert_eq!(world.backend.received().len(), asked);
+    assert_eq!(world.backend.received().len(), already_received);
 }
 
 #[tokio::test]
 async fn http2_entitlement_errors_equal_those_of_http_1_1() {
     let world = World::with(WIDE, good).await;
     let key = world.customer("free").await.key;
-    let visit = world.visit().await;
+    let client = world.http2_client().await;
     let target = "/api/v1/models?period=latest";
-    let response = world.over(&visit, "GET", target, &[("x-api-key", &key)]).await;
+    let response = world.over(&client, "GET", target, &[("x-api-key", &key)]).await;
     let plain = world.get(target).header("X-API-Key", &key).send().await;
     assert_eq!((response.status, response.code()), (403, "latest_requires_plan".into()));
-    assert_eq!((comparable_body(&response), lasting(&response)), (comparable_body(&plain), lasting(&plain)));
+    assert_eq!(
+        (comparable_body(&response), comparable_headers(&response)),
+        (comparable_body(&plain), comparable_headers(&plain))
+    );
 }
 
 #[tokio::test]
 async fn http2_and_http_1_1_share_the_limits_of_a_key() {
     let world = World::new().await;
     let key = world.customer("free").await.key;
-    let visit = world.visit().await;
+    let client = world.http2_client().await;
     let remaining = |response: Response| response.number("x-ratelimit-remaining");
-    let me = world.over(&visit, "GET", "/api/v1/me", &[("x-api-key", &key)]).await;
+    let me = world.over(&client, "GET", "/api/v1/me", &[("x-api-key", &key)]).await;
     let day = remaining(me);
-    let response = world.over(&visit, "GET", "/api/v1/models", &[("x-api-key", &key)]).await;
+    let response = world.over(&client, "GET", "/api/v1/models", &[("x-api-key", &key)]).await;
     assert_eq!((response.status, remaining(response)), (200, day - 1));
     world.pass(std::time::Duration::from_mins(2));
-    let visit = world.visit().await;
+    let client = world.http2_client().await;
     let plain = world.get("/api/v1/models").key(&key).send().await;
     assert_eq!((plain.status, remaining(plain)), (200, day - 2));
     // A free key has one request a minute across both protocols.
-    let response = world.over(&visit, "GET", "/api/v1/models", &[("x-api-key", &key)]).await;
+    let response = world.over(&client, "GET", "/api/v1/models", &[("x-api-key", &key)]).await;
     assert_eq!((response.status, response.code()), (429, "rate_limit_exceeded".into()));
     assert_eq!(response.header("x-ratelimit-resource"), "minute");
-    assert!(!visit.is_over());
+    assert!(!client.is_over());
 }
 
 #[tokio::test]
 async fn http2_a_hundred_requests_run_concurrently_on_one_connection() {
     let world = World::with(WIDE, good).await;
     let key = world.customer("enterprise").await.key;
-    let visit = world.visit().await;
-    world.over(&visit, "GET", "/healthz", &[]).await;
+    let client = world.http2_client().await;
+    world.over(&client, "GET", "/healthz", &[]).await;
     world.backend.hold();
     let request = |number: usize| {
-        let (world, visit, key) = (&world, &visit, &key);
+        let (world, client, key) = (&world, &client, &key);
         async move {
             let target = format!("/api/v1/incidents?limit={}", 1 + number % 100);
-            world.over(visit, "GET", &target, &[("x-api-key", key)]).await.status
+            world.over(client, "GET", &target, &[("x-api-key", key)]).await.status
         }
     };
     let (response, ()) = tokio::join!(join_all((0..100).map(request)), async {
@@ -156,10 +159,10 @@ async fn http2_a_hundred_requests_run_concurrently_on_one_connection() {
 #[tokio::test]
 async fn http2_too_many_refusals_close_the_connection() {
     let world = World::with("guard.per_minute = 1", good).await;
-    let visit = world.visit().await;
-    assert_eq!(world.over(&visit, "GET", "/x", &[]).await.code(), "api_key_required");
-    assert_eq!(world.over(&visit, "GET", "/x", &[]).await.code(), "too_many_refusals");
-    is_over(&visit).await;
+    let client = world.http2_client().await;
+    assert_eq!(world.over(&client, "GET", "/x", &[]).await.code(), "api_key_required");
+    assert_eq!(world.over(&client, "GET", "/x", &[]).await.code(), "too_many_refusals");
+    is_over(&client).await;
     assert_eq!(world.counted("scoregate_limited_total{rule=\"guard\",tier=\"none\"}").await, 1);
 }
 
@@ -168,18 +171,19 @@ async fn http2_a_body_is_refused_and_closes_the_connection() {
     let world = World::with(WIDE, good).await;
     let key = world.customer("pro").await.key;
     for method in ["GET", "POST", "OPTIONS", "HEAD"] {
-        let visit = world.visit().await;
-        let response = visit.sends(method, "/api/v1/models", &[("x-api-key", &key)], b"hello").await.unwrap();
+        let client = world.http2_client().await;
+        let response =
+            client.sends(method, "/api/v1/models", &[("x-api-key", &key)], b"hello").await.unwrap();
         world.check(method, "/api/v1/models", &response);
         assert_eq!(response.status, 400, "{method}");
-        is_over(&visit).await;
+        is_over(&client).await;
     }
     assert!(world.backend.received().is_empty());
 }
 
 /// Waits until a connection accepts no more requests.
-async fn is_over(visit: &Http2Client) {
-    while !visit.is_over() {
+async fn is_over(client: &Http2Client) {
+    while !client.is_over() {
         tokio::task::yield_now().await;
     }
 }

@@ -24,11 +24,14 @@ async fn http2_floods_leave_no_memory_in_use_and_delay_no_other_client_by_a_seco
     let (_, key) = Keys(directory.path()).create("enterprise");
     let program = Program::serve(directory.path(), &BUILT_IN);
     let address = program.public();
-    let asked = request(1, &get("/api/v1/models", &[("x-api-key", &key)]));
+    let request_bytes = request(1, &get("/api/v1/models", &[("x-api-key", &key)]));
     // The memory of a program that has already worked, as the baseline.
     for _ in 0..20 {
-        let visit = Http2Client::to(address).await;
-        assert_eq!(visit.request("GET", "/api/v1/models", &[("x-api-key", &key)]).await.unwrap().status, 200);
+        let client = Http2Client::to(address).await;
+        assert_eq!(
+            client.request("GET", "/api/v1/models", &[("x-api-key", &key)]).await.unwrap().status,
+            200
+        );
     }
     let before = program.resident();
     let over = Arc::new(AtomicBool::new(false));
@@ -45,7 +48,7 @@ async fn http2_floods_leave_no_memory_in_use_and_delay_no_other_client_by_a_seco
         slowest
     });
     for _ in 0..3 {
-        for flood in floods(&asked) {
+        for flood in floods(&request_bytes) {
             let mut wire = Wire::open(address).await;
             assert!(flood.run(&mut wire).await.is_some(), "{}", flood.name);
         }
@@ -53,7 +56,7 @@ async fn http2_floods_leave_no_memory_in_use_and_delay_no_other_client_by_a_seco
     over.store(true, Ordering::Relaxed);
     let slowest = other_client.await.unwrap();
     let peak = program.most_resident();
-    assert!(peak <= before + AT_MOST, "{before} bytes before, and at some time {peak}");
+    assert!(peak <= before + AT_MOST, "{before} bytes before, peak {peak}");
     assert!(slowest < SOON, "{slowest:?}");
     let ended = program.stop().with(0);
     assert!(!ended.err.contains("panicked"), "{}", ended.err);

@@ -1,7 +1,7 @@
 //! Clients that request much and open no window: how many connection slots they hold, for how long, and the memory
 //! used.
 
-#![expect(clippy::print_stdout, reason = "the figures are what the attacks are run for")]
+#![expect(clippy::print_stdout, reason = "the tests print their figures")]
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -34,15 +34,15 @@ const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const MEGABYTE: u64 = 1 << 20;
 
 /// This many requests for the largest page.
-fn asked(streams: u32) -> Vec<u8> {
+fn requests(streams: u32) -> Vec<u8> {
     (0..streams).flat_map(|of| request(2 * of + 1, &get("/openapi.json", &[]))).collect()
 }
 
 /// A connection with a window of zero and this many requests on it.
 async fn unread(world: &World, streams: u32) -> Wire {
-    let mut wire = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
-    wire.send(&asked(streams)).await;
-    wire
+    let mut connection = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
+    connection.send(&requests(streams)).await;
+    connection
 }
 
 #[tokio::test]
@@ -62,7 +62,7 @@ async fn http2_seventy_clients_that_read_nothing_do_not_exhaust_64_connection_sl
         connection.write(HEALTH).await;
         connection.read(false).await.unwrap().status
     };
-    // The clock stands still: nothing else has to time out for the callers to be served.
+    // The clock does not advance, so no timeout is needed for the callers to be served.
     assert_eq!(probe.await, 200);
     let key = world.customer("pro").await.key;
     assert_eq!(world.get("/api/v1/models").key(&key).send().await.status, 200);
@@ -73,9 +73,9 @@ async fn http2_seventy_clients_that_read_nothing_do_not_exhaust_64_connection_sl
 #[tokio::test]
 async fn http2_a_client_without_a_key_is_cut_off_after_repeated_refusals() {
     let world = World::with("", good).await;
-    let mut wire = unread(&world, 100).await;
-    while wire.read().await.is_some() {}
-    // The clock stands still.
+    let mut connection = unread(&world, 100).await;
+    while connection.read().await.is_some() {}
+    // The clock does not advance.
     assert_eq!(world.ended("write_timeout").await, 1);
 }
 
@@ -100,17 +100,17 @@ async fn http2_a_client_with_a_key_keeps_its_connection_slot_while_others_read_n
 #[tokio::test]
 async fn http2_without_a_key_eight_responses_wait_and_further_requests_are_refused() {
     let world = World::new().await;
-    let mut wire = unread(&world, 20).await;
+    let mut connection = unread(&world, 20).await;
     for of in 8..20 {
-        let refused = wire.find(RST_STREAM).await;
+        let refused = connection.find(RST_STREAM).await;
         assert_eq!((refused.stream, code(&refused.payload)), (2 * of + 1, REFUSED_STREAM));
     }
     // Pending data is sent once the window opens.
     let room = [frame(SETTINGS, 0, 0, &[0, 4, 0, 15, 0, 0]), frame(WINDOW_UPDATE, 0, 0, &[0, 127, 0, 0])];
-    wire.send(&room.concat()).await;
+    connection.send(&room.concat()).await;
     let mut ended = 0;
     while ended < 8 {
-        ended += u32::from(wire.find(DATA).await.flags & END_STREAM != 0);
+        ended += u32::from(connection.find(DATA).await.flags & END_STREAM != 0);
     }
 }
 
@@ -118,13 +118,13 @@ async fn http2_without_a_key_eight_responses_wait_and_further_requests_are_refus
 async fn http2_a_first_burst_of_a_hundred_requests_with_a_key_is_answered_completely() {
     let world = World::new().await;
     let key = world.customer("enterprise").await.key;
-    let mut wire = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
+    let mut connection = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
     let fields = get("/api/v1/models", &[("x-api-key", &key)]);
     let flight: Vec<u8> = (0..100).flat_map(|of| request(2 * of + 1, &fields)).collect();
-    wire.send(&flight).await;
+    connection.send(&flight).await;
     for _ in 0..100 {
         loop {
-            let read = wire.read().await.unwrap();
+            let read = connection.read().await.unwrap();
             assert_ne!(read.kind, RST_STREAM);
             if read.kind == HEADERS {
                 break;
@@ -198,12 +198,12 @@ fn certified(directory: &Path) -> TlsConnector {
 }
 
 /// The real program with this many connection slots, with or without TLS.
-pub fn program(directory: &Path, places: u32, is_secure: bool) -> (Program, AttackTarget) {
+pub fn program(directory: &Path, slots: u32, is_secure: bool) -> (Program, AttackTarget) {
     let tls = is_secure.then(|| certified(directory));
     let mut settings =
         format!("data_dir = \"{}\"\nupstream = \"built-in\"\n", directory.join("state").display());
     settings += "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\n";
-    settings += &format!("server.max_connections = {places}\n");
+    settings += &format!("server.max_connections = {slots}\n");
     if is_secure {
         let [pem, key] = ["a.pem", "a.key"].map(|name| directory.join(name).display().to_string());
         settings += &format!("[tls.default]\ncertificate = \"{pem}\"\nkey = \"{key}\"\n");
@@ -211,24 +211,24 @@ pub fn program(directory: &Path, places: u32, is_secure: bool) -> (Program, Atta
     let file = directory.join("scoregate.toml");
     std::fs::write(&file, settings).unwrap();
     let program = Program::start(&["serve", "--config", &file.display().to_string()], &BUILT_IN[..0]);
-    let goal = AttackTarget { address: program.public(), tls };
-    (program, goal)
+    let attacked = AttackTarget { address: program.public(), tls };
+    (program, attacked)
 }
 
 /// How long each of this many connections lasts that request a hundred large pages and open their windows by `bytes`
 /// a second.
 async fn attack(
-    goal: &AttackTarget,
+    attacked: &AttackTarget,
     connections: u32,
     bytes: u32,
     all_there: &Arc<Barrier>,
 ) -> Vec<Duration> {
-    let opening = [PREFACE, &frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]), &asked(100)].concat();
+    let opening = [PREFACE, &frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]), &requests(100)].concat();
     let attackers = (0..connections).map(|number| {
-        let (goal, opening, all_there) = (goal.clone(), opening.clone(), Arc::clone(all_there));
+        let (attacked, opening, all_there) = (attacked.clone(), opening.clone(), Arc::clone(all_there));
         tokio::spawn(async move {
             let clock = Clock::system();
-            let mut stream = goal.open(number).await.unwrap();
+            let mut stream = attacked.open(number).await.unwrap();
             let begun = clock.mono();
             drop(stream.write_all(&opening).await);
             drop(stream.flush().await);
@@ -262,8 +262,8 @@ async fn attack(
 async fn http2_clients_that_read_almost_nothing_end_at_the_write_timeout_over_tcp_and_tls() {
     for (is_secure, bytes) in [(false, 0), (false, 1), (true, 0)] {
         let directory = TempDir::new().unwrap();
-        let (program, goal) = program(directory.path(), 10_000, is_secure);
-        let lasted = attack(&goal, 200, bytes, &Arc::new(Barrier::new(200))).await;
+        let (program, attacked) = program(directory.path(), 10_000, is_secure);
+        let lasted = attack(&attacked, 200, bytes, &Arc::new(Barrier::new(200))).await;
         let longest = lasted.iter().max().unwrap();
         println!(
             "tls {is_secure}, {bytes} bytes a second: the longest of {} lasted {longest:?}",
@@ -275,11 +275,11 @@ async fn http2_clients_that_read_almost_nothing_end_at_the_write_timeout_over_tc
 }
 
 /// Reconnects repeatedly, requests a hundred large pages, and reads none of them.
-async fn attack_until_stopped(goal: AttackTarget, number: u32, all_there: Arc<Barrier>) {
-    let opening = [PREFACE, &frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]), &asked(100)].concat();
+async fn attack_until_stopped(attacked: AttackTarget, number: u32, all_there: Arc<Barrier>) {
+    let opening = [PREFACE, &frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]), &requests(100)].concat();
     let (clock, mut is_first) = (Clock::system(), true);
     loop {
-        let Ok(mut stream) = goal.open(number).await else { continue };
+        let Ok(mut stream) = attacked.open(number).await else { continue };
         drop(stream.write_all(&opening).await);
         drop(stream.flush().await);
         if std::mem::take(&mut is_first) {
@@ -295,15 +295,15 @@ async fn attack_until_stopped(goal: AttackTarget, number: u32, all_there: Arc<Ba
 async fn http2_a_probe_is_answered_within_a_second_while_clients_that_read_nothing_reconnect() {
     for is_secure in [false, true] {
         let directory = TempDir::new().unwrap();
-        let (program, goal) = program(directory.path(), 64, is_secure);
+        let (program, attacked) = program(directory.path(), 64, is_secure);
         let all_there = Arc::new(Barrier::new(71));
         let attack =
-            |number| tokio::spawn(attack_until_stopped(goal.clone(), number, Arc::clone(&all_there)));
+            |number| tokio::spawn(attack_until_stopped(attacked.clone(), number, Arc::clone(&all_there)));
         let attackers: Vec<_> = (0..70).map(attack).collect();
         all_there.wait().await;
         let (clock, mut slowest) = (Clock::system(), Duration::ZERO);
         for _ in 0..20 {
-            slowest = slowest.max(goal.probe(&clock).await);
+            slowest = slowest.max(attacked.probe(&clock).await);
             clock.sleep(SECOND / 10).await;
         }
         println!("tls {is_secure}: the slowest of 20 probes took {slowest:?}");
@@ -318,14 +318,14 @@ async fn http2_a_probe_is_answered_within_a_second_while_clients_that_read_nothi
 const MOST_HELD: u64 = 128 << 10;
 
 /// The memory used by this many clients that request a hundred large pages each and read nothing.
-async fn costs(clients: u32, is_secure: bool) {
+async fn check_memory(clients: u32, is_secure: bool) {
     let directory = TempDir::new().unwrap();
-    let (program, goal) = program(directory.path(), 10_000, is_secure);
+    let (program, attacked) = program(directory.path(), 10_000, is_secure);
     let (before, clock) = (program.resident(), Clock::system());
     let all_there = Arc::new(Barrier::new(clients as usize + 1));
     let attack = tokio::spawn({
-        let (goal, all_there) = (goal.clone(), Arc::clone(&all_there));
-        async move { attack(&goal, clients, 0, &all_there).await }
+        let (attacked, all_there) = (attacked.clone(), Arc::clone(&all_there));
+        async move { attack(&attacked, clients, 0, &all_there).await }
     });
     all_there.wait().await;
     // Processing of the open connections is over by then, and none was closed.
@@ -344,27 +344,27 @@ async fn costs(clients: u32, is_secure: bool) {
     );
     println!("{row}");
     slow_clients::record(Part::Memory, row);
-    assert!(peak < before + 100 * MEGABYTE, "{before} bytes before, and at some time {peak}");
+    assert!(peak < before + 100 * MEGABYTE, "{before} bytes before, peak {peak}");
     assert!(each(during) <= MOST_HELD, "{} bytes for each of {clients}", each(during));
     assert_eq!(program.stop().code, Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn http2_eight_hundred_clients_that_read_nothing_cost_less_than_a_hundred_megabytes() {
-    costs(800, false).await;
+    check_memory(800, false).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn http2_clients_that_read_nothing_over_tls_cost_little_memory() {
-    costs(if slow_clients::is_full() { 800 } else { 200 }, true).await;
+    check_memory(if slow_clients::is_full() { 800 } else { 200 }, true).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn http2_memory_of_an_attack_is_returned_to_the_system_within_a_minute() {
     let directory = TempDir::new().unwrap();
-    let (program, goal) = program(directory.path(), 10_000, false);
+    let (program, attacked) = program(directory.path(), 10_000, false);
     let before = program.resident();
-    attack(&goal, 800, 0, &Arc::new(Barrier::new(800))).await;
+    attack(&attacked, 800, 0, &Arc::new(Barrier::new(800))).await;
     let (clock, mut held) = (Clock::system(), program.resident());
     let ended_at = clock.mono();
     while held > before + 16 * MEGABYTE && clock.mono().since(ended_at) < 60 * SECOND {

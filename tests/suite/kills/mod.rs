@@ -1,8 +1,8 @@
 //! The program is killed repeatedly on one data directory under load: at random moments and at chosen points of its
 //! disk writes. Never more than the daily quota is delivered, and each run loses one lease at most.
 //!
-//! Small in every run; `SCOREGATE_FULL=1` runs all of it and writes its figures to `tests/results/`. A power cut,
-//! which loses what was not synced, is not simulated: the death of a process loses nothing of that.
+//! By default it runs at a small size; `SCOREGATE_FULL=1` runs it at full size and writes the figures to
+//! `tests/results/`. A power cut, which loses unsynced writes, is not simulated: a killed process does not lose them.
 
 mod figures;
 
@@ -14,16 +14,16 @@ use tempfile::TempDir;
 
 use crate::failing_disk::{Disk, Order};
 use crate::load_clients::{
-    CallerGroup, LoadClient, Tally, ask_all, prepare, prepare_idle_applications, remaining,
+    CallerGroup, LoadClient, Tally, prepare, prepare_idle_applications, remaining, run_load,
 };
 use crate::program::{Program, within_one_day};
 
 const BUILT_IN: (&str, &str) = ("SCOREGATE_UPSTREAM", "built-in");
-/// A crash point that was not reached after this many responses is a mistake of the test.
-const PATIENCE: u32 = 50_000;
+/// The test is wrong if a crash point is not reached after this many responses.
+const MAX_RESPONSES: u32 = 50_000;
 
 /// Two of its ten units are requested in each run, and one may be lost.
-const LIVES_OF_A_FREE_KEY: usize = 4;
+const RUNS_PER_FREE_KEY: usize = 4;
 
 /// The size of the test.
 struct Size {
@@ -32,7 +32,7 @@ struct Size {
     /// The maximum number of responses before a random kill.
     latest: u32,
     /// Unused keys in the store.
-    strangers: u32,
+    idle_keys: u32,
     /// The daily quotas of the load clients that send requests as fast as they can: one that is used up, one that
     /// never is.
     days: [u32; 2],
@@ -43,7 +43,7 @@ struct Size {
 const SMALL: Size = Size {
     kills: 6,
     latest: 300,
-    strangers: 1_000,
+    idle_keys: 1_000,
     days: [400, 6_000],
     start: Duration::from_secs(20), // on a machine that is busy with other tests
 };
@@ -51,7 +51,7 @@ const SMALL: Size = Size {
 const FULL: Size = Size {
     kills: 50,
     latest: 4_000,
-    strangers: 100_000,
+    idle_keys: 100_000,
     days: [20_000, 250_000],
     start: Duration::from_secs(1),
 };
@@ -63,7 +63,7 @@ enum End {
     After(u32),
     /// Killed at this point of its start, or of later work if its start does not reach it.
     Starting(Order),
-    /// Killed at this point, counted from when it serves.
+    /// Killed at this point, counted from the time when it serves.
     Serving(Order),
 }
 
@@ -97,7 +97,7 @@ struct KillRecord {
     directory: TempDir,
     disk: Disk,
     load_clients: Vec<LoadClient>,
-    lives: Vec<ProcessRun>,
+    runs: Vec<ProcessRun>,
     seed: u64,
 }
 
@@ -106,14 +106,14 @@ fn no_kill_grants_a_unit_twice_and_none_loses_more_than_a_lease() {
     let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
     let size = if is_full { FULL } else { SMALL };
     within_one_day(|| {
-        let mut story = KillRecord::begin(&size);
-        for (number, end) in ends(&size, story.seed).into_iter().enumerate() {
-            story.live(end, number);
+        let mut record_of_kills = KillRecord::begin(&size);
+        for (number, end) in ends(&size, record_of_kills.seed).into_iter().enumerate() {
+            record_of_kills.run_once(end, number);
         }
-        story.use_remaining_quota();
-        let lost = story.judge(&size);
+        record_of_kills.use_remaining_quota();
+        let lost = record_of_kills.check(&size);
         if is_full {
-            figures::record(&story, &lost, &size);
+            figures::record(&record_of_kills, &lost, &size);
         }
     });
 }
@@ -138,14 +138,14 @@ fn ends(size: &Size, seed: u64) -> Vec<End> {
 impl KillRecord {
     fn begin(size: &Size) -> Self {
         let directory = TempDir::new().unwrap();
-        prepare_idle_applications(directory.path(), size.strangers);
+        prepare_idle_applications(directory.path(), size.idle_keys);
         // The ten units of a Free key do not last for all runs: it is replaced every few runs.
-        let lives = size.kills as usize + CRASH_POINTS.len();
-        let mut wanted = vec![("free", 10); lives.div_ceil(LIVES_OF_A_FREE_KEY)];
+        let runs = size.kills as usize + CRASH_POINTS.len();
+        let mut wanted = vec![("free", 10); runs.div_ceil(RUNS_PER_FREE_KEY)];
         wanted.extend(size.days.map(|day| ("pro", day)));
         let load_clients = prepare(directory.path(), &wanted);
         let seed = getrandom::u64().unwrap();
-        Self { directory, disk: Disk::new(), load_clients, lives: Vec::new(), seed }
+        Self { directory, disk: Disk::new(), load_clients, runs: Vec::new(), seed }
     }
 
     fn start(&self, order: Order) -> Program {
@@ -155,34 +155,34 @@ impl KillRecord {
     }
 
     /// Runs the process to its end.
-    fn live(&mut self, end: End, number: usize) {
+    fn run_once(&mut self, end: End, number: usize) {
         let clock = Clock::system();
         let begun = clock.now().mono;
         let program = self.start(match end {
             End::Starting(order) => order,
             End::After(_) | End::Serving(_) => Order::Work,
         });
-        let mut life = ProcessRun { end, start: None, left: Vec::new(), tallies: Vec::new() };
+        let mut run = ProcessRun { end, start: None, left: Vec::new(), tallies: Vec::new() };
         if let Some((public, _)) = program.ports_if_any() {
-            life.start = Some(clock.now().mono.since(begun));
-            life.left = self.left(public);
+            run.start = Some(clock.now().mono.since(begun));
+            run.left = self.left(public);
             let moment = match end {
                 End::After(moment) => moment,
                 End::Serving(order) => {
                     self.disk.order(order);
-                    PATIENCE
+                    MAX_RESPONSES
                 }
-                End::Starting(_) => PATIENCE,
+                End::Starting(_) => MAX_RESPONSES,
             };
-            let (tallies, came) = ask_all(public, &self.seats(number), moment, || program.signal("KILL"));
+            let (tallies, came) = run_load(public, &self.groups(number), moment, || program.signal("KILL"));
             let is_met = came == matches!(end, End::After(_));
-            assert!(is_met, "{end:?} did not come; seed {}: {tallies:?}", self.seed);
-            life.tallies = tallies;
+            assert!(is_met, "{end:?} was not reached; seed {}: {tallies:?}", self.seed);
+            run.tallies = tallies;
         }
         let (ended, _) = program.end();
         assert_eq!(ended.code, None, "it ended by itself: {}", ended.err);
         assert!(!ended.err.contains("panicked"), "{}", ended.err);
-        self.lives.push(life);
+        self.runs.push(run);
     }
 
     /// The last run: all remaining quota is used, and the shutdown is graceful.
@@ -192,12 +192,12 @@ impl KillRecord {
         let left = self.left(public);
         let to_the_end =
             |load_client| CallerGroup { load_client, callers: 2, most: u32::MAX, reconnects: false };
-        let seats: Vec<CallerGroup<'_>> = self.load_clients.iter().map(to_the_end).collect();
-        let (tallies, _) = ask_all(public, &seats, u32::MAX, || ());
+        let groups: Vec<CallerGroup<'_>> = self.load_clients.iter().map(to_the_end).collect();
+        let (tallies, _) = run_load(public, &groups, u32::MAX, || ());
         assert!(tallies.iter().all(|tally| tally.unconfirmed() == 0), "{tallies:?}");
         assert!(self.left(public).iter().all(|left| *left == 0));
         program.stop().with(0);
-        self.lives.push(ProcessRun { end: End::After(u32::MAX), start: None, left, tallies });
+        self.runs.push(ProcessRun { end: End::After(u32::MAX), start: None, left, tallies });
     }
 
     fn left(&self, public: SocketAddr) -> Vec<u32> {
@@ -205,34 +205,34 @@ impl KillRecord {
     }
 
     /// The caller groups of this run, in the order of the load clients.
-    fn seats(&self, number: usize) -> Vec<CallerGroup<'_>> {
+    fn groups(&self, number: usize) -> Vec<CallerGroup<'_>> {
         let free = self.load_clients.len() - 2;
-        let seat = |(at, load_client)| {
+        let group = |(at, load_client)| {
             let (callers, most) = match at {
                 _ if at >= free => (2, u32::MAX),
-                _ if at == number / LIVES_OF_A_FREE_KEY => (2, 1),
+                _ if at == number / RUNS_PER_FREE_KEY => (2, 1),
                 _ => (0, 0),
             };
             CallerGroup { load_client, callers, most, reconnects: false }
         };
-        self.load_clients.iter().enumerate().map(seat).collect()
+        self.load_clients.iter().enumerate().map(group).collect()
     }
 
     /// Checks all totals, and returns the units that each serving run lost, for each daily quota.
-    fn judge(&self, size: &Size) -> Vec<Vec<u32>> {
+    fn check(&self, size: &Size) -> Vec<Vec<u32>> {
         let seed = self.seed;
-        let starts: Vec<Duration> = self.lives.iter().filter_map(|life| life.start).collect();
-        let served: Vec<&ProcessRun> = self.lives.iter().filter(|life| !life.left.is_empty()).collect();
-        assert!(served.len() < self.lives.len(), "no crash point lay before the program served");
+        let starts: Vec<Duration> = self.runs.iter().filter_map(|run| run.start).collect();
+        let served: Vec<&ProcessRun> = self.runs.iter().filter(|run| !run.left.is_empty()).collect();
+        assert!(served.len() < self.runs.len(), "no run ended before it served");
         let mut lost = Vec::new();
-        for (life, next) in served.iter().zip(served.iter().skip(1)) {
+        for (run, next) in served.iter().zip(served.iter().skip(1)) {
             let of_each = self.load_clients.iter().enumerate().map(|(at, load_client)| {
-                let (tally, end) = (life.tallies[at], life.end);
-                let owed = life.left[at].checked_sub(tally.delivered);
-                let owed = owed.unwrap_or_else(|| panic!("{end:?} of {seed} gave too much: {tally:?}"));
+                let (tally, end) = (run.tallies[at], run.end);
+                let owed = run.left[at].checked_sub(tally.delivered);
+                let owed = owed.unwrap_or_else(|| panic!("{end:?} of {seed} delivered too much: {tally:?}"));
                 let lost = owed.checked_sub(next.left[at]);
-                let lost = lost.unwrap_or_else(|| panic!("{end:?} of {seed} was forgotten: {tally:?}"));
-                let most = load_client.lease(life.left[at]) + tally.unconfirmed();
+                let lost = lost.unwrap_or_else(|| panic!("{end:?} of {seed} granted units twice: {tally:?}"));
+                let most = load_client.lease(run.left[at]) + tally.unconfirmed();
                 assert!(
                     lost <= most,
                     "{end:?} of {seed} lost {lost} of {}, with {tally:?}",
@@ -253,13 +253,13 @@ impl KillRecord {
                 load_client.quota
             );
         }
-        assert!(starts.iter().all(|start| *start < size.start), "so long for the starts: {starts:?}");
+        assert!(starts.iter().all(|start| *start < size.start), "a start took too long: {starts:?}");
         lost
     }
 
     /// Delivered and unconfirmed requests of a load client over all runs.
     fn totals_of_all_runs(&self, at: usize) -> (u32, u32) {
-        let tallies = self.lives.iter().filter_map(|life| life.tallies.get(at));
+        let tallies = self.runs.iter().filter_map(|run| run.tallies.get(at));
         tallies.fold((0, 0), |(given, unconfirmed), one| {
             (given + one.delivered, unconfirmed + one.unconfirmed())
         })

@@ -141,11 +141,11 @@ fn every_panel_has_a_question_a_unit_and_an_action() {
     let all = panels();
     assert!(all.len() > 40, "{}", all.len());
     for Panel { dashboard, title, description, queries, json } in &all {
-        let place = format!("{dashboard}: {title}");
-        assert!(title.ends_with('?') && title.starts_with(char::is_uppercase), "{place}");
-        assert!(description.len() > 40 && description.ends_with('.'), "{place}: {description}");
-        assert!(!text(&json["fieldConfig"]["defaults"]["unit"]).is_empty(), "{place} has no unit");
-        assert!(!queries.is_empty() && queries.iter().all(|query| !query.is_empty()), "{place}");
+        let panel_name = format!("{dashboard}: {title}");
+        assert!(title.ends_with('?') && title.starts_with(char::is_uppercase), "{panel_name}");
+        assert!(description.len() > 40 && description.ends_with('.'), "{panel_name}: {description}");
+        assert!(!text(&json["fieldConfig"]["defaults"]["unit"]).is_empty(), "{panel_name} has no unit");
+        assert!(!queries.is_empty() && queries.iter().all(|query| !query.is_empty()), "{panel_name}");
     }
 }
 
@@ -158,7 +158,7 @@ fn every_dashboard_works_where_it_is_imported() {
     for (name, json) in &all {
         assert!(uids.insert(text(&json["uid"])) && !json["uid"].is_null(), "{name} has no uid of its own");
         assert!(json["schemaVersion"].as_u64() >= Some(41), "{name}");
-        assert!(json["id"].is_null(), "{name}: a number that another Grafana has given away");
+        assert!(json["id"].is_null(), "{name}: an id of another Grafana");
         let mut sources = BTreeSet::new();
         datasources(json, &mut sources);
         assert_eq!(sources, BTreeSet::from(["${datasource}".to_owned()]), "{name}");
@@ -173,7 +173,7 @@ fn every_dashboard_works_where_it_is_imported() {
             for (x, y) in (0..side("w")).flat_map(|x| (0..side("h")).map(move |y| (x, y))) {
                 assert!(
                     cells.insert((x + side("x"), y + side("y"))),
-                    "{name}: {} lies on another",
+                    "{name}: {} overlaps another panel",
                     panel["title"]
                 );
             }
@@ -207,7 +207,7 @@ fn every_query_filters_by_instance_and_every_variable_is_defined_and_used() {
         }
         for variable in variables.iter().filter(|variable| *variable != "datasource") {
             let is_used = queries.iter().any(|query| query.contains(&format!("${variable}")));
-            assert!(is_used, "{name}: nothing heeds ${variable}");
+            assert!(is_used, "{name}: no query uses ${variable}");
         }
         assert!(variables.contains("datasource") && variables.contains("instance"), "{name}: {variables:?}");
     }

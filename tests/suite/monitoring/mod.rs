@@ -13,7 +13,7 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use self::prometheus::Prometheus;
-use self::promql::{as_asked, without_threshold};
+use self::promql::{with_variables_replaced, without_threshold};
 use self::rules::Rule;
 use self::traffic::Traffic;
 
@@ -28,13 +28,13 @@ async fn findings(prometheus: &Prometheus) -> Vec<String> {
     let mut findings = Vec::new();
     for panel in dashboards::panels() {
         for query in panel.queries {
-            if let Err(why) = returns_data(prometheus, &as_asked(&query)).await {
+            if let Err(why) = returns_data(prometheus, &with_variables_replaced(&query)).await {
                 findings.push(format!("{}: {}: {query}: {why}", panel.dashboard, panel.title));
             }
         }
     }
     for (dashboard, query) in dashboards::annotations() {
-        if let Err(why) = returns_data(prometheus, &as_asked(&query)).await {
+        if let Err(why) = returns_data(prometheus, &with_variables_replaced(&query)).await {
             findings.push(format!("{dashboard}: an annotation: {query}: {why}"));
         }
     }
@@ -59,9 +59,9 @@ async fn findings(prometheus: &Prometheus) -> Vec<String> {
 async fn every_query_of_every_panel_rule_and_alert_returns_data_from_a_real_prometheus() {
     let mut traffic = Traffic::new().await;
     let prometheus = Prometheus::start(&traffic.sides());
-    // Increments before the first scrape are no rise.
+    // `rate` does not see increments before the first scrape.
     prometheus.reaches("count(scoregate_keys)", 2.0).await;
-    traffic.of_every_kind().await;
+    traffic.run_all().await;
     let looked = prometheus.query("min(count_over_time(up[1h]))").await.unwrap()[0];
     prometheus.reaches("min(count_over_time(up[1h]))", looked + 4.0).await;
 
@@ -76,7 +76,7 @@ async fn every_query_of_every_panel_rule_and_alert_returns_data_from_a_real_prom
     assert!(findings.is_empty(), "{findings:#?}");
     assert!(
         returns_data(&prometheus, "scoregate_surprise").await.is_err(),
-        "a query without data is noticed"
+        "a query without data is detected"
     );
     prometheus.stop();
 }
@@ -89,7 +89,7 @@ async fn promtool_accepts_the_metrics_of_the_side_port() {
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(world.scrape().await.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
-    let said =
+    let messages =
         [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-    assert!(output.status.success() && said.is_empty(), "{said}");
+    assert!(output.status.success() && messages.is_empty(), "{messages}");
 }

@@ -23,7 +23,7 @@ fn row_of(series: &str) -> Option<&'static str> {
 }
 
 /// Every metric used by panels, rules and variables.
-fn asked() -> BTreeSet<String> {
+fn queried_metrics() -> BTreeSet<String> {
     let queries = panels().into_iter().flat_map(|panel| panel.queries);
     let queries = queries.chain(rules().into_iter().map(|rule| rule.query));
     let named = queries.flat_map(|query| metrics(&query));
@@ -35,20 +35,20 @@ fn every_queried_metric_exists() {
     let recorded: BTreeSet<String> = rules().into_iter().map(|rule| rule.name).collect();
     let is_known =
         |name: &String| ITS_OWN.contains(&name.as_str()) || recorded.contains(name) || row_of(name).is_some();
-    let unknown: Vec<String> = asked().into_iter().filter(|name| !is_known(name)).collect();
+    let unknown: Vec<String> = queried_metrics().into_iter().filter(|name| !is_known(name)).collect();
     assert!(unknown.is_empty(), "{unknown:#?}");
 }
 
 #[test]
 fn every_metric_is_used_or_has_a_reason_not_to_be() {
-    let asked = asked();
-    let looked_at: BTreeSet<&str> = asked.iter().filter_map(|name| row_of(name)).collect();
+    let queried_metrics = queried_metrics();
+    let looked_at: BTreeSet<&str> = queried_metrics.iter().filter_map(|name| row_of(name)).collect();
     let marked = std::fs::read_to_string(in_tree("grafana/not_looked_at.toml")).unwrap();
     let marked: toml::Table = marked.parse().unwrap();
     for row in METRICS {
         let reason = marked.get(row.name).map(|reason| reason.as_str().unwrap());
         assert!(looked_at.contains(row.name) != reason.is_some(), "{}: {reason:?}", row.name);
-        assert!(reason.is_none_or(|reason| reason.len() > 20), "{}: {reason:?} is no reason", row.name);
+        assert!(reason.is_none_or(|reason| reason.len() > 20), "{}: {reason:?} is not a reason", row.name);
     }
     for name in marked.keys() {
         assert!(METRICS.iter().any(|row| row.name == name), "there is no {name}");
@@ -57,8 +57,8 @@ fn every_metric_is_used_or_has_a_reason_not_to_be() {
 
 #[test]
 fn every_recorded_series_is_queried() {
-    let asked = asked();
+    let queried_metrics = queried_metrics();
     let idle: Vec<_> =
-        rules().into_iter().filter(|rule| !rule.is_alert && !asked.contains(&rule.name)).collect();
+        rules().into_iter().filter(|rule| !rule.is_alert && !queried_metrics.contains(&rule.name)).collect();
     assert!(idle.is_empty(), "{idle:#?}");
 }

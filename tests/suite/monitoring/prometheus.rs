@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use super::dashboards::in_tree;
 use crate::program::Program;
 
-/// It scrapes once a second, so polling more often finds nothing new.
+/// Prometheus scrapes once a second, so polling more often finds nothing new.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// A wait fails after this long.
 const LOOKS: u32 = 200;
@@ -26,7 +26,7 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts one that scrapes these side ports every second.
+    /// Starts a Prometheus that scrapes these side ports every second.
     pub fn start(sides: &[SocketAddr]) -> Self {
         let directory = TempDir::new().unwrap();
         let rules = in_tree("deploy/prometheus/rules");
@@ -48,13 +48,13 @@ impl Prometheus {
         let program = Program::spawn(command);
         // Twice: the configured address and the actual one.
         let address = loop {
-            let line = program.says("address=127.0.0.1:");
+            let line = program.logs("address=127.0.0.1:");
             let port = line.split("address=127.0.0.1:").nth(1).unwrap().split(' ').next().unwrap();
             if port != "0" {
                 break SocketAddr::from(([127, 0, 0, 1], port.parse().unwrap()));
             }
         };
-        program.says("Server is ready");
+        program.logs("Server is ready");
         Self { program, address, _directory: directory }
     }
 

@@ -65,7 +65,7 @@ pub fn without_threshold(query: &str) -> String {
 }
 
 /// Substitutes variables as Grafana does, with a range that covers all of a test.
-pub fn as_asked(query: &str) -> String {
+pub fn with_variables_replaced(query: &str) -> String {
     query.replace("$__rate_interval", "5m").replace("$instance", ".*").replace("$tier", ".*")
 }
 

@@ -75,9 +75,9 @@ fn runbook() -> String {
 /// Fails if promtool fails.
 fn promtool(arguments: &[&str], files: &[PathBuf]) {
     let output = Command::new("promtool").args(arguments).args(files).output().unwrap();
-    let said =
+    let messages =
         [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-    assert!(output.status.success() && !files.is_empty(), "{arguments:?}: {said}");
+    assert!(output.status.success() && !files.is_empty(), "{arguments:?}: {messages}");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn every_alert_fires_when_it_should_and_is_silent_when_it_should() {
 
 #[test]
 fn every_alert_has_a_severity_a_value_and_an_action() {
-    let book = runbook();
+    let runbook = runbook();
     for alert in alerts() {
         let Rule { name, .. } = &alert;
         assert!(["page", "ticket"].contains(&alert.field("severity")), "{name}");
@@ -125,7 +125,7 @@ fn every_alert_has_a_severity_a_value_and_an_action() {
         assert!(alert.field("description").contains("{{ $value"), "{name}");
         let url = format!("deploy/prometheus/RUNBOOK.md#{}", name.to_lowercase());
         assert_eq!(alert.field("runbook_url"), url);
-        let section = book.split("\n## ").find(|section| section.starts_with(&format!("{name}\n")));
+        let section = runbook.split("\n## ").find(|section| section.starts_with(&format!("{name}\n")));
         let section = section.unwrap_or_else(|| panic!("the runbook has no section {name}"));
         let severity = alert.field("severity");
         for words in
@@ -139,22 +139,22 @@ fn every_alert_has_a_severity_a_value_and_an_action() {
 #[test]
 fn the_runbook_names_only_existing_alerts_and_panels() {
     let names: BTreeSet<String> = alerts().into_iter().map(|alert| alert.name).collect();
-    let book = runbook().split_whitespace().collect::<Vec<_>>().join(" ");
-    let links = book.split("](#").skip(1).map(|rest| rest.split(')').next().unwrap());
+    let text = runbook().split_whitespace().collect::<Vec<_>>().join(" ");
+    let links = text.split("](#").skip(1).map(|rest| rest.split(')').next().unwrap());
     let lower: BTreeSet<String> = names.iter().map(|name| name.to_lowercase()).collect();
     links.for_each(|link| assert!(lower.contains(link), "the runbook has no section #{link}"));
     let sections = runbook();
     let sections = sections.lines().filter_map(|line| line.strip_prefix("## "));
     sections.for_each(|section| assert!(names.contains(section), "there is no alert {section}"));
     let titles: BTreeSet<String> = panels().into_iter().map(|panel| panel.title).collect();
-    let questions: Vec<&str> = book.split('"').skip(1).step_by(2).collect();
+    let titles_used: Vec<&str> = text.split('"').skip(1).step_by(2).collect();
     assert!(
-        questions.len() > 10 && questions.iter().all(|question| titles.contains(*question)),
-        "{questions:#?}"
+        titles_used.len() > 10 && titles_used.iter().all(|title| titles.contains(*title)),
+        "{titles_used:#?}"
     );
     for panel in panels() {
-        let output = panel.description.split(|letter: char| !letter.is_ascii_alphanumeric());
-        for name in output.filter(|word| word.starts_with("Scoregate")) {
+        let words = panel.description.split(|letter: char| !letter.is_ascii_alphanumeric());
+        for name in words.filter(|word| word.starts_with("Scoregate")) {
             assert!(names.contains(name), "{}: the runbook has no section {name}", panel.title);
         }
     }

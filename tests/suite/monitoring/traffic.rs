@@ -115,18 +115,18 @@ impl Traffic {
     }
 
     /// Runs all steps.
-    pub async fn of_every_kind(&mut self) {
-        self.good_answers().await;
+    pub async fn run_all(&mut self) {
+        self.successes().await;
         self.refusals().await;
         self.limits().await;
         self.share_and_disconnect().await;
-        self.too_many().await;
-        self.a_backend_that_is_late().await;
+        self.full_queue().await;
+        self.slow_backend().await;
         self.pass_days().await;
-        self.a_backend_that_fails().await;
-        self.a_ledger_that_is_away().await;
+        self.failing_backend().await;
+        self.unreachable_ledger().await;
         self.settings().await;
-        self.a_backup().await;
+        self.backup().await;
         self.world.settled().await;
         let scrape = self.world.scrape().await;
         for (series, words) in TOUCHED {
@@ -138,7 +138,7 @@ impl Traffic {
         }
     }
 
-    async fn good_answers(&self) {
+    async fn successes(&self) {
         let Self { world, free, paid, .. } = self;
         for page in ["/docs", "/openapi.json", "/healthz"] {
             assert_eq!(world.get(page).send().await.status, 200);
@@ -156,7 +156,7 @@ impl Traffic {
 
     async fn refusals(&self) {
         let Self { world, free, paid, .. } = self;
-        let asked = [
+        let refused = [
             (world.get(MODELS).key("sg_live_wrong"), "invalid_api_key"),
             (world.get("/api/v1/models?period=latest").key(&free.key), "latest_requires_plan"),
             (world.get("/api/v1/models?period=never").key(&free.key), "invalid_period"),
@@ -166,16 +166,16 @@ impl Traffic {
             (world.request("POST", MODELS).key(&paid.key), "method_not_allowed"),
             (world.get(MODELS).without_host(), "bad_request"),
         ];
-        for (request, code) in asked {
+        for (request, code) in refused {
             assert_eq!(request.send().await.code(), code);
         }
     }
 
     async fn limits(&self) {
         let world = &self.world;
-        let hasty = world.customer_with("free", own(1, 100)).await;
-        let thirsty = world.customer_with("teams", own(100, 1)).await;
-        for (customer, code) in [(&hasty, "rate_limit_exceeded"), (&thirsty, "quota_exceeded")] {
+        let impatient = world.customer_with("free", own(1, 100)).await;
+        let guarded = world.customer_with("teams", own(100, 1)).await;
+        for (customer, code) in [(&impatient, "rate_limit_exceeded"), (&guarded, "quota_exceeded")] {
             assert_eq!(world.get_as(customer, MODELS).await.status, 200);
             assert_eq!(world.get_as(customer, MODELS).await.code(), code);
         }
@@ -184,7 +184,7 @@ impl Traffic {
                 return;
             }
         }
-        panic!("the guard lets everything pass");
+        panic!("the guard refused nothing");
     }
 
     async fn share_and_disconnect(&self) {
@@ -202,7 +202,7 @@ impl Traffic {
         assert!(responses.iter().all(|response| response.status == 200));
     }
 
-    async fn too_many(&self) {
+    async fn full_queue(&self) {
         let Self { world, paid, .. } = self;
         let begins = async |number: u32| world.get(&other(number)).key(&paid.key).begin().await;
         world.backend.hold();
@@ -222,7 +222,7 @@ impl Traffic {
         }
     }
 
-    async fn a_backend_that_is_late(&self) {
+    async fn slow_backend(&self) {
         let Self { world, paid, .. } = self;
         world.settled().await;
         let before = world.backend.received().len();
@@ -261,7 +261,7 @@ impl Traffic {
         assert_eq!(world.get_as(paid, &other(20)).await.code(), "upstream_invalid");
     }
 
-    async fn a_backend_that_fails(&self) {
+    async fn failing_backend(&self) {
         let Self { world, paid, .. } = self;
         // A request on a connection closed without a response is retried once.
         (0..2).for_each(|_| world.backend.next(Act::RawThenClose(Vec::new())));
@@ -276,7 +276,7 @@ impl Traffic {
         world.pass(REST);
     }
 
-    async fn a_ledger_that_is_away(&self) {
+    async fn unreachable_ledger(&self) {
         let world = &self.world;
         let customer = world.customer_with("pro", own(1_000, 300)).await;
         assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
@@ -291,11 +291,11 @@ impl Traffic {
         assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
     }
 
-    async fn a_backup(&self) {
+    async fn backup(&self) {
         let directory = self.world.directory.path();
         let file = directory.join("backup.db");
-        let places = [file.to_str().unwrap(), "--data-dir", directory.to_str().unwrap()];
-        run(&[&["store", "backup"], &places[..]].concat()).with(0);
+        let arguments = [file.to_str().unwrap(), "--data-dir", directory.to_str().unwrap()];
+        run(&[&["store", "backup"], &arguments[..]].concat()).with(0);
         while self.world.metric("scoregate_last_backup_timestamp_seconds").await == 0.0 {
             self.world.pass(Duration::from_secs(15));
         }
@@ -303,9 +303,9 @@ impl Traffic {
 
     async fn settings(&mut self) {
         // There are customers of other tiers.
-        let refused = self.world.reloads("[tiers.pro]\nminute = 60\nday = 20\npaid = true\n").await;
+        let refused = self.world.reload("[tiers.pro]\nminute = 60\nday = 20\npaid = true\n").await;
         assert!(refused.is_err());
         assert_eq!(self.world.counted("scoregate_config_rejected").await, 1);
-        assert!(self.world.reloads(ROOMS).await.is_ok());
+        assert!(self.world.reload(ROOMS).await.is_ok());
     }
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use crate::backend::Received;
 use crate::client::Response;
-use crate::raw::{After, is_bare};
+use crate::raw::{After, is_codec_response};
 
 use row::{INDEX, MODELS, NO_BODY, Row, complete, expanded};
 use server::{TestServer, Wire};
@@ -38,7 +38,7 @@ const TABLES: [&[Row]; 12] = [
 ];
 
 /// A row without a response fails after this time.
-const AT_LAST: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn rows() -> impl Iterator<Item = &'static Row> {
     TABLES.into_iter().flatten()
@@ -49,15 +49,15 @@ async fn run_row(server: &TestServer, row: &Row, parts: &[&[u8]], plain: &Respon
     let run = async {
         server.clear_cache().await;
         let received_before = server.backend.received().len();
-        let mut wire = server.open().await;
+        let mut connection = server.open().await;
         for part in parts {
-            wire.write(part).await;
+            connection.write(part).await;
             // Gives the server a chance to read this part before the next one arrives.
             for _ in 0..4 {
                 tokio::task::yield_now().await;
             }
         }
-        let after = read_responses(server, row, parts, &mut wire, plain).await?;
+        let after = read_responses(server, row, parts, &mut connection, plain).await?;
         let received = server.backend.received();
         let upstream: Vec<&str> =
             received[received_before..].iter().map(|one| canonical(server, one)).collect();
@@ -69,7 +69,7 @@ async fn run_row(server: &TestServer, row: &Row, parts: &[&[u8]], plain: &Respon
         }
         Ok(())
     };
-    let result = tokio::time::timeout(AT_LAST, run).await;
+    let result = tokio::time::timeout(TIMEOUT, run).await;
     result
         .unwrap_or_else(|_| Err("no response in time".into()))
         .map_err(|difference| format!("{}: {difference}", row.name))
@@ -80,16 +80,17 @@ async fn read_responses(
     server: &TestServer,
     row: &Row,
     parts: &[&[u8]],
-    wire: &mut Wire,
+    connection: &mut Wire,
     plain: &Response,
 ) -> Result<After, String> {
     let bytes = parts.concat();
     let is_head = bytes.starts_with(b"HEAD ");
     let mut closes = false;
     for (number, (status, code)) in row.responses.iter().enumerate() {
-        let response = wire.read(is_head).await.ok_or_else(|| format!("closed before response {number}"))?;
+        let response =
+            connection.read(is_head).await.ok_or_else(|| format!("closed before response {number}"))?;
         let actual = match response.status {
-            _ if is_bare(&response) && !is_head && response.status >= 400 => NO_BODY.to_owned(),
+            _ if is_codec_response(&response) && !is_head && response.status >= 400 => NO_BODY.to_owned(),
             400.. if !is_head => response.code(),
             400.. => (*code).to_owned(),
             _ => String::new(),
@@ -107,11 +108,11 @@ async fn read_responses(
         closes = response.closes();
     }
     if closes || row.after == After::Closed {
-        let is_closed = wire.is_closed().await;
+        let is_closed = connection.is_closed().await;
         return is_closed.then_some(After::Closed).ok_or_else(|| "more bytes were sent".into());
     }
-    wire.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
-    let next = wire.read(false).await.ok_or("closed without Connection: close")?;
+    connection.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    let next = connection.read(false).await.ok_or("closed without Connection: close")?;
     (next.body == b"alive\n")
         .then_some(After::Open)
         .ok_or_else(|| format!("an extra response: {}", next.status))
@@ -145,9 +146,9 @@ fn canonical<'r>(server: &TestServer, received: &'r Received) -> &'r str {
 
 /// The response to a valid request.
 async fn plain_response(server: &TestServer) -> Response {
-    let mut wire = server.open().await;
-    wire.write(complete("/api/v1/models?period=24h", &server.keys.key).as_bytes()).await;
-    wire.read(false).await.unwrap()
+    let mut connection = server.open().await;
+    connection.write(complete("/api/v1/models?period=24h", &server.keys.key).as_bytes()).await;
+    connection.read(false).await.unwrap()
 }
 
 async fn run_all(server: &TestServer) {
@@ -215,15 +216,17 @@ async fn raw_bytes_no_pipelined_request_after_an_ambiguous_one_is_answered() {
         server.clear_cache().await;
         let received_before = server.backend.received().len();
         let ambiguous = expanded(row.bytes, &server.keys);
-        let mut wire = server.open().await;
-        wire.write(&[good.repeat(50).as_bytes(), &ambiguous, good.repeat(49).as_bytes()].concat()).await;
+        let mut connection = server.open().await;
+        connection
+            .write(&[good.repeat(50).as_bytes(), &ambiguous, good.repeat(49).as_bytes()].concat())
+            .await;
         for number in 0..50 {
-            let response = wire.read(false).await.unwrap_or_else(|| panic!("{}: {number}", row.name));
+            let response = connection.read(false).await.unwrap_or_else(|| panic!("{}: {number}", row.name));
             assert_eq!(response.status, 200, "{}: {number}", row.name);
         }
-        let response = wire.read(ambiguous.starts_with(b"HEAD ")).await.unwrap();
+        let response = connection.read(ambiguous.starts_with(b"HEAD ")).await.unwrap();
         assert_eq!(response.status, row.responses[0].0, "{}", row.name);
-        assert!(wire.is_closed().await, "{}", row.name);
+        assert!(connection.is_closed().await, "{}", row.name);
         let received: Vec<Received> = server.backend.received().split_off(received_before);
         let upstream: Vec<_> = received.iter().map(|one| canonical(&server, one)).collect();
         assert_eq!(upstream, [INDEX], "{}", row.name);
@@ -233,10 +236,10 @@ async fn raw_bytes_no_pipelined_request_after_an_ambiguous_one_is_answered() {
 #[tokio::test]
 async fn raw_bytes_a_hundred_pipelined_valid_requests_are_all_answered() {
     let server = TestServer::secure().await;
-    let mut wire = server.open().await;
-    wire.write(complete("/api/v1/index", &server.keys.key).repeat(100).as_bytes()).await;
+    let mut connection = server.open().await;
+    connection.write(complete("/api/v1/index", &server.keys.key).repeat(100).as_bytes()).await;
     for _ in 0..100 {
-        assert_eq!(wire.read(false).await.unwrap().status, 200);
+        assert_eq!(connection.read(false).await.unwrap().status, 200);
     }
     assert_eq!(server.backend.received().len(), 1);
 }
@@ -246,11 +249,14 @@ async fn raw_bytes_a_truncated_request_is_not_answered_as_a_complete_one() {
     let server = TestServer::plain().await;
     let good = complete("/api/v1/index", &server.keys.key);
     for end in cuts(good.as_bytes()) {
-        let mut wire = server.open().await;
-        wire.write(&good.as_bytes()[..end]).await;
-        wire.finish().await;
-        let response = wire.read(false).await;
-        assert!(response.is_none_or(|response| response.status == 400 && is_bare(&response)), "{end}");
+        let mut connection = server.open().await;
+        connection.write(&good.as_bytes()[..end]).await;
+        connection.finish().await;
+        let response = connection.read(false).await;
+        assert!(
+            response.is_none_or(|response| response.status == 400 && is_codec_response(&response)),
+            "{end}"
+        );
     }
     assert!(server.backend.received().is_empty());
 }

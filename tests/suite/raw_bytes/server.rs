@@ -74,9 +74,9 @@ impl TestServer {
         let config = resolve(&read_text(&text).unwrap()).unwrap_or_else(|problems| panic!("{problems}"));
         let running = app::start(config, clock).await.unwrap();
         let keys = KeyRing { key: key(&running).await, other: key(&running).await };
-        let mut wire = open(&running, tls.as_ref()).await.unwrap();
-        wire.write(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
-        let rules = Rules::of(&wire.read(false).await.unwrap().body, OptionalHeaders::default());
+        let mut connection = open(&running, tls.as_ref()).await.unwrap();
+        connection.write(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+        let rules = Rules::of(&connection.read(false).await.unwrap().body, OptionalHeaders::default());
         Self { backend, keys, rules, running, tls, _clock: manual_clock, _directory: directory }
     }
 

@@ -63,18 +63,18 @@ fn in_a_simulated_week_one_response_in_a_hundred_is_outdated_and_each_body_is_fe
     let policies = [60, 300, 3_600].map(Policy::TimeToLive);
     let rows = std::thread::scope(|scope| {
         let all = [Policy::ByRefresh].into_iter().chain(policies);
-        let played: Vec<_> = all.map(|policy| scope.spawn(move || play(policy, size))).collect();
+        let played: Vec<_> = all.map(|policy| scope.spawn(move || simulation(policy, size))).collect();
         played.into_iter().map(|row| row.join().unwrap()).collect::<Vec<_>>()
     });
     table::print(&rows, SEED, size.hours / 24, size.customers);
-    let [ours, minute, five_minutes, hour] = rows.as_slice() else { panic!("four were played") };
+    let [ours, minute, five_minutes, hour] = rows.as_slice() else { panic!("four policies were simulated") };
     let documents = u32::try_from(DOCUMENTS.len()).unwrap();
 
     assert!(ours.not_current * 100 < ours.responses, "{ours:?}");
     // One body for each document and refresh, including the initial data.
     assert_eq!((ours.bodies, ours.most_bodies), (documents * ours.refreshes, 1), "{ours:?}");
     for row in &rows {
-        assert_eq!(row.waited, documents, "nobody waits but who asks first: {row:?}");
+        assert_eq!(row.waited, documents, "only the first request of a document waits: {row:?}");
         assert!(row.most_bodies <= 1, "{row:?}");
         assert_eq!((row.responses, row.refreshes), (ours.responses, ours.refreshes), "{row:?}");
     }
@@ -82,25 +82,25 @@ fn in_a_simulated_week_one_response_in_a_hundred_is_outdated_and_each_body_is_fe
     for row in [minute, five_minutes, hour] {
         assert!(ours.not_current < row.not_current && ours.mean_lateness < row.mean_lateness, "{row:?}");
     }
-    assert!(ours.questions * 4 < minute.questions, "{ours:?} {minute:?}");
-    assert!(ours.questions < five_minutes.questions, "{ours:?} {five_minutes:?}");
+    assert!(ours.requests * 4 < minute.requests, "{ours:?} {minute:?}");
+    assert!(ours.requests < five_minutes.requests, "{ours:?} {five_minutes:?}");
 }
 
 /// Simulates one row in its own thread.
-fn play(policy: Policy, size: Size) -> Row {
+fn simulation(policy: Policy, size: Size) -> Row {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let mut play = Simulation::begin(policy, size).await;
+        let mut simulation = Simulation::begin(policy, size).await;
         let refreshes = Rng::new(SEED).refreshes(size.hours);
         let callers = size.customers * DOCUMENTS.len();
         let mut callers = Callers::new(Rng::new(SEED + 1), callers);
         for second in 0..=size.hours * 3_600 + AFTERWARDS {
-            play.reaches(second, refreshes.contains(&second)).await;
+            simulation.complete_second(second, refreshes.contains(&second)).await;
             while let Some(caller) = callers.next_caller_at(second) {
-                play.send_request(caller).await;
+                simulation.send_request(caller).await;
             }
         }
-        play.row()
+        simulation.row()
     })
 }
 
@@ -118,7 +118,7 @@ impl Simulation {
     async fn begin(policy: Policy, size: Size) -> Self {
         let backend = SnapshotUpstream::new(start());
         let script = backend.clone();
-        // Connections idle by the machine's clock, not by the simulated one, so not for long; but it may be busy.
+        // Connections are idle by the real clock, not by the simulated one: only briefly, but the machine may be busy.
         let settings = format!(
             "server.idle_timeout = \"30d\"\nserver.max_connection_age = \"30d\"\n{}",
             policy.settings()
@@ -133,10 +133,10 @@ impl Simulation {
     }
 
     /// Sets the clock to that second and completes all its work.
-    async fn reaches(&mut self, second: u64, refreshes: bool) {
-        self.backend.is_at(start().plus(Duration::from_secs(second)));
+    async fn complete_second(&mut self, second: u64, refreshes: bool) {
+        self.backend.set_time(start().plus(Duration::from_secs(second)));
         if refreshes {
-            self.backend.refreshes();
+            self.backend.refresh();
         }
         if second > 0 {
             self.world.pass(SECOND);
@@ -168,12 +168,12 @@ impl Simulation {
     }
 
     fn row(mut self) -> Row {
-        let asked = self.backend.asked();
-        self.row.refreshes = u32::try_from(self.backend.refreshed_at().len()).unwrap();
-        self.row.bodies = asked.iter().map(|asked| asked.bodies).sum();
-        self.row.unchanged = asked.iter().map(|asked| asked.unchanged).sum();
-        self.row.questions = self.row.bodies + self.row.unchanged;
-        self.row.most_bodies = asked.iter().map(|asked| asked.bodies).max().unwrap();
+        let counts = self.backend.counts();
+        self.row.refreshes = u32::try_from(self.backend.refresh_times().len()).unwrap();
+        self.row.bodies = counts.iter().map(|counts| counts.bodies).sum();
+        self.row.unchanged = counts.iter().map(|counts| counts.unchanged).sum();
+        self.row.requests = self.row.bodies + self.row.unchanged;
+        self.row.most_bodies = counts.iter().map(|counts| counts.bodies).max().unwrap();
         self.row.mean_lateness = self.backend.mean_lateness();
         self.row
     }

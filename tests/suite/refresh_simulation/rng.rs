@@ -41,20 +41,20 @@ impl Rng {
 
 /// The schedule of the callers.
 pub(super) struct Callers {
-    dice: Rng,
+    rng: Rng,
     /// The next time of each caller, and its interval.
     next: BinaryHeap<Reverse<(u64, usize, u64)>>,
 }
 
 impl Callers {
     /// This many callers, each with an interval of 20 to 60 seconds.
-    pub(super) fn new(mut dice: Rng, callers: usize) -> Self {
+    pub(super) fn new(mut rng: Rng, callers: usize) -> Self {
         let mut first = |caller: usize| {
-            let rhythm = dice.between(20, 60);
-            Reverse((dice.below(rhythm), caller, rhythm))
+            let rhythm = rng.between(20, 60);
+            Reverse((rng.below(rhythm), caller, rhythm))
         };
         let next = (0..callers).map(&mut first).collect();
-        Self { dice, next }
+        Self { rng, next }
     }
 
     /// The next caller of that second.
@@ -65,7 +65,7 @@ impl Callers {
         }
         self.next.pop();
         // Callers are not exact to the second.
-        let again = second + rhythm - 3 + self.dice.below(7);
+        let again = second + rhythm - 3 + self.rng.below(7);
         self.next.push(Reverse((again, caller, rhythm)));
         Some(caller)
     }

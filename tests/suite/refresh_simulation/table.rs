@@ -13,7 +13,7 @@ pub(super) struct Row {
     pub(super) worst_lateness: u64,
     /// Mean delay in seconds from a refresh to the fetch of a body, over all documents.
     pub(super) mean_lateness: f64,
-    pub(super) questions: u32,
+    pub(super) requests: u32,
     pub(super) bodies: u32,
     pub(super) unchanged: u32,
     /// Maximum number of bodies of one document between two refreshes.
@@ -32,7 +32,7 @@ impl Row {
             not_current: 0,
             worst_lateness: 0,
             mean_lateness: 0.0,
-            questions: 0,
+            requests: 0,
             bodies: 0,
             unchanged: 0,
             most_bodies: 0,
@@ -59,7 +59,7 @@ impl Row {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "the table is what the test is there for")]
+#[expect(clippy::print_stdout, reason = "the test prints its table")]
 pub(super) fn print(rows: &[Row], seed: u64, days: u64, customers: usize) {
     let documents = u32::try_from(crate::snapshot_upstream::DOCUMENTS.len()).unwrap();
     let refreshes = rows.first().map_or(0, |row| row.refreshes - 1);
@@ -84,7 +84,7 @@ pub(super) fn print(rows: &[Row], seed: u64, days: u64, customers: usize) {
             row.share(),
             row.worst_lateness,
             row.mean_lateness,
-            row.questions,
+            row.requests,
             row.bodies,
             row.unchanged,
             row.bodies_for_each(documents),
