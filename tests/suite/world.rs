@@ -94,7 +94,7 @@ impl World {
     /// A gateway with further settings, whose backend runs `script`.
     pub async fn with(settings: &str, script: impl Fn(&Received) -> Act + Send + Sync + 'static) -> Self {
         let backend = Backend::start(script).await;
-        let (clock, manual_clock) = Clock::hand_driven(Wall::parse_rfc3339(NOON).unwrap());
+        let (clock, manual_clock) = Clock::manual(Wall::parse_rfc3339(NOON).unwrap());
         Self::start(settings, backend, clock, manual_clock, Arc::new(TempDir::new().unwrap())).await
     }
 
@@ -139,7 +139,7 @@ impl World {
 
     /// A gateway with this backend and this data directory.
     pub async fn with_backend(settings: &str, backend: Backend, directory: Arc<TempDir>) -> Self {
-        let (clock, manual_clock) = Clock::hand_driven(Wall::parse_rfc3339(NOON).unwrap());
+        let (clock, manual_clock) = Clock::manual(Wall::parse_rfc3339(NOON).unwrap());
         Self::start(settings, backend, clock, manual_clock, directory).await
     }
 

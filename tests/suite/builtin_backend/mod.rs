@@ -65,7 +65,7 @@ impl StandaloneBackend {
 
     /// Starts one whose clock stays at noon.
     async fn at_noon() -> (Self, ManualClock) {
-        let (clock, manual_clock) = Clock::hand_driven(noon());
+        let (clock, manual_clock) = Clock::manual(noon());
         (Self::new(known_at_noon(), &clock).await, manual_clock)
     }
 
@@ -263,7 +263,7 @@ async fn builtin_refused_requests_have_the_error_codes_of_the_api() {
 
 #[tokio::test]
 async fn builtin_max_age_ends_at_the_next_snapshot_which_the_clock_triggers() {
-    let (clock, manual_clock) = Clock::hand_driven(noon());
+    let (clock, manual_clock) = Clock::manual(noon());
     let alone = StandaloneBackend::new(Arc::new(Scoring::demo(7, noon())), &clock).await;
     let before = alone.get(MODELS).await;
     assert_eq!(before.header("cache-control"), "public, max-age=3600");
@@ -282,7 +282,7 @@ async fn builtin_max_age_ends_at_the_next_snapshot_which_the_clock_triggers() {
 
 #[tokio::test]
 async fn builtin_a_clock_step_or_suspend_is_followed_within_seconds() {
-    let (clock, manual_clock) = Clock::hand_driven(noon());
+    let (clock, manual_clock) = Clock::manual(noon());
     let alone = StandaloneBackend::new(Arc::new(Scoring::demo(7, noon())), &clock).await;
     manual_clock.step_to(noon().minus(HOUR * 48));
     let kept = alone.get(MODELS).await;
@@ -300,7 +300,7 @@ fn builtin_no_request_waits_for_a_snapshot_in_progress() {
     let mut one_blocking_thread = tokio::runtime::Builder::new_current_thread();
     let runtime = one_blocking_thread.enable_all().max_blocking_threads(1).build().unwrap();
     runtime.block_on(async {
-        let (clock, manual_clock) = Clock::hand_driven(noon());
+        let (clock, manual_clock) = Clock::manual(noon());
         let alone = StandaloneBackend::new(Arc::new(Scoring::demo(7, noon())), &clock).await;
         let before = alone.get(MODELS).await;
         // The one thread that creates snapshots is busy.
@@ -322,7 +322,7 @@ fn builtin_no_request_waits_for_a_snapshot_in_progress() {
 async fn builtin_runs_imported_while_it_runs_count_within_a_minute() {
     let directory = TempDir::new().unwrap();
     let archive = || Archive::open(&directory.path().join("runs.db"), noon()).unwrap();
-    let (clock, manual_clock) = Clock::hand_driven(noon());
+    let (clock, manual_clock) = Clock::manual(noon());
     let scoring = Scoring::open(RunSource::Archive(archive()), noon()).unwrap();
     let alone = StandaloneBackend::new(Arc::new(scoring), &clock).await;
     assert_eq!(alone.get(MODELS).await.json()["count"], 0);

@@ -67,7 +67,7 @@ impl TestServer {
 
     async fn start(settings: &str, directory: TempDir, tls: Option<TlsConnector>) -> Self {
         let backend = Backend::start(good).await;
-        let (clock, manual_clock) = Clock::hand_driven(Wall::parse_rfc3339(NOON).unwrap());
+        let (clock, manual_clock) = Clock::manual(Wall::parse_rfc3339(NOON).unwrap());
         let (state, url) = (directory.path().join("state"), backend.url());
         let text =
             format!("{SETTINGS}data_dir = \"{}\"\n[upstream]\nurl = \"{url}\"\n{settings}", state.display());
