@@ -173,7 +173,7 @@ impl Registrar {
     /// The value is not repeated in the error: it may be a key in the wrong column.
     fn tier_of(&self, record: &KeyRecord) -> Result<(), BadField> {
         let known = || self.terms.load().names().collect::<Vec<_>>().join(", ");
-        let unknown = |_| BadField::new("tier", format!("is none that there is; there are {}", known()));
+        let unknown = |_| BadField::new("tier", format!("is not configured; the tiers are {}", known()));
         self.known_tier(&record.tier).map_err(unknown)
     }
 }
@@ -214,12 +214,12 @@ impl KeyRecord {
         if Digest::of(shown) == self.digest {
             return Err(BadField::new(
                 "prefix",
-                "that is the whole key, which nobody should have; change it",
+                "must not be the whole key; use its first characters",
             ));
         }
         let is_fit =
             (1..=LONGEST_PREFIX).contains(&shown.len()) && shown.bytes().all(|b| b.is_ascii_graphic());
-        let would_do = format!("has to be 1 to {LONGEST_PREFIX} visible ASCII characters");
+        let would_do = format!("must be 1 to {LONGEST_PREFIX} visible ASCII characters");
         if is_fit { Ok(()) } else { Err(BadField::new("prefix", would_do)) }
     }
 

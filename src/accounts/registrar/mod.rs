@@ -110,8 +110,7 @@ pub enum RegistrarError {
     NoneInForce(ApplicationId),
     /// Several keys are active, and one of them would expire later than it does.
     #[error(
-        "{1} keys of {0} have not ended, and one of them would go on for longer than a rotation or an expiry lets it: \
-         name the key that is meant"
+        "{1} keys of {0} are active, and one of them would expire later than it does now; name the key to change"
     )]
     SeveralInForce(ApplicationId, usize),
     /// No key of the application has this prefix, or several have.
