@@ -1,33 +1,33 @@
 #!/usr/bin/env bash
-# Runs the test command on a bare Debian, to show that it installs everything it needs: a minbase root made by debootstrap
-# with gcc, libc6-dev, ca-certificates and this machine's Rust toolchain. The root directory is not a mount point there.
+# Runs the test command on a minimal Debian, which shows that it installs everything it needs: a minbase root made by
+# debootstrap with gcc, libc6-dev, ca-certificates and this machine's Rust toolchain. Its / is not a mount point.
 #
 #   .ci/bare_debian.sh [STEP...]
 #
-# Needs root, debootstrap and up to 15 GB below TMPDIR. The root is deleted at the end; with BARE_DEBIAN=DIR it is made in
-# DIR and kept, so that the next run is faster. Package sources, certificates and proxies are those of this machine.
+# Requires root, debootstrap and up to 15 GB below TMPDIR. The root is deleted at the end; with BARE_DEBIAN=DIR it is
+# created in DIR and kept for the next run. Package sources, certificates and proxies are those of this machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 readonly suite=bookworm tree=$PWD
 
-# Mounts and processes of our own: both end with this script.
+# Separate mount and process namespaces, which end with this script.
 if [[ -z ${BARE_DEBIAN_INSIDE:-} ]]; then
     exec unshare --mount --propagation private --pid --fork --kill-child env BARE_DEBIAN_INSIDE=1 "$0" "$@"
 fi
 umask 022
-place=${BARE_DEBIAN:-$(mktemp -d)}
-root=$place/root
+work=${BARE_DEBIAN:-$(mktemp -d)}
+root=$work/root
 clean() {
     local mounted
     for mounted in "${mounts[@]}"; do
         umount --lazy --recursive "$root$mounted" || true
     done
-    [[ -n ${BARE_DEBIAN:-} ]] || rm -rf --one-file-system "$place"
+    [[ -n ${BARE_DEBIAN:-} ]] || rm -rf --one-file-system "$work"
 }
 mounts=()
 trap clean EXIT
 
-# bind DIR: the same directory in there, read-only.
+# bind DIR: mounts the directory read-only at the same path inside the root.
 bind() {
     mkdir -p "$root$1"
     mount --bind "$1" "$root$1"
@@ -35,17 +35,17 @@ bind() {
     mount -o remount,bind,ro "$root$1"
 }
 
-if [[ ! -e $place/whole ]]; then
+if [[ ! -e $work/complete ]]; then
     mirror=$(apt-get indextargets --format '$(REPO_URI)' "Codename: $suite" 'Created-By: Packages' | head -n 1)
     rm -rf --one-file-system "$root"
-    debootstrap --variant=minbase --include=gcc,libc6-dev,ca-certificates "$suite" "$root" ${mirror:+"$mirror"} >"$place/log" || {
-        tail -n 5 "$place/log" >&2
+    debootstrap --variant=minbase --include=gcc,libc6-dev,ca-certificates "$suite" "$root" ${mirror:+"$mirror"} >"$work/log" || {
+        tail -n 5 "$work/log" >&2
         exit 1
     }
-    touch "$place/whole"
+    touch "$work/complete"
 fi
 
-# Where packages come from, as on this machine.
+# The package sources of this machine.
 apt-config dump Acquire >"$root/etc/apt/apt.conf.d/90machine"
 for file in /etc/resolv.conf /etc/hosts /etc/pip.conf /etc/ssl/certs/ca-certificates.crt; do
     [[ ! -e $file ]] || cp --dereference "$file" "$root$file"
@@ -70,7 +70,7 @@ mount --rbind /sys "$root/sys"
 mount --rbind /dev "$root/dev"
 mounts=(/proc /sys /dev "${mounts[@]}")
 
-# Started in / with nothing of this machine's environment but where packages come from.
+# Starts in /. Of this machine's environment, only the settings of package sources are passed.
 env -i HOME="$HOME" CARGO_HOME="$cargo" LANG=C.UTF-8 "${settings[@]}" \
     PATH="$toolchain/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" \
     chroot "$root" "$tree/.ci/check" "$@"

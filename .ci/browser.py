@@ -1,8 +1,8 @@
-"""Uses the docs page in a browser, over the DevTools protocol on a pipe: `browser.py BROWSER URL PROFILE [PICTURES]`.
+"""Tests the docs page in a browser, over the DevTools protocol on a pipe: `browser.py BROWSER URL PROFILE [PICTURES]`.
 
-At the width of a desktop and of a phone, light and dark: nothing overflows, nothing is on the console, the search
-filters, the copy buttons are there and copy. Without JavaScript the page has neither, and all of its sections. With a
-directory for PICTURES a screenshot of each is left there.
+At the width of a desktop and of a phone, in light and dark scheme: nothing overflows, nothing is logged to the console,
+the search filters sections, and the copy buttons copy. Without JavaScript the page has no search and no buttons, but all
+of its sections. Screenshots are written to the directory PICTURES, if given.
 """
 
 import base64
@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 
-PATIENCE = 60  # seconds for all of it
+TIMEOUT = 60  # seconds, for the whole test
 
 
 class Browser:
@@ -21,7 +21,7 @@ class Browser:
                  "--no-first-run", "--disable-background-networking", "--disable-component-update",
                  "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", f"--user-data-dir={profile}"]
 
-        # The browser reads commands from descriptor 3 and writes answers to 4.
+        # The browser reads commands from descriptor 3 and writes responses to 4.
         def descriptors():
             inputs, outputs = os.dup(to_read[0]), os.dup(to_write[1])
             os.dup2(inputs, 3)
@@ -31,12 +31,12 @@ class Browser:
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(to_read[0])
         os.close(to_write[1])
-        self.commands, self.answers = to_read[1], to_write[0]
+        self.commands, self.responses = to_read[1], to_write[0]
         self.buffer, self.number, self.events, self.session = b"", 0, [], None
 
     def read(self):
         while b"\0" not in self.buffer:
-            more = os.read(self.answers, 1 << 16)
+            more = os.read(self.responses, 1 << 16)
             if not more:
                 sys.exit("the browser has ended")
             self.buffer += more
@@ -86,8 +86,8 @@ class Browser:
         return [message["params"] for message in self.events if message.get("method") in named]
 
 
-def expect(holds, what):
-    if not holds:
+def expect(condition, what):
+    if not condition:
         sys.exit(f"/docs: {what}")
 
 
@@ -100,27 +100,27 @@ def press(browser, key):
 SHOWN = "[...document.querySelectorAll('main section')].filter(one => one.offsetParent).map(one => one.id)"
 
 
-def use(browser, what):
-    """Uses the page, and answers which sections it shows."""
+def check_page(browser, what):
+    """Tests the page, and returns the sections that it shows."""
     overflow = browser.value("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     expect(overflow <= 0, f"{what}: it is {overflow} pixels too wide")
     blocks, buttons = (browser.value(f"document.querySelectorAll('{one}').length") for one in ("pre", "button.copy"))
     expect(blocks == buttons > 20, f"{what}: {buttons} copy buttons for {blocks} blocks")
     everything = browser.value(SHOWN)
     press(browser, "/")
-    expect(browser.value("document.activeElement.id") == "search", f"{what}: / does not lead to the search")
+    expect(browser.value("document.activeElement.id") == "search", f"{what}: / does not focus the search")
     browser.do("Input.insertText", text="page-hinkley regime")
     found = browser.value(SHOWN)
     expect("endpoint-drift" in found and "endpoint-me" not in found and "errors" not in found,
            f"{what}: the search shows {found}")
     links = browser.value("[...document.querySelectorAll('nav a')].filter(one => one.offsetParent).length")
-    expect(links <= len(found) + 1, f"{what}: {links} links to {len(found)} sections")
+    expect(links <= len(found) + 1, f"{what}: {links} links for {len(found)} sections")
     press(browser, "Escape")
-    expect(browser.value(SHOWN) == everything, f"{what}: Escape does not bring everything back")
+    expect(browser.value(SHOWN) == everything, f"{what}: Escape does not show all sections again")
     browser.value("document.querySelector('.endpoint button.copy').click()")
     label = browser.value("new Promise(done => setTimeout(() => "
                           "done(document.querySelector('.endpoint button.copy').textContent), 200))")
-    expect(label == "Copied", f"{what}: the copy button says {label}")
+    expect(label == "Copied", f"{what}: the label of the copy button is {label}")
     expect(not browser.console(), f"{what}: on the console: {browser.console()}")
     return everything
 
@@ -133,7 +133,7 @@ def main(program, url, profile, pictures=None):
         for width, height in ((1280, 900), (390, 844)):
             for scheme in ("light", "dark"):
                 browser.open(url, width, height, scheme)
-                sections = use(browser, f"{width} pixels, {scheme}")
+                sections = check_page(browser, f"{width} pixels, {scheme}")
                 if pictures:
                     for name, anchor in (("top", "content"), ("endpoint", "endpoint-models")):
                         browser.value(f"document.getElementById('{anchor}').scrollIntoView()")
@@ -152,5 +152,5 @@ def main(program, url, profile, pictures=None):
 if __name__ == "__main__":
     import signal
 
-    signal.alarm(PATIENCE)
+    signal.alarm(TIMEOUT)
     main(*sys.argv[1:])

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# The pages in a real browser: they render whole, say nothing on the console and ask for nothing besides themselves and the
-# icon. browser.py then uses the docs page: search, copy, widths, light and dark. The browser can reach loopback only. A
-# planted page shows first that the check would notice.
+# Opens the pages in a real browser: they render completely, log nothing to the console and request nothing but themselves
+# and the icon. browser.py then tests the docs page: search, copy buttons, widths, light and dark scheme. The browser can
+# reach loopback only. A planted page first shows that the check detects violations.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . .ci/gateway.sh
 
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
 
-# visit URL: leaves what the browser made of it in page.html, console.txt and net.json.
+# visit URL: opens a page and writes its DOM, console output and network log to page.html, console.txt and net.json.
 visit() {
     "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-extensions --disable-sync \
         --no-first-run --disable-background-networking --disable-component-update \
@@ -17,7 +17,7 @@ visit() {
         >"$gateway_dir/page.html" 2>"$gateway_dir/console.txt"
 }
 
-# What a page put on the console, and what it asked for: requests of the browser itself have no page as initiator.
+# Prints the console output of a page and its requests. Requests of the browser itself have no page as initiator.
 findings() {
     grep 'CONSOLE' "$gateway_dir/console.txt" || true
     python3 - "$gateway_dir/net.json" <<'PY'
@@ -28,7 +28,7 @@ start = log["constants"]["logEventTypes"]["URL_REQUEST_START_JOB"]
 for event in log["events"]:
     params = event.get("params", {})
     if event["type"] == start and params.get("initiator", "not an origin") != "not an origin":
-        print("asked for", params["url"])
+        print("requested", params["url"])
 PY
 }
 
@@ -44,9 +44,9 @@ cat >"$gateway_dir/planted.html" <<HTML
 HTML
 visit "file://$gateway_dir/planted.html"
 planted=$(findings)
-for sign in CONSOLE 'asked for'; do
+for sign in CONSOLE requested; do
     if [[ $planted != *"$sign"* ]]; then
-        echo "the check is blind: a planted page was not noticed ($sign)" >&2
+        echo "the check does not detect a planted violation ($sign)" >&2
         exit 1
     fi
 done
@@ -61,17 +61,17 @@ for page in / /docs /openapi.json; do
     before=$(pages_served)
     visit "http://$gateway_address$page"
     found=$(findings)
-    # The icon is the one thing besides itself that a page names, and a browser keeps it for a day.
-    icons=$(grep -cxF "asked for http://$gateway_address/favicon.ico" <<<"$found" || true)
-    found=$(grep -vxF "asked for http://$gateway_address/favicon.ico" <<<"$found" || true)
+    # The icon is the only other resource of a page, and browsers cache it for a day.
+    icons=$(grep -cxF "requested http://$gateway_address/favicon.ico" <<<"$found" || true)
+    found=$(grep -vxF "requested http://$gateway_address/favicon.ico" <<<"$found" || true)
     if [[ -n $found ]]; then
-        printf '%s does more than show itself:\n%s\n' "$page" "$found" >&2
+        printf '%s requests or logs more than it should:\n%s\n' "$page" "$found" >&2
         exit 1
     fi
-    # An icon that was kept is looked up without a request.
+    # A cached icon appears in the network log without a request to the server.
     served=$(($(pages_served) - before))
     if ((served < 1 || served > 1 + icons)); then
-        echo "$page: the browser asked $served times" >&2
+        echo "$page: the browser sent $served requests" >&2
         exit 1
     fi
     case $page in
@@ -82,6 +82,6 @@ for page in / /docs /openapi.json; do
     /openapi.json) grep -q '"openapi":"3.1.0"' "$gateway_dir/page.html" ;;
     esac
 done
-python3 .ci/browser.py "$browser" "http://$gateway_address/docs" "$gateway_dir/driven"
+python3 .ci/browser.py "$browser" "http://$gateway_address/docs" "$gateway_dir/devtools"
 gateway_stop
 echo "3 pages, $(wc -w <<<"$codes") anchors"

@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
-# deny.sh FILE: checks licences, bans and sources of all dependencies by deny.toml, and the published advisories about
-# them. If the advisory database cannot be fetched, that part is skipped and one line in FILE says so.
+# deny.sh FILE: checks licences, bans and sources of all dependencies against deny.toml, and published advisories about
+# them. If the advisory database cannot be fetched, that part is skipped and reported by a line in FILE.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 version=0.20.2
 tool=$PWD/target/tools/bin/cargo-deny
 if [[ $("$tool" --version 2>/dev/null) != "cargo-deny $version" ]]; then
-    # Not optimised: the build takes a minute then, and a check five seconds.
+    # Not optimised: the build takes a minute, and a check five seconds.
     CARGO_PROFILE_DEV_DEBUG=0 cargo install cargo-deny --quiet --locked --debug --force --version "$version" --root target/tools
 fi
 
-# deny MANIFEST ARGUMENT...: the checks for one workspace. The lock file is not changed.
+# deny MANIFEST ARGUMENT...: runs the checks for one workspace without changing its lock file.
 deny() {
     "$tool" --locked --manifest-path "$1" check "${@:2}"
 }
 
-# An entry of deny.toml that nothing needs any more is a warning, and fails the step. The fuzz targets are a workspace of
-# their own that has fewer dependencies: they do not need every entry.
+# An unused entry of deny.toml is a warning and fails the step. The fuzz targets are a separate workspace with fewer
+# dependencies, which does not use every entry.
 program=(Cargo.toml -D warnings)
 fuzz=(tests/fuzz/Cargo.toml -A license-not-encountered -A unnecessary-skip -A unmatched-skip -A unused-wrapper)
 

@@ -1,9 +1,9 @@
-# A live gateway on free loopback ports, for the steps that look at it from outside. To be sourced.
+# Functions for a running gateway on free loopback ports, for steps that test it from outside. To be sourced.
 #
-# gateway_start BINARY   starts `serve` with the built-in backend, some runs for it to score, and limits that a tool cannot reach; sets
-#                        gateway_address, gateway_side and gateway_dir. Waits for the log's line that it serves.
+# gateway_start BINARY   starts `serve` with the built-in backend, runs to score, and limits that no tool reaches; sets
+#                        gateway_address, gateway_side and gateway_dir. Waits for the log line "serving".
 # gateway_key TIER       prints the key of a new application.
-# gateway_stop           stops it and holds it to exit code 0.
+# gateway_stop           stops it and fails unless the exit code is 0.
 
 gateway_start() {
     gateway_binary=$1
@@ -28,18 +28,18 @@ day = 100000000
 paid = true
 TOML
     .ci/runs.py | "$gateway_binary" scoring import - --config "$gateway_dir/scoregate.toml" >&2
-    mkfifo "$gateway_dir/said"
-    "$gateway_binary" serve --config "$gateway_dir/scoregate.toml" 2>"$gateway_dir/said" >"$gateway_dir/requests" &
+    mkfifo "$gateway_dir/stderr"
+    "$gateway_binary" serve --config "$gateway_dir/scoregate.toml" 2>"$gateway_dir/stderr" >"$gateway_dir/requests" &
     gateway_pid=$!
     trap gateway_clean EXIT
-    exec 9<"$gateway_dir/said"
+    exec 9<"$gateway_dir/stderr"
     local line
     while IFS= read -r line <&9; do
         printf '%s\n' "$line" >>"$gateway_dir/log"
         if [[ $line == *'"serving"'* ]]; then
             gateway_address=$(printf '%s' "$line" | sed -E 's/.*"public":"([^"]+)".*/\1/')
             gateway_side=$(printf '%s' "$line" | sed -E 's/.*"side":"([^"]+)".*/\1/')
-            # Whatever else it says must not fill the pipe.
+            # The rest of its log must not fill the pipe.
             cat <&9 >>"$gateway_dir/log" &
             exec 9<&-
             return 0
@@ -60,12 +60,12 @@ gateway_stop() {
     wait "$gateway_pid" || code=$?
     gateway_pid=
     if [[ $code -ne 0 ]]; then
-        echo "the gateway ended with $code" >&2
+        echo "the gateway exited with code $code" >&2
         return 1
     fi
 }
 
-# On the way out, however the step ended.
+# Runs on exit, also after a failure.
 gateway_clean() {
     if [[ -n ${gateway_pid:-} ]]; then
         kill -KILL "$gateway_pid" 2>/dev/null || true

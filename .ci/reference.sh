@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The reference values of the statistics are those that the script makes: it is run again, and its values compared.
+# Computes the reference values of the statistics again and compares them with the committed file.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints benchmark runs of the last 30 hours, a line each, for a backend that has something to say."""
+"""Prints benchmark runs of the last 30 hours, one per line, as data for a backend."""
 import datetime
 import json
 import random
@@ -7,8 +7,8 @@ import random
 AXES = ["correctness", "spec", "codeQuality", "efficiency", "stability", "refusal", "recovery"]
 random.seed(20261121)
 top = datetime.datetime.now(datetime.timezone.utc).replace(minute=0, second=0, microsecond=0)
-for place, model in enumerate(["atlas-2", "kestrel-70b", "basalt-3", "estuary-1"]):
-    level = 0.85 - 0.07 * place
+for index, model in enumerate(["atlas-2", "kestrel-70b", "basalt-3", "estuary-1"]):
+    level = 0.85 - 0.07 * index
     described = {"id": model, "name": model.title(), "provider": "meridian", "priceInput": 1.0, "priceOutput": 4.0}
     for hours in range(30, 0, -1):
         for minute, suite in enumerate(["coding", "reasoning", "tooling"]):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Property tests of the live gateway against its own description, with every check on: as a paid caller by the one
-# header and as a free caller by the other. Loopback only, the same seed each time.
+# Property tests of a running gateway against its own API description, with all checks: as a paid caller with one key
+# header and as a free caller with the other. Loopback only, with a fixed seed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . .ci/gateway.sh
@@ -18,20 +18,20 @@ import json, sys
 paths = json.load(sys.stdin)["paths"].values()
 print(sum(method in ("get", "head") for path in paths for method in path))')
 
-# ask SETTING TIER: tests everything with a key of that tier in the header of that security scheme. The key goes in by
-# the tool's own settings, so that the tool knows which header is the real one.
-ask() {
+# run SETTING TIER: tests all operations with a key of that tier in the header of that security scheme. The key is in the
+# tool's own settings, so that the tool knows the authentication header.
+run() {
     printf '[auth.openapi.%s]\n%s = "${SCOREGATE_CI_KEY}"\n' "${1%.*}" "${1#*.}" >"$gateway_dir/schemathesis.toml"
     local key
     key=$(gateway_key "$2")
-    # It leaves things where it runs.
+    # The tool writes files to its working directory.
     if ! (cd "$gateway_dir" && SCOREGATE_CI_KEY=$key "$tool" --config-file "$gateway_dir/schemathesis.toml" \
         run "http://$gateway_address/openapi.json" --checks all --max-examples 15 --seed 20261121 --no-color \
         --generation-database none >"$gateway_dir/report" 2>&1); then
         cat "$gateway_dir/report" >&2
         return 1
     fi
-    # A tool that tested nothing is content too.
+    # The tool also succeeds if it tested nothing.
     if ! grep -q "Tested: $operations\$" "$gateway_dir/report"; then
         cat "$gateway_dir/report" >&2
         echo "not all $operations operations were tested" >&2
@@ -40,15 +40,15 @@ ask() {
     echo "$2 by $1: $(grep 'generated,' "$gateway_dir/report" | xargs)"
 }
 
-ask bearer.bearer pro
-ask header.api_key free
+run bearer.bearer pro
+run header.api_key free
 
-# Every kind of answer was met, so what is promised of each was held against it.
+# Every kind of response occurred, so each was checked against its description.
 curl -fsS "http://$gateway_side/metrics" >"$gateway_dir/metrics"
 for code in api_key_required invalid_api_key invalid_period invalid_sort_by invalid_limit invalid_model_id \
     model_not_found latest_requires_plan method_not_allowed; do
     if ! grep -Eq "^scoregate_refusals_total\{code=\"$code\"\} [1-9]" "$gateway_dir/metrics"; then
-        echo "no request met $code" >&2
+        echo "no request got $code" >&2
         exit 1
     fi
 done

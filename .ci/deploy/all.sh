@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Everything in deploy/ that can be shown without a container daemon, a cluster or a running systemd: the container's files
-# and the program among them, the systemd units, the Kubernetes manifests, the compose file.
+# Checks everything in deploy/ that can be tested without a container daemon, a cluster or a running systemd: the files of
+# the container and the program in them, the systemd units, the Kubernetes manifests, the compose file.
 #
 #   .ci/deploy/all.sh BINARY
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=.ci/deploy
 
-# Whatever is listed, installed once for each content of the list.
+# Installs the tools of the list again only if the list has changed.
 tools=target/deploy-tools/$(sha256sum "$here/tools.txt" | cut -c 1-16)
-if [[ ! -e $tools/whole ]]; then
+if [[ ! -e $tools/complete ]]; then
     rm -rf target/deploy-tools
     python3 -m venv "$tools"
     "$tools/bin/pip" install --quiet --disable-pip-version-check --no-deps -r "$here/tools.txt"
-    touch "$tools/whole"
+    touch "$tools/complete"
 fi
 
 "$here/container.sh" "$1"

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# The systemd units: systemd itself reads them and judges what they leave open, and what the program asks of the kernel is
-# what they let it ask. No systemd has to run here.
+# Checks the systemd units: systemd-analyze verifies them and rates their exposure, and the program makes only system calls
+# that they allow. systemd need not be running.
 #
 #   .ci/deploy/units.sh BINARY
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 binary=$(realpath "$1")
 state=$(mktemp -d)
-# Of 100, by systemd's own weights.
-readonly most_exposed=15
+# Maximum exposure in percent, by systemd's own weights.
+readonly max_exposure=15
 trap 'rm -rf "$state"' EXIT
 
 fail() {
@@ -16,7 +16,7 @@ fail() {
     exit 1
 }
 
-# The units as they stand, with this program in the place of the one that is installed.
+# The units with the path of this program instead of the installed one.
 mkdir "$state/units"
 for unit in deploy/systemd/*.{service,socket,timer}; do
     sed "s|/usr/bin/scoregate|$binary|g" "$unit" >"$state/units/${unit##*/}"
@@ -26,18 +26,18 @@ verify() {
 }
 result=$(verify)
 [[ -z $result ]] || fail "$result"
-# A word that systemd does not know has to be seen.
+# An unknown directive must be detected.
 sed 's/^MemoryDenyWriteExecute=/MemoryDenyWriteExecution=/' deploy/systemd/scoregate.service >"$state/units/scoregate.service"
 result=$(verify)
-[[ $result == *MemoryDenyWriteExecution* ]] || fail 'systemd-analyze verify sees no mistake'
+[[ $result == *MemoryDenyWriteExecution* ]] || fail 'systemd-analyze verify does not detect an unknown directive'
 
 for service in deploy/systemd/*.service; do
-    systemd-analyze security --offline=yes --no-pager --threshold=$most_exposed "$service" >"$state/exposure" || {
+    systemd-analyze security --offline=yes --no-pager --threshold=$max_exposure "$service" >"$state/exposure" || {
         cat "$state/exposure" >&2
-        fail "$service leaves more open than $most_exposed of 100"
+        fail "$service: the exposure is above $max_exposure %"
     }
     tail -n 1 "$state/exposure"
 done
 
-# And the program as the unit starts it.
+# The system calls of the program, started as the unit starts it.
 python3 .ci/deploy/kernel_calls.py deploy/systemd/scoregate.service "$binary"

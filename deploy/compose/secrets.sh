@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes the secrets of compose.yaml that are not there yet. They are files because nothing of them is then seen in the
-# settings of a container, nor among the processes. Their directory is closed to others; within it they have to be readable
-# for the containers' users, which are none of this machine's.
+# Creates the missing secrets of compose.yaml. As files they appear neither in the settings of a container nor in the list
+# of processes. Only the owner can enter their directory; the files in it must be readable by the users of the containers,
+# which do not exist on this machine.
 set -eu
 cd "$(dirname "$0")"
 mkdir -p secrets

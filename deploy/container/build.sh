@@ -2,15 +2,15 @@
 # Builds the container image, or the same files in a plain directory.
 #
 #   deploy/container/build.sh [--tag NAME]                 the image, by docker or podman
-#   deploy/container/build.sh --plain DIR [--binary FILE]  the image's files in DIR, and what they are; with FILE nothing is built
+#   deploy/container/build.sh --plain DIR [--binary FILE]  the image's files in DIR, and a list of them; FILE skips the build
 #
-# The image is these files and nothing else: no shell, no package manager. The Dockerfile calls the second form, so both
-# are one recipe. As anybody but root the data directory stays the caller's.
+# The image contains only these files: no shell, no package manager. The Dockerfile uses the second form, so both have the
+# same content. Without root, the data directory belongs to the calling user.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 umask 022
 
-# A user that no machine has, by the number that other minimal images give theirs.
+# An id without a user on the host, as in other minimal images.
 readonly user=65532
 
 usage() {
@@ -19,14 +19,14 @@ usage() {
     exit 2
 }
 
-# lay_out DIR BINARY: everything the program needs to run, and what an image's runtime looks for.
+# lay_out DIR BINARY: installs the files that the program and a container runtime need.
 lay_out() {
     local root=$1 binary=$2 library
     install -d -m 0755 "$root" "$root"/{etc,etc/scoregate,usr,usr/bin,var,var/lib}
     install -m 0755 "$binary" "$root/usr/bin/scoregate"
-    # Names of functions stay, for backtraces; the lines they came from are most of the file.
+    # Function names are kept for backtraces; line numbers are most of the file and are removed.
     strip --strip-debug "$root/usr/bin/scoregate"
-    # The C library and its loader, at the paths by which the program asks for them. The library looks names up by itself.
+    # The C library and its loader, at the paths that the program uses. Name resolution needs no further library.
     ldd "$binary" | grep -o '/[^ ]*' | while IFS= read -r library; do
         install -D -m 0755 "$(readlink -f "$library")" "$root$library"
     done
@@ -59,7 +59,7 @@ image() {
         [[ -n $daemon ]] && "$daemon" info >/dev/null 2>&1 && break
     done
     if [[ -z $daemon ]]; then
-        echo "neither docker nor podman answers here; --plain DIR makes the same files without them" >&2
+        echo "neither docker nor podman is available; --plain DIR creates the same files without them" >&2
         exit 1
     fi
     DOCKER_BUILDKIT=1 "$daemon" build --file deploy/container/Dockerfile --tag "$tag" \
