@@ -11,14 +11,14 @@ import json
 import pathlib
 import sys
 
-PLACE = pathlib.Path(__file__).resolve().parent / "dashboards"
+DIRECTORY = pathlib.Path(__file__).resolve().parent / "dashboards"
 SCHEMA = 41
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 WIDTH = 24
 
 I = 'instance=~"$instance"'
 T = f'{I}, tier=~"$tier"'
-ASKED = 'endpoint!~"page|options|none"'
+API_REQUESTS = 'endpoint!~"page|options|none"'
 YES_NO = {"0": "no", "1": "yes"}
 HEALTH = {"0": "closed", "1": "half-open", "2": "open"}
 
@@ -35,7 +35,7 @@ MEANINGS = {
     "reason": (("done", GREEN), (".*_timeout", AMBER), ("failed|displaced|address_limit", RED), ("tls_handshake", GREY)),
 }
 # Legends by prefix.
-PHRASES = (("queued", AMBER), ("refused", RED), ("left before", GREY))
+PHRASES = (("queued", AMBER), ("refused", RED), ("disconnected", GREY))
 # Legends that begin with this word are limits, drawn as dashed lines.
 LIMIT = "limit"
 
@@ -50,7 +50,7 @@ def quantiles(metric, labels=I, wanted=("0.5", "0.99")):
 
 
 def override(pattern, *properties):
-    """Properties of every series whose whole name matches."""
+    """Properties of every series whose complete name matches."""
     return {"matcher": {"id": "byRegexp", "options": f"/^(?:{pattern})$/"}, "properties": [{"id": name, "value": value} for name, value in properties]}
 
 
@@ -78,7 +78,7 @@ def panel(title, unit, todo, *queries, kind="timeseries", words=None, bad=None, 
     if top is not None:
         defaults["max"] = top
     if words:
-        options = {value: {"text": text, "index": place} for place, (value, text) in enumerate(words.items())}
+        options = {value: {"text": text, "index": index} for index, (value, text) in enumerate(words.items())}
         defaults["mappings"] = [{"type": "value", "options": options}]
     if kind == "stat":
         options = {"reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False}, "colorMode": "value", "textMode": "value_and_name"}
@@ -87,8 +87,8 @@ def panel(title, unit, todo, *queries, kind="timeseries", words=None, bad=None, 
         defaults["custom"] = {"fillOpacity": 10, "showPoints": "never", "spanNulls": False, "thresholdsStyle": {"mode": line}}
         options = {"legend": {"displayMode": "list", "placement": "bottom"}, "tooltip": {"mode": "multi", "sort": "desc"}}
     targets = [
-        {"refId": chr(ord("A") + place), "datasource": DATASOURCE, "expr": expr, "legendFormat": legend, "instant": False, "range": True}
-        for place, (expr, legend) in enumerate(queries)
+        {"refId": chr(ord("A") + index), "datasource": DATASOURCE, "expr": expr, "legendFormat": legend, "instant": False, "range": True}
+        for index, (expr, legend) in enumerate(queries)
     ]
     return {
         "type": kind, "title": title, "description": todo, "datasource": DATASOURCE,
@@ -100,7 +100,7 @@ def table(title, todo, expr, *columns):
     """A table of the labels of an instant query, with these columns."""
     urgency = {"type": "value", "options": {"page": {"color": RED, "index": 0}, "ticket": {"color": AMBER, "index": 1}}}
     defaults = {"unit": "none", "mappings": [], "noValue": "none"}
-    organize = {"includeByName": {name: True for name in columns}, "indexByName": {name: place for place, name in enumerate(columns)}}
+    organize = {"includeByName": {name: True for name in columns}, "indexByName": {name: index for index, name in enumerate(columns)}}
     coloured_text = {"matcher": {"id": "byName", "options": "severity"}, "properties": [
         {"id": "custom.cellOptions", "value": {"type": "color-text"}}, {"id": "mappings", "value": [urgency]}]}
     return {
@@ -115,7 +115,7 @@ def stat(*arguments, **more):
     return panel(*arguments, kind="stat", **more)
 
 
-TRUSTED = stat(
+BREAKER = stat(
     "Is the circuit breaker closed?", "none",
     "If it is open or half-open for minutes, send a request to upstream.url by hand. Stored documents are still served, marked stale. Runbook: ScoregateCircuitBreakerOpen.",
     (f"max by (instance) (scoregate_upstream_breaker_state{{{I}}})", "{{instance}}"), words=HEALTH, bad=1)
@@ -125,7 +125,7 @@ TIERS = panel(
     (rate("scoregate_tier_requests_total", "tier", T), "{{tier}}"))
 TIERS_4XX = panel(
     "Which tier gets 4xx?", "reqps",
-    "One tier alone: the limits dashboard shows the rule that refuses it. Tier none is requests without a known key.",
+    "If only one tier: the limits dashboard shows the rule that refuses it. Tier none is requests without a known key.",
     (rate("scoregate_tier_requests_total", "tier", f'{T}, class="4xx"'), "{{tier}}"))
 TIERS_5XX = panel(
     "Which tier gets 5xx?", "reqps",
@@ -135,27 +135,27 @@ HITS = panel(
     "Which share is served from the cache?", "percentunit",
     "It falls after a purge, after a start without stored documents, or when callers request new documents. If it stays low, raise cache.max_bytes.",
     (f"instance:scoregate_hits:ratio_rate5m{{{I}}}", "{{instance}}"), top=1)
-SERVED_OR_OWED = 'class=~"2xx|3xx|5xx", endpoint!~"page|options"'
+WITHOUT_CLIENT_ERRORS = 'class=~"2xx|3xx|5xx", endpoint!~"page|options"'
 
 ON_CALL = [
     stat("Are callers being served?", "percentunit",
          "Below 99.9 %: read 'Why are requests refused?', then the runbook's ScoregateAvailabilityBurnRateFast. 4xx do not count.",
-         (f'1 - sum(rate(scoregate_requests_total{{{I}, class="5xx", endpoint!~"page|options"}}[5m])) / sum(rate(scoregate_requests_total{{{I}, {SERVED_OR_OWED}}}[5m]))', "served"), good=0.999, top=1),
+         (f'1 - sum(rate(scoregate_requests_total{{{I}, class="5xx", endpoint!~"page|options"}}[5m])) / sum(rate(scoregate_requests_total{{{I}, {WITHOUT_CLIENT_ERRORS}}}[5m]))', "served"), good=0.999, top=1),
     stat("How fast do error budgets burn?", "suffix: ×",
-         "1 spends the month's budget in the month. Above 14 an alert pages. Each has a section in the runbook. All instances together.",
+         "A burn rate of 1 consumes the month's budget in a month. Above 14 an alert pages. Each has a section in the runbook. All instances together.",
          ("job:scoregate_answers_failed:ratio_rate1h / 0.001", "availability"),
          ("job:scoregate_answers_slow:ratio_rate1h / 0.01", "latency"),
          ("job:scoregate_answers_old:ratio_rate1h / 0.01", "freshness"), bad=6),
-    stat("Is every instance up?", "none", "If one is not, look at its service and the end of its log. Runbook: ScoregateDown.",
+    stat("Is every instance up?", "none", "If one is down, check its service and the end of its log. Runbook: ScoregateDown.",
          (f'up{{job="scoregate", {I}}}', "{{instance}}"), words=YES_NO, good=1),
-    TRUSTED,
-    stat("Is something of ours broken?", "short", "Anything but 0 is in the log with its reason. Runbook: ScoregatePanics, ScoregateStoreDamaged, ScoregateLedgerUnreachable, ScoregateConfigRejected, ScoregateCertificateRejected.",
+    BREAKER,
+    stat("Does the gateway report a fault?", "short", "Values other than 0 are in the log with the reason. Runbook: ScoregatePanics, ScoregateStoreDamaged, ScoregateLedgerUnreachable, ScoregateConfigRejected, ScoregateCertificateRejected.",
          (f"sum(increase(scoregate_panics_total{{{I}}}[1h]))", "panics in an hour"),
          (f"max(scoregate_store_damaged{{{I}}})", "store damaged"),
-         (f"max(scoregate_ledger_unreachable{{{I}}})", "ledger away"),
-         (f"max(scoregate_config_rejected{{{I}}})", "settings refused"),
-         (f"max(scoregate_certificates_rejected{{{I}}})", "certificates refused"), bad=1),
-    table("Which alerts are firing?", "Each has a section of its name in the runbook, RUNBOOK.md. `page` is for now, `ticket` for working hours. All instances.",
+         (f"max(scoregate_ledger_unreachable{{{I}}})", "ledger unreachable"),
+         (f"max(scoregate_config_rejected{{{I}}})", "settings rejected"),
+         (f"max(scoregate_certificates_rejected{{{I}}})", "certificates rejected"), bad=1),
+    table("Which alerts are firing?", "Each has a section with its name in RUNBOOK.md. `page` means now, `ticket` means working hours. All instances.",
           'ALERTS{alertname=~"Scoregate.*", alertstate="firing"}', "alertname", "severity", "instance"),
     panel("How many requests arrive, and what is the status?", "reqps",
           "A step in 4xx comes from a client or its release; a step in 5xx from the backend or the gateway; a fall of all from the network in front of it.",
@@ -163,27 +163,27 @@ ON_CALL = [
     panel("Why are requests refused?", "reqps",
           "upstream_* is the backend, overloaded is a concurrency limit or the ledger, internal_error is a bug; all others are client errors.",
           (rate("scoregate_refusals_total", "code") + " > 0", "{{code}}")),
-    panel("Which endpoint fails?", "reqps", "One alone: its part of the backend fails, or its mapping is outdated. All: look at the upstream dashboard.",
+    panel("Which endpoint fails?", "reqps", "One endpoint: its part of the backend fails, or its mapping is outdated. All endpoints: look at the upstream dashboard.",
           (rate("scoregate_requests_total", "endpoint", f'{I}, class="5xx"') + " > 0", "{{endpoint}}")),
     panel("How long do callers wait?", "s", "A hit takes far less than a millisecond. If the median rises, the machine is busy; if only the p99 rises, requests wait for the backend or for leases.",
-          *quantiles("scoregate_request_duration_seconds", f"{I}, {ASKED}", ("0.5", "0.99", "0.999"))),
-    panel("Which endpoint is slow?", "s", "p99 of all instances together. One alone: clients use ever new parameters, or the backend is slow for it.",
+          *quantiles("scoregate_request_duration_seconds", f"{I}, {API_REQUESTS}", ("0.5", "0.99", "0.999"))),
+    panel("Which endpoint is slow?", "s", "p99 of all instances together. One endpoint: clients keep changing parameters, or the backend is slow for it.",
           ("endpoint:scoregate_request_duration_seconds:p99_5m", "{{endpoint}}")),
     TIERS,
     TIERS_4XX,
     HITS,
     panel("Are concurrency slots free?", "percentunit", "The share of overload.cached_slots and overload.waiting_slots in use. `waiting` fills when the backend is slow, `cached` when CPUs are busy. Runbook: ScoregateConcurrencyExhausted.",
-          (f"max by (pool) (scoregate_concurrency_in_use{{{I}}} / scoregate_concurrency_limit{{{I}}})", "places taken, {{pool}}"), ("vector(1)", "limit"), top=1),
-    panel("How many requests are being handled?", "short", "Compare with the usual number for the hour. A rise without more requests: they take longer, look at the upstream dashboard.",
+          (f"max by (pool) (scoregate_concurrency_in_use{{{I}}} / scoregate_concurrency_limit{{{I}}})", "slots in use, {{pool}}"), ("vector(1)", "limit"), top=1),
+    panel("How many requests are being handled?", "short", "Compare with the usual number for the hour. A rise without more requests: they take longer; look at the upstream dashboard.",
           (f"scoregate_requests_in_progress{{{I}}}", "{{instance}}")),
     panel("Do requests queue, get refused or time out?", "reqps", "Refused means 503 without a free slot. Clients that disconnect early have a timeout shorter than the backend needs.",
           (rate("scoregate_overload_queued_total", "pool"), "queued, {{pool}}"), (rate("scoregate_overload_refused_total", "pool"), "refused, {{pool}}"),
-          (rate("scoregate_client_disconnects_total"), "left before the answer")),
-    stat("Which version runs?", "none", "Two versions are a release under way; if it is not, one instance was forgotten.",
+          (rate("scoregate_client_disconnects_total"), "disconnected early")),
+    stat("Which version runs?", "none", "Two versions are normal during a release; otherwise one instance was not updated.",
          (f"sum by (version) (scoregate_build_info{{{I}}})", "{{version}}")),
-    stat("How long has it been running?", "s", "Younger than the last release: it was started anew, and the end of the log before says why. Runbook: ScoregateRestarting.",
+    stat("How long has it been running?", "s", "Shorter than since the last release: it restarted, and the end of the previous log has the reason. Runbook: ScoregateRestarting.",
          (f"time() - process_start_time_seconds{{{I}}}", "{{instance}}")),
-    stat("Were settings read again?", "short", "Refused ones: `scoregate check --config FILE` names what is wrong. Runbook: ScoregateConfigRejected, ScoregateReloadsRejected.",
+    stat("Were settings reloaded?", "short", "If rejected: `scoregate check --config FILE` lists all problems. Runbook: ScoregateConfigRejected, ScoregateReloadsRejected.",
          (f"sum by (result) (increase(scoregate_reloads_total{{{I}}}[1d]))", "{{result}} within a day")),
 ]
 
@@ -199,7 +199,7 @@ CACHE = [
           (f"scoregate_next_refresh_seconds{{{I}}}", "{{instance}}")),
     panel("Is the next refresh overdue?", "s", "A minute or two is usual. Longer: if the circuit breaker is closed, the backend's own pipeline has stopped. Runbook: ScoregateRefreshOverdue.",
           (f"scoregate_refresh_overdue_seconds{{{I}}}", "{{instance}}"), bad=3600),
-    stat("How many refreshes in a day?", "short", "Fewer than the backend makes: the gateway was away, or nobody asked. Instances should agree.",
+    stat("How many refreshes in a day?", "short", "Fewer than the backend makes: the gateway was down, or there were no requests. Instances should agree.",
          (f"increase(scoregate_refreshes_total{{{I}}}[1d])", "{{instance}}")),
     panel("How much space do documents use?", "bytes", "Near cache.max_bytes or cache.disk_max_bytes the least used documents are evicted: raise the limits if there is memory.",
           (f"scoregate_cache_bytes{{{I}}}", "in memory, {{instance}}"), (f"scoregate_disk_mirror_bytes{{{I}}}", "on disk, {{instance}}")),
@@ -211,7 +211,7 @@ CACHE = [
           *quantiles("scoregate_fetch_waiters")),
     panel("Which share of requests is revalidated (304)?", "percentunit", "A 304 costs no quota. If a large customer is at 0, recommend If-None-Match.",
           (rate("scoregate_not_modified_total") + " / " + rate("scoregate_documents_served_total"), "304"), top=1),
-    stat("Is what is stored kept on disk?", "short", "Failures in a day. Above 0 the disk under data_dir is full or broken: a restart would begin empty. Runbook: ScoregateDiskMirrorFailing.",
+    stat("Are documents written to disk?", "short", "Failures in a day. Above 0 the disk of data_dir is full or fails: after a restart the cache would be empty. Runbook: ScoregateDiskMirrorFailing.",
          (f"increase(scoregate_disk_mirror_failures_total{{{I}}}[1d])", "{{instance}}"), bad=1),
 ]
 
@@ -229,11 +229,11 @@ LIMITS = [
           (f"instance:scoregate_guarded:rate5m{{{I}}}", "{{instance}}"), bad=10),
     panel("How are quota units used?", "cps", "leased is slightly ahead of delivered. Many returned: requests fail after admission.",
           (rate("scoregate_quota_units_total", "use"), "{{use}}")),
-    stat("Were units lost in a day?", "short", "Units that customers paid for and did not get, by a crash or a failing ledger. Look for restarts and for the ledger being away.",
+    stat("Were units lost in a day?", "short", "Units that customers paid for and did not get, after a crash or a failure of the ledger. Look for restarts and for an unreachable ledger.",
          (f'sum by (instance) (increase(scoregate_quota_units_total{{{I}, use="lost"}}[1d]))', "{{instance}}"), bad=1),
-    stat("Is the ledger away?", "none", "Yes: quotas cannot be written down; look at the disk under data_dir at once. Runbook: ScoregateLedgerUnreachable.",
+    stat("Is the ledger unreachable?", "none", "Yes: quotas cannot be written; check the disk of data_dir at once. Runbook: ScoregateLedgerUnreachable.",
          (f"scoregate_ledger_unreachable{{{I}}}", "{{instance}}"), words=YES_NO, bad=1),
-    panel("What was decided while the ledger was unreachable?", "reqps", "grace is a paid tier using its one per cent; refused is a 503. Both are 0 while the ledger is reachable.",
+    panel("How are requests decided without the ledger?", "reqps", "grace is a paid tier using its one per cent; refused is a 503. Both are 0 while the ledger is reachable.",
           (rate("scoregate_ledger_unreachable_decisions_total", "decision"), "{{decision}}")),
     panel("How long does the store take?", "s", "p99 of writes to the disk of data_dir. Above 100 ms the disk is slow or shared: small quotas wait for each lease.",
           (f"histogram_quantile(0.99, sum by (le, operation) (rate(scoregate_store_duration_seconds_bucket{{{I}}}[$__rate_interval])))", "{{operation}}")),
@@ -241,19 +241,19 @@ LIMITS = [
           (rate("scoregate_lease_waits_total"), "waited")),
     panel("Does the store fail?", "cps", "By operation. If not 0: disk full, disk error, or a lock on scoregate.db. Runbook: ScoregateStoreFailing.",
           (rate("scoregate_store_failures_total", "operation"), "{{operation}}")),
-    stat("Is the store whole?", "short", "Damaged: the log says the way back. Records passed over: their keys get 401. Runbook: ScoregateStoreDamaged, ScoregateStoreRecordsUnreadable.",
-         (f"max by (instance) (scoregate_store_damaged{{{I}}})", "damaged, {{instance}}"), (f"max by (instance) (scoregate_store_unreadable_records{{{I}}})", "records passed over, {{instance}}"), bad=1),
+    stat("Is the store intact?", "short", "Damaged: the log has the recovery steps. Skipped records: their keys get 401. Runbook: ScoregateStoreDamaged, ScoregateStoreRecordsUnreadable.",
+         (f"max by (instance) (scoregate_store_damaged{{{I}}})", "damaged, {{instance}}"), (f"max by (instance) (scoregate_store_unreadable_records{{{I}}})", "records skipped, {{instance}}"), bad=1),
     stat("How many keys are known?", "short", "A fall is a purge of revoked ones, or records that could not be read. Instances of one store agree.",
          (f"scoregate_keys{{{I}}}", "{{instance}}")),
 ]
 
 UPSTREAM = [
-    TRUSTED,
+    BREAKER,
     panel("How do upstream requests end?", "reqps", "unreachable: no connection; error_status: the backend returned an error; timeout: above upstream.timeout; invalid: data of an unknown shape; circuit_open and queue_full were not sent.",
           (rate("scoregate_upstream_requests_total", "result"), "{{result}}")),
     panel("Which share of upstream requests fails?", "percentunit", "Above one half for minutes an alert fires. Callers of stored documents are not affected yet. Runbook: ScoregateBackendErrors.",
           (f"instance:scoregate_upstream_failures:ratio_rate10m{{{I}}}", "{{instance}}"), bad=0.5, top=1),
-    panel("How long does the backend take?", "s", "Time in the queue included. Near upstream.timeout callers get 504: the backend's operator has to act, or the timeout is too short.",
+    panel("How long does the backend take?", "s", "Includes time in the queue. Near upstream.timeout callers get 504: the backend needs attention, or the timeout is too short.",
           *quantiles("scoregate_upstream_duration_seconds")),
     panel("Do upstream requests queue?", "short", "For a long time: the backend is too slow for the load. If it can handle more, raise upstream.max_concurrent_requests.",
           (f"scoregate_upstream_queue_length{{{I}}}", "{{instance}}")),
@@ -263,9 +263,9 @@ UPSTREAM = [
           (rate("process_cpu_seconds_total", "instance"), "{{instance}}"), (f"scoregate_cpu_limit_cores{{{I}}}", "limit, {{instance}}")),
     panel("Does memory usage grow?", "bytes", "It levels off once the cache is full. If it rises for days at the same traffic, lower cache.max_bytes and report it. Runbook: ScoregateMemoryNearLimit.",
           (f"process_resident_memory_bytes{{{I}}}", "{{instance}}"), (f"scoregate_memory_limit_bytes{{{I}}}", "limit, {{instance}}")),
-    panel("Is there space on the disk?", "bytes", "Free space where the data directory is; the dashed line is the size of that file system. Runbook: ScoregateDiskSpaceLow.",
+    panel("Is there space on the disk?", "bytes", "Free space on the file system of the data directory; the dashed line is its size. Runbook: ScoregateDiskSpaceLow.",
           (f"scoregate_data_dir_free_bytes{{{I}}}", "free, {{instance}}"), (f"scoregate_data_dir_size_bytes{{{I}}}", "limit: size, {{instance}}")),
-    stat("How old is the last backup?", "s", "Older than two days, or nothing shown: look at the job that runs `scoregate store backup`. Runbook: ScoregateBackupOld, ScoregateBackupMissing.",
+    stat("How old is the last backup?", "s", "Older than two days, or no value: check the job that runs `scoregate store backup`. Runbook: ScoregateBackupOld, ScoregateBackupMissing.",
          (f"time() - (scoregate_last_backup_timestamp_seconds{{{I}}} > 0)", "{{instance}}"), bad=2 * 86400),
     panel("Are file descriptors left?", "short", "Each connection uses one. Near the limit: raise LimitNOFILE, or lower server.max_connections. Runbook: ScoregateOpenFilesNearLimit.",
           (f"process_open_fds{{{I}}}", "open, {{instance}}"), (f"process_max_fds{{{I}}}", "limit, {{instance}}")),
@@ -273,28 +273,28 @@ UPSTREAM = [
           (f"instance:scoregate_open_fds:ratio{{{I}}}", "{{instance}}"), bad=0.8, top=1),
     panel("How many threads are there?", "short", "A few more than server.workers. A lasting rise is blocking work: check the disk.",
           (f"process_threads{{{I}}}", "{{instance}}")),
-    panel("How many connections are open?", "short", "Near server.max_connections the connection that is idle for longest is closed for a new one. Raise it together with the limit of file descriptors.",
+    panel("How many connections are open?", "short", "Near server.max_connections the longest idle connection is closed for a new one. Raise it together with the limit of file descriptors.",
           (f"scoregate_connections{{{I}}}", "{{instance}}"), (f"scoregate_connections_limit{{{I}}}", "limit, {{instance}}")),
-    panel("How do connections end?", "cps", "done is usual. displaced: no free slot; *_timeout: many at once are slow or hostile clients; tls_handshake: clients without TLS, or that do not trust the certificate.",
+    panel("How do connections end?", "cps", "done is usual. displaced: no free slot; *_timeout: many at once come from slow or hostile clients; tls_handshake: clients without TLS, or that do not trust the certificate.",
           (rate("scoregate_connections_total", "reason"), "{{reason}}")),
     stat("Are log lines lost?", "short", "In a day. Above 0: the reader of standard output (access) or standard error (events) is too slow or stopped, or its disk is full. Requests are not affected. Runbook: ScoregateLogLinesLost.",
          (f"sum by (log) (increase(scoregate_log_lines_lost_total{{{I}}}[1d]))", "{{log}}"), bad=1),
     panel("Does the public port's runtime run?", "s", "Time since its heartbeat task ran, twice a second. Above 5 s it is not ready, above 20 s not alive and a supervisor restarts it. Runbook: ScoregateRuntimeStalled.",
           (f"scoregate_heartbeat_age_seconds{{{I}}}", "{{instance}}"), bad=5),
-    stat("Does accepting connections fail?", "short", "In a day. Above 0: no file or memory was left. Runbook: ScoregateAcceptFailing.",
+    stat("Does accepting connections fail?", "short", "In a day. Above 0: file descriptors or memory ran out. Runbook: ScoregateAcceptFailing.",
          (f"increase(scoregate_accept_failures_total{{{I}}}[1d])", "{{instance}}"), bad=1),
     stat("When does a certificate expire?", "s", "Renew it below two weeks; new files are read within ten seconds. Runbook: ScoregateCertificateExpiring. Empty without TLS.",
          (f"(scoregate_certificate_expiry_timestamp_seconds{{{I}}} > 0) - time()", "{{instance}}"), good=14 * 86400),
-    stat("Is new configuration refused?", "none", "Yes: what is in the files cannot be used and older ones go on. Do not restart before it is fixed. Runbook: ScoregateConfigRejected, ScoregateCertificateRejected.",
+    stat("Is new configuration rejected?", "none", "Yes: the files are invalid and the previous ones stay in use. Do not restart before they are fixed. Runbook: ScoregateConfigRejected, ScoregateCertificateRejected.",
          (f"scoregate_config_rejected{{{I}}}", "settings, {{instance}}"), (f"scoregate_certificates_rejected{{{I}}}", "certificates, {{instance}}"), words=YES_NO, bad=1),
 ]
 
 # uid, title, purpose, panels
 DASHBOARDS = [
-    ("on-call", "scoregate: on call", "Whether callers are served, from where, at which cost, and what to do.", ON_CALL),
-    ("cache", "scoregate: cache and freshness", "What is served from where, how old it is, and when the backend refreshes.", CACHE),
-    ("limits", "scoregate: limits and tiers", "Who asks, who is refused by which rule, and what becomes of quotas.", LIMITS),
-    ("upstream", "scoregate: upstream and process", "How the backend does, and how the process and its connections do.", UPSTREAM),
+    ("on-call", "scoregate: on call", "Whether requests are served, from cache or backend, and what to do if not.", ON_CALL),
+    ("cache", "scoregate: cache and freshness", "Sources and age of delivered documents, and refreshes of the backend.", CACHE),
+    ("limits", "scoregate: limits and tiers", "Requests and refusals by tier and rule, and the use of quotas.", LIMITS),
+    ("upstream", "scoregate: upstream and process", "State of the backend, the process and its connections.", UPSTREAM),
 ]
 
 
@@ -334,11 +334,11 @@ def placed(panels):
         x, height = x + w, h
 
 
-def dashboard(uid, title, meaning, panels):
+def dashboard(uid, title, purpose, panels):
     panels = list(placed(sorted(panels, key=lambda one: one["type"] != "stat")))
     link = {"type": "dashboards", "title": "scoregate", "tags": ["scoregate"], "asDropdown": False, "includeVars": True, "keepTime": True}
     return {
-        "uid": f"scoregate-{uid}", "title": title, "description": meaning, "tags": ["scoregate"], "schemaVersion": SCHEMA, "version": 1,
+        "uid": f"scoregate-{uid}", "title": title, "description": purpose, "tags": ["scoregate"], "schemaVersion": SCHEMA, "version": 1,
         "editable": True, "refresh": "30s", "time": {"from": "now-6h", "to": "now"}, "timezone": "utc", "graphTooltip": 1,
         "links": [link], "templating": {"list": list(variables(panels))}, "annotations": {"list": list(annotations())}, "panels": panels,
     }
@@ -346,15 +346,15 @@ def dashboard(uid, title, meaning, panels):
 
 def main():
     check, stale = "--check" in sys.argv, []
-    PLACE.mkdir(exist_ok=True)
+    DIRECTORY.mkdir(exist_ok=True)
     for uid, *rest in DASHBOARDS:
         text = json.dumps(dashboard(uid, *rest), indent=2, ensure_ascii=False) + "\n"
-        file = PLACE / f"{uid}.json"
+        file = DIRECTORY / f"{uid}.json"
         if not check:
             file.write_text(text)
         elif not file.exists() or file.read_text() != text:
             stale.append(file.name)
-    sys.exit(f"not what dashboards.py writes: {', '.join(stale)}" if stale else 0)
+    sys.exit(f"stale, run dashboards.py: {', '.join(stale)}" if stale else 0)
 
 
 main()

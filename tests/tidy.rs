@@ -1,7 +1,7 @@
-//! Rules about the source, as a test: who may name whom, how large a file may grow, what the documents may point at.
+//! Rules about the source, as tests: allowed imports, maximum sizes, and references of the documents.
 //!
-//! Each rule is a pure function from text to findings. Beside each stands a test that plants what it forbids, so that
-//! a rule which has gone blind is noticed. Not for: what clippy says already (`clippy.toml` has those bans).
+//! Each rule is a pure function from text to findings. A test next to it plants a violation, so that a rule that no
+//! longer detects anything fails. Rules that clippy can check are in `clippy.toml`.
 
 #[path = "tidy/circles.rs"]
 mod circles;
@@ -34,7 +34,6 @@ use std::path::{Path, PathBuf};
 pub(crate) struct File {
     /// Its path from the root, with forward slashes.
     pub(crate) path: String,
-    /// What is in it.
     pub(crate) text: String,
 }
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes the pictures of this folder from a real run: a backend, a gateway before it, callers of every kind, a Prometheus.
+"""Makes the pictures of this folder from a real run: a backend, a gateway in front of it, callers of every tier, a Prometheus.
 
     make.py BINARY [--seconds 300] [--into DIR]
 
-In the run the backend goes away for a while, an application asks far more than its minute allows, and somebody tries made-up
-keys. Then each panel of each dashboard is asked for and drawn, and so is what `scoregate top` shows. It needs Python and
-Prometheus, and asks loopback alone. Not for: drawing (`plot.py`), nor for whether queries are right (`tests/suite/monitoring/`).
+During the run the backend fails for a while, an application exceeds its minute limit, and a client tries invented keys. Then
+each panel of each dashboard is queried and drawn, and the output of `scoregate top` too. Requires Python and Prometheus, and
+uses loopback only. Drawing is in `plot.py`; the queries are tested in `tests/suite/monitoring/`.
 """
 
 import argparse
@@ -45,26 +45,26 @@ ttl = "5s"
 [freshness.index]
 ttl = "6s"
 """
-# Panels about what did not happen in the run have nothing to show: a certificate, a panic.
-MOST_EMPTY = 2
-# Who asks: a tier, how many of them, and how often each asks a second.
+# Maximum number of panels without data, since some events do not occur in the run: a certificate, a panic.
+MAX_EMPTY = 2
+# Callers: tier, number, and requests per second of each.
 CALLERS = [("free", 6, 0.2), ("pro", 4, 0.9), ("developer", 3, 1.8), ("teams", 2, 4.5), ("enterprise", 2, 14.0)]
 
 
-class Started:
-    """A program that ends with the run, and says where it is."""
+class Process:
+    """A program that runs until the end of the run, and logs its address."""
 
-    def __init__(self, *command, says, **more):
+    def __init__(self, *command, ready, **more):
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, **more)
-        self.found, said = None, []
+        self.found, log = None, []
         for line in self.process.stderr:
-            said.append(line)
-            self.found = re.search(says, line)
+            log.append(line)
+            self.found = re.search(ready, line)
             if self.found:
                 break
         if not self.found:
-            raise SystemExit(f"{command[0]} did not start:\n{''.join(said)}")
-        # What else it says must not fill the pipe.
+            raise SystemExit(f"{command[0]} did not start:\n{''.join(log)}")
+        # The rest of its log must not fill the pipe.
         threading.Thread(target=lambda: [None for _ in self.process.stderr], daemon=True).start()
 
     def end(self):
@@ -78,30 +78,30 @@ def free_port():
         return held.getsockname()[1]
 
 
-def ask(address, key, every, during, seed):
-    """One caller, who asks now and then while the run is in one of these parts."""
-    dice, connection, tags = random.Random(seed), None, {}
-    while not during.over():
-        time.sleep(dice.expovariate(every))
-        if not during.now():
+def send_requests(address, key, rate, part, seed):
+    """One caller, which sends requests at random times during this part of the run."""
+    rng, connection, tags = random.Random(seed), None, {}
+    while not part.over():
+        time.sleep(rng.expovariate(rate))
+        if not part.now():
             continue
-        # Some are asked for first while the backend is away.
-        path = dice.choice(PATHS).format(dice.randrange(1, 51))
-        headers = {"X-API-Key": key or f"sg_live_madeup{dice.randrange(10**9)}", "Accept-Encoding": dice.choice(["gzip", "br", "identity"])}
-        if path in tags and dice.random() < 0.4:
+        # Some documents are first requested while the backend is down.
+        path = rng.choice(PATHS).format(rng.randrange(1, 51))
+        headers = {"X-API-Key": key or f"sg_live_madeup{rng.randrange(10**9)}", "Accept-Encoding": rng.choice(["gzip", "br", "identity"])}
+        if path in tags and rng.random() < 0.4:
             headers["If-None-Match"] = tags[path]
         try:
             connection = connection or http.client.HTTPConnection(address, timeout=30)
             connection.request("GET", path, headers=headers)
-            answer = connection.getresponse()
-            answer.read()
-            tags[path] = answer.getheader("ETag") or tags.get(path, '"none"')
+            response = connection.getresponse()
+            response.read()
+            tags[path] = response.getheader("ETag") or tags.get(path, '"none"')
         except (OSError, http.client.HTTPException):
             connection = None
 
 
-class During:
-    """A part of the run, from one share of its time to another."""
+class Part:
+    """A part of the run, from one fraction of its duration to another."""
 
     def __init__(self, begin, seconds, part=(0.0, 1.0)):
         self.start, self.stop, self.end = begin + seconds * part[0], begin + seconds * part[1], begin + seconds
@@ -122,46 +122,46 @@ def main():
     arguments.add_argument("binary")
     arguments.add_argument("--seconds", type=int, default=300)
     arguments.add_argument("--into", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent)
-    said = arguments.parse_args()
-    binary, seconds = str(pathlib.Path(said.binary).resolve()), said.seconds
-    with tempfile.TemporaryDirectory() as place, contextlib.ExitStack() as ends:
-        place = pathlib.Path(place)
-        archive, state = place / "runs.db", place / "state"
+    options = arguments.parse_args()
+    binary, seconds = str(pathlib.Path(options.binary).resolve()), options.seconds
+    with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as cleanup:
+        directory = pathlib.Path(directory)
+        archive, state = directory / "runs.db", directory / "state"
         runs = subprocess.run([TREE / ".ci/runs.py"], check=True, capture_output=True).stdout
         subprocess.run([binary, "scoring", "import", "-", "--archive", archive], input=runs, check=True, capture_output=True)
         backend = f"127.0.0.1:{free_port()}"
 
         def serve_backend():
-            return Started(binary, "scoring", "serve", "--archive", archive, "--listen", backend, says=r"serving")
+            return Process(binary, "scoring", "serve", "--archive", archive, "--listen", backend, ready=r"serving")
 
         scoring = serve_backend()
-        ends.callback(lambda: scoring.end())
-        settings = place / "scoregate.toml"
+        cleanup.callback(lambda: scoring.end())
+        settings = directory / "scoregate.toml"
         settings.write_text(SETTINGS.format(state=state, backend=backend))
-        gateway = Started(binary, "serve", "--config", settings, says=r"serving.*public=(\S+) side=(\S+)")
-        ends.callback(gateway.end)
+        gateway = Process(binary, "serve", "--config", settings, ready=r"serving.*public=(\S+) side=(\S+)")
+        cleanup.callback(gateway.end)
         address, side = gateway.found[1], gateway.found[2]
 
         def key(tier, name):
-            made = [binary, "keys", "create", "--config", settings, "--tier", tier, "--name", name]
-            return subprocess.run(made, check=True, capture_output=True, text=True).stdout.strip()
+            create = [binary, "keys", "create", "--config", settings, "--tier", tier, "--name", name]
+            return subprocess.run(create, check=True, capture_output=True, text=True).stdout.strip()
 
-        keys = [(key(tier, f"{tier.title()} caller {number + 1}"), every) for tier, count, every in CALLERS for number in range(count)]
-        greedy = key("pro", "Somebody's loop")
-        subprocess.run([binary, "store", "backup", place / "backup.db", "--config", settings], check=True, capture_output=True)
-        (place / "prometheus.yml").write_text(
+        keys = [(key(tier, f"{tier.title()} caller {number + 1}"), rate) for tier, count, rate in CALLERS for number in range(count)]
+        looping = key("pro", "Client in a loop")
+        subprocess.run([binary, "store", "backup", directory / "backup.db", "--config", settings], check=True, capture_output=True)
+        (directory / "prometheus.yml").write_text(
             f'global: {{scrape_interval: 1s, evaluation_interval: 5s}}\nrule_files: ["{TREE}/deploy/prometheus/rules/*.yml"]\n'
             f'scrape_configs: [{{job_name: scoregate, static_configs: [{{targets: ["{side}"]}}]}}]\n')
         prometheus = f"127.0.0.1:{free_port()}"
-        watching = Started("prometheus", f"--config.file={place}/prometheus.yml", f"--storage.tsdb.path={place}/data",
-                           f"--web.listen-address={prometheus}", says="Server is ready")
-        ends.callback(watching.end)
+        monitoring = Process("prometheus", f"--config.file={directory}/prometheus.yml", f"--storage.tsdb.path={directory}/data",
+                             f"--web.listen-address={prometheus}", ready="Server is ready")
+        cleanup.callback(monitoring.end)
 
         begin = time.time()
-        whole = During(begin, seconds)
-        callers = [(secret, every, whole) for secret, every in keys]
-        callers += [(greedy, 25.0, During(begin, seconds, (0.6, 0.8))), (None, 30.0, During(begin, seconds, (0.7, 0.9)))]
-        threads = [threading.Thread(target=ask, args=(address, *caller, seed)) for seed, caller in enumerate(callers)]
+        whole = Part(begin, seconds)
+        callers = [(secret, rate, whole) for secret, rate in keys]
+        callers += [(looping, 25.0, Part(begin, seconds, (0.6, 0.8))), (None, 30.0, Part(begin, seconds, (0.7, 0.9)))]
+        threads = [threading.Thread(target=send_requests, args=(address, *caller, seed)) for seed, caller in enumerate(callers)]
         for thread in threads:
             thread.start()
         until(begin + seconds * 0.3)
@@ -174,13 +174,13 @@ def main():
             thread.join()
         end = time.time()
 
-        (said.into / "top.svg").write_text(plot.terminal(top))
+        (options.into / "top.svg").write_text(plot.terminal(top))
         for file in sorted((TREE / "grafana/dashboards").glob("*.json")):
             drawn, empty = plot.draw(f"http://{prometheus}", json.loads(file.read_text()), begin, end, 10)
-            (said.into / f"{file.stem}.svg").write_text(drawn)
-            print(f"{file.stem}: {len(empty)} panels had nothing to show: {', '.join(empty) or 'none'}")
-            if len(empty) > MOST_EMPTY:
-                raise SystemExit(f"{file.stem} has more of them than it should")
+            (options.into / f"{file.stem}.svg").write_text(drawn)
+            print(f"{file.stem}: {len(empty)} panels without data: {', '.join(empty) or 'none'}")
+            if len(empty) > MAX_EMPTY:
+                raise SystemExit(f"{file.stem}: too many panels without data")
 
 
 if __name__ == "__main__":

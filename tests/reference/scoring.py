@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Reference values for the statistics of src/scoring: seeded inputs, and what independent implementations make of them.
+"""Reference values for the statistics of src/scoring: seeded inputs, and the results of independent implementations.
 
     python3 tests/reference/scoring.py tests/reference/scoring.json      writes the file
     python3 tests/reference/scoring.py --check tests/reference/scoring.json
 
-Needs what tests/reference/requirements.txt pins: numpy 2.4.6, scipy 1.17.1, river 0.26.1. The check makes everything
-anew and fails unless the inputs are the same and the values agree to 1e-11 of themselves, which is more than processors differ by.
+Requires the packages of tests/reference/requirements.txt: numpy 2.4.6, scipy 1.17.1, river 0.26.1. The check computes all
+values again. It fails unless the inputs are equal and the values agree to a relative error of 1e-11, which is more than the
+difference between processors.
 """
 
 import json
@@ -17,11 +18,11 @@ from river.drift import PageHinkley
 from scipy import stats
 
 SEED = 20261122
-AGREEMENT = 1e-11
+TOLERANCE = 1e-11
 
 
 def drawn(rng, mean, deviation, count):
-    """Normal samples, rounded so that every machine draws the same."""
+    """Normal samples, rounded so that they are equal on every machine."""
     return [round(float(x), 6) for x in rng.normal(mean, deviation, count)]
 
 
@@ -44,7 +45,7 @@ FREEDOM = [1, 1.3, 1.7, 2, 2.5, 3, 4, 4.2, 5, 7.7, 10, 23, 30.5, 66.6, 100, 190,
 
 
 def tails():
-    """The far tails too, as long as a double holds them."""
+    """Tail probabilities, as far out as a double can represent them."""
     cases = []
     for df in FREEDOM:
         for t in (-40.0, -5.0, -1.0, -0.01, 0.0, 1e-6, 0.1, 0.7, 1.0, 1.6, 1.7, 1.8, 2.5, 4.0, 6.0, 9.0, 15.0, 25.0, 40.0):
@@ -79,7 +80,7 @@ def weighted(rng):
     cases = []
     for sizes in ((24, 24, 24), (2, 7, 30), (168, 160, 150), (5, 2, 2)):
         weights = [0.40, 0.35, 0.25]
-        parts = [drawn(rng, 0.6 + 0.1 * place, 0.01 * (place + 1), size) for place, size in enumerate(sizes)]
+        parts = [drawn(rng, 0.6 + 0.1 * index, 0.01 * (index + 1), size) for index, size in enumerate(sizes)]
         means = np.array([np.mean(part) for part in parts])
         errors = np.array([w * w * np.var(p, ddof=1) / len(p) for w, p in zip(weights, parts)])
         df = errors.sum() ** 2 / np.sum(errors**2 / (np.array(sizes) - 1))
@@ -89,7 +90,7 @@ def weighted(rng):
 
 
 def holm(rng):
-    """Written plainly: the k-th smallest of n is multiplied by n - k + 1, and none is below the one before."""
+    """By the definition: the k-th smallest of n is multiplied by n - k + 1, and none is below the previous one."""
     cases = []
     for count in (1, 2, 5, 14, 150):
         chances = [float(f"{x:.6g}") for x in rng.random(count) ** rng.integers(1, 9)]
@@ -97,9 +98,9 @@ def holm(rng):
             chances[1] = chances[2]
         corrected = [0.0] * count
         least = 0.0
-        for rank, place in enumerate(sorted(range(count), key=lambda place: chances[place])):
-            least = max(least, min(1.0, (count - rank) * chances[place]))
-            corrected[place] = least
+        for rank, index in enumerate(sorted(range(count), key=lambda index: chances[index])):
+            least = max(least, min(1.0, (count - rank) * chances[index]))
+            corrected[index] = least
         cases.append({"chances": chances, "corrected": corrected})
     return cases
 
@@ -116,12 +117,12 @@ def lines(rng):
 
 
 def medians(rng):
-    drawings = [drawn(rng, 900, 200, count) for count in (1, 2, 3, 10, 101)]
-    return [{"values": values, "median": float(np.median(values))} for values in drawings]
+    samples = [drawn(rng, 900, 200, count) for count in (1, 2, 3, 10, 101)]
+    return [{"values": values, "median": float(np.median(values))} for values in samples]
 
 
 def page_hinkley(rng):
-    """Sample by sample: both sums, measured from their extremes, and whether there is a signal. A signal starts anew."""
+    """For each sample: both sums, relative to their extremes, and whether there is a signal. A signal resets the test."""
     planted = [
         [(0.0, 150)],
         [(0.0, 100), (-2.0, 60), (0.0, 80)],
@@ -145,7 +146,7 @@ def page_hinkley(rng):
     return cases
 
 
-def made():
+def reference_values():
     rng = np.random.default_rng(SEED)
     return {
         "moments": moments(rng),
@@ -160,24 +161,24 @@ def made():
     }
 
 
-def differences(new, old, place):
-    """Where two trees of values differ."""
+def differences(new, old, path):
+    """Returns the differences between two trees of values."""
     if isinstance(new, dict) and isinstance(old, dict) and new.keys() == old.keys():
-        return [d for key in new for d in differences(new[key], old[key], f"{place}.{key}")]
+        return [d for key in new for d in differences(new[key], old[key], f"{path}.{key}")]
     if isinstance(new, list) and isinstance(old, list) and len(new) == len(old):
-        return [d for at, pair in enumerate(zip(new, old)) for d in differences(*pair, f"{place}[{at}]")]
+        return [d for at, pair in enumerate(zip(new, old)) for d in differences(*pair, f"{path}[{at}]")]
     if isinstance(new, float) and isinstance(old, float):
-        # What stands above its extreme by nothing may do so by a rounding.
-        least = AGREEMENT if ".page_hinkley" in place else 0.0
-        near = math.isclose(new, old, rel_tol=AGREEMENT, abs_tol=least)
-        return [] if near else [f"{place}: {old}, and now {new}"]
-    return [] if new == old else [f"{place}: {old}, and now {new}"]
+        # A sum equal to its extreme may differ from it by a rounding error.
+        least = TOLERANCE if ".page_hinkley" in path else 0.0
+        near = math.isclose(new, old, rel_tol=TOLERANCE, abs_tol=least)
+        return [] if near else [f"{path}: {old}, now {new}"]
+    return [] if new == old else [f"{path}: {old}, now {new}"]
 
 
 def main():
     *flags, path = sys.argv[1:]
-    # Through text, as the file's values are.
-    values = json.loads(json.dumps(made()))
+    # Converted to text and back, like the values of the file.
+    values = json.loads(json.dumps(reference_values()))
     if flags != ["--check"]:
         with open(path, "w", encoding="utf-8") as file:
             json.dump(values, file, separators=(",", ":"))

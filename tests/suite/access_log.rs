@@ -91,14 +91,14 @@ async fn access_log_without_a_reader_stops_nothing() {
         assert_eq!(client.get("/api/v1/models", &key).send().await.status, 200);
     }
     // The log is written by a separate thread, in intervals.
-    let is_told = async || {
+    let is_logged = async || {
         let metrics = raw_response(side, "GET /metrics HTTP/1.1").await;
         let lost = metrics
             .lines()
             .find_map(|line| line.strip_prefix("scoregate_log_lines_lost_total{log=\"access\"} "));
         lost.unwrap().parse::<u32>().unwrap() > 0
     };
-    tokio::time::timeout(Duration::from_secs(10), async { while !is_told().await {} }).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(10), async { while !is_logged().await {} }).await.unwrap();
 }
 
 #[tokio::test]

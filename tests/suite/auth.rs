@@ -141,7 +141,7 @@ async fn auth_every_invalid_key_gets_the_same_response() {
     world.running.registrar.revoke("test", revoked.id, None).await.unwrap();
     let unknown = KeyForm::new("sg_live", false).mint().unwrap();
     let wrong_checksum = typo(&one.key);
-    let (bearer_one, bearer_other) = (format!("Bearer {}", one.key), format!("Bearer {}", other.key));
+    let (bearer, other_bearer) = (format!("Bearer {}", one.key), format!("Bearer {}", other.key));
     let long = "x".repeat(10_000);
     let known = world.get(ME).key("x").send().await;
     let before = world.running.gateway().key_directory.len();
@@ -158,11 +158,11 @@ async fn auth_every_invalid_key_gets_the_same_response() {
         &[("X-API-Key", "tp_1234567890abcdef")],
         &[("X-API-Key", "ключ")],
         &[("Authorization", &format!("Bearer {} x", one.key))],
-        &[("Authorization", &bearer_one), ("X-API-Key", &other.key)],
-        &[("Authorization", &bearer_one), ("X-API-Key", unknown.expose())],
-        &[("Authorization", &bearer_one), ("Authorization", &bearer_one)],
-        &[("Authorization", &bearer_one), ("Authorization", &bearer_other)],
-        &[("Authorization", &bearer_one), ("Authorization", "Basic dXNlcjpwYXNz")],
+        &[("Authorization", &bearer), ("X-API-Key", &other.key)],
+        &[("Authorization", &bearer), ("X-API-Key", unknown.expose())],
+        &[("Authorization", &bearer), ("Authorization", &bearer)],
+        &[("Authorization", &bearer), ("Authorization", &other_bearer)],
+        &[("Authorization", &bearer), ("Authorization", "Basic dXNlcjpwYXNz")],
         &[("X-API-Key", &one.key), ("X-API-Key", &one.key)],
         &[("X-API-Key", &one.key), ("X-API-Key", &other.key)],
         &[("X-API-Key", &one.key), ("X-API-Key", "")],

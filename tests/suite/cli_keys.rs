@@ -47,23 +47,16 @@ fn every_command(keys: &Keys<'_>) {
     assert_eq!(ends(&one).iter().filter(|at| at.is_null()).count(), 1);
     let until = keys.json(&["rotate", &id, "--expires-at", "2098-01-31T00:00:00Z"]);
     assert!(ends(&until["application"]).contains(&Value::from("2098-01-31T00:00:00Z")));
-    let output = keys.json(&["audit", &id, "--limit", "4"]);
-    let words: Vec<&str> = output["records"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|record| record["action"].as_str().unwrap())
-        .collect();
-    assert_eq!(words, ["rotate", "set_expiry", "set_expiry", "set_expiry"]);
-    let before = output["next"].as_u64().unwrap().to_string();
+    let newest = keys.json(&["audit", &id, "--limit", "4"]);
+    let actions = |page: &Value| -> Vec<String> {
+        let records = page["records"].as_array().unwrap().iter();
+        records.map(|record| record["action"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(actions(&newest), ["rotate", "set_expiry", "set_expiry", "set_expiry"]);
+    let before = newest["next"].as_u64().unwrap().to_string();
     let older = keys.json(&["audit", &id, "--before", &before]);
-    let words: Vec<&str> = older["records"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|record| record["action"].as_str().unwrap())
-        .collect();
-    assert_eq!(words, ["describe", "describe", "set_limits", "set_limits", "set_tier", "rotate", "create"]);
+    let expected = ["describe", "describe", "set_limits", "set_limits", "set_tier", "rotate", "create"];
+    assert_eq!(actions(&older), expected);
     assert!(older["next"].is_null() && older["records"][0]["actor"].as_str().unwrap().starts_with("cli"));
     let listed = keys.json(&["list"]);
     let listed = listed["applications"].as_array().unwrap();

@@ -27,7 +27,7 @@ pub struct OptionalHeaders {
     pub cors: bool,
     pub varies_by_origin: bool,
     /// The deprecation headers.
-    pub retirement: bool,
+    pub deprecation: bool,
 }
 
 impl OptionalHeaders {
@@ -35,14 +35,14 @@ impl OptionalHeaders {
     pub fn of(settings: &str) -> Self {
         let cors = settings.contains("cors.origins");
         let any = settings.contains("cors.origins = [\"*\"]");
-        let retirement = ["deprecated_at", "sunset_at"].iter().any(|name| settings.contains(name));
-        Self { cors, varies_by_origin: cors && !any, retirement }
+        let deprecation = ["deprecated_at", "sunset_at"].iter().any(|name| settings.contains(name));
+        Self { cors, varies_by_origin: cors && !any, deprecation }
     }
 
     /// Whether these settings allow a listed header.
     fn allows(self, name: &str) -> bool {
         match name {
-            "deprecation" | "sunset" | "link" => self.retirement,
+            "deprecation" | "sunset" | "link" => self.deprecation,
             _ => self.cors || !name.starts_with("access-control-"),
         }
     }

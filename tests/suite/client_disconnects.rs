@@ -147,10 +147,10 @@ fn waiters_are_served_if_the_leader_is_reset_before_the_response_is_stored() {
 
 #[tokio::test]
 async fn a_late_response_is_sent_to_no_other_request() {
-    let says = |received: &Received| {
+    let response_of = |received: &Received| {
         json(&format!(r#"{{"data":[{{"id":"atlas","asked":"{}"}}]}}"#, received.target()))
     };
-    let world = World::with("", says).await;
+    let world = World::with("", response_of).await;
     let customer = world.paid().await;
     world.backend.hold();
     let (late, ()) = tokio::join!(world.get_as(&customer, MODELS), async {

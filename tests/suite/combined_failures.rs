@@ -34,8 +34,8 @@ const GRACE: Duration = Duration::from_secs(30);
 /// Documents that are stored before the failures.
 const STORED: [&str; 3] = ["/api/v1/index", "/api/v1/models/atlas", "/api/v1/models?period=7d"];
 /// Pause between two requests of a caller.
-const OFTEN: Duration = Duration::from_millis(5);
-const SELDOM: Duration = Duration::from_millis(100);
+const SHORT_PAUSE: Duration = Duration::from_millis(5);
+const LONG_PAUSE: Duration = Duration::from_millis(100);
 
 /// Responses of a caller by status and code, and the longest duration.
 #[derive(Debug, Default)]
@@ -154,7 +154,7 @@ impl Scenario {
     fn run_callers(program: &UnreadProgram, load_clients: &[LoadClient], lasts: Duration) -> Self {
         let [large, small, free] = load_clients else { unreachable!() };
         let (public, over, begun) = (program.public, AtomicBool::new(false), Instant::now());
-        let asks = |load_client: &LoadClient, pause: Duration, target: &dyn Fn(u32) -> String| {
+        let run_caller = |load_client: &LoadClient, pause: Duration, target: &dyn Fn(u32) -> String| {
             let mut tally = Tally::default();
             while !over.load(Ordering::SeqCst) {
                 tally.request(public, &target(tally.all()), &load_client.key);
@@ -165,14 +165,14 @@ impl Scenario {
         let stored = |number: u32| STORED[number as usize % STORED.len()].to_owned();
         let unstored = |number: u32| format!("/api/v1/incidents?limit={}", 1 + number % 100);
         std::thread::scope(|scope| {
-            let of_large = [(); 4].map(|()| scope.spawn(|| asks(large, OFTEN, &stored)));
-            let others = scope.spawn(|| asks(large, SELDOM, &unstored));
-            let on_grace = scope.spawn(|| asks(small, SELDOM, &stored));
-            let of_free = scope.spawn(|| asks(free, SELDOM, &stored));
+            let of_large = [(); 4].map(|()| scope.spawn(|| run_caller(large, SHORT_PAUSE, &stored)));
+            let others = scope.spawn(|| run_caller(large, LONG_PAUSE, &unstored));
+            let on_grace = scope.spawn(|| run_caller(small, LONG_PAUSE, &stored));
+            let of_free = scope.spawn(|| run_caller(free, LONG_PAUSE, &stored));
             let mut scenario = Self::default();
             while begun.elapsed() < lasts {
                 scenario.probes.request(program);
-                std::thread::park_timeout(SELDOM);
+                std::thread::park_timeout(LONG_PAUSE);
             }
             over.store(true, Ordering::SeqCst);
             scenario.stored = of_large.map(|one| one.join().unwrap()).into();
@@ -238,11 +238,12 @@ fn record(scenario: &Scenario, lasts: Duration) {
          | Caller | Answers | Slowest |\n|---|---|---:|\n",
         lasts.as_secs(),
     );
-    let mut row = |who: &str, tally: &Tally| {
+    let mut row = |callers: &str, tally: &Tally| {
         let responses =
             tally.responses.iter().map(|((status, code), count)| format!("{count} × {status} {code}"));
         let responses: Vec<String> = responses.map(|words| words.trim_end().to_owned()).collect();
-        writeln!(page, "| {who} | {} | {} ms |", responses.join(", "), tally.slowest.as_millis()).unwrap();
+        writeln!(page, "| {callers} | {} | {} ms |", responses.join(", "), tally.slowest.as_millis())
+            .unwrap();
     };
     for tally in &scenario.stored {
         row("leased units, stored documents", tally);

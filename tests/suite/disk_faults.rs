@@ -18,7 +18,7 @@ use crate::load_clients::{LoadClient, Reply, TARGET, Wire, prepare, remaining};
 use crate::program::{CommandOutput, Program, run, within_one_day};
 
 /// Time limit until a recovered disk is detected.
-const BACK_WITHIN: Duration = Duration::from_secs(20);
+const RECOVERY_LIMIT: Duration = Duration::from_secs(20);
 const BUILT_IN: (&str, &str) = ("SCOREGATE_UPSTREAM", "built-in");
 
 #[test]
@@ -88,10 +88,10 @@ impl<'d> Service<'d> {
     /// Sends requests until one is served. The ledger is retried once a second by the next request for a lease.
     fn request_until_served(&self, load_client: &LoadClient) {
         let clock = Clock::system();
-        let begun = clock.now().mono;
+        let started_at = clock.now().mono;
         let mut connection = Wire::open(self.public).unwrap();
         while connection.get(TARGET, &load_client.key).status_and_code() != (200, String::new()) {
-            assert!(clock.now().mono.since(begun) < BACK_WITHIN, "no request is served any more");
+            assert!(clock.now().mono.since(started_at) < RECOVERY_LIMIT, "no request is served any more");
         }
     }
 

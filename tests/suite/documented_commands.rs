@@ -28,8 +28,8 @@ fn blocks() -> Vec<CommandBlock> {
     let mut blocks = Vec::new();
     for path in pages {
         let (page, text) = (path.display().to_string(), fs::read_to_string(&path).unwrap());
-        for fence in text.split("\n```sh run").skip(1) {
-            let (mark, rest) = fence.split_once('\n').unwrap();
+        for fenced_block in text.split("\n```sh run").skip(1) {
+            let (mark, rest) = fenced_block.split_once('\n').unwrap();
             let script = rest.split("\n```").next().unwrap().to_owned();
             let needs_server = match mark.trim() {
                 "" => true,

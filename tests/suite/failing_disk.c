@@ -1,14 +1,14 @@
-/* A disk that fails on command: put before the program by LD_PRELOAD, built by `disk.rs`.
+/* A disk that fails on command: preloaded into the program by LD_PRELOAD, built by `failing_disk.rs`.
  *
- * What the program does to the store, the archive of runs, their logs and the file of units owed passes through here; orders come from the
- * file that FAILING_DISK_ORDERS names, read again at every call: "3 torn-write 2" is the third order, for the second
- * write from now on. None, an empty file or a word not known here: everything passes. Words that end in "-owed" are also
- * for the file of units owed: "torn-write-owed" ends the program within a write of it, and fails all of the store's.
+ * Intercepts writes and syncs of the store, the archive of runs, their logs and the file of owed units. Orders are in the
+ * file named by FAILING_DISK_ORDERS, which is read at every call: "3 torn-write 2" is the third order, for the second write
+ * from then on. Without a file, with an empty file or an unknown order, all calls pass. Orders that end in "-owed" also
+ * apply to the file of owed units: "torn-write-owed" kills the program within a write to it, and fails all writes to the
+ * store.
  *
- * Limits: what was written stays written, as after the death of a process; the loss of what was never synced, as after
- * a power cut, is not acted out. "enospc" refuses overwriting too, as a file system that copies on write does. What is
- * written through mapped memory (the log's index, which is rebuilt at every start) is not seen, and so is left out. Not
- * for: what the program makes of it; that is asserted over its ports. */
+ * Limits: written data stays written, as after the death of a process; the loss of unsynced data, as after a power cut, is
+ * not simulated. "enospc" also fails overwriting, as on a copy-on-write file system. Writes through mapped memory (the index
+ * of the log, which is rebuilt at every start) are not intercepted. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -83,7 +83,7 @@ static void die(void) {
         pause();
 }
 
-/* What becomes of a call on the file of units owed. The other orders leave it alone. */
+/* The outcome of a call on the file of owed units. Other orders do not apply to it. */
 static enum fate decide_owed(const struct order *order, enum call call) {
     if (call == WRITE && !strcmp(order->word, "torn-write-owed"))
         return HALF;
@@ -95,8 +95,8 @@ static enum fate decide_owed(const struct order *order, enum call call) {
 
 static int begins(const char *word, const char *head) { return !strncmp(word, head, strlen(head)); }
 
-/* What becomes of a call: it goes on, it fails with the error in errno, it dies with half of its work done, or with
- * all of it. A death before the call happens here. */
+/* The outcome of a call: it passes, it fails with the error in errno, or the program dies after half or all of its work.
+ * A death before the call happens here. */
 static enum fate decide(int fd, enum call call) {
     int saved = errno;
     enum file file = file_of(fd);

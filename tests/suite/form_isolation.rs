@@ -36,7 +36,7 @@ const SYSTEMS: [Secrets; 6] = [
 ];
 
 /// The field nested deeper in the detail, where it can have any value.
-const ODD: &str = r#""l\u0061testScore" : {"}, {\"": [1, {"latestScore": "]"}]}, "#;
+const NESTED: &str = r#""l\u0061testScore" : {"}, {\"": [1, {"latestScore": "]"}]}, "#;
 
 /// The backend of one system. Its current refresh selects the data of paid callers; Free data changes only at the
 /// last.
@@ -49,7 +49,7 @@ fn backend(secrets: Secrets, refresh: Arc<AtomicUsize>) -> impl Fn(&Received) ->
         let score = if at == 3 { "80.50" } else { "80.25" };
         let padding = "steady ".repeat(100);
         let secret = if received.target().ends_with("/models/atlas") { secrets[at] } else { "" };
-        let odd = if secret.is_empty() { "" } else { ODD };
+        let odd = if secret.is_empty() { "" } else { NESTED };
         let item = format!(
             "{{ {secret}\"id\": \"atlas\", \"n\\u00e4me\": \"Atlas\", \"currentScore\": {score}, \"parts\": [ {{{odd}\"part\": \"speed\" }} , 1.50 ], \"note\": \"{padding}\" }}"
         );
@@ -153,7 +153,7 @@ impl System {
                 self.free(method, ATLAS, &[("If-None-Match", tag), ("Accept-Encoding", "br")]).await;
             }
         }
-        let is_free_s_too = tags.contains(&full);
+        let is_of_free_form = tags.contains(&full);
         for target in [
             "/api/v1/models/nobody",
             "/api/v1/models/%00",
@@ -167,7 +167,7 @@ impl System {
         }
         // The entity tag of the paid form must have no special effect for a Free caller.
         let probe = self.request("GET", ATLAS, PROBE).header("If-None-Match", &full).send().await;
-        assert_eq!(probe.status == 304, is_free_s_too);
+        assert_eq!(probe.status == 304, is_of_free_form);
         self.world.settled().await;
     }
 }

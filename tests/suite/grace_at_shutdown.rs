@@ -19,7 +19,7 @@ const GRACE: u32 = QUOTA / 100;
 /// Number of shutdowns while its disk fails.
 const STOPS: u32 = 3;
 /// Units delivered without a lease, and not charged if every write fails.
-const NOT_KEPT: &str = "units delivered on grace cannot be saved";
+const NOT_SAVED: &str = "units delivered on grace cannot be saved";
 
 /// A paid application on one data directory during one day.
 struct Day {
@@ -84,7 +84,7 @@ fn a_quota_of_two_thousand_is_granted_exactly_across_stops_with_the_ledger_unrea
             let mut answered = 0;
             for stop in 1..=STOPS {
                 let (served, ended) = day.run_failing(order, 30);
-                assert!(!ended.with(0).err.contains(NOT_KEPT), "{order:?}");
+                assert!(!ended.with(0).err.contains(NOT_SAVED), "{order:?}");
                 answered += served;
                 println!("{order:?}, stop {stop}: {served} answered");
             }
@@ -106,7 +106,7 @@ fn a_quota_of_two_thousand_grants_at_most_2020_if_owed_units_cannot_be_saved_at_
                 if stop == 1 {
                     let dies = order == Order::TearOwed;
                     assert_eq!(
-                        (ended.code, ended.err.contains(NOT_KEPT)),
+                        (ended.code, ended.err.contains(NOT_SAVED)),
                         (Some(0).filter(|_| !dies), !dies)
                     );
                 }

@@ -26,7 +26,7 @@ impl World {
         let refuse = |what| {
             format!(
                 "CREATE TRIGGER no_{what} BEFORE {what} ON ledger
-                 BEGIN SELECT RAISE(ABORT, 'the disk is away'); END;"
+                 BEGIN SELECT RAISE(ABORT, 'the disk fails'); END;"
             )
         };
         sqlite3(self.directory.path(), &(refuse("INSERT") + &refuse("UPDATE")));

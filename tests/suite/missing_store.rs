@@ -16,7 +16,7 @@ const MODELS: &str = "/api/v1/models?period=24h";
 /// The lock file of a data directory.
 const LOCK: &str = "scoregate.lock";
 /// Time limit until a loss is detected.
-const NOTICED: Duration = Duration::from_secs(5);
+const DETECTION_LIMIT: Duration = Duration::from_secs(5);
 
 fn store(directory: &Path) -> std::path::PathBuf {
     directory.join(Embedded::FILE_NAME)
@@ -158,7 +158,7 @@ fn another() -> NewApplication {
 }
 
 async fn wait_for_detection(world: &World, missing: u32) {
-    world.pass(NOTICED);
+    world.pass(DETECTION_LIMIT);
     while world.counted("scoregate_store_file_invalid").await != missing {
         tokio::task::yield_now().await;
     }

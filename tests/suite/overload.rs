@@ -8,7 +8,7 @@ use crate::client::{Connection, Response};
 use crate::world::{Customer, World, good};
 
 /// Two waiting slots and a queue of one; one cached slot, since such a slot is held only briefly.
-const ROOMS: &str = "overload.cached_slots = 1\noverload.waiting_slots = 2\noverload.queue_length = 1\noverload.queue_timeout = \"10ms\"";
+const CONCURRENCY: &str = "overload.cached_slots = 1\noverload.waiting_slots = 2\noverload.queue_length = 1\noverload.queue_timeout = \"10ms\"";
 const MAX_RESPONSES: Duration = Duration::from_millis(10);
 const REFUSED: &str = "scoregate_overload_refused_total{pool=\"waiting\"}";
 const QUEUED: &str = "scoregate_overload_queued_total{pool=\"waiting\"}";
@@ -39,7 +39,7 @@ struct Full {
 
 impl Full {
     async fn new() -> Self {
-        let world = World::with(ROOMS, good).await;
+        let world = World::with(CONCURRENCY, good).await;
         let (paid, free) = (world.paid().await, world.free().await);
         for customer in [&paid, &free] {
             for target in [ATLAS, INDEX] {
@@ -181,7 +181,7 @@ async fn cached_documents_are_served_in_full_while_the_waiting_pool_is_full() {
 
 #[tokio::test]
 async fn a_document_that_needs_a_fetch_needs_a_slot_of_the_waiting_pool() {
-    let world = World::with(&format!("{ROOMS}\nfreshness.max_wait = \"5s\""), good).await;
+    let world = World::with(&format!("{CONCURRENCY}\nfreshness.max_wait = \"5s\""), good).await;
     let customer = world.paid().await;
     assert_eq!(world.get_as(&customer, INDEX).await.status, 200);
     world.pass(Duration::from_hours(26));

@@ -14,8 +14,8 @@ const MEGABYTE: usize = 1 << 20;
 /// to ten seconds, so the buffers of several responses add up. The responses themselves have 200 MB and more.
 const AT_MOST: u64 = 28 << 20;
 /// Memory to build a document, and everything else for a hundred concurrent requests.
-const EACH: u64 = 8 << 20;
-const BESIDES: u64 = 24 << 20;
+const PER_BUILD: u64 = 8 << 20;
+const OTHER_MEMORY: u64 = 24 << 20;
 const SOON: Duration = Duration::from_secs(1);
 
 /// A gigabyte of spaces, which is a valid start of JSON, in a megabyte of gzip: one block repeated.
@@ -128,6 +128,6 @@ async fn a_hundred_simultaneous_documents_are_built_a_few_at_a_time() {
         assert_eq!(response.await.unwrap().status, 200);
     }
     let builders = std::thread::available_parallelism().unwrap().get().div_ceil(2) as u64;
-    let (peak, at_most) = (program.most_resident() - before, BESIDES + builders * EACH);
+    let (peak, at_most) = (program.most_resident() - before, OTHER_MEMORY + builders * PER_BUILD);
     assert!(peak <= at_most, "{peak} bytes for {builders} concurrent builds, limit {at_most}");
 }

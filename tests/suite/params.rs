@@ -121,8 +121,8 @@ async fn params_latest_is_refused_to_a_free_key_on_every_endpoint_with_a_period(
     }
     assert!(!upstream_targets(&world).iter().any(|target| target.contains("latest")));
     let counted = world.counted("scoregate_refusals_total{code=\"latest_requires_plan\"}").await;
-    let takers = ENDPOINTS.iter().filter(|endpoint| !endpoint.takes.is_empty()).count();
-    assert_eq!(usize::try_from(counted).unwrap(), 2 * takers);
+    let with_period = ENDPOINTS.iter().filter(|endpoint| !endpoint.takes.is_empty()).count();
+    assert_eq!(usize::try_from(counted).unwrap(), 2 * with_period);
 }
 
 #[tokio::test]
@@ -142,11 +142,11 @@ async fn params_an_invalid_value_is_a_400_even_for_a_free_key() {
 #[tokio::test]
 async fn params_unknown_parameters_are_ignored_with_any_value() {
     let (world, customer, mut connection) = wide("pro").await;
-    let rubbish = "period=7D&period=latest&sortBy=x&limit=0&limit=%zz&x=1";
+    let invalid = "period=7D&period=latest&sortBy=x&limit=0&limit=%zz&x=1";
     for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.takes.is_empty()) {
         let target = endpoint.documented_path().replace("{id}", "atlas");
         world.pass(Duration::from_secs(1));
-        for query in ["", "?period=7D", "?limit=0", "?sortBy=", &format!("?{rubbish}")] {
+        for query in ["", "?period=7D", "?limit=0", "?sortBy=", &format!("?{invalid}")] {
             let response = connection.send(world.get(&format!("{target}{query}")).key(&customer.key)).await;
             assert_eq!(response.status, 200, "{target}{query}");
         }

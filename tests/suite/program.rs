@@ -55,9 +55,9 @@ pub fn run_with_input(arguments: &[&str], input: &[u8]) -> CommandOutput {
     let mut child = piped.spawn().unwrap();
     let (mut stdin, input) = (child.stdin.take().unwrap(), input.to_vec());
     // It may exit before it has read all of it.
-    let feeder = std::thread::spawn(move || drop(stdin.write_all(&input)));
+    let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
     let output = child.wait_with_output().unwrap();
-    feeder.join().unwrap();
+    writer.join().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     CommandOutput { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }

@@ -186,13 +186,13 @@ async fn five_failures_open_the_circuit_breaker_and_one_half_open_request_closes
 
     world.pass(Duration::from_secs(1));
     world.backend.hold();
-    let sixth = model(6);
-    let (trial, ()) = tokio::join!(world.get_as(&customer, &sixth), async {
+    let probed = model(6);
+    let (half_open, ()) = tokio::join!(world.get_as(&customer, &probed), async {
         world.backend.has_received(6).await;
         assert_eq!(world.get_as(&customer, &model(7)).await.status, 503, "only one upstream request");
         world.backend.open();
     });
-    assert_eq!(trial.status, 200);
+    assert_eq!(half_open.status, 200);
     world.pass(Duration::from_secs(1));
     assert_eq!(world.get_as(&customer, &model(7)).await.status, 200);
     assert_eq!(world.backend.received().len(), 7);

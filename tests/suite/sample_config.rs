@@ -45,9 +45,8 @@ fn the_commented_settings_of_the_sample_are_valid() {
 async fn a_server_with_the_sample_s_settings_serves_requests() {
     let directory = TempDir::new().unwrap();
     let (file, data_dir) = (file(), directory.path().to_str().unwrap().to_owned());
-    let place_of_its_own =
-        ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir", &data_dir];
-    let arguments = [&["serve", "--config", file.to_str().unwrap()], &place_of_its_own[..]].concat();
+    let test_settings = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir", &data_dir];
+    let arguments = [&["serve", "--config", file.to_str().unwrap()], &test_settings[..]].concat();
     // Its upstream does not exist here, and its logs are JSON.
     let server = Program::start(&arguments, &[BUILT_IN[0], ("SCOREGATE_LOG_FORMAT", "text")]);
     let public = server.public();

@@ -53,8 +53,8 @@ fn import(directory: &Path, file: &str, disk: &Disk) -> Program {
 }
 
 /// Imports again without a kill, and compares the result with an import that was never killed.
-fn finish(directory: &Path, file: &str, before: u64, undisturbed: &(u64, u64, String)) {
-    let (runs, numbers, expected) = undisturbed;
+fn finish(directory: &Path, file: &str, before: u64, reference: &(u64, u64, String)) {
+    let (runs, numbers, expected) = reference;
     let ended = run(&["scoring", "import", file, "--archive", &archive(directory)]).with(0);
     let words = format!("{} imported, {before} already present, 0 rejected\n", runs - before);
     assert_eq!(ended.out, words);
@@ -62,7 +62,7 @@ fn finish(directory: &Path, file: &str, before: u64, undisturbed: &(u64, u64, St
     assert_eq!(&scores(directory), expected);
 }
 
-fn undisturbed(file: &str) -> (u64, u64, String) {
+fn reference(file: &str) -> (u64, u64, String) {
     let directory = TempDir::new().unwrap();
     run(&["scoring", "import", file, "--archive", &archive(directory.path())]).with(0);
     let (runs, numbers) = stored(directory.path());
@@ -75,7 +75,7 @@ fn scoring_kills_at_any_point_of_an_import_lose_nothing_stored_and_double_nothin
     let file = files.path().join("runs.jsonl");
     std::fs::write(&file, lines(20, 200)).unwrap();
     let file = file.to_str().unwrap();
-    let expected = undisturbed(file);
+    let expected = reference(file);
     assert!(expected.0 > 2 * 4_096, "several batches: {}", expected.0);
     let mut kept = Vec::new();
     for order in [
@@ -126,7 +126,7 @@ fn scoring_kills_at_random_moments_of_a_large_import() {
     let file = files.path().join("runs.jsonl");
     std::fs::write(&file, lines(150, 490)).unwrap();
     let file = file.to_str().unwrap();
-    let expected = undisturbed(file);
+    let expected = reference(file);
     let directory = TempDir::new().unwrap();
     let (mut before, mut lives) = (0, Vec::new());
     for kill in 0..KILLS {

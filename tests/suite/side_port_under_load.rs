@@ -27,9 +27,9 @@ const SOON: Duration = Duration::from_millis(100);
 /// A test fails after this long without a response.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Number of requests per measurement.
-const ASKED: usize = 100;
+const REQUESTS: usize = 100;
 /// Attempts on a busy machine. A side port that waits for the public one fails in all of them.
-const TRIES: usize = 5;
+const ATTEMPTS: usize = 5;
 
 /// The response of the side port on a new connection.
 fn raw_response(side: SocketAddr, request: &str) -> String {
@@ -45,25 +45,25 @@ fn raw_response(side: SocketAddr, request: &str) -> String {
 
 /// A 200 of the side port, and its duration.
 fn timed_get(side: SocketAddr, request: &str) -> (String, Duration) {
-    let start_request = Instant::now();
+    let start = Instant::now();
     let response = raw_response(side, request);
     assert!(response.starts_with("HTTP/1.1 200 "), "{request}: {response}");
-    (response, start_request.elapsed())
+    (response, start.elapsed())
 }
 
 /// Repeats the measurement until nineteen in twenty of its requests are within the limit.
 fn assert_fast(what: &str, mut timed_request: impl FnMut() -> Duration) {
-    let mut tries = Vec::new();
-    for _ in 0..TRIES {
-        let mut scrape_duration: Vec<Duration> = (0..ASKED).map(|_| timed_request()).collect();
-        scrape_duration.sort_unstable();
-        let most = scrape_duration[ASKED * 19 / 20];
-        if most < SOON {
+    let mut attempts = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let mut durations: Vec<Duration> = (0..REQUESTS).map(|_| timed_request()).collect();
+        durations.sort_unstable();
+        let slow = durations[REQUESTS * 19 / 20];
+        if slow < SOON {
             return;
         }
-        tries.push((scrape_duration[ASKED / 2], most, scrape_duration[ASKED - 1]));
+        attempts.push((durations[REQUESTS / 2], slow, durations[REQUESTS - 1]));
     }
-    panic!("{what}: median, 95th percentile and maximum of each attempt: {tries:?}");
+    panic!("{what}: median, 95th percentile and maximum of each attempt: {attempts:?}");
 }
 
 /// Threads of the public port, and concurrent upstream requests.
@@ -77,7 +77,7 @@ struct BlockingUpstream {
     gate: Semaphore,
     came: Sender<()>,
     kept: Sender<ThreadId>,
-    door: Arc<RwLock<()>>,
+    barrier: Arc<RwLock<()>>,
 }
 
 impl Upstream for BlockingUpstream {
@@ -87,7 +87,7 @@ impl Upstream for BlockingUpstream {
             self.gate.acquire().await.unwrap().forget();
             self.kept.send(std::thread::current().id()).unwrap();
             // Blocks the thread, so that no other task runs on it. No real task may do this.
-            drop(self.door.read());
+            drop(self.barrier.read());
             let (data, generated_at) =
                 (Bytes::from_static(br#"[{"id":"atlas"}]"#), Clock::system().now().wall);
             let content = DocumentContent { data, count: 1, generated_at, source: Validators::default() };
@@ -121,14 +121,14 @@ fn status(mut stream: TcpStream) -> String {
 /// Runs one closure while every thread of the public port is blocked, and another after their release, with the
 /// responses to the two requests that blocked them.
 fn while_all_threads_are_blocked<T>(
-    load: impl FnOnce(&World, &Customer) -> T,
+    while_blocked: impl FnOnce(&World, &Customer) -> T,
     afterwards: impl FnOnce(&World, T, [String; THREADS]),
 ) {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.worker_threads(THREADS).enable_all().build().unwrap();
     let ((came, all_came), (kept, all_kept)) = (channel(), channel());
-    let backend = BlockingUpstream { gate: Semaphore::new(0), came, kept, door: Arc::default() };
-    let (door, backend) = (Arc::clone(&backend.door), Arc::new(backend));
+    let backend = BlockingUpstream { gate: Semaphore::new(0), came, kept, barrier: Arc::default() };
+    let (barrier, backend) = (Arc::clone(&backend.barrier), Arc::new(backend));
     let inside = Arc::clone(&backend) as Arc<dyn Upstream>;
     let (world, customer) = runtime.block_on(async {
         let mut world = World::with(TOKEN, good).await;
@@ -137,7 +137,7 @@ fn while_all_threads_are_blocked<T>(
         behind(&mut world, inside, AccessLog::default()).await;
         (world, customer)
     });
-    let closed = door.write().unwrap();
+    let closed = barrier.write().unwrap();
     let waiting = ["24h", "7d"].map(|period| {
         let stream =
             start_request(world.running.public, &format!("/api/v1/models?period={period}"), &customer.key);
@@ -147,14 +147,14 @@ fn while_all_threads_are_blocked<T>(
     backend.gate.add_permits(THREADS);
     let held = [(); THREADS].map(|()| all_kept.recv_timeout(TIMEOUT).unwrap());
     assert_eq!((runtime.metrics().num_workers(), held[0] != held[1]), (THREADS, true));
-    let played = load(&world, &customer);
+    let result = while_blocked(&world, &customer);
     drop(closed);
-    afterwards(&world, played, waiting.map(status));
+    afterwards(&world, result, waiting.map(status));
 }
 
 #[test]
 fn with_every_public_thread_blocked_the_side_port_answers_every_request() {
-    let load = |world: &World, customer: &Customer| {
+    let while_blocked = |world: &World, customer: &Customer| {
         let late = start_request(world.running.public, "/healthz", "");
         let side = world.running.side;
         let application = format!("GET /v1/applications/{}", customer.id);
@@ -173,7 +173,7 @@ fn with_every_public_thread_blocked_the_side_port_answers_every_request() {
         late.set_nonblocking(false).unwrap();
         late
     };
-    while_all_threads_are_blocked(load, |_, late, waiting| {
+    while_all_threads_are_blocked(while_blocked, |_, late, waiting| {
         assert_eq!(status(late), "HTTP/1.1 200");
         assert_eq!(waiting, ["HTTP/1.1 401"; THREADS], "their key was revoked");
     });
@@ -190,7 +190,7 @@ fn probed(side: SocketAddr, path: &str) -> (String, String) {
 fn a_blocked_public_runtime_is_not_ready_after_five_seconds_and_not_alive_after_twenty() {
     const OK: &str = "HTTP/1.1 200";
     const UNAVAILABLE: &str = "HTTP/1.1 503";
-    let load = |world: &World, _: &Customer| {
+    let while_blocked = |world: &World, _: &Customer| {
         let side = world.running.side;
         let mut passed = Duration::ZERO;
         for (at, ready, alive) in [
@@ -216,11 +216,11 @@ fn a_blocked_public_runtime_is_not_ready_after_five_seconds_and_not_alive_after_
         assert!(timed_get(side, "GET /metrics").0.contains("\nscoregate_heartbeat_age_seconds 20\n"));
     };
     // The responses to the two waiters depend on which deadline is detected first.
-    while_all_threads_are_blocked(load, |world, (), _| {
-        let start_request = Instant::now();
-        let is_well = || ["/readyz", "/healthz"].iter().all(|path| probed(world.running.side, path).0 == OK);
-        while !is_well() {
-            assert!(start_request.elapsed() < TIMEOUT, "it does not recover");
+    while_all_threads_are_blocked(while_blocked, |world, (), _| {
+        let start = Instant::now();
+        let is_alive = || ["/readyz", "/healthz"].iter().all(|path| probed(world.running.side, path).0 == OK);
+        while !is_alive() {
+            assert!(start.elapsed() < TIMEOUT, "it does not recover");
         }
     });
 }
@@ -232,7 +232,7 @@ const AHEAD: usize = 10;
 /// Connections that have sent a part of a request and send a little more of it now and then.
 const TRICKLES: usize = 20;
 /// Number of samples in which the gateway must be behind.
-const LOOKS: usize = 1_000;
+const SAMPLES: usize = 1_000;
 
 /// Connections that send more than they are answered.
 #[derive(Default)]
@@ -244,13 +244,7 @@ struct Flood {
 
 impl Flood {
     /// Opens this many connections, which send requests until stopped.
-    fn open_connections<'s>(
-        &'s self,
-        scope: &'s Scope<'s, '_>,
-        connections: usize,
-        public: SocketAddr,
-        key: &'s str,
-    ) {
+    fn open<'s>(&'s self, scope: &'s Scope<'s, '_>, connections: usize, public: SocketAddr, key: &'s str) {
         for _ in 0..connections {
             let stream = Arc::new(TcpStream::connect(public).unwrap());
             stream.set_read_timeout(Some(TIMEOUT)).unwrap();
@@ -301,7 +295,7 @@ impl Flood {
     /// Duration of a scrape while the gateway was behind: while more requests were pending, sent
     /// before the scrape and unanswered after it, than responses were unread.
     fn scrape_duration(&self, side: SocketAddr, before: u64) -> Duration {
-        for _ in 0..LOOKS {
+        for _ in 0..SAMPLES {
             let sent = self.sent.load(Ordering::SeqCst);
             let (metrics, scrape_duration) = timed_get(side, "GET /metrics");
             let answered = answered(&metrics) - before;
@@ -340,7 +334,7 @@ fn metrics_are_returned_quickly_while_the_public_port_is_overloaded() {
     let (public, side) = program.ports();
     let (flood, before) = (Flood::default(), answered(&timed_get(side, "GET /metrics").0));
     std::thread::scope(|scope| {
-        flood.open_connections(scope, FLOODS, public, &load_client.key);
+        flood.open(scope, FLOODS, public, &load_client.key);
         let _ended = StopOnDrop(&flood.over);
         let mut trickles = [(); TRICKLES].map(|()| TcpStream::connect(public).unwrap());
         assert_fast("/metrics", || {
@@ -360,7 +354,7 @@ fn metrics_are_returned_quickly_while_the_public_port_is_overloaded() {
 /// Connections of the overload: each has a thousand requests outstanding, in total far more than ten seconds of work.
 const OVERLOADS: usize = 40;
 /// Duration of the overload.
-const WATCHED: Duration = Duration::from_secs(6);
+const OVERLOAD_DURATION: Duration = Duration::from_secs(6);
 /// An older heartbeat means not ready, long before not alive.
 const FRESH: f64 = 5.0;
 
@@ -379,11 +373,11 @@ fn at_ten_times_the_capacity_the_process_stays_ready_and_alive() {
     let (flood, before) = (Flood::default(), answered(&timed_get(side, "GET /metrics").0));
     let (mut oldest, mut most_behind) = (0.0_f64, 0);
     let mut answered_in_all = 0;
-    let start_request = Instant::now();
+    let start = Instant::now();
     std::thread::scope(|scope| {
-        flood.open_connections(scope, OVERLOADS, public, &load_client.key);
+        flood.open(scope, OVERLOADS, public, &load_client.key);
         let _ended = StopOnDrop(&flood.over);
-        while start_request.elapsed() < WATCHED {
+        while start.elapsed() < OVERLOAD_DURATION {
             // A probe with status 503 fails the test.
             timed_get(side, "GET /readyz");
             timed_get(side, "GET /healthz");
@@ -394,7 +388,7 @@ fn at_ten_times_the_capacity_the_process_stays_ready_and_alive() {
             most_behind = most_behind.max(sent.saturating_sub(answered_in_all));
         }
     });
-    let a_second = answered_in_all / WATCHED.as_secs();
+    let a_second = answered_in_all / OVERLOAD_DURATION.as_secs();
     writeln!(
         std::io::stderr(),
         "{a_second} responses a second, at most {most_behind} outstanding, oldest heartbeat {oldest:.3} s"

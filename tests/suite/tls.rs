@@ -19,7 +19,7 @@ use crate::program::run;
 use crate::world::{World, good};
 
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
-const LOOK: Duration = Duration::from_secs(10);
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A certificate authority that clients trust.
 struct Authority {
@@ -199,7 +199,7 @@ async fn a_new_certificate_is_loaded_without_closing_connections() {
     authority.certify("default", &["localhost"], 2050);
     assert_eq!(client.presented(world.address(), "localhost").await, before);
     while client.presented(world.address(), "localhost").await == before {
-        world.pass(LOOK);
+        world.pass(CHECK_INTERVAL);
         assert_eq!(health(&mut open).await, 200, "the connection stays open");
     }
     assert_eq!(health(&mut open).await, 200, "with its initial certificate");
@@ -232,18 +232,18 @@ async fn unusable_certificates_are_ignored_until_they_are_valid() {
         std::fs::write(&pem, bad_pem).unwrap();
         std::fs::write(&key, bad_key).unwrap();
         while world.counted("scoregate_certificates_rejected").await == 0 {
-            world.pass(LOOK);
+            world.pass(CHECK_INTERVAL);
         }
         assert_eq!(client.presented(world.address(), "localhost").await, in_use, "{what}");
         std::fs::write(&pem, &valid_pem).unwrap();
         std::fs::write(&key, &good_key).unwrap();
         while world.counted("scoregate_certificates_rejected").await == 1 {
-            world.pass(LOOK);
+            world.pass(CHECK_INTERVAL);
         }
     }
     std::fs::remove_file(&pem).unwrap();
     while world.counted("scoregate_certificates_rejected").await == 0 {
-        world.pass(LOOK);
+        world.pass(CHECK_INTERVAL);
     }
     assert_eq!(client.presented(world.address(), "localhost").await, in_use, "gone");
 }

@@ -13,7 +13,7 @@ const STAGES: [&str; 7] = ["parse", "authenticate", "resolve", "admit", "fetch",
 
 type Module = Vec<String>;
 
-/// The files of the crate by their modules, and what each `mod.rs` re-exports.
+/// The files of the crate by module, and the re-exports of each `mod.rs`.
 struct Files<'f> {
     by_module: BTreeMap<Module, &'f File>,
     exports: BTreeMap<Module, BTreeMap<String, Module>>,
@@ -42,7 +42,7 @@ impl<'f> Files<'f> {
         Self { by_module, exports }
     }
 
-    /// The file that defines what a path names.
+    /// The file that defines the item of a path.
     fn defining(&self, path: &[String]) -> Option<Module> {
         let depth = (1..=path.len())
             .rev()
@@ -58,7 +58,7 @@ impl<'f> Files<'f> {
         }
     }
 
-    /// For each file, but the `mod.rs`, the files of the same module that it imports from.
+    /// For each file except `mod.rs`, the files of the same module that it imports from.
     fn imports(&self) -> BTreeMap<Module, BTreeSet<Module>> {
         let is_a_leaf = |file: &File| !file.path.ends_with("/mod.rs");
         let leaves = self.by_module.iter().filter(|(_, file)| is_a_leaf(file));
@@ -75,7 +75,7 @@ impl<'f> Files<'f> {
     }
 }
 
-/// Whether `to` is reached from `from` in one step or more.
+/// Whether `to` is reachable from `from` in at least one step.
 fn reaches(imports: &BTreeMap<Module, BTreeSet<Module>>, from: &Module, to: &Module) -> bool {
     let (mut seen, mut left) = (BTreeSet::new(), vec![from]);
     while let Some(module) = left.pop() {
@@ -91,14 +91,14 @@ fn reaches(imports: &BTreeMap<Module, BTreeSet<Module>>, from: &Module, to: &Mod
     false
 }
 
-/// Files that import from themselves by way of others.
+/// Files that import from themselves through others.
 pub(crate) fn circles(all: &[File]) -> Vec<String> {
     let imports = Files::of(all).imports();
     let in_a_circle = imports.keys().filter(|module| reaches(&imports, module, module));
-    in_a_circle.map(|module| format!("{}: is in a circle of imports", module.join("::"))).collect()
+    in_a_circle.map(|module| format!("{}: is part of an import cycle", module.join("::"))).collect()
 }
 
-/// How many imports there are between the files of a module, its `mod.rs` aside.
+/// Number of imports between the files of a module, without its `mod.rs`.
 pub(crate) fn imports_within(all: &[File], module: &str) -> usize {
     let imports = Files::of(all).imports();
     let inside = imports.iter().filter(|(from, _)| from.first().is_some_and(|first| first == module));
@@ -134,7 +134,10 @@ fn no_files_of_a_module_import_from_each_other_in_a_circle() {
 fn no_stage_calls_a_stage() {
     let files = tree();
     for stage in STAGES {
-        assert!(files.iter().any(|file| file.path == format!("src/gateway/{stage}.rs")), "{stage} is gone");
+        assert!(
+            files.iter().any(|file| file.path == format!("src/gateway/{stage}.rs")),
+            "{stage} does not exist"
+        );
     }
     none(&calls_between_stages(&files));
 }

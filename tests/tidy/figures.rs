@@ -18,7 +18,7 @@ struct ModuleSize {
     lines: usize,
 }
 
-/// The share of types whose name another type has as well.
+/// The share of types that have the name of another type.
 struct TypeNames {
     types: usize,
     shared: usize,
@@ -40,7 +40,7 @@ fn sizes(all: &[File]) -> BTreeMap<String, ModuleSize> {
     by_module
 }
 
-/// Lines before the tests of a file, comments included.
+/// Lines before the tests of a file, including comments.
 fn lines_without_tests(text: &str) -> usize {
     let before = text.split("\n#[cfg(test)]\nmod tests").next().unwrap_or(text);
     before.trim_end().lines().count()
@@ -52,7 +52,7 @@ fn type_names(all: &[File]) -> TypeNames {
     TypeNames { types: counts.clone().sum(), shared: counts.filter(|count| *count > 1).sum() }
 }
 
-/// Words of a page, and the median paragraph's. Code, tables and headings are no paragraphs.
+/// Words of a page and of its median paragraph. Code, tables and headings are not paragraphs.
 fn words(page: &str) -> (usize, usize) {
     let count = |text: &str| text.split_whitespace().count();
     let prose: Vec<&str> = page.split("```").step_by(2).collect();
@@ -68,7 +68,8 @@ fn report(all: &[File]) -> String {
     let mut text = String::from("module          files   lines without tests\n");
     let sizes = sizes(all);
     for (module, size) in &sizes {
-        writeln!(text, "{module:<14} {:>6} {:>8}", size.files, size.lines).expect("a string takes text");
+        writeln!(text, "{module:<14} {:>6} {:>8}", size.files, size.lines)
+            .expect("writing to a string cannot fail");
     }
     let files: usize = sizes.values().map(|size| size.files).sum();
     let lines: usize = sizes.values().map(|size| size.lines).sum();
@@ -86,7 +87,7 @@ fn report(all: &[File]) -> String {
         names.shared,
         readme.lines().count(),
     )
-    .expect("a string takes text");
+    .expect("writing to a string cannot fail");
     text
 }
 

@@ -1,5 +1,5 @@
-//! What the container's files say of each other: the compiler is the one of the crate, what is started is among the
-//! contents, and nobody is root. Not for: whether an image can be built, or whether its contents run (`.ci/check deploy`).
+//! Consistency of the container's files: the compiler is that of the crate, the started program is among the contents, and
+//! the user is not root. `.ci/check deploy` tests that the contents run.
 
 use crate::{File, found, none, tree};
 
@@ -12,7 +12,7 @@ fn text<'f>(all: &'f [File], path: &str) -> &'f str {
     file.map_or_else(|| panic!("there is no {path}"), |file| file.text.as_str())
 }
 
-/// The absolute paths that a line names, between quotes or after `=`.
+/// The absolute paths in a line, between quotes or after `=`.
 fn paths(line: &str) -> Vec<&str> {
     let words = line.split(['"', '=', ' ', ',']);
     words.filter(|word| word.starts_with('/') && word.len() > 1).collect()
@@ -37,11 +37,14 @@ fn mistakes(all: &[File]) -> Vec<String> {
     );
 
     let stages: Vec<&&str> = lines.iter().filter(|line| line.starts_with("FROM ")).collect();
-    must(stages.last().is_some_and(|last| **last == "FROM scratch"), "it holds more than its files".into());
+    must(
+        stages.last().is_some_and(|last| **last == "FROM scratch"),
+        "it contains more than its files".into(),
+    );
     let users: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("USER ")).collect();
-    let is_nobody =
+    let is_unprivileged =
         |user: &&str| user.split(':').all(|id| id.parse::<u32>().is_ok_and(|number| number >= 10_000));
-    must(users.len() == 1 && users.iter().all(is_nobody), format!("it runs as {users:?}"));
+    must(users.len() == 1 && users.iter().all(is_unprivileged), format!("it runs as {users:?}"));
 
     let listed: Vec<&str> = contents.lines().filter_map(|line| line.split(' ').nth(2)).collect();
     let named = ["ENTRYPOINT ", "CMD ", "VOLUME ", "WORKDIR /var", "ENV ", "SCOREGATE_CONFIG="];
@@ -50,13 +53,13 @@ fn mistakes(all: &[File]) -> Vec<String> {
             must(listed.contains(&path), format!("{path} is not in {CONTENTS}"));
         }
     }
-    must(lines.iter().any(|line| line.starts_with("ENTRYPOINT ")), "nothing is started".into());
+    must(lines.iter().any(|line| line.starts_with("ENTRYPOINT ")), "there is no ENTRYPOINT".into());
 
     let visible: Vec<&str> = text(all, VISIBLE).lines().filter(|line| !line.starts_with('#')).collect();
-    must(visible.first() == Some(&"*"), "the build sees everything".into());
+    must(visible.first() == Some(&"*"), "the build context is not restricted".into());
     for path in visible.iter().filter_map(|line| line.strip_prefix('!')) {
         let is_there = |file: &File| file.path == path || file.path.starts_with(&format!("{path}/"));
-        must(all.iter().any(is_there), format!("the build is to see {path}, which is not there"));
+        must(all.iter().any(is_there), format!("the build context includes {path}, which does not exist"));
     }
     findings
 }

@@ -1,5 +1,5 @@
-//! Who may name whom: modules name only lower layers, engines are named where the program is built, and each foreign
-//! crate that decides much stays in its own room.
+//! Allowed references: modules use only lower layers, engines are named only where the program is assembled, and each
+//! major foreign crate is used only in its own module.
 
 use crate::source::{code, module_of, paths_from};
 use crate::{File, found, none, tree};
@@ -19,13 +19,13 @@ const LAYERS: [&[&str]; 11] = [
     &["cli"],
 ];
 
-/// Concrete engines, and who may name them besides the module they live in and `app`.
+/// Concrete engines, and the modules that may name them besides their own and `app`.
 const ENGINES: [(&str, &str, &[&str]); 4] = [
     // The command line works on the store of a stopped server.
     ("store", "Embedded", &["src/cli/control.rs"]),
     ("upstream", "Embedded", &[]),
     ("upstream", "Http", &[]),
-    // The doors that the built-in backend stands behind, and the command that opens one of them.
+    // The two interfaces of the built-in backend, and the command that starts one of them.
     (
         "scoring",
         "Scoring",
@@ -33,7 +33,7 @@ const ENGINES: [(&str, &str, &[&str]); 4] = [
     ),
 ];
 
-/// Foreign crates, and the only places that may name them.
+/// Foreign crates, and the only paths that may use them.
 const ROOMS: [(&str, &[&str]); 6] = [
     ("moka", &["src/cache/"]),
     ("rusqlite", &["src/store/embedded/", "src/scoring/archive/"]),
@@ -63,7 +63,7 @@ const ROOMS: [(&str, &[&str]); 6] = [
     ("metrics_exporter_prometheus", &["src/telemetry/"]),
 ];
 
-/// Macros that register a metric, which only the table of metrics may.
+/// Macros that register a metric. Only the table of metrics may use them.
 const REGISTERING: [&str; 6] =
     ["counter!", "gauge!", "histogram!", "describe_counter!", "describe_gauge!", "describe_histogram!"];
 
@@ -71,7 +71,7 @@ fn layer(module: &str) -> Option<usize> {
     LAYERS.iter().position(|layer| layer.contains(&module))
 }
 
-/// What a file names of this crate, from the crate's root.
+/// The paths of this crate that a file uses, from the crate's root.
 pub(crate) fn named(file: &File) -> Vec<Vec<String>> {
     let (code, home) = (code(&file.text), module_of(&file.path));
     let mut named = paths_from(&code, "crate");
@@ -109,13 +109,17 @@ fn wrong_layers(all: &[File]) -> Vec<String> {
     for file in sources(all) {
         let home = module_of(&file.path).swap_remove(0);
         let Some(own) = layer(&home) else {
-            findings.push(format!("{}: `{home}` stands in no layer", file.path));
+            findings.push(format!("{}: `{home}` is in no layer", file.path));
             continue;
         };
         for path in named(file) {
             let Some(other) = path.first().filter(|other| **other != home) else { continue };
             if layer(other).is_none_or(|layer| layer >= own) {
-                findings.push(format!("{}: names `{}`, which is not below it", file.path, path.join("::")));
+                findings.push(format!(
+                    "{}: uses `{}`, which is not in a lower layer",
+                    file.path,
+                    path.join("::")
+                ));
             }
         }
     }
@@ -140,10 +144,10 @@ fn crates_out_of_room(all: &[File]) -> Vec<String> {
     let mut findings = Vec::new();
     for file in sources(all) {
         let code = code(&file.text);
-        for (foreign, rooms) in ROOMS {
-            let is_in_room = rooms.iter().any(|room| file.path.starts_with(room));
-            if !is_in_room && !paths_from(&code, foreign).is_empty() {
-                findings.push(format!("{}: names `{foreign}`, which belongs to {rooms:?}", file.path));
+        for (foreign, paths) in ROOMS {
+            let is_allowed_path = paths.iter().any(|path| file.path.starts_with(path));
+            if !is_allowed_path && !paths_from(&code, foreign).is_empty() {
+                findings.push(format!("{}: uses `{foreign}`, which belongs to {paths:?}", file.path));
             }
         }
         for macro_name in REGISTERING.iter().filter(|name| code.contains(**name)) {

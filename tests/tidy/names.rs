@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::source::code;
 use crate::{File, found, none, tree};
 
-/// Names that several types may share, each with its reason.
+/// Names that several types may have, each with its reason.
 const SHARED: &[(&str, &str)] = &[];
 
 /// The types that a file defines at the top level.

@@ -1,11 +1,11 @@
-//! What the documents point at has to be there: files by their path, types by their name.
+//! References in the documents must exist: files by path, types by name.
 
 use std::collections::HashSet;
 
 use crate::source::code;
 use crate::{File, found, none, tree};
 
-/// The documents that explain the tree.
+/// The documents about the source tree.
 const DOCUMENTS: [&str; 12] = [
     "README.md",
     "ARCHITECTURE.md",
@@ -21,14 +21,14 @@ const DOCUMENTS: [&str; 12] = [
     "docs/scoring.md",
 ];
 
-/// Endings that make a word a file's name.
+/// Endings of file names.
 const ENDINGS: [&str; 11] =
     [".rs", ".md", ".toml", ".sh", ".html", ".css", ".yml", ".yaml", ".json", ".lock", ".py"];
 
-/// Files that the reader writes, not we.
-const THE_READERS: [&str; 1] = ["scoregate.toml"];
+/// Files that the reader creates.
+const CREATED_BY_READERS: [&str; 1] = ["scoregate.toml"];
 
-/// What stands between backquotes outside fenced blocks, and where links lead.
+/// Texts in backquotes outside fenced blocks, and the targets of links.
 pub(crate) fn pointers(text: &str) -> Vec<String> {
     let mut pointers = Vec::new();
     let mut is_fenced = false;
@@ -61,13 +61,13 @@ fn missing_files(all: &[File]) -> Vec<String> {
     let mut findings = Vec::new();
     for document in all.iter().filter(|file| DOCUMENTS.contains(&file.path.as_str())) {
         let names = pointers(&document.text).into_iter().filter(|word| is_file_name(word));
-        let lost = names.filter(|name| !THE_READERS.contains(&name.as_str()) && !is_there(name));
+        let lost = names.filter(|name| !CREATED_BY_READERS.contains(&name.as_str()) && !is_there(name));
         findings.extend(lost.map(|name| format!("{}: there is no `{name}`", document.path)));
     }
     findings
 }
 
-/// A type's name as the documents write it: `Refusal`, or `Gateway::handle`.
+/// A type name in the form that documents use: `Refusal`, or `Gateway::handle`.
 fn is_symbol(word: &str) -> bool {
     let head = word.split("::").next().unwrap_or(word);
     head.starts_with(|c: char| c.is_ascii_uppercase())

@@ -1,14 +1,14 @@
-//! Which programs the checks run: those of a bare Debian, those that come with the compiler, and those that `.ci/check`
-//! installs for the step that runs them. Anything else fails on a machine where nobody has installed it by chance.
+//! Programs that the checks may run: those of a minimal Debian, those of the toolchain, and those that `.ci/check` installs
+//! for the step. Any other program makes the check fail on a machine without it.
 //!
-//! `.ci/bare_debian.sh` runs the whole command on such a machine. Not for: programs named by a variable.
+//! `.ci/bare_debian.sh` runs the whole command on such a machine. Programs named by a variable are not detected.
 
 use std::ops::Range;
 
 use crate::{File, found, none, tree};
 
-/// Programs of a minbase root with gcc: each with the package that has it.
-const THERE: [(&str, &str); 10] = [
+/// Programs of a minbase root with gcc, each with its package.
+const MINIMAL_DEBIAN: [(&str, &str); 10] = [
     ("sh", "dash"),
     ("/bin/sh", "dash"),
     ("bash", "bash"),
@@ -32,8 +32,8 @@ const INSTALLED: [(&str, &str, &str); 6] = [
     ("bench", "callgrind_control", "need valgrind "),
 ];
 
-/// Programs that scripts of ours could take for granted, although no bare system has them.
-const LACKING: [&str; 24] = [
+/// Common programs that a minimal Debian does not have.
+const OFTEN_MISSING: [&str; 24] = [
     "ps",
     "pgrep",
     "pkill",
@@ -60,7 +60,7 @@ const LACKING: [&str; 24] = [
     "systemd-analyze",
 ];
 
-/// The programs that Rust code starts by name, with the line.
+/// The programs that Rust code starts by name, with their lines.
 fn started(text: &str) -> Vec<(usize, &str)> {
     let lines = text.lines().enumerate();
     let named = lines.flat_map(|(number, line)| {
@@ -90,10 +90,10 @@ fn unknown_programs(all: &[File]) -> Vec<String> {
             let is_installed = INSTALLED.iter().any(|(of, name, shown)| {
                 *of == step && *name == program && body(check, step).contains(shown)
             });
-            if !is_installed && THERE.iter().all(|(name, _)| *name != program) {
+            if !is_installed && MINIMAL_DEBIAN.iter().all(|(name, _)| *name != program) {
                 let where_it_is = format!("{}:{line}", file.path);
                 findings.push(format!(
-                    "{where_it_is}: a bare Debian has no `{program}`, and step {step} does not install it"
+                    "{where_it_is}: a minimal Debian has no `{program}`, and step {step} does not install it"
                 ));
             }
         }
@@ -101,7 +101,7 @@ fn unknown_programs(all: &[File]) -> Vec<String> {
     findings
 }
 
-/// Whether a script's line runs this program: at the start of a command, not as an argument or part of a word.
+/// Whether a line of a script runs this program: at the start of a command, not as an argument or part of a word.
 fn runs(line: &str, program: &str, is_python: bool) -> bool {
     let begins = |at: usize| {
         let before = line.split_at(at).0.trim_end();
@@ -129,7 +129,7 @@ fn lacking_programs(all: &[File]) -> Vec<String> {
         for (number, line) in
             file.text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with('#'))
         {
-            for program in LACKING
+            for program in OFTEN_MISSING
                 .iter()
                 .filter(|program| runs(line, program, file.path.rsplit('.').next() == Some("py")))
             {
@@ -138,14 +138,14 @@ fn lacking_programs(all: &[File]) -> Vec<String> {
                     findings.push(format!("{where_it_is}: `.ci/check` installs no `{program}`"));
                 }
             }
-            // The default of `unshare --mount` is to change it too.
+            // By default, `unshare --mount` changes it too.
             if line.contains("unshare ")
                 && line.contains("--mount")
                 && !line.contains("--propagation unchanged")
             {
                 let where_it_is = format!("{}:{}", file.path, number + 1);
                 findings.push(format!(
-                    "{where_it_is}: changes the propagation of /, which may be no mount point"
+                    "{where_it_is}: changes the propagation of /, which may not be a mount point"
                 ));
             }
         }
@@ -167,7 +167,7 @@ fn the_program_test_fails_when_a_program_that_nobody_installs_is_planted() {
     );
     let bench = |program: &str| File::planted("benches/b.rs", &format!("x\nCommand::new(\"{program}\")"));
     let alone = |file: File| vec![File::planted(".ci/check", &check.text), file];
-    found(&unknown_programs(&alone(bench("kill"))), 1, "benches/b.rs:2: a bare Debian has no `kill`");
+    found(&unknown_programs(&alone(bench("kill"))), 1, "benches/b.rs:2: a minimal Debian has no `kill`");
     found(&unknown_programs(&alone(bench("valgrind"))), 1, "step bench does not install it");
     none(&unknown_programs(&alone(bench("taskset"))));
     none(&unknown_programs(&alone(File::planted("tests/t.rs", "Command::new(\"sqlite3\")"))));

@@ -1,4 +1,4 @@
-//! What the README promises and the program knows must be the same: tiers, settings, steps of the check.
+//! The README matches the program: tiers, settings, steps of the check.
 
 use scoregate::config::SETTINGS;
 use scoregate::keys::standard_tiers;
@@ -11,7 +11,7 @@ fn text_of(path: &str) -> String {
     file.unwrap_or_else(|| panic!("there is no {path}")).text
 }
 
-/// `10000` as `10,000`.
+/// Formats `10000` as `10,000`.
 fn grouped(number: u32) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -34,7 +34,7 @@ fn missing_tiers(readme: &str) -> Vec<String> {
     rows.into_iter().filter(|row| !readme.contains(row)).map(|row| format!("no row {row}")).collect()
 }
 
-/// Words such as `server.shutdown_timeout` that look like a setting and are none.
+/// Words such as `server.shutdown_timeout` that look like a setting but do not exist.
 fn unknown_settings(readme: &str) -> Vec<String> {
     let tables: Vec<&str> =
         SETTINGS.iter().filter_map(|row| row.path.split_once('.')).map(|(t, _)| t).collect();
@@ -47,7 +47,7 @@ fn unknown_settings(readme: &str) -> Vec<String> {
     unknown.map(|word| format!("there is no setting {word}")).collect()
 }
 
-/// The words of the first list that stands between these two.
+/// The words of the first list between these two delimiters.
 fn list(text: &str, opening: &str, closing: char) -> Vec<String> {
     let inside = text.split(opening).nth(1).and_then(|rest| rest.split(closing).next()).unwrap_or("");
     inside.split([' ', ',']).filter(|word| !word.is_empty()).map(str::to_owned).collect()
@@ -80,7 +80,7 @@ fn the_check_the_readme_and_the_workflow_have_the_same_steps() {
     assert!(steps.len() > 4, "{steps:?}");
     assert!(text_of("README.md").contains(&steps.join(", ")), "{steps:?}");
     let jobs = list(&text_of(".github/workflows/ci.yml"), "step: [", ']');
-    // The steps that need the build build it.
+    // Steps that require the build run it.
     let alone: Vec<String> = steps.into_iter().filter(|step| step != "build").collect();
     assert_eq!(jobs, alone);
 }

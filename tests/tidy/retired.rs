@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::{File, found, none, tree};
 
-/// Terms that are retired everywhere, and the term to use.
+/// Terms that are not used anywhere, and their replacements.
 const EVERYWHERE: &[(&str, &str)] = &[
     ("larder", "documents"),
     ("keepsake", "disk mirror"),
@@ -26,7 +26,7 @@ const EVERYWHERE: &[(&str, &str)] = &[
     ("crowded", "queue full"),
 ];
 
-/// Terms that are retired in everything but tests, and the term to use.
+/// Terms that are not used outside tests, and their replacements.
 const OUTSIDE_TESTS: &[(&str, &str)] = &[
     ("told", "logged, reported"),
     ("stranger", "unauthenticated client"),
@@ -57,7 +57,7 @@ const EXEMPT: [&str; 8] = [
     "tests/tidy/retired.rs",
 ];
 
-/// Where a term is used as whole words.
+/// Whether a line contains a term as whole words.
 fn uses(line: &str, term: &str) -> bool {
     let is_inner = |c: char| c.is_alphanumeric();
     line.match_indices(term).any(|(at, _)| {
@@ -86,8 +86,8 @@ fn retired_terms(all: &[File]) -> Vec<String> {
     findings
 }
 
-/// Texts of a line that people read: literals of two words and more, and doc comments, which are also the help of the
-/// command line.
+/// Texts of a line for readers: literals of at least two words, and doc comments, which are also the help of the command
+/// line.
 fn texts(line: &str) -> Vec<&str> {
     let doc = line.trim_start().strip_prefix("/// ").or_else(|| line.trim_start().strip_prefix("//! "));
     let literals = line.split('"').skip(1).step_by(2).filter(|text| text.contains(' '));
@@ -102,7 +102,7 @@ fn headless_clauses(all: &[File]) -> Vec<String> {
             let is_doc = line.trim_start().starts_with("//");
             for text in texts(line) {
                 let opens = text.split(' ').next().is_some_and(|word| HEADLESS.contains(&word));
-                // A question is no clause, and a wrapped sentence of a comment may break anywhere.
+                // Questions are allowed, and a wrapped sentence of a comment may break anywhere.
                 if opens && !text.ends_with('?') && !(is_doc && was_doc) {
                     findings.push(format!("{}:{}: headless: {text}", file.path, number + 1));
                 }

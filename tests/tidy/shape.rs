@@ -1,4 +1,4 @@
-//! How files are made: what each opens with, how long it may be, what it may be called.
+//! The shape of files: opening comment, maximum length, name.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use crate::{File, found, none, tree};
 
 const LONGEST_FILE: usize = 400;
 const LONGEST_FUNCTION: usize = 60;
-/// The middle file of the source stays below this.
+/// Maximum length of the median file of the source.
 const MEDIAN_FILE: usize = 200;
 
-/// Files and functions that are tables and may be longer, each with its reason.
+/// Files and functions that may be longer because they are tables, each with its reason.
 const TABLES: &[(&str, &str)] = &[];
 
-/// Names that say nothing of what is inside.
+/// Names that do not describe the content.
 const EMPTY_NAMES: [&str; 8] = ["common", "helper", "helpers", "manager", "misc", "util", "utils", "shared"];
 
 fn is_table(place: &str) -> bool {
@@ -22,7 +22,7 @@ fn is_table(place: &str) -> bool {
 
 fn without_opening(all: &[File]) -> Vec<String> {
     let bare = all.iter().filter(|file| file.is_rust() && !file.text.starts_with("//! "));
-    bare.map(|file| format!("{}: does not open with a `//!` that says what it is for", file.path)).collect()
+    bare.map(|file| format!("{}: does not start with a `//!` comment about its purpose", file.path)).collect()
 }
 
 fn too_long(all: &[File]) -> Vec<String> {
@@ -30,7 +30,7 @@ fn too_long(all: &[File]) -> Vec<String> {
     for file in all.iter().filter(|file| file.is_rust()) {
         let lines = file.text.lines().count();
         if lines > LONGEST_FILE && !is_table(&file.path) {
-            findings.push(format!("{}: {lines} lines, and {LONGEST_FILE} are the most", file.path));
+            findings.push(format!("{}: {lines} lines, maximum {LONGEST_FILE}", file.path));
         }
         for (name, lines) in functions(&file.text) {
             if lines > LONGEST_FUNCTION && !is_table(&format!("{} {name}", file.path)) {
@@ -41,8 +41,7 @@ fn too_long(all: &[File]) -> Vec<String> {
     findings
 }
 
-/// The functions of a file that have bodies, with their lengths. rustfmt closes a body at the indentation where its
-/// function opened.
+/// The functions of a file with bodies, and their lengths. rustfmt closes a body at the indentation of its function.
 fn functions(text: &str) -> Vec<(String, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut functions = Vec::new();
@@ -79,11 +78,11 @@ fn empty_names(all: &[File]) -> Vec<String> {
         let parts = Path::new(&file.path).with_extension("");
         let says_nothing = |part: &str| EMPTY_NAMES.contains(&part);
         if parts.iter().any(|part| part.to_str().is_some_and(says_nothing)) {
-            findings.push(format!("{}: the name says nothing of what is inside", file.path));
+            findings.push(format!("{}: the name does not describe the content", file.path));
         }
         let code = code(&file.text);
         for name in EMPTY_NAMES.iter().filter(|name| code.contains(&format!("mod {name} {{"))) {
-            findings.push(format!("{}: `mod {name}` says nothing of what is inside", file.path));
+            findings.push(format!("{}: `mod {name}` does not describe the content", file.path));
         }
     }
     findings
@@ -116,19 +115,19 @@ fn every_exception_is_still_needed() {
     for (place, reason) in TABLES {
         let (path, function) = place.split_once(' ').unwrap_or((place, ""));
         let file = files.iter().find(|file| file.path == path);
-        let text = &file.unwrap_or_else(|| panic!("{path} is gone")).text;
+        let text = &file.unwrap_or_else(|| panic!("{path} does not exist")).text;
         let is_long = match function {
             "" => text.lines().count() > LONGEST_FILE,
             _ => functions(text).iter().any(|(name, lines)| name == function && *lines > LONGEST_FUNCTION),
         };
-        assert!(is_long && !reason.is_empty(), "{place} is no exception any more");
+        assert!(is_long && !reason.is_empty(), "{place} needs no exception any more");
     }
 }
 
 #[test]
 fn the_opening_test_fails_when_a_file_starts_without_one() {
     found(&without_opening(&[File::planted("src/a.rs", "use std::io;\n")]), 1, "src/a.rs");
-    none(&without_opening(&[File::planted("src/a.rs", "//! The rooms of the house.\n")]));
+    none(&without_opening(&[File::planted("src/a.rs", "//! The rate limits.\n")]));
 }
 
 #[test]

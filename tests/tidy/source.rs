@@ -1,13 +1,12 @@
-//! Reading Rust as text: what is code, what is a test, which paths are named. Good for source that rustfmt has laid
-//! out, and for nothing else.
+//! Parses Rust as text: code, tests and paths. Supports only source formatted by rustfmt.
 
-/// The code without its comments and without what only tests see; line numbers stay.
+/// The code without comments and test code. Line numbers are kept.
 pub(crate) fn code(text: &str) -> String {
     let (mut kept, mut lines) = (Vec::new(), text.lines());
     while let Some(line) = lines.next() {
         kept.push(without_comment(line));
         if line.trim() == "#[cfg(test)]" {
-            // rustfmt closes an item at the indentation where it opened.
+            // rustfmt closes an item at its own indentation.
             let indent = indentation(line);
             for line in lines.by_ref() {
                 kept.push("");
@@ -22,13 +21,13 @@ pub(crate) fn code(text: &str) -> String {
     kept.join("\n")
 }
 
-/// How far a line is indented.
+/// The indentation of a line.
 pub(crate) fn indentation(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// The line up to its comment. A `//` inside a string is taken for one too, unless a colon stands before it: rules
-/// about paths lose nothing by that.
+/// The line up to its comment. A `//` in a string also counts as a comment unless it follows a colon, which does not
+/// affect rules about paths.
 fn without_comment(line: &str) -> &str {
     let comment = line.match_indices("//").find(|(at, _)| !before(line, *at).ends_with([':', '/']));
     comment.map_or(line, |(at, _)| before(line, at))
@@ -38,7 +37,7 @@ fn before(text: &str, at: usize) -> &str {
     text.get(..at).unwrap_or(text)
 }
 
-/// Every path that begins with `root::` in the code, with groups spelled out: `a::{b, c::d}` is `b` and `c::d`.
+/// Every path in the code that starts with `root::`, with groups expanded: `a::{b, c::d}` is `b` and `c::d`.
 pub(crate) fn paths_from(code: &str, root: &str) -> Vec<Vec<String>> {
     let opening = format!("{root}::");
     let starts = code.match_indices(&opening).filter(|(at, _)| {
@@ -92,7 +91,7 @@ fn tree(tokens: &mut Tokens<'_>) -> Vec<Vec<String>> {
     tree(tokens).into_iter().map(with_head).collect()
 }
 
-/// The modules a file lies in: `src/gateway/admit.rs` is `gateway::admit`.
+/// The module path of a file: `src/gateway/admit.rs` is `gateway::admit`.
 pub(crate) fn module_of(path: &str) -> Vec<String> {
     let inner = path.trim_start_matches("src/").trim_end_matches(".rs");
     inner.split('/').filter(|part| !["mod", "lib", "main"].contains(part)).map(str::to_owned).collect()

@@ -42,11 +42,11 @@ async fn builtin_silent_and_non_reading_clients_do_not_delay_others() {
 async fn builtin_with_all_connection_slots_in_use_clients_wait_for_a_free_one() {
     let (clock, _hand) = Clock::manual(noon());
     let alone = StandaloneBackend::with_slots(known_at_noon(), &clock, 2).await;
-    let mut seated = [Connection::open(alone.address).await, Connection::open(alone.address).await];
-    for one in &mut seated {
+    let mut with_slot = [Connection::open(alone.address).await, Connection::open(alone.address).await];
+    for one in &mut with_slot {
         assert_eq!(run_caller(one, "GET", "/healthz", &[]).await.status, 200);
     }
-    let [leaving, mut staying] = seated;
+    let [leaving, mut staying] = with_slot;
     let mut waiting = Connection::open(alone.address).await;
     waiting.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     let mut response = std::pin::pin!(waiting.read(false));
@@ -55,7 +55,7 @@ async fn builtin_with_all_connection_slots_in_use_clients_wait_for_a_free_one() 
         tokio::select! {
             biased;
             early = &mut response => panic!("no slot was free: {early:?}"),
-            seated = run_caller(&mut staying, "GET", MODELS, &[]) => assert_eq!(seated.status, 200),
+            with_slot = run_caller(&mut staying, "GET", MODELS, &[]) => assert_eq!(with_slot.status, 200),
         }
     }
     drop(leaving);

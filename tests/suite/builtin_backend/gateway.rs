@@ -83,11 +83,11 @@ fn document(changes: bool) -> DocumentKey {
             ENDPOINTS.iter().filter(|endpoint| endpoint.stored).map(move |endpoint| of(endpoint.route))
         })
     });
-    let suits = |key: &DocumentKey| {
+    let is_suitable = |key: &DocumentKey| {
         let (now, later) = (now.answer(key).unwrap(), later.answer(key).unwrap());
         now.count > 0 && (now.etag != later.etag) == changes
     };
-    keys.into_iter().find(suits).expect("in an hour, some documents change and some do not")
+    keys.into_iter().find(is_suitable).expect("in an hour, some documents change and some do not")
 }
 
 #[tokio::test]
@@ -95,8 +95,8 @@ async fn builtin_a_refresh_without_changes_returns_304_to_the_gateway() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let world = before(listener.local_addr().unwrap()).await;
     let alone = StandaloneBackend::new(Arc::new(Scoring::demo(7, noon())), &world.clock).await;
-    let overheard = RecordedTraffic::default();
-    tokio::spawn(overheard.clone().forward(listener, alone.address));
+    let recorded = RecordedTraffic::default();
+    tokio::spawn(recorded.clone().forward(listener, alone.address));
 
     let (same, changed) = (document(false).address(), document(true).address());
     let pro = world.paid().await;
@@ -108,7 +108,7 @@ async fn builtin_a_refresh_without_changes_returns_304_to_the_gateway() {
         assert!(world.get_as(&pro, target).await.header("cache-status").ends_with("detail=stale"));
         world.settled().await;
     }
-    assert_eq!(overheard.statuses(), ["200", "200", "304", "200"]);
+    assert_eq!(recorded.statuses(), ["200", "200", "304", "200"]);
     let after = world.get_as(&pro, &same).await;
     assert!(!after.header("cache-status").contains("stale"), "{}", after.header("cache-status"));
     assert_eq!(after.header("etag"), before.header("etag"));

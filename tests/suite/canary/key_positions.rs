@@ -131,9 +131,9 @@ impl Canary {
         let key = &self.key;
         let own = format!("X-API-Key: {key}\r\n");
         let others = another.map(|other| [String::new(), format!("Authorization: Bearer {other}\r\n")]);
-        let owns = [own.clone(), format!("Authorization: bearer {key}\r\n{own}")];
+        let with_own_key = [own.clone(), format!("Authorization: bearer {key}\r\n{own}")];
         let mut requests = Vec::new();
-        for credential in others.into_iter().flatten().chain(owns) {
+        for credential in others.into_iter().flatten().chain(with_own_key) {
             let plain = format!("HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{credential}");
             requests.extend(self.targets().iter().map(|target| format!("GET {target} {plain}\r\n")));
             for (name, value) in self.fields() {

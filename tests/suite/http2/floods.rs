@@ -8,10 +8,10 @@ use super::{
 use crate::world::World;
 
 /// The required bounds, in frames.
-const FEW: usize = 2_500;
-const MORE: usize = 5_000;
+const FEW_FRAMES: usize = 2_500;
+const SOME_FRAMES: usize = 5_000;
 /// The number of the shortest frames in twice 128 KiB, and some more for the replies.
-const MOST: usize = 40_000;
+const MANY_FRAMES: usize = 40_000;
 
 pub struct Flood {
     pub name: &'static str,
@@ -55,18 +55,19 @@ pub fn floods(held: &[u8]) -> Vec<Flood> {
     let small = block(&fields(&[("x", "y")]));
     let of_heads = plain.clone();
     let mut all = vec![
-        flood("rapid reset", FEW, move |of| {
+        flood("rapid reset", FEW_FRAMES, move |of| {
             vec![request(number(of), &of_heads), frame(RST_STREAM, 0, number(of), &[0, 0, 0, 8])]
         }),
-        flood("continuations", FEW, one(frame(CONTINUATION, 0, 1, &small)))
+        flood("continuations", FEW_FRAMES, one(frame(CONTINUATION, 0, 1, &small)))
             .after(frame(HEADERS, END_STREAM, 1, &block(&plain)))
             .before(frame(CONTINUATION, END_HEADERS, 1, &[])),
-        flood("empty continuations", FEW, one(frame(CONTINUATION, 0, 1, &[])))
+        flood("empty continuations", FEW_FRAMES, one(frame(CONTINUATION, 0, 1, &[])))
             .after(frame(HEADERS, END_STREAM, 1, &block(&plain)))
             .before(frame(CONTINUATION, END_HEADERS, 1, &[])),
-        flood("empty data", MORE, one(frame(DATA, 0, 1, &[]))).after(opening(1, &plain, 0)),
-        flood("padded empty data", MORE, one(frame(DATA, PADDED, 1, &[0]))).after(opening(1, &plain, 0)),
-        flood("data of an octet", MORE, one(frame(DATA, 0, 1, b"x"))).after(opening(1, &plain, 0)),
+        flood("empty data", SOME_FRAMES, one(frame(DATA, 0, 1, &[]))).after(opening(1, &plain, 0)),
+        flood("padded empty data", SOME_FRAMES, one(frame(DATA, PADDED, 1, &[0])))
+            .after(opening(1, &plain, 0)),
+        flood("data of an octet", SOME_FRAMES, one(frame(DATA, 0, 1, b"x"))).after(opening(1, &plain, 0)),
     ];
     all.extend(resets(held));
     all.extend(idle_floods(held));
@@ -79,8 +80,8 @@ fn resets(held: &[u8]) -> Vec<Flood> {
     let (broken, more) = (fields(&[(":method", "GET"), ("connection", "close")]), plain.clone());
     let (padded, depends, overflows) = (plain.clone(), plain.clone(), plain.clone());
     vec![
-        flood("streams reset for their heads", FEW, move |of| vec![request(number(of), &broken)]),
-        flood("empty heads with padding", FEW, |of| {
+        flood("streams reset for their heads", FEW_FRAMES, move |of| vec![request(number(of), &broken)]),
+        flood("empty heads with padding", FEW_FRAMES, |of| {
             vec![frame(
                 HEADERS,
                 END_STREAM | END_HEADERS | PADDED,
@@ -88,28 +89,29 @@ fn resets(held: &[u8]) -> Vec<Flood> {
                 &[9, 0, 0, 0, 0, 0, 0, 0, 0, 0],
             )]
         }),
-        flood("a window update of 0", FEW, move |of| {
+        flood("a window update of 0", FEW_FRAMES, move |of| {
             vec![opening(number(of), &more, 0), frame(WINDOW_UPDATE, 0, number(of), &[0; 4])]
         }),
-        flood("a window beyond 2^31", FEW, move |of| {
+        flood("a window beyond 2^31", FEW_FRAMES, move |of| {
             vec![
                 opening(number(of), &overflows, 0),
                 frame(WINDOW_UPDATE, 0, number(of), &[127, 255, 255, 255]),
             ]
         }),
-        flood("data on a stream that is half closed", FEW, move |of| {
+        flood("data on a stream that is half closed", FEW_FRAMES, move |of| {
             vec![request(number(of), &padded), frame(DATA, END_STREAM, number(of), b"x")]
         }),
-        flood("a stream that depends on itself", FEW, move |of| {
+        flood("a stream that depends on itself", FEW_FRAMES, move |of| {
             let depends_on_itself = [&number(of).to_be_bytes()[..], &[0]].concat();
             vec![opening(number(of), &depends, 0), frame(PRIORITY, 0, number(of), &depends_on_itself)]
         }),
-        flood("streams beyond the maximum", FEW, {
+        flood("streams beyond the maximum", FEW_FRAMES, {
             let plain = plain.clone();
             move |of| vec![opening(number(of + 1), &plain, 0)]
         })
         .after(held.to_vec()),
-        flood("heads on a stream that is closed", FEW, one(request(1, &plain))).after(request(1, &plain)),
+        flood("heads on a stream that is closed", FEW_FRAMES, one(request(1, &plain)))
+            .after(request(1, &plain)),
     ]
 }
 
@@ -117,27 +119,32 @@ fn resets(held: &[u8]) -> Vec<Flood> {
 fn idle_floods(held: &[u8]) -> Vec<Flood> {
     let window = |size: u8| [0, 4, 0, 0, size, 0];
     vec![
-        flood("settings", MOST, one(frame(SETTINGS, 0, 0, &[]))),
-        flood("settings that move every window", MOST, move |of| {
+        flood("settings", MANY_FRAMES, one(frame(SETTINGS, 0, 0, &[]))),
+        flood("settings that move every window", MANY_FRAMES, move |of| {
             vec![frame(SETTINGS, 0, 0, &window(u8::try_from(of % 200).unwrap()))]
         })
         .after(held.to_vec()),
-        flood("tables that grow and shrink", MOST, |of| {
+        flood("tables that grow and shrink", MANY_FRAMES, |of| {
             vec![frame(SETTINGS, 0, 0, &[0, 1, 0, 0, u8::try_from(of % 2 * 16).unwrap(), 0])]
         }),
-        flood("pings", MOST, one(frame(PING, 0, 0, b"12345678"))),
-        flood("unsolicited ping acknowledgements", MOST, one(frame(PING, ACK, 0, b"12345678"))),
-        flood("pings beside a request", MOST, one(frame(PING, 0, 0, b"12345678"))).after(held.to_vec()),
-        flood("priorities", MOST, one(frame(PRIORITY, 0, 1, &[0, 0, 0, 3, 9]))),
-        flood("windows of the connection", MOST, one(frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]))),
-        flood("windows of a stream", MOST, one(frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])))
+        flood("pings", MANY_FRAMES, one(frame(PING, 0, 0, b"12345678"))),
+        flood("unsolicited ping acknowledgements", MANY_FRAMES, one(frame(PING, ACK, 0, b"12345678"))),
+        flood("pings beside a request", MANY_FRAMES, one(frame(PING, 0, 0, b"12345678")))
             .after(held.to_vec()),
-        flood("windows of a stream that is closed", MOST, one(frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])))
+        flood("priorities", MANY_FRAMES, one(frame(PRIORITY, 0, 1, &[0, 0, 0, 3, 9]))),
+        flood("windows of the connection", MANY_FRAMES, one(frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]))),
+        flood("windows of a stream", MANY_FRAMES, one(frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])))
+            .after(held.to_vec()),
+        flood(
+            "windows of a stream that is closed",
+            MANY_FRAMES,
+            one(frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])),
+        )
+        .after(request(1, &get("/healthz", &[]))),
+        flood("resets of a stream that is closed", MANY_FRAMES, one(frame(RST_STREAM, 0, 1, &[0, 0, 0, 8])))
             .after(request(1, &get("/healthz", &[]))),
-        flood("resets of a stream that is closed", MOST, one(frame(RST_STREAM, 0, 1, &[0, 0, 0, 8])))
-            .after(request(1, &get("/healthz", &[]))),
-        flood("frames of an unknown type", MOST, one(frame(0x42, 0, 0, &[]))),
-        flood("farewells", MOST, one(frame(GOAWAY, 0, 0, &[0, 0, 0, 0, 0, 0, 0, 0]))),
+        flood("frames of an unknown type", MANY_FRAMES, one(frame(0x42, 0, 0, &[]))),
+        flood("farewells", MANY_FRAMES, one(frame(GOAWAY, 0, 0, &[0, 0, 0, 0, 0, 0, 0, 0]))),
     ]
 }
 

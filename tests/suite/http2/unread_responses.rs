@@ -221,18 +221,19 @@ async fn attack(
     attacked: &AttackTarget,
     connections: u32,
     bytes: u32,
-    all_there: &Arc<Barrier>,
+    all_connected: &Arc<Barrier>,
 ) -> Vec<Duration> {
     let opening = [PREFACE, &frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]), &requests(100)].concat();
     let attackers = (0..connections).map(|number| {
-        let (attacked, opening, all_there) = (attacked.clone(), opening.clone(), Arc::clone(all_there));
+        let (attacked, opening, all_connected) =
+            (attacked.clone(), opening.clone(), Arc::clone(all_connected));
         tokio::spawn(async move {
             let clock = Clock::system();
             let mut stream = attacked.open(number).await.unwrap();
             let begun = clock.mono();
             drop(stream.write_all(&opening).await);
             drop(stream.flush().await);
-            all_there.wait().await;
+            all_connected.wait().await;
             let (mut read, mut write) = tokio::io::split(stream);
             let opens = async {
                 loop {
@@ -275,7 +276,7 @@ async fn http2_clients_that_read_almost_nothing_end_at_the_write_timeout_over_tc
 }
 
 /// Reconnects repeatedly, requests a hundred large pages, and reads none of them.
-async fn attack_until_stopped(attacked: AttackTarget, number: u32, all_there: Arc<Barrier>) {
+async fn attack_until_stopped(attacked: AttackTarget, number: u32, all_connected: Arc<Barrier>) {
     let opening = [PREFACE, &frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]), &requests(100)].concat();
     let (clock, mut is_first) = (Clock::system(), true);
     loop {
@@ -283,7 +284,7 @@ async fn attack_until_stopped(attacked: AttackTarget, number: u32, all_there: Ar
         drop(stream.write_all(&opening).await);
         drop(stream.flush().await);
         if std::mem::take(&mut is_first) {
-            all_there.wait().await;
+            all_connected.wait().await;
         }
         let mut chunk = [0; 4_096];
         while !matches!(stream.read(&mut chunk).await, Ok(0) | Err(_)) {}
@@ -296,11 +297,11 @@ async fn http2_a_probe_is_answered_within_a_second_while_clients_that_read_nothi
     for is_secure in [false, true] {
         let directory = TempDir::new().unwrap();
         let (program, attacked) = program(directory.path(), 64, is_secure);
-        let all_there = Arc::new(Barrier::new(71));
+        let all_connected = Arc::new(Barrier::new(71));
         let attack =
-            |number| tokio::spawn(attack_until_stopped(attacked.clone(), number, Arc::clone(&all_there)));
+            |number| tokio::spawn(attack_until_stopped(attacked.clone(), number, Arc::clone(&all_connected)));
         let attackers: Vec<_> = (0..70).map(attack).collect();
-        all_there.wait().await;
+        all_connected.wait().await;
         let (clock, mut slowest) = (Clock::system(), Duration::ZERO);
         for _ in 0..20 {
             slowest = slowest.max(attacked.probe(&clock).await);
@@ -322,12 +323,12 @@ async fn check_memory(clients: u32, is_secure: bool) {
     let directory = TempDir::new().unwrap();
     let (program, attacked) = program(directory.path(), 10_000, is_secure);
     let (before, clock) = (program.resident(), Clock::system());
-    let all_there = Arc::new(Barrier::new(clients as usize + 1));
+    let all_connected = Arc::new(Barrier::new(clients as usize + 1));
     let attack = tokio::spawn({
-        let (attacked, all_there) = (attacked.clone(), Arc::clone(&all_there));
-        async move { attack(&attacked, clients, 0, &all_there).await }
+        let (attacked, all_connected) = (attacked.clone(), Arc::clone(&all_connected));
+        async move { attack(&attacked, clients, 0, &all_connected).await }
     });
-    all_there.wait().await;
+    all_connected.wait().await;
     // Processing of the open connections is over by then, and none was closed.
     clock.sleep(10 * SECOND).await;
     let during = program.resident();

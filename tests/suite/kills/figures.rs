@@ -9,37 +9,37 @@ use scoregate::clock::Clock;
 use super::{CRASH_POINTS, End, KillRecord, Size};
 
 /// Writes the page to `tests/results/`.
-pub(super) fn record(record_of_kills: &KillRecord, lost: &[Vec<u32>], size: &Size) {
+pub(super) fn record(record: &KillRecord, lost: &[Vec<u32>], size: &Size) {
     let day = Clock::system().now().wall.day();
     let name = format!("tests/results/{day}-kill-loops.md");
-    let page = page(record_of_kills, lost, size, &day.to_string());
+    let page = page(record, lost, size, &day.to_string());
     std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(name), page).unwrap();
 }
 
-fn page(record_of_kills: &KillRecord, lost: &[Vec<u32>], size: &Size, day: &str) -> String {
+fn page(record: &KillRecord, lost: &[Vec<u32>], size: &Size, day: &str) -> String {
     let cores = std::thread::available_parallelism().unwrap();
     let build = if cfg!(debug_assertions) { "debug" } else { "release" };
-    let before = record_of_kills.runs.iter().filter(|run| run.left.is_empty()).count();
+    let before = record.runs.iter().filter(|run| run.left.is_empty()).count();
     let mut page = format!(
         "# Kill loops, {day}\n\n\
          `SCOREGATE_FULL=1 cargo test --release --test suite kills::`: the {build} build of the program on one data \
          directory, {cores} cores shared with its callers, {} keys. {} runs were ended by SIGKILL after 1 to {} \
          responses (seed {}), {} at a point of their disk writes, {before} of these before they served. A last run \
          used the remaining quota and was shut down gracefully.\n\n",
-        size.idle_keys as usize + record_of_kills.load_clients.len(),
+        size.idle_keys as usize + record.load_clients.len(),
         size.kills,
         size.latest,
-        record_of_kills.seed,
+        record.seed,
         CRASH_POINTS.len(),
     );
-    starts(&mut page, record_of_kills);
-    load_clients(&mut page, record_of_kills, lost);
-    runs(&mut page, record_of_kills, lost);
+    starts(&mut page, record);
+    load_clients(&mut page, record, lost);
+    runs(&mut page, record, lost);
     page
 }
 
-fn starts(page: &mut String, record_of_kills: &KillRecord) {
-    let mut starts: Vec<Duration> = record_of_kills.runs.iter().filter_map(|run| run.start).collect();
+fn starts(page: &mut String, record: &KillRecord) {
+    let mut starts: Vec<Duration> = record.runs.iter().filter_map(|run| run.start).collect();
     starts.sort_unstable();
     let millis = |start: Option<&Duration>| start.map_or(0, Duration::as_millis);
     let (middle, last) = (millis(starts.get(starts.len() / 2)), millis(starts.last()));
@@ -50,10 +50,10 @@ fn starts(page: &mut String, record_of_kills: &KillRecord) {
     .unwrap();
 }
 
-fn load_clients(page: &mut String, record_of_kills: &KillRecord, lost: &[Vec<u32>]) {
+fn load_clients(page: &mut String, record: &KillRecord, lost: &[Vec<u32>]) {
     page.push_str("| Daily quota | One lease | 200s | Unconfirmed | Lost | Most lost in a run |\n|---:|---:|---:|---:|---:|---:|\n");
-    for (at, load_client) in record_of_kills.load_clients.iter().enumerate() {
-        let (delivered, unconfirmed) = record_of_kills.totals_of_all_runs(at);
+    for (at, load_client) in record.load_clients.iter().enumerate() {
+        let (delivered, unconfirmed) = record.totals_of_all_runs(at);
         let most = lost.iter().map(|of_each| of_each[at]).max().unwrap_or(0);
         let (quota, lease, lost_units) =
             (load_client.quota, load_client.lease(load_client.quota), load_client.quota - delivered);
@@ -63,14 +63,14 @@ fn load_clients(page: &mut String, record_of_kills: &KillRecord, lost: &[Vec<u32
     page.push('\n');
 }
 
-fn runs(page: &mut String, record_of_kills: &KillRecord, lost: &[Vec<u32>]) {
+fn runs(page: &mut String, record: &KillRecord, lost: &[Vec<u32>]) {
     let quotas: Vec<u32> =
-        record_of_kills.load_clients.iter().rev().take(2).map(|load_client| load_client.quota).collect();
+        record.load_clients.iter().rev().take(2).map(|load_client| load_client.quota).collect();
     writeln!(page, "| End | Start | 200s | Unconfirmed | Lost of {} | Lost of {} |", quotas[1], quotas[0])
         .unwrap();
     page.push_str("|---|---:|---:|---:|---:|---:|\n");
     let mut lost = lost.iter();
-    for run in record_of_kills.runs.iter().filter(|run| run.end != End::After(u32::MAX)) {
+    for run in record.runs.iter().filter(|run| run.end != End::After(u32::MAX)) {
         let Some(start) = run.start else {
             writeln!(page, "| {} | | | | | |", describe(run.end)).unwrap();
             continue;

@@ -106,14 +106,14 @@ fn no_kill_grants_a_unit_twice_and_none_loses_more_than_a_lease() {
     let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
     let size = if is_full { FULL } else { SMALL };
     within_one_day(|| {
-        let mut record_of_kills = KillRecord::begin(&size);
-        for (number, end) in ends(&size, record_of_kills.seed).into_iter().enumerate() {
-            record_of_kills.run_once(end, number);
+        let mut record = KillRecord::begin(&size);
+        for (number, end) in ends(&size, record.seed).into_iter().enumerate() {
+            record.run_once(end, number);
         }
-        record_of_kills.use_remaining_quota();
-        let lost = record_of_kills.check(&size);
+        record.use_remaining_quota();
+        let lost = record.check(&size);
         if is_full {
-            figures::record(&record_of_kills, &lost, &size);
+            figures::record(&record, &lost, &size);
         }
     });
 }

@@ -200,8 +200,9 @@ fn every_query_filters_by_instance_and_every_variable_is_defined_and_used() {
             let of_all = |metric: &String| {
                 metric.starts_with("job:") || metric.starts_with("endpoint:") || metric == "ALERTS"
             };
-            let heeds = query.contains("instance=~\"$instance\"") || metrics(query).iter().all(of_all);
-            assert!(heeds, "{name}: {query}");
+            let filters_by_instance =
+                query.contains("instance=~\"$instance\"") || metrics(query).iter().all(of_all);
+            assert!(filters_by_instance, "{name}: {query}");
             let is_by_tier = query.contains("by (tier") || query.contains(", tier)");
             assert!(!is_by_tier || query.contains("tier=~\"$tier\""), "{name}: {query}");
         }
@@ -288,10 +289,10 @@ fn a_panel_distinguishes_series_by_one_label() {
 fn no_stat_title_is_truncated_at_1280_pixels() {
     // A letter of Grafana's titles is at most 8 pixels wide on average; the rest is the menu and the padding.
     const WINDOW: u64 = 1_248;
-    const REST: u64 = 40;
+    const TITLE_MARGIN: u64 = 40;
     const LETTER: u64 = 8;
     for panel in panels().iter().filter(|panel| panel.json["type"] == "stat") {
-        let width = panel.json["gridPos"]["w"].as_u64().unwrap() * WINDOW / 24 - REST;
+        let width = panel.json["gridPos"]["w"].as_u64().unwrap() * WINDOW / 24 - TITLE_MARGIN;
         let title = panel.title.chars().count() as u64 * LETTER;
         assert!(title <= width, "{}: {} needs {title} of {width} pixels", panel.dashboard, panel.title);
     }

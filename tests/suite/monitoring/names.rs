@@ -9,7 +9,7 @@ use super::promql::metrics;
 use super::rules::rules;
 
 /// Series that Prometheus adds itself.
-const ITS_OWN: [&str; 2] = ["up", "ALERTS"];
+const ADDED_BY_PROMETHEUS: [&str; 2] = ["up", "ALERTS"];
 
 /// The metric of the table that a series belongs to.
 fn row_of(series: &str) -> Option<&'static str> {
@@ -33,8 +33,9 @@ fn queried_metrics() -> BTreeSet<String> {
 #[test]
 fn every_queried_metric_exists() {
     let recorded: BTreeSet<String> = rules().into_iter().map(|rule| rule.name).collect();
-    let is_known =
-        |name: &String| ITS_OWN.contains(&name.as_str()) || recorded.contains(name) || row_of(name).is_some();
+    let is_known = |name: &String| {
+        ADDED_BY_PROMETHEUS.contains(&name.as_str()) || recorded.contains(name) || row_of(name).is_some()
+    };
     let unknown: Vec<String> = queried_metrics().into_iter().filter(|name| !is_known(name)).collect();
     assert!(unknown.is_empty(), "{unknown:#?}");
 }
@@ -42,12 +43,12 @@ fn every_queried_metric_exists() {
 #[test]
 fn every_metric_is_used_or_has_a_reason_not_to_be() {
     let queried_metrics = queried_metrics();
-    let looked_at: BTreeSet<&str> = queried_metrics.iter().filter_map(|name| row_of(name)).collect();
+    let used_metrics: BTreeSet<&str> = queried_metrics.iter().filter_map(|name| row_of(name)).collect();
     let marked = std::fs::read_to_string(in_tree("grafana/not_looked_at.toml")).unwrap();
     let marked: toml::Table = marked.parse().unwrap();
     for row in METRICS {
         let reason = marked.get(row.name).map(|reason| reason.as_str().unwrap());
-        assert!(looked_at.contains(row.name) != reason.is_some(), "{}: {reason:?}", row.name);
+        assert!(used_metrics.contains(row.name) != reason.is_some(), "{}: {reason:?}", row.name);
         assert!(reason.is_none_or(|reason| reason.len() > 20), "{}: {reason:?} is not a reason", row.name);
     }
     for name in marked.keys() {
@@ -58,7 +59,7 @@ fn every_metric_is_used_or_has_a_reason_not_to_be() {
 #[test]
 fn every_recorded_series_is_queried() {
     let queried_metrics = queried_metrics();
-    let idle: Vec<_> =
+    let unused: Vec<_> =
         rules().into_iter().filter(|rule| !rule.is_alert && !queried_metrics.contains(&rule.name)).collect();
-    assert!(idle.is_empty(), "{idle:#?}");
+    assert!(unused.is_empty(), "{unused:#?}");
 }

@@ -15,9 +15,9 @@ use super::dashboards::in_tree;
 use crate::program::Program;
 
 /// Prometheus scrapes once a second, so polling more often finds nothing new.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// A wait fails after this long.
-const LOOKS: u32 = 200;
+const POLLS: u32 = 200;
 
 pub struct Prometheus {
     program: Program,
@@ -75,11 +75,11 @@ impl Prometheus {
     /// Waits until a query returns at least this value.
     pub async fn reaches(&self, query: &str, value: f64) {
         let clock = Clock::system();
-        for _ in 0..LOOKS {
+        for _ in 0..POLLS {
             if self.query(query).await.unwrap().first().is_some_and(|found| *found >= value) {
                 return;
             }
-            clock.sleep(LOOK_EVERY).await;
+            clock.sleep(POLL_INTERVAL).await;
         }
         panic!("{query} does not reach {value}: {:?}", self.query(query).await);
     }

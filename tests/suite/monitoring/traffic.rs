@@ -15,14 +15,14 @@ use crate::protection::wait_for_queue_length;
 use crate::world::{Customer, World, good};
 
 /// Three waiting slots, a queue of one, and a wait of at most five seconds.
-const ROOMS: &str = "overload.waiting_slots = 3\noverload.queue_length = 1\noverload.queue_timeout = \"10ms\"\nfreshness.max_wait = \"5s\"";
+const CONCURRENCY: &str = "overload.waiting_slots = 3\noverload.queue_length = 1\noverload.queue_timeout = \"10ms\"\nfreshness.max_wait = \"5s\"";
 const MODELS: &str = "/api/v1/models?period=24h";
 const A_MOMENT: Duration = Duration::from_secs(1);
 /// Longer than the circuit breaker stays open.
-const REST: Duration = Duration::from_secs(70);
+const BREAKER_OPEN: Duration = Duration::from_secs(70);
 
 /// Series that must be non-zero at the end.
-const TOUCHED: &[(&str, &[&str])] = &[
+const NON_ZERO: &[(&str, &[&str])] = &[
     (
         "scoregate_documents_served_total{outcome",
         &["hit", "miss", "shared", "stale", "refreshed", "stale_on_error"],
@@ -96,7 +96,7 @@ fn other(number: u32) -> String {
 impl Traffic {
     /// No traffic yet.
     pub async fn new() -> Self {
-        let world = World::with(ROOMS, good).await;
+        let world = World::with(CONCURRENCY, good).await;
         let certificates = TempDir::new().unwrap();
         let [certificate, key] =
             ["pem", "key"].map(|what| certificates.path().join(what).to_str().unwrap().to_owned());
@@ -129,7 +129,7 @@ impl Traffic {
         self.backup().await;
         self.world.settled().await;
         let scrape = self.world.scrape().await;
-        for (series, words) in TOUCHED {
+        for (series, words) in NON_ZERO {
             for word in *words {
                 let line = format!("{series}=\"{word}\"}} ");
                 let value = scrape.lines().find_map(|metric| metric.strip_prefix(&line));
@@ -173,9 +173,9 @@ impl Traffic {
 
     async fn limits(&self) {
         let world = &self.world;
-        let impatient = world.customer_with("free", own(1, 100)).await;
-        let guarded = world.customer_with("teams", own(100, 1)).await;
-        for (customer, code) in [(&impatient, "rate_limit_exceeded"), (&guarded, "quota_exceeded")] {
+        let limited = world.customer_with("free", own(1, 100)).await;
+        let exhausted = world.customer_with("teams", own(100, 1)).await;
+        for (customer, code) in [(&limited, "rate_limit_exceeded"), (&exhausted, "quota_exceeded")] {
             assert_eq!(world.get_as(customer, MODELS).await.status, 200);
             assert_eq!(world.get_as(customer, MODELS).await.code(), code);
         }
@@ -240,7 +240,7 @@ impl Traffic {
         world.reaches("scoregate_upstream_requests_total{result=\"timeout\"}", 2).await;
         world.backend.open();
         world.settled().await;
-        world.pass(REST);
+        world.pass(BREAKER_OPEN);
     }
 
     async fn pass_days(&self) {
@@ -273,7 +273,7 @@ impl Traffic {
         world.running.gateway().sweep();
         assert_eq!(world.counted("scoregate_upstream_breaker_state").await, 2);
         world.backend.set_script(good);
-        world.pass(REST);
+        world.pass(BREAKER_OPEN);
     }
 
     async fn unreachable_ledger(&self) {
@@ -306,6 +306,6 @@ impl Traffic {
         let refused = self.world.reload("[tiers.pro]\nminute = 60\nday = 20\npaid = true\n").await;
         assert!(refused.is_err());
         assert_eq!(self.world.counted("scoregate_config_rejected").await, 1);
-        assert!(self.world.reload(ROOMS).await.is_ok());
+        assert!(self.world.reload(CONCURRENCY).await.is_ok());
     }
 }

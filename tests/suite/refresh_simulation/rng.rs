@@ -50,8 +50,8 @@ impl Callers {
     /// This many callers, each with an interval of 20 to 60 seconds.
     pub(super) fn new(mut rng: Rng, callers: usize) -> Self {
         let mut first = |caller: usize| {
-            let rhythm = rng.between(20, 60);
-            Reverse((rng.below(rhythm), caller, rhythm))
+            let interval = rng.between(20, 60);
+            Reverse((rng.below(interval), caller, interval))
         };
         let next = (0..callers).map(&mut first).collect();
         Self { rng, next }
@@ -59,14 +59,14 @@ impl Callers {
 
     /// The next caller of that second.
     pub(super) fn next_caller_at(&mut self, second: u64) -> Option<usize> {
-        let Reverse((at, caller, rhythm)) = *self.next.peek()?;
+        let Reverse((at, caller, interval)) = *self.next.peek()?;
         if at > second {
             return None;
         }
         self.next.pop();
         // Callers are not exact to the second.
-        let again = second + rhythm - 3 + self.rng.below(7);
-        self.next.push(Reverse((again, caller, rhythm)));
+        let again = second + interval - 3 + self.rng.below(7);
+        self.next.push(Reverse((again, caller, interval)));
         Some(caller)
     }
 }
