@@ -73,5 +73,6 @@ async fn without_free_file_descriptors_the_side_port_responds_and_the_public_por
     assert!(clock.mono().since(begun) < 8 * SECOND, "it recovered too slowly");
     let ended = program.stop();
     let messages = ended.err.matches("cannot accept connections").count();
-    assert!(messages <= 2, "logged {messages} times in a few seconds");
+    // Ten, and their count: the log limits repeated events of a kind.
+    assert!(messages <= 11, "logged {messages} times in a few seconds");
 }

@@ -212,10 +212,7 @@ impl KeyRecord {
         check_limits(self.own).map_err(|error| BadField::new(field, error.to_string()))?;
         let Some(shown) = &self.shown else { return Ok(()) };
         if Digest::of(shown) == self.digest {
-            return Err(BadField::new(
-                "prefix",
-                "must not be the whole key; use its first characters",
-            ));
+            return Err(BadField::new("prefix", "must not be the whole key; use its first characters"));
         }
         let is_fit =
             (1..=LONGEST_PREFIX).contains(&shown.len()) && shown.bytes().all(|b| b.is_ascii_graphic());
