@@ -122,12 +122,12 @@ fn waiters_are_served_if_the_leader_is_reset_before_the_response_is_stored() {
     let runtime = builder.worker_threads(2).max_blocking_threads(1).enable_all().build().unwrap();
     runtime.block_on(async {
         let scenario = Scenario::set(ONE_AT_ONCE).await;
-        let ((say_begun, begun), (free, freed)) = (mpsc::channel(), mpsc::channel::<()>());
+        let ((say_begun, start), (free, freed)) = (mpsc::channel(), mpsc::channel::<()>());
         let blocking_task = tokio::task::spawn_blocking(move || {
             say_begun.send(()).unwrap();
             freed.recv().unwrap();
         });
-        begun.recv().unwrap();
+        start.recv().unwrap();
         let leading = scenario.start_leader().await;
         scenario.world.backend.has_received(scenario.before + 1).await;
         let stored = scenario.world.running.gateway().engine.documents.count();

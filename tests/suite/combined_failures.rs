@@ -46,9 +46,9 @@ struct Tally {
 
 impl Tally {
     fn request(&mut self, port: SocketAddr, target: &str, key: &str) -> String {
-        let begun = Instant::now();
+        let start = Instant::now();
         let reply = Wire::open_with_timeout(port, TIMEOUT).map(|mut connection| connection.get(target, key));
-        self.slowest = self.slowest.max(begun.elapsed());
+        self.slowest = self.slowest.max(start.elapsed());
         let Some(reply @ Reply::Response { .. }) = &reply else { panic!("{target}: {reply:?}") };
         *self.responses.entry(reply.status_and_code()).or_default() += 1;
         let Reply::Response { body, .. } = reply else { unreachable!() };
@@ -117,7 +117,7 @@ fn fails(_: &Received) -> Act {
 }
 
 impl Scenario {
-    fn run(lasts: Duration) -> Self {
+    fn run(duration: Duration) -> Self {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let backend = runtime.block_on(Backend::start(works));
         let (directory, disk, url) = (TempDir::new().unwrap(), Disk::new(), backend.url());
@@ -145,15 +145,15 @@ impl Scenario {
         disk.order(Order::NoRoom);
         let held = Lock::on(directory.path());
         backend.set_script(fails);
-        let mut scenario = Self::run_callers(&program, &load_clients, lasts);
+        let mut scenario = Self::run_callers(&program, &load_clients, duration);
         scenario.stop = program.stop_within(GRACE);
         drop(held);
         scenario
     }
 
-    fn run_callers(program: &UnreadProgram, load_clients: &[LoadClient], lasts: Duration) -> Self {
+    fn run_callers(program: &UnreadProgram, load_clients: &[LoadClient], duration: Duration) -> Self {
         let [large, small, free] = load_clients else { unreachable!() };
-        let (public, over, begun) = (program.public, AtomicBool::new(false), Instant::now());
+        let (public, over, start) = (program.public, AtomicBool::new(false), Instant::now());
         let run_caller = |load_client: &LoadClient, pause: Duration, target: &dyn Fn(u32) -> String| {
             let mut tally = Tally::default();
             while !over.load(Ordering::SeqCst) {
@@ -170,7 +170,7 @@ impl Scenario {
             let on_grace = scope.spawn(|| run_caller(small, LONG_PAUSE, &stored));
             let of_free = scope.spawn(|| run_caller(free, LONG_PAUSE, &stored));
             let mut scenario = Self::default();
-            while begun.elapsed() < lasts {
+            while start.elapsed() < duration {
                 scenario.probes.request(program);
                 std::thread::park_timeout(LONG_PAUSE);
             }
@@ -215,18 +215,18 @@ impl Scenario {
 fn stored_documents_are_served_with_logs_unread_disk_full_ledger_locked_and_upstream_failing() {
     let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
     within_one_day(|| {
-        let lasts = if is_full { FULL } else { SMALL };
-        let scenario = Scenario::run(lasts);
+        let duration = if is_full { FULL } else { SMALL };
+        let scenario = Scenario::run(duration);
         scenario.check();
         if is_full {
             scenario.check_lost_lines();
-            record(&scenario, lasts);
+            record(&scenario, duration);
         }
     });
 }
 
 /// Writes the figures to `tests/results/`.
-fn record(scenario: &Scenario, lasts: Duration) {
+fn record(scenario: &Scenario, duration: Duration) {
     let day = Clock::system().now().wall.day();
     let cores = std::thread::available_parallelism().unwrap();
     let build = if cfg!(debug_assertions) { "debug" } else { "release" };
@@ -236,7 +236,7 @@ fn record(scenario: &Scenario, lasts: Duration) {
          shared with its callers. Standard output and standard error are full pipes that nobody reads, the disk is full, another \
          process holds the ledger's lock, and the backend answers 500. Documents are overdue after 2 s.\n\n\
          | Caller | Answers | Slowest |\n|---|---|---:|\n",
-        lasts.as_secs(),
+        duration.as_secs(),
     );
     let mut row = |callers: &str, tally: &Tally| {
         let responses =

@@ -38,7 +38,7 @@ impl Connection {
 #[tokio::test]
 async fn an_incomplete_head_is_cut_off_after_nine_seconds_and_not_before() {
     let world = World::new().await;
-    let begun: [&[u8]; 7] = [
+    let start: [&[u8]; 7] = [
         b"",
         b"P",
         b"PRI * HTTP/2.0\r\n",
@@ -48,7 +48,7 @@ async fn an_incomplete_head_is_cut_off_after_nine_seconds_and_not_before() {
         b"\r\n",
     ];
     let mut cut = Vec::new();
-    for bytes in begun {
+    for bytes in start {
         cut.push((world.caller(bytes).await, bytes));
     }
     let mut in_time = world.caller(b"").await;
@@ -143,13 +143,13 @@ async fn a_client_that_reads_a_byte_a_second_is_cut_off_as_if_it_read_nothing() 
     stream.write_all(&b"GET /docs HTTP/1.1\r\nHost: a\r\n\r\n".repeat(200)).await.unwrap();
     // All buffers are full when no further response begins. Until then no time passes.
     let pages = "scoregate_requests_total{endpoint=\"page\",class=\"2xx\"}";
-    let (mut begun, mut looks) = (0, 0);
-    while begun == 0 || looks < 50 {
+    let (mut start, mut looks) = (0, 0);
+    while start == 0 || looks < 50 {
         let now = world.counted(pages).await;
-        looks = if now == begun { looks + 1 } else { 0 };
-        begun = now;
+        looks = if now == start { looks + 1 } else { 0 };
+        start = now;
     }
-    assert!(begun < 200, "all of it was answered");
+    assert!(start < 200, "all of it was answered");
     let mut seconds = 0;
     while world.counted("scoregate_connections").await > 0 {
         let mut byte = [0];

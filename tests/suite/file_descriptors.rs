@@ -60,17 +60,17 @@ async fn without_free_file_descriptors_the_side_port_responds_and_the_public_por
     let limit = format!("prlimit --pid {} --nofile=40:40", program.id());
     assert!(Command::new("sh").args(["-c", &limit]).status().unwrap().success());
     let clock = Clock::system();
-    let (begun, worked_before) = (clock.mono(), worked(&program));
+    let (start, worked_before) = (clock.mono(), worked(&program));
     for _ in 0..100 {
         silent.push(connect(4, to).await);
     }
     assert!(program.logs("cannot accept connections").contains("Too many open files"));
     clock.sleep(3 * SECOND).await;
-    let part = (worked(&program) - worked_before) / clock.mono().since(begun).as_secs_f64();
+    let part = (worked(&program) - worked_before) / clock.mono().since(start).as_secs_f64();
     assert!(part < 0.2, "it used CPU time without work: {part}");
     drop(silent);
     while !responses(to).await {}
-    assert!(clock.mono().since(begun) < 8 * SECOND, "it recovered too slowly");
+    assert!(clock.mono().since(start) < 8 * SECOND, "it recovered too slowly");
     let ended = program.stop();
     let messages = ended.err.matches("cannot accept connections").count();
     // Ten, and their count: the log limits repeated events of a kind.

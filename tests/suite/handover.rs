@@ -87,7 +87,7 @@ async fn run_load(
     results: &Arc<CallerResults>,
 ) {
     let (clock, turns) = (Clock::system(), scale.requests / CALLERS);
-    let begun = clock.mono();
+    let start = clock.mono();
     let apart = Duration::from_secs(1) * CALLERS / scale.rate;
     let request = format!("GET /api/v1/index HTTP/1.1\r\nHost: a\r\nX-API-Key: {}\r\n\r\n", load_client.key);
     let callers = (0..CALLERS).map(|number| {
@@ -96,7 +96,7 @@ async fn run_load(
         let clock = clock.clone();
         tokio::spawn(async move {
             for turn in 0..turns {
-                clock.sleep_until(begun.plus(apart * turn + apart * number / CALLERS)).await;
+                clock.sleep_until(start.plus(apart * turn + apart * number / CALLERS)).await;
                 match caller.send_request().await {
                     Ok(()) => caller.results.answered.fetch_add(1, Ordering::Relaxed),
                     Err(error) => {

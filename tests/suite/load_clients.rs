@@ -49,8 +49,8 @@ pub fn prepare(directory: &Path, wanted: &[(&str, u32)]) -> Vec<LoadClient> {
 /// Creates this many applications that send no requests.
 pub fn prepare_idle_applications(directory: &Path, count: u32) {
     let store = Embedded::open(directory).unwrap();
-    for begun in (0..count).step_by(AT_ONCE as usize) {
-        let changes = (begun..count.min(begun + AT_ONCE)).map(|_| store.change(creation("pro", None).1));
+    for start in (0..count).step_by(AT_ONCE as usize) {
+        let changes = (start..count.min(start + AT_ONCE)).map(|_| store.change(creation("pro", None).1));
         wait(futures_util::future::try_join_all(changes)).unwrap();
     }
 }

@@ -247,9 +247,9 @@ pub fn ports_in(line: &str) -> (SocketAddr, SocketAddr) {
 pub fn within_one_day(scenario: impl Fn()) {
     let today = || Clock::system().now().wall.day();
     loop {
-        let begun = today();
+        let start = today();
         let outcome = catch_unwind(AssertUnwindSafe(&scenario));
-        if begun == today() {
+        if start == today() {
             return outcome.unwrap_or_else(|reason| resume_unwind(reason));
         }
     }

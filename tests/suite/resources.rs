@@ -43,10 +43,10 @@ async fn the_time_of_the_last_backup_is_zero_without_one_and_known_to_a_running_
     assert_eq!(world.counted(BACKUP).await, 0);
     let [file, export] = ["backup.db", "keys.jsonl"]
         .map(|name| world.directory.path().join(name).to_str().unwrap().to_owned());
-    let begun = now(&world);
+    let start = now(&world);
     world.store(&["backup", &file]).with(0);
     let at = world.backed_up_after(0).await;
-    assert!((begun..=now(&world)).contains(&at), "{begun} {at}");
+    assert!((start..=now(&world)).contains(&at), "{start} {at}");
 
     // A failed backup does not count.
     world.store(&["backup", &file]).with(1);
@@ -63,7 +63,7 @@ async fn the_time_of_the_last_backup_is_zero_without_one_and_known_to_a_running_
             world.pass(MEASURED);
         }
         world.store(&["export", target]).with(0);
-        assert!(world.backed_up_after(long_ago).await >= begun);
+        assert!(world.backed_up_after(long_ago).await >= start);
     }
 }
 

@@ -147,9 +147,9 @@ async fn a_body_that_does_not_arrive_within_ten_seconds_is_a_408_and_cut_off() {
 #[tokio::test]
 async fn a_head_that_does_not_arrive_within_ten_seconds_is_cut_off_on_the_side_port() {
     let world = World::new().await;
-    for begun in ["", "GET /metr", "GET /metrics HTTP/1.1\r\nHost: localhost\r\n"] {
+    for start in ["", "GET /metr", "GET /metrics HTTP/1.1\r\nHost: localhost\r\n"] {
         let mut connection = Connection::open(world.running.side).await;
-        connection.write(begun.as_bytes()).await;
+        connection.write(start.as_bytes()).await;
         let mut cut = pin!(connection.is_closed());
         // Its timeout begins when it is accepted, which may be later.
         let cut = poll_fn(|cx| {
@@ -157,7 +157,7 @@ async fn a_head_that_does_not_arrive_within_ten_seconds_is_cut_off_on_the_side_p
             cx.waker().wake_by_ref();
             cut.as_mut().poll(cx)
         });
-        assert!(cut.await, "{begun:?}");
+        assert!(cut.await, "{start:?}");
     }
     assert_eq!(world.side("GET", "/readyz", "", &[]).await.status, 200);
 }

@@ -258,7 +258,7 @@ async fn last_uses_are_stored_periodically() {
 #[tokio::test]
 async fn a_change_whose_client_disconnected_applies_once_it_is_durable() {
     let world = World::with(WITH_TOKEN, good).await;
-    let mut begun = 0;
+    let mut start = 0;
     for _ in 0..20 {
         let (customer, other) = (world.customer("pro").await, world.customer("pro").await);
         let mut connection = Connection::open(world.running.side).await;
@@ -278,11 +278,11 @@ async fn a_change_whose_client_disconnected_applies_once_it_is_durable() {
             }
         }
         if is_durable {
-            begun += 1;
+            start += 1;
             // The next change waits for the one before.
             world.running.registrar.revoke("test", other.id, None).await.unwrap();
             assert_eq!(world.get("/api/v1/me").key(&customer.key).send().await.code(), "invalid_api_key");
         }
     }
-    assert!(begun > 0, "every client disconnected before its request was sent");
+    assert!(start > 0, "every client disconnected before its request was sent");
 }

@@ -156,11 +156,11 @@ async fn longest(attacked: &AttackTarget, count: u32, from: u8, slow: SlowBehavi
             let turn = opening.acquire().await.unwrap();
             let mut line = Line::open(&attacked, from).await.unwrap();
             drop(turn);
-            let begun = clock.mono();
+            let start = clock.mono();
             if line.write(&slow.opening()).await.is_ok() {
                 while line.run_one_second(slow, &clock).await {}
             }
-            clock.mono().since(begun)
+            clock.mono().since(start)
         })
     });
     let mut longest = Duration::ZERO;
@@ -194,7 +194,7 @@ async fn check_slow_clients(is_secure: bool) {
     let over = Arc::new(AtomicBool::new(false));
     let others = tokio::spawn(normal_client(attacked.clone(), Arc::clone(&over)));
     let [head, body, never] = [SlowBehavior::Head, SlowBehavior::Body, SlowBehavior::NeverReads];
-    let lasted = tokio::join!(
+    let duration = tokio::join!(
         longest(&attacked, count, 1, head),
         longest(&attacked, count, 2, body),
         longest(&attacked, count, 3, never),
@@ -202,9 +202,9 @@ async fn check_slow_clients(is_secure: bool) {
     over.store(true, Ordering::Relaxed);
     let (responses, longest_answer) = others.await.unwrap();
     let transport = if is_secure { "TLS" } else { "TCP" };
-    let lasted = [(head, lasted.0), (body, lasted.1), (never, lasted.2)];
-    for (slow, lasted) in lasted {
-        report(transport, count, slow, lasted);
+    let duration = [(head, duration.0), (body, duration.1), (never, duration.2)];
+    for (slow, duration) in duration {
+        report(transport, count, slow, duration);
     }
     let row = format!(
         "| {transport} | {} | {responses} | {} ms | {before} MB | {} MB |",
@@ -214,15 +214,15 @@ async fn check_slow_clients(is_secure: bool) {
     );
     println!("{row}");
     record(Part::Others, row);
-    for (slow, lasted) in lasted {
-        assert!(lasted < slow.limit(), "{transport}: {slow:?} lasted {lasted:?}");
+    for (slow, duration) in duration {
+        assert!(duration < slow.limit(), "{transport}: {slow:?} lasted {duration:?}");
     }
     assert!(longest_answer < SECOND, "{transport}: {longest_answer:?}");
     assert_eq!(program.stop().code, Some(0));
 }
 
-fn report(transport: &str, count: u32, slow: SlowBehavior, lasted: Duration) {
-    let row = format!("| {transport} | {count} | {} | {:.1} s |", slow.describe(), lasted.as_secs_f64());
+fn report(transport: &str, count: u32, slow: SlowBehavior, duration: Duration) {
+    let row = format!("| {transport} | {count} | {} | {:.1} s |", slow.describe(), duration.as_secs_f64());
     println!("{row}");
     record(Part::Ends, row);
 }
@@ -243,14 +243,14 @@ async fn check_slow_readers(is_secure: bool) {
     let (program, attacked) = program(directory.path(), 10_000, is_secure);
     let transport = if is_secure { "TLS" } else { "TCP" };
     let ([one, some, more], many) = ([1, 100, 350].map(SlowBehavior::Drips), count(is_secure));
-    let lasted = tokio::join!(
+    let duration = tokio::join!(
         longest(&attacked, many, 1, one),
         longest(&attacked, 1, 2, some),
         longest(&attacked, 1, 3, more)
     );
-    for (count, slow, lasted) in [(many, one, lasted.0), (1, some, lasted.1), (1, more, lasted.2)] {
-        report(transport, count, slow, lasted);
-        assert!(lasted < slow.limit(), "{transport}: {slow:?} lasted {lasted:?}");
+    for (count, slow, duration) in [(many, one, duration.0), (1, some, duration.1), (1, more, duration.2)] {
+        report(transport, count, slow, duration);
+        assert!(duration < slow.limit(), "{transport}: {slow:?} lasted {duration:?}");
     }
     assert_eq!(program.stop().code, Some(0));
 }

@@ -57,8 +57,8 @@ fn a_service_manager_that_reads_nothing_delays_no_shutdown() {
     full.connect(directory.path().join("notify")).unwrap();
     full.set_nonblocking(true).unwrap();
     while full.send(b"FILLER=1").is_ok() {}
-    let begun = Instant::now();
+    let start = Instant::now();
     program.stop().with(0);
-    assert!(begun.elapsed() < TIMEOUT, "{:?}", begun.elapsed());
+    assert!(start.elapsed() < TIMEOUT, "{:?}", start.elapsed());
     drop(manager);
 }

@@ -94,7 +94,7 @@ impl UnreadProgram {
     /// Stops it and returns the duration, which must be well within `limit`.
     pub fn stop_within(self, limit: Duration) -> Duration {
         let Self { mut child, out, err, .. } = self;
-        let (begun, id) = (Instant::now(), child.0.id());
+        let (start, id) = (Instant::now(), child.0.id());
         let signal = |name: &str| Command::new("sh").arg("-c").arg(format!("kill -{name} {id}")).status();
         assert!(signal("TERM").unwrap().success());
         let (sender, ended) = channel();
@@ -105,7 +105,7 @@ impl UnreadProgram {
         };
         assert_eq!(status.unwrap().code(), Some(0));
         drop((out, err));
-        begun.elapsed()
+        start.elapsed()
     }
 }
 

@@ -34,16 +34,16 @@ async fn upstream_status_has_the_address_the_last_success_and_the_due_refresh() 
     let settings = format!("{WITH_TOKEN}[upstream]\nurl = \"{{backend}}\"\ncredential = \"service-secret\"");
     let world = World::with(&settings, good).await;
     let customer = world.paid().await;
-    let begun = upstream_status_json(&world).await;
+    let start = upstream_status_json(&world).await;
     assert_status(
-        &begun,
+        &start,
         &json!({
             "address": world.backend.url(), "breaker": "closed", "retry_in_seconds": 0, "consecutive_failures": 0,
             "max_concurrent_requests": 2, "in_flight": 0, "queued": 0, "retries": 0, "last_failure": null, "last_success_at": null,
             "next_refresh_at": null, "refresh_overdue_seconds": 0,
         }),
     );
-    assert!(!begun.to_string().contains("service-secret"));
+    assert!(!start.to_string().contains("service-secret"));
     world.get_as(&customer, "/api/v1/index").await;
     let next = json!({"last_success_at": NOON, "next_refresh_at": "2026-11-21T13:00:00Z"});
     assert_status(&upstream_status_json(&world).await, &next);

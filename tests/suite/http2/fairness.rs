@@ -20,14 +20,14 @@ const WHILE: Duration = Duration::from_millis(600);
 /// Sends requests on an HTTP/1.1 connection until stopped; returns their durations.
 async fn other_client(world: &World, hit: &[u8]) -> Duration {
     let (clock, mut connection) = (Clock::system(), Connection::open(world.address()).await);
-    let (begun, mut times) = (clock.now().mono, Vec::new());
+    let (start, mut times) = (clock.now().mono, Vec::new());
     loop {
         let asked_at = clock.now().mono;
         connection.write(hit).await;
         assert_eq!(connection.read(false).await.expect("an answer").status, 200);
         let now = clock.now().mono;
         times.push(now.since(asked_at));
-        if now.since(begun) > WHILE {
+        if now.since(start) > WHILE {
             times.sort();
             return times[times.len() / 2];
         }

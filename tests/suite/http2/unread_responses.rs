@@ -166,7 +166,7 @@ impl AttackTarget {
 
     /// Duration of a probe, from its connection to its response.
     pub async fn probe(&self, clock: &Clock) -> Duration {
-        let begun = clock.mono();
+        let start = clock.mono();
         let stream = TcpStream::connect(self.address).await.unwrap();
         if let Some(tls) = self.tls_of_http1() {
             let stream = tls.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap();
@@ -174,7 +174,7 @@ impl AttackTarget {
         } else {
             answered(Connection::over(stream)).await;
         }
-        clock.mono().since(begun)
+        clock.mono().since(start)
     }
 }
 
@@ -230,7 +230,7 @@ async fn attack(
         tokio::spawn(async move {
             let clock = Clock::system();
             let mut stream = attacked.open(number).await.unwrap();
-            let begun = clock.mono();
+            let start = clock.mono();
             drop(stream.write_all(&opening).await);
             drop(stream.flush().await);
             all_connected.wait().await;
@@ -249,14 +249,14 @@ async fn attack(
             let mut chunk = [0; 4_096];
             let reads = async { while !matches!(read.read(&mut chunk).await, Ok(0) | Err(_)) {} };
             tokio::select! { () = opens => {}, () = reads => {} }
-            clock.mono().since(begun)
+            clock.mono().since(start)
         })
     });
-    let mut lasted = Vec::new();
+    let mut duration = Vec::new();
     for attacker in attackers.collect::<Vec<_>>() {
-        lasted.push(attacker.await.unwrap());
+        duration.push(attacker.await.unwrap());
     }
-    lasted
+    duration
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -264,11 +264,11 @@ async fn http2_clients_that_read_almost_nothing_end_at_the_write_timeout_over_tc
     for (is_secure, bytes) in [(false, 0), (false, 1), (true, 0)] {
         let directory = TempDir::new().unwrap();
         let (program, attacked) = program(directory.path(), 10_000, is_secure);
-        let lasted = attack(&attacked, 200, bytes, &Arc::new(Barrier::new(200))).await;
-        let longest = lasted.iter().max().unwrap();
+        let duration = attack(&attacked, 200, bytes, &Arc::new(Barrier::new(200))).await;
+        let longest = duration.iter().max().unwrap();
         println!(
             "tls {is_secure}, {bytes} bytes a second: the longest of {} lasted {longest:?}",
-            lasted.len()
+            duration.len()
         );
         assert!(*longest < 25 * SECOND, "{longest:?}");
         assert_eq!(program.stop().code, Some(0));
