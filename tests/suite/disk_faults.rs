@@ -193,7 +193,7 @@ fn a_change_that_could_not_be_synced_does_not_reappear_after_a_stop_or_a_crash()
         disk.order(Order::FailSyncs);
         service.create("nobody").with(2);
         service.keys(&["rotate", &id]).with(2);
-        service.create("no other application").with(2);
+        service.create("rejected").with(2);
         service.program.signal(signal);
         assert_eq!(service.program.end().0.code, code);
 
