@@ -57,35 +57,35 @@ impl ClientPool {
 
     /// Closed loop: each connection sends its next request after a response.
     pub(crate) fn without_pause(&mut self, job: &Job, duration: Duration) -> Outcome {
-        let (mut outcome, began) = (Outcome::default(), Instant::now());
+        let (mut outcome, started_at) = (Outcome::default(), Instant::now());
         for number in 0..self.members.len() {
-            self.send(job, number, began);
+            self.send(job, number, started_at);
         }
         let mut open = self.members.len();
         while open > 0 {
-            let elapsed = began.elapsed();
+            let elapsed = started_at.elapsed();
             assert!(elapsed < duration + STALL_TIMEOUT, "{open} requests were never answered");
             for number in self.ready(Duration::from_secs(1)) {
                 if self.members[number].has_answer(job.status, &mut outcome) {
                     open -= 1;
                     if elapsed < duration {
-                        self.send(job, number, began);
+                        self.send(job, number, started_at);
                         open += 1;
                     }
                 }
             }
         }
-        outcome.lasted = began.elapsed();
+        outcome.lasted = started_at.elapsed();
         outcome
     }
 
     /// Sends at a fixed rate. The client spins, since a timer would be less precise than the measured times. A run
     /// that falls a second behind is stopped.
     pub(crate) fn at_rate(&mut self, job: &Job, rate: f64, duration: Duration) -> Outcome {
-        let (mut outcome, began) = (Outcome::default(), Instant::now());
+        let (mut outcome, started_at) = (Outcome::default(), Instant::now());
         let mut free: VecDeque<usize> = (0..self.members.len()).collect();
         let all = (rate * duration.as_secs_f64()) as usize;
-        let due = |number: usize| began + Duration::from_secs_f64(number as f64 / rate);
+        let due = |number: usize| started_at + Duration::from_secs_f64(number as f64 / rate);
         let mut sent = 0;
         while outcome.answers < all {
             let now = Instant::now();
@@ -98,7 +98,7 @@ impl ClientPool {
                 self.send(job, number, due(sent));
                 sent += 1;
             }
-            assert!(now < began + duration + STALL_TIMEOUT, "requests were never answered");
+            assert!(now < started_at + duration + STALL_TIMEOUT, "requests were never answered");
             for number in self.ready(Duration::ZERO) {
                 if self.members[number].has_answer(job.status, &mut outcome) {
                     outcome.took.push(self.members[number].due.elapsed());
@@ -106,7 +106,7 @@ impl ClientPool {
                 }
             }
         }
-        outcome.lasted = began.elapsed();
+        outcome.lasted = started_at.elapsed();
         outcome.is_too_much |= outcome.lasted > duration.mul_f64(1.1);
         outcome
     }

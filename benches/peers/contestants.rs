@@ -23,7 +23,7 @@ pub(crate) struct Contestant {
     /// Whether it refuses unknown keys.
     pub(crate) knows_keys: bool,
     /// The part of the job that it does not do.
-    pub(crate) cannot: &'static str,
+    pub(crate) limitations: &'static str,
 }
 
 /// A server that may be installed.
@@ -37,7 +37,7 @@ struct Peer {
     settings: &'static str,
     /// Arguments, with placeholders such as `@DIR@`.
     arguments: &'static [&'static str],
-    cannot: &'static str,
+    limitations: &'static str,
     /// Whether its configuration has been tested; otherwise the table states that it has not.
     is_proven: bool,
 }
@@ -51,7 +51,7 @@ const PEERS: [Peer; 5] = [
         file: "nginx.conf",
         settings: include_str!("configs/nginx.conf"),
         arguments: &NGINX,
-        cannot: "no day limit; cannot tell what is left",
+        limitations: "no daily limit; does not report remaining requests",
         is_proven: true,
     },
     Peer {
@@ -61,7 +61,7 @@ const PEERS: [Peer; 5] = [
         file: "nginx-lua.conf",
         settings: include_str!("configs/nginx-lua.conf"),
         arguments: &NGINX,
-        cannot: "counts in memory alone; fixed minutes",
+        limitations: "counts in memory only; fixed minutes",
         is_proven: true,
     },
     Peer {
@@ -71,7 +71,7 @@ const PEERS: [Peer; 5] = [
         file: "haproxy.cfg",
         settings: include_str!("configs/haproxy.cfg"),
         arguments: &["-db", "-f", "@FILE@"],
-        cannot: "counts in memory alone; the day slides",
+        limitations: "counts in memory only; sliding day",
         is_proven: true,
     },
     Peer {
@@ -100,7 +100,7 @@ const PEERS: [Peer; 5] = [
             "-p",
             "thread_pool_max=100",
         ],
-        cannot: "counts in memory alone; the day begins with the first request",
+        limitations: "counts in memory only; the day starts with the first request",
         is_proven: true,
     },
     Peer {
@@ -110,7 +110,7 @@ const PEERS: [Peer; 5] = [
         file: "envoy.yaml",
         settings: include_str!("configs/envoy.yaml"),
         arguments: &["-c", "@FILE@", "--concurrency", "1", "--disable-hot-restart", "-l", "error"],
-        cannot: "counts in memory alone; tells one limit",
+        limitations: "counts in memory only; reports one limit",
         is_proven: false,
     },
 ];
@@ -149,7 +149,7 @@ fn decides_nothing(
     std::fs::write(&file, &sent.bytes).unwrap();
     command.arg(role).arg(file).arg(copies.to_string());
     let (process, address) = Process::that_says(command, directory, LISTENS);
-    Contestant { name, address, process, knows_keys: false, cannot: "decides nothing" }
+    Contestant { name, address, process, knows_keys: false, limitations: "no keys, no limits" }
 }
 
 /// All installed peers, and the reasons why others are missing.
@@ -163,7 +163,7 @@ pub(crate) fn peers(
     for peer in &PEERS {
         let started = peer.start(cores, keys, backend, sent).and_then(|contestant| {
             if !peer.is_proven {
-                contestant.is_held_to(keys, sent)?;
+                contestant.check(keys, sent)?;
             }
             Ok(contestant)
         });
@@ -216,7 +216,7 @@ impl Peer {
         command.args(self.arguments.iter().map(|argument| with_values(argument)));
         let process = Process::that_listens(command, directory, address)
             .map_err(|said| format!("did not start: {said}"))?;
-        Ok(Contestant { name: self.name, address, process, knows_keys: true, cannot: self.cannot })
+        Ok(Contestant { name: self.name, address, process, knows_keys: true, limitations: self.limitations })
     }
 }
 
@@ -229,7 +229,7 @@ fn modules() -> PathBuf {
 impl Contestant {
     /// Checks that it does the job: the right body for every key, an error for an unknown key, decreasing limits.
     /// Returns the header fields of the gateway that it lacks, and those of its own.
-    pub(crate) fn is_held_to(&self, keys: &Keys, sent: &Answer) -> Result<[Vec<String>; 2], String> {
+    pub(crate) fn check(&self, keys: &Keys, sent: &Answer) -> Result<[Vec<String>; 2], String> {
         let get = |request: &[u8]| ask(self.address, request).map_err(|error| error.to_string());
         let (hits, stranger) = (keys.hits(), keys.refused());
         for request in &hits.requests {
@@ -249,10 +249,10 @@ impl Contestant {
         }
         let names =
             |answer: &Answer| answer.fields().into_iter().map(|(name, _)| name).collect::<Vec<String>>();
-        let (its, ours) = (names(&last), names(sent));
+        let (its, gateway) = (names(&last), names(sent));
         let without = |these: &[String], those: &[String]| {
             these.iter().filter(|name| !those.contains(name)).cloned().collect()
         };
-        Ok([without(&ours, &its), without(&its, &ours)])
+        Ok([without(&gateway, &its), without(&its, &gateway)])
     }
 }

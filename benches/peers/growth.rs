@@ -7,10 +7,10 @@ use crate::answer::Answer;
 use crate::backend;
 use crate::client::ClientPool;
 use crate::contestants::{Contestant, loop_over};
+use crate::gateway::{self, GatewayUnderTest};
 use crate::job::{Job, Keys};
 use crate::machine::{Cores, resident};
 use crate::measure::{Figures, Row, Size, in_turns};
-use crate::ours::{self, Ours};
 
 const FEW: usize = 10;
 
@@ -40,26 +40,27 @@ pub(crate) fn all(cores: &Cores, size: &Size, sent: &Answer, is_full: bool) -> V
         Many { name: "few documents", keys: FEW, documents: FEW },
         Many { name: "many documents", keys: FEW, documents },
     ];
-    let mut grown = kinds.map(|many| Grown::up(many, cores));
-    for one in &grown {
+    let mut measure_growth = kinds.map(|many| Grown::up(many, cores));
+    for one in &measure_growth {
         let Many { name, keys, documents } = one.many;
-        let (began, warmed) = (Instant::now(), one.is_in_use());
+        let (started_at, warmed) = (Instant::now(), one.is_in_use());
         println!(
             "{name:<38} {keys} keys, {documents} documents; started in {:.2?} with {:.1} MiB; {warmed} answers in {:.1?} before all are in use",
             one.started,
             one.idle / 1_048_576.0,
-            began.elapsed()
+            started_at.elapsed()
         );
     }
-    let [few, many, ..] = &grown;
+    let [few, many, ..] = &measure_growth;
     let more = (many.many.keys - few.many.keys) as f64;
     println!("{:.0} bytes for each idle key", (many.idle - few.idle) / more);
     let loops = [FEW, documents].map(|copies| (copies, loop_over(copies, cores, sent)));
     let asks = Keys::mint(FEW);
-    let of_loops = loops
-        .iter()
-        .map(|(copies, who)| Row { name: format!("the loop, {copies} copies"), ..Row::hits(who, &asks) });
-    let rows: Vec<Row<'_>> = grown.iter_mut().map(Grown::row).chain(of_loops).collect();
+    let of_loops = loops.iter().map(|(copies, contestant)| Row {
+        name: format!("the loop, {copies} copies"),
+        ..Row::hits(contestant, &asks)
+    });
+    let rows: Vec<Row<'_>> = measure_growth.iter_mut().map(Grown::row).chain(of_loops).collect();
     let figures = in_turns(&rows, size);
     rows.into_iter().map(|row| row.name).zip(figures).collect()
 }
@@ -68,17 +69,21 @@ impl Grown {
     fn up(many: Many, cores: &Cores) -> Self {
         let keys = Keys::mint(many.keys);
         let backend = backend::of_models(many.documents);
-        let ours = Ours { name: many.name, settings: ours::ROOMY, ..ours::PLAIN };
-        let began = Instant::now();
-        let (contestant, started) = ours::started(ours, cores, &keys, backend);
-        println!("{}: set up in {:.1?}", many.name, began.elapsed());
+        let gateway = GatewayUnderTest { name: many.name, settings: gateway::LARGE_CACHE, ..gateway::PLAIN };
+        let started_at = Instant::now();
+        let (contestant, started) = gateway::started(gateway, cores, &keys, backend);
+        println!("{}: set up in {:.1?}", many.name, started_at.elapsed());
         let idle = resident(&contestant.process.family());
         let job = if many.documents == 1 { keys.hits() } else { keys.details(many.documents) };
         Self { contestant, job: job.shuffled(), many, started, idle }
     }
 
     fn row(&mut self) -> Row<'_> {
-        Row { name: self.many.name.to_owned(), who: &self.contestant, job: std::mem::take(&mut self.job) }
+        Row {
+            name: self.many.name.to_owned(),
+            contestant: &self.contestant,
+            job: std::mem::take(&mut self.job),
+        }
     }
 
     /// Requests everything until all responses in a row are as expected: then each application has its lease, and

@@ -22,7 +22,7 @@ pub(crate) struct Size {
 pub(crate) struct Row<'c> {
     /// Its name in the table.
     pub(crate) name: String,
-    pub(crate) who: &'c Contestant,
+    pub(crate) contestant: &'c Contestant,
     pub(crate) job: Job,
 }
 
@@ -48,7 +48,8 @@ pub(crate) fn in_turns(rows: &[Row<'_>], size: &Size) -> Vec<Figures> {
             // The order rotates.
             let place = (turn + round) % rows.len();
             let row = &rows[place];
-            let (mut pool, family) = (ClientPool::to(row.who.address), row.who.process.family());
+            let (mut pool, family) =
+                (ClientPool::to(row.contestant.address), row.contestant.process.family());
             pool.without_pause(&row.job, size.warm_up);
             let before = worked(&family);
             let outcome = pool.without_pause(&row.job, size.turn);
@@ -68,7 +69,7 @@ pub(crate) fn at_rate(rows: &[Row<'_>], size: &Size, rate: f64, all: &mut [Figur
         for turn in 0..rows.len() {
             let place = (turn + round) % rows.len();
             let row = &rows[place];
-            let mut pool = ClientPool::to(row.who.address);
+            let mut pool = ClientPool::to(row.contestant.address);
             pool.without_pause(&row.job, size.warm_up);
             let mut outcome = pool.at_rate(&row.job, rate, size.turn);
             row.holds(outcome.strange, outcome.answers);
@@ -84,8 +85,8 @@ pub(crate) fn at_rate(rows: &[Row<'_>], size: &Size, rate: f64, all: &mut [Figur
 
 impl<'c> Row<'c> {
     /// The job of all contestants.
-    pub(crate) fn hits(who: &'c Contestant, keys: &Keys) -> Self {
-        Self { name: who.name.to_owned(), who, job: keys.hits() }
+    pub(crate) fn hits(contestant: &'c Contestant, keys: &Keys) -> Self {
+        Self { name: contestant.name.to_owned(), contestant, job: keys.hits() }
     }
 
     /// A caller with an exhausted minute still gets one request a minute; for all others no unexpected status is

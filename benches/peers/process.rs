@@ -60,10 +60,10 @@ impl Process {
         command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
         let child = command.spawn().map_err(|error| error.to_string())?;
         let mut process = Self { child, _stdin: None, _directory: directory };
-        let began = Instant::now();
+        let started_at = Instant::now();
         while TcpStream::connect(address).is_err() {
             let has_ended = process.child.try_wait().is_ok_and(|ended| ended.is_some());
-            if has_ended || began.elapsed() > TIMEOUT {
+            if has_ended || started_at.elapsed() > TIMEOUT {
                 let said = std::fs::read_to_string(said).unwrap_or_default();
                 let last: Vec<&str> = said.lines().rev().take(4).collect();
                 return Err(last.into_iter().rev().collect::<Vec<&str>>().join(" | "));
@@ -81,10 +81,10 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let (all, began) = (self.family(), Instant::now());
+        let (all, started_at) = (self.family(), Instant::now());
         // SIGTERM first: a killed process cannot stop its children.
         signal(self.child.id(), Signal::TERM);
-        while self.child.try_wait().is_ok_and(|ended| ended.is_none()) && began.elapsed() < TIMEOUT / 3 {
+        while self.child.try_wait().is_ok_and(|ended| ended.is_none()) && started_at.elapsed() < TIMEOUT / 3 {
             std::thread::sleep(Duration::from_millis(10));
         }
         if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {

@@ -95,10 +95,23 @@ impl<'d> Service<'d> {
         }
     }
 
-    /// Metrics for the operator: whether the ledger is unreachable, and whether leases have failed.
-    fn seen(&self) -> (bool, bool) {
+    fn metrics(&self) -> String {
         let reply = Wire::open(self.side).unwrap().get("/metrics", "");
         let Reply::Response { status: 200, body, .. } = reply else { panic!("{reply:?}") };
+        body
+    }
+
+    /// Waits for the lease that the first request requests ahead for the next ones.
+    fn await_lease_ahead(&self) {
+        let leased = |line: &str| {
+            line.strip_prefix("scoregate_quota_units_total{use=\"leased\"} ")?.parse::<u32>().ok()
+        };
+        while self.metrics().lines().find_map(leased).is_none_or(|units| units < 2) {}
+    }
+
+    /// Metrics for the operator: whether the ledger is unreachable, and whether leases have failed.
+    fn seen(&self) -> (bool, bool) {
+        let body = self.metrics();
         let counts = |words: [&str; 2]| {
             let mut series = body.lines().filter(|line| words.iter().all(|word| line.contains(word)));
             series.any(|line| line.rsplit(' ').next().unwrap().parse::<f64>().is_ok_and(|count| count > 0.0))
@@ -123,6 +136,7 @@ fn survives(order: Order) {
     let [holder, bare] = load_clients.as_slice() else { unreachable!() };
     let service = Service::start(directory.path(), &disk);
     assert_eq!(service.request(holder).0, 200);
+    service.await_lease_ahead();
 
     disk.order(order);
     let (held, then) = service.request_while_served(holder);

@@ -65,7 +65,12 @@ pub fn run_with_input(arguments: &[&str], input: &[u8]) -> CommandOutput {
 /// Runs SQL statements on the store of a data directory, and returns the output.
 pub fn sqlite3(data_dir: &Path, statements: &str) -> String {
     let file = data_dir.join(scoregate::store::Embedded::FILE_NAME);
-    let output = Command::new("sqlite3").arg("-bail").arg(file).arg(statements).output().unwrap();
+    let output = Command::new("sqlite3")
+        .args(["-bail", "-cmd", ".timeout 5000"])
+        .arg(file)
+        .arg(statements)
+        .output()
+        .unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     assert!(output.status.success(), "{statements}: {}", text(output.stderr));
     text(output.stdout)

@@ -14,7 +14,7 @@ use crate::process::Process;
 
 /// How the program is started.
 #[derive(Clone, Copy)]
-pub(crate) struct Ours {
+pub(crate) struct GatewayUnderTest {
     /// Its name in the table.
     pub(crate) name: &'static str,
     /// Number of workers.
@@ -22,7 +22,7 @@ pub(crate) struct Ours {
     /// Whether it may use two cores.
     pub(crate) has_two_cores: bool,
     /// Whether the access log is enabled, as it is by default: one line in a hundred.
-    pub(crate) tells: bool,
+    pub(crate) has_access_log: bool,
     /// Another build of the program.
     pub(crate) build: Option<&'static Path>,
     /// Additional settings.
@@ -30,19 +30,35 @@ pub(crate) struct Ours {
 }
 
 /// As compared with others.
-pub(crate) const PLAIN: Ours =
-    Ours { name: "scoregate", workers: 1, has_two_cores: false, tells: true, build: None, settings: "" };
+pub(crate) const PLAIN: GatewayUnderTest = GatewayUnderTest {
+    name: "scoregate",
+    workers: 1,
+    has_two_cores: false,
+    has_access_log: true,
+    build: None,
+    settings: "",
+};
 /// With space for the maximum number of documents, and without the disk mirror.
-pub(crate) const ROOMY: &str =
+pub(crate) const LARGE_CACHE: &str =
     "cache.max_bytes = \"8GiB\"\ncache.disk_max_bytes = \"1MiB\"\nupstream.max_body = \"64MiB\"\n";
 
 /// Starts it.
-pub(crate) fn start(ours: Ours, cores: &Cores, keys: &Keys, backend: SocketAddr) -> Contestant {
-    started(ours, cores, keys, backend).0
+pub(crate) fn start(
+    gateway: GatewayUnderTest,
+    cores: &Cores,
+    keys: &Keys,
+    backend: SocketAddr,
+) -> Contestant {
+    started(gateway, cores, keys, backend).0
 }
 
 /// Starts it; also returns the time from the command until it serves.
-pub(crate) fn started(ours: Ours, cores: &Cores, keys: &Keys, backend: SocketAddr) -> (Contestant, Duration) {
+pub(crate) fn started(
+    gateway: GatewayUnderTest,
+    cores: &Cores,
+    keys: &Keys,
+    backend: SocketAddr,
+) -> (Contestant, Duration) {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("scoregate.toml");
     std::fs::create_dir(directory.path().join("data")).unwrap();
@@ -52,12 +68,12 @@ pub(crate) fn started(ours: Ours, cores: &Cores, keys: &Keys, backend: SocketAdd
          server.workers = {}\nupstream.url = \"http://{backend}/\"\nlog.access = {}\n{}\
          [tiers.load]\nminute = {MINUTE}\nday = {DAY}\npaid = true\n[tiers.spent]\nminute = 1\nday = {DAY}\npaid = true\n",
         directory.path().join("data").display(),
-        ours.workers,
-        ours.tells,
-        ours.settings,
+        gateway.workers,
+        gateway.has_access_log,
+        gateway.settings,
     );
     std::fs::write(&file, settings).unwrap();
-    let binary = ours.build.unwrap_or(Path::new(env!("CARGO_BIN_EXE_scoregate")));
+    let binary = gateway.build.unwrap_or(Path::new(env!("CARGO_BIN_EXE_scoregate")));
     let lines = directory.path().join("keys.csv");
     std::fs::write(&lines, keys.csv()).unwrap();
     let imported = Command::new(binary)
@@ -68,9 +84,12 @@ pub(crate) fn started(ours: Ours, cores: &Cores, keys: &Keys, backend: SocketAdd
         .output()
         .unwrap();
     assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
-    let mut command = if ours.has_two_cores { cores.two(binary) } else { cores.one(binary) };
+    let mut command = if gateway.has_two_cores { cores.two(binary) } else { cores.one(binary) };
     command.arg("serve").arg("--config").arg(&file);
-    let began = Instant::now();
+    let started_at = Instant::now();
     let (process, address) = Process::that_says(command, directory, "public=");
-    (Contestant { name: ours.name, address, process, knows_keys: true, cannot: "" }, began.elapsed())
+    (
+        Contestant { name: gateway.name, address, process, knows_keys: true, limitations: "" },
+        started_at.elapsed(),
+    )
 }
