@@ -38,7 +38,7 @@ fn every_command(keys: &Keys<'_>) {
     };
     // The older key is in its overlap: only its own id extends it.
     let refused = keys.run(&["set-expiry", &id, "--at", "2099-01-31T00:00:00Z"]).with(1);
-    assert!(refused.err.contains("name the key that is meant"), "{}", refused.err);
+    assert!(refused.err.contains("name the key to change"), "{}", refused.err);
     let named = keys.json(&["set-expiry", &id, "--key", &key, "--at", "2099-01-31T00:00:00Z"]);
     assert!(ends(&named).contains(&Value::from("2099-01-31T00:00:00Z")), "{named}");
     let both = keys.json(&["set-expiry", &id, "--at", "2098-01-31T00:00:00Z"]);
