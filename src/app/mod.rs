@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use crate::accounts::Registrar;
@@ -59,7 +59,8 @@ pub struct RunningServer {
     clock: Clock,
     ready: Arc<AtomicBool>,
     stop_public: CancellationToken,
-    stop_side: CancellationToken,
+    /// Stops the side port and all background tasks, also when dropped.
+    stop_side: DropGuard,
     serving: tokio::task::JoinHandle<bool>,
     side_thread: Option<std::thread::JoinHandle<()>>,
     ledger_calls: TaskTracker,
@@ -135,7 +136,7 @@ pub async fn start_on(
         clock,
         ready,
         stop_public,
-        stop_side,
+        stop_side: stop_side.drop_guard(),
         serving,
         side_thread: Some(side_thread),
         ledger_calls,
@@ -191,7 +192,7 @@ impl RunningServer {
         gateway.leases.drain(&gateway.key_directory).await;
         self.registrar.store_uses().await;
         gateway.engine.mirror.flush().await;
-        self.stop_side.cancel();
+        drop(self.stop_side);
         if let Some(thread) = self.side_thread.take() {
             let joined = tokio::task::spawn_blocking(move || thread.join());
             if !matches!(joined.await, Ok(Ok(()))) {

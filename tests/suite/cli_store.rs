@@ -238,7 +238,7 @@ fn a_day_opened_by_a_wrong_clock_is_closed_by_the_printed_command() {
             );
             sqlite3(data_dir.0.path(), &ahead);
             let running = data_dir.serve();
-            let line = running.logs("has not begun");
+            let line = running.logs("UTC day in the future");
             let checked = data_dir.store(&["check"]).with(1);
             let printed = closing_command(&checked.err, today, &data_dir);
             assert!(line.contains(&printed) && line.contains(&tomorrow.to_string()), "{line}");

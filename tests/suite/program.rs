@@ -7,14 +7,18 @@ use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use scoregate::clock::Clock;
 use tempfile::TempDir;
 
 use crate::client::{Connection, OptionalHeaders, RequestBuilder, Rules};
+
+/// Longest wait for a line of output: a test fails instead of hanging.
+const MAX_WAIT: Duration = Duration::from_mins(5);
 
 /// The result of a finished command.
 #[derive(Debug)]
@@ -127,7 +131,17 @@ impl PipeOutput {
 
     /// The next line that contains this text; none if the process ended without it.
     fn find(&self, words: &str) -> Option<String> {
-        self.lines.iter().find(|line| line.contains(words))
+        let (clock, start) = (Clock::system(), Clock::system().mono());
+        loop {
+            match self.lines.recv_timeout(MAX_WAIT.saturating_sub(clock.mono().since(start))) {
+                Ok(line) if line.contains(words) => return Some(line),
+                Ok(_) => {}
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("no {words:?} within {MAX_WAIT:?}: {}", self.all.lock().unwrap())
+                }
+            }
+        }
     }
 
     fn wait_for(&self, words: &str) -> String {
