@@ -24,7 +24,11 @@ use scoregate::app;
 use scoregate::clock::{Clock, Day, Wall};
 use scoregate::config::{read_text, resolve};
 use scoregate::keys::{ApplicationId, Digest};
-use scoregate::store::{ChangeKind, Embedded, LeaseRequest, OwnLimits, Store, StoreChange, StoredKey};
+use scoregate::limits::NodeReport;
+use scoregate::store::{
+    ChangeKind, Embedded, KeyStore as _, Ledger as _, LedgerExchange, LedgerReport, OwnLimits, StoreChange,
+    StoredKey,
+};
 use tempfile::TempDir;
 
 /// As many hits as the smallest daily quota allows; each round has callers of its own.
@@ -100,18 +104,12 @@ async fn commits(size: &Size) {
             let store = &store;
             async move {
                 let mut took = Vec::with_capacity(each);
-                for _ in 0..each {
+                for granted in 1..=u32::try_from(each).unwrap() {
                     let asked = Instant::now();
-                    let ask = LeaseRequest {
-                        application: id,
-                        node: 1,
-                        day: TODAY,
-                        known: 0,
-                        want: 1,
-                        quota: u32::MAX,
-                        grace: 0,
-                    };
-                    store.lease(ask).await.unwrap();
+                    let totals = NodeReport { granted, quota: u32::MAX, ..NodeReport::default() };
+                    let report = LedgerReport { application: id, day: TODAY, totals };
+                    let exchange = LedgerExchange { node: 1, today: TODAY, reports: vec![report] };
+                    store.exchange(exchange).await.unwrap();
                     took.push(asked.elapsed());
                 }
                 took

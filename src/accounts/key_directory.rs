@@ -3,7 +3,7 @@
 //! One lookup by digest, at the same cost for ten keys or a million. Unknown keys are never added. Durability is the
 //! job of `store`, changes that of `accounts::registrar`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,9 +13,8 @@ use dashmap::DashMap;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::clock::{Day, Now, Wall};
-use crate::keys::Digest;
-use crate::limits::DrainedUnits;
-use crate::store::{KeyUse, LeaseReturn, StoredApplication, StoredKey};
+use crate::keys::{ApplicationId, Digest};
+use crate::store::{KeyUse, LedgerReport, StoredApplication, StoredKey};
 
 use super::account::Account;
 use super::terms::TermsByTier;
@@ -56,6 +55,9 @@ pub struct KeyDirectory {
     used: Mutex<Vec<KeyUse>>,
     /// Keys that expire, by expiry, so that a sweep visits no others. A key whose expiry changed is listed twice.
     by_expiry: Mutex<BTreeSet<(Wall, Digest)>>,
+    /// Accounts without known keys whose units of the day must not be forgotten: the ledger would report them as unspent
+    /// to a new account.
+    without_keys: Mutex<HashMap<ApplicationId, Arc<Account>>>,
 }
 
 /// A digest is uniform: its first bytes are its hash. Only digests of issued keys are stored, so nobody can choose
@@ -124,11 +126,14 @@ impl KeyDirectory {
     pub fn apply(&self, stored: &StoredApplication, terms: &TermsByTier, day: Day) -> bool {
         let Some(terms) = terms.of(&stored.tier, stored.own) else {
             for key in &stored.keys {
-                self.entries.remove(&key.digest);
+                if let Some((_, removed)) = self.entries.remove(&key.digest) {
+                    self.without_keys.lock().insert(stored.id, removed.account);
+                }
             }
             return false;
         };
         let known = stored.keys.iter().find_map(|key| self.find(&key.digest)).map(|found| found.account);
+        let known = known.or_else(|| self.without_keys.lock().remove(&stored.id));
         let account = match known {
             Some(account) => {
                 account.set_terms(terms);
@@ -182,27 +187,26 @@ impl KeyDirectory {
             let is_removed = self.entries.remove_if(digest, is_removable).is_some();
             !is_removed && self.entries.get(digest).is_some_and(|entry| is_expired(entry.value()))
         };
+        self.without_keys.lock().retain(|_, account| !account.can_be_dropped(now));
         let mut waiting: BTreeSet<_> = due.into_iter().filter(is_retained).collect();
         lock(&self.by_expiry).append(&mut waiting);
     }
 
-    /// Takes all leased and unspent units out of the accounts, to be returned to the ledger.
-    pub fn drain(&self, node: u64) -> Vec<LeaseReturn> {
-        let drained = self.entries.iter().filter_map(|entry| {
-            let account = &entry.value().account;
+    /// Takes all leased and unspent units out of the accounts: reports that return them to the ledger, and their number.
+    pub fn drain(&self) -> (Vec<LedgerReport>, u32) {
+        let mut units = 0;
+        let without_keys: Vec<_> = self.without_keys.lock().values().cloned().collect();
+        let with_keys = self.entries.iter().map(|entry| Arc::clone(&entry.account));
+        let drained = with_keys.chain(without_keys).filter_map(|account| {
             let mut state = account.state();
-            let (day, drained) = state.balance.day.drain();
+            let before = state.balance.day;
+            let (day, report) = before.drain();
             state.balance.day = day;
-            let DrainedUnits { units, grace } = drained;
-            (drained != DrainedUnits::default()).then(|| LeaseReturn {
-                application: account.id,
-                node,
-                day: day.day(),
-                units,
-                grace,
-            })
+            units += before.leased() - day.leased();
+            report.map(|totals| LedgerReport { application: account.id, day: day.day(), totals })
         });
-        drained.collect()
+        let reports = drained.collect();
+        (reports, units)
     }
 }
 
@@ -292,6 +296,20 @@ mod tests {
     }
 
     #[test]
+    fn an_application_whose_tier_is_unknown_for_a_while_keeps_its_units() {
+        let (key_directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
+        key_directory.apply(&stored("pro", &["a"]), &terms, DAY);
+        let account = key_directory.find(&Digest::of("a")).unwrap().account;
+        let mut state = account.state();
+        state.balance.day = state.balance.day.grant(DAY, 5, 0, 5);
+        drop(state);
+        key_directory.apply(&stored("gold", &["a"]), &terms, DAY);
+        key_directory.sweep(Now { wall: DAY.end().minus(Duration::from_secs(1)), ..Now::default() });
+        key_directory.apply(&stored("free", &["a"]), &terms, DAY);
+        assert!(Arc::ptr_eq(&account, &key_directory.find(&Digest::of("a")).unwrap().account));
+    }
+
+    #[test]
     fn a_sweep_visits_expired_keys_only() {
         let (key_directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
         let at = |seconds: u64| Now { wall: Wall::from_seconds(seconds), ..Now::default() };
@@ -324,8 +342,10 @@ mod tests {
         // A request in flight holds one more reference to the account: that makes no difference.
         key_directory.sweep(now);
         assert_eq!(key_directory.len(), 1);
-        assert_eq!(key_directory.drain(7).first().map(|back| back.units), Some(5));
+        assert_eq!(key_directory.drain().1, 5);
         key_directory.sweep(now);
+        assert_eq!(key_directory.len(), 1, "the ledger has totals of this process");
+        key_directory.sweep(Now { wall: DAY.end(), ..Now::default() });
         assert!(key_directory.is_empty());
         drop(account);
     }

@@ -11,9 +11,10 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Day};
 use crate::instruments::{Instruments, StoreWork, UnitUse, UnreachableDecision};
-use crate::store::{LeaseReply, LeaseRequest, OwedFile, OwedUnits, Store, StoreError};
+use crate::limits::{NodeReport, NodeTotals};
+use crate::store::{Ledger, LedgerExchange, LedgerReport, OwedFile, OwedUnits, ReportOutcome, StoreError};
 
 use super::account::{Account, LeaseCall};
 use super::key_directory::KeyDirectory;
@@ -35,7 +36,7 @@ pub type SpawnLedgerWork = Box<dyn Fn(LedgerWork) + Send + Sync>;
 
 /// Leases units from the ledger.
 pub struct Leases {
-    store: Arc<dyn Store>,
+    ledger: Arc<dyn Ledger>,
     /// Identifies this process in the ledger.
     node: u64,
     spawn: SpawnLedgerWork,
@@ -53,7 +54,7 @@ pub struct Leases {
 impl Leases {
     /// Leases from `store` in the name of `node`; `spawn` runs the calls.
     pub fn new(
-        store: Arc<dyn Store>,
+        ledger: Arc<dyn Ledger>,
         node: u64,
         spawn: SpawnLedgerWork,
         clock: Clock,
@@ -61,7 +62,7 @@ impl Leases {
     ) -> Self {
         let (health, uncharged, carried) =
             (LedgerHealth::default(), Mutex::default(), tokio::sync::Mutex::default());
-        Self { store, node, spawn, clock, instruments, health, uncharged, owed_file: None, carried }
+        Self { ledger, node, spawn, clock, instruments, health, uncharged, owed_file: None, carried }
     }
 
     /// Reads what an earlier process saved in `file`, and saves uncharged units there at shutdown.
@@ -84,11 +85,19 @@ impl Leases {
         if carried.is_empty() {
             return Ok(());
         }
-        self.store.charge(carried.clone(), self.clock.now().wall).await?;
-        let units: u32 = carried.iter().map(|owed| owed.units).sum();
+        let today = self.clock.now().wall.day();
+        for owed in carried.iter() {
+            let totals = NodeReport {
+                known: NodeTotals { granted: owed.granted, ..NodeTotals::default() },
+                ..NodeReport::default()
+            };
+            let report = LedgerReport { application: owed.application, day: owed.day, totals };
+            self.ledger.exchange(LedgerExchange { node: owed.node, today, reports: vec![report] }).await?;
+        }
+        let applications = carried.len();
         carried.clear();
         drop(carried);
-        tracing::info!(units, "charged the units delivered on grace before the last shutdown");
+        tracing::info!(applications, "charged the units delivered on grace before the last shutdown");
         if let Some(file) = self.owed_file.clone()
             && !matches!(tokio::task::spawn_blocking(move || file.remove()).await, Ok(Ok(())))
         {
@@ -101,14 +110,13 @@ impl Leases {
     async fn save_owed(&self) {
         let entry = |account: &Arc<Account>| {
             let day = account.state().balance.day;
-            let (application, units) = (account.id, day.owed());
-            (units > 0).then(|| OwedUnits { id: self.node, application, day: day.day(), units })
+            let granted = day.charge().known.granted;
+            let owed = OwedUnits { node: self.node, application: account.id, day: day.day(), granted };
+            (day.owed() > 0).then_some((owed, day.owed()))
         };
-        let new: Vec<OwedUnits> = self.uncharged().iter().filter_map(entry).collect();
-        let (units, Some(file)) = (new.iter().map(|owed| owed.units).sum::<u32>(), self.owed_file.clone())
-        else {
-            return;
-        };
+        let (new, units): (Vec<OwedUnits>, Vec<u32>) = self.uncharged().iter().filter_map(entry).unzip();
+        let units = units.iter().sum::<u32>();
+        let Some(file) = self.owed_file.clone() else { return };
         if units == 0 {
             return; // the earlier ones are in the file already
         }
@@ -188,19 +196,12 @@ impl Leases {
         let call = LeaseCall(call);
         state.leasing = Some(Box::new(call.clone()));
         let day = state.balance.day.on(now.wall.day());
-        let request = LeaseRequest {
-            application: account.id,
-            node: self.node,
-            day: day.day(),
-            known: day.leased(),
-            want: day.units_to_lease(limits.day),
-            quota: limits.day,
-            grace: day.grace_to_request(limits.grace),
-        };
+        let totals = day.report(limits.day, limits.grace);
+        let report = LedgerReport { application: account.id, day: day.day(), totals };
         drop(state);
         let (leases, account) = (Arc::clone(self), Arc::clone(account));
         (self.spawn)(Box::pin(async move {
-            let granted = leases.request_lease(&account, request).await;
+            let granted = leases.send(&account, report).await;
             // Cleared before waiters wake up, so that they can start the next call.
             account.state().leasing = None;
             ended.send_replace(Some(granted));
@@ -208,26 +209,24 @@ impl Leases {
         Some(call)
     }
 
-    async fn request_lease(&self, account: &Account, request: LeaseRequest) -> bool {
-        let started = self.clock.now().mono;
-        let answer = match self.charge_carried().await {
-            Ok(()) => self.store.lease(request).await,
+    async fn send(&self, account: &Account, report: LedgerReport) -> bool {
+        let started = self.clock.now();
+        let exchange = LedgerExchange { node: self.node, today: started.wall.day(), reports: vec![report] };
+        let reply = match self.charge_carried().await {
+            Ok(()) => self.ledger.exchange(exchange).await,
             Err(error) => Err(error),
         };
-        self.instruments.store_operation(StoreWork::Lease, self.clock.now().mono.since(started));
-        match answer {
-            Ok(lease) => {
-                self.apply_lease(account, request, lease);
+        self.instruments.store_operation(StoreWork::Lease, self.clock.now().mono.since(started.mono));
+        match reply {
+            Ok(reply) => {
                 if self.health.succeeded() {
                     self.instruments.ledger_unreachable(false);
                     tracing::info!("ledger reachable again");
                 }
-                true
-            }
-            // An application that is not in the store has no units; the ledger itself works.
-            Err(StoreError::UnknownApplication(id)) => {
-                tracing::error!(application = %id, "application with a key is missing in the ledger");
-                false
+                reply
+                    .outcomes
+                    .first()
+                    .is_some_and(|outcome| self.apply(account, &report, reply.today, *outcome))
             }
             Err(error) => {
                 self.instruments.store_failed(StoreWork::Lease);
@@ -237,20 +236,33 @@ impl Leases {
         }
     }
 
-    fn apply_lease(&self, account: &Account, request: LeaseRequest, lease: LeaseReply) {
+    /// Applies the outcome of a report. Returns whether the account can be used.
+    fn apply(&self, account: &Account, report: &LedgerReport, today: Day, outcome: ReportOutcome) -> bool {
         let mut state = account.state();
-        match lease {
-            LeaseReply::Granted { units, total, grace } => {
-                state.balance.day = state.balance.day.grant(request.day, units, grace, total);
-                let is_late = state.balance.day.day() != request.day;
+        match outcome {
+            ReportOutcome::Applied { node, granted } => {
+                let before = state.balance.day.leased();
+                state.balance.day = state.balance.day.apply(report.day, node, granted);
+                let after = state.balance.day;
                 drop(state);
+                let is_late = after.day() != report.day;
+                let units = if is_late { node.held() } else { after.leased().saturating_sub(before) };
                 self.instruments.units(UnitUse::Leased, units);
                 if is_late {
                     self.instruments.units(UnitUse::Lost, units);
                 }
+                true
             }
-            // The wall clock was set back; the day opened last remains in force.
-            LeaseReply::Closed { newest } => state.balance.day = state.balance.day.on(newest),
+            // The wall clock was set back; the current day of the ledger remains in force.
+            ReportOutcome::Closed => {
+                state.balance.day = state.balance.day.on(today);
+                true
+            }
+            // It has no units; the ledger itself works.
+            ReportOutcome::UnknownApplication => {
+                tracing::error!(application = %account.id, "application with a key is missing in the ledger");
+                false
+            }
         }
     }
 
@@ -275,20 +287,20 @@ impl Leases {
     }
 
     async fn return_leases(&self, key_directory: &KeyDirectory) {
-        let returns = key_directory.drain(self.node);
-        if returns.is_empty() {
+        let (reports, units) = key_directory.drain();
+        if reports.is_empty() {
             return;
         }
-        let count = returns.iter().map(|one| one.units).sum();
-        let started = self.clock.now().mono;
-        let returned = self.store.return_units(returns).await;
-        self.instruments.store_operation(StoreWork::GiveBack, self.clock.now().mono.since(started));
+        let started = self.clock.now();
+        let exchange = LedgerExchange { node: self.node, today: started.wall.day(), reports };
+        let returned = self.ledger.exchange(exchange).await;
+        self.instruments.store_operation(StoreWork::GiveBack, self.clock.now().mono.since(started.mono));
         match returned {
-            Ok(()) => self.instruments.units(UnitUse::Returned, count),
+            Ok(_) => self.instruments.units(UnitUse::Returned, units),
             Err(error) => {
                 self.instruments.store_failed(StoreWork::GiveBack);
-                self.instruments.units(UnitUse::Lost, count);
-                tracing::error!(%error, units = count, "leased units could not be returned");
+                self.instruments.units(UnitUse::Lost, units);
+                tracing::error!(%error, units, "leased units could not be returned");
             }
         }
     }

@@ -14,10 +14,11 @@ use crate::accounts::preemption::{SCHEDULED, switch_here};
 use crate::accounts::{Account, KeyDirectory, Leases, LedgerWork, SpawnLedgerWork, TermsByTier};
 use crate::clock::{Clock, Day, ManualClock, Wall};
 use crate::instruments::Instruments;
-use crate::keys::{ApplicationId, Digest, standard_tiers};
+use crate::keys::{Digest, standard_tiers};
+use crate::limits::{DayTotals, NodeTotals};
 use crate::store::{
-    ApplicationPage, AuditQuery, AuditRecord, KeyUse, LeaseReply, LeaseRequest, LeaseReturn, OwedUnits,
-    OwnLimits, Store, StoreChange, StoreError, StoreFuture, StoredApplication, StoredKey,
+    Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, OwnLimits, ReportOutcome, StoreError,
+    StoreFuture, StoredApplication, StoredKey,
 };
 use crate::telemetry::metrics::MetricsRegistry;
 
@@ -37,40 +38,42 @@ static INSTRUMENTS: LazyLock<Arc<Instruments>> = LazyLock::new(|| {
 /// A ledger for one application.
 #[derive(Default)]
 struct SingleLedger {
-    granted: Mutex<BTreeMap<Day, u64>>,
-    promised: Mutex<u32>,
+    days: Mutex<BTreeMap<Day, (DayTotals, NodeTotals)>>,
     is_away: AtomicBool,
     is_asked: AtomicBool,
 }
 
 impl SingleLedger {
-    async fn answer(&self, request: LeaseRequest) -> Result<LeaseReply, StoreError> {
+    async fn answer(&self, exchange: LedgerExchange) -> Result<LedgerExchangeReply, StoreError> {
         assert!(!self.is_asked.swap(true, Ordering::SeqCst), "two calls at once for one application");
         yield_now().await;
-        let written = self.write(request);
+        let written = self.write(&exchange);
         yield_now().await;
         self.is_asked.store(false, Ordering::SeqCst);
         written
     }
 
-    fn write(&self, request: LeaseRequest) -> Result<LeaseReply, StoreError> {
+    fn write(&self, exchange: &LedgerExchange) -> Result<LedgerExchangeReply, StoreError> {
         if self.is_away.load(Ordering::SeqCst) {
             return Err(unavailable());
         }
-        let mut granted = self.granted.lock().unwrap();
-        if let Some(newest) = granted.keys().next_back().copied().filter(|newest| request.day < *newest) {
-            return Ok(LeaseReply::Closed { newest });
-        }
-        let mut promised = self.promised.lock().unwrap();
-        if !granted.contains_key(&request.day) {
-            *promised = 0;
-        }
-        let total = granted.entry(request.day).or_default();
-        let units = request.want.min(request.quota.saturating_sub(u32::try_from(*total).unwrap()));
-        let grace = request.grace.min((request.quota / 100).saturating_sub(*promised));
-        *total += u64::from(units);
-        *promised += grace;
-        Ok(LeaseReply::Granted { units, total: *total, grace })
+        let mut days = self.days.lock().unwrap();
+        let today = days.keys().next_back().copied().unwrap_or_default().max(exchange.today);
+        let outcome = |report: &LedgerReport| {
+            if report.day < today {
+                return ReportOutcome::Closed;
+            }
+            let row = days.entry(report.day).or_default();
+            *row = row.0.apply(row.1, &report.totals);
+            ReportOutcome::Applied { node: row.1, granted: row.0.granted }
+        };
+        let outcomes = exchange.reports.iter().map(outcome).collect();
+        Ok(LedgerExchangeReply { today, until_midnight: None, outcomes })
+    }
+
+    /// Units granted for a day and not returned.
+    fn granted(&self) -> BTreeMap<Day, u64> {
+        self.days.lock().unwrap().iter().map(|(day, (total, _))| (*day, total.granted)).collect()
     }
 }
 
@@ -78,53 +81,13 @@ fn unavailable() -> StoreError {
     StoreError::Unavailable { doing: "work", reason: "it is away".into() }
 }
 
-impl Store for SingleLedger {
-    fn lease(&self, request: LeaseRequest) -> StoreFuture<'_, LeaseReply> {
-        Box::pin(self.answer(request))
-    }
-
-    fn return_units(&self, units: Vec<LeaseReturn>) -> StoreFuture<'_, ()> {
-        let mut granted = self.granted.lock().unwrap();
-        for back in units {
-            *granted.get_mut(&back.day).unwrap() -= u64::from(back.units);
-        }
-        Box::pin(async { Ok(()) })
-    }
-
-    fn charge(&self, _: Vec<OwedUnits>, _: Wall) -> StoreFuture<'_, ()> {
-        Box::pin(async { Ok(()) })
-    }
-
-    fn page(&self, _: Option<ApplicationId>, _: usize, _: Day) -> StoreFuture<'_, ApplicationPage> {
+impl Ledger for SingleLedger {
+    fn day(&self) -> StoreFuture<'_, Option<Day>> {
         Box::pin(async { Err(unavailable()) })
     }
 
-    fn application(&self, _: ApplicationId, _: Day) -> StoreFuture<'_, Option<StoredApplication>> {
-        Box::pin(async { Err(unavailable()) })
-    }
-
-    fn newest_day(&self) -> StoreFuture<'_, Option<Day>> {
-        Box::pin(async { Err(unavailable()) })
-    }
-
-    fn change(&self, _: StoreChange) -> StoreFuture<'_, StoredApplication> {
-        Box::pin(async { Err(unavailable()) })
-    }
-
-    fn record_uses(&self, _: Vec<KeyUse>) -> StoreFuture<'_, ()> {
-        Box::pin(async { Err(unavailable()) })
-    }
-
-    fn damage(&self) -> Option<String> {
-        None
-    }
-
-    fn missing_or_replaced(&self) -> Option<String> {
-        None
-    }
-
-    fn audit(&self, _: AuditQuery) -> StoreFuture<'_, Vec<AuditRecord>> {
-        Box::pin(async { Err(unavailable()) })
+    fn exchange(&self, exchange: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply> {
+        Box::pin(self.answer(exchange))
     }
 }
 
@@ -155,8 +118,8 @@ impl ScheduleState {
         let begun = Arc::clone(&calls);
         let spawn: SpawnLedgerWork =
             Box::new(move |work: LedgerWork| begun.lock().unwrap().push(shuttle::future::spawn(work)));
-        let store: Arc<dyn Store> = Arc::clone(&ledger) as Arc<dyn Store>;
-        let leases = Arc::new(Leases::new(store, 1, spawn, clock.clone(), Arc::clone(&INSTRUMENTS)));
+        let ledger_calls: Arc<dyn Ledger> = Arc::clone(&ledger) as Arc<dyn Ledger>;
+        let leases = Arc::new(Leases::new(ledger_calls, 1, spawn, clock.clone(), Arc::clone(&INSTRUMENTS)));
         let delivered = Mutex::default();
         Self { ledger, leases, key_directory, account, terms, clock, manual, calls, delivered }
     }
@@ -264,7 +227,7 @@ fn under_any_schedule_delivered_units_equal_granted_ones() {
         });
         let delivered = stage.delivered.lock().unwrap().clone();
         assert!(delivered.values().all(|units| *units <= 6), "{delivered:?}");
-        let mut granted = stage.ledger.granted.lock().unwrap().clone();
+        let mut granted = stage.ledger.granted();
         granted.retain(|_, units| *units > 0);
         assert_eq!(granted, delivered);
     });
@@ -278,7 +241,7 @@ fn across_midnight_each_unit_is_charged_to_one_day() {
             switch_here();
             stage.manual.advance(Duration::from_secs(10));
         });
-        let granted = stage.ledger.granted.lock().unwrap().clone();
+        let granted = stage.ledger.granted();
         for (day, units) in stage.delivered.lock().unwrap().iter() {
             assert!(*units <= granted[day] && granted[day] <= 3, "{day}: {units} of {granted:?}");
         }
@@ -298,7 +261,7 @@ fn with_an_intermittent_ledger_grace_is_bounded_and_charged() {
             }
         });
         let delivered: u64 = stage.delivered.lock().unwrap().values().sum();
-        let granted: u64 = stage.ledger.granted.lock().unwrap().values().sum();
+        let granted: u64 = stage.ledger.granted().values().sum();
         assert_eq!(granted, delivered);
     });
 }

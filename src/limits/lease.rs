@@ -13,15 +13,20 @@
 
 use crate::clock::Day;
 
+use super::day_ledger::{NodeReport, NodeTotals};
+
 /// An application's day in this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DayBalance {
     day: Day,
-    leased: u32,
+    /// Total of units granted by the ledger to this process.
+    granted: u32,
+    /// Total of units returned by it.
+    returned: u32,
     spent: u32,
     held: u32,
-    /// Promised by the ledger for the time when it is unreachable.
-    grace: u32,
+    /// Units of grace promised by the ledger, and not released, for the time when it is unreachable.
+    promised: u32,
     /// Granted by the ledger to other nodes and earlier processes. Together with leased units never more than a
     /// quota.
     elsewhere: u32,
@@ -51,7 +56,7 @@ impl DayBalance {
 
     /// Units that the ledger may still grant.
     pub fn unleased(self, quota: u32) -> u32 {
-        quota.saturating_sub(self.elsewhere.saturating_add(self.leased))
+        quota.saturating_sub(self.elsewhere.saturating_add(self.leased()))
     }
 
     /// Units left of the day, as reported to the caller.
@@ -59,14 +64,25 @@ impl DayBalance {
         quota.saturating_sub(self.elsewhere.saturating_add(self.in_use()))
     }
 
-    /// Units that the ledger granted to this process.
+    /// Units granted to this process and not returned.
     pub const fn leased(self) -> u32 {
-        self.leased
+        self.granted.saturating_sub(self.returned)
+    }
+
+    /// The totals of this process.
+    pub const fn totals(self) -> NodeTotals {
+        NodeTotals { granted: self.granted, returned: self.returned, promised: self.promised, released: 0 }
+    }
+
+    /// The report that leases what is needed next, with `grace` as the application's grace.
+    pub fn report(self, quota: u32, grace: u32) -> NodeReport {
+        let granted = self.granted.saturating_add(self.units_to_lease(quota));
+        NodeReport { known: self.totals(), granted, promised: grace, quota }
     }
 
     /// Units spent or held without a lease, which the ledger is owed.
     pub fn owed(self) -> u32 {
-        self.in_use().saturating_sub(self.leased)
+        self.in_use().saturating_sub(self.leased())
     }
 
     /// Number of units to lease next: owed units, plus what fills the balance up to one lease, requests in flight
@@ -75,12 +91,7 @@ impl DayBalance {
         let grown = self.in_use().saturating_add(self.one_lease(quota));
         let filled = grown.min(self.spent.saturating_add(self.full_lease(quota)));
         let enough_for_one_more = self.in_use().saturating_add(u32::from(self.idle() == 0));
-        filled.max(enough_for_one_more).saturating_sub(self.leased).min(self.unleased(quota))
-    }
-
-    /// How much grace to request: the missing part of the application's.
-    pub fn grace_to_request(self, grace: u32) -> u32 {
-        grace.saturating_sub(self.grace)
+        filled.max(enough_for_one_more).saturating_sub(self.leased()).min(self.unleased(quota))
     }
 
     /// Whether to lease ahead: at half a lease, so that requests need not wait. Small quotas, whose lease is a single
@@ -97,7 +108,7 @@ impl DayBalance {
 
     /// Holds an unleased unit because the ledger is unreachable. `None` if no grace or no quota is left.
     pub fn hold_on_grace(self, quota: u32) -> Option<Self> {
-        let may = self.owed() < self.grace && self.remaining(quota) > 0;
+        let may = self.owed() < self.promised && self.remaining(quota) > 0;
         may.then(|| Self { held: self.held + 1, ..self })
     }
 
@@ -109,24 +120,33 @@ impl DayBalance {
         Self { held: self.held.saturating_sub(1), spent: self.spent + u32::from(kept), ..self }
     }
 
-    /// Adds what the ledger granted for `day`, its promise of grace, and its total of granted units.
-    pub fn grant(self, day: Day, units: u32, grace: u32, total: u64) -> Self {
+    /// Applies the ledger's reply for `day`: the totals of this process, and the units granted to all.
+    pub fn apply(self, day: Day, node: NodeTotals, total: u64) -> Self {
         let current = self.on(day);
         if day != current.day {
             return current; // leased for a day that has ended: worthless
         }
-        let leased = current.leased.saturating_add(units);
-        let grace = current.grace.saturating_add(grace);
-        let elsewhere = u32::try_from(total.saturating_sub(u64::from(leased))).unwrap_or(u32::MAX);
-        Self { leased, grace, elsewhere, ..current }
+        let NodeTotals { granted, returned, .. } = current.totals().merged(node);
+        let leased = Self { granted, returned, promised: node.grace(), ..current };
+        let elsewhere = total.saturating_sub(u64::from(leased.leased()));
+        Self { elsewhere: u32::try_from(elsewhere).unwrap_or(u32::MAX), ..leased }
     }
 
-    /// Takes out everything to return to the ledger: leased units neither spent nor held, and the promise of grace
-    /// unless units are owed on it.
-    pub fn drain(self) -> (Self, DrainedUnits) {
-        let drained = DrainedUnits { units: self.idle(), grace: self.grace.saturating_sub(self.owed()) };
-        let left = Self { leased: self.leased - drained.units, grace: self.grace - drained.grace, ..self };
-        (left, drained)
+    /// Takes out everything to return to the ledger, and reports it: leased units neither spent nor held, and the
+    /// promise of grace unless units are owed on it. `None` if there is nothing. This process uses no grace afterwards.
+    pub fn drain(self) -> (Self, Option<NodeReport>) {
+        let (idle, unused) = (self.idle(), self.promised.saturating_sub(self.owed()));
+        let left =
+            Self { returned: self.returned.saturating_add(idle), promised: self.promised - unused, ..self };
+        let known = NodeTotals { promised: self.promised, released: unused, ..left.totals() };
+        let report = NodeReport { known, granted: 0, promised: 0, quota: 0 };
+        (left, (idle > 0 || unused > 0).then_some(report))
+    }
+
+    /// Charges units without a lease to the ledger: all units in use count as granted.
+    pub fn charge(self) -> NodeReport {
+        let known = NodeTotals { granted: self.granted.saturating_add(self.owed()), ..self.totals() };
+        NodeReport { known, granted: 0, promised: 0, quota: 0 }
     }
 
     /// Units used as far as known: spent here, and granted to other nodes or earlier processes.
@@ -134,9 +154,9 @@ impl DayBalance {
         self.elsewhere.saturating_add(self.spent)
     }
 
-    /// Whether dropping it loses nothing: no unit is held, leased and unspent, or owed.
+    /// Whether dropping it loses nothing: nothing was used, and the ledger has no totals of this process.
     pub const fn can_be_dropped(self) -> bool {
-        self.held == 0 && self.leased == self.spent
+        self.held == 0 && self.spent == 0 && self.granted == 0 && self.promised == 0
     }
 
     fn in_use(self) -> u32 {
@@ -144,12 +164,12 @@ impl DayBalance {
     }
 
     /// Leased and unspent: what a crash would lose.
-    fn unspent(self) -> u32 {
-        self.leased.saturating_sub(self.spent)
+    pub(super) fn unspent(self) -> u32 {
+        self.leased().saturating_sub(self.spent)
     }
 
     fn idle(self) -> u32 {
-        self.leased.saturating_sub(self.in_use())
+        self.leased().saturating_sub(self.in_use())
     }
 
     /// The current lease: as much as this process has used today, so that leases double, up to a full one.
@@ -164,13 +184,14 @@ impl DayBalance {
     }
 }
 
-/// Units that a drain returns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DrainedUnits {
-    /// Leased and unspent.
-    pub units: u32,
-    /// Promised as grace and unused.
-    pub grace: u32,
+#[cfg(test)]
+impl DayBalance {
+    /// Applies a grant of units and a promise of grace, with the total of all nodes.
+    pub(crate) fn grant(self, day: Day, units: u32, grace: u32, total: u64) -> Self {
+        let before = self.on(day).totals();
+        let (granted, promised) = (before.granted + units, before.promised + grace);
+        self.apply(day, NodeTotals { granted, promised, ..before }, total)
+    }
 }
 
 /// The most that is ever leased and unspent, and so the most that a crash can lose unless more requests are in
@@ -324,9 +345,17 @@ mod tests {
         let balance = DayBalance::opened(TODAY, 7).grant(TODAY, 10, 3, 17);
         let busy = balance.hold(100).unwrap().hold(100).unwrap().settle(TODAY, true);
         let (rest, returned) = busy.drain();
-        assert_eq!(returned, DrainedUnits { units: 8, grace: 3 });
-        assert!(!rest.can_be_dropped() && rest.settle(TODAY, true).can_be_dropped());
+        let known = NodeTotals { granted: 10, returned: 8, promised: 3, released: 3 };
+        assert_eq!(returned.map(|report| report.known), Some(known));
+        assert!(!rest.settle(TODAY, true).can_be_dropped() && rest.on(TOMORROW).can_be_dropped());
         assert_eq!(rest.remaining(100), 100 - 7 - 2);
+    }
+
+    #[test]
+    fn released_grace_is_not_used_again() {
+        let (drained, report) = DayBalance::opened(TODAY, 0).grant(TODAY, 1, 3, 1).drain();
+        let again = drained.apply(TODAY, NodeTotals { granted: 2, ..report.unwrap().known }, 1);
+        assert_eq!((again.available(300), again.hold(300).unwrap().hold_on_grace(300)), (1, None));
     }
 
     #[test]
@@ -338,7 +367,8 @@ mod tests {
         assert_eq!(two.hold_on_grace(200), None);
         assert_eq!((two.owed(), two.remaining(200), two.available(200)), (2, 198, 0));
         assert_eq!(two.units_to_lease(200), 2 + 2);
-        assert_eq!(two.drain().1, DrainedUnits::default());
+        assert_eq!(two.drain().1, None);
+        assert_eq!(two.charge().known, NodeTotals { granted: 2, promised: 2, ..NodeTotals::default() });
         let back = two.grant(TODAY, 4, 0, 4);
         assert_eq!((back.owed(), back.remaining(200), back.available(200)), (0, 198, 2));
         assert!(back.hold_on_grace(200).is_some());

@@ -5,13 +5,17 @@
 //! pays for refusals). Balances are kept in `accounts`; units come from `store`.
 
 mod bucket;
+mod day_ledger;
 mod decide;
 mod lease;
+#[cfg(test)]
+mod ledger_schedules;
 mod rule;
 #[cfg(test)]
 mod schedules;
 
 pub use bucket::{BucketLevel, TokenBucket};
+pub use day_ledger::{DayTotals, NodeReport, NodeTotals};
 pub use decide::{AccountBalance, AdmissionVerdict, LeaseAvailability};
-pub use lease::{DayBalance, DrainedUnits, largest_lease};
+pub use lease::{DayBalance, largest_lease};
 pub use rule::{LimitRule, LimitStatus, Limits};

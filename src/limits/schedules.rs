@@ -70,38 +70,29 @@ fn step() -> impl Strategy<Value = ScheduleStep> {
 /// A model of the ledger.
 #[derive(Default)]
 struct ModelLedger {
-    granted: BTreeMap<Day, u64>,
-    promised: BTreeMap<Day, u32>,
+    days: BTreeMap<Day, DayTotals>,
+    /// Totals of each process, by its number.
+    processes: BTreeMap<(Day, u32), NodeTotals>,
 }
 
 enum ModelLease {
-    Granted { units: u32, grace: u32, total: u64 },
+    Applied { node: NodeTotals, total: u64 },
     Closed(Day),
 }
 
 impl ModelLedger {
     fn newest(&self) -> Option<Day> {
-        self.granted.keys().next_back().copied()
+        self.days.keys().next_back().copied()
     }
 
-    fn lease(&mut self, day: Day, want: u32, grace: u32, quota: u32) -> ModelLease {
+    fn exchange(&mut self, day: Day, process: u32, report: &NodeReport) -> ModelLease {
         if let Some(newest) = self.newest().filter(|newest| day < *newest) {
             return ModelLease::Closed(newest);
         }
-        let granted = self.granted.entry(day).or_default();
-        let units = u64::from(want).min(u64::from(quota).saturating_sub(*granted));
-        *granted += units;
-        let promised = self.promised.entry(day).or_default();
-        let grace = grace.min((quota / 100).saturating_sub(*promised));
-        *promised += grace;
-        ModelLease::Granted { units: u32::try_from(units).unwrap(), grace, total: *granted }
-    }
-
-    fn take_back(&mut self, day: Day, drained: DrainedUnits) {
-        if self.newest() == Some(day) {
-            *self.granted.get_mut(&day).unwrap() -= u64::from(drained.units);
-            *self.promised.get_mut(&day).unwrap() -= drained.grace;
-        }
+        let totals = self.days.entry(day).or_default();
+        let node = self.processes.entry((day, process)).or_default();
+        (*totals, *node) = totals.apply(*node, report);
+        ModelLease::Applied { node: *node, total: totals.granted }
     }
 }
 
@@ -129,6 +120,8 @@ struct ScheduleWorld {
     most_running: usize,
     pending: Option<(Day, ModelLease)>,
     days: BTreeMap<Day, DayOutcome>,
+    /// The number of this process.
+    process: u32,
     /// Units of the balance's day granted by the ledger, and delivered to callers, before this process.
     granted_before: u64,
     delivered_before: u64,
@@ -149,6 +142,7 @@ impl ScheduleWorld {
             most_running: 0,
             pending: None,
             days: BTreeMap::new(),
+            process: 0,
             granted_before: 0,
             delivered_before: 0,
         }
@@ -182,16 +176,15 @@ impl ScheduleWorld {
 
     /// The ledger's part of a lease; `None` if it is unreachable.
     fn begin_lease(&mut self) -> Option<(Day, ModelLease)> {
-        let (day, quota) = (self.day(), self.limits.day);
-        let (want, grace) =
-            (self.balance.day.units_to_lease(quota), self.balance.day.grace_to_request(self.limits.grace));
-        (!self.is_away).then(|| (day, self.ledger.lease(day, want, grace, quota)))
+        let day = self.day();
+        let report = self.balance.day.report(self.limits.day, self.limits.grace);
+        (!self.is_away).then(|| (day, self.ledger.exchange(day, self.process, &report)))
     }
 
     fn end_lease(&mut self, (day, lease): (Day, ModelLease)) {
         match lease {
-            ModelLease::Granted { units, grace, total } => {
-                self.balance.day = self.balance.day.grant(day, units, grace, total);
+            ModelLease::Applied { node, total } => {
+                self.balance.day = self.balance.day.apply(day, node, total);
             }
             ModelLease::Closed(newest) => {
                 self.roll(newest);
@@ -238,9 +231,12 @@ impl ScheduleWorld {
         // Never with a lease in flight: a shutdown waits for it.
         if !self.is_away && self.pending.is_none() {
             let day = self.balance.day.day();
-            let (left, drained) = self.balance.day.drain();
+            let (left, report) = self.balance.day.drain();
             self.balance.day = left;
-            self.ledger.take_back(day, drained);
+            // Sent twice, as after a lost reply.
+            for report in report.into_iter().flat_map(|report| [report; 2]) {
+                self.ledger.exchange(day, self.process, &report);
+            }
         }
     }
 
@@ -262,7 +258,7 @@ impl ScheduleWorld {
     }
 
     fn granted(&self, day: Day) -> u64 {
-        self.ledger.granted.get(&day).copied().unwrap_or(0)
+        self.ledger.days.get(&day).map_or(0, |totals| totals.granted)
     }
 
     fn restart(&mut self) {
@@ -281,17 +277,14 @@ impl ScheduleWorld {
             self.end_lease(answer);
         }
         self.drain();
-        assert!(
-            self.balance.day.can_be_dropped() || self.balance.day.owed() > 0,
-            "a hold was lost: {:?}",
-            self.balance
-        );
+        assert!(self.balance.day.unspent() == 0, "a hold was lost: {:?}", self.balance);
         self.crash();
     }
 
     fn start(&mut self) {
         let today = self.now.wall.day();
         let day = self.ledger.newest().map_or(today, |newest| newest.max(today));
+        self.process += 1;
         self.granted_before = self.granted(day);
         self.delivered_before = self.outcome(day).delivered;
         self.balance = AccountBalance::opened(&self.limits, day, self.granted_before);

@@ -1,76 +1,72 @@
 //! Requests and replies of the ledger of daily units. Each names the application, the day and the node, so that
 //! several machines can lease from one ledger.
 //!
-//! Data only. How much to request is decided in `limits`.
+//! Data only. The rules are in `limits::day_ledger`; how much to request is decided in `limits`.
+
+use std::time::Duration;
 
 use crate::clock::Day;
 use crate::keys::ApplicationId;
-
-/// A request to lease units of a day's quota.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LeaseRequest {
-    /// The application.
-    pub application: ApplicationId,
-    /// The requesting process: a number unique to each start of each gateway.
-    pub node: u64,
-    /// The day of the units.
-    pub day: Day,
-    /// Units of that day known to be granted, less those returned. It lets an engine behind a network recognise a
-    /// request that is repeated because its reply was lost.
-    pub known: u32,
-    /// Number of units requested.
-    pub want: u32,
-    /// The quota in force. The total of grants never exceeds it.
-    pub quota: u32,
-    /// Units to be delivered without a lease while the ledger is unreachable: a promise, not a grant. The total of
-    /// promises never exceeds one hundredth of the quota.
-    pub grace: u32,
-}
-
-/// The ledger's reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LeaseReply {
-    /// Units granted, possibly none, and the total granted to all nodes, these included.
-    Granted {
-        /// Units for the node.
-        units: u32,
-        /// Units granted of that day in total.
-        total: u64,
-        /// Units of grace promised to the node, possibly none. A promise to a node that crashed is not made again on
-        /// that day.
-        grace: u32,
-    },
-    /// The day is closed: this later one was opened. Nothing was granted.
-    Closed {
-        /// The newest opened day.
-        newest: Day,
-    },
-}
-
-/// Leased and unspent units that a node returns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LeaseReturn {
-    /// The application.
-    pub application: ApplicationId,
-    /// The returning process.
-    pub node: u64,
-    /// The day.
-    pub day: Day,
-    /// Number of units.
-    pub units: u32,
-    /// Number of unused units of grace.
-    pub grace: u32,
-}
+use crate::limits::{NodeReport, NodeTotals};
 
 /// Units delivered on grace and not charged before the server stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwedUnits {
-    /// With the application, the identity of the entry: it is charged once.
-    pub id: u64,
+    /// The process that delivered them.
+    pub node: u64,
     /// The application.
     pub application: ApplicationId,
     /// The day.
     pub day: Day,
-    /// Number of units.
-    pub units: u32,
+    /// The total of units that count as granted to the process.
+    pub granted: u32,
+}
+
+/// Reports of one node, at most one for each application and day.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerExchange {
+    /// The node: a number unique to each start of each gateway.
+    pub node: u64,
+    /// The day by the node's clock. An engine with a clock of its own ignores it.
+    pub today: Day,
+    /// The reports.
+    pub reports: Vec<LedgerReport>,
+}
+
+/// A report about an application's day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LedgerReport {
+    /// The application.
+    pub application: ApplicationId,
+    /// The day: today or tomorrow.
+    pub day: Day,
+    /// Known and requested totals of the node.
+    pub totals: NodeReport,
+}
+
+/// The reply to an exchange.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LedgerExchangeReply {
+    /// The current day. It never goes back.
+    pub today: Day,
+    /// Time until it ends, by the engine's clock. `None` if the engine has none of its own.
+    pub until_midnight: Option<Duration>,
+    /// The outcomes, in the order of the reports.
+    pub outcomes: Vec<ReportOutcome>,
+}
+
+/// The outcome of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReportOutcome {
+    /// The report was applied.
+    Applied {
+        /// The totals of the node.
+        node: NodeTotals,
+        /// Units of the day granted to all nodes and not returned.
+        granted: u64,
+    },
+    /// The day is neither today nor tomorrow. Nothing was changed.
+    Closed,
+    /// The application does not exist.
+    UnknownApplication,
 }

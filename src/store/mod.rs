@@ -5,17 +5,19 @@
 //! no request of the hot path comes here.
 
 mod applications;
+mod audit_detail;
 #[cfg(test)]
 mod conformance;
 mod disk_mirror;
 mod embedded;
+mod feed;
 mod ledger;
 mod owed;
 
 use std::future::Future;
 use std::pin::Pin;
 
-use crate::clock::{Day, Wall};
+use crate::clock::Day;
 use crate::keys::ApplicationId;
 
 pub use applications::{
@@ -24,7 +26,8 @@ pub use applications::{
 };
 pub use disk_mirror::{Mirror, MirrorContents, MirrorError, MirrorRecord, RecordFlaw, RejectedRecord};
 pub use embedded::{Embedded, maintenance};
-pub use ledger::{LeaseReply, LeaseRequest, LeaseReturn, OwedUnits};
+pub use feed::{ChangedApplications, FeedPosition};
+pub use ledger::{LedgerExchange, LedgerExchangeReply, LedgerReport, OwedUnits, ReportOutcome};
 pub use owed::OwedFile;
 
 /// The reply to a store call, to be awaited.
@@ -84,17 +87,14 @@ impl StoreError {
     }
 }
 
-/// A store. Times have millisecond resolution.
-pub trait Store: Send + Sync + 'static {
-    /// Up to `most` applications after `after`, with the units granted for `day`.
-    fn page(&self, after: Option<ApplicationId>, most: usize, day: Day) -> StoreFuture<'_, ApplicationPage>;
+/// Applications, keys and the audit trail. Times have millisecond resolution.
+pub trait KeyStore: Send + Sync + 'static {
+    /// Up to `limit` applications after `after`, with the units granted for `day`.
+    fn page(&self, after: Option<ApplicationId>, limit: usize, day: Day) -> StoreFuture<'_, ApplicationPage>;
 
     /// One application, with the units granted for `day`. Fails if its record is unreadable; unreadable keys are left
     /// out.
     fn application(&self, id: ApplicationId, day: Day) -> StoreFuture<'_, Option<StoredApplication>>;
-
-    /// The newest day with leased units. Earlier days are closed.
-    fn newest_day(&self) -> StoreFuture<'_, Option<Day>>;
 
     /// Makes a change and its audit record durable, both or neither, and returns the application as changed
     /// (`granted` for the day of the change). If its record is unreadable, a change that adds no key is made all the
@@ -106,23 +106,38 @@ pub trait Store: Send + Sync + 'static {
 
     /// Audit records, newest first.
     fn audit(&self, query: AuditQuery) -> StoreFuture<'_, Vec<AuditRecord>>;
+}
 
+/// The ledger of daily units. Its rules are in `limits::day_ledger`.
+pub trait Ledger: Send + Sync + 'static {
+    /// The current day; none before the first exchange. Earlier days are closed.
+    fn day(&self) -> StoreFuture<'_, Option<Day>>;
+
+    /// Applies reports of a node, durably, before it returns. A failed exchange may have been applied; it can be
+    /// repeated.
+    fn exchange(&self, exchange: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply>;
+}
+
+/// Changes to applications and keys, by whichever gateway or command, in commit order.
+pub trait ChangeFeed: Send + Sync + 'static {
+    /// The position of the newest change. Taken before the first page of applications is read, it misses nothing.
+    fn position(&self) -> StoreFuture<'_, FeedPosition>;
+
+    /// Up to `limit` applications that changed after a position.
+    fn changed_after(&self, after: FeedPosition, limit: usize) -> StoreFuture<'_, ChangedApplications>;
+}
+
+/// The health of an engine.
+pub trait StoreHealth: Send + Sync + 'static {
     /// Damage of the store found while running. An operator has to repair it.
     fn damage(&self) -> Option<String>;
 
     /// Why nothing can be written durably, if that is known without an attempt: the store file was moved, deleted or
     /// replaced. May access the file system.
     fn missing_or_replaced(&self) -> Option<String>;
-
-    /// Grants as many units as the quota allows, durably, before it returns. A request for zero units opens the day
-    /// and returns the total. A caller that leaves before the reply forfeits what it was granted.
-    fn lease(&self, request: LeaseRequest) -> StoreFuture<'_, LeaseReply>;
-
-    /// Adds units to the total of their day, each entry once, however often it is sent. Units of a closed day or an
-    /// unknown application are ignored.
-    fn charge(&self, owed: Vec<OwedUnits>, at: Wall) -> StoreFuture<'_, ()>;
-
-    /// Takes units back. Units of a closed day or an unknown application are ignored. Never repeat it after an error:
-    /// it may have been done, and units returned twice could be granted twice; lost units cost their caller little.
-    fn return_units(&self, units: Vec<LeaseReturn>) -> StoreFuture<'_, ()>;
 }
+
+/// A whole store.
+pub trait Store: KeyStore + Ledger + ChangeFeed + StoreHealth {}
+
+impl<T: KeyStore + Ledger + ChangeFeed + StoreHealth> Store for T {}

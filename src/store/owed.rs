@@ -51,7 +51,7 @@ impl OwedFile {
     /// Replaces the entries. They are durable when this returns.
     pub fn write(&self, owed: &[OwedUnits]) -> io::Result<()> {
         let line =
-            |one: &OwedUnits| format!("{:016x} {} {} {}\n", one.id, one.application, one.day, one.units);
+            |one: &OwedUnits| format!("{:016x} {} {} {}\n", one.node, one.application, one.day, one.granted);
         let rest: String = owed.iter().map(line).collect();
         let half = self.0.with_extension("owed.half");
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&half)?;
@@ -76,11 +76,11 @@ impl OwedFile {
 
 fn entry(line: &str) -> Option<OwedUnits> {
     let mut fields = line.split(' ');
-    let id = u64::from_str_radix(fields.next()?, 16).ok()?;
+    let node = u64::from_str_radix(fields.next()?, 16).ok()?;
     let application: ApplicationId = fields.next()?.parse().ok()?;
     let day = Wall::parse_rfc3339(&format!("{}T00:00:00Z", fields.next()?))?.day();
-    let units = fields.next()?.parse().ok()?;
-    fields.next().is_none().then_some(OwedUnits { id, application, day, units })
+    let granted = fields.next()?.parse().ok()?;
+    fields.next().is_none().then_some(OwedUnits { node, application, day, granted })
 }
 
 fn checksum(text: &str) -> String {
@@ -102,7 +102,7 @@ mod tests {
         let file = OwedFile::of(directory.path());
         assert_eq!(file.read().unwrap(), []);
         let (application, day) = ("app_0123456789a".parse().unwrap(), Day::from_number(20_000));
-        let owed = [1, u64::MAX].map(|id| OwedUnits { id, application, day, units: 20 });
+        let owed = [1, u64::MAX].map(|node| OwedUnits { node, application, day, granted: 20 });
         file.write(&owed).unwrap();
         assert_eq!(file.read().unwrap(), owed);
         let path = directory.path().join(OwedFile::NAME);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use scoregate::clock::Wall;
 use scoregate::keys::Digest;
-use scoregate::store::{ChangeKind, Embedded, Store as _, StoreChange, StoredKey};
+use scoregate::store::{ChangeKind, Embedded, KeyStore as _, StoreChange, StoredKey};
 use tempfile::TempDir;
 
 use crate::backend::{Act, Received, json, respond};

@@ -11,7 +11,7 @@ use std::time::Duration;
 use pollster::block_on as wait;
 use scoregate::clock::Clock;
 use scoregate::keys::{ApplicationId, Digest, KeyForm, shown_prefix};
-use scoregate::store::{ChangeKind, Embedded, OwnLimits, Store as _, StoreChange, StoredKey};
+use scoregate::store::{ChangeKind, Embedded, KeyStore as _, OwnLimits, StoreChange, StoredKey};
 
 /// The requested target: small, and available to every tier.
 pub const TARGET: &str = "/api/v1/index";

@@ -154,7 +154,7 @@ impl Registrar {
         let Some(key_directory) = &self.key_directory else { return Ok(()) };
         let today = self.clock.now().wall.day();
         // A clock that was set back does not reopen a day: the newest opened day stays in force.
-        let day = self.store.newest_day().await?.map_or(today, |newest| newest.max(today));
+        let day = self.store.day().await?.map_or(today, |newest| newest.max(today));
         let terms = self.terms.load_full();
         let (mut next, mut skipped) = (Some(self.store.page(None, PAGE, day)), 0);
         while let Some(reading) = next {

@@ -12,7 +12,7 @@ use super::*;
 pub(in crate::store) async fn lease_is_limited_by_the_remaining_quota(store: &dyn Store) {
     let (id, other, day) = (created(store).await, created(store).await, NOON.day());
     let granted = |units, total| LeaseReply::Granted { units, total, grace: 0 };
-    assert_eq!(store.newest_day().await.unwrap(), None);
+    assert_eq!(store.day().await.unwrap(), None);
     for (want, quota, given) in [
         (0, 10, granted(0, 0)),
         (4, 10, granted(4, 4)),
@@ -38,35 +38,34 @@ pub(in crate::store) async fn lease_is_limited_by_the_remaining_quota(store: &dy
 pub(in crate::store) async fn a_day_is_closed_once_a_later_one_is_opened(store: &dyn Store) {
     let (id, other) = (created(store).await, created(store).await);
     let (today, tomorrow) = (NOON.day(), Day::from_number(NOON.day().number() + 1));
-    assert_eq!(units(store, asking(id, today, 3, 10)).await, 3);
+    let first = asking(id, today, 3, 10);
+    assert_eq!(units(store, first).await, 3);
     // A request for zero units opens it too, for every application.
     assert_eq!(units(store, asking(other, tomorrow, 0, 0)).await, 0);
-    assert_eq!(store.newest_day().await.unwrap(), Some(tomorrow));
+    assert_eq!(store.day().await.unwrap(), Some(tomorrow));
     let closed = store.lease(asking(id, today, 1, 10)).await.unwrap();
     assert_eq!(closed, LeaseReply::Closed { newest: tomorrow });
-    store.return_units(giving(id, today, 3)).await.unwrap();
+    store.give_back(first, 3, 0).await.unwrap();
     assert_eq!(store.application(id, today).await.unwrap().unwrap().granted, 3, "a closed day moved");
     assert_eq!(units(store, asking(id, tomorrow, 99, 10)).await, 10);
 }
 
 pub(in crate::store) async fn returned_units_are_leased_again_and_never_negative(store: &dyn Store) {
     let (id, day) = (created(store).await, NOON.day());
-    let later = Day::from_number(day.number() + 1);
-    store.return_units(giving(id, day, 1)).await.unwrap();
-    assert_eq!(units(store, asking(id, day, 10, 10)).await, 10);
-    let mut back = giving(id, day, 4);
-    back.extend(giving(an_id(), day, 4));
-    back.extend(giving(id, later, 4));
-    store.return_units(back).await.unwrap();
-    assert_eq!(store.newest_day().await.unwrap(), Some(day), "units given back opened a day");
+    let first = asking(id, day, 10, 10);
+    store.give_back(first, 1, 0).await.unwrap();
+    assert_eq!(units(store, first).await, 10);
+    store.give_back(first, 4, 0).await.unwrap();
+    store.give_back(asking(an_id(), day, 4, 10), 4, 0).await.unwrap();
+    assert_eq!(store.day().await.unwrap(), Some(day), "units given back opened a day");
     assert_eq!(units(store, asking(id, day, 10, 10)).await, 4);
-    store.return_units(giving(id, day, u32::MAX)).await.unwrap();
-    assert_eq!(units(store, asking(id, day, 99, 10)).await, 10);
+    store.give_back(first, u32::MAX, 0).await.unwrap();
+    assert_eq!(units(store, asking(id, day, 99, 10)).await, 6);
 }
 
 pub(in crate::store) async fn many_leases_at_once_never_exceed_the_quota(store: &dyn Store) {
     let (id, day) = (created(store).await, NOON.day());
-    let asks = (0..300).map(|node| store.lease(LeaseRequest { node, ..asking(id, day, 3, 500) }));
+    let asks = (0..300).map(|_| store.lease(asking(id, day, 3, 500)));
     let given: u64 = join_all(asks)
         .await
         .into_iter()
@@ -81,17 +80,18 @@ pub(in crate::store) async fn many_leases_at_once_never_exceed_the_quota(store: 
 
 pub(in crate::store) async fn promised_grace_is_a_hundredth_of_the_quota(store: &dyn Store) {
     let (id, day) = (created(store).await, NOON.day());
-    let promised = |grace, want| async move {
-        let asked = store.lease(LeaseRequest { grace, ..asking(id, day, want, 1_000) }).await.unwrap();
+    let promised = |request| async move {
+        let asked = store.lease(request).await.unwrap();
         let LeaseReply::Granted { grace, total, .. } = asked else { panic!("{asked:?}") };
         (grace, total)
     };
-    assert_eq!(promised(6, 5).await, (6, 5));
-    assert_eq!(promised(6, 0).await, (4, 5), "another node was promised as much as was left");
-    assert_eq!(promised(6, 1_000).await, (0, 1_000), "a promise is no grant");
-    let back = LeaseReturn { application: id, node: 1, day, units: 0, grace: 3 };
-    store.return_units(vec![back]).await.unwrap();
-    assert_eq!(promised(6, 0).await, (3, 1_000));
+    let with_grace = |want| LeaseRequest { grace: 6, ..asking(id, day, want, 1_000) };
+    let first = with_grace(5);
+    assert_eq!(promised(first).await, (6, 5));
+    assert_eq!(promised(with_grace(0)).await, (4, 5), "another node was promised as much as was left");
+    assert_eq!(promised(with_grace(1_000)).await, (0, 1_000), "a promise is no grant");
+    store.give_back(first, 0, 3).await.unwrap();
+    assert_eq!(promised(with_grace(0)).await, (3, 1_000));
     let free =
         store.lease(LeaseRequest { grace: 1, ..asking(created(store).await, day, 1, 10) }).await.unwrap();
     assert_eq!(free, LeaseReply::Granted { units: 1, total: 1, grace: 0 });
@@ -104,7 +104,10 @@ enum LedgerCall {
     GiveBack { day: u32, units: u32 },
 }
 
-pub(in crate::store) fn no_schedule_grants_more_than_the_quota_or_reopens_a_day(store: &dyn Store) {
+pub(in crate::store) fn no_schedule_grants_more_than_the_quota_or_reopens_a_day(
+    store: &dyn Store,
+    runtime: &tokio::runtime::Runtime,
+) {
     let call = prop_oneof![
         3 => (0u32..4, 0u32..9, prop_oneof![Just(10u32), 0u32..20])
             .prop_map(|(day, want, quota)| LedgerCall::Lease { day, want, quota }),
@@ -116,7 +119,7 @@ pub(in crate::store) fn no_schedule_grants_more_than_the_quota_or_reopens_a_day(
     let config = Config { cases: 48, failure_persistence: None, ..Config::default() };
     let held = TestRunner::new(config).run(&schedules, |rounds| {
         let first = next.fetch_add(10, Relaxed); // the days of earlier schedules are closed
-        pollster::block_on(schedule_holds(store, first, rounds));
+        runtime.block_on(schedule_holds(store, first, rounds));
         Ok(())
     });
     held.unwrap();
@@ -125,17 +128,19 @@ pub(in crate::store) fn no_schedule_grants_more_than_the_quota_or_reopens_a_day(
 async fn schedule_holds(store: &dyn Store, first: u32, rounds: Vec<Vec<LedgerCall>>) {
     let id = created(store).await;
     let (mut held, mut largest) = (BTreeMap::<u32, u64>::new(), BTreeMap::<u32, u64>::new());
+    let mut holders: Vec<(LeaseRequest, u32)> = Vec::new();
     let mut newest = None;
     for round in rounds {
         // Only held units are returned: a gateway has no others.
         let mut back = Vec::new();
         for call in &round {
             if let LedgerCall::GiveBack { day, units } = *call {
-                let of_day = held.entry(day).or_default();
-                let units = u64::from(units).min(*of_day);
-                *of_day -= units;
-                let (day, units) = (Day::from_number(first + day), u32::try_from(units).unwrap());
-                back.push(store.return_units(giving(id, day, units)));
+                let of_day = |holder: &&mut (LeaseRequest, u32)| holder.0.day.number() == first + day;
+                let Some((request, left)) = holders.iter_mut().find(of_day) else { continue };
+                let units = units.min(*left);
+                *left -= units;
+                *held.entry(day).or_default() -= u64::from(units);
+                back.push(store.give_back(*request, units, 0));
             }
         }
         let asks = round.iter().filter_map(|call| match *call {
@@ -143,18 +148,21 @@ async fn schedule_holds(store: &dyn Store, first: u32, rounds: Vec<Vec<LedgerCal
             LedgerCall::GiveBack { .. } => None,
         });
         let leases = join_all(asks.map(|(day, want, quota)| async move {
-            (day, want, quota, store.lease(asking(id, Day::from_number(first + day), want, quota)).await)
+            let request = asking(id, Day::from_number(first + day), want, quota);
+            (day, request, store.lease(request).await)
         }));
         let (leases, back) = tokio::join!(leases, join_all(back));
         back.into_iter().collect::<Result<(), _>>().unwrap();
         let before = newest;
-        for (day, want, quota, lease) in leases {
+        for (day, request, lease) in leases {
             let most = largest.entry(day).or_default();
-            *most = u64::from(quota).max(*most);
+            *most = u64::from(request.quota).max(*most);
             match lease.unwrap() {
                 LeaseReply::Granted { units, total, .. } => {
                     assert!(before.is_none_or(|before| day >= before), "a closed day was opened again");
-                    assert!(units <= want && total <= u64::from(quota).max(total - u64::from(units)));
+                    let most = u64::from(request.quota).max(total - u64::from(units));
+                    assert!(units <= request.want && total <= most);
+                    holders.push((request, units));
                     *held.entry(day).or_default() += u64::from(units);
                     newest = newest.max(Some(day));
                 }
@@ -162,7 +170,7 @@ async fn schedule_holds(store: &dyn Store, first: u32, rounds: Vec<Vec<LedgerCal
             }
         }
         assert!(held.iter().all(|(day, held)| *held <= largest.get(day).copied().unwrap_or(0)), "{held:?}");
-        let found = store.newest_day().await.unwrap();
+        let found = store.day().await.unwrap();
         assert!(newest.is_none_or(|newest| found == Some(Day::from_number(first + newest))));
     }
 }

@@ -5,13 +5,18 @@
 
 mod changes;
 mod days;
+mod feed;
+
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
 use crate::clock::Wall;
 use crate::keys::Digest;
+use crate::limits::{NodeReport, NodeTotals};
 
 pub(super) use changes::*;
 pub(super) use days::*;
+pub(super) use feed::*;
 
 /// Runs all checks against an engine.
 macro_rules! run_with {
@@ -33,19 +38,23 @@ macro_rules! run_with {
             returned_units_are_leased_again_and_never_negative
             many_leases_at_once_never_exceed_the_quota
             promised_grace_is_a_hundredth_of_the_quota
+            the_feed_names_each_changed_application_once_in_order
+            a_reader_of_the_feed_misses_no_concurrent_change
+            a_position_ahead_of_the_feed_requires_a_reload
         }
 
         #[test]
         fn no_schedule_grants_more_than_the_quota_or_reopens_a_day() {
-            let (_kept, store) = $fresh();
-            $crate::store::conformance::no_schedule_grants_more_than_the_quota_or_reopens_a_day(&store);
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let (_kept, store) = runtime.block_on($fresh());
+            $crate::store::conformance::no_schedule_grants_more_than_the_quota_or_reopens_a_day(&store, &runtime);
         }
     };
     ($fresh:path: $($check:ident)*) => {
         $(
             #[tokio::test]
             async fn $check() {
-                let (_kept, store) = $fresh();
+                let (_kept, store) = $fresh().await;
                 $crate::store::conformance::$check(&store).await;
             }
         )*
@@ -92,13 +101,76 @@ pub(super) async fn created(store: &dyn Store) -> ApplicationId {
     store.change(creating(an_id())).await.unwrap().id
 }
 
-pub(super) fn asking(application: ApplicationId, day: Day, want: u32, quota: u32) -> LeaseRequest {
-    LeaseRequest { application, node: 1, day, known: 0, want, quota, grace: 0 }
+/// A request of a node for units.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LeaseRequest {
+    pub(super) application: ApplicationId,
+    pub(super) node: u64,
+    pub(super) day: Day,
+    pub(super) want: u32,
+    pub(super) quota: u32,
+    pub(super) grace: u32,
 }
 
-fn giving(application: ApplicationId, day: Day, units: u32) -> Vec<LeaseReturn> {
-    vec![LeaseReturn { application, node: 1, day, units, grace: 0 }]
+/// The grant to a node that had nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LeaseReply {
+    Granted { units: u32, total: u64, grace: u32 },
+    Closed { newest: Day },
 }
+
+/// A request of a new node.
+pub(super) fn asking(application: ApplicationId, day: Day, want: u32, quota: u32) -> LeaseRequest {
+    static NODES: AtomicU64 = AtomicU64::new(1);
+    LeaseRequest { application, node: NODES.fetch_add(1, Ordering::Relaxed), day, want, quota, grace: 0 }
+}
+
+impl LeaseRequest {
+    /// The exchange of this request alone, on its day.
+    pub(super) fn exchange(self) -> LedgerExchange {
+        let Self { application, node, day, want, quota, grace } = self;
+        let totals = NodeReport { known: NodeTotals::default(), granted: want, promised: grace, quota };
+        LedgerExchange { node, today: day, reports: vec![LedgerReport { application, day, totals }] }
+    }
+}
+
+/// One request at a time, for tests.
+pub(super) trait SingleLease: Ledger {
+    fn lease(&self, request: LeaseRequest) -> StoreFuture<'_, LeaseReply> {
+        Box::pin(async move {
+            let reply = self.exchange(request.exchange()).await?;
+            match reply.outcomes[..] {
+                [ReportOutcome::Applied { node, granted }] => {
+                    Ok(LeaseReply::Granted { units: node.granted, total: granted, grace: node.promised })
+                }
+                [ReportOutcome::Closed] => Ok(LeaseReply::Closed { newest: reply.today }),
+                [ReportOutcome::UnknownApplication] => {
+                    Err(StoreError::UnknownApplication(request.application))
+                }
+                _ => panic!("{reply:?}"),
+            }
+        })
+    }
+
+    /// Returns units and grace that were granted to a request.
+    fn give_back(&self, request: LeaseRequest, units: u32, grace: u32) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            let nothing = LeaseRequest { want: 0, grace: 0, quota: 0, ..request };
+            let reply = self.exchange(nothing.exchange()).await?;
+            let [ReportOutcome::Applied { node, .. }] = reply.outcomes[..] else { return Ok(()) };
+            let mut exchange = nothing.exchange();
+            let known = NodeTotals {
+                returned: node.returned + units.min(node.held()),
+                released: node.released + grace.min(node.grace()),
+                ..node
+            };
+            exchange.reports[0].totals.known = known;
+            self.exchange(exchange).await.map(drop)
+        })
+    }
+}
+
+impl<T: Ledger + ?Sized> SingleLease for T {}
 
 async fn units(store: &dyn Store, request: LeaseRequest) -> u32 {
     match store.lease(request).await.unwrap() {

@@ -8,7 +8,9 @@ use super::fault::{StoreFault, is_conflict};
 use super::records;
 use crate::clock::Wall;
 use crate::keys::{ApplicationId, Digest};
-use crate::store::{ChangeKind, KeyUse, OwnLimits, StoreChange, StoreError, StoredApplication, StoredKey};
+use crate::store::{
+    ChangeKind, KeyUse, OwnLimits, StoreChange, StoreError, StoredApplication, StoredKey, audit_detail,
+};
 
 /// Makes the change and returns the changed application.
 pub(super) fn make(connection: &Connection, change: &StoreChange) -> Result<StoredApplication, StoreFault> {
@@ -22,43 +24,37 @@ pub(super) fn make(connection: &Connection, change: &StoreChange) -> Result<Stor
             let row = params![id, name, tier, own.minute, own.day, contact, note, millis(change.at)];
             create(connection, row)?;
             add_key(connection, &id, key)?;
-            let own = own_limits(*own);
-            format!("tier {tier}{own}, key {}", shown(key))
+            audit_detail::created(tier, *own, key)
         }
         ChangeKind::AddKey { key } => {
             add_key(connection, &id, key)?;
-            format!("key {}", shown(key))
+            audit_detail::key_added(key)
         }
         ChangeKind::Rotate { key, retire_others_at } => {
             let retired = retire(connection, &id, *retire_others_at)?;
             add_key(connection, &id, key)?;
-            format!("new key {}; {retired} older expire at {}", shown(key), retire_others_at.rfc3339())
+            audit_detail::rotated(key, retired, *retire_others_at)
         }
         ChangeKind::RevokeKey { digest } => {
             let known = revoke_key(connection, &id, *digest, change.at)?;
-            format!("key {}", known.ok_or(StoreError::UnknownKey(change.application))?)
+            audit_detail::key_revoked(&known.ok_or(StoreError::UnknownKey(change.application))?)
         }
-        ChangeKind::RevokeAll => format!("{} keys", revoke_all(connection, &id, change.at)?),
+        ChangeKind::RevokeAll => audit_detail::all_revoked(revoke_all(connection, &id, change.at)?),
         ChangeKind::SetTier { tier } => {
             let before = set_tier(connection, &id, tier)?;
-            format!("from {before} to {tier}")
+            audit_detail::tier_set(&before, tier)
         }
         ChangeKind::SetLimits { own } => {
             set_limits(connection, &id, *own)?;
-            format!(
-                "own limits{}",
-                if *own == OwnLimits::default() { ": none".into() } else { own_limits(*own) }
-            )
+            audit_detail::limits_set(*own)
         }
         ChangeKind::SetExpiry { digests, at } => {
-            let expiry = at.map_or_else(|| "never expire".into(), |at| format!("expire at {}", at.rfc3339()));
             let shown = set_expiry(connection, change.application, digests, *at)?;
-            format!("keys {} {expiry}", shown.join(", "))
+            audit_detail::expiry_set(&shown, *at)
         }
         ChangeKind::Describe { name, contact, note } => {
             describe(connection, params![id, name, contact, note])?;
-            let plain = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".into());
-            format!("name {name}, contact {}, note {}", plain(contact), plain(note))
+            audit_detail::described(name, contact.as_deref(), note.as_deref())
         }
     };
     audit(connection, change.at, [&change.who, change.what.word(), &id, &detail])?;
@@ -216,17 +212,6 @@ pub(super) fn audit(connection: &Connection, at: Wall, words: [&str; 4]) -> Resu
         .prepare_cached("INSERT INTO audit (at, who, what, application, detail) VALUES (?1, ?2, ?3, ?4, ?5)")?
         .execute(params![millis(at), who, what, application, detail])?;
     Ok(())
-}
-
-fn shown(key: &StoredKey) -> String {
-    let expiry = key.expires_at.map(|at| format!(" until {}", at.rfc3339()));
-    format!("{}{}", key.shown, expiry.unwrap_or_default())
-}
-
-fn own_limits(own: OwnLimits) -> String {
-    let part =
-        |limit: Option<u32>, unit| limit.map(|limit| format!(", {limit} a {unit}")).unwrap_or_default();
-    part(own.minute, "minute") + &part(own.day, "day")
 }
 
 /// SQLite's integers are signed; all our times fit.

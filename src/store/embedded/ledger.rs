@@ -1,108 +1,102 @@
-//! The ledger: units of each UTC day granted to each application.
+//! The ledger: units of each UTC day granted to each application, and totals of each node.
 //!
-//! Runs inside the writer's transaction. Days only go forward: the first lease of a day opens it and closes every
-//! earlier one. The quota and the number of units come from the caller.
+//! Runs inside the writer's transaction, by the rules of `limits::day_ledger`. The current day only moves forward: the
+//! first exchange of a later day closes every earlier one.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::fault::StoreFault;
-use super::{changes, records};
-use crate::clock::{Day, Wall};
-use crate::store::{LeaseReply, LeaseRequest, LeaseReturn, OwedUnits, StoreError};
+use super::records;
+use crate::clock::Day;
+use crate::keys::ApplicationId;
+use crate::limits::{DayTotals, NodeTotals};
+use crate::store::{LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome, StoreError};
 
-/// Number of days kept for inspection. Only the newest is ever written.
+/// Number of days kept for inspection.
 const DAYS_KEPT: u32 = 40;
 /// Each new record deletes this many outdated ones: more than are added, and never a million at midnight.
 const PRUNED_AT_ONCE: u32 = 8;
-/// Audit action for units delivered on grace and charged at a later start.
-const CHARGED: &str = "charge_grace";
 
-/// Grants what the quota allows. The node is not stored: reply and record share one transaction.
-pub(super) fn lease(connection: &Connection, request: &LeaseRequest) -> Result<LeaseReply, StoreFault> {
-    if let Some(newest) = newest_day(connection)?
-        && request.day < newest
-    {
-        return Ok(LeaseReply::Closed { newest });
-    }
-    let (day, id) = (written(request.day)?, request.application.to_string());
-    let so_far = granted(connection, &day, &id)?;
-    let (before, promised) = so_far.unwrap_or((0, 0));
-    let units = request.want.min(request.quota.saturating_sub(before));
-    let grace = request.grace.min((request.quota / 100).saturating_sub(promised));
-    let total = u64::from(before) + u64::from(units);
-    if so_far.is_none() {
-        if !records::is_there(connection, &id)? {
-            return Err(StoreError::UnknownApplication(request.application).into());
-        }
-        // Even a grant of zero units opens the day.
-        connection
-            .prepare_cached("INSERT INTO ledger (day, application, granted, grace) VALUES (?1, ?2, ?3, ?4)")?
-            .execute(params![day, id, units, grace])?;
-        prune(connection, request.day)?;
-    } else if units > 0 || grace > 0 {
-        connection
-            .prepare_cached(
-                "UPDATE ledger SET granted = granted + ?3, grace = grace + ?4 WHERE day = ?1 AND application = ?2",
-            )?
-            .execute(params![day, id, units, grace])?;
-    }
-    Ok(LeaseReply::Granted { units, total, grace })
+/// Applies the reports of a node. The clock of this machine is the node's.
+pub(super) fn exchange(
+    connection: &Connection,
+    exchange: &LedgerExchange,
+) -> Result<LedgerExchangeReply, StoreFault> {
+    let today = advance(connection, exchange.today)?;
+    let outcome = |report: &LedgerReport| {
+        let is_open = report.day == today || report.day.number() == today.number().saturating_add(1);
+        if is_open { apply(connection, exchange.node, report) } else { Ok(ReportOutcome::Closed) }
+    };
+    let outcomes = exchange.reports.iter().map(outcome).collect::<Result<_, _>>()?;
+    Ok(LedgerExchangeReply { today, until_midnight: None, outcomes })
 }
 
-/// Charges units that were delivered without a lease. The audit record in the same transaction proves that an entry
-/// was charged.
-pub(super) fn charge(connection: &Connection, owed: &[OwedUnits], at: Wall) -> Result<(), StoreFault> {
-    let newest = newest_day(connection)?;
-    for one in owed.iter().filter(|one| newest.is_none_or(|newest| one.day >= newest)) {
-        let (day, id) = (written(one.day)?, one.application.to_string());
-        let detail = format!("{} of {day}, entry {:016x}", one.units, one.id);
-        let mut charged = connection
-            .prepare_cached("SELECT 1 FROM audit WHERE application = ?1 AND what = ?2 AND detail = ?3")?;
-        if charged.exists([&*id, CHARGED, &*detail])? || !records::is_there(connection, &id)? {
-            continue;
-        }
+/// Moves the current day forward to `today`, and returns it.
+fn advance(connection: &Connection, today: Day) -> Result<Day, StoreFault> {
+    let found = day(connection)?;
+    if let Some(found) = found.filter(|found| *found >= today) {
+        return Ok(found);
+    }
+    connection.prepare_cached("DELETE FROM calendar")?.execute([])?;
+    connection.prepare_cached("INSERT INTO calendar (day) VALUES (?1)")?.execute([written(today)?])?;
+    Ok(today)
+}
+
+fn apply(connection: &Connection, node: u64, report: &LedgerReport) -> Result<ReportOutcome, StoreFault> {
+    let (day, id) = (written(report.day)?, report.application.to_string());
+    let found = day_totals(connection, &day, &id)?;
+    if found.is_none() && !records::is_there(connection, &id)? {
+        return Ok(ReportOutcome::UnknownApplication);
+    }
+    let before = (found.unwrap_or_default(), node_totals(connection, &day, report.application, node)?);
+    let (total, totals) = before.0.apply(before.1, &report.totals);
+    if (total, totals) != before || found.is_none() {
         connection
             .prepare_cached(
-                "INSERT INTO ledger (day, application, granted) VALUES (?1, ?2, ?3)
-                 ON CONFLICT (day, application) DO UPDATE SET granted = granted + ?3 WHERE granted >= 0",
+                "INSERT INTO ledger (day, application, granted, grace) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT (day, application) DO UPDATE SET granted = ?3, grace = ?4",
             )?
-            .execute(params![day, id, one.units])?;
-        changes::audit(connection, at, ["scoregate", CHARGED, &id, &detail])?;
+            .execute(params![day, id, total.granted.cast_signed(), total.promised.cast_signed()])?;
+        let NodeTotals { granted, returned, promised, released } = totals;
+        connection
+            .prepare_cached(
+                "INSERT INTO ledger_nodes (day, application, node, granted, returned, promised, released)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (day, application, node)
+                 DO UPDATE SET granted = ?4, returned = ?5, promised = ?6, released = ?7",
+            )?
+            .execute(params![day, id, node.cast_signed(), granted, returned, promised, released])?;
     }
-    Ok(())
+    if found.is_none() {
+        prune(connection, report.day)?;
+    }
+    Ok(ReportOutcome::Applied { node: totals, granted: total.granted })
 }
 
-/// Takes units back if their day is still open.
-pub(super) fn give_back(connection: &Connection, units: &[LeaseReturn]) -> Result<(), StoreFault> {
-    let Some(newest) = newest_day(connection)? else { return Ok(()) };
-    let day = newest.to_string();
-    // A record made negative by hand stays as it is: raising it to zero would free a whole quota.
-    let mut take = connection.prepare_cached(
-        "UPDATE ledger SET granted = max(granted - ?3, 0), grace = max(grace - ?4, 0)
-         WHERE day = ?1 AND application = ?2 AND granted >= 0 AND grace >= 0",
-    )?;
-    for back in units.iter().filter(|back| back.day == newest) {
-        take.execute(params![day, back.application.to_string(), back.units, back.grace])?;
+/// The current day. Before the first exchange, the newest one with granted units.
+pub(super) fn day(connection: &Connection) -> Result<Option<Day>, StoreFault> {
+    let found: Option<String> =
+        connection.prepare_cached("SELECT max(day) FROM calendar")?.query_row([], |row| row.get(0))?;
+    match found.as_deref().and_then(Day::parse) {
+        Some(day) => Ok(Some(day)),
+        None => newest_day(connection),
     }
-    Ok(())
 }
 
-/// The newest opened day. Texts that are not days, which only manual edits produce, are skipped.
+/// The newest day with granted units. Texts that are not days, which only manual edits produce, are skipped.
 pub(super) fn newest_day(connection: &Connection) -> Result<Option<Day>, StoreFault> {
     let mut newest = connection.prepare_cached("SELECT max(day) FROM ledger WHERE day < ?1")?;
     let mut below = String::from("a"); // above every digit
     loop {
         let found: Option<String> = newest.query_row([&below], |row| row.get(0))?;
         let Some(text) = found else { return Ok(None) };
-        if let Some(day) = read(&text) {
+        if let Some(day) = Day::parse(&text) {
             return Ok(Some(day));
         }
         below = text;
     }
 }
 
-/// Units granted, and units of grace promised.
-fn granted(connection: &Connection, day: &str, id: &str) -> Result<Option<(u32, u32)>, StoreFault> {
+fn day_totals(connection: &Connection, day: &str, id: &str) -> Result<Option<DayTotals>, StoreFault> {
     let found: Option<(i64, i64)> = connection
         .prepare_cached("SELECT granted, grace FROM ledger WHERE day = ?1 AND application = ?2")?
         .query_row([day, id], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -111,7 +105,38 @@ fn granted(connection: &Connection, day: &str, id: &str) -> Result<Option<(u32, 
     let bad =
         |_| StoreFault::Record(format!("ledger of {id} for {day}: granted is {granted}, grace is {grace}"));
     let read = u32::try_from(granted).and_then(|granted| Ok((granted, u32::try_from(grace)?)));
-    read.map(Some).map_err(bad)
+    let (granted, promised) = read.map_err(bad)?;
+    Ok(Some(DayTotals { granted: granted.into(), promised: promised.into() }))
+}
+
+fn node_totals(
+    connection: &Connection,
+    day: &str,
+    application: ApplicationId,
+    node: u64,
+) -> Result<NodeTotals, StoreFault> {
+    let id = application.to_string();
+    let found: Option<[i64; 4]> = connection
+        .prepare_cached(
+            "SELECT granted, returned, promised, released FROM ledger_nodes
+             WHERE day = ?1 AND application = ?2 AND node = ?3",
+        )?
+        .query_row(params![day, id, node.cast_signed()], |row| {
+            Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?])
+        })
+        .optional()?;
+    let Some(found) = found else { return Ok(NodeTotals::default()) };
+    let read = |number: i64| {
+        let bad = |_| StoreFault::Record(format!("ledger_nodes of {id} for {day}: {number} is no total"));
+        u32::try_from(number).map_err(bad)
+    };
+    let [granted, returned, promised, released] = found;
+    Ok(NodeTotals {
+        granted: read(granted)?,
+        returned: read(returned)?,
+        promised: read(promised)?,
+        released: read(released)?,
+    })
 }
 
 fn prune(connection: &Connection, today: Day) -> Result<(), StoreFault> {
@@ -120,6 +145,12 @@ fn prune(connection: &Connection, today: Day) -> Result<(), StoreFault> {
         .prepare_cached(
             "DELETE FROM ledger WHERE (day, application) IN
              (SELECT day, application FROM ledger WHERE day < ?1 ORDER BY day LIMIT ?2)",
+        )?
+        .execute(params![oldest, PRUNED_AT_ONCE])?;
+    connection
+        .prepare_cached(
+            "DELETE FROM ledger_nodes WHERE (day, application, node) IN
+             (SELECT day, application, node FROM ledger_nodes WHERE day < ?1 ORDER BY day LIMIT ?2)",
         )?
         .execute(params![oldest, PRUNED_AT_ONCE])?;
     Ok(())
@@ -132,7 +163,7 @@ fn written(day: Day) -> Result<String, StoreFault> {
         return Ok(text);
     }
     let reason = format!("day {} lies beyond the calendar", day.number());
-    Err(StoreError::Unavailable { doing: "grant a lease", reason }.into())
+    Err(StoreError::Unavailable { doing: "exchange ledger reports", reason }.into())
 }
 
 /// Parses a stored day.

@@ -7,6 +7,7 @@
 mod changes;
 mod deferred_check;
 mod fault;
+mod feed;
 mod file;
 mod integrity;
 mod ledger;
@@ -23,10 +24,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{
-    ApplicationPage, AuditQuery, AuditRecord, KeyUse, LeaseReply, LeaseRequest, LeaseReturn, OwedUnits,
-    Store, StoreChange, StoreError, StoreFuture, StoredApplication,
+    ApplicationPage, AuditQuery, AuditRecord, ChangeFeed, ChangedApplications, FeedPosition, KeyStore,
+    KeyUse, Ledger, LedgerExchange, LedgerExchangeReply, StoreChange, StoreError, StoreFuture, StoreHealth,
+    StoredApplication,
 };
-use crate::clock::{Day, Wall};
+use crate::clock::Day;
 use crate::keys::ApplicationId;
 use deferred_check::DeferredCheck;
 use fault::OpenFile;
@@ -75,7 +77,7 @@ impl Embedded {
     }
 }
 
-impl Store for Embedded {
+impl KeyStore for Embedded {
     fn page(&self, after: Option<ApplicationId>, most: usize, day: Day) -> StoreFuture<'_, ApplicationPage> {
         let work = move |file: &rusqlite::Connection| records::page(file, after, most, day);
         Box::pin(self.reader.run("read a page of applications", work))
@@ -84,10 +86,6 @@ impl Store for Embedded {
     fn application(&self, id: ApplicationId, day: Day) -> StoreFuture<'_, Option<StoredApplication>> {
         let work = move |file: &rusqlite::Connection| records::application(file, id, day);
         Box::pin(self.reader.run("read an application", work))
-    }
-
-    fn newest_day(&self) -> StoreFuture<'_, Option<Day>> {
-        Box::pin(self.reader.run("read the newest day", ledger::newest_day))
     }
 
     fn change(&self, change: StoreChange) -> StoreFuture<'_, StoredApplication> {
@@ -109,27 +107,36 @@ impl Store for Embedded {
         let work = move |file: &rusqlite::Connection| records::audit(file, query);
         Box::pin(self.reader.run("read the audit trail", work))
     }
+}
 
+impl Ledger for Embedded {
+    fn day(&self) -> StoreFuture<'_, Option<Day>> {
+        Box::pin(self.reader.run("read the current day", ledger::day))
+    }
+
+    fn exchange(&self, exchange: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply> {
+        let work = move |file: &rusqlite::Connection| ledger::exchange(file, &exchange);
+        Box::pin(self.writer.run("exchange ledger reports", work))
+    }
+}
+
+impl ChangeFeed for Embedded {
+    fn position(&self) -> StoreFuture<'_, FeedPosition> {
+        Box::pin(self.reader.run("read the change feed", feed::position))
+    }
+
+    fn changed_after(&self, after: FeedPosition, limit: usize) -> StoreFuture<'_, ChangedApplications> {
+        let work = move |file: &rusqlite::Connection| feed::changed(file, &after, limit);
+        Box::pin(self.reader.run("read the change feed", work))
+    }
+}
+
+impl StoreHealth for Embedded {
     fn damage(&self) -> Option<String> {
         self.file.damage()
     }
 
     fn missing_or_replaced(&self) -> Option<String> {
         self.file.missing_or_replaced()
-    }
-
-    fn lease(&self, request: LeaseRequest) -> StoreFuture<'_, LeaseReply> {
-        let work = move |file: &rusqlite::Connection| ledger::lease(file, &request);
-        Box::pin(self.writer.run("grant a lease", work))
-    }
-
-    fn charge(&self, owed: Vec<OwedUnits>, at: Wall) -> StoreFuture<'_, ()> {
-        let work = move |file: &rusqlite::Connection| ledger::charge(file, &owed, at);
-        Box::pin(self.writer.run("charge units", work))
-    }
-
-    fn return_units(&self, units: Vec<LeaseReturn>) -> StoreFuture<'_, ()> {
-        let work = move |file: &rusqlite::Connection| ledger::give_back(file, &units);
-        Box::pin(self.writer.run("accept returned units", work))
     }
 }

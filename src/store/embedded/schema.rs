@@ -10,7 +10,7 @@
 //! tables can be read in parallel.
 
 /// The steps; a file's format is the number of applied steps.
-pub(super) const STEPS: &[&str] = &[FIRST, SECOND, THIRD];
+pub(super) const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH];
 
 const FIRST: &str = "
 CREATE TABLE applications (
@@ -71,4 +71,23 @@ CREATE TABLE ledger (
 ) STRICT, WITHOUT ROWID;
 INSERT INTO ledger SELECT day, application, granted, grace FROM ledger_before;
 DROP TABLE ledger_before;
+";
+
+/// Totals of each gateway process, so that a repeated report is granted once. The current day has a record of its own,
+/// because units of the next day are granted before it begins.
+const FOURTH: &str = "
+CREATE TABLE ledger_nodes (
+    day         TEXT    NOT NULL,
+    application TEXT    NOT NULL,
+    node        INTEGER NOT NULL, -- one gateway process
+    granted     INTEGER NOT NULL, -- each of these only grows
+    returned    INTEGER NOT NULL,
+    promised    INTEGER NOT NULL,
+    released    INTEGER NOT NULL,
+    PRIMARY KEY (day, application, node)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE calendar (
+    day TEXT NOT NULL -- the current day; every earlier day is closed
+) STRICT;
 ";

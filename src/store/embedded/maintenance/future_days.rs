@@ -54,6 +54,7 @@ fn close(store: &mut Connection, who: &str, today: Day, now: Wall) -> Result<Clo
     for day in &closed.days {
         closed.granted += count_for(&all, *day, today)?;
     }
+    all.execute("UPDATE calendar SET day = ?1 WHERE day > ?1", [today.to_string()])?;
     if !closed.days.is_empty() {
         let days = closed.days.iter().map(Day::to_string).collect::<Vec<_>>().join(", ");
         let detail = format!("{days}; {} units granted of them are counted for {today}", closed.granted);
@@ -88,5 +89,6 @@ fn count_for(store: &Connection, day: Day, today: Day) -> Result<u64, StoreFault
         params![today, day, u32::MAX],
     )?;
     store.execute("DELETE FROM ledger WHERE day = ?1", [&day])?;
+    store.execute("DELETE FROM ledger_nodes WHERE day = ?1", [&day])?;
     Ok(u64::try_from(granted).unwrap_or_default())
 }

@@ -120,8 +120,10 @@ fn counts(store: &Connection, now: Wall, report: &mut InspectionReport) -> Resul
         "SELECT count(*) FROM keys WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {now})"
     );
     report.keys_in_force = count(&valid, report)?;
-    report.newest_day = ledger::newest_day(store)?;
-    if report.format == integrity::format_of(schema::STEPS) {
+    let is_current = report.format == integrity::format_of(schema::STEPS);
+    // Older formats have no calendar.
+    report.newest_day = if is_current { ledger::day(store)? } else { ledger::newest_day(store)? };
+    if is_current {
         applications(store, report)?;
     }
     days(store, report)

@@ -114,7 +114,7 @@ fn transfer_expiry(
 
 /// Marks a day's quota as completely granted for every application.
 pub(super) fn forfeit(new: &Connection, today: Day) -> Result<Day, StoreFault> {
-    let day = ledger::newest_day(new)?.map_or(today, |newest| newest.max(today));
+    let day = ledger::day(new)?.map_or(today, |newest| newest.max(today));
     new.execute(
         "INSERT INTO ledger (day, application, granted, grace) SELECT ?1, id, ?2, ?2 FROM applications WHERE true
          ON CONFLICT DO UPDATE SET granted = excluded.granted, grace = excluded.grace",

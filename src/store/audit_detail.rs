@@ -1,0 +1,54 @@
+//! Details of a change for the audit trail, the same for every engine. They never contain a secret.
+
+use std::fmt::Display;
+
+use super::{OwnLimits, StoredKey};
+use crate::clock::Wall;
+
+pub(super) fn created(tier: &str, own: OwnLimits, key: &StoredKey) -> String {
+    format!("tier {tier}{}, key {}", own_limits(own), shown(key))
+}
+
+pub(super) fn key_added(key: &StoredKey) -> String {
+    format!("key {}", shown(key))
+}
+
+pub(super) fn rotated(key: &StoredKey, retired: impl Display, at: Wall) -> String {
+    format!("new key {}; {retired} older expire at {}", shown(key), at.rfc3339())
+}
+
+pub(super) fn key_revoked(shown: &str) -> String {
+    format!("key {shown}")
+}
+
+pub(super) fn all_revoked(count: impl Display) -> String {
+    format!("{count} keys")
+}
+
+pub(super) fn tier_set(before: &str, tier: &str) -> String {
+    format!("from {before} to {tier}")
+}
+
+pub(super) fn limits_set(own: OwnLimits) -> String {
+    format!("own limits{}", if own == OwnLimits::default() { ": none".into() } else { own_limits(own) })
+}
+
+pub(super) fn expiry_set(shown: &[String], at: Option<Wall>) -> String {
+    let expiry = at.map_or_else(|| "never expire".into(), |at| format!("expire at {}", at.rfc3339()));
+    format!("keys {} {expiry}", shown.join(", "))
+}
+
+pub(super) fn described(name: &str, contact: Option<&str>, note: Option<&str>) -> String {
+    format!("name {name}, contact {}, note {}", contact.unwrap_or("none"), note.unwrap_or("none"))
+}
+
+fn shown(key: &StoredKey) -> String {
+    let expiry = key.expires_at.map(|at| format!(" until {}", at.rfc3339()));
+    format!("{}{}", key.shown, expiry.unwrap_or_default())
+}
+
+fn own_limits(own: OwnLimits) -> String {
+    let part =
+        |limit: Option<u32>, unit| limit.map(|limit| format!(", {limit} a {unit}")).unwrap_or_default();
+    part(own.minute, "minute") + &part(own.day, "day")
+}

@@ -1,0 +1,55 @@
+//! Positions in the change feed, which tells each gateway of changes made by others.
+
+use crate::keys::ApplicationId;
+
+/// A position in the change feed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FeedPosition {
+    /// The data set and its history. Another source has numbers of its own.
+    pub source: String,
+    /// The number of the last change, which is that of its audit record.
+    pub number: u64,
+}
+
+/// Applications that changed after a position.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChangedApplications {
+    /// The applications, each once, in the order of their last changes.
+    pub applications: Vec<ApplicationId>,
+    /// The position up to which this list is complete.
+    pub reached: FeedPosition,
+    /// The number of the newest change.
+    pub newest: u64,
+}
+
+impl ChangedApplications {
+    /// Whether a reader that was at `before` must read all applications again: the source is another one, or has lost
+    /// changes.
+    pub fn requires_reload(&self, before: &FeedPosition) -> bool {
+        self.reached.source != before.source || self.newest < before.number
+    }
+
+    /// Whether there are more changes after these.
+    pub fn is_partial(&self) -> bool {
+        self.reached.number < self.newest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_source_or_a_lower_number_requires_a_reload() {
+        let at = |source: &str, number| FeedPosition { source: source.into(), number };
+        let reply = |reached, newest| ChangedApplications { applications: Vec::new(), reached, newest };
+        for (reply, expected) in [
+            (reply(at("a", 5), 5), false),
+            (reply(at("a", 7), 9), false),
+            (reply(at("a", 5), 4), true),
+            (reply(at("b", 5), 5), true),
+        ] {
+            assert_eq!(reply.requires_reload(&at("a", 5)), expected, "{reply:?}");
+        }
+    }
+}
