@@ -13,6 +13,7 @@ mod embedded;
 mod feed;
 mod ledger;
 mod owed;
+mod postgres;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -29,6 +30,7 @@ pub use embedded::{Embedded, maintenance};
 pub use feed::{ChangedApplications, FeedPosition};
 pub use ledger::{LedgerExchange, LedgerExchangeReply, LedgerReport, OwedUnits, ReportOutcome};
 pub use owed::OwedFile;
+pub use postgres::{BadName, DatabaseConfig, PostgresStore, RoleName, SchemaName};
 
 /// The reply to a store call, to be awaited.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;

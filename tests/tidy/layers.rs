@@ -33,10 +33,11 @@ const ENGINES: [(&str, &str, &[&str]); 4] = [
     ),
 ];
 
-/// Foreign crates, and the only paths that may use them.
-const ROOMS: [(&str, &[&str]); 6] = [
+/// Foreign crates, and the only places that may name them.
+const ROOMS: [(&str, &[&str]); 7] = [
     ("moka", &["src/cache/"]),
     ("rusqlite", &["src/store/embedded/", "src/scoring/archive/"]),
+    ("tokio_postgres", &["src/store/postgres/"]),
     (
         "hyper",
         &[

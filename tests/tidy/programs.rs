@@ -8,7 +8,7 @@ use std::ops::Range;
 use crate::{File, found, none, tree};
 
 /// Programs of a minbase root with gcc, each with its package.
-const MINIMAL_DEBIAN: [(&str, &str); 10] = [
+const MINIMAL_DEBIAN: [(&str, &str); 12] = [
     ("sh", "dash"),
     ("/bin/sh", "dash"),
     ("bash", "bash"),
@@ -19,6 +19,8 @@ const MINIMAL_DEBIAN: [(&str, &str); 10] = [
     ("umount", "mount"),
     ("script", "bsdutils"),
     ("taskset", "util-linux"),
+    ("setpriv", "util-linux"),
+    ("chown", "coreutils"),
 ];
 
 /// Programs that a step of `.ci/check` installs: the step, the program, and the word of `.ci/check` that shows it.

@@ -1,0 +1,226 @@
+//! Connections to the database: opened when they are needed, replaced after a failure.
+//!
+//! A statement that misses its deadline is never cancelled: a server that waits for its synchronous standby would report
+//! success without it. The connection is closed instead, and the outcome of the statement is unknown.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::task::AbortHandle;
+use tokio_postgres::{AsyncMessage, Client, NoTls};
+use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_util::task::TaskTracker;
+
+use crate::clock::Clock;
+use crate::store::StoreError;
+
+/// The first words of the warning that a commit was not confirmed by a synchronous standby.
+const UNREPLICATED: &str = "canceling wait for synchronous replication";
+
+/// How to reach the database.
+#[derive(Clone)]
+pub struct DatabaseConfig {
+    /// Hosts, database, user and password.
+    pub server: tokio_postgres::Config,
+    /// TLS; clear text without it.
+    pub tls: Option<Arc<rustls::ClientConfig>>,
+    /// The schema of the tables.
+    pub schema: SchemaName,
+    /// Deadline of connecting and of each transaction.
+    pub timeout: Duration,
+}
+
+/// The name of a schema, which needs no quotes in a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemaName(String);
+
+/// The name of a role, which needs no quotes in a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoleName(String);
+
+/// The text is not a plain name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a name has 1 to 63 lower-case letters, digits and underscores, and begins with a letter")]
+pub struct BadName;
+
+impl SchemaName {
+    /// Parses a name.
+    pub fn parse(text: &str) -> Result<Self, BadName> {
+        plain_name(text).map(Self)
+    }
+
+    /// A statement with every `{schema}` replaced by the name.
+    pub(super) fn statement(&self, text: &str) -> String {
+        text.replace("{schema}", &self.0)
+    }
+}
+
+impl RoleName {
+    /// Parses a name.
+    pub fn parse(text: &str) -> Result<Self, BadName> {
+        plain_name(text).map(Self)
+    }
+
+    /// A statement with every `{role}` replaced by the name.
+    pub(super) fn statement(&self, text: &str) -> String {
+        text.replace("{role}", &self.0)
+    }
+}
+
+fn plain_name(text: &str) -> Result<String, BadName> {
+    let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    let is_valid = (1..=63).contains(&text.len())
+        && text.bytes().all(is_word)
+        && text.starts_with(|first: char| first.is_ascii_lowercase());
+    is_valid.then(|| text.into()).ok_or(BadName)
+}
+
+/// An open connection. Dropping it closes the socket.
+pub(super) struct DatabaseConnection {
+    client: Client,
+    driver: AbortHandle,
+    is_unreplicated: Arc<AtomicBool>,
+}
+
+/// One connection, opened when it is needed.
+pub(super) struct DatabaseLink {
+    config: Arc<DatabaseConfig>,
+    clock: Clock,
+    open: tokio::sync::Mutex<Option<DatabaseConnection>>,
+}
+
+impl DatabaseConnection {
+    async fn open(config: &DatabaseConfig) -> Result<Self, tokio_postgres::Error> {
+        if let Some(tls) = &config.tls {
+            let connector = MakeRustlsConnect::new((**tls).clone());
+            let (client, connection) = config.server.connect(connector).await?;
+            return Ok(Self::drive(client, connection));
+        }
+        let (client, connection) = config.server.connect(NoTls).await?;
+        Ok(Self::drive(client, connection))
+    }
+
+    fn drive<S, T>(client: Client, mut connection: tokio_postgres::Connection<S, T>) -> Self
+    where
+        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+        T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    {
+        let is_unreplicated = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&is_unreplicated);
+        let tasks = TaskTracker::new();
+        let driver = tasks.spawn(async move {
+            while let Some(message) = poll_fn(|cx| connection.poll_message(cx)).await {
+                match message {
+                    // The reply that follows would report success. Without it the outcome is unknown, which is true.
+                    Ok(AsyncMessage::Notice(notice)) if notice.message().starts_with(UNREPLICATED) => {
+                        tracing::warn!("a commit was not confirmed by the synchronous standby");
+                        seen.store(true, Ordering::Release);
+                        return;
+                    }
+                    Ok(_) => {}
+                    Err(error) => {
+                        tracing::debug!(%error, "database connection failed");
+                        return;
+                    }
+                }
+            }
+        });
+        Self { client, driver: driver.abort_handle(), is_unreplicated }
+    }
+
+    fn is_usable(&self) -> bool {
+        !self.client.is_closed() && !self.is_unreplicated.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for DatabaseConnection {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+impl DatabaseLink {
+    pub(super) fn new(config: Arc<DatabaseConfig>, clock: Clock) -> Self {
+        Self { config, clock, open: tokio::sync::Mutex::new(None) }
+    }
+
+    /// Runs `work` on the connection, one caller after another, within the deadline. After any failure of the connection
+    /// or a missed deadline the connection is closed. An error of the database itself (a constraint, a closed day)
+    /// leaves it open.
+    pub(super) async fn run<T>(
+        &self,
+        doing: &'static str,
+        work: impl AsyncFnOnce(&mut Client) -> Result<T, tokio_postgres::Error>,
+    ) -> Result<T, DatabaseError> {
+        let mut slot = self.open.lock().await;
+        let done = self.clock.within(self.config.timeout, async {
+            let mut connection = match slot.take().filter(DatabaseConnection::is_usable) {
+                Some(open) => open,
+                None => DatabaseConnection::open(&self.config).await?,
+            };
+            let done = work(&mut connection.client).await;
+            if done.as_ref().err().is_none_or(|error| error.as_db_error().is_some()) && connection.is_usable()
+            {
+                *slot = Some(connection);
+            }
+            done
+        });
+        match done.await {
+            Ok(done) => done.map_err(|error| DatabaseError::new(doing, error)),
+            Err(_) => Err(DatabaseError::late(doing, self.config.timeout)),
+        }
+    }
+}
+
+/// Why a call to the database failed.
+#[derive(Debug)]
+pub(super) struct DatabaseError {
+    doing: &'static str,
+    cause: Result<tokio_postgres::Error, Duration>,
+}
+
+impl DatabaseError {
+    fn new(doing: &'static str, error: tokio_postgres::Error) -> Self {
+        Self { doing, cause: Ok(error) }
+    }
+
+    fn late(doing: &'static str, timeout: Duration) -> Self {
+        Self { doing, cause: Err(timeout) }
+    }
+}
+
+impl From<DatabaseError> for StoreError {
+    fn from(error: DatabaseError) -> Self {
+        let reason = match error.cause {
+            Ok(cause) => described(&cause),
+            Err(timeout) => format!("the database did not answer within {} s", timeout.as_secs_f64()),
+        };
+        Self::Unavailable { doing: error.doing, reason }
+    }
+}
+
+/// The error and its causes. The library's own text names only the first.
+fn described(error: &tokio_postgres::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_name_needs_no_quotes() {
+        assert_eq!(SchemaName::parse("gate_2").unwrap().statement("{schema}.keys"), "gate_2.keys");
+        for bad in ["", "2gate", "Gate", "gate;drop", "_gate", &"x".repeat(64)] {
+            assert_eq!(SchemaName::parse(bad), Err(BadName), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The ledger: one transaction for many reports, in one round trip.
+//!
+//! The rules are those of `limits::day_ledger`, in SQL. The rows of the days are created and locked by statements of
+//! their own: a single statement that waits for a lock decides on the rows as they were before the wait, and grants a
+//! repeated report twice. Rows are locked in the order of their keys, so that gateways do not deadlock.
+
+use std::time::Duration;
+
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Row};
+
+use super::connection::SchemaName;
+use crate::clock::Day;
+use crate::limits::NodeTotals;
+use crate::store::{LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome};
+
+/// The statements, with the schema's name.
+pub(super) struct LedgerStatements {
+    advance: String,
+    open: String,
+    lock: String,
+    apply: String,
+    day: String,
+}
+
+/// Moves the calendar forward, never back. `$1` replaces the server's clock in tests.
+const ADVANCE: &str = "
+UPDATE {schema}.calendar SET day = coalesce($1::text::date, (clock_timestamp() AT TIME ZONE 'UTC')::date)
+WHERE day < coalesce($1::text::date, (clock_timestamp() AT TIME ZONE 'UTC')::date)";
+
+/// Creates missing rows of open days: today and tomorrow.
+const OPEN: &str = "
+INSERT INTO {schema}.ledger_days (day, application)
+SELECT r.day, a.id FROM unnest($1::text[]::date[], $2::text[]) AS r (day, application)
+JOIN {schema}.applications a ON a.id = r.application
+JOIN {schema}.calendar c ON r.day IN (c.day, c.day + 1)
+ORDER BY r.day, a.id
+ON CONFLICT DO NOTHING";
+
+const LOCK: &str = "
+SELECT FROM {schema}.ledger_days
+WHERE (day, application) IN (SELECT * FROM unnest($1::text[]::date[], $2::text[]))
+ORDER BY day, application FOR UPDATE";
+
+const APPLY: &str = "
+WITH report AS (
+    SELECT * FROM unnest($2::text[]::date[], $3::text[], $4::int8[], $5::int8[], $6::int8[], $7::int8[], $8::int8[],
+                         $9::int8[], $10::int8[]) WITH ORDINALITY
+        AS r (day, application, granted, returned, promised, released, want, want_promised, quota, position)
+), known AS (
+    SELECT r.day, r.application, r.want, r.want_promised, r.quota,
+           d.granted AS day_granted, d.promised AS day_promised,
+           greatest(coalesce(n.granted, 0) - coalesce(n.returned, 0), 0) AS held_before,
+           greatest(coalesce(n.promised, 0) - coalesce(n.released, 0), 0) AS grace_before,
+           greatest(r.granted, n.granted) AS granted, greatest(r.returned, n.returned) AS returned,
+           greatest(r.promised, n.promised) AS promised, greatest(r.released, n.released) AS released
+    FROM report r
+    JOIN {schema}.calendar c ON r.day IN (c.day, c.day + 1)
+    JOIN {schema}.ledger_days d ON (d.day, d.application) = (r.day, r.application)
+    LEFT JOIN {schema}.ledger_nodes n ON (n.day, n.application, n.node) = (r.day, r.application, $1)
+), totals AS (
+    SELECT *, greatest(day_granted - held_before, 0) + greatest(granted - returned, 0) AS total,
+           greatest(day_promised - grace_before, 0) + greatest(promised - released, 0) AS promised_total
+    FROM known
+), decided AS (
+    SELECT day, application, returned, released,
+           granted + least(greatest(want - granted, 0), greatest(quota - total, 0)) AS granted,
+           total + least(greatest(want - granted, 0), greatest(quota - total, 0)) AS total,
+           promised + least(greatest(want_promised - promised, 0), greatest(quota / 100 - promised_total, 0)) AS promised,
+           promised_total + least(greatest(want_promised - promised, 0), greatest(quota / 100 - promised_total, 0))
+               AS promised_total
+    FROM totals
+), node AS (
+    INSERT INTO {schema}.ledger_nodes AS n (day, application, node, granted, returned, promised, released)
+    SELECT day, application, $1, granted, returned, promised, released FROM decided
+    WHERE (granted, promised) <> (0, 0)
+    ON CONFLICT (day, application, node) DO UPDATE SET
+        granted = excluded.granted, returned = excluded.returned,
+        promised = excluded.promised, released = excluded.released
+    WHERE (n.granted, n.returned, n.promised, n.released)
+       <> (excluded.granted, excluded.returned, excluded.promised, excluded.released)
+), day AS (
+    UPDATE {schema}.ledger_days d SET granted = decided.total, promised = decided.promised_total
+    FROM decided WHERE (d.day, d.application) = (decided.day, decided.application)
+    AND (d.granted, d.promised) <> (decided.total, decided.promised_total)
+)
+SELECT c.day::text AS today, extract(epoch FROM (c.day + 1) - (clock_timestamp() AT TIME ZONE 'UTC'))::float8 AS rest,
+       r.day IN (c.day, c.day + 1) AS is_open, d.granted, d.returned, d.promised, d.released, d.total
+FROM report r CROSS JOIN {schema}.calendar c
+LEFT JOIN decided d ON (d.day, d.application) = (r.day, r.application)
+ORDER BY r.position";
+
+const DAY: &str = "SELECT day::text FROM {schema}.calendar WHERE day > '1970-01-01'";
+
+impl LedgerStatements {
+    pub(super) fn new(schema: &SchemaName) -> Self {
+        let [advance, open, lock, apply, day] =
+            [ADVANCE, OPEN, LOCK, APPLY, DAY].map(|text| schema.statement(text));
+        Self { advance, open, lock, apply, day }
+    }
+
+    /// Applies reports of one node, at most one for each application and day.
+    pub(super) async fn exchange(
+        &self,
+        client: &Client,
+        exchange: &LedgerExchange,
+        today: Option<Day>,
+    ) -> Result<LedgerExchangeReply, tokio_postgres::Error> {
+        let columns = ReportColumns::new(&exchange.reports);
+        let today = today.map(|day| day.to_string());
+        let node = exchange.node.cast_signed();
+        let advance: [Parameter<'_>; 1] = [(&today, Type::TEXT)];
+        let rows: [Parameter<'_>; 2] = columns.keys();
+        let [granted, returned, promised, released, want, want_promised, quota] = columns.numbers();
+        let [days, applications] = columns.keys();
+        let apply: [Parameter<'_>; 10] = [
+            (&node, Type::INT8),
+            days,
+            applications,
+            granted,
+            returned,
+            promised,
+            released,
+            want,
+            want_promised,
+            quota,
+        ];
+        // Polled together, so all are sent before the first answer.
+        let (begun, advanced, opened, locked, applied, committed) = tokio::join!(
+            client.batch_execute("BEGIN"),
+            client.query_typed(&self.advance, &advance),
+            client.query_typed(&self.open, &rows),
+            client.query_typed(&self.lock, &rows),
+            client.query_typed(&self.apply, &apply),
+            client.batch_execute("COMMIT"),
+        );
+        begun?;
+        advanced?;
+        opened?;
+        locked?;
+        let applied = applied?;
+        committed?;
+        reply(&applied)
+    }
+
+    /// The current day; none before the first exchange.
+    pub(super) async fn day(&self, client: &Client) -> Result<Option<Day>, tokio_postgres::Error> {
+        let found = client.query_typed_opt(&self.day, &[]).await?;
+        found
+            .map(|row| row.try_get::<_, String>(0).map(|text| Day::parse(&text)))
+            .transpose()
+            .map(Option::flatten)
+    }
+}
+
+fn reply(rows: &[Row]) -> Result<LedgerExchangeReply, tokio_postgres::Error> {
+    let mut reply = LedgerExchangeReply::default();
+    for row in rows {
+        reply.today = Day::parse(row.try_get("today")?).unwrap_or_default();
+        let rest: f64 = row.try_get("rest")?;
+        reply.until_midnight = Duration::try_from_secs_f64(rest).ok();
+        reply.outcomes.push(outcome(row)?);
+    }
+    Ok(reply)
+}
+
+fn outcome(row: &Row) -> Result<ReportOutcome, tokio_postgres::Error> {
+    let number = |name| -> Result<u32, tokio_postgres::Error> {
+        Ok(u32::try_from(row.try_get::<_, i64>(name)?).unwrap_or(u32::MAX))
+    };
+    if !row.try_get::<_, bool>("is_open")? {
+        return Ok(ReportOutcome::Closed);
+    }
+    let Some(total) = row.try_get::<_, Option<i64>>("total")? else {
+        return Ok(ReportOutcome::UnknownApplication);
+    };
+    let node = NodeTotals {
+        granted: number("granted")?,
+        returned: number("returned")?,
+        promised: number("promised")?,
+        released: number("released")?,
+    };
+    Ok(ReportOutcome::Applied { node, granted: u64::try_from(total).unwrap_or(0) })
+}
+
+/// A parameter of a statement and its type: a statement without a name needs no round trip to learn it.
+pub(super) type Parameter<'p> = (&'p (dyn ToSql + Sync), Type);
+
+/// Reports, column by column.
+struct ReportColumns {
+    days: Vec<String>,
+    applications: Vec<String>,
+    numbers: [Vec<i64>; 7],
+}
+
+impl ReportColumns {
+    fn new(reports: &[LedgerReport]) -> Self {
+        let numbers = |report: &LedgerReport| {
+            let totals = report.totals;
+            let NodeTotals { granted, returned, promised, released } = totals.known;
+            [granted, returned, promised, released, totals.granted, totals.promised, totals.quota]
+                .map(i64::from)
+        };
+        let mut columns = Self { days: Vec::new(), applications: Vec::new(), numbers: Default::default() };
+        for report in reports {
+            columns.days.push(report.day.to_string());
+            columns.applications.push(report.application.to_string());
+            for (column, number) in columns.numbers.iter_mut().zip(numbers(report)) {
+                column.push(number);
+            }
+        }
+        columns
+    }
+
+    fn keys(&self) -> [Parameter<'_>; 2] {
+        [(&self.days, Type::TEXT_ARRAY), (&self.applications, Type::TEXT_ARRAY)]
+    }
+
+    fn numbers(&self) -> [Parameter<'_>; 7] {
+        self.numbers.each_ref().map(|column| (column as &(dyn ToSql + Sync), Type::INT8_ARRAY))
+    }
+}

@@ -1,0 +1,137 @@
+//! Collects ledger exchanges that wait for the connection, and sends them as one.
+//!
+//! While an exchange is under way, later ones queue. So the number of transactions follows the speed of the database and
+//! not the number of callers.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
+use tokio_util::task::TaskTracker;
+
+use super::connection::{DatabaseConfig, DatabaseLink};
+use super::ledger::LedgerStatements;
+use crate::clock::Clock;
+use crate::store::{LedgerExchange, LedgerExchangeReply, StoreError};
+
+/// Maximum number of reports per transaction.
+const MAX_REPORTS: usize = 256;
+/// Maximum queue length; further callers wait to enqueue.
+const QUEUE: usize = 1_024;
+
+const EXCHANGE: &str = "exchange ledger reports";
+
+/// The sending side.
+pub(super) struct LedgerQueue {
+    queue: mpsc::Sender<QueuedExchange>,
+    worker: AbortHandle,
+}
+
+struct QueuedExchange {
+    exchange: LedgerExchange,
+    reply: oneshot::Sender<Result<LedgerExchangeReply, StoreError>>,
+}
+
+/// The receiving side.
+struct LedgerWorker {
+    connection: DatabaseLink,
+    statements: LedgerStatements,
+    /// Exchanges that could not be part of the previous transaction.
+    waiting: VecDeque<QueuedExchange>,
+    queue: mpsc::Receiver<QueuedExchange>,
+    /// Uses the day of each exchange instead of the server's clock.
+    uses_given_day: bool,
+}
+
+impl LedgerQueue {
+    /// Starts the worker. It ends when this is dropped.
+    pub(super) fn start(config: &Arc<DatabaseConfig>, clock: Clock, uses_given_day: bool) -> Self {
+        let (queue, exchanges) = mpsc::channel(QUEUE);
+        let worker = LedgerWorker {
+            connection: DatabaseLink::new(Arc::clone(config), clock),
+            statements: LedgerStatements::new(&config.schema),
+            waiting: VecDeque::new(),
+            queue: exchanges,
+            uses_given_day,
+        };
+        Self { queue, worker: TaskTracker::new().spawn(worker.run()).abort_handle() }
+    }
+
+    /// Sends an exchange and waits for its reply. It is carried out even if the caller leaves.
+    pub(super) async fn exchange(&self, exchange: LedgerExchange) -> Result<LedgerExchangeReply, StoreError> {
+        let stopped = || StoreError::Unavailable { doing: EXCHANGE, reason: "its task has stopped".into() };
+        let (reply, answer) = oneshot::channel();
+        self.queue.send(QueuedExchange { exchange, reply }).await.map_err(|_| stopped())?;
+        answer.await.map_err(|_| stopped())?
+    }
+}
+
+impl Drop for LedgerQueue {
+    fn drop(&mut self) {
+        self.worker.abort();
+    }
+}
+
+impl LedgerWorker {
+    async fn run(mut self) {
+        while let Some(group) = self.next_group().await {
+            let Some(first) = group.first() else { continue };
+            let LedgerExchange { node, today, .. } = first.exchange;
+            let reports = group.iter().flat_map(|queued| queued.exchange.reports.iter().copied()).collect();
+            let whole = LedgerExchange { node, today, reports };
+            let done = Box::pin(self.exchange(&whole)).await;
+            answer(group, &done);
+        }
+    }
+
+    async fn exchange(&self, exchange: &LedgerExchange) -> Result<LedgerExchangeReply, StoreError> {
+        let today = self.uses_given_day.then_some(exchange.today);
+        let statements = &self.statements;
+        let work =
+            async |client: &mut tokio_postgres::Client| statements.exchange(client, exchange, today).await;
+        Ok(Box::pin(self.connection.run(EXCHANGE, work)).await?)
+    }
+
+    /// Exchanges of one node and day, with no row in two of them.
+    async fn next_group(&mut self) -> Option<Vec<QueuedExchange>> {
+        if self.waiting.is_empty() {
+            self.waiting.push_back(self.queue.recv().await?);
+        }
+        while let Ok(more) = self.queue.try_recv() {
+            self.waiting.push_back(more);
+        }
+        let mut group: Vec<QueuedExchange> = Vec::new();
+        let (mut rows, mut rest) = (HashSet::new(), VecDeque::new());
+        for queued in std::mem::take(&mut self.waiting) {
+            let LedgerExchange { node, today, reports } = &queued.exchange;
+            let fits = rows.len() + reports.len() <= MAX_REPORTS || group.is_empty();
+            let is_alike = group
+                .first()
+                .is_none_or(|first| (first.exchange.node, first.exchange.today) == (*node, *today));
+            let keys = || reports.iter().map(|report| (report.day, report.application));
+            if fits && is_alike && keys().all(|key| !rows.contains(&key)) {
+                rows.extend(keys());
+                group.push(queued);
+            } else {
+                rest.push_back(queued);
+            }
+        }
+        self.waiting = rest;
+        Some(group)
+    }
+}
+
+/// Answers each exchange with its part of the reply.
+fn answer(group: Vec<QueuedExchange>, done: &Result<LedgerExchangeReply, StoreError>) {
+    let mut outcomes = done.as_ref().map(|reply| reply.outcomes.clone()).unwrap_or_default().into_iter();
+    for queued in group {
+        let own = outcomes.by_ref().take(queued.exchange.reports.len()).collect();
+        let reply = match done {
+            Ok(whole) => Ok(LedgerExchangeReply { outcomes: own, ..*whole }),
+            Err(error) => Err(StoreError::Unavailable { doing: EXCHANGE, reason: error.to_string() }),
+        };
+        // The caller may have left.
+        drop(queued.reply.send(reply));
+    }
+}

@@ -1,0 +1,212 @@
+//! The shared engine: a PostgreSQL database for several gateways.
+//!
+//! Keys, audit trail and ledger are rows of ordinary tables; every call is one transaction with a deadline. Statements
+//! have no names and no session state, so that a connection pooler in transaction mode can be in between.
+
+mod changes;
+mod connection;
+mod feed;
+mod ledger;
+mod ledger_queue;
+mod records;
+mod schema;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use crate::clock::{Clock, Day};
+use crate::keys::ApplicationId;
+
+use super::{
+    ApplicationPage, AuditQuery, AuditRecord, ChangeFeed, ChangedApplications, FeedPosition, KeyStore,
+    KeyUse, Ledger, LedgerExchange, LedgerExchangeReply, StoreChange, StoreError, StoreFuture, StoreHealth,
+    StoredApplication,
+};
+use changes::{ChangeRefusal, ChangeStatements};
+use connection::DatabaseLink;
+use feed::FeedStatements;
+use ledger::LedgerStatements;
+use ledger_queue::LedgerQueue;
+use records::RecordStatements;
+use schema::SchemaState;
+
+pub use connection::{BadName, DatabaseConfig, RoleName, SchemaName};
+
+/// The store in a database.
+pub struct PostgresStore {
+    changes: ChangeStatements,
+    records: RecordStatements,
+    feed: FeedStatements,
+    /// For changes and reads.
+    connection: DatabaseLink,
+    ledger: LedgerQueue,
+    days: LedgerStatements,
+    #[cfg(test)]
+    config: Arc<DatabaseConfig>,
+}
+
+/// Doing what, in error messages.
+const READ: &str = "read applications";
+const CHANGE: &str = "make a change";
+const USES: &str = "record uses of keys";
+const AUDIT: &str = "read the audit trail";
+const FEED: &str = "read the change feed";
+const DAY: &str = "read the current day";
+const OPEN: &str = "open the database";
+
+impl PostgresStore {
+    /// Opens the store. Its tables must exist in a format that this program knows.
+    pub async fn open(config: DatabaseConfig, clock: Clock) -> Result<Self, StoreError> {
+        Self::open_with(config, clock, false).await
+    }
+
+    /// With `uses_given_day` the day of each exchange replaces the server's clock.
+    async fn open_with(
+        config: DatabaseConfig,
+        clock: Clock,
+        uses_given_day: bool,
+    ) -> Result<Self, StoreError> {
+        let (schema, config) = (config.schema.clone(), Arc::new(config));
+        let connection = DatabaseLink::new(Arc::clone(&config), clock.clone());
+        let state = connection.run(OPEN, async |client| schema::state(client, &schema).await).await?;
+        let refused = |reason| Err(StoreError::Unavailable { doing: OPEN, reason });
+        match state {
+            SchemaState::Usable => {}
+            SchemaState::Missing => {
+                return refused("it has no tables; run `scoregate store init`".into());
+            }
+            SchemaState::Older(found) => {
+                let applied = found.applied;
+                return refused(format!(
+                    "its tables have format {applied}, which lacks a part; run `scoregate store upgrade`"
+                ));
+            }
+            SchemaState::Incompatible(found) => {
+                let from = found.compatible_from;
+                return refused(format!(
+                    "its tables need a program that knows format {from}; start a newer release"
+                ));
+            }
+        }
+        Ok(Self {
+            changes: ChangeStatements::new(&schema),
+            records: RecordStatements::new(&schema),
+            feed: FeedStatements::new(&schema),
+            connection,
+            ledger: LedgerQueue::start(&config, clock, uses_given_day),
+            days: LedgerStatements::new(&schema),
+            #[cfg(test)]
+            config,
+        })
+    }
+
+    /// Creates the tables, or applies missing steps of their format, and grants `role` its rights.
+    pub async fn upgrade(
+        config: DatabaseConfig,
+        clock: Clock,
+        role: Option<RoleName>,
+    ) -> Result<(), StoreError> {
+        let schema = config.schema.clone();
+        let connection = DatabaseLink::new(Arc::new(config), clock);
+        let work =
+            async |client: &mut tokio_postgres::Client| schema::upgrade(client, &schema, role.as_ref()).await;
+        Ok(connection.run("create its tables", work).await?)
+    }
+
+    async fn read(&self, id: ApplicationId, day: Day) -> Result<Option<StoredApplication>, StoreError> {
+        let work =
+            async |client: &mut tokio_postgres::Client| self.records.application(client, id, day).await;
+        self.connection.run(READ, work).await?.transpose().map_err(unreadable)
+    }
+
+    async fn make(&self, change: StoreChange) -> Result<StoredApplication, StoreError> {
+        let id = change.application;
+        let work = async |client: &mut tokio_postgres::Client| {
+            self.changes.make(client, &change, &self.records).await
+        };
+        self.connection.run(CHANGE, work).await?.map_err(|refusal| match refusal {
+            ChangeRefusal::UnknownApplication => StoreError::UnknownApplication(id),
+            ChangeRefusal::UnknownKey => StoreError::UnknownKey(id),
+            ChangeRefusal::Exists(what) => StoreError::Exists(what),
+            ChangeRefusal::Unreadable(reason) => unreadable(reason),
+        })
+    }
+}
+
+fn unreadable(reason: String) -> StoreError {
+    StoreError::Damaged { path: "the database".into(), reason }
+}
+
+impl KeyStore for PostgresStore {
+    fn page(&self, after: Option<ApplicationId>, limit: usize, day: Day) -> StoreFuture<'_, ApplicationPage> {
+        Box::pin(async move {
+            let work = async |client: &mut tokio_postgres::Client| {
+                self.records.page(client, after, limit, day).await
+            };
+            Ok(self.connection.run(READ, work).await?)
+        })
+    }
+
+    fn application(&self, id: ApplicationId, day: Day) -> StoreFuture<'_, Option<StoredApplication>> {
+        Box::pin(self.read(id, day))
+    }
+
+    fn change(&self, change: StoreChange) -> StoreFuture<'_, StoredApplication> {
+        Box::pin(self.make(change))
+    }
+
+    fn record_uses(&self, keys: Vec<KeyUse>) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            let work = async |client: &mut tokio_postgres::Client| self.changes.used(client, &keys).await;
+            Ok(self.connection.run(USES, work).await?)
+        })
+    }
+
+    fn audit(&self, query: AuditQuery) -> StoreFuture<'_, Vec<AuditRecord>> {
+        Box::pin(async move {
+            let work = async |client: &mut tokio_postgres::Client| self.records.audit(client, query).await;
+            Ok(self.connection.run(AUDIT, work).await?)
+        })
+    }
+}
+
+impl ChangeFeed for PostgresStore {
+    fn position(&self) -> StoreFuture<'_, FeedPosition> {
+        Box::pin(async move {
+            let work = async |client: &mut tokio_postgres::Client| self.feed.position(client).await;
+            Ok(self.connection.run(FEED, work).await?)
+        })
+    }
+
+    fn changed_after(&self, after: FeedPosition, limit: usize) -> StoreFuture<'_, ChangedApplications> {
+        Box::pin(async move {
+            let work =
+                async |client: &mut tokio_postgres::Client| self.feed.changed(client, &after, limit).await;
+            Ok(self.connection.run(FEED, work).await?)
+        })
+    }
+}
+
+impl StoreHealth for PostgresStore {
+    fn damage(&self) -> Option<String> {
+        None
+    }
+
+    fn missing_or_replaced(&self) -> Option<String> {
+        None
+    }
+}
+
+impl Ledger for PostgresStore {
+    fn day(&self) -> StoreFuture<'_, Option<Day>> {
+        Box::pin(async move {
+            let work = async |client: &mut tokio_postgres::Client| self.days.day(client).await;
+            Ok(self.connection.run(DAY, work).await?)
+        })
+    }
+
+    fn exchange(&self, exchange: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply> {
+        Box::pin(self.ledger.exchange(exchange))
+    }
+}

@@ -1,0 +1,193 @@
+//! Applications, keys and audit records as rows.
+//!
+//! An unreadable record is reported and skipped: one mistake of an operator with `psql` costs one application or one key
+//! and not the gateway.
+
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Row};
+
+use super::connection::SchemaName;
+use super::ledger::Parameter;
+use crate::clock::{Day, Wall};
+use crate::keys::{ApplicationId, Digest};
+use crate::store::{ApplicationPage, AuditQuery, AuditRecord, OwnLimits, StoredApplication, StoredKey};
+
+/// Reads, with the schema's name.
+pub(super) struct RecordStatements {
+    page: String,
+    application: String,
+    audit: String,
+}
+
+/// A row for each key, and one for an application without keys. The page is cut by applications.
+const PAGE: &str = "
+WITH page AS (SELECT * FROM {schema}.applications WHERE id > $1 ORDER BY id LIMIT $3)
+SELECT a.id, a.name, a.tier, a.own_minute, a.own_day, a.contact, a.note, a.created_at, l.granted,
+       k.digest, k.shown, k.created_at AS key_created_at, k.expires_at, k.revoked_at, k.last_used_at
+FROM page a
+LEFT JOIN {schema}.keys k ON k.application = a.id
+LEFT JOIN {schema}.ledger_days l ON l.day = $2::text::date AND l.application = a.id
+ORDER BY a.id, k.created_at, k.digest";
+
+const APPLICATION: &str = "
+SELECT a.id, a.name, a.tier, a.own_minute, a.own_day, a.contact, a.note, a.created_at, l.granted,
+       k.digest, k.shown, k.created_at AS key_created_at, k.expires_at, k.revoked_at, k.last_used_at
+FROM {schema}.applications a
+LEFT JOIN {schema}.keys k ON k.application = a.id
+LEFT JOIN {schema}.ledger_days l ON l.day = $2::text::date AND l.application = a.id
+WHERE a.id = $1
+ORDER BY k.created_at, k.digest";
+
+const AUDIT: &str = "
+SELECT id, at, who, what, application, detail FROM {schema}.audit
+WHERE ($1::text IS NULL OR application = $1) AND ($2::int8 IS NULL OR id < $2)
+ORDER BY id DESC LIMIT $3";
+
+impl RecordStatements {
+    pub(super) fn new(schema: &SchemaName) -> Self {
+        let [page, application, audit] = [PAGE, APPLICATION, AUDIT].map(|text| schema.statement(text));
+        Self { page, application, audit }
+    }
+
+    /// Up to `limit` applications after `after`, ordered by id.
+    pub(super) async fn page(
+        &self,
+        client: &Client,
+        after: Option<ApplicationId>,
+        limit: usize,
+        day: Day,
+    ) -> Result<ApplicationPage, tokio_postgres::Error> {
+        let (after, day) = (after.map_or_else(String::new, |id| id.to_string()), day.to_string());
+        let most = i64::try_from(limit).unwrap_or(i64::MAX);
+        let parameters: [Parameter<'_>; 3] = [(&after, Type::TEXT), (&day, Type::TEXT), (&most, Type::INT8)];
+        let rows = client.query_typed(&self.page, &parameters).await?;
+        let mut page = ApplicationPage::default();
+        let (mut count, mut last) = (0, None);
+        for rows in rows.chunk_by(|one, other| one.get_ref("id") == other.get_ref("id")) {
+            count += 1;
+            match application(rows, &mut page.skipped) {
+                Ok(application) => {
+                    last = Some(application.id);
+                    page.applications.push(application);
+                }
+                Err(reason) => page.skipped.push(reason),
+            }
+        }
+        page.next = last.filter(|_| count >= limit);
+        Ok(page)
+    }
+
+    /// One application. Unreadable keys are left out.
+    pub(super) async fn application(
+        &self,
+        client: &Client,
+        id: ApplicationId,
+        day: Day,
+    ) -> Result<Option<Result<StoredApplication, String>>, tokio_postgres::Error> {
+        let (id, day) = (id.to_string(), day.to_string());
+        let parameters: [Parameter<'_>; 2] = [(&id, Type::TEXT), (&day, Type::TEXT)];
+        let rows = client.query_typed(&self.application, &parameters).await?;
+        Ok((!rows.is_empty()).then(|| application(&rows, &mut Vec::new())))
+    }
+
+    /// Audit records, newest first.
+    pub(super) async fn audit(
+        &self,
+        client: &Client,
+        query: AuditQuery,
+    ) -> Result<Vec<AuditRecord>, tokio_postgres::Error> {
+        let application = query.application.map(|id| id.to_string());
+        let before = query.before.map(|before| i64::try_from(before).unwrap_or(i64::MAX));
+        let limit = i64::try_from(query.limit).unwrap_or(i64::MAX);
+        let parameters: [Parameter<'_>; 3] =
+            [(&application, Type::TEXT), (&before, Type::INT8), (&limit, Type::INT8)];
+        let rows = client.query_typed(&self.audit, &parameters).await?;
+        rows.iter().map(audit_record).collect()
+    }
+}
+
+trait ColumnText {
+    fn get_ref(&self, column: &str) -> &str;
+}
+
+impl ColumnText for Row {
+    fn get_ref(&self, column: &str) -> &str {
+        self.try_get(column).unwrap_or_default()
+    }
+}
+
+/// An application, from a row for each of its keys.
+fn application(rows: &[Row], skipped: &mut Vec<String>) -> Result<StoredApplication, String> {
+    let first = rows.first().ok_or("no row")?;
+    let id = first.get_ref("id");
+    let named = |reason: String| format!("application {id}: {reason}");
+    let mut application = described(first).map_err(named)?;
+    for row in rows {
+        match key(row) {
+            Ok(key) => application.keys.extend(key),
+            Err(reason) => skipped.push(format!("a key of {id}: {reason}")),
+        }
+    }
+    Ok(application)
+}
+
+fn described(row: &Row) -> Result<StoredApplication, String> {
+    let granted: Option<i64> = column(row, "granted")?;
+    Ok(StoredApplication {
+        id: row.get_ref("id").parse().map_err(|error| format!("{error}"))?,
+        name: column(row, "name")?,
+        tier: column(row, "tier")?,
+        own: OwnLimits { minute: limit(row, "own_minute")?, day: limit(row, "own_day")? },
+        contact: column(row, "contact")?,
+        note: column(row, "note")?,
+        created_at: instant(row, "created_at")?.ok_or("created_at is missing")?,
+        keys: Vec::with_capacity(1),
+        granted: u64::try_from(granted.unwrap_or(0)).map_err(|_| "granted is negative")?,
+    })
+}
+
+/// The key of a row, if it has one.
+fn key(row: &Row) -> Result<Option<StoredKey>, String> {
+    let Some(digest) = column::<Option<&[u8]>>(row, "digest")? else { return Ok(None) };
+    let digest = digest.try_into().map_err(|_| "digest does not have 32 bytes")?;
+    Ok(Some(StoredKey {
+        digest: Digest::from_bytes(digest),
+        shown: column(row, "shown")?,
+        created_at: instant(row, "key_created_at")?.ok_or("created_at is missing")?,
+        expires_at: instant(row, "expires_at")?,
+        revoked_at: instant(row, "revoked_at")?,
+        // Optional: an unreadable value must not cost the key.
+        last_used_at: instant(row, "last_used_at").unwrap_or(None),
+    }))
+}
+
+fn audit_record(row: &Row) -> Result<AuditRecord, tokio_postgres::Error> {
+    let number = |column| -> Result<u64, tokio_postgres::Error> {
+        Ok(u64::try_from(row.try_get::<_, i64>(column)?).unwrap_or(0))
+    };
+    Ok(AuditRecord {
+        number: number("id")?,
+        at: Wall::from_millis(number("at")?),
+        who: row.try_get("who")?,
+        what: row.try_get("what")?,
+        application: row.try_get("application")?,
+        detail: row.try_get("detail")?,
+    })
+}
+
+fn column<'r, T: tokio_postgres::types::FromSql<'r>>(row: &'r Row, name: &str) -> Result<T, String> {
+    row.try_get(name).map_err(|error| format!("{name} cannot be read: {error}"))
+}
+
+fn limit(row: &Row, name: &str) -> Result<Option<u32>, String> {
+    let Some(found) = column::<Option<i64>>(row, name)? else { return Ok(None) };
+    let bad = |_| format!("{name} is {found}, which is not from 0 to {}", u32::MAX);
+    u32::try_from(found).map(Some).map_err(bad)
+}
+
+fn instant(row: &Row, name: &str) -> Result<Option<Wall>, String> {
+    let Some(found) = column::<Option<i64>>(row, name)? else { return Ok(None) };
+    let read = u64::try_from(found).ok().filter(|millis| Wall::from_millis(*millis).millis() == *millis);
+    read.map(|millis| Some(Wall::from_millis(millis)))
+        .ok_or_else(|| format!("{name} is {found}, which is no instant from 1970 to 2554"))
+}

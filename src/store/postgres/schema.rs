@@ -1,0 +1,172 @@
+//! The tables, as a list of steps.
+//!
+//! A released step is never changed. A step only adds: the previous release runs and restarts on the tables of this one.
+//! A step that breaks that raises `compatible_from` in `site`, and releases that know fewer steps refuse to start.
+//!
+//! Text is compared by bytes (`COLLATE "C"`), so that ids have the same order here and in the program. Times are
+//! milliseconds since 1970.
+
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, GenericClient};
+
+use super::connection::{RoleName, SchemaName};
+use super::ledger::Parameter;
+
+/// The steps; the format of a schema is the number of applied steps.
+const STEPS: &[&str] = &[FIRST];
+
+/// Rights of a runtime role. It may neither change the tables nor alter the audit trail.
+const GRANTS: &str = "
+GRANT USAGE ON SCHEMA {schema} TO {role};
+GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.applications, {schema}.keys, {schema}.ledger_days, {schema}.ledger_nodes
+    TO {role};
+GRANT SELECT, UPDATE ON {schema}.calendar, {schema}.site TO {role};
+GRANT SELECT, INSERT ON {schema}.audit TO {role}";
+
+/// The formats of a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SchemaFormat {
+    /// Number of applied steps.
+    pub(super) applied: i32,
+    /// A program must know at least this many.
+    pub(super) compatible_from: i32,
+}
+
+/// Whether this program can use a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SchemaState {
+    Usable,
+    /// The tables are missing.
+    Missing,
+    /// Steps of this release are missing.
+    Older(SchemaFormat),
+    /// A newer release made the tables incompatible with this one.
+    Incompatible(SchemaFormat),
+}
+
+/// Creates the tables or applies missing steps, and grants `role` its rights. Several programs may do it at once.
+pub(super) async fn upgrade(
+    client: &mut Client,
+    schema: &SchemaName,
+    role: Option<&RoleName>,
+) -> Result<(), tokio_postgres::Error> {
+    let transaction = client.transaction().await?;
+    let lock: [Parameter<'_>; 1] = [(&"scoregate schema", Type::TEXT)];
+    transaction.execute_typed("SELECT pg_advisory_xact_lock(hashtext($1))", &lock).await?;
+    transaction.batch_execute(&schema.statement("CREATE SCHEMA IF NOT EXISTS {schema}")).await?;
+    let applied = format(&transaction, schema).await?.map_or(0, |format| format.applied);
+    for step in STEPS.iter().skip(usize::try_from(applied).unwrap_or(usize::MAX)) {
+        transaction.batch_execute(&schema.statement(step)).await?;
+    }
+    if let Some(role) = role {
+        transaction.batch_execute(&role.statement(&schema.statement(GRANTS))).await?;
+    }
+    transaction.commit().await
+}
+
+/// Compares the tables with the steps that this program knows.
+pub(super) async fn state(
+    client: &Client,
+    schema: &SchemaName,
+) -> Result<SchemaState, tokio_postgres::Error> {
+    let known = i32::try_from(STEPS.len()).unwrap_or(i32::MAX);
+    Ok(match format(client, schema).await? {
+        None => SchemaState::Missing,
+        Some(found) if found.compatible_from > known => SchemaState::Incompatible(found),
+        Some(found) if found.applied < known => SchemaState::Older(found),
+        Some(_) => SchemaState::Usable,
+    })
+}
+
+async fn format(
+    client: &impl GenericClient,
+    schema: &SchemaName,
+) -> Result<Option<SchemaFormat>, tokio_postgres::Error> {
+    let name = schema.statement("{schema}.site");
+    let row: [Parameter<'_>; 1] = [(&name, Type::TEXT)];
+    let exists = client.query_typed("SELECT 1 WHERE to_regclass($1) IS NOT NULL", &row).await?;
+    if exists.is_empty() {
+        return Ok(None);
+    }
+    let read = schema.statement("SELECT format, compatible_from FROM {schema}.site");
+    let rows = client.query_typed(&read, &[]).await?;
+    let format = |row: &tokio_postgres::Row| {
+        Ok(SchemaFormat { applied: row.try_get(0)?, compatible_from: row.try_get(1)? })
+    };
+    rows.first().map(format).transpose()
+}
+
+const FIRST: &str = r#"
+CREATE TABLE {schema}.applications (
+    id         text COLLATE "C" PRIMARY KEY,
+    name       text   NOT NULL,
+    tier       text   NOT NULL,
+    own_minute bigint,
+    own_day    bigint,
+    contact    text,
+    note       text,
+    created_at bigint NOT NULL
+);
+
+CREATE TABLE {schema}.keys (
+    digest       bytea  PRIMARY KEY,
+    application  text COLLATE "C" NOT NULL REFERENCES {schema}.applications (id),
+    shown        text   NOT NULL,
+    created_at   bigint NOT NULL,
+    expires_at   bigint,
+    revoked_at   bigint,
+    last_used_at bigint
+) WITH (fillfactor = 80);
+CREATE INDEX keys_by_application ON {schema}.keys (application);
+
+CREATE TABLE {schema}.audit (
+    id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at          bigint NOT NULL,
+    who         text   NOT NULL,
+    what        text   NOT NULL,
+    application text COLLATE "C" NOT NULL,
+    detail      text   NOT NULL
+);
+CREATE INDEX audit_by_application ON {schema}.audit (application, id);
+
+CREATE TABLE {schema}.ledger_days (
+    day         date   NOT NULL,
+    application text COLLATE "C" NOT NULL,
+    granted     bigint NOT NULL DEFAULT 0,
+    promised    bigint NOT NULL DEFAULT 0,
+    PRIMARY KEY (day, application)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+COMMENT ON COLUMN {schema}.ledger_days.granted IS 'units granted to gateways and not returned';
+COMMENT ON COLUMN {schema}.ledger_days.promised IS 'units of grace promised to gateways and not released';
+
+CREATE TABLE {schema}.ledger_nodes (
+    day         date   NOT NULL,
+    application text COLLATE "C" NOT NULL,
+    node        bigint NOT NULL,
+    granted     bigint NOT NULL,
+    returned    bigint NOT NULL,
+    promised    bigint NOT NULL,
+    released    bigint NOT NULL,
+    PRIMARY KEY (day, application, node)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+COMMENT ON TABLE {schema}.ledger_nodes IS 'totals of one gateway process; each only grows';
+
+CREATE TABLE {schema}.calendar (
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    day      date NOT NULL
+);
+COMMENT ON COLUMN {schema}.calendar.day IS 'the current day; every earlier day is closed';
+INSERT INTO {schema}.calendar (day) VALUES ('1970-01-01');
+
+CREATE TABLE {schema}.site (
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    id       uuid NOT NULL DEFAULT gen_random_uuid(),
+    format   integer NOT NULL,
+    compatible_from integer NOT NULL
+);
+COMMENT ON TABLE {schema}.site IS 'locked by every change, so that the numbers of audit records are in commit order';
+COMMENT ON COLUMN {schema}.site.id IS 'identity of this data set';
+COMMENT ON COLUMN {schema}.site.format IS 'number of applied schema steps';
+COMMENT ON COLUMN {schema}.site.compatible_from IS 'a program must know at least this many steps';
+INSERT INTO {schema}.site (format, compatible_from) VALUES (1, 1);
+"#;

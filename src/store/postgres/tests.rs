@@ -1,0 +1,187 @@
+//! The engine against a real server.
+
+#[path = "../../../tests/servers/postgres.rs"]
+mod postgres;
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+use super::*;
+use crate::clock::Wall;
+use crate::keys::Digest;
+use crate::limits::{DayTotals, NodeReport, NodeTotals};
+use crate::store::conformance;
+use crate::store::{ChangeKind, LedgerReport, OwnLimits, ReportOutcome, StoredKey};
+use postgres::{new_schema, shared_server};
+
+const NOON: Wall = Wall::from_seconds(1_763_726_400); // 2025-11-21T12:00:00Z
+
+fn config() -> DatabaseConfig {
+    DatabaseConfig {
+        server: shared_server().parameters().parse().unwrap(),
+        tls: None,
+        schema: SchemaName::parse(&new_schema()).unwrap(),
+        timeout: Duration::from_secs(20),
+    }
+}
+
+/// A store with new tables, in which the tests set the day.
+async fn fresh() -> PostgresStore {
+    let config = config();
+    PostgresStore::upgrade(config.clone(), Clock::system(), None).await.unwrap();
+    PostgresStore::open_with(config, Clock::system(), true).await.unwrap()
+}
+
+/// There is nothing to keep: the server outlives the tests.
+async fn fresh_store() -> ((), PostgresStore) {
+    ((), fresh().await)
+}
+
+conformance::run_with!(fresh_store);
+
+async fn created(store: &PostgresStore) -> ApplicationId {
+    let application = ApplicationId::mint().unwrap();
+    let key = StoredKey {
+        digest: Digest::of(&application.to_string()),
+        shown: "key".into(),
+        created_at: NOON,
+        expires_at: None,
+        revoked_at: None,
+        last_used_at: None,
+    };
+    let what = ChangeKind::Create {
+        name: "Weather station".into(),
+        tier: "pro".into(),
+        own: OwnLimits::default(),
+        contact: None,
+        note: None,
+        key,
+    };
+    let made = store.change(StoreChange { at: NOON, who: "a test".into(), application, what }).await.unwrap();
+    made.id
+}
+
+fn report(application: ApplicationId, node: u64, known: NodeTotals, granted: u32) -> LedgerExchange {
+    let totals = NodeReport { known, granted, promised: 3, quota: 500 };
+    let day = NOON.day();
+    LedgerExchange { node, today: day, reports: vec![LedgerReport { application, day, totals }] }
+}
+
+async fn granted(store: &PostgresStore, exchange: LedgerExchange) -> (u32, u64) {
+    match store.exchange(exchange).await.unwrap().outcomes[..] {
+        [ReportOutcome::Applied { node, granted }] => (node.granted, granted),
+        ref other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_store_without_tables_is_refused_and_several_programs_create_them_at_once() {
+    let config = config();
+    let missing = PostgresStore::open(config.clone(), Clock::system()).await.err().unwrap();
+    assert!(missing.to_string().contains("scoregate store init"), "{missing}");
+    let upgrades = (0..6).map(|_| PostgresStore::upgrade(config.clone(), Clock::system(), None));
+    for upgraded in futures_util::future::join_all(upgrades).await {
+        upgraded.unwrap();
+    }
+    PostgresStore::open(config, Clock::system()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_repeated_report_that_waits_for_the_first_is_granted_once() {
+    let store = fresh().await;
+    let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true).await.unwrap();
+    let id = created(&store).await;
+    let repeated = report(id, 1, NodeTotals::default(), 100);
+    for _ in 0..20 {
+        let (one, two) = tokio::join!(granted(&store, repeated.clone()), granted(&other, repeated.clone()));
+        assert_eq!((one, two), ((100, 100), (100, 100)));
+    }
+}
+
+#[tokio::test]
+async fn many_nodes_at_once_never_get_more_than_the_quota() {
+    let store = fresh().await;
+    let id = created(&store).await;
+    let asks = (0..300).map(|node| granted(&store, report(id, node, NodeTotals::default(), 3)));
+    let all = futures_util::future::join_all(asks).await;
+    assert_eq!(all.iter().map(|(units, _)| units).sum::<u32>(), 500);
+}
+
+#[test]
+fn the_statements_follow_the_rules() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let store = runtime.block_on(fresh());
+    let totals = || (0u32..20, 0u32..20, 0u32..8, 0u32..8);
+    let reports = prop::collection::vec((0u64..3, totals(), 0u32..25, 0u32..9, 0u32..900), 1..12);
+    let config = Config { cases: 60, failure_persistence: None, ..Config::default() };
+    let held = TestRunner::new(config).run(&reports, |reports| {
+        runtime.block_on(async {
+            let application = created(&store).await;
+            let (mut day, mut nodes) = (DayTotals::default(), [NodeTotals::default(); 3]);
+            for (node, (granted, returned, promised, released), want, want_promised, quota) in reports {
+                // A node returns only what it was granted.
+                let (returned, released) = (returned.min(granted), released.min(promised));
+                let known = NodeTotals { granted, returned, promised, released };
+                let totals = NodeReport { known, granted: want, promised: want_promised, quota };
+                let row = &mut nodes[usize::try_from(node).unwrap()];
+                (day, *row) = day.apply(*row, &totals);
+                let reports = vec![LedgerReport { application, day: NOON.day(), totals }];
+                let exchange = LedgerExchange { node, today: NOON.day(), reports };
+                let outcomes = store.exchange(exchange).await.unwrap().outcomes;
+                prop_assert_eq!(outcomes, [ReportOutcome::Applied { node: *row, granted: day.granted }]);
+            }
+            Ok(())
+        })
+    });
+    held.unwrap();
+}
+
+#[tokio::test]
+async fn the_day_moves_forward_only_and_tomorrow_is_open_already() {
+    let store = fresh().await;
+    let id = created(&store).await;
+    let today = NOON.day();
+    let [yesterday, tomorrow, later] =
+        [today.number() - 1, today.number() + 1, today.number() + 2].map(Day::from_number);
+    assert_eq!(store.day().await.unwrap(), None);
+    let at = |clock: Day, day: Day| {
+        let mut exchange = report(id, 1, NodeTotals::default(), 5);
+        (exchange.today, exchange.reports[0].day) = (clock, day);
+        store.exchange(exchange)
+    };
+    let is_open = |reply: &LedgerExchangeReply| matches!(reply.outcomes[..], [ReportOutcome::Applied { .. }]);
+    for (clock, day, expected) in [
+        (today, today, true),
+        (today, tomorrow, true),
+        (today, later, false),
+        (today, yesterday, false),
+        (tomorrow, today, false),
+        (today, tomorrow, true),
+        (today, today, false),
+    ] {
+        let reply = at(clock, day).await.unwrap();
+        assert_eq!(is_open(&reply), expected, "{day} at {clock}");
+    }
+    assert_eq!(store.day().await.unwrap(), Some(tomorrow));
+}
+
+#[tokio::test]
+async fn an_exchange_reports_unknown_applications_and_keeps_the_order_of_its_reports() {
+    let store = fresh().await;
+    let (one, two, unknown) = (created(&store).await, created(&store).await, ApplicationId::mint().unwrap());
+    let mut exchange = report(two, 1, NodeTotals::default(), 5);
+    exchange.reports.extend(report(unknown, 1, NodeTotals::default(), 5).reports);
+    exchange.reports.extend(report(one, 1, NodeTotals::default(), 7).reports);
+    let outcomes = store.exchange(exchange).await.unwrap().outcomes;
+    let units: Vec<Option<u32>> = outcomes
+        .iter()
+        .map(|outcome| match outcome {
+            ReportOutcome::Applied { node, .. } => Some(node.granted),
+            ReportOutcome::Closed | ReportOutcome::UnknownApplication => None,
+        })
+        .collect();
+    assert_eq!(units, [Some(5), None, Some(7)]);
+    assert_eq!(outcomes[1], ReportOutcome::UnknownApplication);
+}

@@ -1,0 +1,129 @@
+//! A PostgreSQL server for tests: a new data directory, a Unix socket, no TCP port, no durability.
+//!
+//! The server runs as an unprivileged user, which it requires, and ends with the test process.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tempfile::TempDir;
+
+/// Superuser of the server.
+pub(crate) const OWNER: &str = "owner";
+
+pub(crate) struct PostgresServer {
+    directory: TempDir,
+    child: Child,
+}
+
+/// The server that the tests of a process share. Each test uses a schema of its own.
+pub(crate) fn shared_server() -> &'static PostgresServer {
+    static SERVER: OnceLock<PostgresServer> = OnceLock::new();
+    // Started by a thread that lives as long as the process: the server ends with the thread that started it.
+    SERVER.get_or_init(|| {
+        let (ready, started) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            ready.send(PostgresServer::start(&["fsync=off"])).expect("the test waits");
+            loop {
+                std::thread::park();
+            }
+        });
+        started.recv().expect("the server starts")
+    })
+}
+
+/// A schema name that no other test of the process uses.
+pub(crate) fn new_schema() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("site_{}", NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+impl PostgresServer {
+    pub(crate) fn start(settings: &[&str]) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().to_owned();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("permissions");
+        let data = path.join("data");
+        fs::create_dir(&data).expect("a data directory");
+        if is_root() {
+            run(Command::new("chown").arg("-R").arg(user()).arg(&path));
+        }
+        let options = ["--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C", "-U", OWNER, "-D"];
+        run(unprivileged("initdb").args(options).arg(&data));
+        let child = launch(&path, settings);
+        Self { directory, child }
+    }
+
+    /// The directory of its socket.
+    pub(crate) fn socket(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Parameters of a connection to it.
+    pub(crate) fn parameters(&self) -> String {
+        format!("host={} user={OWNER} dbname=postgres", self.socket().display())
+    }
+}
+
+impl Drop for PostgresServer {
+    fn drop(&mut self) {
+        // Killing the first process ends the others.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+fn launch(path: &Path, settings: &[&str]) -> Child {
+    let mut command = unprivileged("postgres");
+    command.arg("-D").arg(path.join("data")).arg("-k").arg(path);
+    for setting in ["listen_addresses=", "max_connections=200"].iter().chain(settings) {
+        command.args(["-c", setting]);
+    }
+    let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("postgres starts");
+    let mut log = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+    let is_ready = |line: &str| line.contains("database system is ready to accept connections");
+    let seen: Vec<String> = log.by_ref().map_while(Result::ok).take_while(|line| !is_ready(line)).collect();
+    assert!(child.try_wait().expect("its state").is_none(), "postgres ended: {seen:#?}");
+    // Its log is read to the end, so that it never waits for a reader.
+    std::thread::spawn(move || log.for_each(drop));
+    child
+}
+
+/// A program of the server's package, run without root's rights, and killed with the thread that runs this.
+fn unprivileged(program: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "QUIT"]);
+    if is_root() {
+        command.args(["--reuid", user(), "--regid", user(), "--clear-groups"]);
+    }
+    command.arg(binaries().join(program));
+    command
+}
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|found| std::os::unix::fs::MetadataExt::uid(&found) == 0)
+}
+
+/// The id of `nobody`, as user and as group.
+fn user() -> &'static str {
+    "65534"
+}
+
+/// The newest installed version.
+fn binaries() -> PathBuf {
+    let versions = fs::read_dir("/usr/lib/postgresql")
+        .map(|found| found.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok()).max());
+    match versions {
+        Ok(Some(newest)) => Path::new("/usr/lib/postgresql").join(newest.to_string()).join("bin"),
+        _ => panic!("PostgreSQL is not installed; on Debian: apt-get install postgresql"),
+    }
+}
+
+fn run(command: &mut Command) {
+    let done = command.output().expect("the program runs");
+    assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
+}
