@@ -3,7 +3,7 @@
 //! One lookup by digest, at the same cost for ten keys or a million. Unknown keys are never added. Durability is the
 //! job of `store`, changes that of `accounts::registrar`.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -146,6 +146,14 @@ impl KeyDirectory {
             self.enter(key, Arc::clone(&account));
         }
         true
+    }
+
+    /// Revokes all keys that are not among these: they are no longer stored.
+    pub fn revoke_all_except(&self, stored: &HashSet<Digest>) {
+        for mut entry in self.entries.iter_mut().filter(|entry| !stored.contains(entry.key())) {
+            entry.expires_at = KeyExpiry(Wall::default());
+            lock(&self.by_expiry).insert((Wall::default(), *entry.key()));
+        }
     }
 
     fn enter(&self, key: &StoredKey, account: Arc<Account>) {

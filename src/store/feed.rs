@@ -1,5 +1,7 @@
 //! Positions in the change feed, which tells each gateway of changes made by others.
 
+use std::fmt;
+
 use crate::keys::ApplicationId;
 
 /// A position in the change feed.
@@ -9,6 +11,12 @@ pub struct FeedPosition {
     pub source: String,
     /// The number of the last change, which is that of its audit record.
     pub number: u64,
+}
+
+impl fmt::Display for FeedPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.number, self.source)
+    }
 }
 
 /// Applications that changed after a position.

@@ -98,6 +98,9 @@ pub trait KeyStore: Send + Sync + 'static {
     /// out.
     fn application(&self, id: ApplicationId, day: Day) -> StoreFuture<'_, Option<StoredApplication>>;
 
+    /// These applications, with the units granted for `day`, as in a page. Unknown ones are left out.
+    fn applications(&self, ids: Vec<ApplicationId>, day: Day) -> StoreFuture<'_, ApplicationPage>;
+
     /// Makes a change and its audit record durable, both or neither, and returns the application as changed
     /// (`granted` for the day of the change). If its record is unreadable, a change that adds no key is made all the
     /// same, and the returned application contains revoked keys only: no other key is in force.

@@ -5,11 +5,11 @@
 
 mod adopt;
 mod amend;
+mod follow;
 mod intake;
 mod validation;
 
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -19,22 +19,21 @@ use crate::instruments::{Instruments, StoreWork};
 use crate::keys::{ApplicationId, Digest, KeyForm, shown_prefix};
 use crate::secret::Secret;
 use crate::store::{
-    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, OwnLimits, Store, StoreChange, StoreError,
-    StoredApplication, StoredKey,
+    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, FeedPosition, OwnLimits, Store, StoreChange,
+    StoreError, StoredApplication, StoredKey,
 };
 
 use super::account::Account;
 use super::key_directory::KeyDirectory;
 use super::terms::TermsByTier;
 
+use follow::PAGE;
 use validation::{MAX_TEXT, check_limits, check_text};
 
 pub use adopt::AdoptError;
 pub use amend::FieldChange;
 pub use intake::{BadField, ImportedKey, KeyRecord};
 
-/// Applications read per page.
-const PAGE: usize = 10_000;
 /// Audit records read per page.
 const AUDIT_PAGE: usize = 1_000;
 /// Uses of keys stored at a time: leases must not wait behind more.
@@ -51,8 +50,9 @@ pub struct Registrar {
     form: KeyForm,
     clock: Clock,
     instruments: Arc<Instruments>,
-    /// One change at a time, so that changes take effect in the order in which they become durable.
-    turn: tokio::sync::Mutex<()>,
+    /// One change at a time, so that changes take effect in the order in which they become durable; and the position up
+    /// to which changes of others are applied.
+    turn: tokio::sync::Mutex<FeedPosition>,
     /// When the missing or replaced store file was logged last.
     misplaced_logged_at: ArcSwapOption<Mono>,
 }
@@ -143,44 +143,9 @@ impl Registrar {
         clock: Clock,
         instruments: Arc<Instruments>,
     ) -> Self {
-        let (terms, turn) = (ArcSwap::from_pointee(terms), tokio::sync::Mutex::new(()));
+        let (terms, turn) = (ArcSwap::from_pointee(terms), tokio::sync::Mutex::default());
         let misplaced_logged_at = ArcSwapOption::empty();
         Self { store, key_directory, terms, form, clock, instruments, turn, misplaced_logged_at }
-    }
-
-    /// Loads all applications into the key directory. Unusable records are skipped, counted and logged; they never
-    /// prevent a start.
-    pub async fn load(&self) -> Result<(), StoreError> {
-        let Some(key_directory) = &self.key_directory else { return Ok(()) };
-        let today = self.clock.now().wall.day();
-        // A clock that was set back does not reopen a day: the newest opened day stays in force.
-        let day = self.store.day().await?.map_or(today, |newest| newest.max(today));
-        let terms = self.terms.load_full();
-        let (mut next, mut skipped) = (Some(self.store.page(None, PAGE, day)), 0);
-        while let Some(reading) = next {
-            let page = reading.await?;
-            // Read the next page while this one is applied: a page that was polled once is in flight.
-            next = page.next.map(|after| self.store.page(Some(after), PAGE, day));
-            if let Some(reading) = &mut next
-                && let Poll::Ready(page) = futures_util::poll!(reading.as_mut())
-            {
-                next = Some(Box::pin(std::future::ready(page)));
-            }
-            for reason in &page.skipped {
-                skipped += 1;
-                tracing::error!(%reason, "skipped an unreadable record of the store");
-            }
-            for application in &page.applications {
-                if !key_directory.apply(application, &terms, day) {
-                    skipped += 1;
-                    let (id, tier) = (application.id, &application.tier);
-                    tracing::error!(application = %id, ?tier, "application with an unknown tier; its keys are refused");
-                }
-            }
-        }
-        self.instruments.unreadable_records(skipped);
-        self.count_keys();
-        Ok(())
     }
 
     /// Creates an application with its first key.

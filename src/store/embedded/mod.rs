@@ -88,6 +88,11 @@ impl KeyStore for Embedded {
         Box::pin(self.reader.run("read an application", work))
     }
 
+    fn applications(&self, ids: Vec<ApplicationId>, day: Day) -> StoreFuture<'_, ApplicationPage> {
+        let work = move |file: &rusqlite::Connection| records::applications(file, &ids, day);
+        Box::pin(self.reader.run("read applications", work))
+    }
+
     fn change(&self, change: StoreChange) -> StoreFuture<'_, StoredApplication> {
         let work = move |file: &rusqlite::Connection| changes::make(file, &change);
         Box::pin(self.writer.run("apply a change", work))

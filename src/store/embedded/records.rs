@@ -79,6 +79,23 @@ pub(super) fn application(
     found
 }
 
+/// These applications. Unreadable records are skipped, as in a page.
+pub(super) fn applications(
+    connection: &Connection,
+    ids: &[ApplicationId],
+    day: Day,
+) -> Result<ApplicationPage, StoreFault> {
+    let mut page = ApplicationPage::default();
+    for id in ids {
+        match application(connection, *id, day) {
+            Ok(found) => page.applications.extend(found),
+            Err(StoreFault::Record(reason)) => page.skipped.push(reason),
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(page)
+}
+
 /// A replacement for an application with an unreadable record. Like at start, none of its keys is in force; revoked
 /// ones are listed.
 pub(super) fn stand_in(connection: &Connection, id: ApplicationId) -> Result<StoredApplication, StoreFault> {

@@ -152,6 +152,15 @@ impl KeyStore for PostgresStore {
         Box::pin(self.read(id, day))
     }
 
+    fn applications(&self, ids: Vec<ApplicationId>, day: Day) -> StoreFuture<'_, ApplicationPage> {
+        Box::pin(async move {
+            let work = async |client: &mut tokio_postgres::Client| {
+                self.records.applications(client, &ids, day).await
+            };
+            Ok(self.connection.run(READ, work).await?)
+        })
+    }
+
     fn change(&self, change: StoreChange) -> StoreFuture<'_, StoredApplication> {
         Box::pin(self.make(change))
     }

@@ -35,8 +35,8 @@ SELECT a.id, a.name, a.tier, a.own_minute, a.own_day, a.contact, a.note, a.creat
 FROM {schema}.applications a
 LEFT JOIN {schema}.keys k ON k.application = a.id
 LEFT JOIN {schema}.ledger_days l ON l.day = $2::text::date AND l.application = a.id
-WHERE a.id = $1
-ORDER BY k.created_at, k.digest";
+WHERE a.id = ANY ($1)
+ORDER BY a.id, k.created_at, k.digest";
 
 const AUDIT: &str = "
 SELECT id, at, who, what, application, detail FROM {schema}.audit
@@ -62,17 +62,9 @@ impl RecordStatements {
         let parameters: [Parameter<'_>; 3] = [(&after, Type::TEXT), (&day, Type::TEXT), (&most, Type::INT8)];
         let rows = client.query_typed(&self.page, &parameters).await?;
         let mut page = ApplicationPage::default();
-        let (mut count, mut last) = (0, None);
-        for rows in rows.chunk_by(|one, other| one.get_ref("id") == other.get_ref("id")) {
-            count += 1;
-            match application(rows, &mut page.skipped) {
-                Ok(application) => {
-                    last = Some(application.id);
-                    page.applications.push(application);
-                }
-                Err(reason) => page.skipped.push(reason),
-            }
-        }
+        let count = page.fill(&rows);
+        // Also after an unreadable record.
+        let last = rows.iter().rev().find_map(|row| row.get_ref("id").parse().ok());
         page.next = last.filter(|_| count >= limit);
         Ok(page)
     }
@@ -84,10 +76,31 @@ impl RecordStatements {
         id: ApplicationId,
         day: Day,
     ) -> Result<Option<Result<StoredApplication, String>>, tokio_postgres::Error> {
-        let (id, day) = (id.to_string(), day.to_string());
-        let parameters: [Parameter<'_>; 2] = [(&id, Type::TEXT), (&day, Type::TEXT)];
-        let rows = client.query_typed(&self.application, &parameters).await?;
+        let rows = self.rows_of(client, &[id], day).await?;
         Ok((!rows.is_empty()).then(|| application(&rows, &mut Vec::new())))
+    }
+
+    /// These applications.
+    pub(super) async fn applications(
+        &self,
+        client: &Client,
+        ids: &[ApplicationId],
+        day: Day,
+    ) -> Result<ApplicationPage, tokio_postgres::Error> {
+        let mut page = ApplicationPage::default();
+        page.fill(&self.rows_of(client, ids, day).await?);
+        Ok(page)
+    }
+
+    async fn rows_of(
+        &self,
+        client: &Client,
+        ids: &[ApplicationId],
+        day: Day,
+    ) -> Result<Vec<Row>, tokio_postgres::Error> {
+        let (ids, day) = (ids.iter().map(ToString::to_string).collect::<Vec<_>>(), day.to_string());
+        let parameters: [Parameter<'_>; 2] = [(&ids, Type::TEXT_ARRAY), (&day, Type::TEXT)];
+        client.query_typed(&self.application, &parameters).await
     }
 
     /// Audit records, newest first.
@@ -103,6 +116,25 @@ impl RecordStatements {
             [(&application, Type::TEXT), (&before, Type::INT8), (&limit, Type::INT8)];
         let rows = client.query_typed(&self.audit, &parameters).await?;
         rows.iter().map(audit_record).collect()
+    }
+}
+
+trait PageRows {
+    /// Adds the applications of rows, and returns their number, unreadable ones included.
+    fn fill(&mut self, rows: &[Row]) -> usize;
+}
+
+impl PageRows for ApplicationPage {
+    fn fill(&mut self, rows: &[Row]) -> usize {
+        let mut count = 0;
+        for rows in rows.chunk_by(|one, other| one.get_ref("id") == other.get_ref("id")) {
+            count += 1;
+            match application(rows, &mut self.skipped) {
+                Ok(application) => self.applications.push(application),
+                Err(reason) => self.skipped.push(reason),
+            }
+        }
+        count
     }
 }
 

@@ -1,0 +1,187 @@
+//! Keeps the key directory equal to the store: all applications at the start, then changes by others.
+
+use std::collections::HashSet;
+use std::task::Poll;
+
+use crate::clock::Day;
+use crate::keys::Digest;
+use crate::store::{ApplicationPage, StoreError};
+
+use super::Registrar;
+
+/// Applications read per page.
+pub(super) const PAGE: usize = 10_000;
+/// Changed applications read at a time.
+const CHANGES: usize = 500;
+
+impl Registrar {
+    /// Loads all applications into the key directory. Unusable records are skipped, counted and logged; they never
+    /// prevent a start.
+    pub async fn load(&self) -> Result<(), StoreError> {
+        let mut position = self.turn.lock().await;
+        // Before the first page is read, so that no change in between is missed.
+        let start = self.store.position().await?;
+        self.load_all().await?;
+        *position = start;
+        drop(position);
+        Ok(())
+    }
+
+    /// Applies changes that other gateways and commands have made since the last call.
+    pub async fn follow_changes(&self) -> Result<(), StoreError> {
+        let mut position = self.turn.lock().await;
+        loop {
+            let changed = self.store.changed_after(position.clone(), CHANGES).await?;
+            if changed.requires_reload(&position) {
+                let start = self.store.position().await?;
+                tracing::warn!(from = %position, to = %start, "change feed restarted; all applications are read again");
+                self.load_all().await?;
+                *position = start;
+                break;
+            }
+            let is_partial = changed.is_partial();
+            if !changed.applications.is_empty() {
+                let day = self.current_day().await?;
+                let page = self.store.applications(changed.applications, day).await?;
+                self.apply_page(&page, day);
+            }
+            *position = changed.reached;
+            if !is_partial {
+                break;
+            }
+        }
+        drop(position);
+        self.count_keys();
+        Ok(())
+    }
+
+    /// Loads all applications. Keys that are no longer stored are revoked in memory.
+    async fn load_all(&self) -> Result<(), StoreError> {
+        let Some(key_directory) = &self.key_directory else { return Ok(()) };
+        let day = self.current_day().await?;
+        let (mut next, mut skipped) = (Some(self.store.page(None, PAGE, day)), 0);
+        let mut stored = (!key_directory.is_empty()).then(HashSet::new);
+        while let Some(reading) = next {
+            let page = reading.await?;
+            // Read the next page while this one is applied: a page that was polled once is in flight.
+            next = page.next.map(|after| self.store.page(Some(after), PAGE, day));
+            if let Some(reading) = &mut next
+                && let Poll::Ready(page) = futures_util::poll!(reading.as_mut())
+            {
+                next = Some(Box::pin(std::future::ready(page)));
+            }
+            skipped += self.apply_page(&page, day);
+            if let Some(stored) = &mut stored {
+                stored.extend(digests(&page));
+            }
+        }
+        if let Some(stored) = stored {
+            key_directory.revoke_all_except(&stored);
+        }
+        self.instruments.unreadable_records(skipped);
+        self.count_keys();
+        Ok(())
+    }
+
+    /// Applies applications as stored. Returns the number of unusable records.
+    fn apply_page(&self, page: &ApplicationPage, day: Day) -> usize {
+        let Some(key_directory) = &self.key_directory else { return 0 };
+        for reason in &page.skipped {
+            tracing::error!(%reason, "skipped an unreadable record of the store");
+        }
+        let unusable = page.applications.iter().filter(|application| {
+            let is_known = key_directory.apply(application, &self.terms.load(), day);
+            if !is_known {
+                let (id, tier) = (application.id, &application.tier);
+                tracing::error!(application = %id, ?tier, "application with an unknown tier; its keys are refused");
+            }
+            !is_known
+        });
+        page.skipped.len() + unusable.count()
+    }
+
+    /// The current day. A clock that was set back does not reopen a day: that of the ledger stays in force.
+    async fn current_day(&self) -> Result<Day, StoreError> {
+        let today = self.clock.now().wall.day();
+        Ok(self.store.day().await?.map_or(today, |current| current.max(today)))
+    }
+}
+
+fn digests(page: &ApplicationPage) -> impl Iterator<Item = Digest> {
+    page.applications.iter().flat_map(|application| application.keys.iter().map(|key| key.digest))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::accounts::key_directory::KeyDirectory;
+    use crate::accounts::{NewApplication, TermsByTier};
+    use crate::clock::{Clock, Wall};
+    use crate::instruments::Instruments;
+    use crate::keys::{KeyForm, standard_tiers};
+    use crate::store::{Embedded, OwnLimits};
+    use crate::telemetry::metrics::MetricsRegistry;
+
+    /// A gateway on the store in a directory.
+    async fn gateway(directory: &TempDir) -> (Registrar, Arc<KeyDirectory>) {
+        let key_directory = Arc::new(KeyDirectory::default());
+        let registrar = Registrar::new(
+            Arc::new(Embedded::open(directory.path()).unwrap()),
+            Some(Arc::clone(&key_directory)),
+            TermsByTier::new(&standard_tiers(), 60),
+            KeyForm::new("sg_live", false),
+            Clock::manual(Wall::from_seconds(1_763_726_400)).0,
+            Arc::new(Instruments::new(&MetricsRegistry::default(), &[])),
+        );
+        registrar.load().await.unwrap();
+        (registrar, key_directory)
+    }
+
+    fn station() -> NewApplication {
+        NewApplication {
+            name: "Weather station".into(),
+            tier: "pro".into(),
+            own: OwnLimits::default(),
+            contact: None,
+            note: None,
+            expires_at: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_gateway_follows_the_changes_of_another_one() {
+        let directory = TempDir::new().unwrap();
+        let ((one, _), (other, keys)) = (gateway(&directory).await, gateway(&directory).await);
+        let issued = one.create("a test", station()).await.unwrap();
+        let digest = Digest::of(issued.key.expose());
+        assert!(keys.find(&digest).is_none());
+        other.follow_changes().await.unwrap();
+        let found = keys.find(&digest).unwrap();
+        assert_eq!((found.account.terms().tier_name.as_str(), found.expires_at), ("pro", None));
+        let rotated = one.rotate("a test", issued.application.id, Duration::ZERO).await.unwrap();
+        one.set_tier("a test", issued.application.id, "free").await.unwrap();
+        other.follow_changes().await.unwrap();
+        assert!(keys.find(&digest).unwrap().expires_at.is_some());
+        let newer = keys.find(&Digest::of(rotated.key.expose())).unwrap();
+        assert_eq!((newer.account.terms().tier_name.as_str(), newer.expires_at), ("free", None));
+        assert!(Arc::ptr_eq(&newer.account, &found.account), "its units are kept");
+    }
+
+    #[tokio::test]
+    async fn after_a_restore_keys_that_are_not_stored_are_revoked() {
+        let (directory, restored) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        let (mut one, keys) = gateway(&directory).await;
+        let issued = one.create("a test", station()).await.unwrap();
+        one.follow_changes().await.unwrap();
+        let (backup, _) = gateway(&restored).await;
+        one.store = backup.store;
+        one.follow_changes().await.unwrap();
+        let found = keys.find(&Digest::of(issued.key.expose())).unwrap();
+        assert_eq!(found.expires_at, Some(Wall::default()));
+    }
+}
