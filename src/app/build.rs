@@ -17,7 +17,7 @@ use crate::keys::KeyForm;
 use crate::pages::{self, Pages, PagesConfig};
 use crate::routes::API_VERSION;
 use crate::scoring::{self, Archive, Scoring};
-use crate::store::{Embedded as EmbeddedStore, Mirror, OwedFile, Store};
+use crate::store::{Mirror, OwedFile, Store};
 use crate::telemetry::access_log_writer::{AccessLogWriter, is_enabled};
 use crate::telemetry::log::{self, LogStream};
 use crate::telemetry::metrics::MetricsRegistry;
@@ -25,6 +25,7 @@ use crate::upstream::{BuiltInUpstream as EmbeddedUpstream, HttpUpstream, Protect
 
 use super::data_dir::{DOCUMENTS, DataDir};
 use super::opened_days;
+use super::store_engine::open_store;
 
 pub(super) struct BuiltGateway {
     pub(super) gateway: Arc<Gateway>,
@@ -42,7 +43,7 @@ pub(super) async fn build(
     ledger_calls: &TaskTracker,
 ) -> anyhow::Result<BuiltGateway> {
     let instruments = instruments(config, registry);
-    let store = open_store(data_dir).await?;
+    let store = open_store(config, data_dir.path(), clock).await?;
     let key_directory = Arc::new(KeyDirectory::default());
     let form = KeyForm::new(&config.key_prefix, config.accept_imported);
     let registrar = Registrar::new(
@@ -66,8 +67,11 @@ pub(super) async fn build(
     let restoring = tokio::task::spawn_blocking(move || mirror.restore());
     let leases = leases(Arc::clone(&store), data_dir, clock, &instruments, ledger_calls).await?;
     registrar.load().await.context("the stored applications and keys cannot be read")?;
-    let report = opened_days::report(&*store, data_dir.path(), clock.now().wall).await;
-    report.context("the ledger of the days cannot be read")?;
+    // The day of a database is that of its own clock.
+    if config.database.is_none() {
+        let report = opened_days::report(&*store, data_dir.path(), clock.now().wall).await;
+        report.context("the ledger of the days cannot be read")?;
+    }
     restoring.await.context("restoring documents panicked")?;
     let gateway = Gateway {
         clock: clock.clone(),
@@ -164,13 +168,6 @@ fn notice(config: &Config) -> ServiceNotice {
         realm: config.service.clone(),
         cadence_seconds: config.retention.cadence.as_secs(),
     }
-}
-
-async fn open_store(data_dir: &DataDir) -> anyhow::Result<Arc<dyn Store>> {
-    let directory = data_dir.path().to_owned();
-    // Opening checks the file and may migrate it, so not on a serving thread.
-    let store = tokio::task::spawn_blocking(move || EmbeddedStore::open(&directory)).await??;
-    Ok(Arc::new(store))
 }
 
 /// Opens the disk mirror. Without one the program runs all the same: it contains nothing that cannot be fetched.

@@ -11,6 +11,7 @@ mod opened_days;
 mod reload;
 mod sockets;
 mod storage;
+mod store_engine;
 mod supervisor;
 mod tasks;
 
@@ -38,6 +39,7 @@ use reload::Reloader;
 
 pub use data_dir::{DOCUMENTS, DataDir, DataDirInUse, SOCKET};
 pub use sockets::InheritedSockets;
+pub use store_engine::open_store;
 use supervisor::{Supervisor, SupervisorState};
 
 /// How long a shutdown waits for the last lines of the access log. The event log has the same time after it (`cli`).

@@ -25,6 +25,8 @@ const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// Interval between writes of key uses, and between attempts to charge units delivered on grace.
 const ACCOUNT_EVERY: Duration = Duration::from_secs(30);
+/// Interval between reads of the change feed of a shared store.
+const FOLLOW_EVERY: Duration = Duration::from_secs(1);
 /// Interval between checks that the store file is in place.
 const WATCH_EVERY: Duration = Duration::from_secs(2);
 
@@ -51,7 +53,11 @@ pub(super) fn spawn(
     if config.retention.probing {
         background.spawn(engine.refresher.run(stop.clone()));
     }
-    background.spawn(watch_store(Arc::clone(registrar), clock.clone(), stop.clone()));
+    if config.database.is_some() {
+        background.spawn(follow_changes(Arc::clone(registrar), clock.clone(), stop.clone()));
+    } else {
+        background.spawn(watch_store(Arc::clone(registrar), clock.clone(), stop.clone()));
+    }
     background.spawn(settle_accounts(Arc::clone(registrar), leases, clock.clone(), stop.clone()));
 }
 
@@ -118,6 +124,17 @@ pub(super) fn side_thread(
         }
     };
     Ok(std::thread::Builder::new().name("side-port".into()).spawn(serve)?)
+}
+
+/// Applies changes to applications and keys that were made elsewhere.
+async fn follow_changes(registrar: Arc<Registrar>, clock: Clock, stop: CancellationToken) {
+    let run = async {
+        loop {
+            clock.sleep(FOLLOW_EVERY).await;
+            registrar.follow_changes().await;
+        }
+    };
+    stop.run_until_cancelled(run).await;
 }
 
 async fn watch_store(registrar: Arc<Registrar>, clock: Clock, stop: CancellationToken) {

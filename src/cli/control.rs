@@ -19,12 +19,11 @@ use tokio::net::UnixStream;
 
 use crate::accounts::{Registrar, TermsByTier};
 use crate::admin::{self, AdminCommand, CommandProblem, perform};
-use crate::app::{DataDir, DataDirInUse, SOCKET};
+use crate::app::{DataDir, DataDirInUse, SOCKET, open_store};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::instruments::Instruments;
 use crate::keys::KeyForm;
-use crate::store::Embedded;
 use crate::store::maintenance::is_used;
 use crate::telemetry::metrics::MetricsRegistry;
 
@@ -75,11 +74,11 @@ impl From<CommandProblem> for CommandError {
 pub(super) enum CommandTarget {
     /// A running server, with the path of its socket.
     Running(PathBuf),
-    /// The store of a stopped server.
-    Stopped {
+    /// The store of a stopped server, or the database of several servers.
+    Store {
         registrar: Box<Registrar>,
-        /// Dropped last: no other process may lock the directory before the store is closed.
-        _lock: DataDir,
+        /// Dropped last: no other process may lock the directory before the store in it is closed.
+        _lock: Option<DataDir>,
     },
 }
 
@@ -97,6 +96,9 @@ impl CommandTarget {
     /// Waits for a server that is starting and for another command.
     pub(super) async fn find(config: &Config, missing: MissingStore) -> Result<Self, CommandError> {
         let data_dir = &config.data_dir;
+        if config.database.is_some() {
+            return Self::find_database(config).await;
+        }
         let refused = |what: &str| {
             let shown = data_dir.display();
             Err(CommandError::Input(format!(
@@ -113,7 +115,7 @@ impl CommandTarget {
         let clock = Clock::system();
         for _ in 0..ATTEMPTS {
             if let Some(target) = Self::try_find(config).await? {
-                if is_new && matches!(target, Self::Stopped { .. }) {
+                if is_new && matches!(target, Self::Store { .. }) {
                     printer::message(&format!("a new store was created in {}", data_dir.display()));
                 }
                 return Ok(target);
@@ -122,6 +124,15 @@ impl CommandTarget {
         }
         let in_use = DataDirInUse::new(data_dir);
         Err(CommandError::Input(format!("{in_use}; it does not respond")))
+    }
+
+    /// The server on this machine, if one is running; else the database itself.
+    async fn find_database(config: &Config) -> Result<Self, CommandError> {
+        let socket = config.data_dir.join(SOCKET);
+        match UnixStream::connect(&socket).await {
+            Ok(_) => Ok(Self::Running(socket)),
+            Err(_) => open_target(config, None).await,
+        }
     }
 
     /// One attempt; `None` if another process has locked the directory and does not listen on the socket.
@@ -138,7 +149,7 @@ impl CommandTarget {
             {
                 match DataDir::open(&config.data_dir) {
                     Err(error) if error.is::<DataDirInUse>() => Ok(None),
-                    lock => Ok(Some(open_store(config, lock?).await?)),
+                    lock => Ok(Some(open_target(config, Some(lock?)).await?)),
                 }
             }
             Err(error) => {
@@ -157,7 +168,7 @@ impl CommandTarget {
                 let stream = UnixStream::connect(socket).await.context("the server has stopped")?;
                 send(stream, command.to_request()).await
             }
-            Self::Stopped { registrar, .. } => Ok(perform(registrar, command, &operator()).await?),
+            Self::Store { registrar, .. } => Ok(perform(registrar, command, &operator()).await?),
         }
     }
 }
@@ -233,21 +244,19 @@ pub(super) async fn exchange(
     response.context("the server closed the connection")
 }
 
-/// Opens the store of a stopped server.
-async fn open_store(config: &Config, lock: DataDir) -> Result<CommandTarget, CommandError> {
-    let directory = lock.path().to_owned();
-    let store =
-        tokio::task::spawn_blocking(move || Embedded::open(&directory)).await.context("the store failed")?;
+/// Opens the store of a stopped server, or the database of several servers.
+async fn open_target(config: &Config, lock: Option<DataDir>) -> Result<CommandTarget, CommandError> {
+    let store = open_store(config, &config.data_dir, &Clock::system()).await;
     let names: Vec<String> = config.tiers.iter().map(|tier| tier.name.clone()).collect();
     let registrar = Registrar::new(
-        Arc::new(store.context("the store cannot be opened")?),
+        store.context("the store cannot be opened")?,
         None,
         TermsByTier::new(&config.tiers, config.guard_per_minute),
         KeyForm::new(&config.key_prefix, config.accept_imported),
         Clock::system(),
         Arc::new(Instruments::new(&MetricsRegistry::default(), &names)),
     );
-    Ok(CommandTarget::Stopped { registrar: Box::new(registrar), _lock: lock })
+    Ok(CommandTarget::Store { registrar: Box::new(registrar), _lock: lock })
 }
 
 /// Runs an async command to completion.

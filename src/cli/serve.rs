@@ -10,7 +10,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::app::{self, InheritedSockets, ShutdownReport};
 use crate::clock::Clock;
 use crate::config::{
-    Config, ConfigProblems, ConfigValues, read_environment, read_file, read_secrets, resolve,
+    Config, ConfigProblems, ConfigValues, read_database_password, read_environment, read_file, read_secrets,
+    resolve,
 };
 use crate::telemetry::access_log_writer;
 use crate::telemetry::log::{self, LogConfig};
@@ -101,6 +102,7 @@ impl ServerArgs {
         if !values.is_set("upstream") {
             values.set("upstream", "built-in");
         }
+        read_database_password(&mut values)?;
         resolve(&values)
     }
 }

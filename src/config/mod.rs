@@ -20,6 +20,7 @@ mod secrets;
 mod server;
 mod settings;
 mod shown;
+mod store;
 mod tables;
 mod tiers;
 mod tls;
@@ -37,15 +38,17 @@ use crate::gateway::{ConcurrencyConfig, CorsPolicy, Deprecation, LogSampling};
 use crate::keys::Tier;
 use crate::secret::Secret;
 use crate::server::{CertificateFiles, ServerConfig};
+use crate::store::DatabaseSettings;
 use crate::telemetry::log::LogConfig;
 use crate::upstream::{HttpConfig, ProtectionConfig};
 
 pub use file::{ConfigValues, read_environment, read_file, read_text};
 pub use resolve::resolve;
 pub use sample::sample;
-pub use secrets::read_secrets;
+pub use secrets::{read_database_password, read_secrets};
 pub use server::side_port;
 pub use settings::{SETTINGS, Setting, ValueKind};
+pub use store::check_database_files;
 pub use tls::{certificate_files, read_certificates};
 
 /// The complete, validated configuration.
@@ -61,6 +64,8 @@ pub struct Config {
     pub admin_token: Option<Secret>,
     /// The data directory.
     pub data_dir: PathBuf,
+    /// The database of the store; `None` for the file in the data directory.
+    pub database: Option<DatabaseSettings>,
     /// The name of the service.
     pub service: String,
     /// The attribution notice.

@@ -15,24 +15,28 @@ const LARGEST: u64 = 16 * 1024;
 
 /// Sets each secret from its file. A secret that is given both ways is a problem.
 pub fn read_secrets(written: &mut ConfigValues) -> Result<(), ConfigProblems> {
-    let mut problems = Vec::new();
-    for secret in SETTINGS.iter().filter(|setting| setting.kind == ValueKind::Secret) {
-        let path = format!("{}{IN_A_FILE}", secret.path);
-        let Some(file) = written.values.get(&path).cloned() else { continue };
-        let mut problem = |remedy: String| {
-            problems.push(ConfigProblem { path: path.clone(), found: Some(file.to_string()), remedy });
-        };
-        if written.values.contains_key(secret.path) {
-            problem(format!("write either this or {}, not both", secret.path));
-            continue;
-        }
-        match file.as_str().map(|file| read(Path::new(file))) {
-            Some(Ok(text)) => written.put(secret.path, Value::String(text), written.origin(&path)),
-            Some(Err(remedy)) => problem(remedy),
-            None => problem(ValueKind::Path.remedy()),
-        }
-    }
+    let secrets = SETTINGS.iter().filter(|setting| setting.kind == ValueKind::Secret);
+    let problems: Vec<_> = secrets.filter_map(|secret| read_secret(written, secret.path).err()).collect();
     if problems.is_empty() { Ok(()) } else { Err(ConfigProblems(problems)) }
+}
+
+/// Sets the password of the database from its file, for commands that need no other secret.
+pub fn read_database_password(written: &mut ConfigValues) -> Result<(), ConfigProblems> {
+    read_secret(written, "store.password").map_err(|problem| ConfigProblems(vec![problem]))
+}
+
+fn read_secret(written: &mut ConfigValues, secret: &str) -> Result<(), ConfigProblem> {
+    let path = format!("{secret}{IN_A_FILE}");
+    let Some(file) = written.values.get(&path).cloned() else { return Ok(()) };
+    let problem =
+        |remedy: String| ConfigProblem { path: path.clone(), found: Some(file.to_string()), remedy };
+    if written.values.contains_key(secret) {
+        return Err(problem(format!("write either this or {secret}, not both")));
+    }
+    let file_path = file.as_str().ok_or_else(|| problem(ValueKind::Path.remedy()))?;
+    let text = read(Path::new(file_path)).map_err(&problem)?;
+    written.put(secret, Value::String(text), written.origin(&path));
+    Ok(())
 }
 
 /// Reads a file of one line, without its line ending.

@@ -52,6 +52,7 @@ pub struct Instruments {
     store_damaged: Gauge,
     store_file_invalid: Gauge,
     ledger_unreachable: Gauge,
+    changes_age: Gauge,
     while_unreachable: MetricFamily<Counter, UnreachableDecision>,
     lease_waits: Counter,
     unreadable_records: Gauge,
@@ -123,6 +124,7 @@ impl Instruments {
             store_damaged: registry.gauge("scoregate_store_damaged"),
             store_file_invalid: registry.gauge("scoregate_store_file_invalid"),
             ledger_unreachable: registry.gauge("scoregate_ledger_unreachable"),
+            changes_age: registry.gauge("scoregate_store_changes_age_seconds"),
             while_unreachable: registry.counters("scoregate_ledger_unreachable_decisions_total", &decisions),
             lease_waits: registry.counter("scoregate_lease_waits_total"),
             unreadable_records: registry.gauge("scoregate_store_unreadable_records"),
@@ -265,6 +267,11 @@ impl Instruments {
 
     pub(crate) fn store_is_damaged(&self, damaged: bool) {
         self.store_damaged.set(f64::from(u8::from(damaged)));
+    }
+
+    /// Sets the time since the change feed of the store was last read.
+    pub(crate) fn changes_age(&self, age: Duration) {
+        self.changes_age.set(age.as_secs_f64());
     }
 
     /// Sets whether the ledger is unreachable.

@@ -30,7 +30,10 @@ pub use embedded::{Embedded, maintenance};
 pub use feed::{ChangedApplications, FeedPosition};
 pub use ledger::{LedgerExchange, LedgerExchangeReply, LedgerReport, OwedUnits, ReportOutcome};
 pub use owed::OwedFile;
-pub use postgres::{BadName, DatabaseConfig, PostgresStore, RoleName, SchemaName};
+pub use postgres::{
+    BadDatabaseFile, BadDatabaseUrl, BadName, ClientCertificateFiles, DatabaseAddress, DatabaseConfig,
+    DatabaseReport, DatabaseSettings, PostgresStore, RoleName, SchemaName, TablesChange, TablesWork,
+};
 
 /// The reply to a store call, to be awaited.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tempfile::TempDir;
 
 /// Superuser of the server.
-pub(crate) const OWNER: &str = "owner";
+const OWNER: &str = "owner";
 
 pub(crate) struct PostgresServer {
     directory: TempDir,
@@ -58,14 +58,10 @@ impl PostgresServer {
         Self { directory, child }
     }
 
-    /// The directory of its socket.
-    pub(crate) fn socket(&self) -> &Path {
-        self.directory.path()
-    }
-
-    /// Parameters of a connection to it.
-    pub(crate) fn parameters(&self) -> String {
-        format!("host={} user={OWNER} dbname=postgres", self.socket().display())
+    /// The URL of its database, for the superuser.
+    pub(crate) fn url(&self) -> String {
+        let socket = self.directory.path().display().to_string().replace('/', "%2F");
+        format!("postgresql://{OWNER}@{socket}/postgres")
     }
 }
 

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::program::{run, run_with};
 
-const COMMANDS: [&[&str]; 34] = [
+const COMMANDS: [&[&str]; 35] = [
     &["demo"],
     &["serve"],
     &["check"],
@@ -40,6 +40,7 @@ const COMMANDS: [&[&str]; 34] = [
     &["store", "export"],
     &["store", "import"],
     &["store", "init"],
+    &["store", "upgrade"],
     &["store", "close-future-days"],
     &["top"],
 ];

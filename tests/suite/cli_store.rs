@@ -234,7 +234,8 @@ fn a_day_opened_by_a_wrong_clock_is_closed_by_the_printed_command() {
             use_units(&data_dir, &key, 3);
             // The state after a server whose clock was a day ahead.
             let ahead = format!(
-                "INSERT INTO ledger (day, application, granted) SELECT '{tomorrow}', id, 9000 FROM applications"
+                "INSERT INTO ledger (day, application, granted) SELECT '{tomorrow}', id, 9000 FROM applications; \
+                 UPDATE calendar SET day = '{tomorrow}'"
             );
             sqlite3(data_dir.0.path(), &ahead);
             let running = data_dir.serve();

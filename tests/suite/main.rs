@@ -54,6 +54,7 @@ mod documented_commands;
 mod failing_disk;
 mod faults;
 mod file_descriptors;
+mod fleet;
 mod form_isolation;
 mod forwarded;
 mod framing;
@@ -80,6 +81,8 @@ mod pages;
 mod params;
 mod paths;
 mod pooled_connections;
+#[path = "../servers/postgres.rs"]
+mod postgres;
 mod program;
 mod protection;
 mod proxied;

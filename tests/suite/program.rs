@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use crate::client::{Connection, OptionalHeaders, RequestBuilder, Rules};
 
 /// Longest wait for a line of output: a test fails instead of hanging.
-const MAX_WAIT: Duration = Duration::from_mins(5);
+const MAX_WAIT: Duration = Duration::from_mins(2);
 
 /// The result of a finished command.
 #[derive(Debug)]

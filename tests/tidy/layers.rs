@@ -20,9 +20,10 @@ const LAYERS: [&[&str]; 11] = [
 ];
 
 /// Concrete engines, and the modules that may name them besides their own and `app`.
-const ENGINES: [(&str, &str, &[&str]); 4] = [
-    // The command line works on the store of a stopped server.
-    ("store", "Embedded", &["src/cli/control.rs"]),
+const ENGINES: [(&str, &str, &[&str]); 5] = [
+    ("store", "Embedded", &[]),
+    // Its tables are created and inspected without a server.
+    ("store", "Postgres", &["src/cli/store/database.rs"]),
     ("upstream", "Embedded", &[]),
     ("upstream", "Http", &[]),
     // The two interfaces of the built-in backend, and the command that starts one of them.

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::task::Poll;
 
-use crate::clock::Day;
+use crate::clock::{Day, Mono};
 use crate::keys::Digest;
-use crate::store::{ApplicationPage, StoreError};
+use crate::store::{ApplicationPage, FeedPosition, StoreError};
 
 use super::Registrar;
 
@@ -14,44 +14,71 @@ pub(super) const PAGE: usize = 10_000;
 /// Changed applications read at a time.
 const CHANGES: usize = 500;
 
+/// Up to where changes made elsewhere are applied.
+#[derive(Debug, Default)]
+pub(super) struct FeedProgress {
+    position: FeedPosition,
+    /// When the feed was last read to its end.
+    read_at: Mono,
+    is_failing: bool,
+}
+
 impl Registrar {
     /// Loads all applications into the key directory. Unusable records are skipped, counted and logged; they never
     /// prevent a start.
     pub async fn load(&self) -> Result<(), StoreError> {
-        let mut position = self.turn.lock().await;
-        // Before the first page is read, so that no change in between is missed.
-        let start = self.store.position().await?;
-        self.load_all().await?;
-        *position = start;
-        drop(position);
-        Ok(())
+        let mut progress = self.turn.lock().await;
+        self.load_from_start(&mut progress).await
     }
 
-    /// Applies changes that other gateways and commands have made since the last call.
-    pub async fn follow_changes(&self) -> Result<(), StoreError> {
-        let mut position = self.turn.lock().await;
+    /// Applies changes that other gateways and commands have made since the last call. A failure is logged when it
+    /// begins; the next call continues at the same position.
+    pub async fn follow_changes(&self) {
+        let mut progress = self.turn.lock().await;
+        let before = self.clock.now().mono;
+        match self.apply_changes(&mut progress).await {
+            Ok(()) => {
+                progress.read_at = before;
+                if std::mem::take(&mut progress.is_failing) {
+                    tracing::info!("change feed of the store reachable again");
+                }
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut progress.is_failing, true) {
+                    tracing::error!(%error, "change feed of the store unreachable; changes made elsewhere are not applied");
+                }
+            }
+        }
+        self.instruments.changes_age(self.clock.now().mono.since(progress.read_at));
+    }
+
+    async fn apply_changes(&self, progress: &mut FeedProgress) -> Result<(), StoreError> {
         loop {
-            let changed = self.store.changed_after(position.clone(), CHANGES).await?;
-            if changed.requires_reload(&position) {
-                let start = self.store.position().await?;
-                tracing::warn!(from = %position, to = %start, "change feed restarted; all applications are read again");
-                self.load_all().await?;
-                *position = start;
-                break;
+            let changed = self.store.changed_after(progress.position.clone(), CHANGES).await?;
+            if changed.requires_reload(&progress.position) {
+                let (from, to) = (&progress.position, &changed.reached);
+                tracing::warn!(%from, %to, "change feed restarted; all applications are read again");
+                return self.load_from_start(progress).await;
             }
             let is_partial = changed.is_partial();
             if !changed.applications.is_empty() {
                 let day = self.current_day().await?;
                 let page = self.store.applications(changed.applications, day).await?;
                 self.apply_page(&page, day);
+                self.count_keys();
             }
-            *position = changed.reached;
+            progress.position = changed.reached;
             if !is_partial {
-                break;
+                return Ok(());
             }
         }
-        drop(position);
-        self.count_keys();
+    }
+
+    async fn load_from_start(&self, progress: &mut FeedProgress) -> Result<(), StoreError> {
+        // Before the first page is read, so that no change in between is missed.
+        let (start, before) = (self.store.position().await?, self.clock.now().mono);
+        self.load_all().await?;
+        (progress.position, progress.read_at) = (start, before);
         Ok(())
     }
 
@@ -160,12 +187,12 @@ mod tests {
         let issued = one.create("a test", station()).await.unwrap();
         let digest = Digest::of(issued.key.expose());
         assert!(keys.find(&digest).is_none());
-        other.follow_changes().await.unwrap();
+        other.follow_changes().await;
         let found = keys.find(&digest).unwrap();
         assert_eq!((found.account.terms().tier_name.as_str(), found.expires_at), ("pro", None));
         let rotated = one.rotate("a test", issued.application.id, Duration::ZERO).await.unwrap();
         one.set_tier("a test", issued.application.id, "free").await.unwrap();
-        other.follow_changes().await.unwrap();
+        other.follow_changes().await;
         assert!(keys.find(&digest).unwrap().expires_at.is_some());
         let newer = keys.find(&Digest::of(rotated.key.expose())).unwrap();
         assert_eq!((newer.account.terms().tier_name.as_str(), newer.expires_at), ("free", None));
@@ -177,10 +204,10 @@ mod tests {
         let (directory, restored) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         let (mut one, keys) = gateway(&directory).await;
         let issued = one.create("a test", station()).await.unwrap();
-        one.follow_changes().await.unwrap();
+        one.follow_changes().await;
         let (backup, _) = gateway(&restored).await;
         one.store = backup.store;
-        one.follow_changes().await.unwrap();
+        one.follow_changes().await;
         let found = keys.find(&Digest::of(issued.key.expose())).unwrap();
         assert_eq!(found.expires_at, Some(Wall::default()));
     }

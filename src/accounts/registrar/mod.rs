@@ -19,15 +19,15 @@ use crate::instruments::{Instruments, StoreWork};
 use crate::keys::{ApplicationId, Digest, KeyForm, shown_prefix};
 use crate::secret::Secret;
 use crate::store::{
-    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, FeedPosition, OwnLimits, Store, StoreChange,
-    StoreError, StoredApplication, StoredKey,
+    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, OwnLimits, Store, StoreChange, StoreError,
+    StoredApplication, StoredKey,
 };
 
 use super::account::Account;
 use super::key_directory::KeyDirectory;
 use super::terms::TermsByTier;
 
-use follow::PAGE;
+use follow::{FeedProgress, PAGE};
 use validation::{MAX_TEXT, check_limits, check_text};
 
 pub use adopt::AdoptError;
@@ -50,9 +50,9 @@ pub struct Registrar {
     form: KeyForm,
     clock: Clock,
     instruments: Arc<Instruments>,
-    /// One change at a time, so that changes take effect in the order in which they become durable; and the position up
-    /// to which changes of others are applied.
-    turn: tokio::sync::Mutex<FeedPosition>,
+    /// One change at a time, so that changes take effect in the order in which they become durable; and up to where
+    /// changes made elsewhere are applied.
+    turn: tokio::sync::Mutex<FeedProgress>,
     /// When the missing or replaced store file was logged last.
     misplaced_logged_at: ArcSwapOption<Mono>,
 }

@@ -69,6 +69,12 @@ impl RoleName {
     }
 }
 
+impl std::fmt::Display for RoleName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 fn plain_name(text: &str) -> Result<String, BadName> {
     let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     let is_valid = (1..=63).contains(&text.len())

@@ -3,15 +3,18 @@
 //! Keys, audit trail and ledger are rows of ordinary tables; every call is one transaction with a deadline. Statements
 //! have no names and no session state, so that a connection pooler in transaction mode can be in between.
 
+mod address;
 mod changes;
 mod connection;
 mod feed;
+mod inspect;
 mod ledger;
 mod ledger_queue;
 mod records;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 use std::sync::Arc;
 
@@ -31,7 +34,11 @@ use ledger_queue::LedgerQueue;
 use records::RecordStatements;
 use schema::SchemaState;
 
+pub use address::{BadDatabaseUrl, DatabaseAddress};
 pub use connection::{BadName, DatabaseConfig, RoleName, SchemaName};
+pub use inspect::DatabaseReport;
+pub use schema::{TablesChange, TablesWork};
+pub use tls::{BadDatabaseFile, ClientCertificateFiles, DatabaseSettings};
 
 /// The store in a database.
 pub struct PostgresStore {
@@ -69,26 +76,7 @@ impl PostgresStore {
     ) -> Result<Self, StoreError> {
         let (schema, config) = (config.schema.clone(), Arc::new(config));
         let connection = DatabaseLink::new(Arc::clone(&config), clock.clone());
-        let state = connection.run(OPEN, async |client| schema::state(client, &schema).await).await?;
-        let refused = |reason| Err(StoreError::Unavailable { doing: OPEN, reason });
-        match state {
-            SchemaState::Usable => {}
-            SchemaState::Missing => {
-                return refused("it has no tables; run `scoregate store init`".into());
-            }
-            SchemaState::Older(found) => {
-                let applied = found.applied;
-                return refused(format!(
-                    "its tables have format {applied}, which lacks a part; run `scoregate store upgrade`"
-                ));
-            }
-            SchemaState::Incompatible(found) => {
-                let from = found.compatible_from;
-                return refused(format!(
-                    "its tables need a program that knows format {from}; start a newer release"
-                ));
-            }
-        }
+        check_tables(&connection, &schema).await?;
         Ok(Self {
             changes: ChangeStatements::new(&schema),
             records: RecordStatements::new(&schema),
@@ -101,17 +89,28 @@ impl PostgresStore {
         })
     }
 
-    /// Creates the tables, or applies missing steps of their format, and grants `role` its rights.
-    pub async fn upgrade(
+    /// Creates or upgrades the tables, and grants `role` its rights.
+    pub async fn change_tables(
         config: DatabaseConfig,
         clock: Clock,
+        work: TablesWork,
         role: Option<RoleName>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<TablesChange, StoreError> {
         let schema = config.schema.clone();
         let connection = DatabaseLink::new(Arc::new(config), clock);
-        let work =
-            async |client: &mut tokio_postgres::Client| schema::upgrade(client, &schema, role.as_ref()).await;
-        Ok(connection.run("create its tables", work).await?)
+        let change = async |client: &mut tokio_postgres::Client| {
+            schema::change(client, &schema, work, role.as_ref()).await
+        };
+        Ok(connection.run("create its tables", change).await?)
+    }
+
+    /// Reports the contents and the state of the database.
+    pub async fn inspect(config: DatabaseConfig, clock: Clock) -> Result<DatabaseReport, StoreError> {
+        let schema = config.schema.clone();
+        let connection = DatabaseLink::new(Arc::new(config), clock);
+        check_tables(&connection, &schema).await?;
+        let inspect = async |client: &mut tokio_postgres::Client| inspect::report(client, &schema).await;
+        Ok(connection.run("inspect the database", inspect).await?)
     }
 
     async fn read(&self, id: ApplicationId, day: Day) -> Result<Option<StoredApplication>, StoreError> {
@@ -132,6 +131,23 @@ impl PostgresStore {
             ChangeRefusal::Unreadable(reason) => unreadable(reason),
         })
     }
+}
+
+/// Refuses tables that this program cannot use.
+async fn check_tables(connection: &DatabaseLink, schema: &SchemaName) -> Result<(), StoreError> {
+    let reason = match connection.run(OPEN, async |client| schema::state(client, schema).await).await? {
+        SchemaState::Usable => return Ok(()),
+        SchemaState::Missing => "it has no tables; run `scoregate store init`".into(),
+        SchemaState::Older(found) => {
+            let applied = found.applied;
+            format!("its tables have format {applied}, which lacks a part; run `scoregate store upgrade`")
+        }
+        SchemaState::Incompatible(found) => {
+            let from = found.compatible_from;
+            format!("its tables need a program that knows format {from}; start a newer release")
+        }
+    };
+    Err(StoreError::Unavailable { doing: OPEN, reason })
 }
 
 fn unreadable(reason: String) -> StoreError {

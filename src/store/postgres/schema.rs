@@ -44,24 +44,64 @@ pub(super) enum SchemaState {
     Incompatible(SchemaFormat),
 }
 
-/// Creates the tables or applies missing steps, and grants `role` its rights. Several programs may do it at once.
-pub(super) async fn upgrade(
+/// An operation on the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TablesWork {
+    /// Create them, unless they exist.
+    Create,
+    /// Apply the missing steps to existing tables.
+    Upgrade,
+}
+
+/// The result of an operation on the tables, with formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TablesChange {
+    /// The tables were created.
+    Created(i32),
+    /// Steps were applied.
+    Upgraded {
+        /// The format before.
+        from: i32,
+        /// The format now.
+        to: i32,
+    },
+    /// Nothing.
+    Unchanged(i32),
+    /// Nothing: there are no tables to upgrade.
+    Missing,
+}
+
+/// Creates or upgrades the tables, and grants `role` its rights. Several programs may do it at once.
+pub(super) async fn change(
     client: &mut Client,
     schema: &SchemaName,
+    work: TablesWork,
     role: Option<&RoleName>,
-) -> Result<(), tokio_postgres::Error> {
+) -> Result<TablesChange, tokio_postgres::Error> {
     let transaction = client.transaction().await?;
     let lock: [Parameter<'_>; 1] = [(&"scoregate schema", Type::TEXT)];
     transaction.execute_typed("SELECT pg_advisory_xact_lock(hashtext($1))", &lock).await?;
-    transaction.batch_execute(&schema.statement("CREATE SCHEMA IF NOT EXISTS {schema}")).await?;
-    let applied = format(&transaction, schema).await?.map_or(0, |format| format.applied);
-    for step in STEPS.iter().skip(usize::try_from(applied).unwrap_or(usize::MAX)) {
+    let newest = i32::try_from(STEPS.len()).unwrap_or(i32::MAX);
+    let found = format(&transaction, schema).await?.map(|format| format.applied);
+    let (missing, change) = match (work, found) {
+        (TablesWork::Upgrade, None) => return Ok(TablesChange::Missing),
+        (TablesWork::Create, None) => {
+            transaction.batch_execute(&schema.statement("CREATE SCHEMA IF NOT EXISTS {schema}")).await?;
+            (0, TablesChange::Created(newest))
+        }
+        (TablesWork::Upgrade, Some(from)) if from < newest => {
+            (from, TablesChange::Upgraded { from, to: newest })
+        }
+        (TablesWork::Create | TablesWork::Upgrade, Some(format)) => (newest, TablesChange::Unchanged(format)),
+    };
+    for step in STEPS.iter().skip(usize::try_from(missing).unwrap_or(usize::MAX)) {
         transaction.batch_execute(&schema.statement(step)).await?;
     }
     if let Some(role) = role {
         transaction.batch_execute(&role.statement(&schema.statement(GRANTS))).await?;
     }
-    transaction.commit().await
+    transaction.commit().await?;
+    Ok(change)
 }
 
 /// Compares the tables with the steps that this program knows.

@@ -20,17 +20,21 @@ const NOON: Wall = Wall::from_seconds(1_763_726_400); // 2025-11-21T12:00:00Z
 
 fn config() -> DatabaseConfig {
     DatabaseConfig {
-        server: shared_server().parameters().parse().unwrap(),
+        server: shared_server().url().parse().unwrap(),
         tls: None,
         schema: SchemaName::parse(&new_schema()).unwrap(),
         timeout: Duration::from_secs(20),
     }
 }
 
+async fn create_tables(config: DatabaseConfig) -> TablesChange {
+    PostgresStore::change_tables(config, Clock::system(), TablesWork::Create, None).await.unwrap()
+}
+
 /// A store with new tables, in which the tests set the day.
 async fn fresh() -> PostgresStore {
     let config = config();
-    PostgresStore::upgrade(config.clone(), Clock::system(), None).await.unwrap();
+    create_tables(config.clone()).await;
     PostgresStore::open_with(config, Clock::system(), true).await.unwrap()
 }
 
@@ -81,10 +85,9 @@ async fn a_store_without_tables_is_refused_and_several_programs_create_them_at_o
     let config = config();
     let missing = PostgresStore::open(config.clone(), Clock::system()).await.err().unwrap();
     assert!(missing.to_string().contains("scoregate store init"), "{missing}");
-    let upgrades = (0..6).map(|_| PostgresStore::upgrade(config.clone(), Clock::system(), None));
-    for upgraded in futures_util::future::join_all(upgrades).await {
-        upgraded.unwrap();
-    }
+    let all = futures_util::future::join_all((0..6).map(|_| create_tables(config.clone()))).await;
+    let created = all.iter().filter(|change| matches!(change, TablesChange::Created(_))).count();
+    assert_eq!(created, 1, "{all:?}");
     PostgresStore::open(config, Clock::system()).await.unwrap();
 }
 
@@ -184,4 +187,63 @@ async fn an_exchange_reports_unknown_applications_and_keeps_the_order_of_its_rep
         .collect();
     assert_eq!(units, [Some(5), None, Some(7)]);
     assert_eq!(outcomes[1], ReportOutcome::UnknownApplication);
+}
+
+#[tokio::test]
+async fn the_runtime_role_changes_neither_the_tables_nor_the_audit_trail() {
+    let config = config();
+    let role = format!("runtime_of_{}", config.schema.statement("{schema}"));
+    let owner = DatabaseLink::new(Arc::new(config.clone()), Clock::system());
+    let as_owner = async |statement: String| {
+        owner.run("prepare a test", async |client| client.batch_execute(&statement).await).await
+    };
+    as_owner(format!("CREATE ROLE {role} LOGIN")).await.unwrap();
+    let granted = RoleName::parse(&role).unwrap();
+    let work = TablesWork::Create;
+    PostgresStore::change_tables(config.clone(), Clock::system(), work, Some(granted)).await.unwrap();
+
+    let mut runtime = config.clone();
+    runtime.server.user(&role);
+    let store = PostgresStore::open(runtime.clone(), Clock::system()).await.unwrap();
+    let id = created(&store).await;
+    assert_eq!(granted_by_clock(&store, id).await, 100, "it can do what a server does");
+    store.audit(AuditQuery::default()).await.unwrap();
+    let link = DatabaseLink::new(Arc::new(runtime), Clock::system());
+    for refused in [
+        "DROP TABLE {schema}.keys",
+        "ALTER TABLE {schema}.keys ADD COLUMN note text",
+        "CREATE TABLE {schema}.more (id text)",
+        "UPDATE {schema}.audit SET who = 'nobody'",
+        "DELETE FROM {schema}.audit",
+        "TRUNCATE {schema}.audit",
+        "DELETE FROM {schema}.site",
+    ] {
+        let statement = config.schema.statement(refused);
+        let done = link.run("try", async |client| client.batch_execute(&statement).await).await;
+        assert!(done.is_err(), "{statement}");
+    }
+}
+
+async fn granted_by_clock(store: &PostgresStore, id: ApplicationId) -> u32 {
+    let mut exchange = report(id, 1, NodeTotals::default(), 100);
+    let today = Clock::system().now().wall.day();
+    (exchange.today, exchange.reports[0].day) = (today, today);
+    granted(store, exchange).await.0
+}
+
+#[tokio::test]
+async fn a_report_counts_what_is_stored_and_names_a_missing_standby() {
+    let config = config();
+    let missing = PostgresStore::inspect(config.clone(), Clock::system()).await.unwrap_err();
+    assert!(missing.to_string().contains("scoregate store init"), "{missing}");
+    create_tables(config.clone()).await;
+    let store = PostgresStore::open(config.clone(), Clock::system()).await.unwrap();
+    let empty = PostgresStore::inspect(config.clone(), Clock::system()).await.unwrap();
+    assert_eq!((empty.applications, empty.keys, empty.day, empty.granted), (0, 0, None, 0));
+    let id = created(&store).await;
+    created(&store).await;
+    granted_by_clock(&store, id).await;
+    let found = PostgresStore::inspect(config, Clock::system()).await.unwrap();
+    assert_eq!((found.applications, found.keys, found.keys_in_force, found.audit), (2, 2, 2, 2));
+    assert_eq!((found.day.is_some(), found.granted, found.is_synchronous), (true, 100, false));
 }

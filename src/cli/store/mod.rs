@@ -2,25 +2,29 @@
 //!
 //! The work is done in `store::maintenance`.
 
+mod database;
+mod report;
+
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand};
-use serde_json::json;
-
 use crate::app::DataDir;
 use crate::clock::{Clock, Day, Wall};
 use crate::store::maintenance::{
-    self, ClosedDays, ExportSummary, ImportOptions, ImportSummary, InspectionReport, MaintenanceError,
-    back_up, check, close_command, close_future_days, create_new, export, file_in, import, record_backup,
+    ExportSummary, ImportOptions, MaintenanceError, back_up, check, close_future_days, create_new, export,
+    file_in, import, record_backup,
 };
+use clap::{Args, Subcommand};
+
+use crate::store::RoleName;
 
 use super::control::operator;
 use super::exit::Exit;
 use super::printer;
 use super::serve::ServerArgs;
+use report::{print_check, print_closed, print_contents, print_exported, print_imported};
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  \
 scoregate store check --data-dir DIR\n  \
@@ -101,11 +105,33 @@ enum StoreCommand {
         #[arg(long, value_name = "DATE", value_parser = day)]
         today: Day,
     },
-    /// Create a new, empty store where the store is missing and there is no backup.
-    #[command(after_help = "Example:\n  scoregate store init --data-dir DIR\n\n\
+    /// Create an empty store: the tables of a database, or a file where the store is missing and there is no backup.
+    #[command(after_help = "Examples:\n  scoregate store init --data-dir DIR\n  \
+        scoregate store init --config FILE --runtime-role gateway\n\n\
         A server does not start if its store is missing. The new store has no keys and grants today's whole quota\n\
-        again. To restore them, use `scoregate store import BACKUP`.")]
-    Init,
+        again. To restore a file, use `scoregate store import BACKUP`.\n\
+        Tables that exist are kept. Run it as the user that shall own the tables; the servers can use another one,\n\
+        which gets its rights with --runtime-role.")]
+    Init {
+        #[command(flatten)]
+        grant: RuntimeRole,
+    },
+    /// Upgrade the tables of a database for this release; servers may run meanwhile.
+    #[command(after_help = "Example:\n  scoregate store upgrade --config FILE --runtime-role gateway\n\n\
+        A server of this release does not start on older tables. Servers of the previous release run and restart on\n\
+        the upgraded ones. A store file is upgraded when a server opens it.")]
+    Upgrade {
+        #[command(flatten)]
+        grant: RuntimeRole,
+    },
+}
+
+/// The user of the servers, if it is not the owner of the tables.
+#[derive(Debug, Args)]
+struct RuntimeRole {
+    /// Grant this role what servers need: no changes of the tables or of the audit trail.
+    #[arg(long, value_name = "ROLE", value_parser = RoleName::parse)]
+    runtime_role: Option<RoleName>,
 }
 
 pub(super) fn run(args: &StoreArgs) -> Exit {
@@ -113,38 +139,49 @@ pub(super) fn run(args: &StoreArgs) -> Exit {
     if let StoreCommand::Export { file, damaged: Some(damaged), force } = &args.command {
         return write_export(damaged, true, file, *force, now);
     }
-    let directory = match args.server.settings() {
-        Ok(config) => config.data_dir,
+    let config = match args.server.settings() {
+        Ok(config) => config,
         Err(problems) => return printer::input_error(&problems.to_string()),
     };
-    match &args.command {
-        StoreCommand::Check { json } => match check(&directory, now) {
+    match &config.database {
+        Some(database) => database::run(&args.command, database),
+        None => run_on_file(&args.command, &config.data_dir, now),
+    }
+}
+
+fn run_on_file(command: &StoreCommand, directory: &Path, now: Wall) -> Exit {
+    match command {
+        StoreCommand::Check { json } => match check(directory, now) {
             Ok(report) => print_check(&report, *json, now.day()),
             Err(error) => failed(error),
         },
-        StoreCommand::Backup { file, force } => match back_up(&directory, file, *force) {
+        StoreCommand::Backup { file, force } => match back_up(directory, file, *force) {
             Ok(report) => {
-                record_time(&directory, now);
+                record_time(directory, now);
                 print_contents(&report)
             }
             Err(error) => failed(error),
         },
         StoreCommand::Export { file, force, .. } => {
-            let exit = write_export(&file_in(&directory), false, file, *force, now);
+            let exit = write_export(&file_in(directory), false, file, *force, now);
             if exit == Exit::Done {
-                record_time(&directory, now);
+                record_time(directory, now);
             }
             exit
         }
-        StoreCommand::CloseFutureDays { today } => while_stopped(&directory, |directory| {
+        StoreCommand::CloseFutureDays { today } => while_stopped(directory, |directory| {
             Ok(print_closed(&close_future_days(directory, &operator(), *today, now)?, *today))
         }),
-        StoreCommand::Init => while_stopped(&directory, |directory| {
+        StoreCommand::Init { grant: RuntimeRole { runtime_role: Some(_) } }
+        | StoreCommand::Upgrade { .. } => {
+            printer::input_error("this needs a database: set store.url in the configuration")
+        }
+        StoreCommand::Init { .. } => while_stopped(directory, |directory| {
             create_new(directory, now)?;
             printer::message(&format!("created an empty store in {}", directory.display()));
             Ok(Exit::Done)
         }),
-        StoreCommand::Import { file, replace, forfeit_today } => while_stopped(&directory, |directory| {
+        StoreCommand::Import { file, replace, forfeit_today } => while_stopped(directory, |directory| {
             let options = ImportOptions { who: operator(), replace: *replace, forfeit_today: *forfeit_today };
             Ok(print_imported(&import(directory, file, &options, now)?, &options))
         }),
@@ -184,74 +221,6 @@ fn failed(error: MaintenanceError) -> Exit {
         | MaintenanceError::Unwritable { .. }) => anyhow::Error::from(error),
     };
     if is_input { printer::input_error(&error.to_string()) } else { printer::fault(&error) }
-}
-
-fn print_check(report: &InspectionReport, as_json: bool, today: Day) -> Exit {
-    let printed =
-        if as_json { printer::data(&format!("{:#}\n", as_value(report))) } else { print_contents(report) };
-    for fault in &report.faults {
-        printer::message(&format!("damaged: {fault}"));
-    }
-    for record in &report.unreadable {
-        printer::message(&format!("unreadable: {record}"));
-    }
-    if let Some(day) = report.future_day {
-        let directory = report.path.parent().unwrap_or(Path::new("."));
-        printer::message(&format!(
-            "The ledger has opened {day}, a day in the future: requests are charged to it until it ends.\n\
-             If a wrong clock opened it, correct the clock, stop the server and close the day:\n  {}\n\
-             Units granted for it then count for {today}.",
-            close_command(directory, today)
-        ));
-    }
-    if let Some(reason) = report.faults.first() {
-        let (path, reason) = (report.path.display().to_string(), reason.clone());
-        let damaged = crate::store::StoreError::Damaged { path, reason };
-        printer::message(&maintenance::recovery_steps(&damaged).unwrap_or_default());
-    } else if !report.unreadable.is_empty() {
-        printer::message(
-            "The gateway skips these records. Repair limits with `scoregate keys set-limits` (give both), and other \
-             fields with `sqlite3`. `scoregate keys revoke` works as usual.",
-        );
-    }
-    if report.is_sound() { printed } else { Exit::Input }
-}
-
-fn print_contents(report: &InspectionReport) -> Exit {
-    let day = report.newest_day.map_or_else(|| "-".into(), |day| day.to_string());
-    let fields = [
-        ("file", report.path.display().to_string()),
-        ("schema", report.format.to_string()),
-        ("applications", report.applications.to_string()),
-        ("keys", report.keys.to_string()),
-        ("valid keys", report.keys_in_force.to_string()),
-        ("newest day", day),
-        ("units granted", report.granted.to_string()),
-        ("audit records", report.audit.to_string()),
-        ("bytes", report.bytes.to_string()),
-        ("bytes of the WAL", report.log_bytes.to_string()),
-    ];
-    let lines: Vec<String> = fields.iter().map(|(name, value)| format!("{name:<18} {value}")).collect();
-    printer::data(&format!("{}\n", lines.join("\n")))
-}
-
-fn as_value(report: &InspectionReport) -> serde_json::Value {
-    json!({
-        "file": report.path.display().to_string(),
-        "sound": report.is_sound(),
-        "format": report.format,
-        "applications": report.applications,
-        "keys": report.keys,
-        "keys_in_force": report.keys_in_force,
-        "future_day": report.future_day.map(|day| day.to_string()),
-        "newest_day": report.newest_day.map(|day| day.to_string()),
-        "granted": report.granted,
-        "audit": report.audit,
-        "bytes": report.bytes,
-        "log_bytes": report.log_bytes,
-        "faults": report.faults,
-        "unreadable": report.unreadable,
-    })
 }
 
 /// Exports to standard output, or to a temporary file that is renamed when it is complete.
@@ -299,85 +268,7 @@ fn export_file(
     Ok(exported)
 }
 
-fn print_exported(exported: &ExportSummary, damaged: bool) -> Exit {
-    for record in &exported.left_out {
-        printer::message(&format!("skipped: {record}"));
-    }
-    let counts = exported.counts;
-    printer::message(&format!(
-        "exported: {} applications, {} keys, {} ledger records, {} audit records",
-        counts.applications, counts.keys, counts.ledger, counts.audit
-    ));
-    if damaged && !exported.left_out.is_empty() { Exit::Input } else { Exit::Done }
-}
-
-fn print_closed(closed: &ClosedDays, today: Day) -> Exit {
-    if closed.days.is_empty() {
-        printer::message(&format!("The ledger has not opened a day after {today}: nothing was changed."));
-        return Exit::Done;
-    }
-    let days = closed.days.iter().map(Day::to_string).collect::<Vec<_>>().join(", ");
-    printer::message(&format!(
-        "Closed {days}. {} units granted for it now count for {today}. Quotas reset at {}.",
-        closed.granted,
-        today.end().rfc3339()
-    ));
-    Exit::Done
-}
-
 /// Parses a date argument.
 fn day(text: &str) -> Result<Day, String> {
     Day::parse(text).ok_or_else(|| "write a date such as 2026-11-22".into())
-}
-
-fn print_imported(imported: &ImportSummary, options: &ImportOptions) -> Exit {
-    for record in &imported.report.unreadable {
-        printer::message(&format!("skipped, unreadable: {record}"));
-    }
-    if let Some(aside) = &imported.aside {
-        printer::message(&format!("the previous store is kept as {}", aside.display()));
-    }
-    if imported.still_revoked > 0 {
-        printer::message(&format!("{} keys revoked after this backup stay revoked", imported.still_revoked));
-    }
-    if imported.still_ended > 0 {
-        printer::message(&format!(
-            "{} keys keep an earlier expiry set after this backup",
-            imported.still_ended
-        ));
-    }
-    if imported.only_aside > 0 {
-        printer::message(&format!(
-            "{} keys created after this backup are only in the previous store",
-            imported.only_aside
-        ));
-    }
-    match (imported.unknown.is_empty(), imported.forfeited) {
-        (true, None) => printer::message("units granted after this backup stay granted"),
-        (_, Some(day)) => {
-            let end: Wall = Day::end(day);
-            printer::message(&format!(
-                "every quota of {day} is treated as spent: callers are refused until {}",
-                end.rfc3339()
-            ));
-        }
-        (false, None) => warn_unknown(&imported.unknown),
-    }
-    if !imported.unknown.is_empty() && !options.forfeit_today {
-        printer::message(
-            "Keys revoked or rotated after this backup may be valid again; revoke them with `scoregate keys revoke`.",
-        );
-    }
-    print_contents(&imported.report)
-}
-
-/// Warns that quotas of today may be granted twice.
-fn warn_unknown(gaps: &[String]) {
-    for gap in gaps {
-        printer::message(&format!("unknown: {gap}"));
-    }
-    printer::message(
-        "WARNING: units granted after this backup are unknown, so callers may get today's quota again. To refuse them \
-         until midnight UTC instead, repeat the import with --replace --forfeit-today.",
-    );
 }

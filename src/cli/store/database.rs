@@ -1,0 +1,144 @@
+//! `scoregate store` with a database.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use serde_json::json;
+
+use crate::clock::{Clock, Wall};
+use crate::store::{
+    DatabaseConfig, DatabaseReport, DatabaseSettings, PostgresStore, RoleName, TablesChange, TablesWork,
+};
+
+use super::super::control::{CommandError, block_on, report};
+use super::super::exit::Exit;
+use super::super::printer;
+use super::{RuntimeRole, StoreCommand};
+
+/// Largest difference between the clocks of the database and of this machine.
+const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_mins(1);
+
+pub(super) fn run(command: &StoreCommand, settings: &DatabaseSettings) -> Exit {
+    let files = settings.read_files();
+    let database = match files {
+        Ok(database) => database,
+        Err(error) => return printer::input_error(&error.to_string()),
+    };
+    match command {
+        StoreCommand::Init { grant } => change_tables(settings, database, TablesWork::Create, grant),
+        StoreCommand::Upgrade { grant } => change_tables(settings, database, TablesWork::Upgrade, grant),
+        StoreCommand::Check { json } => check(settings, database, *json),
+        StoreCommand::Backup { .. }
+        | StoreCommand::Export { .. }
+        | StoreCommand::Import { .. }
+        | StoreCommand::CloseFutureDays { .. } => printer::input_error(
+            "this command works on a store file, and the configuration has a database (store.url). Back up and restore \
+             a database with its own tools, such as pg_dump",
+        ),
+    }
+}
+
+fn change_tables(
+    settings: &DatabaseSettings,
+    database: DatabaseConfig,
+    work: TablesWork,
+    grant: &RuntimeRole,
+) -> Exit {
+    let role: Option<RoleName> = grant.runtime_role.clone();
+    let changed = block_on(async {
+        let changed = PostgresStore::change_tables(database, Clock::system(), work, role.clone()).await;
+        changed.with_context(|| format!("the database {}", settings.address)).map_err(CommandError::from)
+    });
+    let done = match changed {
+        Ok(TablesChange::Created(format)) => format!("created the tables with format {format}"),
+        Ok(TablesChange::Unchanged(format)) => format!("the tables have format {format} already"),
+        Ok(TablesChange::Upgraded { from, to }) => format!("upgraded the tables from format {from} to {to}"),
+        Ok(TablesChange::Missing) => {
+            return printer::input_error("there are no tables to upgrade; run `scoregate store init`");
+        }
+        Err(error) => return report(error),
+    };
+    printer::message(&format!("{done} in {}", settings.address));
+    if let Some(role) = role {
+        printer::message(&format!("granted the rights of a server to {role}"));
+    }
+    Exit::Done
+}
+
+fn check(settings: &DatabaseSettings, database: DatabaseConfig, as_json: bool) -> Exit {
+    let clock = Clock::system();
+    let inspected = block_on(async {
+        let inspected = PostgresStore::inspect(database, clock.clone()).await;
+        inspected.with_context(|| format!("the database {}", settings.address)).map_err(CommandError::from)
+    });
+    match inspected {
+        Ok(found) => print(settings, &found, clock.now().wall, as_json),
+        Err(error) => report(error),
+    }
+}
+
+fn print(settings: &DatabaseSettings, report: &DatabaseReport, now: Wall, as_json: bool) -> Exit {
+    let difference = report.clock.since(now).max(now.since(report.clock));
+    let is_wrong = difference > MAX_CLOCK_DIFFERENCE;
+    let printed = if as_json {
+        printer::data(&format!("{:#}\n", as_value(settings, report, !is_wrong, difference)))
+    } else {
+        printer::data(&format!("{}\n", as_text(settings, report)))
+    };
+    if !report.is_synchronous {
+        printer::message(
+            "The database has no synchronous standby: a failover can lose the last changes and grants. Set \
+             synchronous_standby_names, and leave synchronous_commit on.",
+        );
+    }
+    if is_wrong {
+        printer::message(&format!(
+            "The clocks of the database ({}) and of this machine ({}) differ by {} s: correct them. The database's \
+             clock decides when a UTC day begins.",
+            report.clock.rfc3339(),
+            now.rfc3339(),
+            difference.as_secs()
+        ));
+        return Exit::Input;
+    }
+    printed
+}
+
+fn as_text(settings: &DatabaseSettings, report: &DatabaseReport) -> String {
+    let fields = [
+        ("database", settings.address.to_string()),
+        ("server", format!("PostgreSQL {}", report.server)),
+        ("schema", report.format.to_string()),
+        ("applications", report.applications.to_string()),
+        ("keys", report.keys.to_string()),
+        ("valid keys", report.keys_in_force.to_string()),
+        ("current day", report.day.map_or_else(|| "-".into(), |day| day.to_string())),
+        ("units granted", report.granted.to_string()),
+        ("audit records", report.audit.to_string()),
+        ("replication", if report.is_synchronous { "synchronous" } else { "not synchronous" }.into()),
+    ];
+    let lines = fields.iter().map(|(name, value)| format!("{name:<18} {value}"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn as_value(
+    settings: &DatabaseSettings,
+    report: &DatabaseReport,
+    is_sound: bool,
+    difference: Duration,
+) -> serde_json::Value {
+    json!({
+        "database": settings.address.to_string(),
+        "sound": is_sound,
+        "server": report.server,
+        "format": report.format,
+        "applications": report.applications,
+        "keys": report.keys,
+        "keys_in_force": report.keys_in_force,
+        "day": report.day.map(|day| day.to_string()),
+        "granted": report.granted,
+        "audit": report.audit,
+        "synchronous": report.is_synchronous,
+        "clock_difference_seconds": difference.as_secs(),
+    })
+}

@@ -1,0 +1,159 @@
+//! Output of `scoregate store` for the store file.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::clock::{Day, Wall};
+use crate::store::maintenance::{
+    self, ClosedDays, ExportSummary, ImportOptions, ImportSummary, InspectionReport, close_command,
+};
+
+use super::super::exit::Exit;
+use super::super::printer;
+
+pub(super) fn print_check(report: &InspectionReport, as_json: bool, today: Day) -> Exit {
+    let printed =
+        if as_json { printer::data(&format!("{:#}\n", as_value(report))) } else { print_contents(report) };
+    for fault in &report.faults {
+        printer::message(&format!("damaged: {fault}"));
+    }
+    for record in &report.unreadable {
+        printer::message(&format!("unreadable: {record}"));
+    }
+    if let Some(day) = report.future_day {
+        let directory = report.path.parent().unwrap_or(Path::new("."));
+        printer::message(&format!(
+            "The ledger has opened {day}, a day in the future: requests are charged to it until it ends.\n\
+             If a wrong clock opened it, correct the clock, stop the server and close the day:\n  {}\n\
+             Units granted for it then count for {today}.",
+            close_command(directory, today)
+        ));
+    }
+    if let Some(reason) = report.faults.first() {
+        let (path, reason) = (report.path.display().to_string(), reason.clone());
+        let damaged = crate::store::StoreError::Damaged { path, reason };
+        printer::message(&maintenance::recovery_steps(&damaged).unwrap_or_default());
+    } else if !report.unreadable.is_empty() {
+        printer::message(
+            "The gateway skips these records. Repair limits with `scoregate keys set-limits` (give both), and other \
+             fields with `sqlite3`. `scoregate keys revoke` works as usual.",
+        );
+    }
+    if report.is_sound() { printed } else { Exit::Input }
+}
+
+pub(super) fn print_contents(report: &InspectionReport) -> Exit {
+    let day = report.newest_day.map_or_else(|| "-".into(), |day| day.to_string());
+    let fields = [
+        ("file", report.path.display().to_string()),
+        ("schema", report.format.to_string()),
+        ("applications", report.applications.to_string()),
+        ("keys", report.keys.to_string()),
+        ("valid keys", report.keys_in_force.to_string()),
+        ("newest day", day),
+        ("units granted", report.granted.to_string()),
+        ("audit records", report.audit.to_string()),
+        ("bytes", report.bytes.to_string()),
+        ("bytes of the WAL", report.log_bytes.to_string()),
+    ];
+    let lines: Vec<String> = fields.iter().map(|(name, value)| format!("{name:<18} {value}")).collect();
+    printer::data(&format!("{}\n", lines.join("\n")))
+}
+
+fn as_value(report: &InspectionReport) -> serde_json::Value {
+    json!({
+        "file": report.path.display().to_string(),
+        "sound": report.is_sound(),
+        "format": report.format,
+        "applications": report.applications,
+        "keys": report.keys,
+        "keys_in_force": report.keys_in_force,
+        "future_day": report.future_day.map(|day| day.to_string()),
+        "newest_day": report.newest_day.map(|day| day.to_string()),
+        "granted": report.granted,
+        "audit": report.audit,
+        "bytes": report.bytes,
+        "log_bytes": report.log_bytes,
+        "faults": report.faults,
+        "unreadable": report.unreadable,
+    })
+}
+
+pub(super) fn print_exported(exported: &ExportSummary, damaged: bool) -> Exit {
+    for record in &exported.left_out {
+        printer::message(&format!("skipped: {record}"));
+    }
+    let counts = exported.counts;
+    printer::message(&format!(
+        "exported: {} applications, {} keys, {} ledger records, {} audit records",
+        counts.applications, counts.keys, counts.ledger, counts.audit
+    ));
+    if damaged && !exported.left_out.is_empty() { Exit::Input } else { Exit::Done }
+}
+
+pub(super) fn print_closed(closed: &ClosedDays, today: Day) -> Exit {
+    if closed.days.is_empty() {
+        printer::message(&format!("The ledger has not opened a day after {today}: nothing was changed."));
+        return Exit::Done;
+    }
+    let days = closed.days.iter().map(Day::to_string).collect::<Vec<_>>().join(", ");
+    printer::message(&format!(
+        "Closed {days}. {} units granted for it now count for {today}. Quotas reset at {}.",
+        closed.granted,
+        today.end().rfc3339()
+    ));
+    Exit::Done
+}
+
+pub(super) fn print_imported(imported: &ImportSummary, options: &ImportOptions) -> Exit {
+    for record in &imported.report.unreadable {
+        printer::message(&format!("skipped, unreadable: {record}"));
+    }
+    if let Some(aside) = &imported.aside {
+        printer::message(&format!("the previous store is kept as {}", aside.display()));
+    }
+    if imported.still_revoked > 0 {
+        printer::message(&format!("{} keys revoked after this backup stay revoked", imported.still_revoked));
+    }
+    if imported.still_ended > 0 {
+        printer::message(&format!(
+            "{} keys keep an earlier expiry set after this backup",
+            imported.still_ended
+        ));
+    }
+    if imported.only_aside > 0 {
+        printer::message(&format!(
+            "{} keys created after this backup are only in the previous store",
+            imported.only_aside
+        ));
+    }
+    match (imported.unknown.is_empty(), imported.forfeited) {
+        (true, None) => printer::message("units granted after this backup stay granted"),
+        (_, Some(day)) => {
+            let end: Wall = Day::end(day);
+            printer::message(&format!(
+                "every quota of {day} is treated as spent: callers are refused until {}",
+                end.rfc3339()
+            ));
+        }
+        (false, None) => warn_unknown(&imported.unknown),
+    }
+    if !imported.unknown.is_empty() && !options.forfeit_today {
+        printer::message(
+            "Keys revoked or rotated after this backup may be valid again; revoke them with `scoregate keys revoke`.",
+        );
+    }
+    print_contents(&imported.report)
+}
+
+/// Warns that quotas of today may be granted twice.
+fn warn_unknown(gaps: &[String]) {
+    for gap in gaps {
+        printer::message(&format!("unknown: {gap}"));
+    }
+    printer::message(
+        "WARNING: units granted after this backup are unknown, so callers may get today's quota again. To refuse them \
+         until midnight UTC instead, repeat the import with --replace --forfeit-today.",
+    );
+}

@@ -1,0 +1,166 @@
+//! Reads `[store]`: the database that several gateways share.
+
+use std::path::PathBuf;
+
+use crate::store::{BadDatabaseUrl, ClientCertificateFiles, DatabaseAddress, DatabaseSettings, SchemaName};
+
+use super::config_reader::ConfigReader;
+use super::{Config, ConfigProblem, ConfigProblems};
+
+const URL: &str = "store.url";
+const CERTIFICATE: &str = "store.client_certificate";
+const CA_FILE: &str = "store.ca_file";
+const KEY: &str = "store.client_key";
+
+impl ConfigReader<'_> {
+    /// The database; `None` for the file in the data directory.
+    pub(super) fn database(&mut self) -> Option<DatabaseSettings> {
+        let Some(url) = self.maybe(URL) else {
+            if let Some(path) = self.written.values.keys().find(|path| path.starts_with("store.")) {
+                self.problem(path, None, "this setting needs store.url, the address of the database");
+            }
+            return None;
+        };
+        let text = self.text(URL);
+        let address = match DatabaseAddress::parse(&text) {
+            Ok(address) => address,
+            Err(error) => {
+                let found = (error != BadDatabaseUrl::Password).then_some(url);
+                self.problem(URL, found, error.to_string());
+                return None;
+            }
+        };
+        let ca_file = self.optional_path(CA_FILE);
+        if ca_file.is_none() && !self.flag("store.plain_text") && !address.is_local() {
+            self.problem(
+                URL,
+                Some(url),
+                "the connection would not be encrypted: write store.ca_file, or store.plain_text = true on a private \
+                 network",
+            );
+        }
+        Some(DatabaseSettings {
+            address,
+            password: self.secret("store.password"),
+            client_certificate: self.client_certificate(ca_file.is_some()),
+            ca_file,
+            schema: self.schema()?,
+            timeout: self.duration("store.timeout"),
+        })
+    }
+
+    fn client_certificate(&mut self, has_tls: bool) -> Option<ClientCertificateFiles> {
+        let (certificate, key) = (self.optional_path(CERTIFICATE), self.optional_path(KEY));
+        match (certificate, key) {
+            (None, None) => None,
+            (Some(certificate), Some(key)) => {
+                if !has_tls {
+                    self.problem(CERTIFICATE, None, "a client certificate needs TLS: write store.ca_file");
+                }
+                Some(ClientCertificateFiles { certificate, key })
+            }
+            (Some(_), None) => {
+                self.problem(KEY, None, "write the path of the private key of store.client_certificate");
+                None
+            }
+            (None, Some(_)) => {
+                self.problem(CERTIFICATE, None, "write the path of the certificate of store.client_key");
+                None
+            }
+        }
+    }
+
+    fn schema(&mut self) -> Option<SchemaName> {
+        let path = "store.schema";
+        let name = SchemaName::parse(&self.text(path));
+        if let Err(error) = name {
+            let found = self.maybe(path);
+            self.problem(path, found, error.to_string());
+        }
+        name.ok()
+    }
+
+    fn optional_path(&mut self, path: &str) -> Option<PathBuf> {
+        let value = self.maybe(path)?;
+        let file = value.as_str().filter(|file| !file.is_empty()).map(PathBuf::from);
+        if file.is_none() {
+            self.problem(path, Some(value), "write a path in double quotes");
+        }
+        file
+    }
+}
+
+/// Reads the TLS files of the database, or reports the first unusable one.
+pub fn check_database_files(config: &Config) -> Result<(), ConfigProblems> {
+    let Some(database) = &config.database else { return Ok(()) };
+    database.read_files().map(drop).map_err(|bad| {
+        let files = database.client_certificate.as_ref();
+        let path = match files {
+            Some(files) if bad.file == files.key => KEY,
+            Some(files) if bad.file == files.certificate => CERTIFICATE,
+            Some(_) | None => CA_FILE,
+        };
+        let found = Some(bad.file.display().to_string());
+        ConfigProblems(vec![ConfigProblem { path: path.into(), found, remedy: bad.reason }])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{read_text, resolve};
+    use super::*;
+
+    fn read(text: &str) -> Result<Config, Vec<String>> {
+        let text = format!("upstream = \"built-in\"\n[store]\n{text}");
+        resolve(&read_text(&text).unwrap())
+            .map_err(|problems| problems.0.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn without_a_url_the_store_is_the_file_in_the_data_directory() {
+        assert!(read("").unwrap().database.is_none());
+        let found = read("schema = \"site\"").unwrap_err();
+        assert!(found.len() == 1 && found[0].starts_with("store.schema") && found[0].contains("store.url"));
+    }
+
+    #[test]
+    fn a_database_on_another_machine_needs_tls_unless_plain_text_is_allowed() {
+        let remote = "url = \"postgresql://gateway@db.example/scoregate\"\n";
+        let found = read(remote).unwrap_err();
+        assert!(found.len() == 1 && found[0].contains("store.ca_file"), "{found:?}");
+        for allowed in ["ca_file = \"ca.pem\"", "plain_text = true"] {
+            let config = read(&format!("{remote}{allowed}")).unwrap();
+            assert_eq!(config.database.unwrap().address.to_string(), "gateway@db.example:5432/scoregate");
+        }
+        assert!(read("url = \"postgresql://gateway@127.0.0.1/scoregate\"").unwrap().database.is_some());
+    }
+
+    #[test]
+    fn every_problem_of_the_store_is_reported_without_its_password() {
+        let found = |text: &str| read(text).err().unwrap_or_default();
+        let local = "url = \"postgresql://gateway@localhost/scoregate\"\n";
+        for (text, path, remedy) in [
+            ("url = \"localhost\"".into(), "store.url", "postgresql://"),
+            ("url = \"postgresql://g:canary@localhost\"".into(), "store.url", "store.password_file"),
+            (format!("{local}schema = \"Site\""), "store.schema", "lower-case"),
+            (format!("{local}timeout = 3"), "store.timeout", "10s"),
+            (format!("{local}ca_file = 3"), "store.ca_file", "path"),
+            (format!("{local}ca_file = \"a\"\nclient_key = \"b\""), "store.client_certificate", "client_key"),
+            (
+                format!("{local}ca_file = \"a\"\nclient_certificate = \"b\""),
+                "store.client_key",
+                "private key",
+            ),
+            (
+                format!("{local}client_certificate = \"a\"\nclient_key = \"b\""),
+                "store.client_certificate",
+                "ca_file",
+            ),
+        ] {
+            let found = found(&text);
+            assert_eq!(found.len(), 1, "{text}: {found:?}");
+            assert!(found[0].starts_with(path) && found[0].contains(remedy), "{found:?}");
+            assert!(!found[0].contains("canary"), "{found:?}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The report of `scoregate store check` on a database.
+
+use tokio_postgres::Client;
+
+use crate::clock::{Day, Wall};
+
+use super::connection::SchemaName;
+
+/// The database, as the current user sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DatabaseReport {
+    /// Version of the server.
+    pub server: String,
+    /// Applied steps of the schema.
+    pub format: u32,
+    /// Number of applications.
+    pub applications: u64,
+    /// Number of keys.
+    pub keys: u64,
+    /// Keys that are neither expired nor revoked.
+    pub keys_in_force: u64,
+    /// The current day of the ledger; `None` if nothing was ever granted.
+    pub day: Option<Day>,
+    /// Units granted for that day.
+    pub granted: u64,
+    /// Number of audit records.
+    pub audit: u64,
+    /// Whether commits wait for a synchronous standby.
+    pub is_synchronous: bool,
+    /// The server's clock.
+    pub clock: Wall,
+}
+
+const REPORT: &str = "
+SELECT current_setting('server_version') AS server,
+       (SELECT format FROM {schema}.site) AS format,
+       (SELECT count(*) FROM {schema}.applications) AS applications,
+       count(k.digest) AS keys,
+       count(k.digest) FILTER (WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > n.at)) AS keys_in_force,
+       (SELECT day::text FROM {schema}.calendar WHERE day > '1970-01-01') AS day,
+       (SELECT coalesce(sum(granted), 0)::bigint FROM {schema}.ledger_days l
+            JOIN {schema}.calendar c ON c.day = l.day) AS granted,
+       (SELECT count(*) FROM {schema}.audit) AS audit,
+       current_setting('synchronous_standby_names') <> ''
+           AND current_setting('synchronous_commit') IN ('on', 'remote_apply') AS is_synchronous,
+       n.at AS clock
+FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS at) n
+LEFT JOIN {schema}.keys k ON true
+GROUP BY n.at";
+
+/// Reads the report. The tables must exist.
+pub(super) async fn report(
+    client: &Client,
+    schema: &SchemaName,
+) -> Result<DatabaseReport, tokio_postgres::Error> {
+    let row = client.query_typed_one(&schema.statement(REPORT), &[]).await?;
+    let count = |column: &str| Ok(u64::try_from(row.try_get::<_, i64>(column)?).unwrap_or(0));
+    let day: Option<&str> = row.try_get("day")?;
+    Ok(DatabaseReport {
+        server: row.try_get("server")?,
+        format: u32::try_from(row.try_get::<_, i32>("format")?).unwrap_or(0),
+        applications: count("applications")?,
+        keys: count("keys")?,
+        keys_in_force: count("keys_in_force")?,
+        day: day.and_then(Day::parse),
+        granted: count("granted")?,
+        audit: count("audit")?,
+        is_synchronous: row.try_get("is_synchronous")?,
+        clock: Wall::from_millis(count("clock")?),
+    })
+}

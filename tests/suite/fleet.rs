@@ -1,0 +1,189 @@
+//! Several gateways on one database: real programs, a real PostgreSQL server.
+
+use std::net::SocketAddr;
+
+use scoregate::clock::Clock;
+use tempfile::TempDir;
+
+use crate::load_clients::{TARGET, Wire};
+use crate::postgres::{new_schema, shared_server};
+use crate::program::{Keys, Program, run_with, within_one_day};
+
+/// The longest time that a change takes to reach every gateway, in seconds.
+const PROPAGATION: u64 = 5;
+
+/// The settings of gateways on one database.
+struct Site {
+    url: String,
+    schema: String,
+}
+
+/// One gateway with a data directory of its own.
+struct SiteGateway {
+    data_dir: TempDir,
+    program: Program,
+    public: SocketAddr,
+}
+
+impl Site {
+    /// A database with new tables.
+    fn new() -> Self {
+        let site = Self { url: shared_server().url(), schema: new_schema() };
+        let created = run_with(&["store", "init"], &site.environment()).with(0);
+        assert!(created.err.contains("created the tables"), "{}", created.err);
+        site
+    }
+
+    fn environment(&self) -> [(&str, &str); 4] {
+        [
+            ("SCOREGATE_UPSTREAM", "built-in"),
+            ("SCOREGATE_STORE_URL", &self.url),
+            ("SCOREGATE_STORE_SCHEMA", &self.schema),
+            ("SCOREGATE_GUARD_PER_MINUTE", "1000000"),
+        ]
+    }
+
+    fn gateway(&self) -> SiteGateway {
+        let data_dir = TempDir::new().unwrap();
+        let program = Program::serve(data_dir.path(), &self.environment());
+        let public = program.public();
+        SiteGateway { data_dir, program, public }
+    }
+
+    /// Creates an application by a command that works on the database.
+    fn create(&self, day: &str) -> (String, String) {
+        let arguments =
+            ["keys", "create", "--name", "Station", "--tier", "pro", "--minute", "1000000", "--day", day];
+        let issued = run_with(&[&arguments[..], &["--json"]].concat(), &self.environment()).with(0).json();
+        let word = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+        (word(&issued["application"]["id"]), word(&issued["key"]))
+    }
+}
+
+impl SiteGateway {
+    fn status(&self, key: &str) -> u16 {
+        Wire::open(self.public).unwrap().get(TARGET, key).status_and_code().0
+    }
+
+    /// Sends requests until this status, for as long as a change may take to reach every gateway.
+    fn reaches(&self, key: &str, status: u16) {
+        let clock = Clock::system();
+        let start = clock.mono();
+        while self.status(key) != status {
+            assert!(clock.mono().since(start).as_secs() < PROPAGATION, "no {status} on {}", self.public);
+        }
+    }
+
+    fn keys(&self) -> Keys<'_> {
+        Keys(self.data_dir.path())
+    }
+}
+
+/// Sends requests until one is no 200, and returns the number of 200s.
+fn use_up(public: SocketAddr, key: &str) -> u32 {
+    let mut connection = Wire::open(public).unwrap();
+    let mut served = 0;
+    while connection.get(TARGET, key).status_and_code().0 == 200 {
+        served += 1;
+    }
+    served
+}
+
+#[test]
+fn gateways_on_one_database_apply_each_other_s_changes_within_seconds() {
+    let site = Site::new();
+    let (one, other) = (site.gateway(), site.gateway());
+    let (id, key) = one.keys().create("pro");
+    assert_eq!(one.status(&key), 200, "at once where it was made");
+    other.reaches(&key, 200);
+    let newer = other.keys().json(&["rotate", &id, "--overlap-hours", "0"]);
+    let newer = newer["key"].as_str().unwrap();
+    assert_eq!((other.status(&key), other.status(newer)), (401, 200));
+    one.reaches(&key, 401);
+    one.reaches(newer, 200);
+    // Without a running server, on the database itself.
+    let revoked = run_with(&["keys", "revoke", &id], &site.environment());
+    revoked.with(0);
+    for gateway in [&one, &other] {
+        gateway.reaches(newer, 401);
+    }
+    let trail = run_with(&["keys", "audit", "--json"], &site.environment()).with(0).json();
+    assert_eq!(trail["records"].as_array().unwrap().len(), 3);
+    for gateway in [one, other] {
+        gateway.program.stop().with(0);
+    }
+}
+
+#[test]
+fn gateways_on_one_database_deliver_one_daily_quota_in_total() {
+    within_one_day(|| {
+        let site = Site::new();
+        let (id, key) = site.create("5000");
+        let gateways = [site.gateway(), site.gateway(), site.gateway()];
+        let start = std::sync::Barrier::new(gateways.len());
+        let served: u32 = std::thread::scope(|scope| {
+            let clients = gateways.each_ref().map(|gateway| {
+                let public = gateway.public;
+                let (start, key) = (&start, &key);
+                scope.spawn(move || {
+                    start.wait();
+                    use_up(public, key)
+                })
+            });
+            clients.into_iter().map(|client| client.join().unwrap()).sum()
+        });
+        // Units that one gateway held while another was refused.
+        let rest: u32 = gateways.iter().map(|gateway| use_up(gateway.public, &key)).sum();
+        assert_eq!(served + rest, 5_000);
+        let shown = run_with(&["keys", "show", &id, "--json"], &site.environment()).with(0).json();
+        assert_eq!(shown["granted_today"], 5_000, "{shown}");
+    });
+}
+
+#[test]
+fn a_killed_gateway_loses_one_lease_and_a_stopped_one_returns_its_units() {
+    within_one_day(|| {
+        let site = Site::new();
+        let (_, key) = site.create("5000");
+        let (killed, stopped, last) = (site.gateway(), site.gateway(), site.gateway());
+        let requests = |gateway: &SiteGateway, count: u32| {
+            let mut connection = Wire::open(gateway.public).unwrap();
+            (0..count).filter(|_| connection.get(TARGET, &key).status_and_code().0 == 200).count()
+        };
+        assert_eq!((requests(&killed, 300), requests(&stopped, 300)), (300, 300));
+        killed.program.signal("KILL");
+        stopped.program.stop().with(0);
+        let rest = use_up(last.public, &key);
+        assert!((4_350..=4_400).contains(&rest), "{rest}: more than a lease of 50 units was lost");
+    });
+}
+
+#[test]
+fn a_database_without_tables_and_one_that_is_away_are_reported_with_the_remedy() {
+    let (url, schema) = (shared_server().url(), new_schema());
+    let data_dir = TempDir::new().unwrap();
+    let directory = data_dir.path().to_str().unwrap();
+    let serve =
+        ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir", directory];
+    let environment = |url| {
+        [
+            ("SCOREGATE_UPSTREAM", "built-in"),
+            ("SCOREGATE_STORE_URL", url),
+            ("SCOREGATE_STORE_SCHEMA", &schema),
+        ]
+    };
+    let missing = run_with(&serve, &environment(&url)).with(2).err;
+    assert!(missing.contains("scoregate store init"), "{missing}");
+    let nowhere = run_with(&serve, &environment("postgresql://gateway@127.0.0.1:1/site")).with(2).err;
+    assert!(nowhere.contains("gateway@127.0.0.1:1/site") && nowhere.contains("refused"), "{nowhere}");
+    let checked = run_with(&["store", "check"], &environment(&url)).with(2).err;
+    assert!(checked.contains("scoregate store init"), "{checked}");
+    let upgraded = run_with(&["store", "upgrade"], &environment(&url)).with(1).err;
+    assert!(upgraded.contains("scoregate store init"), "{upgraded}");
+    run_with(&["store", "init"], &environment(&url)).with(0);
+    let checked = run_with(&["store", "check", "--json"], &environment(&url)).with(0);
+    assert_eq!((&checked.json()["sound"], &checked.json()["synchronous"]), (&true.into(), &false.into()));
+    assert!(checked.err.contains("no synchronous standby"), "{}", checked.err);
+    let file_only = run_with(&["store", "backup", "backup.db"], &environment(&url)).with(1).err;
+    assert!(file_only.contains("pg_dump"), "{file_only}");
+}
