@@ -235,6 +235,8 @@ LIMITS = [
          (f"scoregate_ledger_unreachable{{{I}}}", "{{instance}}"), words=YES_NO, bad=1),
     stat("Are key changes delayed?", "s", "Time since changes made elsewhere were last read from the shared store; 0 without one. Above 5 s a key revoked elsewhere may still be valid here. Runbook: ScoregateStoreChangesDelayed.",
          (f"scoregate_store_changes_age_seconds{{{I}}}", "{{instance}}"), bad=5),
+    stat("Is the machine's clock right?", "s", "Difference of the shared store's clock from the machine's. The gateway uses the store's clock; check the time service of the machine that differs from the others. Runbook: ScoregateStoreClockOffset.",
+         (f"scoregate_store_clock_offset_seconds{{{I}}}", "{{instance}}"), bad=60),
     panel("How are requests decided without the ledger?", "reqps", "grace is a paid tier using its one per cent; refused is a 503. Both are 0 while the ledger is reachable.",
           (rate("scoregate_ledger_unreachable_decisions_total", "decision"), "{{decision}}")),
     panel("How long does the store take?", "s", "p99 of writes to the disk of data_dir. Above 100 ms the disk is slow or shared: small quotas wait for each lease.",

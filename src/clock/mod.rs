@@ -62,6 +62,11 @@ const MOMENT: Duration = Duration::from_millis(1);
 const TOGETHER: Duration = Duration::from_millis(100);
 const READINGS: usize = 5;
 
+/// A reading of a reference clock that took longer is too uncertain.
+const MAX_REFERENCE_READING: Duration = Duration::from_millis(500);
+/// Smaller changes of the difference from a reference clock are not followed.
+const REFERENCE_JITTER: Duration = Duration::from_millis(5);
+
 impl ClockSource {
     /// Wall time and monotonic time: all that a request needs.
     fn now(&self) -> Now {
@@ -120,6 +125,7 @@ impl Clock {
     /// The current time.
     pub fn now(&self) -> Now {
         let now = self.source.now();
+        let now = Now { wall: self.steps.corrected(now.wall), ..now };
         if self.steps.agree(now) { now } else { self.check() }
     }
 
@@ -128,6 +134,22 @@ impl Clock {
     #[cold]
     pub fn check(&self) -> Now {
         self.steps.decide(|| self.source.reading())
+    }
+
+    /// Follows a reference clock that showed `reference` at an instant between `sent` and now. From now on wall time is
+    /// that of the reference; a larger difference is handled as a step of the wall clock. Returns the difference from
+    /// the machine's clock in seconds, or `None` if the reading took too long to be of use.
+    pub fn follow(&self, reference: Wall, sent: Mono) -> Option<f64> {
+        let now = self.source.now();
+        let took = now.mono.since(sent);
+        if took > MAX_REFERENCE_READING {
+            return None;
+        }
+        let local = now.wall.minus(took / 2);
+        let difference = reference.0.cast_signed().saturating_sub(local.0.cast_signed());
+        self.steps.correct(difference, took / 2 + REFERENCE_JITTER);
+        let size = Duration::from_nanos(difference.unsigned_abs()).as_secs_f64();
+        Some(if difference < 0 { -size } else { size })
     }
 
     /// Sets the listener for steps of the wall clock, replacing the one before. It is called by the thread that first
@@ -228,6 +250,34 @@ mod tests {
         let moved = async { sender.advance(Duration::from_secs(61)) };
         let (late, ()) = tokio::join!(waiting, moved);
         assert_eq!(late, Err(DeadlineExceeded));
+    }
+
+    #[test]
+    fn wall_time_follows_a_reference_clock_and_not_the_machine_s() {
+        let (clock, sender) = Clock::manual(Wall::from_seconds(1_000_000));
+        let sent = clock.mono();
+        assert_eq!(clock.follow(Wall::from_seconds(1_000_030), sent), Some(30.0));
+        assert_eq!(clock.now().wall.seconds(), 1_000_030);
+        sender.advance(Duration::from_secs(10));
+        assert_eq!(clock.now().wall.seconds(), 1_000_040);
+        sender.step_to(Wall::from_seconds(1_000_000));
+        assert_eq!(clock.follow(Wall::from_seconds(1_000_040), clock.mono()), Some(40.0));
+        assert_eq!(clock.now().wall.seconds(), 1_000_040);
+        assert_eq!(clock.follow(Wall::from_seconds(0), sent), None, "the reading took ten seconds");
+        assert_eq!(clock.now().wall.seconds(), 1_000_040);
+    }
+
+    #[test]
+    fn a_reference_clock_that_is_set_ahead_is_followed_after_a_minute() {
+        let (clock, sender) = Clock::manual(Wall::from_seconds(1_000_000));
+        let day_ahead = |seconds: u64| Wall::from_seconds(1_086_400 + seconds);
+        clock.follow(day_ahead(0), clock.mono());
+        assert_eq!(clock.now().wall.seconds(), 1_000_000);
+        sender.advance(Duration::from_secs(59));
+        clock.follow(day_ahead(59), clock.mono());
+        assert_eq!(clock.now().wall.seconds(), 1_000_059);
+        sender.advance(Duration::from_secs(1));
+        assert_eq!(clock.now().wall, day_ahead(60));
     }
 
     #[tokio::test]

@@ -10,7 +10,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -127,6 +127,8 @@ type Listener = Arc<dyn Fn(ClockEvent) + Send + Sync>;
 pub(super) struct SharedTimeline {
     /// Wall clock minus monotonic time while no step is pending; else [`UNDECIDED`]. Spares requests the lock.
     agreed: AtomicU64,
+    /// Added to the machine's wall clock: the difference of a reference clock, in nanoseconds.
+    correction: AtomicI64,
     timeline: Mutex<Timeline>,
     listener: Mutex<Option<Listener>>,
 }
@@ -135,8 +137,22 @@ impl SharedTimeline {
     pub(super) fn new(shown: ClockReading) -> Self {
         Self {
             agreed: AtomicU64::new(apart(shown.now())),
+            correction: AtomicI64::new(0),
             timeline: Mutex::new(Timeline::new(shown.wall, shown.boot)),
             listener: Mutex::default(),
+        }
+    }
+
+    /// The wall time of the reference clock when the machine's clock shows `wall`.
+    pub(super) fn corrected(&self, wall: Wall) -> Wall {
+        Wall(wall.0.saturating_add_signed(self.correction.load(Ordering::Relaxed)))
+    }
+
+    /// Follows a reference clock that is off by `difference` nanoseconds, unless it is the same within `uncertainty`.
+    pub(super) fn correct(&self, difference: i64, uncertainty: Duration) {
+        let change = self.correction.load(Ordering::Relaxed).abs_diff(difference);
+        if u128::from(change) > uncertainty.as_nanos() {
+            self.correction.store(difference, Ordering::Relaxed);
         }
     }
 
@@ -150,7 +166,7 @@ impl SharedTimeline {
     pub(super) fn decide(&self, read: impl FnOnce() -> ClockReading) -> Now {
         let mut timeline = lock(&self.timeline);
         let shown = read();
-        let (next, wall, event) = timeline.read(shown.wall, shown.boot);
+        let (next, wall, event) = timeline.read(self.corrected(shown.wall), shown.boot);
         *timeline = next;
         let now = Now { wall, mono: shown.mono };
         let agreed = if next.ahead.is_some() { UNDECIDED } else { apart(now) };

@@ -53,6 +53,7 @@ pub struct Instruments {
     store_file_invalid: Gauge,
     ledger_unreachable: Gauge,
     changes_age: Gauge,
+    store_clock_offset: Gauge,
     while_unreachable: MetricFamily<Counter, UnreachableDecision>,
     lease_waits: Counter,
     unreadable_records: Gauge,
@@ -125,6 +126,7 @@ impl Instruments {
             store_file_invalid: registry.gauge("scoregate_store_file_invalid"),
             ledger_unreachable: registry.gauge("scoregate_ledger_unreachable"),
             changes_age: registry.gauge("scoregate_store_changes_age_seconds"),
+            store_clock_offset: registry.gauge("scoregate_store_clock_offset_seconds"),
             while_unreachable: registry.counters("scoregate_ledger_unreachable_decisions_total", &decisions),
             lease_waits: registry.counter("scoregate_lease_waits_total"),
             unreadable_records: registry.gauge("scoregate_store_unreadable_records"),
@@ -272,6 +274,11 @@ impl Instruments {
     /// Sets the time since the change feed of the store was last read.
     pub(crate) fn changes_age(&self, age: Duration) {
         self.changes_age.set(age.as_secs_f64());
+    }
+
+    /// Sets the difference of the store's clock from this machine's, in seconds.
+    pub(crate) fn store_clock_offset(&self, seconds: f64) {
+        self.store_clock_offset.set(seconds);
     }
 
     /// Sets whether the ledger is unreachable.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::clock::Wall;
 use crate::keys::ApplicationId;
 
 /// A position in the change feed.
@@ -28,6 +29,8 @@ pub struct ChangedApplications {
     pub reached: FeedPosition,
     /// The number of the newest change.
     pub newest: u64,
+    /// The clock of the engine when it answered. `None` if it has none of its own.
+    pub clock: Option<Wall>,
 }
 
 impl ChangedApplications {
@@ -50,7 +53,8 @@ mod tests {
     #[test]
     fn another_source_or_a_lower_number_requires_a_reload() {
         let at = |source: &str, number| FeedPosition { source: source.into(), number };
-        let reply = |reached, newest| ChangedApplications { applications: Vec::new(), reached, newest };
+        let reply =
+            |reached, newest| ChangedApplications { reached, newest, ..ChangedApplications::default() };
         for (reply, expected) in [
             (reply(at("a", 5), 5), false),
             (reply(at("a", 7), 9), false),

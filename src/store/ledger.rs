@@ -27,7 +27,7 @@ pub struct OwedUnits {
 pub struct LedgerExchange {
     /// The node: a number unique to each start of each gateway.
     pub node: u64,
-    /// The day by the node's clock. An engine with a clock of its own ignores it.
+    /// The day by the node's clock. An engine with a clock of its own opens a day when both have reached it.
     pub today: Day,
     /// The reports.
     pub reports: Vec<LedgerReport>,

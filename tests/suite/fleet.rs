@@ -44,8 +44,25 @@ impl Site {
     }
 
     fn gateway(&self) -> SiteGateway {
+        self.gateway_with(&[])
+    }
+
+    /// A gateway whose machine's wall clock is off by this many seconds.
+    fn gateway_off_by(&self, seconds: &str) -> SiteGateway {
+        let library = std::fs::read_dir("/usr/lib").unwrap().find_map(|entry| {
+            let library = entry.ok()?.path().join("faketime/libfaketime.so.1");
+            library.exists().then_some(library)
+        });
+        let library = library.expect("libfaketime is not installed; on Debian: apt-get install libfaketime");
+        let library = library.display().to_string();
+        let variables =
+            [("LD_PRELOAD", &*library), ("FAKETIME", seconds), ("FAKETIME_DONT_FAKE_MONOTONIC", "1")];
+        self.gateway_with(&variables)
+    }
+
+    fn gateway_with(&self, more: &[(&str, &str)]) -> SiteGateway {
         let data_dir = TempDir::new().unwrap();
-        let program = Program::serve(data_dir.path(), &self.environment());
+        let program = Program::serve(data_dir.path(), &[&self.environment()[..], more].concat());
         let public = program.public();
         SiteGateway { data_dir, program, public }
     }
@@ -186,4 +203,21 @@ fn a_database_without_tables_and_one_that_is_away_are_reported_with_the_remedy()
     assert!(checked.err.contains("no synchronous standby"), "{}", checked.err);
     let file_only = run_with(&["store", "backup", "backup.db"], &environment(&url)).with(1).err;
     assert!(file_only.contains("pg_dump"), "{file_only}");
+}
+
+#[test]
+fn gateways_with_wrong_clocks_use_the_day_of_the_database() {
+    within_one_day(|| {
+        let site = Site::new();
+        let (_, key) = site.create("60");
+        let gateways = [site.gateway_off_by("+86400"), site.gateway_off_by("-86400"), site.gateway()];
+        let served = gateways.each_ref().map(|gateway| use_up(gateway.public, &key));
+        assert_eq!(served.iter().sum::<u32>(), 60, "{served:?}");
+        let checked = run_with(&["store", "check", "--json"], &site.environment()).with(0).json();
+        let today = Clock::system().now().wall.day().to_string();
+        assert_eq!((&checked["day"], &checked["granted"]), (&today.into(), &60.into()));
+        let logs = gateways.map(|gateway| gateway.program.stop().with(0).err);
+        let steps = logs.each_ref().map(|log| ["set back", "set ahead"].map(|step| log.contains(step)));
+        assert_eq!(steps, [[true, false], [false, true], [false, false]], "{logs:#?}");
+    });
 }

@@ -28,6 +28,9 @@ impl Registrar {
     /// prevent a start.
     pub async fn load(&self) -> Result<(), StoreError> {
         let mut progress = self.turn.lock().await;
+        progress.position = self.store.position().await?;
+        // Reads the clock of a shared store, which decides the day, before any balance of the day is opened.
+        self.apply_changes(&mut progress).await?;
         self.load_from_start(&mut progress).await
     }
 
@@ -54,7 +57,12 @@ impl Registrar {
 
     async fn apply_changes(&self, progress: &mut FeedProgress) -> Result<(), StoreError> {
         loop {
+            let sent = self.clock.mono();
             let changed = self.store.changed_after(progress.position.clone(), CHANGES).await?;
+            // The clock of a shared store is that of all its gateways.
+            if let Some(offset) = changed.clock.and_then(|reference| self.clock.follow(reference, sent)) {
+                self.instruments.store_clock_offset(offset);
+            }
             if changed.requires_reload(&progress.position) {
                 let (from, to) = (&progress.position, &changed.reached);
                 tracing::warn!(%from, %to, "change feed restarted; all applications are read again");

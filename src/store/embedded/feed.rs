@@ -28,6 +28,7 @@ pub(super) fn changed(
         applications: Vec::new(),
         reached: FeedPosition { number: after.number, ..newest.clone() },
         newest: newest.number,
+        clock: None,
     };
     let mut read = connection.prepare_cached(
         "SELECT max(id) AS number, application FROM audit WHERE id > ?1 GROUP BY application ORDER BY number LIMIT ?2",

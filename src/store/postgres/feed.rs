@@ -8,6 +8,7 @@ use tokio_postgres::types::Type;
 
 use super::connection::SchemaName;
 use super::ledger::Parameter;
+use crate::clock::Wall;
 use crate::keys::ApplicationId;
 use crate::store::{ChangedApplications, FeedPosition};
 
@@ -23,7 +24,8 @@ FROM {schema}.site s, pg_control_checkpoint() c";
 
 const CHANGED: &str = "
 SELECT s.id::text || '/' || c.timeline_id AS source, a.number, a.application,
-       (SELECT coalesce(max(id), 0) FROM {schema}.audit) AS newest
+       (SELECT coalesce(max(id), 0) FROM {schema}.audit) AS newest,
+       (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock
 FROM {schema}.site s CROSS JOIN pg_control_checkpoint() c
 LEFT JOIN (
     SELECT max(id) AS number, application FROM {schema}.audit WHERE id > $1 GROUP BY application
@@ -55,10 +57,11 @@ impl FeedStatements {
         let most = i64::try_from(limit).unwrap_or(i64::MAX);
         let row: [Parameter<'_>; 2] = [(&number, Type::INT8), (&most, Type::INT8)];
         let rows = client.query_typed(&self.changed, &row).await?;
-        let mut changed = ChangedApplications { applications: Vec::new(), reached: after.clone(), newest: 0 };
+        let mut changed = ChangedApplications { reached: after.clone(), ..ChangedApplications::default() };
         for row in &rows {
             changed.reached.source = row.try_get("source")?;
             changed.newest = u64::try_from(row.try_get::<_, i64>("newest")?).unwrap_or(0);
+            changed.clock = u64::try_from(row.try_get::<_, i64>("clock")?).ok().map(Wall::from_millis);
             let Some(number) = row.try_get::<_, Option<i64>>("number")? else { continue };
             changed.reached.number = u64::try_from(number).unwrap_or(0);
             let application: &str = row.try_get("application")?;

@@ -23,10 +23,13 @@ pub(super) struct LedgerStatements {
     day: String,
 }
 
-/// Moves the calendar forward, never back. `$1` replaces the server's clock in tests.
+/// Moves the calendar forward, never back: to the day of the server's clock, once the gateway accepts that day too. A
+/// gateway follows the server's clock, but a step ahead only after a minute. With `$2` the server's clock is ignored.
 const ADVANCE: &str = "
-UPDATE {schema}.calendar SET day = coalesce($1::text::date, (clock_timestamp() AT TIME ZONE 'UTC')::date)
-WHERE day < coalesce($1::text::date, (clock_timestamp() AT TIME ZONE 'UTC')::date)";
+UPDATE {schema}.calendar c SET day = n.day
+FROM (SELECT CASE WHEN $2 THEN $1::text::date
+             ELSE least($1::text::date, (clock_timestamp() AT TIME ZONE 'UTC')::date) END AS day) n
+WHERE c.day < n.day";
 
 /// Creates missing rows of open days: today and tomorrow.
 const OPEN: &str = "
@@ -104,12 +107,11 @@ impl LedgerStatements {
         &self,
         client: &Client,
         exchange: &LedgerExchange,
-        today: Option<Day>,
+        ignores_clock: bool,
     ) -> Result<LedgerExchangeReply, tokio_postgres::Error> {
         let columns = ReportColumns::new(&exchange.reports);
-        let today = today.map(|day| day.to_string());
-        let node = exchange.node.cast_signed();
-        let advance: [Parameter<'_>; 1] = [(&today, Type::TEXT)];
+        let (today, node) = (exchange.today.to_string(), exchange.node.cast_signed());
+        let advance: [Parameter<'_>; 2] = [(&today, Type::TEXT), (&ignores_clock, Type::BOOL)];
         let rows: [Parameter<'_>; 2] = columns.keys();
         let [granted, returned, promised, released, want, want_promised, quota] = columns.numbers();
         let [days, applications] = columns.keys();

@@ -40,20 +40,20 @@ struct LedgerWorker {
     /// Exchanges that could not be part of the previous transaction.
     waiting: VecDeque<QueuedExchange>,
     queue: mpsc::Receiver<QueuedExchange>,
-    /// Uses the day of each exchange instead of the server's clock.
-    uses_given_day: bool,
+    /// Uses the day of each exchange alone.
+    ignores_clock: bool,
 }
 
 impl LedgerQueue {
     /// Starts the worker. It ends when this is dropped.
-    pub(super) fn start(config: &Arc<DatabaseConfig>, clock: Clock, uses_given_day: bool) -> Self {
+    pub(super) fn start(config: &Arc<DatabaseConfig>, clock: Clock, ignores_clock: bool) -> Self {
         let (queue, exchanges) = mpsc::channel(QUEUE);
         let worker = LedgerWorker {
             connection: DatabaseLink::new(Arc::clone(config), clock),
             statements: LedgerStatements::new(&config.schema),
             waiting: VecDeque::new(),
             queue: exchanges,
-            uses_given_day,
+            ignores_clock,
         };
         Self { queue, worker: TaskTracker::new().spawn(worker.run()).abort_handle() }
     }
@@ -86,10 +86,10 @@ impl LedgerWorker {
     }
 
     async fn exchange(&self, exchange: &LedgerExchange) -> Result<LedgerExchangeReply, StoreError> {
-        let today = self.uses_given_day.then_some(exchange.today);
-        let statements = &self.statements;
-        let work =
-            async |client: &mut tokio_postgres::Client| statements.exchange(client, exchange, today).await;
+        let (statements, ignores_clock) = (&self.statements, self.ignores_clock);
+        let work = async |client: &mut tokio_postgres::Client| {
+            statements.exchange(client, exchange, ignores_clock).await
+        };
         Ok(Box::pin(self.connection.run(EXCHANGE, work)).await?)
     }
 

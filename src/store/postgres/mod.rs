@@ -68,11 +68,11 @@ impl PostgresStore {
         Self::open_with(config, clock, false).await
     }
 
-    /// With `uses_given_day` the day of each exchange replaces the server's clock.
+    /// With `ignores_clock` the day of each exchange is used alone.
     async fn open_with(
         config: DatabaseConfig,
         clock: Clock,
-        uses_given_day: bool,
+        ignores_clock: bool,
     ) -> Result<Self, StoreError> {
         let (schema, config) = (config.schema.clone(), Arc::new(config));
         let connection = DatabaseLink::new(Arc::clone(&config), clock.clone());
@@ -82,7 +82,7 @@ impl PostgresStore {
             records: RecordStatements::new(&schema),
             feed: FeedStatements::new(&schema),
             connection,
-            ledger: LedgerQueue::start(&config, clock, uses_given_day),
+            ledger: LedgerQueue::start(&config, clock, ignores_clock),
             days: LedgerStatements::new(&schema),
             #[cfg(test)]
             config,

@@ -247,3 +247,19 @@ async fn a_report_counts_what_is_stored_and_names_a_missing_standby() {
     assert_eq!((found.applications, found.keys, found.keys_in_force, found.audit), (2, 2, 2, 2));
     assert_eq!((found.day.is_some(), found.granted, found.is_synchronous), (true, 100, false));
 }
+
+#[tokio::test]
+async fn a_day_opens_once_the_server_and_the_gateway_have_reached_it() {
+    let today = Clock::system().now().wall.day();
+    let of = |day: Day, by: i32| Day::from_number(day.number().checked_add_signed(by).unwrap());
+    for (clock_of_gateway, current) in [(of(today, 1), today), (of(today, -1), of(today, -1)), (today, today)]
+    {
+        let config = config();
+        create_tables(config.clone()).await;
+        let store = PostgresStore::open(config, Clock::system()).await.unwrap();
+        let mut exchange = report(created(&store).await, 1, NodeTotals::default(), 1);
+        (exchange.today, exchange.reports[0].day) = (clock_of_gateway, current);
+        let reply = store.exchange(exchange).await.unwrap();
+        assert_eq!((reply.today, store.day().await.unwrap()), (current, Some(current)));
+    }
+}
