@@ -109,6 +109,12 @@ impl Account {
         self.state().balance.day.on(today).used()
     }
 
+    /// Whether it used a unit of this day through this process.
+    pub(super) fn is_used_on(&self, day: Day) -> bool {
+        let current = self.state().balance.day;
+        current.day() == day && current.is_used()
+    }
+
     /// Status of one rule.
     pub fn limit_status(&self, rule: LimitRule, limits: &Limits, now: Now) -> LimitStatus {
         self.state().balance.limit_status(rule, limits, now)

@@ -200,6 +200,19 @@ impl KeyDirectory {
         lock(&self.by_expiry).append(&mut waiting);
     }
 
+    /// Applications with a key that were used on this day.
+    pub(super) fn used_on(&self, day: Day) -> Vec<Arc<Account>> {
+        let mut used: Vec<_> = self
+            .entries
+            .iter()
+            .filter(|entry| entry.account.is_used_on(day))
+            .map(|entry| Arc::clone(&entry.account))
+            .collect();
+        used.sort_unstable_by_key(|account| account.id);
+        used.dedup_by_key(|account| account.id);
+        used
+    }
+
     /// Takes all leased and unspent units out of the accounts: reports that return them to the ledger, and their number.
     pub fn drain(&self) -> (Vec<LedgerReport>, u32) {
         let mut units = 0;

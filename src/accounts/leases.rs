@@ -13,15 +13,19 @@ use tokio::sync::watch;
 
 use crate::clock::{Clock, Day};
 use crate::instruments::{Instruments, StoreWork, UnitUse, UnreachableDecision};
-use crate::limits::{NodeReport, NodeTotals};
+use crate::limits::{DayBalance, NodeReport, NodeTotals};
 use crate::store::{Ledger, LedgerExchange, LedgerReport, OwedFile, OwedUnits, ReportOutcome, StoreError};
 
 use super::account::{Account, LeaseCall};
 use super::key_directory::KeyDirectory;
+use super::leases_ahead::LeasesAhead;
 use super::ledger_health::LedgerHealth;
 
 /// How long a request waits for a lease before the ledger counts as unreachable.
 const LEASE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Number of applications per ledger call at shutdown.
+const RETURNS_AT_ONCE: usize = 1_000;
 
 /// The ledger did not answer in time or could not write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,6 +53,8 @@ pub struct Leases {
     owed_file: Option<OwedFile>,
     /// Units delivered on grace by earlier processes and not charged. Nothing is leased before they are.
     carried: tokio::sync::Mutex<Vec<OwedUnits>>,
+    /// Units of tomorrow.
+    ahead: LeasesAhead,
 }
 
 impl Leases {
@@ -62,7 +68,8 @@ impl Leases {
     ) -> Self {
         let (health, uncharged, carried) =
             (LedgerHealth::default(), Mutex::default(), tokio::sync::Mutex::default());
-        Self { ledger, node, spawn, clock, instruments, health, uncharged, owed_file: None, carried }
+        let ahead = LeasesAhead::new(Arc::clone(&ledger), node, clock.clone(), Arc::clone(&instruments));
+        Self { ledger, node, spawn, clock, instruments, health, uncharged, owed_file: None, carried, ahead }
     }
 
     /// Reads what an earlier process saved in `file`, and saves uncharged units there at shutdown.
@@ -143,6 +150,16 @@ impl Leases {
                 Err(LeaseUnavailable)
             }
         }
+    }
+
+    /// Leases tomorrow's first units for applications in use, shortly before midnight. Called every few seconds.
+    pub async fn lease_tomorrow(&self, key_directory: &KeyDirectory) {
+        self.ahead.lease_tomorrow(key_directory).await;
+    }
+
+    /// The balance of `today` that was leased before the day began, for the first request of the application.
+    pub(crate) fn leased_ahead(&self, account: &Account, today: Day) -> Option<DayBalance> {
+        self.ahead.take(account.id, today)
     }
 
     /// Starts a ledger call for the account unless one is in flight, without waiting for it.
@@ -287,16 +304,21 @@ impl Leases {
     }
 
     async fn return_leases(&self, key_directory: &KeyDirectory) {
-        let (reports, units) = key_directory.drain();
+        let (mut reports, units) = key_directory.drain();
+        reports.append(&mut self.ahead.drain());
         if reports.is_empty() {
             return;
         }
         let started = self.clock.now();
-        let exchange = LedgerExchange { node: self.node, today: started.wall.day(), reports };
-        let returned = self.ledger.exchange(exchange).await;
+        let mut returned = Ok(());
+        for reports in reports.chunks(RETURNS_AT_ONCE) {
+            let (today, reports) = (started.wall.day(), reports.to_vec());
+            let exchange = LedgerExchange { node: self.node, today, reports };
+            returned = returned.and(self.ledger.exchange(exchange).await.map(drop));
+        }
         self.instruments.store_operation(StoreWork::GiveBack, self.clock.now().mono.since(started.mono));
         match returned {
-            Ok(_) => self.instruments.units(UnitUse::Returned, units),
+            Ok(()) => self.instruments.units(UnitUse::Returned, units),
             Err(error) => {
                 self.instruments.store_failed(StoreWork::GiveBack);
                 self.instruments.units(UnitUse::Lost, units);

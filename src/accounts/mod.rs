@@ -5,6 +5,7 @@
 mod account;
 mod key_directory;
 mod leases;
+mod leases_ahead;
 mod ledger_health;
 #[cfg(test)]
 pub(crate) mod preemption;

@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::accounts::{Leases, Registrar};
+use crate::accounts::{KeyDirectory, Leases, Registrar};
 use crate::admin::{self, Heartbeat, SideConfig, SidePort};
 use crate::clock::Clock;
 use crate::config::Config;
@@ -25,6 +25,8 @@ const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// Interval between writes of key uses, and between attempts to charge units delivered on grace.
 const ACCOUNT_EVERY: Duration = Duration::from_secs(30);
+/// Interval between looks for applications whose units of tomorrow are due.
+const LEASE_TOMORROW_EVERY: Duration = Duration::from_secs(10);
 /// Interval between reads of the change feed of a shared store.
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);
 /// Interval between checks that the store file is in place.
@@ -58,6 +60,12 @@ pub(super) fn spawn(
     } else {
         background.spawn(watch_store(Arc::clone(registrar), clock.clone(), stop.clone()));
     }
+    background.spawn(lease_tomorrow(
+        Arc::clone(&leases),
+        Arc::clone(&gateway.load().key_directory),
+        clock.clone(),
+        stop.clone(),
+    ));
     background.spawn(settle_accounts(Arc::clone(registrar), leases, clock.clone(), stop.clone()));
 }
 
@@ -145,6 +153,22 @@ async fn watch_store(registrar: Arc<Registrar>, clock: Clock, stop: Cancellation
         }
         registrar.check_file().await;
     }
+}
+
+/// Leases the first units of the next day before midnight.
+async fn lease_tomorrow(
+    leases: Arc<Leases>,
+    key_directory: Arc<KeyDirectory>,
+    clock: Clock,
+    stop: CancellationToken,
+) {
+    let run = async {
+        loop {
+            clock.sleep(LEASE_TOMORROW_EVERY).await;
+            leases.lease_tomorrow(&key_directory).await;
+        }
+    };
+    stop.run_until_cancelled(run).await;
 }
 
 async fn settle_accounts(

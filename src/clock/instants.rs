@@ -191,6 +191,11 @@ impl Day {
         self.0
     }
 
+    /// The following day.
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+
     /// The instant at which this day begins.
     pub const fn start(self) -> Wall {
         Wall::from_seconds(self.0 as u64 * DAY_SECONDS)

@@ -73,7 +73,7 @@ pub(super) async fn admit<'a>(
     let hold = |day| Ok(Admission::ToFetch(HeldUnit { account: &caller.account, day, kept: false }));
     let mut ledger = LeaseAvailability::Reachable;
     loop {
-        match decide(caller, conditional, now, ledger) {
+        match decide(leases, caller, conditional, now, ledger) {
             AdmissionVerdict::Admitted { day, runs_low } => {
                 if runs_low {
                     leases.lease_ahead(&caller.account);
@@ -102,9 +102,20 @@ pub(super) async fn admit<'a>(
     }
 }
 
-fn decide(caller: &Caller, conditional: bool, now: Now, ledger: LeaseAvailability) -> AdmissionVerdict {
-    let limits = caller.account.terms().limits;
+fn decide(
+    leases: &Leases,
+    caller: &Caller,
+    conditional: bool,
+    now: Now,
+    ledger: LeaseAvailability,
+) -> AdmissionVerdict {
+    let (limits, today) = (caller.account.terms().limits, now.wall.day());
     let mut state = caller.account.state();
+    if state.balance.day.day() < today
+        && let Some(ahead) = leases.leased_ahead(&caller.account, today)
+    {
+        state.balance.day = ahead;
+    }
     let (balance, verdict) = state.balance.admit(&limits, now, conditional, ledger);
     state.balance = balance;
     verdict

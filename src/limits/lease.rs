@@ -15,6 +15,9 @@ use crate::clock::Day;
 
 use super::day_ledger::{NodeReport, NodeTotals};
 
+/// Units leased of a day before it begins, unless the largest lease is smaller.
+const FIRST_LEASE: u32 = 8;
+
 /// An application's day in this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DayBalance {
@@ -78,6 +81,17 @@ impl DayBalance {
     pub fn report(self, quota: u32, grace: u32) -> NodeReport {
         let granted = self.granted.saturating_add(self.units_to_lease(quota));
         NodeReport { known: self.totals(), granted, promised: grace, quota }
+    }
+
+    /// The report that leases the first units of a day before it begins.
+    pub fn report_ahead(self, quota: u32, grace: u32) -> NodeReport {
+        let granted = largest_lease(quota).min(FIRST_LEASE);
+        NodeReport { known: self.totals(), granted, promised: grace, quota }
+    }
+
+    /// Whether a unit was spent here.
+    pub const fn is_used(self) -> bool {
+        self.spent > 0
     }
 
     /// Units spent or held without a lease, which the ledger is owed.

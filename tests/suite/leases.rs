@@ -101,3 +101,29 @@ async fn leases_ten_thousand_requests_across_midnight_use_two_quotas_each_charge
     let days = sqlite3(directory.path(), "SELECT day, sum(granted) FROM ledger GROUP BY day ORDER BY day");
     assert_eq!(days, "2026-11-21|1280\n2026-11-22|1280\n");
 }
+
+#[tokio::test]
+async fn leases_of_tomorrow_are_taken_before_midnight_for_applications_in_use() {
+    let world = World::new().await;
+    let customers =
+        [("pro", 10_000), ("free", 10)].map(|(tier, day)| world.customer_with(tier, own(1_000_000, day)));
+    let customers = join_all(customers).await;
+    let unused = world.customer("pro").await;
+    for customer in &customers {
+        assert_eq!(world.get_as(customer, MODELS).await.status, 200);
+    }
+    let leased = "scoregate_quota_units_total{use=\"leased\"}";
+    let before = world.counted(leased).await;
+    // All are due half a minute before midnight: eight units of the large quota, one of the small one.
+    world.pass(Duration::from_secs(43_170));
+    world.reaches(leased, before + 9).await;
+    let waited = waits(&world).await;
+    world.pass(Duration::from_secs(30));
+    for (customer, left) in customers.iter().zip([9_999, 9]) {
+        let response = world.get_as(customer, MODELS).await;
+        assert_eq!((response.status, response.number("x-ratelimit-remaining")), (200, left));
+    }
+    assert_eq!(waits(&world).await, waited, "no request waited for the ledger");
+    assert_eq!(world.get_as(&unused, MODELS).await.status, 200);
+    assert_eq!(waits(&world).await, waited + 1);
+}
