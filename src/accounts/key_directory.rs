@@ -17,6 +17,7 @@ use crate::keys::{ApplicationId, Digest};
 use crate::store::{KeyUse, LedgerReport, StoredApplication, StoredKey};
 
 use super::account::Account;
+use super::key_freshness::KeyFreshness;
 use super::terms::TermsByTier;
 
 /// A known key.
@@ -50,6 +51,8 @@ struct UseHour(u32);
 /// All known keys, by digest.
 #[derive(Debug, Default)]
 pub struct KeyDirectory {
+    /// Whether it has the changes that other gateways made.
+    pub freshness: Arc<KeyFreshness>,
     entries: DashMap<Digest, DirectoryEntry, BuildHasherDefault<DigestHasher>>,
     /// Keys whose hour of last use changed: at most one entry per key and hour.
     used: Mutex<Vec<KeyUse>>,
@@ -80,6 +83,11 @@ impl Hasher for DigestHasher {
 }
 
 impl KeyDirectory {
+    /// An empty directory of keys that other gateways change too.
+    pub fn shared(freshness: KeyFreshness) -> Self {
+        Self { freshness: Arc::new(freshness), ..Self::default() }
+    }
+
     /// Looks up a key.
     pub fn find(&self, digest: &Digest) -> Option<KeyLookup> {
         self.entries.get(digest).map(|entry| KeyLookup {

@@ -18,6 +18,7 @@ use crate::store::{Ledger, LedgerExchange, LedgerReport, OwedFile, OwedUnits, Re
 
 use super::account::{Account, LeaseCall};
 use super::key_directory::KeyDirectory;
+use super::key_freshness::KeyFreshness;
 use super::leases_ahead::LeasesAhead;
 use super::ledger_health::LedgerHealth;
 
@@ -53,6 +54,8 @@ pub struct Leases {
     owed_file: Option<OwedFile>,
     /// Units delivered on grace by earlier processes and not charged. Nothing is leased before they are.
     carried: tokio::sync::Mutex<Vec<OwedUnits>>,
+    /// Learns that the store is reachable again.
+    key_freshness: Arc<KeyFreshness>,
     /// Units of tomorrow.
     ahead: LeasesAhead,
 }
@@ -69,7 +72,25 @@ impl Leases {
         let (health, uncharged, carried) =
             (LedgerHealth::default(), Mutex::default(), tokio::sync::Mutex::default());
         let ahead = LeasesAhead::new(Arc::clone(&ledger), node, clock.clone(), Arc::clone(&instruments));
-        Self { ledger, node, spawn, clock, instruments, health, uncharged, owed_file: None, carried, ahead }
+        Self {
+            ledger,
+            node,
+            spawn,
+            clock,
+            instruments,
+            health,
+            uncharged,
+            owed_file: None,
+            carried,
+            ahead,
+            key_freshness: Arc::default(),
+        }
+    }
+
+    /// Makes requests wait for changes of keys once the store is reachable again.
+    pub fn with_key_freshness(mut self, key_freshness: &Arc<KeyFreshness>) -> Self {
+        self.key_freshness = Arc::clone(key_freshness);
+        self
     }
 
     /// Reads what an earlier process saved in `file`, and saves uncharged units there at shutdown.
@@ -237,6 +258,7 @@ impl Leases {
         match reply {
             Ok(reply) => {
                 if self.health.succeeded() {
+                    self.key_freshness.store_reached();
                     self.instruments.ledger_unreachable(false);
                     tracing::info!("ledger reachable again");
                 }

@@ -105,6 +105,6 @@ impl LeasesAhead {
 
 /// The time before midnight at which tomorrow's units of an application are due.
 fn due_before_midnight(id: ApplicationId) -> Duration {
-    let span = u64::try_from((FROM - TO).as_millis()).unwrap_or(u64::MAX);
+    let span = u64::try_from(FROM.saturating_sub(TO).as_millis()).unwrap_or(u64::MAX);
     TO + Duration::from_millis(id.number() % span)
 }

@@ -4,6 +4,7 @@
 
 mod account;
 mod key_directory;
+mod key_freshness;
 mod leases;
 mod leases_ahead;
 mod ledger_health;
@@ -14,6 +15,7 @@ mod terms;
 
 pub use account::Account;
 pub use key_directory::KeyDirectory;
+pub use key_freshness::{KeyFreshness, KeysOutdated};
 pub use leases::{Leases, LedgerWork, SpawnLedgerWork};
 pub use registrar::{
     AdoptError, BadField, FieldChange, ImportedKey, IssuedKey, KeyRecord, NewApplication, Registrar,

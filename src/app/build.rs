@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use tokio_util::task::TaskTracker;
 
-use crate::accounts::{KeyDirectory, Leases, Registrar, SpawnLedgerWork, TermsByTier};
+use crate::accounts::{KeyDirectory, KeyFreshness, Leases, Registrar, SpawnLedgerWork, TermsByTier};
 use crate::clock::{Clock, Wall};
 use crate::config::{Config, UpstreamConfig};
 use crate::documents::{DocumentEngine, MirrorWorker};
@@ -44,7 +44,7 @@ pub(super) async fn build(
 ) -> anyhow::Result<BuiltGateway> {
     let instruments = instruments(config, registry);
     let store = open_store(config, data_dir.path(), clock).await?;
-    let key_directory = Arc::new(KeyDirectory::default());
+    let key_directory = Arc::new(key_directory(config));
     let form = KeyForm::new(&config.key_prefix, config.accept_imported);
     let registrar = Registrar::new(
         Arc::clone(&store),
@@ -66,6 +66,7 @@ pub(super) async fn build(
     let mirror = Arc::clone(&engine.mirror);
     let restoring = tokio::task::spawn_blocking(move || mirror.restore());
     let leases = leases(Arc::clone(&store), data_dir, clock, &instruments, ledger_calls).await?;
+    let leases = leases.with_key_freshness(&key_directory.freshness);
     registrar.load().await.context("the stored applications and keys cannot be read")?;
     // The day of a database is that of its own clock.
     if config.database.is_none() {
@@ -91,6 +92,14 @@ pub(super) async fn build(
         notice: notice(config),
     };
     Ok(BuiltGateway { gateway: Arc::new(gateway), registrar: Arc::new(registrar), scoring })
+}
+
+/// An empty key directory.
+fn key_directory(config: &Config) -> KeyDirectory {
+    match &config.database {
+        Some(_) => KeyDirectory::shared(KeyFreshness::shared(config.keys_max_age)),
+        None => KeyDirectory::default(),
+    }
 }
 
 /// Connects to the ledger. Units that earlier processes delivered on grace are charged before balances are read.

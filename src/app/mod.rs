@@ -99,7 +99,7 @@ pub async fn start_on(
     let (public, side) = (port.address()?, tcp.local_addr()?);
     let ledger_calls = TaskTracker::new();
     let build::BuiltGateway { gateway, registrar, scoring } =
-        build::build(&config, &data_dir, &clock, &registry, &ledger_calls).await?;
+        Box::pin(build::build(&config, &data_dir, &clock, &registry, &ledger_calls)).await?;
     let gateway = Arc::new(ArcSwap::from(gateway));
     let (updater, update_requests) = scoring.map(|scoring| tasks::snapshot_updater(scoring, &clock)).unzip();
     let (stop_public, stop_side, ready) = <(CancellationToken, CancellationToken, Arc<_>)>::default();

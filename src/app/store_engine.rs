@@ -13,7 +13,7 @@ use crate::store::{DatabaseConfig, DatabaseSettings, Embedded as EmbeddedStore, 
 pub async fn open_store(config: &Config, data_dir: &Path, clock: &Clock) -> anyhow::Result<Arc<dyn Store>> {
     if let Some(settings) = &config.database {
         let database = read_database_files(settings).await?;
-        let opened = PostgresStore::open(database, clock.clone()).await;
+        let opened = Box::pin(PostgresStore::open(database, clock.clone())).await;
         return Ok(Arc::new(opened.with_context(|| format!("the database {}", settings.address))?));
     }
     let directory = data_dir.to_owned();

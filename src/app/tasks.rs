@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::accounts::{KeyDirectory, Leases, Registrar};
+use crate::accounts::{KeyDirectory, KeyFreshness, Leases, Registrar};
 use crate::admin::{self, Heartbeat, SideConfig, SidePort};
 use crate::clock::Clock;
 use crate::config::Config;
@@ -56,7 +56,8 @@ pub(super) fn spawn(
         background.spawn(engine.refresher.run(stop.clone()));
     }
     if config.database.is_some() {
-        background.spawn(follow_changes(Arc::clone(registrar), clock.clone(), stop.clone()));
+        let freshness = Arc::clone(&gateway.load().key_directory.freshness);
+        background.spawn(follow_changes(Arc::clone(registrar), freshness, clock.clone(), stop.clone()));
     } else {
         background.spawn(watch_store(Arc::clone(registrar), clock.clone(), stop.clone()));
     }
@@ -135,10 +136,15 @@ pub(super) fn side_thread(
 }
 
 /// Applies changes to applications and keys that were made elsewhere.
-async fn follow_changes(registrar: Arc<Registrar>, clock: Clock, stop: CancellationToken) {
+async fn follow_changes(
+    registrar: Arc<Registrar>,
+    freshness: Arc<KeyFreshness>,
+    clock: Clock,
+    stop: CancellationToken,
+) {
     let run = async {
         loop {
-            clock.sleep(FOLLOW_EVERY).await;
+            freshness.next_reading(&clock, FOLLOW_EVERY).await;
             registrar.follow_changes().await;
         }
     };

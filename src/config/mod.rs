@@ -29,6 +29,7 @@ mod words;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
@@ -80,6 +81,8 @@ pub struct Config {
     pub key_prefix: String,
     /// Accept imported keys of other formats.
     pub accept_imported: bool,
+    /// Refuse requests if changes of keys made elsewhere were last read longer ago.
+    pub keys_max_age: Option<Duration>,
     /// The tiers.
     pub tiers: Vec<Tier>,
     /// Refused requests allowed per minute.

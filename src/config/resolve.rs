@@ -34,6 +34,7 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
         deprecation: reading.deprecation(),
         key_prefix: reading.key_prefix(),
         accept_imported: reading.flag("keys.accept_imported"),
+        keys_max_age: reading.keys_max_age(),
         tiers,
         guard_per_minute: u32::try_from(reading.number("guard.per_minute")).unwrap_or(u32::MAX),
         upstream,

@@ -88,6 +88,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("cors.max_age", Duration, Some("\"1h\""), "Time for which browsers may cache a preflight response."),
     setting("keys.prefix", Text, Some("\"sg_live\""), "Prefix of API keys."),
     setting("keys.accept_imported", Flag, Some("false"), "Accept keys of other formats that were imported by their SHA-256."),
+    setting("keys.max_age", Duration, None, "Refuse all requests with 503 if changes of keys were last read from the database longer ago; default: never."),
     setting("guard.per_minute", Number(1, 100_000_000), Some("60"), "Refused requests allowed per minute, per application or client address."),
     setting("upstream.url", Text, None, "Base URL of the backend, such as http://127.0.0.1:4000/api/v1."),
     setting("upstream.credential", Secret, None, "Credential sent to the backend as `Authorization: Bearer …`."),

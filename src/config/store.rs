@@ -1,12 +1,16 @@
 //! Reads `[store]`: the database that several gateways share.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::store::{BadDatabaseUrl, ClientCertificateFiles, DatabaseAddress, DatabaseSettings, SchemaName};
 
 use super::config_reader::ConfigReader;
 use super::{Config, ConfigProblem, ConfigProblems};
 
+const MAX_AGE: &str = "keys.max_age";
+/// Shorter ages would refuse requests whenever the database is slow for a moment.
+const MIN_MAX_AGE: Duration = Duration::from_secs(5);
 const URL: &str = "store.url";
 const CERTIFICATE: &str = "store.client_certificate";
 const CA_FILE: &str = "store.ca_file";
@@ -47,6 +51,18 @@ impl ConfigReader<'_> {
             schema: self.schema()?,
             timeout: self.duration("store.timeout"),
         })
+    }
+
+    /// Maximum age of the keys, which only a database can change elsewhere.
+    pub(super) fn keys_max_age(&mut self) -> Option<Duration> {
+        let value = self.maybe(MAX_AGE)?;
+        let age = self.duration(MAX_AGE);
+        if self.maybe(URL).is_none() {
+            self.problem(MAX_AGE, Some(value), "this setting needs store.url, the address of the database");
+        } else if age < MIN_MAX_AGE {
+            self.problem(MAX_AGE, Some(value), "write at least \"5s\": changes are read every second");
+        }
+        Some(age)
     }
 
     fn client_certificate(&mut self, has_tls: bool) -> Option<ClientCertificateFiles> {

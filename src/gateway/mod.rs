@@ -170,6 +170,7 @@ impl Gateway {
             x.subject = subject;
             return Ok(answer);
         }
+        self.ensure_fresh_keys(x.started).await?;
         let caller = &*x.caller.insert(authenticate(&parsed, &self.form, &self.key_directory, x.started)?);
         authenticated.set();
         let (endpoint, raw_id) = resolve::endpoint(&parsed)?;
@@ -182,6 +183,11 @@ impl Gateway {
         let is_servable = found.as_ref().is_some_and(FoundDocument::is_servable);
         let _slot = self.capacity.enter(is_servable, &self.clock).await?;
         let admitted = admit(&self.leases, caller, target.conditional, x.started).await?;
+        if !self.key_directory.freshness.is_current(x.started) {
+            // The store has become reachable during admission: the key may have been revoked meanwhile.
+            self.ensure_fresh_keys(self.clock.now()).await?;
+            authenticate(&parsed, &self.form, &self.key_directory, self.clock.now())?;
+        }
         let served = match &admitted {
             Admission::ToFetch(_) => {
                 let priority = FetchPriority::caller(caller.account.id, caller.rights.is_paid(), x.trace);
@@ -196,6 +202,12 @@ impl Gateway {
             Ok(delivery)
         });
         settle(admitted, delivery).map(Reply::Document)
+    }
+
+    /// Waits for changes of keys made elsewhere after a pause of this process or of the store.
+    async fn ensure_fresh_keys(&self, now: Now) -> Result<(), Refusal> {
+        let ensured = self.key_directory.freshness.ensure(&self.clock, now).await;
+        ensured.map_err(|_| Refusal::KeysOutdated)
     }
 
     /// Returns the document in the form that the caller may see. Unless it is a cache hit, the caller is

@@ -56,6 +56,8 @@ pub enum Refusal {
     UpstreamTimeout,
     /// The ledger is unreachable, and no leased unit is left.
     LedgerUnavailable,
+    /// The store is unreachable, and keys may have been revoked.
+    KeysOutdated,
     /// A concurrency limit is reached.
     Overloaded,
     /// An internal error.
@@ -142,6 +144,7 @@ impl Refusal {
             Self::UpstreamUnavailable { .. } => nature(ErrorCode::UpstreamUnavailable, Responsibility::Upstream, false, false),
             Self::UpstreamTimeout            => nature(ErrorCode::UpstreamTimeout,     Responsibility::Upstream, false, false),
             Self::LedgerUnavailable
+            | Self::KeysOutdated
             | Self::Overloaded               => nature(ErrorCode::Overloaded,          Responsibility::Us,       false, false),
             Self::Internal                   => nature(ErrorCode::InternalError,       Responsibility::Us,       false, false),
         }
@@ -197,7 +200,7 @@ impl Refusal {
         if let Self::ModelUnlisted { retry_after } = self {
             return Some(*retry_after);
         }
-        (*self == Self::LedgerUnavailable).then_some(UPSTREAM_RETRY)
+        matches!(self, Self::LedgerUnavailable | Self::KeysOutdated).then_some(UPSTREAM_RETRY)
     }
 
     /// The refused parameter, and the values this caller may use.
@@ -241,6 +244,7 @@ impl Refusal {
             | Self::UpstreamUnavailable { .. }
             | Self::UpstreamTimeout
             | Self::LedgerUnavailable
+            | Self::KeysOutdated
             | Self::Overloaded
             | Self::Internal => {
                 let row = self.code().row();

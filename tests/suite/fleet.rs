@@ -6,7 +6,7 @@ use scoregate::clock::Clock;
 use tempfile::TempDir;
 
 use crate::load_clients::{TARGET, Wire};
-use crate::postgres::{new_schema, shared_server};
+use crate::postgres::{PostgresServer, new_schema, shared_server};
 use crate::program::{Keys, Program, run_with, within_one_day};
 
 /// The longest time that a change takes to reach every gateway, in seconds.
@@ -84,10 +84,23 @@ impl SiteGateway {
 
     /// Sends requests until this status, for as long as a change may take to reach every gateway.
     fn reaches(&self, key: &str, status: u16) {
+        self.reaches_within(key, status, PROPAGATION);
+    }
+
+    fn reaches_within(&self, key: &str, status: u16, seconds: u64) {
         let clock = Clock::system();
         let start = clock.mono();
         while self.status(key) != status {
-            assert!(clock.mono().since(start).as_secs() < PROPAGATION, "no {status} on {}", self.public);
+            assert!(clock.mono().since(start).as_secs() < seconds, "no {status} on {}", self.public);
+        }
+    }
+
+    /// Sends requests with this status for as long as a change may take to reach every gateway.
+    fn answers_for_long(&self, key: &str, status: u16) {
+        let clock = Clock::system();
+        let start = clock.mono();
+        while clock.mono().since(start).as_secs() < PROPAGATION {
+            assert_eq!(self.status(key), status);
         }
     }
 
@@ -220,4 +233,35 @@ fn gateways_with_wrong_clocks_use_the_day_of_the_database() {
         let steps = logs.each_ref().map(|log| ["set back", "set ahead"].map(|step| log.contains(step)));
         assert_eq!(steps, [[true, false], [false, true], [false, false]], "{logs:#?}");
     });
+}
+
+#[test]
+fn a_gateway_that_was_paused_applies_missed_changes_before_it_answers() {
+    let site = Site::new();
+    let (paused, other) = (site.gateway(), site.gateway());
+    let (id, key) = paused.keys().create("pro");
+    other.reaches(&key, 200);
+    paused.program.signal("STOP");
+    other.keys().run(&["revoke", &id]).with(0);
+    other.answers_for_long(&key, 401);
+    paused.program.signal("CONT");
+    assert_eq!(paused.status(&key), 401);
+}
+
+#[test]
+fn a_gateway_without_its_database_serves_up_to_the_maximum_age_of_its_keys() {
+    let server = PostgresServer::start(&["fsync=off"]);
+    let site = Site { url: server.url(), schema: new_schema() };
+    run_with(&["store", "init"], &site.environment()).with(0);
+    let (_, key) = site.create("100000");
+    let gateways = [site.gateway_with(&[("SCOREGATE_KEYS_MAX_AGE", "6s")]), site.gateway()];
+    for gateway in &gateways {
+        // Units in hand for the time without a ledger.
+        assert!((0..200).all(|_| gateway.status(&key) == 200));
+    }
+    drop(server);
+    let [limited, other] = &gateways;
+    assert_eq!((limited.status(&key), other.status(&key)), (200, 200));
+    limited.reaches_within(&key, 503, 12);
+    assert_eq!(other.status(&key), 200);
 }

@@ -25,17 +25,17 @@ pub enum AdoptError {
 impl Registrar {
     /// Applies new terms.
     pub async fn adopt(&self, terms: TermsByTier) -> Result<(), AdoptError> {
-        let _turn = self.turn.lock().await;
+        let mut progress = self.turn.lock().await;
         let lost = self.removed_tiers_in_use(&terms).await?;
         if !lost.is_empty() {
             return Err(AdoptError::InUse(lost.into_iter().collect()));
         }
         let before = self.terms.swap(Arc::new(terms));
-        if let Err(error) = self.load().await {
+        if let Err(error) = self.load_from_start(&mut progress).await {
             self.terms.store(before);
             // Applications changed so far are changed back. If the store fails again, only a restart helps, and the
             // log names the error.
-            if let Err(error) = self.load().await {
+            if let Err(error) = self.load_from_start(&mut progress).await {
                 tracing::error!(%error, "some applications keep their previous tier settings");
             }
             return Err(error.into());

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::task::Poll;
 
-use crate::clock::{Day, Mono};
+use crate::clock::Day;
 use crate::keys::Digest;
 use crate::store::{ApplicationPage, FeedPosition, StoreError};
 
@@ -18,8 +18,6 @@ const CHANGES: usize = 500;
 #[derive(Debug, Default)]
 pub(super) struct FeedProgress {
     position: FeedPosition,
-    /// When the feed was last read to its end.
-    read_at: Mono,
     is_failing: bool,
 }
 
@@ -38,10 +36,8 @@ impl Registrar {
     /// begins; the next call continues at the same position.
     pub async fn follow_changes(&self) {
         let mut progress = self.turn.lock().await;
-        let before = self.clock.now().mono;
         match self.apply_changes(&mut progress).await {
             Ok(()) => {
-                progress.read_at = before;
                 if std::mem::take(&mut progress.is_failing) {
                     tracing::info!("change feed of the store reachable again");
                 }
@@ -52,10 +48,22 @@ impl Registrar {
                 }
             }
         }
-        self.instruments.changes_age(self.clock.now().mono.since(progress.read_at));
+        drop(progress);
+        if let Some(key_directory) = &self.key_directory {
+            self.instruments.changes_age(key_directory.freshness.age(self.clock.now()));
+        }
     }
 
     async fn apply_changes(&self, progress: &mut FeedProgress) -> Result<(), StoreError> {
+        let began = self.clock.now();
+        let applied = self.apply_after(progress).await;
+        if let Some(key_directory) = &self.key_directory {
+            key_directory.freshness.attempted(began, applied.is_ok());
+        }
+        applied
+    }
+
+    async fn apply_after(&self, progress: &mut FeedProgress) -> Result<(), StoreError> {
         loop {
             let sent = self.clock.mono();
             let changed = self.store.changed_after(progress.position.clone(), CHANGES).await?;
@@ -82,11 +90,11 @@ impl Registrar {
         }
     }
 
-    async fn load_from_start(&self, progress: &mut FeedProgress) -> Result<(), StoreError> {
+    pub(super) async fn load_from_start(&self, progress: &mut FeedProgress) -> Result<(), StoreError> {
         // Before the first page is read, so that no change in between is missed.
-        let (start, before) = (self.store.position().await?, self.clock.now().mono);
+        let start = self.store.position().await?;
         self.load_all().await?;
-        (progress.position, progress.read_at) = (start, before);
+        progress.position = start;
         Ok(())
     }
 

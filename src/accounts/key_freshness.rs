@@ -1,0 +1,189 @@
+//! Whether the key directory has the changes that other gateways made. After a pause of the process, or once the store is
+//! reachable again, requests wait until it has.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+
+use crate::clock::{Clock, Mono, Now, Wall};
+
+/// The change feed is read every second: an older reading means that the process was paused or the store is away.
+const MAX_READING_AGE: Duration = Duration::from_secs(4);
+/// How long a request waits for the next reading.
+const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Changes of keys may be missing for longer than allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("changes of keys were last read too long ago")]
+pub struct KeysOutdated;
+
+/// When the change feed of a shared store was last read.
+#[derive(Debug)]
+pub struct KeyFreshness {
+    /// When the last complete reading began, in monotonic time and in wall time, which continues while the machine is
+    /// suspended. Never outdated without a shared store.
+    mono: AtomicU64,
+    wall: AtomicU64,
+    /// The store was reached again, and the feed has not been read since.
+    must_read: AtomicBool,
+    /// The newest attempt.
+    attempt: watch::Sender<FeedAttempt>,
+    wake: Notify,
+    max_age: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct FeedAttempt {
+    began: Option<Now>,
+    is_failed: bool,
+    /// The store was reached after it: it says nothing about the present.
+    is_outdated: bool,
+}
+
+impl Default for KeyFreshness {
+    /// Without a shared store nothing is missing.
+    fn default() -> Self {
+        Self {
+            mono: AtomicU64::new(u64::MAX),
+            wall: AtomicU64::new(u64::MAX),
+            must_read: AtomicBool::new(false),
+            attempt: watch::Sender::default(),
+            wake: Notify::new(),
+            max_age: None,
+        }
+    }
+}
+
+impl KeyFreshness {
+    /// For a shared store; requests are refused if the last reading is older than `max_age`.
+    pub fn shared(max_age: Option<Duration>) -> Self {
+        Self { mono: AtomicU64::new(0), wall: AtomicU64::new(0), max_age, ..Self::default() }
+    }
+
+    /// Waits until the directory has all changes made before `now`, unless it certainly has those of a few seconds
+    /// earlier, or the store is unreachable.
+    pub(crate) async fn ensure(&self, clock: &Clock, now: Now) -> Result<(), KeysOutdated> {
+        if self.is_current(now) {
+            return Ok(());
+        }
+        let mut attempts = self.attempt.subscribe();
+        let newest = *attempts.borrow();
+        if !newest.is_failed || newest.is_outdated {
+            self.wake.notify_one();
+            let is_later = |began: Now| began.mono >= now.mono && began.wall >= now.wall;
+            let is_newer =
+                |attempt: &FeedAttempt| attempt.began.is_some_and(is_later) && !attempt.is_outdated;
+            // Late or not: the age decides.
+            drop(clock.within(CATCH_UP_TIMEOUT, attempts.wait_for(is_newer)).await);
+        }
+        match self.max_age {
+            Some(max_age) if self.age(clock.now()) > max_age => Err(KeysOutdated),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Whether the last reading is recent.
+    pub(crate) fn is_current(&self, now: Now) -> bool {
+        self.age(now) <= MAX_READING_AGE && !self.must_read.load(Ordering::Relaxed)
+    }
+
+    /// Time since the last complete reading.
+    pub(super) fn age(&self, now: Now) -> Duration {
+        let (mono, wall) = (self.mono.load(Ordering::Relaxed), self.wall.load(Ordering::Relaxed));
+        now.mono.since(Mono::from_nanos(mono)).max(now.wall.since(Wall::from_millis(wall)))
+    }
+
+    /// Records an attempt to read the feed that began at `began`.
+    pub(super) fn attempted(&self, began: Now, succeeded: bool) {
+        if succeeded {
+            self.mono.store(began.mono.nanos(), Ordering::Relaxed);
+            self.wall.store(began.wall.millis(), Ordering::Relaxed);
+            self.must_read.store(false, Ordering::Relaxed);
+        }
+        self.attempt.send_replace(FeedAttempt {
+            began: Some(began),
+            is_failed: !succeeded,
+            is_outdated: false,
+        });
+    }
+
+    /// The store was unreachable and is reachable again: requests wait for the next reading.
+    pub(super) fn store_reached(&self) {
+        if self.mono.load(Ordering::Relaxed) != u64::MAX {
+            self.must_read.store(true, Ordering::Relaxed);
+            self.attempt.send_modify(|attempt| attempt.is_outdated = true);
+            self.wake.notify_one();
+        }
+    }
+
+    /// Waits until the feed should be read: after `interval`, or earlier if a request waits.
+    pub async fn next_reading(&self, clock: &Clock, interval: Duration) {
+        tokio::select! {
+            () = self.wake.notified() => {}
+            () = clock.sleep(interval) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Poll;
+
+    use super::*;
+
+    /// A directory that was read at the start, and its clock.
+    fn read_at_start(max_age: Option<Duration>) -> (KeyFreshness, Clock, crate::clock::ManualClock) {
+        let (clock, manual) = Clock::manual(Wall::from_seconds(1_763_726_400));
+        let freshness = KeyFreshness::shared(max_age);
+        freshness.attempted(clock.now(), true);
+        (freshness, clock, manual)
+    }
+
+    #[tokio::test]
+    async fn without_a_shared_store_keys_are_never_outdated() {
+        let (clock, manual) = Clock::manual(Wall::from_seconds(1_763_726_400));
+        let freshness = KeyFreshness::default();
+        manual.advance(Duration::from_hours(100));
+        freshness.store_reached();
+        assert!(freshness.is_current(clock.now()));
+        assert_eq!(freshness.age(clock.now()), Duration::ZERO);
+    }
+
+    #[tokio::test]
+    async fn after_a_pause_or_a_suspend_requests_wait_for_the_next_reading() {
+        for pause in [crate::clock::ManualClock::advance, crate::clock::ManualClock::suspend] {
+            let (freshness, clock, manual) = read_at_start(None);
+            pause(&manual, Duration::from_mins(10));
+            let mut request = Box::pin(freshness.ensure(&clock, clock.now()));
+            assert!(futures_util::poll!(&mut request).is_pending());
+            freshness.attempted(clock.now(), true);
+            assert_eq!(request.await, Ok(()));
+            assert!(freshness.is_current(clock.now()));
+        }
+    }
+
+    #[tokio::test]
+    async fn requests_do_not_wait_while_the_store_is_unreachable_and_are_refused_after_the_maximum_age() {
+        for (max_age, expected) in [(None, Ok(())), (Some(Duration::from_mins(1)), Err(KeysOutdated))] {
+            let (freshness, clock, manual) = read_at_start(max_age);
+            manual.advance(Duration::from_mins(1));
+            freshness.attempted(clock.now(), false);
+            assert_eq!(freshness.ensure(&clock, clock.now()).await, Ok(()));
+            manual.advance(Duration::from_secs(1));
+            assert_eq!(freshness.ensure(&clock, clock.now()).await, expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn requests_wait_for_a_reading_once_the_store_is_reachable_again() {
+        let (freshness, clock, _manual) = read_at_start(None);
+        freshness.attempted(clock.now(), false);
+        freshness.store_reached();
+        let mut request = Box::pin(freshness.ensure(&clock, clock.now()));
+        // The failed attempt does not count, although it began at the same instant.
+        assert_eq!(futures_util::poll!(&mut request), Poll::Pending);
+        freshness.attempted(clock.now(), true);
+        assert_eq!(request.await, Ok(()));
+    }
+}
