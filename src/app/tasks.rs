@@ -144,7 +144,10 @@ async fn follow_changes(
 ) {
     let run = async {
         loop {
-            freshness.next_reading(&clock, FOLLOW_EVERY).await;
+            tokio::select! {
+                () = freshness.next_reading(&clock, FOLLOW_EVERY) => {}
+                () = registrar.changed_elsewhere() => {}
+            }
             registrar.follow_changes().await;
         }
     };

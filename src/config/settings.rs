@@ -65,6 +65,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("listen", Address, Some("\"127.0.0.1:8080\""), "Address and port of the public port."),
     setting("data_dir", Path, Some("\"scoregate-data\""), "Directory of the state: keys, quotas, stored documents, the Unix socket."),
     setting("store.url", Text, None, "URL of a PostgreSQL database for keys and quotas that several gateways share, such as postgresql://gateway@db1:5432,db2:5432/scoregate; default: a file in the data directory. Of several hosts the first writable one is used."),
+    setting("store.listen_url", Text, None, "URL of the same database for notifications of changes, if store.url is that of a pooler; default: store.url."),
     setting("store.password", Secret, None, "Password of the database user."),
     setting("store.password_file", Path, None, "File that contains the password."),
     setting("store.ca_file", Path, None, "Certificates of the authorities that may issue the database's certificate, in PEM. Required for TLS."),

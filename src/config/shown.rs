@@ -37,7 +37,9 @@ pub(super) fn showable(path: &str, value: &Value) -> Value {
     let is_mapped = path.starts_with("mapping.") && path.rsplit('.').next() == Some("path");
     match value.as_str() {
         Some(text) if path == "upstream.url" => without_password(text).into(),
-        Some(text) if path == "store.url" => without_fixed_values(&without_password(text)).into(),
+        Some(text) if path == "store.url" || path == "store.listen_url" => {
+            without_fixed_values(&without_password(text)).into()
+        }
         Some(text) if is_mapped => without_fixed_values(text).into(),
         Some(_) | None => value.clone(),
     }

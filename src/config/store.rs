@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use toml::Value;
+
 use crate::store::{BadDatabaseUrl, ClientCertificateFiles, DatabaseAddress, DatabaseSettings, SchemaName};
 
 use super::config_reader::ConfigReader;
@@ -11,6 +13,7 @@ use super::{Config, ConfigProblem, ConfigProblems};
 const MAX_AGE: &str = "keys.max_age";
 /// Shorter ages would refuse requests whenever the database is slow for a moment.
 const MIN_MAX_AGE: Duration = Duration::from_secs(5);
+const LISTEN_URL: &str = "store.listen_url";
 const URL: &str = "store.url";
 const CERTIFICATE: &str = "store.client_certificate";
 const CA_FILE: &str = "store.ca_file";
@@ -25,32 +28,39 @@ impl ConfigReader<'_> {
             }
             return None;
         };
-        let text = self.text(URL);
-        let address = match DatabaseAddress::parse(&text) {
-            Ok(address) => address,
-            Err(error) => {
-                let found = (error != BadDatabaseUrl::Password).then_some(url);
-                self.problem(URL, found, error.to_string());
-                return None;
-            }
-        };
         let ca_file = self.optional_path(CA_FILE);
-        if ca_file.is_none() && !self.flag("store.plain_text") && !address.is_local() {
-            self.problem(
-                URL,
-                Some(url),
-                "the connection would not be encrypted: write store.ca_file, or store.plain_text = true on a private \
-                 network",
-            );
-        }
+        let may_be_plain = ca_file.is_some() || self.flag("store.plain_text");
+        let listen_address =
+            self.maybe(LISTEN_URL).and_then(|url| self.address_in(LISTEN_URL, url, may_be_plain));
         Some(DatabaseSettings {
-            address,
+            address: self.address_in(URL, url, may_be_plain)?,
+            listen_address,
             password: self.secret("store.password"),
             client_certificate: self.client_certificate(ca_file.is_some()),
             ca_file,
             schema: self.schema()?,
             timeout: self.duration("store.timeout"),
         })
+    }
+
+    fn address_in(&mut self, path: &str, url: &Value, may_be_plain: bool) -> Option<DatabaseAddress> {
+        match DatabaseAddress::parse(&self.text(path)) {
+            Ok(address) if may_be_plain || address.is_local() => Some(address),
+            Ok(_) => {
+                self.problem(
+                    path,
+                    Some(url),
+                    "the connection would not be encrypted: write store.ca_file, or store.plain_text = true on a private \
+                     network",
+                );
+                None
+            }
+            Err(error) => {
+                let found = (error != BadDatabaseUrl::Password).then_some(url);
+                self.problem(path, found, error.to_string());
+                None
+            }
+        }
     }
 
     /// Maximum age of the keys, which only a database can change elsewhere.
@@ -158,6 +168,7 @@ mod tests {
         for (text, path, remedy) in [
             ("url = \"localhost\"".into(), "store.url", "postgresql://"),
             ("url = \"postgresql://g:canary@localhost\"".into(), "store.url", "store.password_file"),
+            (format!("{local}listen_url = \"x\""), "store.listen_url", "postgresql://"),
             (format!("{local}schema = \"Site\""), "store.schema", "lower-case"),
             (format!("{local}timeout = 3"), "store.timeout", "10s"),
             (format!("{local}ca_file = 3"), "store.ca_file", "path"),

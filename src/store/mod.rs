@@ -133,6 +133,11 @@ pub trait ChangeFeed: Send + Sync + 'static {
 
     /// Up to `limit` applications that changed after a position.
     fn changed_after(&self, after: FeedPosition, limit: usize) -> StoreFuture<'_, ChangedApplications>;
+
+    /// Waits for a hint that something was changed elsewhere. Hints may be lost, and some engines give none.
+    fn changed(&self) -> StoreFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
 }
 
 /// The health of an engine.

@@ -54,6 +54,14 @@ impl Registrar {
         }
     }
 
+    /// Waits for a hint that something was changed elsewhere; without hints, for ever.
+    pub async fn changed_elsewhere(&self) {
+        // A listener that failed gives no hints; the feed is read at its usual interval.
+        if self.store.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
     async fn apply_changes(&self, progress: &mut FeedProgress) -> Result<(), StoreError> {
         let began = self.clock.now();
         let applied = self.apply_after(progress).await;

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::task::AbortHandle;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 use tokio_postgres::{AsyncMessage, Client, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::task::TaskTracker;
@@ -24,6 +25,8 @@ const UNREPLICATED: &str = "canceling wait for synchronous replication";
 pub struct DatabaseConfig {
     /// Hosts, database, user and password.
     pub server: tokio_postgres::Config,
+    /// The same for notifications of changes, which a pooler does not pass on; `None` if it is not different.
+    pub listen_server: Option<tokio_postgres::Config>,
     /// TLS; clear text without it.
     pub tls: Option<Arc<rustls::ClientConfig>>,
     /// The schema of the tables.
@@ -86,7 +89,7 @@ fn plain_name(text: &str) -> Result<String, BadName> {
 /// An open connection. Dropping it closes the socket.
 pub(super) struct DatabaseConnection {
     client: Client,
-    driver: AbortHandle,
+    driver: JoinHandle<()>,
     is_unreplicated: Arc<AtomicBool>,
 }
 
@@ -99,16 +102,44 @@ pub(super) struct DatabaseLink {
 
 impl DatabaseConnection {
     async fn open(config: &DatabaseConfig) -> Result<Self, tokio_postgres::Error> {
+        Self::open_with(config, None).await
+    }
+
+    /// A connection that reports each notification of a channel; `listen` is the statement for it.
+    pub(super) async fn listening(
+        config: &DatabaseConfig,
+        notified: &Arc<Notify>,
+        listen: &str,
+    ) -> Result<Self, tokio_postgres::Error> {
+        let connection = Self::open_with(config, Some(Arc::clone(notified))).await?;
+        connection.client.batch_execute(listen).await?;
+        Ok(connection)
+    }
+
+    /// Waits until the connection is closed.
+    pub(super) async fn closed(mut self) {
+        // The driver ends with the connection; it is not aborted meanwhile.
+        drop((&mut self.driver).await);
+    }
+
+    async fn open_with(
+        config: &DatabaseConfig,
+        notified: Option<Arc<Notify>>,
+    ) -> Result<Self, tokio_postgres::Error> {
         if let Some(tls) = &config.tls {
             let connector = MakeRustlsConnect::new((**tls).clone());
             let (client, connection) = config.server.connect(connector).await?;
-            return Ok(Self::drive(client, connection));
+            return Ok(Self::drive(client, connection, notified));
         }
         let (client, connection) = config.server.connect(NoTls).await?;
-        Ok(Self::drive(client, connection))
+        Ok(Self::drive(client, connection, notified))
     }
 
-    fn drive<S, T>(client: Client, mut connection: tokio_postgres::Connection<S, T>) -> Self
+    fn drive<S, T>(
+        client: Client,
+        mut connection: tokio_postgres::Connection<S, T>,
+        notified: Option<Arc<Notify>>,
+    ) -> Self
     where
         S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
         T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
@@ -125,6 +156,11 @@ impl DatabaseConnection {
                         seen.store(true, Ordering::Release);
                         return;
                     }
+                    Ok(AsyncMessage::Notification(_)) => {
+                        if let Some(notified) = &notified {
+                            notified.notify_one();
+                        }
+                    }
                     Ok(_) => {}
                     Err(error) => {
                         tracing::debug!(%error, "database connection failed");
@@ -133,7 +169,7 @@ impl DatabaseConnection {
                 }
             }
         });
-        Self { client, driver: driver.abort_handle(), is_unreplicated }
+        Self { client, driver, is_unreplicated }
     }
 
     fn is_usable(&self) -> bool {

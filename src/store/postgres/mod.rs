@@ -10,13 +10,14 @@ mod feed;
 mod inspect;
 mod ledger;
 mod ledger_queue;
+mod listener;
 mod records;
 mod schema;
 #[cfg(test)]
 mod tests;
 mod tls;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::clock::{Clock, Day};
 use crate::keys::ApplicationId;
@@ -31,6 +32,7 @@ use connection::DatabaseLink;
 use feed::FeedStatements;
 use ledger::LedgerStatements;
 use ledger_queue::LedgerQueue;
+use listener::ChangeListener;
 use records::RecordStatements;
 use schema::SchemaState;
 
@@ -49,8 +51,10 @@ pub struct PostgresStore {
     connection: DatabaseLink,
     ledger: LedgerQueue,
     days: LedgerStatements,
-    #[cfg(test)]
+    /// Started by the first wait for a change.
+    listener: OnceLock<ChangeListener>,
     config: Arc<DatabaseConfig>,
+    clock: Clock,
 }
 
 /// Doing what, in error messages.
@@ -82,9 +86,10 @@ impl PostgresStore {
             records: RecordStatements::new(&schema),
             feed: FeedStatements::new(&schema),
             connection,
+            listener: OnceLock::new(),
+            clock: clock.clone(),
             ledger: LedgerQueue::start(&config, clock, ignores_clock),
             days: LedgerStatements::new(&schema),
-            #[cfg(test)]
             config,
         })
     }
@@ -101,7 +106,7 @@ impl PostgresStore {
         let change = async |client: &mut tokio_postgres::Client| {
             schema::change(client, &schema, work, role.as_ref()).await
         };
-        Ok(connection.run("create its tables", change).await?)
+        Ok(Box::pin(connection.run("create its tables", change)).await?)
     }
 
     /// Reports the contents and the state of the database.
@@ -110,7 +115,7 @@ impl PostgresStore {
         let connection = DatabaseLink::new(Arc::new(config), clock);
         check_tables(&connection, &schema).await?;
         let inspect = async |client: &mut tokio_postgres::Client| inspect::report(client, &schema).await;
-        Ok(connection.run("inspect the database", inspect).await?)
+        Ok(Box::pin(connection.run("inspect the database", inspect)).await?)
     }
 
     async fn read(&self, id: ApplicationId, day: Day) -> Result<Option<StoredApplication>, StoreError> {
@@ -135,7 +140,8 @@ impl PostgresStore {
 
 /// Refuses tables that this program cannot use.
 async fn check_tables(connection: &DatabaseLink, schema: &SchemaName) -> Result<(), StoreError> {
-    let reason = match connection.run(OPEN, async |client| schema::state(client, schema).await).await? {
+    let state = Box::pin(connection.run(OPEN, async |client| schema::state(client, schema).await));
+    let reason = match state.await? {
         SchemaState::Usable => return Ok(()),
         SchemaState::Missing => "it has no tables; run `scoregate store init`".into(),
         SchemaState::Older(found) => {
@@ -209,6 +215,14 @@ impl ChangeFeed for PostgresStore {
             let work =
                 async |client: &mut tokio_postgres::Client| self.feed.changed(client, &after, limit).await;
             Ok(self.connection.run(FEED, work).await?)
+        })
+    }
+
+    fn changed(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            let start = || ChangeListener::start(&self.config, self.clock.clone());
+            self.listener.get_or_init(start).changed().await;
+            Ok(())
         })
     }
 }

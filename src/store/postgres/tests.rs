@@ -21,6 +21,7 @@ const NOON: Wall = Wall::from_seconds(1_763_726_400); // 2025-11-21T12:00:00Z
 fn config() -> DatabaseConfig {
     DatabaseConfig {
         server: shared_server().url().parse().unwrap(),
+        listen_server: None,
         tls: None,
         schema: SchemaName::parse(&new_schema()).unwrap(),
         timeout: Duration::from_secs(20),
@@ -262,4 +263,26 @@ async fn a_day_opens_once_the_server_and_the_gateway_have_reached_it() {
         let reply = store.exchange(exchange).await.unwrap();
         assert_eq!((reply.today, store.day().await.unwrap()), (current, Some(current)));
     }
+}
+
+#[tokio::test]
+async fn a_change_made_elsewhere_is_notified_also_after_a_lost_connection() {
+    let config = config();
+    create_tables(config.clone()).await;
+    let store = PostgresStore::open(config.clone(), Clock::system()).await.unwrap();
+    let other = PostgresStore::open(config.clone(), Clock::system()).await.unwrap();
+    // Once when it begins to listen: earlier changes were not notified.
+    store.changed().await.unwrap();
+    created(&other).await;
+    store.changed().await.unwrap();
+
+    let listeners =
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = 'LISTEN {schema}_changes'";
+    let statement = config.schema.statement(listeners);
+    let link = DatabaseLink::new(Arc::new(config), Clock::system());
+    let ended = link.run("end the listener", async |client| client.query_typed(&statement, &[]).await).await;
+    assert_eq!(ended.unwrap().len(), 1);
+    store.changed().await.unwrap();
+    created(&other).await;
+    store.changed().await.unwrap();
 }

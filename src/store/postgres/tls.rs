@@ -19,6 +19,8 @@ use super::connection::{DatabaseConfig, SchemaName};
 pub struct DatabaseSettings {
     /// Its address.
     pub address: DatabaseAddress,
+    /// The address for notifications of changes; `None` if it is the same.
+    pub listen_address: Option<DatabaseAddress>,
     /// The password of the user.
     pub password: Option<Secret>,
     /// Certificates of the authorities that may issue its certificate, in PEM; clear text without them.
@@ -54,8 +56,12 @@ impl DatabaseSettings {
     /// Reads the files.
     pub fn read_files(&self) -> Result<DatabaseConfig, BadDatabaseFile> {
         let tls = self.ca_file.as_deref().map(|file| self.tls(file)).transpose()?;
+        let has_tls = tls.is_some();
+        let server =
+            |address: &DatabaseAddress| address.server(self.password.as_ref(), has_tls, self.timeout);
         Ok(DatabaseConfig {
-            server: self.address.server(self.password.as_ref(), tls.is_some(), self.timeout),
+            server: server(&self.address),
+            listen_server: self.listen_address.as_ref().map(server),
             tls: tls.map(Arc::new),
             schema: self.schema.clone(),
             timeout: self.timeout,
