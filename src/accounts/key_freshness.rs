@@ -18,11 +18,12 @@ const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(2);
 #[error("changes of keys were last read too long ago")]
 pub struct KeysOutdated;
 
-/// When the change feed of a shared store was last read.
-#[derive(Debug)]
+/// When the change feed of a shared store was last read. By default no store is shared, and nothing is missing.
+#[derive(Debug, Default)]
 pub struct KeyFreshness {
+    is_shared: bool,
     /// When the last complete reading began, in monotonic time and in wall time, which continues while the machine is
-    /// suspended. Never outdated without a shared store.
+    /// suspended.
     mono: AtomicU64,
     wall: AtomicU64,
     /// The store was reached again, and the feed has not been read since.
@@ -41,24 +42,10 @@ struct FeedAttempt {
     is_outdated: bool,
 }
 
-impl Default for KeyFreshness {
-    /// Without a shared store nothing is missing.
-    fn default() -> Self {
-        Self {
-            mono: AtomicU64::new(u64::MAX),
-            wall: AtomicU64::new(u64::MAX),
-            must_read: AtomicBool::new(false),
-            attempt: watch::Sender::default(),
-            wake: Notify::new(),
-            max_age: None,
-        }
-    }
-}
-
 impl KeyFreshness {
     /// For a shared store; requests are refused if the last reading is older than `max_age`.
     pub fn shared(max_age: Option<Duration>) -> Self {
-        Self { mono: AtomicU64::new(0), wall: AtomicU64::new(0), max_age, ..Self::default() }
+        Self { is_shared: true, max_age, ..Self::default() }
     }
 
     /// Waits until the directory has all changes made before `now`, unless it certainly has those of a few seconds
@@ -85,17 +72,23 @@ impl KeyFreshness {
 
     /// Whether the last reading is recent.
     pub(crate) fn is_current(&self, now: Now) -> bool {
-        self.age(now) <= MAX_READING_AGE && !self.must_read.load(Ordering::Relaxed)
+        !self.is_shared || self.age(now) <= MAX_READING_AGE && !self.must_read.load(Ordering::Relaxed)
     }
 
     /// Time since the last complete reading.
     pub(super) fn age(&self, now: Now) -> Duration {
+        if !self.is_shared {
+            return Duration::ZERO;
+        }
         let (mono, wall) = (self.mono.load(Ordering::Relaxed), self.wall.load(Ordering::Relaxed));
         now.mono.since(Mono::from_nanos(mono)).max(now.wall.since(Wall::from_millis(wall)))
     }
 
     /// Records an attempt to read the feed that began at `began`.
     pub(super) fn attempted(&self, began: Now, succeeded: bool) {
+        if !self.is_shared {
+            return;
+        }
         if succeeded {
             self.mono.store(began.mono.nanos(), Ordering::Relaxed);
             self.wall.store(began.wall.millis(), Ordering::Relaxed);
@@ -110,7 +103,7 @@ impl KeyFreshness {
 
     /// The store was unreachable and is reachable again: requests wait for the next reading.
     pub(super) fn store_reached(&self) {
-        if self.mono.load(Ordering::Relaxed) != u64::MAX {
+        if self.is_shared {
             self.must_read.store(true, Ordering::Relaxed);
             self.attempt.send_modify(|attempt| attempt.is_outdated = true);
             self.wake.notify_one();
@@ -144,6 +137,7 @@ mod tests {
     async fn without_a_shared_store_keys_are_never_outdated() {
         let (clock, manual) = Clock::manual(Wall::from_seconds(1_763_726_400));
         let freshness = KeyFreshness::default();
+        freshness.attempted(clock.now(), true);
         manual.advance(Duration::from_hours(100));
         freshness.store_reached();
         assert!(freshness.is_current(clock.now()));

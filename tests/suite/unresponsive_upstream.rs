@@ -151,6 +151,10 @@ async fn stale_documents_are_served_for_a_day_without_upstream_responses_and_acr
     // The half-open breaker sends one request at a time, and each of these runs into its timeout.
     assert!(requests <= 24 * 60 * 2, "{requests}");
 
+    // A request that waits for the unresponsive backend ends at its timeout only.
+    while outage.world.counted("scoregate_fetches_in_progress").await > 0 {
+        outage.advance(STEP).await;
+    }
     // Its data after the recovery is current.
     outage.backend.refresh();
     let script = outage.backend.clone();
