@@ -125,13 +125,15 @@ impl World {
 
     /// Waits until this many fetches are in progress.
     pub async fn wait_for_fetches(&self, fetches: u32) {
-        loop {
-            self.running.gateway().engine.sweep();
-            if self.counted("scoregate_fetches_in_progress").await == fetches {
-                return;
-            }
+        while self.fetches_in_progress().await != fetches {
             tokio::task::yield_now().await;
         }
+    }
+
+    /// Number of fetches in progress.
+    pub async fn fetches_in_progress(&self) -> u32 {
+        self.running.gateway().engine.sweep();
+        self.counted("scoregate_fetches_in_progress").await
     }
 
     /// Documents served with this outcome.

@@ -151,15 +151,13 @@ async fn stale_documents_are_served_for_a_day_without_upstream_responses_and_acr
     // The half-open breaker sends one request at a time, and each of these runs into its timeout.
     assert!(requests <= 24 * 60 * 2, "{requests}");
 
-    // A request that waits for the unresponsive backend ends at its timeout only.
-    while outage.world.counted("scoregate_fetches_in_progress").await > 0 {
-        outage.advance(STEP).await;
-    }
     // Its data after the recovery is current.
     outage.backend.refresh();
     let script = outage.backend.clone();
     outage.world.backend.set_script(move |received| script.respond(received));
     let counts: usize = outage.backend.counts().iter().map(|counts| counts.bodies as usize).sum();
+    // A request that waits for the unresponsive backend ends at its timeout only.
+    outage.advance(FETCH_TIMEOUT).await;
     for _ in 0..(MINUTE + FETCH_TIMEOUT).as_secs() / 5 {
         outage.advance(Duration::from_secs(5)).await;
         outage.world.settled().await;

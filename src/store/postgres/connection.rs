@@ -17,8 +17,9 @@ use tokio_util::task::TaskTracker;
 use crate::clock::Clock;
 use crate::store::StoreError;
 
-/// The first words of the warning that a commit was not confirmed by a synchronous standby.
-const UNREPLICATED: &str = "canceling wait for synchronous replication";
+/// The routine of the server that warns of a commit without its synchronous standby. The text depends on the server's
+/// language.
+const UNREPLICATED: &str = "SyncRepWaitForLSN";
 
 /// How to reach the database.
 #[derive(Clone)]
@@ -151,7 +152,7 @@ impl DatabaseConnection {
             while let Some(message) = poll_fn(|cx| connection.poll_message(cx)).await {
                 match message {
                     // The reply that follows would report success. Without it the outcome is unknown, which is true.
-                    Ok(AsyncMessage::Notice(notice)) if notice.message().starts_with(UNREPLICATED) => {
+                    Ok(AsyncMessage::Notice(notice)) if notice.routine() == Some(UNREPLICATED) => {
                         tracing::warn!("a commit was not confirmed by the synchronous standby");
                         seen.store(true, Ordering::Release);
                         return;
