@@ -10,8 +10,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio_util::task::TaskTracker;
 
-use super::connection::{DatabaseConfig, DatabaseLink};
+use super::connection::DatabaseConfig;
 use super::ledger::LedgerStatements;
+use super::link::DatabaseLink;
 use crate::clock::Clock;
 use crate::store::{LedgerExchange, LedgerExchangeReply, StoreError};
 

@@ -10,6 +10,7 @@ mod feed;
 mod inspect;
 mod ledger;
 mod ledger_queue;
+mod link;
 mod listener;
 mod records;
 mod schema;
@@ -28,10 +29,10 @@ use super::{
     StoredApplication,
 };
 use changes::{ChangeRefusal, ChangeStatements};
-use connection::DatabaseLink;
 use feed::FeedStatements;
 use ledger::LedgerStatements;
 use ledger_queue::LedgerQueue;
+use link::DatabaseLink;
 use listener::ChangeListener;
 use records::RecordStatements;
 use schema::SchemaState;
