@@ -67,7 +67,7 @@ impl DatabaseAddress {
         })
     }
 
-    /// How to connect to it. Of several hosts the first writable one is used.
+    /// How to connect to it. Only a writable host is used.
     pub(super) fn server(
         &self,
         password: Option<&Secret>,
@@ -92,12 +92,7 @@ impl fmt::Display for DatabaseAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ports = self.0.get_ports();
         let hosts = self.0.get_hosts().iter().enumerate().map(|(number, host)| {
-            let port = ports.get(number).or(ports.first()).copied().unwrap_or(5432);
-            match host {
-                Host::Tcp(name) if name.contains(':') => format!("[{name}]:{port}"),
-                Host::Tcp(name) => format!("{name}:{port}"),
-                Host::Unix(directory) => directory.display().to_string(),
-            }
+            host_and_port(host, ports.get(number).or(ports.first()).copied().unwrap_or(5432))
         });
         let user = self.0.get_user().unwrap_or_default();
         let database = self.0.get_dbname().unwrap_or(user);
@@ -108,6 +103,15 @@ impl fmt::Display for DatabaseAddress {
 impl fmt::Debug for DatabaseAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
+    }
+}
+
+/// A host as in a URL, or the directory of its socket.
+pub(super) fn host_and_port(host: &Host, port: u16) -> String {
+    match host {
+        Host::Tcp(name) if name.contains(':') => format!("[{name}]:{port}"),
+        Host::Tcp(name) => format!("{name}:{port}"),
+        Host::Unix(directory) => directory.display().to_string(),
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
-use tokio_postgres::{AsyncMessage, Client, NoTls};
+use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::task::TaskTracker;
 
@@ -19,9 +19,9 @@ const UNREPLICATED: &str = "SyncRepWaitForLSN";
 #[derive(Clone)]
 pub struct DatabaseConfig {
     /// Hosts, database, user and password.
-    pub server: tokio_postgres::Config,
+    pub server: Config,
     /// The same for notifications of changes, which a pooler does not pass on; `None` if it is not different.
-    pub listen_server: Option<tokio_postgres::Config>,
+    pub listen_server: Option<Config>,
     /// TLS; clear text without it.
     pub tls: Option<Arc<rustls::ClientConfig>>,
     /// The schema of the tables.
@@ -89,17 +89,22 @@ pub(super) struct DatabaseConnection {
 }
 
 impl DatabaseConnection {
-    pub(super) async fn open(config: &DatabaseConfig) -> Result<Self, tokio_postgres::Error> {
-        Self::open_with(config, None).await
+    /// Connects, with TLS if there is a configuration for it.
+    pub(super) async fn open(
+        server: &Config,
+        tls: Option<&rustls::ClientConfig>,
+    ) -> Result<Self, tokio_postgres::Error> {
+        Self::open_with(server, tls, None).await
     }
 
     /// A connection that reports each notification of a channel; `listen` is the statement for it.
     pub(super) async fn listening(
-        config: &DatabaseConfig,
+        server: &Config,
+        tls: Option<&rustls::ClientConfig>,
         notified: &Arc<Notify>,
         listen: &str,
     ) -> Result<Self, tokio_postgres::Error> {
-        let connection = Self::open_with(config, Some(Arc::clone(notified))).await?;
+        let connection = Self::open_with(server, tls, Some(Arc::clone(notified))).await?;
         connection.client.batch_execute(listen).await?;
         Ok(connection)
     }
@@ -111,15 +116,15 @@ impl DatabaseConnection {
     }
 
     async fn open_with(
-        config: &DatabaseConfig,
+        server: &Config,
+        tls: Option<&rustls::ClientConfig>,
         notified: Option<Arc<Notify>>,
     ) -> Result<Self, tokio_postgres::Error> {
-        if let Some(tls) = &config.tls {
-            let connector = MakeRustlsConnect::new((**tls).clone());
-            let (client, connection) = config.server.connect(connector).await?;
+        if let Some(tls) = tls {
+            let (client, connection) = server.connect(MakeRustlsConnect::new(tls.clone())).await?;
             return Ok(Self::drive(client, connection, notified));
         }
-        let (client, connection) = config.server.connect(NoTls).await?;
+        let (client, connection) = server.connect(NoTls).await?;
         Ok(Self::drive(client, connection, notified))
     }
 

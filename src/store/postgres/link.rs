@@ -4,11 +4,11 @@
 //! success without it. The connection is closed instead, and the outcome of the statement is unknown.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio_postgres::Client;
+use tokio_postgres::{Client, Config};
 
 use super::connection::{DatabaseConfig, DatabaseConnection};
+use super::hosts::{DatabaseHosts, described, no_answer};
 use crate::clock::Clock;
 use crate::store::StoreError;
 
@@ -16,39 +16,55 @@ use crate::store::StoreError;
 pub(super) struct DatabaseLink {
     config: Arc<DatabaseConfig>,
     clock: Clock,
-    open: tokio::sync::Mutex<Option<DatabaseConnection>>,
+    state: tokio::sync::Mutex<LinkState>,
+}
+
+struct LinkState {
+    hosts: DatabaseHosts,
+    open: Option<DatabaseConnection>,
 }
 
 impl DatabaseLink {
     pub(super) fn new(config: Arc<DatabaseConfig>, clock: Clock) -> Self {
-        Self { config, clock, open: tokio::sync::Mutex::new(None) }
+        let state = LinkState { hosts: DatabaseHosts::new(&config.server), open: None };
+        Self { config, clock, state: tokio::sync::Mutex::new(state) }
     }
 
     /// Runs `work` on the connection, one caller after another, within the deadline. After any failure of the connection
-    /// or a missed deadline the connection is closed. An error of the database itself (a constraint, a closed day)
-    /// leaves it open.
+    /// or a missed deadline the connection is closed. After a missed deadline the next attempt to connect begins with
+    /// another host. An error of the database itself (a constraint, a closed day) leaves the connection open.
     pub(super) async fn run<T>(
         &self,
         doing: &'static str,
         work: impl AsyncFnOnce(&mut Client) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T, DatabaseError> {
-        let mut slot = self.open.lock().await;
-        let done = self.clock.within(self.config.timeout, async {
-            let mut connection = match slot.take().filter(DatabaseConnection::is_usable) {
-                Some(open) => open,
-                None => DatabaseConnection::open(&self.config).await?,
+        let mut state = self.state.lock().await;
+        let LinkState { hosts, open } = &mut *state;
+        let (timeout, tls) = (self.config.timeout, self.config.tls.as_deref());
+        let connect = |server: Config| async move { DatabaseConnection::open(&server, tls).await };
+        let done = self.clock.within(timeout, async {
+            let mut connection = if let Some(usable) = open.take().filter(DatabaseConnection::is_usable) {
+                usable
+            } else {
+                let connecting = Box::pin(hosts.connect(&self.clock, timeout, connect));
+                connecting.await.map_err(|error| error.to_string())?
             };
             let done = work(&mut connection.client).await;
             if done.as_ref().err().is_none_or(|error| error.as_db_error().is_some()) && connection.is_usable()
             {
-                *slot = Some(connection);
+                *open = Some(connection);
             }
-            done
+            done.map_err(|error| described(&error))
         });
-        match done.await {
-            Ok(done) => done.map_err(|error| DatabaseError::new(doing, error)),
-            Err(_) => Err(DatabaseError::late(doing, self.config.timeout)),
-        }
+        let reason = match done.await {
+            Ok(Ok(done)) => return Ok(done),
+            Ok(Err(reason)) => reason,
+            Err(_) => {
+                hosts.skip_first();
+                no_answer(timeout)
+            }
+        };
+        Err(DatabaseError { doing, reason })
     }
 }
 
@@ -56,36 +72,11 @@ impl DatabaseLink {
 #[derive(Debug)]
 pub(super) struct DatabaseError {
     doing: &'static str,
-    cause: Result<tokio_postgres::Error, Duration>,
-}
-
-impl DatabaseError {
-    fn new(doing: &'static str, error: tokio_postgres::Error) -> Self {
-        Self { doing, cause: Ok(error) }
-    }
-
-    fn late(doing: &'static str, timeout: Duration) -> Self {
-        Self { doing, cause: Err(timeout) }
-    }
+    reason: String,
 }
 
 impl From<DatabaseError> for StoreError {
     fn from(error: DatabaseError) -> Self {
-        let reason = match error.cause {
-            Ok(cause) => described(&cause),
-            Err(timeout) => format!("the database did not answer within {} s", timeout.as_secs_f64()),
-        };
-        Self::Unavailable { doing: error.doing, reason }
+        Self::Unavailable { doing: error.doing, reason: error.reason }
     }
-}
-
-/// The error and its causes. The library's own text names only the first.
-fn described(error: &tokio_postgres::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
+use tokio_postgres::Config;
 use tokio_util::task::TaskTracker;
 
 use super::connection::{DatabaseConfig, DatabaseConnection};
+use super::hosts::DatabaseHosts;
 use crate::clock::Clock;
 
 /// Delay before a lost connection is replaced. Meanwhile the feed is read at its usual interval.
@@ -24,11 +26,8 @@ pub(super) struct ChangeListener {
 impl ChangeListener {
     pub(super) fn start(config: &DatabaseConfig, clock: Clock) -> Self {
         let changed = Arc::new(Notify::new());
-        let mut config = config.clone();
-        if let Some(server) = config.listen_server.take() {
-            config.server = server;
-        }
-        let task = TaskTracker::new().spawn(listen(config, clock, Arc::clone(&changed))).abort_handle();
+        let listening = listen(config.clone(), clock, Arc::clone(&changed));
+        let task = TaskTracker::new().spawn(listening).abort_handle();
         Self { changed, task }
     }
 
@@ -46,16 +45,19 @@ impl Drop for ChangeListener {
 
 async fn listen(config: DatabaseConfig, clock: Clock, changed: Arc<Notify>) {
     let statement = config.schema.statement(LISTEN);
+    let mut hosts = DatabaseHosts::new(config.listen_server.as_ref().unwrap_or(&config.server));
+    let (tls, notified, statement) = (config.tls.as_deref(), &changed, &statement);
+    let open = |server: Config| async move {
+        DatabaseConnection::listening(&server, tls, notified, statement).await
+    };
     loop {
-        let opening = Box::pin(DatabaseConnection::listening(&config, &changed, &statement));
-        match clock.within(config.timeout, opening).await {
-            Ok(Ok(connection)) => {
+        match Box::pin(hosts.connect(&clock, config.timeout, &open)).await {
+            Ok(connection) => {
                 // Changes before it are not notified.
                 changed.notify_one();
                 connection.closed().await;
             }
-            Ok(Err(error)) => tracing::debug!(%error, "cannot listen for changes"),
-            Err(_) => tracing::debug!("cannot listen for changes: the database did not answer in time"),
+            Err(error) => tracing::debug!(%error, "cannot listen for changes"),
         }
         clock.sleep(RETRY_DELAY).await;
     }

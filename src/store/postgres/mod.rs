@@ -7,6 +7,7 @@ mod address;
 mod changes;
 mod connection;
 mod feed;
+mod hosts;
 mod inspect;
 mod ledger;
 mod ledger_queue;

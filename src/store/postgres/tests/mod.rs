@@ -1,7 +1,8 @@
 //! The engine against a real server.
 
-#[path = "../../../tests/servers/postgres.rs"]
+#[path = "../../../../tests/servers/postgres.rs"]
 mod postgres;
+mod silent_hosts;
 
 use std::time::Duration;
 
@@ -46,7 +47,8 @@ async fn fresh_store() -> ((), PostgresStore) {
 
 conformance::run_with!(fresh_store);
 
-async fn created(store: &PostgresStore) -> ApplicationId {
+/// Creates an application.
+fn creation() -> StoreChange {
     let application = ApplicationId::mint().unwrap();
     let key = StoredKey {
         digest: Digest::of(&application.to_string()),
@@ -64,8 +66,11 @@ async fn created(store: &PostgresStore) -> ApplicationId {
         note: None,
         key,
     };
-    let made = store.change(StoreChange { at: NOON, who: "a test".into(), application, what }).await.unwrap();
-    made.id
+    StoreChange { at: NOON, who: "a test".into(), application, what }
+}
+
+async fn created(store: &PostgresStore) -> ApplicationId {
+    store.change(creation()).await.unwrap().id
 }
 
 fn report(application: ApplicationId, node: u64, known: NodeTotals, granted: u32) -> LedgerExchange {
