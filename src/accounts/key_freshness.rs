@@ -8,7 +8,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::clock::{Clock, Mono, Now, Wall};
 
-/// The change feed is read every second: an older reading means that the process was paused or the store is away.
+/// The change feed is read every second: an older reading means that the process was paused or the store is unreachable.
 const MAX_READING_AGE: Duration = Duration::from_secs(4);
 /// How long a request waits for the next reading.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -38,7 +38,7 @@ pub struct KeyFreshness {
 struct FeedAttempt {
     began: Option<Now>,
     is_failed: bool,
-    /// The store was reached after it: it says nothing about the present.
+    /// The store was reached after it: its result is outdated.
     is_outdated: bool,
 }
 
@@ -61,7 +61,7 @@ impl KeyFreshness {
             let is_later = |began: Now| began.mono >= now.mono && began.wall >= now.wall;
             let is_newer =
                 |attempt: &FeedAttempt| attempt.began.is_some_and(is_later) && !attempt.is_outdated;
-            // Late or not: the age decides.
+            // A timeout is not an error: the age is checked next.
             drop(clock.within(CATCH_UP_TIMEOUT, attempts.wait_for(is_newer)).await);
         }
         match self.max_age {

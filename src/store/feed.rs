@@ -1,4 +1,4 @@
-//! Positions in the change feed, which tells each gateway of changes made by others.
+//! Positions in the change feed, by which each gateway finds changes made by others.
 
 use std::fmt;
 

@@ -163,8 +163,8 @@ fn gateways_on_one_database_deliver_one_daily_quota_in_total() {
             clients.into_iter().map(|client| client.join().unwrap()).sum()
         });
         // Units that one gateway held while another was refused.
-        let rest: u32 = gateways.iter().map(|gateway| use_up(gateway.public, &key)).sum();
-        assert_eq!(served + rest, 5_000);
+        let remaining: u32 = gateways.iter().map(|gateway| use_up(gateway.public, &key)).sum();
+        assert_eq!(served + remaining, 5_000);
         let shown = run_with(&["keys", "show", &id, "--json"], &site.environment()).with(0).json();
         assert_eq!(shown["granted_today"], 5_000, "{shown}");
     });
@@ -183,8 +183,8 @@ fn a_killed_gateway_loses_one_lease_and_a_stopped_one_returns_its_units() {
         assert_eq!((requests(&killed, 300), requests(&stopped, 300)), (300, 300));
         killed.program.signal("KILL");
         stopped.program.stop().with(0);
-        let rest = use_up(last.public, &key);
-        assert!((4_350..=4_400).contains(&rest), "{rest}: more than a lease of 50 units was lost");
+        let remaining = use_up(last.public, &key);
+        assert!((4_350..=4_400).contains(&remaining), "{remaining}: more than a lease of 50 units was lost");
     });
 }
 

@@ -10,15 +10,15 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use clap::{Args, Subcommand};
+
 use crate::app::DataDir;
 use crate::clock::{Clock, Day, Wall};
+use crate::store::RoleName;
 use crate::store::maintenance::{
     ExportSummary, ImportOptions, MaintenanceError, back_up, check, close_future_days, create_new, export,
     file_in, import, record_backup,
 };
-use clap::{Args, Subcommand};
-
-use crate::store::RoleName;
 
 use super::control::operator;
 use super::exit::Exit;
@@ -110,8 +110,8 @@ enum StoreCommand {
         scoregate store init --config FILE --runtime-role gateway\n\n\
         A server does not start if its store is missing. The new store has no keys and grants today's whole quota\n\
         again. To restore a file, use `scoregate store import BACKUP`.\n\
-        Tables that exist are kept. Run it as the user that shall own the tables; the servers can use another one,\n\
-        which gets its rights with --runtime-role.")]
+        Tables that exist are kept. Run it as the user that will own the tables. Servers can connect as\n\
+        another one: name it with --runtime-role.")]
     Init {
         #[command(flatten)]
         grant: RuntimeRole,
@@ -129,7 +129,7 @@ enum StoreCommand {
 /// The user of the servers, if it is not the owner of the tables.
 #[derive(Debug, Args)]
 struct RuntimeRole {
-    /// Grant this role what servers need: no changes of the tables or of the audit trail.
+    /// Grant this role the rights of a server: it cannot change the tables or the audit trail.
     #[arg(long, value_name = "ROLE", value_parser = RoleName::parse)]
     runtime_role: Option<RoleName>,
 }
