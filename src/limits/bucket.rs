@@ -8,6 +8,8 @@ use std::time::Duration;
 use crate::clock::Mono;
 
 const MINUTE: u64 = 60_000_000_000;
+/// Millionths of a token per token.
+pub(super) const TOKEN: i64 = 1_000_000;
 
 /// A token bucket. The default one is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,6 +81,22 @@ impl TokenBucket {
         Self { full_at: Mono::from_nanos(now.nanos() + u64::try_from(missing).unwrap_or(MINUTE)) }
     }
 
+    /// A bucket that holds this many millionths of a token.
+    pub(super) fn holding(micro_tokens: i64, capacity: u32, now: Mono) -> Self {
+        let missing = (i64::from(capacity) * TOKEN).saturating_sub(micro_tokens);
+        // Rounded up, so that rounding never grants more.
+        let missing = u128::try_from(missing).unwrap_or(0) * u128::from(interval(capacity));
+        let nanos = u64::try_from(missing.div_ceil(TOKEN.unsigned_abs().into())).unwrap_or(u64::MAX);
+        Self { full_at: Mono::from_nanos(now.nanos().saturating_add(nanos)) }
+    }
+
+    /// The content in millionths of a token, fractions of tokens included.
+    pub(super) fn micro_tokens(self, capacity: u32, now: Mono) -> i64 {
+        let step = u128::from(interval(capacity));
+        let missing = (u128::from(self.missing(now)) * u128::from(TOKEN.unsigned_abs())).div_ceil(step);
+        i64::from(capacity) * TOKEN - i64::try_from(missing).unwrap_or(i64::MAX)
+    }
+
     /// Whether it is full and can be dropped.
     pub fn is_full(self, now: Mono) -> bool {
         self.full_at <= now
@@ -130,6 +148,21 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_bucket_is_never_refilled_by_converting_it(
+            capacity in 1u32..5_000, taken in 0u32..5_000, waited in 0u64..90_000,
+        ) {
+            let mut bucket = TokenBucket::default();
+            for _ in 0..taken.min(capacity) {
+                bucket = bucket.take(capacity, at(3)).unwrap();
+            }
+            let now = at(3 + waited);
+            let converted = TokenBucket::holding(bucket.micro_tokens(capacity, now), capacity, now);
+            prop_assert!(converted.level(capacity, now).full_in >= bucket.level(capacity, now).full_in);
+            let lost = bucket.micro_tokens(capacity, now) - converted.micro_tokens(capacity, now);
+            prop_assert!((0..=1).contains(&lost), "{}", lost);
+        }
+
         #[test]
         fn no_window_grants_more_than_the_burst_and_the_refill(
             capacity in 1u32..1_200, gaps in prop::collection::vec(0u64..2_000, 1..400),

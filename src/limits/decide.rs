@@ -4,6 +4,7 @@ use crate::clock::{Day, Now};
 
 use super::bucket::TokenBucket;
 use super::lease::DayBalance;
+use super::minute_share::ShareTokens;
 use super::rule::{LimitRule, LimitStatus, Limits};
 
 /// All balances of one application.
@@ -108,6 +109,16 @@ impl AccountBalance {
                 None => (untouched, AdmissionVerdict::NoUnits),
             },
         }
+    }
+
+    /// The minute's tokens, where gateways share the limit.
+    pub fn share_tokens(self) -> ShareTokens {
+        ShareTokens { bucket: self.minute, capacity: self.minute_capacity }
+    }
+
+    /// This balance with other tokens of the minute.
+    pub fn with_share_tokens(self, tokens: ShareTokens) -> Self {
+        Self { minute: tokens.bucket, minute_capacity: tokens.capacity, ..self }
     }
 
     /// Returns the minute token of a request that was admitted and cost nothing.

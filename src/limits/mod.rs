@@ -10,12 +10,19 @@ mod decide;
 mod lease;
 #[cfg(test)]
 mod ledger_schedules;
+mod minute_pool;
+#[cfg(test)]
+mod minute_schedules;
+mod minute_share;
 mod rule;
 #[cfg(test)]
 mod schedules;
+mod share_admission;
 
 pub use bucket::{BucketLevel, TokenBucket};
 pub use day_ledger::{DayTotals, NodeReport, NodeTotals};
 pub use decide::{AccountBalance, AdmissionVerdict, LeaseAvailability};
 pub use lease::{DayBalance, largest_lease};
+pub use minute_pool::{MinuteGrant, MinutePool, MinuteReport};
+pub use minute_share::{MinuteShare, ShareTokens};
 pub use rule::{LimitRule, LimitStatus, Limits};

@@ -1,0 +1,289 @@
+//! Random schedules of gateways that share a minute limit: requests, reports and replies that are delayed or lost,
+//! recalls, crashes, and pauses of seconds.
+//!
+//! Every admitted request must also be admitted by one bucket of the whole limit. The same schedules run against rules
+//! with known bugs, and must find each of them.
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::TestRunner;
+
+use crate::clock::Mono;
+
+use super::bucket::TOKEN;
+use super::minute_pool::{MinuteGrant, MinutePool, MinuteReport};
+use super::minute_share::{MinuteShare, ShareTokens};
+use super::rule::Limits;
+
+const CASES: u32 = 5_000;
+const GATEWAYS: usize = 3;
+
+#[derive(Clone, Copy, Debug)]
+enum MinuteStep {
+    Pass {
+        millis: u32,
+    },
+    /// Requests at one gateway. The one that finds no token sends a report.
+    Requests {
+        gateway: usize,
+        count: u32,
+    },
+    /// A gateway sends a report that is not needed yet.
+    Renew {
+        gateway: usize,
+    },
+    /// A gateway returns its share, or half of it.
+    Release {
+        gateway: usize,
+        in_use: bool,
+    },
+    /// The network delivers a report.
+    Deliver {
+        which: usize,
+    },
+    /// A reply arrives.
+    Reply {
+        which: usize,
+    },
+    /// A gateway gives up the wait for a reply. Its report may still be delivered.
+    GiveUp {
+        gateway: usize,
+    },
+    /// A gateway ends without a shutdown, and another starts.
+    Crash {
+        gateway: usize,
+    },
+}
+
+fn step() -> impl Strategy<Value = MinuteStep> {
+    let gateway = || 0..GATEWAYS;
+    let which = || 0usize..4;
+    prop_oneof![
+        5 => (0u32..1_000).prop_map(|millis| MinuteStep::Pass { millis }),
+        1 => (1_000u32..240_000).prop_map(|millis| MinuteStep::Pass { millis }),
+        12 => (gateway(), 1u32..12).prop_map(|(gateway, count)| MinuteStep::Requests { gateway, count }),
+        3 => gateway().prop_map(|gateway| MinuteStep::Renew { gateway }),
+        3 => (gateway(), any::<bool>()).prop_map(|(gateway, in_use)| MinuteStep::Release { gateway, in_use }),
+        10 => which().prop_map(|which| MinuteStep::Deliver { which }),
+        10 => which().prop_map(|which| MinuteStep::Reply { which }),
+        4 => gateway().prop_map(|gateway| MinuteStep::GiveUp { gateway }),
+        1 => gateway().prop_map(|gateway| MinuteStep::Crash { gateway }),
+    ]
+}
+
+/// The rules, and wrong ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MinuteRules {
+    Right,
+    /// Bug: a gateway counts the lifetime from the reply.
+    CountsFromReply,
+    /// Bug: late reports are applied.
+    AppliesLateReports,
+    /// Bug: a gateway keeps the tokens of a share that has ended.
+    KeepsEndedTokens,
+    /// Bug: a gateway goes on spending tokens that it reports as returned.
+    SpendsReturnedTokens,
+}
+
+#[derive(Clone, Debug)]
+struct SharingGateway {
+    id: u64,
+    share: MinuteShare,
+    tokens: ShareTokens,
+    is_waiting: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct SentMinuteReport {
+    id: u64,
+    report: MinuteReport,
+    asked: Mono,
+}
+
+struct SharedMinute {
+    rules: MinuteRules,
+    limits: Limits,
+    now: Mono,
+    pool: MinutePool,
+    gateways: Vec<SharingGateway>,
+    next_id: u64,
+    reports: Vec<SentMinuteReport>,
+    replies: Vec<(SentMinuteReport, MinuteGrant)>,
+    rounds: u32,
+    /// One bucket of the whole limit that serves the same requests, in millionths of a token, and when it was filled.
+    whole: (i64, Mono),
+}
+
+impl SharedMinute {
+    fn new(rules: MinuteRules, minute: u32) -> Self {
+        let now = Mono::from_nanos(1_000_000_000);
+        // With a day of one unit per minute, shares are single tokens.
+        let limits = Limits { minute, day: if minute < 5 { 10 } else { 10_000 }, guard: 60, grace: 0 };
+        let mut built = Self {
+            rules,
+            limits,
+            now,
+            pool: MinutePool::new(minute, micros(now)),
+            gateways: Vec::new(),
+            next_id: 0,
+            reports: Vec::new(),
+            replies: Vec::new(),
+            rounds: 0,
+            whole: (i64::from(minute) * TOKEN, now),
+        };
+        built.gateways = (0..GATEWAYS).map(|_| built.started()).collect();
+        built
+    }
+
+    fn started(&mut self) -> SharingGateway {
+        self.next_id += 1;
+        let (share, tokens) = (MinuteShare::default(), ShareTokens::default());
+        SharingGateway { id: self.next_id, share, tokens, is_waiting: false }
+    }
+
+    fn take(&mut self, step: MinuteStep) -> Result<(), String> {
+        match step {
+            MinuteStep::Pass { millis } => {
+                self.now = Mono::from_nanos(self.now.nanos() + u64::from(millis) * 1_000_000)
+            }
+            MinuteStep::Requests { gateway, count } => {
+                for _ in 0..count {
+                    self.request(gateway)?;
+                }
+            }
+            MinuteStep::Renew { gateway } => self.report(gateway),
+            MinuteStep::Release { gateway, in_use } => {
+                let (now, limit) = (self.now, self.limits.minute);
+                self.send(gateway, |share, tokens| share.release(tokens, limit, in_use, now));
+            }
+            MinuteStep::Deliver { which } => self.deliver(which),
+            MinuteStep::Reply { which } => self.receive(which),
+            MinuteStep::GiveUp { gateway } => self.gateways[gateway].is_waiting = false,
+            MinuteStep::Crash { gateway } => self.gateways[gateway] = self.started(),
+        }
+        Ok(())
+    }
+
+    fn request(&mut self, gateway: usize) -> Result<(), String> {
+        let (now, limit) = (self.now, self.limits.minute);
+        let asking = &mut self.gateways[gateway];
+        let capacity = asking.share.capacity(limit, now, false);
+        let bucket = asking.tokens.bucket.rebase(asking.tokens.capacity, capacity, now);
+        let Some(bucket) = bucket.take(capacity, now) else {
+            if asking.share.may_grow(now) {
+                self.report(gateway);
+            }
+            return Ok(());
+        };
+        asking.tokens = ShareTokens { bucket, capacity };
+        asking.share.used(now);
+        self.take_of_whole()
+    }
+
+    fn take_of_whole(&mut self) -> Result<(), String> {
+        let (tokens, since) = self.whole;
+        let micros = micros(self.now) - micros(since);
+        let full = i64::from(self.limits.minute) * TOKEN;
+        let filled = full.min(tokens + i64::from(self.limits.minute) * micros / 60);
+        self.whole = (filled - TOKEN, self.now);
+        // Each conversion rounds down, by less than one millionth.
+        if filled < TOKEN - 10 { Err(format!("{filled} millionths of a token were left")) } else { Ok(()) }
+    }
+
+    fn report(&mut self, gateway: usize) {
+        let (now, limits) = (self.now, self.limits);
+        self.send(gateway, |share, tokens| share.report(tokens, &limits, 3, now));
+    }
+
+    fn send(
+        &mut self,
+        gateway: usize,
+        make: impl FnOnce(&mut MinuteShare, ShareTokens) -> (ShareTokens, MinuteReport),
+    ) {
+        let sender = &mut self.gateways[gateway];
+        if std::mem::replace(&mut sender.is_waiting, true) {
+            return;
+        }
+        let before = sender.share;
+        let (tokens, report) = make(&mut sender.share, sender.tokens);
+        if self.rules == MinuteRules::SpendsReturnedTokens {
+            sender.share = before.with_round(report.round);
+        } else {
+            sender.tokens = tokens;
+        }
+        self.reports.push(SentMinuteReport { id: sender.id, report, asked: self.now });
+    }
+
+    fn deliver(&mut self, which: usize) {
+        let Some(index) = which.checked_rem(self.reports.len()) else { return };
+        let sent = self.reports.swap_remove(index);
+        let mut report = sent.report;
+        if self.rules == MinuteRules::AppliesLateReports {
+            self.rounds += 1;
+            report.round = self.rounds;
+        }
+        let mut grant = self.pool.apply(sent.id, &report, micros(self.now));
+        if self.rules == MinuteRules::AppliesLateReports {
+            grant.round = sent.report.round;
+        }
+        self.replies.push((sent, grant));
+    }
+
+    fn receive(&mut self, which: usize) {
+        let Some(index) = which.checked_rem(self.replies.len()) else { return };
+        let (sent, mut grant) = self.replies.swap_remove(index);
+        let Some(gateway) = self.gateways.iter_mut().find(|gateway| gateway.id == sent.id) else { return };
+        let asked = if self.rules == MinuteRules::CountsFromReply { self.now } else { sent.asked };
+        if self.rules == MinuteRules::KeepsEndedTokens {
+            grant.is_kept = true;
+            grant.capacity = grant.capacity.max(sent.report.kept);
+        }
+        gateway.tokens = gateway.share.apply(gateway.tokens, &sent.report, &grant, asked, self.now);
+        gateway.is_waiting = false;
+    }
+}
+
+fn micros(now: Mono) -> i64 {
+    i64::try_from(now.nanos() / 1_000).unwrap()
+}
+
+fn run(rules: MinuteRules, minute: u32, steps: &[MinuteStep]) -> Result<(), String> {
+    let mut shared = SharedMinute::new(rules, minute);
+    steps.iter().try_for_each(|step| shared.take(*step).map_err(|broken| format!("{step:?}: {broken}")))
+}
+
+fn limit() -> impl Strategy<Value = u32> {
+    prop_oneof![Just(1u32), Just(3u32), Just(20u32), 5u32..120]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: CASES, ..ProptestConfig::default() })]
+
+    #[test]
+    fn gateways_admit_no_request_that_one_bucket_would_refuse(
+        minute in limit(), steps in prop::collection::vec(step(), 1..200),
+    ) {
+        prop_assert_eq!(run(MinuteRules::Right, minute, &steps), Ok(()));
+    }
+}
+
+#[test]
+fn the_schedules_find_every_known_bug_of_a_shared_minute() {
+    let is_found = |rules| {
+        let mut runner = TestRunner::deterministic();
+        let schedule = (1u32..12, prop::collection::vec(step(), 1..200));
+        (0..3_000).any(|_| {
+            let (minute, steps) = schedule.new_tree(&mut runner).unwrap().current();
+            run(rules, minute, &steps).is_err()
+        })
+    };
+    for rules in [
+        MinuteRules::CountsFromReply,
+        MinuteRules::AppliesLateReports,
+        MinuteRules::KeepsEndedTokens,
+        MinuteRules::SpendsReturnedTokens,
+    ] {
+        assert!(is_found(rules), "{rules:?}");
+    }
+    assert!(!is_found(MinuteRules::Right));
+}

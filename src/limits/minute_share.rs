@@ -1,0 +1,457 @@
+//! One gateway's share of a minute limit: how much capacity it requests, uses, keeps and returns.
+//!
+//! A share that is used up grows; a share that nobody used for a while is returned. Where daily units are leased one by
+//! one, a share is a single token, exchanged with each unit. Without the ledger, the share in hand can be used to its
+//! end, and then a fixed part of the limit that starts empty.
+//!
+//! Pure. The tokens are in the balance's bucket, whose capacity is that of the share. The rules of the ledger's side
+//! are in `minute_pool`.
+
+use std::time::Duration;
+
+use crate::clock::Mono;
+
+use super::bucket::{TOKEN, TokenBucket};
+use super::lease::largest_lease;
+use super::minute_pool::{MinuteGrant, MinuteReport};
+use super::rule::Limits;
+
+/// Bounds of the lifetime of a share.
+const LIFETIME: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(240)];
+/// Number of requests, at half the rate of the share, that its lifetime should cover.
+const REQUESTS_PER_LIFETIME: u32 = 40;
+/// A share without requests for this long is returned.
+const IDLE: Duration = Duration::from_secs(30);
+/// Minimum interval between recalls of other gateways' shares that brought nothing.
+const RECALL_EVERY: Duration = Duration::from_secs(5);
+/// Maximum interval between reports of a gateway without tokens while others have shares.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+
+/// One gateway's share of an application's minute.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MinuteShare {
+    capacity: u32,
+    ends: Mono,
+    round: u32,
+    is_fallback: bool,
+    /// Without tokens, no report is sent before this.
+    ask_at: Mono,
+    recall_at: Mono,
+    last_used: Mono,
+    elsewhere: ElsewhereTokens,
+}
+
+/// An estimate of the tokens in the pool and in other shares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct ElsewhereTokens {
+    bucket: TokenBucket,
+    pool_capacity: u32,
+    share_capacity: u32,
+}
+
+/// The tokens of a share: a bucket and the capacity that it was last used with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShareTokens {
+    /// The bucket.
+    pub bucket: TokenBucket,
+    /// Its capacity.
+    pub capacity: u32,
+}
+
+impl ShareTokens {
+    /// Millionths of a token under this capacity.
+    fn micro_tokens(self, capacity: u32, now: Mono) -> i64 {
+        if capacity == 0 || self.capacity == 0 {
+            return 0;
+        }
+        self.bucket.rebase(self.capacity, capacity, now).micro_tokens(capacity, now).max(0)
+    }
+
+    fn holding(micro_tokens: i64, capacity: u32, now: Mono) -> Self {
+        Self { bucket: TokenBucket::holding(micro_tokens, capacity, now), capacity }
+    }
+}
+
+impl MinuteShare {
+    /// The capacity that can be used now. The fallback counts only while the ledger `is_unreachable`.
+    pub fn capacity(&self, limit: u32, now: Mono, is_unreachable: bool) -> u32 {
+        let is_usable = now < self.ends && (!self.is_fallback || is_unreachable);
+        if is_usable { self.capacity.min(limit) } else { 0 }
+    }
+
+    /// Whether it is the part that is used because the ledger is unreachable.
+    pub fn is_fallback(&self) -> bool {
+        self.is_fallback
+    }
+
+    /// Whether it has capacity.
+    pub fn is_held(&self, now: Mono) -> bool {
+        self.capacity > 0 && now < self.ends && !self.is_fallback
+    }
+
+    /// Time until a report may bring tokens; without a limit if the ledger is unreachable.
+    pub fn until_growth(&self, now: Mono) -> Duration {
+        if self.is_fallback { Duration::MAX } else { self.ask_at.since(now) }
+    }
+
+    /// Records a request.
+    pub fn used(&mut self, now: Mono) {
+        self.last_used = now;
+    }
+
+    /// Whether a report may bring tokens to a share without any.
+    pub fn may_grow(&self, now: Mono) -> bool {
+        now >= self.ask_at
+    }
+
+    /// Whether to renew or to enlarge the share before a request needs it.
+    pub fn runs_low(&self, tokens: ShareTokens, limits: &Limits, now: Mono) -> bool {
+        let capacity = self.capacity(limits.minute, now, false);
+        let left = self.ends.since(now);
+        let is_old = capacity > 0 && left < lifetime(capacity) / 6;
+        let is_low = tokens.micro_tokens(capacity, now) < i64::from(capacity) * TOKEN / 4;
+        is_old
+            || (is_low
+                && first_capacity(limits, 1) > 1
+                && self.elsewhere.pool_capacity > 0
+                && self.may_grow(now))
+    }
+
+    /// Whether a report that is sent anyway should renew the share.
+    pub fn is_due(&self, tokens: ShareTokens, limits: &Limits, now: Mono) -> bool {
+        let capacity = self.capacity(limits.minute, now, false);
+        let is_used_up = tokens.micro_tokens(capacity, now) < TOKEN;
+        is_used_up || self.ends.since(now) < lifetime(capacity) / 2
+    }
+
+    /// Whether it has capacity and nobody used it for a while.
+    pub fn is_idle(&self, now: Mono) -> bool {
+        self.is_held(now) && now.since(self.last_used) >= IDLE
+    }
+
+    /// Whether a recall may still bring tokens.
+    pub fn awaits_recall(&self, tokens: ShareTokens, limit: u32, now: Mono) -> bool {
+        let capacity = self.capacity(limit, now, false);
+        tokens.micro_tokens(capacity, now) < TOKEN && self.elsewhere.share_capacity > 0
+    }
+
+    /// The next report: it renews the share, and enlarges it if its tokens are used up. Also returns the tokens that can
+    /// be used until the reply arrives.
+    pub fn report(
+        &mut self,
+        tokens: ShareTokens,
+        limits: &Limits,
+        gateways: u32,
+        now: Mono,
+    ) -> (ShareTokens, MinuteReport) {
+        let first = first_capacity(limits, gateways);
+        let held = self.capacity(limits.minute, now, false);
+        let left = tokens.micro_tokens(held, now);
+        let is_used_up = left < TOKEN;
+        let recalls = is_used_up && now >= self.recall_at;
+        if recalls {
+            self.recall_at = now.plus(RECALL_EVERY);
+        }
+        if self.is_fallback {
+            // Its tokens may be spent until the reply arrives, so all of them count as spent.
+            let spent = i64::from(self.capacity) * TOKEN;
+            return (tokens, self.numbered(0, -spent, first, recalls, limits.minute));
+        }
+        if is_used_up && first == 1 {
+            return self.keeping(0, left, 1, recalls, limits.minute, now);
+        }
+        let grown = first.max(held.saturating_mul(2)).min(limits.minute);
+        let wanted = if is_used_up { grown } else { held };
+        self.keeping(held, left, wanted, recalls, limits.minute, now)
+    }
+
+    /// The report that returns the share: all of it, or half of it if it is in use. Also returns the tokens that are
+    /// left.
+    pub fn release(
+        &mut self,
+        tokens: ShareTokens,
+        limit: u32,
+        in_use: bool,
+        now: Mono,
+    ) -> (ShareTokens, MinuteReport) {
+        let held = self.capacity(limit, now, false);
+        let kept = if in_use { held / 2 } else { 0 };
+        self.keeping(kept, tokens.micro_tokens(held, now), kept, false, limit, now)
+    }
+
+    /// Keeps this capacity and as many tokens as fit, and reports the remainder of `left` as returned.
+    fn keeping(
+        &mut self,
+        kept: u32,
+        left: i64,
+        wanted: u32,
+        recalls: bool,
+        limit: u32,
+        now: Mono,
+    ) -> (ShareTokens, MinuteReport) {
+        let own = left.min(i64::from(kept) * TOKEN);
+        self.capacity = kept;
+        let report = self.numbered(kept, left - own, wanted, recalls, limit);
+        (ShareTokens::holding(own, kept, now), report)
+    }
+
+    fn numbered(&mut self, kept: u32, returned: i64, wanted: u32, recalls: bool, limit: u32) -> MinuteReport {
+        self.round = self.round.saturating_add(1);
+        let lifetime = u32::try_from(lifetime(wanted).as_micros()).unwrap_or(u32::MAX);
+        MinuteReport { round: self.round, kept, returned, wanted, limit, lifetime, recalls }
+    }
+
+    /// Whether it was used shortly before `now`.
+    pub fn is_in_use(&self, now: Mono) -> bool {
+        now.since(self.last_used) < ASK_EVERY
+    }
+
+    /// Applies the reply to a report that was made at `asked`. Returns the tokens of the share.
+    pub fn apply(
+        &mut self,
+        tokens: ShareTokens,
+        report: &MinuteReport,
+        grant: &MinuteGrant,
+        asked: Mono,
+        now: Mono,
+    ) -> ShareTokens {
+        if grant.round != self.round {
+            return tokens; // the reply to an earlier report
+        }
+        let kept = if grant.is_kept { self.capacity(report.limit, now, false) } else { 0 };
+        let own = tokens.micro_tokens(kept, now).saturating_add(grant.tokens);
+        let own = own.min(i64::from(grant.capacity) * TOKEN);
+        let elsewhere = report.limit.saturating_sub(grant.capacity);
+        let shares = elsewhere.saturating_sub(grant.pool_capacity);
+        self.elsewhere = ElsewhereTokens {
+            bucket: TokenBucket::holding(grant.pool_tokens + i64::from(shares) * TOKEN, elsewhere, now),
+            pool_capacity: grant.pool_capacity,
+            share_capacity: shares,
+        };
+        (self.capacity, self.is_fallback) = (grant.capacity, false);
+        self.ends = asked.plus(Duration::from_micros(report.lifetime.into()));
+        self.ask_at =
+            if grant.tokens >= TOKEN { Mono::default() } else { now.plus(until_a_token(own, grant, shares)) };
+        ShareTokens::holding(own, grant.capacity, now)
+    }
+
+    /// Begins to use a fixed part of the limit because the ledger is unreachable and the share has ended. It starts
+    /// empty. `None` if there is a share or this part already.
+    pub fn fall_back(&mut self, limit: u32, gateways: u32, now: Mono) -> Option<ShareTokens> {
+        if now < self.ends {
+            return None;
+        }
+        self.capacity = limit / gateways.max(1);
+        (self.is_fallback, self.ends) = (true, Mono::from_nanos(u64::MAX));
+        Some(ShareTokens::holding(0, self.capacity, now))
+    }
+
+    /// Tokens in the pool and in other shares, as far as known, and the time until all of them are refilled.
+    pub fn elsewhere(&self, limit: u32, now: Mono) -> (u32, Duration) {
+        let capacity = limit.saturating_sub(self.capacity);
+        let known = self.elsewhere.pool_capacity.saturating_add(self.elsewhere.share_capacity);
+        if known == 0 || capacity == 0 {
+            return (if known == 0 { capacity } else { 0 }, Duration::ZERO);
+        }
+        let level = self.elsewhere.bucket.level(known, now);
+        (level.tokens.min(capacity), level.full_in)
+    }
+}
+
+#[cfg(test)]
+impl MinuteShare {
+    /// This share with another number of its newest report.
+    pub(super) fn with_round(self, round: u32) -> Self {
+        Self { round, ..self }
+    }
+}
+
+/// The capacity of a first share: an equal part of the limit. Where units are leased one by one, a single token.
+fn first_capacity(limits: &Limits, gateways: u32) -> u32 {
+    limits.minute.div_ceil(gateways.max(1)).min(largest_lease(limits.day)).min(limits.minute).max(1)
+}
+
+/// The lifetime of a share.
+fn lifetime(capacity: u32) -> Duration {
+    let [shortest, longest] = LIFETIME;
+    (Duration::from_mins(2) * REQUESTS_PER_LIFETIME / capacity.max(1)).clamp(shortest, longest)
+}
+
+/// Time until share and pool together have a token.
+fn until_a_token(own: i64, grant: &MinuteGrant, shares: u32) -> Duration {
+    let missing = u64::try_from((TOKEN - own).saturating_sub(grant.pool_tokens)).unwrap_or(0);
+    let rate = u64::from(grant.capacity) + u64::from(grant.pool_capacity);
+    let micros = missing.saturating_mul(60).div_ceil(rate.max(1));
+    let longest = if shares > 0 { ASK_EVERY } else { Duration::from_mins(1) };
+    Duration::from_micros(micros).min(longest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::minute_pool::MinutePool;
+    use super::*;
+
+    const FREE: Limits = Limits { minute: 1, day: 10, guard: 60, grace: 0 };
+    const PRO: Limits = Limits { minute: 60, day: 10_000, guard: 60, grace: 100 };
+    const ENTERPRISE: Limits = Limits { minute: 1_200, day: 250_000, guard: 60, grace: 2_500 };
+
+    /// A gateway, and its exchanges with a pool.
+    struct TestGateway {
+        id: u64,
+        share: MinuteShare,
+        tokens: ShareTokens,
+        exchanges: u32,
+    }
+
+    fn at(millis: u64) -> Mono {
+        Mono::from_nanos(1_000_000_000 + millis * 1_000_000)
+    }
+
+    fn micros(now: Mono) -> i64 {
+        i64::try_from(now.nanos() / 1_000).unwrap()
+    }
+
+    impl TestGateway {
+        fn new(id: u64) -> Self {
+            Self { id, share: MinuteShare::default(), tokens: ShareTokens::default(), exchanges: 0 }
+        }
+
+        fn exchange(&mut self, pool: &mut MinutePool, limits: &Limits, now: Mono) {
+            let (tokens, report) = self.share.report(self.tokens, limits, 3, now);
+            self.send(pool, tokens, &report, now);
+        }
+
+        fn release(&mut self, pool: &mut MinutePool, limits: &Limits, now: Mono) {
+            let in_use = self.share.is_in_use(now);
+            let (tokens, report) = self.share.release(self.tokens, limits.minute, in_use, now);
+            self.send(pool, tokens, &report, now);
+        }
+
+        fn send(&mut self, pool: &mut MinutePool, tokens: ShareTokens, report: &MinuteReport, now: Mono) {
+            let grant = pool.apply(self.id, report, micros(now));
+            self.tokens = self.share.apply(tokens, report, &grant, now, now);
+            self.exchanges += 1;
+        }
+
+        fn take(&mut self, limits: &Limits, now: Mono, is_unreachable: bool) -> bool {
+            let capacity = self.share.capacity(limits.minute, now, is_unreachable);
+            let Some(bucket) = self.tokens.bucket.take(capacity, now) else { return false };
+            self.tokens = ShareTokens { bucket, capacity };
+            self.share.used(now);
+            true
+        }
+
+        /// A request, with the exchanges that it waits for and starts.
+        fn request(&mut self, pool: &mut MinutePool, limits: &Limits, now: Mono) -> bool {
+            if !self.take(limits, now, false) {
+                self.exchange(pool, limits, now);
+                return self.take(limits, now, false);
+            }
+            if self.share.runs_low(self.tokens, limits, now) {
+                self.exchange(pool, limits, now);
+            }
+            true
+        }
+    }
+
+    fn pool(limits: &Limits) -> MinutePool {
+        MinutePool::new(limits.minute, micros(at(0)))
+    }
+
+    #[test]
+    fn at_half_the_limit_over_three_gateways_exchanges_are_few() {
+        for (limits, most) in [(PRO, 0.05), (ENTERPRISE, 0.02)] {
+            let mut pool = pool(&limits);
+            let mut gateways = [1, 2, 3].map(TestGateway::new);
+            let interval = 2 * 60_000 / u64::from(limits.minute);
+            let requests = u64::from(limits.minute) / 2 * 60;
+            for number in 0..requests {
+                let gateway = &mut gateways[usize::try_from(number % 3).unwrap()];
+                assert!(gateway.request(&mut pool, &limits, at(number * interval)), "request {number}");
+            }
+            let exchanges: u32 = gateways.iter().map(|gateway| gateway.exchanges).sum();
+            let share = f64::from(exchanges) / f64::from(u32::try_from(requests).unwrap());
+            assert!(share <= most * 0.7, "{share} exchanges per request");
+        }
+    }
+
+    #[test]
+    fn one_gateway_serves_the_whole_limit_at_once() {
+        for limits in [FREE, PRO, ENTERPRISE] {
+            let (mut pool, mut gateway) = (pool(&limits), TestGateway::new(1));
+            let served =
+                (0..2 * limits.minute).filter(|_| gateway.request(&mut pool, &limits, at(0))).count();
+            assert_eq!(served, usize::try_from(limits.minute).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_free_token_moves_to_the_gateway_that_needs_it() {
+        let mut pool = pool(&FREE);
+        let [mut first, mut second] = [1, 2].map(TestGateway::new);
+        assert!(first.request(&mut pool, &FREE, at(0)));
+        assert!(first.share.is_idle(at(30_000)));
+        first.release(&mut pool, &FREE, at(30_000));
+        assert!(!second.request(&mut pool, &FREE, at(59_000)));
+        assert!(second.request(&mut pool, &FREE, at(60_001)));
+        assert!(!first.request(&mut pool, &FREE, at(60_002)));
+    }
+
+    #[test]
+    fn a_gateway_without_tokens_recalls_those_of_others() {
+        let mut pool = pool(&PRO);
+        let [mut idle, mut starved] = [1, 2].map(TestGateway::new);
+        for _ in 0..41 {
+            assert!(idle.request(&mut pool, &PRO, at(0)));
+        }
+        assert!(!starved.request(&mut pool, &PRO, at(20_000)));
+        assert!(starved.share.awaits_recall(starved.tokens, 60, at(20_000)));
+        assert!(!starved.share.may_grow(at(20_900)) && starved.share.may_grow(at(21_000)));
+        assert!(pool.is_recalled(1, micros(at(20_400))));
+        idle.release(&mut pool, &PRO, at(20_400));
+        let served = (0..60).filter(|_| starved.request(&mut pool, &PRO, at(21_000))).count();
+        assert_eq!(served, 40, "19 were left, and 21 were refilled");
+    }
+
+    #[test]
+    fn a_recalled_share_in_use_is_halved() {
+        let (mut pool, mut gateway) = (pool(&PRO), TestGateway::new(1));
+        for _ in 0..5 {
+            assert!(gateway.request(&mut pool, &PRO, at(0)));
+        }
+        gateway.release(&mut pool, &PRO, at(500));
+        assert_eq!(gateway.share.capacity(60, at(500), false), 10);
+        assert_eq!(
+            (0..20).filter(|_| gateway.take(&PRO, at(500), false)).count(),
+            10,
+            "5 of 15 were returned"
+        );
+    }
+
+    #[test]
+    fn without_the_ledger_a_share_is_used_to_its_end_and_then_a_part_that_starts_empty() {
+        let (mut pool, mut gateway) = (pool(&PRO), TestGateway::new(1));
+        assert!(gateway.request(&mut pool, &PRO, at(0)));
+        assert_eq!(gateway.share.fall_back(60, 3, at(239_000)), None);
+        let end = at(240_000);
+        assert!(!gateway.take(&PRO, end, true), "the share has ended");
+        gateway.tokens = gateway.share.fall_back(60, 3, end).unwrap();
+        assert!(!gateway.take(&PRO, end, true));
+        let served = (0..180).filter(|second| gateway.take(&PRO, at(240_000 + second * 1_000), true)).count();
+        assert_eq!(served, 59, "20 a minute");
+        assert!(!gateway.take(&PRO, at(430_000), false), "reachable: a share is needed");
+        gateway.exchange(&mut pool, &PRO, at(430_000));
+        assert_eq!((0..60).filter(|_| gateway.take(&PRO, at(430_000), false)).count(), 20);
+        let mut other = TestGateway::new(2);
+        let served = (0..60).filter(|_| other.request(&mut pool, &PRO, at(430_000))).count();
+        assert_eq!(served, 20, "of 60 tokens, 20 counted as spent without a share");
+    }
+
+    #[test]
+    fn tokens_elsewhere_are_part_of_the_reported_allowance() {
+        let (mut pool, mut gateway) = (pool(&PRO), TestGateway::new(1));
+        assert_eq!(gateway.share.elsewhere(60, at(0)).0, 60);
+        assert!(gateway.request(&mut pool, &PRO, at(0)));
+        assert_eq!(gateway.share.elsewhere(60, at(0)).0, 40);
+    }
+}
