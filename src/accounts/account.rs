@@ -1,15 +1,19 @@
 //! An application: its terms, changed by operators, and its balances, changed by every request. Lookup by key is in
 //! `key_directory`, leasing in `leases`.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
-use crate::clock::{Day, Now};
+use crate::clock::{Day, Mono, Now};
 use crate::keys::ApplicationId;
-use crate::limits::{AccountBalance, LimitRule, LimitStatus, Limits};
+use crate::limits::{
+    AccountBalance, AdmissionVerdict, LeaseAvailability, LimitRule, LimitStatus, Limits, MinuteShare,
+    ShareTokens,
+};
 use crate::store::StoredApplication;
 
 use super::terms::Terms;
@@ -29,10 +33,19 @@ pub(crate) struct AccountState {
     /// Its display name.
     name: Box<str>,
     pub(crate) balance: AccountBalance,
-    /// The ledger call in flight, if any. Boxed: of a million applications hardly any has one.
-    pub(super) leasing: Option<Box<LeaseCall>>,
+    /// Boxed: of a million applications hardly any has one.
+    lease: Option<Box<LeaseState>>,
     /// Whether it is listed among the accounts that delivered units on grace.
     pub(super) is_uncharged: bool,
+}
+
+/// The state that an application in use has.
+#[derive(Debug, Default)]
+struct LeaseState {
+    /// The ledger call in flight.
+    call: Option<LeaseCall>,
+    /// The share of the minute limit, if gateways share it.
+    minute: Option<MinuteShare>,
 }
 
 /// A ledger call in flight: `true` once it succeeded, `false` once it failed, `None` before.
@@ -46,6 +59,79 @@ impl LeaseCall {
     }
 }
 
+impl AccountState {
+    /// Decides on a request. Where several gateways share minute limits, the share of this one pays.
+    pub(crate) fn admit(
+        &mut self,
+        limits: &Limits,
+        gateways: Option<NonZeroU32>,
+        now: Now,
+        conditional: bool,
+        ledger: LeaseAvailability,
+    ) -> AdmissionVerdict {
+        let balance = self.balance;
+        let (balance, verdict) = match gateways {
+            None => balance.admit(limits, now, conditional, ledger),
+            Some(gateways) => {
+                balance.admit_with_share(self.share(), gateways, limits, now, conditional, ledger)
+            }
+        };
+        self.balance = balance;
+        verdict
+    }
+
+    fn limit_status(&self, rule: LimitRule, limits: &Limits, now: Now) -> LimitStatus {
+        let share = self.lease.as_ref().and_then(|lease| lease.minute.as_ref());
+        match share.filter(|_| rule == LimitRule::Minute) {
+            Some(share) => self.balance.shared_minute_status(share, limits, now),
+            None => self.balance.limit_status(rule, limits, now),
+        }
+    }
+
+    /// The ledger call in flight.
+    pub(super) fn call(&self) -> Option<&LeaseCall> {
+        self.lease.as_ref().and_then(|lease| lease.call.as_ref()).filter(|call| call.is_under_way())
+    }
+
+    /// Records that a ledger call begins.
+    pub(super) fn begin_call(&mut self, call: LeaseCall) {
+        self.lease.get_or_insert_default().call = Some(call);
+    }
+
+    /// Records that the ledger call has ended.
+    pub(super) fn end_call(&mut self) {
+        match &mut self.lease {
+            Some(lease) if lease.minute.is_some() => lease.call = None,
+            _ => self.lease = None,
+        }
+    }
+
+    /// Changes the share of the minute and its tokens.
+    pub(super) fn change_share<T>(
+        &mut self,
+        change: impl FnOnce(&mut MinuteShare, ShareTokens) -> (ShareTokens, T),
+    ) -> T {
+        let tokens = self.balance.share_tokens();
+        let (tokens, result) = change(self.share(), tokens);
+        self.balance = self.balance.with_share_tokens(tokens);
+        result
+    }
+
+    /// Whether it has a share.
+    pub(super) fn has_share(&self, now: Mono) -> bool {
+        self.lease.as_ref().and_then(|lease| lease.minute).is_some_and(|share| share.is_held(now))
+    }
+
+    /// Whether it has a share that nobody used for a while.
+    pub(super) fn has_idle_share(&self, now: Mono) -> bool {
+        self.lease.as_ref().and_then(|lease| lease.minute).is_some_and(|share| share.is_idle(now))
+    }
+
+    fn share(&mut self) -> &mut MinuteShare {
+        self.lease.get_or_insert_default().minute.get_or_insert_default()
+    }
+}
+
 impl Account {
     /// An application as stored. Of its use only the units granted for `day` are known.
     pub(crate) fn new(stored: &StoredApplication, terms: Arc<Terms>, day: Day) -> Self {
@@ -56,7 +142,7 @@ impl Account {
             state: Mutex::new(AccountState {
                 name: stored.name.as_str().into(),
                 balance,
-                leasing: None,
+                lease: None,
                 is_uncharged: false,
             }),
         }
@@ -93,7 +179,7 @@ impl Account {
 
     /// Whether a ledger call is in flight for it.
     pub fn is_leasing(&self) -> bool {
-        self.state().leasing.as_ref().is_some_and(|call| call.is_under_way())
+        self.state().call().is_some()
     }
 
     /// Locks the state for one step that does not wait.
@@ -117,18 +203,18 @@ impl Account {
 
     /// Status of one rule.
     pub fn limit_status(&self, rule: LimitRule, limits: &Limits, now: Now) -> LimitStatus {
-        self.state().balance.limit_status(rule, limits, now)
+        self.state().limit_status(rule, limits, now)
     }
 
     /// Status of the minute, the day and `rule`, read in one step for all headers of a response.
     pub(crate) fn limit_statuses(&self, rule: LimitRule, limits: &Limits, now: Now) -> [LimitStatus; 3] {
-        let balance = self.state().balance;
+        let state = self.state();
         let [minute, day] =
-            [LimitRule::Minute, LimitRule::Day].map(|rule| balance.limit_status(rule, limits, now));
+            [LimitRule::Minute, LimitRule::Day].map(|rule| state.limit_status(rule, limits, now));
         let hit = match rule {
             LimitRule::Minute => minute,
             LimitRule::Day => day,
-            LimitRule::Guard => balance.limit_status(rule, limits, now),
+            LimitRule::Guard => state.limit_status(rule, limits, now),
         };
         [minute, day, hit]
     }

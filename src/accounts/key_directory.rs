@@ -232,7 +232,12 @@ impl KeyDirectory {
             let (day, report) = before.drain();
             state.balance.day = day;
             units += before.leased() - day.leased();
-            report.map(|totals| LedgerReport { application: account.id, day: day.day(), totals })
+            report.map(|totals| LedgerReport {
+                application: account.id,
+                day: day.day(),
+                totals,
+                minute: None,
+            })
         });
         let reports = drained.collect();
         (reports, units)

@@ -4,26 +4,34 @@
 //! How much to lease is decided in `limits::DayBalance`; the guarantees of the ledger are in `store`.
 
 use std::future::Future;
+use std::num::NonZeroU32;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::MutexGuard;
 use tokio::sync::watch;
 
-use crate::clock::{Clock, Day};
+use crate::clock::{Clock, Day, Now};
 use crate::instruments::{Instruments, StoreWork, UnitUse, UnreachableDecision};
-use crate::limits::{DayBalance, NodeReport, NodeTotals};
-use crate::store::{Ledger, LedgerExchange, LedgerReport, OwedFile, OwedUnits, ReportOutcome, StoreError};
+use crate::limits::DayBalance;
+use crate::store::{Ledger, LedgerExchange, LedgerReport, OwedFile, ReportOutcome, StoreError};
 
-use super::account::{Account, LeaseCall};
+use super::account::{Account, AccountState, LeaseCall};
+use super::grace_charges::GraceCharges;
 use super::key_directory::KeyDirectory;
 use super::key_freshness::KeyFreshness;
 use super::leases_ahead::LeasesAhead;
 use super::ledger_health::LedgerHealth;
+use super::shared_minutes::SharedMinutes;
 
 /// How long a request waits for a lease before the ledger counts as unreachable.
 const LEASE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Interval between reports of an account that waits for shares of other gateways, and their number. Together shorter
+/// than the timeout of a lease.
+const RECALL_WAIT: Duration = Duration::from_millis(450);
+const RECALL_ATTEMPTS: u32 = 2;
 
 /// Number of applications per ledger call at shutdown.
 const RETURNS_AT_ONCE: usize = 1_000;
@@ -48,16 +56,14 @@ pub struct Leases {
     clock: Clock,
     instruments: Arc<Instruments>,
     health: LedgerHealth,
-    /// Accounts that delivered units on grace and have not been charged.
-    uncharged: Mutex<Vec<Arc<Account>>>,
-    /// Where uncharged units are saved at shutdown.
-    owed_file: Option<OwedFile>,
-    /// Units delivered on grace by earlier processes and not charged. Nothing is leased before they are.
-    carried: tokio::sync::Mutex<Vec<OwedUnits>>,
-    /// Learns that the store is reachable again.
+    /// Units delivered on grace.
+    grace: GraceCharges,
+    /// Notified when the store is reachable again.
     key_freshness: Arc<KeyFreshness>,
     /// Units of tomorrow.
     ahead: LeasesAhead,
+    /// Shares of minutes.
+    minutes: SharedMinutes,
 }
 
 impl Leases {
@@ -69,8 +75,6 @@ impl Leases {
         clock: Clock,
         instruments: Arc<Instruments>,
     ) -> Self {
-        let (health, uncharged, carried) =
-            (LedgerHealth::default(), Mutex::default(), tokio::sync::Mutex::default());
         let ahead = LeasesAhead::new(Arc::clone(&ledger), node, clock.clone(), Arc::clone(&instruments));
         Self {
             ledger,
@@ -78,13 +82,23 @@ impl Leases {
             spawn,
             clock,
             instruments,
-            health,
-            uncharged,
-            owed_file: None,
-            carried,
+            health: LedgerHealth::default(),
+            grace: GraceCharges::default(),
             ahead,
+            minutes: SharedMinutes::default(),
             key_freshness: Arc::default(),
         }
+    }
+
+    /// Shares minute limits with other gateways, this one included in their number.
+    pub fn sharing_minutes(mut self, gateways: NonZeroU32) -> Self {
+        self.minutes = SharedMinutes::among(gateways);
+        self
+    }
+
+    /// The number of gateways that share minute limits; `None` if this is the only one.
+    pub(crate) fn gateways(&self) -> Option<NonZeroU32> {
+        self.minutes.gateways()
     }
 
     /// Makes requests wait for changes of keys once the store is reachable again.
@@ -95,67 +109,13 @@ impl Leases {
 
     /// Reads what an earlier process saved in `file`, and saves uncharged units there at shutdown.
     pub async fn carrying(mut self, file: OwedFile) -> Self {
-        let read = file.clone();
-        match tokio::task::spawn_blocking(move || read.read()).await {
-            Ok(Ok(owed)) => self.carried = tokio::sync::Mutex::new(owed),
-            Ok(Err(error)) => {
-                tracing::error!(%error, "scoregate.owed cannot be read; units delivered on grace are not charged");
-            }
-            Err(_) => tracing::error!("reading scoregate.owed panicked"),
-        }
-        self.owed_file = Some(file);
+        self.grace = GraceCharges::carrying(file).await;
         self
     }
 
     /// Charges units that earlier processes delivered on grace. A failed charge is repeated before the next lease.
     pub async fn charge_carried(&self) -> Result<(), StoreError> {
-        let mut carried = self.carried.lock().await;
-        if carried.is_empty() {
-            return Ok(());
-        }
-        let today = self.clock.now().wall.day();
-        for owed in carried.iter() {
-            let totals = NodeReport {
-                known: NodeTotals { granted: owed.granted, ..NodeTotals::default() },
-                ..NodeReport::default()
-            };
-            let report = LedgerReport { application: owed.application, day: owed.day, totals };
-            self.ledger.exchange(LedgerExchange { node: owed.node, today, reports: vec![report] }).await?;
-        }
-        let applications = carried.len();
-        carried.clear();
-        drop(carried);
-        tracing::info!(applications, "charged the units delivered on grace before the last shutdown");
-        if let Some(file) = self.owed_file.clone()
-            && !matches!(tokio::task::spawn_blocking(move || file.remove()).await, Ok(Ok(())))
-        {
-            tracing::warn!("scoregate.owed cannot be removed; its entries are not charged again");
-        }
-        Ok(())
-    }
-
-    /// Saves uncharged units for the next start: those of this process and those of earlier ones.
-    async fn save_owed(&self) {
-        let entry = |account: &Arc<Account>| {
-            let day = account.state().balance.day;
-            let granted = day.charge().known.granted;
-            let owed = OwedUnits { node: self.node, application: account.id, day: day.day(), granted };
-            (day.owed() > 0).then_some((owed, day.owed()))
-        };
-        let (new, units): (Vec<OwedUnits>, Vec<u32>) = self.uncharged().iter().filter_map(entry).unzip();
-        let units = units.iter().sum::<u32>();
-        let Some(file) = self.owed_file.clone() else { return };
-        if units == 0 {
-            return; // the earlier ones are in the file already
-        }
-        let all = [self.carried.lock().await.clone(), new].concat();
-        match tokio::task::spawn_blocking(move || file.write(&all)).await {
-            Ok(Ok(())) => tracing::warn!(units, "units delivered on grace will be charged at the next start"),
-            Ok(Err(error)) => {
-                tracing::error!(%error, units, "units delivered on grace cannot be saved and will not be charged");
-            }
-            Err(_) => tracing::error!(units, "saving units delivered on grace panicked"),
-        }
+        self.grace.charge_carried(&*self.ledger, self.clock.now().wall.day()).await
     }
 
     /// Waits until a ledger call for the account has succeeded, the one in flight or a new one. Does not wait while
@@ -191,9 +151,7 @@ impl Leases {
     /// Records that the account delivers units on grace.
     pub(crate) fn record_grace(&self, account: &Arc<Account>) {
         self.instruments.decided_while_unreachable(UnreachableDecision::Grace);
-        if !std::mem::replace(&mut account.state().is_uncharged, true) {
-            self.uncharged().push(Arc::clone(account));
-        }
+        self.grace.add(account);
     }
 
     /// Counts a request that found no unit, no ledger and no grace.
@@ -203,51 +161,96 @@ impl Leases {
 
     /// Charges units delivered on grace once the ledger is reachable. Called every few seconds.
     pub fn charge_owed(self: &Arc<Self>) {
-        let today = self.clock.now().wall.day();
-        let uncharged = std::mem::take(&mut *self.uncharged());
-        for account in uncharged {
-            let mut state = account.state();
-            // Units of a past day can no longer be charged: the ledger has closed that day.
-            state.is_uncharged = state.balance.day.on(today).owed() > 0;
-            let is_uncharged = state.is_uncharged;
-            drop(state);
-            if is_uncharged {
-                self.lease_ahead(&account);
-                self.uncharged().push(account);
-            }
+        for account in self.grace.uncharged_on(self.clock.now().wall.day()) {
+            self.lease_ahead(&account);
         }
     }
 
     /// The call in flight for the account, or a new one. `None` while the ledger is unreachable and the next attempt
     /// is not due.
     fn call(self: &Arc<Self>, account: &Arc<Account>) -> Option<LeaseCall> {
-        let limits = account.terms().limits;
         let mut state = account.state();
-        if let Some(call) = state.leasing.as_ref().filter(|call| call.is_under_way()) {
+        if let Some(call) = state.call() {
             return (!self.health.is_unreachable()).then(|| LeaseCall::clone(call));
         }
         let now = self.clock.now();
         if !self.health.may_try(now.mono) {
             return None;
         }
-        let (ended, call) = watch::channel(None);
-        let call = LeaseCall(call);
-        state.leasing = Some(Box::new(call.clone()));
+        let report = self.next_report(account, &mut state, now);
+        Some(self.begin(account, state, report))
+    }
+
+    /// The report that leases what the account needs next: units of the day, and a share of the minute.
+    fn next_report(&self, account: &Account, state: &mut AccountState, now: Now) -> LedgerReport {
+        let limits = account.terms().limits;
         let day = state.balance.day.on(now.wall.day());
         let totals = day.report(limits.day, limits.grace);
-        let report = LedgerReport { application: account.id, day: day.day(), totals };
+        let minute = self.minutes.report_if_due(state, &limits, now.mono);
+        LedgerReport { application: account.id, day: day.day(), totals, minute }
+    }
+
+    /// Starts a ledger call with this report.
+    fn begin(
+        self: &Arc<Self>,
+        account: &Arc<Account>,
+        mut state: MutexGuard<'_, AccountState>,
+        report: LedgerReport,
+    ) -> LeaseCall {
+        let (ended, call) = watch::channel(None);
+        let call = LeaseCall(call);
+        state.begin_call(call.clone());
         drop(state);
         let (leases, account) = (Arc::clone(self), Arc::clone(account));
         (self.spawn)(Box::pin(async move {
-            let granted = leases.send(&account, report).await;
+            let granted = leases.exchange(&account, report).await;
             // Cleared before waiters wake up, so that they can start the next call.
-            account.state().leasing = None;
+            account.state().end_call();
             ended.send_replace(Some(granted));
         }));
-        Some(call)
+        call
     }
 
-    async fn send(&self, account: &Account, report: LedgerReport) -> bool {
+    /// Sends a report. If it recalls shares of the minute, waits for other gateways to return them.
+    async fn exchange(&self, account: &Arc<Account>, report: LedgerReport) -> bool {
+        let mut granted = self.send(account, report).await;
+        if !report.minute.is_some_and(|minute| minute.recalls) {
+            return granted;
+        }
+        for _ in 0..RECALL_ATTEMPTS {
+            if !granted || !SharedMinutes::awaits_recall(account, self.clock.now().mono) {
+                break;
+            }
+            self.clock.sleep(RECALL_WAIT).await;
+            let report = self.next_report(account, &mut account.state(), self.clock.now());
+            granted = self.send(account, report).await;
+        }
+        granted
+    }
+
+    /// Returns shares of minutes that other gateways need, and those not in use. Called several times a second.
+    pub async fn return_shares(self: &Arc<Self>) {
+        if !self.minutes.has_shares() || self.health.is_unreachable() {
+            return;
+        }
+        let recalled = match self.ledger.recalled(self.node).await {
+            Ok(recalled) => recalled.into_iter().collect(),
+            Err(error) => {
+                tracing::debug!(%error, "recalled shares of minutes cannot be read");
+                return;
+            }
+        };
+        let now = self.clock.now();
+        for account in self.minutes.to_return(&recalled, now.mono) {
+            let mut state = account.state();
+            if state.call().is_none() && self.health.may_try(now.mono) {
+                let report = SharedMinutes::release(&account, &mut state, now);
+                self.begin(&account, state, report);
+            }
+        }
+    }
+
+    async fn send(&self, account: &Arc<Account>, report: LedgerReport) -> bool {
         let started = self.clock.now();
         let exchange = LedgerExchange { node: self.node, today: started.wall.day(), reports: vec![report] };
         let reply = match self.charge_carried().await {
@@ -261,6 +264,9 @@ impl Leases {
                     self.key_freshness.store_reached();
                     self.instruments.ledger_unreachable(false);
                     tracing::info!("ledger reachable again");
+                }
+                if let (Some(minute), Some(Some(grant))) = (report.minute, reply.minutes.first()) {
+                    self.minutes.apply(account, &minute, grant, started.mono, self.clock.now().mono);
                 }
                 reply
                     .outcomes
@@ -322,18 +328,19 @@ impl Leases {
     /// returned are unavailable to their application until midnight.
     pub async fn drain(&self, key_directory: &KeyDirectory) {
         self.return_leases(key_directory).await;
-        self.save_owed().await;
+        self.grace.save(self.node).await;
     }
 
     async fn return_leases(&self, key_directory: &KeyDirectory) {
         let (mut reports, units) = key_directory.drain();
         reports.append(&mut self.ahead.drain());
-        if reports.is_empty() {
+        let started = self.clock.now();
+        let shares = self.minutes.drain(started);
+        if reports.is_empty() && shares.is_empty() {
             return;
         }
-        let started = self.clock.now();
         let mut returned = Ok(());
-        for reports in reports.chunks(RETURNS_AT_ONCE) {
+        for reports in reports.chunks(RETURNS_AT_ONCE).chain(shares.chunks(RETURNS_AT_ONCE)) {
             let (today, reports) = (started.wall.day(), reports.to_vec());
             let exchange = LedgerExchange { node: self.node, today, reports };
             returned = returned.and(self.ledger.exchange(exchange).await.map(drop));
@@ -347,10 +354,5 @@ impl Leases {
                 tracing::error!(%error, units, "leased units could not be returned");
             }
         }
-    }
-
-    fn uncharged(&self) -> MutexGuard<'_, Vec<Arc<Account>>> {
-        // The list is consistent after every step.
-        self.uncharged.lock()
     }
 }

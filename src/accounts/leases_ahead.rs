@@ -16,9 +16,9 @@ use crate::store::{Ledger, LedgerExchange, LedgerReport, ReportOutcome, StoreErr
 use super::account::Account;
 use super::key_directory::KeyDirectory;
 
-/// Leases are taken from this long before midnight,
+/// Earliest time of a lease, before midnight. The times of the applications are spread between this and [`TO`].
 const FROM: Duration = Duration::from_mins(5);
-/// to this long before: each application at a time of its own in between.
+/// Latest time of a lease, before midnight.
 const TO: Duration = Duration::from_secs(30);
 /// Number of applications per ledger call.
 const AT_ONCE: usize = 256;
@@ -52,7 +52,7 @@ impl LeasesAhead {
         let balances = std::mem::take(&mut *self.balances.lock());
         let report = |(application, balance): (ApplicationId, DayBalance)| {
             let totals = balance.drain().1?;
-            Some(LedgerReport { application, day: balance.day(), totals })
+            Some(LedgerReport { application, day: balance.day(), totals, minute: None })
         };
         balances.into_iter().filter_map(report).collect()
     }
@@ -86,7 +86,7 @@ impl LeasesAhead {
         let report = |account: &Arc<Account>| {
             let limits = account.terms().limits;
             let totals = DayBalance::opened(tomorrow, 0).report_ahead(limits.day, limits.grace);
-            LedgerReport { application: account.id, day: tomorrow, totals }
+            LedgerReport { application: account.id, day: tomorrow, totals, minute: None }
         };
         let reports = accounts.iter().map(report).collect();
         let reply = self.ledger.exchange(LedgerExchange { node: self.node, today, reports }).await?;

@@ -3,6 +3,7 @@
 //! Durability is the job of `store`; the arithmetic of limits is in `limits`.
 
 mod account;
+mod grace_charges;
 mod key_directory;
 mod key_freshness;
 mod leases;
@@ -11,6 +12,7 @@ mod ledger_health;
 #[cfg(test)]
 pub(crate) mod preemption;
 mod registrar;
+mod shared_minutes;
 mod terms;
 
 pub use account::Account;

@@ -65,7 +65,7 @@ pub(super) async fn build(
     );
     let mirror = Arc::clone(&engine.mirror);
     let restoring = tokio::task::spawn_blocking(move || mirror.restore());
-    let leases = leases(Arc::clone(&store), data_dir, clock, &instruments, ledger_calls).await?;
+    let leases = leases(Arc::clone(&store), config, data_dir, clock, &instruments, ledger_calls).await?;
     let leases = leases.with_key_freshness(&key_directory.freshness);
     registrar.load().await.context("the stored applications and keys cannot be read")?;
     // The day of a database is that of its own clock.
@@ -105,6 +105,7 @@ fn key_directory(config: &Config) -> KeyDirectory {
 /// Connects to the ledger. Units that earlier processes delivered on grace are charged before balances are read.
 async fn leases(
     store: Arc<dyn Store>,
+    config: &Config,
     data_dir: &DataDir,
     clock: &Clock,
     instruments: &Arc<Instruments>,
@@ -114,6 +115,7 @@ async fn leases(
     let calls = ledger_calls.clone();
     let spawn: SpawnLedgerWork = Box::new(move |work| drop(calls.spawn(work)));
     let leases = Leases::new(store, node, spawn, clock.clone(), Arc::clone(instruments));
+    let leases = if config.database.is_some() { leases.sharing_minutes(config.gateways) } else { leases };
     let leases = leases.carrying(OwedFile::of(data_dir.path())).await;
     if let Err(error) = leases.charge_carried().await {
         tracing::error!(%error, "units delivered on grace before the last shutdown cannot be charged yet; no units are leased until they are");

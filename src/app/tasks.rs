@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::accounts::{KeyDirectory, KeyFreshness, Leases, Registrar};
+use crate::accounts::{KeyFreshness, Leases, Registrar};
 use crate::admin::{self, Heartbeat, SideConfig, SidePort};
 use crate::clock::Clock;
 use crate::config::Config;
@@ -25,8 +25,10 @@ const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// Interval between writes of key uses, and between attempts to charge units delivered on grace.
 const ACCOUNT_EVERY: Duration = Duration::from_secs(30);
-/// Interval between looks for applications whose units of tomorrow are due.
+/// Interval between checks for applications whose units of tomorrow are due.
 const LEASE_TOMORROW_EVERY: Duration = Duration::from_secs(10);
+/// Interval between checks for shares of minutes to return to other gateways.
+const RETURN_SHARES_EVERY: Duration = Duration::from_millis(300);
 /// Interval between reads of the change feed of a shared store.
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);
 /// Interval between checks that the store file is in place.
@@ -50,7 +52,6 @@ pub(super) fn spawn(
         background.spawn(update_scores(updater, Arc::clone(&engine.refresher), stop.clone()));
     }
     background.spawn(clock_steps::watch(clock.clone(), stop.clone()));
-    background.spawn(sweep(Arc::clone(gateway), clock.clone(), stop.clone()));
     background.spawn(engine.mirror.run(stop.clone()));
     if config.retention.probing {
         background.spawn(engine.refresher.run(stop.clone()));
@@ -58,16 +59,38 @@ pub(super) fn spawn(
     if config.database.is_some() {
         let freshness = Arc::clone(&gateway.load().key_directory.freshness);
         background.spawn(follow_changes(Arc::clone(registrar), freshness, clock.clone(), stop.clone()));
-    } else {
-        background.spawn(watch_store(Arc::clone(registrar), clock.clone(), stop.clone()));
     }
-    background.spawn(lease_tomorrow(
-        Arc::clone(&leases),
-        Arc::clone(&gateway.load().key_directory),
-        clock.clone(),
-        stop.clone(),
-    ));
-    background.spawn(settle_accounts(Arc::clone(registrar), leases, clock.clone(), stop.clone()));
+    spawn_periodic(background, gateway, registrar, &leases, config, clock, stop);
+}
+
+/// Starts the tasks that run at fixed intervals.
+fn spawn_periodic(
+    background: &TaskTracker,
+    gateway: &Arc<ArcSwap<Gateway>>,
+    registrar: &Arc<Registrar>,
+    leases: &Arc<Leases>,
+    config: &Config,
+    clock: &Clock,
+    stop: &CancellationToken,
+) {
+    let (clock, stop) = (|| clock.clone(), || stop.clone());
+    let current = Arc::clone(gateway);
+    background.spawn(repeat(SWEEP_EVERY, clock(), stop(), async move || sweep(current.load_full()).await));
+    if config.database.is_none() {
+        let owner = Arc::clone(registrar);
+        background.spawn(repeat(WATCH_EVERY, clock(), stop(), async move || owner.check_file().await));
+    }
+    let (lessor, key_directory) = (Arc::clone(leases), Arc::clone(&gateway.load().key_directory));
+    let ahead = async move || lessor.lease_tomorrow(&key_directory).await;
+    background.spawn(repeat(LEASE_TOMORROW_EVERY, clock(), stop(), ahead));
+    if config.database.is_some() {
+        let lessor = Arc::clone(leases);
+        let return_shares = async move || lessor.return_shares().await;
+        background.spawn(repeat(RETURN_SHARES_EVERY, clock(), stop(), return_shares));
+    }
+    let (owner, lessor) = (Arc::clone(registrar), Arc::clone(leases));
+    let settle = async move || settle_accounts(&owner, &lessor).await;
+    background.spawn(repeat(ACCOUNT_EVERY, clock(), stop(), settle));
 }
 
 /// Watches files: renewed certificates, free disk space.
@@ -154,59 +177,22 @@ async fn follow_changes(
     stop.run_until_cancelled(run).await;
 }
 
-async fn watch_store(registrar: Arc<Registrar>, clock: Clock, stop: CancellationToken) {
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = clock.sleep(WATCH_EVERY) => {}
-        }
-        registrar.check_file().await;
+/// Runs `work` at this interval. A run that has begun is finished.
+async fn repeat(every: Duration, clock: Clock, stop: CancellationToken, work: impl AsyncFn()) {
+    while stop.run_until_cancelled(clock.sleep(every)).await.is_some() {
+        work().await;
     }
 }
 
-/// Leases the first units of the next day before midnight.
-async fn lease_tomorrow(
-    leases: Arc<Leases>,
-    key_directory: Arc<KeyDirectory>,
-    clock: Clock,
-    stop: CancellationToken,
-) {
-    let run = async {
-        loop {
-            clock.sleep(LEASE_TOMORROW_EVERY).await;
-            leases.lease_tomorrow(&key_directory).await;
-        }
-    };
-    stop.run_until_cancelled(run).await;
+async fn settle_accounts(registrar: &Registrar, leases: &Arc<Leases>) {
+    leases.charge_owed();
+    registrar.store_uses().await;
+    registrar.check_damage();
 }
 
-async fn settle_accounts(
-    registrar: Arc<Registrar>,
-    leases: Arc<Leases>,
-    clock: Clock,
-    stop: CancellationToken,
-) {
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = clock.sleep(ACCOUNT_EVERY) => {}
-        }
-        leases.charge_owed();
-        registrar.store_uses().await;
-        registrar.check_damage();
-    }
-}
-
-async fn sweep(gateway: Arc<ArcSwap<Gateway>>, clock: Clock, stop: CancellationToken) {
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = clock.sleep(SWEEP_EVERY) => {}
-        }
-        let gateway = gateway.load_full();
-        // With many documents this takes milliseconds, too long for a serving thread.
-        if tokio::task::spawn_blocking(move || gateway.sweep()).await.is_err() {
-            tracing::error!("periodic task panicked");
-        }
+async fn sweep(gateway: Arc<Gateway>) {
+    // With many documents this takes milliseconds, too long for a serving thread.
+    if tokio::task::spawn_blocking(move || gateway.sweep()).await.is_err() {
+        tracing::error!("periodic task panicked");
     }
 }

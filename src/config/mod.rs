@@ -28,6 +28,7 @@ mod words;
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -67,6 +68,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// The database of the store; `None` for the file in the data directory.
     pub database: Option<DatabaseSettings>,
+    /// Number of gateways on the database.
+    pub gateways: NonZeroU32,
     /// The name of the service.
     pub service: String,
     /// The attribution notice.

@@ -27,6 +27,7 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
         admin_token: reading.token(),
         data_dir: PathBuf::from(reading.text("data_dir")),
         database: reading.database(),
+        gateways: reading.gateways(),
         service: reading.text("service.name"),
         license: reading.text("service.license"),
         base_url: reading.base_url(),

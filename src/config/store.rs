@@ -1,5 +1,6 @@
 //! Reads `[store]`: the database that several gateways share.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -61,6 +62,11 @@ impl ConfigReader<'_> {
                 None
             }
         }
+    }
+
+    /// The number of gateways that share the database.
+    pub(super) fn gateways(&mut self) -> NonZeroU32 {
+        u32::try_from(self.number("store.gateways")).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
     }
 
     /// Maximum age of the keys, which only a database can change elsewhere.

@@ -116,9 +116,7 @@ fn decide(
     {
         state.balance.day = ahead;
     }
-    let (balance, verdict) = state.balance.admit(&limits, now, conditional, ledger);
-    state.balance = balance;
-    verdict
+    state.admit(&limits, leases.gateways(), now, conditional, ledger)
 }
 
 /// Takes a guard token for a refusal or for `/me`: of the application if it is known, else of the address. Returns

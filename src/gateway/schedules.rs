@@ -14,7 +14,7 @@ use crate::accounts::preemption::{SCHEDULED, switch_here};
 use crate::accounts::{Account, KeyDirectory, Leases, LedgerWork, SpawnLedgerWork, TermsByTier};
 use crate::clock::{Clock, Day, ManualClock, Wall};
 use crate::instruments::Instruments;
-use crate::keys::{Digest, standard_tiers};
+use crate::keys::{ApplicationId, Digest, standard_tiers};
 use crate::limits::{DayTotals, NodeTotals};
 use crate::store::{
     Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, OwnLimits, ReportOutcome, StoreError,
@@ -68,7 +68,7 @@ impl SingleLedger {
             ReportOutcome::Applied { node: row.1, granted: row.0.granted }
         };
         let outcomes = exchange.reports.iter().map(outcome).collect();
-        Ok(LedgerExchangeReply { today, until_midnight: None, outcomes })
+        Ok(LedgerExchangeReply { today, outcomes, minutes: Vec::new() })
     }
 
     /// Units granted for a day and not returned.
@@ -88,6 +88,10 @@ impl Ledger for SingleLedger {
 
     fn exchange(&self, exchange: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply> {
         Box::pin(self.answer(exchange))
+    }
+
+    fn recalled(&self, _: u64) -> StoreFuture<'_, Vec<ApplicationId>> {
+        Box::pin(async { Ok(Vec::new()) })
     }
 }
 

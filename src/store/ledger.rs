@@ -3,11 +3,9 @@
 //!
 //! Data only. The rules are in `limits::day_ledger`; how much to request is decided in `limits`.
 
-use std::time::Duration;
-
 use crate::clock::Day;
 use crate::keys::ApplicationId;
-use crate::limits::{NodeReport, NodeTotals};
+use crate::limits::{MinuteGrant, MinuteReport, NodeReport, NodeTotals};
 
 /// Units delivered on grace and not charged before the server stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +40,8 @@ pub struct LedgerReport {
     pub day: Day,
     /// Known and requested totals of the node.
     pub totals: NodeReport,
+    /// Its share of the minute, if nodes share minutes and this one is to change.
+    pub minute: Option<MinuteReport>,
 }
 
 /// The reply to an exchange.
@@ -49,10 +49,10 @@ pub struct LedgerReport {
 pub struct LedgerExchangeReply {
     /// The current day. It never goes back.
     pub today: Day,
-    /// Time until it ends, by the engine's clock. `None` if the engine has none of its own.
-    pub until_midnight: Option<Duration>,
     /// The outcomes, in the order of the reports.
     pub outcomes: Vec<ReportOutcome>,
+    /// The shares of minutes, in the order of the reports. Empty if there are none.
+    pub minutes: Vec<Option<MinuteGrant>>,
 }
 
 /// The outcome of a report.

@@ -124,6 +124,9 @@ pub trait Ledger: Send + Sync + 'static {
     /// Applies reports of a node, durably, before it returns. A failed exchange may have been applied; it can be
     /// repeated.
     fn exchange(&self, exchange: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply>;
+
+    /// Applications of which other nodes need the shares of minutes that this node has.
+    fn recalled(&self, node: u64) -> StoreFuture<'_, Vec<ApplicationId>>;
 }
 
 /// Changes to applications and keys, by whichever gateway or command, in commit order.

@@ -130,7 +130,11 @@ impl LeaseRequest {
     pub(super) fn exchange(self) -> LedgerExchange {
         let Self { application, node, day, want, quota, grace } = self;
         let totals = NodeReport { known: NodeTotals::default(), granted: want, promised: grace, quota };
-        LedgerExchange { node, today: day, reports: vec![LedgerReport { application, day, totals }] }
+        LedgerExchange {
+            node,
+            today: day,
+            reports: vec![LedgerReport { application, day, totals, minute: None }],
+        }
     }
 }
 

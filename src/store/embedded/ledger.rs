@@ -28,7 +28,7 @@ pub(super) fn exchange(
         if is_open { apply(connection, exchange.node, report) } else { Ok(ReportOutcome::Closed) }
     };
     let outcomes = exchange.reports.iter().map(outcome).collect::<Result<_, _>>()?;
-    Ok(LedgerExchangeReply { today, until_midnight: None, outcomes })
+    Ok(LedgerExchangeReply { today, outcomes, minutes: Vec::new() })
 }
 
 /// Moves the current day forward to `today`, and returns it.

@@ -123,6 +123,11 @@ impl Ledger for Embedded {
         let work = move |file: &rusqlite::Connection| ledger::exchange(file, &exchange);
         Box::pin(self.writer.run("exchange ledger reports", work))
     }
+
+    /// None: there is only one node.
+    fn recalled(&self, _: u64) -> StoreFuture<'_, Vec<ApplicationId>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
 }
 
 impl ChangeFeed for Embedded {

@@ -6,8 +6,7 @@
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Transaction};
 
-use super::connection::SchemaName;
-use super::ledger::Parameter;
+use super::connection::{Parameter, SchemaName};
 use super::records::RecordStatements;
 use crate::clock::Wall;
 use crate::keys::Digest;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
+use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::task::TaskTracker;
@@ -14,6 +15,9 @@ use tokio_util::task::TaskTracker;
 /// The routine of the server that warns of a commit without its synchronous standby. The text depends on the server's
 /// language.
 const UNREPLICATED: &str = "SyncRepWaitForLSN";
+
+/// A parameter of a statement and its type: a statement without a name needs no round trip to learn it.
+pub(super) type Parameter<'p> = (&'p (dyn ToSql + Sync), Type);
 
 /// How to reach the database.
 #[derive(Clone)]

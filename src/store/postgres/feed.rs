@@ -6,8 +6,7 @@
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
-use super::connection::SchemaName;
-use super::ledger::Parameter;
+use super::connection::{Parameter, SchemaName};
 use crate::clock::Wall;
 use crate::keys::ApplicationId;
 use crate::store::{ChangedApplications, FeedPosition};

@@ -4,13 +4,13 @@
 //! their own: a single statement that waits for a lock decides on the rows as they were before the wait, and grants a
 //! repeated report twice. Rows are locked in the order of their keys, so that gateways do not deadlock.
 
-use std::time::Duration;
-
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
-use super::connection::SchemaName;
+use super::connection::{Parameter, SchemaName};
+use super::minutes::MinuteStatements;
 use crate::clock::Day;
+use crate::keys::ApplicationId;
 use crate::limits::NodeTotals;
 use crate::store::{LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome};
 
@@ -21,6 +21,7 @@ pub(super) struct LedgerStatements {
     lock: String,
     apply: String,
     day: String,
+    minutes: MinuteStatements,
 }
 
 /// Moves the calendar forward, never back: to the day of the server's clock, once the gateway accepts that day too. A
@@ -87,8 +88,7 @@ WITH report AS (
     FROM decided WHERE (d.day, d.application) = (decided.day, decided.application)
     AND (d.granted, d.promised) <> (decided.total, decided.promised_total)
 )
-SELECT c.day::text AS today, extract(epoch FROM (c.day + 1) - (clock_timestamp() AT TIME ZONE 'UTC'))::float8 AS rest,
-       r.day IN (c.day, c.day + 1) AS is_open, d.granted, d.returned, d.promised, d.released, d.total
+SELECT c.day::text AS today, r.day IN (c.day, c.day + 1) AS is_open, d.granted, d.returned, d.promised, d.released, d.total
 FROM report r CROSS JOIN {schema}.calendar c
 LEFT JOIN decided d ON (d.day, d.application) = (r.day, r.application)
 ORDER BY r.position";
@@ -99,15 +99,17 @@ impl LedgerStatements {
     pub(super) fn new(schema: &SchemaName) -> Self {
         let [advance, open, lock, apply, day] =
             [ADVANCE, OPEN, LOCK, APPLY, DAY].map(|text| schema.statement(text));
-        Self { advance, open, lock, apply, day }
+        Self { advance, open, lock, apply, day, minutes: MinuteStatements::new(schema) }
     }
 
-    /// Applies reports of one node, at most one for each application and day.
+    /// Applies reports of one node, at most one for each application and day. Without `minute_now`, minutes follow the
+    /// server's clock.
     pub(super) async fn exchange(
         &self,
         client: &Client,
         exchange: &LedgerExchange,
         ignores_clock: bool,
+        minute_now: Option<i64>,
     ) -> Result<LedgerExchangeReply, tokio_postgres::Error> {
         let columns = ReportColumns::new(&exchange.reports);
         let (today, node) = (exchange.today.to_string(), exchange.node.cast_signed());
@@ -128,21 +130,31 @@ impl LedgerStatements {
             quota,
         ];
         // Polled together, so all are sent before the first answer.
-        let (begun, advanced, opened, locked, applied, committed) = tokio::join!(
+        let (begun, advanced, opened, locked, applied, minutes, committed) = tokio::join!(
             client.batch_execute("BEGIN"),
             client.query_typed(&self.advance, &advance),
             client.query_typed(&self.open, &rows),
             client.query_typed(&self.lock, &rows),
             client.query_typed(&self.apply, &apply),
+            self.minutes.apply(client, exchange.node, &exchange.reports, minute_now),
             client.batch_execute("COMMIT"),
         );
         begun?;
         advanced?;
         opened?;
         locked?;
-        let applied = applied?;
+        let (applied, minutes) = (applied?, minutes?);
         committed?;
-        reply(&applied)
+        Ok(LedgerExchangeReply { minutes, ..reply(&applied)? })
+    }
+
+    /// Applications whose minute shares other gateways need.
+    pub(super) async fn recalled(
+        &self,
+        client: &Client,
+        node: u64,
+    ) -> Result<Vec<ApplicationId>, tokio_postgres::Error> {
+        self.minutes.recalled(client, node).await
     }
 
     /// The current day; none before the first exchange.
@@ -159,8 +171,6 @@ fn reply(rows: &[Row]) -> Result<LedgerExchangeReply, tokio_postgres::Error> {
     let mut reply = LedgerExchangeReply::default();
     for row in rows {
         reply.today = Day::parse(row.try_get("today")?).unwrap_or_default();
-        let rest: f64 = row.try_get("rest")?;
-        reply.until_midnight = Duration::try_from_secs_f64(rest).ok();
         reply.outcomes.push(outcome(row)?);
     }
     Ok(reply)
@@ -184,9 +194,6 @@ fn outcome(row: &Row) -> Result<ReportOutcome, tokio_postgres::Error> {
     };
     Ok(ReportOutcome::Applied { node, granted: u64::try_from(total).unwrap_or(0) })
 }
-
-/// A parameter of a statement and its type: a statement without a name needs no round trip to learn it.
-pub(super) type Parameter<'p> = (&'p (dyn ToSql + Sync), Type);
 
 /// Reports, column by column.
 struct ReportColumns {

@@ -14,7 +14,7 @@ use super::connection::DatabaseConfig;
 use super::ledger::LedgerStatements;
 use super::link::DatabaseLink;
 use crate::clock::Clock;
-use crate::store::{LedgerExchange, LedgerExchangeReply, StoreError};
+use crate::store::{LedgerExchange, LedgerExchangeReply, LedgerReport, StoreError};
 
 /// Maximum number of reports per transaction.
 const MAX_REPORTS: usize = 256;
@@ -89,7 +89,7 @@ impl LedgerWorker {
     async fn exchange(&self, exchange: &LedgerExchange) -> Result<LedgerExchangeReply, StoreError> {
         let (statements, ignores_clock) = (&self.statements, self.ignores_clock);
         let work = async |client: &mut tokio_postgres::Client| {
-            statements.exchange(client, exchange, ignores_clock).await
+            statements.exchange(client, exchange, ignores_clock, None).await
         };
         Ok(Box::pin(self.connection.run(EXCHANGE, work)).await?)
     }
@@ -110,7 +110,10 @@ impl LedgerWorker {
             let is_alike = group
                 .first()
                 .is_none_or(|first| (first.exchange.node, first.exchange.today) == (*node, *today));
-            let keys = || reports.iter().map(|report| (report.day, report.application));
+            // A row of a day, and the pool of a minute, which has no day.
+            let day = |report: &LedgerReport| (Some(report.day), report.application);
+            let pool = |report: &LedgerReport| report.minute.map(|_| (None, report.application));
+            let keys = || reports.iter().map(day).chain(reports.iter().filter_map(pool));
             if fits && is_alike && keys().all(|key| !rows.contains(&key)) {
                 rows.extend(keys());
                 group.push(queued);
@@ -125,11 +128,16 @@ impl LedgerWorker {
 
 /// Answers each exchange with its part of the reply.
 fn answer(group: Vec<QueuedExchange>, done: &Result<LedgerExchangeReply, StoreError>) {
-    let mut outcomes = done.as_ref().map(|reply| reply.outcomes.clone()).unwrap_or_default().into_iter();
+    let (mut outcomes, mut minutes) = done
+        .as_ref()
+        .map(|reply| (reply.outcomes.clone().into_iter(), reply.minutes.clone().into_iter()))
+        .unwrap_or_default();
     for queued in group {
-        let own = outcomes.by_ref().take(queued.exchange.reports.len()).collect();
+        let count = queued.exchange.reports.len();
+        let own = outcomes.by_ref().take(count).collect();
+        let minutes = minutes.by_ref().take(count).collect();
         let reply = match done {
-            Ok(whole) => Ok(LedgerExchangeReply { outcomes: own, ..*whole }),
+            Ok(whole) => Ok(LedgerExchangeReply { today: whole.today, outcomes: own, minutes }),
             Err(error) => Err(StoreError::Unavailable { doing: EXCHANGE, reason: error.to_string() }),
         };
         // The caller may have left.

@@ -13,6 +13,7 @@ mod ledger;
 mod ledger_queue;
 mod link;
 mod listener;
+mod minutes;
 mod records;
 mod schema;
 #[cfg(test)]
@@ -59,13 +60,14 @@ pub struct PostgresStore {
     clock: Clock,
 }
 
-/// Doing what, in error messages.
+/// Operations named in error messages.
 const READ: &str = "read applications";
 const CHANGE: &str = "make a change";
 const USES: &str = "record uses of keys";
 const AUDIT: &str = "read the audit trail";
 const FEED: &str = "read the change feed";
 const DAY: &str = "read the current day";
+const RECALLED: &str = "read recalled shares";
 const OPEN: &str = "open the database";
 
 impl PostgresStore {
@@ -148,7 +150,9 @@ async fn check_tables(connection: &DatabaseLink, schema: &SchemaName) -> Result<
         SchemaState::Missing => "it has no tables; run `scoregate store init`".into(),
         SchemaState::Older(found) => {
             let applied = found.applied;
-            format!("its tables have format {applied}, which lacks a part; run `scoregate store upgrade`")
+            format!(
+                "its tables have format {applied}, which is older than this release needs; run `scoregate store upgrade`"
+            )
         }
         SchemaState::Incompatible(found) => {
             let from = found.compatible_from;
@@ -249,5 +253,12 @@ impl Ledger for PostgresStore {
 
     fn exchange(&self, exchange: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply> {
         Box::pin(self.ledger.exchange(exchange))
+    }
+
+    fn recalled(&self, node: u64) -> StoreFuture<'_, Vec<ApplicationId>> {
+        Box::pin(async move {
+            let work = async |client: &mut tokio_postgres::Client| self.days.recalled(client, node).await;
+            Ok(self.connection.run(RECALLED, work).await?)
+        })
     }
 }

@@ -6,8 +6,7 @@
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row};
 
-use super::connection::SchemaName;
-use super::ledger::Parameter;
+use super::connection::{Parameter, SchemaName};
 use crate::clock::{Day, Wall};
 use crate::keys::{ApplicationId, Digest};
 use crate::store::{ApplicationPage, AuditQuery, AuditRecord, OwnLimits, StoredApplication, StoredKey};

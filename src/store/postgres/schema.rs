@@ -9,17 +9,16 @@
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, GenericClient};
 
-use super::connection::{RoleName, SchemaName};
-use super::ledger::Parameter;
+use super::connection::{Parameter, RoleName, SchemaName};
 
 /// The steps; the format of a schema is the number of applied steps.
-const STEPS: &[&str] = &[FIRST];
+const STEPS: &[&str] = &[FIRST, SHARED_MINUTES];
 
 /// Rights of a runtime role. It may neither change the tables nor alter the audit trail.
 const GRANTS: &str = "
 GRANT USAGE ON SCHEMA {schema} TO {role};
-GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.applications, {schema}.keys, {schema}.ledger_days, {schema}.ledger_nodes
-    TO {role};
+GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.applications, {schema}.keys, {schema}.ledger_days, {schema}.ledger_nodes,
+    {schema}.minute_pools, {schema}.minute_shares TO {role};
 GRANT SELECT, UPDATE ON {schema}.calendar, {schema}.site TO {role};
 GRANT SELECT, INSERT ON {schema}.audit TO {role}";
 
@@ -209,4 +208,33 @@ COMMENT ON COLUMN {schema}.site.id IS 'identity of this data set';
 COMMENT ON COLUMN {schema}.site.format IS 'number of applied schema steps';
 COMMENT ON COLUMN {schema}.site.compatible_from IS 'a program must know at least this many steps';
 INSERT INTO {schema}.site (format, compatible_from) VALUES (1, 1);
+"#;
+
+const SHARED_MINUTES: &str = r#"
+CREATE TABLE {schema}.minute_pools (
+    application text COLLATE "C" PRIMARY KEY,
+    quota       bigint NOT NULL,
+    tokens      bigint NOT NULL,
+    as_of       bigint NOT NULL
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+COMMENT ON TABLE {schema}.minute_pools IS 'buckets of minute limits, without the shares of gateways';
+COMMENT ON COLUMN {schema}.minute_pools.tokens IS 'millionths of a token at as_of';
+COMMENT ON COLUMN {schema}.minute_pools.as_of IS 'microseconds since 1970';
+
+CREATE TABLE {schema}.minute_shares (
+    application text COLLATE "C" NOT NULL,
+    node        bigint  NOT NULL,
+    round       bigint  NOT NULL,
+    capacity    bigint  NOT NULL,
+    ends_at     bigint  NOT NULL,
+    is_recalled boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (application, node)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX minute_shares_by_node ON {schema}.minute_shares (node);
+COMMENT ON TABLE {schema}.minute_shares IS 'parts of minute limits that gateways use on their own';
+COMMENT ON COLUMN {schema}.minute_shares.round IS 'number of the newest report of the gateway';
+COMMENT ON COLUMN {schema}.minute_shares.ends_at IS 'microseconds since 1970';
+COMMENT ON COLUMN {schema}.minute_shares.is_recalled IS 'another gateway needs it';
+
+UPDATE {schema}.site SET format = 2;
 "#;

@@ -76,7 +76,11 @@ async fn created(store: &PostgresStore) -> ApplicationId {
 fn report(application: ApplicationId, node: u64, known: NodeTotals, granted: u32) -> LedgerExchange {
     let totals = NodeReport { known, granted, promised: 3, quota: 500 };
     let day = NOON.day();
-    LedgerExchange { node, today: day, reports: vec![LedgerReport { application, day, totals }] }
+    LedgerExchange {
+        node,
+        today: day,
+        reports: vec![LedgerReport { application, day, totals, minute: None }],
+    }
 }
 
 async fn granted(store: &PostgresStore, exchange: LedgerExchange) -> (u32, u64) {
@@ -136,7 +140,7 @@ fn the_statements_follow_the_rules() {
                 let totals = NodeReport { known, granted: want, promised: want_promised, quota };
                 let row = &mut nodes[usize::try_from(node).unwrap()];
                 (day, *row) = day.apply(*row, &totals);
-                let reports = vec![LedgerReport { application, day: NOON.day(), totals }];
+                let reports = vec![LedgerReport { application, day: NOON.day(), totals, minute: None }];
                 let exchange = LedgerExchange { node, today: NOON.day(), reports };
                 let outcomes = store.exchange(exchange).await.unwrap().outcomes;
                 prop_assert_eq!(outcomes, [ReportOutcome::Applied { node: *row, granted: day.granted }]);

@@ -1,0 +1,105 @@
+//! Minute limits that gateways share: which applications have a share here, and which shares to return.
+//!
+//! How much a share is and when it ends is decided in `limits::MinuteShare`.
+
+use std::collections::{HashMap, HashSet};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::clock::{Mono, Now};
+use crate::keys::ApplicationId;
+use crate::limits::{Limits, MinuteGrant, MinuteReport, NodeReport};
+use crate::store::LedgerReport;
+
+use super::account::{Account, AccountState};
+
+/// Shares of minutes on this gateway.
+#[derive(Default)]
+pub(super) struct SharedMinutes {
+    /// Number of gateways. `None` if this is the only one, which needs no shares.
+    gateways: Option<NonZeroU32>,
+    holders: Mutex<HashMap<ApplicationId, Arc<Account>>>,
+}
+
+impl SharedMinutes {
+    pub(super) fn among(gateways: NonZeroU32) -> Self {
+        Self { gateways: Some(gateways), holders: Mutex::default() }
+    }
+
+    pub(super) fn gateways(&self) -> Option<NonZeroU32> {
+        self.gateways
+    }
+
+    /// The report about the account's share that goes with a report about its day, if one is due.
+    pub(super) fn report_if_due(
+        &self,
+        state: &mut AccountState,
+        limits: &Limits,
+        now: Mono,
+    ) -> Option<MinuteReport> {
+        let gateways = self.gateways?.get();
+        state.change_share(|share, tokens| {
+            if !share.is_due(tokens, limits, now) {
+                return (tokens, None);
+            }
+            let (tokens, report) = share.report(tokens, limits, gateways, now);
+            (tokens, Some(report))
+        })
+    }
+
+    /// Applies the reply to a report that was made at `asked`.
+    pub(super) fn apply(
+        &self,
+        account: &Arc<Account>,
+        report: &MinuteReport,
+        grant: &MinuteGrant,
+        asked: Mono,
+        now: Mono,
+    ) {
+        account.state().change_share(|share, tokens| (share.apply(tokens, report, grant, asked, now), ()));
+        if grant.capacity > 0 {
+            self.holders.lock().insert(account.id, Arc::clone(account));
+        }
+    }
+
+    /// Whether another gateway may return tokens that the account needs.
+    pub(super) fn awaits_recall(account: &Account, now: Mono) -> bool {
+        let limit = account.terms().limits.minute;
+        account.state().change_share(|share, tokens| (tokens, share.awaits_recall(tokens, limit, now)))
+    }
+
+    /// Whether any application has a share here.
+    pub(super) fn has_shares(&self) -> bool {
+        !self.holders.lock().is_empty()
+    }
+
+    /// Accounts whose shares should be returned: recalled ones, and those not in use.
+    pub(super) fn to_return(&self, recalled: &HashSet<ApplicationId>, now: Mono) -> Vec<Arc<Account>> {
+        let mut holders = self.holders.lock();
+        holders.retain(|_, account| account.state().has_share(now));
+        let is_due =
+            |account: &&Arc<Account>| recalled.contains(&account.id) || account.state().has_idle_share(now);
+        holders.values().filter(is_due).cloned().collect()
+    }
+
+    /// The report that returns the account's share: half of it if it was recalled while in use.
+    pub(super) fn release(account: &Account, state: &mut AccountState, now: Now) -> LedgerReport {
+        let limit = account.terms().limits.minute;
+        let minute = state.change_share(|share, tokens| {
+            let in_use = share.is_in_use(now.mono);
+            share.release(tokens, limit, in_use, now.mono)
+        });
+        let day = state.balance.day.on(now.wall.day());
+        let totals = NodeReport { known: day.totals(), ..NodeReport::default() };
+        LedgerReport { application: account.id, day: day.day(), totals, minute: Some(minute) }
+    }
+
+    /// Takes all shares out, as reports that return them.
+    pub(super) fn drain(&self, now: Now) -> Vec<LedgerReport> {
+        let holders = std::mem::take(&mut *self.holders.lock());
+        let holders = holders.values().filter(|account| account.state().has_share(now.mono));
+        holders.map(|account| Self::release(account, &mut account.state(), now)).collect()
+    }
+}
