@@ -1,5 +1,6 @@
 //! The engine against a real server.
 
+mod minutes;
 #[path = "../../../../tests/servers/postgres.rs"]
 mod postgres;
 mod silent_hosts;
