@@ -122,6 +122,11 @@ impl AccountState {
         self.lease.as_ref().and_then(|lease| lease.minute).is_some_and(|share| share.is_held(now))
     }
 
+    /// Whether its share was used a moment ago.
+    pub(super) fn uses_share(&self, now: Mono) -> bool {
+        self.lease.as_ref().and_then(|lease| lease.minute).is_some_and(|share| share.is_in_use(now))
+    }
+
     /// Whether it has a share that nobody used for a while.
     pub(super) fn has_idle_share(&self, now: Mono) -> bool {
         self.lease.as_ref().and_then(|lease| lease.minute).is_some_and(|share| share.is_idle(now))

@@ -118,13 +118,13 @@ impl Leases {
         self.grace.charge_carried(&*self.ledger, self.clock.now().wall.day()).await
     }
 
-    /// Waits until a ledger call for the account has succeeded, the one in flight or a new one. Does not wait while
-    /// the ledger is unreachable.
-    pub(crate) async fn lease(self: &Arc<Self>, account: &Arc<Account>) -> Result<(), LeaseUnavailable> {
+    /// Waits until a ledger call for the account has succeeded, the one in flight or a new one, and returns the time after
+    /// it. Does not wait while the ledger is unreachable.
+    pub(crate) async fn lease(self: &Arc<Self>, account: &Arc<Account>) -> Result<Now, LeaseUnavailable> {
         let LeaseCall(mut call) = self.call(account).ok_or(LeaseUnavailable)?;
         self.instruments.lease_waited();
         match self.clock.within(LEASE_TIMEOUT, call.wait_for(Option::is_some)).await {
-            Ok(Ok(granted)) if *granted == Some(true) => Ok(()),
+            Ok(Ok(granted)) if *granted == Some(true) => Ok(self.clock.now()),
             Ok(_) => Err(LeaseUnavailable),
             Err(_) => {
                 self.failed(&"it did not answer in time");
@@ -244,7 +244,8 @@ impl Leases {
         for account in self.minutes.to_return(&recalled, now.mono) {
             let mut state = account.state();
             if state.call().is_none() && self.health.may_try(now.mono) {
-                let report = SharedMinutes::release(&account, &mut state, now);
+                let in_use = state.uses_share(now.mono);
+                let report = SharedMinutes::release(&account, &mut state, in_use, now);
                 self.begin(&account, state, report);
             }
         }

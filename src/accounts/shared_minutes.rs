@@ -84,13 +84,15 @@ impl SharedMinutes {
         holders.values().filter(is_due).cloned().collect()
     }
 
-    /// The report that returns the account's share: half of it if it was recalled while in use.
-    pub(super) fn release(account: &Account, state: &mut AccountState, now: Now) -> LedgerReport {
+    /// The report that returns the account's share, or half of it if `in_use`.
+    pub(super) fn release(
+        account: &Account,
+        state: &mut AccountState,
+        in_use: bool,
+        now: Now,
+    ) -> LedgerReport {
         let limit = account.terms().limits.minute;
-        let minute = state.change_share(|share, tokens| {
-            let in_use = share.is_in_use(now.mono);
-            share.release(tokens, limit, in_use, now.mono)
-        });
+        let minute = state.change_share(|share, tokens| share.release(tokens, limit, in_use, now.mono));
         let day = state.balance.day.on(now.wall.day());
         let totals = NodeReport { known: day.totals(), ..NodeReport::default() };
         LedgerReport { application: account.id, day: day.day(), totals, minute: Some(minute) }
@@ -100,6 +102,6 @@ impl SharedMinutes {
     pub(super) fn drain(&self, now: Now) -> Vec<LedgerReport> {
         let holders = std::mem::take(&mut *self.holders.lock());
         let holders = holders.values().filter(|account| account.state().has_share(now.mono));
-        holders.map(|account| Self::release(account, &mut account.state(), now)).collect()
+        holders.map(|account| Self::release(account, &mut account.state(), false, now)).collect()
     }
 }

@@ -14,6 +14,9 @@ use super::exchange::Peer;
 use super::guard::AddressGuard;
 use super::refusal::Refusal;
 
+/// Maximum number of ledger calls that a request waits for.
+const MAX_LEASES: u32 = 32;
+
 /// The result of admission.
 #[derive(Debug)]
 pub(super) enum Admission<'a> {
@@ -68,11 +71,11 @@ pub(super) async fn admit<'a>(
     leases: &Arc<Leases>,
     caller: &'a Caller,
     conditional: bool,
-    now: Now,
+    mut now: Now,
 ) -> Result<Admission<'a>, Refusal> {
     let hold = |day| Ok(Admission::ToFetch(HeldUnit { account: &caller.account, day, kept: false }));
     let mut ledger = LeaseAvailability::Reachable;
-    loop {
+    for _ in 0..MAX_LEASES {
         match decide(leases, caller, conditional, now, ledger) {
             AdmissionVerdict::Admitted { day, runs_low } => {
                 if runs_low {
@@ -88,18 +91,19 @@ pub(super) async fn admit<'a>(
                 return Ok(Admission::ToRevalidate(TakenToken { account: &caller.account }));
             }
             AdmissionVerdict::Refused(rule) => return Err(Refusal::Limited(rule)),
-            // Every round trip leaves the ledger with fewer units or shows that it has none, and the next iteration
-            // uses the terms of that moment. So the loop ends.
-            AdmissionVerdict::LeaseFirst => {
-                let answered = leases.lease(&caller.account).await.is_ok();
-                ledger = if answered { LeaseAvailability::Reachable } else { LeaseAvailability::Unreachable };
-            }
+            // Every round trip brings units or tokens, which concurrent requests may take, or shows that there are none.
+            AdmissionVerdict::LeaseFirst => match leases.lease(&caller.account).await {
+                Ok(answered) => now = answered,
+                Err(_) => ledger = LeaseAvailability::Unreachable,
+            },
             AdmissionVerdict::NoUnits => {
                 leases.refused();
                 return Err(Refusal::LedgerUnavailable);
             }
         }
     }
+    leases.refused();
+    Err(Refusal::LedgerUnavailable)
 }
 
 fn decide(

@@ -4,6 +4,8 @@
 //! Every admitted request must also be admitted by one bucket of the whole limit. The same schedules run against rules
 //! with known bugs, and must find each of them.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
@@ -144,7 +146,7 @@ impl SharedMinute {
     fn take(&mut self, step: MinuteStep) -> Result<(), String> {
         match step {
             MinuteStep::Pass { millis } => {
-                self.now = Mono::from_nanos(self.now.nanos() + u64::from(millis) * 1_000_000)
+                self.now = self.now.plus(Duration::from_millis(millis.into()));
             }
             MinuteStep::Requests { gateway, count } => {
                 for _ in 0..count {

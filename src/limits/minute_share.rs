@@ -17,7 +17,7 @@ use super::minute_pool::{MinuteGrant, MinuteReport};
 use super::rule::Limits;
 
 /// Bounds of the lifetime of a share.
-const LIFETIME: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(240)];
+const LIFETIME: [Duration; 2] = [Duration::from_secs(30), Duration::from_mins(4)];
 /// Number of requests, at half the rate of the share, that its lifetime should cover.
 const REQUESTS_PER_LIFETIME: u32 = 40;
 /// A share without requests for this long is returned.
@@ -109,12 +109,15 @@ impl MinuteShare {
         let capacity = self.capacity(limits.minute, now, false);
         let left = self.ends.since(now);
         let is_old = capacity > 0 && left < lifetime(capacity) / 6;
-        let is_low = tokens.micro_tokens(capacity, now) < i64::from(capacity) * TOKEN / 4;
         is_old
-            || (is_low
-                && first_capacity(limits, 1) > 1
-                && self.elsewhere.pool_capacity > 0
+            || (self.can_grow(limits)
+                && is_low(tokens.micro_tokens(capacity, now), capacity)
                 && self.may_grow(now))
+    }
+
+    /// Whether a share of several tokens could be larger.
+    fn can_grow(&self, limits: &Limits) -> bool {
+        first_capacity(limits, 1) > 1 && self.elsewhere.pool_capacity > 0
     }
 
     /// Whether a report that is sent anyway should renew the share.
@@ -149,9 +152,6 @@ impl MinuteShare {
         let left = tokens.micro_tokens(held, now);
         let is_used_up = left < TOKEN;
         let recalls = is_used_up && now >= self.recall_at;
-        if recalls {
-            self.recall_at = now.plus(RECALL_EVERY);
-        }
         if self.is_fallback {
             // Its tokens may be spent until the reply arrives, so all of them count as spent.
             let spent = i64::from(self.capacity) * TOKEN;
@@ -161,7 +161,8 @@ impl MinuteShare {
             return self.keeping(0, left, 1, recalls, limits.minute, now);
         }
         let grown = first.max(held.saturating_mul(2)).min(limits.minute);
-        let wanted = if is_used_up { grown } else { held };
+        let grows = is_used_up || (self.can_grow(limits) && is_low(left, held));
+        let wanted = if grows { grown } else { held };
         self.keeping(held, left, wanted, recalls, limits.minute, now)
     }
 
@@ -175,8 +176,13 @@ impl MinuteShare {
         now: Mono,
     ) -> (ShareTokens, MinuteReport) {
         let held = self.capacity(limit, now, false);
-        let kept = if in_use { held / 2 } else { 0 };
-        self.keeping(kept, tokens.micro_tokens(held, now), kept, false, limit, now)
+        let left = tokens.micro_tokens(held, now);
+        if !in_use {
+            return self.keeping(0, left, 0, false, limit, now);
+        }
+        let (tokens, report) = self.keeping(held / 2, left / 2, held / 2, false, limit, now);
+        let kept = tokens.micro_tokens(held / 2, now);
+        (tokens, MinuteReport { returned: left - kept, ..report })
     }
 
     /// Keeps this capacity and as many tokens as fit, and reports the remainder of `left` as returned.
@@ -230,8 +236,14 @@ impl MinuteShare {
         };
         (self.capacity, self.is_fallback) = (grant.capacity, false);
         self.ends = asked.plus(Duration::from_micros(report.lifetime.into()));
-        self.ask_at =
-            if grant.tokens >= TOKEN { Mono::default() } else { now.plus(until_a_token(own, grant, shares)) };
+        if grant.tokens >= TOKEN {
+            (self.ask_at, self.recall_at) = (Mono::default(), Mono::default());
+        } else if own < TOKEN {
+            self.ask_at = now.plus(until_a_token(own, grant, shares));
+        }
+        if report.recalls && grant.tokens < TOKEN {
+            self.recall_at = now.plus(RECALL_EVERY);
+        }
         ShareTokens::holding(own, grant.capacity, now)
     }
 
@@ -269,6 +281,11 @@ impl MinuteShare {
 /// The capacity of a first share: an equal part of the limit. Where units are leased one by one, a single token.
 fn first_capacity(limits: &Limits, gateways: u32) -> u32 {
     limits.minute.div_ceil(gateways.max(1)).min(largest_lease(limits.day)).min(limits.minute).max(1)
+}
+
+/// Whether so few tokens are left that the share should grow.
+fn is_low(micro_tokens: i64, capacity: u32) -> bool {
+    micro_tokens < i64::from(capacity) * TOKEN / 4
 }
 
 /// The lifetime of a share.
@@ -414,6 +431,14 @@ mod tests {
     }
 
     #[test]
+    fn a_share_of_the_whole_limit_without_tokens_waits_for_its_refill() {
+        let (mut pool, mut gateway) = (pool(&PRO), TestGateway::new(1));
+        assert_eq!((0..60).filter(|_| gateway.request(&mut pool, &PRO, at(0))).count(), 60);
+        assert!(!gateway.request(&mut pool, &PRO, at(0)) && !gateway.share.may_grow(at(990)));
+        assert_eq!(gateway.share.until_growth(at(0)), Duration::from_secs(1));
+    }
+
+    #[test]
     fn a_recalled_share_in_use_is_halved() {
         let (mut pool, mut gateway) = (pool(&PRO), TestGateway::new(1));
         for _ in 0..5 {
@@ -423,8 +448,8 @@ mod tests {
         assert_eq!(gateway.share.capacity(60, at(500), false), 10);
         assert_eq!(
             (0..20).filter(|_| gateway.take(&PRO, at(500), false)).count(),
-            10,
-            "5 of 15 were returned"
+            7,
+            "half of 15 were returned"
         );
     }
 

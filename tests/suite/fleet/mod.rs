@@ -1,5 +1,7 @@
 //! Several gateways on one database: real programs, a real PostgreSQL server.
 
+mod minutes;
+
 use std::net::SocketAddr;
 
 use scoregate::clock::Clock;
@@ -69,8 +71,11 @@ impl Site {
 
     /// Creates an application by a command that works on the database.
     fn create(&self, day: &str) -> (String, String) {
-        let arguments =
-            ["keys", "create", "--name", "Station", "--tier", "pro", "--minute", "1000000", "--day", day];
+        self.create_with(&["--tier", "pro", "--minute", "1000000", "--day", day])
+    }
+
+    fn create_with(&self, terms: &[&str]) -> (String, String) {
+        let arguments = [&["keys", "create", "--name", "Station"], terms].concat();
         let issued = run_with(&[&arguments[..], &["--json"]].concat(), &self.environment()).with(0).json();
         let word = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
         (word(&issued["application"]["id"]), word(&issued["key"]))

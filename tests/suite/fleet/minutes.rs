@@ -1,0 +1,89 @@
+//! One minute limit in total, however requests are spread over the gateways.
+
+use std::sync::Barrier;
+
+use super::*;
+
+/// The tokens that a limit of so many a minute gains in this time, rounded up.
+fn refilled(limit: u32, seconds: f64) -> u32 {
+    let tokens = (f64::from(limit) * seconds / 60.0).ceil();
+    (0..=limit * 10).find(|whole| f64::from(*whole) >= tokens).unwrap()
+}
+
+fn seconds_since(clock: &Clock, start: scoregate::clock::Mono) -> f64 {
+    clock.mono().since(start).as_secs_f64()
+}
+
+/// Sends this many requests and returns the number of 200s.
+fn served(public: SocketAddr, key: &str, count: u32) -> u32 {
+    let mut connection = Wire::open(public).unwrap();
+    (0..count).map(|_| u32::from(connection.get(TARGET, key).status_and_code().0 == 200)).sum()
+}
+
+#[test]
+fn gateways_under_load_deliver_one_minute_limit_in_total() {
+    let site = Site::new();
+    let (_, key) = site.create_with(&["--tier", "pro"]);
+    let gateways = [site.gateway(), site.gateway(), site.gateway()];
+    let (clock, barrier) = (Clock::system(), Barrier::new(gateways.len()));
+    let start = clock.mono();
+    let total: u32 = std::thread::scope(|scope| {
+        let clients = gateways.each_ref().map(|gateway| {
+            let (public, barrier, key) = (gateway.public, &barrier, &key);
+            scope.spawn(move || {
+                barrier.wait();
+                served(public, key, 300)
+            })
+        });
+        clients.into_iter().map(|client| client.join().unwrap()).sum()
+    });
+    let most = 60 + refilled(60, seconds_since(&clock, start));
+    assert!((60..=most).contains(&total), "{total} were served, of at most {most}");
+}
+
+#[test]
+fn a_gateway_gets_the_tokens_that_another_one_does_not_use() {
+    let site = Site::new();
+    let (_, key) = site.create_with(&["--tier", "pro"]);
+    let (first, second) = (site.gateway(), site.gateway());
+    let (clock, before) = (Clock::system(), Clock::system().mono());
+    // It takes the whole limit, and leaves a third of it.
+    assert_eq!(served(first.public, &key, 41), 41);
+    let start = clock.mono();
+    assert_eq!(second.status(&key), 200);
+    let waited = seconds_since(&clock, start);
+    assert!(waited < 2.0, "recalled after {waited} s");
+    let mut connection = Wire::open(second.public).unwrap();
+    let mut total = 42;
+    while connection.get(TARGET, &key).status_and_code().0 == 200 {
+        total += 1;
+    }
+    let most = 60 + refilled(60, seconds_since(&clock, before));
+    assert!((50..=most).contains(&total), "{total} were served, of at most {most}");
+}
+
+#[test]
+fn a_stopped_gateway_returns_its_tokens_and_a_killed_one_none() {
+    let site = Site::new();
+    let (_, key) = site.create_with(&["--tier", "pro"]);
+    let (stopped, killed, last) = (site.gateway(), site.gateway(), site.gateway());
+    let clock = Clock::system();
+    let start = clock.mono();
+    assert_eq!((served(stopped.public, &key, 1), served(killed.public, &key, 1)), (1, 1));
+    killed.program.signal("KILL");
+    stopped.program.stop().with(0);
+    let total = served(last.public, &key, 100);
+    let most = 40 + refilled(60, seconds_since(&clock, start));
+    assert!((38..=most).contains(&total), "{total} were served, of at most {most}");
+}
+
+#[test]
+fn a_free_caller_has_one_request_a_minute_on_all_gateways() {
+    let site = Site::new();
+    let (_, key) = site.create_with(&["--tier", "free"]);
+    let gateways = [site.gateway(), site.gateway(), site.gateway()];
+    let statuses: Vec<u16> = gateways.iter().map(|gateway| gateway.status(&key)).collect();
+    assert_eq!(statuses, [200, 429, 429]);
+    let reply = Wire::open(gateways[1].public).unwrap().get(TARGET, &key);
+    assert_eq!(reply.status_and_code().1, "rate_limit_exceeded");
+}
