@@ -83,7 +83,7 @@ enum MinuteRules {
     AppliesLateReports,
     /// Bug: a gateway keeps the tokens of a share that has ended.
     KeepsEndedTokens,
-    /// Bug: a gateway goes on spending tokens that it reports as returned.
+    /// Bug: a gateway continues to spend tokens that it reports as returned.
     SpendsReturnedTokens,
 }
 

@@ -101,3 +101,21 @@ async fn many_nodes_at_once_never_get_more_than_the_minute() {
     assert_eq!(capacity, 60);
     assert!(tokens <= 61 * SECOND, "{tokens}");
 }
+
+#[tokio::test]
+async fn tables_without_shared_minutes_are_upgraded_and_keep_their_rows() {
+    let store = fresh().await;
+    let (id, config) = (created(&store).await, (*store.config).clone());
+    let older = config.schema.statement(
+        "DROP TABLE {schema}.minute_pools, {schema}.minute_shares; UPDATE {schema}.site SET format = 1",
+    );
+    let work = async |client: &mut tokio_postgres::Client| client.batch_execute(&older).await;
+    store.connection.run("test", work).await.unwrap();
+    let refused = PostgresStore::open(config.clone(), Clock::system()).await.err().unwrap();
+    assert!(refused.to_string().contains("scoregate store upgrade"), "{refused}");
+    let upgrade = PostgresStore::change_tables(config.clone(), Clock::system(), TablesWork::Upgrade, None);
+    assert_eq!(upgrade.await.unwrap(), TablesChange::Upgraded { from: 1, to: 2 });
+    let upgraded = PostgresStore::open_with(config, Clock::system(), true).await.unwrap();
+    let reply = upgraded.exchange(about(id, 1, wants(1, 20))).await.unwrap();
+    assert_eq!(reply.minutes[0].map(|grant| grant.capacity), Some(20));
+}
