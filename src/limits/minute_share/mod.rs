@@ -253,7 +253,7 @@ impl MinuteShare {
     /// Begins to use a fixed part of the limit because the ledger is unreachable and the share has ended. It starts
     /// empty. `None` if there is a share or this part already.
     pub fn fall_back(&mut self, limit: u32, gateways: u32, now: Mono) -> Option<ShareTokens> {
-        if now < self.ends {
+        if self.capacity > 0 && now < self.ends {
             return None;
         }
         self.capacity = limit / gateways.max(1);

@@ -163,6 +163,16 @@ fn without_the_ledger_a_share_is_used_to_its_end_and_then_a_part_that_starts_emp
 }
 
 #[test]
+fn without_the_ledger_a_returned_share_is_replaced_at_once() {
+    let (mut pool, mut gateway) = (pool(&PRO), TestGateway::new(1));
+    assert!(gateway.request(&mut pool, &PRO, at(0)));
+    gateway.release(&mut pool, &PRO, at(31_000));
+    gateway.tokens = gateway.share.fall_back(60, 3, at(32_000)).unwrap();
+    assert_eq!(gateway.share.fall_back(60, 3, at(33_000)), None, "it does not start again");
+    assert!(!gateway.take(&PRO, at(34_000), true) && gateway.take(&PRO, at(35_001), true));
+}
+
+#[test]
 fn tokens_elsewhere_are_part_of_the_reported_allowance() {
     let (mut pool, mut gateway) = (pool(&PRO), TestGateway::new(1));
     assert_eq!(gateway.share.elsewhere(60, at(0)).0, 60);
