@@ -81,8 +81,7 @@ impl AccountState {
     }
 
     fn limit_status(&self, rule: LimitRule, limits: &Limits, now: Now) -> LimitStatus {
-        let share = self.lease.as_ref().and_then(|lease| lease.minute.as_ref());
-        match share.filter(|_| rule == LimitRule::Minute) {
+        match self.known_share().filter(|_| rule == LimitRule::Minute) {
             Some(share) => self.balance.shared_minute_status(share, limits, now),
             None => self.balance.limit_status(rule, limits, now),
         }
@@ -119,17 +118,21 @@ impl AccountState {
 
     /// Whether it has a share.
     pub(super) fn has_share(&self, now: Mono) -> bool {
-        self.lease.as_ref().and_then(|lease| lease.minute).is_some_and(|share| share.is_held(now))
+        self.known_share().is_some_and(|share| share.is_held(now))
     }
 
-    /// Whether its share was used a moment ago.
+    /// Whether its share was used within the last second.
     pub(super) fn uses_share(&self, now: Mono) -> bool {
-        self.lease.as_ref().and_then(|lease| lease.minute).is_some_and(|share| share.is_in_use(now))
+        self.known_share().is_some_and(|share| share.is_in_use(now))
     }
 
-    /// Whether it has a share that nobody used for a while.
+    /// Whether it has an idle share.
     pub(super) fn has_idle_share(&self, now: Mono) -> bool {
-        self.lease.as_ref().and_then(|lease| lease.minute).is_some_and(|share| share.is_idle(now))
+        self.known_share().is_some_and(|share| share.is_idle(now))
+    }
+
+    fn known_share(&self) -> Option<&MinuteShare> {
+        self.lease.as_ref().and_then(|lease| lease.minute.as_ref())
     }
 
     fn share(&mut self) -> &mut MinuteShare {

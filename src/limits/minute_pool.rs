@@ -8,7 +8,8 @@
 //!    the gateway stops first. Tokens that were not returned by then count as spent.
 //! 3. Reports are numbered. A late or repeated report changes nothing.
 //!
-//! Pure. An engine locks the pool, applies one report, and commits pool and shares in one transaction.
+//! Pure. An engine locks the pool, applies one report, and commits pool and shares in one transaction. Only tests use
+//! `MinutePool`: the engine has the same rules in SQL, and random reports must have the same replies from both.
 
 use std::collections::BTreeMap;
 

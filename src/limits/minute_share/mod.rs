@@ -1,6 +1,6 @@
 //! One gateway's share of a minute limit: how much capacity it requests, uses, keeps and returns.
 //!
-//! A share that is used up grows; a share that nobody used for a while is returned. Where daily units are leased one by
+//! A share that is used up grows; an idle share is returned. Where daily units are leased one by
 //! one, a share is a single token, exchanged with each unit. Without the ledger, the share in hand can be used to its
 //! end, and then a fixed part of the limit that starts empty.
 //!
@@ -130,7 +130,7 @@ impl MinuteShare {
         is_used_up || self.ends.since(now) < lifetime(capacity) / 2
     }
 
-    /// Whether it has capacity and nobody used it for a while.
+    /// Whether it has capacity and was not used for 30 seconds.
     pub fn is_idle(&self, now: Mono) -> bool {
         self.is_held(now) && now.since(self.last_used) >= IDLE
     }
@@ -141,7 +141,7 @@ impl MinuteShare {
         tokens.micro_tokens(capacity, now) < TOKEN && self.elsewhere.share_capacity > 0
     }
 
-    /// The next report: it renews the share, and enlarges it if its tokens are used up. Also returns the tokens that can
+    /// The next report: it renews the share, and enlarges it if its tokens run low. Also returns the tokens that can
     /// be used until the reply arrives.
     pub fn report(
         &mut self,
@@ -210,7 +210,7 @@ impl MinuteShare {
         MinuteReport { round: self.round, kept, returned, wanted, limit, lifetime, recalls }
     }
 
-    /// Whether it was used shortly before `now`.
+    /// Whether it was used within the last second.
     pub fn is_in_use(&self, now: Mono) -> bool {
         now.since(self.last_used) < ASK_EVERY
     }

@@ -107,8 +107,9 @@ fn one_per_host(config: &Config) -> Vec<Config> {
 
 /// Everything but the hosts and their ports, which the library cannot remove.
 fn without_hosts(config: &Config) -> Config {
-    let mut rest = Config::new();
-    rest.ssl_mode(config.get_ssl_mode())
+    let mut settings = Config::new();
+    settings
+        .ssl_mode(config.get_ssl_mode())
         .ssl_negotiation(config.get_ssl_negotiation())
         .channel_binding(config.get_channel_binding())
         .target_session_attrs(config.get_target_session_attrs())
@@ -116,33 +117,33 @@ fn without_hosts(config: &Config) -> Config {
         .keepalives(config.get_keepalives())
         .keepalives_idle(config.get_keepalives_idle());
     if let Some(user) = config.get_user() {
-        rest.user(user);
+        settings.user(user);
     }
     if let Some(password) = config.get_password() {
-        rest.password(password);
+        settings.password(password);
     }
     if let Some(database) = config.get_dbname() {
-        rest.dbname(database);
+        settings.dbname(database);
     }
     if let Some(options) = config.get_options() {
-        rest.options(options);
+        settings.options(options);
     }
     if let Some(name) = config.get_application_name() {
-        rest.application_name(name);
+        settings.application_name(name);
     }
     if let Some(timeout) = config.get_connect_timeout() {
-        rest.connect_timeout(*timeout);
+        settings.connect_timeout(*timeout);
     }
     if let Some(timeout) = config.get_tcp_user_timeout() {
-        rest.tcp_user_timeout(*timeout);
+        settings.tcp_user_timeout(*timeout);
     }
     if let Some(interval) = config.get_keepalives_interval() {
-        rest.keepalives_interval(interval);
+        settings.keepalives_interval(interval);
     }
     if let Some(retries) = config.get_keepalives_retries() {
-        rest.keepalives_retries(retries);
+        settings.keepalives_retries(retries);
     }
-    rest
+    settings
 }
 
 fn shown(server: &Config) -> String {
@@ -161,13 +162,13 @@ mod tests {
     use super::*;
     use crate::clock::Wall;
 
-    const REST: &str = "user=gateway password=canary dbname=site options='-c geqo=off' application_name=scoregate \
+    const SETTINGS: &str = "user=gateway password=canary dbname=site options='-c geqo=off' application_name=scoregate \
                         sslmode=require sslnegotiation=direct channel_binding=require connect_timeout=2 \
                         tcp_user_timeout=3 keepalives=0 keepalives_idle=4 keepalives_interval=5 \
                         keepalives_retries=6 target_session_attrs=read-write load_balance_hosts=random";
 
     fn parsed(hosts: &str) -> Config {
-        format!("{hosts} {REST}").parse().unwrap()
+        format!("{hosts} {SETTINGS}").parse().unwrap()
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::sync::Barrier;
 
 use super::*;
 
-/// The tokens that a limit of so many a minute gains in this time, rounded up.
+/// Number of tokens that a limit per minute refills in this time, rounded up.
 fn refilled(limit: u32, seconds: f64) -> u32 {
     let tokens = (f64::from(limit) * seconds / 60.0).ceil();
     (0..=limit * 10).find(|whole| f64::from(*whole) >= tokens).unwrap()
