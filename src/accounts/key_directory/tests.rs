@@ -1,0 +1,116 @@
+use super::*;
+use crate::keys::standard_tiers;
+use crate::store::OwnLimits;
+
+const DAY: Day = Day::from_number(20_000);
+
+fn stored(tier: &str, keys: &[&str]) -> StoredApplication {
+    let key = |text: &&str| StoredKey {
+        digest: Digest::of(text),
+        shown: String::new(),
+        created_at: Wall::default(),
+        expires_at: None,
+        revoked_at: None,
+        last_used_at: None,
+    };
+    StoredApplication {
+        id: "app_00000000001".parse().unwrap(),
+        name: "one".into(),
+        tier: tier.into(),
+        own: OwnLimits::default(),
+        contact: None,
+        note: None,
+        created_at: Wall::default(),
+        keys: keys.iter().map(key).collect(),
+        granted: 0,
+    }
+}
+
+#[test]
+fn rotation_keeps_balances_and_a_tier_change_takes_effect_at_once() {
+    let (key_directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
+    assert!(key_directory.apply(&stored("free", &["a"]), &terms, DAY));
+    let before = key_directory.find(&Digest::of("a")).unwrap().account;
+    assert!(key_directory.apply(&stored("pro", &["a", "b"]), &terms, DAY));
+    let after = key_directory.find(&Digest::of("b")).unwrap().account;
+    assert!(Arc::ptr_eq(&before, &after));
+    assert_eq!(before.terms().limits.day, 10_000);
+}
+
+#[test]
+fn a_use_is_recorded_once_an_hour_and_survives_a_change_of_the_application() {
+    let (key_directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
+    let (key, noon) = (Digest::of("a"), Wall::from_seconds(12 * 3_600 + 5));
+    let uses = |at: Wall| {
+        key_directory.mark_used(&key, &key_directory.find(&key).unwrap(), at);
+        key_directory.take_used().into_iter().map(|used| used.at.seconds()).collect::<Vec<_>>()
+    };
+    key_directory.apply(&stored("free", &["a"]), &terms, DAY);
+    assert_eq!(uses(noon), [12 * 3_600]);
+    key_directory.apply(&stored("pro", &["a"]), &terms, DAY);
+    assert!(uses(noon).is_empty() && uses(Wall::from_seconds(0)).is_empty());
+    assert_eq!(uses(noon.plus(Duration::from_hours(1))), [13 * 3_600]);
+}
+
+#[test]
+fn keys_of_an_unknown_tier_are_unknown() {
+    let (key_directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
+    assert!(key_directory.apply(&stored("free", &["a"]), &terms, DAY));
+    assert!(!key_directory.apply(&stored("gold", &["a"]), &terms, DAY));
+    assert!(key_directory.is_empty());
+}
+
+#[test]
+fn an_application_whose_tier_is_unknown_for_a_while_keeps_its_units() {
+    let (key_directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
+    key_directory.apply(&stored("pro", &["a"]), &terms, DAY);
+    let account = key_directory.find(&Digest::of("a")).unwrap().account;
+    let mut state = account.state();
+    state.balance.day = state.balance.day.grant(DAY, 5, 0, 5);
+    drop(state);
+    key_directory.apply(&stored("gold", &["a"]), &terms, DAY);
+    key_directory.sweep(Now { wall: DAY.end().minus(Duration::from_secs(1)), ..Now::default() });
+    key_directory.apply(&stored("free", &["a"]), &terms, DAY);
+    assert!(Arc::ptr_eq(&account, &key_directory.find(&Digest::of("a")).unwrap().account));
+}
+
+#[test]
+fn a_sweep_visits_expired_keys_only() {
+    let (key_directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
+    let at = |seconds: u64| Now { wall: Wall::from_seconds(seconds), ..Now::default() };
+    let mut by_expiry = stored("pro", &["soon", "late", "never"]);
+    for (key, seconds) in by_expiry.keys.iter_mut().zip([10, 20]) {
+        key.expires_at = Some(Wall::from_seconds(seconds));
+    }
+    key_directory.apply(&by_expiry, &terms, Day::default());
+    // With a new expiry, it is not visited at the old one.
+    by_expiry.keys[1].expires_at = Some(Wall::from_seconds(30));
+    key_directory.apply(&by_expiry, &terms, Day::default());
+    for (now, left, listed) in [(9, 3, 3), (10, 2, 2), (29, 2, 1), (30, 1, 0)] {
+        key_directory.sweep(at(now));
+        assert_eq!((key_directory.len(), lock(&key_directory.by_expiry).len()), (left, listed), "{now}");
+    }
+}
+
+#[test]
+fn last_key_of_an_application_is_removed_only_without_loss() {
+    let (key_directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
+    let mut ended = stored("pro", &["a"]);
+    key_directory.apply(&ended, &terms, DAY);
+    ended.keys[0].revoked_at = Some(Wall::from_seconds(1));
+    key_directory.apply(&ended, &terms, DAY);
+    let now = Now { wall: DAY.end().minus(Duration::from_secs(1)), ..Now::default() };
+    let account = key_directory.find(&Digest::of("a")).unwrap().account;
+    let mut state = account.state();
+    state.balance.day = state.balance.day.grant(DAY, 5, 0, 5);
+    drop(state);
+    // A request in flight holds one more reference to the account: that makes no difference.
+    key_directory.sweep(now);
+    assert_eq!(key_directory.len(), 1);
+    assert_eq!(key_directory.drain().1, 5);
+    key_directory.sweep(now);
+    assert_eq!(key_directory.len(), 1, "the ledger has totals of this process");
+    key_directory.sweep(Now { wall: DAY.end(), ..Now::default() });
+    assert!(key_directory.is_empty());
+    drop(account);
+}
