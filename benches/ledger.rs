@@ -107,7 +107,7 @@ async fn commits(size: &Size) {
                 for granted in 1..=u32::try_from(each).unwrap() {
                     let asked = Instant::now();
                     let totals = NodeReport { granted, quota: u32::MAX, ..NodeReport::default() };
-                    let report = LedgerReport { application: id, day: TODAY, totals, minute: None };
+                    let report = LedgerReport::of_units(id, TODAY, totals);
                     let exchange = LedgerExchange { node: 1, today: TODAY, reports: vec![report] };
                     store.exchange(exchange).await.unwrap();
                     took.push(asked.elapsed());

@@ -12,7 +12,7 @@ use crate::clock::{Day, Mono, Now};
 use crate::keys::ApplicationId;
 use crate::limits::{
     AccountBalance, AdmissionVerdict, LeaseAvailability, LimitRule, LimitStatus, Limits, MinuteShare,
-    ShareTokens,
+    ReturnedUnits, ShareTokens,
 };
 use crate::store::StoredApplication;
 
@@ -46,6 +46,8 @@ struct LeaseState {
     call: Option<LeaseCall>,
     /// The share of the minute limit, if gateways share it.
     minute: Option<MinuteShare>,
+    /// When to ask for units that other gateways returned.
+    returned_units: ReturnedUnits,
 }
 
 /// A ledger call in flight: `true` once it succeeded, `false` once it failed, `None` before.
@@ -77,7 +79,16 @@ impl AccountState {
             }
         };
         self.balance = balance;
+        let is_out_of_units = verdict == AdmissionVerdict::Refused(LimitRule::Day);
+        let may_gain = is_out_of_units && gateways.is_some() && balance.day.may_gain(limits.day);
+        if may_gain && ledger == LeaseAvailability::Reachable && self.returned_units().may_ask(now.mono) {
+            return AdmissionVerdict::LeaseFirst;
+        }
         verdict
+    }
+
+    fn returned_units(&mut self) -> &mut ReturnedUnits {
+        &mut self.lease.get_or_insert_default().returned_units
     }
 
     fn limit_status(&self, rule: LimitRule, limits: &Limits, now: Now) -> LimitStatus {
@@ -174,9 +185,17 @@ impl Account {
         self.terms.load()
     }
 
-    /// Changes the terms.
-    pub(super) fn set_terms(&self, terms: Arc<Terms>) {
-        self.terms.store(terms);
+    /// Changes the terms. Units leased under other limits can no longer be used. Returns how many there were, or `None` if
+    /// the ledger need not know of the change.
+    pub(super) fn set_terms(&self, terms: &Arc<Terms>) -> Option<u32> {
+        let mut state = self.state();
+        let before = self.terms.swap(Arc::clone(terms));
+        let day = state.balance.day;
+        let is_leased = day.is_leased() || state.known_share().is_some() || state.call().is_some();
+        (before.limits != terms.limits && is_leased).then(|| {
+            state.balance.day = day.without_idle();
+            day.leased() - state.balance.day.leased()
+        })
     }
 
     /// Whether it can be dropped without loss: its balance equals that of a new account, and no ledger call is in

@@ -48,7 +48,7 @@ impl GraceCharges {
                 known: NodeTotals { granted: owed.granted, ..NodeTotals::default() },
                 ..NodeReport::default()
             };
-            let report = LedgerReport { application: owed.application, day: owed.day, totals, minute: None };
+            let report = LedgerReport::of_units(owed.application, owed.day, totals);
             ledger.exchange(LedgerExchange { node: owed.node, today, reports: vec![report] }).await?;
         }
         let applications = carried.len();

@@ -26,7 +26,7 @@ pub struct KeyFreshness {
     /// suspended.
     mono: AtomicU64,
     wall: AtomicU64,
-    /// The store was reached again, and the feed has not been read since.
+    /// Changes may be missing until the feed is read again.
     must_read: AtomicBool,
     /// The newest attempt.
     attempt: watch::Sender<FeedAttempt>,
@@ -38,7 +38,7 @@ pub struct KeyFreshness {
 struct FeedAttempt {
     began: Option<Now>,
     is_failed: bool,
-    /// The store was reached after it: its result is outdated.
+    /// Changes may have been made after it: its result is outdated.
     is_outdated: bool,
 }
 
@@ -101,8 +101,8 @@ impl KeyFreshness {
         });
     }
 
-    /// The store was unreachable and is reachable again: requests wait for the next reading.
-    pub(super) fn store_reached(&self) {
+    /// Changes are missing, or may be after the store was unreachable: requests wait for the next reading.
+    pub(super) fn require_reading(&self) {
         if self.is_shared {
             self.must_read.store(true, Ordering::Relaxed);
             self.attempt.send_modify(|attempt| attempt.is_outdated = true);
@@ -139,7 +139,7 @@ mod tests {
         let freshness = KeyFreshness::default();
         freshness.attempted(clock.now(), true);
         manual.advance(Duration::from_hours(100));
-        freshness.store_reached();
+        freshness.require_reading();
         assert!(freshness.is_current(clock.now()));
         assert_eq!(freshness.age(clock.now()), Duration::ZERO);
     }
@@ -173,7 +173,7 @@ mod tests {
     async fn requests_wait_for_a_reading_once_the_store_is_reachable_again() {
         let (freshness, clock, _manual) = read_at_start(None);
         freshness.attempted(clock.now(), false);
-        freshness.store_reached();
+        freshness.require_reading();
         let mut request = Box::pin(freshness.ensure(&clock, clock.now()));
         // The failed attempt does not count, although it began at the same instant.
         assert_eq!(futures_util::poll!(&mut request), Poll::Pending);

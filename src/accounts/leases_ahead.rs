@@ -10,11 +10,12 @@ use parking_lot::Mutex;
 use crate::clock::{Clock, Day};
 use crate::instruments::{Instruments, UnitUse};
 use crate::keys::ApplicationId;
-use crate::limits::DayBalance;
+use crate::limits::{DayBalance, Limits};
 use crate::store::{Ledger, LedgerExchange, LedgerReport, ReportOutcome, StoreError};
 
 use super::account::Account;
 use super::key_directory::KeyDirectory;
+use super::terms::Terms;
 
 /// Earliest time of a lease, before midnight. The times of the applications are spread between this and [`TO`].
 const FROM: Duration = Duration::from_mins(5);
@@ -29,7 +30,8 @@ pub(super) struct LeasesAhead {
     node: u64,
     clock: Clock,
     instruments: Arc<Instruments>,
-    balances: Mutex<HashMap<ApplicationId, DayBalance>>,
+    /// With the limits under which they were leased.
+    balances: Mutex<HashMap<ApplicationId, (Limits, DayBalance)>>,
 }
 
 impl LeasesAhead {
@@ -42,17 +44,20 @@ impl LeasesAhead {
         Self { ledger, node, clock, instruments, balances: Mutex::default() }
     }
 
-    /// Takes the balance of `today`, if one was leased ahead.
-    pub(super) fn take(&self, id: ApplicationId, today: Day) -> Option<DayBalance> {
-        self.balances.lock().remove(&id).filter(|balance| balance.day() == today)
+    /// Takes the balance of `today`, if one was leased ahead. Units leased under other limits are returned with the next
+    /// report.
+    pub(super) fn take(&self, id: ApplicationId, limits: &Limits, today: Day) -> Option<DayBalance> {
+        let (leased_under, balance) = self.balances.lock().remove(&id)?;
+        let balance = if leased_under == *limits { balance } else { balance.release(limits.grace).0 };
+        (balance.day() == today).then_some(balance)
     }
 
     /// Takes all out, as reports that return their units.
     pub(super) fn drain(&self) -> Vec<LedgerReport> {
         let balances = std::mem::take(&mut *self.balances.lock());
-        let report = |(application, balance): (ApplicationId, DayBalance)| {
+        let report = |(application, (_, balance)): (ApplicationId, (Limits, DayBalance))| {
             let totals = balance.drain().1?;
-            Some(LedgerReport { application, day: balance.day(), totals, minute: None })
+            Some(LedgerReport::of_units(application, balance.day(), totals))
         };
         balances.into_iter().filter_map(report).collect()
     }
@@ -61,7 +66,7 @@ impl LeasesAhead {
     pub(super) async fn lease_tomorrow(&self, key_directory: &KeyDirectory) {
         let now = self.clock.now().wall;
         let (today, left) = (now.day(), now.day().end().since(now));
-        self.balances.lock().retain(|_, balance| balance.day() >= today);
+        self.balances.lock().retain(|_, (_, balance)| balance.day() >= today);
         if left > FROM || left < TO {
             return;
         }
@@ -83,19 +88,22 @@ impl LeasesAhead {
         today: Day,
         tomorrow: Day,
     ) -> Result<(), StoreError> {
-        let report = |account: &Arc<Account>| {
-            let limits = account.terms().limits;
+        let due: Vec<(&Arc<Account>, Arc<Terms>)> =
+            accounts.iter().map(|account| (account, Arc::clone(&account.terms()))).collect();
+        let report = |(account, terms): &(&Arc<Account>, Arc<Terms>)| {
+            let limits = terms.limits;
             let totals = DayBalance::opened(tomorrow, 0).report_ahead(limits.day, limits.grace);
-            LedgerReport { application: account.id, day: tomorrow, totals, minute: None }
+            let units = LedgerReport::of_units(account.id, tomorrow, totals);
+            LedgerReport { terms: Some(terms.assumed()), ..units }
         };
-        let reports = accounts.iter().map(report).collect();
+        let reports = due.iter().map(report).collect();
         let reply = self.ledger.exchange(LedgerExchange { node: self.node, today, reports }).await?;
         let mut balances = self.balances.lock();
-        for (account, outcome) in accounts.iter().zip(reply.outcomes) {
-            if let ReportOutcome::Applied { node, granted } = outcome {
+        for ((account, terms), outcome) in due.iter().zip(reply.outcomes) {
+            if let ReportOutcome::Applied { node, granted, .. } = outcome {
                 let balance = DayBalance::opened(tomorrow, 0).apply(tomorrow, node, granted);
                 self.instruments.units(UnitUse::Leased, balance.leased());
-                balances.insert(account.id, balance);
+                balances.insert(account.id, (terms.limits, balance));
             }
         }
         drop(balances);

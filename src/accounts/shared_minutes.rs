@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use crate::clock::{Mono, Now};
 use crate::keys::ApplicationId;
-use crate::limits::{Limits, MinuteGrant, MinuteReport, NodeReport};
+use crate::limits::{Limits, MinuteGrant, MinuteReport, MinuteShare, NodeReport};
 use crate::store::LedgerReport;
 
 use super::account::{Account, AccountState};
@@ -84,18 +84,21 @@ impl SharedMinutes {
         holders.values().filter(is_due).cloned().collect()
     }
 
-    /// The report that returns the account's share, or half of it if `in_use`.
+    /// The report that returns the account's share, if it has one, or half of it if `in_use`.
     pub(super) fn release(
         account: &Account,
         state: &mut AccountState,
         in_use: bool,
         now: Now,
     ) -> LedgerReport {
-        let limit = account.terms().limits.minute;
-        let minute = state.change_share(|share, tokens| share.release(tokens, limit, in_use, now.mono));
+        let terms = account.terms();
+        let limit = terms.limits.minute;
+        let release = |share: &mut MinuteShare, tokens| share.release(tokens, limit, in_use, now.mono);
+        let minute = state.has_share(now.mono).then(|| state.change_share(release));
         let day = state.balance.day.on(now.wall.day());
         let totals = NodeReport { known: day.totals(), ..NodeReport::default() };
-        LedgerReport { application: account.id, day: day.day(), totals, minute: Some(minute) }
+        let terms = Some(terms.assumed());
+        LedgerReport { application: account.id, day: day.day(), totals, minute, terms }
     }
 
     /// Takes all shares out, as reports that return them.

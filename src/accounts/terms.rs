@@ -7,7 +7,7 @@ use http::HeaderValue;
 
 use crate::keys::{Rights, Tier, TierIndex};
 use crate::limits::{LimitRule, Limits};
-use crate::store::OwnLimits;
+use crate::store::{AssumedTerms, OwnLimits};
 
 /// The terms of an application, shared by all applications of a tier without limits of their own.
 #[derive(Debug)]
@@ -15,7 +15,9 @@ pub struct Terms {
     /// Index of its tier.
     pub tier: TierIndex,
     /// Name of its tier.
-    pub tier_name: String,
+    pub tier_name: Arc<str>,
+    /// Limits that override the tier's.
+    pub own: OwnLimits,
     /// Its entitlements.
     pub rights: Rights,
     /// How many requests it may make.
@@ -40,14 +42,15 @@ impl TermsByTier {
                 guard,
                 grace: grace(tier.rights, tier.limits.day),
             };
-            Arc::new(Terms::new(TierIndex(index), tier.name.clone(), tier.rights, limits))
+            let own = OwnLimits::default();
+            Arc::new(Terms::new(TierIndex(index), tier.name.as_str().into(), own, tier.rights, limits))
         };
         Self { each: tiers.iter().enumerate().map(make).collect() }
     }
 
     /// The terms of an application: those of its tier, unless it has its own limits. `None` if the tier is unknown.
     pub fn of(&self, tier: &str, own: OwnLimits) -> Option<Arc<Terms>> {
-        let common = self.each.iter().find(|terms| terms.tier_name == tier)?;
+        let common = self.each.iter().find(|terms| *terms.tier_name == *tier)?;
         if own == OwnLimits::default() {
             return Some(Arc::clone(common));
         }
@@ -58,12 +61,12 @@ impl TermsByTier {
             guard: common.limits.guard,
             grace: grace(common.rights, day),
         };
-        Some(Arc::new(Terms::new(common.tier, common.tier_name.clone(), common.rights, limits)))
+        Some(Arc::new(Terms::new(common.tier, Arc::clone(&common.tier_name), own, common.rights, limits)))
     }
 
     /// The names of the tiers.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.each.iter().map(|terms| terms.tier_name.as_str())
+        self.each.iter().map(|terms| &*terms.tier_name)
     }
 }
 
@@ -74,14 +77,19 @@ fn grace(rights: Rights, day: u32) -> u32 {
 }
 
 impl Terms {
-    fn new(tier: TierIndex, tier_name: String, rights: Rights, limits: Limits) -> Self {
+    fn new(tier: TierIndex, tier_name: Arc<str>, own: OwnLimits, rights: Rights, limits: Limits) -> Self {
         let part = |rule: LimitRule, quota: u32| {
             format!("\"{}\";q={quota};w={}", rule.name(), rule.window_seconds())
         };
         let policy =
             format!("{}, {}", part(LimitRule::Minute, limits.minute), part(LimitRule::Day, limits.day));
         let policy = HeaderValue::try_from(policy).expect("rule names and numbers are visible ASCII");
-        Self { tier, tier_name, rights, limits, policy }
+        Self { tier, tier_name, own, rights, limits, policy }
+    }
+
+    /// The terms that its reports to the ledger assume.
+    pub(super) fn assumed(&self) -> AssumedTerms {
+        AssumedTerms { tier: Arc::clone(&self.tier_name), own: self.own }
     }
 }
 

@@ -115,7 +115,10 @@ async fn leases(
     let calls = ledger_calls.clone();
     let spawn: SpawnLedgerWork = Box::new(move |work| drop(calls.spawn(work)));
     let leases = Leases::new(store, node, spawn, clock.clone(), Arc::clone(instruments));
-    let leases = if config.database.is_some() { leases.sharing_minutes(config.gateways) } else { leases };
+    let leases = match &config.database {
+        Some(database) => leases.shared(config.gateways, database.timeout),
+        None => leases,
+    };
     let leases = leases.carrying(OwedFile::of(data_dir.path())).await;
     if let Err(error) = leases.charge_carried().await {
         tracing::error!(%error, "units delivered on grace before the last shutdown cannot be charged yet; no units are leased until they are");

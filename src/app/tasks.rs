@@ -27,8 +27,8 @@ const SWEEP_EVERY: Duration = Duration::from_secs(5);
 const ACCOUNT_EVERY: Duration = Duration::from_secs(30);
 /// Interval between checks for applications whose units of tomorrow are due.
 const LEASE_TOMORROW_EVERY: Duration = Duration::from_secs(10);
-/// Interval between checks for shares of minutes to return to other gateways.
-const RETURN_SHARES_EVERY: Duration = Duration::from_millis(300);
+/// Interval between checks for units and shares of minutes that other gateways may use.
+const RETURN_UNUSED_EVERY: Duration = Duration::from_millis(300);
 /// Interval between reads of the change feed of a shared store.
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);
 /// Interval between checks that the store file is in place.
@@ -83,11 +83,9 @@ fn spawn_periodic(
     let (lessor, key_directory) = (Arc::clone(leases), Arc::clone(&gateway.load().key_directory));
     let ahead = async move || lessor.lease_tomorrow(&key_directory).await;
     background.spawn(repeat(LEASE_TOMORROW_EVERY, clock(), stop(), ahead));
-    if config.database.is_some() {
-        let lessor = Arc::clone(leases);
-        let return_shares = async move || lessor.return_shares().await;
-        background.spawn(repeat(RETURN_SHARES_EVERY, clock(), stop(), return_shares));
-    }
+    let (lessor, key_directory) = (Arc::clone(leases), Arc::clone(&gateway.load().key_directory));
+    let return_unused = async move || lessor.return_unused(&key_directory).await;
+    background.spawn(repeat(RETURN_UNUSED_EVERY, clock(), stop(), return_unused));
     let (owner, lessor) = (Arc::clone(registrar), Arc::clone(leases));
     let settle = async move || settle_accounts(&owner, &lessor).await;
     background.spawn(repeat(ACCOUNT_EVERY, clock(), stop(), settle));

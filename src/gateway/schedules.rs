@@ -65,7 +65,7 @@ impl SingleLedger {
             }
             let row = days.entry(report.day).or_default();
             *row = row.0.apply(row.1, &report.totals);
-            ReportOutcome::Applied { node: row.1, granted: row.0.granted }
+            ReportOutcome::Applied { node: row.1, granted: row.0.granted, has_outdated_terms: false }
         };
         let outcomes = exchange.reports.iter().map(outcome).collect();
         Ok(LedgerExchangeReply { today, outcomes, minutes: Vec::new() })

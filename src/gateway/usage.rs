@@ -245,7 +245,7 @@ impl ApplicationUse {
         Self {
             id: account.id,
             name: account.name(),
-            tier: terms.tier_name.clone(),
+            tier: terms.tier_name.to_string(),
             limit_statuses: account.limit_statuses(LimitRule::Guard, &terms.limits, now),
             counted: None,
         }

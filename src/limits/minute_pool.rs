@@ -7,6 +7,7 @@
 //! 2. A share ends after its lifetime. The gateway counts from before its report, the pool from the decision, so that
 //!    the gateway stops first. Tokens that were not returned by then count as spent.
 //! 3. Reports are numbered. A late or repeated report changes nothing.
+//! 4. A lower limit takes tokens out of the pool. If shares hold them, the pool owes them until they are returned.
 //!
 //! Pure. An engine locks the pool, applies one report, and commits pool and shares in one transaction. Only tests use
 //! `MinutePool`: the engine has the same rules in SQL, and random reports must have the same replies from both.
@@ -58,7 +59,7 @@ pub struct MinuteGrant {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MinutePool {
     limit: u32,
-    /// Content of the pool at `as_of`, in millionths of a token.
+    /// Content of the pool at `as_of`, in millionths of a token. Negative if shares hold more than a lowered limit allows.
     tokens: i64,
     /// In microseconds.
     as_of: i64,
@@ -89,17 +90,19 @@ impl MinutePool {
         }
         let mut tokens = self.refilled(now);
         self.shares.retain(|_, share| share.ends_at > now);
-        tokens = tokens.saturating_add((i64::from(report.limit) - i64::from(self.limit)) * TOKEN).max(0);
-
         let held = own.map_or(0, |share| share.capacity);
         let kept = report.kept.min(held);
         let returned = report.returned.min(i64::from(held - kept) * TOKEN);
         let elsewhere = self.capacity_of_shares() - i64::from(held);
+        // After the limit was lowered, the pool owes at most what shares can hold.
+        let [least_before, least] = [elsewhere + i64::from(held), elsewhere].map(|shares| -shares * TOKEN);
+        let raised = i64::from(report.limit) - i64::from(self.limit);
+        tokens = tokens.saturating_add(raised * TOKEN).max(least_before);
         let free = (i64::from(report.limit) - elsewhere - i64::from(kept)).max(0);
-        tokens = tokens.saturating_add(returned).clamp(0, free * TOKEN);
+        tokens = tokens.saturating_add(returned).clamp(least, free * TOKEN);
 
         let more = i64::from(report.wanted.saturating_sub(kept)).min(free);
-        let granted = tokens.min(more * TOKEN);
+        let granted = tokens.clamp(0, more * TOKEN);
         let pool_capacity = free - more;
         tokens = (tokens - granted).min(pool_capacity * TOKEN);
         let capacity = kept.saturating_add(u32::try_from(more).unwrap_or(u32::MAX));
@@ -225,5 +228,18 @@ mod tests {
         assert_eq!(raised.pool_tokens, 80 * TOKEN);
         let lowered = pool.apply(1, &MinuteReport { limit: 30, ..wants(3, 0, 0) }, 0);
         assert_eq!((lowered.pool_tokens, lowered.pool_capacity), (0, 30));
+    }
+
+    #[test]
+    fn after_a_lower_limit_tokens_that_shares_return_pay_what_the_pool_owes() {
+        let mut pool = MinutePool::new(60, 0);
+        pool.apply(1, &wants(1, 0, 20), 0);
+        pool.apply(2, &wants(1, 0, 40), 0);
+        // 15 of the tokens were used, so 15 of 30 are left; the other gateway holds all of its 40.
+        let lower = |round, returned| MinuteReport { returned, limit: 30, ..wants(round, 0, 0) };
+        let first = pool.apply(1, &lower(2, 5 * TOKEN), 0);
+        assert_eq!((first.tokens, first.pool_tokens, first.pool_capacity), (0, -25 * TOKEN, 0));
+        let second = pool.apply(2, &lower(2, 40 * TOKEN), 0);
+        assert_eq!((second.pool_tokens, second.pool_capacity), (15 * TOKEN, 30));
     }
 }

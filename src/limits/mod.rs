@@ -14,10 +14,13 @@ mod minute_pool;
 #[cfg(test)]
 mod minute_schedules;
 mod minute_share;
+mod returned_units;
 mod rule;
 #[cfg(test)]
 mod schedules;
 mod share_admission;
+#[cfg(test)]
+mod terms_schedules;
 
 pub use bucket::{BucketLevel, TokenBucket};
 pub use day_ledger::{DayTotals, NodeReport, NodeTotals};
@@ -25,4 +28,5 @@ pub use decide::{AccountBalance, AdmissionVerdict, LeaseAvailability};
 pub use lease::{DayBalance, largest_lease};
 pub use minute_pool::{MinuteGrant, MinutePool, MinuteReport};
 pub use minute_share::{MinuteShare, ShareTokens};
+pub use returned_units::ReturnedUnits;
 pub use rule::{LimitRule, LimitStatus, Limits};

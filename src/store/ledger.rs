@@ -3,9 +3,13 @@
 //!
 //! Data only. The rules are in `limits::day_ledger`; how much to request is decided in `limits`.
 
+use std::sync::Arc;
+
 use crate::clock::Day;
 use crate::keys::ApplicationId;
 use crate::limits::{MinuteGrant, MinuteReport, NodeReport, NodeTotals};
+
+use super::OwnLimits;
 
 /// Units delivered on grace and not charged before the server stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +35,17 @@ pub struct LedgerExchange {
     pub reports: Vec<LedgerReport>,
 }
 
+/// The tier and the own limits from which the limits in a report were derived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AssumedTerms {
+    /// The application's tier.
+    pub tier: Arc<str>,
+    /// Its own limits.
+    pub own: OwnLimits,
+}
+
 /// A report about an application's day.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerReport {
     /// The application.
     pub application: ApplicationId,
@@ -42,6 +55,15 @@ pub struct LedgerReport {
     pub totals: NodeReport,
     /// Its share of the minute, if nodes share minutes and this one is to change.
     pub minute: Option<MinuteReport>,
+    /// If given, an engine with several gateways grants nothing unless these terms are in force.
+    pub terms: Option<AssumedTerms>,
+}
+
+impl LedgerReport {
+    /// A report about units only, whatever the terms.
+    pub const fn of_units(application: ApplicationId, day: Day, totals: NodeReport) -> Self {
+        Self { application, day, totals, minute: None, terms: None }
+    }
 }
 
 /// The reply to an exchange.
@@ -64,6 +86,8 @@ pub enum ReportOutcome {
         node: NodeTotals,
         /// Units of the day granted to all nodes and not returned.
         granted: u64,
+        /// Other terms are in force than the report assumed: what it requested was not granted.
+        has_outdated_terms: bool,
     },
     /// The day is neither today nor tomorrow. Nothing was changed.
     Closed,

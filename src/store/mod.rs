@@ -28,7 +28,7 @@ pub use applications::{
 pub use disk_mirror::{Mirror, MirrorContents, MirrorError, MirrorRecord, RecordFlaw, RejectedRecord};
 pub use embedded::{Embedded, maintenance};
 pub use feed::{ChangedApplications, FeedPosition};
-pub use ledger::{LedgerExchange, LedgerExchangeReply, LedgerReport, OwedUnits, ReportOutcome};
+pub use ledger::{AssumedTerms, LedgerExchange, LedgerExchangeReply, LedgerReport, OwedUnits, ReportOutcome};
 pub use owed::OwedFile;
 pub use postgres::{
     BadDatabaseFile, BadDatabaseUrl, BadName, ClientCertificateFiles, DatabaseAddress, DatabaseConfig,

@@ -64,6 +64,8 @@ pub struct KeyDirectory {
     /// Accounts without known keys whose units of the day must not be forgotten: the ledger would report them as unspent
     /// to a new account.
     without_keys: Mutex<HashMap<ApplicationId, Arc<Account>>>,
+    /// Accounts with changed terms, and the units that they have to return.
+    with_changed_terms: Mutex<Vec<(Arc<Account>, u32)>>,
 }
 
 /// A digest is uniform: its first bytes are its hash. Only digests of issued keys are stored, so nobody can choose
@@ -147,7 +149,9 @@ impl KeyDirectory {
         let known = known.or_else(|| self.without_keys.lock().remove(&stored.id));
         let account = match known {
             Some(account) => {
-                account.set_terms(terms);
+                if let Some(units) = account.set_terms(&terms) {
+                    self.list_changed(Arc::clone(&account), units);
+                }
                 account.set_name(&stored.name);
                 account
             }
@@ -157,6 +161,16 @@ impl KeyDirectory {
             self.enter(key, Arc::clone(&account));
         }
         true
+    }
+
+    /// Lists an account whose leases were made under other terms, with the units that it has to return.
+    pub(super) fn list_changed(&self, account: Arc<Account>, units: u32) {
+        self.with_changed_terms.lock().push((account, units));
+    }
+
+    /// Takes the accounts whose leases were made under other terms.
+    pub(super) fn take_changed(&self) -> Vec<(Arc<Account>, u32)> {
+        std::mem::take(&mut *self.with_changed_terms.lock())
     }
 
     /// Revokes all keys that are not among these: they are no longer stored.
@@ -235,12 +249,7 @@ impl KeyDirectory {
             let (day, report) = before.drain();
             state.balance.day = day;
             units += before.leased() - day.leased();
-            report.map(|totals| LedgerReport {
-                application: account.id,
-                day: day.day(),
-                totals,
-                minute: None,
-            })
+            report.map(|totals| LedgerReport::of_units(account.id, day.day(), totals))
         });
         let reports = drained.collect();
         (reports, units)

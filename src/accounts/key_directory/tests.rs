@@ -1,3 +1,5 @@
+//! Keys enter the directory, change and expire without losing balances.
+
 use super::*;
 use crate::keys::standard_tiers;
 use crate::store::OwnLimits;

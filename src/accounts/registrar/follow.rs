@@ -213,13 +213,13 @@ mod tests {
         assert!(keys.find(&digest).is_none());
         other.follow_changes().await;
         let found = keys.find(&digest).unwrap();
-        assert_eq!((found.account.terms().tier_name.as_str(), found.expires_at), ("pro", None));
+        assert_eq!((&*found.account.terms().tier_name, found.expires_at), ("pro", None));
         let rotated = one.rotate("a test", issued.application.id, Duration::ZERO).await.unwrap();
         one.set_tier("a test", issued.application.id, "free").await.unwrap();
         other.follow_changes().await;
         assert!(keys.find(&digest).unwrap().expires_at.is_some());
         let newer = keys.find(&Digest::of(rotated.key.expose())).unwrap();
-        assert_eq!((newer.account.terms().tier_name.as_str(), newer.expires_at), ("free", None));
+        assert_eq!((&*newer.account.terms().tier_name, newer.expires_at), ("free", None));
         assert!(Arc::ptr_eq(&newer.account, &found.account), "its units are kept");
     }
 

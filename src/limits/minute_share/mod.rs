@@ -178,7 +178,7 @@ impl MinuteShare {
         in_use: bool,
         now: Mono,
     ) -> (ShareTokens, MinuteReport) {
-        let held = self.capacity(limit, now, false);
+        let held = self.capacity(u32::MAX, now, false);
         let left = tokens.micro_tokens(held, now);
         if !in_use {
             return self.keeping(0, left, 0, false, limit, now);

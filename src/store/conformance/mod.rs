@@ -130,11 +130,7 @@ impl LeaseRequest {
     pub(super) fn exchange(self) -> LedgerExchange {
         let Self { application, node, day, want, quota, grace } = self;
         let totals = NodeReport { known: NodeTotals::default(), granted: want, promised: grace, quota };
-        LedgerExchange {
-            node,
-            today: day,
-            reports: vec![LedgerReport { application, day, totals, minute: None }],
-        }
+        LedgerExchange { node, today: day, reports: vec![LedgerReport::of_units(application, day, totals)] }
     }
 }
 
@@ -144,7 +140,7 @@ pub(super) trait SingleLease: Ledger {
         Box::pin(async move {
             let reply = self.exchange(request.exchange()).await?;
             match reply.outcomes[..] {
-                [ReportOutcome::Applied { node, granted }] => {
+                [ReportOutcome::Applied { node, granted, .. }] => {
                     Ok(LeaseReply::Granted { units: node.granted, total: granted, grace: node.promised })
                 }
                 [ReportOutcome::Closed] => Ok(LeaseReply::Closed { newest: reply.today }),

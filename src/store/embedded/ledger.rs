@@ -69,7 +69,8 @@ fn apply(connection: &Connection, node: u64, report: &LedgerReport) -> Result<Re
     if found.is_none() {
         prune(connection, report.day)?;
     }
-    Ok(ReportOutcome::Applied { node: totals, granted: total.granted })
+    // The limits in a report are in force: this process makes all changes of terms.
+    Ok(ReportOutcome::Applied { node: totals, granted: total.granted, has_outdated_terms: false })
 }
 
 /// The current day. Before the first exchange, the newest one with granted units.

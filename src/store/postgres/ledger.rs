@@ -9,6 +9,7 @@ use tokio_postgres::{Client, Row};
 
 use super::connection::{Parameter, SchemaName};
 use super::minutes::MinuteStatements;
+use super::terms_columns::TermsColumns;
 use crate::clock::Day;
 use crate::keys::ApplicationId;
 use crate::limits::NodeTotals;
@@ -46,19 +47,25 @@ SELECT FROM {schema}.ledger_days
 WHERE (day, application) IN (SELECT * FROM unnest($1::text[]::date[], $2::text[]))
 ORDER BY day, application FOR UPDATE";
 
+/// A report that assumes outdated terms (`$11` to `$13`) is granted nothing.
 const APPLY: &str = "
 WITH report AS (
     SELECT * FROM unnest($2::text[]::date[], $3::text[], $4::int8[], $5::int8[], $6::int8[], $7::int8[], $8::int8[],
-                         $9::int8[], $10::int8[]) WITH ORDINALITY
-        AS r (day, application, granted, returned, promised, released, want, want_promised, quota, position)
+                         $9::int8[], $10::int8[], $11::text[], $12::int8[], $13::int8[]) WITH ORDINALITY
+        AS r (day, application, granted, returned, promised, released, want, want_promised, quota, tier, own_minute, own_day,
+              position)
+), checked AS (
+    SELECT r.*, r.tier IS NOT NULL AND (r.tier, r.own_minute, r.own_day) IS DISTINCT FROM (a.tier, a.own_minute, a.own_day)
+        AS is_outdated
+    FROM report r JOIN {schema}.applications a ON a.id = r.application
 ), known AS (
-    SELECT r.day, r.application, r.want, r.want_promised, r.quota,
+    SELECT r.day, r.application, r.want, r.want_promised, CASE WHEN is_outdated THEN 0 ELSE r.quota END AS quota, is_outdated,
            d.granted AS day_granted, d.promised AS day_promised,
            greatest(coalesce(n.granted, 0) - coalesce(n.returned, 0), 0) AS held_before,
            greatest(coalesce(n.promised, 0) - coalesce(n.released, 0), 0) AS grace_before,
            greatest(r.granted, n.granted) AS granted, greatest(r.returned, n.returned) AS returned,
            greatest(r.promised, n.promised) AS promised, greatest(r.released, n.released) AS released
-    FROM report r
+    FROM checked r
     JOIN {schema}.calendar c ON r.day IN (c.day, c.day + 1)
     JOIN {schema}.ledger_days d ON (d.day, d.application) = (r.day, r.application)
     LEFT JOIN {schema}.ledger_nodes n ON (n.day, n.application, n.node) = (r.day, r.application, $1)
@@ -67,7 +74,7 @@ WITH report AS (
            greatest(day_promised - grace_before, 0) + greatest(promised - released, 0) AS promised_total
     FROM known
 ), decided AS (
-    SELECT day, application, returned, released,
+    SELECT day, application, returned, released, is_outdated,
            granted + least(greatest(want - granted, 0), greatest(quota - total, 0)) AS granted,
            total + least(greatest(want - granted, 0), greatest(quota - total, 0)) AS total,
            promised + least(greatest(want_promised - promised, 0), greatest(quota / 100 - promised_total, 0)) AS promised,
@@ -88,7 +95,8 @@ WITH report AS (
     FROM decided WHERE (d.day, d.application) = (decided.day, decided.application)
     AND (d.granted, d.promised) <> (decided.total, decided.promised_total)
 )
-SELECT c.day::text AS today, r.day IN (c.day, c.day + 1) AS is_open, d.granted, d.returned, d.promised, d.released, d.total
+SELECT c.day::text AS today, r.day IN (c.day, c.day + 1) AS is_open, d.granted, d.returned, d.promised, d.released, d.total,
+       coalesce(d.is_outdated, false) AS is_outdated
 FROM report r CROSS JOIN {schema}.calendar c
 LEFT JOIN decided d ON (d.day, d.application) = (r.day, r.application)
 ORDER BY r.position";
@@ -117,7 +125,8 @@ impl LedgerStatements {
         let rows: [Parameter<'_>; 2] = columns.keys();
         let [granted, returned, promised, released, want, want_promised, quota] = columns.numbers();
         let [days, applications] = columns.keys();
-        let apply: [Parameter<'_>; 10] = [
+        let [tier, own_minute, own_day] = columns.terms.parameters();
+        let apply: [Parameter<'_>; 13] = [
             (&node, Type::INT8),
             days,
             applications,
@@ -128,6 +137,9 @@ impl LedgerStatements {
             want,
             want_promised,
             quota,
+            tier,
+            own_minute,
+            own_day,
         ];
         // Polled together, so all are sent before the first answer.
         let (begun, advanced, opened, locked, applied, minutes, committed) = tokio::join!(
@@ -192,14 +204,17 @@ fn outcome(row: &Row) -> Result<ReportOutcome, tokio_postgres::Error> {
         promised: number("promised")?,
         released: number("released")?,
     };
-    Ok(ReportOutcome::Applied { node, granted: u64::try_from(total).unwrap_or(0) })
+    let granted = u64::try_from(total).unwrap_or(0);
+    Ok(ReportOutcome::Applied { node, granted, has_outdated_terms: row.try_get("is_outdated")? })
 }
 
 /// Reports, column by column.
+#[derive(Default)]
 struct ReportColumns {
     days: Vec<String>,
     applications: Vec<String>,
     numbers: [Vec<i64>; 7],
+    terms: TermsColumns,
 }
 
 impl ReportColumns {
@@ -210,10 +225,11 @@ impl ReportColumns {
             [granted, returned, promised, released, totals.granted, totals.promised, totals.quota]
                 .map(i64::from)
         };
-        let mut columns = Self { days: Vec::new(), applications: Vec::new(), numbers: Default::default() };
+        let mut columns = Self::default();
         for report in reports {
             columns.days.push(report.day.to_string());
             columns.applications.push(report.application.to_string());
+            columns.terms.push(report.terms.as_ref());
             for (column, number) in columns.numbers.iter_mut().zip(numbers(report)) {
                 column.push(number);
             }

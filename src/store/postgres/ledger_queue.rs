@@ -79,7 +79,7 @@ impl LedgerWorker {
         while let Some(group) = self.next_group().await {
             let Some(first) = group.first() else { continue };
             let LedgerExchange { node, today, .. } = first.exchange;
-            let reports = group.iter().flat_map(|queued| queued.exchange.reports.iter().copied()).collect();
+            let reports = group.iter().flat_map(|queued| queued.exchange.reports.iter().cloned()).collect();
             let whole = LedgerExchange { node, today, reports };
             let done = Box::pin(self.exchange(&whole)).await;
             answer(group, &done);

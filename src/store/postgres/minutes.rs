@@ -7,6 +7,7 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row};
 
 use super::connection::{Parameter, SchemaName};
+use super::terms_columns::TermsColumns;
 use crate::keys::ApplicationId;
 use crate::limits::{MinuteGrant, MinuteReport};
 use crate::store::LedgerReport;
@@ -30,13 +31,17 @@ ON CONFLICT DO NOTHING";
 const LOCK: &str = "
 SELECT FROM {schema}.minute_pools WHERE application = ANY($1::text[]) ORDER BY application FOR UPDATE";
 
-/// Without `$10` the server's clock counts.
+/// Without `$10` the server's clock counts. A report that assumes outdated terms (`$11` to `$13`) gets no capacity.
 const APPLY: &str = "
 WITH moment AS MATERIALIZED (
     SELECT coalesce($10::int8, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) AS now
 ), report AS (
-    SELECT * FROM unnest($2::text[], $3::int8[], $4::int8[], $5::int8[], $6::int8[], $7::int8[], $8::int8[], $9::int8[])
-        WITH ORDINALITY AS r (application, round, kept, returned, wanted, quota, lifetime, recalls, position)
+    SELECT r.*, r.tier IS NOT NULL AND (r.tier, r.own_minute, r.own_day) IS DISTINCT FROM (a.tier, a.own_minute, a.own_day)
+        AS is_outdated
+    FROM unnest($2::text[], $3::int8[], $4::int8[], $5::int8[], $6::int8[], $7::int8[], $8::int8[], $9::int8[], $11::text[],
+                $12::int8[], $13::int8[]) WITH ORDINALITY
+        AS r (application, round, kept, returned, wanted, quota, lifetime, recalls, tier, own_minute, own_day, position)
+    LEFT JOIN {schema}.applications a ON a.id = r.application
 ), share AS (
     SELECT s.application, s.node, s.round, s.capacity, s.ends_at <= m.now AS is_over,
            CASE WHEN s.ends_at <= m.now THEN s.capacity * least(m.now - s.ends_at, 60000000) / 60 ELSE 0 END AS gained
@@ -46,7 +51,9 @@ WITH moment AS MATERIALIZED (
            coalesce(sum(capacity) FILTER (WHERE node <> $1 AND NOT is_over), 0)::int8 AS elsewhere
     FROM share GROUP BY application
 ), known AS (
-    SELECT r.*, o.node IS NOT NULL AS is_kept, least(r.kept, coalesce(o.capacity, 0)) AS kept_capacity,
+    SELECT r.application, r.round, r.returned, r.lifetime, r.recalls, r.position,
+           CASE WHEN r.is_outdated THEN 0 ELSE r.wanted END AS wanted,
+           CASE WHEN r.is_outdated THEN p.quota ELSE r.quota END AS quota, o.node IS NOT NULL AS is_kept, least(r.kept, coalesce(o.capacity, 0)) AS kept_capacity,
            coalesce(o.capacity, 0) - least(r.kept, coalesce(o.capacity, 0)) AS freed_capacity,
            p.quota AS quota_before, p.tokens, greatest(p.quota - coalesce(h.capacity, 0), 0) AS capacity_before,
            coalesce(h.gained, 0) AS gained, coalesce(h.elsewhere, 0) AS elsewhere,
@@ -58,14 +65,17 @@ WITH moment AS MATERIALIZED (
 ), refilled AS (
     SELECT *, greatest(quota - elsewhere - kept_capacity, 0) AS free,
            greatest(least(tokens + capacity_before * elapsed / 60, capacity_before * 1000000) + gained
-                    + (quota - quota_before) * 1000000, 0) + least(returned, freed_capacity * 1000000) AS filled
+                    + (quota - quota_before) * 1000000, -(elsewhere + kept_capacity + freed_capacity) * 1000000)
+               + least(returned, freed_capacity * 1000000) AS filled
     FROM known
 ), pooled AS (
-    SELECT *, least(greatest(wanted - kept_capacity, 0), free) AS more, greatest(least(filled, free * 1000000), 0) AS content
+    SELECT *, least(greatest(wanted - kept_capacity, 0), free) AS more,
+           greatest(least(filled, free * 1000000), -elsewhere * 1000000) AS content
     FROM refilled
 ), decided AS (
-    SELECT *, kept_capacity + more AS capacity, free - more AS pool_capacity, least(content, more * 1000000) AS granted,
-           least(content - least(content, more * 1000000), (free - more) * 1000000) AS pool_tokens
+    SELECT *, kept_capacity + more AS capacity, free - more AS pool_capacity,
+           greatest(least(content, more * 1000000), 0) AS granted,
+           least(content - greatest(least(content, more * 1000000), 0), (free - more) * 1000000) AS pool_tokens
     FROM pooled
 ), pool AS (
     UPDATE {schema}.minute_pools p SET quota = d.quota, tokens = d.pool_tokens, as_of = d.as_of
@@ -119,7 +129,8 @@ impl MinuteStatements {
             columns.numbers.each_ref().map(|column| -> Parameter<'_> { (column, Type::INT8_ARRAY) });
         let pools: [Parameter<'_>; 2] = [applications.clone(), limit.clone()];
         let rows: [Parameter<'_>; 1] = [applications.clone()];
-        let apply: [Parameter<'_>; 10] = [
+        let [tier, own_minute, own_day] = columns.terms.parameters();
+        let apply: [Parameter<'_>; 13] = [
             (&node, Type::INT8),
             applications,
             round,
@@ -130,6 +141,9 @@ impl MinuteStatements {
             lifetime,
             recalls,
             (&now, Type::INT8),
+            tier,
+            own_minute,
+            own_day,
         ];
         // Polled together, so all are sent before the first answer.
         let (opened, locked, applied) = tokio::join!(
@@ -184,19 +198,19 @@ fn grant(row: &Row) -> Result<Option<MinuteGrant>, tokio_postgres::Error> {
 struct MinuteColumns {
     applications: Vec<String>,
     numbers: [Vec<i64>; 7],
+    terms: TermsColumns,
 }
 
 impl MinuteColumns {
     fn new(reports: &[LedgerReport]) -> Self {
         let mut columns = Self::default();
-        for (application, minute) in
-            reports.iter().filter_map(|report| Some((report.application, report.minute?)))
-        {
+        for (report, minute) in reports.iter().filter_map(|report| Some((report, report.minute?))) {
             let MinuteReport { round, kept, returned, wanted, limit, lifetime, recalls } = minute;
             let [round, kept, wanted, limit, lifetime] =
                 [round, kept, wanted, limit, lifetime].map(i64::from);
             let numbers = [round, kept, returned, wanted, limit, lifetime, i64::from(recalls)];
-            columns.applications.push(application.to_string());
+            columns.applications.push(report.application.to_string());
+            columns.terms.push(report.terms.as_ref());
             for (column, number) in columns.numbers.iter_mut().zip(numbers) {
                 column.push(number);
             }

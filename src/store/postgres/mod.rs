@@ -16,6 +16,7 @@ mod listener;
 mod minutes;
 mod records;
 mod schema;
+mod terms_columns;
 #[cfg(test)]
 mod tests;
 mod tls;

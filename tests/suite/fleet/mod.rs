@@ -1,6 +1,7 @@
 //! Several gateways on one database: real programs, a real PostgreSQL server.
 
 mod minutes;
+mod terms;
 
 use std::net::SocketAddr;
 
@@ -36,12 +37,14 @@ impl Site {
         site
     }
 
-    fn environment(&self) -> [(&str, &str); 4] {
+    fn environment(&self) -> [(&str, &str); 5] {
         [
             ("SCOREGATE_UPSTREAM", "built-in"),
             ("SCOREGATE_STORE_URL", &self.url),
             ("SCOREGATE_STORE_SCHEMA", &self.schema),
             ("SCOREGATE_GUARD_PER_MINUTE", "1000000"),
+            // A busy machine delays transactions. No test depends on this timeout.
+            ("SCOREGATE_STORE_TIMEOUT", "30s"),
         ]
     }
 

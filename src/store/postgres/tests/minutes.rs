@@ -6,12 +6,8 @@ use crate::limits::{MinuteGrant, MinutePool, MinuteReport};
 const SECOND: i64 = 1_000_000;
 
 fn about(application: ApplicationId, node: u64, minute: MinuteReport) -> LedgerExchange {
-    let reports = vec![LedgerReport {
-        application,
-        day: NOON.day(),
-        totals: NodeReport::default(),
-        minute: Some(minute),
-    }];
+    let units = LedgerReport::of_units(application, NOON.day(), NodeReport::default());
+    let reports = vec![LedgerReport { minute: Some(minute), ..units }];
     LedgerExchange { node, today: NOON.day(), reports }
 }
 
@@ -77,10 +73,11 @@ async fn one_exchange_leases_units_and_minutes_of_many_applications() {
     for number in 0..5 {
         let totals = NodeReport { granted: 3, quota: 500, ..NodeReport::default() };
         let minute = (number % 2 == 0).then(|| wants(1, 10 + number));
-        reports.push(LedgerReport { application: created(&store).await, day: NOON.day(), totals, minute });
+        let units = LedgerReport::of_units(created(&store).await, NOON.day(), totals);
+        reports.push(LedgerReport { minute, ..units });
     }
     let unknown = ApplicationId::mint().unwrap();
-    reports.push(LedgerReport { application: unknown, minute: Some(wants(1, 5)), ..reports[0] });
+    reports.push(LedgerReport { application: unknown, minute: Some(wants(1, 5)), ..reports[0].clone() });
     let reply = store.exchange(LedgerExchange { node: 1, today: NOON.day(), reports }).await.unwrap();
     let capacities: Vec<_> = reply.minutes.iter().map(|grant| grant.map(|grant| grant.capacity)).collect();
     assert_eq!(capacities, [Some(10), None, Some(12), None, Some(14), None]);

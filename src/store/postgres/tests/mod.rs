@@ -4,6 +4,7 @@ mod minutes;
 #[path = "../../../../tests/servers/postgres.rs"]
 mod postgres;
 mod silent_hosts;
+mod terms;
 
 use std::time::Duration;
 
@@ -77,16 +78,12 @@ async fn created(store: &PostgresStore) -> ApplicationId {
 fn report(application: ApplicationId, node: u64, known: NodeTotals, granted: u32) -> LedgerExchange {
     let totals = NodeReport { known, granted, promised: 3, quota: 500 };
     let day = NOON.day();
-    LedgerExchange {
-        node,
-        today: day,
-        reports: vec![LedgerReport { application, day, totals, minute: None }],
-    }
+    LedgerExchange { node, today: day, reports: vec![LedgerReport::of_units(application, day, totals)] }
 }
 
 async fn granted(store: &PostgresStore, exchange: LedgerExchange) -> (u32, u64) {
     match store.exchange(exchange).await.unwrap().outcomes[..] {
-        [ReportOutcome::Applied { node, granted }] => (node.granted, granted),
+        [ReportOutcome::Applied { node, granted, .. }] => (node.granted, granted),
         ref other => panic!("{other:?}"),
     }
 }
@@ -141,10 +138,12 @@ fn the_statements_follow_the_rules() {
                 let totals = NodeReport { known, granted: want, promised: want_promised, quota };
                 let row = &mut nodes[usize::try_from(node).unwrap()];
                 (day, *row) = day.apply(*row, &totals);
-                let reports = vec![LedgerReport { application, day: NOON.day(), totals, minute: None }];
+                let reports = vec![LedgerReport::of_units(application, NOON.day(), totals)];
                 let exchange = LedgerExchange { node, today: NOON.day(), reports };
                 let outcomes = store.exchange(exchange).await.unwrap().outcomes;
-                prop_assert_eq!(outcomes, [ReportOutcome::Applied { node: *row, granted: day.granted }]);
+                let applied =
+                    ReportOutcome::Applied { node: *row, granted: day.granted, has_outdated_terms: false };
+                prop_assert_eq!(outcomes, [applied]);
             }
             Ok(())
         })

@@ -11,9 +11,12 @@
 //! Pure. A lease is valid for its day only. The day only moves forward: setting the wall clock back never reopens a
 //! closed day.
 
+#[cfg(test)]
+mod tests;
+
 use crate::clock::Day;
 
-use super::day_ledger::{NodeReport, NodeTotals};
+use crate::limits::day_ledger::{NodeReport, NodeTotals};
 
 /// Units leased of a day before it begins, unless the largest lease is smaller.
 const FIRST_LEASE: u32 = 8;
@@ -62,6 +65,11 @@ impl DayBalance {
         quota.saturating_sub(self.elsewhere.saturating_add(self.leased()))
     }
 
+    /// Whether it is the use of other nodes that exhausts the quota, if it is exhausted. They may return units.
+    pub fn may_gain(self, quota: u32) -> bool {
+        self.in_use() < quota
+    }
+
     /// Units left of the day, as reported to the caller.
     pub fn remaining(self, quota: u32) -> u32 {
         quota.saturating_sub(self.elsewhere.saturating_add(self.in_use()))
@@ -79,7 +87,9 @@ impl DayBalance {
 
     /// The report that leases what is needed next, with `grace` as the application's grace.
     pub fn report(self, quota: u32, grace: u32) -> NodeReport {
-        let granted = self.granted.saturating_add(self.units_to_lease(quota));
+        // One unit, even if none is left as far as known: others may have returned some.
+        let least = u32::from(self.idle() == 0 && self.may_gain(quota));
+        let granted = self.granted.saturating_add(self.units_to_lease(quota).max(least));
         NodeReport { known: self.totals(), granted, promised: grace, quota }
     }
 
@@ -87,6 +97,11 @@ impl DayBalance {
     pub fn report_ahead(self, quota: u32, grace: u32) -> NodeReport {
         let granted = largest_lease(quota).min(FIRST_LEASE);
         NodeReport { known: self.totals(), granted, promised: grace, quota }
+    }
+
+    /// Whether the ledger has totals of this process.
+    pub const fn is_leased(self) -> bool {
+        self.granted > 0 || self.promised > 0
     }
 
     /// Whether a unit was spent here.
@@ -122,7 +137,7 @@ impl DayBalance {
 
     /// Holds an unleased unit because the ledger is unreachable. `None` if no grace or no quota is left.
     pub fn hold_on_grace(self, quota: u32) -> Option<Self> {
-        let may = self.owed() < self.promised && self.remaining(quota) > 0;
+        let may = self.owed() < self.promised.min(quota / 100) && self.remaining(quota) > 0;
         may.then(|| Self { held: self.held + 1, ..self })
     }
 
@@ -146,15 +161,32 @@ impl DayBalance {
         Self { elsewhere: u32::try_from(elsewhere).unwrap_or(u32::MAX), ..leased }
     }
 
-    /// Takes out everything to return to the ledger, and reports it: leased units neither spent nor held, and the
-    /// promise of grace unless units are owed on it. `None` if there is nothing. This process uses no grace afterwards.
+    /// Takes out everything to return to the ledger, and reports it. `None` if there is nothing. This process uses no
+    /// grace afterwards.
     pub fn drain(self) -> (Self, Option<NodeReport>) {
-        let (idle, unused) = (self.idle(), self.promised.saturating_sub(self.owed()));
+        self.release(0)
+    }
+
+    /// Takes out leased units neither spent nor held, and the promise beyond `grace` unless units are owed on it, and
+    /// reports them. `None` if there is nothing. The ledger does not promise them again.
+    pub fn release(self, grace: u32) -> (Self, Option<NodeReport>) {
+        let (idle, unused) = (self.idle(), self.promised.saturating_sub(self.owed().max(grace)));
         let left =
             Self { returned: self.returned.saturating_add(idle), promised: self.promised - unused, ..self };
         let known = NodeTotals { promised: self.promised, released: unused, ..left.totals() };
         let report = NodeReport { known, granted: 0, promised: 0, quota: 0 };
         (left, (idle > 0 || unused > 0).then_some(report))
+    }
+
+    /// Without units neither spent nor held: its next report returns them.
+    pub fn without_idle(self) -> Self {
+        Self { returned: self.returned.saturating_add(self.idle()), ..self }
+    }
+
+    /// Without idle units beyond the quota: its next report returns them. They were leased under a larger quota.
+    pub fn without_excess(self, quota: u32) -> Self {
+        let excess = self.idle().saturating_sub(self.remaining(quota));
+        Self { returned: self.returned.saturating_add(excess), ..self }
     }
 
     /// Charges units without a lease to the ledger: all units in use count as granted.
@@ -170,7 +202,7 @@ impl DayBalance {
 
     /// Whether dropping it loses nothing: nothing was used, and the ledger has no totals of this process.
     pub const fn can_be_dropped(self) -> bool {
-        self.held == 0 && self.spent == 0 && self.granted == 0 && self.promised == 0
+        self.held == 0 && self.spent == 0 && !self.is_leased()
     }
 
     fn in_use(self) -> u32 {
@@ -178,7 +210,7 @@ impl DayBalance {
     }
 
     /// Leased and unspent: what a crash would lose.
-    pub(super) fn unspent(self) -> u32 {
+    pub(in crate::limits) fn unspent(self) -> u32 {
         self.leased().saturating_sub(self.spent)
     }
 
@@ -212,180 +244,4 @@ impl DayBalance {
 /// flight: one hundredth of the quota, at least one.
 pub const fn largest_lease(quota: u32) -> u32 {
     if quota < 100 { 1 } else { quota / 100 }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TODAY: Day = Day::from_number(20_000);
-    const TOMORROW: Day = Day::from_number(20_001);
-
-    fn leased(quota: u32, units: u32) -> DayBalance {
-        assert!(units <= quota);
-        DayBalance::opened(TODAY, 0).grant(TODAY, units, 0, units.into())
-    }
-
-    fn spent(balance: DayBalance, quota: u32, units: u32) -> DayBalance {
-        (0..units).fold(balance, |balance, _| balance.hold(quota).unwrap().settle(TODAY, true))
-    }
-
-    #[test]
-    fn free_tier_leases_single_units_and_larger_tiers_double() {
-        let wish = |quota: u32, elsewhere: u64, used: u32| {
-            let total = elsewhere + u64::from(used);
-            let balance = DayBalance::opened(TODAY, elsewhere).grant(TODAY, used, 0, total);
-            spent(balance, quota, used).units_to_lease(quota)
-        };
-        assert_eq!([0, 1, 5].map(|used| wish(10, 0, used)), [1, 1, 1]);
-        let doubled = [0, 1, 2, 4, 8, 16, 32, 64, 100, 5_000].map(|used| wish(10_000, 0, used));
-        assert_eq!(doubled, [1, 1, 2, 4, 8, 16, 32, 64, 100, 100]);
-        assert_eq!(wish(10_000, 9_800, 100), 25, "a quarter of what is left");
-        assert_eq!([9_999, 10_000].map(|elsewhere| wish(10_000, elsewhere, 0)), [1, 0]);
-    }
-
-    #[test]
-    fn after_a_hundred_crashes_with_one_request_each_at_most_200_unspent_units_are_lost() {
-        for quota in [10_000, 25_000, 100_000, 250_000] {
-            let (mut granted, mut delivered) = (0u64, 0u64);
-            for _ in 0..100 {
-                let mut balance = DayBalance::opened(TODAY, granted);
-                let mut lease = |balance: DayBalance| {
-                    let units = balance.units_to_lease(quota);
-                    granted += u64::from(units);
-                    balance.grant(TODAY, units, 0, granted)
-                };
-                balance = lease(balance).hold(quota).unwrap();
-                while balance.runs_low(quota) {
-                    balance = lease(balance);
-                }
-                balance = balance.settle(TODAY, true);
-                assert!(!balance.runs_low(quota), "nothing more is leased until the next request");
-                delivered += 1;
-            }
-            assert!(granted - delivered <= 200, "{} of {quota} were lost", granted - delivered);
-        }
-    }
-
-    #[test]
-    fn a_burst_on_a_new_process_needs_few_leases() {
-        for (at_once, most) in [(1, 2), (40, 8), (100, 9)] {
-            let (mut balance, mut granted, mut calls) = (DayBalance::opened(TODAY, 0), 0u64, 0);
-            for _ in 0..at_once {
-                while balance.available(10_000) == 0 {
-                    let units = balance.units_to_lease(10_000);
-                    (granted, calls) = (granted + u64::from(units), calls + 1);
-                    balance = balance.grant(TODAY, units, 0, granted);
-                }
-                balance = balance.hold(10_000).unwrap();
-            }
-            assert!(calls <= most, "{calls} leases for {at_once} requests at once");
-        }
-    }
-
-    #[test]
-    fn a_balance_is_filled_up_at_half_of_a_lease_and_never_above_one() {
-        let balance = spent(leased(10_000, 200), 10_000, 149);
-        assert!(!balance.runs_low(10_000));
-        let balance = spent(balance, 10_000, 1);
-        assert!(balance.runs_low(10_000));
-        assert_eq!(balance.units_to_lease(10_000), 50);
-        let running = (0..30).fold(balance, |balance, _| balance.hold(10_000).unwrap());
-        assert_eq!(running.units_to_lease(10_000), 50);
-    }
-
-    #[test]
-    fn a_small_quota_is_never_leased_ahead_and_a_large_one_to_its_end() {
-        assert!(!spent(leased(10, 1), 10, 1).runs_low(10));
-        let nearly_over = DayBalance::opened(TODAY, 9_997).grant(TODAY, 1, 0, 9_998).hold(10_000).unwrap();
-        assert!(nearly_over.runs_low(10_000));
-        assert_eq!(nearly_over.units_to_lease(10_000), 1);
-        assert!(
-            !nearly_over
-                .grant(TODAY, 2, 0, 10_000)
-                .hold(10_000)
-                .unwrap()
-                .hold(10_000)
-                .unwrap()
-                .runs_low(10_000)
-        );
-    }
-
-    #[test]
-    fn whole_paid_day_needs_at_most_three_ledger_calls_per_hundred_requests() {
-        for quota in [10_000, 25_000, 100_000, 250_000] {
-            let mut balance = DayBalance::opened(TODAY, 0);
-            let (mut total, mut calls, mut waits) = (0u64, 0u32, 0u32);
-            let mut lease = |balance: DayBalance| {
-                let units = balance.units_to_lease(quota);
-                (calls, total) = (calls + 1, total + u64::from(units));
-                balance.grant(TODAY, units, 0, total)
-            };
-            for _ in 0..quota {
-                if balance.available(quota) == 0 {
-                    waits += 1;
-                    balance = lease(balance);
-                }
-                balance = balance.hold(quota).unwrap();
-                if balance.runs_low(quota) {
-                    balance = lease(balance);
-                }
-                balance = balance.settle(TODAY, true);
-            }
-            assert_eq!((balance.remaining(quota), waits), (0, 1));
-            assert!(calls <= quota / 100 * 3, "{calls} ledger calls for {quota} requests");
-        }
-    }
-
-    #[test]
-    fn a_lease_of_yesterday_is_worthless() {
-        let yesterday = leased(10_000, 100).hold(10_000).unwrap();
-        let today = yesterday.on(TOMORROW);
-        assert_eq!((today.available(10_000), today.remaining(10_000)), (0, 10_000));
-        assert_eq!(today.settle(TODAY, false), today);
-        assert_eq!(today.grant(TODAY, 50, 0, 150), today);
-        assert_eq!(today.on(TODAY).day(), TOMORROW);
-    }
-
-    #[test]
-    fn a_lower_quota_limits_units_leased_before() {
-        let balance = spent(leased(10_000, 100), 10_000, 8);
-        assert_eq!((balance.remaining(10), balance.available(10)), (2, 2));
-        assert_eq!(balance.remaining(5), 0);
-    }
-
-    #[test]
-    fn a_drain_returns_what_is_neither_spent_nor_held() {
-        let balance = DayBalance::opened(TODAY, 7).grant(TODAY, 10, 3, 17);
-        let busy = balance.hold(100).unwrap().hold(100).unwrap().settle(TODAY, true);
-        let (rest, returned) = busy.drain();
-        let known = NodeTotals { granted: 10, returned: 8, promised: 3, released: 3 };
-        assert_eq!(returned.map(|report| report.known), Some(known));
-        assert!(!rest.settle(TODAY, true).can_be_dropped() && rest.on(TOMORROW).can_be_dropped());
-        assert_eq!(rest.remaining(100), 100 - 7 - 2);
-    }
-
-    #[test]
-    fn released_grace_is_not_used_again() {
-        let (drained, report) = DayBalance::opened(TODAY, 0).grant(TODAY, 1, 3, 1).drain();
-        let again = drained.apply(TODAY, NodeTotals { granted: 2, ..report.unwrap().known }, 1);
-        assert_eq!((again.available(300), again.hold(300).unwrap().hold_on_grace(300)), (1, None));
-    }
-
-    #[test]
-    fn grace_is_promised_owed_until_leased_and_within_the_quota() {
-        let promised = DayBalance::opened(TODAY, 0).grant(TODAY, 0, 2, 0);
-        assert_eq!(DayBalance::opened(TODAY, 0).hold_on_grace(200), None);
-        let one = promised.hold_on_grace(200).unwrap().settle(TODAY, true);
-        let two = one.hold_on_grace(200).unwrap().settle(TODAY, true);
-        assert_eq!(two.hold_on_grace(200), None);
-        assert_eq!((two.owed(), two.remaining(200), two.available(200)), (2, 198, 0));
-        assert_eq!(two.units_to_lease(200), 2 + 2);
-        assert_eq!(two.drain().1, None);
-        assert_eq!(two.charge().known, NodeTotals { granted: 2, promised: 2, ..NodeTotals::default() });
-        let back = two.grant(TODAY, 4, 0, 4);
-        assert_eq!((back.owed(), back.remaining(200), back.available(200)), (0, 198, 2));
-        assert!(back.hold_on_grace(200).is_some());
-        assert_eq!(promised.hold_on_grace(0), None);
-    }
 }

@@ -3,6 +3,8 @@
 //!
 //! How much to lease is decided in `limits::DayBalance`; the guarantees of the ledger are in `store`.
 
+mod returns;
+
 use std::future::Future;
 use std::num::NonZeroU32;
 use std::pin::Pin;
@@ -17,15 +19,15 @@ use crate::instruments::{Instruments, StoreWork, UnitUse, UnreachableDecision};
 use crate::limits::DayBalance;
 use crate::store::{Ledger, LedgerExchange, LedgerReport, OwedFile, ReportOutcome, StoreError};
 
-use super::account::{Account, AccountState, LeaseCall};
-use super::grace_charges::GraceCharges;
-use super::key_directory::KeyDirectory;
-use super::key_freshness::KeyFreshness;
-use super::leases_ahead::LeasesAhead;
-use super::ledger_health::LedgerHealth;
-use super::shared_minutes::SharedMinutes;
+use crate::accounts::account::{Account, AccountState, LeaseCall};
+use crate::accounts::grace_charges::GraceCharges;
+use crate::accounts::key_directory::KeyDirectory;
+use crate::accounts::key_freshness::KeyFreshness;
+use crate::accounts::leases_ahead::LeasesAhead;
+use crate::accounts::ledger_health::LedgerHealth;
+use crate::accounts::shared_minutes::SharedMinutes;
 
-/// How long a request waits for a lease before the ledger counts as unreachable.
+/// How long a request waits for a lease before the ledger counts as unreachable, unless configured.
 const LEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Interval between reports of an account that waits for shares of other gateways, and their number. Together shorter
@@ -33,13 +35,19 @@ const LEASE_TIMEOUT: Duration = Duration::from_secs(2);
 const RECALL_WAIT: Duration = Duration::from_millis(450);
 const RECALL_ATTEMPTS: u32 = 2;
 
-/// Number of applications per ledger call at shutdown.
-const RETURNS_AT_ONCE: usize = 1_000;
-
 /// The ledger did not answer in time or could not write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no lease from the ledger")]
 pub(crate) struct LeaseUnavailable;
+
+/// The end of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ReportEnd {
+    Applied,
+    /// The ledger has other terms of the application and granted nothing.
+    OutdatedTerms,
+    Failed,
+}
 
 /// A ledger call, to be run to its end in the background.
 pub type LedgerWork = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -56,6 +64,7 @@ pub struct Leases {
     clock: Clock,
     instruments: Arc<Instruments>,
     health: LedgerHealth,
+    timeout: Duration,
     /// Units delivered on grace.
     grace: GraceCharges,
     /// Notified when the store is reachable again.
@@ -83,6 +92,7 @@ impl Leases {
             clock,
             instruments,
             health: LedgerHealth::default(),
+            timeout: LEASE_TIMEOUT,
             grace: GraceCharges::default(),
             ahead,
             minutes: SharedMinutes::default(),
@@ -90,8 +100,9 @@ impl Leases {
         }
     }
 
-    /// Shares minute limits with other gateways, this one included in their number.
-    pub fn sharing_minutes(mut self, gateways: NonZeroU32) -> Self {
+    /// Leases from a ledger of this many gateways, which share minute limits; requests wait for it until `timeout`.
+    pub fn shared(mut self, gateways: NonZeroU32, timeout: Duration) -> Self {
+        self.timeout = timeout;
         self.minutes = SharedMinutes::among(gateways);
         self
     }
@@ -123,7 +134,7 @@ impl Leases {
     pub(crate) async fn lease(self: &Arc<Self>, account: &Arc<Account>) -> Result<Now, LeaseUnavailable> {
         let LeaseCall(mut call) = self.call(account).ok_or(LeaseUnavailable)?;
         self.instruments.lease_waited();
-        match self.clock.within(LEASE_TIMEOUT, call.wait_for(Option::is_some)).await {
+        match self.clock.within(self.timeout, call.wait_for(Option::is_some)).await {
             Ok(Ok(granted)) if *granted == Some(true) => Ok(self.clock.now()),
             Ok(_) => Err(LeaseUnavailable),
             Err(_) => {
@@ -140,7 +151,7 @@ impl Leases {
 
     /// The balance of `today` that was leased before the day began, for the first request of the application.
     pub(crate) fn leased_ahead(&self, account: &Account, today: Day) -> Option<DayBalance> {
-        self.ahead.take(account.id, today)
+        self.ahead.take(account.id, &account.terms().limits, today)
     }
 
     /// Starts a ledger call for the account unless one is in flight, without waiting for it.
@@ -184,10 +195,14 @@ impl Leases {
     /// The report that leases what the account needs next: units of the day, and a share of the minute.
     fn next_report(&self, account: &Account, state: &mut AccountState, now: Now) -> LedgerReport {
         let limits = account.terms().limits;
-        let day = state.balance.day.on(now.wall.day());
+        let before = state.balance.day.on(now.wall.day());
+        let day = before.without_excess(limits.day);
+        self.instruments.units(UnitUse::Returned, before.leased() - day.leased());
+        state.balance.day = day;
         let totals = day.report(limits.day, limits.grace);
         let minute = self.minutes.report_if_due(state, &limits, now.mono);
-        LedgerReport { application: account.id, day: day.day(), totals, minute }
+        let terms = Some(account.terms().assumed());
+        LedgerReport { application: account.id, day: day.day(), totals, minute, terms }
     }
 
     /// Starts a ledger call with this report.
@@ -211,49 +226,36 @@ impl Leases {
         call
     }
 
-    /// Sends a report. If it recalls shares of the minute, waits for other gateways to return them.
+    /// Sends a report. If the terms were changed elsewhere, waits for the change. If it recalls shares of the minute,
+    /// waits for other gateways to return them.
     async fn exchange(&self, account: &Arc<Account>, report: LedgerReport) -> bool {
-        let mut granted = self.send(account, report).await;
-        if !report.minute.is_some_and(|minute| minute.recalls) {
-            return granted;
+        let recalls = report.minute.is_some_and(|minute| minute.recalls);
+        let mut end = self.send(account, &report).await;
+        if end == ReportEnd::OutdatedTerms {
+            self.key_freshness.require_reading();
+            let read = self.key_freshness.ensure(&self.clock, self.clock.now()).await;
+            end = if read.is_ok() { self.send_next(account).await } else { ReportEnd::Failed };
         }
-        for _ in 0..RECALL_ATTEMPTS {
-            if !granted || !SharedMinutes::awaits_recall(account, self.clock.now().mono) {
+        let attempts = if recalls { RECALL_ATTEMPTS } else { 0 };
+        for _ in 0..attempts {
+            if end != ReportEnd::Applied || !SharedMinutes::awaits_recall(account, self.clock.now().mono) {
                 break;
             }
             self.clock.sleep(RECALL_WAIT).await;
-            let report = self.next_report(account, &mut account.state(), self.clock.now());
-            granted = self.send(account, report).await;
+            end = self.send_next(account).await;
         }
-        granted
+        end == ReportEnd::Applied
     }
 
-    /// Returns shares of minutes that other gateways need, and those not in use. Called several times a second.
-    pub async fn return_shares(self: &Arc<Self>) {
-        if !self.minutes.has_shares() || self.health.is_unreachable() {
-            return;
-        }
-        let recalled = match self.ledger.recalled(self.node).await {
-            Ok(recalled) => recalled.into_iter().collect(),
-            Err(error) => {
-                tracing::debug!(%error, "recalled shares of minutes cannot be read");
-                return;
-            }
-        };
-        let now = self.clock.now();
-        for account in self.minutes.to_return(&recalled, now.mono) {
-            let mut state = account.state();
-            if state.call().is_none() && self.health.may_try(now.mono) {
-                let in_use = state.uses_share(now.mono);
-                let report = SharedMinutes::release(&account, &mut state, in_use, now);
-                self.begin(&account, state, report);
-            }
-        }
+    async fn send_next(&self, account: &Arc<Account>) -> ReportEnd {
+        let report = self.next_report(account, &mut account.state(), self.clock.now());
+        self.send(account, &report).await
     }
 
-    async fn send(&self, account: &Arc<Account>, report: LedgerReport) -> bool {
+    async fn send(&self, account: &Arc<Account>, report: &LedgerReport) -> ReportEnd {
         let started = self.clock.now();
-        let exchange = LedgerExchange { node: self.node, today: started.wall.day(), reports: vec![report] };
+        let exchange =
+            LedgerExchange { node: self.node, today: started.wall.day(), reports: vec![report.clone()] };
         let reply = match self.charge_carried().await {
             Ok(()) => self.ledger.exchange(exchange).await,
             Err(error) => Err(error),
@@ -262,7 +264,7 @@ impl Leases {
         match reply {
             Ok(reply) => {
                 if self.health.succeeded() {
-                    self.key_freshness.store_reached();
+                    self.key_freshness.require_reading();
                     self.instruments.ledger_unreachable(false);
                     tracing::info!("ledger reachable again");
                 }
@@ -272,21 +274,26 @@ impl Leases {
                 reply
                     .outcomes
                     .first()
-                    .is_some_and(|outcome| self.apply(account, &report, reply.today, *outcome))
+                    .map_or(ReportEnd::Failed, |outcome| self.apply(account, report, reply.today, *outcome))
             }
             Err(error) => {
                 self.instruments.store_failed(StoreWork::Lease);
                 self.failed(&error);
-                false
+                ReportEnd::Failed
             }
         }
     }
 
-    /// Applies the outcome of a report. Returns whether the account can be used.
-    fn apply(&self, account: &Account, report: &LedgerReport, today: Day, outcome: ReportOutcome) -> bool {
+    fn apply(
+        &self,
+        account: &Account,
+        report: &LedgerReport,
+        today: Day,
+        outcome: ReportOutcome,
+    ) -> ReportEnd {
         let mut state = account.state();
         match outcome {
-            ReportOutcome::Applied { node, granted } => {
+            ReportOutcome::Applied { node, granted, has_outdated_terms } => {
                 let before = state.balance.day.leased();
                 state.balance.day = state.balance.day.apply(report.day, node, granted);
                 let after = state.balance.day;
@@ -297,17 +304,19 @@ impl Leases {
                 if is_late {
                     self.instruments.units(UnitUse::Lost, units);
                 }
-                true
+                // A report that only returns has no quota.
+                let is_refused = has_outdated_terms && report.totals.quota > 0;
+                if is_refused { ReportEnd::OutdatedTerms } else { ReportEnd::Applied }
             }
             // The wall clock was set back; the current day of the ledger remains in force.
             ReportOutcome::Closed => {
                 state.balance.day = state.balance.day.on(today);
-                true
+                ReportEnd::Applied
             }
             // It has no units; the ledger itself works.
             ReportOutcome::UnknownApplication => {
                 tracing::error!(application = %account.id, "application with a key is missing in the ledger");
-                false
+                ReportEnd::Failed
             }
         }
     }
@@ -322,38 +331,6 @@ impl Leases {
             );
         } else {
             tracing::debug!(%reason, "ledger still unreachable");
-        }
-    }
-
-    /// Returns all leased and unspent units, and saves uncharged ones for the next start. Units that cannot be
-    /// returned are unavailable to their application until midnight.
-    pub async fn drain(&self, key_directory: &KeyDirectory) {
-        self.return_leases(key_directory).await;
-        self.grace.save(self.node).await;
-    }
-
-    async fn return_leases(&self, key_directory: &KeyDirectory) {
-        let (mut reports, units) = key_directory.drain();
-        reports.append(&mut self.ahead.drain());
-        let started = self.clock.now();
-        let shares = self.minutes.drain(started);
-        if reports.is_empty() && shares.is_empty() {
-            return;
-        }
-        let mut returned = Ok(());
-        for reports in reports.chunks(RETURNS_AT_ONCE).chain(shares.chunks(RETURNS_AT_ONCE)) {
-            let (today, reports) = (started.wall.day(), reports.to_vec());
-            let exchange = LedgerExchange { node: self.node, today, reports };
-            returned = returned.and(self.ledger.exchange(exchange).await.map(drop));
-        }
-        self.instruments.store_operation(StoreWork::GiveBack, self.clock.now().mono.since(started.mono));
-        match returned {
-            Ok(()) => self.instruments.units(UnitUse::Returned, units),
-            Err(error) => {
-                self.instruments.store_failed(StoreWork::GiveBack);
-                self.instruments.units(UnitUse::Lost, units);
-                tracing::error!(%error, units, "leased units could not be returned");
-            }
         }
     }
 }

@@ -1,0 +1,94 @@
+//! Returns units and shares of minutes to the ledger: at shutdown, after a change of terms, and when other gateways need
+//! them.
+
+use std::sync::Arc;
+
+use crate::accounts::key_directory::KeyDirectory;
+use crate::accounts::shared_minutes::SharedMinutes;
+use crate::instruments::{StoreWork, UnitUse};
+use crate::store::{LedgerExchange, LedgerReport};
+
+use super::Leases;
+
+/// Number of applications per ledger call at shutdown.
+const RETURNS_AT_ONCE: usize = 1_000;
+
+impl Leases {
+    /// Returns what other gateways may use: all that was leased under other terms, shares of minutes that they need, and
+    /// idle ones. Called several times a second.
+    pub async fn return_unused(self: &Arc<Self>, key_directory: &KeyDirectory) {
+        self.return_outdated(key_directory);
+        self.return_shares().await;
+    }
+
+    fn return_outdated(self: &Arc<Self>, key_directory: &KeyDirectory) {
+        for (account, units) in key_directory.take_changed() {
+            let now = self.clock.now();
+            let mut state = account.state();
+            if state.call().is_some() || !self.health.may_try(now.mono) {
+                drop(state);
+                key_directory.list_changed(account, units);
+                continue;
+            }
+            let report = SharedMinutes::release(&account, &mut state, false, now);
+            let (day, promise) = state.balance.day.on(now.wall.day()).release(account.terms().limits.grace);
+            state.balance.day = day;
+            self.instruments.units(UnitUse::Returned, units);
+            self.begin(&account, state, LedgerReport { totals: promise.unwrap_or(report.totals), ..report });
+        }
+    }
+
+    async fn return_shares(self: &Arc<Self>) {
+        if !self.minutes.has_shares() || self.health.is_unreachable() {
+            return;
+        }
+        let recalled = match self.ledger.recalled(self.node).await {
+            Ok(recalled) => recalled.into_iter().collect(),
+            Err(error) => {
+                tracing::debug!(%error, "recalled shares of minutes cannot be read");
+                return;
+            }
+        };
+        let now = self.clock.now();
+        for account in self.minutes.to_return(&recalled, now.mono) {
+            let mut state = account.state();
+            if state.call().is_none() && self.health.may_try(now.mono) {
+                let in_use = state.uses_share(now.mono);
+                let report = SharedMinutes::release(&account, &mut state, in_use, now);
+                self.begin(&account, state, report);
+            }
+        }
+    }
+
+    /// Returns all leased and unspent units, and saves uncharged ones for the next start. Units that cannot be
+    /// returned are unavailable to their application until midnight.
+    pub async fn drain(&self, key_directory: &KeyDirectory) {
+        self.return_leases(key_directory).await;
+        self.grace.save(self.node).await;
+    }
+
+    async fn return_leases(&self, key_directory: &KeyDirectory) {
+        let (mut reports, units) = key_directory.drain();
+        reports.append(&mut self.ahead.drain());
+        let started = self.clock.now();
+        let shares = self.minutes.drain(started);
+        if reports.is_empty() && shares.is_empty() {
+            return;
+        }
+        let mut returned = Ok(());
+        for reports in reports.chunks(RETURNS_AT_ONCE).chain(shares.chunks(RETURNS_AT_ONCE)) {
+            let (today, reports) = (started.wall.day(), reports.to_vec());
+            let exchange = LedgerExchange { node: self.node, today, reports };
+            returned = returned.and(self.ledger.exchange(exchange).await.map(drop));
+        }
+        self.instruments.store_operation(StoreWork::GiveBack, self.clock.now().mono.since(started.mono));
+        match returned {
+            Ok(()) => self.instruments.units(UnitUse::Returned, units),
+            Err(error) => {
+                self.instruments.store_failed(StoreWork::GiveBack);
+                self.instruments.units(UnitUse::Lost, units);
+                tracing::error!(%error, units, "leased units could not be returned");
+            }
+        }
+    }
+}

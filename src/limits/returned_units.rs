@@ -1,0 +1,45 @@
+//! When a gateway asks for units that other gateways may have returned, once the day seems used up.
+
+use std::time::Duration;
+
+use crate::clock::Mono;
+
+/// Shortest and longest time between two attempts.
+const WAIT: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(8)];
+
+/// The next attempt. Each one that brings nothing doubles the wait, since nobody returns units often.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReturnedUnits {
+    next: Mono,
+    wait: Duration,
+}
+
+impl ReturnedUnits {
+    /// Whether to ask now. Counts as an attempt.
+    pub fn may_ask(&mut self, now: Mono) -> bool {
+        if now < self.next {
+            return false;
+        }
+        let [shortest, longest] = WAIT;
+        // After a long time without attempts, those of the past do not matter.
+        let is_recent = now.since(self.next) < longest;
+        self.wait = if is_recent { (self.wait * 2).clamp(shortest, longest) } else { shortest };
+        self.next = now.plus(self.wait);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_become_rarer_and_after_a_pause_frequent_again() {
+        let mut units = ReturnedUnits::default();
+        let at = |seconds: u64| Mono::from_nanos(1).plus(Duration::from_secs(seconds));
+        let asked: Vec<u64> = (100..130).filter(|second| units.may_ask(at(*second))).collect();
+        assert_eq!(asked, [100, 101, 103, 107, 115, 123]);
+        let asked: Vec<u64> = (200..204).filter(|second| units.may_ask(at(*second))).collect();
+        assert_eq!(asked, [200, 201, 203]);
+    }
+}
