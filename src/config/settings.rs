@@ -74,7 +74,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("store.plain_text", Flag, Some("false"), "Allow connections without TLS to a database on another machine. Only for a private network."),
     setting("store.gateways", Number(1, 1_000), Some("3"), "Number of gateways on this database, at most. Each uses an equal part of every minute limit while the database is unreachable."),
     setting("store.schema", Text, Some("\"scoregate\""), "Schema of the tables."),
-    setting("store.timeout", Duration, Some("\"2s\""), "Timeout for connecting to the database and for each transaction."),
+    setting("store.timeout", Duration, Some("\"2s\""), "Timeout for connecting to the database, for each transaction, and for requests that wait for one."),
     setting("upstream", Words(&["built-in"]), None, "\"built-in\" for the built-in backend; for a backend over HTTP, write a table [upstream] instead."),
     setting("admin.listen", Address, Some("\"127.0.0.1:9464\""), "Address and port of the side port. Keep it on loopback or behind a firewall."),
     setting("admin.hosts", Texts, Some("[]"), "Accepted host names of the side port, such as [\"scoregate-side\"]; IP addresses and localhost are always accepted. In the environment, separated by commas."),
