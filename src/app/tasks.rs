@@ -29,6 +29,8 @@ const ACCOUNT_EVERY: Duration = Duration::from_secs(30);
 const LEASE_TOMORROW_EVERY: Duration = Duration::from_secs(10);
 /// Interval between checks for units and shares of minutes that other gateways may use.
 const RETURN_UNUSED_EVERY: Duration = Duration::from_millis(300);
+/// Interval between deletions of outdated records of the ledger.
+const DELETE_OUTDATED_EVERY: Duration = Duration::from_mins(5);
 /// Interval between reads of the change feed of a shared store.
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);
 /// Interval between checks that the store file is in place.
@@ -86,6 +88,9 @@ fn spawn_periodic(
     let (lessor, key_directory) = (Arc::clone(leases), Arc::clone(&gateway.load().key_directory));
     let return_unused = async move || lessor.return_unused(&key_directory).await;
     background.spawn(repeat(RETURN_UNUSED_EVERY, clock(), stop(), return_unused));
+    let lessor = Arc::clone(leases);
+    let delete = async move || lessor.delete_outdated().await;
+    background.spawn(repeat(DELETE_OUTDATED_EVERY, clock(), stop(), delete));
     let (owner, lessor) = (Arc::clone(registrar), Arc::clone(leases));
     let settle = async move || settle_accounts(&owner, &lessor).await;
     background.spawn(repeat(ACCOUNT_EVERY, clock(), stop(), settle));

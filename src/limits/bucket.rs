@@ -71,6 +71,11 @@ impl TokenBucket {
         }
     }
 
+    /// Whether less than a quarter of the tokens is left, whatever the capacity: each refills in a minute.
+    pub fn is_below_a_quarter(self, now: Mono) -> bool {
+        self.missing(now) > MINUTE / 4 * 3
+    }
+
     /// Changes the capacity: as many tokens are missing as before, up to the new capacity.
     pub fn rebase(self, from: u32, to: u32, now: Mono) -> Self {
         if from == to {
@@ -128,6 +133,16 @@ mod tests {
         assert_eq!(bucket.take(60, at(6_001)), None);
         assert_eq!(bucket.level(60, at(66_000)).tokens, 60);
         assert!(bucket.is_full(at(66_000)) && !bucket.is_full(at(65_999)));
+    }
+
+    #[test]
+    fn with_three_quarters_taken_a_bucket_of_any_capacity_is_not_below_a_quarter() {
+        for capacity in [4u32, 60, 400] {
+            let taken = (0..capacity / 4 * 3)
+                .fold(TokenBucket::default(), |bucket, _| bucket.take(capacity, at(0)).unwrap());
+            assert!(!taken.is_below_a_quarter(at(0)), "{capacity}");
+            assert!(taken.take(capacity, at(0)).unwrap().is_below_a_quarter(at(0)), "{capacity}");
+        }
     }
 
     #[test]

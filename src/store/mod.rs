@@ -127,6 +127,11 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// Applications of which other nodes need the shares of minutes that this node has.
     fn recalled(&self, node: u64) -> StoreFuture<'_, Vec<ApplicationId>>;
+
+    /// Deletes a batch of outdated records, and returns their number. Some engines do it with other writes.
+    fn delete_outdated(&self) -> StoreFuture<'_, u64> {
+        Box::pin(std::future::ready(Ok(0)))
+    }
 }
 
 /// Changes to applications and keys, by whichever gateway or command, in commit order.

@@ -35,6 +35,9 @@ const LEASE_TIMEOUT: Duration = Duration::from_secs(2);
 const RECALL_WAIT: Duration = Duration::from_millis(450);
 const RECALL_ATTEMPTS: u32 = 2;
 
+/// Number of batches of outdated records that are deleted in one turn.
+const BATCHES: u32 = 200;
+
 /// The ledger did not answer in time or could not write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no lease from the ledger")]
@@ -174,6 +177,20 @@ impl Leases {
     pub fn charge_owed(self: &Arc<Self>) {
         for account in self.grace.uncharged_on(self.clock.now().wall.day()) {
             self.lease_ahead(&account);
+        }
+    }
+
+    /// Deletes outdated records of the ledger. Called every few minutes.
+    pub async fn delete_outdated(&self) {
+        for _ in 0..BATCHES {
+            match self.ledger.delete_outdated().await {
+                Ok(0) => return,
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "outdated records of the ledger were not deleted; the next attempt follows in minutes");
+                    return;
+                }
+            }
         }
     }
 

@@ -35,6 +35,8 @@ const ASK_EVERY: Duration = Duration::from_secs(1);
 pub struct MinuteShare {
     capacity: u32,
     ends: Mono,
+    /// In use, it is renewed from then on.
+    renew_at: Mono,
     round: u32,
     is_fallback: bool,
     /// Without tokens, no report is sent before this.
@@ -109,13 +111,9 @@ impl MinuteShare {
 
     /// Whether to renew or to enlarge the share before a request needs it.
     pub fn runs_low(&self, tokens: ShareTokens, limits: &Limits, now: Mono) -> bool {
-        let capacity = self.capacity(limits.minute, now, false);
-        let left = self.ends.since(now);
-        let is_old = capacity > 0 && left < lifetime(capacity) / 6;
-        is_old
-            || (self.can_grow(limits)
-                && is_low(tokens.micro_tokens(capacity, now), capacity)
-                && self.may_grow(now))
+        let is_old = now >= self.renew_at && self.capacity(limits.minute, now, false) > 0;
+        let is_low = tokens.bucket.is_below_a_quarter(now);
+        is_old || (is_low && self.can_grow(limits) && self.may_grow(now))
     }
 
     /// Whether a share of several tokens could be larger.
@@ -238,7 +236,8 @@ impl MinuteShare {
             share_capacity: shares,
         };
         (self.capacity, self.is_fallback) = (grant.capacity, false);
-        self.ends = asked.plus(Duration::from_micros(report.lifetime.into()));
+        let lifetime = Duration::from_micros(report.lifetime.into());
+        (self.ends, self.renew_at) = (asked.plus(lifetime), asked.plus(lifetime / 6 * 5));
         if grant.tokens >= TOKEN {
             (self.ask_at, self.recall_at) = (Mono::default(), Mono::default());
         } else if own < TOKEN {

@@ -14,6 +14,7 @@ mod ledger_queue;
 mod link;
 mod listener;
 mod minutes;
+mod outdated;
 mod records;
 mod schema;
 mod terms_columns;
@@ -37,6 +38,7 @@ use ledger::LedgerStatements;
 use ledger_queue::LedgerQueue;
 use link::DatabaseLink;
 use listener::ChangeListener;
+use outdated::OutdatedRecords;
 use records::RecordStatements;
 use schema::SchemaState;
 
@@ -55,6 +57,7 @@ pub struct PostgresStore {
     connection: DatabaseLink,
     ledger: LedgerQueue,
     days: LedgerStatements,
+    outdated: OutdatedRecords,
     /// Started by the first wait for a change.
     listener: OnceLock<ChangeListener>,
     config: Arc<DatabaseConfig>,
@@ -69,6 +72,7 @@ const AUDIT: &str = "read the audit trail";
 const FEED: &str = "read the change feed";
 const DAY: &str = "read the current day";
 const RECALLED: &str = "read recalled shares";
+const DELETE: &str = "delete outdated records";
 const OPEN: &str = "open the database";
 
 impl PostgresStore {
@@ -95,6 +99,7 @@ impl PostgresStore {
             clock: clock.clone(),
             ledger: LedgerQueue::start(&config, clock, ignores_clock),
             days: LedgerStatements::new(&schema),
+            outdated: OutdatedRecords::new(&schema),
             config,
         })
     }
@@ -260,6 +265,13 @@ impl Ledger for PostgresStore {
         Box::pin(async move {
             let work = async |client: &mut tokio_postgres::Client| self.days.recalled(client, node).await;
             Ok(self.connection.run(RECALLED, work).await?)
+        })
+    }
+
+    fn delete_outdated(&self) -> StoreFuture<'_, u64> {
+        Box::pin(async move {
+            let work = async |client: &mut tokio_postgres::Client| self.outdated.delete(client).await;
+            Ok(self.connection.run(DELETE, work).await?)
         })
     }
 }

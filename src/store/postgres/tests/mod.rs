@@ -1,6 +1,7 @@
 //! The engine against a real server.
 
 mod minutes;
+mod outdated;
 #[path = "../../../../tests/servers/postgres.rs"]
 mod postgres;
 mod silent_hosts;

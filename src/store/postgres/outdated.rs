@@ -1,0 +1,67 @@
+//! Deletes outdated records of the ledger, in batches, on one gateway at a time.
+
+use tokio_postgres::Client;
+use tokio_postgres::types::Type;
+
+use super::connection::{Parameter, SchemaName};
+
+/// Number of days kept for inspection, today included.
+const DAYS_KEPT: i32 = 35;
+/// Number of records of each table that are deleted in one transaction.
+const AT_ONCE: i64 = 1_000;
+
+/// The statements, with the schema's name.
+pub(super) struct OutdatedRecords {
+    lock_name: String,
+    nodes: String,
+    days: String,
+    minutes: String,
+}
+
+/// A lock of the transaction: it also works behind a pooler.
+const LOCK: &str = "SELECT pg_try_advisory_xact_lock(hashtext($1))";
+
+const NODES: &str = "
+DELETE FROM {schema}.ledger_nodes WHERE (day, application, node) IN (
+    SELECT day, application, node FROM {schema}.ledger_nodes
+    WHERE day <= (SELECT day - $1::int4 FROM {schema}.calendar) ORDER BY day, application, node LIMIT $2)";
+
+const DAYS: &str = "
+DELETE FROM {schema}.ledger_days WHERE (day, application) IN (
+    SELECT day, application FROM {schema}.ledger_days
+    WHERE day <= (SELECT day - $1::int4 FROM {schema}.calendar) ORDER BY day, application LIMIT $2)";
+
+/// Pools that were not used for an hour are full, and all shares of them have ended.
+const MINUTES: &str = "
+WITH idle AS (
+    SELECT application FROM {schema}.minute_pools
+    WHERE as_of < (extract(epoch FROM clock_timestamp()) * 1000000)::int8 - 3600000000
+    ORDER BY application LIMIT $1 FOR UPDATE SKIP LOCKED
+), ended AS (
+    DELETE FROM {schema}.minute_shares s USING idle WHERE s.application = idle.application
+)
+DELETE FROM {schema}.minute_pools p USING idle WHERE p.application = idle.application";
+
+impl OutdatedRecords {
+    pub(super) fn new(schema: &SchemaName) -> Self {
+        let [nodes, days, minutes] = [NODES, DAYS, MINUTES].map(|text| schema.statement(text));
+        Self { lock_name: schema.statement("{schema} outdated records"), nodes, days, minutes }
+    }
+
+    /// Deletes a batch, unless another gateway does. Returns the number of deleted records.
+    pub(super) async fn delete(&self, client: &mut Client) -> Result<u64, tokio_postgres::Error> {
+        let transaction = client.transaction().await?;
+        let lock: [Parameter<'_>; 1] = [(&self.lock_name, Type::TEXT)];
+        let is_alone: bool = transaction.query_typed(LOCK, &lock).await?[0].try_get(0)?;
+        if !is_alone {
+            return Ok(0);
+        }
+        let days: [Parameter<'_>; 2] = [(&DAYS_KEPT, Type::INT4), (&AT_ONCE, Type::INT8)];
+        let minutes: [Parameter<'_>; 1] = [(&AT_ONCE, Type::INT8)];
+        let deleted = transaction.execute_typed(&self.nodes, &days).await?
+            + transaction.execute_typed(&self.days, &days).await?
+            + transaction.execute_typed(&self.minutes, &minutes).await?;
+        transaction.commit().await?;
+        Ok(deleted)
+    }
+}

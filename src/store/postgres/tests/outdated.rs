@@ -1,0 +1,71 @@
+//! Outdated records are deleted in batches.
+
+use super::*;
+
+/// The count of records for each day or pool.
+async fn rows(store: &PostgresStore, query: &str) -> Vec<(String, i64)> {
+    let query = store.config.schema.statement(query);
+    let work = async |client: &mut tokio_postgres::Client| client.query_typed(&query, &[]).await;
+    let rows = store.connection.run("test", work).await.unwrap();
+    rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+async fn execute(store: &PostgresStore, statements: &str) {
+    let statements = store.config.schema.statement(statements);
+    let work = async |client: &mut tokio_postgres::Client| client.batch_execute(&statements).await;
+    store.connection.run("test", work).await.unwrap();
+}
+
+#[tokio::test]
+async fn ledger_days_are_deleted_after_35_days_in_batches() {
+    let store = fresh().await;
+    granted(&store, report(created(&store).await, 1, NodeTotals::default(), 5)).await;
+    execute(
+        &store,
+        "INSERT INTO {schema}.ledger_days (day, application, granted)
+         SELECT date '2025-11-21' - 35 - d, 'app_' || n, 1 FROM generate_series(0, 1) d, generate_series(1, 800) n;
+         INSERT INTO {schema}.ledger_nodes SELECT day, application, 7, 1, 0, 0, 0 FROM {schema}.ledger_days
+         WHERE day < '2025-11-01';
+         INSERT INTO {schema}.ledger_days (day, application) VALUES (date '2025-11-21' - 34, 'app_1')",
+    )
+    .await;
+    let mut batches = Vec::new();
+    while batches.last() != Some(&0) {
+        batches.push(store.delete_outdated().await.unwrap());
+    }
+    assert_eq!(batches, [2_000, 1_200, 0]);
+    let days =
+        rows(&store, "SELECT day::text, count(*) FROM {schema}.ledger_days GROUP BY 1 ORDER BY 1").await;
+    assert_eq!(days, [("2025-10-18".to_owned(), 1), ("2025-11-21".to_owned(), 1)]);
+    let nodes = rows(&store, "SELECT day::text, count(*) FROM {schema}.ledger_nodes GROUP BY 1").await;
+    assert_eq!(nodes, [("2025-11-21".to_owned(), 1)]);
+}
+
+#[tokio::test]
+async fn minute_pools_are_deleted_after_an_hour_without_use() {
+    let store = fresh().await;
+    execute(
+        &store,
+        "INSERT INTO {schema}.minute_pools
+         SELECT name, 60, 0, (extract(epoch FROM clock_timestamp()) * 1000000)::int8 - minutes * 60000000
+         FROM (VALUES ('idle', 61), ('used', 59)) v (name, minutes);
+         INSERT INTO {schema}.minute_shares SELECT application, 1, 1, 20, as_of FROM {schema}.minute_pools",
+    )
+    .await;
+    assert_eq!(store.delete_outdated().await.unwrap(), 1);
+    for table in ["minute_pools", "minute_shares"] {
+        let query = format!("SELECT application, count(*) FROM {{schema}}.{table} GROUP BY 1");
+        assert_eq!(rows(&store, &query).await, [("used".to_owned(), 1)]);
+    }
+}
+
+#[tokio::test]
+async fn one_gateway_at_a_time_deletes_outdated_records() {
+    let store = fresh().await;
+    let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true).await.unwrap();
+    execute(&store, "INSERT INTO {schema}.minute_pools VALUES ('idle', 60, 0, 0)").await;
+    execute(&other, "BEGIN; SELECT pg_advisory_xact_lock(hashtext('{schema} outdated records'))").await;
+    assert_eq!(store.delete_outdated().await.unwrap(), 0);
+    execute(&other, "COMMIT").await;
+    assert_eq!(store.delete_outdated().await.unwrap(), 1);
+}
