@@ -10,6 +10,7 @@ mod exit;
 mod health;
 mod input_lines;
 mod keys;
+mod output_file;
 mod printer;
 mod reload;
 mod scoring;

@@ -9,6 +9,7 @@ mod audit_detail;
 #[cfg(test)]
 mod conformance;
 mod disk_mirror;
+mod dump;
 mod embedded;
 mod feed;
 mod ledger;
@@ -26,13 +27,15 @@ pub use applications::{
     StoredKey,
 };
 pub use disk_mirror::{Mirror, MirrorContents, MirrorError, MirrorRecord, RecordFlaw, RejectedRecord};
+pub use dump::{RecordCounts, TransferError};
 pub use embedded::{Embedded, maintenance};
 pub use feed::{ChangedApplications, FeedPosition};
 pub use ledger::{AssumedTerms, LedgerExchange, LedgerExchangeReply, LedgerReport, OwedUnits, ReportOutcome};
 pub use owed::OwedFile;
 pub use postgres::{
     BadDatabaseFile, BadDatabaseUrl, BadName, ClientCertificateFiles, DatabaseAddress, DatabaseConfig,
-    DatabaseReport, DatabaseSettings, PostgresStore, RoleName, SchemaName, TablesChange, TablesWork,
+    DatabaseExport, DatabaseReport, DatabaseSettings, PostgresStore, RoleName, SchemaName, TablesChange,
+    TablesWork,
 };
 
 /// The reply to a store call, to be awaited.

@@ -2,10 +2,8 @@
 //!
 //! Does not export quotas and the audit trail; see `cli::store`.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, ErrorKind, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::io::{self, ErrorKind, Write as _};
+use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
@@ -13,6 +11,7 @@ use clap::Args;
 use crate::admin::{AdminCommand, ExportView, FIELDS, LineObject};
 use crate::cli::control::{CommandError, CommandTarget, MissingStore};
 use crate::cli::exit::Exit;
+use crate::cli::output_file::OutputFile;
 use crate::cli::printer;
 use crate::cli::serve::StopSignals;
 use crate::config::Config;
@@ -55,8 +54,8 @@ pub(super) async fn run(config: &Config, args: ExportArgs) -> Result<Exit, Comma
             outcome => outcome,
         };
     };
-    let output = ExportFile::create(file, args.force)?;
-    let mut out = BufWriter::new(&output.part);
+    let output = OutputFile::create(file, args.force)?;
+    let mut out = output.writer().map_err(anyhow::Error::from)?;
     let mut stop = StopSignals::listen()?;
     let mut write = |text: &str| out.write_all(text.as_bytes());
     let exit = tokio::select! {
@@ -109,66 +108,4 @@ fn json_line(key: &LineObject) -> String {
     let find = |name: &&str| key.0.iter().find(|(known, _)| known == name).cloned();
     let in_order = LineObject(FIELDS.iter().filter_map(find).collect());
     serde_json::to_string(&in_order).expect("strings and numbers are valid JSON")
-}
-
-/// An output file with mode 0600 that is renamed to its path when complete. Dropped before that, it is removed.
-struct ExportFile {
-    path: PathBuf,
-    part_path: PathBuf,
-    part: File,
-    /// Set if `path` is an empty file of ours, which reserves the name.
-    is_reserved: bool,
-    is_complete: bool,
-}
-
-impl ExportFile {
-    fn create(path: &Path, force: bool) -> Result<Self, CommandError> {
-        let shown = path.display();
-        if !force {
-            create_private(path).map_err(|error| {
-                CommandError::Input(if error.kind() == ErrorKind::AlreadyExists {
-                    format!("{shown} exists; use another name, or --force to overwrite it")
-                } else {
-                    format!("{shown} cannot be created: {error}")
-                })
-            })?;
-        }
-        let mut part_path = path.as_os_str().to_owned();
-        part_path.push(format!(".{}.part", std::process::id()));
-        let part_path = PathBuf::from(part_path);
-        match create_private(&part_path) {
-            Ok(part) => {
-                Ok(Self { path: path.to_owned(), part_path, part, is_reserved: !force, is_complete: false })
-            }
-            Err(error) => {
-                if !force {
-                    drop(std::fs::remove_file(path));
-                }
-                Err(CommandError::Input(format!("{} cannot be created: {error}", part_path.display())))
-            }
-        }
-    }
-
-    fn finish(mut self) -> io::Result<()> {
-        self.part.sync_all()?;
-        std::fs::rename(&self.part_path, &self.path)?;
-        self.is_complete = true;
-        Ok(())
-    }
-}
-
-impl Drop for ExportFile {
-    fn drop(&mut self) {
-        if self.is_complete {
-            return;
-        }
-        drop(std::fs::remove_file(&self.part_path));
-        if self.is_reserved {
-            drop(std::fs::remove_file(&self.path));
-        }
-    }
-}
-
-fn create_private(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }

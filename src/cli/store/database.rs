@@ -1,5 +1,7 @@
 //! `scoregate store` with a database.
 
+use std::io::{self, Write};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -7,12 +9,15 @@ use serde_json::json;
 
 use crate::clock::{Clock, Wall};
 use crate::store::{
-    DatabaseConfig, DatabaseReport, DatabaseSettings, PostgresStore, RoleName, TablesChange, TablesWork,
+    DatabaseConfig, DatabaseExport, DatabaseReport, DatabaseSettings, PostgresStore, RoleName, TablesChange,
+    TablesWork, TransferError,
 };
 
-use super::super::control::{CommandError, block_on, report};
+use super::super::control::{CommandError, block_on, operator, report};
 use super::super::exit::Exit;
+use super::super::output_file::OutputFile;
 use super::super::printer;
+use super::report::counted;
 use super::{RuntimeRole, StoreCommand};
 
 /// Largest difference between the clocks of the database and of this machine.
@@ -28,10 +33,14 @@ pub(super) fn run(command: &StoreCommand, settings: &DatabaseSettings) -> Exit {
         StoreCommand::Init { grant } => change_tables(settings, database, TablesWork::Create, grant),
         StoreCommand::Upgrade { grant } => change_tables(settings, database, TablesWork::Upgrade, grant),
         StoreCommand::Check { json } => check(settings, database, *json),
-        StoreCommand::Backup { .. }
-        | StoreCommand::Export { .. }
-        | StoreCommand::Import { .. }
-        | StoreCommand::CloseFutureDays { .. } => printer::input_error(
+        StoreCommand::Export { file, force, close, .. } => export(settings, database, file, *force, *close),
+        StoreCommand::Import { file, replace: false, forfeit_today: false } => {
+            import(settings, database, file)
+        }
+        StoreCommand::Import { .. } => printer::input_error(
+            "--replace and --forfeit-today work on a store file, and the configuration has a database (store.url)",
+        ),
+        StoreCommand::Backup { .. } | StoreCommand::CloseFutureDays { .. } => printer::input_error(
             "this command works on a store file, and the configuration has a database (store.url). Back up and restore \
              a database with its own tools, such as pg_dump",
         ),
@@ -63,6 +72,75 @@ fn change_tables(
         printer::message(&format!("granted the rights of a server to {role}"));
     }
     Exit::Done
+}
+
+/// Exports to standard output or to a file. The file is durable before the database is closed.
+fn export(
+    settings: &DatabaseSettings,
+    database: DatabaseConfig,
+    to: &Path,
+    force: bool,
+    closes: bool,
+) -> Exit {
+    let is_stdout = to == Path::new("-");
+    if is_stdout && closes {
+        return printer::input_error("--close needs a file: standard output may not be durable");
+    }
+    let exported = block_on(async {
+        let clock = Clock::system();
+        let exported = if is_stdout {
+            let output: (&mut dyn Write, &mut dyn FnMut() -> _) = (&mut io::stdout(), &mut || Ok(()));
+            PostgresStore::export(database, clock, output, false).await
+        } else {
+            let file = OutputFile::create(to, force)?;
+            let mut out = file.writer().context("the output file")?;
+            let mut file = Some(file);
+            let mut keep = || file.take().map_or(Ok(()), OutputFile::finish);
+            PostgresStore::export(database, clock, (&mut out, &mut keep), closes).await
+        };
+        transferred(settings, to, exported)
+    });
+    match exported {
+        Ok(DatabaseExport { counts, closed }) => {
+            printer::message(&counted("exported", counts));
+            if let Some(schema) = closed {
+                printer::message(&format!("the tables are now in the schema {schema}"));
+            }
+            Exit::Done
+        }
+        Err(error) => report(error),
+    }
+}
+
+fn import(settings: &DatabaseSettings, database: DatabaseConfig, from: &Path) -> Exit {
+    let imported = block_on(async {
+        let imported = PostgresStore::import(database, Clock::system(), from, &operator()).await;
+        transferred(settings, from, imported)
+    });
+    match imported {
+        Ok(counts) => {
+            printer::message(&counted("imported", counts));
+            Exit::Done
+        }
+        Err(error) => report(error),
+    }
+}
+
+/// Adds the file or the database to an error.
+fn transferred<T>(
+    settings: &DatabaseSettings,
+    file: &Path,
+    done: Result<T, TransferError>,
+) -> Result<T, CommandError> {
+    done.map_err(|error| match error {
+        TransferError::File(_) | TransferError::Unfit(_) => {
+            CommandError::Input(format!("{}: {error}", file.display()))
+        }
+        TransferError::InUse(_) => CommandError::Input(error.to_string()),
+        TransferError::Store(error) => {
+            anyhow::Error::from(error).context(format!("the database {}", settings.address)).into()
+        }
+    })
 }
 
 fn check(settings: &DatabaseSettings, database: DatabaseConfig, as_json: bool) -> Exit {

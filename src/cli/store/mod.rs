@@ -5,23 +5,23 @@
 mod database;
 mod report;
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use clap::{Args, Subcommand};
 
 use crate::app::DataDir;
 use crate::clock::{Clock, Day, Wall};
-use crate::store::RoleName;
 use crate::store::maintenance::{
-    ExportSummary, ImportOptions, MaintenanceError, back_up, check, close_future_days, create_new, export,
-    file_in, import, record_backup,
+    ExportSummary, ImportOptions, MaintenanceError, back_up, check, close, close_future_days, create_new,
+    export, file_in, import, record_backup,
 };
+use crate::store::{OwedFile, RoleName};
 
-use super::control::operator;
+use super::control::{CommandError, operator, report as report_error};
 use super::exit::Exit;
+use super::output_file::OutputFile;
 use super::printer;
 use super::serve::ServerArgs;
 use report::{print_check, print_closed, print_contents, print_exported, print_imported};
@@ -64,9 +64,11 @@ enum StoreCommand {
     },
     /// Export the store as JSON lines, for another engine or machine.
     #[command(after_help = "Examples:\n  scoregate store export keys.jsonl --data-dir DIR\n  \
+        scoregate store export keys.jsonl --close --config FILE\n  \
         scoregate store export salvaged.jsonl --damaged DIR/scoregate.db\n\n\
         With --damaged the readable part of a file is exported and each skipped record is reported; the exit code is\n\
-        then 1.")]
+        then 1. With --close nothing can be changed or served after the snapshot: a store file is renamed to\n\
+        scoregate.db.aside-TIME (its server must be stopped), and the tables of a database get another schema.")]
     Export {
         /// The file to write, or - for standard output.
         file: PathBuf,
@@ -76,6 +78,9 @@ enum StoreCommand {
         /// Overwrite an existing file.
         #[arg(long)]
         force: bool,
+        /// Put the store out of use in the same step, to move to another one.
+        #[arg(long, conflicts_with = "damaged")]
+        close: bool,
     },
     /// Replace the store of a stopped server by a backup or an export.
     #[command(after_help = "Examples:\n  scoregate store import backup.db --data-dir DIR\n  \
@@ -136,7 +141,7 @@ struct RuntimeRole {
 
 pub(super) fn run(args: &StoreArgs) -> Exit {
     let now = Clock::system().now().wall;
-    if let StoreCommand::Export { file, damaged: Some(damaged), force } = &args.command {
+    if let StoreCommand::Export { file, damaged: Some(damaged), force, .. } = &args.command {
         return write_export(damaged, true, file, *force, now);
     }
     let config = match args.server.settings() {
@@ -162,6 +167,9 @@ fn run_on_file(command: &StoreCommand, directory: &Path, now: Wall) -> Exit {
             }
             Err(error) => failed(error),
         },
+        StoreCommand::Export { file, force, close: true, .. } => {
+            while_stopped(directory, |directory| export_and_close(directory, file, *force, now))
+        }
         StoreCommand::Export { file, force, .. } => {
             let exit = write_export(&file_in(directory), false, file, *force, now);
             if exit == Exit::Done {
@@ -186,6 +194,27 @@ fn run_on_file(command: &StoreCommand, directory: &Path, now: Wall) -> Exit {
             Ok(print_imported(&import(directory, file, &options, now)?, &options))
         }),
     }
+}
+
+/// Exports the store of a stopped server and puts it out of use.
+fn export_and_close(directory: &Path, to: &Path, force: bool, now: Wall) -> Result<Exit, MaintenanceError> {
+    if to == Path::new("-") {
+        return Ok(printer::input_error("--close needs a file: standard output may not be durable"));
+    }
+    let exit = write_export(&file_in(directory), false, to, force, now);
+    if exit != Exit::Done {
+        return Ok(exit);
+    }
+    printer::message(&format!("the store is now {}", close(directory, now)?.display()));
+    let owed = directory.join(OwedFile::NAME);
+    if owed.exists() {
+        printer::message(&format!(
+            "{} contains units delivered on grace that are not charged yet: use this data directory for a gateway on \
+             the new store, which charges them",
+            owed.display()
+        ));
+    }
+    Ok(Exit::Done)
 }
 
 /// Runs a command under the lock of the data directory, so that no server is running or can start meanwhile.
@@ -223,7 +252,7 @@ fn failed(error: MaintenanceError) -> Exit {
     if is_input { printer::input_error(&error.to_string()) } else { printer::fault(&error) }
 }
 
-/// Exports to standard output, or to a temporary file that is renamed when it is complete.
+/// Exports to standard output, or to a file that is complete once it has its name.
 fn write_export(from: &Path, damaged: bool, to: &Path, force: bool, now: Wall) -> Exit {
     if to == Path::new("-") {
         let mut out = BufWriter::new(io::stdout().lock());
@@ -232,39 +261,27 @@ fn write_export(from: &Path, damaged: bool, to: &Path, force: bool, now: Wall) -
             Err(error) => failed(error),
         };
     }
-    if to.exists() && !force {
-        return failed(MaintenanceError::Exists(to.to_owned()));
-    }
-    let mut partial = to.as_os_str().to_owned();
-    partial.push(format!(".{}.half", std::process::id()));
-    let unwritable = |source| MaintenanceError::Unwritable { path: to.to_owned(), source };
-    // A killed export of the same process ID may have left the file.
-    drop(fs::remove_file(&partial));
-    let exported = export_file(from, damaged, Path::new(&partial), now).and_then(|exported| {
-        fs::rename(&partial, to).map_err(unwritable)?;
-        Ok(exported)
-    });
-    match exported {
-        Ok(exported) => print_exported(&exported, damaged),
-        Err(error) => {
-            drop(fs::remove_file(&partial)); // it may not exist
-            failed(error)
-        }
+    match export_file(from, damaged, to, force, now) {
+        Ok(Ok(exported)) => print_exported(&exported, damaged),
+        Ok(Err(error)) => failed(error),
+        Err(error) => report_error(error),
     }
 }
 
 fn export_file(
     from: &Path,
     damaged: bool,
-    partial: &Path,
+    to: &Path,
+    force: bool,
     now: Wall,
-) -> Result<ExportSummary, MaintenanceError> {
-    let unwritable = |source| MaintenanceError::Unwritable { path: partial.to_owned(), source };
-    // Never opens an existing file or follows a link.
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(partial);
-    let mut out = BufWriter::new(file.map_err(unwritable)?);
-    let exported = export(from, damaged, &mut out, now)?;
-    out.flush().and_then(|()| out.get_ref().sync_all()).map_err(unwritable)?;
+) -> Result<Result<ExportSummary, MaintenanceError>, CommandError> {
+    let file = OutputFile::create(to, force)?;
+    let failed = || format!("{} cannot be written", to.display());
+    let mut out = file.writer().with_context(failed)?;
+    let exported = export(from, damaged, &mut out, now);
+    if exported.is_ok() {
+        file.finish().with_context(failed)?;
+    }
     Ok(exported)
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::clock::{Day, Wall};
+use crate::store::RecordCounts;
 use crate::store::maintenance::{
     self, ClosedDays, ExportSummary, ImportOptions, ImportSummary, InspectionReport, close_command,
 };
@@ -84,12 +85,16 @@ pub(super) fn print_exported(exported: &ExportSummary, damaged: bool) -> Exit {
     for record in &exported.left_out {
         printer::message(&format!("skipped: {record}"));
     }
-    let counts = exported.counts;
-    printer::message(&format!(
-        "exported: {} applications, {} keys, {} ledger records, {} audit records",
-        counts.applications, counts.keys, counts.ledger, counts.audit
-    ));
+    printer::message(&counted("exported", exported.counts));
     if damaged && !exported.left_out.is_empty() { Exit::Input } else { Exit::Done }
+}
+
+/// The number of records of each kind.
+pub(super) fn counted(done: &str, counts: RecordCounts) -> String {
+    let RecordCounts { applications, keys, ledger, audit } = counts;
+    format!(
+        "{done}: {applications} applications, {keys} keys, {ledger} ledger records, {audit} audit records"
+    )
 }
 
 pub(super) fn print_closed(closed: &ClosedDays, today: Day) -> Exit {

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::paths::{LOG, recovery_steps, with_suffix};
 use crate::store::StoreError;
+use crate::store::dump::DumpFault;
 
 /// Why an operation failed.
 #[derive(Debug)]
@@ -132,6 +133,15 @@ impl From<rusqlite::Error> for StoreFault {
 impl From<std::io::Error> for StoreFault {
     fn from(error: std::io::Error) -> Self {
         Self::Disk(error)
+    }
+}
+
+impl From<DumpFault> for StoreFault {
+    fn from(fault: DumpFault) -> Self {
+        match fault {
+            DumpFault::Disk(error) => Self::Disk(error),
+            DumpFault::Record(reason) => Self::Record(reason),
+        }
     }
 }
 

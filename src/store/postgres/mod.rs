@@ -21,16 +21,20 @@ mod terms_columns;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod transfer;
 
+use std::io::{self, Write};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use crate::clock::{Clock, Day};
 use crate::keys::ApplicationId;
 
 use super::{
     ApplicationPage, AuditQuery, AuditRecord, ChangeFeed, ChangedApplications, FeedPosition, KeyStore,
-    KeyUse, Ledger, LedgerExchange, LedgerExchangeReply, StoreChange, StoreError, StoreFuture, StoreHealth,
-    StoredApplication,
+    KeyUse, Ledger, LedgerExchange, LedgerExchangeReply, RecordCounts, StoreChange, StoreError, StoreFuture,
+    StoreHealth, StoredApplication, TransferError, dump::DumpReader,
 };
 use changes::{ChangeRefusal, ChangeStatements};
 use feed::FeedStatements;
@@ -41,12 +45,14 @@ use listener::ChangeListener;
 use outdated::OutdatedRecords;
 use records::RecordStatements;
 use schema::SchemaState;
+use transfer::TransferFault;
 
 pub use address::{BadDatabaseUrl, DatabaseAddress};
 pub use connection::{BadName, DatabaseConfig, RoleName, SchemaName};
 pub use inspect::DatabaseReport;
 pub use schema::{TablesChange, TablesWork};
 pub use tls::{BadDatabaseFile, ClientCertificateFiles, DatabaseSettings};
+pub use transfer::DatabaseExport;
 
 /// The store in a database.
 pub struct PostgresStore {
@@ -63,6 +69,9 @@ pub struct PostgresStore {
     config: Arc<DatabaseConfig>,
     clock: Clock,
 }
+
+/// Deadline of an export or an import.
+const TRANSFER_TIMEOUT: Duration = Duration::from_hours(1);
 
 /// Operations named in error messages.
 const READ: &str = "read applications";
@@ -128,6 +137,43 @@ impl PostgresStore {
         Ok(Box::pin(connection.run("inspect the database", inspect)).await?)
     }
 
+    /// Exports everything in one snapshot to `output`, a writer and a call that makes it durable. With `closes` no gateway can use the tables
+    /// afterwards.
+    pub async fn export(
+        config: DatabaseConfig,
+        clock: Clock,
+        output: (&mut dyn Write, &mut dyn FnMut() -> io::Result<()>),
+        closes: bool,
+    ) -> Result<DatabaseExport, TransferError> {
+        let (schema, now) = (config.schema.clone(), clock.now().wall);
+        let connection = transfer_link(config, clock).await?;
+        let work = async |client: &mut tokio_postgres::Client| {
+            transfer::export(client, &schema, output, closes, now)
+                .await
+                .map_or_else(transfer_error, |done| Ok(Ok(done)))
+        };
+        Box::pin(connection.run("be exported", work)).await.map_err(StoreError::from)?
+    }
+
+    /// Imports an export into empty tables, in the name of `who`.
+    pub async fn import(
+        config: DatabaseConfig,
+        clock: Clock,
+        from: &Path,
+        who: &str,
+    ) -> Result<RecordCounts, TransferError> {
+        let (schema, now) = (config.schema.clone(), clock.now().wall);
+        let reader = DumpReader::open(from)?;
+        let name = from.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let connection = transfer_link(config, clock).await?;
+        let work = async |client: &mut tokio_postgres::Client| {
+            transfer::import(client, &schema, reader, (who, &name), now)
+                .await
+                .map_or_else(transfer_error, |done| Ok(Ok(done)))
+        };
+        Box::pin(connection.run("be imported", work)).await.map_err(StoreError::from)?
+    }
+
     async fn read(&self, id: ApplicationId, day: Day) -> Result<Option<StoredApplication>, StoreError> {
         let work =
             async |client: &mut tokio_postgres::Client| self.records.application(client, id, day).await;
@@ -145,6 +191,23 @@ impl PostgresStore {
             ChangeRefusal::Exists(what) => StoreError::Exists(what),
             ChangeRefusal::Unreadable(reason) => unreadable(reason),
         })
+    }
+}
+
+/// A link with a deadline for long transactions, to tables that this program can use.
+async fn transfer_link(config: DatabaseConfig, clock: Clock) -> Result<DatabaseLink, StoreError> {
+    let connection = DatabaseLink::new(Arc::new(config.clone()), clock.clone());
+    check_tables(&connection, &config.schema).await?;
+    let config = DatabaseConfig { timeout: TRANSFER_TIMEOUT, ..config };
+    Ok(DatabaseLink::new(Arc::new(config), clock))
+}
+
+/// An error of the connection ends it; others are results.
+fn transfer_error<T>(fault: TransferFault) -> Result<Result<T, TransferError>, tokio_postgres::Error> {
+    match fault {
+        TransferFault::Database(error) => Err(error),
+        TransferFault::File(fault) => Ok(Err(fault.into())),
+        TransferFault::InUse(applications) => Ok(Err(TransferError::InUse(applications))),
     }
 }
 

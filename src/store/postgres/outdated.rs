@@ -52,7 +52,7 @@ impl OutdatedRecords {
     pub(super) async fn delete(&self, client: &mut Client) -> Result<u64, tokio_postgres::Error> {
         let transaction = client.transaction().await?;
         let lock: [Parameter<'_>; 1] = [(&self.lock_name, Type::TEXT)];
-        let is_alone: bool = transaction.query_typed(LOCK, &lock).await?[0].try_get(0)?;
+        let is_alone: bool = transaction.query_typed_one(LOCK, &lock).await?.try_get(0)?;
         if !is_alone {
             return Ok(0);
         }

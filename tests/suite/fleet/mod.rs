@@ -2,6 +2,7 @@
 
 mod minutes;
 mod terms;
+mod transfer;
 
 use std::net::SocketAddr;
 

@@ -1,20 +1,16 @@
 //! `scoregate store export`: everything in a store, as lines; of a damaged file, everything readable.
 
-use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::Path;
 
 use rusqlite::Connection;
-use serde::Serialize;
-use sha2::{Digest as _, Sha256};
 
 use super::super::fault::StoreFault;
 use super::super::integrity;
-use super::dump_lines::{DumpEnd, DumpHeader, DumpLine, FORMAT, RecordCounts, VERSION};
 use super::walk::{TableKind, walk};
 use super::{MaintenanceError, read_only};
 use crate::clock::Wall;
-use crate::keys::Digest;
+use crate::store::dump::{DumpWriter, RecordCounts};
 
 /// Reported for a file whose last page is incomplete: the missing part reads as zeros.
 pub(super) const CUT: &str = "the last page is truncated: records in it may be wrong";
@@ -72,33 +68,9 @@ fn write_all(
     out: &mut dyn Write,
     now: Wall,
 ) -> Result<ExportSummary, StoreFault> {
-    let (mut counts, mut hash, mut left_out) = (RecordCounts::default(), Sha256::new(), Vec::new());
-    let mut write = |text: Vec<u8>| {
-        hash.update(&text);
-        out.write_all(&text)
-    };
-    write(text(&DumpHeader { format: FORMAT.into(), version: VERSION, made_at: now.rfc3339() })?)?;
-    let mut owners = HashSet::new();
+    let (mut writer, mut left_out) = (DumpWriter::begin(out, now)?, Vec::new());
     for kind in TableKind::ALL {
-        left_out.extend(walk(store, kind, damaged, &mut |line| {
-            if let Some(owner) = line.owner().filter(|owner| !owners.contains(*owner)) {
-                return Err(StoreFault::Record(format!("application {owner} is missing or unreadable")));
-            }
-            if let DumpLine::Application(application) = &line {
-                owners.insert(application.id.clone());
-            }
-            counts.count(&line);
-            Ok(write(text(&line)?)?)
-        })?);
+        left_out.extend(walk(store, kind, damaged, &mut |line| Ok(writer.push(&line)?))?);
     }
-    let sha256 = Digest::from_bytes(hash.finalize().into()).to_string();
-    out.write_all(&text(&DumpLine::End(DumpEnd { counts, sha256 }))?)?;
-    out.flush()?;
-    Ok(ExportSummary { counts, left_out })
-}
-
-fn text(line: &impl Serialize) -> io::Result<Vec<u8>> {
-    let mut text = serde_json::to_vec(line)?;
-    text.push(b'\n');
-    Ok(text)
+    Ok(ExportSummary { counts: writer.finish()?, left_out })
 }

@@ -5,7 +5,7 @@
 
 mod backed_up;
 mod dump;
-mod dump_lines;
+mod dump_rows;
 mod future_days;
 mod import;
 mod inspect;
@@ -28,7 +28,6 @@ use crate::store::StoreError;
 pub use super::paths::recovery_steps;
 pub use backed_up::{last_backup, record_backup};
 pub use dump::{ExportSummary, export};
-pub use dump_lines::RecordCounts;
 pub use future_days::{ClosedDays, close_command, close_future_days};
 pub use import::{ImportOptions, ImportSummary, import};
 pub use inspect::{InspectionReport, check};
@@ -103,6 +102,15 @@ impl MaintenanceError {
             Self::Unwritable { .. } | Self::Store(_) => false,
         }
     }
+}
+
+/// Puts the store out of use by giving it another name, which it returns. The directory must be locked.
+pub fn close(directory: &Path, now: Wall) -> Result<PathBuf, MaintenanceError> {
+    let path = file_in(directory);
+    let instant = swap::instant(now);
+    swap::move_aside(&path, &instant)
+        .map_err(|error| StoreFault::from(error).into_error("be closed", &path))?;
+    Ok(swap::aside(&path, &instant))
 }
 
 /// Creates a new, empty store where the store is missing, despite traces of an old one. Files left by the old one are

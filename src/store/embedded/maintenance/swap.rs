@@ -54,6 +54,12 @@ pub(super) fn run(path: &Path, instant: &str) -> io::Result<()> {
     steps(path, instant).iter().try_for_each(rename_if_present)
 }
 
+/// Renames a store and its log.
+pub(super) fn move_aside(path: &Path, instant: &str) -> io::Result<()> {
+    let [store, log, index, _] = steps(path, instant);
+    [store, log, index].iter().try_for_each(rename_if_present)
+}
+
 /// Renames what is left of a store whose file is missing: a new store must not be beside another store's write-ahead
 /// log.
 pub(super) fn move_log_aside(path: &Path, instant: &str) -> io::Result<()> {

@@ -10,11 +10,12 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::super::fault::StoreFault;
 use super::super::{integrity, ledger};
 use super::dump::CUT;
-use super::dump_lines::{DumpLine, KeyLine, LedgerLine, millis};
+use super::dump_rows::millis;
 use super::read_only;
 use super::walk::{TableKind, walk};
 use crate::clock::Day;
 use crate::keys::Digest;
+use crate::store::dump::{DumpLine, KeyLine, LedgerLine};
 
 /// The transferred facts.
 #[derive(Debug, Default)]

@@ -3,7 +3,8 @@
 use rusqlite::{Connection, Row};
 
 use super::super::fault::StoreFault;
-use super::dump_lines::{ApplicationLine, AuditLine, DumpLine, KeyLine, LedgerLine};
+use super::dump_rows::{read_application, read_audit, read_key, read_ledger};
+use crate::store::dump::DumpLine;
 
 /// Columns and table; order, forwards and backwards; how a row is read.
 type WalkQuery = (String, [&'static str; 2], fn(&Row<'_>) -> Result<DumpLine, StoreFault>);
@@ -29,7 +30,7 @@ impl TableKind {
             Self::Applications => (
                 "id, name, tier, own_minute, own_day, contact, note, created_at FROM applications".into(),
                 ["id", "id DESC"],
-                ApplicationLine::read,
+                read_application,
             ),
             Self::Keys => {
                 let used = if has("SELECT last_used_at FROM keys LIMIT 0") { "last_used_at" } else { "NULL" };
@@ -37,7 +38,7 @@ impl TableKind {
                 (
                     format!("{columns}, {used} FROM keys"),
                     ["application, digest", "application DESC, digest DESC"],
-                    KeyLine::read,
+                    read_key,
                 )
             }
             Self::Ledger => {
@@ -45,14 +46,12 @@ impl TableKind {
                 (
                     format!("day, application, granted, {grace} FROM ledger"),
                     ["day, application", "day DESC, application DESC"],
-                    LedgerLine::read,
+                    read_ledger,
                 )
             }
-            Self::Audit => (
-                "id, at, who, what, application, detail FROM audit".into(),
-                ["id", "id DESC"],
-                AuditLine::read,
-            ),
+            Self::Audit => {
+                ("id, at, who, what, application, detail FROM audit".into(), ["id", "id DESC"], read_audit)
+            }
         }
     }
 

@@ -6,6 +6,7 @@ mod outdated;
 mod postgres;
 mod silent_hosts;
 mod terms;
+mod transfer;
 
 use std::time::Duration;
 

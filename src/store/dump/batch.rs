@@ -1,0 +1,42 @@
+//! Records of an export, gathered so that an engine can write many at once.
+
+use std::io;
+
+use super::lines::{ApplicationLine, AuditLine, DumpLine, KeyLine, LedgerLine};
+
+/// Records by kind.
+#[derive(Default)]
+pub(in crate::store) struct DumpBatch {
+    applications: Vec<ApplicationLine>,
+    keys: Vec<KeyLine>,
+    ledger: Vec<LedgerLine>,
+    audit: Vec<AuditLine>,
+}
+
+impl DumpBatch {
+    /// Adds a record.
+    pub(in crate::store) fn push(&mut self, line: DumpLine) {
+        match line {
+            DumpLine::Application(line) => self.applications.push(line),
+            DumpLine::Key(line) => self.keys.push(line),
+            DumpLine::Ledger(line) => self.ledger.push(line),
+            DumpLine::Audit(line) => self.audit.push(line),
+            DumpLine::End(_) => {}
+        }
+    }
+
+    /// Number of records.
+    pub(in crate::store) const fn len(&self) -> usize {
+        self.applications.len() + self.keys.len() + self.ledger.len() + self.audit.len()
+    }
+
+    /// Arrays of JSON: applications, keys, ledger records, audit records.
+    pub(in crate::store) fn into_json(self) -> io::Result<[String; 4]> {
+        Ok([
+            serde_json::to_string(&self.applications)?,
+            serde_json::to_string(&self.keys)?,
+            serde_json::to_string(&self.ledger)?,
+            serde_json::to_string(&self.audit)?,
+        ])
+    }
+}

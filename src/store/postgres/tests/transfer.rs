@@ -1,0 +1,136 @@
+//! A site moves from a file to a database and back.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::store::{Embedded, RecordCounts, maintenance};
+
+/// A directory with a store file: three applications with changes, revoked keys and grants.
+async fn file_store() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Embedded::open(directory.path()).unwrap();
+    for number in 0..3 {
+        let mut creating = creation();
+        if let ChangeKind::Create { name, own, contact, .. } = &mut creating.what {
+            *name = format!("Station {number} \"ö\"");
+            (own.day, *contact) = (Some(700 + number), Some("a@b.example".into()));
+        }
+        let id = store.change(creating).await.unwrap().id;
+        let change = |what| StoreChange { at: NOON, who: "a test".into(), application: id, what };
+        store.change(change(ChangeKind::SetTier { tier: "free".into() })).await.unwrap();
+        if number == 0 {
+            store.change(change(ChangeKind::RevokeAll)).await.unwrap();
+        }
+        store.exchange(report(id, 1, NodeTotals::default(), 20 + number)).await.unwrap();
+    }
+    directory
+}
+
+fn exported_file(directory: &Path) -> (PathBuf, RecordCounts) {
+    let path = directory.join("export.jsonl");
+    let store = maintenance::file_in(directory);
+    let mut out = std::fs::File::create(&path).unwrap();
+    (path, maintenance::export(&store, false, &mut out, NOON).unwrap().counts)
+}
+
+async fn exported(config: &DatabaseConfig, closes: bool) -> Result<(String, DatabaseExport), TransferError> {
+    let (mut out, mut is_kept) = (Vec::new(), false);
+    let mut keep = || {
+        is_kept = true;
+        Ok(())
+    };
+    let clock = Clock::manual(NOON).0;
+    let done = PostgresStore::export(config.clone(), clock, (&mut out, &mut keep), closes).await?;
+    assert!(is_kept);
+    Ok((String::from_utf8(out).unwrap(), done))
+}
+
+/// The lines of an export, without the first and the last one.
+fn records(export: &str) -> Vec<&str> {
+    let lines: Vec<&str> = export.lines().collect();
+    lines[1..lines.len() - 1].to_vec()
+}
+
+#[tokio::test]
+async fn a_site_moves_from_a_file_to_a_database_and_back_without_loss() {
+    let directory = file_store().await;
+    let (path, counts) = exported_file(directory.path());
+    let config = config();
+    create_tables(config.clone()).await;
+    let imported = PostgresStore::import(config.clone(), Clock::system(), &path, "a test").await.unwrap();
+    assert_eq!((imported, counts.applications, counts.ledger), (counts, 3, 3));
+
+    let before = std::fs::read_to_string(&path).unwrap();
+    let (after, _) = exported(&config, false).await.unwrap();
+    let (last, same) = records(&after).split_last().map(|(last, same)| (*last, same.to_vec())).unwrap();
+    assert_eq!(same, records(&before), "byte by byte");
+    assert!(last.contains("import_store") && last.contains("export.jsonl"), "{last}");
+
+    // It can be used, with the same day and units.
+    let store = PostgresStore::open_with(config.clone(), Clock::system(), true).await.unwrap();
+    assert_eq!(store.day().await.unwrap(), Some(NOON.day()));
+    let page = store.page(None, 10, NOON.day()).await.unwrap();
+    let mut units: Vec<u64> = page.applications.iter().map(|application| application.granted).collect();
+    units.sort_unstable();
+    assert_eq!(units, [20, 21, 22]);
+    let id = page.applications[0].id;
+    let more = granted(&store, report(id, 9, NodeTotals::default(), 5)).await;
+    assert_eq!(more.1, page.applications[0].granted + 5);
+    store.change(creation()).await.unwrap();
+
+    let back = tempfile::tempdir().unwrap();
+    let file = back.path().join("back.jsonl");
+    std::fs::write(&file, exported(&config, true).await.unwrap().0).unwrap();
+    maintenance::import(back.path(), &file, &maintenance::ImportOptions::default(), NOON).unwrap();
+    let moved = Embedded::open(back.path()).unwrap();
+    let page = moved.page(None, 10, NOON.day()).await.unwrap();
+    assert_eq!(page.applications.iter().map(|application| application.granted).sum::<u64>(), 63 + 5);
+}
+
+#[tokio::test]
+async fn an_export_that_closes_the_store_is_its_last_state() {
+    let config = config();
+    create_tables(config.clone()).await;
+    let store = PostgresStore::open(config.clone(), Clock::system()).await.unwrap();
+    let id = created(&store).await;
+    let fails = |_: &mut Vec<u8>| Err(io::Error::other("the disk is full"));
+    let (mut out, clock) = (Vec::new(), Clock::manual(NOON).0);
+    let mut keep = || fails(&mut Vec::new());
+    let failed = PostgresStore::export(config.clone(), clock, (&mut out, &mut keep), true).await;
+    assert!(matches!(failed, Err(TransferError::File(_))), "{failed:?}");
+    created(&store).await;
+
+    let (_, done) = exported(&config, true).await.unwrap();
+    assert_eq!(done.counts.applications, 2, "the failed attempt closed nothing");
+    assert!(done.closed.unwrap().ends_with("_closed_20251121t120000z"));
+    assert!(store.change(creation()).await.is_err());
+    assert!(store.exchange(report(id, 1, NodeTotals::default(), 5)).await.is_err());
+    let reopened = PostgresStore::open(config, Clock::system()).await.err().unwrap();
+    assert!(reopened.to_string().contains("it has no tables"), "{reopened}");
+}
+
+#[tokio::test]
+async fn an_import_changes_nothing_unless_the_tables_are_empty_and_the_file_is_complete() {
+    let directory = file_store().await;
+    let (path, _) = exported_file(directory.path());
+    let whole = std::fs::read_to_string(&path).unwrap();
+    let config = config();
+    create_tables(config.clone()).await;
+    let import = || PostgresStore::import(config.clone(), Clock::system(), &path, "a test");
+    let without_end: String = whole.split_inclusive('\n').take(5).collect();
+    let wrong_id = whole.replacen("{\"application\":{\"id\":\"app_", "{\"application\":{\"id\":\"App_", 1);
+    let changed = whole.replacen("Station 1", "Station 7", 1);
+    for (text, reason) in [(without_end, "line 6"), (wrong_id, "line 2: id"), (changed, "does not match")] {
+        assert_ne!(text, whole);
+        std::fs::write(&path, text).unwrap();
+        let error = import().await.unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+    }
+    let empty = PostgresStore::inspect(config.clone(), Clock::system()).await.unwrap();
+    assert_eq!((empty.applications, empty.audit), (0, 0));
+    std::fs::write(&path, &whole).unwrap();
+    import().await.unwrap();
+    let again = import().await.unwrap_err().to_string();
+    assert!(again.contains("holds 3 applications"), "{again}");
+}

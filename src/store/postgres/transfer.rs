@@ -1,0 +1,252 @@
+//! `scoregate store export` and `store import` on a database, each in one transaction.
+
+use std::io::{self, Write};
+
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, IsolationLevel, Row, Transaction};
+
+use super::connection::{Parameter, SchemaName};
+use crate::clock::Wall;
+use crate::store::dump::{
+    ApplicationLine, AuditLine, DumpBatch, DumpFault, DumpLine, DumpReader, DumpWriter, KeyLine, LedgerLine,
+    RecordCounts,
+};
+
+/// Number of rows that are read or written with one statement.
+const AT_ONCE: usize = 2_000;
+
+/// Why a transfer failed. Nothing was changed.
+#[derive(Debug)]
+pub(super) enum TransferFault {
+    Database(tokio_postgres::Error),
+    File(DumpFault),
+    /// Applications exist already.
+    InUse(u64),
+}
+
+/// A finished export.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DatabaseExport {
+    /// Number of records.
+    pub counts: RecordCounts,
+    /// The schema to which the tables were moved, if the export closed the store.
+    pub closed: Option<String>,
+}
+
+/// Reads a row as a line.
+type ReadLine = fn(&Row) -> Result<DumpLine, tokio_postgres::Error>;
+
+const TABLES: [(&str, ReadLine); 4] = [
+    (
+        "SELECT id, name, tier, own_minute, own_day, contact, note, created_at FROM {schema}.applications ORDER BY id",
+        read_application,
+    ),
+    (
+        "SELECT application, encode(digest, 'hex'), shown, created_at, expires_at, revoked_at, last_used_at
+         FROM {schema}.keys ORDER BY application, digest",
+        read_key,
+    ),
+    (
+        "SELECT day::text, application, granted, promised FROM {schema}.ledger_days ORDER BY day, application",
+        read_ledger,
+    ),
+    ("SELECT id, at, who, what, application, detail FROM {schema}.audit ORDER BY id", read_audit),
+];
+
+/// Waits for transactions in progress; later ones find no tables once the schema has another name.
+const LOCK_ALL: &str = "
+LOCK TABLE {schema}.site, {schema}.applications, {schema}.keys, {schema}.audit, {schema}.calendar, {schema}.ledger_days,
+    {schema}.ledger_nodes, {schema}.minute_pools, {schema}.minute_shares IN ACCESS EXCLUSIVE MODE";
+
+/// Exports everything in one snapshot. `keep` makes the output durable. With `closes` the tables get another schema before
+/// the commit, so that no gateway uses them any more.
+pub(super) async fn export(
+    client: &mut Client,
+    schema: &SchemaName,
+    (out, keep): (&mut dyn Write, &mut dyn FnMut() -> io::Result<()>),
+    closes: bool,
+    now: Wall,
+) -> Result<DatabaseExport, TransferFault> {
+    let level = IsolationLevel::RepeatableRead;
+    let snapshot = client.build_transaction().isolation_level(level).start().await?;
+    if closes {
+        // Before the first read, which takes the snapshot.
+        snapshot.batch_execute(&schema.statement(LOCK_ALL)).await?;
+    }
+    let mut writer = DumpWriter::begin(out, now).map_err(DumpFault::Disk)?;
+    let fetch = format!("FETCH {AT_ONCE} FROM exported");
+    for (select, read) in TABLES {
+        let declare = format!("DECLARE exported NO SCROLL CURSOR FOR {}", schema.statement(select));
+        snapshot.batch_execute(&declare).await?;
+        loop {
+            let rows = snapshot.query_typed(&fetch, &[]).await?;
+            for row in &rows {
+                writer.push(&read(row)?)?;
+            }
+            if rows.is_empty() {
+                break;
+            }
+        }
+        snapshot.batch_execute("CLOSE exported").await?;
+    }
+    let counts = writer.finish().map_err(DumpFault::Disk)?;
+    let new_name = closes.then(|| {
+        let time = now.rfc3339().replace(['-', ':', '.'], "").to_ascii_lowercase();
+        // A name has at most 63 characters.
+        format!("{:.40}_closed_{time}", schema.statement("{schema}"))
+    });
+    if let Some(name) = &new_name {
+        let rename = schema.statement(&format!("ALTER SCHEMA {{schema}} RENAME TO {name}"));
+        snapshot.batch_execute(&rename).await?;
+    }
+    keep().map_err(DumpFault::Disk)?;
+    snapshot.commit().await?;
+    Ok(DatabaseExport { counts, closed: new_name })
+}
+
+const INSERT_APPLICATIONS: &str = "
+INSERT INTO {schema}.applications (id, name, tier, own_minute, own_day, contact, note, created_at)
+SELECT id, name, tier, own_minute, own_day, contact, note, (extract(epoch FROM created_at) * 1000)::int8
+FROM json_to_recordset($1::text::json) AS r (id text, name text, tier text, own_minute int8, own_day int8, contact text,
+                                             note text, created_at timestamptz)";
+
+const INSERT_KEYS: &str = "
+INSERT INTO {schema}.keys (application, digest, shown, created_at, expires_at, revoked_at, last_used_at)
+SELECT application, decode(digest, 'hex'), shown, (extract(epoch FROM created_at) * 1000)::int8,
+       (extract(epoch FROM expires_at) * 1000)::int8, (extract(epoch FROM revoked_at) * 1000)::int8,
+       (extract(epoch FROM last_used_at) * 1000)::int8
+FROM json_to_recordset($1::text::json) AS r (application text, digest text, shown text, created_at timestamptz,
+                                             expires_at timestamptz, revoked_at timestamptz, last_used_at timestamptz)";
+
+const INSERT_LEDGER: &str = "
+INSERT INTO {schema}.ledger_days (day, application, granted, promised)
+SELECT day, application, granted, grace
+FROM json_to_recordset($1::text::json) AS r (day date, application text, granted int8, grace int8)";
+
+const INSERT_AUDIT: &str = "
+INSERT INTO {schema}.audit (id, at, who, what, application, detail) OVERRIDING SYSTEM VALUE
+SELECT number, (extract(epoch FROM at) * 1000)::int8, who, what, application, detail
+FROM json_to_recordset($1::text::json) AS r (number int8, at timestamptz, who text, what text, application text,
+                                             detail text)";
+
+/// Later audit records continue the numbers. The newest day in the ledger is open or closed already. Gateways that know
+/// another identity read all keys again.
+const FINISH: &str = "
+SELECT setval(pg_get_serial_sequence('{schema}.audit', 'id'), max(id)) FROM {schema}.audit HAVING max(id) IS NOT NULL;
+UPDATE {schema}.calendar SET day = greatest(day, (SELECT max(day) FROM {schema}.ledger_days));
+UPDATE {schema}.site SET id = gen_random_uuid()";
+
+const RECORD: &str = "
+INSERT INTO {schema}.audit (at, who, what, application, detail) VALUES ($1, $2, 'import_store', '', $3)";
+
+/// Imports an export into empty tables. `who` and `file` are for the audit trail.
+pub(super) async fn import(
+    client: &mut Client,
+    schema: &SchemaName,
+    mut reader: DumpReader,
+    (who, file): (&str, &str),
+    now: Wall,
+) -> Result<RecordCounts, TransferFault> {
+    let transaction = client.transaction().await?;
+    transaction.batch_execute(&schema.statement(LOCK_ALL)).await?;
+    let count = schema.statement("SELECT count(*) FROM {schema}.applications");
+    let found: i64 = transaction.query_typed_one(&count, &[]).await?.try_get(0)?;
+    if found > 0 {
+        return Err(TransferFault::InUse(found.unsigned_abs()));
+    }
+    let mut batch = DumpBatch::default();
+    while let Some(line) = reader.next()? {
+        line.verify().map_err(|reason| reader.wrong(&reason))?;
+        batch.push(line);
+        if batch.len() >= AT_ONCE {
+            insert(&transaction, schema, std::mem::take(&mut batch)).await?;
+        }
+    }
+    insert(&transaction, schema, batch).await?;
+    transaction.batch_execute(&schema.statement(FINISH)).await?;
+    let (at, detail) = (now.millis().cast_signed(), format!("the whole store, from {file:?}"));
+    let record: [Parameter<'_>; 3] = [(&at, Type::INT8), (&who, Type::TEXT), (&detail, Type::TEXT)];
+    transaction.execute_typed(&schema.statement(RECORD), &record).await?;
+    transaction.commit().await?;
+    Ok(reader.counts())
+}
+
+async fn insert(
+    transaction: &Transaction<'_>,
+    schema: &SchemaName,
+    batch: DumpBatch,
+) -> Result<(), TransferFault> {
+    let statements = [INSERT_APPLICATIONS, INSERT_KEYS, INSERT_LEDGER, INSERT_AUDIT];
+    for (statement, records) in statements.iter().zip(batch.into_json().map_err(DumpFault::Disk)?) {
+        let records: [Parameter<'_>; 1] = [(&records, Type::TEXT)];
+        transaction.execute_typed(&schema.statement(statement), &records).await?;
+    }
+    Ok(())
+}
+
+fn read_application(row: &Row) -> Result<DumpLine, tokio_postgres::Error> {
+    let limit = |column| Ok(row.try_get::<_, Option<i64>>(column)?.map(units));
+    Ok(DumpLine::Application(ApplicationLine {
+        id: row.try_get(0)?,
+        name: row.try_get(1)?,
+        tier: row.try_get(2)?,
+        own_minute: limit(3)?,
+        own_day: limit(4)?,
+        contact: row.try_get(5)?,
+        note: row.try_get(6)?,
+        created_at: instant(row.try_get(7)?),
+    }))
+}
+
+fn read_key(row: &Row) -> Result<DumpLine, tokio_postgres::Error> {
+    let maybe = |column| Ok(row.try_get::<_, Option<i64>>(column)?.map(instant));
+    Ok(DumpLine::Key(KeyLine {
+        application: row.try_get(0)?,
+        digest: row.try_get(1)?,
+        shown: row.try_get(2)?,
+        created_at: instant(row.try_get(3)?),
+        expires_at: maybe(4)?,
+        revoked_at: maybe(5)?,
+        last_used_at: maybe(6)?,
+    }))
+}
+
+fn read_ledger(row: &Row) -> Result<DumpLine, tokio_postgres::Error> {
+    Ok(DumpLine::Ledger(LedgerLine {
+        day: row.try_get(0)?,
+        application: row.try_get(1)?,
+        granted: units(row.try_get(2)?),
+        grace: units(row.try_get(3)?),
+    }))
+}
+
+fn read_audit(row: &Row) -> Result<DumpLine, tokio_postgres::Error> {
+    Ok(DumpLine::Audit(AuditLine {
+        number: row.try_get::<_, i64>(0)?.unsigned_abs(),
+        at: instant(row.try_get(1)?),
+        who: row.try_get(2)?,
+        what: row.try_get(3)?,
+        application: row.try_get(4)?,
+        detail: row.try_get(5)?,
+    }))
+}
+
+fn instant(millis: i64) -> String {
+    Wall::from_millis(u64::try_from(millis).unwrap_or(0)).rfc3339()
+}
+
+fn units(stored: i64) -> u32 {
+    u32::try_from(stored).unwrap_or(u32::MAX)
+}
+
+impl From<tokio_postgres::Error> for TransferFault {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<DumpFault> for TransferFault {
+    fn from(fault: DumpFault) -> Self {
+        Self::File(fault)
+    }
+}
