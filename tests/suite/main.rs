@@ -21,6 +21,7 @@
 )]
 
 mod access_log;
+mod attempts;
 mod audit_users;
 mod auth;
 mod backend;
