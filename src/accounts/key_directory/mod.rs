@@ -17,6 +17,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::clock::{Day, Now, Wall};
 use crate::keys::{ApplicationId, Digest};
+use crate::limits::NodeReport;
 use crate::store::{KeyUse, LedgerReport, StoredApplication, StoredKey};
 
 use crate::accounts::account::Account;
@@ -240,7 +241,10 @@ impl KeyDirectory {
 
     /// Takes all leased and unspent units out of the accounts: reports that return them to the ledger, and their number.
     pub fn drain(&self) -> (Vec<LedgerReport>, u32) {
-        let mut units = 0;
+        // Their units can no longer be used, and the ledger may not know it yet.
+        let changed = self.take_changed();
+        let mut units = changed.iter().map(|(_, units)| units).sum();
+        let mut changed: HashSet<ApplicationId> = changed.iter().map(|(account, _)| account.id).collect();
         let without_keys: Vec<_> = self.without_keys.lock().values().cloned().collect();
         let with_keys = self.entries.iter().map(|entry| Arc::clone(&entry.account));
         let drained = with_keys.chain(without_keys).filter_map(|account| {
@@ -249,7 +253,10 @@ impl KeyDirectory {
             let (day, report) = before.drain();
             state.balance.day = day;
             units += before.leased() - day.leased();
-            report.map(|totals| LedgerReport::of_units(account.id, day.day(), totals))
+            let is_changed = changed.remove(&account.id);
+            let known = || NodeReport { known: day.totals(), ..NodeReport::default() };
+            let totals = report.or_else(|| is_changed.then(known))?;
+            Some(LedgerReport::of_units(account.id, day.day(), totals))
         });
         let reports = drained.collect();
         (reports, units)

@@ -116,3 +116,18 @@ fn last_key_of_an_application_is_removed_only_without_loss() {
     assert!(key_directory.is_empty());
     drop(account);
 }
+
+#[test]
+fn a_drain_reports_units_that_a_change_of_limits_returned() {
+    let (key_directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
+    key_directory.apply(&stored("pro", &["a", "b"]), &terms, DAY);
+    let account = key_directory.find(&Digest::of("a")).unwrap().account;
+    let mut state = account.state();
+    state.balance.day = state.balance.day.grant(DAY, 5, 0, 5);
+    drop(state);
+    key_directory.apply(&stored("free", &["a", "b"]), &terms, DAY);
+    let (reports, units) = key_directory.drain();
+    let known: Vec<_> = reports.iter().map(|report| report.totals.known).collect();
+    assert_eq!((known.len(), known[0].granted, known[0].returned, units), (1, 5, 5, 5));
+    assert_eq!(key_directory.drain(), (Vec::new(), 0));
+}

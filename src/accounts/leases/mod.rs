@@ -211,14 +211,15 @@ impl Leases {
 
     /// The report that leases what the account needs next: units of the day, and a share of the minute.
     fn next_report(&self, account: &Account, state: &mut AccountState, now: Now) -> LedgerReport {
-        let limits = account.terms().limits;
+        let terms = account.terms();
+        let limits = terms.limits;
         let before = state.balance.day.on(now.wall.day());
         let day = before.without_excess(limits.day);
         self.instruments.units(UnitUse::Returned, before.leased() - day.leased());
         state.balance.day = day;
         let totals = day.report(limits.day, limits.grace);
         let minute = self.minutes.report_if_due(state, &limits, now.mono);
-        let terms = Some(account.terms().assumed());
+        let terms = Some(terms.assumed());
         LedgerReport { application: account.id, day: day.day(), totals, minute, terms }
     }
 

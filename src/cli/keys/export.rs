@@ -55,14 +55,14 @@ pub(super) async fn run(config: &Config, args: ExportArgs) -> Result<Exit, Comma
         };
     };
     let output = OutputFile::create(file, args.force)?;
-    let mut out = output.writer().map_err(anyhow::Error::from)?;
+    let failed = || format!("{} cannot be written", file.display());
+    let mut out = output.writer().with_context(failed)?;
     let mut stop = StopSignals::listen()?;
     let mut write = |text: &str| out.write_all(text.as_bytes());
     let exit = tokio::select! {
         exit = export(&target, format, &mut write) => exit?,
         () = stop.wait() => return Err(CommandError::Input(format!("interrupted: {} was not written", file.display()))),
     };
-    let failed = || format!("{} cannot be written", file.display());
     out.flush().with_context(failed)?;
     drop(out);
     output.finish().with_context(failed)?;

@@ -93,7 +93,7 @@ fn export(
             PostgresStore::export(database, clock, output, false).await
         } else {
             let file = OutputFile::create(to, force)?;
-            let mut out = file.writer().context("the output file")?;
+            let mut out = file.writer().with_context(|| format!("{} cannot be written", to.display()))?;
             let mut file = Some(file);
             let mut keep = || file.take().map_or(Ok(()), OutputFile::finish);
             PostgresStore::export(database, clock, (&mut out, &mut keep), closes).await

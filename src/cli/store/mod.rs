@@ -30,8 +30,8 @@ pub(super) const AFTER_HELP: &str = "Examples:\n  \
 scoregate store check --data-dir DIR\n  \
 scoregate store backup backup.db --data-dir DIR\n  \
 scoregate store import backup.db --data-dir DIR\n\n\
-DIR is the data directory of the server; --config FILE reads it from the configuration. `import`, `init` and\n\
-`close-future-days` need a stopped server; the other commands also work while it runs.\n\
+DIR is the data directory of the server; --config FILE reads it from the configuration. With a store file\n\
+`import`, `init`, `close-future-days` and `export --close` need a stopped server; the others also work while it runs.\n\
 Backups and exports contain SHA-256 hashes of keys, not the keys. Keep them private nevertheless.";
 
 #[derive(Debug, Args)]
@@ -87,7 +87,8 @@ enum StoreCommand {
         scoregate store import backup.db --replace --data-dir DIR\n\n\
         The previous store is kept as scoregate.db.aside-TIME. Its grants of today and its revocations are carried\n\
         over. If it is unreadable, callers may get today's quota again; --forfeit-today refuses them until midnight\n\
-        UTC instead.")]
+        UTC instead.\n\n\
+        With a database, an export is imported into tables without applications.")]
     Import {
         /// The backup or export.
         file: PathBuf,

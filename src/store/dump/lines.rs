@@ -128,7 +128,7 @@ impl DumpLine {
     }
 
     /// Checks ids, digests, days and instants. Returns the first wrong one.
-    pub(in crate::store) fn verify(&self) -> Result<(), String> {
+    pub(super) fn verify(&self) -> Result<(), String> {
         let instant = |name: &str, text: &str| match Wall::parse_rfc3339(text) {
             Some(_) => Ok(()),
             None => Err(format!("{name}: {text}")),

@@ -51,6 +51,7 @@ impl DumpReader {
                 Err(self.wrong(&"it does not match the lines before it"))
             };
         }
+        line.verify().map_err(|reason| self.wrong(&reason))?;
         self.counts.count(&line);
         self.hash.update(&text);
         Ok(Some(line))

@@ -5,7 +5,7 @@ use rusqlite::{Connection, Row, params};
 use super::super::fault::{StoreFault, is_conflict};
 use super::super::{ledger, records};
 use crate::clock::Wall;
-use crate::keys::{ApplicationId, Digest};
+use crate::keys::Digest;
 use crate::store::dump::{ApplicationLine, AuditLine, DumpLine, KeyLine, LedgerLine};
 
 pub(super) fn read_application(row: &Row<'_>) -> Result<DumpLine, StoreFault> {
@@ -66,30 +66,22 @@ pub(super) fn read_audit(row: &Row<'_>) -> Result<DumpLine, StoreFault> {
 /// Writes a line into a store.
 pub(super) fn insert(line: &DumpLine, store: &Connection) -> Result<(), StoreFault> {
     let inserted = match line {
-        DumpLine::Application(line) => {
-            line.id.parse::<ApplicationId>().map_err(|error| bad("id", &error))?;
-            store.prepare_cached("INSERT INTO applications VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?.execute(
-                params![
-                    line.id,
-                    line.name,
-                    line.tier,
-                    line.own_minute,
-                    line.own_day,
-                    line.contact,
-                    line.note,
-                    millis(&line.created_at)?
-                ],
-            )
-        }
+        DumpLine::Application(line) => store
+            .prepare_cached("INSERT INTO applications VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?
+            .execute(params![
+                line.id,
+                line.name,
+                line.tier,
+                line.own_minute,
+                line.own_day,
+                line.contact,
+                line.note,
+                millis(&line.created_at)?
+            ]),
         DumpLine::Key(line) => insert_key(store, line)?,
-        DumpLine::Ledger(line) => {
-            ledger::read(&line.day).ok_or_else(|| bad("day", &line.day))?;
-            store
-                .prepare_cached(
-                    "INSERT INTO ledger (day, application, granted, grace) VALUES (?1, ?2, ?3, ?4)",
-                )?
-                .execute(params![line.day, line.application, line.granted, line.grace])
-        }
+        DumpLine::Ledger(line) => store
+            .prepare_cached("INSERT INTO ledger (day, application, granted, grace) VALUES (?1, ?2, ?3, ?4)")?
+            .execute(params![line.day, line.application, line.granted, line.grace]),
         DumpLine::Audit(line) => {
             let number = i64::try_from(line.number).map_err(|error| bad("number", &error))?;
             store.prepare_cached("INSERT INTO audit VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?.execute(params![

@@ -94,9 +94,8 @@ async fn an_export_that_closes_the_store_is_its_last_state() {
     create_tables(config.clone()).await;
     let store = PostgresStore::open(config.clone(), Clock::system()).await.unwrap();
     let id = created(&store).await;
-    let fails = |_: &mut Vec<u8>| Err(io::Error::other("the disk is full"));
     let (mut out, clock) = (Vec::new(), Clock::manual(NOON).0);
-    let mut keep = || fails(&mut Vec::new());
+    let mut keep = || Err(io::Error::other("the disk is full"));
     let failed = PostgresStore::export(config.clone(), clock, (&mut out, &mut keep), true).await;
     assert!(matches!(failed, Err(TransferError::File(_))), "{failed:?}");
     created(&store).await;
