@@ -2,11 +2,23 @@
 //!
 //! A response has eight of them; a buffer for each would be eight allocations.
 
+use std::cell::RefCell;
+
 use bytes::BytesMut;
 use http::HeaderValue;
 
 /// Initial capacity; enough for all values of a usual response.
 const CAPACITY: usize = 320;
+
+/// Number of frequent numbers that each thread keeps: midnight and the quotas of the tiers.
+const FREQUENT: usize = 8;
+
+thread_local! {
+    /// Frequent numbers and their values, and the slot of the next one. One list per thread avoids locks and shared
+    /// reference counts.
+    static KNOWN: RefCell<([(u64, HeaderValue); FREQUENT], usize)> =
+        const { RefCell::new(([const { (0, HeaderValue::from_static("0")) }; FREQUENT], 0)) };
+}
 
 /// A buffer for header values.
 #[derive(Debug)]
@@ -35,6 +47,21 @@ impl HeaderValueWriter {
     }
 }
 
+/// A number as a value. For numbers that most responses have.
+pub(super) fn frequent_number(number: u64) -> HeaderValue {
+    KNOWN.with_borrow_mut(|(known, next)| {
+        if let Some((_, value)) = known.iter().find(|(known, _)| *known == number) {
+            return value.clone();
+        }
+        let value = HeaderValue::from(number);
+        if let Some(slot) = known.get_mut(*next) {
+            *slot = (number, value.clone());
+        }
+        *next = (*next + 1) % FREQUENT;
+        value
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,5 +76,15 @@ mod tests {
             (one, long.len(), other),
             ("max-age=60".parse().unwrap(), 2 * CAPACITY, "-7".parse().unwrap())
         );
+    }
+
+    #[test]
+    fn a_frequent_number_is_always_the_one_asked_for() {
+        let mut values = HeaderValueWriter::new();
+        let numbers = (0..3 * FREQUENT as u64).chain([1_763_769_600, 1_763_769_600, 7, 0]);
+        for number in numbers {
+            assert_eq!(frequent_number(number), number.to_string());
+        }
+        assert_eq!(values.text("x").value(), "x");
     }
 }

@@ -20,7 +20,7 @@ use super::deprecation::Deprecation;
 use super::exchange::Exchange;
 use super::fetch::Served;
 use super::guard::AddressGuard;
-use super::header_values::HeaderValueWriter;
+use super::header_values::{HeaderValueWriter, frequent_number};
 use super::refusal::{Refusal, whole_seconds};
 use super::resolve::ResolvedTarget;
 use super::response_head::{HeaderField, ResponseHead};
@@ -311,9 +311,9 @@ impl LimitHeaders {
     }
 
     fn write(self, head: &mut ResponseHead, values: &mut HeaderValueWriter) {
-        head.put(HeaderField::Limit, values.number(self.reported.limit).value());
+        head.put(HeaderField::Limit, frequent_number(self.reported.limit.into()));
         head.put(HeaderField::Remaining, values.number(self.reported.remaining).value());
-        head.put(HeaderField::Reset, values.number(self.reported.reset.seconds()).value());
+        head.put(HeaderField::Reset, frequent_number(self.reported.reset.seconds()));
         head.put(HeaderField::Resource, HeaderValue::from_static(self.reported.rule.name()));
         let policy = match self.scope {
             LimitScope::Application([minute, day], policy) => {

@@ -60,16 +60,20 @@ impl AccessLogWriter {
 }
 
 fn put(fields: &LineFields, json: bool, text: &mut Vec<u8>) {
-    let known = fields.iter().filter(|(_, value)| json || !value.is_null());
-    let words = known.map(|(name, value)| {
-        let plain = value.as_str().filter(|word| !json && is_plain(word));
-        let words = plain.map_or_else(|| value.to_string(), str::to_owned);
-        if json { format!("\"{name}\":{words}") } else { format!("{name}={words}") }
-    });
-    let words: Vec<String> = words.collect();
-    let line = if json { format!("{{{}}}", words.join(",")) } else { words.join(" ") };
-    text.extend_from_slice(line.as_bytes());
-    text.push(b'\n');
+    let (start, separator, end) = if json { ("{", ",", "}\n") } else { ("", " ", "\n") };
+    text.extend_from_slice(start.as_bytes());
+    let mut before = "";
+    for (name, value) in fields.iter().filter(|(_, value)| json || !value.is_null()) {
+        text.extend_from_slice(before.as_bytes());
+        before = separator;
+        let parts = if json { ["\"", name, "\":"] } else { ["", name, "="] };
+        parts.iter().for_each(|part| text.extend_from_slice(part.as_bytes()));
+        match value.as_str().filter(|word| !json && is_plain(word)) {
+            Some(word) => text.extend_from_slice(word.as_bytes()),
+            None => serde_json::to_writer(&mut *text, value).expect("a vector takes all bytes"),
+        }
+    }
+    text.extend_from_slice(end.as_bytes());
 }
 
 /// Whether a text needs no quotes in a text line.
