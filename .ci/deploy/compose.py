@@ -1,5 +1,6 @@
-"""Checks the compose file as Docker Compose parses it: mounted files exist, the addresses for Prometheus and Grafana are
-consistent, and the gateway's settings are valid.
+"""Checks both profiles of the compose file as Docker Compose parses it: mounted files exist, the addresses for Prometheus and
+Grafana are consistent, and the gateways' settings are valid. The rules of the profile with several gateways are in
+`compose_fleet.py`.
 
     compose.py BINARY
 
@@ -18,26 +19,18 @@ import tomllib
 
 import yaml
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-COMPOSE = ROOT / "deploy/compose"
+import compose_fleet
+from compose_fleet import COMPOSE, ROOT, mounts, seconds
+
 FILE = COMPOSE / "compose.yaml"
-TIMES = {"m": 60, "s": 1}
 
 
-def read_by_compose(text):
+def read_by_compose(text, *options):
     """Returns the parsed file, or the error of Docker Compose."""
     tool = pathlib.Path(sys.executable).with_name("docker-compose")
-    arguments = [tool, "--project-directory", COMPOSE, "--file", "-", "config", "--format", "json"]
+    arguments = [tool, "--project-directory", COMPOSE, "--file", "-", *options, "config", "--format", "json"]
     result = subprocess.run(arguments, input=text, capture_output=True, text=True)
     return (json.loads(result.stdout), "") if result.returncode == 0 else (None, result.stderr.strip())
-
-
-def seconds(duration):
-    return sum(int(number) * TIMES[unit] for number, unit in re.findall(r"(\d+)([ms])", duration))
-
-
-def mounts(service):
-    return {volume["target"]: volume for volume in service["volumes"]}
 
 
 def hardened(name, service):
@@ -45,8 +38,8 @@ def hardened(name, service):
     yield f"{name}: its root is writable", service.get("read_only") is True
     yield f"{name}: it has capabilities", service.get("cap_drop") == ["ALL"] and "cap_add" not in service
     yield f"{name}: it may gain privileges", "no-new-privileges:true" in service.get("security_opt", []) and "privileged" not in service
-    yield f"{name}: {service['image']} has no version", re.search(r":v?\d+\.\d+\.\d+$", service["image"])
-    for port in service["ports"]:
+    yield f"{name}: {service['image']} has no version", re.search(r":v?\d+(\.\d+)+$", service["image"])
+    for port in service.get("ports", []):
         yield f"{name}: a port is not bound to loopback", port.get("host_ip") == "127.0.0.1"
         yield f"{name}: a privileged port", int(port["published"]) >= 1024
     for target, volume in mounts(service).items():
@@ -56,9 +49,9 @@ def hardened(name, service):
 
 
 def consistent(file):
-    """Checks of addresses, paths and ports that must be equal in several files."""
+    """Checks of one gateway: addresses, paths and ports that must be equal in several files."""
     services = file["services"]
-    gateway, prometheus, grafana = (services[name] for name in ("gateway", "prometheus", "grafana"))
+    gateway = services["gateway"]
     settings = tomllib.loads((COMPOSE / "scoregate.toml").read_text())
     dockerfile = (ROOT / gateway["build"]["dockerfile"]).read_text()
 
@@ -72,11 +65,19 @@ def consistent(file):
     version = tomllib.loads((ROOT / "Cargo.toml").read_text())["package"]["version"]
     yield "the image has another version", gateway["image"] == f"scoregate:{version}" and gateway["build"]["args"]["VERSION"] == version
 
+    yield from monitored(file, {"gateway"}, side)
+    yield from secrets_of(file, {settings["admin"]["token_file"]})
+
+
+def monitored(file, gateways, side):
+    """Checks of the way from the gateways' side ports through Prometheus to Grafana."""
+    services = file["services"]
+    prometheus, grafana = services["prometheus"], services["grafana"]
     scraping = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())
-    targets = [target for job in scraping["scrape_configs"] for one in job["static_configs"] for target in one["targets"]]
-    yield "Prometheus does not scrape the side port", f"gateway:{side.rsplit(':')[-1]}" in targets
-    hosts = {target.rsplit(":", 1)[0] for target in targets}
-    yield "the side port refuses the host name that Prometheus uses", hosts <= set(settings["admin"]["hosts"])
+    (targets,) = [one for job in scraping["scrape_configs"] for one in job["dns_sd_configs"]]
+    yield "Prometheus does not scrape the side port", str(targets["port"]) == side.rsplit(":")[-1]
+    named = {name for name, service in services.items() for alias in [name, *((service["networks"].get("monitoring") or {}).get("aliases", []))] if alias in targets["names"]}
+    yield "Prometheus does not resolve all gateways", named == gateways
     configured = next(word.split("=")[1] for word in prometheus["command"] if word.startswith("--config.file="))
     yield "Prometheus uses another configuration", mounts(prometheus)[os.path.dirname(configured)]["source"] == str(ROOT / "deploy/prometheus")
     yield "Prometheus loads no rules", scraping["rule_files"] == ["rules/*.yml"]
@@ -92,13 +93,19 @@ def consistent(file):
     (provider,) = yaml.safe_load((provisioning / "dashboards/scoregate.yml").read_text())["providers"]
     shown = provider["options"]["path"]
     yield "Grafana uses other dashboards", shown.startswith(target) and f"{mounted['source']}{shown.removeprefix(target)}" == str(ROOT / "grafana/dashboards")
-    common = [set(service["networks"]) for service in (gateway, prometheus, grafana)]
+    common = [set(services[name]["networks"]) for name in (*gateways, "prometheus", "grafana")]
     yield "the services cannot reach each other", all("monitoring" in networks for networks in common) and file["networks"]["monitoring"]["internal"]
 
+
+
+def secrets_of(file, configured):
+    """Checks that the mounted secrets are those that the settings name, and that the environment has none."""
+    services = file["services"]
     named = {f"/run/secrets/{secret['source']}" for service in services.values() for secret in service.get("secrets", [])}
-    configured_secrets = {settings["admin"]["token_file"], grafana["environment"]["GF_SECURITY_ADMIN_PASSWORD__FILE"]}
-    yield "mounted, configured and declared secrets differ", named == configured_secrets == {f"/run/secrets/{name}" for name in file["secrets"]}
-    texts = [str(value) for service in services.values() for value in service.get("environment", {}).values()]
+    variables = [(name, str(value)) for service in services.values() for name, value in service.get("environment", {}).items()]
+    configured |= {value for name, value in variables if name.endswith("_FILE")}
+    yield f"the mounted secrets are {sorted(named)}, the configured ones {sorted(configured)}", named == configured
+    texts = [value for _, value in variables]
     yield "the environment contains a secret", not any(re.search("token|password", text) and "/run/secrets/" not in text for text in texts)
 
 
@@ -114,34 +121,54 @@ def secrets_and_settings(binary):
             created.append({file.name: file.read_text() for file in (directory / "secrets").iterdir()})
         yield "an existing secret is replaced", created[0] == created[1]
         yield "the created secrets are not those of the compose file", set(created[0]) == set(yaml.safe_load(FILE.read_text())["secrets"])
-        yield "a secret is weak", len(set(created[0].values())) == 2 and all(re.fullmatch("[0-9a-f]{48}", text) for text in created[0].values())
+        yield "a secret is weak", len(set(created[0].values())) == len(created[0]) and all(re.fullmatch("[0-9a-f]{48}", text) for text in created[0].values())
         yield "other users can read the secrets", stat.S_IMODE((directory / "secrets").stat().st_mode) == 0o700
-        settings = directory / "scoregate.toml"
-        settings.write_text((COMPOSE / "scoregate.toml").read_text().replace("/run/secrets", str(directory / "secrets")))
-        result = subprocess.run([binary, "check", "--config", settings], env={}, capture_output=True, text=True)
-        yield f"scoregate check: {result.stderr}", result.returncode == 0
+        for name in ("scoregate.toml", "fleet.toml"):
+            settings = directory / name
+            settings.write_text((COMPOSE / name).read_text().replace("/run/secrets", str(directory / "secrets")))
+            result = subprocess.run([binary, "check", "--config", settings], env={}, capture_output=True, text=True)
+            yield f"scoregate check of {name}: {result.stderr}", result.returncode == 0
+
+
+def checks_of_fleet(fleet):
+    yield from compose_fleet.consistent(fleet)
+    settings = compose_fleet.settings()
+    replicas = set(compose_fleet.replicas(fleet))
+    yield from monitored(fleet, replicas, settings["admin"]["listen"])
+    # The scripts of the database's image read these, by path.
+    read = set(re.findall(r"/run/secrets/[\w-]+", (COMPOSE / "roles.sql").read_text()))
+    yield from secrets_of(fleet, read | {settings["admin"]["token_file"], settings["store"]["password_file"]})
+
+
+def undetected(text):
+    """Yields planted mistakes that are not detected, neither by Compose nor by the checks."""
+    _, result = read_by_compose(text.replace("  read_only: true\n  cap", "  read_onlyy: true\n  cap"))
+    if "read_onlyy" not in result:
+        yield f"Docker Compose does not detect an unknown field: {result}"
+    opened, _ = read_by_compose(text.replace("127.0.0.1:8080:8080", "8080:8080"))
+    if all(is_so for _, is_so in hardened("gateway", opened["services"]["gateway"])):
+        yield "a port outside loopback is not detected"
+    for words, one, other in compose_fleet.PLANTED:
+        assert one in text, one
+        mistaken, result = read_by_compose(text.replace(one, other), "--profile", "fleet")
+        found = [what for what, is_so in checks_of_fleet(mistaken) if not is_so] if mistaken else [result]
+        if not any(words in what for what in found):
+            yield f"a planted mistake is not detected: {words}: {found}"
 
 
 def main():
     text, binary = FILE.read_text(), os.path.realpath(sys.argv[1])
-    file, result = read_by_compose(text)
-    if file is None:
+    (single, result), (fleet, _) = read_by_compose(text), read_by_compose(text, "--profile", "fleet")
+    if single is None:
         sys.exit(result)
-    checks = [*consistent(file), *secrets_and_settings(binary)]
-    for name, service in file["services"].items():
+    checks = [*consistent(single), *checks_of_fleet(fleet), *secrets_and_settings(binary)]
+    services = single["services"] | fleet["services"]
+    for name, service in services.items():
         checks += hardened(name, service)
-    wrong = [what for what, is_so in checks if not is_so]
-
-    # Planted mistakes must be detected by Compose and by the checks.
-    _, result = read_by_compose(text.replace("  read_only: true\n  cap", "  read_onlyy: true\n  cap"))
-    if "read_onlyy" not in result:
-        wrong.append(f"Docker Compose does not detect an unknown field: {result}")
-    opened, _ = read_by_compose(text.replace("127.0.0.1:8080:8080", "8080:8080"))
-    if all(is_so for _, is_so in hardened("gateway", opened["services"]["gateway"])):
-        wrong.append("a port outside loopback is not detected")
+    wrong = [*(what for what, is_so in checks if not is_so), *compose_fleet.proxy_findings(), *undetected(text)]
     if wrong:
         sys.exit("\n".join(wrong))
-    print(f"compose: {len(file['services'])} services, {len(checks)} checks")
+    print(f"compose: {len(services)} services in two profiles, {len(checks)} checks")
 
 
 if __name__ == "__main__":

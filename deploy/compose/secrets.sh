@@ -6,7 +6,7 @@ set -eu
 cd "$(dirname "$0")"
 mkdir -p secrets
 chmod 0700 secrets
-for name in admin-token grafana-password; do
+for name in admin-token grafana-password database-password database-owner-password database-gateway-password; do
     [ -s "secrets/$name" ] && continue
     (umask 022 && od -An -N24 -tx1 /dev/urandom | tr -d ' \n' >"secrets/$name")
 done
