@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Checks everything in deploy/ that can be tested without a container daemon, a cluster or a running systemd: the files of
-# the container and the program in them, the systemd units, the Kubernetes manifests, the compose file.
+# the container and the program in them, the systemd units, the Kubernetes manifests, the compose file, and rolling restarts as
+# the last two declare them.
 #
 #   .ci/deploy/all.sh BINARY
 set -euo pipefail
@@ -20,3 +21,4 @@ fi
 "$here/units.sh" "$1"
 "$tools/bin/python" "$here/manifests.py" "$1"
 "$tools/bin/python" "$here/compose.py" "$1"
+"$tools/bin/python" "$here/rolling_restart.py" "$1"

@@ -55,7 +55,7 @@ def consistent(file):
     settings = tomllib.loads((COMPOSE / "scoregate.toml").read_text())
     dockerfile = (ROOT / gateway["build"]["dockerfile"]).read_text()
 
-    public, side = (settings["listen"], settings["admin"]["listen"])
+    public = settings["listen"]
     yield "a port other than the public one is published", [f"0.0.0.0:{port['target']}" for port in gateway["ports"]] == [public]
     yield "the data directory is not a volume", mounts(gateway)[settings["data_dir"]]["type"] == "volume"
     yield "the image's configuration file is not mounted", re.search(r"SCOREGATE_CONFIG=(\S+)", dockerfile)[1] in mounts(gateway)
@@ -65,19 +65,25 @@ def consistent(file):
     version = tomllib.loads((ROOT / "Cargo.toml").read_text())["package"]["version"]
     yield "the image has another version", gateway["image"] == f"scoregate:{version}" and gateway["build"]["args"]["VERSION"] == version
 
-    yield from monitored(file, {"gateway"}, side)
+    yield from monitored(file, {"gateway"}, settings, "prometheus", ROOT / "deploy/prometheus/targets.yml")
     yield from secrets_of(file, {settings["admin"]["token_file"]})
 
 
-def monitored(file, gateways, side):
+def monitored(file, gateways, settings, prometheus, targets_file):
     """Checks of the way from the gateways' side ports through Prometheus to Grafana."""
     services = file["services"]
-    prometheus, grafana = services["prometheus"], services["grafana"]
+    prometheus, grafana = services[prometheus], services["grafana"]
     scraping = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())
-    (targets,) = [one for job in scraping["scrape_configs"] for one in job["dns_sd_configs"]]
-    yield "Prometheus does not scrape the side port", str(targets["port"]) == side.rsplit(":")[-1]
-    named = {name for name, service in services.items() for alias in [name, *((service["networks"].get("monitoring") or {}).get("aliases", []))] if alias in targets["names"]}
-    yield "Prometheus does not resolve all gateways", named == gateways
+    read = [name for job in scraping["scrape_configs"] for one in job["file_sd_configs"] for name in one["files"]]
+    yield "Prometheus reads other targets", read == ["targets.yml"]
+    replaced = mounts(prometheus).get("/etc/prometheus/targets.yml", {"source": str(ROOT / "deploy/prometheus/targets.yml")})
+    yield "the targets of Prometheus are those of another profile", replaced["source"] == str(targets_file)
+    targets = [target for group in yaml.safe_load(targets_file.read_text()) for target in group["targets"]]
+    port = settings["admin"]["listen"].rsplit(":")[-1]
+    yield "Prometheus does not scrape every side port", sorted(targets) == sorted(f"{name}:{port}" for name in gateways)
+    yield "the side port refuses the host name that Prometheus uses", set(gateways) <= set(settings["admin"]["hosts"])
+    alias = prometheus["networks"]["monitoring"] or {}
+    yield "Grafana does not reach Prometheus", prometheus is services.get("prometheus") or "prometheus" in alias["aliases"]
     configured = next(word.split("=")[1] for word in prometheus["command"] if word.startswith("--config.file="))
     yield "Prometheus uses another configuration", mounts(prometheus)[os.path.dirname(configured)]["source"] == str(ROOT / "deploy/prometheus")
     yield "Prometheus loads no rules", scraping["rule_files"] == ["rules/*.yml"]
@@ -93,7 +99,7 @@ def monitored(file, gateways, side):
     (provider,) = yaml.safe_load((provisioning / "dashboards/scoregate.yml").read_text())["providers"]
     shown = provider["options"]["path"]
     yield "Grafana uses other dashboards", shown.startswith(target) and f"{mounted['source']}{shown.removeprefix(target)}" == str(ROOT / "grafana/dashboards")
-    common = [set(services[name]["networks"]) for name in (*gateways, "prometheus", "grafana")]
+    common = [set(service["networks"]) for service in (prometheus, grafana, *(services[name] for name in gateways))]
     yield "the services cannot reach each other", all("monitoring" in networks for networks in common) and file["networks"]["monitoring"]["internal"]
 
 
@@ -134,7 +140,7 @@ def checks_of_fleet(fleet):
     yield from compose_fleet.consistent(fleet)
     settings = compose_fleet.settings()
     replicas = set(compose_fleet.replicas(fleet))
-    yield from monitored(fleet, replicas, settings["admin"]["listen"])
+    yield from monitored(fleet, replicas, settings, "prometheus-fleet", COMPOSE / "targets.yml")
     # The scripts of the database's image read these, by path.
     read = set(re.findall(r"/run/secrets/[\w-]+", (COMPOSE / "roles.sql").read_text()))
     yield from secrets_of(fleet, read | {settings["admin"]["token_file"], settings["store"]["password_file"]})

@@ -28,7 +28,8 @@ PLANTED = (
     ("role of the gateways", "postgresql://scoregate_owner@", "postgresql://gateway@"),
     ("do not wait", "    tables-upgrade:\n      condition", "    tables:\n      condition"),
     ("is reached by", "networks: [inside]\n    environment:\n      POSTGRES", "networks: [inside, outside]\n    environment:\n      POSTGRES"),
-    ("does not resolve all", "{aliases: [gateway]}", "{aliases: [gateways]}"),
+    ("does not reach Prometheus", "{aliases: [prometheus]}", "{aliases: [other]}"),
+    ("those of another profile", "target: /etc/prometheus/targets.yml", "target: /etc/prometheus/other.yml"),
     ("has other secrets", "secrets: [admin-token, database-gateway-password]", "secrets: [admin-token]"),
 )
 
