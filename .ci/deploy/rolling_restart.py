@@ -5,8 +5,8 @@ within its grace period, and the units granted for the day must be those that ca
     rolling_restart.py BINARY
 
 - Compose sends SIGTERM to one gateway after the other, and HAProxy runs with its file, in which addresses are replaced.
-- Kubernetes waits for the preStop sleep before SIGTERM. A load balancer notices a part of it later that the pod will stop, and
-  repeats no request.
+- Kubernetes starts a new pod with an empty data directory, then deletes an old one and waits for the preStop sleep before
+  SIGTERM. The load balancer notices the deletion only in the middle of the sleep, and repeats no request.
 - The same without the sleep must fail requests: otherwise this would prove nothing.
 """
 
@@ -19,6 +19,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -106,6 +107,9 @@ class Site:
         self.start_backend()
         self.keys = [self.create(tier) for tier in ("pro", "teams")]
         self.gateways = {name: Gateway(self, name) for name in ("gateway-1", "gateway-2", "gateway-3")}
+        # The pod of the surge. It has its addresses from now on.
+        self.surge = Gateway(self, "gateway-4")
+        self.surge.running.stop("gateway-4", self.grace)
 
     def start_database(self):
         """The database as its image starts it: a superuser with a password, and the script that creates the roles."""
@@ -172,9 +176,15 @@ class Site:
         created = run([self.binary, "keys", "create", "--name", tier, "--tier", tier, *limits, "--json"], env=self.environment())
         return json.loads(created)["key"]
 
+    def number(self, query):
+        return int(run([*self.psql, "scoregate"], input=query, env=self.superuser))
+
     def granted(self):
         """Units granted and not returned, for all days."""
-        return int(run([*self.psql, "scoregate"], input="SELECT sum(granted) FROM scoregate.ledger_days", env=self.superuser))
+        return self.number("SELECT sum(granted) FROM scoregate.ledger_days")
+
+    def connections(self):
+        return self.number("SELECT count(*) FROM pg_stat_activity WHERE usename = 'gateway'")
 
 
 class Gateway:
@@ -185,7 +195,9 @@ class Gateway:
         self.public = self.side = "127.0.0.1:0"
         self.start()
 
-    def start(self):
+    def start(self, is_new=False):
+        if is_new:
+            shutil.rmtree(self.site.directory / self.name)
         own = {
             "SCOREGATE_LISTEN": self.public,
             "SCOREGATE_ADMIN_LISTEN": self.side,
@@ -209,9 +221,9 @@ class Proxy:
         self.port = listener.getsockname()[1]
         text = text.replace("bind :8080", f"bind fd@{listener.fileno()}")
         text = text.replace("global\n", f"global\n    stats socket {self.socket} level admin\n", 1)
-        for gateway in site.gateways.values():
-            address = f"server {gateway.name} {gateway.public} port {gateway.side.rsplit(':')[-1]}"
-            text = text.replace(f"server {gateway.name} {gateway.name}:8080", address)
+        text = re.sub("    server .*\n", "", text)
+        for gateway in (*site.gateways.values(), site.surge):
+            text += f"    server {gateway.name} {gateway.public} port {gateway.side.rsplit(':')[-1]}\n"
         if not repeats:
             text = re.sub(r"retries \d+", "retries 0", re.sub(r" *(retry-on|option redispatch|http-request disable-l7).*\n", "", text))
         file = site.directory / f"{name}.cfg"
@@ -220,6 +232,8 @@ class Proxy:
         until("HAProxy", self.socket.exists)
         for gateway in site.gateways:
             self.reports(gateway, "UP")
+        # Until its first checks HAProxy assumes that every server is up.
+        self.reports(site.surge.name, "DOWN")
 
     def ask(self, command):
         with socket.socket(socket.AF_UNIX) as connection:
@@ -242,6 +256,7 @@ class Load:
 
     def __init__(self, proxy, keys):
         self.port, self.keys, self.counts, self.stopped = proxy.port, keys, collections.Counter(), threading.Event()
+        self.refusals = []
 
     def __enter__(self):
         self.threads = [threading.Thread(target=self.call, args=(self.keys[n % len(self.keys)],)) for n in range(CALLERS)]
@@ -262,8 +277,10 @@ class Load:
                 try:
                     connection.request("GET", "/api/v1/models", headers={"X-API-Key": key})
                     response = connection.getresponse()
-                    response.read()
+                    body = response.read()
                     self.counts[response.status] += 1
+                    if response.status != 200:
+                        self.refusals.append(f"{response.status}: {body.decode()}")
                 except (OSError, http.client.HTTPException) as error:
                     self.counts[type(error).__name__] += 1
                     break
@@ -287,28 +304,31 @@ def restart_as_compose(site, proxy):
 
 
 def restart_as_kubernetes(site, proxy, pod):
-    """The life of a pod: it is deleted, the load balancer notices half of the preStop sleep later, SIGTERM follows."""
+    """A rollout with a surge of one pod, which then takes the place of the next one."""
     pause, grace = pod["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"], pod["terminationGracePeriodSeconds"]
-    longest = 0
+    longest, spare = 0, site.surge
     for gateway in site.gateways.values():
+        spare.start(is_new=True)
+        proxy.ask(f"set server gateways/{spare.name} state ready")
+        proxy.reports(spare.name, "UP")
         time.sleep(pause / 2)
         proxy.ask(f"set server gateways/{gateway.name} state drain")
         time.sleep(pause / 2)
-        longest = max(longest, pause + gateway.running.stop(gateway.name, grace - pause))
-        gateway.start()
-        proxy.ask(f"set server gateways/{gateway.name} state ready")
-        proxy.reports(gateway.name, "UP")
+        longest, spare = max(longest, pause + gateway.running.stop(gateway.name, grace - pause)), gateway
+    site.gateways = {one.name: one for one in (*site.gateways.values(), site.surge) if one is not spare}
     return longest
 
 
 def main():
     binary = pathlib.Path(sys.argv[1]).resolve()
     pod = one_of(manifests.built(manifests.OVERLAYS / "production"), "Deployment")["spec"]["template"]["spec"]
-    wrong, delivered = [], 0
+    wrong = []
     with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as stack:
         directory = pathlib.Path(directory)
         directory.chmod(0o755)
         site = Site(binary, directory, stack)
+        if (used := site.connections()) > 3 * len(site.gateways):
+            wrong.append(f"{len(site.gateways)} gateways have {used} connections to the database, more than three each")
         proxy = Proxy(site, "proxy")
         with Load(proxy, site.keys) as first:
             of_compose = restart_as_compose(site, proxy)
@@ -318,7 +338,7 @@ def main():
         with Load(direct, site.keys) as unprepared:
             restart_as_compose(site, direct)
         for name, load in (("compose", first), ("kubernetes", second)):
-            wrong += [f"{name}: {load.counts}"] if load.failed() else []
+            wrong += [f"{name}: {load.counts}; {load.refusals[:3]}"] if load.failed() else []
         if not unprepared.failed():
             wrong.append("a stop without notice fails no request")
         delivered = sum(load.counts[200] for load in (first, second, unprepared))
