@@ -79,7 +79,11 @@ impl Leases {
         for reports in reports.chunks(RETURNS_AT_ONCE).chain(shares.chunks(RETURNS_AT_ONCE)) {
             let (today, reports) = (started.wall.day(), reports.to_vec());
             let exchange = LedgerExchange { node: self.node, today, reports };
-            returned = returned.and(self.ledger.exchange(exchange).await.map(drop));
+            returned = self.ledger.exchange(exchange).await.map(drop);
+            // A database that does not answer would delay the shutdown by its timeout for every chunk.
+            if returned.is_err() {
+                break;
+            }
         }
         self.instruments.store_operation(StoreWork::GiveBack, self.clock.now().mono.since(started.mono));
         match returned {
