@@ -33,6 +33,8 @@ const RETURN_UNUSED_EVERY: Duration = Duration::from_millis(300);
 const DELETE_OUTDATED_EVERY: Duration = Duration::from_mins(5);
 /// Interval between reads of the change feed of a shared store.
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);
+/// Interval between readings of the state of a shared store, for its metrics.
+const MEASURE_STORE_EVERY: Duration = Duration::from_secs(15);
 /// Interval between checks that the store file is in place.
 const WATCH_EVERY: Duration = Duration::from_secs(2);
 
@@ -61,6 +63,7 @@ pub(super) fn spawn(
     if config.database.is_some() {
         let freshness = Arc::clone(&gateway.load().key_directory.freshness);
         background.spawn(follow_changes(Arc::clone(registrar), freshness, clock.clone(), stop.clone()));
+        background.spawn(measure_store(Arc::clone(registrar), clock.clone(), stop.clone()));
     }
     spawn_periodic(background, gateway, registrar, &leases, config, clock, stop);
 }
@@ -175,6 +178,24 @@ async fn follow_changes(
                 () = registrar.changed_elsewhere() => {}
             }
             registrar.follow_changes().await;
+        }
+    };
+    stop.run_until_cancelled(run).await;
+}
+
+/// Reads the state of a shared store for its metrics. A failure is logged when it begins.
+async fn measure_store(registrar: Arc<Registrar>, clock: Clock, stop: CancellationToken) {
+    let run = async {
+        let mut is_failing = false;
+        loop {
+            let measured = registrar.measure_store().await;
+            if let Err(error) = &measured
+                && !is_failing
+            {
+                tracing::warn!(%error, "state of the database cannot be read; its metrics keep their last values");
+            }
+            is_failing = measured.is_err();
+            clock.sleep(MEASURE_STORE_EVERY).await;
         }
     };
     stop.run_until_cancelled(run).await;

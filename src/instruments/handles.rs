@@ -14,6 +14,7 @@ use crate::upstream::{BreakerState, ProtectionStatus};
 use super::background::{FetchEnd, StoreWork, UnitUse, UnreachableDecision};
 use super::labels::{PoolLabel, RequestSubject, StatusClass, TierLabel};
 use super::outcome::CacheOutcome;
+use super::shared_store::SharedStoreMetrics;
 
 /// Metric handles for requests and their background tasks.
 pub struct Instruments {
@@ -58,6 +59,7 @@ pub struct Instruments {
     lease_waits: Counter,
     unreadable_records: Gauge,
     keys: Gauge,
+    shared_store: SharedStoreMetrics,
 }
 
 /// The measurements of an answered request.
@@ -131,6 +133,7 @@ impl Instruments {
             lease_waits: registry.counter("scoregate_lease_waits_total"),
             unreadable_records: registry.gauge("scoregate_store_unreadable_records"),
             keys: registry.gauge("scoregate_keys"),
+            shared_store: SharedStoreMetrics::new(registry),
         }
     }
 
@@ -301,6 +304,11 @@ impl Instruments {
         if let Some(durations) = self.store_durations.of(operation) {
             durations.record(time.as_secs_f64());
         }
+    }
+
+    /// Metrics of the shared store.
+    pub(crate) fn shared_store(&self) -> &SharedStoreMetrics {
+        &self.shared_store
     }
 
     /// Sets the number of known keys.

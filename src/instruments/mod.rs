@@ -5,6 +5,7 @@ mod background;
 mod handles;
 mod labels;
 mod outcome;
+mod shared_store;
 
 pub(crate) use background::{FetchEnd, StoreWork, UnitUse, UnreachableDecision};
 pub use handles::Instruments;

@@ -8,6 +8,7 @@ mod applications;
 mod audit_detail;
 #[cfg(test)]
 mod conformance;
+mod database_status;
 mod disk_mirror;
 mod dump;
 mod embedded;
@@ -26,6 +27,7 @@ pub use applications::{
     ApplicationPage, AuditQuery, AuditRecord, ChangeKind, KeyUse, OwnLimits, StoreChange, StoredApplication,
     StoredKey,
 };
+pub use database_status::{DatabaseStatus, ExchangeCounts, HotTable, TableRows};
 pub use disk_mirror::{Mirror, MirrorContents, MirrorError, MirrorRecord, RecordFlaw, RejectedRecord};
 pub use dump::{RecordCounts, TransferError};
 pub use embedded::{Embedded, maintenance};
@@ -159,6 +161,16 @@ pub trait StoreHealth: Send + Sync + 'static {
     /// Why nothing can be written durably, if that is known without an attempt: the store file was moved, deleted or
     /// replaced. May access the file system.
     fn missing_or_replaced(&self) -> Option<String>;
+
+    /// The state of a shared database; `None` for an engine without one.
+    fn database_status(&self) -> StoreFuture<'_, Option<DatabaseStatus>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// Exchanges of the ledger with a shared database; none without one.
+    fn exchange_counts(&self) -> ExchangeCounts {
+        ExchangeCounts::default()
+    }
 }
 
 /// A whole store.

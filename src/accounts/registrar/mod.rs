@@ -7,6 +7,7 @@ mod adopt;
 mod amend;
 mod follow;
 mod intake;
+mod measure;
 mod validation;
 
 use std::sync::Arc;

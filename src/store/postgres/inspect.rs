@@ -1,10 +1,12 @@
-//! The report of `scoregate store check` on a database.
+//! The report of `scoregate store check` on a database, and its state for metrics.
 
-use tokio_postgres::Client;
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Row};
 
 use crate::clock::{Day, Wall};
 
-use super::connection::SchemaName;
+use super::connection::{Parameter, SchemaName};
+use crate::store::{DatabaseStatus, HotTable, TableRows};
 
 /// The database, as the current user sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +33,15 @@ pub struct DatabaseReport {
     pub clock: Wall,
 }
 
+/// As this user's transactions have it: a role may have a setting of its own.
+const IS_SYNCHRONOUS: &str = "current_setting('synchronous_standby_names') <> ''
+           AND current_setting('synchronous_commit') IN ('on', 'remote_apply')";
+
+/// Statistics, which every role may read without a lock on the tables.
+const STATUS: &str = "
+SELECT {is_synchronous} AS is_synchronous, relname::text AS name, n_live_tup AS live, n_dead_tup AS dead
+FROM pg_stat_user_tables WHERE schemaname = '{schema}' AND relname = ANY ($1)";
+
 const REPORT: &str = "
 SELECT current_setting('server_version') AS server,
        (SELECT format FROM {schema}.site) AS format,
@@ -41,8 +52,7 @@ SELECT current_setting('server_version') AS server,
        (SELECT coalesce(sum(granted), 0)::bigint FROM {schema}.ledger_days l
             JOIN {schema}.calendar c ON c.day = l.day) AS granted,
        (SELECT count(*) FROM {schema}.audit) AS audit,
-       current_setting('synchronous_standby_names') <> ''
-           AND current_setting('synchronous_commit') IN ('on', 'remote_apply') AS is_synchronous,
+       {is_synchronous} AS is_synchronous,
        n.at AS clock
 FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS at) n
 LEFT JOIN {schema}.keys k ON true
@@ -53,7 +63,7 @@ pub(super) async fn report(
     client: &Client,
     schema: &SchemaName,
 ) -> Result<DatabaseReport, tokio_postgres::Error> {
-    let row = client.query_typed_one(&schema.statement(REPORT), &[]).await?;
+    let row = client.query_typed_one(&statement(schema, REPORT), &[]).await?;
     let count = |column: &str| Ok(u64::try_from(row.try_get::<_, i64>(column)?).unwrap_or(0));
     let day: Option<&str> = row.try_get("day")?;
     Ok(DatabaseReport {
@@ -68,4 +78,28 @@ pub(super) async fn report(
         is_synchronous: row.try_get("is_synchronous")?,
         clock: Wall::from_millis(count("clock")?),
     })
+}
+
+/// Reads the state.
+pub(super) async fn status(
+    client: &Client,
+    schema: &SchemaName,
+) -> Result<DatabaseStatus, tokio_postgres::Error> {
+    let names = HotTable::ALL.map(HotTable::name);
+    let tables: [Parameter<'_>; 1] = [(&names.as_slice(), Type::TEXT_ARRAY)];
+    let rows = client.query_typed(&statement(schema, STATUS), &tables).await?;
+    let is_synchronous = rows.first().map_or(Ok(false), |row| row.try_get("is_synchronous"))?;
+    let tables = rows.iter().filter_map(|row| table_rows(row).transpose()).collect::<Result<_, _>>()?;
+    Ok(DatabaseStatus { is_synchronous, tables })
+}
+
+fn table_rows(row: &Row) -> Result<Option<TableRows>, tokio_postgres::Error> {
+    let count = |column: &str| Ok(u64::try_from(row.try_get::<_, i64>(column)?).unwrap_or(0));
+    let (name, live, dead) = (row.try_get::<_, &str>("name")?, count("live")?, count("dead")?);
+    let table = HotTable::ALL.into_iter().find(|table| table.name() == name);
+    Ok(table.map(|table| TableRows { table, live, dead }))
+}
+
+fn statement(schema: &SchemaName, text: &str) -> String {
+    schema.statement(&text.replace("{is_synchronous}", IS_SYNCHRONOUS))
 }

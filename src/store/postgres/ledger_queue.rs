@@ -5,6 +5,7 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
@@ -14,7 +15,7 @@ use super::connection::DatabaseConfig;
 use super::ledger::LedgerStatements;
 use super::link::DatabaseLink;
 use crate::clock::Clock;
-use crate::store::{LedgerExchange, LedgerExchangeReply, LedgerReport, StoreError};
+use crate::store::{ExchangeCounts, LedgerExchange, LedgerExchangeReply, LedgerReport, StoreError};
 
 /// Maximum number of reports per transaction.
 const MAX_REPORTS: usize = 256;
@@ -27,6 +28,14 @@ const EXCHANGE: &str = "exchange ledger reports";
 pub(super) struct LedgerQueue {
     queue: mpsc::Sender<QueuedExchange>,
     worker: AbortHandle,
+    committed: Arc<CommittedExchanges>,
+}
+
+/// Counts since the start.
+#[derive(Default)]
+struct CommittedExchanges {
+    transactions: AtomicU64,
+    reports: AtomicU64,
 }
 
 struct QueuedExchange {
@@ -43,20 +52,23 @@ struct LedgerWorker {
     queue: mpsc::Receiver<QueuedExchange>,
     /// Uses the day of each exchange alone.
     ignores_clock: bool,
+    committed: Arc<CommittedExchanges>,
 }
 
 impl LedgerQueue {
     /// Starts the worker. It ends when this is dropped.
     pub(super) fn start(config: &Arc<DatabaseConfig>, clock: Clock, ignores_clock: bool) -> Self {
         let (queue, exchanges) = mpsc::channel(QUEUE);
+        let committed = Arc::<CommittedExchanges>::default();
         let worker = LedgerWorker {
             connection: DatabaseLink::new(Arc::clone(config), clock),
             statements: LedgerStatements::new(&config.schema),
             waiting: VecDeque::new(),
             queue: exchanges,
             ignores_clock,
+            committed: Arc::clone(&committed),
         };
-        Self { queue, worker: TaskTracker::new().spawn(worker.run()).abort_handle() }
+        Self { queue, worker: TaskTracker::new().spawn(worker.run()).abort_handle(), committed }
     }
 
     /// Sends an exchange and waits for its reply. It is carried out even if the caller leaves.
@@ -65,6 +77,15 @@ impl LedgerQueue {
         let (reply, answer) = oneshot::channel();
         self.queue.send(QueuedExchange { exchange, reply }).await.map_err(|_| stopped())?;
         answer.await.map_err(|_| stopped())?
+    }
+
+    /// Committed transactions and their reports.
+    pub(super) fn counts(&self) -> ExchangeCounts {
+        let CommittedExchanges { transactions, reports } = &*self.committed;
+        ExchangeCounts {
+            transactions: transactions.load(Ordering::Relaxed),
+            reports: reports.load(Ordering::Relaxed),
+        }
     }
 }
 
@@ -91,7 +112,11 @@ impl LedgerWorker {
         let work = async |client: &mut tokio_postgres::Client| {
             statements.exchange(client, exchange, ignores_clock, None).await
         };
-        Ok(Box::pin(self.connection.run(EXCHANGE, work)).await?)
+        let reply = Box::pin(self.connection.run(EXCHANGE, work)).await?;
+        let reports = u64::try_from(exchange.reports.len()).unwrap_or(u64::MAX);
+        self.committed.transactions.fetch_add(1, Ordering::Relaxed);
+        self.committed.reports.fetch_add(reports, Ordering::Relaxed);
+        Ok(reply)
     }
 
     /// Exchanges of one node and day, with no row in two of them.

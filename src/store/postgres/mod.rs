@@ -32,9 +32,10 @@ use crate::clock::{Clock, Day};
 use crate::keys::ApplicationId;
 
 use super::{
-    ApplicationPage, AuditQuery, AuditRecord, ChangeFeed, ChangedApplications, FeedPosition, KeyStore,
-    KeyUse, Ledger, LedgerExchange, LedgerExchangeReply, RecordCounts, StoreChange, StoreError, StoreFuture,
-    StoreHealth, StoredApplication, TransferError, dump::DumpReader,
+    ApplicationPage, AuditQuery, AuditRecord, ChangeFeed, ChangedApplications, DatabaseStatus,
+    ExchangeCounts, FeedPosition, KeyStore, KeyUse, Ledger, LedgerExchange, LedgerExchangeReply,
+    RecordCounts, StoreChange, StoreError, StoreFuture, StoreHealth, StoredApplication, TransferError,
+    dump::DumpReader,
 };
 use changes::{ChangeRefusal, ChangeStatements};
 use feed::FeedStatements;
@@ -82,6 +83,7 @@ const FEED: &str = "read the change feed";
 const DAY: &str = "read the current day";
 const RECALLED: &str = "read recalled shares";
 const DELETE: &str = "delete outdated records";
+const STATUS: &str = "read its state";
 const OPEN: &str = "open the database";
 
 impl PostgresStore {
@@ -309,6 +311,18 @@ impl StoreHealth for PostgresStore {
 
     fn missing_or_replaced(&self) -> Option<String> {
         None
+    }
+
+    fn database_status(&self) -> StoreFuture<'_, Option<DatabaseStatus>> {
+        Box::pin(async move {
+            let schema = &self.config.schema;
+            let work = async |client: &mut tokio_postgres::Client| inspect::status(client, schema).await;
+            Ok(Some(self.connection.run(STATUS, work).await?))
+        })
+    }
+
+    fn exchange_counts(&self) -> ExchangeCounts {
+        self.ledger.counts()
     }
 }
 

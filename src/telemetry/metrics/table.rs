@@ -45,6 +45,8 @@ const FAST: &[f64] =
     &[0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0, 5.0, 30.0];
 /// Backend latencies.
 const SLOW: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
+/// Durations of store operations: from a local commit to the deadline of a distant database.
+const COMMITS: &[f64] = &[0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
 /// Ages of served documents, in seconds.
 const AGES: &[f64] = &[1.0, 60.0, 600.0, 1_800.0, 3_600.0, 7_200.0, 21_600.0, 86_400.0, 604_800.0];
 
@@ -63,6 +65,7 @@ pub static LABELS: &[LabelRow] = &[
     LabelRow { name: "use", most: 4, meaning: "leased, delivered, returned, or lost to a failure" },
     LabelRow { name: "reason", most: 9, meaning: "done, failed, a timeout (head, idle, request, write), displaced by another connection, address limit, failed TLS handshake" },
     LabelRow { name: "log", most: 2, meaning: "the access log (standard output) or the event log (standard error)" },
+    LabelRow { name: "table", most: 5, meaning: "tables of the shared store whose rows change in normal operation: ledger_days, ledger_nodes, minute_pools, minute_shares, keys" },
     LabelRow { name: "version", most: 1, meaning: "version of the program" },
     LabelRow { name: "direction", most: 2, meaning: "forward or backward" },
     LabelRow { name: "pool", most: 2, meaning: "requests served from the cache, and requests that wait for the backend" },
@@ -106,8 +109,13 @@ pub static METRICS: &[MetricRow] = &[
     MetricRow { name: "scoregate_ledger_unreachable", kind: MetricKind::Gauge, labels: &[], meaning: "1 while the ledger cannot be read or written, else 0." },
     MetricRow { name: "scoregate_ledger_unreachable_decisions_total", kind: MetricKind::Counter, labels: &["decision"], meaning: "Requests without a leased unit while the ledger was unreachable, by decision." },
     MetricRow { name: "scoregate_lease_waits_total", kind: MetricKind::Counter, labels: &[], meaning: "Requests that waited for a lease." },
-    MetricRow { name: "scoregate_store_duration_seconds", kind: MetricKind::Histogram(SLOW), labels: &["operation"], meaning: "Duration of store operations, queueing included." },
+    MetricRow { name: "scoregate_store_duration_seconds", kind: MetricKind::Histogram(COMMITS), labels: &["operation"], meaning: "Duration of store operations, queueing included." },
     MetricRow { name: "scoregate_store_failures_total", kind: MetricKind::Counter, labels: &["operation"], meaning: "Failed store operations." },
+    MetricRow { name: "scoregate_store_exchanges_total", kind: MetricKind::Counter, labels: &[], meaning: "Committed transactions of ledger reports with the shared store." },
+    MetricRow { name: "scoregate_store_exchange_reports_total", kind: MetricKind::Counter, labels: &[], meaning: "Ledger reports in the committed transactions with the shared store." },
+    MetricRow { name: "scoregate_store_standby_missing", kind: MetricKind::Gauge, labels: &[], meaning: "1 while commits of the shared store wait for no synchronous standby, so that a failover can lose the last changes and grants; else 0, also without a shared store." },
+    MetricRow { name: "scoregate_store_live_rows", kind: MetricKind::Gauge, labels: &["table"], meaning: "Rows of the tables of the shared store, as estimated by the server." },
+    MetricRow { name: "scoregate_store_dead_rows", kind: MetricKind::Gauge, labels: &["table"], meaning: "Outdated versions of rows in the tables of the shared store that were not removed yet, as estimated by the server." },
     MetricRow { name: "scoregate_store_file_invalid", kind: MetricKind::Gauge, labels: &[], meaning: "1 while the store file or its write-ahead log is missing or was replaced: changes are refused and no units are leased." },
     MetricRow { name: "scoregate_store_damaged", kind: MetricKind::Gauge, labels: &[], meaning: "1 if damage of the store was found since the start; the event log names the recovery steps." },
     MetricRow { name: "scoregate_store_unreadable_records", kind: MetricKind::Gauge, labels: &[], meaning: "Records of applications or keys that could not be read and were skipped." },

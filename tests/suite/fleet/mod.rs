@@ -1,5 +1,6 @@
 //! Several gateways on one database: real programs, a real PostgreSQL server.
 
+mod database_state;
 mod minutes;
 mod terms;
 mod transfer;

@@ -5,6 +5,7 @@ mod outdated;
 #[path = "../../../../tests/servers/postgres.rs"]
 mod postgres;
 mod silent_hosts;
+mod status;
 mod terms;
 mod transfer;
 
