@@ -233,22 +233,36 @@ LIMITS = [
          (f'sum by (instance) (increase(scoregate_quota_units_total{{{I}, use="lost"}}[1d]))', "{{instance}}"), bad=1),
     stat("Is the ledger unreachable?", "none", "Yes: quotas cannot be written; check the disk of data_dir or the database of store.url at once. Runbook: ScoregateLedgerUnreachable.",
          (f"scoregate_ledger_unreachable{{{I}}}", "{{instance}}"), words=YES_NO, bad=1),
-    stat("Are key changes delayed?", "s", "Time since changes made elsewhere were last read from the shared store; 0 without one. Above 5 s a key revoked elsewhere may still be valid here. Runbook: ScoregateStoreChangesDelayed.",
-         (f"scoregate_store_changes_age_seconds{{{I}}}", "{{instance}}"), bad=5),
-    stat("Is the machine's clock right?", "s", "Difference of the shared store's clock from the machine's. The gateway uses the store's clock; check the time service of the machine that differs from the others. Runbook: ScoregateStoreClockOffset.",
-         (f"scoregate_store_clock_offset_seconds{{{I}}}", "{{instance}}"), bad=60),
     panel("How are requests decided without the ledger?", "reqps", "grace is a paid tier using its one per cent; refused is a 503. Both are 0 while the ledger is reachable.",
           (rate("scoregate_ledger_unreachable_decisions_total", "decision"), "{{decision}}")),
-    panel("How long does the store take?", "s", "p99 of writes to the disk of data_dir. Above 100 ms the disk is slow or shared: small quotas wait for each lease.",
+    panel("How long does the store take?", "s", "p99 of durable writes, to the disk of data_dir or the database of store.url. Above 100 ms it is slow or shared: small quotas wait for each lease.",
           (f"histogram_quantile(0.99, sum by (le, operation) (rate(scoregate_store_duration_seconds_bucket{{{I}}}[$__rate_interval])))", "{{operation}}")),
     panel("Do requests wait for leases?", "reqps", "Free tiers lease unit by unit and wait for each. A rise together with slow leases affects callers.",
           (rate("scoregate_lease_waits_total"), "waited")),
-    panel("Does the store fail?", "cps", "By operation. If not 0: disk full, disk error, or a lock on scoregate.db. Runbook: ScoregateStoreFailing.",
+    panel("Does the store fail?", "cps", "By operation. If not 0: disk full, disk error, a lock on scoregate.db, or the database is not reachable. Runbook: ScoregateStoreFailing.",
           (rate("scoregate_store_failures_total", "operation"), "{{operation}}")),
     stat("Is the store intact?", "short", "Damaged: the log has the recovery steps. Skipped records: their keys get 401. Runbook: ScoregateStoreDamaged, ScoregateStoreRecordsUnreadable.",
          (f"max by (instance) (scoregate_store_damaged{{{I}}})", "damaged, {{instance}}"), (f"max by (instance) (scoregate_store_unreadable_records{{{I}}})", "records skipped, {{instance}}"), bad=1),
     stat("How many keys are known?", "short", "A fall is a purge of revoked ones, or records that could not be read. Instances of one store agree.",
          (f"scoregate_keys{{{I}}}", "{{instance}}")),
+]
+
+# A row of `limits`: the database that several gateways share.
+SHARED_STORE = [
+    stat("Are key changes delayed?", "s", "Time since changes made elsewhere were last read from the shared store; 0 without one. Above 5 s a key revoked elsewhere may still be valid here. Runbook: ScoregateStoreChangesDelayed.",
+         (f"scoregate_store_changes_age_seconds{{{I}}}", "{{instance}}"), bad=5),
+    stat("Is the machine's clock right?", "s", "Difference of the shared store's clock from the machine's. The gateway uses the store's clock; check the time service of the machine that differs from the others. Runbook: ScoregateStoreClockOffset.",
+         (f"scoregate_store_clock_offset_seconds{{{I}}}", "{{instance}}"), bad=60),
+    stat("Is a synchronous standby missing?", "none", "Yes: commits wait for no standby, so a failover can lose the last key changes and grants. No also without a shared store. Runbook: ScoregateStoreNotSynchronous.",
+         (f"scoregate_store_standby_missing{{{I}}}", "{{instance}}"), words=YES_NO, bad=1),
+    panel("How long do leases take?", "s", "From the report to the durable reply, queueing included. A rise on all gateways is the database or its standby; on one gateway, its network. Runbook: ScoregateLeasesSlow.",
+          *quantiles("scoregate_store_duration_seconds", f'{I}, operation="lease"')),
+    panel("How many transactions does the ledger need?", "cps", "Reports that wait for the connection share a transaction. Many reports for each transaction: the database is slower than the callers' leases; compare with its capacity in docs/operate.md.",
+          (rate("scoregate_store_exchanges_total"), "transactions"), (rate("scoregate_store_exchange_reports_total"), "reports")),
+    panel("How many rows do the hot tables have?", "short", "ledger_days and ledger_nodes grow with the applications in use, for 35 days; the others with applications and keys.",
+          (f"max by (table) (scoregate_store_live_rows{{{I}}})", "{{table}}")),
+    panel("How many dead rows do the hot tables have?", "short", "A saw-tooth is usual: autovacuum removes them. A steady rise: something prevents it, for example a transaction that stays open. Runbook: ScoregateStoreBloat.",
+          (f"max by (table) (scoregate_store_dead_rows{{{I}}})", "{{table}}")),
 ]
 
 UPSTREAM = [
@@ -293,11 +307,11 @@ UPSTREAM = [
          (f"scoregate_config_rejected{{{I}}}", "settings, {{instance}}"), (f"scoregate_certificates_rejected{{{I}}}", "certificates, {{instance}}"), words=YES_NO, bad=1),
 ]
 
-# uid, title, purpose, panels
+# uid, title, purpose, panels, and rows with their own titles and panels
 DASHBOARDS = [
     ("on-call", "scoregate: on call", "Whether requests are served, from cache or backend, and what to do if not.", ON_CALL),
     ("cache", "scoregate: cache and freshness", "Sources and age of delivered documents, and refreshes of the backend.", CACHE),
-    ("limits", "scoregate: limits and tiers", "Requests and refusals by tier and rule, and the use of quotas.", LIMITS),
+    ("limits", "scoregate: limits and tiers", "Requests and refusals by tier and rule, the use of quotas, and the shared store.", LIMITS, ("Shared store", SHARED_STORE)),
     ("upstream", "scoregate: upstream and process", "State of the backend, the process and its connections.", UPSTREAM),
 ]
 
@@ -314,7 +328,7 @@ def query_variable(name, label, metric):
 def variables(panels):
     yield {"type": "datasource", "name": "datasource", "label": "Prometheus", "query": "prometheus", "current": {}, "refresh": 1}
     yield query_variable("instance", "Instance", "scoregate_keys")
-    if any("$tier" in target["expr"] for one in panels for target in one["targets"]):
+    if any("$tier" in target["expr"] for one in panels for target in one.get("targets", ())):
         yield query_variable("tier", "Tier", "scoregate_tier_requests_total")
 
 
@@ -327,19 +341,25 @@ def annotations():
         yield {"name": name, "datasource": DATASOURCE, "enable": True, "step": "60s", **one}
 
 
-def placed(panels):
-    """Panels with ids and positions: stats are small, and rows are filled from the left."""
-    x, y, height = 0, 0, 0
-    for number, one in enumerate(panels, start=1):
-        w, h = (6, 4) if one["type"] == "stat" else (12, 8)
-        if x + w > WIDTH or (x and h != height):
-            x, y = 0, y + height
-        yield {"id": number, **one, "gridPos": {"x": x, "y": y, "w": w, "h": h}}
-        x, height = x + w, h
+def placed(panels, rows):
+    """Panels with ids and positions: stats are small and come first, and lines are filled from the left. A row has a heading."""
+    number, top = 0, 0
+    for title, members in (("", panels), *rows):
+        if title:
+            number, top = number + 1, top + 1
+            yield {"id": number, "type": "row", "title": title, "collapsed": False, "panels": [], "gridPos": {"x": 0, "y": top - 1, "w": WIDTH, "h": 1}}
+        x, height = 0, 0
+        for number, one in enumerate(sorted(members, key=lambda one: one["type"] != "stat"), start=number + 1):
+            w, h = (6, 4) if one["type"] == "stat" else (12, 8)
+            if x + w > WIDTH or (x and h != height):
+                x, top = 0, top + height
+            yield {"id": number, **one, "gridPos": {"x": x, "y": top, "w": w, "h": h}}
+            x, height = x + w, h
+        top += height
 
 
-def dashboard(uid, title, purpose, panels):
-    panels = list(placed(sorted(panels, key=lambda one: one["type"] != "stat")))
+def dashboard(uid, title, purpose, panels, *rows):
+    panels = list(placed(panels, rows))
     link = {"type": "dashboards", "title": "scoregate", "tags": ["scoregate"], "asDropdown": False, "includeVars": True, "keepTime": True}
     return {
         "uid": f"scoregate-{uid}", "title": title, "description": purpose, "tags": ["scoregate"], "schemaVersion": SCHEMA, "version": 1,

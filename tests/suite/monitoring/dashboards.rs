@@ -43,7 +43,7 @@ pub fn dashboards() -> Vec<(String, Json)> {
 pub fn panels() -> Vec<Panel> {
     let mut all = Vec::new();
     for (dashboard, json) in dashboards() {
-        for panel in list(&json["panels"]) {
+        for panel in list(&json["panels"]).iter().filter(|panel| panel["type"] != "row") {
             let queries = list(&panel["targets"]).iter().map(|target| text(&target["expr"])).collect();
             let (title, description) = (text(&panel["title"]), text(&panel["description"]));
             all.push(Panel {
@@ -179,6 +179,22 @@ fn every_dashboard_works_where_it_is_imported() {
             }
         }
     }
+}
+
+#[test]
+fn the_row_of_the_shared_store_has_a_heading_and_panels_below_it() {
+    let all = dashboards();
+    let (_, limits) = all.iter().find(|(name, _)| name == "limits").unwrap();
+    let panels = list(&limits["panels"]);
+    let heading = panels.iter().position(|panel| panel["type"] == "row").unwrap();
+    assert_eq!(
+        (&panels[heading]["title"], &panels[heading]["collapsed"]),
+        (&"Shared store".into(), &false.into())
+    );
+    let top = |panel: &Json| panel["gridPos"]["y"].as_u64().unwrap();
+    let (before, after) = (&panels[..heading], &panels[heading + 1..]);
+    assert!(before.iter().all(|panel| top(panel) < top(&panels[heading])));
+    assert!(after.len() >= 5 && after.iter().all(|panel| top(panel) > top(&panels[heading])));
 }
 
 #[test]
