@@ -96,3 +96,79 @@ impl Leases {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::accounts::TermsByTier;
+    use crate::clock::{Clock, Day, Wall};
+    use crate::instruments::Instruments;
+    use crate::keys::{ApplicationId, Digest, standard_tiers};
+    use crate::store::{
+        Ledger, LedgerExchangeReply, OwnLimits, StoreError, StoreFuture, StoredApplication, StoredKey,
+    };
+    use crate::telemetry::metrics::MetricsRegistry;
+
+    /// A ledger that cannot be reached, with the number of calls.
+    #[derive(Default)]
+    struct UnreachableLedger(AtomicU32);
+
+    impl Ledger for UnreachableLedger {
+        fn day(&self) -> StoreFuture<'_, Option<Day>> {
+            Box::pin(std::future::ready(Ok(None)))
+        }
+
+        fn exchange(&self, _: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            let error = StoreError::Unavailable { doing: "exchange", reason: "it is unreachable".into() };
+            Box::pin(std::future::ready(Err(error)))
+        }
+
+        fn recalled(&self, _: u64) -> StoreFuture<'_, Vec<ApplicationId>> {
+            Box::pin(std::future::ready(Ok(Vec::new())))
+        }
+    }
+
+    fn stored(number: u64) -> StoredApplication {
+        let key = StoredKey {
+            digest: Digest::of(&number.to_string()),
+            shown: String::new(),
+            created_at: Wall::default(),
+            expires_at: None,
+            revoked_at: None,
+            last_used_at: None,
+        };
+        StoredApplication {
+            id: ApplicationId::mint().unwrap(),
+            name: "one".into(),
+            tier: "pro".into(),
+            own: OwnLimits::default(),
+            contact: None,
+            note: None,
+            created_at: Wall::default(),
+            keys: vec![key],
+            granted: 0,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_shutdown_calls_an_unreachable_ledger_once() {
+        let (clock, _) = Clock::manual(Wall::from_seconds(1_763_726_400));
+        let today = clock.now().wall.day();
+        let (directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
+        for number in 0..2 * RETURNS_AT_ONCE as u64 + 1 {
+            directory.apply(&stored(number), &terms, today);
+            let account = directory.find(&Digest::of(&number.to_string())).unwrap().account;
+            let mut state = account.state();
+            state.balance.day = state.balance.day.grant(today, 5, 0, 5);
+        }
+        let ledger = Arc::new(UnreachableLedger::default());
+        let instruments = Arc::new(Instruments::new(&MetricsRegistry::default(), &[]));
+        let leases =
+            Leases::new(Arc::clone(&ledger) as Arc<dyn Ledger>, 7, Box::new(drop), clock, instruments);
+        leases.drain(&directory).await;
+        assert_eq!(ledger.0.load(Ordering::Relaxed), 1);
+    }
+}
