@@ -1,8 +1,9 @@
 //! The cost of durability: commits per second and their latency by concurrency; the time a start needs to load all
-//! keys; and the cost of an exact daily quota per hit.
+//! keys; and the cost of an exact daily quota per hit. The same for a shared store on PostgreSQL, and how a site on it
+//! grows.
 //!
-//! `cargo bench --bench ledger` is small; `SCOREGATE_FULL=1` makes it large. Everything is on one file in the
-//! temporary directory: set TMPDIR to a real disk.
+//! `cargo bench --bench ledger` is small; `SCOREGATE_FULL=1` makes it large. With `-- file`, `-- exchanges` or `-- growth`
+//! only a part runs. Everything is in the temporary directory: set TMPDIR to a real disk.
 
 #![expect(
     clippy::print_stdout,
@@ -12,6 +13,10 @@
     reason = "a bench prints what it measured, reads the machine's clock and may end where something is not as it should be"
 )]
 
+mod database;
+mod exchanges;
+mod growth;
+
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -19,7 +24,7 @@ use futures_util::future::join_all;
 use http_body_util::{BodyExt as _, Empty};
 use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
-use scoregate::accounts::NewApplication;
+use scoregate::accounts::{IssuedKey, NewApplication};
 use scoregate::app;
 use scoregate::clock::{Clock, Day, Wall};
 use scoregate::config::{read_text, resolve};
@@ -39,20 +44,39 @@ struct Size {
     leases: usize,
     applications: usize,
     hits: usize,
+    /// Time of each load on PostgreSQL.
+    each: Duration,
+    growth: growth::Growth,
 }
 
 fn main() {
     let is_full = std::env::var_os("SCOREGATE_FULL").is_some();
     let size = if is_full {
-        Size { leases: 50_000, applications: 1_000_000, hits: 50_000 }
+        let growth = growth::Growth { keys: 1_000_000, changes: 500, callers: 1_000 };
+        Size { leases: 50_000, applications: 1_000_000, hits: 50_000, each: Duration::from_secs(5), growth }
     } else {
-        Size { leases: 1_000, applications: 10_000, hits: 1_000 }
+        let growth = growth::Growth { keys: 2_000, changes: 5, callers: 8 };
+        Size { leases: 1_000, applications: 10_000, hits: 1_000, each: Duration::from_millis(100), growth }
     };
+    let parts: Vec<String> = std::env::args().skip(1).filter(|part| !part.starts_with("--")).collect();
+    let runs = |part: &str| parts.is_empty() || parts.iter().any(|named| named == part);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        commits(&size).await;
-        start(&size).await;
-        hits(&size).await;
+        if runs("file") {
+            commits(&size).await;
+            start(&size).await;
+            hits(&size).await;
+        }
+        if database::programs().is_none() {
+            println!("\nPostgreSQL is not installed, so the shared store is skipped; on Debian: apt-get install postgresql");
+            return;
+        }
+        if runs("exchanges") {
+            Box::pin(exchanges::measure(size.each)).await;
+        }
+        if runs("growth") {
+            Box::pin(growth::measure(&size.growth)).await;
+        }
     });
 }
 
@@ -190,6 +214,10 @@ async fn hits(size: &Size) {
 }
 
 async fn key(running: &app::RunningServer, tier: &str, day: u32) -> String {
+    key_of(running, tier, day).await.key.expose().to_owned()
+}
+
+async fn key_of(running: &app::RunningServer, tier: &str, day: u32) -> IssuedKey {
     let new = NewApplication {
         name: format!("{tier} {day}"),
         tier: tier.into(),
@@ -198,7 +226,7 @@ async fn key(running: &app::RunningServer, tier: &str, day: u32) -> String {
         note: None,
         expires_at: None,
     };
-    running.registrar.create("bench", new).await.unwrap().key.expose().to_owned()
+    running.registrar.create("bench", new).await.unwrap()
 }
 
 async fn connect(to: std::net::SocketAddr) -> SendRequest<Empty<Bytes>> {
@@ -210,6 +238,10 @@ async fn connect(to: std::net::SocketAddr) -> SendRequest<Empty<Bytes>> {
 }
 
 async fn get(connection: &mut SendRequest<Empty<Bytes>>, key: &str) {
+    assert_eq!(status(connection, key).await, 200);
+}
+
+async fn status(connection: &mut SendRequest<Empty<Bytes>>, key: &str) -> u16 {
     let request = hyper::Request::builder()
         .uri("/api/v1/models?period=24h")
         .header("host", "localhost")
@@ -218,8 +250,9 @@ async fn get(connection: &mut SendRequest<Empty<Bytes>>, key: &str) {
         .unwrap();
     connection.ready().await.unwrap();
     let answer = connection.send_request(request).await.unwrap();
-    assert_eq!(answer.status(), 200);
+    let status = answer.status().as_u16();
     answer.into_body().collect().await.unwrap();
+    status
 }
 
 fn percentiles(mut took: Vec<Duration>) -> [Duration; 3] {
