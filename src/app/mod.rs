@@ -174,12 +174,16 @@ impl RunningServer {
         self.gateway.load_full()
     }
 
-    /// Stops: accepts nothing new, finishes open requests, returns leased units. The store closes when nothing holds
-    /// it any more, with the runtime at the latest.
+    /// Stops: accepts nothing new after the configured delay, finishes open requests, returns leased units. The store
+    /// closes when nothing holds it any more, with the runtime at the latest.
     pub async fn stop(mut self) -> ShutdownReport {
         tracing::info!("stopping");
         self.supervisor.notify(SupervisorState::Stopping);
         self.ready.store(false, Ordering::Release);
+        let delay = self.reloader.config.server.shutdown_delay;
+        if !delay.is_zero() {
+            self.clock.sleep(delay).await;
+        }
         self.stop_public.cancel();
         let served = self.serving.await.unwrap_or(false);
         let gateway = self.gateway.load_full();

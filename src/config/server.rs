@@ -1,6 +1,7 @@
 //! Reads `server.*` and the address of the side port.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use crate::address::Networks;
 use crate::server::{ConnectionConfig, Deadlines, ServerConfig};
@@ -38,7 +39,12 @@ impl ConfigReader<'_> {
                 proxy_protocol: self.networks("proxies.proxy_protocol"),
                 trusted_proxies: trusted_proxies.clone(),
             },
+            shutdown_delay: self.shutdown_delay(),
             shutdown_timeout: self.duration("server.shutdown_timeout"),
         }
+    }
+    fn shutdown_delay(&mut self) -> Duration {
+        let path = "server.shutdown_delay";
+        if self.maybe(path).is_none() { Duration::ZERO } else { self.duration(path) }
     }
 }

@@ -117,6 +117,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("server.write_timeout", Duration, Some("\"20s\""), "Time in which a client has to read 8 KiB of a pending response; slower clients are disconnected."),
     setting("server.max_connection_age", Duration, Some("\"1h\""), "Maximum connection age; the connection is closed after its next response."),
     setting("server.plain_http", Flag, Some("false"), "Allow HTTP without TLS on non-loopback addresses. Only for a TLS proxy on a private network."),
+    setting("server.shutdown_delay", Duration, None, "Time after a stop signal in which /readyz returns 503 and requests are served as before, so that a load balancer can select other servers; default: none."),
     setting("server.shutdown_timeout", Duration, Some("\"30s\""), "Time for open requests to finish at a shutdown."),
     setting("server.workers", Number(1, 1_024), None, "Number of worker threads; default: one per core."),
     setting("proxies.trusted", Networks, Some("[]"), "Proxies whose client address header is trusted: addresses and networks such as [\"10.0.0.0/8\"]."),

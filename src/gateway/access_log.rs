@@ -12,7 +12,7 @@ use std::time::Duration;
 use http::StatusCode;
 use serde_json::json;
 
-use crate::clock::Wall;
+use crate::clock::{Day, Wall};
 use crate::instruments::CacheOutcome;
 use crate::keys::ApplicationId;
 use crate::routes::DocumentKey;
@@ -50,6 +50,8 @@ pub(super) struct AccessRecord {
     pub(super) trace: Option<TraceContext>,
     pub(super) client: IpAddr,
     pub(super) application: Option<ApplicationId>,
+    /// Day of the charged unit; `None` if the request was not charged.
+    pub(super) day: Option<Day>,
     pub(super) endpoint: &'static str,
     pub(super) document: Option<DocumentKey>,
     /// `None` if the client disconnected before the response.
@@ -121,6 +123,7 @@ impl AccessRecord {
             ("duration_us", json!(u64::try_from(self.took.as_micros()).unwrap_or(u64::MAX))),
             ("age_ms", json!(self.age.map(milliseconds))),
             ("application", json!(self.application.map(|id| id.to_string()))),
+            ("day", json!(self.day.map(|day| day.to_string()))),
             ("client", json!(self.client.to_string())),
             ("request_id", json!(self.id.as_str())),
             ("trace_id", json!(self.trace.as_ref().map(TraceContext::id))),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use http::StatusCode;
 use tokio::sync::Notify;
 
-use crate::clock::Now;
+use crate::clock::{Day, Now};
 use crate::instruments::{CacheOutcome, RequestObservation, RequestSubject};
 use crate::telemetry::trace::{TRACEPARENT, TraceContext};
 
@@ -81,6 +81,8 @@ pub(super) struct Exchange<'g> {
     pub(crate) outcome: Option<CacheOutcome>,
     /// Time since the backend confirmed the document. Set by `fetch`.
     pub(crate) age: Option<Duration>,
+    /// The UTC day that was charged with a unit. Set by `settle`.
+    pub(super) charged: Option<Day>,
     pub(super) refusal: Option<Refusal>,
     /// Status of the response. Set by `handle`, last.
     pub(crate) status: Option<StatusCode>,
@@ -111,6 +113,7 @@ impl<'g> Exchange<'g> {
             caller: None,
             outcome: None,
             age: None,
+            charged: None,
             refusal: None,
             status: None,
             ended: None,
@@ -124,6 +127,7 @@ impl<'g> Exchange<'g> {
             trace: self.trace,
             client: self.peer.address,
             application: self.caller.as_ref().map(|caller| caller.account.id),
+            day: self.charged,
             endpoint: self.subject.as_str(),
             document: self.target.as_ref().and_then(ResolvedTarget::named).cloned(),
             status: self.status,

@@ -201,7 +201,9 @@ impl Gateway {
             (x.outcome, x.age) = (Some(served.outcome), Some(served.age(now)));
             Ok(delivery)
         });
-        settle(admitted, delivery).map(Reply::Document)
+        let (reply, charged) = settle(admitted, delivery)?;
+        x.charged = charged;
+        Ok(Reply::Document(reply))
     }
 
     /// Waits for changes of keys made elsewhere after a pause of this process or of the store.

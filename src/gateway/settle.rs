@@ -3,23 +3,26 @@
 //!
 //! Does not take units or tokens; see `admit`.
 
+use crate::clock::Day;
 use crate::limits::LimitRule;
 
 use super::admit::Admission;
 use super::refusal::Refusal;
 use super::respond::DocumentReply;
 
-/// Charges or returns what was admitted. Without a unit of the day only a 304 is delivered.
+/// Charges or returns what was admitted, and names the charged day, if any. Without a unit of the day only a 304 is
+/// delivered.
 pub(super) fn settle(
     admitted: Admission<'_>,
     delivery: Result<DocumentReply, Refusal>,
-) -> Result<DocumentReply, Refusal> {
+) -> Result<(DocumentReply, Option<Day>), Refusal> {
     match (admitted, delivery) {
         (Admission::ToFetch(hold), Ok(delivery)) => {
-            if !delivery.not_modified {
+            let charged = (!delivery.not_modified).then_some(hold.day);
+            if charged.is_some() {
                 hold.keep();
             }
-            Ok(delivery)
+            Ok((delivery, charged))
         }
         (Admission::ToFetch(hold), Err(refusal)) => {
             if refusal.returns_the_token() {
@@ -27,7 +30,7 @@ pub(super) fn settle(
             }
             Err(refusal)
         }
-        (Admission::ToRevalidate(_), Ok(delivery)) if delivery.not_modified => Ok(delivery),
+        (Admission::ToRevalidate(_), Ok(delivery)) if delivery.not_modified => Ok((delivery, None)),
         (Admission::ToRevalidate(token), _) => {
             token.give_back();
             Err(Refusal::Limited(LimitRule::Day))

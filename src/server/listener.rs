@@ -42,6 +42,8 @@ pub struct ServerConfig {
     pub max_per_address: usize,
     /// Settings of a connection.
     pub connection: ConnectionConfig,
+    /// How long a shutdown still accepts connections, so that a load balancer can select other servers.
+    pub shutdown_delay: Duration,
     /// How long open connections may take to finish at shutdown.
     pub shutdown_timeout: Duration,
 }

@@ -51,6 +51,9 @@ async fn access_log_has_one_line_per_request_with_its_outcome() {
     assert_eq!((good["request_id"], good["trace_id"]), ("mine-12345", trace));
     assert!(good["duration_us"].parse::<u64>().unwrap() > 0 && good["at"].ends_with('Z'));
     assert_eq!((bad["status"], bad["code"]), ("400", "invalid_model_id"));
+    // The charged day; only the 200 with data was charged.
+    assert!(good["day"].len() == 10 && good["at"].starts_with(good["day"]), "{good:?}");
+    assert!(!bad.contains_key("day") && !page.contains_key("day"));
     assert!(!bad.contains_key("document") && !bad.contains_key("trace_id"));
 }
 
