@@ -1,13 +1,16 @@
 //! Random schedules of several nodes and one ledger: reports and replies that are lost, repeated, delayed and reordered,
-//! crashes, changes of the quota, and failovers that lose commits.
+//! crashes, changes of the quota, midnights, and failovers that lose commits, also those that opened a day.
 //!
 //! The same schedules run against rules with known bugs, and must find each of them.
+
+use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
 
 use super::day_ledger::{DayTotals, NodeReport, NodeTotals};
+use super::ledger_model::{LedgerDays, LedgerRows};
 
 const CASES: u32 = 20_000;
 const NODES: usize = 3;
@@ -51,6 +54,12 @@ enum FleetStep {
         node: usize,
     },
     Quota(u32),
+    /// A day begins. Each node notices it later.
+    Midnight,
+    /// A node's clock shows the current day.
+    NextDay {
+        node: usize,
+    },
     /// The ledger loses this many of its last commits.
     Failover {
         lost: usize,
@@ -69,7 +78,11 @@ fn step(failovers: u32) -> impl Strategy<Value = FleetStep> {
         2 => (node(), 1u32..6).prop_map(|(node, units)| FleetStep::GiveBack { node, units }),
         1 => node().prop_map(|node| FleetStep::Crash { node }),
         1 => node().prop_map(|node| FleetStep::Silence { node }),
-        1 => prop_oneof![0u32..12, Just(10u32)].prop_map(FleetStep::Quota),
+        4 => prop_oneof![
+            1 => prop_oneof![0u32..12, Just(10u32)].prop_map(FleetStep::Quota),
+            1 => Just(FleetStep::Midnight),
+            2 => node().prop_map(|node| FleetStep::NextDay { node }),
+        ],
         failovers => (1usize..4).prop_map(|lost| FleetStep::Failover { lost }),
     ]
 }
@@ -86,29 +99,16 @@ enum LedgerRules {
     Reclaim,
     /// Bug: does not take the larger totals of a report.
     NoReassertion,
-}
-
-/// The rows of a ledger.
-#[derive(Clone, Debug, Default)]
-struct LedgerRows {
-    total: DayTotals,
-    nodes: Vec<NodeTotals>,
-}
-
-impl LedgerRows {
-    fn node(&self, id: usize) -> NodeTotals {
-        self.nodes.get(id).copied().unwrap_or_default()
-    }
-
-    fn set(&mut self, id: usize, totals: NodeTotals) {
-        self.nodes.resize(self.nodes.len().max(id + 1), NodeTotals::default());
-        self.nodes[id] = totals;
-    }
+    /// Bug: applies a report to the current day, whatever its day is.
+    AnyDay,
+    /// Bug: a node spends what is left of its units on the next day.
+    KeepsUnits,
 }
 
 #[derive(Clone, Debug)]
 struct SentReport {
     id: usize,
+    day: usize,
     report: NodeReport,
     /// The rows when it was sent.
     snapshot: LedgerRows,
@@ -117,6 +117,7 @@ struct SentReport {
 #[derive(Clone, Copy, Debug)]
 struct SentReply {
     id: usize,
+    day: usize,
     totals: NodeTotals,
     /// Units granted by this reply's report.
     units: u32,
@@ -125,6 +126,7 @@ struct SentReply {
 #[derive(Clone, Copy, Debug, Default)]
 struct FleetNode {
     id: usize,
+    day: usize,
     known: NodeTotals,
     spent: u32,
 }
@@ -133,13 +135,15 @@ struct Fleet {
     rules: LedgerRules,
     quota: u32,
     largest_quota: u32,
-    rows: LedgerRows,
-    commits: Vec<LedgerRows>,
+    /// The day of all clocks.
+    today: usize,
+    ledger: LedgerDays,
+    commits: Vec<LedgerDays>,
     nodes: [FleetNode; NODES],
     next_id: usize,
     reports: Vec<SentReport>,
     replies: Vec<SentReply>,
-    spent: u64,
+    spent: BTreeMap<usize, u64>,
     /// Units granted by commits that were lost.
     forgotten: u64,
 }
@@ -150,13 +154,14 @@ impl Fleet {
             rules,
             quota: 10,
             largest_quota: 10,
-            rows: LedgerRows::default(),
+            today: 0,
+            ledger: LedgerDays::default(),
             commits: Vec::new(),
             nodes: std::array::from_fn(|id| FleetNode { id, ..FleetNode::default() }),
             next_id: NODES,
             reports: Vec::new(),
             replies: Vec::new(),
-            spent: 0,
+            spent: BTreeMap::new(),
             forgotten: 0,
         }
     }
@@ -180,7 +185,7 @@ impl Fleet {
                 let node = &mut self.nodes[node];
                 if node.spent < node.known.held() {
                     node.spent += 1;
-                    self.spent += 1;
+                    *self.spent.entry(node.day).or_default() += 1;
                 }
             }
             FleetStep::GiveBack { node, units } => {
@@ -188,8 +193,15 @@ impl Fleet {
                 node.known.returned += units.min(node.known.held().saturating_sub(node.spent));
             }
             FleetStep::Crash { node } => {
-                self.nodes[node] = FleetNode { id: self.next_id, ..FleetNode::default() };
+                self.nodes[node] = FleetNode { id: self.next_id, day: self.today, ..FleetNode::default() };
                 self.next_id += 1;
+            }
+            FleetStep::Midnight => self.today += 1,
+            FleetStep::NextDay { node } => {
+                let (today, rules, node) = (self.today, self.rules, &mut self.nodes[node]);
+                let is_kept = rules == LedgerRules::KeepsUnits || node.day == today;
+                let empty = FleetNode { id: node.id, ..FleetNode::default() };
+                *node = FleetNode { day: today, ..if is_kept { *node } else { empty } };
             }
             FleetStep::Silence { node } => self.silence(node),
             FleetStep::Quota(quota) => {
@@ -201,42 +213,59 @@ impl Fleet {
     }
 
     fn report(&mut self, node: usize, units: u32) {
-        let FleetNode { id, known, .. } = self.nodes[node];
+        let FleetNode { id, day, known, .. } = self.nodes[node];
         let report = NodeReport { known, granted: known.granted + units, promised: 0, quota: self.quota };
-        self.reports.push(SentReport { id, report, snapshot: self.rows.clone() });
+        self.reports.push(SentReport { id, day, report, snapshot: self.ledger.rows(day) });
     }
 
     fn deliver(&mut self, sent: &SentReport) {
-        self.commits.push(self.rows.clone());
-        let before = self.rows.node(sent.id);
+        self.commits.push(self.ledger.clone());
+        self.ledger.today = self.ledger.today.max(sent.day);
+        let day = if self.rules == LedgerRules::AnyDay { self.ledger.today } else { sent.day };
+        if day < self.ledger.today {
+            return;
+        }
+        let mut rows = self.ledger.rows(day);
+        let before = rows.node(sent.id);
         let (total, after) = match self.rules {
-            LedgerRules::Totals | LedgerRules::Reclaim => self.rows.total.apply(before, &sent.report),
+            LedgerRules::Totals | LedgerRules::Reclaim | LedgerRules::AnyDay | LedgerRules::KeepsUnits => {
+                rows.total.apply(before, &sent.report)
+            }
             LedgerRules::NoReassertion => {
                 let known = NodeTotals { granted: before.granted, ..sent.report.known };
-                self.rows.total.apply(before, &NodeReport { known, ..sent.report })
+                rows.total.apply(before, &NodeReport { known, ..sent.report })
             }
             LedgerRules::Increments => {
                 let units = sent.report.granted - sent.report.known.granted;
                 let known = before.merged(sent.report.known);
                 let report = NodeReport { known, granted: before.granted + units, ..sent.report };
-                self.rows.total.apply(before, &report)
+                rows.total.apply(before, &report)
             }
             LedgerRules::OldSnapshot => {
                 let old = sent.snapshot.node(sent.id);
                 let (total, node) = sent.snapshot.total.apply(old, &sent.report);
                 let units = node.granted - old.granted;
-                let granted = self.rows.total.granted + total.granted - sent.snapshot.total.granted;
+                let granted = rows.total.granted + total.granted - sent.snapshot.total.granted;
                 let after = NodeTotals { granted: before.granted + units, ..node };
-                (DayTotals { granted, ..self.rows.total }, after)
+                (DayTotals { granted, ..rows.total }, after)
             }
         };
-        self.rows.total = total;
-        self.rows.set(sent.id, after);
-        self.replies.push(SentReply { id: sent.id, totals: after, units: after.granted - before.granted });
+        rows.total = total;
+        rows.set(sent.id, after);
+        self.ledger.days.insert(day, rows);
+        self.replies.push(SentReply {
+            id: sent.id,
+            day: sent.day,
+            totals: after,
+            units: after.granted - before.granted,
+        });
     }
 
     fn receive(&mut self, reply: SentReply) {
-        let Some(node) = self.nodes.iter_mut().find(|node| node.id == reply.id) else { return };
+        let Some(node) = self.nodes.iter_mut().find(|node| (node.id, node.day) == (reply.id, reply.day))
+        else {
+            return;
+        };
         if self.rules == LedgerRules::Increments {
             node.known.granted += reply.units;
         } else {
@@ -246,26 +275,31 @@ impl Fleet {
 
     fn silence(&mut self, node: usize) {
         if self.rules == LedgerRules::Reclaim {
-            let id = self.nodes[node].id;
-            let row = self.rows.node(id);
-            self.rows.total.granted -= u64::from(row.held());
-            self.rows.set(id, NodeTotals { returned: row.granted, ..row });
+            let FleetNode { id, day, .. } = self.nodes[node];
+            let mut rows = self.ledger.rows(day);
+            let row = rows.node(id);
+            rows.total.granted -= u64::from(row.held());
+            rows.set(id, NodeTotals { returned: row.granted, ..row });
+            self.ledger.days.insert(day, rows);
         }
     }
 
     fn fail_over(&mut self, lost: usize) {
         let kept = self.commits.len().saturating_sub(lost);
-        let Some(rows) = self.commits.get(kept).cloned() else { return };
+        let Some(older) = self.commits.get(kept).cloned() else { return };
         self.commits.truncate(kept);
-        for (id, node) in self.rows.nodes.iter().enumerate() {
-            self.forgotten += u64::from(node.granted.saturating_sub(rows.node(id).granted));
+        for (day, rows) in &self.ledger.days {
+            for (id, node) in rows.nodes.iter().enumerate() {
+                self.forgotten += u64::from(node.granted.saturating_sub(older.rows(*day).node(id).granted));
+            }
         }
-        self.rows = rows;
+        self.ledger = older;
     }
 
     /// Every node reports what it knows.
     fn reassert(&mut self) {
         for node in 0..NODES {
+            self.take(FleetStep::NextDay { node });
             self.report(node, 0);
             let sent = self.reports.pop().unwrap();
             self.deliver(&sent);
@@ -274,14 +308,22 @@ impl Fleet {
         }
     }
 
+    /// Units granted in the current day, and units that nodes hold.
+    fn granted_and_known(&self) -> (u64, u64) {
+        let known = self.nodes.iter().map(|node| u64::from(node.known.held())).sum();
+        (self.ledger.rows(self.today).total.granted, known)
+    }
+
     fn check(&self) -> Result<(), String> {
         let most = u64::from(self.largest_quota) + self.forgotten;
-        if self.spent > most {
-            return Err(format!("{} units were spent of {most}", self.spent));
+        if let Some((day, spent)) = self.spent.iter().find(|(_, spent)| **spent > most) {
+            return Err(format!("{spent} units of day {day} were spent of {most}"));
         }
-        let held: u64 = self.rows.nodes.iter().map(|node| u64::from(node.held())).sum();
-        if self.rows.total.granted != held {
-            return Err(format!("the total is {}, nodes hold {held}", self.rows.total.granted));
+        for (day, rows) in &self.ledger.days {
+            let held: u64 = rows.nodes.iter().map(|node| u64::from(node.held())).sum();
+            if rows.total.granted != held {
+                return Err(format!("the total of day {day} is {}, nodes hold {held}", rows.total.granted));
+            }
         }
         Ok(())
     }
@@ -317,8 +359,8 @@ proptest! {
         match run(LedgerRules::Totals, &steps) {
             Ok(mut fleet) => {
                 fleet.reassert();
-                let known: u64 = fleet.nodes.iter().map(|node| u64::from(node.known.held())).sum();
-                prop_assert!(fleet.rows.total.granted >= known);
+                let (granted, known) = fleet.granted_and_known();
+                prop_assert!(granted >= known);
                 prop_assert_eq!(fleet.check(), Ok(()));
             }
             Err(broken) => prop_assert!(false, "{}", broken),
@@ -326,24 +368,27 @@ proptest! {
     }
 }
 
-/// Whether one of a thousand schedules shows that these rules are wrong.
-fn is_found(rules: LedgerRules, failovers: u32) -> bool {
+/// Whether one of this many schedules shows that these rules are wrong.
+fn is_found(rules: LedgerRules, failovers: u32, schedules: u32) -> bool {
     let mut runner = TestRunner::deterministic();
     let steps = prop::collection::vec(step(failovers), 1..150);
-    (0..1_000).any(|_| {
+    (0..schedules).any(|_| {
         let steps = steps.new_tree(&mut runner).unwrap().current();
         let Ok(mut fleet) = run(rules, &steps) else { return true };
         fleet.reassert();
-        let known: u64 = fleet.nodes.iter().map(|node| u64::from(node.known.held())).sum();
-        fleet.rows.total.granted < known
+        let (granted, known) = fleet.granted_and_known();
+        granted < known
     })
 }
 
 #[test]
 fn the_schedules_find_every_known_bug() {
     for rules in [LedgerRules::Increments, LedgerRules::OldSnapshot, LedgerRules::Reclaim] {
-        assert!(is_found(rules, 0), "{rules:?}");
+        assert!(is_found(rules, 0, 1_000), "{rules:?}");
     }
-    assert!(is_found(LedgerRules::NoReassertion, 1));
-    assert!(!is_found(LedgerRules::Totals, 1));
+    for rules in [LedgerRules::AnyDay, LedgerRules::KeepsUnits] {
+        assert!(is_found(rules, 0, 20_000), "{rules:?}");
+    }
+    assert!(is_found(LedgerRules::NoReassertion, 1, 1_000));
+    assert!(!is_found(LedgerRules::Totals, 1, 1_000));
 }

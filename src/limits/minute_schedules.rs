@@ -1,4 +1,4 @@
-//! Random schedules of gateways that share a minute limit: requests, reports and replies that are delayed or lost,
+//! Random schedules of gateways that share a minute limit: requests, reports and replies that are delayed, repeated or lost,
 //! recalls, crashes, and pauses of seconds.
 //!
 //! Every admitted request must also be admitted by one bucket of the whole limit. The same schedules run against rules
@@ -39,9 +39,10 @@ enum MinuteStep {
         gateway: usize,
         in_use: bool,
     },
-    /// The network delivers a report.
+    /// The network delivers a report. With `again` it will deliver it once more.
     Deliver {
         which: usize,
+        again: bool,
     },
     /// A reply arrives.
     Reply {
@@ -57,16 +58,22 @@ enum MinuteStep {
     },
 }
 
-fn step() -> impl Strategy<Value = MinuteStep> {
+fn step(repeats: bool) -> impl Strategy<Value = MinuteStep> {
     let gateway = || 0..GATEWAYS;
     let which = || 0usize..4;
+    let deliver = if repeats {
+        let again = prop::bool::weighted(0.1);
+        (which(), again).prop_map(|(which, again)| MinuteStep::Deliver { which, again }).boxed()
+    } else {
+        which().prop_map(|which| MinuteStep::Deliver { which, again: false }).boxed()
+    };
     prop_oneof![
         5 => (0u32..1_000).prop_map(|millis| MinuteStep::Pass { millis }),
         1 => (1_000u32..240_000).prop_map(|millis| MinuteStep::Pass { millis }),
         12 => (gateway(), 1u32..12).prop_map(|(gateway, count)| MinuteStep::Requests { gateway, count }),
         3 => gateway().prop_map(|gateway| MinuteStep::Renew { gateway }),
         3 => (gateway(), any::<bool>()).prop_map(|(gateway, in_use)| MinuteStep::Release { gateway, in_use }),
-        10 => which().prop_map(|which| MinuteStep::Deliver { which }),
+        10 => deliver,
         10 => which().prop_map(|which| MinuteStep::Reply { which }),
         4 => gateway().prop_map(|gateway| MinuteStep::GiveUp { gateway }),
         1 => gateway().prop_map(|gateway| MinuteStep::Crash { gateway }),
@@ -158,7 +165,7 @@ impl SharedMinute {
                 let (now, limit) = (self.now, self.limits.minute);
                 self.send(gateway, |share, tokens| share.release(tokens, limit, in_use, now));
             }
-            MinuteStep::Deliver { which } => self.deliver(which),
+            MinuteStep::Deliver { which, again } => self.deliver(which, again),
             MinuteStep::Reply { which } => self.receive(which),
             MinuteStep::GiveUp { gateway } => self.gateways[gateway].is_waiting = false,
             MinuteStep::Crash { gateway } => self.gateways[gateway] = self.started(),
@@ -216,9 +223,9 @@ impl SharedMinute {
         self.reports.push(SentMinuteReport { id: sender.id, report, asked: self.now });
     }
 
-    fn deliver(&mut self, which: usize) {
+    fn deliver(&mut self, which: usize, again: bool) {
         let Some(index) = which.checked_rem(self.reports.len()) else { return };
-        let sent = self.reports.swap_remove(index);
+        let sent = if again { self.reports[index] } else { self.reports.swap_remove(index) };
         let mut report = sent.report;
         if self.rules == MinuteRules::AppliesLateReports {
             self.rounds += 1;
@@ -263,7 +270,7 @@ proptest! {
 
     #[test]
     fn gateways_admit_no_request_that_one_bucket_would_refuse(
-        minute in limit(), steps in prop::collection::vec(step(), 1..200),
+        minute in limit(), steps in prop::collection::vec(step(true), 1..200),
     ) {
         prop_assert_eq!(run(MinuteRules::Right, minute, &steps), Ok(()));
     }
@@ -273,7 +280,7 @@ proptest! {
 fn the_schedules_find_every_known_bug_of_a_shared_minute() {
     let is_found = |rules| {
         let mut runner = TestRunner::deterministic();
-        let schedule = (1u32..12, prop::collection::vec(step(), 1..200));
+        let schedule = (1u32..12, prop::collection::vec(step(false), 1..200));
         (0..3_000).any(|_| {
             let (minute, steps) = schedule.new_tree(&mut runner).unwrap().current();
             run(rules, minute, &steps).is_err()

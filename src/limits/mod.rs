@@ -9,6 +9,8 @@ mod day_ledger;
 mod decide;
 mod lease;
 #[cfg(test)]
+mod ledger_model;
+#[cfg(test)]
 mod ledger_schedules;
 mod minute_pool;
 #[cfg(test)]
