@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tempfile::TempDir;
 
 /// Superuser of the server.
-const OWNER: &str = "owner";
+pub(crate) const OWNER: &str = "owner";
 
 pub(crate) struct PostgresServer {
     directory: TempDir,
@@ -47,21 +47,15 @@ impl PostgresServer {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().to_owned();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("permissions");
-        let data = path.join("data");
-        fs::create_dir(&data).expect("a data directory");
-        if is_root() {
-            run(Command::new("chown").arg("-R").arg(user()).arg(&path));
-        }
-        let options = ["--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C", "-U", OWNER, "-D"];
-        run(unprivileged("initdb").args(options).arg(&data));
-        let child = launch(&path, settings);
+        give_away(&path);
+        create(&path);
+        let child = launch(&path, settings, &[]);
         Self { directory, child }
     }
 
     /// The URL of its database, for the superuser.
     pub(crate) fn url(&self) -> String {
-        let socket = self.directory.path().display().to_string().replace('/', "%2F");
-        format!("postgresql://{OWNER}@{socket}/postgres")
+        format!("postgresql://{OWNER}@{}/postgres", url_host(self.directory.path()))
     }
 }
 
@@ -73,15 +67,37 @@ impl Drop for PostgresServer {
     }
 }
 
-fn launch(path: &Path, settings: &[&str]) -> Child {
-    let mut command = unprivileged("postgres");
-    command.arg("-D").arg(path.join("data")).arg("-k").arg(path);
+/// The host of a URL for the server whose socket is in this directory.
+pub(crate) fn url_host(path: &Path) -> String {
+    path.display().to_string().replace('/', "%2F")
+}
+
+/// Gives a directory to the user that runs the servers.
+pub(crate) fn give_away(path: &Path) {
+    if is_root() {
+        run(Command::new("chown").arg("-R").arg(user()).arg(path));
+    }
+}
+
+/// Creates the data directory `data` in `path`.
+pub(crate) fn create(path: &Path) {
+    let options = ["--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C", "-U", OWNER, "-D"];
+    run(unprivileged("initdb").args(options).arg(path.join("data")));
+}
+
+/// Starts the server of the data directory `data` in `path`, with its socket in `path`, and waits until it accepts
+/// connections.
+pub(crate) fn launch(path: &Path, settings: &[&str], environment: &[(&str, &str)]) -> Child {
+    // Preloaded libraries are for the server alone, not for the program that changes the user.
+    let mut command = unprivileged("/usr/bin/env");
+    command.args(environment.iter().map(|(name, value)| format!("{name}={value}")));
+    command.arg(binaries().join("postgres")).arg("-D").arg(path.join("data")).arg("-k").arg(path);
     for setting in ["listen_addresses=", "max_connections=200"].iter().chain(settings) {
         command.args(["-c", setting]);
     }
     let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("postgres starts");
     let mut log = BufReader::new(child.stderr.take().expect("a pipe")).lines();
-    let is_ready = |line: &str| line.contains("database system is ready to accept connections");
+    let is_ready = |line: &str| line.contains("database system is ready to accept");
     let seen: Vec<String> = log.by_ref().map_while(Result::ok).take_while(|line| !is_ready(line)).collect();
     assert!(child.try_wait().expect("its state").is_none(), "postgres ended: {seen:#?}");
     // Its log is read to the end, so that it never waits for a reader.
@@ -89,8 +105,9 @@ fn launch(path: &Path, settings: &[&str]) -> Child {
     child
 }
 
-/// A program of the server's package, run without root's rights, and killed with the thread that runs this.
-fn unprivileged(program: &str) -> Command {
+/// A program of the server's package, run without root's rights, and killed with the thread that runs this. Another program
+/// needs an absolute path.
+pub(crate) fn unprivileged(program: &str) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "QUIT"]);
     if is_root() {
@@ -119,7 +136,7 @@ fn binaries() -> PathBuf {
     }
 }
 
-fn run(command: &mut Command) {
+pub(crate) fn run(command: &mut Command) {
     let done = command.output().expect("the program runs");
     assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
 }

@@ -122,7 +122,12 @@ impl Wire {
 
     /// Sends a request and reads the response to its end.
     pub fn get(&mut self, target: &str, key: &str) -> Reply {
-        let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n");
+        self.send(target, &format!("X-API-Key: {key}\r\n"))
+    }
+
+    /// Sends a request with these header lines and reads the response to its end.
+    pub fn send(&mut self, target: &str, lines: &str) -> Reply {
+        let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n{lines}\r\n");
         if self.0.get_mut().write_all(request.as_bytes()).is_err() {
             return Reply::NoResponse;
         }

@@ -42,6 +42,8 @@ mod cli_top;
 mod client;
 mod client_disconnects;
 mod clock_steps;
+#[path = "../servers/cluster.rs"]
+mod cluster;
 mod codes;
 mod combined_failures;
 mod connection_slots;
@@ -53,6 +55,8 @@ mod disk_faults;
 mod disk_mirror;
 mod documented_commands;
 mod failing_disk;
+#[path = "../servers/fake_clock.rs"]
+mod fake_clock;
 mod faults;
 mod file_descriptors;
 mod fleet;
@@ -70,6 +74,8 @@ mod kills;
 mod leases;
 mod ledger_unreachable;
 mod limits;
+#[path = "../servers/links.rs"]
+mod links;
 mod load_clients;
 mod mapping;
 mod metric_cardinality;

@@ -8,7 +8,7 @@ use std::ops::Range;
 use crate::{File, found, none, tree};
 
 /// Programs of a minbase root with gcc, each with its package.
-const MINIMAL_DEBIAN: [(&str, &str); 12] = [
+const MINIMAL_DEBIAN: [(&str, &str); 13] = [
     ("sh", "dash"),
     ("/bin/sh", "dash"),
     ("bash", "bash"),
@@ -20,6 +20,7 @@ const MINIMAL_DEBIAN: [(&str, &str); 12] = [
     ("script", "bsdutils"),
     ("taskset", "util-linux"),
     ("setpriv", "util-linux"),
+    ("ipcrm", "util-linux"),
     ("chown", "coreutils"),
 ];
 

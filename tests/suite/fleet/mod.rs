@@ -1,15 +1,20 @@
 //! Several gateways on one database: real programs, a real PostgreSQL server.
 
 mod database_state;
+mod faults;
 mod minutes;
+mod pooler;
+mod rolling;
 mod terms;
 mod transfer;
+mod upgrade;
 
 use std::net::SocketAddr;
 
 use scoregate::clock::Clock;
 use tempfile::TempDir;
 
+use crate::fake_clock::library;
 use crate::load_clients::{TARGET, Wire};
 use crate::postgres::{PostgresServer, new_schema, shared_server};
 use crate::program::{Keys, Program, run_with, within_one_day};
@@ -56,12 +61,7 @@ impl Site {
 
     /// A gateway whose machine's wall clock is off by this many seconds.
     fn gateway_off_by(&self, seconds: &str) -> SiteGateway {
-        let library = std::fs::read_dir("/usr/lib").unwrap().find_map(|entry| {
-            let library = entry.ok()?.path().join("faketime/libfaketime.so.1");
-            library.exists().then_some(library)
-        });
-        let library = library.expect("libfaketime is not installed; on Debian: apt-get install libfaketime");
-        let library = library.display().to_string();
+        let library = library();
         let variables =
             [("LD_PRELOAD", &*library), ("FAKETIME", seconds), ("FAKETIME_DONT_FAKE_MONOTONIC", "1")];
         self.gateway_with(&variables)

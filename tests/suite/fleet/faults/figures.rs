@@ -1,0 +1,82 @@
+//! The figures of a run: printed, and after a full run written to a dated page.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use scoregate::clock::Clock;
+
+use super::trace::{SeenOutcome, Trace};
+
+/// Writes the page to `tests/results/`.
+pub(super) fn write(trace: &Trace, checked: u32, seed: u64) {
+    let day = Clock::system().now().wall.day();
+    let cores = std::thread::available_parallelism().unwrap();
+    let (build, option) = if cfg!(debug_assertions) { ("debug", "") } else { ("release", " --release") };
+    let page = format!(
+        "# Gateways and database under faults, {day}\n\n\
+         `SCOREGATE_FULL=1 cargo test{option} --test suite fleet::faults` with `SCOREGATE_SEED={seed}`: the {build} build of \
+         three gateways, a primary and its synchronous standby on {cores} cores shared with all clients. No quota, minute \
+         limit or revocation was broken.\n\n{}",
+        figures(trace, checked)
+    );
+    let name = format!("tests/results/{day}-fleet-faults.md");
+    std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(name), page).unwrap();
+}
+
+/// The figures, and each fault with its times.
+pub(super) fn described(trace: &Trace, checked: u32) -> String {
+    let mut text = figures(trace, checked);
+    for fault in &trace.faults {
+        writeln!(text, "{:9.3} to {:9.3} {}", fault.from, fault.until, fault.what).unwrap();
+    }
+    text
+}
+
+/// Prints a line that is shown if the test fails.
+#[expect(clippy::print_stdout, reason = "the output of a test that fails")]
+pub(super) fn note(text: &str) {
+    println!("{text}");
+}
+
+fn figures(trace: &Trace, checked: u32) -> String {
+    let mut outcomes: BTreeMap<String, u32> = BTreeMap::new();
+    for request in &trace.requests {
+        let outcome = match &request.outcome {
+            SeenOutcome::Served => "200".to_owned(),
+            SeenOutcome::Refused(status, code) => format!("{status} `{code}`"),
+            SeenOutcome::Unanswered => "none".to_owned(),
+        };
+        *outcomes.entry(outcome).or_insert(0) += 1;
+    }
+    let mut faults: BTreeMap<&str, (u32, f64)> = BTreeMap::new();
+    for fault in &trace.faults {
+        let kind = fault.what.split('(').next().unwrap_or_default();
+        let sum = faults.entry(kind).or_insert((0, 0.0));
+        *sum = (sum.0 + 1, sum.1.max(fault.until - fault.from));
+    }
+    let (charged, unknown) = trace.charged();
+    let mut page = format!(
+        "{} revocations, {checked} requests with revoked keys after them. {unknown} responses around midnight are in no access \
+         log and count for no day.\n\n| Response | Requests |\n|---|---:|\n",
+        trace.revocations.len()
+    );
+    for (outcome, count) in outcomes {
+        writeln!(page, "| {outcome} | {count} |").unwrap();
+    }
+    page.push_str("\n| Fault | Times | Longest |\n|---|---:|---:|\n");
+    for (kind, (times, longest)) in faults {
+        writeln!(page, "| {kind} | {times} | {longest:.1} s |").unwrap();
+    }
+    page.push_str("\nDays that were used up after the last fault:\n\n| Quota | Day before | Last day | Unconfirmed |\n|---:|---:|---:|---:|\n");
+    for end in &trace.used_up {
+        let of_application = charged.iter().filter(|((application, _), _)| *application == end.application);
+        let (mut before, mut last) = (0, 0);
+        for ((_, day), units) in of_application {
+            *(if *day == trace.today { &mut last } else { &mut before }) += units;
+        }
+        let unconfirmed = trace.unconfirmed(end.application);
+        writeln!(page, "| {} | {before} | {last} | {unconfirmed} |", end.quota).unwrap();
+    }
+    page
+}

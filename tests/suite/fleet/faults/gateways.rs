@@ -1,0 +1,221 @@
+//! Three gateways with faulty links to a cluster of two database servers, and what happens to them.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
+
+use scoregate::clock::Mono;
+use tokio::runtime::Runtime;
+
+use super::super::*;
+use super::population::FleetApplication;
+use super::trace::{FaultWindow, KnownRevocation, SeenRequest, SeenRevocation, UsedUp};
+use crate::fake_clock::{FakeClock, remove_shared_memory};
+use crate::links::{FaultyLink, LinkMode};
+use crate::postgres::OWNER;
+
+pub(super) const GATEWAYS: usize = 3;
+/// A start is repeated until it succeeds, like that of a service manager.
+const MAX_START: f64 = 120.0;
+
+/// Everything that the threads of a run share.
+pub(super) struct FaultyFleet {
+    pub(super) site: Site,
+    pub(super) applications: Vec<FleetApplication>,
+    pub(super) slots: [GatewaySlot; GATEWAYS],
+    pub(super) database_clock: FakeClock,
+    /// Difference of the database's clock from the machine's, in seconds.
+    pub(super) database_offset: AtomicI64,
+    pub(super) is_over: AtomicBool,
+    pub(super) record: Mutex<SharedRecord>,
+    clock: Clock,
+    start: Mono,
+    _links: Runtime,
+}
+
+/// A gateway, which is restarted after a kill.
+pub(super) struct GatewaySlot {
+    data_dir: TempDir,
+    url: String,
+    links: Vec<FaultyLink>,
+    pub(super) clock: FakeClock,
+    program: Mutex<Option<Program>>,
+    current: Mutex<CurrentProcess>,
+}
+
+/// The process of a slot: its number and its address while it serves.
+#[derive(Clone, Copy, Default)]
+pub(super) struct CurrentProcess {
+    pub(super) number: u32,
+    pub(super) public: Option<SocketAddr>,
+}
+
+/// What the threads have seen.
+#[derive(Default)]
+pub(super) struct SharedRecord {
+    pub(super) requests: Vec<SeenRequest>,
+    pub(super) faults: Vec<FaultWindow>,
+    pub(super) revocations: Vec<SeenRevocation>,
+    pub(super) known: Vec<KnownRevocation>,
+    pub(super) used_up: Vec<UsedUp>,
+    pub(super) set_ahead: Vec<f64>,
+    pub(super) kills: u32,
+    pub(super) changes: u32,
+    pub(super) access_logs: Vec<String>,
+    pub(super) event_logs: Vec<String>,
+}
+
+impl FaultyFleet {
+    /// Gateways that are not started yet, in front of servers with these sockets.
+    pub(super) fn new(url: String, sockets: &[PathBuf], database_clock: FakeClock, offset: i64) -> Self {
+        let links =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let slots = [(); GATEWAYS].map(|()| GatewaySlot::new(&links, sockets, offset));
+        let clock = Clock::system();
+        Self {
+            site: Site { url, schema: "site".into() },
+            applications: Vec::new(),
+            slots,
+            database_clock,
+            database_offset: AtomicI64::new(offset),
+            is_over: AtomicBool::new(false),
+            record: Mutex::default(),
+            start: clock.mono(),
+            clock,
+            _links: links,
+        }
+    }
+
+    /// Seconds since the start of the run.
+    pub(super) fn now(&self) -> f64 {
+        self.clock.mono().since(self.start).as_secs_f64()
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// Runs a command on the database, with its clock, until it succeeds. `None` if the run ends before.
+    pub(super) fn command(&self, arguments: &[&str]) -> Option<serde_json::Value> {
+        let clock = self.database_clock.environment();
+        let clock: Vec<(&str, &str)> =
+            clock.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let environment =
+            [&self.site.environment()[..], &[("SCOREGATE_STORE_TIMEOUT", "5s")], &clock].concat();
+        let arguments = [arguments, &["--json"]].concat();
+        loop {
+            let output = run_with(&arguments, &environment);
+            if output.code == Some(0) {
+                return Some(serde_json::from_str(&output.out).unwrap_or_default());
+            }
+            if self.is_over() {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// Starts the gateway of a slot, and waits until it serves.
+    pub(super) fn start(&self, slot: usize) {
+        let from = self.now();
+        let gateway = &self.slots[slot];
+        let clock = gateway.clock.environment();
+        let mut environment = self.site.environment().to_vec();
+        environment.extend([
+            ("SCOREGATE_STORE_URL", gateway.url.as_str()),
+            ("SCOREGATE_STORE_TIMEOUT", "2s"),
+            ("SCOREGATE_LOG_FORMAT", "json"),
+            ("SCOREGATE_LOG_SAMPLE_ONE_IN", "1"),
+        ]);
+        environment.extend(clock.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+        loop {
+            let program = Program::serve(gateway.data_dir.path(), &environment);
+            if let Some((public, _)) = program.ports_if_any() {
+                *gateway.program.lock().unwrap() = Some(program);
+                let mut current = gateway.current.lock().unwrap();
+                *current = CurrentProcess { number: current.number + 1, public: Some(public) };
+                return;
+            }
+            let ended = program.end().0;
+            assert!(self.now() < from + MAX_START, "gateway {slot} does not start: {}", ended.err);
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    /// Kills the gateway of a slot. `false` if it does not run.
+    pub(super) fn kill(&self, slot: usize) -> bool {
+        let gateway = &self.slots[slot];
+        let Some(program) = gateway.program.lock().unwrap().take() else { return false };
+        gateway.current.lock().unwrap().public = None;
+        let process = program.id();
+        program.signal("KILL");
+        self.keep_logs(program.end().0);
+        remove_shared_memory(process);
+        self.record.lock().unwrap().kills += 1;
+        true
+    }
+
+    /// Stops the gateway of a slot in order. `false` if it does not run.
+    pub(super) fn stop(&self, slot: usize) -> bool {
+        let gateway = &self.slots[slot];
+        let Some(program) = gateway.program.lock().unwrap().take() else { return false };
+        gateway.current.lock().unwrap().public = None;
+        self.keep_logs(program.stop());
+        true
+    }
+
+    /// Sends requests with a valid key until this gateway knows it.
+    pub(super) fn reaches(&self, slot: &GatewaySlot, key: &str) {
+        let from = self.now();
+        while slot.status(key) == 401 {
+            assert!(self.now() < from + MAX_START, "a change does not reach a gateway");
+        }
+    }
+
+    fn keep_logs(&self, ended: crate::program::CommandOutput) {
+        assert!(!ended.err.contains("panicked"), "{}", ended.err);
+        let mut record = self.record.lock().unwrap();
+        record.access_logs.push(ended.out);
+        record.event_logs.push(ended.err);
+    }
+}
+
+impl GatewaySlot {
+    fn new(runtime: &Runtime, sockets: &[PathBuf], offset: i64) -> Self {
+        let open = |socket: &PathBuf| FaultyLink::open(runtime.handle(), socket.clone());
+        let links: Vec<FaultyLink> = sockets.iter().map(open).collect();
+        let hosts: Vec<String> = links.iter().map(|link| link.address.to_string()).collect();
+        Self {
+            data_dir: TempDir::new().unwrap(),
+            url: format!("postgresql://{OWNER}@{}/postgres", hosts.join(",")),
+            links,
+            clock: FakeClock::new(offset),
+            program: Mutex::default(),
+            current: Mutex::default(),
+        }
+    }
+
+    pub(super) fn current(&self) -> CurrentProcess {
+        *self.current.lock().unwrap()
+    }
+
+    pub(super) fn status(&self, key: &str) -> u16 {
+        let public = self.current().public.unwrap();
+        Wire::open(public).unwrap().get(TARGET, key).status_and_code().0
+    }
+
+    pub(super) fn signal(&self, name: &str) {
+        if let Some(program) = &*self.program.lock().unwrap() {
+            program.signal(name);
+        }
+    }
+
+    pub(super) fn set_links(&self, mode: LinkMode) {
+        self.links.iter().for_each(|link| link.set(mode));
+    }
+
+    pub(super) fn cut_links(&self) {
+        self.links.iter().for_each(FaultyLink::cut);
+    }
+}

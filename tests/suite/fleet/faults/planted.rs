@@ -1,0 +1,106 @@
+//! Each check of `laws` finds a planted violation, and nothing in a record without one.
+
+use super::laws;
+use super::trace::*;
+
+fn request(application: usize, number: u32, sent: f64, outcome: SeenOutcome) -> SeenRequest {
+    let id = RequestNumber { application, gateway: 0, number };
+    SeenRequest { id, process: 1, sent, done: sent + 0.01, outcome }
+}
+
+/// One application of a free or a paid tier with this many 200s, one every `pause` seconds.
+fn trace(allowed: AllowedUse, served: u32, pause: f64) -> Trace {
+    let mut trace = Trace { applications: vec![allowed], today: "2026-11-24".into(), ..Trace::default() };
+    for number in 0..served {
+        trace.requests.push(request(0, number, f64::from(number) * pause, SeenOutcome::Served));
+        let line = format!("{{\"request_id\":\"fault-0-0-{number}\",\"day\":\"2026-11-24\"}}\n");
+        trace.read_log(&line);
+    }
+    trace
+}
+
+const PAID: AllowedUse = AllowedUse { minute: 60, day: 200, is_paid: true };
+const FREE: AllowedUse = AllowedUse { is_paid: false, ..PAID };
+
+fn fault(gateway: Option<usize>, from: f64, until: f64) -> FaultWindow {
+    FaultWindow { gateway, from, until, hides_database: true, what: "planted".into() }
+}
+
+#[test]
+fn a_day_above_the_quota_and_its_grace_is_found() {
+    assert!(laws::days(&trace(PAID, 202, 1.0)).is_empty());
+    assert_eq!(laws::days(&trace(PAID, 203, 1.0)).len(), 1);
+    assert!(laws::days(&trace(FREE, 200, 1.0)).is_empty());
+    assert_eq!(laws::days(&trace(FREE, 201, 1.0)).len(), 1);
+    // One that no access log has belongs to the day around it.
+    let mut lost = trace(FREE, 200, 1.0);
+    lost.requests.push(request(0, 900, 50.0, SeenOutcome::Served));
+    assert_eq!(laws::days(&lost).len(), 1);
+    // Of another day: each day has its quota.
+    lost.days.insert(RequestNumber { application: 0, gateway: 0, number: 900 }, "2026-11-23".into());
+    assert!(laws::days(&lost).is_empty());
+}
+
+#[test]
+fn a_minute_above_its_limit_is_found() {
+    assert!(laws::minutes(&trace(PAID, 120, 1.0)).is_empty());
+    assert!(laws::minutes(&trace(PAID, 60, 0.0)).is_empty());
+    assert_eq!(laws::minutes(&trace(PAID, 61, 0.0)).len(), 1);
+    assert_eq!(laws::minutes(&trace(PAID, 180, 0.6)).len(), 1);
+    // A gateway without the database has a part of its own, and a clock that was set ahead grants the limit again.
+    let mut excused = trace(PAID, 70, 0.0);
+    excused.faults.push(fault(Some(0), -40.0, 0.0));
+    assert!(laws::minutes(&excused).is_empty());
+    excused.faults[0].hides_database = false;
+    assert_eq!(laws::minutes(&excused).len(), 1);
+    let mut excused = trace(PAID, 120, 0.0);
+    excused.set_ahead.push(-1.0);
+    assert!(laws::minutes(&excused).is_empty());
+    excused.requests.push(request(0, 900, 0.0, SeenOutcome::Served));
+    assert_eq!(laws::minutes(&excused).len(), 1);
+}
+
+#[test]
+fn a_200_with_a_revoked_key_is_found() {
+    let revoked = |served_at: f64| {
+        let mut trace = trace(PAID, 0, 1.0);
+        trace.revocations.push(SeenRevocation { application: 0, at: 100.0, marker: "key".into() });
+        trace.requests.push(request(0, 1, served_at, SeenOutcome::Served));
+        trace
+    };
+    assert_eq!(laws::revocations(&revoked(104.9)), (vec![], 0));
+    assert_eq!(laws::revocations(&revoked(105.1)).0.len(), 1);
+    // The gateway was cut off, or another one.
+    let mut cut_off = revoked(105.1);
+    cut_off.faults.push(fault(Some(0), 90.0, 103.0));
+    assert_eq!(laws::revocations(&cut_off), (vec![], 0));
+    let mut other = revoked(105.1);
+    other.faults.push(fault(Some(1), 90.0, 103.0));
+    assert_eq!(laws::revocations(&other).0.len(), 1);
+    // It knew of a later change, although it was cut off.
+    cut_off.known.push(KnownRevocation { application: 0, gateway: 0, process: 1, since: 105.0 });
+    assert_eq!(laws::revocations(&cut_off).0.len(), 1);
+    cut_off.requests[0].outcome = SeenOutcome::Refused(401, "key_revoked".into());
+    assert_eq!(laws::revocations(&cut_off), (vec![], 1));
+}
+
+#[test]
+fn units_that_nobody_can_use_and_an_early_refusal_are_found() {
+    let used_up = |served, kills, refused_at| {
+        let mut trace = trace(PAID, served, 1.0);
+        trace.kills = kills;
+        trace.used_up.push(UsedUp { application: 0, quota: 200, refused_at });
+        trace
+    };
+    assert!(laws::rest(&used_up(200, 0, 200.0)).is_empty());
+    assert_eq!(laws::rest(&used_up(199, 0, 200.0)).len(), 1);
+    // A lease of two units for each kill, and requests without a response.
+    assert!(laws::rest(&used_up(196, 2, 200.0)).is_empty());
+    let mut unanswered = used_up(195, 2, 200.0);
+    assert_eq!(laws::rest(&unanswered).len(), 1);
+    unanswered.requests.push(request(0, 900, 3.0, SeenOutcome::Unanswered));
+    assert!(laws::rest(&unanswered).is_empty());
+    // A lease for each of three gateways may be unspent at the first refusal.
+    assert!(laws::rest(&used_up(200, 0, 193.5)).is_empty());
+    assert_eq!(laws::rest(&used_up(200, 0, 192.5)).len(), 1);
+}

@@ -1,0 +1,97 @@
+//! The applications of a run: all tiers, quotas that can be used up, and keys to be revoked.
+
+use super::gateways::FaultyFleet;
+use super::trace::AllowedUse;
+
+/// An application, and how its clients use it.
+#[derive(Clone, Debug)]
+pub(super) struct FleetApplication {
+    pub(super) id: String,
+    pub(super) key: String,
+    pub(super) allowed: AllowedUse,
+    /// Milliseconds between two requests to one gateway.
+    pub(super) pause: u64,
+    pub(super) role: ApplicationRole,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ApplicationRole {
+    /// Its clients send more requests than the minute limit allows.
+    Minute,
+    /// Its day is used up at the end.
+    Day,
+    /// Its tier changes.
+    Tier,
+    /// Its quota changes, and the last one is used up at the end.
+    Quota,
+    /// Its keys are revoked.
+    Revoked,
+}
+
+struct Template {
+    tier: &'static str,
+    role: ApplicationRole,
+    /// The limits that are in force first.
+    minute: u32,
+    day: u32,
+    pause: u64,
+}
+
+/// More than any test requests in a minute.
+const NO_LIMIT: u32 = 4_000_000;
+/// The tiers of an application whose tier changes, and the largest limits among them.
+pub(super) const TIERS: [&str; 3] = ["pro", "developer", "teams"];
+const LARGEST_OF_TIERS: AllowedUse = AllowedUse { minute: 300, day: 100_000, is_paid: true };
+/// The quotas of an application whose quota changes.
+pub(super) const QUOTAS: [u32; 3] = [1_500, 900, 2_400];
+
+const fn row(tier: &'static str, role: ApplicationRole, minute: u32, day: u32, pause: u64) -> Template {
+    Template { tier, role, minute, day, pause }
+}
+
+const TEMPLATES: [Template; 10] = [
+    row("free", ApplicationRole::Minute, 1, 10, 5_000),
+    row("pro", ApplicationRole::Minute, 60, 10_000, 2_000),
+    row("developer", ApplicationRole::Minute, 120, 25_000, 1_000),
+    row("teams", ApplicationRole::Minute, 300, 100_000, 400),
+    row("enterprise", ApplicationRole::Minute, 1_000, 250_000, 120),
+    row("free", ApplicationRole::Day, NO_LIMIT, 60, 2_000),
+    row("pro", ApplicationRole::Day, NO_LIMIT, 1_000, 150),
+    row("enterprise", ApplicationRole::Day, NO_LIMIT, 2_500, 60),
+    row("pro", ApplicationRole::Tier, 60, 10_000, 300),
+    row("teams", ApplicationRole::Quota, NO_LIMIT, QUOTAS[0], 100),
+];
+
+/// Creates this many applications in use, and some whose keys are revoked.
+pub(super) fn create(fleet: &FaultyFleet, count: usize, revoked: usize) -> Vec<FleetApplication> {
+    let revocable = row("pro", ApplicationRole::Revoked, NO_LIMIT, 10_000, 0);
+    let templates = TEMPLATES.iter().cycle().take(count);
+    templates
+        .chain(std::iter::repeat_n(&revocable, revoked))
+        .map(|template| created(fleet, template))
+        .collect()
+}
+
+fn created(fleet: &FaultyFleet, template: &Template) -> FleetApplication {
+    let Template { tier, role, minute, day, pause } = template;
+    let mut arguments = vec!["keys", "create", "--name", "Station", "--tier", tier];
+    let (own_minute, own_day) = (minute.to_string(), day.to_string());
+    if *minute == NO_LIMIT {
+        arguments.extend(["--minute", &own_minute, "--day", &own_day]);
+    }
+    let issued = fleet.command(&arguments).unwrap();
+    let word = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let allowed = match role {
+        ApplicationRole::Tier => LARGEST_OF_TIERS,
+        ApplicationRole::Quota => AllowedUse { minute: *minute, day: largest(&QUOTAS), is_paid: true },
+        ApplicationRole::Minute | ApplicationRole::Day | ApplicationRole::Revoked => {
+            AllowedUse { minute: *minute, day: *day, is_paid: *tier != "free" }
+        }
+    };
+    let (id, key) = (word(&issued["application"]["id"]), word(&issued["key"]));
+    FleetApplication { id, key, allowed, pause: *pause, role: *role }
+}
+
+fn largest(quotas: &[u32]) -> u32 {
+    quotas.iter().copied().max().unwrap()
+}

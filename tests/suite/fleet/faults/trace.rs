@@ -1,0 +1,167 @@
+//! The record of a run under faults: requests of clients, charged units of access logs, faults and changes.
+//!
+//! Times are seconds since the start of the run.
+
+use std::collections::{BTreeMap, HashMap};
+
+/// The outcome of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum SeenOutcome {
+    /// A complete 200.
+    Served,
+    /// Another complete response, with its status and code.
+    Refused(u16, String),
+    /// No complete response: it may have been charged.
+    Unanswered,
+}
+
+/// A request of a client. It was admitted or refused between `sent` and `done`.
+#[derive(Clone, Debug)]
+pub(super) struct SeenRequest {
+    pub(super) id: RequestNumber,
+    /// The process of the gateway, counted from its first start.
+    pub(super) process: u32,
+    pub(super) sent: f64,
+    pub(super) done: f64,
+    pub(super) outcome: SeenOutcome,
+}
+
+/// The id of a request, which the access log repeats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct RequestNumber {
+    pub(super) application: usize,
+    pub(super) gateway: usize,
+    pub(super) number: u32,
+}
+
+/// The limits of an application: the largest ones of the run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AllowedUse {
+    pub(super) minute: u32,
+    pub(super) day: u32,
+    pub(super) is_paid: bool,
+}
+
+/// A fault and its duration.
+#[derive(Clone, Debug)]
+pub(super) struct FaultWindow {
+    /// The affected gateway; `None` for all.
+    pub(super) gateway: Option<usize>,
+    pub(super) from: f64,
+    pub(super) until: f64,
+    /// Whether it can make the database unreachable.
+    pub(super) hides_database: bool,
+    pub(super) what: String,
+}
+
+/// The keys of an application were revoked at some time before `at`.
+#[derive(Clone, Debug)]
+pub(super) struct SeenRevocation {
+    pub(super) application: usize,
+    pub(super) at: f64,
+    /// A key that was created after it.
+    pub(super) marker: String,
+}
+
+/// A gateway process knew a revocation's marker, and therefore the revocation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KnownRevocation {
+    pub(super) application: usize,
+    pub(super) gateway: usize,
+    pub(super) process: u32,
+    pub(super) since: f64,
+}
+
+/// The end of a day that was used up after all faults.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UsedUp {
+    pub(super) application: usize,
+    /// The quota in force.
+    pub(super) quota: u32,
+    /// When the first request was refused.
+    pub(super) refused_at: f64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Trace {
+    pub(super) applications: Vec<AllowedUse>,
+    pub(super) requests: Vec<SeenRequest>,
+    /// The charged day of each request in an access log.
+    pub(super) days: HashMap<RequestNumber, String>,
+    pub(super) faults: Vec<FaultWindow>,
+    /// Kills of gateways.
+    pub(super) kills: u32,
+    /// When the database's clock was set ahead.
+    pub(super) set_ahead: Vec<f64>,
+    pub(super) revocations: Vec<SeenRevocation>,
+    pub(super) known: Vec<KnownRevocation>,
+    pub(super) used_up: Vec<UsedUp>,
+    /// The last day.
+    pub(super) today: String,
+}
+
+impl RequestNumber {
+    pub(super) fn text(self) -> String {
+        format!("fault-{}-{}-{}", self.application, self.gateway, self.number)
+    }
+
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.strip_prefix("fault-")?.split('-');
+        let (application, gateway) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        Some(Self { application, gateway, number: parts.next()?.parse().ok()? })
+    }
+}
+
+impl Trace {
+    /// Reads the charged units of an access log.
+    pub(super) fn read_log(&mut self, log: &str) {
+        for line in log.lines() {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap_or_default();
+            let request = line["request_id"].as_str().and_then(RequestNumber::parse);
+            if let (Some(request), Some(day)) = (request, line["day"].as_str()) {
+                self.days.insert(request, day.to_owned());
+            }
+        }
+    }
+
+    /// Charged units of each application and day: those of access logs, and 200s whose line was lost with a killed
+    /// gateway. Second, the number of 200s around midnight whose day is unknown.
+    pub(super) fn charged(&self) -> (BTreeMap<(usize, &str), u32>, u32) {
+        let mut units = BTreeMap::new();
+        for (request, day) in &self.days {
+            *units.entry((request.application, day.as_str())).or_insert(0) += 1;
+        }
+        let mut unknown = 0;
+        for lost in self.requests.iter().filter(|request| self.is_lost(request)) {
+            match self.day_around(lost) {
+                Some(day) => *units.entry((lost.id.application, day)).or_insert(0) += 1,
+                None => unknown += 1,
+            }
+        }
+        (units, unknown)
+    }
+
+    /// Whether a 200 is in no access log.
+    fn is_lost(&self, request: &SeenRequest) -> bool {
+        request.outcome == SeenOutcome::Served && !self.days.contains_key(&request.id)
+    }
+
+    /// The day of all logged requests at about the same time.
+    fn day_around(&self, request: &SeenRequest) -> Option<&str> {
+        let is_near =
+            |other: &&SeenRequest| other.sent < request.done + 10.0 && other.done > request.sent - 10.0;
+        let mut days = self.requests.iter().filter(is_near).filter_map(|other| self.days.get(&other.id));
+        let first = days.next()?;
+        days.all(|day| day == first).then_some(first)
+    }
+
+    /// Requests that may have been charged, and are not counted.
+    pub(super) fn unconfirmed(&self, application: usize) -> u32 {
+        let is_unconfirmed = |request: &&SeenRequest| {
+            request.id.application == application
+                && request.outcome == SeenOutcome::Unanswered
+                && !self.days.contains_key(&request.id)
+        };
+        u32::try_from(self.requests.iter().filter(is_unconfirmed).count()).unwrap()
+    }
+}
