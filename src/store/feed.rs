@@ -8,10 +8,17 @@ use crate::keys::ApplicationId;
 /// A position in the change feed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeedPosition {
-    /// The data set and its history. Another source has numbers of its own.
+    /// The data set and its history, separated by `/`. Another source has numbers of its own.
     pub source: String,
     /// The number of the last change, which is that of its audit record.
     pub number: u64,
+}
+
+impl FeedPosition {
+    /// The identity of the data set, without its history.
+    pub fn data_set(&self) -> &str {
+        self.source.split('/').next().unwrap_or_default()
+    }
 }
 
 impl fmt::Display for FeedPosition {

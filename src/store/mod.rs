@@ -11,9 +11,11 @@ mod conformance;
 mod database_status;
 mod disk_mirror;
 mod dump;
+mod durable_file;
 mod embedded;
 mod feed;
 mod ledger;
+mod local_copy;
 mod owed;
 mod postgres;
 
@@ -33,11 +35,14 @@ pub use dump::{RecordCounts, TransferError};
 pub use embedded::{Embedded, maintenance};
 pub use feed::{ChangedApplications, FeedPosition};
 pub use ledger::{AssumedTerms, LedgerExchange, LedgerExchangeReply, LedgerReport, OwedUnits, ReportOutcome};
+pub use local_copy::{
+    CopiedReading, LocalCopy, LocalCopyFlaw, LocalCopyLog, NewLocalCopy, VerifiedLocalCopy,
+};
 pub use owed::OwedFile;
 pub use postgres::{
     BadDatabaseFile, BadDatabaseUrl, BadName, ClientCertificateFiles, DatabaseAddress, DatabaseConfig,
-    DatabaseExport, DatabaseReport, DatabaseSettings, PostgresStore, RoleName, SchemaName, TablesChange,
-    TablesWork,
+    DatabaseExport, DatabaseReport, DatabaseSettings, OpenFailure, PostgresStore, RoleName, SchemaName,
+    SeenTimelines, TablesChange, TablesWork,
 };
 
 /// The reply to a store call, to be awaited.

@@ -1,18 +1,18 @@
-//! Units that a stopped server delivered on grace and could not charge: a small file beside the store, read at the
-//! next start.
+//! Units that a server delivered on grace and could not charge: a small file beside the store, written while they are
+//! delivered and read at the next start.
 //!
 //! The file is written under another name first, and its first line contains a checksum of the rest. Each entry has
 //! an identity, so that the ledger charges it once, however often the file is read.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::clock::Wall;
 use crate::keys::ApplicationId;
 
 use super::OwedUnits;
+use super::durable_file::{FileReplacement, sync_directory};
 
 /// The first bytes of the file, followed by the checksum.
 const OPENING: &str = "scoregate-owed 1 ";
@@ -53,24 +53,17 @@ impl OwedFile {
         let line =
             |one: &OwedUnits| format!("{:016x} {} {} {}\n", one.node, one.application, one.day, one.granted);
         let rest: String = owed.iter().map(line).collect();
-        let half = self.0.with_extension("owed.half");
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&half)?;
-        file.write_all(format!("{OPENING}{}\n{rest}", checksum(&rest)).as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&half, &self.0)?;
-        self.sync_directory()
+        let mut replacement = FileReplacement::begin(&self.0)?;
+        replacement.file().write_all(format!("{OPENING}{}\n{rest}", checksum(&rest)).as_bytes())?;
+        replacement.finish().map(drop)
     }
 
     /// Removes the file, if it exists.
     pub fn remove(&self) -> io::Result<()> {
         match fs::remove_file(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => removed.and_then(|()| self.sync_directory()),
+            removed => removed.and_then(|()| sync_directory(&self.0)),
         }
-    }
-
-    fn sync_directory(&self) -> io::Result<()> {
-        File::open(self.0.parent().unwrap_or(Path::new(".")))?.sync_all()
     }
 }
 

@@ -16,8 +16,8 @@ use tempfile::TempDir;
 pub(crate) const OWNER: &str = "owner";
 
 pub(crate) struct PostgresServer {
-    directory: TempDir,
-    child: Child,
+    pub(crate) directory: TempDir,
+    pub(crate) child: Child,
 }
 
 /// The server that the tests of a process share. Each test uses a schema of its own.

@@ -14,10 +14,28 @@ use crate::clock::Clock;
 /// The hosts of one configuration, in the order of the next attempt.
 pub(super) struct DatabaseHosts(Vec<Config>);
 
-/// No host accepted a connection; a reason for each.
+/// No host accepted a connection, or none may be used; a reason for each.
 #[derive(Debug, thiserror::Error)]
-#[error("{}", .0.join("; "))]
-pub(super) struct UnreachableHosts(Vec<String>);
+#[error("{}", .reasons.join("; "))]
+pub(super) struct UnreachableHosts {
+    reasons: Vec<String>,
+    /// A host answered, and its tables cannot be used.
+    pub(super) has_unusable_tables: bool,
+}
+
+/// Why a host cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum HostFault {
+    /// No connection.
+    #[error("{}", described(.0))]
+    Connection(#[from] tokio_postgres::Error),
+    /// Another host may be used.
+    #[error("{0}")]
+    Refused(String),
+    /// Its tables are missing, or this program cannot use them.
+    #[error("{0}")]
+    UnusableTables(String),
+}
 
 impl DatabaseHosts {
     pub(super) fn new(config: &Config) -> Self {
@@ -26,18 +44,19 @@ impl DatabaseHosts {
 
     /// Opens a connection to one host after another, each within its share of `timeout`. The next attempt begins with
     /// the connected host, or after a failure with the second one of this attempt.
-    pub(super) async fn connect<C, F>(
+    pub(super) async fn connect<C, E, F>(
         &mut self,
         clock: &Clock,
         timeout: Duration,
         open: impl Fn(Config) -> F,
     ) -> Result<C, UnreachableHosts>
     where
-        F: Future<Output = Result<C, tokio_postgres::Error>>,
+        F: Future<Output = Result<C, E>>,
+        E: Into<HostFault>,
     {
         let hosts = self.0.len();
         let share = u32::try_from(hosts).ok().and_then(|hosts| timeout.checked_div(hosts)).unwrap_or(timeout);
-        let mut reasons = Vec::new();
+        let (mut reasons, mut has_unusable_tables) = (Vec::new(), false);
         for tried in 0..hosts {
             let Some(server) = self.0.get(tried) else { break };
             let reason = match clock.within(share, open(server.clone())).await {
@@ -45,13 +64,17 @@ impl DatabaseHosts {
                     self.0.rotate_left(tried);
                     return Ok(connection);
                 }
-                Ok(Err(error)) => described(&error),
+                Ok(Err(error)) => {
+                    let fault = error.into();
+                    has_unusable_tables |= matches!(fault, HostFault::UnusableTables(_));
+                    fault.to_string()
+                }
                 Err(_) => no_answer(share),
             };
             reasons.push(if hosts > 1 { format!("{}: {reason}", shown(server)) } else { reason });
         }
         self.skip_first();
-        Err(UnreachableHosts(reasons))
+        Err(UnreachableHosts { reasons, has_unusable_tables })
     }
 
     /// Moves the first host to the end.

@@ -11,10 +11,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio_util::task::TaskTracker;
 
-use super::connection::DatabaseConfig;
+use super::connection::SchemaName;
 use super::ledger::LedgerStatements;
 use super::link::DatabaseLink;
-use crate::clock::Clock;
 use crate::store::{ExchangeCounts, LedgerExchange, LedgerExchangeReply, LedgerReport, StoreError};
 
 /// Maximum number of reports per transaction.
@@ -57,12 +56,12 @@ struct LedgerWorker {
 
 impl LedgerQueue {
     /// Starts the worker. It ends when this is dropped.
-    pub(super) fn start(config: &Arc<DatabaseConfig>, clock: Clock, ignores_clock: bool) -> Self {
+    pub(super) fn start(schema: &SchemaName, connection: DatabaseLink, ignores_clock: bool) -> Self {
         let (queue, exchanges) = mpsc::channel(QUEUE);
         let committed = Arc::<CommittedExchanges>::default();
         let worker = LedgerWorker {
-            connection: DatabaseLink::new(Arc::clone(config), clock),
-            statements: LedgerStatements::new(&config.schema),
+            connection,
+            statements: LedgerStatements::new(schema),
             waiting: VecDeque::new(),
             queue: exchanges,
             ignores_clock,

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use tokio_postgres::{Client, Config};
 
 use super::connection::{DatabaseConfig, DatabaseConnection};
-use super::hosts::{DatabaseHosts, described, no_answer};
+use super::hosts::{DatabaseHosts, HostFault, described, no_answer};
+use super::server_check::ServerCheck;
 use crate::clock::Clock;
 use crate::store::StoreError;
 
@@ -16,6 +17,8 @@ use crate::store::StoreError;
 pub(super) struct DatabaseLink {
     config: Arc<DatabaseConfig>,
     clock: Clock,
+    /// Decides whether the server of a new connection is used. Without it any server is.
+    check: Option<Arc<ServerCheck>>,
     state: tokio::sync::Mutex<LinkState>,
 }
 
@@ -27,7 +30,12 @@ struct LinkState {
 impl DatabaseLink {
     pub(super) fn new(config: Arc<DatabaseConfig>, clock: Clock) -> Self {
         let state = LinkState { hosts: DatabaseHosts::new(&config.server), open: None };
-        Self { config, clock, state: tokio::sync::Mutex::new(state) }
+        Self { config, clock, check: None, state: tokio::sync::Mutex::new(state) }
+    }
+
+    /// A link to servers that pass this check.
+    pub(super) fn checked(config: Arc<DatabaseConfig>, clock: Clock, check: Arc<ServerCheck>) -> Self {
+        Self { check: Some(check), ..Self::new(config, clock) }
     }
 
     /// Runs `work` on the connection, one caller after another, within the deadline. After any failure of the connection
@@ -40,31 +48,39 @@ impl DatabaseLink {
     ) -> Result<T, DatabaseError> {
         let mut state = self.state.lock().await;
         let LinkState { hosts, open } = &mut *state;
-        let (timeout, tls) = (self.config.timeout, self.config.tls.as_deref());
-        let connect = |server: Config| async move { DatabaseConnection::open(&server, tls).await };
+        let timeout = self.config.timeout;
+        let connect = |server: Config| self.connect(server);
         let done = self.clock.within(timeout, async {
             let mut connection = if let Some(usable) = open.take().filter(DatabaseConnection::is_usable) {
                 usable
             } else {
                 let connecting = Box::pin(hosts.connect(&self.clock, timeout, connect));
-                connecting.await.map_err(|error| error.to_string())?
+                connecting.await.map_err(|error| (error.to_string(), error.has_unusable_tables))?
             };
             let done = work(&mut connection.client).await;
             if done.as_ref().err().is_none_or(|error| error.as_db_error().is_some()) && connection.is_usable()
             {
                 *open = Some(connection);
             }
-            done.map_err(|error| described(&error))
+            done.map_err(|error| (described(&error), false))
         });
-        let reason = match done.await {
+        let (reason, has_unusable_tables) = match done.await {
             Ok(Ok(done)) => return Ok(done),
-            Ok(Err(reason)) => reason,
+            Ok(Err(fault)) => fault,
             Err(_) => {
                 hosts.skip_first();
-                no_answer(timeout)
+                (no_answer(timeout), false)
             }
         };
-        Err(DatabaseError { doing, reason })
+        Err(DatabaseError { doing, reason, has_unusable_tables })
+    }
+
+    async fn connect(&self, server: Config) -> Result<DatabaseConnection, HostFault> {
+        let connection = DatabaseConnection::open(&server, self.config.tls.as_deref()).await?;
+        if let Some(check) = &self.check {
+            check.admit(&connection.client, self.clock.mono()).await?;
+        }
+        Ok(connection)
     }
 }
 
@@ -73,6 +89,8 @@ impl DatabaseLink {
 pub(super) struct DatabaseError {
     doing: &'static str,
     reason: String,
+    /// The server answered, and its tables cannot be used.
+    pub(super) has_unusable_tables: bool,
 }
 
 impl From<DatabaseError> for StoreError {

@@ -14,9 +14,12 @@ mod ledger_queue;
 mod link;
 mod listener;
 mod minutes;
+mod opening;
 mod outdated;
 mod records;
 mod schema;
+mod seen_timelines;
+mod server_check;
 mod terms_columns;
 #[cfg(test)]
 mod tests;
@@ -45,13 +48,15 @@ use link::DatabaseLink;
 use listener::ChangeListener;
 use outdated::OutdatedRecords;
 use records::RecordStatements;
-use schema::SchemaState;
+use server_check::ServerCheck;
 use transfer::TransferFault;
 
 pub use address::{BadDatabaseUrl, DatabaseAddress};
 pub use connection::{BadName, DatabaseConfig, RoleName, SchemaName};
 pub use inspect::DatabaseReport;
+pub use opening::OpenFailure;
 pub use schema::{TablesChange, TablesWork};
+pub use seen_timelines::SeenTimelines;
 pub use tls::{BadDatabaseFile, ClientCertificateFiles, DatabaseSettings};
 pub use transfer::DatabaseExport;
 
@@ -68,6 +73,7 @@ pub struct PostgresStore {
     /// Started by the first wait for a change.
     listener: OnceLock<ChangeListener>,
     config: Arc<DatabaseConfig>,
+    check: Arc<ServerCheck>,
     clock: Clock,
 }
 
@@ -87,34 +93,6 @@ const STATUS: &str = "read its state";
 const OPEN: &str = "open the database";
 
 impl PostgresStore {
-    /// Opens the store. Its tables must exist in a format that this program knows.
-    pub async fn open(config: DatabaseConfig, clock: Clock) -> Result<Self, StoreError> {
-        Self::open_with(config, clock, false).await
-    }
-
-    /// With `ignores_clock` the day of each exchange is used alone.
-    async fn open_with(
-        config: DatabaseConfig,
-        clock: Clock,
-        ignores_clock: bool,
-    ) -> Result<Self, StoreError> {
-        let (schema, config) = (config.schema.clone(), Arc::new(config));
-        let connection = DatabaseLink::new(Arc::clone(&config), clock.clone());
-        check_tables(&connection, &schema).await?;
-        Ok(Self {
-            changes: ChangeStatements::new(&schema),
-            records: RecordStatements::new(&schema),
-            feed: FeedStatements::new(&schema),
-            connection,
-            listener: OnceLock::new(),
-            clock: clock.clone(),
-            ledger: LedgerQueue::start(&config, clock, ignores_clock),
-            days: LedgerStatements::new(&schema),
-            outdated: OutdatedRecords::new(&schema),
-            config,
-        })
-    }
-
     /// Creates or upgrades the tables, and grants `role` its rights.
     pub async fn change_tables(
         config: DatabaseConfig,
@@ -216,21 +194,10 @@ fn transfer_error<T>(fault: TransferFault) -> Result<Result<T, TransferError>, t
 /// Refuses tables that this program cannot use.
 async fn check_tables(connection: &DatabaseLink, schema: &SchemaName) -> Result<(), StoreError> {
     let state = Box::pin(connection.run(OPEN, async |client| schema::state(client, schema).await));
-    let reason = match state.await? {
-        SchemaState::Usable => return Ok(()),
-        SchemaState::Missing => "it has no tables; run `scoregate store init`".into(),
-        SchemaState::Older(found) => {
-            let applied = found.applied;
-            format!(
-                "its tables have format {applied}, which is older than this release needs; run `scoregate store upgrade`"
-            )
-        }
-        SchemaState::Incompatible(found) => {
-            let from = found.compatible_from;
-            format!("its tables need a program that knows format {from}; start a newer release")
-        }
-    };
-    Err(StoreError::Unavailable { doing: OPEN, reason })
+    match state.await?.problem() {
+        None => Ok(()),
+        Some(reason) => Err(StoreError::Unavailable { doing: OPEN, reason }),
+    }
 }
 
 fn unreadable(reason: String) -> StoreError {

@@ -108,13 +108,34 @@ pub(super) async fn state(
     client: &Client,
     schema: &SchemaName,
 ) -> Result<SchemaState, tokio_postgres::Error> {
-    let known = i32::try_from(STEPS.len()).unwrap_or(i32::MAX);
-    Ok(match format(client, schema).await? {
-        None => SchemaState::Missing,
-        Some(found) if found.compatible_from > known => SchemaState::Incompatible(found),
-        Some(found) if found.applied < known => SchemaState::Older(found),
-        Some(_) => SchemaState::Usable,
-    })
+    Ok(SchemaState::of(format(client, schema).await?))
+}
+
+impl SchemaState {
+    /// Compares a schema, if there is one, with the steps that this program knows.
+    pub(super) fn of(found: Option<SchemaFormat>) -> Self {
+        let known = i32::try_from(STEPS.len()).unwrap_or(i32::MAX);
+        match found {
+            None => Self::Missing,
+            Some(found) if found.compatible_from > known => Self::Incompatible(found),
+            Some(found) if found.applied < known => Self::Older(found),
+            Some(_) => Self::Usable,
+        }
+    }
+
+    /// Why the tables cannot be used, if they cannot.
+    pub(super) fn problem(self) -> Option<String> {
+        match self {
+            Self::Usable => None,
+            Self::Missing => Some("it has no tables; run `scoregate store init`".into()),
+            Self::Older(SchemaFormat { applied, .. }) => Some(format!(
+                "its tables have format {applied}, which is older than this release needs; run `scoregate store upgrade`"
+            )),
+            Self::Incompatible(SchemaFormat { compatible_from, .. }) => Some(format!(
+                "its tables need a program that knows format {compatible_from}; start a newer release"
+            )),
+        }
+    }
 }
 
 async fn format(

@@ -4,9 +4,12 @@ mod minutes;
 mod outdated;
 #[path = "../../../../tests/servers/postgres.rs"]
 mod postgres;
+#[path = "../../../../tests/servers/postgres_restarts.rs"]
+mod postgres_restarts;
 mod silent_hosts;
 mod status;
 mod terms;
+mod timelines;
 mod transfer;
 
 use std::time::Duration;

@@ -1,0 +1,142 @@
+//! Checks the server of each new connection, in one round trip: a writable primary that is not behind a later one, with
+//! tables that this program can use.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, Row};
+
+use super::connection::SchemaName;
+use super::hosts::HostFault;
+use super::schema::{SchemaFormat, SchemaState};
+use super::seen_timelines::{SeenTimelines, TimelineAge};
+use crate::clock::Mono;
+
+/// Minimum interval between log lines about the same refusal.
+const LOG_INTERVAL: Duration = Duration::from_mins(1);
+
+/// The timeline is that of the current end of the log: the one of the last checkpoint is out of date for a while after a
+/// promotion.
+const SERVER: &str = "
+SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean AS is_read_only,
+       (SELECT system_identifier FROM pg_control_system())::text AS system,
+       CASE WHEN pg_is_in_recovery() THEN 0
+            ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint END AS timeline";
+
+const SITE: &str = "SELECT id::text, format, compatible_from FROM {schema}.site";
+
+/// The check of a server.
+#[derive(Debug)]
+pub(super) struct ServerCheck {
+    site: String,
+    seen: Arc<SeenTimelines>,
+    /// The only data set that is accepted.
+    data_set: OnceLock<String>,
+    /// The refusal that was logged last, and when.
+    logged: Mutex<Option<(String, Mono)>>,
+}
+
+impl ServerCheck {
+    pub(super) fn new(schema: &SchemaName, seen: SeenTimelines) -> Self {
+        Self {
+            site: schema.statement(SITE),
+            seen: Arc::new(seen),
+            data_set: OnceLock::new(),
+            logged: Mutex::default(),
+        }
+    }
+
+    /// From now on refuses servers with another data set.
+    pub(super) fn accept_only(&self, data_set: &str) {
+        self.data_set.get_or_init(|| data_set.to_owned());
+    }
+
+    /// Returns an error if the server must not be used.
+    pub(super) async fn admit(&self, client: &Client, now: Mono) -> Result<(), HostFault> {
+        // Polled together, so both are sent before the first answer.
+        let (server, site) =
+            tokio::join!(client.query_typed_one(SERVER, &[]), client.query_typed_opt(&self.site, &[]));
+        let admitted = self.judge(&server?, site).await;
+        if let Err(HostFault::Refused(reason) | HostFault::UnusableTables(reason)) = &admitted {
+            self.log(reason, now);
+        }
+        admitted
+    }
+
+    async fn judge(
+        &self,
+        server: &Row,
+        site: Result<Option<Row>, tokio_postgres::Error>,
+    ) -> Result<(), HostFault> {
+        if server.try_get("is_read_only")? {
+            return Err(HostFault::Refused("the server is read-only".into()));
+        }
+        let site = match site {
+            Err(error) if is_missing(&error) => None,
+            site => site?,
+        };
+        let format = |row: &Row| {
+            let (applied, compatible_from) = (row.try_get("format")?, row.try_get("compatible_from")?);
+            Ok::<_, tokio_postgres::Error>(SchemaFormat { applied, compatible_from })
+        };
+        if let Some(problem) = SchemaState::of(site.as_ref().map(format).transpose()?).problem() {
+            return Err(HostFault::UnusableTables(problem));
+        }
+        let found: String = site.map_or_else(|| Ok(String::new()), |row| row.try_get("id"))?;
+        if let Some(expected) = self.data_set.get().filter(|expected| **expected != found) {
+            return Err(HostFault::Refused(format!(
+                "the database holds the data set {found}, and the local copy of the keys is of {expected}: correct \
+                 store.url, or restart the gateway to use this database"
+            )));
+        }
+        let timeline = u32::try_from(server.try_get::<_, i64>("timeline")?).unwrap_or(0);
+        self.compare(server.try_get("system")?, timeline).await
+    }
+
+    async fn compare(&self, system: &str, timeline: u32) -> Result<(), HostFault> {
+        match self.seen.compare(system, timeline) {
+            TimelineAge::Known => {}
+            TimelineAge::New => self.save().await,
+            TimelineAge::Behind(highest) => {
+                let file = self.seen.file().map(|file| format!(" delete {} and", file.display()));
+                return Err(HostFault::Refused(format!(
+                    "the server is on timeline {timeline}, and one on timeline {highest} was used before: it was the primary \
+                     before a failover and lacks later changes. Rebuild it as a standby, or remove it from store.url. If \
+                     the newer server is lost,{} restart the gateway to accept this one",
+                    file.unwrap_or_default()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Saved before the server is used.
+    async fn save(&self) {
+        let seen = Arc::clone(&self.seen);
+        match tokio::task::spawn_blocking(move || seen.save()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::error!(%error, "the timeline of the database cannot be saved; it is remembered until a restart");
+            }
+            Err(_) => tracing::error!("saving the timeline of the database panicked"),
+        }
+    }
+
+    fn log(&self, reason: &str, now: Mono) {
+        let mut logged = self.logged.lock();
+        let is_new =
+            logged.as_ref().is_none_or(|(before, at)| before != reason || now.since(*at) >= LOG_INTERVAL);
+        if is_new {
+            *logged = Some((reason.to_owned(), now));
+            drop(logged);
+            tracing::error!(%reason, "server of the database refused");
+        }
+    }
+}
+
+/// Whether the table or its schema does not exist.
+fn is_missing(error: &tokio_postgres::Error) -> bool {
+    error.code().is_some_and(|code| [SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME].contains(code))
+}

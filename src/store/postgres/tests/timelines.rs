@@ -1,0 +1,91 @@
+//! After a failover the server that was the primary before is not used, also after a restart of the gateway.
+
+use std::path::Path;
+
+use super::postgres::PostgresServer;
+use super::*;
+
+const SETTINGS: [&str; 1] = ["fsync=off"];
+
+/// A store of this data directory on these servers, the first one first.
+fn store(config: &DatabaseConfig, servers: &[&PostgresServer], directory: &Path) -> PostgresStore {
+    let urls: Vec<String> = servers.iter().map(|server| server.url()).collect();
+    let host = |url: &String| url.split(['@', '/']).nth(3).unwrap().to_owned();
+    let all = urls.iter().map(host).collect::<Vec<_>>().join(",");
+    let server = urls[0].replace(&host(&urls[0]), &all).parse().unwrap();
+    let config = DatabaseConfig { server, ..config.clone() };
+    PostgresStore::unopened(config, Clock::system(), SeenTimelines::kept_in(directory))
+}
+
+fn reason(failure: Result<(), OpenFailure>) -> String {
+    match failure {
+        Err(OpenFailure::Unreachable(error)) => error.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn the_primary_before_a_failover_is_not_used_after_it_returned() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut old = PostgresServer::start(&SETTINGS);
+    let config = DatabaseConfig { server: old.url().parse().unwrap(), ..config() };
+    create_tables(config.clone()).await;
+    store(&config, &[&old], directory.path()).check().await.unwrap();
+    old.stop();
+    let new = old.promoted_copy(&SETTINGS);
+    old.restart(&SETTINGS);
+    // Until the new one was used, nothing shows that there was a failover.
+    let early = store(&config, &[&old, &new], directory.path());
+    early.check().await.unwrap();
+    store(&config, &[&new], directory.path()).check().await.unwrap();
+
+    let refused = reason(store(&config, &[&old], directory.path()).check().await);
+    assert!(refused.contains("on timeline 1, and one on timeline 2 was used"), "{refused}");
+    assert!(
+        refused.contains("Rebuild it as a standby") && refused.contains(SeenTimelines::NAME),
+        "{refused}"
+    );
+    let both = store(&config, &[&old, &new], directory.path());
+    let id = created(&both).await;
+    assert_eq!(granted_by_clock(&both, id).await, 100);
+    let count = async |server: &PostgresServer| {
+        let config = DatabaseConfig { server: server.url().parse().unwrap(), ..config.clone() };
+        PostgresStore::inspect(config, Clock::system()).await.unwrap().applications
+    };
+    assert_eq!((count(&old).await, count(&new).await), (0, 1));
+}
+
+#[tokio::test]
+async fn a_server_that_is_read_only_is_not_used() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut server = PostgresServer::start(&SETTINGS);
+    let config = DatabaseConfig { server: server.url().parse().unwrap(), ..config() };
+    create_tables(config.clone()).await;
+    server.stop();
+    server.restart(&["fsync=off", "default_transaction_read_only=on"]);
+    let refused = reason(store(&config, &[&server], directory.path()).check().await);
+    assert!(refused.contains("read-only"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_store_that_was_not_opened_reports_unusable_tables_and_refuses_another_data_set() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = config();
+    let unopened = PostgresStore::unopened(config.clone(), Clock::system(), SeenTimelines::default());
+    let Err(OpenFailure::UnusableTables(error)) = unopened.check().await else {
+        panic!("there are no tables")
+    };
+    assert!(error.to_string().contains("scoregate store init"), "{error}");
+    assert!(unopened.position().await.unwrap_err().to_string().contains("scoregate store init"));
+    create_tables(config.clone()).await;
+    let site = unopened.position().await.unwrap();
+    let other = PostgresStore::unopened(config, Clock::system(), SeenTimelines::kept_in(directory.path()));
+    other.accept_only("another");
+    let error = other.day().await.unwrap_err().to_string();
+    assert!(
+        error.contains(site.data_set()) && error.contains("the local copy of the keys is of another"),
+        "{error}"
+    );
+    let exchange = report(ApplicationId::mint().unwrap(), 1, NodeTotals::default(), 1);
+    assert!(other.exchange(exchange).await.unwrap_err().to_string().contains("of another"));
+}

@@ -1,0 +1,35 @@
+//! Stops and restarts of a test server, and copies of it that are promoted as in a failover.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+
+use super::postgres::{PostgresServer, give_away, launch, run};
+
+impl PostgresServer {
+    /// Stops it in order. Its data stay.
+    pub(crate) fn stop(&mut self) {
+        run(Command::new("sh").arg("-c").arg(format!("kill -INT {}", self.child.id())));
+        self.child.wait().expect("it ends");
+    }
+
+    /// Starts it again at the same address.
+    pub(crate) fn restart(&mut self, settings: &[&str]) {
+        self.child = launch(self.directory.path(), settings, &[]);
+    }
+
+    /// A server with the data of this stopped one, on the next timeline: as a standby that was promoted.
+    pub(crate) fn promoted_copy(&self, settings: &[&str]) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("permissions");
+        run(Command::new("cp").arg("-a").arg(self.directory.path().join("data")).arg(path));
+        // It recovers from an empty archive, and begins a new timeline at its end.
+        fs::write(path.join("data/recovery.signal"), "").expect("a file");
+        give_away(path);
+        // Without connections during recovery it is ready once it is writable.
+        let settings = [settings, &["restore_command=false", "hot_standby=off"]].concat();
+        let child = launch(path, &settings, &[]);
+        Self { directory, child }
+    }
+}
