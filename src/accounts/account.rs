@@ -11,8 +11,8 @@ use tokio::sync::watch;
 use crate::clock::{Day, Mono, Now};
 use crate::keys::ApplicationId;
 use crate::limits::{
-    AccountBalance, AdmissionVerdict, LeaseAvailability, LimitRule, LimitStatus, Limits, MinuteShare,
-    ReturnedUnits, ShareTokens,
+    AccountBalance, AdmissionVerdict, DayBalance, LeaseAvailability, LimitRule, LimitStatus, Limits,
+    MinuteShare, ReturnedUnits, ShareTokens,
 };
 use crate::store::StoredApplication;
 
@@ -196,6 +196,14 @@ impl Account {
             state.balance.day = day.without_idle();
             day.leased() - state.balance.day.leased()
         })
+    }
+
+    /// Opens the day again with the units granted so far, unless this process has leased or used some.
+    pub(super) fn reopen_unused(&self, day: Day, granted: u64) {
+        let mut state = self.state();
+        if state.balance.day.can_be_dropped() {
+            state.balance.day = DayBalance::opened(day, granted);
+        }
     }
 
     /// Whether it can be dropped without loss: its balance equals that of a new account, and no ledger call is in

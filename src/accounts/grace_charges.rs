@@ -1,7 +1,9 @@
 //! Units delivered on grace while the ledger was unreachable: those of this process that have not been charged, and
 //! those that earlier processes saved when they stopped.
 
+use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
@@ -14,20 +16,28 @@ use super::account::Account;
 /// Units delivered on grace and not charged.
 #[derive(Default)]
 pub(super) struct GraceCharges {
+    /// Identifies this process in the ledger.
+    node: u64,
     /// Accounts that delivered units on grace and have not been charged.
     uncharged: Mutex<Vec<Arc<Account>>>,
-    /// Where uncharged units are saved at shutdown.
+    /// Where uncharged units are saved.
     owed_file: Option<OwedFile>,
     /// Units delivered on grace by earlier processes and not charged. Nothing is leased before they are.
     carried: tokio::sync::Mutex<Vec<OwedUnits>>,
+    /// The content of the file. Locked while it is written.
+    saved: tokio::sync::Mutex<Vec<OwedUnits>>,
+    is_failing: AtomicBool,
 }
 
 impl GraceCharges {
-    /// Reads what an earlier process saved in `file`, and saves uncharged units there at shutdown.
-    pub(super) async fn carrying(file: OwedFile) -> Self {
-        let (read, mut charges) = (file.clone(), Self::default());
+    /// Reads what an earlier process saved in `file`, and saves uncharged units of `node` there.
+    pub(super) async fn carrying(file: OwedFile, node: u64) -> Self {
+        let (read, mut charges) = (file.clone(), Self { node, ..Self::default() });
         match tokio::task::spawn_blocking(move || read.read()).await {
-            Ok(Ok(owed)) => charges.carried = tokio::sync::Mutex::new(owed),
+            Ok(Ok(owed)) => {
+                charges.saved = tokio::sync::Mutex::new(owed.clone());
+                charges.carried = tokio::sync::Mutex::new(owed);
+            }
             Ok(Err(error)) => {
                 tracing::error!(%error, "scoregate.owed cannot be read; units delivered on grace are not charged");
             }
@@ -55,36 +65,60 @@ impl GraceCharges {
         carried.clear();
         drop(carried);
         tracing::info!(applications, "charged the units delivered on grace before the last shutdown");
-        if let Some(file) = self.owed_file.clone()
-            && !matches!(tokio::task::spawn_blocking(move || file.remove()).await, Ok(Ok(())))
-        {
+        if self.write().await.is_err() {
             tracing::warn!("scoregate.owed cannot be removed; its entries are not charged again");
         }
         Ok(())
     }
 
-    /// Saves uncharged units for the next start: those of this process and those of earlier ones.
-    pub(super) async fn save(&self, node: u64) {
+    /// Saves uncharged units: those of this process and those of earlier ones. A failure is logged when it begins.
+    pub(super) async fn save(&self) {
+        let failure = self.write().await.err();
+        let was_failing = self.is_failing.swap(failure.is_some(), Ordering::Relaxed);
+        if let Some(error) = failure.filter(|_| !was_failing) {
+            tracing::error!(%error, "units delivered on grace cannot be saved; a crash would lose their charge");
+        }
+    }
+
+    /// Saves uncharged units for the next start.
+    pub(super) async fn save_at_shutdown(&self) {
+        let units = self.own().iter().map(|(_, units)| units).sum::<u32>();
+        if units == 0 || self.owed_file.is_none() {
+            return; // those of earlier processes are in the file already
+        }
+        match self.write().await {
+            Ok(()) => tracing::warn!(units, "units delivered on grace will be charged at the next start"),
+            Err(error) => {
+                tracing::error!(%error, units, "units delivered on grace cannot be saved and will not be charged");
+            }
+        }
+    }
+
+    /// Uncharged units of this process, and their numbers.
+    fn own(&self) -> Vec<(OwedUnits, u32)> {
         let entry = |account: &Arc<Account>| {
             let day = account.state().balance.day;
             let granted = day.charge().known.granted;
-            let owed = OwedUnits { node, application: account.id, day: day.day(), granted };
+            let owed = OwedUnits { node: self.node, application: account.id, day: day.day(), granted };
             (day.owed() > 0).then_some((owed, day.owed()))
         };
-        let (new, units): (Vec<OwedUnits>, Vec<u32>) = self.uncharged.lock().iter().filter_map(entry).unzip();
-        let units = units.iter().sum::<u32>();
-        let Some(file) = self.owed_file.clone() else { return };
-        if units == 0 {
-            return; // the earlier ones are in the file already
+        self.uncharged.lock().iter().filter_map(entry).collect()
+    }
+
+    /// Writes the file unless it has this content.
+    async fn write(&self) -> io::Result<()> {
+        let Some(file) = self.owed_file.clone() else { return Ok(()) };
+        let mut saved = self.saved.lock().await;
+        let mut all = self.carried.lock().await.clone();
+        all.extend(self.own().into_iter().map(|(owed, _)| owed));
+        if all == *saved {
+            return Ok(());
         }
-        let all = [self.carried.lock().await.clone(), new].concat();
-        match tokio::task::spawn_blocking(move || file.write(&all)).await {
-            Ok(Ok(())) => tracing::warn!(units, "units delivered on grace will be charged at the next start"),
-            Ok(Err(error)) => {
-                tracing::error!(%error, units, "units delivered on grace cannot be saved and will not be charged");
-            }
-            Err(_) => tracing::error!(units, "saving units delivered on grace panicked"),
-        }
+        let content = all.clone();
+        let write = move || if content.is_empty() { file.remove() } else { file.write(&content) };
+        tokio::task::spawn_blocking(write).await.map_err(io::Error::other)??;
+        *saved = all;
+        Ok(())
     }
 
     /// Records that the account delivers units on grace.

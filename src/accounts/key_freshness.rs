@@ -28,6 +28,8 @@ pub struct KeyFreshness {
     wall: AtomicU64,
     /// Changes may be missing until the feed is read again.
     must_read: AtomicBool,
+    /// The directory was loaded from the local copy, and the store has not been read since.
+    is_copied: AtomicBool,
     /// The newest attempt.
     attempt: watch::Sender<FeedAttempt>,
     wake: Notify,
@@ -75,6 +77,24 @@ impl KeyFreshness {
         !self.is_shared || self.age(now) <= MAX_READING_AGE && !self.must_read.load(Ordering::Relaxed)
     }
 
+    /// The directory was loaded from a local copy that was complete at `read_at`. Requests do not wait for the store.
+    pub(super) fn loaded_from_copy(&self, read_at: Wall, now: Now) {
+        self.mono.store(now.mono.nanos(), Ordering::Relaxed);
+        self.wall.store(read_at.millis(), Ordering::Relaxed);
+        self.is_copied.store(true, Ordering::Release);
+        self.attempt.send_replace(FeedAttempt { began: Some(now), is_failed: true, is_outdated: false });
+    }
+
+    /// Whether the directory is that of the local copy.
+    pub(super) fn is_copied(&self) -> bool {
+        self.is_copied.load(Ordering::Acquire)
+    }
+
+    /// The age of the local copy, if the directory was loaded from it and the store has not been read since.
+    pub fn age_of_copy(&self, now: Now) -> Option<Duration> {
+        self.is_copied().then(|| self.age(now))
+    }
+
     /// Time since the last complete reading.
     pub(super) fn age(&self, now: Now) -> Duration {
         if !self.is_shared {
@@ -93,6 +113,7 @@ impl KeyFreshness {
             self.mono.store(began.mono.nanos(), Ordering::Relaxed);
             self.wall.store(began.wall.millis(), Ordering::Relaxed);
             self.must_read.store(false, Ordering::Relaxed);
+            self.is_copied.store(false, Ordering::Release);
         }
         self.attempt.send_replace(FeedAttempt {
             began: Some(began),
@@ -166,6 +187,26 @@ mod tests {
             assert_eq!(freshness.ensure(&clock, clock.now()).await, Ok(()));
             manual.advance(Duration::from_secs(1));
             assert_eq!(freshness.ensure(&clock, clock.now()).await, expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn the_age_of_a_local_copy_is_that_of_its_reading_until_the_store_is_read() {
+        for (max_age, expected) in [(None, Ok(())), (Some(Duration::from_mins(2)), Err(KeysOutdated))] {
+            let (clock, manual) = Clock::manual(Wall::from_seconds(1_763_726_400));
+            let freshness = KeyFreshness::shared(max_age);
+            assert_eq!(freshness.age_of_copy(clock.now()), None);
+            let read_at = clock.now().wall.minus(Duration::from_mins(1));
+            freshness.loaded_from_copy(read_at, clock.now());
+            assert_eq!(freshness.ensure(&clock, clock.now()).await, Ok(()), "nothing to wait for");
+            manual.advance(Duration::from_secs(61));
+            assert_eq!(freshness.age_of_copy(clock.now()), Some(Duration::from_secs(121)));
+            assert_eq!(freshness.ensure(&clock, clock.now()).await, expected);
+            freshness.attempted(clock.now(), false);
+            assert!(freshness.is_copied());
+            freshness.attempted(clock.now(), true);
+            assert_eq!(freshness.age_of_copy(clock.now()), None);
+            assert!(freshness.is_current(clock.now()));
         }
     }
 

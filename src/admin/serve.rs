@@ -185,8 +185,10 @@ impl SidePort {
                 self.heartbeat.update_metric();
                 text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", self.scrape.render())
             }
-            Some(AdminPath::Alive) if is_get => health("alive", self.heartbeat.is_alive().map_err(stalled)),
-            Some(AdminPath::Ready) if is_get => health("ready", self.is_ready()),
+            Some(AdminPath::Alive) if is_get => {
+                health("alive", self.heartbeat.is_alive().map_err(stalled), self.degradation())
+            }
+            Some(AdminPath::Ready) if is_get => health("ready", self.is_ready(), self.degradation()),
             route => self.command(route, request, access).await.unwrap_or_else(|problem| refused(&problem)),
         }
     }
@@ -196,6 +198,16 @@ impl SidePort {
             return Err("starting or stopping".into());
         }
         self.heartbeat.is_ready().map_err(stalled)
+    }
+
+    /// How the server is degraded while it serves.
+    fn degradation(&self) -> Option<String> {
+        let gateway = self.gateway.load();
+        let age = gateway.key_directory.freshness.age_of_copy(gateway.clock.now())?;
+        Some(format!(
+            "degraded: serving from the local copy of the keys, {} s old; the database was unreachable at the start",
+            age.as_secs()
+        ))
     }
 
     async fn command(
@@ -256,9 +268,12 @@ fn actor(access: &AdminAccess, headers: &HeaderMap) -> String {
 }
 
 /// The response to a probe.
-fn health(state: &str, checked: Result<(), String>) -> Response<Full<Bytes>> {
+fn health(state: &str, checked: Result<(), String>, degradation: Option<String>) -> Response<Full<Bytes>> {
     let (status, body) = match checked {
-        Ok(()) => (StatusCode::OK, format!("{state}\n")),
+        Ok(()) => {
+            let more = degradation.map(|degradation| format!("{degradation}\n")).unwrap_or_default();
+            (StatusCode::OK, format!("{state}\n{more}"))
+        }
         Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("not {state}: {reason}\n")),
     };
     text(status, "text/plain; charset=utf-8", body)

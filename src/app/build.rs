@@ -17,7 +17,7 @@ use crate::keys::KeyForm;
 use crate::pages::{self, Pages, PagesConfig};
 use crate::routes::API_VERSION;
 use crate::scoring::{self, Archive, Scoring};
-use crate::store::{Mirror, OwedFile, Store};
+use crate::store::{LocalCopy, Mirror, OwedFile, Store};
 use crate::telemetry::access_log_writer::{AccessLogWriter, is_enabled};
 use crate::telemetry::log::{self, LogStream};
 use crate::telemetry::metrics::MetricsRegistry;
@@ -25,7 +25,7 @@ use crate::upstream::{BuiltInUpstream as EmbeddedUpstream, HttpUpstream, Protect
 
 use super::data_dir::{DOCUMENTS, DataDir};
 use super::opened_days;
-use super::store_engine::open_store;
+use super::store_engine::{ServerStore, open_for_server};
 
 pub(super) struct BuiltGateway {
     pub(super) gateway: Arc<Gateway>,
@@ -43,7 +43,7 @@ pub(super) async fn build(
     ledger_calls: &TaskTracker,
 ) -> anyhow::Result<BuiltGateway> {
     let instruments = instruments(config, registry);
-    let store = open_store(config, data_dir.path(), clock).await?;
+    let ServerStore { store, copy } = open_for_server(config, data_dir.path(), clock).await?;
     let key_directory = Arc::new(key_directory(config));
     let form = KeyForm::new(&config.key_prefix, config.accept_imported);
     let registrar = Registrar::new(
@@ -54,6 +54,10 @@ pub(super) async fn build(
         clock.clone(),
         Arc::clone(&instruments),
     );
+    let registrar = match &config.database {
+        Some(_) => registrar.with_local_copy(LocalCopy::of(data_dir.path())),
+        None => registrar,
+    };
     let (upstream, scoring) = upstream(config, clock).await?;
     let engine = DocumentEngine::new(
         config.cache_bytes,
@@ -67,7 +71,10 @@ pub(super) async fn build(
     let restoring = tokio::task::spawn_blocking(move || mirror.restore());
     let leases = leases(Arc::clone(&store), config, data_dir, clock, &instruments, ledger_calls).await?;
     let leases = leases.with_key_freshness(&key_directory.freshness);
-    registrar.load().await.context("the stored applications and keys cannot be read")?;
+    match copy {
+        Some(copy) => registrar.load_copy(copy).context("the local copy of the keys cannot be read")?,
+        None => registrar.load().await.context("the stored applications and keys cannot be read")?,
+    }
     // The day of a database is that of its own clock.
     if config.database.is_none() {
         let report = opened_days::report(&*store, data_dir.path(), clock.now().wall).await;

@@ -197,6 +197,7 @@ impl RunningServer {
             .is_ok();
         gateway.leases.drain(&gateway.key_directory).await;
         self.registrar.store_uses().await;
+        self.registrar.finish_copy().await;
         gateway.engine.mirror.flush().await;
         drop(self.stop_side);
         if let Some(thread) = self.side_thread.take() {

@@ -35,6 +35,8 @@ const DELETE_OUTDATED_EVERY: Duration = Duration::from_mins(5);
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);
 /// Interval between readings of the state of a shared store, for its metrics.
 const MEASURE_STORE_EVERY: Duration = Duration::from_secs(15);
+/// Interval between writes to the local copy of a shared store, and of units delivered on grace without it.
+const KEEP_COPY_EVERY: Duration = Duration::from_secs(1);
 /// Interval between checks that the store file is in place.
 const WATCH_EVERY: Duration = Duration::from_secs(2);
 
@@ -64,6 +66,11 @@ pub(super) fn spawn(
         let freshness = Arc::clone(&gateway.load().key_directory.freshness);
         background.spawn(follow_changes(Arc::clone(registrar), freshness, clock.clone(), stop.clone()));
         background.spawn(measure_store(Arc::clone(registrar), clock.clone(), stop.clone()));
+        let (owner, lessor) = (Arc::clone(registrar), Arc::clone(&leases));
+        let keep = async move || {
+            tokio::join!(owner.keep_copy(), lessor.save_grace());
+        };
+        background.spawn(repeat(KEEP_COPY_EVERY, clock.clone(), stop.clone(), keep));
     }
     spawn_periodic(background, gateway, registrar, &leases, config, clock, stop);
 }

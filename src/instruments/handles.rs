@@ -55,6 +55,8 @@ pub struct Instruments {
     ledger_unreachable: Gauge,
     changes_age: Gauge,
     store_clock_offset: Gauge,
+    serves_local_copy: Gauge,
+    local_copy_age: Gauge,
     while_unreachable: MetricFamily<Counter, UnreachableDecision>,
     lease_waits: Counter,
     unreadable_records: Gauge,
@@ -129,6 +131,8 @@ impl Instruments {
             ledger_unreachable: registry.gauge("scoregate_ledger_unreachable"),
             changes_age: registry.gauge("scoregate_store_changes_age_seconds"),
             store_clock_offset: registry.gauge("scoregate_store_clock_offset_seconds"),
+            serves_local_copy: registry.gauge("scoregate_store_local_copy"),
+            local_copy_age: registry.gauge("scoregate_store_local_copy_age_seconds"),
             while_unreachable: registry.counters("scoregate_ledger_unreachable_decisions_total", &decisions),
             lease_waits: registry.counter("scoregate_lease_waits_total"),
             unreadable_records: registry.gauge("scoregate_store_unreadable_records"),
@@ -282,6 +286,16 @@ impl Instruments {
     /// Sets the difference of the store's clock from this machine's, in seconds.
     pub(crate) fn store_clock_offset(&self, seconds: f64) {
         self.store_clock_offset.set(seconds);
+    }
+
+    /// Sets whether keys come from the local copy of the store.
+    pub(crate) fn serves_local_copy(&self, serves: bool) {
+        self.serves_local_copy.set(f64::from(u8::from(serves)));
+    }
+
+    /// Sets the time since the reading that the local copy on disk contains.
+    pub(crate) fn local_copy_age(&self, age: Duration) {
+        self.local_copy_age.set(age.as_secs_f64());
     }
 
     /// Sets whether the ledger is unreachable.

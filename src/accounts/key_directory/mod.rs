@@ -164,6 +164,14 @@ impl KeyDirectory {
         true
     }
 
+    /// Opens the day of an application again if this process used nothing of it.
+    pub(super) fn reopen_unused(&self, stored: &StoredApplication, day: Day) {
+        let known = stored.keys.iter().find_map(|key| self.find(&key.digest));
+        if let Some(found) = known {
+            found.account.reopen_unused(day, stored.granted);
+        }
+    }
+
     /// Lists an account whose leases were made under other terms, with the units that it has to return.
     pub(super) fn list_changed(&self, account: Arc<Account>, units: u32) {
         self.with_changed_terms.lock().push((account, units));

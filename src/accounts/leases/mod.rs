@@ -121,10 +121,15 @@ impl Leases {
         self
     }
 
-    /// Reads what an earlier process saved in `file`, and saves uncharged units there at shutdown.
+    /// Reads what an earlier process saved in `file`, and saves uncharged units there.
     pub async fn carrying(mut self, file: OwedFile) -> Self {
-        self.grace = GraceCharges::carrying(file).await;
+        self.grace = GraceCharges::carrying(file, self.node).await;
         self
+    }
+
+    /// Saves units delivered on grace and not charged, so that a crash loses few of them. Called every second.
+    pub async fn save_grace(&self) {
+        self.grace.save().await;
     }
 
     /// Charges units that earlier processes delivered on grace. A failed charge is repeated before the next lease.
@@ -195,8 +200,11 @@ impl Leases {
     }
 
     /// The call in flight for the account, or a new one. `None` while the ledger is unreachable and the next attempt
-    /// is not due.
+    /// is not due, and until the keys were read again after a start from the local copy.
     fn call(self: &Arc<Self>, account: &Arc<Account>) -> Option<LeaseCall> {
+        if self.key_freshness.is_copied() {
+            return None;
+        }
         let mut state = account.state();
         if let Some(call) = state.call() {
             return (!self.health.is_unreachable()).then(|| LeaseCall::clone(call));

@@ -64,7 +64,7 @@ impl Leases {
     /// returned are unavailable to their application until midnight.
     pub async fn drain(&self, key_directory: &KeyDirectory) {
         self.return_leases(key_directory).await;
-        self.grace.save(self.node).await;
+        self.grace.save_at_shutdown().await;
     }
 
     async fn return_leases(&self, key_directory: &KeyDirectory) {

@@ -18,6 +18,8 @@ const CHANGES: usize = 500;
 #[derive(Debug, Default)]
 pub(super) struct FeedProgress {
     position: FeedPosition,
+    /// Whether all applications were read from the store. Until then there is no position to continue at.
+    is_loaded: bool,
     is_failing: bool,
 }
 
@@ -25,11 +27,7 @@ impl Registrar {
     /// Loads all applications into the key directory. Unusable records are skipped, counted and logged; they never
     /// prevent a start.
     pub async fn load(&self) -> Result<(), StoreError> {
-        let mut progress = self.turn.lock().await;
-        progress.position = self.store.position().await?;
-        // Reads the clock of a shared store, which decides the day, before any balance of the day is opened.
-        self.apply_changes(&mut progress).await?;
-        self.load_from_start(&mut progress).await
+        self.apply_changes(&mut *self.turn.lock().await).await
     }
 
     /// Applies changes that other gateways and commands have made since the last call. A failure is logged when it
@@ -54,6 +52,15 @@ impl Registrar {
         }
     }
 
+    async fn load_whole(&self, progress: &mut FeedProgress) -> Result<(), StoreError> {
+        progress.position = self.store.position().await?;
+        // Reads the clock of a shared store, which decides the day, before any balance of the day is opened.
+        self.apply_after(progress).await?;
+        self.load_from_start(progress).await?;
+        progress.is_loaded = true;
+        Ok(())
+    }
+
     /// Waits for a hint that something was changed elsewhere; without hints, for ever.
     pub async fn changed_elsewhere(&self) {
         // A listener that failed gives no hints; the feed is read at its usual interval.
@@ -64,9 +71,20 @@ impl Registrar {
 
     async fn apply_changes(&self, progress: &mut FeedProgress) -> Result<(), StoreError> {
         let began = self.clock.now();
-        let applied = self.apply_after(progress).await;
+        let applied = if progress.is_loaded {
+            self.apply_after(progress).await
+        } else {
+            self.load_whole(progress).await
+        };
+        if applied.is_ok() {
+            self.copy_is_complete_to(&progress.position, began.wall);
+        }
         if let Some(key_directory) = &self.key_directory {
+            let was_copied = key_directory.freshness.is_copied();
             key_directory.freshness.attempted(began, applied.is_ok());
+            if was_copied && applied.is_ok() {
+                self.left_copy();
+            }
         }
         applied
     }
@@ -89,6 +107,7 @@ impl Registrar {
                 let day = self.current_day().await?;
                 let page = self.store.applications(changed.applications, day).await?;
                 self.apply_page(&page, day);
+                self.copy_changes(&page.applications);
                 self.count_keys();
             }
             progress.position = changed.reached;
@@ -102,6 +121,7 @@ impl Registrar {
         // Before the first page is read, so that no change in between is missed.
         let start = self.store.position().await?;
         self.load_all().await?;
+        self.copy_again();
         progress.position = start;
         Ok(())
     }
@@ -135,7 +155,7 @@ impl Registrar {
     }
 
     /// Applies applications as stored. Returns the number of unusable records.
-    fn apply_page(&self, page: &ApplicationPage, day: Day) -> usize {
+    pub(super) fn apply_page(&self, page: &ApplicationPage, day: Day) -> usize {
         let Some(key_directory) = &self.key_directory else { return 0 };
         for reason in &page.skipped {
             tracing::error!(%reason, "skipped an unreadable record of the store");
@@ -145,6 +165,9 @@ impl Registrar {
             if !is_known {
                 let (id, tier) = (application.id, &application.tier);
                 tracing::error!(application = %id, ?tier, "application with an unknown tier; its keys are refused");
+            } else if key_directory.freshness.is_copied() {
+                // A copy contains no balances, and the day of the store was unknown.
+                key_directory.reopen_unused(application, day);
             }
             !is_known
         });

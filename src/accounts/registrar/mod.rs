@@ -7,6 +7,7 @@ mod adopt;
 mod amend;
 mod follow;
 mod intake;
+mod local_copy;
 mod measure;
 mod validation;
 
@@ -29,6 +30,7 @@ use super::key_directory::KeyDirectory;
 use super::terms::TermsByTier;
 
 use follow::{FeedProgress, PAGE};
+use local_copy::LocalCopyKeeper;
 use validation::{MAX_TEXT, check_limits, check_text};
 
 pub use adopt::AdoptError;
@@ -56,6 +58,8 @@ pub struct Registrar {
     turn: tokio::sync::Mutex<FeedProgress>,
     /// When the missing or replaced store file was logged last.
     misplaced_logged_at: ArcSwapOption<Mono>,
+    /// The local copy of a shared store.
+    copy: Option<LocalCopyKeeper>,
 }
 
 /// A new application.
@@ -146,7 +150,7 @@ impl Registrar {
     ) -> Self {
         let (terms, turn) = (ArcSwap::from_pointee(terms), tokio::sync::Mutex::default());
         let misplaced_logged_at = ArcSwapOption::empty();
-        Self { store, key_directory, terms, form, clock, instruments, turn, misplaced_logged_at }
+        Self { store, key_directory, terms, form, clock, instruments, turn, misplaced_logged_at, copy: None }
     }
 
     /// Creates an application with its first key.
@@ -310,6 +314,7 @@ impl Registrar {
         if let Some(key_directory) = &self.key_directory {
             key_directory.apply(&application, &self.terms.load(), now.day());
         }
+        self.copy_changes(std::slice::from_ref(&application));
         Ok(application)
     }
 

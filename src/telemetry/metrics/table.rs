@@ -106,6 +106,8 @@ pub static METRICS: &[MetricRow] = &[
     MetricRow { name: "scoregate_quota_units_total", kind: MetricKind::Counter, labels: &["use"], meaning: "Units of daily quotas: leased, delivered, returned, lost." },
     MetricRow { name: "scoregate_store_changes_age_seconds", kind: MetricKind::Gauge, labels: &[], meaning: "Time since changes of applications and keys made elsewhere were last read from the shared store; 0 without one." },
     MetricRow { name: "scoregate_store_clock_offset_seconds", kind: MetricKind::Gauge, labels: &[], meaning: "Difference of the shared store's clock from this machine's clock; the gateway uses the store's clock." },
+    MetricRow { name: "scoregate_store_local_copy", kind: MetricKind::Gauge, labels: &[], meaning: "1 while the gateway serves from the local copy of the keys because the shared store was unreachable at its start, else 0." },
+    MetricRow { name: "scoregate_store_local_copy_age_seconds", kind: MetricKind::Gauge, labels: &[], meaning: "Time since the reading of the shared store that the local copy of the keys on disk contains; 0 without a shared store." },
     MetricRow { name: "scoregate_ledger_unreachable", kind: MetricKind::Gauge, labels: &[], meaning: "1 while the ledger cannot be read or written, else 0." },
     MetricRow { name: "scoregate_ledger_unreachable_decisions_total", kind: MetricKind::Counter, labels: &["decision"], meaning: "Requests without a leased unit while the ledger was unreachable, by decision." },
     MetricRow { name: "scoregate_lease_waits_total", kind: MetricKind::Counter, labels: &[], meaning: "Requests that waited for a lease." },
