@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::accounts::{Account, Leases};
 use crate::clock::{Day, Now};
-use crate::limits::{AdmissionVerdict, LeaseAvailability};
+use crate::limits::{AdmissionVerdict, LeaseAvailability, LimitRule};
 
 use super::authenticate::Caller;
 use super::exchange::Peer;
@@ -22,7 +22,7 @@ const MAX_LEASES: u32 = 32;
 pub(super) enum Admission<'a> {
     /// A unit of the day is held: the request may fetch.
     ToFetch(HeldUnit<'a>),
-    /// The day is used up: the request may only revalidate the caller's copy.
+    /// No unit can be had: the request may only revalidate the caller's copy.
     ToRevalidate(TakenToken<'a>),
 }
 
@@ -37,6 +37,7 @@ pub(super) struct HeldUnit<'a> {
 #[derive(Debug)]
 pub(super) struct TakenToken<'a> {
     account: &'a Account,
+    without_unit: Refusal,
 }
 
 impl HeldUnit<'_> {
@@ -59,10 +60,12 @@ impl Drop for HeldUnit<'_> {
 }
 
 impl TakenToken<'_> {
-    /// Returns the token: the request was not served.
-    pub(super) fn give_back(self) {
+    /// Returns the token: the request was not served. Returns the reason why it has no unit.
+    pub(super) fn give_back(self) -> Refusal {
         let mut state = self.account.state();
         state.balance = state.balance.give_back_token();
+        drop(state);
+        self.without_unit
     }
 }
 
@@ -74,6 +77,8 @@ pub(super) async fn admit<'a>(
     mut now: Now,
 ) -> Result<Admission<'a>, Refusal> {
     let hold = |day| Ok(Admission::ToFetch(HeldUnit { account: &caller.account, day, kept: false }));
+    let revalidate =
+        |without_unit| Ok(Admission::ToRevalidate(TakenToken { account: &caller.account, without_unit }));
     let mut ledger = LeaseAvailability::Reachable;
     for _ in 0..MAX_LEASES {
         match decide(leases, caller, conditional, now, ledger) {
@@ -87,9 +92,8 @@ pub(super) async fn admit<'a>(
                 leases.record_grace(&caller.account);
                 return hold(day);
             }
-            AdmissionVerdict::RevalidateOnly => {
-                return Ok(Admission::ToRevalidate(TakenToken { account: &caller.account }));
-            }
+            AdmissionVerdict::RevalidateOnly => return revalidate(Refusal::Limited(LimitRule::Day)),
+            AdmissionVerdict::RevalidateWithoutUnits => return revalidate(Refusal::LedgerUnavailable),
             AdmissionVerdict::Refused(rule) => return Err(Refusal::Limited(rule)),
             // Every round trip brings units or tokens, which concurrent requests may take, or shows that there are none.
             AdmissionVerdict::LeaseFirst => match leases.lease(&caller.account).await {

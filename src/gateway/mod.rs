@@ -201,7 +201,11 @@ impl Gateway {
             (x.outcome, x.age) = (Some(served.outcome), Some(served.age(now)));
             Ok(delivery)
         });
-        let (reply, charged) = settle(admitted, delivery)?;
+        let settled = settle(admitted, delivery);
+        if matches!(settled, Err(Refusal::LedgerUnavailable)) {
+            self.leases.refused();
+        }
+        let (reply, charged) = settled?;
         x.charged = charged;
         Ok(Reply::Document(reply))
     }

@@ -4,7 +4,6 @@
 //! Does not take units or tokens; see `admit`.
 
 use crate::clock::Day;
-use crate::limits::LimitRule;
 
 use super::admit::Admission;
 use super::refusal::Refusal;
@@ -31,9 +30,6 @@ pub(super) fn settle(
             Err(refusal)
         }
         (Admission::ToRevalidate(_), Ok(delivery)) if delivery.not_modified => Ok((delivery, None)),
-        (Admission::ToRevalidate(token), _) => {
-            token.give_back();
-            Err(Refusal::Limited(LimitRule::Day))
-        }
+        (Admission::ToRevalidate(token), _) => Err(token.give_back()),
     }
 }

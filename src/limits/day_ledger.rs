@@ -110,6 +110,35 @@ fn raised(from: u32, to: u32, room: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn nodes_that_crash_keep_their_promises_and_all_promises_are_one_hundredth(
+            steps in prop::collection::vec((0usize..3, 0u32..9, 0u32..9, any::<bool>(), 0usize..9), 1..60),
+        ) {
+            let (mut day, mut nodes, mut live) = (DayTotals::default(), vec![NodeTotals::default(); 3], [0, 1, 2]);
+            let mut sent: Vec<(usize, NodeReport)> = Vec::new();
+            for (node, wanted, released, crashes, late) in steps {
+                let id: usize = live[node];
+                let known = nodes[id];
+                let known = NodeTotals { released: known.released + released.min(known.grace()), ..known };
+                let promised = known.promised + wanted;
+                sent.push((id, NodeReport { known, granted: 0, promised, quota: 1_000 }));
+                // Some arrive once more, later.
+                for (id, report) in [sent.last().copied(), sent.get(late).copied()].into_iter().flatten() {
+                    (day, nodes[id]) = day.apply(nodes[id], &report);
+                    let promised: u64 = nodes.iter().map(|node| u64::from(node.grace())).sum();
+                    prop_assert_eq!(day.promised, promised);
+                    prop_assert!(promised <= 10, "{} units of grace for a day of 1000", promised);
+                }
+                if crashes {
+                    live[node] = nodes.len();
+                    nodes.push(NodeTotals::default());
+                }
+            }
+        }
+    }
 
     fn asks(known: NodeTotals, granted: u32) -> NodeReport {
         NodeReport { known, granted, promised: 0, quota: 10 }

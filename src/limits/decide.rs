@@ -30,6 +30,8 @@ pub enum AdmissionVerdict {
     },
     /// A token is taken and no unit is left: the request may only revalidate the caller's copy.
     RevalidateOnly,
+    /// A token is taken; no unit, ledger unreachable, no grace left: the request may only revalidate the caller's copy.
+    RevalidateWithoutUnits,
     /// Nothing is taken: this rule is exhausted.
     Refused(LimitRule),
     /// Nothing is taken: units must be leased first.
@@ -106,6 +108,7 @@ impl AccountBalance {
             LeaseAvailability::Reachable => (untouched, AdmissionVerdict::LeaseFirst),
             LeaseAvailability::Unreachable => match before.day.hold_on_grace(limits.day) {
                 Some(day) => (Self { minute, day, ..before }, AdmissionVerdict::OnGrace { day: day.day() }),
+                None if conditional => (Self { minute, ..before }, AdmissionVerdict::RevalidateWithoutUnits),
                 None => (untouched, AdmissionVerdict::NoUnits),
             },
         }
@@ -209,6 +212,19 @@ mod tests {
 
     fn opened(limits: &Limits, granted: u64) -> AccountBalance {
         AccountBalance::opened(limits, noon().wall.day(), granted)
+    }
+
+    #[test]
+    fn without_units_and_ledger_a_conditional_request_may_revalidate_and_costs_no_unit() {
+        let empty = opened(&PRO, 0);
+        let unreachable = LeaseAvailability::Unreachable;
+        assert_eq!(empty.admit(&PRO, noon(), false, unreachable), (empty, AdmissionVerdict::NoUnits));
+        let (revalidating, verdict) = empty.admit(&PRO, noon(), true, unreachable);
+        assert_eq!(verdict, AdmissionVerdict::RevalidateWithoutUnits);
+        assert_eq!(revalidating.limit_status(LimitRule::Minute, &PRO, noon()).remaining, 59);
+        assert_eq!(revalidating.day, empty.day);
+        let spent = opened(&PRO, 10_000);
+        assert_eq!(spent.admit(&PRO, noon(), true, unreachable).1, AdmissionVerdict::RevalidateOnly);
     }
 
     #[test]

@@ -209,6 +209,7 @@ impl ScheduleWorld {
                     None => state = LeaseAvailability::Unreachable,
                 },
                 AdmissionVerdict::RevalidateOnly
+                | AdmissionVerdict::RevalidateWithoutUnits
                 | AdmissionVerdict::Refused(_)
                 | AdmissionVerdict::NoUnits => {
                     return;

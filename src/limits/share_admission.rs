@@ -40,7 +40,9 @@ impl AccountBalance {
                 let runs_low = runs_low || share.runs_low(after.share_tokens(), limits, now.mono);
                 AdmissionVerdict::Admitted { day, runs_low }
             }
-            AdmissionVerdict::RevalidateOnly | AdmissionVerdict::OnGrace { .. } => {
+            AdmissionVerdict::RevalidateOnly
+            | AdmissionVerdict::RevalidateWithoutUnits
+            | AdmissionVerdict::OnGrace { .. } => {
                 share.used(now.mono);
                 verdict
             }
