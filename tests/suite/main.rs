@@ -90,6 +90,8 @@ mod paths;
 mod pooled_connections;
 #[path = "../servers/postgres.rs"]
 mod postgres;
+#[path = "../servers/postgres_restarts.rs"]
+mod postgres_restarts;
 mod program;
 mod protection;
 mod proxied;

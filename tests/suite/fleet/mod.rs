@@ -8,6 +8,7 @@ mod rolling;
 mod terms;
 mod transfer;
 mod upgrade;
+mod without_database;
 
 use std::net::SocketAddr;
 

@@ -1,0 +1,268 @@
+//! Starts while the database is away: keys are known from the local copy, nothing is delivered without units, and grace is
+//! promised once.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use scoregate::store::{LocalCopy, OwedFile};
+
+use super::*;
+
+const SETTINGS: [&str; 1] = ["fsync=off"];
+/// Longest wait for a file or a metric.
+const MAX_WAIT: Duration = Duration::from_mins(1);
+const QUOTA: u32 = 2_000;
+const GRACE: u32 = QUOTA / 100;
+
+/// A site whose database is stopped and restarted.
+fn restartable_site() -> (PostgresServer, Site) {
+    let server = PostgresServer::start(&SETTINGS);
+    let site = Site { url: server.url(), schema: new_schema() };
+    run_with(&["store", "init"], &site.environment()).with(0);
+    (server, site)
+}
+
+/// A gateway with its side port.
+struct ObservedGateway {
+    gateway: SiteGateway,
+    probes: SocketAddr,
+}
+
+impl ObservedGateway {
+    fn start(site: &Site, data_dir: TempDir) -> Self {
+        let program = Program::serve(data_dir.path(), &site.environment());
+        let (public, probes) = program.ports();
+        Self { gateway: SiteGateway { data_dir, program, public }, probes }
+    }
+
+    /// Ends it and starts it again on its data directory.
+    fn restarted(self, site: &Site, signal: &str) -> Self {
+        let SiteGateway { data_dir, program, .. } = self.gateway;
+        program.signal(signal);
+        program.end();
+        Self::start(site, data_dir)
+    }
+
+    /// A response of the side port with its head.
+    fn side(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(self.probes).unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    fn metric(&self, name: &str) -> String {
+        let all = self.side("/metrics");
+        let line = all.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
+        line.unwrap_or_else(|| panic!("no {name} in {all}")).to_owned()
+    }
+
+    /// Waits until the local copy contains this text.
+    fn copies(&self, text: &str) {
+        let path = LocalCopy::of(self.gateway.data_dir.path());
+        until(|| std::fs::read_to_string(path.path()).is_ok_and(|copy| copy.contains(text)));
+    }
+
+    /// Sends requests until one has this code, and returns the number of 200s.
+    fn served_until(&self, key: &str, code: &str) -> u32 {
+        let mut connection = Wire::open(self.gateway.public).unwrap();
+        let mut served = 0;
+        until(|| {
+            let (status, found) = connection.get(TARGET, key).status_and_code();
+            served += u32::from(status == 200);
+            found == code
+        });
+        served
+    }
+
+    /// The status of a request for data that the caller has already, by its entity tag.
+    fn revalidated(&self, key: &str, tag: &str) -> String {
+        self.raw(&format!("GET {TARGET} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\nIf-None-Match: {tag}\r\nConnection: close\r\n\r\n"))
+    }
+
+    fn raw(&self, request: &str) -> String {
+        let mut stream = TcpStream::connect(self.gateway.public).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// The entity tag of the document.
+    fn tag(&self, key: &str) -> String {
+        let head = self.raw(&format!(
+            "GET {TARGET} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\nConnection: close\r\n\r\n"
+        ));
+        let line = head.lines().find(|line| line.to_lowercase().starts_with("etag:"));
+        line.unwrap_or_else(|| panic!("no tag: {head}"))[5..].trim().to_owned()
+    }
+}
+
+/// Waits until this is true.
+fn until(mut is_reached: impl FnMut() -> bool) {
+    let clock = Clock::system();
+    let start = clock.mono();
+    while !is_reached() {
+        assert!(clock.mono().since(start) < MAX_WAIT, "not reached within {MAX_WAIT:?}");
+    }
+}
+
+fn digest(key: &str) -> String {
+    scoregate::keys::Digest::of(key).to_string()
+}
+
+#[test]
+fn a_gateway_that_starts_without_its_database_knows_the_keys_and_delivers_nothing() {
+    let (mut server, site) = restartable_site();
+    let (_, key) = site.create("100000");
+    let (id, revoked) = site.create("100000");
+    let (later_id, later) = site.create("100000");
+    let first = ObservedGateway::start(&site, TempDir::new().unwrap());
+    assert!(first.side("/readyz").ends_with("\r\n\r\nready\n"));
+    assert_eq!(first.gateway.status(&key), 200);
+    let tag = first.tag(&key);
+    first.gateway.keys().run(&["revoke", &id]).with(0);
+    first.copies(&format!("\"{}\",0", digest(&revoked)));
+    server.stop();
+
+    let gateway = first.restarted(&site, "TERM");
+    let head = gateway.side("/readyz");
+    assert!(
+        head.starts_with("HTTP/1.1 200") && head.contains("ready\ndegraded: serving from the local copy"),
+        "{head}"
+    );
+    assert!(gateway.side("/healthz").contains("alive\ndegraded: serving from the local copy"));
+    assert_eq!(gateway.metric("scoregate_store_local_copy"), "1");
+    assert_eq!(gateway.metric("scoregate_ledger_unreachable"), "1");
+    gateway.gateway.reaches(&key, 503);
+    gateway.gateway.answers_for_long(&key, 503);
+    assert_eq!((gateway.gateway.status(&revoked), gateway.gateway.status("sg_live_unknown")), (401, 401));
+    let revalidated = gateway.revalidated(&key, &tag);
+    assert!(revalidated.starts_with("HTTP/1.1 304"), "{revalidated}");
+    let other = gateway.revalidated(&key, "\"another\"");
+    assert!(other.starts_with("HTTP/1.1 503"), "{other}");
+    let me = Wire::open(gateway.gateway.public).unwrap().get("/api/v1/me", &key);
+    assert_eq!(me.status_and_code().0, 200);
+    gateway.gateway.keys().run(&["revoke", &later_id]).with(2);
+
+    // A command revokes a key before the gateway reads the database again.
+    gateway.gateway.program.signal("STOP");
+    server.restart(&SETTINGS);
+    run_with(&["keys", "revoke", &later_id], &site.environment()).with(0);
+    gateway.gateway.program.signal("CONT");
+    until(|| match gateway.gateway.status(&later) {
+        // The minute without the database starts empty.
+        429 | 503 => false,
+        401 => true,
+        other => panic!("{other} for a revoked key"),
+    });
+    gateway.gateway.reaches(&key, 200);
+    assert!(gateway.side("/readyz").ends_with("\r\n\r\nready\n"));
+    assert_eq!(gateway.metric("scoregate_store_local_copy"), "0");
+    assert_eq!(gateway.metric("scoregate_ledger_unreachable"), "0");
+    let log = gateway.gateway.program.stop().with(0).err;
+    assert!(log.contains("started from the local copy") && log.contains("shared store reachable"), "{log}");
+}
+
+#[test]
+fn grace_is_delivered_once_a_day_and_charged_after_a_crash() {
+    within_one_day(|| {
+        let (mut server, site) = restartable_site();
+        let (_, key) = site.create(&QUOTA.to_string());
+        let first = ObservedGateway::start(&site, TempDir::new().unwrap());
+        let mut connection = Wire::open(first.gateway.public).unwrap();
+        let mut delivered = 0;
+        while delivered < 100 {
+            assert_eq!(connection.get(TARGET, &key).status_and_code().0, 200);
+            delivered += 1;
+        }
+        first.copies(&digest(&key));
+        server.stop();
+        delivered += first.served_until(&key, "overloaded");
+        let grace = "scoregate_ledger_unreachable_decisions_total{decision=\"grace\"}";
+        assert_eq!(first.metric(grace), GRACE.to_string());
+        // All of them are recorded while the database is still away.
+        let owed = first.gateway.data_dir.path().join(OwedFile::NAME);
+        until(|| std::fs::read_to_string(&owed).is_ok_and(|owed| owed.ends_with(&format!(" {delivered}\n"))));
+
+        let second = first.restarted(&site, "KILL");
+        second.gateway.reaches(&key, 503);
+        second.gateway.answers_for_long(&key, 503);
+        server.restart(&SETTINGS);
+        second.gateway.reaches(&key, 200);
+        delivered += 1;
+        let mut connection = Wire::open(second.gateway.public).unwrap();
+        for _ in 0..50 {
+            assert_eq!(connection.get(TARGET, &key).status_and_code().0, 200);
+            delivered += 1;
+        }
+        // The promise of the day belongs to a process that was killed.
+        server.stop();
+        delivered += second.served_until(&key, "overloaded");
+        assert_eq!(second.metric(grace), "0");
+        server.restart(&SETTINGS);
+        delivered += second.served_until(&key, "quota_exceeded");
+        assert_eq!(delivered, QUOTA, "units delivered on grace were charged after the crash");
+        assert!(!owed.exists());
+    });
+}
+
+#[test]
+fn a_damaged_copy_is_ignored_and_a_copy_of_another_data_set_is_not_mixed_with_the_database() {
+    let (mut server, site) = restartable_site();
+    let other = Site { url: server.url(), schema: new_schema() };
+    run_with(&["store", "init"], &other.environment()).with(0);
+    let (_, key) = site.create("100000");
+    let first = ObservedGateway::start(&site, TempDir::new().unwrap());
+    first.gateway.reaches(&key, 200);
+    first.copies(&digest(&key));
+    server.stop();
+
+    // The settings name another schema than the copy is of.
+    let gateway = first.restarted(&other, "TERM");
+    gateway.gateway.reaches(&key, 503);
+    server.restart(&SETTINGS);
+    gateway.gateway.program.logs("holds the data set");
+    gateway.gateway.answers_for_long(&key, 503);
+    assert_eq!(gateway.metric("scoregate_store_local_copy"), "1");
+    server.stop();
+
+    let SiteGateway { data_dir, program, .. } = gateway.gateway;
+    program.stop();
+    let path = LocalCopy::of(data_dir.path()).path().to_owned();
+    let mut damaged = std::fs::read(&path).unwrap();
+    damaged[40] ^= 1;
+    std::fs::write(&path, damaged).unwrap();
+    let directory = data_dir.path().to_str().unwrap();
+    let serve =
+        ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir", directory];
+    let refused = run_with(&serve, &site.environment()).with(2).err;
+    assert!(
+        refused.contains("local copy of the keys ignored") && refused.contains("damaged in line 0"),
+        "{refused}"
+    );
+    assert!(refused.contains("the database"), "{refused}");
+}
+
+#[test]
+fn after_a_failover_a_restarted_gateway_does_not_use_the_primary_before_it() {
+    let (mut old, before) = restartable_site();
+    let (_, key) = before.create("100000");
+    old.stop();
+    let new = old.promoted_copy(&SETTINGS);
+    let after = Site { url: new.url(), schema: before.schema.clone() };
+    let gateway = ObservedGateway::start(&after, TempDir::new().unwrap());
+    gateway.gateway.reaches(&key, 200);
+    gateway.copies(&digest(&key));
+    old.restart(&SETTINGS);
+
+    let gateway = gateway.restarted(&before, "TERM");
+    gateway.gateway.reaches(&key, 503);
+    gateway.gateway.answers_for_long(&key, 503);
+    assert_eq!(gateway.metric("scoregate_store_local_copy"), "1");
+    let log = gateway.gateway.program.stop().with(0).err;
+    assert!(log.contains("on timeline 1, and one on timeline 2 was used before"), "{log}");
+}
