@@ -23,7 +23,8 @@ impl PostgresServer {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path();
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("permissions");
-        run(Command::new("cp").arg("-a").arg(self.directory.path().join("data")).arg(path));
+        let data = self.directory.path().join("data");
+        run(Command::new("sh").args(["-c", "cp -a \"$0\" \"$1\""]).arg(data).arg(path));
         // It recovers from an empty archive, and begins a new timeline at its end.
         fs::write(path.join("data/recovery.signal"), "").expect("a file");
         give_away(path);
