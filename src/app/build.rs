@@ -46,18 +46,7 @@ pub(super) async fn build(
     let ServerStore { store, copy } = open_for_server(config, data_dir.path(), clock).await?;
     let key_directory = Arc::new(key_directory(config));
     let form = KeyForm::new(&config.key_prefix, config.accept_imported);
-    let registrar = Registrar::new(
-        Arc::clone(&store),
-        Some(Arc::clone(&key_directory)),
-        TermsByTier::new(&config.tiers, config.guard_per_minute),
-        form.clone(),
-        clock.clone(),
-        Arc::clone(&instruments),
-    );
-    let registrar = match &config.database {
-        Some(_) => registrar.with_local_copy(LocalCopy::of(data_dir.path())),
-        None => registrar,
-    };
+    let registrar = registrar(&store, &key_directory, &form, config, data_dir, clock, &instruments);
     let (upstream, scoring) = upstream(config, clock).await?;
     let engine = DocumentEngine::new(
         config.cache_bytes,
@@ -99,6 +88,30 @@ pub(super) async fn build(
         notice: notice(config),
     };
     Ok(BuiltGateway { gateway: Arc::new(gateway), registrar: Arc::new(registrar), scoring })
+}
+
+/// The registrar, with a local copy of a shared store.
+fn registrar(
+    store: &Arc<dyn Store>,
+    key_directory: &Arc<KeyDirectory>,
+    form: &KeyForm,
+    config: &Config,
+    data_dir: &DataDir,
+    clock: &Clock,
+    instruments: &Arc<Instruments>,
+) -> Registrar {
+    let registrar = Registrar::new(
+        Arc::clone(store),
+        Some(Arc::clone(key_directory)),
+        TermsByTier::new(&config.tiers, config.guard_per_minute),
+        form.clone(),
+        clock.clone(),
+        Arc::clone(instruments),
+    );
+    match &config.database {
+        Some(_) => registrar.with_local_copy(LocalCopy::of(data_dir.path())),
+        None => registrar,
+    }
 }
 
 /// An empty key directory.
