@@ -10,7 +10,7 @@ const EVERY: Duration = Duration::from_millis(100);
 const POLLS: u32 = 900;
 
 /// The value of a series.
-fn value(side: SocketAddr, series: &str) -> f64 {
+fn value(side: SocketAddr, series: &str) -> u64 {
     let Reply::Response { body, .. } = Wire::open(side).unwrap().get("/metrics", "") else {
         panic!("no metrics")
     };
@@ -19,7 +19,7 @@ fn value(side: SocketAddr, series: &str) -> f64 {
 }
 
 /// Waits until a series has at least this value.
-async fn reaches(side: SocketAddr, series: &str, least: f64) {
+async fn reaches(side: SocketAddr, series: &str, least: u64) {
     let clock = Clock::system();
     for _ in 0..POLLS {
         if value(side, series) >= least {
@@ -47,26 +47,26 @@ async fn the_metrics_show_a_missing_standby_dead_rows_and_the_exchanges_of_the_l
 
     let data_dir = TempDir::new().unwrap();
     let program = Program::serve(data_dir.path(), &site.environment());
-    let (public, side) = program.ports();
-    reaches(side, "scoregate_store_live_rows{table=\"keys\"}", 1.0).await;
-    assert_eq!(value(side, "scoregate_store_standby_missing"), 0.0);
+    let (public, admin) = program.ports();
+    reaches(admin, "scoregate_store_live_rows{table=\"keys\"}", 1).await;
+    assert_eq!(value(admin, "scoregate_store_standby_missing"), 0);
     for statement in ["ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()"] {
         client.batch_execute(statement).await.unwrap();
     }
-    reaches(side, "scoregate_store_standby_missing", 1.0).await;
+    reaches(admin, "scoregate_store_standby_missing", 1).await;
 
     let mut connection = Wire::open(public).unwrap();
     // On this tier each request leases its unit.
     let replies: Vec<_> = (0..20).map(|_| connection.get(TARGET, &key).status_and_code()).collect();
     assert!(replies.iter().all(|(status, _)| *status == 200), "{replies:?}");
-    reaches(side, "scoregate_store_exchanges_total", 20.0).await;
-    reaches(side, "scoregate_store_exchange_reports_total", 20.0).await;
+    reaches(admin, "scoregate_store_exchanges_total", 20).await;
+    reaches(admin, "scoregate_store_exchange_reports_total", 20).await;
     for table in ["ledger_days", "ledger_nodes", "minute_pools", "minute_shares"] {
-        reaches(side, &format!("scoregate_store_dead_rows{{table=\"{table}\"}}"), 1.0).await;
-        assert_eq!(value(side, &format!("scoregate_store_live_rows{{table=\"{table}\"}}")), 1.0);
+        reaches(admin, &format!("scoregate_store_dead_rows{{table=\"{table}\"}}"), 1).await;
+        assert_eq!(value(admin, &format!("scoregate_store_live_rows{{table=\"{table}\"}}")), 1);
     }
-    assert_eq!(value(side, "scoregate_store_failures_total{operation=\"lease\"}"), 0.0);
-    assert!(value(side, "scoregate_store_duration_seconds_count{operation=\"lease\"}") >= 20.0);
+    assert_eq!(value(admin, "scoregate_store_failures_total{operation=\"lease\"}"), 0);
+    assert!(value(admin, "scoregate_store_duration_seconds_count{operation=\"lease\"}") >= 20);
     program.stop().with(0);
     driver.abort();
 }
