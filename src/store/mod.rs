@@ -16,8 +16,10 @@ mod embedded;
 mod feed;
 mod ledger;
 mod local_copy;
+mod nodes;
 mod owed;
 mod postgres;
+mod usage;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -38,12 +40,14 @@ pub use ledger::{AssumedTerms, LedgerExchange, LedgerExchangeReply, LedgerReport
 pub use local_copy::{
     CopiedReading, LocalCopy, LocalCopyFlaw, LocalCopyLog, NewLocalCopy, VerifiedLocalCopy,
 };
+pub use nodes::{NodeList, NodeStatus};
 pub use owed::OwedFile;
 pub use postgres::{
     BadDatabaseFile, BadDatabaseUrl, BadName, ClientCertificateFiles, DatabaseAddress, DatabaseConfig,
     DatabaseExport, DatabaseReport, DatabaseSettings, OpenFailure, PostgresStore, RoleName, SchemaName,
     SeenTimelines, TablesChange, TablesWork,
 };
+pub use usage::{USAGE_DAYS_OPEN, UsageList, UsageQuery, UsageTotal};
 
 /// The reply to a store call, to be awaited.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
@@ -138,7 +142,8 @@ pub trait Ledger: Send + Sync + 'static {
     /// Applications of which other nodes need the shares of minutes that this node has.
     fn recalled(&self, node: u64) -> StoreFuture<'_, Vec<ApplicationId>>;
 
-    /// Deletes a batch of outdated records, and returns their number. Some engines do it with other writes.
+    /// Deletes a batch of outdated records, merges usage of days that are closed, and returns the number of changed records.
+    /// Some engines delete some records with other writes.
     fn delete_outdated(&self) -> StoreFuture<'_, u64> {
         Box::pin(std::future::ready(Ok(0)))
     }
@@ -156,6 +161,28 @@ pub trait ChangeFeed: Send + Sync + 'static {
     fn changed(&self) -> StoreFuture<'_, ()> {
         Box::pin(std::future::pending())
     }
+}
+
+/// Units delivered per application and day, for reports. The rules are in `usage`.
+pub trait UsageStore: Send + Sync + 'static {
+    /// Stores totals of a node durably, at most one for each application and day. A total that is lower than the stored
+    /// one changes nothing, nor does one of a day that is no longer open for reports.
+    fn record_usage(&self, node: u64, totals: Vec<UsageTotal>) -> StoreFuture<'_, ()>;
+
+    /// Usage added up over all nodes.
+    fn usage(&self, query: UsageQuery) -> StoreFuture<'_, UsageList>;
+}
+
+/// The gateways that use the store, for information.
+pub trait NodeRegistry: Send + Sync + 'static {
+    /// Stores the status of a node. An engine with a clock of its own sets `last_seen_at` by it.
+    fn report_node(&self, status: NodeStatus) -> StoreFuture<'_, ()>;
+
+    /// Removes a node that stops.
+    fn remove_node(&self, node: u64) -> StoreFuture<'_, ()>;
+
+    /// The nodes. One that was not seen for a day may be left out.
+    fn nodes(&self) -> StoreFuture<'_, NodeList>;
 }
 
 /// The health of an engine.
@@ -179,6 +206,6 @@ pub trait StoreHealth: Send + Sync + 'static {
 }
 
 /// A whole store.
-pub trait Store: KeyStore + Ledger + ChangeFeed + StoreHealth {}
+pub trait Store: KeyStore + Ledger + ChangeFeed + UsageStore + NodeRegistry + StoreHealth {}
 
-impl<T: KeyStore + Ledger + ChangeFeed + StoreHealth> Store for T {}
+impl<T: KeyStore + Ledger + ChangeFeed + UsageStore + NodeRegistry + StoreHealth> Store for T {}

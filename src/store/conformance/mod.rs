@@ -6,6 +6,7 @@
 mod changes;
 mod days;
 mod feed;
+mod reports;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,6 +18,7 @@ use crate::limits::{NodeReport, NodeTotals};
 pub(super) use changes::*;
 pub(super) use days::*;
 pub(super) use feed::*;
+pub(super) use reports::*;
 
 /// Runs all checks against an engine.
 macro_rules! run_with {
@@ -41,6 +43,11 @@ macro_rules! run_with {
             the_feed_names_each_changed_application_once_in_order
             a_reader_of_the_feed_misses_no_concurrent_change
             a_position_ahead_of_the_feed_requires_a_reload
+            usage_is_added_up_over_nodes_and_a_repeated_or_late_total_changes_nothing
+            usage_of_days_is_listed_newest_day_first
+            merged_days_keep_their_totals_and_take_no_reports
+            usage_is_kept_for_400_days
+            a_node_is_listed_with_its_last_report_until_it_is_removed
         }
 
         #[test]

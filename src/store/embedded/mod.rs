@@ -17,16 +17,19 @@ mod records;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod usage;
 mod worker;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use parking_lot::Mutex;
+
 use super::{
     ApplicationPage, AuditQuery, AuditRecord, ChangeFeed, ChangedApplications, FeedPosition, KeyStore,
-    KeyUse, Ledger, LedgerExchange, LedgerExchangeReply, StoreChange, StoreError, StoreFuture, StoreHealth,
-    StoredApplication,
+    KeyUse, Ledger, LedgerExchange, LedgerExchangeReply, NodeList, NodeRegistry, NodeStatus, StoreChange,
+    StoreError, StoreFuture, StoreHealth, StoredApplication, UsageList, UsageQuery, UsageStore, UsageTotal,
 };
 use crate::clock::Day;
 use crate::keys::ApplicationId;
@@ -43,6 +46,8 @@ pub struct Embedded {
     reader: StoreWorker,
     writer: StoreWorker,
     commits: Arc<AtomicU64>,
+    /// This process, once it reported itself.
+    node: Mutex<Option<NodeStatus>>,
     file: OpenFile,
 }
 
@@ -67,6 +72,7 @@ impl Embedded {
                 worker::in_groups(connection, &written, queue, &counted);
             })?,
             commits,
+            node: Mutex::default(),
             file,
         })
     }
@@ -127,6 +133,41 @@ impl Ledger for Embedded {
     /// None: there is only one node.
     fn recalled(&self, _: u64) -> StoreFuture<'_, Vec<ApplicationId>> {
         Box::pin(async { Ok(Vec::new()) })
+    }
+
+    /// Records of the ledger are deleted with other writes.
+    fn delete_outdated(&self) -> StoreFuture<'_, u64> {
+        Box::pin(self.writer.run("merge usage", usage::merge))
+    }
+}
+
+impl UsageStore for Embedded {
+    fn record_usage(&self, node: u64, totals: Vec<UsageTotal>) -> StoreFuture<'_, ()> {
+        let work = move |file: &rusqlite::Connection| usage::record(file, node, &totals);
+        Box::pin(self.writer.run("record usage", work))
+    }
+
+    fn usage(&self, query: UsageQuery) -> StoreFuture<'_, UsageList> {
+        let work = move |file: &rusqlite::Connection| usage::read(file, &query);
+        Box::pin(self.reader.run("read usage", work))
+    }
+}
+
+/// One process uses a file, so its status is in memory.
+impl NodeRegistry for Embedded {
+    fn report_node(&self, status: NodeStatus) -> StoreFuture<'_, ()> {
+        *self.node.lock() = Some(status);
+        Box::pin(async { Ok(()) })
+    }
+
+    fn remove_node(&self, node: u64) -> StoreFuture<'_, ()> {
+        self.node.lock().take_if(|status| status.node == node);
+        Box::pin(async { Ok(()) })
+    }
+
+    fn nodes(&self) -> StoreFuture<'_, NodeList> {
+        let nodes = self.node.lock().iter().cloned().collect();
+        Box::pin(async { Ok(NodeList { nodes, clock: None }) })
     }
 }
 

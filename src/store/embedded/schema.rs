@@ -10,7 +10,7 @@
 //! tables can be read in parallel.
 
 /// The steps; a file's format is the number of applied steps.
-pub(super) const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH];
+pub(super) const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH];
 
 const FIRST: &str = "
 CREATE TABLE applications (
@@ -90,4 +90,23 @@ CREATE TABLE ledger_nodes (
 CREATE TABLE calendar (
     day TEXT NOT NULL -- the current day; every earlier day is closed
 ) STRICT;
+";
+
+/// Usage, for reports: totals of each gateway process while a day is open for reports, then one record for each
+/// application and day.
+const FIFTH: &str = "
+CREATE TABLE usage_nodes (
+    day         TEXT    NOT NULL,
+    application TEXT    NOT NULL,
+    node        INTEGER NOT NULL, -- one gateway process
+    units       INTEGER NOT NULL, -- delivered by it; only grows
+    PRIMARY KEY (day, application, node)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE usage_days (
+    day         TEXT    NOT NULL,
+    application TEXT    NOT NULL,
+    units       INTEGER NOT NULL, -- delivered by all
+    PRIMARY KEY (day, application)
+) STRICT, WITHOUT ROWID;
 ";

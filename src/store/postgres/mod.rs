@@ -14,9 +14,11 @@ mod ledger_queue;
 mod link;
 mod listener;
 mod minutes;
+mod nodes;
 mod opening;
 mod outdated;
 mod records;
+mod reports;
 mod schema;
 mod seen_timelines;
 mod server_check;
@@ -25,6 +27,7 @@ mod terms_columns;
 mod tests;
 mod tls;
 mod transfer;
+mod usage;
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -46,10 +49,12 @@ use ledger::LedgerStatements;
 use ledger_queue::LedgerQueue;
 use link::DatabaseLink;
 use listener::ChangeListener;
+use nodes::NodeStatements;
 use outdated::OutdatedRecords;
 use records::RecordStatements;
 use server_check::ServerCheck;
 use transfer::TransferFault;
+use usage::UsageStatements;
 
 pub use address::{BadDatabaseUrl, DatabaseAddress};
 pub use connection::{BadName, DatabaseConfig, RoleName, SchemaName};
@@ -69,6 +74,8 @@ pub struct PostgresStore {
     connection: DatabaseLink,
     ledger: LedgerQueue,
     days: LedgerStatements,
+    usage: UsageStatements,
+    nodes: NodeStatements,
     outdated: OutdatedRecords,
     /// Started by the first wait for a change.
     listener: OnceLock<ChangeListener>,
@@ -314,7 +321,9 @@ impl Ledger for PostgresStore {
 
     fn delete_outdated(&self) -> StoreFuture<'_, u64> {
         Box::pin(async move {
-            let work = async |client: &mut tokio_postgres::Client| self.outdated.delete(client).await;
+            let work = async |client: &mut tokio_postgres::Client| {
+                self.outdated.delete(client, &self.usage, &self.nodes).await
+            };
             Ok(self.connection.run(DELETE, work).await?)
         })
     }

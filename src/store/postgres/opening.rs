@@ -8,10 +8,12 @@ use super::feed::FeedStatements;
 use super::ledger::LedgerStatements;
 use super::ledger_queue::LedgerQueue;
 use super::link::DatabaseLink;
+use super::nodes::NodeStatements;
 use super::outdated::OutdatedRecords;
 use super::records::RecordStatements;
 use super::seen_timelines::SeenTimelines;
 use super::server_check::ServerCheck;
+use super::usage::UsageStatements;
 use super::{OPEN, PostgresStore};
 use crate::clock::Clock;
 use crate::store::StoreError;
@@ -84,6 +86,8 @@ impl PostgresStore {
             connection: link(),
             ledger: LedgerQueue::start(&schema, link(), ignores_clock),
             days: LedgerStatements::new(&schema),
+            usage: UsageStatements::new(&schema),
+            nodes: NodeStatements::new(&schema),
             outdated: OutdatedRecords::new(&schema),
             listener: OnceLock::new(),
             clock,

@@ -1,11 +1,13 @@
-//! Deletes outdated records of the ledger, in batches, on one gateway at a time.
+//! Deletes outdated records and merges usage of closed days, in batches, on one gateway at a time.
 
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
 use super::connection::{Parameter, SchemaName};
+use super::nodes::NodeStatements;
+use super::usage::UsageStatements;
 
-/// Number of days kept for inspection, today included.
+/// Number of ledger days kept for inspection, today included.
 const DAYS_KEPT: i32 = 35;
 /// Number of records of each table that are deleted in one transaction.
 const AT_ONCE: i64 = 1_000;
@@ -48,8 +50,13 @@ impl OutdatedRecords {
         Self { lock_name: schema.statement("{schema} outdated records"), nodes, days, minutes }
     }
 
-    /// Deletes a batch, unless another gateway does. Returns the number of deleted records.
-    pub(super) async fn delete(&self, client: &mut Client) -> Result<u64, tokio_postgres::Error> {
+    /// Deletes a batch, unless another gateway does. Returns the number of changed records.
+    pub(super) async fn delete(
+        &self,
+        client: &mut Client,
+        usage: &UsageStatements,
+        nodes: &NodeStatements,
+    ) -> Result<u64, tokio_postgres::Error> {
         let transaction = client.transaction().await?;
         let lock: [Parameter<'_>; 1] = [(&self.lock_name, Type::TEXT)];
         let is_alone: bool = transaction.query_typed_one(LOCK, &lock).await?.try_get(0)?;
@@ -60,7 +67,9 @@ impl OutdatedRecords {
         let minutes: [Parameter<'_>; 1] = [(&AT_ONCE, Type::INT8)];
         let deleted = transaction.execute_typed(&self.nodes, &days).await?
             + transaction.execute_typed(&self.days, &days).await?
-            + transaction.execute_typed(&self.minutes, &minutes).await?;
+            + transaction.execute_typed(&self.minutes, &minutes).await?
+            + nodes.delete_outdated(&transaction).await?
+            + usage.merge(&transaction, AT_ONCE).await?;
         transaction.commit().await?;
         Ok(deleted)
     }

@@ -12,13 +12,13 @@ use tokio_postgres::{Client, GenericClient};
 use super::connection::{Parameter, RoleName, SchemaName};
 
 /// The steps; the format of a schema is the number of applied steps.
-const STEPS: &[&str] = &[FIRST, SHARED_MINUTES];
+const STEPS: &[&str] = &[FIRST, SHARED_MINUTES, NODES_AND_USAGE];
 
 /// Rights of a runtime role. It may neither change the tables nor alter the audit trail.
 const GRANTS: &str = "
 GRANT USAGE ON SCHEMA {schema} TO {role};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.applications, {schema}.keys, {schema}.ledger_days, {schema}.ledger_nodes,
-    {schema}.minute_pools, {schema}.minute_shares TO {role};
+    {schema}.minute_pools, {schema}.minute_shares, {schema}.nodes, {schema}.usage_nodes, {schema}.usage_days TO {role};
 GRANT SELECT, UPDATE ON {schema}.calendar, {schema}.site TO {role};
 GRANT SELECT, INSERT ON {schema}.audit TO {role}";
 
@@ -258,4 +258,38 @@ COMMENT ON COLUMN {schema}.minute_shares.ends_at IS 'microseconds since 1970';
 COMMENT ON COLUMN {schema}.minute_shares.is_recalled IS 'another gateway needs it';
 
 UPDATE {schema}.site SET format = 2;
+"#;
+
+const NODES_AND_USAGE: &str = r#"
+CREATE TABLE {schema}.nodes (
+    node              bigint PRIMARY KEY,
+    name              text   NOT NULL,
+    version           text   NOT NULL,
+    started_at        bigint NOT NULL,
+    last_seen_at      bigint NOT NULL,
+    units_held        bigint NOT NULL,
+    usage_recorded_at bigint NOT NULL
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+COMMENT ON TABLE {schema}.nodes IS 'gateway processes, for information; a process that stops removes its row';
+COMMENT ON COLUMN {schema}.nodes.units_held IS 'units of the day leased and not delivered';
+COMMENT ON COLUMN {schema}.nodes.usage_recorded_at IS 'units delivered before this time are in usage_nodes';
+
+CREATE TABLE {schema}.usage_nodes (
+    day         date   NOT NULL,
+    application text COLLATE "C" NOT NULL,
+    node        bigint NOT NULL,
+    units       bigint NOT NULL,
+    PRIMARY KEY (day, application, node)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+COMMENT ON TABLE {schema}.usage_nodes IS 'units delivered by one gateway process; each total only grows';
+
+CREATE TABLE {schema}.usage_days (
+    day         date   NOT NULL,
+    application text COLLATE "C" NOT NULL,
+    units       bigint NOT NULL,
+    PRIMARY KEY (day, application)
+);
+COMMENT ON TABLE {schema}.usage_days IS 'units delivered on days closed for reports, merged from usage_nodes';
+
+UPDATE {schema}.site SET format = 3;
 "#;

@@ -56,7 +56,8 @@ const TABLES: [(&str, ReadLine); 4] = [
 /// Waits for transactions in progress; later ones find no tables once the schema has another name.
 const LOCK_ALL: &str = "
 LOCK TABLE {schema}.site, {schema}.applications, {schema}.keys, {schema}.audit, {schema}.calendar, {schema}.ledger_days,
-    {schema}.ledger_nodes, {schema}.minute_pools, {schema}.minute_shares IN ACCESS EXCLUSIVE MODE";
+    {schema}.ledger_nodes, {schema}.minute_pools, {schema}.minute_shares, {schema}.nodes, {schema}.usage_nodes,
+    {schema}.usage_days IN ACCESS EXCLUSIVE MODE";
 
 /// Exports everything in one snapshot. `keep` makes the output durable. With `closes` the tables get another schema before
 /// the commit, so that no gateway uses them any more.

@@ -1,6 +1,7 @@
 //! Outdated records are deleted in batches.
 
 use super::*;
+use crate::store::NodeRegistry as _;
 
 /// The count of records for each day or pool.
 async fn rows(store: &PostgresStore, query: &str) -> Vec<(String, i64)> {
@@ -68,4 +69,35 @@ async fn one_gateway_at_a_time_deletes_outdated_records() {
     assert_eq!(store.delete_outdated().await.unwrap(), 0);
     execute(&other, "COMMIT").await;
     assert_eq!(store.delete_outdated().await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn nodes_are_deleted_a_day_after_they_were_seen_last() {
+    let store = fresh().await;
+    execute(
+        &store,
+        "INSERT INTO {schema}.nodes SELECT hours, 'gateway', '1.0.0', 0,
+             (extract(epoch FROM clock_timestamp()) * 1000)::int8 - hours * 3600000::int8, 0, 0
+         FROM (VALUES (23), (25)) v (hours)",
+    )
+    .await;
+    let listed = async || store.nodes().await.unwrap().nodes.iter().map(|node| node.node).collect::<Vec<_>>();
+    assert_eq!(listed().await, [23, 25]);
+    assert_eq!(store.nodes().await.unwrap().live(Wall::default()).count(), 0);
+    assert_eq!(store.delete_outdated().await.unwrap(), 1);
+    assert_eq!(listed().await, [23]);
+}
+
+#[tokio::test]
+async fn usage_is_not_merged_while_a_gateway_reports() {
+    let store = fresh().await;
+    let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true).await.unwrap();
+    granted(&store, report(created(&store).await, 1, NodeTotals::default(), 5)).await;
+    execute(&store, "INSERT INTO {schema}.usage_nodes VALUES (date '2025-11-21' - 3, 'app_1', 1, 7)").await;
+    execute(&other, "BEGIN; SELECT pg_advisory_xact_lock_shared(hashtext('{schema} usage'))").await;
+    assert_eq!(store.delete_outdated().await.unwrap(), 0);
+    execute(&other, "COMMIT").await;
+    assert_eq!(store.delete_outdated().await.unwrap(), 1);
+    let query = "SELECT application, units FROM {schema}.usage_days";
+    assert_eq!(rows(&store, query).await, [("app_1".to_owned(), 7)]);
 }
