@@ -32,11 +32,14 @@ pub struct Account {
 pub(crate) struct AccountState {
     /// Its display name.
     name: Box<str>,
-    pub(crate) balance: AccountBalance,
+    /// Replaced by [`AccountState::set_day`] when the day changes.
+    balance: AccountBalance,
     /// Boxed: of a million applications hardly any has one.
     lease: Option<Box<LeaseState>>,
     /// Whether it is listed among the accounts that delivered units on grace.
     pub(super) is_uncharged: bool,
+    /// Whether it is listed among the accounts whose delivered units are recorded.
+    is_listed: bool,
 }
 
 /// The state that an application in use has.
@@ -48,6 +51,8 @@ struct LeaseState {
     minute: Option<MinuteShare>,
     /// When to ask for units that other gateways returned.
     returned_units: ReturnedUnits,
+    /// Units delivered on days that ended, until they are recorded.
+    ended: Vec<(Day, u32)>,
 }
 
 /// A ledger call in flight: `true` once it succeeded, `false` once it failed, `None` before.
@@ -62,7 +67,8 @@ impl LeaseCall {
 }
 
 impl AccountState {
-    /// Decides on a request. Where several gateways share minute limits, the share of this one pays.
+    /// Decides on a request. Where several gateways share minute limits, the share of this one pays. `leased_ahead` is the
+    /// balance of a new day that was leased before it began.
     pub(crate) fn admit(
         &mut self,
         limits: &Limits,
@@ -70,7 +76,12 @@ impl AccountState {
         now: Now,
         conditional: bool,
         ledger: LeaseAvailability,
+        leased_ahead: impl FnOnce() -> Option<DayBalance>,
     ) -> AdmissionVerdict {
+        let today = now.wall.day();
+        if self.day().day() < today {
+            self.set_day(leased_ahead().unwrap_or_else(|| self.day().on(today)));
+        }
         let balance = self.balance;
         let (balance, verdict) = match gateways {
             None => balance.admit(limits, now, conditional, ledger),
@@ -85,6 +96,65 @@ impl AccountState {
             return AdmissionVerdict::LeaseFirst;
         }
         verdict
+    }
+
+    /// Its day.
+    pub(crate) const fn day(&self) -> DayBalance {
+        self.balance.day
+    }
+
+    /// Replaces its day. Units delivered on a day that ended are kept until they are recorded.
+    pub(crate) fn set_day(&mut self, day: DayBalance) {
+        let before = std::mem::replace(&mut self.balance.day, day);
+        if before.day() != day.day() && before.is_used() {
+            self.keep_ended(before.day(), before.spent());
+        }
+    }
+
+    /// Settles a unit that was held on a day.
+    pub(crate) fn settle(&mut self, day: Day, kept: bool) {
+        self.balance.day = self.balance.day.settle(day, kept);
+        if kept && day != self.day().day() {
+            self.keep_ended(day, 1);
+        }
+    }
+
+    /// Returns the minute token of a request that cost nothing.
+    pub(crate) fn give_back_token(&mut self) {
+        self.balance = self.balance.give_back_token();
+    }
+
+    /// Takes a token of the guard. Returns `false` if there is none.
+    pub(crate) fn take_guard(&mut self, limits: &Limits, now: Now) -> bool {
+        let taken = self.balance.take_guard(limits, now);
+        self.balance = taken.unwrap_or(self.balance);
+        taken.is_some()
+    }
+
+    fn keep_ended(&mut self, day: Day, units: u32) {
+        self.lease.get_or_insert_default().ended.push((day, units));
+    }
+
+    /// Takes the units that were delivered on days that ended.
+    pub(super) fn take_ended(&mut self) -> Vec<(Day, u32)> {
+        let ended = self.lease.as_mut().map(|lease| std::mem::take(&mut lease.ended)).unwrap_or_default();
+        self.drop_unused_lease();
+        ended
+    }
+
+    /// Marks it as listed for recording. Returns `true` if it was not.
+    pub(super) fn mark_listed(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_listed, true)
+    }
+
+    /// Whether it remains listed for recording: if it was used today or yesterday.
+    pub(super) fn remains_listed(&mut self, today: Day) -> bool {
+        self.is_listed = self.day().day().next() >= today || self.has_ended();
+        self.is_listed
+    }
+
+    fn has_ended(&self) -> bool {
+        self.lease.as_ref().is_some_and(|lease| !lease.ended.is_empty())
     }
 
     fn returned_units(&mut self) -> &mut ReturnedUnits {
@@ -110,10 +180,17 @@ impl AccountState {
 
     /// Records that the ledger call has ended.
     pub(super) fn end_call(&mut self) {
-        match &mut self.lease {
-            Some(lease) if lease.minute.is_some() => lease.call = None,
-            _ => self.lease = None,
+        if let Some(lease) = &mut self.lease {
+            lease.call = None;
         }
+        self.drop_unused_lease();
+    }
+
+    fn drop_unused_lease(&mut self) {
+        let is_unused = |lease: &mut Box<LeaseState>| {
+            lease.call.is_none() && lease.minute.is_none() && lease.ended.is_empty()
+        };
+        self.lease.take_if(is_unused);
     }
 
     /// Changes the share of the minute and its tokens.
@@ -163,6 +240,7 @@ impl Account {
                 balance,
                 lease: None,
                 is_uncharged: false,
+                is_listed: false,
             }),
         }
     }
@@ -190,11 +268,11 @@ impl Account {
     pub(super) fn set_terms(&self, terms: &Arc<Terms>) -> Option<u32> {
         let mut state = self.state();
         let before = self.terms.swap(Arc::clone(terms));
-        let day = state.balance.day;
+        let day = state.day();
         let is_leased = day.is_leased() || state.known_share().is_some() || state.call().is_some();
         (before.limits != terms.limits && is_leased).then(|| {
-            state.balance.day = day.without_idle();
-            day.leased() - state.balance.day.leased()
+            state.set_day(day.without_idle());
+            day.leased() - state.day().leased()
         })
     }
 
@@ -202,7 +280,7 @@ impl Account {
     pub(super) fn reopen_unused(&self, day: Day, granted: u64) {
         let mut state = self.state();
         if state.balance.day.can_be_dropped() {
-            state.balance.day = DayBalance::opened(day, granted);
+            state.set_day(DayBalance::opened(day, granted));
         }
     }
 
@@ -227,12 +305,12 @@ impl Account {
 
     /// Units of today used through this process.
     pub(super) fn used(&self, today: Day) -> u32 {
-        self.state().balance.day.on(today).used()
+        self.state().day().on(today).used()
     }
 
     /// Whether it used a unit of this day through this process.
     pub(super) fn is_used_on(&self, day: Day) -> bool {
-        let current = self.state().balance.day;
+        let current = self.state().day();
         current.day() == day && current.is_used()
     }
 

@@ -97,7 +97,7 @@ impl GraceCharges {
     /// Uncharged units of this process, and their numbers.
     fn own(&self) -> Vec<(OwedUnits, u32)> {
         let entry = |account: &Arc<Account>| {
-            let day = account.state().balance.day;
+            let day = account.state().day();
             let granted = day.charge().known.granted;
             let owed = OwedUnits { node: self.node, application: account.id, day: day.day(), granted };
             (day.owed() > 0).then_some((owed, day.owed()))
@@ -133,7 +133,7 @@ impl GraceCharges {
         let mut uncharged = self.uncharged.lock();
         uncharged.retain(|account| {
             let mut state = account.state();
-            state.is_uncharged = state.balance.day.on(today).owed() > 0;
+            state.is_uncharged = state.day().on(today).owed() > 0;
             state.is_uncharged
         });
         uncharged.clone()

@@ -3,12 +3,14 @@
 //! Durability is the job of `store`; the arithmetic of limits is in `limits`.
 
 mod account;
+mod delivered_units;
 mod grace_charges;
 mod key_directory;
 mod key_freshness;
 mod leases;
 mod leases_ahead;
 mod ledger_health;
+mod node_reporter;
 #[cfg(test)]
 pub(crate) mod preemption;
 mod registrar;
@@ -19,8 +21,9 @@ pub use account::Account;
 pub use key_directory::KeyDirectory;
 pub use key_freshness::{KeyFreshness, KeysOutdated};
 pub use leases::{Leases, LedgerWork, SpawnLedgerWork};
+pub use node_reporter::NodeReporter;
 pub use registrar::{
-    AdoptError, BadField, FieldChange, ImportedKey, IssuedKey, KeyRecord, NewApplication, Registrar,
-    RegistrarError,
+    AdoptError, BadField, FieldChange, FleetNodes, FleetUsage, ImportedKey, IssuedKey, KeyRecord,
+    NewApplication, Registrar, RegistrarError,
 };
 pub use terms::{Terms, TermsByTier};

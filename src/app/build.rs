@@ -30,6 +30,7 @@ use super::store_engine::{ServerStore, open_for_server};
 pub(super) struct BuiltGateway {
     pub(super) gateway: Arc<Gateway>,
     pub(super) registrar: Arc<Registrar>,
+    pub(super) store: Arc<dyn Store>,
     /// The built-in backend, if used.
     pub(super) scoring: Option<Arc<Scoring>>,
 }
@@ -87,7 +88,7 @@ pub(super) async fn build(
         deprecation: config.deprecation.clone(),
         notice: notice(config),
     };
-    Ok(BuiltGateway { gateway: Arc::new(gateway), registrar: Arc::new(registrar), scoring })
+    Ok(BuiltGateway { gateway: Arc::new(gateway), registrar: Arc::new(registrar), store, scoring })
 }
 
 /// The registrar, with a local copy of a shared store.

@@ -6,6 +6,7 @@ mod build;
 mod certificates;
 mod clock_steps;
 mod data_dir;
+mod node_report;
 mod open_files;
 mod opened_days;
 mod reload;
@@ -25,7 +26,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-use crate::accounts::Registrar;
+use crate::accounts::{NodeReporter, Registrar};
 use crate::admin::{ReloadRequest, SideConfig, SidePort};
 use crate::clock::Clock;
 use crate::config::Config;
@@ -66,6 +67,7 @@ pub struct RunningServer {
     serving: tokio::task::JoinHandle<bool>,
     side_thread: Option<std::thread::JoinHandle<()>>,
     ledger_calls: TaskTracker,
+    reporter: Arc<NodeReporter>,
     supervisor: Supervisor,
     data_dir: DataDir,
 }
@@ -98,10 +100,9 @@ pub async fn start_on(
     let (port, tcp) = sockets.open(&config).await?;
     let (public, side) = (port.address()?, tcp.local_addr()?);
     let ledger_calls = TaskTracker::new();
-    let build::BuiltGateway { gateway, registrar, scoring } =
-        Box::pin(build::build(&config, &data_dir, &clock, &registry, &ledger_calls)).await?;
-    let gateway = Arc::new(ArcSwap::from(gateway));
-    let (updater, update_requests) = scoring.map(|scoring| tasks::snapshot_updater(scoring, &clock)).unzip();
+    let built = Box::pin(build::build(&config, &data_dir, &clock, &registry, &ledger_calls)).await?;
+    let (gateway, registrar) = (Arc::new(ArcSwap::from(built.gateway)), built.registrar);
+    let (updater, update_requests) = tasks::snapshot_updater(built.scoring, &clock);
     let (stop_public, stop_side, ready) = <(CancellationToken, CancellationToken, Arc<_>)>::default();
     let (background, heartbeat) = tasks::begin(&registry, &clock, &stop_side);
     tasks::watch_files(&background, &data_dir, &registry, &certificates, &clock, &stop_side);
@@ -122,9 +123,9 @@ pub async fn start_on(
     let side_thread = tasks::side_thread(side_port, side_config, stop_side.clone())?;
     let supervisor = Supervisor::start(heartbeat)?;
     let server = Server::new(port, Arc::clone(&gateway), config.server.clone(), clock.clone(), &registry);
-    let live_config = server.live_config();
-    let serving = background.spawn(server.run(stop_public.clone()));
+    let (live_config, serving) = (server.live_config(), background.spawn(server.run(stop_public.clone())));
     tasks::spawn(&background, &gateway, &registrar, updater, &config, &clock, &stop_side);
+    let reporter = node_report::start(&background, built.store, &gateway.load(), &config, &clock, &stop_side);
     ready.store(true, Ordering::Release);
     tracing::info!(%public, %side, keys = gateway.load().key_directory.len(), "serving");
     supervisor.notify(SupervisorState::Ready);
@@ -142,6 +143,7 @@ pub async fn start_on(
         serving,
         side_thread: Some(side_thread),
         ledger_calls,
+        reporter,
         supervisor,
         data_dir,
     })
@@ -198,6 +200,7 @@ impl RunningServer {
         gateway.leases.drain(&gateway.key_directory).await;
         self.registrar.store_uses().await;
         self.registrar.finish_copy().await;
+        self.reporter.stop().await;
         gateway.engine.mirror.flush().await;
         drop(self.stop_side);
         if let Some(thread) = self.side_thread.take() {

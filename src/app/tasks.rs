@@ -119,10 +119,16 @@ pub(super) fn watch_files(
     background.spawn(StorageGauges::new(data_dir.path(), registry).run(clock.clone(), stop.clone()));
 }
 
-/// The updater of the built-in backend, and its channel for requests.
-pub(super) fn snapshot_updater(scoring: Arc<Scoring>, clock: &Clock) -> (SnapshotUpdater, UpdateRequests) {
-    let checker = Arc::clone(&scoring);
-    SnapshotUpdater::new(scoring, Arc::new(move |now| checker.check(now)), clock.clone())
+/// The updater of the built-in backend, if it is used, and its channel for requests.
+pub(super) fn snapshot_updater(
+    scoring: Option<Arc<Scoring>>,
+    clock: &Clock,
+) -> (Option<SnapshotUpdater>, Option<UpdateRequests>) {
+    let updater = |scoring: Arc<Scoring>| {
+        let checker = Arc::clone(&scoring);
+        SnapshotUpdater::new(scoring, Arc::new(move |now| checker.check(now)), clock.clone())
+    };
+    scoring.map(updater).unzip()
 }
 
 /// Updates the built-in backend's snapshot when it is due, without waiting for a request. After an import, whose time
@@ -209,7 +215,7 @@ async fn measure_store(registrar: Arc<Registrar>, clock: Clock, stop: Cancellati
 }
 
 /// Runs `work` at this interval. A run that has begun is finished.
-async fn repeat(every: Duration, clock: Clock, stop: CancellationToken, work: impl AsyncFn()) {
+pub(super) async fn repeat(every: Duration, clock: Clock, stop: CancellationToken, work: impl AsyncFn()) {
     while stop.run_until_cancelled(clock.sleep(every)).await.is_some() {
         work().await;
     }

@@ -70,6 +70,8 @@ pub struct Config {
     pub database: Option<DatabaseSettings>,
     /// Number of gateways on the database.
     pub gateways: NonZeroU32,
+    /// Name of this gateway; `None` for the host name.
+    pub node_name: Option<String>,
     /// The name of the service.
     pub service: String,
     /// The attribution notice.

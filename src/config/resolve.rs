@@ -28,6 +28,7 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
         data_dir: PathBuf::from(reading.text("data_dir")),
         database: reading.database(),
         gateways: reading.gateways(),
+        node_name: reading.node_name(),
         service: reading.text("service.name"),
         license: reading.text("service.license"),
         base_url: reading.base_url(),

@@ -16,6 +16,9 @@ const MAX_AGE: &str = "keys.max_age";
 const MIN_MAX_AGE: Duration = Duration::from_secs(5);
 const LISTEN_URL: &str = "store.listen_url";
 const URL: &str = "store.url";
+const NODE_NAME: &str = "store.node_name";
+/// Maximum length of the name of a gateway, which is that of a host name.
+const MAX_NAME: usize = 253;
 const CERTIFICATE: &str = "store.client_certificate";
 const CA_FILE: &str = "store.ca_file";
 const KEY: &str = "store.client_key";
@@ -67,6 +70,16 @@ impl ConfigReader<'_> {
     /// The number of gateways that share the database.
     pub(super) fn gateways(&mut self) -> NonZeroU32 {
         u32::try_from(self.number("store.gateways")).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
+    }
+
+    /// Name of this gateway in the list of gateways.
+    pub(super) fn node_name(&mut self) -> Option<String> {
+        let value = self.maybe(NODE_NAME)?;
+        let name = self.text(NODE_NAME);
+        if name.chars().count() > MAX_NAME {
+            self.problem(NODE_NAME, Some(value), format!("write at most {MAX_NAME} characters"));
+        }
+        Some(name)
     }
 
     /// Maximum age of the keys, which only a database can change elsewhere.
@@ -177,6 +190,7 @@ mod tests {
             (format!("{local}listen_url = \"x\""), "store.listen_url", "postgresql://"),
             (format!("{local}schema = \"Site\""), "store.schema", "lower-case"),
             (format!("{local}timeout = 3"), "store.timeout", "10s"),
+            (format!("{local}node_name = \"{}\"", "x".repeat(254)), "store.node_name", "at most 253"),
             (format!("{local}ca_file = 3"), "store.ca_file", "path"),
             (format!("{local}ca_file = \"a\"\nclient_key = \"b\""), "store.client_certificate", "client_key"),
             (

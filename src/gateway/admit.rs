@@ -47,24 +47,20 @@ impl HeldUnit<'_> {
     }
 
     pub(super) fn give_token_back(&self) {
-        let mut state = self.account.state();
-        state.balance = state.balance.give_back_token();
+        self.account.state().give_back_token();
     }
 }
 
 impl Drop for HeldUnit<'_> {
     fn drop(&mut self) {
-        let mut state = self.account.state();
-        state.balance.day = state.balance.day.settle(self.day, self.kept);
+        self.account.state().settle(self.day, self.kept);
     }
 }
 
 impl TakenToken<'_> {
     /// Returns the token: the request was not served. Returns the reason why it has no unit.
     pub(super) fn give_back(self) -> Refusal {
-        let mut state = self.account.state();
-        state.balance = state.balance.give_back_token();
-        drop(state);
+        self.account.state().give_back_token();
         self.without_unit
     }
 }
@@ -118,13 +114,8 @@ fn decide(
     ledger: LeaseAvailability,
 ) -> AdmissionVerdict {
     let (limits, today) = (caller.account.terms().limits, now.wall.day());
-    let mut state = caller.account.state();
-    if state.balance.day.day() < today
-        && let Some(ahead) = leases.leased_ahead(&caller.account, today)
-    {
-        state.balance.day = ahead;
-    }
-    state.admit(&limits, leases.gateways(), now, conditional, ledger)
+    let leased_ahead = || leases.leased_ahead(&caller.account, today);
+    caller.account.state().admit(&limits, leases.gateways(), now, conditional, ledger, leased_ahead)
 }
 
 /// Takes a guard token for a refusal or for `/me`: of the application if it is known, else of the address. Returns
@@ -132,10 +123,5 @@ fn decide(
 pub(super) fn take_guard_token(guard: &AddressGuard, caller: Option<&Caller>, peer: Peer, now: Now) -> bool {
     let Some(caller) = caller else { return guard.take(peer.address, now) };
     let limits = caller.account.terms().limits;
-    let mut state = caller.account.state();
-    let taken = state.balance.take_guard(&limits, now);
-    if let Some(balance) = taken {
-        state.balance = balance;
-    }
-    taken.is_some()
+    caller.account.state().take_guard(&limits, now)
 }

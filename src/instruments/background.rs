@@ -32,6 +32,7 @@ pub(crate) enum StoreWork {
     GiveBack,
     Change,
     Uses,
+    Usage,
 }
 
 /// The decision about a request that finds no unit while the ledger is unreachable.
@@ -79,7 +80,7 @@ impl UnitUse {
 
 impl StoreWork {
     /// Label values, in the order of the variants.
-    pub(super) const WORDS: [&str; 4] = ["lease", "return", "change", "key_uses"];
+    pub(super) const WORDS: [&str; 5] = ["lease", "return", "change", "key_uses", "usage"];
 }
 
 impl UnreachableDecision {

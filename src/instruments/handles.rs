@@ -1,5 +1,6 @@
 //! Metric handles for requests and background tasks.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use http::StatusCode;
@@ -54,6 +55,8 @@ pub struct Instruments {
     store_file_invalid: Gauge,
     ledger_unreachable: Gauge,
     changes_age: Gauge,
+    fleet_gateways: Gauge,
+    fleet_gateways_limit: Gauge,
     store_clock_offset: Gauge,
     serves_local_copy: Gauge,
     local_copy_age: Gauge,
@@ -129,6 +132,8 @@ impl Instruments {
             store_damaged: registry.gauge("scoregate_store_damaged"),
             store_file_invalid: registry.gauge("scoregate_store_file_invalid"),
             ledger_unreachable: registry.gauge("scoregate_ledger_unreachable"),
+            fleet_gateways: registry.gauge("scoregate_fleet_gateways"),
+            fleet_gateways_limit: registry.gauge("scoregate_fleet_gateways_limit"),
             changes_age: registry.gauge("scoregate_store_changes_age_seconds"),
             store_clock_offset: registry.gauge("scoregate_store_clock_offset_seconds"),
             serves_local_copy: registry.gauge("scoregate_store_local_copy"),
@@ -276,6 +281,12 @@ impl Instruments {
 
     pub(crate) fn store_is_damaged(&self, damaged: bool) {
         self.store_damaged.set(f64::from(u8::from(damaged)));
+    }
+
+    /// Sets the number of live gateways on the store, and the configured maximum.
+    pub(crate) fn fleet(&self, live: usize, limit: NonZeroU32) {
+        self.fleet_gateways.set(f64::from(u32::try_from(live).unwrap_or(u32::MAX)));
+        self.fleet_gateways_limit.set(f64::from(limit.get()));
     }
 
     /// Sets the time since the change feed of the store was last read.

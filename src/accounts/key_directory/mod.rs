@@ -257,9 +257,9 @@ impl KeyDirectory {
         let with_keys = self.entries.iter().map(|entry| Arc::clone(&entry.account));
         let drained = with_keys.chain(without_keys).filter_map(|account| {
             let mut state = account.state();
-            let before = state.balance.day;
+            let before = state.day();
             let (day, report) = before.drain();
-            state.balance.day = day;
+            state.set_day(day);
             units += before.leased() - day.leased();
             let is_changed = changed.remove(&account.id);
             let known = || NodeReport { known: day.totals(), ..NodeReport::default() };

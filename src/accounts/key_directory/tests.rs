@@ -68,7 +68,8 @@ fn an_application_whose_tier_is_unknown_for_a_while_keeps_its_units() {
     key_directory.apply(&stored("pro", &["a"]), &terms, DAY);
     let account = key_directory.find(&Digest::of("a")).unwrap().account;
     let mut state = account.state();
-    state.balance.day = state.balance.day.grant(DAY, 5, 0, 5);
+    let granted = state.day().grant(DAY, 5, 0, 5);
+    state.set_day(granted);
     drop(state);
     key_directory.apply(&stored("gold", &["a"]), &terms, DAY);
     key_directory.sweep(Now { wall: DAY.end().minus(Duration::from_secs(1)), ..Now::default() });
@@ -104,7 +105,8 @@ fn last_key_of_an_application_is_removed_only_without_loss() {
     let now = Now { wall: DAY.end().minus(Duration::from_secs(1)), ..Now::default() };
     let account = key_directory.find(&Digest::of("a")).unwrap().account;
     let mut state = account.state();
-    state.balance.day = state.balance.day.grant(DAY, 5, 0, 5);
+    let granted = state.day().grant(DAY, 5, 0, 5);
+    state.set_day(granted);
     drop(state);
     // A request in flight holds one more reference to the account: that makes no difference.
     key_directory.sweep(now);
@@ -123,7 +125,8 @@ fn a_drain_reports_units_that_a_change_of_limits_returned() {
     key_directory.apply(&stored("pro", &["a", "b"]), &terms, DAY);
     let account = key_directory.find(&Digest::of("a")).unwrap().account;
     let mut state = account.state();
-    state.balance.day = state.balance.day.grant(DAY, 5, 0, 5);
+    let granted = state.day().grant(DAY, 5, 0, 5);
+    state.set_day(granted);
     drop(state);
     key_directory.apply(&stored("free", &["a", "b"]), &terms, DAY);
     let (reports, units) = key_directory.drain();

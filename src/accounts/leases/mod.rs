@@ -3,6 +3,7 @@
 //!
 //! How much to lease is decided in `limits::DayBalance`; the guarantees of the ledger are in `store`.
 
+mod reported;
 mod returns;
 
 use std::future::Future;
@@ -20,6 +21,7 @@ use crate::limits::DayBalance;
 use crate::store::{Ledger, LedgerExchange, LedgerReport, OwedFile, ReportOutcome, StoreError};
 
 use crate::accounts::account::{Account, AccountState, LeaseCall};
+use crate::accounts::delivered_units::DeliveredUnits;
 use crate::accounts::grace_charges::GraceCharges;
 use crate::accounts::key_directory::KeyDirectory;
 use crate::accounts::key_freshness::KeyFreshness;
@@ -76,6 +78,8 @@ pub struct Leases {
     ahead: LeasesAhead,
     /// Shares of minutes.
     minutes: SharedMinutes,
+    /// Units delivered, until they are recorded.
+    delivered: DeliveredUnits,
 }
 
 impl Leases {
@@ -99,6 +103,7 @@ impl Leases {
             grace: GraceCharges::default(),
             ahead,
             minutes: SharedMinutes::default(),
+            delivered: DeliveredUnits::default(),
             key_freshness: Arc::default(),
         }
     }
@@ -221,10 +226,10 @@ impl Leases {
     fn next_report(&self, account: &Account, state: &mut AccountState, now: Now) -> LedgerReport {
         let terms = account.terms();
         let limits = terms.limits;
-        let before = state.balance.day.on(now.wall.day());
+        let before = state.day().on(now.wall.day());
         let day = before.without_excess(limits.day);
         self.instruments.units(UnitUse::Returned, before.leased() - day.leased());
-        state.balance.day = day;
+        state.set_day(day);
         let totals = day.report(limits.day, limits.grace);
         let minute = self.minutes.report_if_due(state, &limits, now.mono);
         let terms = Some(terms.assumed());
@@ -241,7 +246,11 @@ impl Leases {
         let (ended, call) = watch::channel(None);
         let call = LeaseCall(call);
         state.begin_call(call.clone());
+        let is_new = state.mark_listed();
         drop(state);
+        if is_new {
+            self.delivered.list(account);
+        }
         let (leases, account) = (Arc::clone(self), Arc::clone(account));
         (self.spawn)(Box::pin(async move {
             let granted = leases.exchange(&account, report).await;
@@ -320,12 +329,13 @@ impl Leases {
         let mut state = account.state();
         match outcome {
             ReportOutcome::Applied { node, granted, has_outdated_terms } => {
-                let before = state.balance.day.leased();
-                state.balance.day = state.balance.day.apply(report.day, node, granted);
-                let after = state.balance.day;
+                let before = state.day();
+                let after = before.apply(report.day, node, granted);
+                state.set_day(after);
                 drop(state);
                 let is_late = after.day() != report.day;
-                let units = if is_late { node.held() } else { after.leased().saturating_sub(before) };
+                let units =
+                    if is_late { node.held() } else { after.leased().saturating_sub(before.leased()) };
                 self.instruments.units(UnitUse::Leased, units);
                 if is_late {
                     self.instruments.units(UnitUse::Lost, units);
@@ -336,7 +346,8 @@ impl Leases {
             }
             // The wall clock was set back; the current day of the ledger remains in force.
             ReportOutcome::Closed => {
-                state.balance.day = state.balance.day.on(today);
+                let current = state.day().on(today);
+                state.set_day(current);
                 ReportEnd::Applied
             }
             // It has no units; the ledger itself works.

@@ -31,8 +31,8 @@ impl Leases {
                 continue;
             }
             let report = SharedMinutes::release(&account, &mut state, false, now);
-            let (day, promise) = state.balance.day.on(now.wall.day()).release(account.terms().limits.grace);
-            state.balance.day = day;
+            let (day, promise) = state.day().on(now.wall.day()).release(account.terms().limits.grace);
+            state.set_day(day);
             self.instruments.units(UnitUse::Returned, units);
             self.begin(&account, state, LedgerReport { totals: promise.unwrap_or(report.totals), ..report });
         }
@@ -162,7 +162,8 @@ mod tests {
             directory.apply(&stored(number), &terms, today);
             let account = directory.find(&Digest::of(&number.to_string())).unwrap().account;
             let mut state = account.state();
-            state.balance.day = state.balance.day.grant(today, 5, 0, 5);
+            let leased = state.day().grant(today, 5, 0, 5);
+            state.set_day(leased);
         }
         let ledger = Arc::new(UnreachableLedger::default());
         let instruments = Arc::new(Instruments::new(&MetricsRegistry::default(), &[]));

@@ -5,6 +5,7 @@
 
 mod adopt;
 mod amend;
+mod fleet;
 mod follow;
 mod intake;
 mod local_copy;
@@ -35,6 +36,7 @@ use validation::{MAX_TEXT, check_limits, check_text};
 
 pub use adopt::AdoptError;
 pub use amend::FieldChange;
+pub use fleet::{FleetNodes, FleetUsage};
 pub use intake::{BadField, ImportedKey, KeyRecord};
 
 /// Audit records read per page.

@@ -109,6 +109,11 @@ impl DayBalance {
         self.spent > 0
     }
 
+    /// Units spent here.
+    pub const fn spent(self) -> u32 {
+        self.spent
+    }
+
     /// Units spent or held without a lease, which the ledger is owed.
     pub fn owed(self) -> u32 {
         self.in_use().saturating_sub(self.leased())
@@ -210,7 +215,7 @@ impl DayBalance {
     }
 
     /// Leased and unspent: what a crash would lose.
-    pub(in crate::limits) fn unspent(self) -> u32 {
+    pub const fn unspent(self) -> u32 {
         self.leased().saturating_sub(self.spent)
     }
 

@@ -1,0 +1,118 @@
+//! Reports this gateway to the store: that it runs, what it holds, and the units that it delivered. For information only;
+//! requests never wait for it.
+
+use std::sync::Arc;
+
+use crate::clock::{Clock, Wall};
+use crate::instruments::{Instruments, StoreWork};
+use crate::store::{NodeList, NodeStatus, Store, StoreError};
+
+use super::leases::Leases;
+
+/// Reports this gateway.
+pub struct NodeReporter {
+    store: Arc<dyn Store>,
+    leases: Arc<Leases>,
+    clock: Clock,
+    instruments: Arc<Instruments>,
+    name: String,
+    version: &'static str,
+    started_at: Wall,
+    /// One report at a time, so that none follows the removal.
+    progress: tokio::sync::Mutex<ReportProgress>,
+}
+
+struct ReportProgress {
+    usage_recorded_at: Wall,
+    is_failing: bool,
+    is_removed: bool,
+}
+
+impl NodeReporter {
+    /// Reports under a name, which several gateways may have.
+    pub fn new(
+        store: Arc<dyn Store>,
+        leases: Arc<Leases>,
+        clock: Clock,
+        instruments: Arc<Instruments>,
+        name: String,
+        version: &'static str,
+    ) -> Self {
+        let started_at = clock.now().wall;
+        let progress = ReportProgress { usage_recorded_at: started_at, is_failing: false, is_removed: false };
+        let progress = tokio::sync::Mutex::new(progress);
+        Self { store, leases, clock, instruments, name, version, started_at, progress }
+    }
+
+    /// Reports the status of this gateway, and counts the live ones. A failure is logged when it begins. Called every few
+    /// seconds.
+    pub async fn report(&self) {
+        let mut progress = self.progress.lock().await;
+        if progress.is_removed {
+            return;
+        }
+        match self.exchange(progress.usage_recorded_at).await {
+            Ok(nodes) => {
+                let now = self.clock.now().wall;
+                self.instruments.fleet(nodes.live(now).count(), self.leases.max_gateways());
+                if std::mem::take(&mut progress.is_failing) {
+                    tracing::info!("this gateway is listed in the store again");
+                }
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut progress.is_failing, true) {
+                    tracing::warn!(%error, "this gateway cannot be listed in the store; requests are not affected");
+                }
+            }
+        }
+    }
+
+    /// Records the units that this gateway delivered since the last call. Called every minute.
+    pub async fn record_usage(&self) {
+        let mut progress = self.progress.lock().await;
+        self.record(&mut progress).await;
+    }
+
+    /// Records the last units and removes this gateway from the list. Called once requests have ended.
+    pub async fn stop(&self) {
+        let mut progress = self.progress.lock().await;
+        progress.is_removed = true;
+        // The store is not asked again if it does not answer, so that a shutdown waits for it once.
+        if self.record(&mut progress).await
+            && let Err(error) = self.store.remove_node(self.leases.node()).await
+        {
+            tracing::warn!(%error, "this gateway remains in the list of the store for a day");
+        }
+    }
+
+    async fn exchange(&self, usage_recorded_at: Wall) -> Result<NodeList, StoreError> {
+        let now = self.clock.now().wall;
+        let status = NodeStatus {
+            node: self.leases.node(),
+            name: self.name.clone(),
+            version: self.version.into(),
+            started_at: self.started_at,
+            last_seen_at: now,
+            units_held: self.leases.held(now.day()),
+            usage_recorded_at,
+        };
+        self.store.report_node(status).await?;
+        self.store.nodes().await
+    }
+
+    /// Returns whether all units are recorded.
+    async fn record(&self, progress: &mut ReportProgress) -> bool {
+        let now = self.clock.now();
+        let recorded = self.leases.record_delivered(&*self.store, now.wall.day()).await;
+        self.instruments.store_operation(StoreWork::Usage, self.clock.now().mono.since(now.mono));
+        match recorded {
+            Ok(()) => progress.usage_recorded_at = now.wall,
+            Err(error) => {
+                self.instruments.store_failed(StoreWork::Usage);
+                tracing::warn!(%error, "usage was not recorded; the next attempt includes it");
+                return false;
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,50 @@
+//! Reports this gateway and its usage to the store, at fixed intervals.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::system::uname;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::accounts::NodeReporter;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::gateway::Gateway;
+use crate::store::Store;
+
+use super::tasks::repeat;
+
+/// Interval between reports. A gateway that misses three is not live.
+const REPORT_EVERY: Duration = Duration::from_secs(10);
+/// Interval between recordings of usage.
+const RECORD_EVERY: Duration = Duration::from_mins(1);
+
+/// Starts the reports, the first one at once.
+pub(super) fn start(
+    background: &TaskTracker,
+    store: Arc<dyn Store>,
+    gateway: &Gateway,
+    config: &Config,
+    clock: &Clock,
+    stop: &CancellationToken,
+) -> Arc<NodeReporter> {
+    let name = config.node_name.clone().unwrap_or_else(host_name);
+    let (leases, instruments) = (Arc::clone(&gateway.leases), Arc::clone(&gateway.instruments));
+    let version = env!("CARGO_PKG_VERSION");
+    let reporter = NodeReporter::new(store, leases, clock.clone(), instruments, name, version);
+    let reporter = Arc::new(reporter);
+    let (reports, usage) = (Arc::clone(&reporter), Arc::clone(&reporter));
+    let (clock_of_reports, stop_of_reports) = (clock.clone(), stop.clone());
+    background.spawn(async move {
+        reports.report().await;
+        repeat(REPORT_EVERY, clock_of_reports, stop_of_reports, async move || reports.report().await).await;
+    });
+    let record = async move || usage.record_usage().await;
+    background.spawn(repeat(RECORD_EVERY, clock.clone(), stop.clone(), record));
+    reporter
+}
+
+fn host_name() -> String {
+    uname().nodename().to_string_lossy().into_owned()
+}
