@@ -6,6 +6,8 @@
 pub const CACHE: &str = "/v1/cache";
 /// Purge of stored documents.
 pub const PURGE: &str = "/v1/cache/purge";
+/// The gateways on the store.
+pub const NODES: &str = "/v1/nodes";
 /// Usage by application and address.
 pub const USAGE: &str = "/v1/usage";
 pub(super) const UPSTREAM: &str = "/v1/upstream";
@@ -22,7 +24,7 @@ pub(super) enum AdminPath {
     Metrics,
     Alive,
     Ready,
-    /// Applications, keys and the audit trail.
+    /// Applications, keys, the audit trail and the gateways.
     Applications,
     Documents,
     Usage,
@@ -34,12 +36,13 @@ pub(super) enum AdminPath {
     Scoring,
 }
 
-const ROUTES: [(&str, AdminPath); 12] = [
+const ROUTES: [(&str, AdminPath); 13] = [
     ("/metrics", AdminPath::Metrics),
     ("/healthz", AdminPath::Alive),
     ("/readyz", AdminPath::Ready),
     ("/v1/applications", AdminPath::Applications),
     ("/v1/audit", AdminPath::Applications),
+    (NODES, AdminPath::Applications),
     (CACHE, AdminPath::Documents),
     (USAGE, AdminPath::Usage),
     (UPSTREAM, AdminPath::Upstream),

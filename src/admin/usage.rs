@@ -1,4 +1,5 @@
-//! Usage over the side port: `GET /v1/usage` for the top callers, and `GET /v1/usage/APP` for one application.
+//! Usage over the side port: `GET /v1/usage` for the top callers, and `GET /v1/usage/APP` for one application. Usage of all
+//! gateways is in `fleet`.
 //!
 //! Counts are in the memory of the running server, so a stopped one has none. The units granted by the ledger are in
 //! `GET /v1/applications/APP`.
@@ -8,11 +9,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::accounts::Registrar;
+use crate::clock::Day;
 use crate::gateway::{ApplicationUse, CountedRequests, Gateway, UnauthenticatedUse};
 use crate::keys::ApplicationId;
 use crate::limits::LimitStatus;
 
 use super::command::CommandProblem;
+use super::fleet::FleetUsageView;
 use super::paths::USAGE;
 use super::query::QueryPairs;
 
@@ -68,6 +71,15 @@ pub struct UnauthenticatedUseView {
     pub requests: CountedRequests,
 }
 
+/// Parameters of `GET /v1/usage`.
+struct UsageParameters {
+    limit: usize,
+    /// Whether usage of all gateways is requested.
+    fleet: bool,
+    /// The day; today if absent.
+    day: Option<Day>,
+}
+
 pub(super) async fn handle(
     gateway: &Gateway,
     registrar: &Registrar,
@@ -78,7 +90,10 @@ pub(super) async fn handle(
     let (usage, now) = (&gateway.usage, gateway.clock.now());
     match (method, path.strip_prefix(USAGE)) {
         (&Method::GET, Some("")) => {
-            let limit = limit(query)?;
+            let UsageParameters { limit, fleet, day } = UsageParameters::read(query)?;
+            if fleet {
+                return Ok(json!(FleetUsageView::from(&registrar.usage(day, limit).await?)));
+            }
             let view = UsageView {
                 since: usage.since(now).rfc3339(),
                 applications: usage.applications(limit, now).iter().map(Into::into).collect(),
@@ -100,10 +115,24 @@ fn no_usage(id: ApplicationId) -> CommandProblem {
     CommandProblem::bad(format!("all keys of {id} expired or were revoked long ago: it has no usage"))
 }
 
-fn limit(query: Option<&str>) -> Result<usize, CommandProblem> {
-    let limit = QueryPairs::read(query, &["most"])?.number("most")?.unwrap_or(DEFAULT_LIMIT);
-    let bad = || CommandProblem::bad(format!("`most` must be from 1 to {MAX_LIMIT}"));
-    (1..=MAX_LIMIT).contains(&limit).then_some(limit).ok_or_else(bad)
+impl UsageParameters {
+    fn read(query: Option<&str>) -> Result<Self, CommandProblem> {
+        let pairs = QueryPairs::read(query, &["most", "fleet", "day"])?;
+        let limit = pairs.number("most")?.unwrap_or(DEFAULT_LIMIT);
+        if !(1..=MAX_LIMIT).contains(&limit) {
+            return Err(CommandProblem::bad(format!("`most` must be from 1 to {MAX_LIMIT}")));
+        }
+        let fleet = match pairs.get("fleet") {
+            None | Some("false") => false,
+            Some("true") => true,
+            Some(_) => return Err(CommandProblem::bad("`fleet` must be true or false")),
+        };
+        let day = pairs.get("day").map(|text| {
+            let bad = || CommandProblem::bad("`day` must be a day such as 2027-01-31, with `fleet=true`");
+            Day::parse(text).filter(|_| fleet).ok_or_else(bad)
+        });
+        Ok(Self { limit, fleet, day: day.transpose()? })
+    }
 }
 
 impl From<&ApplicationUse> for ApplicationUseView {

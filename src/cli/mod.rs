@@ -10,6 +10,7 @@ mod exit;
 mod health;
 mod input_lines;
 mod keys;
+mod nodes;
 mod output_file;
 mod printer;
 mod reload;
@@ -81,6 +82,9 @@ enum CliCommand {
     /// Manage applications and their API keys.
     #[command(after_help = keys::AFTER_HELP)]
     Keys(keys::KeysArgs),
+    /// List the gateways on the store.
+    #[command(after_help = nodes::AFTER_HELP)]
+    Nodes(nodes::NodesArgs),
     /// Check, back up, export and import the store of keys and quotas.
     #[command(after_help = store::AFTER_HELP)]
     Store(store::StoreArgs),
@@ -137,6 +141,7 @@ pub fn main() -> Exit {
         CliCommand::Serve { config, location } => serve::run(config.as_deref(), &location),
         CliCommand::Check { config, sample } => check::run(config.as_deref(), sample),
         CliCommand::Keys(args) => keys::run(args),
+        CliCommand::Nodes(args) => nodes::run(&args),
         CliCommand::Store(args) => store::run(&args),
         CliCommand::Scoring(args) => scoring::run(args),
         CliCommand::Cache(args) => cache::run(args),

@@ -30,6 +30,7 @@ const COMMANDS: [&[&str]; 35] = [
     &["keys", "audit"],
     &["keys", "import"],
     &["keys", "export"],
+    &["nodes"],
     &["scoring"],
     &["scoring", "import"],
     &["scoring", "export"],

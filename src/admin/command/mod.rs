@@ -1,4 +1,4 @@
-//! Commands on applications and keys, as data: read from a request of the side port, written as one by the command line,
+//! Commands on applications and keys, and the list of gateways, as data: read from a request of the side port, written as one by the command line,
 //! and performed in one place. So the same commands work on a running and a stopped server.
 
 mod bodies;
@@ -16,6 +16,7 @@ use crate::clock::Wall;
 use crate::keys::ApplicationId;
 use crate::store::{AuditQuery, OwnLimits, StoredApplication};
 
+use super::fleet::NodesView;
 use super::view::{ApplicationView, AuditView, ExportView, ImportView, IssuedView, PageView};
 
 pub use bodies::NewKey;
@@ -25,7 +26,10 @@ pub(super) use request::max_body_bytes;
 
 /// A command on applications and keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is a command of `scoregate keys`, documented in its help")]
+#[expect(
+    missing_docs,
+    reason = "each is a command of `scoregate keys`, or `scoregate nodes`, documented in its help"
+)]
 pub enum AdminCommand {
     Create(NewKey),
     List {
@@ -68,6 +72,7 @@ pub enum AdminCommand {
         after: Option<ApplicationId>,
         limit: usize,
     },
+    Nodes,
 }
 
 /// Performs a command, recorded in the audit trail under `actor`.
@@ -128,6 +133,7 @@ pub async fn perform(
         AdminCommand::Export { after, limit } => {
             json(&ExportView::from(&registrar.list(after, limit).await?))
         }
+        AdminCommand::Nodes => json(&NodesView::from(&registrar.nodes().await?)),
     }
 }
 

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::value::to_raw_value;
 
 use crate::admin::key_lines::{LineObject, read_json};
+use crate::admin::paths::NODES;
 use crate::admin::query::QueryPairs;
 use crate::json;
 use crate::keys::ApplicationId;
@@ -39,6 +40,7 @@ impl AdminCommand {
             Self::Export { after, limit } => {
                 get(format!("{ROOT}/export?most={limit}{}", optional("after", *after)))
             }
+            Self::Nodes => get(NODES.into()),
             Self::Show(id) => get(format!("{ROOT}/{id}")),
             Self::Audit(AuditQuery { application, before, limit }) => {
                 let (application, before) =
@@ -93,6 +95,7 @@ impl AdminCommand {
                 Ok(Self::Export { after, limit })
             }
             ("GET", ["v1", "audit"]) => audit(query),
+            ("GET", ["v1", "nodes"]) => Ok(Self::Nodes),
             ("GET", ["v1", "applications", id]) => Ok(Self::Show(application_id(id)?)),
             ("POST", ["v1", "applications", id, action]) => change(application_id(id)?, action, body),
             _ => Err(CommandProblem::not_found()),

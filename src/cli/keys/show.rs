@@ -25,8 +25,8 @@ pub(super) fn show(command: &AdminCommand, response: Value) -> Exit {
             serde_json::from_value(response).map(|application| details(&application))
         }
         AdminCommand::Audit(_) => serde_json::from_value(response).map(|page| audit(&page)),
-        // Printed by `import` and `export`, a batch and a page at a time.
-        AdminCommand::Import(_) | AdminCommand::Export { .. } => {
+        // Printed by `import` and `export`, a batch and a page at a time, and by `nodes`.
+        AdminCommand::Import(_) | AdminCommand::Export { .. } | AdminCommand::Nodes => {
             Ok(printer::data(&format!("{response:#}\n")))
         }
     };

@@ -55,11 +55,11 @@ pub(super) fn lines(figures: &UsageRates<'_>, rows: usize) -> Vec<FrameLine> {
 }
 
 impl FrameLine {
-    fn plain(text: String) -> Self {
+    pub(super) fn plain(text: String) -> Self {
         Self { text, emphasis: LineEmphasis::Plain }
     }
 
-    fn header(text: String) -> Self {
+    pub(super) fn header(text: String) -> Self {
         Self { text, emphasis: LineEmphasis::Header }
     }
 }

@@ -1,8 +1,10 @@
-//! `scoregate top`: a live view of a running server: rates, latency, the backend and the top callers.
+//! `scoregate top`: a live view of a running server: rates, latency, the backend and the top callers; or of all gateways on
+//! its store.
 //!
 //! Samples the metrics and the usage over the server's Unix socket. Keeps no history; Prometheus does.
 
 mod figures;
+mod fleet;
 mod frame;
 mod sample;
 mod screen;
@@ -16,7 +18,7 @@ use clap::Args;
 use http::Method;
 use tokio::net::UnixStream;
 
-use crate::admin::USAGE;
+use crate::admin::{NODES, USAGE};
 use crate::app::SOCKET;
 use crate::clock::Clock;
 
@@ -26,14 +28,16 @@ use super::printer;
 use super::serve::{ServerArgs, StopSignals};
 
 use figures::UsageRates;
+use fleet::FleetSample;
 use frame::{FrameLine, LineEmphasis, lines};
 use sample::{ScrapedMetrics, ServerSample};
 use screen::Screen;
 
-pub(super) const AFTER_HELP: &str = "Examples:\n  scoregate top --data-dir DIR\n  scoregate top --once --data-dir DIR\n\n\
+pub(super) const AFTER_HELP: &str = "Examples:\n  scoregate top --data-dir DIR\n  scoregate top --once --data-dir DIR\n  scoregate top --fleet --data-dir DIR\n\n\
 DIR is the data directory of the running server; --config FILE reads it from the configuration. Quit with q or\n\
 Ctrl-C. Rates are averages over the interval; TODAY counts from midnight UTC or from the start of the server. If the\n\
-server stops, top waits until it is back.";
+server stops, top waits until it is back. --fleet shows all gateways on the store of the running server, and usage\n\
+added up over them.";
 
 /// Applications, and unauthenticated addresses, in a sample: the ones with the most requests.
 const SAMPLE_LIMIT: usize = 256;
@@ -50,6 +54,21 @@ pub(super) struct TopArgs {
     /// Print one page and exit; the default if standard output is not a terminal.
     #[arg(long)]
     once: bool,
+    /// Show all gateways on the store, and the usage of today added up over them.
+    #[arg(long)]
+    fleet: bool,
+}
+
+/// The content of a page.
+trait PageSample: Clone {
+    /// Whether a page needs two samples, for rates.
+    const HAS_RATES: bool;
+
+    /// Takes a sample.
+    async fn take(server: &PolledServer) -> Result<Self, CommandError>;
+
+    /// The lines of a page, at most `rows`.
+    fn page(before: &Self, now: &Self, rows: usize) -> Vec<FrameLine>;
 }
 
 /// The sampled server.
@@ -67,28 +86,38 @@ pub(super) fn run(args: &TopArgs) -> Exit {
     };
     let (socket, interval) = (config.data_dir.join(SOCKET), Duration::from_secs(args.interval));
     let server = PolledServer { socket, clock: Clock::system(), interval };
-    let view = async {
-        let first = server.sample().await?;
-        match Screen::open().filter(|_| !args.once) {
-            Some(_screen) => server.live(first).await,
-            None => server.once(&first).await,
-        }
+    let shown = if args.fleet {
+        block_on(server.show::<FleetSample>(args.once))
+    } else {
+        block_on(server.show::<ServerSample>(args.once))
     };
-    block_on(view).unwrap_or_else(report)
+    shown.unwrap_or_else(report)
 }
 
 impl PolledServer {
+    async fn show<S: PageSample>(&self, once: bool) -> Result<Exit, CommandError> {
+        let first = S::take(self).await?;
+        match Screen::open().filter(|_| !once) {
+            Some(_screen) => self.live(first).await,
+            None => self.once(&first).await,
+        }
+    }
+
     /// Prints one page as text.
-    async fn once(&self, first: &ServerSample) -> Result<Exit, CommandError> {
-        self.clock.sleep(self.interval).await;
-        let second = self.sample().await?;
-        let lines = lines(&UsageRates::new(first, &second), usize::MAX);
+    async fn once<S: PageSample>(&self, first: &S) -> Result<Exit, CommandError> {
+        let second = if S::HAS_RATES {
+            self.clock.sleep(self.interval).await;
+            S::take(self).await?
+        } else {
+            first.clone()
+        };
+        let lines = S::page(first, &second, usize::MAX);
         let text: Vec<&str> = lines.iter().map(|line| line.text.trim_end()).collect();
         Ok(printer::data(&format!("{}\n", text.join("\n"))))
     }
 
     /// Shows a page for each sample until the operator quits.
-    async fn live(&self, first: ServerSample) -> Result<Exit, CommandError> {
+    async fn live<S: PageSample>(&self, first: S) -> Result<Exit, CommandError> {
         let (mut stop, mut keys) = (StopSignals::listen()?, Screen::keys());
         let (mut before, mut now) = (first.clone(), Ok(first));
         loop {
@@ -103,23 +132,25 @@ impl PolledServer {
             if let Ok(sample) = now {
                 before = sample;
             }
-            now = self.sample().await;
+            now = S::take(self).await;
         }
     }
 
-    async fn sample(&self) -> Result<ServerSample, CommandError> {
+    /// Requests a resource as JSON.
+    async fn get_json<T: serde::de::DeserializeOwned>(&self, target: String) -> Result<T, CommandError> {
+        let text = self.get(target).await?;
+        Ok(serde_json::from_str(&text).context("the server's response is invalid")?)
+    }
+
+    async fn get(&self, target: String) -> Result<String, CommandError> {
         let shown = self.socket.display();
         let unavailable = |error: anyhow::Error| {
             CommandError::Input(format!("no response from {shown}: {error:#}; `top` needs a running server"))
         };
-        let metrics = self.get("/metrics".into()).await.map_err(unavailable)?;
-        let at = self.clock.now();
-        let usage = self.get(format!("{USAGE}?most={SAMPLE_LIMIT}")).await.map_err(unavailable)?;
-        let usage = serde_json::from_str(&usage).context("the server's response is invalid")?;
-        Ok(ServerSample { at, metrics: ScrapedMetrics::read(&metrics), usage })
+        self.request(target).await.map_err(unavailable)
     }
 
-    async fn get(&self, target: String) -> anyhow::Result<String> {
+    async fn request(&self, target: String) -> anyhow::Result<String> {
         let exchanged = async {
             let stream = UnixStream::connect(&self.socket).await.context("cannot connect")?;
             exchange(stream, (Method::GET, target, Vec::new())).await
@@ -131,18 +162,47 @@ impl PolledServer {
     }
 }
 
+impl PageSample for ServerSample {
+    const HAS_RATES: bool = true;
+
+    async fn take(server: &PolledServer) -> Result<Self, CommandError> {
+        let metrics = server.get("/metrics".into()).await?;
+        let at = server.clock.now();
+        let usage = server.get_json(format!("{USAGE}?most={SAMPLE_LIMIT}")).await?;
+        Ok(Self { at, metrics: ScrapedMetrics::read(&metrics), usage })
+    }
+
+    fn page(before: &Self, now: &Self, rows: usize) -> Vec<FrameLine> {
+        lines(&UsageRates::new(before, now), rows)
+    }
+}
+
+impl PageSample for FleetSample {
+    const HAS_RATES: bool = false;
+
+    async fn take(server: &PolledServer) -> Result<Self, CommandError> {
+        let nodes = server.get_json(NODES.into()).await?;
+        let usage = server.get_json(format!("{USAGE}?fleet=true&most={SAMPLE_LIMIT}")).await?;
+        Ok(Self { at: server.clock.now().wall, nodes, usage })
+    }
+
+    fn page(_: &Self, now: &Self, rows: usize) -> Vec<FrameLine> {
+        now.lines(rows)
+    }
+}
+
 /// A page that fits the terminal. While the server does not respond, the last sample is shown with the error.
-fn page(before: &ServerSample, now: Result<&ServerSample, &CommandError>) -> Vec<FrameLine> {
+fn page<S: PageSample>(before: &S, now: Result<&S, &CommandError>) -> Vec<FrameLine> {
     let (_, rows) = Screen::size();
     match now {
-        Ok(now) => lines(&UsageRates::new(before, now), rows),
+        Ok(now) => S::page(before, now, rows),
         Err(CommandError::Input(problem)) => unavailable(before, problem, rows),
         Err(CommandError::Fault(error)) => unavailable(before, &format!("{error:#}"), rows),
     }
 }
 
-fn unavailable(before: &ServerSample, reason: &str, rows: usize) -> Vec<FrameLine> {
-    let mut page = lines(&UsageRates::new(before, before), rows.saturating_sub(1));
+fn unavailable<S: PageSample>(before: &S, reason: &str, rows: usize) -> Vec<FrameLine> {
+    let mut page = S::page(before, before, rows.saturating_sub(1));
     page.insert(page.len().min(1), FrameLine { text: format!("! {reason}"), emphasis: LineEmphasis::Alarm });
     page
 }

@@ -1,0 +1,127 @@
+//! The fleet over the side port: `GET /v1/nodes` lists the gateways on the store, `GET /v1/usage?fleet=true` adds up usage
+//! over them.
+//!
+//! Both are read from the store. Requests counted by this process alone are in `usage`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::accounts::{FleetNodes, FleetUsage};
+use crate::clock::Wall;
+use crate::store::NodeStatus;
+
+/// The gateways on the store.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct NodesView {
+    /// Number of live gateways.
+    pub live: usize,
+    /// Units that the live ones hold.
+    pub units_held: u64,
+    /// All gateways, oldest first.
+    pub nodes: Vec<NodeView>,
+}
+
+/// A gateway process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct NodeView {
+    /// Its number in hexadecimal, unique to each start.
+    pub node: String,
+    /// Its name.
+    pub name: String,
+    /// Version of its program.
+    pub version: String,
+    /// When it started.
+    pub started_at: String,
+    /// When it reported last.
+    pub last_seen_at: String,
+    /// Seconds since then.
+    pub last_seen_seconds_ago: u64,
+    /// Whether it reported lately.
+    pub live: bool,
+    /// Units of the day leased and not delivered.
+    pub units_held: u64,
+    /// Units that it delivered before this time are in the usage.
+    pub usage_recorded_at: String,
+}
+
+/// Usage of a day, added up over all gateways.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FleetUsageView {
+    /// The day.
+    pub day: String,
+    /// Units delivered to all applications.
+    pub used: u64,
+    /// Number of applications with usage.
+    pub used_by: u64,
+    /// Number of live gateways.
+    pub live: usize,
+    /// The usage contains what the live gateways delivered before this time; null without a live gateway.
+    pub recorded_at: Option<String>,
+    /// Seconds since then.
+    pub recorded_seconds_ago: Option<u64>,
+    /// The applications with the highest usage.
+    pub applications: Vec<FleetApplicationView>,
+}
+
+/// Usage of an application.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FleetApplicationView {
+    /// The application's id.
+    pub application: String,
+    /// Its name; null if its record is unreadable.
+    pub name: Option<String>,
+    /// Its tier; null if its record is unreadable.
+    pub tier: Option<String>,
+    /// Units delivered to it.
+    pub used: u64,
+    /// Units granted to all gateways, used or not.
+    pub granted: u64,
+}
+
+impl From<&FleetNodes> for NodesView {
+    fn from(fleet: &FleetNodes) -> Self {
+        let FleetNodes { nodes, at } = fleet;
+        let view = |node: &NodeStatus| NodeView {
+            node: format!("{:016x}", node.node),
+            name: node.name.clone(),
+            version: node.version.clone(),
+            started_at: node.started_at.rfc3339(),
+            last_seen_at: node.last_seen_at.rfc3339(),
+            last_seen_seconds_ago: nodes.unseen_for(node, *at).as_secs(),
+            live: nodes.is_live(node, *at),
+            units_held: node.units_held,
+            usage_recorded_at: node.usage_recorded_at.rfc3339(),
+        };
+        Self {
+            live: nodes.live(*at).count(),
+            units_held: nodes.live(*at).map(|node| node.units_held).sum(),
+            nodes: nodes.nodes.iter().map(view).collect(),
+        }
+    }
+}
+
+impl From<&FleetUsage> for FleetUsageView {
+    fn from(read: &FleetUsage) -> Self {
+        let FleetNodes { nodes, at } = &read.fleet;
+        let recorded = nodes.live(*at).map(|node| node.usage_recorded_at).min();
+        let applications = read.usage.totals.iter().map(|total| {
+            let stored = read.applications.get(&total.application);
+            FleetApplicationView {
+                application: total.application.to_string(),
+                name: stored.map(|stored| stored.name.clone()),
+                tier: stored.map(|stored| stored.tier.clone()),
+                used: total.units,
+                granted: stored.map_or(0, |stored| stored.granted),
+            }
+        });
+        Self {
+            day: read.day.to_string(),
+            used: read.usage.units,
+            used_by: read.usage.matching,
+            live: nodes.live(*at).count(),
+            recorded_at: recorded.map(Wall::rfc3339),
+            recorded_seconds_ago: recorded
+                .map(|recorded| nodes.clock.unwrap_or(*at).since(recorded).as_secs()),
+            applications: applications.collect(),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! `scoregate nodes`: lists the gateways on the store.
+//!
+//! Over the Unix socket of a running gateway, or on the store if none runs on this machine.
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::admin::{AdminCommand, NodeView, NodesView};
+
+use super::control::{CommandTarget, MissingStore, block_on, report};
+use super::exit::Exit;
+use super::printer;
+use super::serve::ServerArgs;
+
+pub(super) const AFTER_HELP: &str = "Examples:\n  \
+scoregate nodes --data-dir DIR\n  \
+scoregate nodes --config scoregate.toml --json\n\n\
+DIR is the data directory of a gateway; --config FILE reads it from the configuration. Works through the gateway on\n\
+this machine, or on the database if there is none. A gateway that stopped in order is not listed; one that was killed\n\
+is listed for a day, and is not live after 30 seconds.";
+
+#[derive(Debug, Args)]
+pub(super) struct NodesArgs {
+    #[command(flatten)]
+    server: ServerArgs,
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &NodesArgs) -> Exit {
+    let config = match args.server.settings() {
+        Ok(config) => config,
+        Err(problems) => return printer::input_error(&problems.to_string()),
+    };
+    let response = block_on(async {
+        CommandTarget::find(&config, MissingStore::Refuse).await?.perform(AdminCommand::Nodes).await
+    });
+    match response {
+        Ok(response) if args.json => printer::data(&format!("{response:#}\n")),
+        Ok(response) => list(response),
+        Err(error) => report(error),
+    }
+}
+
+fn list(response: Value) -> Exit {
+    let view: NodesView = match serde_json::from_value(response) {
+        Ok(view) => view,
+        Err(error) => {
+            return printer::fault(&anyhow::anyhow!("the server's response is invalid: {error}"));
+        }
+    };
+    if view.nodes.is_empty() {
+        printer::message("no gateway is running");
+    }
+    let row = |node: &NodeView| {
+        let seen = format!("{} s ago", node.last_seen_seconds_ago);
+        let live = if node.live { "yes" } else { "no" };
+        let (since, held) = (node.started_at.clone(), node.units_held.to_string());
+        vec![node.node.clone(), node.version.clone(), since, seen, live.into(), held, node.name.clone()]
+    };
+    let rows: Vec<Vec<String>> = view.nodes.iter().map(row).collect();
+    printer::table(&["node", "version", "since", "last seen", "live", "units held", "name"], &rows)
+}
