@@ -264,13 +264,14 @@ fn success_is_green_degradation_amber_and_failure_red_in_every_panel() {
 }
 
 /// Gauges and their limit lines.
-const LIMITED: [(&str, &str); 6] = [
+const LIMITED: [(&str, &str); 7] = [
     ("scoregate_connections", "scoregate_connections_limit"),
     ("scoregate_concurrency_in_use", "scoregate_concurrency_limit"),
     ("scoregate_data_dir_free_bytes", "scoregate_data_dir_size_bytes"),
     ("process_cpu_seconds_total", "scoregate_cpu_limit_cores"),
     ("process_resident_memory_bytes", "scoregate_memory_limit_bytes"),
     ("process_open_fds", "process_max_fds"),
+    ("scoregate_fleet_gateways", "scoregate_fleet_gateways_limit"),
 ];
 
 #[test]
