@@ -3,6 +3,7 @@
 mod database_state;
 mod faults;
 mod minutes;
+mod nodes;
 mod pooler;
 mod rolling;
 mod terms;
