@@ -226,6 +226,7 @@ mod tests {
                     AdmissionVerdict::Admitted { day, .. } => return day,
                     AdmissionVerdict::LeaseFirst => drop(self.leases.lease(&self.account).await.unwrap()),
                     other @ (AdmissionVerdict::RevalidateOnly
+                    | AdmissionVerdict::RevalidateWithoutUnits
                     | AdmissionVerdict::Refused(_)
                     | AdmissionVerdict::OnGrace { .. }
                     | AdmissionVerdict::NoUnits) => panic!("{other:?}"),

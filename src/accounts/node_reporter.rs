@@ -54,7 +54,7 @@ impl NodeReporter {
         match self.exchange(progress.usage_recorded_at).await {
             Ok(nodes) => {
                 let now = self.clock.now().wall;
-                self.instruments.fleet(nodes.live(now).count(), self.leases.max_gateways());
+                self.instruments.shared_store().fleet(nodes.live(now).count(), self.leases.max_gateways());
                 if std::mem::take(&mut progress.is_failing) {
                     tracing::info!("this gateway is listed in the store again");
                 }

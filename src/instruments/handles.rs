@@ -1,6 +1,5 @@
 //! Metric handles for requests and background tasks.
 
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use http::StatusCode;
@@ -54,12 +53,6 @@ pub struct Instruments {
     store_damaged: Gauge,
     store_file_invalid: Gauge,
     ledger_unreachable: Gauge,
-    changes_age: Gauge,
-    fleet_gateways: Gauge,
-    fleet_gateways_limit: Gauge,
-    store_clock_offset: Gauge,
-    serves_local_copy: Gauge,
-    local_copy_age: Gauge,
     while_unreachable: MetricFamily<Counter, UnreachableDecision>,
     lease_waits: Counter,
     unreadable_records: Gauge,
@@ -132,12 +125,6 @@ impl Instruments {
             store_damaged: registry.gauge("scoregate_store_damaged"),
             store_file_invalid: registry.gauge("scoregate_store_file_invalid"),
             ledger_unreachable: registry.gauge("scoregate_ledger_unreachable"),
-            fleet_gateways: registry.gauge("scoregate_fleet_gateways"),
-            fleet_gateways_limit: registry.gauge("scoregate_fleet_gateways_limit"),
-            changes_age: registry.gauge("scoregate_store_changes_age_seconds"),
-            store_clock_offset: registry.gauge("scoregate_store_clock_offset_seconds"),
-            serves_local_copy: registry.gauge("scoregate_store_local_copy"),
-            local_copy_age: registry.gauge("scoregate_store_local_copy_age_seconds"),
             while_unreachable: registry.counters("scoregate_ledger_unreachable_decisions_total", &decisions),
             lease_waits: registry.counter("scoregate_lease_waits_total"),
             unreadable_records: registry.gauge("scoregate_store_unreadable_records"),
@@ -281,32 +268,6 @@ impl Instruments {
 
     pub(crate) fn store_is_damaged(&self, damaged: bool) {
         self.store_damaged.set(f64::from(u8::from(damaged)));
-    }
-
-    /// Sets the number of live gateways on the store, and the configured maximum.
-    pub(crate) fn fleet(&self, live: usize, limit: NonZeroU32) {
-        self.fleet_gateways.set(f64::from(u32::try_from(live).unwrap_or(u32::MAX)));
-        self.fleet_gateways_limit.set(f64::from(limit.get()));
-    }
-
-    /// Sets the time since the change feed of the store was last read.
-    pub(crate) fn changes_age(&self, age: Duration) {
-        self.changes_age.set(age.as_secs_f64());
-    }
-
-    /// Sets the difference of the store's clock from this machine's, in seconds.
-    pub(crate) fn store_clock_offset(&self, seconds: f64) {
-        self.store_clock_offset.set(seconds);
-    }
-
-    /// Sets whether keys come from the local copy of the store.
-    pub(crate) fn serves_local_copy(&self, serves: bool) {
-        self.serves_local_copy.set(f64::from(u8::from(serves)));
-    }
-
-    /// Sets the time since the reading that the local copy on disk contains.
-    pub(crate) fn local_copy_age(&self, age: Duration) {
-        self.local_copy_age.set(age.as_secs_f64());
     }
 
     /// Sets whether the ledger is unreachable.

@@ -1,5 +1,8 @@
 //! Metric handles for the database that several gateways share.
 
+use std::num::NonZeroU32;
+use std::time::Duration;
+
 use metrics::{Counter, Gauge};
 
 use crate::store::{DatabaseStatus, ExchangeCounts, HotTable};
@@ -12,6 +15,12 @@ pub(crate) struct SharedStoreMetrics {
     dead_rows: MetricFamily<Gauge, HotTable>,
     exchanges: Counter,
     exchange_reports: Counter,
+    changes_age: Gauge,
+    clock_offset: Gauge,
+    serves_local_copy: Gauge,
+    local_copy_age: Gauge,
+    gateways: Gauge,
+    gateways_limit: Gauge,
 }
 
 impl SharedStoreMetrics {
@@ -23,6 +32,12 @@ impl SharedStoreMetrics {
             dead_rows: registry.gauges("scoregate_store_dead_rows", &tables),
             exchanges: registry.counter("scoregate_store_exchanges_total"),
             exchange_reports: registry.counter("scoregate_store_exchange_reports_total"),
+            changes_age: registry.gauge("scoregate_store_changes_age_seconds"),
+            clock_offset: registry.gauge("scoregate_store_clock_offset_seconds"),
+            serves_local_copy: registry.gauge("scoregate_store_local_copy"),
+            local_copy_age: registry.gauge("scoregate_store_local_copy_age_seconds"),
+            gateways: registry.gauge("scoregate_fleet_gateways"),
+            gateways_limit: registry.gauge("scoregate_fleet_gateways_limit"),
         }
     }
 
@@ -42,6 +57,32 @@ impl SharedStoreMetrics {
     pub(crate) fn exchanges(&self, counts: ExchangeCounts) {
         self.exchanges.absolute(counts.transactions);
         self.exchange_reports.absolute(counts.reports);
+    }
+
+    /// Sets the number of live gateways on the store, and the configured maximum.
+    pub(crate) fn fleet(&self, live: usize, limit: NonZeroU32) {
+        self.gateways.set(f64::from(u32::try_from(live).unwrap_or(u32::MAX)));
+        self.gateways_limit.set(f64::from(limit.get()));
+    }
+
+    /// Sets the time since the change feed of the store was last read.
+    pub(crate) fn changes_age(&self, age: Duration) {
+        self.changes_age.set(age.as_secs_f64());
+    }
+
+    /// Sets the difference of the store's clock from this machine's, in seconds.
+    pub(crate) fn clock_offset(&self, seconds: f64) {
+        self.clock_offset.set(seconds);
+    }
+
+    /// Sets whether keys come from the local copy of the store.
+    pub(crate) fn serves_local_copy(&self, serves: bool) {
+        self.serves_local_copy.set(f64::from(u8::from(serves)));
+    }
+
+    /// Sets the time since the reading that the local copy on disk contains.
+    pub(crate) fn local_copy_age(&self, age: Duration) {
+        self.local_copy_age.set(age.as_secs_f64());
     }
 }
 

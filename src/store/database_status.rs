@@ -13,6 +13,8 @@ pub enum HotTable {
     MinuteShares,
     /// Keys with their last use.
     Keys,
+    /// Delivered units of each gateway process.
+    UsageNodes,
 }
 
 /// The rows of a table, as estimated by the server.
@@ -46,8 +48,14 @@ pub struct ExchangeCounts {
 
 impl HotTable {
     /// All, in the order of the variants.
-    pub const ALL: [Self; 5] =
-        [Self::LedgerDays, Self::LedgerNodes, Self::MinutePools, Self::MinuteShares, Self::Keys];
+    pub const ALL: [Self; 6] = [
+        Self::LedgerDays,
+        Self::LedgerNodes,
+        Self::MinutePools,
+        Self::MinuteShares,
+        Self::Keys,
+        Self::UsageNodes,
+    ];
 
     /// Its name in the database, and in metrics.
     pub const fn name(self) -> &'static str {
@@ -57,6 +65,7 @@ impl HotTable {
             Self::MinutePools => "minute_pools",
             Self::MinuteShares => "minute_shares",
             Self::Keys => "keys",
+            Self::UsageNodes => "usage_nodes",
         }
     }
 }

@@ -67,7 +67,9 @@ fn put(fields: &LineFields, json: bool, text: &mut Vec<u8>) {
         text.extend_from_slice(before.as_bytes());
         before = separator;
         let parts = if json { ["\"", name, "\":"] } else { ["", name, "="] };
-        parts.iter().for_each(|part| text.extend_from_slice(part.as_bytes()));
+        for part in parts {
+            text.extend_from_slice(part.as_bytes());
+        }
         match value.as_str().filter(|word| !json && is_plain(word)) {
             Some(word) => text.extend_from_slice(word.as_bytes()),
             None => serde_json::to_writer(&mut *text, value).expect("a vector takes all bytes"),

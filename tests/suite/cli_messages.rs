@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::program::{run, run_with};
 
-const COMMANDS: [&[&str]; 35] = [
+const COMMANDS: [&[&str]; 36] = [
     &["demo"],
     &["serve"],
     &["check"],

@@ -158,7 +158,7 @@ mod tests {
         let (clock, _) = Clock::manual(Wall::from_seconds(1_763_726_400));
         let today = clock.now().wall.day();
         let (directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
-        for number in 0..2 * RETURNS_AT_ONCE as u64 + 1 {
+        for number in 0..=2 * RETURNS_AT_ONCE as u64 {
             directory.apply(&stored(number), &terms, today);
             let account = directory.find(&Digest::of(&number.to_string())).unwrap().account;
             let mut state = account.state();

@@ -48,7 +48,7 @@ impl Registrar {
         }
         drop(progress);
         if let Some(key_directory) = &self.key_directory {
-            self.instruments.changes_age(key_directory.freshness.age(self.clock.now()));
+            self.instruments.shared_store().changes_age(key_directory.freshness.age(self.clock.now()));
         }
     }
 
@@ -95,7 +95,7 @@ impl Registrar {
             let changed = self.store.changed_after(progress.position.clone(), CHANGES).await?;
             // The clock of a shared store is that of all its gateways.
             if let Some(offset) = changed.clock.and_then(|reference| self.clock.follow(reference, sent)) {
-                self.instruments.store_clock_offset(offset);
+                self.instruments.shared_store().clock_offset(offset);
             }
             if changed.requires_reload(&progress.position) {
                 let (from, to) = (&progress.position, &changed.reached);

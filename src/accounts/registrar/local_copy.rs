@@ -68,7 +68,7 @@ impl Registrar {
         self.instruments.unreadable_records(skipped);
         key_directory.freshness.loaded_from_copy(read_at, self.clock.now());
         self.count_keys();
-        self.instruments.serves_local_copy(true);
+        self.instruments.shared_store().serves_local_copy(true);
         self.instruments.ledger_unreachable(true);
         Ok(())
     }
@@ -80,7 +80,7 @@ impl Registrar {
         let (now, written) = (self.clock.now(), keeper.pending.lock().written);
         let age_at_start = || self.key_directory.as_ref()?.freshness.age_of_copy(now);
         if let Some(age) = written.map(|at| now.wall.since(at)).or_else(age_at_start) {
-            self.instruments.local_copy_age(age);
+            self.instruments.shared_store().local_copy_age(age);
         }
     }
 
@@ -93,7 +93,7 @@ impl Registrar {
 
     /// The store was read after a start from the local copy.
     pub(super) fn left_copy(&self) {
-        self.instruments.serves_local_copy(false);
+        self.instruments.shared_store().serves_local_copy(false);
         self.instruments.ledger_unreachable(false);
         tracing::info!("shared store reachable; all keys were read from it, and units are leased again");
     }
