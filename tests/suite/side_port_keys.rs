@@ -40,6 +40,8 @@ fn routes(id: &str) -> Vec<(&'static str, String, Value)> {
         ("GET", "/v1/audit?most=50".into(), Value::Null),
         ("GET", "/v1/usage?most=5".into(), Value::Null),
         ("GET", format!("/v1/usage/{id}"), Value::Null),
+        ("GET", "/v1/usage?fleet=true".into(), Value::Null),
+        ("GET", "/v1/nodes".into(), Value::Null),
         ("GET", "/v1/upstream".into(), Value::Null),
         ("GET", "/v1/settings".into(), Value::Null),
         ("GET", "/v1/log".into(), Value::Null),
