@@ -152,6 +152,9 @@ def draw(prometheus, dashboard, begin, end, window):
     parts, empty = [], []
     for panel in dashboard["panels"]:
         position = panel["gridPos"]
+        if panel["type"] == "row":
+            parts.append(text(GAP + 2, position["y"] * ROW + 56, panel["title"], 13, "#0f172a", weight="bold"))
+            continue
         width, height = position["w"] * COLUMN - GAP, position["h"] * ROW - GAP
         # Highest first: if the legend is too long, the names of the most visible series remain.
         lines = sorted(lines_of(prometheus, panel, begin, end, window), key=lambda line: -max(value for _, value in line[1]))
