@@ -6,7 +6,7 @@ use crate::source::code;
 use crate::{File, found, none, tree};
 
 /// The documents about the source tree.
-const DOCUMENTS: [&str; 12] = [
+const DOCUMENTS: [&str; 13] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
@@ -15,6 +15,7 @@ const DOCUMENTS: [&str; 12] = [
     "deploy/README.md",
     "docs/backends.md",
     "docs/configure.md",
+    "docs/fleet.md",
     "docs/guarantees.md",
     "docs/keys.md",
     "docs/operate.md",
