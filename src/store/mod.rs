@@ -24,6 +24,8 @@ mod usage;
 use std::future::Future;
 use std::pin::Pin;
 
+use futures_util::{Stream, stream};
+
 use crate::clock::Day;
 use crate::keys::ApplicationId;
 
@@ -49,8 +51,14 @@ pub use postgres::{
 };
 pub use usage::{USAGE_DAYS_OPEN, UsageList, UsageQuery, UsageTotal};
 
+/// Applications in a page of all, unless an engine has pages of its own.
+const ALL_PAGE: usize = 10_000;
+
 /// The reply to a store call, to be awaited.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// All applications in pages. After an error there are no more.
+pub type ApplicationPages<'a> = Pin<Box<dyn Stream<Item = Result<ApplicationPage, StoreError>> + Send + 'a>>;
 
 /// Why a store call failed.
 #[derive(Debug, thiserror::Error)]
@@ -110,6 +118,16 @@ impl StoreError {
 pub trait KeyStore: Send + Sync + 'static {
     /// Up to `limit` applications after `after`, with the units granted for `day`.
     fn page(&self, after: Option<ApplicationId>, limit: usize, day: Day) -> StoreFuture<'_, ApplicationPage>;
+
+    /// All applications, ordered by id, with the units granted for `day`.
+    fn all(&self, day: Day) -> ApplicationPages<'_> {
+        Box::pin(stream::try_unfold(Some(None), move |next| async move {
+            let Some(after) = next else { return Ok(None) };
+            let page = self.page(after, ALL_PAGE, day).await?;
+            let next = page.next.map(Some);
+            Ok(Some((page, next)))
+        }))
+    }
 
     /// One application, with the units granted for `day`. Fails if its record is unreadable; unreadable keys are left
     /// out.

@@ -6,10 +6,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use futures_util::TryStreamExt as _;
+
 use crate::store::StoreError;
 
 use super::super::terms::TermsByTier;
-use super::{PAGE, Registrar};
+use super::Registrar;
 
 /// Why new terms were rejected. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -46,9 +48,9 @@ impl Registrar {
     /// Tiers in use that would be removed.
     async fn removed_tiers_in_use(&self, terms: &TermsByTier) -> Result<BTreeSet<String>, StoreError> {
         let day = self.clock.now().wall.day();
-        let (mut lost, mut after) = (BTreeSet::new(), None);
-        loop {
-            let page = self.store.page(after, PAGE, day).await?;
+        let mut lost = BTreeSet::new();
+        let mut pages = self.store.all(day);
+        while let Some(page) = pages.try_next().await? {
             for application in page.applications {
                 // A tier that was already unknown does not count: its keys are refused before and after.
                 let knows = |terms: &TermsByTier| terms.names().any(|name| name == application.tier);
@@ -56,10 +58,7 @@ impl Registrar {
                     lost.insert(application.tier);
                 }
             }
-            after = page.next;
-            if after.is_none() {
-                return Ok(lost);
-            }
         }
+        Ok(lost)
     }
 }

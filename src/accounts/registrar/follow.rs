@@ -1,7 +1,9 @@
 //! Keeps the key directory equal to the store: all applications at the start, then changes by others.
 
 use std::collections::HashSet;
-use std::task::Poll;
+use std::pin::pin;
+
+use futures_util::StreamExt as _;
 
 use crate::clock::Day;
 use crate::keys::Digest;
@@ -9,8 +11,6 @@ use crate::store::{ApplicationPage, FeedPosition, StoreError};
 
 use super::Registrar;
 
-/// Applications read per page.
-pub(super) const PAGE: usize = 10_000;
 /// Changed applications read at a time.
 const CHANGES: usize = 500;
 
@@ -130,17 +130,13 @@ impl Registrar {
     async fn load_all(&self) -> Result<(), StoreError> {
         let Some(key_directory) = &self.key_directory else { return Ok(()) };
         let day = self.current_day().await?;
-        let (mut next, mut skipped) = (Some(self.store.page(None, PAGE, day)), 0);
+        let mut skipped = 0;
         let mut stored = (!key_directory.is_empty()).then(HashSet::new);
-        while let Some(reading) = next {
-            let page = reading.await?;
-            // Read the next page while this one is applied: a page that was polled once is in flight.
-            next = page.next.map(|after| self.store.page(Some(after), PAGE, day));
-            if let Some(reading) = &mut next
-                && let Poll::Ready(page) = futures_util::poll!(reading.as_mut())
-            {
-                next = Some(Box::pin(std::future::ready(page)));
-            }
+        let mut pages = pin!(self.store.all(day).peekable());
+        while let Some(page) = pages.next().await {
+            let page = page?;
+            // Begins to read the next page, which continues while this one is applied.
+            _ = futures_util::poll!(pages.as_mut().peek());
             skipped += self.apply_page(&page, day);
             if let Some(stored) = &mut stored {
                 stored.extend(digests(&page));

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
 
+use futures_util::TryStreamExt as _;
 use parking_lot::Mutex;
 
 use crate::clock::{Mono, Wall};
@@ -17,8 +18,6 @@ use crate::store::{
 
 use super::Registrar;
 
-/// Applications read at a time for a new copy. Changes wait behind one page.
-const COPY_PAGE: usize = 2_000;
 /// Maximum interval between writes, which record that nothing has changed.
 const WRITE_INTERVAL: Duration = Duration::from_secs(10);
 /// Delay before the next attempt to write a copy from the beginning.
@@ -159,18 +158,13 @@ impl Registrar {
         let position = self.store.position().await?;
         let copy = copy.clone();
         let mut new = blocking(move || NewLocalCopy::begin(&copy)).await?;
-        let mut after = None;
-        loop {
-            let page = self.store.page(after, COPY_PAGE, at.day()).await?;
-            after = page.next;
+        let mut pages = self.store.all(at.day());
+        while let Some(page) = pages.try_next().await? {
             new = blocking(move || {
                 new.push(&page.applications)?;
                 Ok(new)
             })
             .await?;
-            if after.is_none() {
-                break;
-            }
         }
         let open = blocking(move || new.finish(&CopiedReading { position, at })).await?;
         Ok((open, at))

@@ -30,7 +30,7 @@ use super::account::Account;
 use super::key_directory::KeyDirectory;
 use super::terms::TermsByTier;
 
-use follow::{FeedProgress, PAGE};
+use follow::FeedProgress;
 use local_copy::LocalCopyKeeper;
 use validation::{MAX_TEXT, check_limits, check_text};
 
@@ -41,6 +41,8 @@ pub use intake::{BadField, ImportedKey, KeyRecord};
 
 /// Audit records read per page.
 const AUDIT_PAGE: usize = 1_000;
+/// Maximum number of applications per page.
+const LIST_PAGE: usize = 10_000;
 /// Uses of keys stored at a time: leases must not wait behind more.
 const USES: usize = 500;
 /// Minimum interval between log lines while the store file is missing or replaced.
@@ -224,7 +226,7 @@ impl Registrar {
         most: usize,
     ) -> Result<ApplicationPage, RegistrarError> {
         let day = self.clock.now().wall.day();
-        Ok(self.store.page(after, most.clamp(1, PAGE), day).await?)
+        Ok(self.store.page(after, most.clamp(1, LIST_PAGE), day).await?)
     }
 
     /// Audit records, newest first, and where the next page begins.

@@ -1,5 +1,7 @@
 //! Conformance checks of applications, keys and the audit trail.
 
+use futures_util::TryStreamExt;
+
 use super::*;
 
 pub(in crate::store) async fn created_records_are_read_back(store: &dyn Store) {
@@ -78,6 +80,30 @@ pub(in crate::store) async fn pages_contain_every_application_once_in_order(stor
         }
         assert_eq!(met, wanted, "{most} a page");
     }
+}
+
+pub(in crate::store) async fn all_applications_are_read_once_with_their_keys_and_units(store: &dyn Store) {
+    let all = async || -> Vec<StoredApplication> {
+        let pages: Vec<ApplicationPage> = TryStreamExt::try_collect(store.all(NOON.day())).await.unwrap();
+        pages.into_iter().flat_map(|page| page.applications).collect()
+    };
+    assert!(all().await.is_empty());
+    let mut wanted = Vec::new();
+    for number in 0..3 {
+        let id = created(store).await;
+        let key = a_key(&format!("key {number}"));
+        store
+            .change(changing(id, ChangeKind::Rotate { key, retire_others_at: NOON.plus(HOUR) }))
+            .await
+            .unwrap();
+        assert_eq!(units(store, asking(id, NOON.day(), number, 50)).await, number);
+        wanted.push((id, 2, u64::from(number)));
+    }
+    wanted.sort_unstable();
+    let found = all().await;
+    let shape = |of: &StoredApplication| (of.id, of.keys.len(), of.granted);
+    assert_eq!(found.iter().map(shape).collect::<Vec<_>>(), wanted);
+    assert_eq!(found, store.page(None, 10, NOON.day()).await.unwrap().applications);
 }
 
 pub(in crate::store) async fn rotation_never_extends_older_keys(store: &dyn Store) {

@@ -28,6 +28,7 @@ macro_rules! run_with {
             existing_records_are_not_created_again_and_failed_changes_are_rolled_back
             missing_records_are_named
             pages_contain_every_application_once_in_order
+            all_applications_are_read_once_with_their_keys_and_units
             rotation_never_extends_older_keys
             revocation_is_final_and_keeps_its_first_time
             tier_change_keeps_everything_else

@@ -75,6 +75,18 @@ impl DatabaseLink {
         Err(DatabaseError { doing, reason, has_unusable_tables })
     }
 
+    /// Opens a connection that is not shared.
+    pub(super) async fn connect_apart(
+        &self,
+        doing: &'static str,
+    ) -> Result<DatabaseConnection, DatabaseError> {
+        let mut state = self.state.lock().await;
+        let connect = |server: Config| self.connect(server);
+        Box::pin(state.hosts.connect(&self.clock, self.config.timeout, connect)).await.map_err(|error| {
+            DatabaseError { doing, reason: error.to_string(), has_unusable_tables: error.has_unusable_tables }
+        })
+    }
+
     async fn connect(&self, server: Config) -> Result<DatabaseConnection, HostFault> {
         let connection = DatabaseConnection::open(&server, self.config.tls.as_deref()).await?;
         if let Some(check) = &self.check {

@@ -28,6 +28,7 @@ mod tests;
 mod tls;
 mod transfer;
 mod usage;
+mod whole;
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -38,10 +39,10 @@ use crate::clock::{Clock, Day};
 use crate::keys::ApplicationId;
 
 use super::{
-    ApplicationPage, AuditQuery, AuditRecord, ChangeFeed, ChangedApplications, DatabaseStatus,
-    ExchangeCounts, FeedPosition, KeyStore, KeyUse, Ledger, LedgerExchange, LedgerExchangeReply,
-    RecordCounts, StoreChange, StoreError, StoreFuture, StoreHealth, StoredApplication, TransferError,
-    dump::DumpReader,
+    ApplicationPage, ApplicationPages, AuditQuery, AuditRecord, ChangeFeed, ChangedApplications,
+    DatabaseStatus, ExchangeCounts, FeedPosition, KeyStore, KeyUse, Ledger, LedgerExchange,
+    LedgerExchangeReply, RecordCounts, StoreChange, StoreError, StoreFuture, StoreHealth, StoredApplication,
+    TransferError, dump::DumpReader,
 };
 use changes::{ChangeRefusal, ChangeStatements};
 use feed::FeedStatements;
@@ -219,6 +220,10 @@ impl KeyStore for PostgresStore {
             };
             Ok(self.connection.run(READ, work).await?)
         })
+    }
+
+    fn all(&self, day: Day) -> ApplicationPages<'_> {
+        Box::pin(self.pages(day))
     }
 
     fn application(&self, id: ApplicationId, day: Day) -> StoreFuture<'_, Option<StoredApplication>> {

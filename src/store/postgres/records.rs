@@ -4,7 +4,7 @@
 //! and not the gateway.
 
 use tokio_postgres::types::Type;
-use tokio_postgres::{Client, Row};
+use tokio_postgres::{Client, Row, RowStream};
 
 use super::connection::{Parameter, SchemaName};
 use crate::clock::{Day, Wall};
@@ -14,25 +14,37 @@ use crate::store::{ApplicationPage, AuditQuery, AuditRecord, OwnLimits, StoredAp
 /// Reads, with the schema's name.
 pub(super) struct RecordStatements {
     page: String,
+    all: String,
     application: String,
     audit: String,
 }
+
+const COLUMNS: &str = "
+       a.id, a.name, a.tier, a.own_minute, a.own_day, a.contact, a.note, a.created_at, l.granted,
+       k.digest, k.shown, k.created_at AS key_created_at, k.expires_at, k.revoked_at, k.last_used_at";
 
 /// A row for each key, and one for an application without keys. The page is cut by applications.
 /// `OFFSET 0` keeps the planner from joining each page by a scan of all keys, which is quadratic in all pages together.
 const PAGE: &str = "
 WITH page AS (SELECT * FROM {schema}.applications WHERE id > $1 ORDER BY id LIMIT $3)
-SELECT a.id, a.name, a.tier, a.own_minute, a.own_day, a.contact, a.note, a.created_at, l.granted,
-       k.digest, k.shown, k.created_at AS key_created_at, k.expires_at, k.revoked_at, k.last_used_at
+SELECT {columns}
 FROM page a
 LEFT JOIN LATERAL (SELECT * FROM {schema}.keys WHERE application = a.id OFFSET 0) k ON true
 LEFT JOIN LATERAL (SELECT granted FROM {schema}.ledger_days WHERE day = $2::text::date AND application = a.id OFFSET 0) l
     ON true
 ORDER BY a.id, k.created_at, k.digest";
 
+/// `OFFSET 0` keeps the planner from reading the tables by their indexes.
+const ALL: &str = "
+SELECT {columns}
+FROM (SELECT * FROM {schema}.applications OFFSET 0) a
+LEFT JOIN (SELECT * FROM {schema}.keys OFFSET 0) k ON k.application = a.id
+LEFT JOIN (SELECT application, granted FROM {schema}.ledger_days WHERE day = $1::text::date OFFSET 0) l
+    ON l.application = a.id
+ORDER BY a.id, k.created_at, k.digest";
+
 const APPLICATION: &str = "
-SELECT a.id, a.name, a.tier, a.own_minute, a.own_day, a.contact, a.note, a.created_at, l.granted,
-       k.digest, k.shown, k.created_at AS key_created_at, k.expires_at, k.revoked_at, k.last_used_at
+SELECT {columns}
 FROM {schema}.applications a
 LEFT JOIN {schema}.keys k ON k.application = a.id
 LEFT JOIN {schema}.ledger_days l ON l.day = $2::text::date AND l.application = a.id
@@ -46,8 +58,14 @@ ORDER BY id DESC LIMIT $3";
 
 impl RecordStatements {
     pub(super) fn new(schema: &SchemaName) -> Self {
-        let [page, application, audit] = [PAGE, APPLICATION, AUDIT].map(|text| schema.statement(text));
-        Self { page, application, audit }
+        let statement = |text: &str| schema.statement(&text.replace("{columns}", COLUMNS));
+        let [page, all, application, audit] = [PAGE, ALL, APPLICATION, AUDIT].map(statement);
+        Self { page, all, application, audit }
+    }
+
+    /// The rows of all applications, for [`page_of`].
+    pub(super) async fn all(&self, client: &Client, day: Day) -> Result<RowStream, tokio_postgres::Error> {
+        client.query_typed_raw(&self.all, [(day.to_string(), Type::TEXT)]).await
     }
 
     /// Up to `limit` applications after `after`, ordered by id.
@@ -65,7 +83,7 @@ impl RecordStatements {
         let mut page = ApplicationPage::default();
         let count = page.fill(&rows);
         // Also after an unreadable record.
-        let last = rows.iter().rev().find_map(|row| row.get_ref("id").parse().ok());
+        let last = rows.iter().rev().find_map(|row| application_id(row).parse().ok());
         page.next = last.filter(|_| count >= limit);
         Ok(page)
     }
@@ -88,9 +106,7 @@ impl RecordStatements {
         ids: &[ApplicationId],
         day: Day,
     ) -> Result<ApplicationPage, tokio_postgres::Error> {
-        let mut page = ApplicationPage::default();
-        page.fill(&self.rows_of(client, ids, day).await?);
-        Ok(page)
+        Ok(page_of(&self.rows_of(client, ids, day).await?))
     }
 
     async fn rows_of(
@@ -120,6 +136,18 @@ impl RecordStatements {
     }
 }
 
+/// The applications of rows.
+pub(super) fn page_of(rows: &[Row]) -> ApplicationPage {
+    let mut page = ApplicationPage::default();
+    page.fill(rows);
+    page
+}
+
+/// The application of a row.
+pub(super) fn application_id(row: &Row) -> &str {
+    row.get_ref("id")
+}
+
 trait PageRows {
     /// Adds the applications of rows, and returns their number, unreadable ones included.
     fn fill(&mut self, rows: &[Row]) -> usize;
@@ -128,7 +156,7 @@ trait PageRows {
 impl PageRows for ApplicationPage {
     fn fill(&mut self, rows: &[Row]) -> usize {
         let mut count = 0;
-        for rows in rows.chunk_by(|one, other| one.get_ref("id") == other.get_ref("id")) {
+        for rows in rows.chunk_by(|one, other| application_id(one) == application_id(other)) {
             count += 1;
             match application(rows, &mut self.skipped) {
                 Ok(application) => self.applications.push(application),
@@ -152,7 +180,7 @@ impl ColumnText for Row {
 /// An application, from a row for each of its keys.
 fn application(rows: &[Row], skipped: &mut Vec<String>) -> Result<StoredApplication, String> {
     let first = rows.first().ok_or("no row")?;
-    let id = first.get_ref("id");
+    let id = application_id(first);
     let named = |reason: String| format!("application {id}: {reason}");
     let mut application = described(first).map_err(named)?;
     for row in rows {
@@ -167,7 +195,7 @@ fn application(rows: &[Row], skipped: &mut Vec<String>) -> Result<StoredApplicat
 fn described(row: &Row) -> Result<StoredApplication, String> {
     let granted: Option<i64> = column(row, "granted")?;
     Ok(StoredApplication {
-        id: row.get_ref("id").parse().map_err(|error| format!("{error}"))?,
+        id: application_id(row).parse().map_err(|error| format!("{error}"))?,
         name: column(row, "name")?,
         tier: column(row, "tier")?,
         own: OwnLimits { minute: limit(row, "own_minute")?, day: limit(row, "own_day")? },

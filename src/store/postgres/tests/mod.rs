@@ -11,6 +11,7 @@ mod status;
 mod terms;
 mod timelines;
 mod transfer;
+mod whole;
 
 use std::time::Duration;
 
