@@ -24,8 +24,10 @@ pub struct DocumentContent {
     pub data: Bytes,
     /// Its number of items.
     pub count: usize,
-    /// The time of the data.
+    /// The time of the data, or of the response.
     pub generated_at: Wall,
+    /// The time of the data, if the backend states it.
+    pub stated_at: Option<Wall>,
     /// Its validators.
     pub source: Validators,
 }
@@ -249,6 +251,7 @@ mod tests {
         DocumentContent {
             data,
             count: 1,
+            stated_at: None,
             generated_at: Wall::from_seconds(seconds),
             source: Validators::default(),
         }

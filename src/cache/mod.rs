@@ -4,6 +4,7 @@
 //! [`SingleFlight`] merges concurrent fetches; the fetches themselves are made in `documents`.
 
 mod copies;
+mod data_marks;
 mod document;
 mod encode;
 pub mod freshness;
@@ -25,6 +26,7 @@ use moka::sync::Cache as Moka;
 use crate::routes::DocumentKey;
 
 pub use copies::is_current;
+pub use data_marks::DataMarks;
 pub use document::{Document, DocumentContent, DocumentForm, EnvelopeFields, Validators};
 pub use encode::{ContentCoding, Representation, negotiate};
 pub use freshness::{Freshness, StaleWindows};
@@ -147,7 +149,7 @@ mod tests {
     fn stored(key: &DocumentKey) -> Arc<StoredDocument> {
         let data = Bytes::from(format!("[{{\"id\":\"{}\"}}]", key.id.as_ref().unwrap()));
         let (generated_at, source) = (Wall::from_seconds(1), Validators::default());
-        let content = DocumentContent { data, count: 1, generated_at, source };
+        let content = DocumentContent { data, count: 1, generated_at, stated_at: None, source };
         let document = Document::build(content, &EnvelopeFields { key, license: "Cite us." }, None).unwrap();
         Arc::new(StoredDocument::confirmed(document, [Mono::default(); 2], Mono::default(), None))
     }

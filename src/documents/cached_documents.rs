@@ -11,7 +11,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 
 use crate::cache::freshness::{KnownRefresh, ttl, verdict};
-use crate::cache::{Cache, Document, FlightLeader, Freshness, RefreshInterval, StoredDocument};
+use crate::cache::{Cache, DataMarks, Document, FlightLeader, Freshness, RefreshInterval, StoredDocument};
 use crate::clock::{Clock, Mono, Now, Wall};
 use crate::routes::{DocumentKey, Selection};
 
@@ -53,6 +53,8 @@ pub(super) struct Confirmation {
     pub(super) answered: Now,
     /// The next refresh that the response states.
     pub(super) next_refresh: Option<Wall>,
+    /// The time of its data, if the response states it.
+    pub(super) stated_at: Option<Wall>,
 }
 
 /// A stored document, for the operator.
@@ -76,6 +78,7 @@ pub struct Documents {
     retention: ArcSwap<Retention>,
     schedule: RefreshSchedule,
     changed: Arc<ChangedKeys>,
+    marks: DataMarks,
     /// When expired documents were removed last, in nanoseconds of monotonic time.
     expired_removed_at: AtomicU64,
     clock: Clock,
@@ -90,13 +93,14 @@ impl Documents {
         clock: Clock,
     ) -> Self {
         let evicted = Arc::clone(&changed);
-        let (schedule, expired_removed_at) = Default::default();
+        let (schedule, marks, expired_removed_at) = Default::default();
         let cache = Cache::new(cache_bytes, move |key| evicted.note(key));
         Self {
             cache,
             retention: ArcSwap::from_pointee(retention),
             schedule,
             changed,
+            marks,
             expired_removed_at,
             clock,
         }
@@ -179,8 +183,15 @@ impl Documents {
         stored.is_cached = fits;
         let stored = Arc::new(stored);
         let document = &stored.document;
+        leader.while_current(|| {
+            if fits {
+                self.cache.put(key.clone(), Arc::clone(&stored));
+            }
+            if let Some(stated) = confirmation.stated_at {
+                self.marks.record(key, stated, now.wall);
+            }
+        });
         if fits {
-            leader.while_current(|| self.cache.put(key.clone(), Arc::clone(&stored)));
             self.changed.note(key);
         } else {
             tracing::warn!(document = %key, bytes = document.bytes(), "document too large to be cached");
@@ -193,6 +204,17 @@ impl Documents {
             self.schedule.record_changed_document(DetectedRefresh { document, stored, at: now.mono });
         }
         stored
+    }
+
+    /// The time of newer data of this document that was received before, if there is any.
+    pub(super) fn newer_data(&self, key: &DocumentKey, stated: Wall) -> Option<Wall> {
+        self.marks.newer(key, stated, self.clock.now().wall)
+    }
+
+    /// Stores a document of the disk mirror.
+    pub(super) fn put_restored(&self, key: DocumentKey, stored: StoredDocument) {
+        self.marks.record(&key, stored.document.generated_at(), self.clock.now().wall);
+        self.cache.put(key, Arc::new(stored));
     }
 
     /// Stores a document in another state, without noting a change for the disk.
@@ -234,6 +256,9 @@ impl Documents {
 
     /// Marks documents as overdue, or removes them with `hard`. Returns how many there were.
     pub(super) fn purge(&self, selection: &Selection, hard: bool) -> usize {
+        if hard {
+            self.marks.remove(|key| selection.fits(key));
+        }
         let now = self.clock.now().mono;
         let selected = self.cache.all().into_iter().filter(|(key, _)| selection.fits(key));
         let mut purged = 0;
@@ -318,6 +343,7 @@ mod tests {
             data: "[]".into(),
             count: 0,
             generated_at: now.wall,
+            stated_at: None,
             source: Validators::default(),
         };
         let document =

@@ -152,7 +152,7 @@ impl DiskMirror {
             schedule.begin(RefreshInterval::new(retention.cadence, newest.stored.due, now.mono));
         }
         for RestoredDocument { key, stored, .. } in restored {
-            self.documents.put(key, Arc::new(stored));
+            self.documents.put_restored(key, stored);
         }
     }
 }

@@ -102,8 +102,13 @@ impl FetchWorker {
         let request = UpstreamRequest { key: leader.key(), known, trace: trace.as_ref() };
         let fetched = self.upstream.fetch(request, priority).await;
         let now = self.clock.now();
-        let confirmation =
-            Confirmation { before, requested_at: started.mono, answered: now, next_refresh: None };
+        let confirmation = Confirmation {
+            before,
+            requested_at: started.mono,
+            answered: now,
+            next_refresh: None,
+            stated_at: None,
+        };
         let result = self.settle(&leader, fetched, confirmation).await;
         let end = match &result {
             Ok(_) => FetchEnd::Success,
@@ -188,8 +193,19 @@ impl FetchWorker {
         &self,
         leader: &FetchLeader,
         content: DocumentContent,
-        confirmation: Confirmation,
+        mut confirmation: Confirmation,
     ) -> FetchResult {
+        confirmation.stated_at = content.stated_at;
+        if let Some(stated) = content.stated_at
+            && let Some(newer) = self.documents.newer_data(leader.key(), stated)
+        {
+            let (stated, newer) = (stated.rfc3339(), newer.rfc3339());
+            return Err(invalid(&format!(
+                "its data is of {stated}, older than data of {newer} that was received before; \
+                 `scoregate cache purge {} --hard` accepts it",
+                leader.key().address()
+            )));
+        }
         let before = confirmation.before.clone();
         if let Some(before) = before.as_ref().filter(|before| before.makes_suspect(&content)) {
             let put_suspect = || self.documents.put(leader.key().clone(), Arc::new(before.suspected()));

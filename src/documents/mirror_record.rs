@@ -100,6 +100,7 @@ pub(super) fn read(
         data: record.content.clone(),
         count: writing.items,
         generated_at: Wall::from_millis(writing.generated_at),
+        stated_at: None,
         source: Validators { etag: value(writing.etag), last_modified: value(writing.last_modified) },
     };
     let label = EnvelopeFields { key: &key, license };
@@ -133,7 +134,7 @@ mod tests {
     fn stored(key: &DocumentKey, now: Now) -> StoredDocument {
         let source = Validators { etag: Some(HeaderValue::from_static("\"v1\"")), last_modified: None };
         let data = r#"[{"id":"atlas","latestScore":81.50,"currentScore":80.250}]"#.into();
-        let content = DocumentContent { data, count: 1, generated_at: now.wall, source };
+        let content = DocumentContent { data, count: 1, generated_at: now.wall, stated_at: None, source };
         let dates = [now.wall, Wall::from_seconds(NOON - 60)];
         let document =
             Document::restore(content, &EnvelopeFields { key, license: "Cite us." }, dates).unwrap();

@@ -3,15 +3,30 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+use scoregate::cache::{DocumentContent, Validators};
+use scoregate::clock::Clock;
 use scoregate::config::{Config, read_text, resolve};
 use scoregate::documents::DocumentEngine;
 use scoregate::gateway::{AccessLog, AddressGuard, ConcurrencyLimit, Gateway};
 use scoregate::server::{Server, bind};
 use scoregate::telemetry::metrics::MetricsRegistry;
-use scoregate::upstream::{ProtectedUpstream, Upstream};
+use scoregate::upstream::{ProtectedUpstream, Upstream, UpstreamResponse};
 use tokio_util::sync::CancellationToken;
 
 use crate::world::World;
+
+/// A response with one model.
+pub fn one_model() -> UpstreamResponse {
+    let content = DocumentContent {
+        data: Bytes::from_static(br#"[{"id":"atlas"}]"#),
+        count: 1,
+        generated_at: Clock::system().now().wall,
+        stated_at: None,
+        source: Validators::default(),
+    };
+    UpstreamResponse::Content { content, next_refresh: None }
+}
 
 /// A second gateway of the `World` with this backend and this access log, on another port.
 pub async fn behind(

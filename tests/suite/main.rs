@@ -82,6 +82,7 @@ mod metric_cardinality;
 mod metrics_reference;
 mod missing_store;
 mod monitoring;
+mod older_data;
 mod overload;
 mod oversized_responses;
 mod pages;

@@ -9,15 +9,12 @@ use std::sync::{Arc, RwLock};
 use std::thread::{Scope, ThreadId};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use scoregate::cache::{DocumentContent, Validators};
-use scoregate::clock::Clock;
 use scoregate::gateway::AccessLog;
-use scoregate::upstream::{Upstream, UpstreamFuture as Answered, UpstreamRequest, UpstreamResponse};
+use scoregate::upstream::{Upstream, UpstreamFuture as Answered, UpstreamRequest};
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
 
-use crate::in_process_upstream::behind;
+use crate::in_process_upstream::{behind, one_model};
 use crate::load_clients::{TARGET, prepare};
 use crate::program::{BUILT_IN, Program};
 use crate::world::{Customer, World, good};
@@ -88,10 +85,7 @@ impl Upstream for BlockingUpstream {
             self.kept.send(std::thread::current().id()).unwrap();
             // Blocks the thread, so that no other task runs on it. No real task may do this.
             drop(self.barrier.read());
-            let (data, generated_at) =
-                (Bytes::from_static(br#"[{"id":"atlas"}]"#), Clock::system().now().wall);
-            let content = DocumentContent { data, count: 1, generated_at, source: Validators::default() };
-            Ok(UpstreamResponse::Content { content, next_refresh: None })
+            Ok(one_model())
         })
     }
 

@@ -7,17 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::future::join_all;
-use scoregate::cache::{DocumentContent, Validators};
-use scoregate::clock::Clock;
 use scoregate::gateway::AccessLog;
-use scoregate::upstream::{Upstream, UpstreamFuture as Answered, UpstreamRequest, UpstreamResponse};
+use scoregate::upstream::{Upstream, UpstreamFuture as Answered, UpstreamRequest};
 use tokio::sync::Semaphore;
 
 use crate::backend::{Act, json, respond};
 use crate::client::Response;
-use crate::in_process_upstream::behind;
+use crate::in_process_upstream::{behind, one_model};
 use crate::world::{Customer, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
@@ -153,10 +150,7 @@ impl Upstream for Panicking {
             let held = self.gate.as_ref().expect("the model has one").acquire().await;
             held.unwrap().forget();
             assert!(calls > 0, "an intended panic of a parser");
-            let (data, generated_at) =
-                (Bytes::from_static(br#"[{"id":"atlas"}]"#), Clock::system().now().wall);
-            let content = DocumentContent { data, count: 1, generated_at, source: Validators::default() };
-            Ok(UpstreamResponse::Content { content, next_refresh: None })
+            Ok(one_model())
         })
     }
 

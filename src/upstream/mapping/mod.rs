@@ -167,12 +167,13 @@ impl EndpointMapping {
         let items =
             self.shape.items(bytes, data).map_err(|reason| format!("the value at {pointer} {reason}"))?;
         // An invalid time is ignored, and the next best one is used.
-        let stated = find(&self.timestamp, &body)?.and_then(instant);
-        let generated_at = stated.or(head.dated).or_else(|| newest_update(&items.each)).unwrap_or(head.now);
+        let stated_at = find(&self.timestamp, &body)?.and_then(instant).or(head.dated);
+        let generated_at = stated_at.or_else(|| newest_update(&items.each)).unwrap_or(head.now);
         Ok(Some(DocumentContent {
             data: items.data,
             count: items.each.len(),
             generated_at,
+            stated_at,
             source: head.source,
         }))
     }
