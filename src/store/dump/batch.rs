@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::lines::{ApplicationLine, AuditLine, DumpLine, KeyLine, LedgerLine};
+use super::lines::{ApplicationLine, AuditLine, DumpLine, KeyLine, LedgerLine, UsageLine};
 
 /// Records by kind.
 #[derive(Default)]
@@ -10,6 +10,7 @@ pub(in crate::store) struct DumpBatch {
     applications: Vec<ApplicationLine>,
     keys: Vec<KeyLine>,
     ledger: Vec<LedgerLine>,
+    usage: Vec<UsageLine>,
     audit: Vec<AuditLine>,
 }
 
@@ -20,6 +21,7 @@ impl DumpBatch {
             DumpLine::Application(line) => self.applications.push(line),
             DumpLine::Key(line) => self.keys.push(line),
             DumpLine::Ledger(line) => self.ledger.push(line),
+            DumpLine::Usage(line) => self.usage.push(line),
             DumpLine::Audit(line) => self.audit.push(line),
             DumpLine::End(_) => {}
         }
@@ -27,15 +29,16 @@ impl DumpBatch {
 
     /// Number of records.
     pub(in crate::store) const fn len(&self) -> usize {
-        self.applications.len() + self.keys.len() + self.ledger.len() + self.audit.len()
+        self.applications.len() + self.keys.len() + self.ledger.len() + self.usage.len() + self.audit.len()
     }
 
-    /// Arrays of JSON: applications, keys, ledger records, audit records.
-    pub(in crate::store) fn into_json(self) -> io::Result<[String; 4]> {
+    /// Arrays of JSON: applications, keys, ledger records, usage, audit records.
+    pub(in crate::store) fn into_json(self) -> io::Result<[String; 5]> {
         Ok([
             serde_json::to_string(&self.applications)?,
             serde_json::to_string(&self.keys)?,
             serde_json::to_string(&self.ledger)?,
+            serde_json::to_string(&self.usage)?,
             serde_json::to_string(&self.audit)?,
         ])
     }

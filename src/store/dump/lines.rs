@@ -10,7 +10,9 @@ use crate::keys::{ApplicationId, Digest};
 
 pub(in crate::store) const FORMAT: &str = "scoregate-export";
 /// The format version. An unknown kind of line is rejected, so a new kind needs a new version.
-pub(in crate::store) const VERSION: u32 = 1;
+pub(in crate::store) const VERSION: u32 = 2;
+/// The oldest version that can be read. It has no usage.
+pub(in crate::store) const OLDEST: u32 = 1;
 
 /// The first line.
 #[derive(Deserialize, Serialize)]
@@ -28,6 +30,7 @@ pub(in crate::store) enum DumpLine {
     Application(ApplicationLine),
     Key(KeyLine),
     Ledger(LedgerLine),
+    Usage(UsageLine),
     Audit(AuditLine),
     End(DumpEnd),
 }
@@ -66,6 +69,15 @@ pub(in crate::store) struct LedgerLine {
     pub(in crate::store) grace: u32,
 }
 
+/// Units delivered to an application on a day, by all gateways.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::store) struct UsageLine {
+    pub(in crate::store) day: String,
+    pub(in crate::store) application: String,
+    pub(in crate::store) units: u64,
+}
+
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::store) struct AuditLine {
@@ -95,6 +107,9 @@ pub struct RecordCounts {
     pub keys: u64,
     /// Ledger records: one per application and day.
     pub ledger: u64,
+    /// Usage records: one per application and day.
+    #[serde(default)]
+    pub usage: u64,
     /// Audit records.
     pub audit: u64,
 }
@@ -105,6 +120,7 @@ impl RecordCounts {
             DumpLine::Application(_) => self.applications += 1,
             DumpLine::Key(_) => self.keys += 1,
             DumpLine::Ledger(_) => self.ledger += 1,
+            DumpLine::Usage(_) => self.usage += 1,
             DumpLine::Audit(_) => self.audit += 1,
             DumpLine::End(_) => {}
         }
@@ -122,6 +138,7 @@ impl DumpLine {
                 format!("key {} ({digest}…) of {}", line.shown, line.application)
             }
             Self::Ledger(line) => format!("ledger of {} for {}", line.application, line.day),
+            Self::Usage(line) => format!("usage of {} on {}", line.application, line.day),
             Self::Audit(line) => format!("audit record {}", line.number),
             Self::End(_) => "the end".into(),
         }
@@ -144,7 +161,11 @@ impl DumpLine {
                 let mut instants = optional.into_iter().flatten().chain([&line.created_at]);
                 instants.try_for_each(|text| instant("instant", text))
             }
-            Self::Ledger(line) => Day::parse(&line.day).map(drop).ok_or_else(|| format!("day: {}", line.day)),
+            Self::Ledger(LedgerLine { day, .. }) => verify_day(day),
+            Self::Usage(line) => {
+                i64::try_from(line.units).map_err(|error| format!("units: {error}"))?;
+                verify_day(&line.day)
+            }
             Self::Audit(line) => {
                 i64::try_from(line.number).map_err(|error| format!("number: {error}"))?;
                 instant("at", &line.at)
@@ -158,7 +179,12 @@ impl DumpLine {
         match self {
             Self::Key(line) => Some(&line.application),
             Self::Ledger(line) => Some(&line.application),
+            Self::Usage(line) => Some(&line.application),
             Self::Application(_) | Self::Audit(_) | Self::End(_) => None,
         }
     }
+}
+
+fn verify_day(text: &str) -> Result<(), String> {
+    Day::parse(text).map(drop).ok_or_else(|| format!("day: {text}"))
 }

@@ -1,4 +1,4 @@
-//! Exports of a store: all applications, keys, grants and audit records as lines of JSON, written and read by each engine.
+//! Exports of a store: all applications, keys, grants, usage and audit records as lines of JSON, written and read by each engine.
 
 mod batch;
 mod lines;
@@ -9,7 +9,7 @@ use super::StoreError;
 
 pub(in crate::store) use batch::DumpBatch;
 pub use lines::RecordCounts;
-pub(in crate::store) use lines::{ApplicationLine, AuditLine, DumpLine, KeyLine, LedgerLine};
+pub(in crate::store) use lines::{ApplicationLine, AuditLine, DumpLine, KeyLine, LedgerLine, UsageLine};
 pub(in crate::store) use reader::DumpReader;
 pub(in crate::store) use writer::DumpWriter;
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use sha2::{Digest as _, Sha256};
 
 use super::DumpFault;
-use super::lines::{DumpHeader, DumpLine, FORMAT, RecordCounts, VERSION};
+use super::lines::{DumpHeader, DumpLine, FORMAT, OLDEST, RecordCounts, VERSION};
 use crate::json;
 use crate::keys::Digest;
 
@@ -29,9 +29,10 @@ impl DumpReader {
         let mut reader = Self { file, counts: RecordCounts::default(), hash: Sha256::new(), line: 0 };
         let text = reader.next_text()?;
         let head: DumpHeader = json::read(&text).map_err(|bad| reader.wrong(&bad))?;
-        if head.format != FORMAT || head.version != VERSION {
-            let found = head.version;
-            return Err(reader.wrong(&format!("version {found} is unknown; this program supports {VERSION}")));
+        if head.format != FORMAT || !(OLDEST..=VERSION).contains(&head.version) {
+            let reason =
+                format!("version {} is unknown; this program reads {OLDEST} to {VERSION}", head.version);
+            return Err(reader.wrong(&reason));
         }
         reader.hash.update(&text);
         Ok(reader)

@@ -9,7 +9,7 @@ use super::connection::{Parameter, SchemaName};
 use crate::clock::Wall;
 use crate::store::dump::{
     ApplicationLine, AuditLine, DumpBatch, DumpFault, DumpLine, DumpReader, DumpWriter, KeyLine, LedgerLine,
-    RecordCounts,
+    RecordCounts, UsageLine,
 };
 
 /// Number of rows that are read or written with one statement.
@@ -36,7 +36,7 @@ pub struct DatabaseExport {
 /// Reads a row as a line.
 type ReadLine = fn(&Row) -> Result<DumpLine, tokio_postgres::Error>;
 
-const TABLES: [(&str, ReadLine); 4] = [
+const TABLES: [(&str, ReadLine); 5] = [
     (
         "SELECT id, name, tier, own_minute, own_day, contact, note, created_at FROM {schema}.applications ORDER BY id",
         read_application,
@@ -49,6 +49,13 @@ const TABLES: [(&str, ReadLine); 4] = [
     (
         "SELECT day::text, application, granted, promised FROM {schema}.ledger_days ORDER BY day, application",
         read_ledger,
+    ),
+    (
+        "SELECT day::text, application, sum(units)::int8
+         FROM (SELECT * FROM {schema}.usage_days UNION ALL SELECT day, application, units FROM {schema}.usage_nodes) u
+         WHERE EXISTS (SELECT FROM {schema}.applications a WHERE a.id = application)
+         GROUP BY day, application ORDER BY day, application",
+        read_usage,
     ),
     ("SELECT id, at, who, what, application, detail FROM {schema}.audit ORDER BY id", read_audit),
 ];
@@ -124,6 +131,11 @@ INSERT INTO {schema}.ledger_days (day, application, granted, promised)
 SELECT day, application, granted, grace
 FROM json_to_recordset($1::text::json) AS r (day date, application text, granted int8, grace int8)";
 
+/// Gateways report more of the days that are open.
+const INSERT_USAGE: &str = "
+INSERT INTO {schema}.usage_days (day, application, units)
+SELECT day, application, units FROM json_to_recordset($1::text::json) AS r (day date, application text, units int8)";
+
 const INSERT_AUDIT: &str = "
 INSERT INTO {schema}.audit (id, at, who, what, application, detail) OVERRIDING SYSTEM VALUE
 SELECT number, (extract(epoch FROM at) * 1000)::int8, who, what, application, detail
@@ -176,7 +188,7 @@ async fn insert(
     schema: &SchemaName,
     batch: DumpBatch,
 ) -> Result<(), TransferFault> {
-    let statements = [INSERT_APPLICATIONS, INSERT_KEYS, INSERT_LEDGER, INSERT_AUDIT];
+    let statements = [INSERT_APPLICATIONS, INSERT_KEYS, INSERT_LEDGER, INSERT_USAGE, INSERT_AUDIT];
     for (statement, records) in statements.iter().zip(batch.into_json().map_err(DumpFault::Disk)?) {
         let records: [Parameter<'_>; 1] = [(&records, Type::TEXT)];
         transaction.execute_typed(&schema.statement(statement), &records).await?;
@@ -217,6 +229,14 @@ fn read_ledger(row: &Row) -> Result<DumpLine, tokio_postgres::Error> {
         application: row.try_get(1)?,
         granted: units(row.try_get(2)?),
         grace: units(row.try_get(3)?),
+    }))
+}
+
+fn read_usage(row: &Row) -> Result<DumpLine, tokio_postgres::Error> {
+    Ok(DumpLine::Usage(UsageLine {
+        day: row.try_get(0)?,
+        application: row.try_get(1)?,
+        units: row.try_get::<_, i64>(2)?.unsigned_abs(),
     }))
 }
 

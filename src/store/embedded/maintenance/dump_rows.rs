@@ -6,7 +6,7 @@ use super::super::fault::{StoreFault, is_conflict};
 use super::super::{ledger, records};
 use crate::clock::Wall;
 use crate::keys::Digest;
-use crate::store::dump::{ApplicationLine, AuditLine, DumpLine, KeyLine, LedgerLine};
+use crate::store::dump::{ApplicationLine, AuditLine, DumpLine, KeyLine, LedgerLine, UsageLine};
 
 pub(super) fn read_application(row: &Row<'_>) -> Result<DumpLine, StoreFault> {
     let id = records::text(row, 0, "id")?;
@@ -38,16 +38,28 @@ pub(super) fn read_key(row: &Row<'_>) -> Result<DumpLine, StoreFault> {
 
 pub(super) fn read_ledger(row: &Row<'_>) -> Result<DumpLine, StoreFault> {
     let units = |column, name| Ok::<_, StoreFault>(records::limit(row, column, name)?.unwrap_or_default());
-    let (day, application) = (records::text(row, 0, "day")?, records::text(row, 1, "application")?);
-    if ledger::read(&day).is_none() {
-        return Err(StoreFault::Record(format!("{day:?} is not a day")));
-    }
+    let (day, application) = (day(row)?, records::text(row, 1, "application")?);
     Ok(DumpLine::Ledger(LedgerLine {
         day,
         application,
         granted: units(2, "granted")?,
         grace: units(3, "grace")?,
     }))
+}
+
+pub(super) fn read_usage(row: &Row<'_>) -> Result<DumpLine, StoreFault> {
+    let (day, application) = (day(row)?, records::text(row, 1, "application")?);
+    let units = records::number(row, 2, "units")?.and_then(|units| u64::try_from(units).ok());
+    let units = units.ok_or_else(|| StoreFault::Record("its units are invalid".into()))?;
+    Ok(DumpLine::Usage(UsageLine { day, application, units }))
+}
+
+fn day(row: &Row<'_>) -> Result<String, StoreFault> {
+    let day = records::text(row, 0, "day")?;
+    match ledger::read(&day) {
+        Some(_) => Ok(day),
+        None => Err(StoreFault::Record(format!("{day:?} is not a day"))),
+    }
 }
 
 pub(super) fn read_audit(row: &Row<'_>) -> Result<DumpLine, StoreFault> {
@@ -82,6 +94,12 @@ pub(super) fn insert(line: &DumpLine, store: &Connection) -> Result<(), StoreFau
         DumpLine::Ledger(line) => store
             .prepare_cached("INSERT INTO ledger (day, application, granted, grace) VALUES (?1, ?2, ?3, ?4)")?
             .execute(params![line.day, line.application, line.granted, line.grace]),
+        DumpLine::Usage(line) => {
+            let units = i64::try_from(line.units).map_err(|error| bad("units", &error))?;
+            store
+                .prepare_cached("INSERT INTO usage_days (day, application, units) VALUES (?1, ?2, ?3)")?
+                .execute(params![line.day, line.application, units])
+        }
         DumpLine::Audit(line) => {
             let number = i64::try_from(line.number).map_err(|error| bad("number", &error))?;
             store.prepare_cached("INSERT INTO audit VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?.execute(params![

@@ -1,4 +1,4 @@
-//! Transfers what a replaced store knows to its successor: grants, closed days, revoked and expired keys. A backup
+//! Transfers what a replaced store knows to its successor: grants, usage, closed days, revoked and expired keys. A backup
 //! does not contain what came after it, and a day's quota must not be granted twice.
 //!
 //! Applications and keys are not transferred; those created after the backup stay in the replaced store.
@@ -15,7 +15,7 @@ use super::read_only;
 use super::walk::{TableKind, walk};
 use crate::clock::Day;
 use crate::keys::Digest;
-use crate::store::dump::{DumpLine, KeyLine, LedgerLine};
+use crate::store::dump::{DumpLine, KeyLine, LedgerLine, UsageLine};
 
 /// The transferred facts.
 #[derive(Debug, Default)]
@@ -44,6 +44,11 @@ pub(super) fn from_old(old: &Path, new: &Connection) -> Result<TransferSummary, 
         let gaps = walk(&snapshot, TableKind::Ledger, true, &mut |line| {
             let DumpLine::Ledger(line) = line else { return Ok(()) };
             grant(new, &line).inspect_err(|fault| broken = Some(format!("{fault:?}")))
+        })?;
+        summary.gaps.extend(gaps);
+        let gaps = walk(&snapshot, TableKind::Usage, true, &mut |line| {
+            let DumpLine::Usage(line) = line else { return Ok(()) };
+            keep_usage(new, &line).inspect_err(|fault| broken = Some(format!("{fault:?}")))
         })?;
         summary.gaps.extend(gaps);
         let gaps = walk(&snapshot, TableKind::Keys, true, &mut |line| {
@@ -75,6 +80,27 @@ fn grant(new: &Connection, line: &LedgerLine) -> Result<(), StoreFault> {
          ON CONFLICT DO UPDATE SET granted = max(granted, excluded.granted), grace = max(grace, excluded.grace)",
     )?
     .execute(params![line.day, line.application, line.granted, line.grace])?;
+    Ok(())
+}
+
+/// Keeps the larger usage, which includes that of the backup.
+fn keep_usage(new: &Connection, line: &UsageLine) -> Result<(), StoreFault> {
+    let of_day = params![line.day, line.application];
+    let known: i64 = new
+        .prepare_cached(
+            "SELECT coalesce(sum(units), 0) FROM (
+                 SELECT * FROM usage_days UNION ALL SELECT day, application, units FROM usage_nodes
+             ) WHERE (day, application) = (?1, ?2)",
+        )?
+        .query_row(of_day, |row| row.get(0))?;
+    let units = i64::try_from(line.units).unwrap_or(i64::MAX);
+    if units > known {
+        new.prepare_cached("DELETE FROM usage_nodes WHERE (day, application) = (?1, ?2)")?.execute(of_day)?;
+        new.prepare_cached(
+            "INSERT OR REPLACE INTO usage_days (day, application, units) VALUES (?1, ?2, ?3)",
+        )?
+        .execute(params![line.day, line.application, units])?;
+    }
     Ok(())
 }
 

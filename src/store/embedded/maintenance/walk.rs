@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Row};
 
 use super::super::fault::StoreFault;
-use super::dump_rows::{read_application, read_audit, read_key, read_ledger};
+use super::dump_rows::{read_application, read_audit, read_key, read_ledger, read_usage};
 use crate::store::dump::DumpLine;
 
 /// Columns and table; order, forwards and backwards; how a row is read.
@@ -15,16 +15,24 @@ pub(super) enum TableKind {
     Applications,
     Keys,
     Ledger,
+    Usage,
     Audit,
 }
 
+/// The sums of all gateway processes.
+const USAGE: &str = "day, application, sum(units) AS units
+    FROM (SELECT * FROM usage_days UNION ALL SELECT day, application, units FROM usage_nodes)
+    WHERE application IN (SELECT id FROM applications) GROUP BY day, application";
+const NO_USAGE: &str = "'' AS day, '' AS application, 0 WHERE false";
+
 impl TableKind {
     /// In the order in which they can be written into an empty store.
-    pub(super) const ALL: [Self; 4] = [Self::Applications, Self::Keys, Self::Ledger, Self::Audit];
+    pub(super) const ALL: [Self; 5] =
+        [Self::Applications, Self::Keys, Self::Ledger, Self::Usage, Self::Audit];
 
     /// Its columns and table; its order, forwards and backwards; how a row is read.
     fn parts(self, store: &Connection) -> WalkQuery {
-        // A file of the first format lacks two columns.
+        // A file of an older format lacks two columns and two tables.
         let has = |sql: &str| store.prepare(sql).is_ok();
         match self {
             Self::Applications => (
@@ -49,6 +57,14 @@ impl TableKind {
                     read_ledger,
                 )
             }
+            Self::Usage => {
+                let is_kept = has("SELECT 1 FROM usage_days, usage_nodes LIMIT 0");
+                (
+                    if is_kept { USAGE } else { NO_USAGE }.into(),
+                    ["day, application", "day DESC, application DESC"],
+                    read_usage,
+                )
+            }
             Self::Audit => {
                 ("id, at, who, what, application, detail FROM audit".into(), ["id", "id DESC"], read_audit)
             }
@@ -60,6 +76,7 @@ impl TableKind {
             Self::Applications => "applications",
             Self::Keys => "keys",
             Self::Ledger => "ledger",
+            Self::Usage => "usage",
             Self::Audit => "audit",
         }
     }

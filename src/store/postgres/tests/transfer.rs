@@ -4,9 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::store::{Embedded, RecordCounts, maintenance};
+use crate::store::{Embedded, RecordCounts, UsageQuery, UsageStore as _, UsageTotal, maintenance};
 
-/// A directory with a store file: three applications with changes, revoked keys and grants.
+/// A directory with a store file: three applications with changes, revoked keys, grants and usage.
 async fn file_store() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let store = Embedded::open(directory.path()).unwrap();
@@ -23,6 +23,10 @@ async fn file_store() -> tempfile::TempDir {
             store.change(change(ChangeKind::RevokeAll)).await.unwrap();
         }
         store.exchange(report(id, 1, NodeTotals::default(), 20 + number)).await.unwrap();
+        for node in 1..=2 {
+            let total = UsageTotal { day: NOON.day(), application: id, units: 5 };
+            store.record_usage(node, vec![total]).await.unwrap();
+        }
     }
     directory
 }
@@ -59,7 +63,7 @@ async fn a_site_moves_from_a_file_to_a_database_and_back_without_loss() {
     let config = config();
     create_tables(config.clone()).await;
     let imported = PostgresStore::import(config.clone(), Clock::system(), &path, "a test").await.unwrap();
-    assert_eq!((imported, counts.applications, counts.ledger), (counts, 3, 3));
+    assert_eq!((imported, counts.applications, counts.ledger, counts.usage), (counts, 3, 3, 3));
 
     let before = std::fs::read_to_string(&path).unwrap();
     let (after, _) = exported(&config, false).await.unwrap();
@@ -78,6 +82,8 @@ async fn a_site_moves_from_a_file_to_a_database_and_back_without_loss() {
     let more = granted(&store, report(id, 9, NodeTotals::default(), 5)).await;
     assert_eq!(more.1, page.applications[0].granted + 5);
     store.change(creation()).await.unwrap();
+    let total = UsageTotal { day: NOON.day(), application: id, units: 7 };
+    store.record_usage(9, vec![total]).await.unwrap();
 
     let back = tempfile::tempdir().unwrap();
     let file = back.path().join("back.jsonl");
@@ -86,6 +92,8 @@ async fn a_site_moves_from_a_file_to_a_database_and_back_without_loss() {
     let moved = Embedded::open(back.path()).unwrap();
     let page = moved.page(None, 10, NOON.day()).await.unwrap();
     assert_eq!(page.applications.iter().map(|application| application.granted).sum::<u64>(), 63 + 5);
+    let usage = moved.usage(UsageQuery::on(NOON.day(), 10)).await.unwrap();
+    assert_eq!((usage.matching, usage.units), (3, 30 + 7));
 }
 
 #[tokio::test]

@@ -1,0 +1,68 @@
+//! Usage in exports, and across a replacement of the store.
+
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::clock::Wall;
+use crate::store::embedded::maintenance::{self, ImportOptions};
+use crate::store::{UsageQuery, UsageStore as _, UsageTotal};
+
+const NOW: Wall = Wall::from_seconds(20_413 * 86_400 + 43_200);
+
+fn used(store: &Embedded, application: ApplicationId, node: u64, units: u64) {
+    let total = UsageTotal { day: TODAY, application, units };
+    wait(store.record_usage(node, vec![total])).unwrap();
+}
+
+fn usage(directory: &TempDir) -> u64 {
+    let store = Embedded::open(directory.path()).unwrap();
+    wait(store.usage(UsageQuery::on(TODAY, 10))).unwrap().units
+}
+
+fn import(directory: &TempDir, from: &Path) -> Result<(), String> {
+    let options = ImportOptions { replace: true, ..ImportOptions::default() };
+    maintenance::import(directory.path(), from, &options, NOW).map(drop).map_err(|error| error.to_string())
+}
+
+#[test]
+fn usage_of_all_processes_is_exported_and_an_export_without_usage_can_be_read() {
+    let (directory, store) = fresh();
+    let id = wait(created(&store));
+    used(&store, id, 1, 5);
+    used(&store, id, 2, 7);
+    drop(store);
+    let path = directory.path().join("lines");
+    maintenance::export(&file(&directory), false, &mut fs::File::create(&path).unwrap(), NOW).unwrap();
+    let other = TempDir::new().unwrap();
+    import(&other, &path).unwrap();
+    assert_eq!(usage(&other), 12);
+
+    // As the previous version wrote it.
+    let text = fs::read_to_string(&path).unwrap().replacen("\"version\":2", "\"version\":1", 1);
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("{\"usage\"")).collect();
+    let (end, lines) = lines.split_last().unwrap();
+    let content = lines.join("\n") + "\n";
+    let counts = end.split(",\"sha256\"").next().unwrap().replace("\"usage\":1,", "");
+    let digest = Digest::of(&content);
+    fs::write(&path, format!("{content}{counts},\"sha256\":\"{digest}\"}}}}\n")).unwrap();
+    let other = TempDir::new().unwrap();
+    import(&other, &path).unwrap();
+    assert_eq!(usage(&other), 0);
+}
+
+#[test]
+fn usage_since_a_backup_is_kept_when_the_backup_is_imported() {
+    let (directory, store) = fresh();
+    let (one, other) = (wait(created(&store)), wait(created(&store)));
+    used(&store, one, 1, 5);
+    used(&store, other, 1, 3);
+    let backup = directory.path().join("older.db");
+    maintenance::back_up(directory.path(), &backup, false).unwrap();
+    used(&store, one, 1, 6);
+    used(&store, one, 2, 4);
+    drop(store);
+    import(&directory, &backup).unwrap();
+    assert_eq!(usage(&directory), 10 + 3);
+}
