@@ -99,7 +99,8 @@ pub enum ChangeKind {
         /// The key.
         key: StoredKey,
     },
-    /// Adds a key; keys in force until now expire at `retire_others_at`.
+    /// Adds a key; keys in force until now expire at `retire_others_at`. If that is not after the change, they are
+    /// revoked: a clock that is set back must not bring them back.
     Rotate {
         /// The new key.
         key: StoredKey,

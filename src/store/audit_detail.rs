@@ -17,6 +17,10 @@ pub(super) fn rotated(key: &StoredKey, retired: impl Display, at: Wall) -> Strin
     format!("new key {}; {retired} older expire at {}", shown(key), at.rfc3339())
 }
 
+pub(super) fn replaced(key: &StoredKey, revoked: impl Display) -> String {
+    format!("new key {}; {revoked} older revoked", shown(key))
+}
+
 pub(super) fn key_revoked(shown: &str) -> String {
     format!("key {shown}")
 }

@@ -58,7 +58,8 @@ pub(super) enum KeysCommand {
         #[arg(long)]
         usage: bool,
     },
-    /// Create a new key for an application. The older keys expire after the overlap; the quota is shared.
+    /// Create a new key for an application. The older keys expire after the overlap, and are revoked without one; the quota is
+    /// shared.
     #[command(
         after_help = "Example:\n  scoregate keys rotate app_0123456789a --overlap-hours 24 --data-dir DIR"
     )]

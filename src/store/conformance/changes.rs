@@ -118,6 +118,16 @@ pub(in crate::store) async fn rotation_never_extends_older_keys(store: &dyn Stor
     assert_eq!(store.application(id, NOON.day()).await.unwrap(), Some(now));
 }
 
+pub(in crate::store) async fn rotation_without_overlap_revokes_older_keys(store: &dyn Store) {
+    let id = created(store).await;
+    let key = StoredKey { created_at: NOON.plus(HOUR), ..a_key("newer") };
+    let now = store.change(changing(id, ChangeKind::Rotate { key, retire_others_at: NOON })).await.unwrap();
+    let states: Vec<_> = now.keys.iter().map(|key| (key.revoked_at, key.expires_at)).collect();
+    assert_eq!(states, [(Some(NOON), None), (None, None)], "oldest first");
+    let record = &store.audit(AuditQuery { limit: 1, ..AuditQuery::default() }).await.unwrap()[0];
+    assert!(record.detail.ends_with("; 1 older revoked"), "{record:?}");
+}
+
 pub(in crate::store) async fn revocation_is_final_and_keeps_its_first_time(store: &dyn Store) {
     let (id, other) = (created(store).await, created(store).await);
     let later = StoredKey { created_at: NOON.plus(HOUR), ..a_key("later") };

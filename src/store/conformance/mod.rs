@@ -30,6 +30,7 @@ macro_rules! run_with {
             pages_contain_every_application_once_in_order
             all_applications_are_read_once_with_their_keys_and_units
             rotation_never_extends_older_keys
+            rotation_without_overlap_revokes_older_keys
             revocation_is_final_and_keeps_its_first_time
             tier_change_keeps_everything_else
             added_key_keeps_the_other_keys

@@ -30,6 +30,11 @@ pub(super) fn make(connection: &Connection, change: &StoreChange) -> Result<Stor
             add_key(connection, &id, key)?;
             audit_detail::key_added(key)
         }
+        ChangeKind::Rotate { key, retire_others_at } if *retire_others_at <= change.at => {
+            let revoked = revoke_all(connection, &id, change.at)?;
+            add_key(connection, &id, key)?;
+            audit_detail::replaced(key, revoked)
+        }
         ChangeKind::Rotate { key, retire_others_at } => {
             let retired = retire(connection, &id, *retire_others_at)?;
             add_key(connection, &id, key)?;

@@ -143,6 +143,12 @@ impl RunningChange<'_> {
             ChangeKind::AddKey { key } => {
                 Ok(self.add_key(id, key).await?.map(|()| audit_detail::key_added(key)))
             }
+            ChangeKind::Rotate { key, retire_others_at } if *retire_others_at <= self.change.at => {
+                let at = millis(self.change.at);
+                let revoked = self.execute(REVOKE_ALL, &[(id, Type::TEXT), (&at, Type::INT8)]).await?;
+                let added = self.add_key(id, key).await?;
+                Ok(added.map(|()| audit_detail::replaced(key, revoked)))
+            }
             ChangeKind::Rotate { key, retire_others_at } => {
                 let at = millis(*retire_others_at);
                 let retired = self.execute(RETIRE, &[(id, Type::TEXT), (&at, Type::INT8)]).await?;
