@@ -12,7 +12,7 @@ use crate::clock::{Day, Mono, Now};
 use crate::keys::ApplicationId;
 use crate::limits::{
     AccountBalance, AdmissionVerdict, DayBalance, LeaseAvailability, LimitRule, LimitStatus, Limits,
-    MinuteShare, ReturnedUnits, ShareTokens,
+    MinuteShare, NodeTotals, ReturnedUnits, ShareTokens,
 };
 use crate::store::StoredApplication;
 
@@ -53,6 +53,15 @@ struct LeaseState {
     returned_units: ReturnedUnits,
     /// Units delivered on days that ended, until they are recorded.
     ended: Vec<(Day, u32)>,
+    /// The balance of a day that has not begun here.
+    ahead: Option<BalanceAhead>,
+}
+
+/// The balance of a day that was leased before it began, with the limits under which it was leased.
+#[derive(Clone, Copy, Debug)]
+struct BalanceAhead {
+    leased_under: Limits,
+    day: DayBalance,
 }
 
 /// A ledger call in flight: `true` once it succeeded, `false` once it failed, `None` before.
@@ -67,8 +76,7 @@ impl LeaseCall {
 }
 
 impl AccountState {
-    /// Decides on a request. Where several gateways share minute limits, the share of this one pays. `leased_ahead` is the
-    /// balance of a new day that was leased before it began.
+    /// Decides on a request. Where several gateways share minute limits, the share of this one pays.
     pub(crate) fn admit(
         &mut self,
         limits: &Limits,
@@ -76,12 +84,8 @@ impl AccountState {
         now: Now,
         conditional: bool,
         ledger: LeaseAvailability,
-        leased_ahead: impl FnOnce() -> Option<DayBalance>,
     ) -> AdmissionVerdict {
-        let today = now.wall.day();
-        if self.day().day() < today {
-            self.set_day(leased_ahead().unwrap_or_else(|| self.day().on(today)));
-        }
+        self.open_day(now.wall.day(), limits);
         let balance = self.balance;
         let (balance, verdict) = match gateways {
             None => balance.admit(limits, now, conditional, ledger),
@@ -101,6 +105,35 @@ impl AccountState {
     /// Its day.
     pub(crate) const fn day(&self) -> DayBalance {
         self.balance.day
+    }
+
+    /// Its day, which is a new one if `today` has begun: with the units that were leased ahead. The totals of a node are for
+    /// a day as a whole, so these units must not be counted apart from it. Those leased under other limits cannot be used;
+    /// the next report returns them.
+    pub(super) fn open_day(&mut self, today: Day, limits: &Limits) -> DayBalance {
+        if self.day().day() < today {
+            let ahead = self.lease.as_mut().and_then(|lease| lease.ahead.take());
+            let day = match ahead.filter(|ahead| ahead.day.day() == today) {
+                Some(BalanceAhead { leased_under, day }) if leased_under == *limits => day,
+                Some(BalanceAhead { day, .. }) => day.release(limits.grace).0,
+                None => self.day().on(today),
+            };
+            self.set_day(day);
+            self.drop_unused_lease();
+        }
+        self.day()
+    }
+
+    /// Whether units of this day were leased before it begins.
+    pub(super) fn is_leased_ahead(&self, day: Day) -> bool {
+        self.lease.as_ref().and_then(|lease| lease.ahead).is_some_and(|ahead| ahead.day.day() == day)
+    }
+
+    /// Takes the balance of a day that has not begun here.
+    pub(super) fn take_ahead(&mut self) -> Option<DayBalance> {
+        let ahead = self.lease.as_mut().and_then(|lease| lease.ahead.take());
+        self.drop_unused_lease();
+        ahead.map(|ahead| ahead.day)
     }
 
     /// Replaces its day. Units delivered on a day that ended are kept until they are recorded.
@@ -149,6 +182,10 @@ impl AccountState {
 
     /// Whether it remains listed for recording: if it was used today or yesterday.
     pub(super) fn remains_listed(&mut self, today: Day) -> bool {
+        if let Some(lease) = &mut self.lease {
+            lease.ahead.take_if(|ahead| ahead.day.day() < today);
+        }
+        self.drop_unused_lease();
         self.is_listed = self.day().day().next() >= today || self.has_ended();
         self.is_listed
     }
@@ -188,7 +225,7 @@ impl AccountState {
 
     fn drop_unused_lease(&mut self) {
         let is_unused = |lease: &mut Box<LeaseState>| {
-            lease.call.is_none() && lease.minute.is_none() && lease.ended.is_empty()
+            lease.call.is_none() && lease.minute.is_none() && lease.ended.is_empty() && lease.ahead.is_none()
         };
         self.lease.take_if(is_unused);
     }
@@ -274,6 +311,23 @@ impl Account {
             state.set_day(day.without_idle());
             day.leased() - state.day().leased()
         })
+    }
+
+    /// Applies the ledger's reply to a lease of `day` before it begins, and returns the number of leased units. If the day
+    /// has begun meanwhile, the account may have leased units of it already: the totals are those of both.
+    pub(super) fn lease_ahead(&self, leased_under: Limits, day: Day, node: NodeTotals, granted: u64) -> u32 {
+        let mut state = self.state();
+        let current = state.day();
+        if current.day() < day {
+            let ahead = DayBalance::opened(day, 0).apply(day, node, granted);
+            let ahead = BalanceAhead { leased_under, day: ahead };
+            state.lease.get_or_insert_default().ahead = Some(ahead);
+            return ahead.day.leased();
+        }
+        let applied = current.apply(day, node, granted);
+        let is_current = leased_under == self.terms.load().limits;
+        state.set_day(if is_current { applied } else { applied.without_idle() });
+        applied.leased().saturating_sub(current.leased())
     }
 
     /// Opens the day again with the units granted so far, unless this process has leased or used some.

@@ -221,7 +221,7 @@ mod tests {
             let limits = self.account.terms().limits;
             loop {
                 let (now, ledger) = (self.clock.now(), LeaseAvailability::Reachable);
-                let verdict = self.account.state().admit(&limits, None, now, false, ledger, || None);
+                let verdict = self.account.state().admit(&limits, None, now, false, ledger);
                 match verdict {
                     AdmissionVerdict::Admitted { day, .. } => return day,
                     AdmissionVerdict::LeaseFirst => drop(self.leases.lease(&self.account).await.unwrap()),

@@ -95,7 +95,7 @@ impl SharedMinutes {
         let limit = terms.limits.minute;
         let release = |share: &mut MinuteShare, tokens| share.release(tokens, limit, in_use, now.mono);
         let minute = state.has_share(now.mono).then(|| state.change_share(release));
-        let day = state.day().on(now.wall.day());
+        let day = state.open_day(now.wall.day(), &terms.limits);
         let totals = NodeReport { known: day.totals(), ..NodeReport::default() };
         let terms = Some(terms.assumed());
         LedgerReport { application: account.id, day: day.day(), totals, minute, terms }

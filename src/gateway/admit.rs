@@ -113,9 +113,8 @@ fn decide(
     now: Now,
     ledger: LeaseAvailability,
 ) -> AdmissionVerdict {
-    let (limits, today) = (caller.account.terms().limits, now.wall.day());
-    let leased_ahead = || leases.leased_ahead(&caller.account, today);
-    caller.account.state().admit(&limits, leases.gateways(), now, conditional, ledger, leased_ahead)
+    let limits = caller.account.terms().limits;
+    caller.account.state().admit(&limits, leases.gateways(), now, conditional, ledger)
 }
 
 /// Takes a guard token for a refusal or for `/me`: of the application if it is known, else of the address. Returns

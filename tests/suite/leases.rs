@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use scoregate::accounts::FieldChange;
 use scoregate::keys::Digest;
 
 use crate::balances::own;
@@ -126,4 +127,29 @@ async fn leases_of_tomorrow_are_taken_before_midnight_for_applications_in_use() 
     assert_eq!(waits(&world).await, waited, "no request waited for the ledger");
     assert_eq!(world.get_as(&unused, MODELS).await.status, 200);
     assert_eq!(waits(&world).await, waited + 1);
+}
+
+#[tokio::test]
+async fn units_leased_before_midnight_are_charged_once_if_limits_change_before_the_first_request() {
+    let world = World::new().await;
+    let customer = world.customer_with("pro", own(1_000_000, 10_000)).await;
+    assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
+    let leased = "scoregate_quota_units_total{use=\"leased\"}";
+    let before = world.counted(leased).await;
+    world.pass(Duration::from_secs(43_170));
+    world.reaches(leased, before + 8).await;
+    world.pass(Duration::from_secs(30));
+    let calls = ledger_calls(&world).await;
+    let (minute, day) = (FieldChange::Set(2_000_000), FieldChange::Keep);
+    world.running.registrar.set_limits("test", customer.id, minute, day).await.unwrap();
+    // What was leased under the other limits is returned.
+    world.pass(Duration::from_secs(1));
+    world.reaches("scoregate_store_duration_seconds_count{operation=\"lease\"}", calls + 1).await;
+    for _ in 0..3 {
+        assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
+    }
+    let directory = Arc::clone(&world.directory);
+    assert!(world.running.stop().await.all_finished);
+    let granted = sqlite3(directory.path(), "SELECT granted FROM ledger WHERE day = '2026-11-22'");
+    assert_eq!(granted, "3\n");
 }

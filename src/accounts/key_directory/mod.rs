@@ -255,18 +255,20 @@ impl KeyDirectory {
         let mut changed: HashSet<ApplicationId> = changed.iter().map(|(account, _)| account.id).collect();
         let without_keys: Vec<_> = self.without_keys.lock().values().cloned().collect();
         let with_keys = self.entries.iter().map(|entry| Arc::clone(&entry.account));
-        let drained = with_keys.chain(without_keys).filter_map(|account| {
+        let drained = with_keys.chain(without_keys).flat_map(|account| {
             let mut state = account.state();
+            let ahead = state.take_ahead().and_then(|ahead| Some((ahead.day(), ahead.drain().1?)));
             let before = state.day();
             let (day, report) = before.drain();
             state.set_day(day);
             units += before.leased() - day.leased();
             let is_changed = changed.remove(&account.id);
             let known = || NodeReport { known: day.totals(), ..NodeReport::default() };
-            let totals = report.or_else(|| is_changed.then(known))?;
-            Some(LedgerReport::of_units(account.id, day.day(), totals))
+            let totals = report.or_else(|| is_changed.then(known));
+            let reports = [ahead, totals.map(|totals| (day.day(), totals))];
+            reports.map(|report| report.map(|(day, totals)| LedgerReport::of_units(account.id, day, totals)))
         });
-        let reports = drained.collect();
+        let reports = drained.flatten().collect();
         (reports, units)
     }
 }

@@ -17,7 +17,6 @@ use tokio::sync::watch;
 
 use crate::clock::{Clock, Day, Now};
 use crate::instruments::{Instruments, StoreWork, UnitUse, UnreachableDecision};
-use crate::limits::DayBalance;
 use crate::store::{Ledger, LedgerExchange, LedgerReport, OwedFile, ReportOutcome, StoreError};
 
 use crate::accounts::account::{Account, AccountState, LeaseCall};
@@ -162,11 +161,6 @@ impl Leases {
         self.ahead.lease_tomorrow(key_directory).await;
     }
 
-    /// The balance of `today` that was leased before the day began, for the first request of the application.
-    pub(crate) fn leased_ahead(&self, account: &Account, today: Day) -> Option<DayBalance> {
-        self.ahead.take(account.id, &account.terms().limits, today)
-    }
-
     /// Starts a ledger call for the account unless one is in flight, without waiting for it.
     pub(crate) fn lease_ahead(self: &Arc<Self>, account: &Arc<Account>) {
         drop(self.call(account));
@@ -226,7 +220,7 @@ impl Leases {
     fn next_report(&self, account: &Account, state: &mut AccountState, now: Now) -> LedgerReport {
         let terms = account.terms();
         let limits = terms.limits;
-        let before = state.day().on(now.wall.day());
+        let before = state.open_day(now.wall.day(), &limits);
         let day = before.without_excess(limits.day);
         self.instruments.units(UnitUse::Returned, before.leased() - day.leased());
         state.set_day(day);
@@ -346,8 +340,7 @@ impl Leases {
             }
             // The wall clock was set back; the current day of the ledger remains in force.
             ReportOutcome::Closed => {
-                let current = state.day().on(today);
-                state.set_day(current);
+                state.open_day(today, &account.terms().limits);
                 ReportEnd::Applied
             }
             // It has no units; the ledger itself works.

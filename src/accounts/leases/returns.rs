@@ -31,7 +31,7 @@ impl Leases {
                 continue;
             }
             let report = SharedMinutes::release(&account, &mut state, false, now);
-            let (day, promise) = state.day().on(now.wall.day()).release(account.terms().limits.grace);
+            let (day, promise) = state.day().release(account.terms().limits.grace);
             state.set_day(day);
             self.instruments.units(UnitUse::Returned, units);
             self.begin(&account, state, LedgerReport { totals: promise.unwrap_or(report.totals), ..report });
@@ -68,8 +68,7 @@ impl Leases {
     }
 
     async fn return_leases(&self, key_directory: &KeyDirectory) {
-        let (mut reports, units) = key_directory.drain();
-        reports.append(&mut self.ahead.drain());
+        let (reports, units) = key_directory.drain();
         let started = self.clock.now();
         let shares = self.minutes.drain(started);
         if reports.is_empty() && shares.is_empty() {
