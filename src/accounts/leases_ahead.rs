@@ -16,7 +16,7 @@ use super::terms::Terms;
 
 /// Earliest time of a lease, before midnight. The times of the applications are spread between this and [`TO`].
 const FROM: Duration = Duration::from_mins(5);
-/// Latest time of a lease, before midnight.
+/// Latest of these times. Applications that are first used later have their leases at the next check.
 const TO: Duration = Duration::from_secs(30);
 /// Number of applications per ledger call.
 const AT_ONCE: usize = 256;
@@ -43,7 +43,7 @@ impl LeasesAhead {
     pub(super) async fn lease_tomorrow(&self, key_directory: &KeyDirectory) {
         let now = self.clock.now().wall;
         let (today, left) = (now.day(), now.day().end().since(now));
-        if left > FROM || left < TO {
+        if left > FROM {
             return;
         }
         let tomorrow = today.next();
