@@ -10,8 +10,9 @@ use crate::store::{LedgerExchange, LedgerReport};
 
 use super::Leases;
 
-/// Number of applications per ledger call at shutdown.
-const RETURNS_AT_ONCE: usize = 1_000;
+/// Number of applications per ledger call at shutdown. A shared ledger has one timeout for each call, and what a failed one
+/// does not return is lost to the callers.
+const RETURNS_AT_ONCE: usize = 256;
 
 impl Leases {
     /// Returns what other gateways may use: all that was leased under other terms, shares of minutes that they need, and
