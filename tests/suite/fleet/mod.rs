@@ -2,6 +2,7 @@
 
 mod database_state;
 mod faults;
+mod midnight;
 mod minutes;
 mod nodes;
 mod pooler;
@@ -23,6 +24,17 @@ use crate::program::{Keys, Program, run_with, within_one_day};
 
 /// The longest time that a change takes to reach every gateway, in seconds.
 const PROPAGATION: u64 = 5;
+
+/// Prints a line that is shown if the test fails.
+#[expect(clippy::print_stdout, reason = "the output of a test that fails")]
+fn note(text: &str) {
+    println!("{text}");
+}
+
+/// Whether tests run at full size.
+fn is_full_size() -> bool {
+    std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1")
+}
 
 /// The settings of gateways on one database.
 struct Site {

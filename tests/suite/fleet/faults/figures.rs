@@ -33,12 +33,6 @@ pub(super) fn described(trace: &Trace, checked: u32) -> String {
     text
 }
 
-/// Prints a line that is shown if the test fails.
-#[expect(clippy::print_stdout, reason = "the output of a test that fails")]
-pub(super) fn note(text: &str) {
-    println!("{text}");
-}
-
 fn figures(trace: &Trace, checked: u32) -> String {
     let mut outcomes: BTreeMap<String, u32> = BTreeMap::new();
     for request in &trace.requests {

@@ -22,12 +22,14 @@ use scoregate::clock::{Clock, Wall};
 use crate::cluster::PostgresCluster;
 use crate::fake_clock::FakeClock;
 use crate::program::run_with;
+
+use super::{is_full_size, note};
 use gateways::{FaultyFleet, GATEWAYS};
 use population::{ApplicationRole, QUOTAS};
 use schedule::SeededChoice;
 use trace::Trace;
 
-const DAY: i64 = 86_400;
+pub(super) const DAY: i64 = 86_400;
 
 /// The size of a run.
 struct FaultSize {
@@ -45,16 +47,16 @@ const FULL: FaultSize = FaultSize { applications: 50, revoked: 60, faults: 600.0
 
 #[test]
 fn no_schedule_of_faults_breaks_a_quota_a_minute_limit_or_a_revocation() {
-    let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
+    let is_full = is_full_size();
     let size = if is_full { FULL } else { SMALL };
     let given = std::env::var("SCOREGATE_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = given.unwrap_or_else(|| getrandom::u64().unwrap());
     // Printed with a failure.
-    figures::note(&format!("SCOREGATE_SEED={seed}"));
+    note(&format!("SCOREGATE_SEED={seed}"));
     let trace = run(&size, seed);
     let (revocations, checked) = laws::revocations(&trace);
     let found = [laws::days(&trace), laws::minutes(&trace), revocations, laws::rest(&trace)].concat();
-    figures::note(&figures::described(&trace, checked));
+    note(&figures::described(&trace, checked));
     assert!(found.is_empty(), "seed {seed}: {found:#?}");
     let days: std::collections::BTreeSet<&String> = trace.days.values().collect();
     assert_eq!(days.len(), 2, "seed {seed}: the midnight is part of the run");
@@ -65,7 +67,7 @@ fn no_schedule_of_faults_breaks_a_quota_a_minute_limit_or_a_revocation() {
 }
 
 /// Seconds from the machine's time to `before` seconds before the next midnight but one: the clock is set ahead only.
-fn offset_to_midnight(before: i64) -> i64 {
+pub(super) fn offset_to_midnight(before: i64) -> i64 {
     let now = i64::try_from(Clock::system().now().wall.seconds()).unwrap();
     (now / DAY + 2) * DAY - before - now
 }
@@ -187,7 +189,7 @@ fn collect(fleet: &FaultyFleet) -> Trace {
     for log in &record.access_logs {
         trace.read_log(log);
     }
-    record.event_logs.iter().for_each(|log| figures::note(log));
-    figures::note(&format!("{} changes", record.changes));
+    record.event_logs.iter().for_each(|log| note(log));
+    note(&format!("{} changes", record.changes));
     trace
 }
