@@ -25,7 +25,8 @@ const MINIMAL_DEBIAN: [(&str, &str); 13] = [
 ];
 
 /// Programs that a step of `.ci/check` installs: the step, the program, and the word of `.ci/check` that shows it.
-const INSTALLED: [(&str, &str, &str); 6] = [
+const INSTALLED: [(&str, &str, &str); 7] = [
+    ("test", "git", "need git "),
     ("test", "sqlite3", "need sqlite3 "),
     ("test", "python3", "need python3 "),
     ("test", "promtool", "install_idle prometheus"),

@@ -5,17 +5,17 @@ use std::sync::Barrier;
 use super::*;
 
 /// Number of tokens that a limit per minute refills in this time, rounded up.
-fn refilled(limit: u32, seconds: f64) -> u32 {
+pub(super) fn refilled(limit: u32, seconds: f64) -> u32 {
     let tokens = (f64::from(limit) * seconds / 60.0).ceil();
     (0..=limit * 10).find(|whole| f64::from(*whole) >= tokens).unwrap()
 }
 
-fn seconds_since(clock: &Clock, start: scoregate::clock::Mono) -> f64 {
+pub(super) fn seconds_since(clock: &Clock, start: scoregate::clock::Mono) -> f64 {
     clock.mono().since(start).as_secs_f64()
 }
 
 /// Sends this many requests and returns the number of 200s.
-fn served(public: SocketAddr, key: &str, count: u32) -> u32 {
+pub(super) fn served(public: SocketAddr, key: &str, count: u32) -> u32 {
     let mut connection = Wire::open(public).unwrap();
     (0..count).map(|_| u32::from(connection.get(TARGET, key).status_and_code().0 == 200)).sum()
 }

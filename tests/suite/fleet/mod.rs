@@ -9,6 +9,7 @@ mod pooler;
 mod rolling;
 mod terms;
 mod transfer;
+mod two_builds;
 mod upgrade;
 mod without_database;
 

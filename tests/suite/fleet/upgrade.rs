@@ -24,7 +24,7 @@ UPDATE {schema}.site SET format = format + 1;";
 
 impl Site {
     /// Runs statements in one transaction, with every `{schema}` replaced.
-    fn sql(&self, statements: &str) {
+    pub(super) fn sql(&self, statements: &str) {
         let mut psql = unprivileged("psql");
         let statements = statements.replace("{schema}", &self.schema);
         let output =
