@@ -125,7 +125,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("proxies.header", Words(&["x-forwarded-for", "forwarded", "none"]), Some("\"x-forwarded-for\""), "Header in which trusted proxies send the client address. The other headers are ignored."),
     setting("proxies.proxy_protocol", Networks, Some("[]"), "Proxies that begin connections with a PROXY protocol header, version 1 or 2. Their connections without one are refused."),
     setting("overload.cached_slots", Number(1, 1_000_000), Some("1024"), "Maximum concurrent requests served from the cache; more are queued, then refused with 503."),
-    setting("overload.waiting_slots", Number(1, 1_000_000), Some("16384"), "Maximum concurrent requests that wait for the backend; more are queued, then refused with 503."),
+    setting("overload.waiting_slots", Number(1, 1_000_000), Some("16384"), "Maximum concurrent requests that wait for the backend or the ledger; more are queued, then refused with 503."),
     setting("overload.queue_length", Number(0, 1_000_000), Some("512"), "Maximum queued requests, for each of the two pools."),
     setting("overload.queue_timeout", Duration, Some("\"10ms\""), "Maximum time in that queue."),
     setting("log.format", Words(&["text", "json"]), Some("\"text\""), "Log format."),

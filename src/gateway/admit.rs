@@ -65,12 +65,13 @@ impl TakenToken<'_> {
     }
 }
 
-/// Admits a request or names the exhausted rule. Waits only if units must be leased first.
+/// Admits a request or names the exhausted rule. Waits only if units must be leased first, and calls `before_waiting`.
 pub(super) async fn admit<'a>(
     leases: &Arc<Leases>,
     caller: &'a Caller,
     conditional: bool,
     mut now: Now,
+    mut before_waiting: impl FnMut(),
 ) -> Result<Admission<'a>, Refusal> {
     let hold = |day| Ok(Admission::ToFetch(HeldUnit { account: &caller.account, day, kept: false }));
     let revalidate =
@@ -92,10 +93,13 @@ pub(super) async fn admit<'a>(
             AdmissionVerdict::RevalidateWithoutUnits => return revalidate(Refusal::LedgerUnavailable),
             AdmissionVerdict::Refused(rule) => return Err(Refusal::Limited(rule)),
             // Every round trip brings units or tokens, which concurrent requests may take, or shows that there are none.
-            AdmissionVerdict::LeaseFirst => match leases.lease(&caller.account).await {
-                Ok(answered) => now = answered,
-                Err(_) => ledger = LeaseAvailability::Unreachable,
-            },
+            AdmissionVerdict::LeaseFirst => {
+                before_waiting();
+                match leases.lease(&caller.account).await {
+                    Ok(answered) => now = answered,
+                    Err(_) => ledger = LeaseAvailability::Unreachable,
+                }
+            }
             AdmissionVerdict::NoUnits => {
                 leases.refused();
                 return Err(Refusal::LedgerUnavailable);

@@ -97,7 +97,7 @@ impl<'r> CacheHit<'r> {
 
     /// Takes and returns a token and a unit.
     pub async fn admit(&self) -> bool {
-        let admitted = admit(&self.gateway.leases, &self.caller, false, self.now).await;
+        let admitted = admit(&self.gateway.leases, &self.caller, false, self.now, || {}).await;
         let Ok(Admission::ToFetch(hold)) = admitted else { return false };
         hold.give_token_back();
         true

@@ -1,8 +1,8 @@
 //! Limits concurrent requests: two pools of slots, each with a short queue.
 //!
 //! Requests served from the cache and requests that wait for the backend use separate pools, so a slow backend, whose
-//! callers fill the `waiting` pool, never causes a refusal of a request that needs no backend. Dropping a slot
-//! releases it. The number of upstream requests is limited in `upstream`.
+//! callers fill the `waiting` pool, never causes a refusal of a request that needs no backend. A request that has to wait
+//! for the ledger moves to that pool, so a slow ledger refuses no request with units in hand. Dropping a slot releases it. The number of upstream requests is limited in `upstream`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use super::refusal::Refusal;
 pub struct ConcurrencyConfig {
     /// Slots for requests whose document is cached.
     pub cached: usize,
-    /// Slots for requests that wait for the backend.
+    /// Slots for requests that wait for the backend or the ledger.
     pub waiting: usize,
     /// Queue length of each pool.
     pub queue: usize,
@@ -79,6 +79,13 @@ impl ConcurrencyLimit {
             );
             Refusal::Overloaded
         })
+    }
+
+    /// Moves a request that is about to wait for the ledger to the slots of waiting requests, if one is free.
+    pub(super) fn move_to_waiting<'c>(&'c self, slot: &mut ConcurrencySlot<'c>) {
+        if let Ok(permit) = self.waiting.permits.try_acquire() {
+            *slot = ConcurrencySlot { _permit: permit };
+        }
     }
 
     async fn queue<'c>(

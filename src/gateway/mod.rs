@@ -181,8 +181,9 @@ impl Gateway {
         let target = &*x.target.insert(resolve(&parsed, endpoint, raw_id, caller.rights, &self.form)?);
         let found = self.engine.documents.find(&target.key, x.started.mono);
         let is_servable = found.as_ref().is_some_and(FoundDocument::is_servable);
-        let _slot = self.capacity.enter(is_servable, &self.clock).await?;
-        let admitted = admit(&self.leases, caller, target.conditional, x.started).await?;
+        let mut slot = self.capacity.enter(is_servable, &self.clock).await?;
+        let before_waiting = || self.capacity.move_to_waiting(&mut slot);
+        let admitted = admit(&self.leases, caller, target.conditional, x.started, before_waiting).await?;
         if !self.key_directory.freshness.is_current(x.started) {
             // The store has become reachable during admission: the key may have been revoked meanwhile.
             self.ensure_fresh_keys(self.clock.now()).await?;

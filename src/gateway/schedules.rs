@@ -133,7 +133,7 @@ impl ScheduleState {
         let (rights, tier) = (terms.rights, terms.tier);
         drop(terms);
         let caller = Caller { account: Arc::clone(&self.account), rights, tier, expires_at: None, spread: 0 };
-        match admit(&self.leases, &caller, false, self.clock.now()).await {
+        match admit(&self.leases, &caller, false, self.clock.now(), || {}).await {
             Ok(Admission::ToFetch(hold)) => {
                 yield_now().await;
                 if is_delivered {

@@ -14,7 +14,7 @@ use scoregate::store::OwedFile;
 use crate::balances::own;
 use crate::client::Response;
 use crate::program::sqlite3;
-use crate::world::{Customer, World};
+use crate::world::{Customer, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
 /// Retry interval of a failed ledger.
@@ -243,4 +243,18 @@ async fn ledger_unreachable_an_unresponsive_ledger_delays_one_request_only() {
     }
     let (after, _) = world.served_of(&customer, 400).await;
     assert_eq!(leased + 3 + after, 300);
+}
+
+#[tokio::test]
+async fn ledger_unreachable_requests_that_wait_for_it_do_not_use_up_the_slots_of_cached_documents() {
+    let world = World::with("overload.cached_slots = 1\noverload.queue_length = 0", good).await;
+    let (ready, without_units) = (world.customer("pro").await, world.customer("pro").await);
+    assert_eq!(world.served_of(&ready, 1).await.0, 1);
+    world.has_leased(&ready).await;
+    let lock = Lock::on(world.directory.path());
+    let mut waiting = world.get(MODELS).key(&without_units.key).begin().await;
+    world.reaches("scoregate_lease_waits_total", 2).await;
+    assert_eq!(world.served_of(&ready, 1).await.0, 1);
+    drop(lock);
+    assert_eq!(waiting.read(false).await.unwrap().status, 200);
 }

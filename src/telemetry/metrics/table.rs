@@ -68,7 +68,7 @@ pub static LABELS: &[LabelRow] = &[
     LabelRow { name: "table", most: 6, meaning: "tables of the shared store whose rows change in normal operation: ledger_days, ledger_nodes, minute_pools, minute_shares, keys, usage_nodes" },
     LabelRow { name: "version", most: 1, meaning: "version of the program" },
     LabelRow { name: "direction", most: 2, meaning: "forward or backward" },
-    LabelRow { name: "pool", most: 2, meaning: "requests served from the cache, and requests that wait for the backend" },
+    LabelRow { name: "pool", most: 2, meaning: "requests served from the cache, and requests that wait for the backend or the ledger" },
 ];
 
 /// All metrics.
