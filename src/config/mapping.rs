@@ -6,14 +6,14 @@
 use toml::Value;
 
 use crate::routes::{ENDPOINTS, Endpoint, Param, Route};
-use crate::upstream::{DataShape, EndpointMapping, JsonPointer, Mapping, NotFound, PathTemplate};
+use crate::upstream::{DataShape, EndpointMapping, IdPattern, JsonPointer, Mapping, NotFound, PathTemplate};
 
 use super::config_reader::ConfigReader;
 use super::renamed::new_path;
 
 /// Fields of a mapping table.
-const FIELDS: [&str; 8] =
-    ["path", "unsupported", "data", "shape", "key_as", "not_found", "timestamp", "complete"];
+const FIELDS: [&str; 9] =
+    ["path", "unsupported", "data", "shape", "key_as", "not_found", "id", "timestamp", "complete"];
 const SHAPES: [&str; 3] = ["array", "object", "map"];
 
 impl ConfigReader<'_> {
@@ -76,6 +76,7 @@ impl<'w> MappingTable<'_, 'w> {
         if let Some(ways) = self.not_found(&mapped.shape) {
             mapped.not_found = ways;
         }
+        mapped.id = self.id();
         if self.endpoint.route != Route::Models && self.value("complete").is_some() {
             self.problem("complete", "remove this field: only the list of `models` can contain all models");
         }
@@ -144,6 +145,15 @@ impl<'w> MappingTable<'_, 'w> {
             self.problem("not_found", "remove \"empty\": an object is never an empty list");
         }
         Some(ways)
+    }
+
+    fn id(&mut self) -> Option<IdPattern> {
+        let text = self.text("id")?;
+        if !self.endpoint.route.names_a_model() {
+            self.problem("id", "remove this field: the endpoint names no model");
+            return None;
+        }
+        IdPattern::parse(text).map_err(|bad| self.problem("id", bad.to_string())).ok()
     }
 
     fn value(&self, field: &str) -> Option<&'w Value> {
@@ -218,7 +228,7 @@ mod tests {
             "[mapping.models]\npath = \"/s?p={period}\"\nunsupported = [\"sortBy\"]\ndata = \"/a~1b\"\nshape = \"map\"\n\
              key_as = \"id\"\ntimestamp = \"/meta/at\"\ncomplete = true\n\
              [mapping.history]\nunsupported = [\"period\"]\nshape = \"array\"\nnot_found = [\"404\", \"error\", \"empty\"]\n\
-             [mapping.drift]\nshape = \"object\"\nnot_found = []",
+             id = '[0-9]+'\n[mapping.drift]\nshape = \"object\"\nnot_found = []",
         )
         .unwrap();
         assert!(read.lists_all_models);
@@ -234,6 +244,7 @@ mod tests {
         let history = of(Route::History);
         assert_eq!(history.template, PathTemplate::canonical(Route::History.endpoint(), &[Param::Period]));
         assert_eq!((&history.shape, &history.not_found[..]), (&DataShape::Array, &NotFound::ALL[..]));
+        assert_eq!((&history.id, &of(Route::Drift).id), (&IdPattern::parse("[0-9]+").ok(), &None));
         assert_eq!((&of(Route::Drift).shape, of(Route::Drift).not_found.len()), (&DataShape::Object, 0));
     }
 
@@ -242,10 +253,10 @@ mod tests {
         let found = mapping(
             "[mapping]\nalerts = \"/x\"\n[mapping.me]\npath = \"/me\"\n[mapping.model]\npath = \"m odel/{name}\"\n\
              complete = true\nunsupported = [\"period\"]\n[mapping.models]\npath = 7\ndata = \"data\"\ncomplete = \"yes\"\n\
-             not_found = [\"404\"]\nwith = []\n[mapping.providers]\nshape = \"map\"\ntimestamp = \"/~\"\n\
+             not_found = [\"404\"]\nid = \"[0-9]+\"\nwith = []\n[mapping.providers]\nshape = \"map\"\ntimestamp = \"/~\"\n\
              [mapping.index]\nkey_as = \"id\"\n[mapping.drift]\nshape = \"set\"\nkey_as = \"id\"\n\
              not_found = [\"empty\", \"gone\"]\n[mapping.history]\nshape = \"object\"\nnot_found = [\"empty\"]\n\
-             path = \"/h/{id}\"\n[mapping.incidents]\nunsupported = [\"limit\", \"id\"]",
+             path = \"/h/{id}\"\nid = \"[0-9\"\n[mapping.incidents]\nunsupported = [\"limit\", \"id\"]",
         );
         let mut found = found.unwrap_err();
         for (path, value, remedy) in [
@@ -261,6 +272,8 @@ mod tests {
             ("mapping.models.data", "data", "a JSON pointer"),
             ("mapping.models.complete", "yes", "true or false"),
             ("mapping.models.not_found", "404", "names no model"),
+            ("mapping.models.id", "[0-9]+", "names no model"),
+            ("mapping.history.id", "[0-9", "unclosed character class"),
             ("mapping.models.with", "[]", "one of path, unsupported"),
             ("mapping.providers.key_as", "", "such as \"id\""),
             ("mapping.providers.timestamp", "/~", "~0"),

@@ -148,7 +148,14 @@ impl FetchWorker {
                 confirmation.next_refresh = next_refresh;
                 self.store(leader, content, confirmation).await
             }
-            Ok(UpstreamResponse::NoSuchModel | UpstreamResponse::Nothing { .. }) => {
+            Ok(UpstreamResponse::IdRejected) if self.model_exists(key, confirmation.before.is_some()) => {
+                Err(invalid("unexpected status 400"))
+            }
+            Ok(
+                UpstreamResponse::NoSuchModel
+                | UpstreamResponse::IdRejected
+                | UpstreamResponse::Nothing { .. },
+            ) => {
                 // A removed model is a valid response, not a failure: remove the stored document.
                 leader.while_current(|| self.documents.remove(key));
                 self.documents.note_change(key);

@@ -123,7 +123,7 @@ impl Fetcher {
     }
 
     /// Joins the fetch of a document that is in flight, or starts one, unless its result is known: it failed a moment
-    /// ago, the stored document suffices, or the model is not listed.
+    /// ago, the stored document suffices, the backend cannot have the model, or the model is not listed.
     fn join_or_start(
         self: &Arc<Self>,
         key: &DocumentKey,
@@ -137,6 +137,10 @@ impl Fetcher {
             }
             FlightRole::First(leader, result) => (leader, result),
         };
+        if !self.worker.upstream().may_have(key) {
+            leader.complete(Err(FetchError::NoSuchModel));
+            return JoinedFetch { result, outcome: CacheOutcome::Shared };
+        }
         let now = self.clock.now().mono;
         let is_enough = |stored: &StoredDocument| match need {
             Need::Current => now < self.documents.due(key, stored),

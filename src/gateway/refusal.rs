@@ -231,6 +231,12 @@ impl Refusal {
                 let limit = counted(limit, "refused request");
                 format!("The limit of {limit} a minute is used up. Retry in {wait} s.")
             }
+            Self::ModelUnlisted { retry_after } => {
+                let wait = whole_seconds(*retry_after);
+                format!(
+                    "This id is not in the list of models, and cannot be looked up right now. Retry in {wait} s."
+                )
+            }
             Self::UriTooLong
             | Self::HeadersTooLarge
             | Self::MethodNotAllowed
@@ -239,7 +245,6 @@ impl Refusal {
             | Self::NotFound
             | Self::LatestRequiresPlan
             | Self::ModelNotFound
-            | Self::ModelUnlisted { .. }
             | Self::UpstreamInvalid
             | Self::UpstreamUnavailable { .. }
             | Self::UpstreamTimeout

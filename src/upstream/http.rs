@@ -18,6 +18,7 @@ use hyper_util::client::legacy::connect::{CaptureConnection, Connected, capture_
 
 use crate::cache::Validators;
 use crate::clock::{Clock, Wall};
+use crate::routes::DocumentKey;
 use crate::secret::Secret;
 use crate::telemetry::trace::{TRACEPARENT, TraceContext};
 
@@ -115,6 +116,9 @@ impl HttpUpstream {
             }
             StatusCode::NOT_FOUND if is_its_own && mapped.supports(NotFound::Status) => {
                 return Ok(UpstreamResponse::NoSuchModel);
+            }
+            StatusCode::BAD_REQUEST if is_its_own && key.id.is_some() => {
+                return Ok(UpstreamResponse::IdRejected);
             }
             // The body may state what the status does not.
             refused @ StatusCode::NOT_FOUND if is_its_own && mapped.supports(NotFound::Error) => {
@@ -250,6 +254,10 @@ impl Upstream for HttpUpstream {
 
     fn lists_all_models(&self) -> bool {
         self.config.mapping.lists_all_models
+    }
+
+    fn may_have(&self, key: &DocumentKey) -> bool {
+        self.config.mapping.may_have(key)
     }
 
     fn retries(&self) -> u64 {

@@ -26,7 +26,8 @@ pub use built_in::BuiltInUpstream;
 pub use circuit_breaker::BreakerState;
 pub use http::{BadUpstreamUrl, HttpConfig, HttpUpstream};
 pub use mapping::{
-    BadPointer, BadTemplate, DataShape, EndpointMapping, JsonPointer, Mapping, NotFound, PathTemplate,
+    BadIdPattern, BadPointer, BadTemplate, DataShape, EndpointMapping, IdPattern, JsonPointer, Mapping,
+    NotFound, PathTemplate,
 };
 pub use protected::{ProtectedUpstream, ProtectionConfig, ProtectionStatus};
 pub use queue::{CurrentPriority, PriorityClass};
@@ -52,6 +53,9 @@ pub enum UpstreamResponse {
     },
     /// The model does not exist.
     NoSuchModel,
+    /// The backend rejected the request with status 400. It contains nothing of the client's but the parsed
+    /// parameters, so the id is malformed unless the model is known to exist.
+    IdRejected,
     /// An empty list, which this backend may also send for a model that does not exist.
     Nothing {
         /// The empty list.
@@ -110,6 +114,11 @@ pub trait Upstream: Send + Sync + 'static {
 
     /// Whether its list of models is complete, so that a model that is not listed does not exist.
     fn lists_all_models(&self) -> bool;
+
+    /// Whether it may have a document. Others are never requested.
+    fn may_have(&self, _key: &DocumentKey) -> bool {
+        true
+    }
 
     /// Number of requests retried because their connection was being closed.
     fn retries(&self) -> u64 {

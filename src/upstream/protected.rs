@@ -10,6 +10,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::clock::Clock;
+use crate::routes::DocumentKey;
 
 use super::circuit_breaker::{BreakerPermission, BreakerSignal, BreakerState, CircuitBreaker};
 use super::queue::{CurrentPriority, FetchQueue};
@@ -100,6 +101,11 @@ impl ProtectedUpstream {
     /// Whether its list of models is complete.
     pub fn lists_all_models(&self) -> bool {
         self.backend.lists_all_models()
+    }
+
+    /// Whether the backend may have a document.
+    pub fn may_have(&self, key: &DocumentKey) -> bool {
+        self.backend.may_have(key)
     }
 
     /// The current state.

@@ -76,7 +76,7 @@ fn unusable() -> Vec<(String, Act)> {
         body(r#"[{"id":"a",}]"#),
         body(r#"{"data":[],"data":[{"id":"a"}]}"#),
         body(r#"{"success":true,"success":false,"data":[]}"#),
-        body(r#"[{"id":"atlas","latestScore":1,"latestScore":2}]"#),
+        body(r#"[{"name":"atlas","latestScore":1,"latestScore":2}]"#),
         body(r#"[{"id":"atlas","id":"boreas","latestScore":1}]"#),
     ]
 }
@@ -109,7 +109,8 @@ fn all() -> Vec<(String, Act, u16)> {
 
 #[tokio::test]
 async fn a_bad_response_has_its_code_and_the_next_good_one_is_used_at_once() {
-    let world = World::with(CAPPED, |_| json(GOOD)).await;
+    let about = |id: &str| json(&GOOD.replace("atlas", id));
+    let world = World::with(CAPPED, move |got| about(got.target().rsplit('/').next().unwrap())).await;
     let customer = world.free().await;
     let (mut invalid, mut away) = (0, 0);
     for (number, (name, act, status)) in all().into_iter().enumerate() {

@@ -81,6 +81,7 @@ mod mapping;
 mod metric_cardinality;
 mod metrics_reference;
 mod missing_store;
+mod model_ids;
 mod monitoring;
 mod older_data;
 mod overload;

@@ -122,8 +122,11 @@ async fn when_everything_is_overdue_at_once_stale_documents_are_served_and_two_f
     assert_eq!(round().await, 0);
     let before = world.backend.received().len();
     world.pass(Duration::from_hours(1));
-    world.backend.set_script(|_| {
-        json(r#"{"generated_at":"2026-11-21T13:00:00Z","data":[{"id":"atlas","currentScore":81}]}"#)
+    world.backend.set_script(|received| {
+        let id = received.target().rsplit('/').next().unwrap();
+        json(&format!(
+            r#"{{"generated_at":"2026-11-21T13:00:00Z","data":[{{"id":"{id}","currentScore":81}}]}}"#
+        ))
     });
     world.backend.hold();
     // The backend does not respond meanwhile, and every request is answered at once.

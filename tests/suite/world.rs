@@ -52,14 +52,18 @@ fn listed() -> String {
     std::iter::once(one("atlas", "Atlas")).chain(numbered).collect::<Vec<_>>().join(",")
 }
 
+fn dated(id: &str) -> String {
+    format!(r#"{{"id":"{id}","name":"Atlas","currentScore":80.25,"lastUpdated":"2026-11-21T11:59:00Z"}}"#)
+}
+
 /// The response of a working backend: small, well-formed, the same for the same request.
 pub fn good(received: &Received) -> Act {
     let target = received.target().trim_start_matches("/api/v1");
-    let item = match target.split(['?', '/']).nth(1).unwrap_or("") {
-        "models" if target.ends_with("/atlas") => {
-            r#"{"id":"atlas","name":"Atlas","latestScore":81.5,"currentScore":80.25}"#
-        }
-        _ => r#"{"id":"atlas","name":"Atlas","currentScore":80.25,"lastUpdated":"2026-11-21T11:59:00Z"}"#,
+    let item = match target.strip_prefix("/models/") {
+        Some("atlas") => r#"{"id":"atlas","name":"Atlas","latestScore":81.5,"currentScore":80.25}"#.into(),
+        // A detail has the id that was requested.
+        Some(id) => dated(id.split('/').next().unwrap()),
+        None => dated("atlas"),
     };
     if target.starts_with("/models?") {
         return json(&format!(

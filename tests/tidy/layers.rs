@@ -35,7 +35,7 @@ const ENGINES: [(&str, &str, &[&str]); 5] = [
 ];
 
 /// Foreign crates, and the only places that may name them.
-const ROOMS: [(&str, &[&str]); 7] = [
+const ROOMS: [(&str, &[&str]); 8] = [
     ("moka", &["src/cache/"]),
     ("rusqlite", &["src/store/embedded/", "src/scoring/archive/"]),
     ("tokio_postgres", &["src/store/postgres/"]),
@@ -62,6 +62,7 @@ const ROOMS: [(&str, &[&str]); 7] = [
         ],
     ),
     ("hyper_rustls", &["src/upstream/http.rs", "src/upstream/connections.rs"]),
+    ("regex", &["src/upstream/mapping/model_id.rs"]),
     ("metrics_exporter_prometheus", &["src/telemetry/"]),
 ];
 

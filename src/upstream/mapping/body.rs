@@ -1,5 +1,7 @@
 //! The body as a whole: whether it is JSON, and whether it reports an error instead of data.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
@@ -39,6 +41,13 @@ impl<'b> MappedBody<'b> {
         self.members.is_none()
     }
 
+    /// The id in a member of the body, if it is an object.
+    pub(super) fn member(&self, name: &str) -> Result<Option<Cow<'b, str>>, String> {
+        let Some(members) = &self.members else { return Ok(None) };
+        let value = members.get(name).map_err(|_| format!("it has `{name}` twice"))?;
+        Ok(value.and_then(identifier))
+    }
+
     /// Whether it reports an error: by `success: false`; or, where the data is the whole body (`is_bare`), by an
     /// `error` text. An `error` beside data is ignored, and so is a `success` that is neither true nor false.
     pub(super) fn reported_error(&self, is_bare: bool) -> Result<Option<NoDataInBody>, String> {
@@ -69,6 +78,16 @@ impl NoDataInBody {
         let Some(why) = self.why else { return "the body contains success: false".into() };
         let why: String = why.chars().take(120).collect();
         format!("the body reports an error: {why:?}")
+    }
+}
+
+/// The text of an id: a string, or a number as written. Other values state no id.
+pub(super) fn identifier(value: &RawValue) -> Option<Cow<'_, str>> {
+    let text = value.get();
+    match text.as_bytes().first() {
+        Some(b'"') => serde_json::from_str(text).ok().map(Cow::<'_, str>::Owned),
+        Some(b'0'..=b'9' | b'-') => Some(text.into()),
+        _ => None,
     }
 }
 

@@ -6,6 +6,7 @@
 //! configuration syntax in `config`.
 
 mod body;
+mod model_id;
 mod pointer;
 mod shape;
 mod template;
@@ -23,6 +24,7 @@ use super::UpstreamResponse;
 use body::MappedBody;
 use pointer::PointerError;
 
+pub use model_id::{BadIdPattern, IdPattern};
 pub use pointer::{BadPointer, JsonPointer};
 pub use shape::DataShape;
 pub use template::{BadTemplate, PathTemplate};
@@ -49,6 +51,8 @@ pub struct EndpointMapping {
     pub timestamp: JsonPointer,
     /// How the backend reports that a model does not exist.
     pub not_found: Vec<NotFound>,
+    /// The ids that the backend may have, if restricted. It is never asked about others.
+    pub id: Option<IdPattern>,
 }
 
 /// A way to report that a model does not exist.
@@ -84,6 +88,14 @@ impl Default for Mapping {
     }
 }
 
+impl Mapping {
+    /// Whether the backend may have a document: its id is not excluded by the configuration.
+    pub(super) fn may_have(&self, key: &DocumentKey) -> bool {
+        let pattern = self.endpoints.get(&key.route).and_then(|mapped| mapped.id.as_ref());
+        pattern.zip(key.id.as_ref()).is_none_or(|(pattern, id)| pattern.allows(id))
+    }
+}
+
 impl NotFound {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Status, Self::Error, Self::Empty];
@@ -108,6 +120,7 @@ impl EndpointMapping {
             shape: DataShape::default(),
             timestamp: JsonPointer::member("generated_at"),
             not_found: if names_a_model { vec![NotFound::Status] } else { Vec::new() },
+            id: None,
         }
     }
 
@@ -129,7 +142,7 @@ impl EndpointMapping {
         head: ResponseInfo,
     ) -> Result<UpstreamResponse, String> {
         let next_refresh = head.next_refresh;
-        let Some(content) = self.content(body, head)? else { return Ok(UpstreamResponse::NoSuchModel) };
+        let Some(content) = self.content(key, body, head)? else { return Ok(UpstreamResponse::NoSuchModel) };
         let is_about_one = key.route.endpoint().one;
         if content.count == 0 && self.supports(NotFound::Empty) {
             // The detail of an existing model is never empty.
@@ -152,8 +165,13 @@ impl EndpointMapping {
         self.supports(NotFound::Error) && matches!(refused, Ok(Some(refused)) if refused.says_not_found())
     }
 
-    /// The data of a body. `None` if it reports that the model does not exist.
-    fn content(&self, bytes: &Bytes, head: ResponseInfo) -> Result<Option<DocumentContent>, String> {
+    /// The data of a body. `None` if it reports that the model does not exist, or is about another one.
+    fn content(
+        &self,
+        key: &DocumentKey,
+        bytes: &Bytes,
+        head: ResponseInfo,
+    ) -> Result<Option<DocumentContent>, String> {
         let body = MappedBody::of(bytes)?;
         if let Some(refused) = body.reported_error(self.is_bare())? {
             let no_model = self.supports(NotFound::Error) && refused.says_not_found();
@@ -166,6 +184,12 @@ impl EndpointMapping {
         let data = data.ok_or_else(|| format!("no data at {pointer}"))?;
         let items =
             self.shape.items(bytes, data).map_err(|reason| format!("the value at {pointer} {reason}"))?;
+        if let Some(requested) = &key.id
+            && let Some(other) = model_id::other_id(key.route, requested, &body, &items.each)?
+        {
+            tracing::debug!(document = %key, %other, "the backend answered about another model");
+            return Ok(None);
+        }
         // An invalid time is ignored, and the next best one is used.
         let stated_at = find(&self.timestamp, &body)?.and_then(instant).or(head.dated);
         let generated_at = stated_at.or_else(|| newest_update(&items.each)).unwrap_or(head.now);

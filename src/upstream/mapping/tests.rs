@@ -22,6 +22,7 @@ fn said(route: Route, mapping: &EndpointMapping, body: &str) -> Result<(&'static
         UpstreamResponse::Content { content, .. } => ("content", text(content)),
         UpstreamResponse::Nothing { content, .. } => ("nothing", text(content)),
         UpstreamResponse::NoSuchModel => ("no such model", String::new()),
+        UpstreamResponse::IdRejected => ("id rejected", String::new()),
         UpstreamResponse::Unchanged { .. } => ("unchanged", String::new()),
     })
 }
@@ -31,6 +32,7 @@ fn read(body: &str) -> Result<DocumentContent, String> {
         UpstreamResponse::Content { content, .. } => Ok(content),
         other @ (UpstreamResponse::Nothing { .. }
         | UpstreamResponse::NoSuchModel
+        | UpstreamResponse::IdRejected
         | UpstreamResponse::Unchanged { .. }) => {
             panic!("{other:?}")
         }
