@@ -32,7 +32,7 @@ pub use encode::{ContentCoding, Representation, negotiate};
 pub use freshness::{Freshness, StaleWindows};
 pub use members::{DuplicateMember, Member, Members};
 pub use negative_cache::NegativeCache;
-pub use paid_field::BadContent;
+pub use paid_field::{BadContent, PAID_FIELD, without_member};
 pub use refresh_interval::RefreshInterval;
 pub use single_flight::{FlightCompletion, FlightLeader, FlightRole, SingleFlight};
 pub use stored::StoredDocument;

@@ -1,4 +1,4 @@
-//! Removes the field that only paid callers may see from the backend's data, without a trace.
+//! Removes a field from the backend's data without a trace, such as the one that only paid callers may see.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::members::{Member, Members};
 
 /// The field for paid callers only.
-pub(super) const PAID_FIELD: &str = "latestScore";
+pub const PAID_FIELD: &str = "latestScore";
 /// Maximum nesting of the data.
 pub(super) const DEEPEST: u8 = 64;
 
@@ -17,14 +17,19 @@ pub(super) const DEEPEST: u8 = 64;
 #[error("the data is not an array of well-formed items nested at most {DEEPEST} deep")]
 pub struct BadContent;
 
-/// The data without the paid field, wherever in an item it is; `None` if it does not occur. The field is cut out with
+/// The data without the paid field, as by [`without_member`].
+pub(super) fn without_paid_field(data: &Bytes) -> Result<Option<Bytes>, BadContent> {
+    without_member(data, PAID_FIELD)
+}
+
+/// The data without a field, wherever in an item it is; `None` if it does not occur. The field is cut out with
 /// one comma and the space on that comma's side, and nothing else changes: data that never had it has the same bytes.
 /// Every nested object is searched, so the field's presence never decides whether the data is accepted.
-pub(super) fn without_paid_field(data: &Bytes) -> Result<Option<Bytes>, BadContent> {
+pub fn without_member(data: &Bytes, name: &str) -> Result<Option<Bytes>, BadContent> {
     let text = std::str::from_utf8(data).map_err(|_| BadContent)?;
     let whole: &RawValue = serde_json::from_str(text).map_err(|_| BadContent)?;
     let mut cuts = Vec::new();
-    find_paid(text, whole.get(), DEEPEST, &mut cuts)?;
+    find_cuts(text, whole.get(), name, DEEPEST, &mut cuts)?;
     if cuts.is_empty() {
         return Ok(None);
     }
@@ -38,7 +43,13 @@ pub(super) fn without_paid_field(data: &Bytes) -> Result<Option<Bytes>, BadConte
 }
 
 /// Collects the ranges to cut out of `value`, a part of `whole`, in the order of the text.
-fn find_paid(whole: &str, value: &str, depth: u8, cuts: &mut Vec<Range<usize>>) -> Result<(), BadContent> {
+fn find_cuts(
+    whole: &str,
+    value: &str,
+    name: &str,
+    depth: u8,
+    cuts: &mut Vec<Range<usize>>,
+) -> Result<(), BadContent> {
     let deeper = depth.checked_sub(1).ok_or(BadContent);
     match value.as_bytes().first() {
         Some(b'{') => {
@@ -49,10 +60,10 @@ fn find_paid(whole: &str, value: &str, depth: u8, cuts: &mut Vec<Range<usize>>) 
             }
             let depth = deeper?;
             for (index, field) in fields.0.iter().enumerate() {
-                if field.name == PAID_FIELD {
+                if field.name == name {
                     cuts.push(cut(whole, value, &fields.0, index));
                 } else {
-                    find_paid(whole, field.value.get(), depth, cuts)?;
+                    find_cuts(whole, field.value.get(), name, depth, cuts)?;
                 }
             }
             Ok(())
@@ -60,7 +71,7 @@ fn find_paid(whole: &str, value: &str, depth: u8, cuts: &mut Vec<Range<usize>>) 
         Some(b'[') => {
             let items: Vec<&RawValue> = serde_json::from_str(value).map_err(|_| BadContent)?;
             let depth = deeper?;
-            items.into_iter().try_for_each(|item| find_paid(whole, item.get(), depth, cuts))
+            items.into_iter().try_for_each(|item| find_cuts(whole, item.get(), name, depth, cuts))
         }
         _ => Ok(()),
     }

@@ -8,6 +8,7 @@ use toml::Value;
 
 use super::renamed::new_variable;
 use super::settings::{IN_A_FILE, SETTINGS, ValueKind, variable};
+use super::tables::is_one_value;
 use super::{ConfigProblem, ConfigProblems};
 
 /// Given values by path. Later sources override earlier ones.
@@ -134,6 +135,10 @@ fn malformed(text: &str, error: &toml::de::Error) -> String {
 
 fn flatten(path: &str, value: Value, into: &mut BTreeMap<String, Value>) {
     match value {
+        // Its keys are names of fields, which may contain dots.
+        Value::Table(_) if is_one_value(path) => {
+            into.insert(path.to_owned(), value);
+        }
         Value::Table(table) => {
             for (name, value) in table {
                 let below = if path.is_empty() { name } else { format!("{path}.{name}") };

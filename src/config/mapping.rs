@@ -5,15 +5,21 @@
 
 use toml::Value;
 
+use crate::cache::PAID_FIELD;
 use crate::routes::{ENDPOINTS, Endpoint, Param, Route};
-use crate::upstream::{DataShape, EndpointMapping, IdPattern, JsonPointer, Mapping, NotFound, PathTemplate};
+use crate::upstream::{
+    DataShape, EndpointMapping, IdPattern, ItemMapping, JsonPointer, Mapping, NotFound, PathTemplate,
+};
 
 use super::config_reader::ConfigReader;
+use super::mapping_fields::{self, FieldProblem};
 use super::renamed::new_path;
 
 /// Fields of a mapping table.
-const FIELDS: [&str; 9] =
-    ["path", "unsupported", "data", "shape", "key_as", "not_found", "id", "timestamp", "complete"];
+const FIELDS: [&str; 10] =
+    ["path", "unsupported", "data", "shape", "key_as", "fields", "not_found", "id", "timestamp", "complete"];
+/// Those by which the items of an endpoint have the shape of the backend.
+const OF_THE_BACKEND: [&str; 4] = ["path", "data", "shape", "key_as"];
 const SHAPES: [&str; 3] = ["array", "object", "map"];
 
 impl ConfigReader<'_> {
@@ -77,6 +83,8 @@ impl<'w> MappingTable<'_, 'w> {
             mapped.not_found = ways;
         }
         mapped.id = self.id();
+        mapped.fields = self.fields();
+        self.reject_paid_pointers(&mapped);
         if self.endpoint.route != Route::Models && self.value("complete").is_some() {
             self.problem("complete", "remove this field: only the list of `models` can contain all models");
         }
@@ -145,6 +153,45 @@ impl<'w> MappingTable<'_, 'w> {
             self.problem("not_found", "remove \"empty\": an object is never an empty list");
         }
         Some(ways)
+    }
+
+    fn fields(&mut self) -> Option<ItemMapping> {
+        let is_of_the_backend = OF_THE_BACKEND.iter().any(|field| self.value(field).is_some());
+        let Some(value) = self.value("fields") else { return is_of_the_backend.then(ItemMapping::default) };
+        let Some(table) = value.as_table() else {
+            self.problem("fields", format!("write it as a table, [mapping.{}.fields]", self.endpoint.name));
+            return None;
+        };
+        let (fields, problems) = mapping_fields::read(self.endpoint, table);
+        for FieldProblem { name, remedy } in problems {
+            let path = format!("{}.{name}", self.path("fields"));
+            self.reading.problem(&path, table.get(&name), remedy);
+        }
+        Some(fields)
+    }
+
+    /// Parts of the paid field's value are not data of their own.
+    fn reject_paid_pointers(&mut self, mapped: &EndpointMapping) {
+        let source = mapped.fields.as_ref().and_then(ItemMapping::paid_source);
+        if source.is_some() && matches!(mapped.shape, DataShape::Map { .. }) {
+            self.problem(
+                "shape",
+                format!(
+                    "write \"object\": an entry may have the name of the field that becomes `{PAID_FIELD}`"
+                ),
+            );
+        }
+        let is_paid = |pointer: &JsonPointer| {
+            std::iter::once(PAID_FIELD).chain(source).any(|name| pointer.passes(name))
+        };
+        for (field, pointer) in [("data", mapped.data.as_ref()), ("timestamp", Some(&mapped.timestamp))] {
+            if pointer.is_some_and(is_paid) {
+                self.problem(
+                    field,
+                    format!("point outside the value of `{PAID_FIELD}`: only paid callers may see it"),
+                );
+            }
+        }
     }
 
     fn id(&mut self) -> Option<IdPattern> {
@@ -217,6 +264,7 @@ mod tests {
         let index = read.endpoints.get(&Route::Index).unwrap();
         let expected = EndpointMapping {
             data: Some(JsonPointer::default()),
+            fields: Some(ItemMapping::default()),
             ..EndpointMapping::canonical(Route::Index.endpoint())
         };
         assert_eq!(*index, expected);
@@ -232,6 +280,8 @@ mod tests {
         )
         .unwrap();
         assert!(read.lists_all_models);
+        let ignored = [(Route::Models, vec![Param::SortBy]), (Route::History, vec![Param::Period])];
+        assert_eq!(read.description().ignored, ignored.into());
         let of = |route| read.endpoints.get(&route).unwrap();
         let models = of(Route::Models);
         let template = PathTemplate::parse(Route::Models.endpoint(), "/s?p={period}", &[Param::SortBy]);

@@ -10,6 +10,7 @@ mod deprecation;
 mod file;
 mod freshness;
 mod mapping;
+mod mapping_fields;
 mod overload;
 mod proxies;
 mod reload;

@@ -77,11 +77,12 @@ const MAPPING_SAMPLE: &str = "
 # [mapping.history]
 # path = \"/history/{id}\"
 # unsupported = [\"period\"]         # parameters that the backend lacks: all values get the same data
-# not_found = [\"404\", \"error\", \"empty\"]   # responses for an unknown model: status 404; success = false with \"model\" and \"not found\"; an empty list
+# not_found = [\"404\", \"error\", \"empty\"]   # responses for an unknown model: status 404; success = false with \"model\" and \"not found\", or \"no … found for model\"; an empty list
 # id = \"[0-9]+\"                # regular expression for whole ids; others get 404 without a request
 # [mapping.providers]
 # shape = \"map\"
 # key_as = \"provider\"          # field for the name of a map item
+# fields = { availability = \"uptime\", status = { from = \"state\", words = { UP = \"operational\" } }, region = { constant = \"eu\" }, rank = { type = \"number\" }, debug = { drop = true } }   # fields of an item; see docs/backends.md
 ";
 
 #[cfg(test)]

@@ -8,6 +8,11 @@ pub(super) fn is_in_a_table(path: &str) -> bool {
     path.starts_with("mapping.") || is_in_a_named_table(path)
 }
 
+/// Returns whether the table at a path is one value: the fields of a mapping.
+pub(super) fn is_one_value(path: &str) -> bool {
+    matches!(path.split('.').collect::<Vec<_>>().as_slice(), ["mapping", _, "fields"])
+}
+
 fn is_in_a_named_table(path: &str) -> bool {
     let parts: Vec<&str> = path.split('.').collect();
     match parts.as_slice() {

@@ -26,8 +26,8 @@ pub use built_in::BuiltInUpstream;
 pub use circuit_breaker::BreakerState;
 pub use http::{BadUpstreamUrl, HttpConfig, HttpUpstream};
 pub use mapping::{
-    BadIdPattern, BadPointer, BadTemplate, DataShape, EndpointMapping, IdPattern, JsonPointer, Mapping,
-    NotFound, PathTemplate,
+    BadIdPattern, BadItemMapping, BadPointer, BadTemplate, DataShape, EndpointMapping, IdPattern,
+    ItemMapping, JsonPointer, MappedField, Mapping, NotFound, PathTemplate, is_value_of,
 };
 pub use protected::{ProtectedUpstream, ProtectionConfig, ProtectionStatus};
 pub use queue::{CurrentPriority, PriorityClass};

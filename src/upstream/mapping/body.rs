@@ -66,11 +66,12 @@ impl<'b> MappedBody<'b> {
 }
 
 impl NoDataInBody {
-    /// Whether the reason is that a model was not found. Something else that was not found is no reason to remove a
-    /// document.
+    /// Whether the reason is that a model was not found, or nothing about it, as in `No scores found for model 17`.
+    /// Something else that was not found is no reason to remove a document.
     pub(super) fn says_not_found(&self) -> bool {
         let why = self.why.as_deref().unwrap_or_default().to_ascii_lowercase();
-        why.contains("model") && why.contains("not found")
+        let has_nothing = why.starts_with("no ") && why.contains(" found for model");
+        has_nothing || (why.contains("model") && why.contains("not found"))
     }
 
     /// For the operator.
@@ -125,6 +126,12 @@ mod tests {
             (r#"{"success":false,"error":"busy","message":"model not found"}"#, Some(false), Some(false)),
             (r#"{"success":false,"error":{"why":"model not found"}}"#, Some(false), Some(false)),
             (words, None, Some(true)),
+            (r#"{"success":false,"error":"No valid scores found for model 17"}"#, Some(true), Some(true)),
+            (
+                r#"{"success":false,"error":"no connection found for the model store"}"#,
+                Some(false),
+                Some(false),
+            ),
             (r#"{"error":"out of memory"}"#, None, Some(false)),
             (r#"{"error":null,"id":"17"}"#, None, None),
             (r#"{"error":0.25,"id":"17"}"#, None, None),

@@ -2,10 +2,12 @@
 //! in a response.
 //!
 //! By default paths equal ours; a bare array, `{"data": …}` and a full envelope are accepted, and a single object
-//! becomes an array of one. Items are kept as raw bytes and their fields unchanged. Transport is in `http`, the
+//! becomes an array of one. Items are kept as raw bytes, and their fields unchanged unless `fields` lists them. Transport is in `http`, the
 //! configuration syntax in `config`.
 
 mod body;
+mod convert;
+mod fields;
 mod model_id;
 mod pointer;
 mod shape;
@@ -18,12 +20,14 @@ use serde_json::value::RawValue;
 
 use crate::cache::{DocumentContent, Validators};
 use crate::clock::Wall;
-use crate::routes::{DocumentKey, ENDPOINTS, Endpoint, Route};
+use crate::routes::{DocumentKey, ENDPOINTS, Endpoint, Param, Route, SourceDescription};
 
 use super::UpstreamResponse;
 use body::MappedBody;
 use pointer::PointerError;
 
+pub use convert::is_value_of;
+pub use fields::{BadItemMapping, ItemMapping, MappedField};
 pub use model_id::{BadIdPattern, IdPattern};
 pub use pointer::{BadPointer, JsonPointer};
 pub use shape::DataShape;
@@ -53,6 +57,8 @@ pub struct EndpointMapping {
     pub not_found: Vec<NotFound>,
     /// The ids that the backend may have, if restricted. It is never asked about others.
     pub id: Option<IdPattern>,
+    /// The fields of its items, where items have the shape of the backend. `None`: they have the fields of this API.
+    pub fields: Option<ItemMapping>,
 }
 
 /// A way to report that a model does not exist.
@@ -60,7 +66,7 @@ pub struct EndpointMapping {
 pub enum NotFound {
     /// The status 404.
     Status,
-    /// An error in the body whose text contains "model" and "not found".
+    /// An error in the body whose text contains "model" and "not found", or "no … found for model".
     Error,
     /// An empty list. It may also be a true response about an existing model.
     Empty,
@@ -89,6 +95,22 @@ impl Default for Mapping {
 }
 
 impl Mapping {
+    /// The documented properties of the backend.
+    pub fn description(&self) -> SourceDescription {
+        let mut description = SourceDescription::default();
+        for (route, mapped) in &self.endpoints {
+            if let Some(fields) = &mapped.fields {
+                description.fields.insert(*route, fields.published());
+            }
+            let takes = route.endpoint().takes.iter().copied();
+            let ignored: Vec<Param> = takes.filter(|param| !mapped.template.sends(*param)).collect();
+            if !ignored.is_empty() {
+                description.ignored.insert(*route, ignored);
+            }
+        }
+        description
+    }
+
     /// Whether the backend may have a document: its id is not excluded by the configuration.
     pub(super) fn may_have(&self, key: &DocumentKey) -> bool {
         let pattern = self.endpoints.get(&key.route).and_then(|mapped| mapped.id.as_ref());
@@ -121,6 +143,7 @@ impl EndpointMapping {
             timestamp: JsonPointer::member("generated_at"),
             not_found: if names_a_model { vec![NotFound::Status] } else { Vec::new() },
             id: None,
+            fields: None,
         }
     }
 
@@ -184,22 +207,23 @@ impl EndpointMapping {
         let data = data.ok_or_else(|| format!("no data at {pointer}"))?;
         let items =
             self.shape.items(bytes, data).map_err(|reason| format!("the value at {pointer} {reason}"))?;
+        let mapped = self.fields.as_ref().map(|fields| fields.apply(&items.data)).transpose()?.flatten();
+        let each = match &mapped {
+            Some(mapped) => serde_json::from_slice(mapped).map_err(|error| error.to_string())?,
+            None => items.each,
+        };
         if let Some(requested) = &key.id
-            && let Some(other) = model_id::other_id(key.route, requested, &body, &items.each)?
+            && let Some(other) = model_id::other_id(key.route, requested, &body, &each)?
         {
             tracing::debug!(document = %key, %other, "the backend answered about another model");
             return Ok(None);
         }
         // An invalid time is ignored, and the next best one is used.
         let stated_at = find(&self.timestamp, &body)?.and_then(instant).or(head.dated);
-        let generated_at = stated_at.or_else(|| newest_update(&items.each)).unwrap_or(head.now);
-        Ok(Some(DocumentContent {
-            data: items.data,
-            count: items.each.len(),
-            generated_at,
-            stated_at,
-            source: head.source,
-        }))
+        let generated_at = stated_at.or_else(|| newest_update(&each)).unwrap_or(head.now);
+        let count = each.len();
+        let data = mapped.unwrap_or(items.data);
+        Ok(Some(DocumentContent { data, count, generated_at, stated_at, source: head.source }))
     }
 
     /// Whether the data is the whole body.

@@ -73,14 +73,15 @@ impl Eq for IdPattern {}
 
 fn compiled(text: &str) -> Result<Regex, BadIdPattern> {
     // Ids are ASCII, so classes such as `\d` need no Unicode tables.
-    RegexBuilder::new(text).unicode(false).size_limit(MAX_COMPILED).build().map_err(|error| match error {
-        regex::Error::CompiledTooBig(_) => BadIdPattern::Size,
-        // The last line names the problem; those before it repeat the expression.
-        syntax => {
-            let message = syntax.to_string();
-            let reason = message.lines().last().unwrap_or_default();
-            BadIdPattern::Syntax(reason.trim_start_matches("error: ").to_owned())
+    let built = RegexBuilder::new(text).unicode(false).size_limit(MAX_COMPILED).build();
+    built.map_err(|error| {
+        if matches!(error, regex::Error::CompiledTooBig(_)) {
+            return BadIdPattern::Size;
         }
+        // The last line names the problem; those before it repeat the expression.
+        let message = error.to_string();
+        let reason = message.lines().last().unwrap_or_default();
+        BadIdPattern::Syntax(reason.trim_start_matches("error: ").to_owned())
     })
 }
 

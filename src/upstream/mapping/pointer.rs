@@ -45,6 +45,11 @@ impl JsonPointer {
         tokens.map(token).collect::<Option<_>>().map(Self).ok_or(BadPointer::Tilde)
     }
 
+    /// Whether a member of this name is on the path to the value.
+    pub fn passes(&self, name: &str) -> bool {
+        self.0.iter().any(|token| token == name)
+    }
+
     /// Whether it is the whole body.
     pub(super) fn is_whole(&self) -> bool {
         self.0.is_empty()

@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use crate::cache::{Member, Members};
+use crate::cache::{Member, Members, PAID_FIELD};
 
 /// The shape of the data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,6 +68,10 @@ fn map<'b>(text: &'b str, key_as: &str) -> Result<Items<'b>, String> {
     for entry in &entries.0 {
         if !each.is_empty() {
             data.push(',');
+        }
+        // An item of its own would have the value under other names.
+        if entry.name == PAID_FIELD {
+            return Err(format!("has an entry {PAID_FIELD}, which is not an item"));
         }
         push_item(&mut data, entry, key_as)?;
         each.push(entry.value);

@@ -98,6 +98,11 @@ impl PathTemplate {
         if bad.is_empty() { Ok(Self(pieces)) } else { Err(bad) }
     }
 
+    /// Whether it has a placeholder for a parameter.
+    pub(super) fn sends(&self, param: Param) -> bool {
+        self.0.contains(&TemplatePart::Value(param))
+    }
+
     /// The path and query of a document. `None` if the document lacks a parameter.
     pub(super) fn target(&self, key: &DocumentKey) -> Option<String> {
         self.0.iter().map(|piece| piece.fill(key)).collect()

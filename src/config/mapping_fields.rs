@@ -1,0 +1,229 @@
+//! Reads `fields` of a mapping: the published fields of an endpoint's items, by name.
+
+use std::collections::BTreeMap;
+
+use toml::{Table, Value};
+
+use crate::routes::{Endpoint, PublishedField, PublishedKind};
+use crate::upstream::{ItemMapping, MappedField, is_value_of};
+
+const KEYS: [&str; 5] = ["from", "type", "words", "constant", "drop"];
+const FORM: &str =
+    "write the name of the backend's field, or a table with from, type, words, constant or drop";
+
+/// A problem with one field.
+pub(super) struct FieldProblem {
+    pub(super) name: String,
+    pub(super) remedy: String,
+}
+
+/// Reads the table. Invalid fields are reported and left out.
+pub(super) fn read(endpoint: &'static Endpoint, table: &Table) -> (ItemMapping, Vec<FieldProblem>) {
+    let (mut fields, mut dropped, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, value) in table {
+        match field(endpoint, name, value) {
+            Ok(Some(field)) => fields.push(field),
+            Ok(None) => dropped.push(name.clone()),
+            Err(remedy) => problems.push(FieldProblem { name: name.clone(), remedy }),
+        }
+    }
+    let has_paid_field = endpoint.item.iter().any(|field| field.paid_only);
+    let mapping = ItemMapping::new(fields, dropped, has_paid_field).unwrap_or_else(|bad| {
+        let bad = bad.into_iter();
+        problems.extend(bad.map(|(name, bad)| FieldProblem { name, remedy: bad.to_string() }));
+        ItemMapping::default()
+    });
+    (mapping, problems)
+}
+
+/// One field; `None` if it is dropped.
+fn field(endpoint: &'static Endpoint, name: &str, value: &Value) -> Result<Option<MappedField>, String> {
+    if name.is_empty() || name.contains(char::is_control) {
+        return Err("write a name on one line".into());
+    }
+    let given = match value {
+        Value::String(from) => return mapped(endpoint, name, from, None, BTreeMap::new()).map(Some),
+        Value::Table(given) => given,
+        Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) | Value::Array(_) => {
+            return Err(FORM.into());
+        }
+    };
+    if given.keys().any(|key| !KEYS.contains(&key.as_str())) {
+        return Err(FORM.into());
+    }
+    let alone = |key: &str| {
+        if given.len() == 1 { Ok(()) } else { Err(format!("remove everything but `{key}`")) }
+    };
+    if let Some(drop) = given.get("drop") {
+        alone("drop")?;
+        return if drop.as_bool() == Some(true) {
+            Ok(None)
+        } else {
+            Err("write drop = true, or remove it".into())
+        };
+    }
+    if let Some(value) = given.get("constant") {
+        alone("constant")?;
+        return constant(endpoint, name, value).map(Some);
+    }
+    let text = |key: &str| match given.get(key) {
+        Some(value) => value.as_str().map(Some).ok_or_else(|| format!("write {key} as a string")),
+        None => Ok(None),
+    };
+    let (from, kind) = (text("from")?.unwrap_or(name), text("type")?);
+    mapped(endpoint, name, from, kind, words(given.get("words"))?).map(Some)
+}
+
+fn words(given: Option<&Value>) -> Result<BTreeMap<String, String>, String> {
+    let Some(given) = given else { return Ok(BTreeMap::new()) };
+    let pairs = given.as_table().and_then(|words| {
+        let pair = |(from, to): (&String, &Value)| Some((from.clone(), to.as_str()?.to_owned()));
+        words.iter().map(pair).collect()
+    });
+    pairs.ok_or_else(|| "write words as a table of strings, such as { STABLE = \"stable\" }".into())
+}
+
+fn mapped(
+    endpoint: &'static Endpoint,
+    name: &str,
+    from: &str,
+    written: Option<&str>,
+    words: BTreeMap<String, String>,
+) -> Result<MappedField, String> {
+    let kind = kind(endpoint, name, written)?;
+    if let PublishedKind::Standard(field) = &kind {
+        let is_valid =
+            |word: &&String| is_value_of(field, &serde_json::Value::from(word.as_str()).to_string());
+        if let Some(wrong) = words.values().find(|word| !is_valid(word)) {
+            return Err(format!("replace the word {wrong:?} by a value that this field of the API may have"));
+        }
+    }
+    Ok(MappedField { published: PublishedField { name: name.into(), kind }, from: from.into(), words })
+}
+
+/// A field of this API has the type that it has there; `type` is for all others.
+fn kind(endpoint: &'static Endpoint, name: &str, written: Option<&str>) -> Result<PublishedKind, String> {
+    let standard = endpoint.item.iter().find(|field| field.name == name);
+    match (standard, written) {
+        (_, Some(other)) if other != "number" && other != "string" => {
+            Err("write type = \"number\" or type = \"string\", or remove it".into())
+        }
+        (Some(field), Some("number")) if !field.shape.is_number() => Err(NOT_ITS_TYPE.into()),
+        (Some(field), Some("string")) if !field.shape.is_text() => Err(NOT_ITS_TYPE.into()),
+        (Some(field), _) => Ok(PublishedKind::Standard(field)),
+        (None, Some("number")) => Ok(PublishedKind::Number),
+        (None, Some(_)) => Ok(PublishedKind::Text),
+        (None, None) => Ok(PublishedKind::Any),
+    }
+}
+
+const NOT_ITS_TYPE: &str = "remove `type`: this field of the API has another one";
+
+fn constant(endpoint: &'static Endpoint, name: &str, value: &Value) -> Result<MappedField, String> {
+    let json = match value {
+        Value::String(text) => serde_json::Value::from(text.as_str()),
+        Value::Integer(number) => (*number).into(),
+        Value::Float(number) if number.is_finite() => (*number).into(),
+        Value::Boolean(flag) => (*flag).into(),
+        Value::Float(_) | Value::Datetime(_) | Value::Array(_) | Value::Table(_) => {
+            return Err("write the constant as a string, a number or a boolean".into());
+        }
+    };
+    let json = json.to_string();
+    let standard = endpoint.item.iter().find(|field| field.name == name);
+    if standard.is_some_and(|field| !is_value_of(field, &json)) {
+        return Err("write a constant that this field of the API may have".into());
+    }
+    let published = PublishedField { name: name.into(), kind: PublishedKind::Constant(json) };
+    Ok(MappedField { published, from: name.into(), words: BTreeMap::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{UpstreamConfig, read_text, resolve};
+    use crate::routes::Route;
+    use crate::upstream::Mapping;
+
+    fn mapping(text: &str) -> Result<Mapping, Vec<String>> {
+        let text = format!("[upstream]\nurl = \"http://127.0.0.1:4000\"\n{text}");
+        let config = resolve(&read_text(&text).unwrap());
+        let config =
+            config.map_err(|problems| problems.0.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        let UpstreamConfig::Http(http) = config.upstream else { panic!("it names a backend") };
+        Ok(http.mapping)
+    }
+
+    #[test]
+    fn fields_are_read_in_all_their_forms() {
+        let read = mapping(
+            "[mapping.drift.fields]\nregime = { from = \"driftSignature\", words = { STABLE = \"stable\" } }\n\
+             modelId = \"id\"\n\"ph.score\" = { from = \"phScore\", type = \"number\" }\nraw = { type = \"string\" }\n\
+             unit = { constant = 1 }\nsame = {}\ndebug = { drop = true }\n\
+             [mapping.model]\nfields = { latestScore = \"newest\" }\n[mapping.index]\nshape = \"object\"",
+        )
+        .unwrap();
+        let fields = read.description().fields;
+        let of = |route| format!("{:?}", fields.get(&route).unwrap());
+        for part in [
+            r#""modelId", kind: standard"#,
+            r#""ph.score", kind: number"#,
+            r#""raw", kind: string"#,
+            r#""regime", kind: standard"#,
+            r#""same", kind: any"#,
+            r#""unit", kind: 1"#,
+        ] {
+            assert!(of(Route::Drift).contains(part), "{part} in {}", of(Route::Drift));
+        }
+        assert_eq!((of(Route::Index).as_str(), fields.len()), ("[]", 3));
+        let model = read.endpoints.get(&Route::Model).unwrap().fields.as_ref().unwrap();
+        assert_eq!(model.paid_source(), Some("newest"));
+        let whole = format!("{read:?}");
+        assert!(
+            whole.contains("driftSignature") && whole.contains("debug") && !whole.contains("Page-Hinkley")
+        );
+    }
+
+    #[test]
+    fn problems_of_fields_are_reported_with_path_value_and_remedy() {
+        let found = mapping(
+            "[mapping.models]\nfields = \"id\"\n[mapping.model.fields]\nlatestScore = \"newest\"\nscore = \"newest\"\n\
+             [mapping.drift.fields]\nregime = { words = { A = \"b\" } }\na = 1\nb = { form = \"x\" }\n\
+             c = { drop = true, from = \"x\" }\nd = { drop = false }\ne = { constant = [1] }\n\
+             lastUpdated = { constant = \"now\" }\nf = { type = \"integer\" }\naxes = { type = \"number\" }\n\
+             g = { from = 7 }\nh = { words = { A = 1 } }\nlatestScore = \"x\"\n[mapping.index]\ndata = \"/latestScore/x\"\n\
+             [mapping.history]\ntimestamp = \"/latestScore\"\nfields = { score = \"latestScore\" }",
+        );
+        let mut found = found.unwrap_err();
+        for (path, remedy) in [
+            ("mapping.models.fields", "[mapping.models.fields]"),
+            ("mapping.model.fields.score", "only under that name"),
+            ("mapping.drift.fields.regime", "the word \"b\""),
+            ("mapping.drift.fields.a", "the name of the backend's field"),
+            ("mapping.drift.fields.b", "with from, type"),
+            ("mapping.drift.fields.c", "everything but `drop`"),
+            ("mapping.drift.fields.d", "drop = true"),
+            ("mapping.drift.fields.e", "a string, a number or a boolean"),
+            ("mapping.drift.fields.lastUpdated", "a constant that this field"),
+            ("mapping.drift.fields.f", "\"number\" or type = \"string\""),
+            ("mapping.drift.fields.axes", "remove `type`"),
+            ("mapping.drift.fields.g", "write from as a string"),
+            ("mapping.drift.fields.h", "a table of strings"),
+            ("mapping.drift.fields.latestScore", "of `model` only"),
+            ("mapping.index.data", "outside the value of `latestScore`"),
+            ("mapping.history.timestamp", "outside the value of `latestScore`"),
+            ("mapping.history.fields.score", "only under that name"),
+        ] {
+            let hit = |line: &String| line.starts_with(path) && line.contains(remedy);
+            let index = found.iter().position(hit);
+            found.remove(index.unwrap_or_else(|| panic!("{path} {remedy} in {found:#?}")));
+        }
+        assert_eq!(found, Vec::<String>::new());
+        let nested = mapping("[mapping.model]\ndata = \"/newest\"\nfields = { latestScore = \"newest\" }")
+            .unwrap_err();
+        assert!(nested[0].starts_with("mapping.model.data"), "{nested:?}");
+        let entry =
+            "[mapping.model]\nshape = \"map\"\nkey_as = \"id\"\nfields = { latestScore = \"newest\" }";
+        let entry = mapping(entry).unwrap_err();
+        assert!(entry[0].starts_with("mapping.model.shape"), "{entry:?}");
+    }
+}
