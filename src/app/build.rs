@@ -15,7 +15,7 @@ use crate::gateway::{AccessLog, AddressGuard, ConcurrencyLimit, Gateway, Service
 use crate::instruments::Instruments;
 use crate::keys::KeyForm;
 use crate::pages::{self, Pages, PagesConfig};
-use crate::routes::API_VERSION;
+use crate::routes::{API_VERSION, SourceDescription};
 use crate::scoring::{self, Archive, Scoring};
 use crate::store::{LocalCopy, Mirror, OwedFile, Store};
 use crate::telemetry::access_log_writer::{AccessLogWriter, is_enabled};
@@ -262,5 +262,9 @@ fn pages(config: &Config) -> Pages {
         example_model: matches!(config.upstream, UpstreamConfig::Simulated { .. })
             .then(|| pages::EXAMPLE_MODEL.to_owned()),
         guard_per_minute: config.guard_per_minute,
+        source: match &config.upstream {
+            UpstreamConfig::Http(http) => http.mapping.description(),
+            UpstreamConfig::BuiltIn { .. } | UpstreamConfig::Simulated { .. } => SourceDescription::default(),
+        },
     })
 }

@@ -18,7 +18,8 @@ use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
 use crate::keys::{Tier, standard_tiers};
-use crate::routes::API_BASE;
+use crate::routes::{API_BASE, Endpoint, Param, PublishedField, SourceDescription};
+use sample::SampleAnswer;
 
 /// `Content-Security-Policy` of the HTML pages: browsers may show them, and run the one script of the docs page,
 /// identified by its hash.
@@ -56,6 +57,8 @@ pub struct PagesConfig {
     pub example_model: Option<String>,
     /// Refusals per minute allowed by the guard.
     pub guard_per_minute: u32,
+    /// Documented properties of a mapped data source.
+    pub source: SourceDescription,
 }
 
 impl Default for PagesConfig {
@@ -69,6 +72,7 @@ impl Default for PagesConfig {
             key_prefix: "sg_live".into(),
             example_model: None,
             guard_per_minute: 60,
+            source: SourceDescription::default(),
         }
     }
 }
@@ -147,6 +151,21 @@ impl Page {
 }
 
 impl PagesConfig {
+    /// The listed fields of an endpoint whose items have the shape of the data source.
+    fn listed(&self, endpoint: &Endpoint) -> Option<&[PublishedField]> {
+        self.source.fields.get(&endpoint.route).map(Vec::as_slice)
+    }
+
+    /// The parameters of an endpoint that the data source ignores.
+    fn ignored(&self, endpoint: &Endpoint) -> &[Param] {
+        self.source.ignored.get(&endpoint.route).map_or(&[], Vec::as_slice)
+    }
+
+    /// A whole response of an endpoint.
+    fn sample(&self, endpoint: &Endpoint) -> SampleAnswer<'_> {
+        SampleAnswer::of(endpoint, &self.version, &self.license).listing(self.listed(endpoint))
+    }
+
     /// The base address of all data paths, ending in `/api/v1`; without a host if none is configured.
     fn base(&self) -> String {
         let url = self.base_url.as_deref().unwrap_or("").trim_end_matches('/');

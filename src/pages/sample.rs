@@ -7,7 +7,7 @@ use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::value::RawValue;
 
 use crate::routes::shapes::{FieldShape, ItemField, Presence};
-use crate::routes::{Endpoint, Param, Period, SortBy};
+use crate::routes::{Endpoint, Param, Period, PublishedField, PublishedKind, SortBy};
 
 /// The time in the examples.
 pub(super) const INSTANT: &str = "2026-11-21T13:00:00Z";
@@ -128,15 +128,26 @@ const VALUES: &[(&str, &str)] = &[
 ];
 
 /// A sample item, with its fields in the order of their table.
-pub(super) struct SampleItem {
+pub(super) struct SampleItem<'a> {
     endpoint: &'static str,
     fields: &'static [ItemField],
+    /// The only known fields of an item that has the shape of the data source.
+    listed: Option<&'a [PublishedField]>,
 }
 
-impl SampleItem {
+impl SampleItem<'_> {
     /// A sample item of an endpoint.
     pub(super) fn of(endpoint: &Endpoint) -> Self {
-        Self { endpoint: endpoint.name, fields: endpoint.item }
+        Self { endpoint: endpoint.name, fields: endpoint.item, listed: None }
+    }
+
+    /// Whether the example contains a field of this API.
+    fn shows(&self, field: &ItemField) -> bool {
+        // The example is the response to a request without parameters, in which some values are absent.
+        let is_listed = |listed: &PublishedField| {
+            listed.name == field.name && matches!(listed.kind, PublishedKind::Standard(_))
+        };
+        field.presence != Presence::IfRequested && self.listed.is_none_or(|all| all.iter().any(is_listed))
     }
 }
 
@@ -148,11 +159,10 @@ fn sample_value(path: &str) -> Option<&'static str> {
     by(path).or_else(|| by(path.rsplit('.').next()?))
 }
 
-impl Serialize for SampleItem {
+impl Serialize for SampleItem<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        // The example is the response to a request without parameters, in which some values are absent.
-        for field in self.fields.iter().filter(|field| field.presence != Presence::IfRequested) {
+        for field in self.fields.iter().filter(|field| self.shows(field)) {
             match sample_value(&format!("{}.{}", self.endpoint, field.name)) {
                 Some("null") if field.presence == Presence::IfKnown => {}
                 Some(json) => {
@@ -160,6 +170,12 @@ impl Serialize for SampleItem {
                     map.serialize_entry(field.name, value)?;
                 }
                 None => map.serialize_entry(field.name, &SampleFields(field))?,
+            }
+        }
+        for listed in self.listed.into_iter().flatten() {
+            if let PublishedKind::Constant(json) = &listed.kind {
+                let value: &RawValue = serde_json::from_str(json).map_err(serde::ser::Error::custom)?;
+                map.serialize_entry(&listed.name, value)?;
             }
         }
         map.end()
@@ -194,7 +210,7 @@ pub(super) struct SampleAnswer<'a> {
     period: Option<&'static str>,
     sort_by: Option<&'static str>,
     count: usize,
-    data: [SampleItem; 1],
+    data: [SampleItem<'a>; 1],
 }
 
 impl<'a> SampleAnswer<'a> {
@@ -210,6 +226,12 @@ impl<'a> SampleAnswer<'a> {
             count: 1,
             data: [SampleItem::of(endpoint)],
         }
+    }
+
+    /// With these fields only, if any are listed.
+    pub(super) fn listing(mut self, listed: Option<&'a [PublishedField]>) -> Self {
+        self.data = self.data.map(|item| SampleItem { listed, ..item });
+        self
     }
 }
 

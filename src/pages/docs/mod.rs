@@ -7,7 +7,7 @@ mod reference;
 use super::PagesConfig;
 use super::colour::CodeLanguage;
 use super::html::{code_block, escape, fill, prose, push, table};
-use super::sample::{self, SampleAnswer};
+use super::sample;
 use crate::keys::Tier;
 use crate::routes::prices::PRICES;
 use crate::routes::{ENDPOINTS, Route};
@@ -50,7 +50,7 @@ fn section(config: &PagesConfig, name: &str) -> Option<String> {
         "error_links" => errors::links(),
         "quick_start" => quick_start(config),
         "envelope_example" => {
-            let answer = SampleAnswer::of(Route::Models.endpoint(), &config.version, &config.license);
+            let answer = config.sample(Route::Models.endpoint());
             code_block("Response of /models", CodeLanguage::Json, &sample::pretty(&answer))
         }
         "envelope_fields" => reference::envelope(),

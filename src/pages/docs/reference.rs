@@ -2,13 +2,18 @@
 
 use super::super::colour::CodeLanguage;
 use super::super::html::{code, code_block, escape, prose, push, stacking_table};
-use super::super::sample::{self, SampleAnswer};
+use super::super::sample;
 use crate::pages::PagesConfig;
 use crate::routes::bodies::ENVELOPE;
 use crate::routes::headers::HEADERS;
 use crate::routes::shapes::{FieldShape, ItemField, Presence};
-use crate::routes::{AllowedValues, ENDPOINTS, Endpoint, Param, Period, SortBy};
+use crate::routes::{
+    AllowedValues, ENDPOINTS, Endpoint, Param, Period, PublishedField, PublishedKind, SortBy,
+};
 
+/// For endpoints whose items are passed through.
+const OF_THE_SOURCE: &str = "<p>Items have the fields of the data source. Any listed field may be absent, and others may \
+    be added.</p>\n";
 const FIELD_HEADS: [&str; 3] = ["Field", "Type", "Meaning"];
 
 /// Links to all endpoints, for the navigation.
@@ -64,14 +69,31 @@ pub(super) fn endpoint(row: &Endpoint, config: &PagesConfig, base: &str, model: 
             parameters,
         ));
     }
+    let ignored: Vec<_> = config.ignored(row).iter().map(|param| code(param.name())).collect();
+    if !ignored.is_empty() {
+        let names = ignored.join(" and ");
+        push(
+            &mut html,
+            format_args!("<p>The data source ignores {names}: all values return the same data.</p>\n"),
+        );
+    }
     html.push_str(&code_block(
         &format!("Request for {path}"),
         CodeLanguage::Hash,
         &request(row, base, model),
     ));
     push(&mut html, format_args!("<h4>Fields of {}</h4>\n", if row.one { "the item" } else { "an item" }));
-    html.push_str(&stacking_table(&format!("Fields of {path}"), &FIELD_HEADS, rows("", row.item)));
-    let example = sample::pretty(&SampleAnswer::of(row, &config.version, &config.license));
+    let fields = match config.listed(row) {
+        None => rows("", row.item),
+        Some(listed) => {
+            html.push_str(OF_THE_SOURCE);
+            listed.iter().flat_map(listed_rows).collect()
+        }
+    };
+    if !fields.is_empty() {
+        html.push_str(&stacking_table(&format!("Fields of {path}"), &FIELD_HEADS, fields));
+    }
+    let example = sample::pretty(&config.sample(row));
     let example = code_block(&format!("Response of {path}"), CodeLanguage::Json, &example);
     push(&mut html, format_args!("<details><summary>Example response</summary>\n{example}</details>\n"));
     let codes: Vec<_> =
@@ -129,6 +151,18 @@ pub(super) fn parameters() -> String {
 /// The table of the envelope's fields.
 pub(super) fn envelope() -> String {
     stacking_table("Fields of the envelope", &FIELD_HEADS, rows("", ENVELOPE))
+}
+
+/// The rows of a field that the mapping lists.
+fn listed_rows(listed: &PublishedField) -> Vec<Vec<String>> {
+    let words = match &listed.kind {
+        PublishedKind::Standard(field) => return rows("", std::slice::from_ref(field)),
+        PublishedKind::Number => "number, or <code>null</code>".into(),
+        PublishedKind::Text => "string, or <code>null</code>".into(),
+        PublishedKind::Constant(value) => format!("always {}", code(value)),
+        PublishedKind::Any => "any".into(),
+    };
+    vec![vec![code(&listed.name), words, "As sent by the data source.".into()]]
 }
 
 /// A row for each field and its nested fields.

@@ -9,7 +9,7 @@ use crate::keys::{Rights, TierLimits};
 use crate::routes::bodies::{ERROR, ERROR_SOMETIMES, LIMIT};
 use crate::routes::codes::CODES;
 use crate::routes::headers::HEADERS;
-use crate::routes::{Param, Period, SortBy};
+use crate::routes::{Param, Period, PublishedField, PublishedKind, SortBy, SourceDescription};
 
 fn default() -> String {
     page(&PagesConfig::default())
@@ -151,6 +151,51 @@ fn every_placeholder_of_a_template_is_filled() {
     }
 }
 
+fn listed(name: &str, kind: PublishedKind) -> PublishedField {
+    PublishedField { name: name.into(), kind }
+}
+
+fn constant(text: &str) -> PublishedKind {
+    PublishedKind::Constant(serde_json::Value::from(text).to_string())
+}
+
+#[test]
+fn fields_of_a_mapped_endpoint_are_those_that_the_mapping_lists() {
+    let score = Route::Models.endpoint().item.iter().find(|field| field.name == "currentScore").unwrap();
+    let fields = [
+        (Route::Index, vec![]),
+        (
+            Route::Models,
+            vec![
+                listed("currentScore", PublishedKind::Standard(score)),
+                listed("rank", PublishedKind::Number),
+                listed("code", PublishedKind::Text),
+                listed("unit", constant("points")),
+                listed("other", PublishedKind::Any),
+            ],
+        ),
+    ];
+    let ignored = [(Route::Models, vec![Param::Period])].into();
+    let source = SourceDescription { fields: fields.into(), ignored };
+    let html = page(&PagesConfig { source, ..PagesConfig::default() });
+    assert_eq!(html.matches("The data source ignores <code>period</code>").count(), 1);
+    let section = |name: &str| {
+        let from = html.split(&format!("id=\"endpoint-{name}\"")).nth(1).unwrap();
+        from.split("</section>").next().unwrap().to_owned()
+    };
+    let models = section("models");
+    assert!(models.contains("Items have the fields of the data source"));
+    for part in
+        ["currentScore", "rank", "number, or", "string, or", "always <code>&quot;points&quot;", "other"]
+    {
+        assert!(models.contains(part), "{part} in {models}");
+    }
+    assert!(!models.contains("confidenceLower") && !models.contains("lastUpdated"), "{models}");
+    let index = section("index");
+    assert!(index.contains("Items have the fields of the data source") && !index.contains("bestModel"));
+    assert!(!section("drift").contains("fields of the data source"));
+}
+
 #[test]
 fn text_from_the_settings_is_escaped() {
     let evil = "<script>\"'&{{license}}";
@@ -167,6 +212,11 @@ fn text_from_the_settings_is_escaped() {
         }],
         example_model: Some(evil.into()),
         guard_per_minute: 7,
+        source: SourceDescription {
+            fields: [(Route::Models, vec![listed(evil, PublishedKind::Any), listed("x", constant(evil))])]
+                .into(),
+            ..SourceDescription::default()
+        },
     };
     for html in [page(&config), landing(&config)] {
         assert!(!html.contains("<script>\"") && !html.contains("\"'&{{"));

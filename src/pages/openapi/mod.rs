@@ -29,9 +29,10 @@ struct OpenApiDocument {
 /// The description as text.
 pub(super) fn document(config: &PagesConfig) -> String {
     let mut responses = NamedResponses::default();
-    let paths =
-        ENDPOINTS.iter().map(|endpoint| (path(endpoint), operations(endpoint, &mut responses))).collect();
-    let base = schemas::ExampleBase { version: &config.version, license: &config.license };
+    let paths = ENDPOINTS
+        .iter()
+        .map(|endpoint| (path(endpoint), operations(endpoint, config, &mut responses)))
+        .collect();
     let document = OpenApiDocument {
         openapi: "3.1.0",
         info: info(config),
@@ -45,7 +46,7 @@ pub(super) fn document(config: &PagesConfig) -> String {
             "parameters": parameters::all(),
             "headers": responses::headers(),
             "responses": responses.finish(),
-            "schemas": schemas::all(&ENDPOINTS, &base),
+            "schemas": schemas::all(&ENDPOINTS, config),
         }),
     };
     sample::text_of(&document)
@@ -91,7 +92,7 @@ fn tags() -> Value {
     tags.into_iter().map(|tag| json!({ "name": tag })).collect()
 }
 
-fn operations(endpoint: &Endpoint, responses: &mut NamedResponses) -> Value {
+fn operations(endpoint: &Endpoint, config: &PagesConfig, responses: &mut NamedResponses) -> Value {
     let mut operation = |head: bool| {
         let name = if head { format!("{}_head", endpoint.name) } else { endpoint.name.to_owned() };
         let mut operation = json!({
@@ -100,9 +101,10 @@ fn operations(endpoint: &Endpoint, responses: &mut NamedResponses) -> Value {
             "tags": [tag(endpoint)],
             "responses": responses.of(endpoint, head),
         });
-        if head && let Some(operation) = operation.as_object_mut() {
-            operation
-                .insert("description".into(), "The same as GET, without a body, at the same price.".into());
+        let head = head.then(|| "The same as GET, without a body, at the same price.".to_owned());
+        let description: Vec<String> = head.into_iter().chain(ignored(endpoint, config)).collect();
+        if !description.is_empty() {
+            schemas::insert(&mut operation, "description", description.join(" ").into());
         }
         operation
     };
@@ -113,6 +115,13 @@ fn operations(endpoint: &Endpoint, responses: &mut NamedResponses) -> Value {
         item.insert("parameters".into(), Value::Array(parameters));
     }
     item
+}
+
+/// Parameters without an effect, if any.
+fn ignored(endpoint: &Endpoint, config: &PagesConfig) -> Option<String> {
+    let names: Vec<_> = config.ignored(endpoint).iter().map(|param| format!("`{}`", param.name())).collect();
+    let names = names.join(" and ");
+    (!names.is_empty()).then(|| format!("The data source ignores {names}: all values return the same data."))
 }
 
 #[cfg(test)]

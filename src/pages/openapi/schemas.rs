@@ -5,29 +5,23 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::pages::sample;
+use crate::pages::{PagesConfig, sample};
 use crate::routes::bodies::{ENVELOPE, ERROR, ERROR_SOMETIMES, LIMIT, PROBLEM};
 use crate::routes::codes::{CODES, CodeRow, ErrorCode};
 use crate::routes::shapes::{FieldShape, ItemField};
-use crate::routes::{Endpoint, Param, Period, SortBy};
+use crate::routes::{Endpoint, Param, Period, PublishedField, PublishedKind, SortBy};
 
 /// All schemas, by name.
-pub(super) fn all(endpoints: &'static [Endpoint], base: &ExampleBase<'_>) -> Map<String, Value> {
+pub(super) fn all(endpoints: &'static [Endpoint], config: &PagesConfig) -> Map<String, Value> {
     let mut schemas = Map::new();
     for endpoint in endpoints {
-        schemas.insert(item_name(endpoint), item(endpoint));
-        schemas.insert(answer_name(endpoint), answer(endpoint, base));
+        schemas.insert(item_name(endpoint), item(endpoint, config.listed(endpoint)));
+        schemas.insert(answer_name(endpoint), answer(endpoint, config));
     }
     schemas.insert("Limit".into(), object(LIMIT, &names(LIMIT)));
     schemas.insert("Error".into(), error());
     schemas.insert("Problem".into(), problem());
     schemas
-}
-
-/// Values that the examples of responses share.
-pub(super) struct ExampleBase<'a> {
-    pub(super) version: &'a str,
-    pub(super) license: &'a str,
 }
 
 /// The schema name of an endpoint's response.
@@ -44,7 +38,10 @@ pub(super) fn reference(kind: &str, name: &str) -> Value {
     json!({ "$ref": format!("#/components/{kind}/{name}") })
 }
 
-fn item(endpoint: &Endpoint) -> Value {
+fn item(endpoint: &Endpoint, listed: Option<&[PublishedField]>) -> Value {
+    if let Some(listed) = listed {
+        return item_of_the_source(listed);
+    }
     let mut schema = object(endpoint.item, &[]);
     insert(
         &mut schema,
@@ -56,7 +53,33 @@ fn item(endpoint: &Endpoint) -> Value {
     schema
 }
 
-fn answer(endpoint: &Endpoint, base: &ExampleBase<'_>) -> Value {
+/// An open object: of the fields that the data source sends, those that the mapping lists are described.
+fn item_of_the_source(listed: &[PublishedField]) -> Value {
+    let properties: Map<_, _> =
+        listed.iter().map(|field| (field.name.clone(), of_listed(&field.kind))).collect();
+    let mut schema = json!({ "type": "object", "properties": properties });
+    insert(
+        &mut schema,
+        "description",
+        "Items have the fields of the data source. Any listed field may be missing, and others may be added."
+            .into(),
+    );
+    schema
+}
+
+fn of_listed(kind: &PublishedKind) -> Value {
+    match kind {
+        PublishedKind::Standard(field) => of_field(field),
+        PublishedKind::Number => json!({ "type": ["number", "null"] }),
+        PublishedKind::Text => json!({ "type": ["string", "null"] }),
+        PublishedKind::Constant(value) => {
+            json!({ "const": serde_json::from_str::<Value>(value).unwrap_or_default() })
+        }
+        PublishedKind::Any => json!({}),
+    }
+}
+
+fn answer(endpoint: &Endpoint, config: &PagesConfig) -> Value {
     let mut schema = object(ENVELOPE, &names(ENVELOPE));
     let takes = |param| endpoint.takes.contains(&param);
     let applied = |param, words: Vec<&str>| {
@@ -75,7 +98,7 @@ fn answer(endpoint: &Endpoint, base: &ExampleBase<'_>) -> Value {
     narrow(&mut schema, "sort_by", applied(Param::SortBy, SortBy::ALL.map(SortBy::word).to_vec()));
     narrow(&mut schema, "count", count);
     narrow(&mut schema, "data", data);
-    let example = sample::value(&sample::SampleAnswer::of(endpoint, base.version, base.license));
+    let example = sample::value(&config.sample(endpoint));
     insert(&mut schema, "examples", json!([example]));
     schema
 }

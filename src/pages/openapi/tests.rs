@@ -8,7 +8,7 @@ use crate::pages::sample::{SampleAnswer, SampleItem};
 use crate::routes::codes::CODES;
 use crate::routes::headers::HEADERS;
 use crate::routes::shapes::Presence;
-use crate::routes::{Param, Route};
+use crate::routes::{Param, PublishedField, PublishedKind, Route, SourceDescription};
 
 fn described() -> Value {
     serde_json::from_str(&document(&PagesConfig::default())).unwrap()
@@ -237,6 +237,45 @@ fn parameter_schemas_match_the_gateway() {
     assert!(!takes("limit", json!(0)) && !takes("limit", json!(101)) && !takes("limit", json!(1.5)));
     assert!(takes("id", json!("atlas-4.1:thinking")) && !takes("id", json!("a/b")));
     assert!(!takes("id", json!("")) && !takes("id", json!("x".repeat(129))));
+}
+
+#[test]
+fn items_of_a_mapped_endpoint_are_open_objects_with_the_listed_fields() {
+    let status = Route::Models.endpoint().item.iter().find(|field| field.name == "status").unwrap();
+    let listed = |name: &str, kind| PublishedField { name: name.into(), kind };
+    let of_models = vec![
+        listed("status", PublishedKind::Standard(status)),
+        listed("rank", PublishedKind::Number),
+        listed("code", PublishedKind::Text),
+        listed("unit", PublishedKind::Constant("\"points\"".into())),
+        listed("other", PublishedKind::Any),
+    ];
+    let fields = [(Route::Models, of_models), (Route::Index, vec![])].into();
+    let ignored = [(Route::Models, vec![Param::Period, Param::SortBy])].into();
+    let config = PagesConfig { source: SourceDescription { fields, ignored }, ..PagesConfig::default() };
+    let document: Value = serde_json::from_str(&document(&config)).unwrap();
+    let items = |name: &str| validator(&document, &schemas::reference("schemas", name));
+    for (item, is_valid) in [
+        (json!({}), true),
+        (json!({"id": 17, "currentScore": [], "latestScore": {}}), true),
+        (json!({"status": "good", "rank": null, "code": "x", "unit": "points", "other": [1]}), true),
+        (json!({"status": "fine"}), false),
+        (json!({"rank": "1"}), false),
+        (json!({"code": 1}), false),
+        (json!({"unit": "percent"}), false),
+        (json!([]), false),
+    ] {
+        assert_eq!(items("ModelsItem").is_valid(&item), is_valid, "{item}");
+    }
+    assert!(items("IndexItem").is_valid(&json!({"value": "x", "history": 7})));
+    assert!(!items("DriftItem").is_valid(&json!({"regime": 7})), "not mapped");
+    let ignored = "The data source ignores `period` and `sortBy`: all values return the same data.";
+    assert_eq!(document["paths"]["/models"]["get"]["description"], ignored);
+    assert!(document["paths"]["/models"]["head"]["description"].as_str().unwrap().ends_with(ignored));
+    assert_eq!(document["paths"]["/incidents"]["get"].get("description"), None);
+    let example = &document["components"]["schemas"]["ModelsAnswer"]["examples"][0];
+    assert_eq!(example["data"], json!([{"status": "excellent", "unit": "points"}]));
+    assert!(items("ModelsAnswer").is_valid(example));
 }
 
 #[test]
