@@ -102,6 +102,7 @@ mod queries;
 mod races;
 mod raw;
 mod raw_bytes;
+mod recorded_backend;
 mod refresh_simulation;
 mod refreshing;
 mod reloading;

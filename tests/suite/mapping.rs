@@ -49,7 +49,7 @@ const ROWS: [Row; 12] = [
     row("/analytics/recommendations?period={period}", "/analytics/recommendations?period={period}",
         r#"{"success":true,"data":{"bestForCode":{"id":"17"}}}"#, r#"[{"bestForCode":{"id":"17"}}]"#),
     row("/analytics/provider-reliability?period={period}", "/analytics/provider-reliability?period={period}",
-        r#"{"success":true,"data":[{"provider":"openai","trustScore":91}]}"#, r#"[{"provider":"openai","trustScore":91}]"#),
+        r#"{"success":true,"data":[{"provider":"openai","trustScore":91}]}"#, r#"[{"provider":"openai","reliability":91}]"#),
     row("/analytics/transparency?period={period}", "/analytics/transparency?period={period}",
         r#"{"success":true,"data":{"summary":{"coverage":99.90}}}"#, r#"[{"summary":{"coverage":99.90}}]"#),
     row("/drift/17", "/api/drift/signature/17",
