@@ -42,11 +42,7 @@ fn standard<'v>(value: &'v RawValue, field: &ItemField) -> Option<Cow<'v, str>> 
     }
     match &field.shape {
         FieldShape::Text => string(text),
-        FieldShape::Instant => {
-            let at: String = serde_json::from_str(text).ok()?;
-            // Parsing is more tolerant than the type: it ignores spaces around the time.
-            (Wall::parse_rfc3339(&at).is_some() && !at.contains(' ')).then(|| text.into())
-        }
+        FieldShape::Instant => instant(text),
         FieldShape::Words(words) => {
             let word: String = serde_json::from_str(text).ok()?;
             words.contains(&word.as_str()).then(|| text.into())
@@ -81,6 +77,21 @@ fn score(text: &str) -> Option<Cow<'_, str>> {
         return Some(text.into());
     }
     number(text).filter(|digits| float(digits).is_some_and(|score| (0.0..=100.0).contains(&score)))
+}
+
+/// An RFC 3339 time in UTC; a time of another zone is converted.
+fn instant(text: &str) -> Option<Cow<'_, str>> {
+    let written: String = serde_json::from_str(text).ok()?;
+    // Parsing is more tolerant than RFC 3339.
+    let shape: String = written.chars().map(|char| if char.is_ascii_digit() { '0' } else { char }).collect();
+    let rest = shape.strip_prefix("0000-00-00T00:00:00")?;
+    let zone = rest.strip_prefix('.').map_or(rest, |fraction| fraction.trim_start_matches('0'));
+    let has_fraction = !rest.starts_with('.') || rest.starts_with(".0");
+    if !has_fraction || !matches!(zone, "Z" | "+00:00" | "-00:00") {
+        return None;
+    }
+    let at = Wall::parse_rfc3339(&written)?;
+    Some(if zone == "Z" { text.into() } else { format!("\"{}\"", at.rfc3339()).into() })
 }
 
 /// A number, or the number in a string.
@@ -201,7 +212,16 @@ mod tests {
             &of(MODEL, "lastUpdated"),
             &[
                 ("\"2026-11-21T10:00:00Z\"", Some("\"2026-11-21T10:00:00Z\"")),
+                ("\"2026-11-21T10:00:00.120456789Z\"", Some("\"2026-11-21T10:00:00.120456789Z\"")),
+                ("\"2026-11-21T12:00:00+02:00\"", Some("\"2026-11-21T10:00:00Z\"")),
+                ("\"2026-11-21T09:30:00-00:30\"", Some("\"2026-11-21T10:00:00Z\"")),
                 ("\"2026-11-21 10:00:00\"", None),
+                ("\"2026-11-21T10:00:00\"", None),
+                ("\"2026-11-21T10:00:00.Z\"", None),
+                ("\"2026-11-21T10:00Z\"", None),
+                ("\"20261121T100000Z\"", None),
+                ("\"2026-13-21T10:00:00Z\"", None),
+                ("\"2026-11-21T10:00:00Z[UTC]\"", None),
                 ("\" 2026-11-21T10:00:00Z\"", None),
                 ("1763726400", None),
             ],

@@ -177,12 +177,13 @@ impl MappedField {
         result
     }
 
-    /// The word that replaces a word of the backend.
+    /// The word that replaces a word of the backend, which may also be a number or a boolean.
     fn replaced(&self, value: &RawValue) -> Option<Box<RawValue>> {
         if self.words.is_empty() {
             return None;
         }
-        let word: String = serde_json::from_str(value.get()).ok()?;
+        let text = value.get();
+        let word = serde_json::from_str(text).unwrap_or_else(|_| text.to_owned());
         serde_json::value::to_raw_value(self.words.get(&word)?).ok()
     }
 
@@ -194,6 +195,7 @@ impl MappedField {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn field(name: &str, from: &str, kind: PublishedKind) -> MappedField {
         let published = PublishedField { name: name.into(), kind };
@@ -252,9 +254,13 @@ mod tests {
     fn words_are_replaced_before_the_type_is_checked() {
         let trend = crate::routes::shapes::MODEL.iter().find(|field| field.name == "trend").unwrap();
         let mut field = field("trend", "direction", PublishedKind::Standard(trend));
-        field.words = [("RISING".to_owned(), "up".to_owned())].into();
+        field.words = [("RISING", "up"), ("-1", "down"), ("true", "stable")]
+            .map(|(from, to)| (from.to_owned(), to.to_owned()))
+            .into();
         let mapping = mapping(vec![field], &[]);
         assert_eq!(apply(&mapping, r#"[{"direction":"RISING"}]"#).as_deref(), Ok(r#"[{"trend":"up"}]"#));
+        assert_eq!(apply(&mapping, r#"[{"direction":-1}]"#).as_deref(), Ok(r#"[{"trend":"down"}]"#));
+        assert_eq!(apply(&mapping, r#"[{"direction":true}]"#).as_deref(), Ok(r#"[{"trend":"stable"}]"#));
         assert_eq!(apply(&mapping, r#"[{"direction":"down"}]"#).as_deref(), Ok(r#"[{"trend":"down"}]"#));
         assert_eq!(apply(&mapping, r#"[{"direction":"FALLING"}]"#).as_deref(), Ok("[{}]"));
     }
@@ -290,5 +296,52 @@ mod tests {
                 .as_deref(),
             Ok(r#"[{"latestScore":81.50,"more":{"n":1}}]"#)
         );
+    }
+
+    fn any_json(depth: u32) -> impl Strategy<Value = serde_json::Value> {
+        let leaf = prop_oneof![any::<i32>().prop_map(Into::into), "\\PC{0,6}".prop_map(Into::into)];
+        leaf.prop_recursive(depth, 40, 5, |inner| {
+            let name = prop::sample::select(vec!["latestScore", "newest", "a", "b"]);
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(serde_json::Value::from),
+                prop::collection::hash_map(name.prop_map(str::to_owned), inner, 0..4)
+                    .prop_map(|map| serde_json::Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    fn has_name(value: &serde_json::Value, name: &str) -> bool {
+        match value {
+            serde_json::Value::Object(map) => {
+                map.contains_key(name) || map.values().any(|inner| has_name(inner, name))
+            }
+            serde_json::Value::Array(all) => all.iter().any(|inner| has_name(inner, name)),
+            serde_json::Value::Null
+            | serde_json::Value::Bool(_)
+            | serde_json::Value::Number(_)
+            | serde_json::Value::String(_) => false,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_free_form_of_mapped_items_has_neither_the_paid_field_nor_its_source(
+            item in prop::collection::hash_map("latestScore|newest|a|b|c", any_json(4), 0..5)
+        ) {
+            let before = serde_json::to_value(&item).unwrap();
+            let data = Bytes::from(format!("[{before}]"));
+            let mapped = mapping(vec![renamed(PAID_FIELD, "newest"), renamed("x", "a")], &["c"]).apply(&data);
+            let full = mapped.unwrap().unwrap();
+            let free = without_member(&full, PAID_FIELD).unwrap().unwrap_or_else(|| full.clone());
+            let [full, free]: [serde_json::Value; 2] =
+                [full, free].map(|text| serde_json::from_slice(&text).unwrap());
+            prop_assert!(!has_name(&free, PAID_FIELD) && !has_name(&free, "newest"), "{free}");
+            prop_assert!(!has_name(&full, "newest"), "{full}");
+            let top = full[0].as_object().unwrap();
+            prop_assert!(!top.contains_key("a") && !top.contains_key("c"));
+            for (name, from) in [(PAID_FIELD, "newest"), ("x", "a"), ("b", "b")] {
+                prop_assert_eq!(top.contains_key(name), before.get(from).is_some(), "{}", name);
+            }
+        }
     }
 }
