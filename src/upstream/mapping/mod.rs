@@ -212,7 +212,9 @@ impl EndpointMapping {
             Some(mapped) => serde_json::from_slice(mapped).map_err(|error| error.to_string())?,
             None => items.each,
         };
-        if let Some(requested) = &key.id
+        // Several items where one is expected are an invalid response, whatever their ids.
+        let has_one_model = !key.route.endpoint().one || each.len() < 2;
+        if let Some(requested) = key.id.as_ref().filter(|_| has_one_model)
             && let Some(other) = model_id::other_id(key.route, requested, &body, &each)?
         {
             tracing::debug!(document = %key, %other, "the backend answered about another model");
