@@ -15,7 +15,6 @@ use http::{HeaderMap, Request, Response, Uri};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
 use hyper::client::conn::{TrySendError, http1, http2};
-use hyper_rustls::ConfigBuilderExt as _;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -112,7 +111,10 @@ fn connector(is_http2: bool, authorities: Option<&str>) -> Result<TlsConnector, 
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let builder = builder.expect("ring knows the versions of TLS");
     let mut config = match authorities {
-        None => builder.with_webpki_roots().with_no_client_auth(),
+        None => {
+            let public: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
+            builder.with_root_certificates(public).with_no_client_auth()
+        }
         Some(file) => {
             let unreadable = |error: &dyn std::fmt::Display| format!("{file}: {error}");
             let mut roots = RootCertStore::empty();

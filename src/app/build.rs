@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::accounts::{KeyDirectory, KeyFreshness, Leases, Registrar, SpawnLedgerWork, TermsByTier};
 use crate::clock::{Clock, Wall};
-use crate::config::{Config, UpstreamConfig};
+use crate::config::{Config, UpstreamConfig, read_backend_tls};
 use crate::documents::{DocumentEngine, MirrorWorker};
 use crate::gateway::{AccessLog, AddressGuard, ConcurrencyLimit, Gateway, ServiceNotice, UsageTracker};
 use crate::instruments::Instruments;
@@ -23,6 +23,7 @@ use crate::telemetry::log::{self, LogStream};
 use crate::telemetry::metrics::MetricsRegistry;
 use crate::upstream::{BuiltInUpstream as EmbeddedUpstream, HttpUpstream, ProtectedUpstream, Upstream};
 
+use super::backend_certificates::BackendTlsInUse;
 use super::data_dir::{DOCUMENTS, DataDir};
 use super::opened_days;
 use super::store_engine::{ServerStore, open_for_server};
@@ -33,6 +34,15 @@ pub(super) struct BuiltGateway {
     pub(super) store: Arc<dyn Store>,
     /// The built-in backend, if used.
     pub(super) scoring: Option<Arc<Scoring>>,
+    /// TLS towards a backend over the network.
+    pub(super) backend_tls: Option<BackendTlsInUse>,
+}
+
+/// The backend, and what keeps it current.
+struct BuiltUpstream {
+    upstream: Arc<dyn Upstream>,
+    scoring: Option<Arc<Scoring>>,
+    tls: Option<BackendTlsInUse>,
 }
 
 /// Builds the gateway on its store and backend, and loads the keys.
@@ -48,7 +58,7 @@ pub(super) async fn build(
     let key_directory = Arc::new(key_directory(config));
     let form = KeyForm::new(&config.key_prefix, config.accept_imported);
     let registrar = registrar(&store, &key_directory, &form, config, data_dir, clock, &instruments);
-    let (upstream, scoring) = upstream(config, clock).await?;
+    let BuiltUpstream { upstream, scoring, tls } = upstream(config, clock).await?;
     let engine = DocumentEngine::new(
         config.cache_bytes,
         config.retention.clone(),
@@ -88,7 +98,8 @@ pub(super) async fn build(
         deprecation: config.deprecation.clone(),
         notice: notice(config),
     };
-    Ok(BuiltGateway { gateway: Arc::new(gateway), registrar: Arc::new(registrar), store, scoring })
+    let (gateway, registrar) = (Arc::new(gateway), Arc::new(registrar));
+    Ok(BuiltGateway { gateway, registrar, store, scoring, backend_tls: tls })
 }
 
 /// The registrar, with a local copy of a shared store.
@@ -217,23 +228,23 @@ async fn open_mirror(config: &Config, data_dir: &DataDir) -> anyhow::Result<Opti
     })
 }
 
-/// Opens the backend, and what keeps the built-in one current.
-async fn upstream(
-    config: &Config,
-    clock: &Clock,
-) -> anyhow::Result<(Arc<dyn Upstream>, Option<Arc<Scoring>>)> {
+/// Opens the backend.
+async fn upstream(config: &Config, clock: &Clock) -> anyhow::Result<BuiltUpstream> {
     let now = clock.now().wall;
     let scoring = match &config.upstream {
         UpstreamConfig::BuiltIn { archive } => open_scoring(archive.clone(), now).await?,
         UpstreamConfig::Simulated { seed } => Scoring::demo(*seed, now),
         UpstreamConfig::Http(http) => {
-            let backend = HttpUpstream::new(http.clone(), clock.clone());
-            let backend = backend.with_context(|| format!("upstream.url {}", http.base))?;
-            return Ok((Arc::new(backend), None));
+            let tls = read_backend_tls(&http.tls, clock)?;
+            let backend = HttpUpstream::new(http.as_ref().clone(), &tls, clock.clone());
+            let backend = Arc::new(backend.with_context(|| format!("upstream.url {}", http.base))?);
+            let in_use = BackendTlsInUse { backend: Arc::clone(&backend), settings: http.tls.clone(), tls };
+            return Ok(BuiltUpstream { upstream: backend, scoring: None, tls: Some(in_use) });
         }
     };
     let scoring = Arc::new(scoring);
-    Ok((Arc::new(EmbeddedUpstream::new(Arc::clone(&scoring), clock.clone())), Some(scoring)))
+    let upstream = Arc::new(EmbeddedUpstream::new(Arc::clone(&scoring), clock.clone()));
+    Ok(BuiltUpstream { upstream, scoring: Some(scoring), tls: None })
 }
 
 /// Opens the built-in backend on its archive, which reads the runs of two months.

@@ -2,6 +2,7 @@
 //!
 //! Only this module names concrete engines. Arguments are parsed in `cli`.
 
+mod backend_certificates;
 mod build;
 mod certificates;
 mod clock_steps;
@@ -15,6 +16,7 @@ mod storage;
 mod store_engine;
 mod supervisor;
 mod tasks;
+mod watched_files;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -37,6 +39,7 @@ use crate::telemetry::metrics::MetricsRegistry;
 use certificates::CertificateReloader;
 pub(crate) use open_files::OpenFiles;
 use reload::Reloader;
+use watched_files::CertificateGauges;
 
 pub use data_dir::{DOCUMENTS, DataDir, DataDirInUse, SOCKET};
 pub use sockets::InheritedSockets;
@@ -93,14 +96,14 @@ pub async fn start_on(
     mut config: Config,
     clock: Clock,
 ) -> anyhow::Result<RunningServer> {
-    let registry = registry(&clock);
-    let certificates = prepare_public_port(&mut config, &clock, &registry)?;
+    let (registry, certificates) = prepare_public_port(&mut config, &clock)?;
     let mut data_dir = sockets.data_dir(&config.data_dir, &clock).await?;
     // Ports first: an address in use is noticed before anything is loaded.
     let (port, tcp) = sockets.open(&config).await?;
     let (public, side) = (port.address()?, tcp.local_addr()?);
     let ledger_calls = TaskTracker::new();
     let built = Box::pin(build::build(&config, &data_dir, &clock, &registry, &ledger_calls)).await?;
+    let certificates = certificates.with_backend(built.backend_tls, &clock);
     let (gateway, registrar) = (Arc::new(ArcSwap::from(built.gateway)), built.registrar);
     let (updater, update_requests) = tasks::snapshot_updater(built.scoring, &clock);
     let (stop_public, stop_side, ready) = <(CancellationToken, CancellationToken, Arc<_>)>::default();
@@ -149,16 +152,17 @@ pub async fn start_on(
     })
 }
 
-/// Loads the certificates, and applies them and the limit of open files to the public port.
+/// Begins the metrics, loads the certificates, and applies them and the limit of open files to the public port.
 fn prepare_public_port(
     config: &mut Config,
     clock: &Clock,
-    registry: &MetricsRegistry,
-) -> anyhow::Result<CertificateReloader> {
-    let certificates = CertificateReloader::new(&config.certificates, clock.now().wall, registry)?;
+) -> anyhow::Result<(MetricsRegistry, CertificateReloader)> {
+    let registry = registry(clock);
+    let gauges = CertificateGauges::new(&registry);
+    let certificates = CertificateReloader::new(&config.certificates, clock.now().wall, gauges)?;
     config.server.connection.tls = certificates.tls();
-    reload::limit_connections(&mut config.server, registry);
-    Ok(certificates)
+    reload::limit_connections(&mut config.server, &registry);
+    Ok((registry, certificates))
 }
 
 /// The metrics registry, with build information.

@@ -14,8 +14,10 @@ use crate::server::{LiveServerConfig, ServerConfig};
 use crate::telemetry::log;
 use crate::telemetry::metrics::{Counter, MetricFamily, MetricLabel, MetricsRegistry};
 
+use super::backend_certificates::BackendCertificates;
 use super::certificates::CertificateReloader;
 use super::open_files::OpenFiles;
+use super::watched_files::WatchedFiles as _;
 use super::{RunningServer, build};
 
 /// The state that a reload changes.
@@ -46,6 +48,8 @@ impl RunningServer {
         let (config, changed) = config.in_place_of(before)?;
         // Steps that can fail come first, the terms last among them: they are restored if their adoption fails.
         let certificates = read_certificates(&config.certificates, now)?;
+        let backend = self.reloader.certificates.backend();
+        let backend_tls = backend.map(BackendCertificates::read_again).transpose()?;
         let active = active(&config).map_err(|error| problem("admin.token", &error))?;
         let terms = TermsByTier::new(&config.tiers, config.guard_per_minute);
         if config.tiers != before.tiers || config.guard_per_minute != before.guard_per_minute {
@@ -55,6 +59,9 @@ impl RunningServer {
         let gateway = build::renewed(&self.gateway.load(), before, &config, &self.reloader.registry);
         self.gateway.store(Arc::new(gateway));
         self.reloader.certificates.replace(&config.certificates, certificates);
+        if let (Some(backend), Some(tls)) = (self.reloader.certificates.backend(), backend_tls) {
+            backend.renew(tls);
+        }
         let mut server = config.server.clone();
         limit_connections(&mut server, &self.reloader.registry);
         server.connection.tls = self.reloader.certificates.tls();

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::clock::Clock;
 use crate::config::{
-    ConfigValues, certificate_files, check_database_files, read_certificates, read_environment, read_file,
-    read_secrets, resolve, sample,
+    ConfigValues, certificate_files, check_database_files, read_backend_tls, read_certificates,
+    read_environment, read_file, read_secrets, resolve, sample,
 };
 
 use super::exit::Exit;
@@ -29,13 +29,16 @@ pub(super) fn run(config: Option<&Path>, print_sample: bool) -> Exit {
         Err(found) => problems.extend(found.0),
     }
     if readable {
-        let now = Clock::system().now().wall;
+        let clock = Clock::system();
+        let now = clock.now().wall;
         // All checks run, so that a problem of one kind does not hide one of another.
         let secrets = read_secrets(&mut values).err();
         let resolved = resolve(&values);
         let database = resolved.as_ref().ok().and_then(|config| check_database_files(config).err());
-        let found =
-            [secrets, resolved.err(), database, read_certificates(&certificate_files(&values), now).err()];
+        let backend = resolved.as_ref().ok().and_then(|config| config.upstream.tls());
+        let backend = backend.and_then(|tls| read_backend_tls(tls, &clock).err());
+        let public = read_certificates(&certificate_files(&values), now).err();
+        let found = [secrets, resolved.err(), database, backend, public];
         problems.extend(found.into_iter().flatten().flat_map(|found| found.0));
     }
     for problem in &problems {

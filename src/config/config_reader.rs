@@ -1,6 +1,7 @@
 //! Reads single settings and collects problems.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use toml::Value;
@@ -118,5 +119,15 @@ impl<'w> ConfigReader<'w> {
     pub(super) fn secret(&mut self, path: &str) -> Option<Secret> {
         self.maybe(path)?;
         self.value(path, |value| value.as_str().map(str::to_owned)).map(Secret::new)
+    }
+
+    /// A path that may be missing.
+    pub(super) fn optional_path(&mut self, path: &str) -> Option<PathBuf> {
+        let value = self.maybe(path)?;
+        let file = value.as_str().filter(|file| !file.is_empty()).map(PathBuf::from);
+        if file.is_none() {
+            self.problem(path, Some(value), "write a path in double quotes");
+        }
+        file
     }
 }

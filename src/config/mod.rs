@@ -25,6 +25,7 @@ mod store;
 mod tables;
 mod tiers;
 mod tls;
+mod upstream;
 mod words;
 
 use std::fmt;
@@ -53,6 +54,7 @@ pub use server::side_port;
 pub use settings::{SETTINGS, Setting, ValueKind};
 pub use store::check_database_files;
 pub use tls::{certificate_files, read_certificates};
+pub use upstream::read_backend_tls;
 
 /// The complete, validated configuration.
 #[derive(Clone, Debug)]
@@ -139,7 +141,7 @@ pub enum UpstreamConfig {
         seed: u64,
     },
     /// A backend over HTTP.
-    Http(HttpConfig),
+    Http(Box<HttpConfig>),
 }
 
 impl UpstreamConfig {

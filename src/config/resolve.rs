@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use crate::gateway::LogSampling;
 use crate::telemetry::log::{LEVELS, LogConfig, is_level};
-use crate::upstream::{HttpConfig, ProtectionConfig};
+use crate::upstream::ProtectionConfig;
 
 use super::config_reader::ConfigReader;
 use super::file::ConfigValues;
-use super::{Config, ConfigProblems, UpstreamConfig};
+use super::{Config, ConfigProblems};
 
 /// File name of the archive in the data directory.
 const ARCHIVE: &str = "runs.db";
@@ -99,40 +99,8 @@ impl ConfigReader<'_> {
         LogConfig { json: self.word("log.format") == "json", level }
     }
 
-    fn upstream(&mut self) -> UpstreamConfig {
-        let mapping = self.mapping();
-        if let Some(value) = self.maybe("upstream") {
-            if self.written.values.keys().any(|path| path.starts_with("upstream.")) {
-                self.problem(
-                    "upstream",
-                    Some(value),
-                    "write either upstream = \"built-in\" or the table [upstream], not both",
-                );
-            }
-            self.word("upstream");
-            return UpstreamConfig::BuiltIn { archive: self.archive() };
-        }
-        if self.maybe("upstream.url").is_none() {
-            self.problem("upstream", None, "set a backend: write [upstream] with its url, or upstream = \"built-in\" for the built-in backend");
-        }
-        let http = HttpConfig {
-            base: self.value("upstream.url", |value| value.as_str().map(str::to_owned)).unwrap_or_default(),
-            credential: self.secret("upstream.credential"),
-            connect: self.duration("upstream.connect_timeout"),
-            first_byte: self.duration("upstream.first_byte_timeout"),
-            total: self.duration("upstream.timeout"),
-            max_bytes: usize::try_from(self.size("upstream.max_body")).unwrap_or(usize::MAX),
-            idle: self.duration("upstream.idle_timeout"),
-            mapping,
-        };
-        if let (Some(value), Err(error)) = (self.maybe("upstream.url"), http.check()) {
-            self.problem("upstream.url", Some(value), error.to_string());
-        }
-        UpstreamConfig::Http(http)
-    }
-
     /// Path of the run archive; default: in the data directory.
-    fn archive(&mut self) -> PathBuf {
+    pub(super) fn archive(&mut self) -> PathBuf {
         if self.maybe("built_in.archive").is_some() {
             return PathBuf::from(self.text("built_in.archive"));
         }
@@ -144,7 +112,7 @@ impl ConfigReader<'_> {
 mod tests {
     use std::time::Duration;
 
-    use super::super::{read_environment, read_text};
+    use super::super::{UpstreamConfig, read_environment, read_text};
     use super::*;
 
     fn problems(text: &str) -> Vec<String> {

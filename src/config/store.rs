@@ -1,7 +1,6 @@
 //! Reads `[store]`: the database that several gateways share.
 
 use std::num::NonZeroU32;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use toml::Value;
@@ -123,15 +122,6 @@ impl ConfigReader<'_> {
             self.problem(path, found, error.to_string());
         }
         name.ok()
-    }
-
-    fn optional_path(&mut self, path: &str) -> Option<PathBuf> {
-        let value = self.maybe(path)?;
-        let file = value.as_str().filter(|file| !file.is_empty()).map(PathBuf::from);
-        if file.is_none() {
-            self.problem(path, Some(value), "write a path in double quotes");
-        }
-        file
     }
 }
 

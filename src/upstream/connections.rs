@@ -1,23 +1,29 @@
 //! Pooled connections to a backend, and the retry on a connection that was closed while idle.
 //!
+//! Renewed TLS settings replace the pool: requests in flight end on their connections, which are closed then.
+//!
 //! A backend may close an idle connection while a request is being sent. Then the request is sent once more on a new
 //! connection; there is no other retry.
 
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ::http::{Extensions, Request, Response};
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http_body_util::Empty;
 use hyper::body::Incoming;
-use hyper_rustls::HttpsConnector;
+use hyper_rustls::{DefaultServerNameResolver, FixedServerNameResolver, HttpsConnector, ResolveServerName};
 use hyper_util::client::legacy::connect::{HttpConnector, HttpInfo};
 use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use parking_lot::{Mutex, MutexGuard};
+
+use super::tls::BackendTls;
 
 /// How many connections are remembered as having answered. More are never open at once. Forgetting one is harmless:
 /// its request is not retried.
@@ -28,40 +34,60 @@ type HttpClient = Client<HttpsConnector<HttpConnector>, Empty<Bytes>>;
 /// Connections to one backend.
 #[derive(Debug)]
 pub(super) struct Connections {
-    pooled: HttpClient,
-    /// Not pooled: every request opens a connection.
-    unpooled: HttpClient,
+    clients: ArcSwap<ConnectionPool>,
+    tcp: HttpConnector,
+    idle: Duration,
     /// Local addresses of connections that have answered, newest last.
     answered: Mutex<VecDeque<SocketAddr>>,
     retries: AtomicU64,
 }
 
-impl Connections {
-    /// Sets the connect timeout and the idle timeout. Does not connect.
-    pub(super) fn new(connect: Duration, idle: Duration) -> Self {
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        tcp.set_connect_timeout(Some(connect));
-        let connector = hyper_rustls::HttpsConnectorBuilder::new()
-            .with_webpki_roots()
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(tcp);
+#[derive(Debug)]
+struct ConnectionPool {
+    pooled: HttpClient,
+    /// Not pooled: every request opens a connection.
+    unpooled: HttpClient,
+}
+
+impl ConnectionPool {
+    fn new(tcp: HttpConnector, tls: &BackendTls, idle: Duration) -> Self {
+        let name: Arc<dyn ResolveServerName + Send + Sync> = match &tls.settings.server_name {
+            Some(name) => Arc::new(FixedServerNameResolver::new(name.clone())),
+            None => Arc::new(DefaultServerNameResolver::default()),
+        };
+        let connector = HttpsConnector::new(tcp, Arc::clone(&tls.config), false, name);
         let mut builder = Client::builder(TokioExecutor::new());
         builder.pool_timer(TokioTimer::new()).pool_idle_timeout(idle).retry_canceled_requests(true);
         let pooled = builder.build(connector.clone());
         let unpooled = builder.pool_max_idle_per_host(0).build(connector);
-        Self { pooled, unpooled, answered: Mutex::default(), retries: AtomicU64::new(0) }
+        Self { pooled, unpooled }
+    }
+}
+
+impl Connections {
+    /// Sets the connect timeout and the idle timeout. Does not connect.
+    pub(super) fn new(connect: Duration, idle: Duration, tls: &BackendTls) -> Self {
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(connect));
+        let clients = ArcSwap::from_pointee(ConnectionPool::new(tcp.clone(), tls, idle));
+        Self { clients, tcp, idle, answered: Mutex::default(), retries: AtomicU64::new(0) }
+    }
+
+    /// Uses other TLS settings from now on. Idle connections are closed.
+    pub(super) fn renew(&self, tls: &BackendTls) {
+        self.clients.store(Arc::new(ConnectionPool::new(self.tcp.clone(), tls, self.idle)));
     }
 
     /// Sends a request and waits for the response head.
     pub(super) async fn send(&self, request: Request<Empty<Bytes>>) -> Result<Response<Incoming>, Error> {
         let retry = request.clone();
-        let answer = match self.pooled.request(request).await {
+        let clients = self.clients.load_full();
+        let answer = match clients.pooled.request(request).await {
             Err(error) if self.was_being_closed(&error) => {
                 self.retries.fetch_add(1, Ordering::Relaxed);
-                return self.unpooled.request(retry).await;
+                return clients.unpooled.request(retry).await;
             }
             answer => answer?,
         };

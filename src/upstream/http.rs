@@ -24,6 +24,8 @@ use crate::telemetry::trace::{TRACEPARENT, TraceContext};
 
 use super::connections::Connections;
 use super::mapping::{EndpointMapping, Mapping, NotFound, ResponseInfo};
+use super::tls::{BackendTls, BackendTlsSettings};
+use super::tls_problem::TlsProblem;
 use super::{Upstream, UpstreamFailure, UpstreamFuture, UpstreamRequest, UpstreamResponse};
 
 /// How to reach the backend.
@@ -43,6 +45,8 @@ pub struct HttpConfig {
     pub max_bytes: usize,
     /// How long an idle connection is pooled; below the backend's own limit.
     pub idle: Duration,
+    /// TLS towards the backend.
+    pub tls: BackendTlsSettings,
     /// Paths and shapes of documents.
     pub mapping: Mapping,
 }
@@ -81,13 +85,18 @@ impl HttpConfig {
 
 impl HttpUpstream {
     /// Validates the address and prepares the pool. Does not connect.
-    pub fn new(config: HttpConfig, clock: Clock) -> Result<Self, BadUpstreamUrl> {
+    pub fn new(config: HttpConfig, tls: &BackendTls, clock: Clock) -> Result<Self, BadUpstreamUrl> {
         let mut config = config;
         config.base.truncate(config.base.trim_end_matches('/').len());
         config.check()?;
         let authorization = config.credential.as_ref().map(bearer).transpose()?;
-        let connections = Connections::new(config.connect, config.idle);
+        let connections = Connections::new(config.connect, config.idle, tls);
         Ok(Self { connections, config, authorization, clock })
+    }
+
+    /// Uses changed certificate files from now on.
+    pub fn renew_tls(&self, tls: &BackendTls) {
+        self.connections.renew(tls);
     }
 
     async fn fetch_document(
@@ -105,7 +114,7 @@ impl HttpUpstream {
             self.clock.until(started.plus(self.config.first_byte), self.connections.send(request)).await;
         let response = head
             .map_err(|_| UpstreamFailure::Timeout("start its response"))?
-            .map_err(|error| broken(&error))?;
+            .map_err(|error| self.broken(&error))?;
         let now = self.clock.now().wall;
         let next_refresh = next_refresh(response.headers(), now);
         let is_its_own = is_json(response.headers());
@@ -179,6 +188,28 @@ impl HttpUpstream {
             headers.insert(TRACEPARENT, child);
         }
         Ok(request)
+    }
+
+    /// The failure of a request that got no response head.
+    fn broken(&self, error: &hyper_util::client::legacy::Error) -> UpstreamFailure {
+        if let Some(problem) = TlsProblem::of(error, &self.config.tls) {
+            return UpstreamFailure::Unreachable(problem.to_string());
+        }
+        let mut reason = error.to_string();
+        let mut cause = std::error::Error::source(error);
+        while let Some(deeper) = cause {
+            let io = deeper.downcast_ref::<std::io::Error>();
+            if io.is_some_and(|io| io.kind() == std::io::ErrorKind::TimedOut) {
+                return UpstreamFailure::Timeout("accept a connection");
+            }
+            if deeper.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse) {
+                return UpstreamFailure::Invalid(format!("the response head is invalid: {deeper}"));
+            }
+            reason.push_str(": ");
+            reason.push_str(&deeper.to_string());
+            cause = deeper.source();
+        }
+        UpstreamFailure::Unreachable(reason)
     }
 
     /// Reads a body with a declared end, up to the limit.
@@ -278,24 +309,6 @@ fn poison(connection: &CaptureConnection) {
     if let Some(connected) = connection.connection_metadata().as_ref() {
         Connected::poison(connected);
     }
-}
-
-fn broken(error: &hyper_util::client::legacy::Error) -> UpstreamFailure {
-    let mut reason = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(deeper) = cause {
-        if deeper.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::TimedOut)
-        {
-            return UpstreamFailure::Timeout("accept a connection");
-        }
-        if deeper.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse) {
-            return UpstreamFailure::Invalid(format!("the response head is invalid: {deeper}"));
-        }
-        reason.push_str(": ");
-        reason.push_str(&deeper.to_string());
-        cause = deeper.source();
-    }
-    UpstreamFailure::Unreachable(reason)
 }
 
 /// Whether a response is the backend's own: JSON, or without a type. An HTML page is sent by some proxy and says

@@ -12,6 +12,8 @@ mod http;
 mod mapping;
 mod protected;
 mod queue;
+mod tls;
+mod tls_problem;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -31,6 +33,9 @@ pub use mapping::{
 };
 pub use protected::{ProtectedUpstream, ProtectionConfig, ProtectionStatus};
 pub use queue::{CurrentPriority, PriorityClass};
+pub use tls::{
+    BackendClientFiles, BackendTls, BackendTlsFile, BackendTlsSettings, BadBackendTls, TlsVersion,
+};
 
 /// The response to an upstream request, to be awaited.
 pub type UpstreamFuture<'a> =

@@ -58,6 +58,7 @@ struct RequestPermit<'p> {
     protected: &'p ProtectedUpstream,
     permission: BreakerPermission,
     signal: BreakerSignal,
+    failure: Option<UpstreamFailure>,
 }
 
 impl ProtectedUpstream {
@@ -84,6 +85,7 @@ impl ProtectedUpstream {
         let mut permit = self.permit()?;
         let fetched = self.backend.fetch(request).await;
         permit.signal = breaker_signal(&fetched);
+        permit.failure = fetched.as_ref().err().cloned();
         drop(permit);
         fetched
     }
@@ -129,7 +131,7 @@ impl ProtectedUpstream {
             return Err(UpstreamFailure::CircuitOpen(wait));
         }
         *breaker = next;
-        Ok(RequestPermit { protected: self, permission, signal: BreakerSignal::None })
+        Ok(RequestPermit { protected: self, permission, signal: BreakerSignal::None, failure: None })
     }
 
     /// A step of the breaker is one assignment, so a panic leaves nothing half changed.
@@ -148,7 +150,8 @@ impl Drop for RequestPermit<'_> {
         drop(breaker);
         match (before.state(now), after.state(now)) {
             (BreakerState::Closed, BreakerState::Open) => {
-                tracing::warn!("circuit breaker opened");
+                let reason = self.failure.as_ref().map(ToString::to_string).unwrap_or_default();
+                tracing::warn!(reason, "circuit breaker opened");
             }
             (BreakerState::HalfOpen, BreakerState::Closed) => tracing::info!("circuit breaker closed"),
             (BreakerState::Closed | BreakerState::HalfOpen | BreakerState::Open, _) => {}

@@ -1,0 +1,220 @@
+//! TLS towards the backend: trusted authorities, client certificate, expected name, minimum version.
+//!
+//! Files are watched in `app`. The explanation of a failed handshake is in `tls_problem`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::time_provider::TimeProvider;
+use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
+use sha2::{Digest as _, Sha256};
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+use crate::clock::{Clock, Wall};
+
+/// How to authenticate the backend and this program to it, before files are read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BackendTlsSettings {
+    /// Authorities that may issue its certificate, in PEM; `None` for the public ones.
+    pub ca_file: Option<PathBuf>,
+    /// The certificate that this program presents.
+    pub client_certificate: Option<BackendClientFiles>,
+    /// The name in its certificate; `None` for the host of the URL.
+    pub server_name: Option<ServerName<'static>>,
+    /// The oldest accepted version.
+    pub min_version: TlsVersion,
+}
+
+/// The files of the client certificate, in PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackendClientFiles {
+    /// The certificate chain.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+static SINCE_12: [&SupportedProtocolVersion; 2] = [&rustls::version::TLS13, &rustls::version::TLS12];
+static SINCE_13: [&SupportedProtocolVersion; 1] = [&rustls::version::TLS13];
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TlsVersion {
+    /// TLS 1.2.
+    #[default]
+    V12,
+    /// TLS 1.3.
+    V13,
+}
+
+/// The setting that names a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackendTlsFile {
+    /// The authorities.
+    Authorities,
+    /// The client certificate.
+    ClientCertificate,
+    /// Its private key.
+    ClientKey,
+}
+
+/// A file is unusable.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {reason}", .path.display())]
+pub struct BadBackendTls {
+    /// The setting that names it.
+    pub file: BackendTlsFile,
+    /// Its path.
+    pub path: PathBuf,
+    /// The problem, and the remedy.
+    pub reason: String,
+}
+
+/// TLS settings with the contents of their files.
+#[derive(Clone, Debug)]
+pub struct BackendTls {
+    pub(super) config: Arc<ClientConfig>,
+    pub(super) settings: BackendTlsSettings,
+    /// Identifies the contents of the files.
+    pub fingerprint: [u8; 32],
+    /// When the client certificate expires.
+    pub client_expires_at: Option<Wall>,
+}
+
+/// Validity of certificates is decided by the program's clock, which may follow a shared store.
+#[derive(Debug)]
+struct CertificateTime(Clock);
+
+impl TlsVersion {
+    /// The number of the version.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::V12 => "1.2",
+            Self::V13 => "1.3",
+        }
+    }
+
+    fn and_newer(self) -> &'static [&'static SupportedProtocolVersion] {
+        match self {
+            Self::V12 => &SINCE_12,
+            Self::V13 => &SINCE_13,
+        }
+    }
+}
+
+impl BackendTlsFile {
+    /// The path of the setting.
+    pub fn setting(self) -> &'static str {
+        match self {
+            Self::Authorities => "upstream.ca_file",
+            Self::ClientCertificate => "upstream.client_certificate",
+            Self::ClientKey => "upstream.client_key",
+        }
+    }
+}
+
+impl BackendTlsSettings {
+    /// Whether files are used.
+    pub fn has_files(&self) -> bool {
+        self.ca_file.is_some() || self.client_certificate.is_some()
+    }
+
+    /// Reads the files.
+    pub fn load(&self, clock: &Clock) -> Result<BackendTls, BadBackendTls> {
+        let mut digest = Sha256::new();
+        let authorities = self.ca_file.as_deref().map(|path| authorities(path, &mut digest)).transpose()?;
+        let builder = ClientConfig::builder_with_details(
+            Arc::new(ring::default_provider()),
+            Arc::new(CertificateTime(clock.clone())),
+        )
+        .with_protocol_versions(self.min_version.and_newer())
+        .map_err(|error| bad(BackendTlsFile::Authorities, Path::new(""), &error))?;
+        let builder = builder.with_root_certificates(authorities.unwrap_or_else(public_authorities));
+        let (config, client_expires_at) = match &self.client_certificate {
+            None => (builder.with_no_client_auth(), None),
+            Some(files) => {
+                let chain = certificates(BackendTlsFile::ClientCertificate, &files.certificate, &mut digest)?;
+                let key = private_key(&files.key, &mut digest)?;
+                let expires_at = chain.first().and_then(expiry);
+                let config = builder.with_client_auth_cert(chain, key).map_err(|error| {
+                    let what = format!("it does not match {}: {error}", files.certificate.display());
+                    bad(BackendTlsFile::ClientKey, &files.key, &what)
+                })?;
+                (config, expires_at)
+            }
+        };
+        let fingerprint = digest.finalize().into();
+        Ok(BackendTls { config: Arc::new(config), settings: self.clone(), fingerprint, client_expires_at })
+    }
+
+    /// Identifies the current contents of the files. `None` if one cannot be read.
+    pub fn fingerprint(&self) -> Option<[u8; 32]> {
+        let client = self.client_certificate.iter().flat_map(|files| [&files.certificate, &files.key]);
+        let mut digest = Sha256::new();
+        for path in self.ca_file.iter().chain(client) {
+            digest.update(zeroize::Zeroizing::new(std::fs::read(path).ok()?));
+        }
+        Some(digest.finalize().into())
+    }
+}
+
+impl TimeProvider for CertificateTime {
+    fn current_time(&self) -> Option<UnixTime> {
+        Some(UnixTime::since_unix_epoch(Duration::from_secs(self.0.now().wall.seconds())))
+    }
+}
+
+/// The authorities that browsers trust, as compiled into the program.
+fn public_authorities() -> RootCertStore {
+    webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect()
+}
+
+fn authorities(path: &Path, digest: &mut Sha256) -> Result<RootCertStore, BadBackendTls> {
+    let mut authorities = RootCertStore::empty();
+    for certificate in certificates(BackendTlsFile::Authorities, path, digest)? {
+        authorities.add(certificate).map_err(|error| bad(BackendTlsFile::Authorities, path, &error))?;
+    }
+    Ok(authorities)
+}
+
+/// The certificates in a PEM file; at least one.
+fn certificates(
+    file: BackendTlsFile,
+    path: &Path,
+    digest: &mut Sha256,
+) -> Result<Vec<CertificateDer<'static>>, BadBackendTls> {
+    let bytes = read(file, path, digest)?;
+    let found = CertificateDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>();
+    let found =
+        found.map_err(|error| bad(file, path, &format!("not a PEM file of certificates: {error}")))?;
+    if found.is_empty() {
+        return Err(bad(file, path, &"the file contains no certificate in PEM"));
+    }
+    Ok(found)
+}
+
+fn private_key(path: &Path, digest: &mut Sha256) -> Result<PrivateKeyDer<'static>, BadBackendTls> {
+    let bytes = zeroize::Zeroizing::new(read(BackendTlsFile::ClientKey, path, digest)?);
+    let not_a_key = "not a PEM file of a private key (PKCS #8, PKCS #1 or SEC 1)";
+    PrivateKeyDer::from_pem_slice(&bytes).map_err(|_| bad(BackendTlsFile::ClientKey, path, &not_a_key))
+}
+
+fn read(file: BackendTlsFile, path: &Path, digest: &mut Sha256) -> Result<Vec<u8>, BadBackendTls> {
+    let bytes = std::fs::read(path);
+    let bytes = bytes.map_err(|error| bad(file, path, &format!("it cannot be read: {error}")))?;
+    digest.update(&bytes);
+    Ok(bytes)
+}
+
+fn expiry(certificate: &CertificateDer<'_>) -> Option<Wall> {
+    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+    u64::try_from(parsed.validity().not_after.timestamp()).ok().map(Wall::from_seconds)
+}
+
+fn bad(file: BackendTlsFile, path: &Path, reason: &dyn std::fmt::Display) -> BadBackendTls {
+    BadBackendTls { file, path: path.to_owned(), reason: reason.to_string() }
+}
