@@ -21,9 +21,12 @@ use crate::store::{LocalCopy, Mirror, OwedFile, Store};
 use crate::telemetry::access_log_writer::{AccessLogWriter, is_enabled};
 use crate::telemetry::log::{self, LogStream};
 use crate::telemetry::metrics::MetricsRegistry;
-use crate::upstream::{BuiltInUpstream as EmbeddedUpstream, HttpUpstream, ProtectedUpstream, Upstream};
+use crate::upstream::{
+    AddressBook, AddressWatcher, BuiltInUpstream as EmbeddedUpstream, HttpAddresses, HttpConfig,
+    HttpUpstream, ProtectedUpstream, ProtectionConfig, Upstream,
+};
 
-use super::backend_certificates::BackendTlsInUse;
+use super::backend_watch::BackendInUse;
 use super::data_dir::{DOCUMENTS, DataDir};
 use super::opened_days;
 use super::store_engine::{ServerStore, open_for_server};
@@ -34,15 +37,15 @@ pub(super) struct BuiltGateway {
     pub(super) store: Arc<dyn Store>,
     /// The built-in backend, if used.
     pub(super) scoring: Option<Arc<Scoring>>,
-    /// TLS towards a backend over the network.
-    pub(super) backend_tls: Option<BackendTlsInUse>,
+    /// The backend, if it is reached over the network.
+    pub(super) backend: Option<BackendInUse>,
 }
 
 /// The backend, and what keeps it current.
 struct BuiltUpstream {
-    upstream: Arc<dyn Upstream>,
+    upstream: ProtectedUpstream,
     scoring: Option<Arc<Scoring>>,
-    tls: Option<BackendTlsInUse>,
+    backend: Option<BackendInUse>,
 }
 
 /// Builds the gateway on its store and backend, and loads the keys.
@@ -58,11 +61,11 @@ pub(super) async fn build(
     let key_directory = Arc::new(key_directory(config));
     let form = KeyForm::new(&config.key_prefix, config.accept_imported);
     let registrar = registrar(&store, &key_directory, &form, config, data_dir, clock, &instruments);
-    let BuiltUpstream { upstream, scoring, tls } = upstream(config, clock).await?;
+    let BuiltUpstream { upstream, scoring, backend } = upstream(config, clock).await?;
     let engine = DocumentEngine::new(
         config.cache_bytes,
         config.retention.clone(),
-        ProtectedUpstream::new(upstream, config.protection, clock.clone()),
+        upstream,
         open_mirror(config, data_dir).await?,
         clock,
         &instruments,
@@ -99,7 +102,7 @@ pub(super) async fn build(
         notice: notice(config),
     };
     let (gateway, registrar) = (Arc::new(gateway), Arc::new(registrar));
-    Ok(BuiltGateway { gateway, registrar, store, scoring, backend_tls: tls })
+    Ok(BuiltGateway { gateway, registrar, store, scoring, backend })
 }
 
 /// The registrar, with a local copy of a shared store.
@@ -205,7 +208,7 @@ fn request_log(config: &Config, registry: &MetricsRegistry) -> anyhow::Result<Ac
 /// Handles for the configured tiers; existing counts continue.
 fn instruments(config: &Config, registry: &MetricsRegistry) -> Arc<Instruments> {
     let tiers: Vec<String> = config.tiers.iter().map(|tier| tier.name.clone()).collect();
-    Arc::new(Instruments::new(registry, &tiers))
+    Arc::new(Instruments::new(registry, &tiers).with_addresses(registry, &config.upstream.addresses()))
 }
 
 fn notice(config: &Config) -> ServiceNotice {
@@ -234,17 +237,36 @@ async fn upstream(config: &Config, clock: &Clock) -> anyhow::Result<BuiltUpstrea
     let scoring = match &config.upstream {
         UpstreamConfig::BuiltIn { archive } => open_scoring(archive.clone(), now).await?,
         UpstreamConfig::Simulated { seed } => Scoring::demo(*seed, now),
-        UpstreamConfig::Http(http) => {
-            let tls = read_backend_tls(&http.tls, clock)?;
-            let backend = HttpUpstream::new(http.as_ref().clone(), &tls, clock.clone());
-            let backend = Arc::new(backend.with_context(|| format!("upstream.url {}", http.base))?);
-            let in_use = BackendTlsInUse { backend: Arc::clone(&backend), settings: http.tls.clone(), tls };
-            return Ok(BuiltUpstream { upstream: backend, scoring: None, tls: Some(in_use) });
-        }
+        UpstreamConfig::Http(http) => return http_upstream(http, config.protection, clock),
     };
     let scoring = Arc::new(scoring);
-    let upstream = Arc::new(EmbeddedUpstream::new(Arc::clone(&scoring), clock.clone()));
-    Ok(BuiltUpstream { upstream, scoring: Some(scoring), tls: None })
+    let upstream: Arc<dyn Upstream> = Arc::new(EmbeddedUpstream::new(Arc::clone(&scoring), clock.clone()));
+    let upstream = ProtectedUpstream::new(upstream, config.protection, clock.clone());
+    Ok(BuiltUpstream { upstream, scoring: Some(scoring), backend: None })
+}
+
+/// The addresses of a backend over the network.
+fn http_upstream(
+    config: &HttpConfig,
+    protection: ProtectionConfig,
+    clock: &Clock,
+) -> anyhow::Result<BuiltUpstream> {
+    let tls = read_backend_tls(&config.tls, clock)?;
+    let (mut addresses, mut names) = (Vec::new(), Vec::new());
+    for (one, priority) in config.each() {
+        names.push((one.name(), priority));
+        let base = one.base.clone();
+        let address = HttpUpstream::new(one, &tls, clock.clone());
+        addresses.push(Arc::new(address.with_context(|| format!("backend address {base}"))?));
+    }
+    let seed = getrandom::u64().context("the operating system returned no random bytes")?;
+    let HttpAddresses { checks, rules, .. } = config.addresses.clone();
+    let book = Arc::new(AddressBook::new(&names, rules, seed, clock.clone()));
+    let dynamic = addresses.iter().map(|address| Arc::clone(address) as Arc<dyn Upstream>).collect();
+    let upstream = ProtectedUpstream::with_addresses(dynamic, Arc::clone(&book), protection, clock.clone());
+    let watcher = AddressWatcher::new(addresses.clone(), book, checks, clock.clone());
+    let backend = BackendInUse { addresses, watcher, settings: config.tls.clone(), tls };
+    Ok(BuiltUpstream { upstream, scoring: None, backend: Some(backend) })
 }
 
 /// Opens the built-in backend on its archive, which reads the runs of two months.

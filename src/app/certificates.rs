@@ -11,7 +11,7 @@ use crate::clock::{Clock, Wall};
 use crate::config::{ConfigProblems, read_certificates};
 use crate::server::{CertificateFiles, Certificates, TlsTermination};
 
-use super::backend_certificates::{BackendCertificates, BackendTlsInUse};
+use super::backend_watch::{BackendInUse, BackendWatch};
 use super::watched_files::{CertificateGauges, CertificateUse, WatchedFiles, watch};
 
 /// The certificates in use and their files.
@@ -19,7 +19,7 @@ use super::watched_files::{CertificateGauges, CertificateUse, WatchedFiles, watc
 pub(super) struct CertificateReloader {
     files: Arc<ArcSwap<Vec<CertificateFiles>>>,
     tls: Option<TlsTermination>,
-    backend: Option<BackendCertificates>,
+    backend: Option<BackendWatch>,
     gauges: CertificateGauges,
 }
 
@@ -52,18 +52,18 @@ impl CertificateReloader {
         self.tls.clone()
     }
 
-    /// The same with the files of the backend.
-    pub(super) fn with_backend(self, in_use: Option<BackendTlsInUse>, clock: &Clock) -> Self {
-        let backend = in_use.map(|in_use| BackendCertificates::new(in_use, clock, self.gauges.clone()));
+    /// The same with the backend.
+    pub(super) fn with_backend(self, in_use: Option<BackendInUse>, clock: &Clock) -> Self {
+        let backend = in_use.map(|in_use| BackendWatch::new(in_use, clock, self.gauges.clone()));
         Self { backend, ..self }
     }
 
     /// The files of the backend.
-    pub(super) fn backend(&self) -> Option<&BackendCertificates> {
+    pub(super) fn backend(&self) -> Option<&BackendWatch> {
         self.backend.as_ref()
     }
 
-    /// Checks all files until shutdown.
+    /// Checks all files and the backend until shutdown.
     pub(super) async fn run(self, clock: Clock, stop: CancellationToken) {
         let (public, backend) = (self.watched(), self.backend);
         let watch_public = async {

@@ -2,7 +2,7 @@
 //!
 //! Only this module names concrete engines. Arguments are parsed in `cli`.
 
-mod backend_certificates;
+mod backend_watch;
 mod build;
 mod certificates;
 mod clock_steps;
@@ -103,7 +103,7 @@ pub async fn start_on(
     let (public, side) = (port.address()?, tcp.local_addr()?);
     let ledger_calls = TaskTracker::new();
     let built = Box::pin(build::build(&config, &data_dir, &clock, &registry, &ledger_calls)).await?;
-    let certificates = certificates.with_backend(built.backend_tls, &clock);
+    let certificates = certificates.with_backend(built.backend, &clock);
     let (gateway, registrar) = (Arc::new(ArcSwap::from(built.gateway)), built.registrar);
     let (updater, update_requests) = tasks::snapshot_updater(built.scoring, &clock);
     let (stop_public, stop_side, ready) = <(CancellationToken, CancellationToken, Arc<_>)>::default();

@@ -14,7 +14,7 @@ use crate::server::{LiveServerConfig, ServerConfig};
 use crate::telemetry::log;
 use crate::telemetry::metrics::{Counter, MetricFamily, MetricLabel, MetricsRegistry};
 
-use super::backend_certificates::BackendCertificates;
+use super::backend_watch::BackendWatch;
 use super::certificates::CertificateReloader;
 use super::open_files::OpenFiles;
 use super::watched_files::WatchedFiles as _;
@@ -49,7 +49,7 @@ impl RunningServer {
         // Steps that can fail come first, the terms last among them: they are restored if their adoption fails.
         let certificates = read_certificates(&config.certificates, now)?;
         let backend = self.reloader.certificates.backend();
-        let backend_tls = backend.map(BackendCertificates::read_again).transpose()?;
+        let backend_tls = backend.map(BackendWatch::read_again).transpose()?;
         let active = active(&config).map_err(|error| problem("admin.token", &error))?;
         let terms = TermsByTier::new(&config.tiers, config.guard_per_minute);
         if config.tiers != before.tiers || config.guard_per_minute != before.guard_per_minute {

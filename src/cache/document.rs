@@ -39,6 +39,8 @@ pub struct Validators {
     pub etag: Option<HeaderValue>,
     /// Its date.
     pub last_modified: Option<HeaderValue>,
+    /// The address that sent them, if the backend has several.
+    pub origin: Option<Arc<str>>,
 }
 
 impl Validators {

@@ -1,14 +1,34 @@
 //! Reads `[upstream]`: the address of the backend, timeouts, and TLS towards it. Mappings are read in `mapping`.
 
+use http::uri::PathAndQuery;
 use rustls::pki_types::ServerName;
+use toml::Value;
 
 use crate::clock::Clock;
-use crate::upstream::{BackendClientFiles, BackendTls, BackendTlsSettings, HttpConfig, TlsVersion};
+use crate::upstream::{
+    AddressRules, BackendClientFiles, BackendTls, BackendTlsSettings, HealthCheckConfig, HealthThresholds,
+    HttpAddresses, HttpConfig, MoreAddress, TlsVersion,
+};
 
 use super::config_reader::ConfigReader;
 use super::{ConfigProblem, ConfigProblems, UpstreamConfig};
 
 const URL: &str = "upstream.url";
+const URLS: &str = "upstream.urls";
+const STANDBY: &str = "upstream.standby_urls";
+const HEALTH_PATH: &str = "upstream.health_path";
+/// Settings that have no effect on a single address.
+const SEVERAL: [&str; 7] = [
+    "upstream.identical_replicas",
+    HEALTH_PATH,
+    "upstream.health_interval",
+    "upstream.health_timeout",
+    "upstream.healthy_after",
+    "upstream.unhealthy_after",
+    "upstream.slow_start",
+];
+/// Maximum number of addresses: each has metrics of its own.
+const MAX_ADDRESSES: usize = 16;
 const CERTIFICATE: &str = "upstream.client_certificate";
 const KEY: &str = "upstream.client_key";
 const SERVER_NAME: &str = "upstream.server_name";
@@ -30,11 +50,16 @@ impl ConfigReader<'_> {
             self.word("upstream");
             return UpstreamConfig::BuiltIn { archive: self.archive() };
         }
-        if self.maybe(URL).is_none() {
+        let addresses = self.addresses();
+        let base = addresses.first().map(|(_, base, _)| base.clone());
+        if base.is_none() && [URL, URLS].iter().all(|path| self.maybe(path).is_none()) {
             self.problem("upstream", None, "set a backend: write [upstream] with its url, or upstream = \"built-in\" for the built-in backend");
         }
+        let more = addresses.iter().skip(1);
+        let more =
+            more.map(|(_, base, is_standby)| MoreAddress { base: base.clone(), is_standby: *is_standby });
         let http = HttpConfig {
-            base: self.value(URL, |value| value.as_str().map(str::to_owned)).unwrap_or_default(),
+            base: base.unwrap_or_default(),
             credential: self.secret("upstream.credential"),
             connect: self.duration("upstream.connect_timeout"),
             first_byte: self.duration("upstream.first_byte_timeout"),
@@ -43,14 +68,95 @@ impl ConfigReader<'_> {
             idle: self.duration("upstream.idle_timeout"),
             tls: self.backend_tls(),
             mapping,
+            addresses: self.several_addresses(more.collect()),
         };
-        if let Some(value) = self.maybe(URL) {
-            match http.check() {
-                Ok(()) => self.no_tls_settings_without_tls(&http.base),
-                Err(error) => self.problem(URL, Some(value), error.to_string()),
+        self.check_addresses(&http, &addresses);
+        UpstreamConfig::Http(Box::new(http))
+    }
+
+    /// The given addresses: the setting, the base URL, and whether it is a standby. Those of the first setting are
+    /// first.
+    fn addresses(&mut self) -> Vec<(&'static str, String, bool)> {
+        let one = self.value(URL, |value| value.as_str().map(str::to_owned));
+        let several = self.texts(URLS);
+        if let Some(value) = self.maybe(URLS).filter(|_| self.maybe(URL).is_some()) {
+            self.problem(URLS, Some(value), format!("write either {URL} or {URLS}, not both"));
+        }
+        let standby = self.texts(STANDBY);
+        if one.is_none() && several.is_empty() {
+            let path = if self.maybe(URLS).is_some() { URLS } else { STANDBY };
+            if let Some(value) = self.maybe(path) {
+                self.problem(path, Some(value), format!("write at least one address in {URLS}"));
+            }
+            return Vec::new();
+        }
+        let one = one.into_iter().map(|base| (URL, base, false));
+        let several = several.into_iter().map(|base| (URLS, base, false));
+        one.chain(several).chain(standby.into_iter().map(|base| (STANDBY, base, true))).collect()
+    }
+
+    fn several_addresses(&mut self, more: Vec<MoreAddress>) -> HttpAddresses {
+        if more.is_empty() {
+            for path in SEVERAL {
+                if self.maybe(path).is_some() {
+                    self.problem(path, None, format!("this setting needs several addresses: write {URLS}"));
+                }
             }
         }
-        UpstreamConfig::Http(Box::new(http))
+        let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+        HttpAddresses {
+            more,
+            share_validators: self.flag("upstream.identical_replicas"),
+            checks: HealthCheckConfig {
+                path: self.health_path(),
+                interval: self.duration("upstream.health_interval"),
+                timeout: self.duration("upstream.health_timeout"),
+            },
+            rules: AddressRules {
+                thresholds: HealthThresholds {
+                    healthy: count(self.number("upstream.healthy_after")),
+                    unhealthy: count(self.number("upstream.unhealthy_after")),
+                },
+                slow_start: self.duration("upstream.slow_start"),
+            },
+        }
+    }
+
+    fn health_path(&mut self) -> Option<String> {
+        let value = self.maybe(HEALTH_PATH)?;
+        let path = self.text(HEALTH_PATH);
+        if !path.starts_with('/') || path.contains('#') || path.parse::<PathAndQuery>().is_err() {
+            self.problem(HEALTH_PATH, Some(value), "write a path that begins with /, such as \"/healthz\"");
+        }
+        Some(path)
+    }
+
+    fn check_addresses(&mut self, http: &HttpConfig, written: &[(&str, String, bool)]) {
+        let mut names = Vec::new();
+        if written.len() > MAX_ADDRESSES {
+            let found = written.len();
+            self.problem(URLS, None, format!("found {found} addresses; the maximum is {MAX_ADDRESSES}"));
+        }
+        for ((path, base, _), (one, _)) in written.iter().zip(http.each()) {
+            let found = Some(Value::from(base.as_str()));
+            if let Err(error) = one.check() {
+                self.problem(path, found.as_ref(), error.to_string());
+                continue;
+            }
+            let name = one.name();
+            if names.contains(&name) {
+                self.problem(path, found.as_ref(), "write each host and port once");
+            }
+            names.push(name);
+        }
+        let is_tls = |base: &str| base.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"));
+        if !names.is_empty() && !written.iter().any(|(_, base, _)| is_tls(base)) {
+            for path in TLS {
+                if self.maybe(path).is_some() {
+                    self.problem(path, None, "this setting needs TLS: write https:// in upstream.url");
+                }
+            }
+        }
     }
 
     fn backend_tls(&mut self) -> BackendTlsSettings {
@@ -86,20 +192,17 @@ impl ConfigReader<'_> {
         }
         name.ok()
     }
-
-    fn no_tls_settings_without_tls(&mut self, base: &str) {
-        if base.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://")) {
-            return;
-        }
-        for path in TLS {
-            if self.maybe(path).is_some() {
-                self.problem(path, None, "this setting needs TLS: write https:// in upstream.url");
-            }
-        }
-    }
 }
 
 impl UpstreamConfig {
+    /// The names of its addresses.
+    pub fn addresses(&self) -> Vec<String> {
+        match self {
+            Self::Http(http) => http.each().iter().map(|(one, _)| one.name().to_string()).collect(),
+            Self::BuiltIn { .. } | Self::Simulated { .. } => vec!["built-in".into()],
+        }
+    }
+
     /// TLS towards a backend over the network.
     pub fn tls(&self) -> Option<&BackendTlsSettings> {
         match self {
@@ -162,6 +265,45 @@ mod tests {
             let found = read(&text).unwrap_err();
             assert_eq!(found.len(), 1, "{text}: {found:?}");
             assert!(found[0].starts_with(path) && found[0].contains(remedy), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn several_addresses_are_read_in_order_with_the_standby_last() {
+        let text = "urls = [\"http://a:1/api\", \"https://b/api\"]\nstandby_urls = [\"http://[::1]:3\"]\n\
+                    health_path = \"/healthz\"\nunhealthy_after = 5\nslow_start = \"1m\"\nidentical_replicas = true";
+        let http = read(text).unwrap();
+        let names: Vec<_> =
+            http.each().iter().map(|(one, priority)| (one.name().to_string(), *priority)).collect();
+        assert_eq!(names, [("a:1".into(), 0), ("b:443".into(), 0), ("[::1]:3".into(), 1)]);
+        assert_eq!(http.base, "http://a:1/api");
+        let HttpAddresses { checks, rules, share_validators, .. } = http.addresses;
+        assert_eq!((checks.path.as_deref(), rules.thresholds.unhealthy), (Some("/healthz"), 5));
+        assert!(share_validators && rules.slow_start.as_secs() == 60);
+        let one = read("url = \"http://a\"\nstandby_urls = [\"http://b\"]").unwrap();
+        assert_eq!(one.each().len(), 2);
+        assert_eq!(read("urls = [\"http://a\"]").unwrap().each().len(), 1);
+    }
+
+    #[test]
+    fn every_problem_of_the_addresses_is_reported_with_its_setting() {
+        let many: Vec<String> = (0..17).map(|number| format!("\"http://a{number}\"")).collect();
+        let two = "urls = [\"http://a\", \"http://b\"]\n";
+        for (text, path, remedy) in [
+            ("url = \"http://a\"\nurls = [\"http://b\"]".into(), "upstream.urls", "not both"),
+            ("urls = []".into(), "upstream.urls", "at least one"),
+            ("standby_urls = [\"http://b\"]".into(), "upstream", ""),
+            ("urls = [\"http://a\", \"ftp://b\"]".into(), "upstream.urls", "http://host"),
+            ("urls = [\"http://a\", \"http://x:canary@b\"]".into(), "upstream.urls", "upstream.credential"),
+            ("urls = [\"http://a\", \"http://a:80/api\"]".into(), "upstream.urls", "once"),
+            (format!("urls = [{}]", many.join(", ")), "upstream.urls", "the maximum is 16"),
+            (format!("{two}health_path = \"healthz\""), "upstream.health_path", "begins with /"),
+            (format!("{two}healthy_after = 0"), "upstream.healthy_after", "from 1"),
+            ("url = \"http://a\"\nslow_start = \"1s\"".into(), "upstream.slow_start", "upstream.urls"),
+        ] {
+            let found = read(&text).unwrap_err();
+            assert!(found[0].starts_with(path) && found[0].contains(remedy), "{text}: {found:?}");
+            assert!(!found.concat().contains("canary"), "{found:?}");
         }
     }
 }

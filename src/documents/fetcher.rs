@@ -216,7 +216,7 @@ impl Fetcher {
         self.worker.negative().sweep(now.mono);
         let (documents, bytes) = self.documents.sweep(now.mono);
         self.instruments.cache_size(documents, bytes, self.flights.len());
-        self.instruments.upstream(self.worker.upstream().status());
+        self.instruments.upstream(&self.worker.upstream().status());
         let expected = self.documents.expected_refresh(now).unwrap_or(now.wall);
         self.instruments.next_refresh(now.wall.since(expected), expected.since(now.wall));
     }

@@ -25,6 +25,9 @@ struct RecordLabel {
     etag: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_modified: Option<String>,
+    /// The address that sent the validators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<String>,
     due: u64,
     confirmed: u64,
     /// When a refresh of the backend was last detected, or zero.
@@ -66,7 +69,7 @@ pub(super) fn write(
     let (full, free) = (document.form(Rights::paid()), document.form(Rights::Free));
     let text = |value: &Option<HeaderValue>| Some(value.as_ref()?.to_str().ok()?.to_owned());
     let at = |mono: Mono| now.wall_at(mono).millis();
-    let Validators { etag, last_modified } = document.source();
+    let Validators { etag, last_modified, origin } = document.source();
     let writing = RecordLabel {
         backend: backend.to_owned(),
         items: document.items(),
@@ -74,6 +77,7 @@ pub(super) fn write(
         forms: [full.generated_at().millis(), free.generated_at().millis()],
         etag: text(etag),
         last_modified: text(last_modified),
+        origin: origin.as_deref().map(str::to_owned),
         due: at(stored.due),
         confirmed: at(stored.confirmed),
         refreshed: at(refreshed_at),
@@ -101,7 +105,11 @@ pub(super) fn read(
         count: writing.items,
         generated_at: Wall::from_millis(writing.generated_at),
         stated_at: None,
-        source: Validators { etag: value(writing.etag), last_modified: value(writing.last_modified) },
+        source: Validators {
+            etag: value(writing.etag),
+            last_modified: value(writing.last_modified),
+            origin: writing.origin.map(Into::into),
+        },
     };
     let label = EnvelopeFields { key: &key, license };
     let document = Document::restore(content, &label, writing.forms.map(Wall::from_millis))?;
@@ -132,7 +140,8 @@ mod tests {
     }
 
     fn stored(key: &DocumentKey, now: Now) -> StoredDocument {
-        let source = Validators { etag: Some(HeaderValue::from_static("\"v1\"")), last_modified: None };
+        let etag = Some(HeaderValue::from_static("\"v1\""));
+        let source = Validators { etag, last_modified: None, origin: Some("one:80".into()) };
         let data = r#"[{"id":"atlas","latestScore":81.50,"currentScore":80.250}]"#.into();
         let content = DocumentContent { data, count: 1, generated_at: now.wall, stated_at: None, source };
         let dates = [now.wall, Wall::from_seconds(NOON - 60)];

@@ -11,6 +11,7 @@ use crate::routes::codes::{CODES, ErrorCode};
 use crate::telemetry::metrics::{CounterMatrix, MetricFamily, MetricsRegistry, UpDownCounter};
 use crate::upstream::{BreakerState, ProtectionStatus};
 
+use super::backend_addresses::AddressMetrics;
 use super::background::{FetchEnd, StoreWork, UnitUse, UnreachableDecision};
 use super::labels::{PoolLabel, RequestSubject, StatusClass, TierLabel};
 use super::outcome::CacheOutcome;
@@ -42,6 +43,7 @@ pub struct Instruments {
     upstream_retries: Counter,
     upstream_queued: Gauge,
     breaker_state: Gauge,
+    addresses: Option<AddressMetrics>,
     refreshes: Counter,
     refresh_overdue: Gauge,
     next_refresh: Gauge,
@@ -114,6 +116,7 @@ impl Instruments {
             upstream_retries: registry.counter("scoregate_upstream_retries_total"),
             upstream_queued: registry.gauge("scoregate_upstream_queue_length"),
             breaker_state: registry.gauge("scoregate_upstream_breaker_state"),
+            addresses: None,
             refreshes: registry.counter("scoregate_refreshes_total"),
             refresh_overdue: registry.gauge("scoregate_refresh_overdue_seconds"),
             next_refresh: registry.gauge("scoregate_next_refresh_seconds"),
@@ -131,6 +134,12 @@ impl Instruments {
             keys: registry.gauge("scoregate_keys"),
             shared_store: SharedStoreMetrics::new(registry),
         }
+    }
+
+    /// The same with handles for the addresses of the backend, in their order.
+    #[must_use]
+    pub fn with_addresses(self, registry: &MetricsRegistry, addresses: &[String]) -> Self {
+        Self { addresses: Some(AddressMetrics::new(registry, addresses)), ..self }
     }
 
     /// Counts a request in flight.
@@ -211,7 +220,10 @@ impl Instruments {
 
     /// Sets the state of circuit breaker and queue.
     #[expect(clippy::cast_precision_loss, reason = "a gauge of a count far below 2^52")]
-    pub(crate) fn upstream(&self, status: ProtectionStatus) {
+    pub(crate) fn upstream(&self, status: &ProtectionStatus) {
+        if let Some(addresses) = &self.addresses {
+            addresses.set(status);
+        }
         self.upstream_retries.absolute(status.retries);
         self.upstream_queued.set(status.queued as f64);
         self.breaker_state.set(match status.breaker {
@@ -316,7 +328,8 @@ mod tests {
     #[test]
     fn all_instruments_are_declared() {
         let tiers = ["free", "pro", "developer", "teams", "enterprise"].map(String::from);
-        let instruments = Instruments::new(&MetricsRegistry::default(), &tiers);
+        let registry = MetricsRegistry::default();
+        let instruments = Instruments::new(&registry, &tiers).with_addresses(&registry, &["a:80".into()]);
         instruments.units(UnitUse::Leased, 3);
     }
 }

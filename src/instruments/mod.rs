@@ -1,6 +1,7 @@
 //! Typed handles on the metrics of requests and background tasks, with their label values. The table of metrics is in
 //! `telemetry::metrics`.
 
+mod backend_addresses;
 mod background;
 mod handles;
 mod labels;

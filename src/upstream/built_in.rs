@@ -48,7 +48,7 @@ impl BuiltInUpstream {
             answered.await.map_err(|error| UpstreamFailure::Invalid(format!("it failed: {error}")))?;
         let Some(answer) = answer else { return Ok(UpstreamResponse::NoSuchModel) };
         let etag = HeaderValue::from_str(&answer.etag).ok();
-        let source = Validators { etag, last_modified: None };
+        let source = Validators { etag, last_modified: None, origin: None };
         let next_refresh = Some(answer.next_refresh);
         if source.etag.is_some() && known.is_some_and(|known| known.etag == source.etag) {
             return Ok(UpstreamResponse::Unchanged { next_refresh });

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ::http::{Extensions, Request, Response};
+use ::http::{Extensions, Request, Response, Uri};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http_body_util::Empty;
@@ -22,6 +22,9 @@ use hyper_util::client::legacy::connect::{HttpConnector, HttpInfo};
 use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use parking_lot::{Mutex, MutexGuard};
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 
 use super::tls::BackendTls;
 
@@ -47,6 +50,7 @@ struct ConnectionPool {
     pooled: HttpClient,
     /// Not pooled: every request opens a connection.
     unpooled: HttpClient,
+    tls: BackendTls,
 }
 
 impl ConnectionPool {
@@ -60,7 +64,7 @@ impl ConnectionPool {
         builder.pool_timer(TokioTimer::new()).pool_idle_timeout(idle).retry_canceled_requests(true);
         let pooled = builder.build(connector.clone());
         let unpooled = builder.pool_max_idle_per_host(0).build(connector);
-        Self { pooled, unpooled }
+        Self { pooled, unpooled, tls: tls.clone() }
     }
 }
 
@@ -78,6 +82,37 @@ impl Connections {
     /// Uses other TLS settings from now on. Idle connections are closed.
     pub(super) fn renew(&self, tls: &BackendTls) {
         self.clients.store(Arc::new(ConnectionPool::new(self.tcp.clone(), tls, self.idle)));
+    }
+
+    /// Closes idle connections. Requests in flight end on theirs, which are closed then.
+    pub(super) fn close_idle(&self) {
+        self.renew(&self.clients.load().tls);
+    }
+
+    /// Opens a connection, with TLS for `https`, and closes it.
+    pub(super) async fn connect(&self, base: &Uri) -> io::Result<()> {
+        let (is_tls, host) = (base.scheme_str() == Some("https"), base.host().unwrap_or_default());
+        let port = base.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
+        let host = host.trim_matches(['[', ']']);
+        let stream = TcpStream::connect((host, port)).await?;
+        if is_tls {
+            let tls = self.clients.load().tls.clone();
+            let name = match &tls.settings.server_name {
+                Some(name) => name.clone(),
+                None => ServerName::try_from(host.to_owned()).map_err(io::Error::other)?,
+            };
+            TlsConnector::from(tls.config).connect(name, stream).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends a request on a connection of its own and waits for the response head.
+    pub(super) async fn send_unpooled(
+        &self,
+        request: Request<Empty<Bytes>>,
+    ) -> Result<Response<Incoming>, Error> {
+        let clients = self.clients.load_full();
+        clients.unpooled.request(request).await
     }
 
     /// Sends a request and waits for the response head.

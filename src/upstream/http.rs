@@ -3,6 +3,7 @@
 //! A request is a canonical GET with at most six headers of our own. Encoded bodies are rejected, so that a small
 //! response cannot expand into a large one. Paths and shapes are in `mapping`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::http::header::{
@@ -19,42 +20,14 @@ use hyper_util::client::legacy::connect::{CaptureConnection, Connected, capture_
 use crate::cache::Validators;
 use crate::clock::{Clock, Wall};
 use crate::routes::DocumentKey;
-use crate::secret::Secret;
 use crate::telemetry::trace::{TRACEPARENT, TraceContext};
 
 use super::connections::Connections;
-use super::mapping::{EndpointMapping, Mapping, NotFound, ResponseInfo};
-use super::tls::{BackendTls, BackendTlsSettings};
+use super::http_config::{BadUpstreamUrl, HttpConfig};
+use super::mapping::{EndpointMapping, NotFound, ResponseInfo};
+use super::tls::BackendTls;
 use super::tls_problem::TlsProblem;
 use super::{Upstream, UpstreamFailure, UpstreamFuture, UpstreamRequest, UpstreamResponse};
-
-/// How to reach the backend.
-#[derive(Clone, Debug)]
-pub struct HttpConfig {
-    /// Base address, such as `http://127.0.0.1:4000/api/v1`; paths of documents are appended.
-    pub base: String,
-    /// A service credential, sent as `Authorization: Bearer …`.
-    pub credential: Option<Secret>,
-    /// Connect timeout.
-    pub connect: Duration,
-    /// Timeout for the response head, from the start of the request.
-    pub first_byte: Duration,
-    /// Timeout for the whole response.
-    pub total: Duration,
-    /// Maximum size of a body.
-    pub max_bytes: usize,
-    /// How long an idle connection is pooled; below the backend's own limit.
-    pub idle: Duration,
-    /// TLS towards the backend.
-    pub tls: BackendTlsSettings,
-    /// Paths and shapes of documents.
-    pub mapping: Mapping,
-}
-
-/// The address of the backend is invalid.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct BadUpstreamUrl(String);
 
 /// A backend over the network.
 #[derive(Debug)]
@@ -62,25 +35,9 @@ pub struct HttpUpstream {
     connections: Connections,
     config: HttpConfig,
     authorization: Option<HeaderValue>,
+    /// Validators with another origin are not sent here.
+    origin: Option<Arc<str>>,
     clock: Clock,
-}
-
-impl HttpConfig {
-    /// Validates address and credential.
-    pub fn check(&self) -> Result<(), BadUpstreamUrl> {
-        let base: Uri = self.base.parse().map_err(|_| BadUpstreamUrl("it is not a valid address".into()))?;
-        let known_scheme = matches!(base.scheme_str(), Some("http" | "https"));
-        if !known_scheme || base.authority().is_none() || base.query().is_some() {
-            return Err(BadUpstreamUrl("write http://host:port/path, without a query".into()));
-        }
-        // It would never be sent, and would be printed wherever the address is.
-        if base.authority().is_some_and(|authority| authority.as_str().contains('@')) {
-            return Err(BadUpstreamUrl(
-                "remove the part before the @; set upstream.credential instead".into(),
-            ));
-        }
-        self.credential.as_ref().map(bearer).transpose().map(drop)
-    }
 }
 
 impl HttpUpstream {
@@ -89,9 +46,42 @@ impl HttpUpstream {
         let mut config = config;
         config.base.truncate(config.base.trim_end_matches('/').len());
         config.check()?;
-        let authorization = config.credential.as_ref().map(bearer).transpose()?;
+        let (authorization, origin) = (config.authorization()?, config.origin());
         let connections = Connections::new(config.connect, config.idle, tls);
-        Ok(Self { connections, config, authorization, clock })
+        Ok(Self { connections, config, authorization, origin, clock })
+    }
+
+    /// Checks whether it is healthy: it accepts a connection, or responds to this path with a status of 2xx.
+    pub(super) async fn check(&self, path: Option<&str>) -> Result<(), String> {
+        let base: Uri = self.config.base.parse().map_err(|_| "it is not a valid address")?;
+        let Some(path) = path else {
+            let connected = self.connections.connect(&base).await;
+            return connected.map_err(|error| match TlsProblem::of(&error, &self.config.tls) {
+                Some(problem) => problem.to_string(),
+                None => error.to_string(),
+            });
+        };
+        let (scheme, authority) = base.scheme_str().zip(base.authority()).ok_or("it has no host")?;
+        let mut request = Request::get(format!("{scheme}://{authority}{path}"))
+            .body(Empty::new())
+            .map_err(|error| error.to_string())?;
+        self.add_headers(request.headers_mut());
+        let response = self.connections.send_unpooled(request).await;
+        let status = response.map_err(|error| self.broken(&error).to_string())?.status();
+        if status.is_success() { Ok(()) } else { Err(format!("status {}", status.as_u16())) }
+    }
+
+    /// The host name and the port of its address; `None` for an IP address.
+    pub(super) fn name_and_port(&self) -> Option<(String, u16)> {
+        let name = self.config.name();
+        let (host, port) = name.rsplit_once(':')?;
+        let is_address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok();
+        (!is_address).then(|| Some((host.to_owned(), port.parse().ok()?))).flatten()
+    }
+
+    /// Closes its idle connections.
+    pub(super) fn close_idle(&self) {
+        self.connections.close_idle();
     }
 
     /// Uses changed certificate files from now on.
@@ -103,7 +93,8 @@ impl HttpUpstream {
         &self,
         request: UpstreamRequest<'_>,
     ) -> Result<UpstreamResponse, UpstreamFailure> {
-        let UpstreamRequest { key, known, .. } = request;
+        let known = request.known.filter(|known| known.origin == self.origin);
+        let (key, request) = (request.key, UpstreamRequest { known, ..request });
         let started = self.clock.now().mono;
         let mapped = self.config.mapping.endpoints.get(&key.route);
         let mapped =
@@ -138,6 +129,7 @@ impl HttpUpstream {
         let source = Validators {
             etag: response.headers().get(ETAG).cloned(),
             last_modified: response.headers().get(LAST_MODIFIED).cloned(),
+            origin: self.origin.clone(),
         };
         let dated = source.last_modified.as_ref().and_then(|date| Wall::parse_http_date(date.to_str().ok()?));
         let read = self.clock.until(started.plus(self.config.total), self.read(response)).await;
@@ -167,13 +159,7 @@ impl HttpUpstream {
             .body(Empty::new())
             .map_err(|error| no_request(&error.to_string()))?;
         let headers = request.headers_mut();
-        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        headers
-            .insert(USER_AGENT, HeaderValue::from_static(concat!("scoregate/", env!("CARGO_PKG_VERSION"))));
-        if let Some(authorization) = &self.authorization {
-            headers.insert(AUTHORIZATION, authorization.clone());
-        }
+        self.add_headers(headers);
         match known {
             Some(Validators { etag: Some(etag), .. }) => {
                 headers.insert(IF_NONE_MATCH, etag.clone());
@@ -181,13 +167,24 @@ impl HttpUpstream {
             Some(Validators { last_modified: Some(date), .. }) => {
                 headers.insert(IF_MODIFIED_SINCE, date.clone());
             }
-            Some(Validators { etag: None, last_modified: None }) | None => {}
+            Some(Validators { etag: None, last_modified: None, .. }) | None => {}
         }
         // Without `tracestate`, which is text from a client.
         if let Some(child) = trace.and_then(TraceContext::child) {
             headers.insert(TRACEPARENT, child);
         }
         Ok(request)
+    }
+
+    /// The headers of every request.
+    fn add_headers(&self, headers: &mut HeaderMap) {
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        headers
+            .insert(USER_AGENT, HeaderValue::from_static(concat!("scoregate/", env!("CARGO_PKG_VERSION"))));
+        if let Some(authorization) = &self.authorization {
+            headers.insert(AUTHORIZATION, authorization.clone());
+        }
     }
 
     /// The failure of a request that got no response head.
@@ -296,14 +293,6 @@ impl Upstream for HttpUpstream {
     }
 }
 
-fn bearer(credential: &Secret) -> Result<HeaderValue, BadUpstreamUrl> {
-    let mut value = HeaderValue::try_from(format!("Bearer {}", credential.expose())).map_err(|_| {
-        BadUpstreamUrl("the credential contains characters that are not allowed in a header".into())
-    })?;
-    value.set_sensitive(true);
-    Ok(value)
-}
-
 /// Excludes a connection from reuse.
 fn poison(connection: &CaptureConnection) {
     if let Some(connected) = connection.connection_metadata().as_ref() {
@@ -350,4 +339,34 @@ fn next_refresh(headers: &HeaderMap, now: Wall) -> Option<Wall> {
         directive.trim().strip_prefix("max-age=")?.trim_matches('"').parse::<u64>().ok()
     })?;
     (max_age > 0).then(|| now.plus(Duration::from_secs(max_age.min(7 * 86_400))))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::{AddressRules, HealthCheckConfig, HttpAddresses, Mapping};
+    use super::*;
+
+    /// An upstream at this address with the canonical mapping.
+    pub(in super::super) fn upstream_at(base: &str, clock: &Clock) -> HttpUpstream {
+        let second = Duration::from_secs(1);
+        let config = HttpConfig {
+            base: base.into(),
+            credential: None,
+            connect: second,
+            first_byte: second,
+            total: second,
+            max_bytes: 1024,
+            idle: 60 * second,
+            tls: super::super::BackendTlsSettings::default(),
+            mapping: Mapping::default(),
+            addresses: HttpAddresses {
+                more: Vec::new(),
+                share_validators: false,
+                checks: HealthCheckConfig { path: None, interval: second, timeout: second },
+                rules: AddressRules::default(),
+            },
+        };
+        let tls = config.tls.load(clock).unwrap();
+        HttpUpstream::new(config, &tls, clock.clone()).unwrap()
+    }
 }

@@ -3,12 +3,16 @@
 //! Two engines implement it: [`HttpUpstream`] for a backend over the network, and [`BuiltInUpstream`]. Upstream
 //! requests are built from the parsed request alone: the values of its path and query, and its trace, which is 32
 //! hexadecimal digits and two flags. Nothing else that a client sent, such as its key, can reach the backend.
-//! [`ProtectedUpstream`] adds the queue and the circuit breaker. Storing is the job of `documents`.
+//! [`ProtectedUpstream`] adds the queue, and the choice of an address with its circuit breaker. Storing is the job of
+//! `documents`.
 
+mod addresses;
 mod built_in;
 mod circuit_breaker;
 mod connections;
+mod health_checks;
 mod http;
+mod http_config;
 mod mapping;
 mod protected;
 mod queue;
@@ -24,9 +28,12 @@ use crate::clock::Wall;
 use crate::routes::DocumentKey;
 use crate::telemetry::trace::TraceContext;
 
+pub use addresses::{AddressBook, AddressRules, AddressStatus, HealthThresholds};
 pub use built_in::BuiltInUpstream;
 pub use circuit_breaker::BreakerState;
-pub use http::{BadUpstreamUrl, HttpConfig, HttpUpstream};
+pub use health_checks::AddressWatcher;
+pub use http::HttpUpstream;
+pub use http_config::{BadUpstreamUrl, HealthCheckConfig, HttpAddresses, HttpConfig, MoreAddress};
 pub use mapping::{
     BadIdPattern, BadItemMapping, BadPointer, BadTemplate, DataShape, EndpointMapping, IdPattern,
     ItemMapping, JsonPointer, MappedField, Mapping, NotFound, PathTemplate, is_value_of,

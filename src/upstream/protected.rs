@@ -1,18 +1,18 @@
-//! Protects the backend: a queue by priority with limited concurrency, and a circuit breaker.
+//! Protects the backend: a queue by priority with limited concurrency, and a circuit breaker for each address.
 //!
-//! A request that may not be sent fails at once and costs the backend nothing. There are no retries: at such backends
-//! a GET may have side effects. (`connections` retries once on a connection that was closed while idle.) Failures are
-//! handled in `documents`.
+//! A request that may not be sent fails at once and costs the backend nothing. A backend with one address gets no
+//! retries: at such backends a GET may have side effects. (`connections` retries once on a connection that was closed
+//! while idle.) With several addresses a failed request is repeated at another one, within the budget of `addresses`.
+//! Failures are handled in `documents`.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
-
 use crate::clock::Clock;
 use crate::routes::DocumentKey;
 
-use super::circuit_breaker::{BreakerPermission, BreakerSignal, BreakerState, CircuitBreaker};
+use super::addresses::{AddressBook, AddressPermit, AddressRules, AddressStatus};
+use super::circuit_breaker::{BreakerSignal, BreakerState};
 use super::queue::{CurrentPriority, FetchQueue};
 use super::{Upstream, UpstreamFailure, UpstreamRequest, UpstreamResponse};
 
@@ -25,23 +25,24 @@ pub struct ProtectionConfig {
     pub queue_timeout: Duration,
 }
 
-/// A backend with queue and circuit breaker.
+/// A backend with queue and circuit breakers.
 pub struct ProtectedUpstream {
-    backend: Arc<dyn Upstream>,
+    /// In the order of the book.
+    addresses: Vec<Arc<dyn Upstream>>,
+    book: Arc<AddressBook>,
     protection: ProtectionConfig,
     queue: FetchQueue,
-    breaker: Mutex<CircuitBreaker>,
     clock: Clock,
 }
 
-/// The state of queue and circuit breaker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The state of queue and circuit breakers.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProtectionStatus {
-    /// State of the circuit breaker.
+    /// State of the circuit breaker of the address that is most usable.
     pub breaker: BreakerState,
-    /// Remaining open time.
+    /// Remaining time in which no address is used.
     pub open_time_left: Duration,
-    /// Consecutive failures.
+    /// Consecutive failures at the address with the fewest.
     pub failures: u32,
     /// Maximum number of concurrent requests.
     pub at_once: usize,
@@ -51,58 +52,88 @@ pub struct ProtectionStatus {
     pub queued: usize,
     /// Requests retried because their connection was being closed.
     pub retries: u64,
-}
-
-/// A request in flight. However it ends, the breaker gets its result.
-struct RequestPermit<'p> {
-    protected: &'p ProtectedUpstream,
-    permission: BreakerPermission,
-    signal: BreakerSignal,
-    failure: Option<UpstreamFailure>,
+    /// Requests repeated at another address.
+    pub failovers: u64,
+    /// Requests not repeated because the budget was used up.
+    pub failovers_denied: u64,
+    /// The addresses by name.
+    pub addresses: Vec<(Arc<str>, AddressStatus)>,
 }
 
 impl ProtectedUpstream {
-    /// Protects `backend`.
+    /// Protects a backend with a single address.
     pub fn new(backend: Arc<dyn Upstream>, protection: ProtectionConfig, clock: Clock) -> Self {
-        let (queue, breaker) = (FetchQueue::new(protection.max_concurrent), Mutex::default());
-        Self { backend, protection, queue, breaker, clock }
+        let names = [(backend.address().into(), 0)];
+        let book = Arc::new(AddressBook::new(&names, AddressRules::default(), 0, clock.clone()));
+        Self::with_addresses(vec![backend], book, protection, clock)
     }
 
-    /// Requests a document; waits in the queue first.
+    /// Protects a backend with these addresses, which are those of `book` in its order.
+    pub fn with_addresses(
+        addresses: Vec<Arc<dyn Upstream>>,
+        book: Arc<AddressBook>,
+        protection: ProtectionConfig,
+        clock: Clock,
+    ) -> Self {
+        Self { addresses, book, protection, queue: FetchQueue::new(protection.max_concurrent), clock }
+    }
+
+    /// Requests a document; waits in the queue first. A failed request is repeated at another address until the time
+    /// that callers wait has passed.
     pub async fn fetch(
         &self,
         request: UpstreamRequest<'_>,
         priority: &CurrentPriority,
     ) -> Result<UpstreamResponse, UpstreamFailure> {
-        // Requests do not queue while the breaker is open.
-        let now = self.clock.now().mono;
-        if let BreakerPermission::Refused(wait) = self.breaker().request(now).1 {
+        // Requests do not queue while no address may be used.
+        if let Some(wait) = self.book.wait() {
             return Err(UpstreamFailure::CircuitOpen(wait));
         }
-        let slot =
-            self.clock.within(self.protection.queue_timeout, self.queue.acquire(priority.clone())).await;
+        let deadline = self.clock.now().mono.plus(self.protection.queue_timeout);
+        let slot = self.clock.until(deadline, self.queue.acquire(priority.clone())).await;
         let _slot = slot.ok().and_then(Result::ok).ok_or(UpstreamFailure::QueueFull)?;
-        let mut permit = self.permit()?;
-        let fetched = self.backend.fetch(request).await;
+        let origin = request.known.and_then(|known| known.origin.as_deref());
+        let mut permit = self.book.begin(origin).map_err(UpstreamFailure::CircuitOpen)?;
+        let mut tried = Vec::new();
+        loop {
+            tried.push(permit.index());
+            let fetched = self.fetch_from(permit, request).await;
+            if !may_succeed_elsewhere(&fetched) || self.clock.now().mono >= deadline {
+                return fetched;
+            }
+            match self.book.fail_over(&tried) {
+                Some(next) => permit = next,
+                None => return fetched,
+            }
+        }
+    }
+
+    async fn fetch_from(
+        &self,
+        mut permit: AddressPermit<'_>,
+        request: UpstreamRequest<'_>,
+    ) -> Result<UpstreamResponse, UpstreamFailure> {
+        let no_address = || UpstreamFailure::Unreachable("it has no address".into());
+        let fetched = self.addresses.get(permit.index()).ok_or_else(no_address)?.fetch(request).await;
         permit.signal = breaker_signal(&fetched);
         permit.failure = fetched.as_ref().err().cloned();
-        drop(permit);
         fetched
     }
 
-    /// Whether the circuit breaker is open, so that a request would fail at once.
+    /// Whether the circuit breakers of all addresses are open, so that a request would fail at once.
     pub fn is_open(&self) -> bool {
-        matches!(self.breaker().request(self.clock.now().mono).1, BreakerPermission::Refused(_))
+        self.book.wait().is_some()
     }
 
-    /// The address of the backend.
+    /// The addresses of the backend.
     pub fn address(&self) -> String {
-        self.backend.address()
+        let all: Vec<String> = self.addresses.iter().map(|address| address.address()).collect();
+        all.join(" ")
     }
 
     /// Whether its list of models is complete.
     pub fn lists_all_models(&self) -> bool {
-        self.backend.lists_all_models()
+        self.addresses.first().is_some_and(|address| address.lists_all_models())
     }
 
     /// Whether the backend may have a document.
@@ -112,54 +143,30 @@ impl ProtectedUpstream {
 
     /// The current state.
     pub fn status(&self) -> ProtectionStatus {
-        let (breaker, now) = (*self.breaker(), self.clock.now().mono);
+        let addresses = self.book.status();
+        let (failovers, failovers_denied) = self.book.failovers();
+        let states = || addresses.iter().map(|(_, status)| status);
+        let most_usable = states().min_by_key(|status| match status.breaker {
+            BreakerState::Closed => 0,
+            BreakerState::HalfOpen => 1,
+            BreakerState::Open => 2,
+        });
         ProtectionStatus {
-            breaker: breaker.state(now),
-            open_time_left: breaker.open_time_left(now),
-            failures: breaker.failures(),
+            breaker: most_usable.map_or(BreakerState::Closed, |status| status.breaker),
+            open_time_left: states().map(|status| status.open_time_left).min().unwrap_or_default(),
+            failures: states().map(|status| status.consecutive_failures).min().unwrap_or_default(),
             at_once: self.queue.max_concurrent(),
             in_flight: self.queue.in_flight(),
             queued: self.queue.waiting(),
-            retries: self.backend.retries(),
-        }
-    }
-
-    fn permit(&self) -> Result<RequestPermit<'_>, UpstreamFailure> {
-        let mut breaker = self.breaker();
-        let (next, permission) = breaker.request(self.clock.now().mono);
-        if let BreakerPermission::Refused(wait) = permission {
-            return Err(UpstreamFailure::CircuitOpen(wait));
-        }
-        *breaker = next;
-        Ok(RequestPermit { protected: self, permission, signal: BreakerSignal::None, failure: None })
-    }
-
-    /// A step of the breaker is one assignment, so a panic leaves nothing half changed.
-    fn breaker(&self) -> MutexGuard<'_, CircuitBreaker> {
-        self.breaker.lock()
-    }
-}
-
-impl Drop for RequestPermit<'_> {
-    fn drop(&mut self) {
-        let now = self.protected.clock.now().mono;
-        let mut breaker = self.protected.breaker();
-        let before = *breaker;
-        *breaker = before.record(self.permission, self.signal, now);
-        let after = *breaker;
-        drop(breaker);
-        match (before.state(now), after.state(now)) {
-            (BreakerState::Closed, BreakerState::Open) => {
-                let reason = self.failure.as_ref().map(ToString::to_string).unwrap_or_default();
-                tracing::warn!(reason, "circuit breaker opened");
-            }
-            (BreakerState::HalfOpen, BreakerState::Closed) => tracing::info!("circuit breaker closed"),
-            (BreakerState::Closed | BreakerState::HalfOpen | BreakerState::Open, _) => {}
+            retries: self.addresses.iter().map(|address| address.retries()).sum(),
+            failovers,
+            failovers_denied,
+            addresses,
         }
     }
 }
 
-/// The meaning of a result for the breaker. An invalid response concerns its document only.
+/// The meaning of a result for the circuit breaker. An invalid response concerns its document only.
 fn breaker_signal(fetched: &Result<UpstreamResponse, UpstreamFailure>) -> BreakerSignal {
     match fetched {
         Ok(_) => BreakerSignal::Good,
@@ -168,5 +175,17 @@ fn breaker_signal(fetched: &Result<UpstreamResponse, UpstreamFailure>) -> Breake
         Err(UpstreamFailure::Invalid(_) | UpstreamFailure::CircuitOpen(_) | UpstreamFailure::QueueFull) => {
             BreakerSignal::None
         }
+    }
+}
+
+fn may_succeed_elsewhere(fetched: &Result<UpstreamResponse, UpstreamFailure>) -> bool {
+    match fetched {
+        Ok(_) | Err(UpstreamFailure::CircuitOpen(_) | UpstreamFailure::QueueFull) => false,
+        Err(
+            UpstreamFailure::ErrorStatus { .. }
+            | UpstreamFailure::Unreachable(_)
+            | UpstreamFailure::Timeout(_)
+            | UpstreamFailure::Invalid(_),
+        ) => true,
     }
 }

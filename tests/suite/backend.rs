@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -25,6 +26,8 @@ pub enum Act {
     RawThenCloseLater(Vec<u8>),
     /// Sends these bytes, and closes the connection when the next request has arrived, without reading it.
     RawThenHangUp(Vec<u8>),
+    /// Sends these bytes after this time, and keeps the connection open.
+    Slow(Duration, Vec<u8>),
     /// Never responds.
     Hang,
 }
@@ -218,6 +221,10 @@ impl Backend {
                 self.send(stream, &bytes).await?;
                 stream.peek(&mut [0]).await.ok()?;
                 return Some(false);
+            }
+            Act::Slow(time, bytes) => {
+                tokio::time::sleep(time).await;
+                self.send(stream, &bytes).await?;
             }
             // Until the peer closes.
             Act::Hang => {

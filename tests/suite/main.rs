@@ -130,6 +130,8 @@ mod unknown_models;
 mod unread_logs;
 mod unresponsive_upstream;
 mod upstream;
+mod upstream_address_faults;
+mod upstream_addresses;
 mod upstream_status;
 mod upstream_tls;
 mod usage;

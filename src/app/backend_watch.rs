@@ -1,5 +1,5 @@
-//! Reloads the authorities and the client certificate for the backend when their files change. They are validated in
-//! `upstream`.
+//! Watches a backend over the network: the health of its addresses, and the files of its authorities and of the client
+//! certificate, which are reloaded when they change. They are validated in `upstream`.
 
 use std::sync::Arc;
 
@@ -8,42 +8,48 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, Wall};
 use crate::config::{ConfigProblems, read_backend_tls};
-use crate::upstream::{BackendTls, BackendTlsSettings, HttpUpstream};
+use crate::upstream::{AddressWatcher, BackendTls, BackendTlsSettings, HttpUpstream};
 
 use super::watched_files::{CertificateGauges, CertificateUse, WatchedFiles, watch};
 
 /// The TLS settings of the backend, and the contents of their files that are in use.
 #[derive(Clone)]
-pub(super) struct BackendCertificates {
-    backend: Arc<HttpUpstream>,
+pub(super) struct BackendWatch {
+    addresses: Vec<Arc<HttpUpstream>>,
+    watcher: Arc<AddressWatcher>,
     settings: BackendTlsSettings,
     fingerprint: Arc<Mutex<[u8; 32]>>,
     clock: Clock,
     gauges: CertificateGauges,
 }
 
-/// TLS towards the backend as it was started.
-pub(super) struct BackendTlsInUse {
-    pub(super) backend: Arc<HttpUpstream>,
+/// The backend as it was started.
+pub(super) struct BackendInUse {
+    pub(super) addresses: Vec<Arc<HttpUpstream>>,
+    pub(super) watcher: AddressWatcher,
     pub(super) settings: BackendTlsSettings,
     /// The contents of the files.
     pub(super) tls: BackendTls,
 }
 
-impl BackendCertificates {
-    pub(super) fn new(in_use: BackendTlsInUse, clock: &Clock, gauges: CertificateGauges) -> Self {
-        let BackendTlsInUse { backend, settings, tls } = in_use;
+impl BackendWatch {
+    pub(super) fn new(in_use: BackendInUse, clock: &Clock, gauges: CertificateGauges) -> Self {
+        let BackendInUse { addresses, watcher, settings, tls } = in_use;
         gauges.set_expiry(CertificateUse::Backend, tls.client_expires_at);
         let fingerprint = Arc::new(Mutex::new(tls.fingerprint));
-        Self { backend, settings, fingerprint, clock: clock.clone(), gauges }
+        let (watcher, clock) = (Arc::new(watcher), clock.clone());
+        Self { addresses, watcher, settings, fingerprint, clock, gauges }
     }
 
-    /// Checks the files until shutdown.
+    /// Checks addresses and files until shutdown.
     pub(super) async fn run(self, stop: CancellationToken) {
-        if self.settings.has_files() {
-            let clock = self.clock.clone();
-            watch(self, clock, stop).await;
-        }
+        let (watcher, clock, stop_files) = (Arc::clone(&self.watcher), self.clock.clone(), stop.clone());
+        let watch_files = async {
+            if self.settings.has_files() {
+                watch(self, clock, stop_files).await;
+            }
+        };
+        tokio::join!(watcher.run(stop), watch_files);
     }
 
     /// Reads the files for a reload.
@@ -52,7 +58,7 @@ impl BackendCertificates {
     }
 }
 
-impl WatchedFiles for BackendCertificates {
+impl WatchedFiles for BackendWatch {
     type Contents = BackendTls;
 
     fn in_use(&self) -> [u8; 32] {
@@ -71,7 +77,7 @@ impl WatchedFiles for BackendCertificates {
     fn renew(&self, tls: BackendTls) {
         let is_new = std::mem::replace(&mut *self.fingerprint.lock(), tls.fingerprint) != tls.fingerprint;
         if is_new {
-            self.backend.renew_tls(&tls);
+            self.addresses.iter().for_each(|address| address.renew_tls(&tls));
             tracing::info!("certificates for the backend reloaded");
         }
         self.gauges.set_expiry(CertificateUse::Backend, tls.client_expires_at);

@@ -1,0 +1,185 @@
+//! Checks the addresses of a backend: whether they accept requests, and whether their names resolve to other hosts.
+//!
+//! A check only produces a result; its meaning is decided in `addresses`. So results made elsewhere can be recorded in
+//! the same way.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::Clock;
+
+use super::addresses::AddressBook;
+use super::http::HttpUpstream;
+use super::http_config::HealthCheckConfig;
+
+/// Interval between lookups of the names of addresses.
+const RESOLVE_EVERY: Duration = Duration::from_secs(30);
+
+/// The result of a lookup.
+pub(super) type ResolvedHosts = Pin<Box<dyn Future<Output = std::io::Result<Vec<IpAddr>>> + Send>>;
+
+/// Looks up the hosts of a name and port.
+pub(super) type ResolveName = Arc<dyn Fn(String, u16) -> ResolvedHosts + Send + Sync>;
+
+/// Checks the addresses of a backend until shutdown.
+pub struct AddressWatcher {
+    addresses: Vec<Arc<HttpUpstream>>,
+    book: Arc<AddressBook>,
+    config: HealthCheckConfig,
+    resolve: ResolveName,
+    clock: Clock,
+}
+
+impl AddressWatcher {
+    /// Watches the addresses of `book`, in its order.
+    pub fn new(
+        addresses: Vec<Arc<HttpUpstream>>,
+        book: Arc<AddressBook>,
+        config: HealthCheckConfig,
+        clock: Clock,
+    ) -> Self {
+        Self { addresses, book, config, resolve: Arc::new(|name, port| Box::pin(lookup(name, port))), clock }
+    }
+
+    /// Runs until `stop`. A single address is not checked: there is no other to use instead.
+    pub async fn run(&self, stop: CancellationToken) {
+        let check = async {
+            if self.addresses.len() > 1 {
+                join_all((0..self.addresses.len()).map(|index| self.keep_checking(index))).await;
+            }
+        };
+        let resolve = join_all(self.addresses.iter().map(|address| self.follow_name(address)));
+        stop.run_until_cancelled(async { tokio::join!(check, resolve) }).await;
+    }
+
+    async fn keep_checking(&self, index: usize) {
+        let Some(address) = self.addresses.get(index) else { return };
+        loop {
+            self.clock.sleep(self.config.interval).await;
+            let check = address.check(self.config.path.as_deref());
+            let result = self.clock.within(self.config.timeout, check).await;
+            let timed_out = |_| Err(format!("no response within {} ms", self.config.timeout.as_millis()));
+            self.book.record_check(index, result.unwrap_or_else(timed_out));
+        }
+    }
+
+    /// Closes the idle connections of an address when a host that they may lead to is no longer its.
+    async fn follow_name(&self, address: &HttpUpstream) {
+        let Some((name, port)) = address.name_and_port() else { return };
+        let mut hosts = BTreeSet::new();
+        loop {
+            match (self.resolve)(name.clone(), port).await {
+                Ok(found) if !found.is_empty() => {
+                    let found: BTreeSet<IpAddr> = found.into_iter().collect();
+                    if !hosts.is_subset(&found) {
+                        tracing::info!(name, hosts = ?found, "backend name resolves to other hosts");
+                        address.close_idle();
+                    }
+                    hosts = found;
+                }
+                // Hosts that cannot be looked up are kept.
+                Ok(_) => {}
+                Err(error) => tracing::debug!(name, %error, "backend name cannot be resolved"),
+            }
+            self.clock.sleep(RESOLVE_EVERY).await;
+        }
+    }
+}
+
+async fn lookup(name: String, port: u16) -> std::io::Result<Vec<IpAddr>> {
+    Ok(tokio::net::lookup_host((name, port)).await?.map(|host| host.ip()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use parking_lot::Mutex;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+    use tokio::sync::watch;
+    use tokio_util::task::TaskTracker;
+
+    use super::super::http::tests::upstream_at;
+    use super::super::{AddressRules, Upstream as _, UpstreamRequest};
+    use super::*;
+    use crate::clock::Wall;
+    use crate::routes::DocumentKey;
+
+    /// A server that sends 404 and keeps connections open. Reports the number of connections.
+    async fn server() -> (u16, watch::Receiver<usize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (sender, accepted) = watch::channel(0);
+        let tasks = TaskTracker::new();
+        tasks.clone().spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                sender.send_modify(|accepted| *accepted += 1);
+                tasks.spawn(async move {
+                    let mut buffer = [0; 4096];
+                    while stream.read(&mut buffer).await.is_ok_and(|read| read > 0) {
+                        let response = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n";
+                        stream.write_all(response).await.unwrap();
+                    }
+                });
+            }
+        });
+        (port, accepted)
+    }
+
+    #[tokio::test]
+    async fn connections_to_a_host_that_is_gone_are_closed() {
+        let (port, accepted) = server().await;
+        let (clock, manual) = Clock::manual(Wall::from_seconds(1_000_000));
+        let address = Arc::new(upstream_at(&format!("http://localhost:{port}"), &clock));
+        let rules = AddressRules::default();
+        let book = Arc::new(AddressBook::new(&[("one".into(), 0)], rules, 0, clock.clone()));
+        let config = HealthCheckConfig { path: None, interval: RESOLVE_EVERY, timeout: RESOLVE_EVERY };
+        let mut watcher = AddressWatcher::new(vec![Arc::clone(&address)], book, config, clock.clone());
+        let hosts = Arc::new(Mutex::new(vec![IpAddr::from([127, 0, 0, 1])]));
+        let (lookups, mut looked_up) = watch::channel(0);
+        let (shown, lookups) = (Arc::clone(&hosts), Arc::new(lookups));
+        watcher.resolve = Arc::new(move |name, _| {
+            let (hosts, lookups) = (shown.lock().clone(), Arc::clone(&lookups));
+            Box::pin(async move {
+                assert_eq!(name, "localhost");
+                lookups.send_modify(|number| *number += 1);
+                Ok(hosts)
+            })
+        });
+        let (stop, watching) = (CancellationToken::new(), Arc::new(watcher));
+        let run = TaskTracker::new().spawn({
+            let (watching, stop) = (Arc::clone(&watching), stop.clone());
+            async move { watching.run(stop).await }
+        });
+        let fetch = async || {
+            let key = DocumentKey::list_of_models();
+            drop(address.fetch(UpstreamRequest { key: &key, known: None, trace: None }).await);
+        };
+        let mut lookup = async |number: usize| {
+            while *looked_up.borrow_and_update() < number {
+                manual.advance(RESOLVE_EVERY);
+                tokio::task::yield_now().await;
+            }
+        };
+        fetch().await;
+        lookup(3).await;
+        fetch().await;
+        assert_eq!(*accepted.borrow(), 1, "the connection is used again");
+        hosts.lock().push(IpAddr::from([127, 0, 0, 2]));
+        lookup(6).await;
+        fetch().await;
+        assert_eq!(*accepted.borrow(), 1, "a host was added");
+        hosts.lock().remove(0);
+        lookup(9).await;
+        fetch().await;
+        assert_eq!(*accepted.borrow(), 2, "the first host is gone");
+        stop.cancel();
+        run.await.unwrap();
+    }
+}

@@ -1,0 +1,124 @@
+//! How to reach a backend over the network: its addresses, credential, timeouts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::http::{HeaderValue, Uri};
+
+use crate::secret::Secret;
+
+use super::addresses::AddressRules;
+use super::mapping::Mapping;
+use super::tls::BackendTlsSettings;
+
+/// How to reach the backend.
+#[derive(Clone, Debug)]
+pub struct HttpConfig {
+    /// Base address, such as `http://127.0.0.1:4000/api/v1`; paths of documents are appended.
+    pub base: String,
+    /// A service credential, sent as `Authorization: Bearer …`.
+    pub credential: Option<Secret>,
+    /// Connect timeout.
+    pub connect: Duration,
+    /// Timeout for the response head, from the start of the request.
+    pub first_byte: Duration,
+    /// Timeout for the whole response.
+    pub total: Duration,
+    /// Maximum size of a body.
+    pub max_bytes: usize,
+    /// How long an idle connection is pooled; below the backend's own limit.
+    pub idle: Duration,
+    /// TLS towards the backend.
+    pub tls: BackendTlsSettings,
+    /// Paths and shapes of documents.
+    pub mapping: Mapping,
+    /// Further addresses.
+    pub addresses: HttpAddresses,
+}
+
+/// The further addresses of a backend, and the use of all of them.
+#[derive(Clone, Debug)]
+pub struct HttpAddresses {
+    /// The addresses besides the first.
+    pub more: Vec<MoreAddress>,
+    /// Whether equal data has equal validators at all addresses.
+    pub share_validators: bool,
+    /// How addresses are checked.
+    pub checks: HealthCheckConfig,
+    /// When addresses are used.
+    pub rules: AddressRules,
+}
+
+/// How addresses are checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HealthCheckConfig {
+    /// A path that healthy addresses answer with a status of 2xx; without one they must accept a connection.
+    pub path: Option<String>,
+    /// Interval between the checks of an address.
+    pub interval: Duration,
+    /// Longest duration of a check.
+    pub timeout: Duration,
+}
+
+/// An address besides the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MoreAddress {
+    /// Its base address.
+    pub base: String,
+    /// Whether it is used only instead of the others.
+    pub is_standby: bool,
+}
+
+/// The address of the backend is invalid.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadUpstreamUrl(String);
+
+impl HttpConfig {
+    /// Validates address and credential.
+    pub fn check(&self) -> Result<(), BadUpstreamUrl> {
+        let base: Uri = self.base.parse().map_err(|_| BadUpstreamUrl("it is not a valid address".into()))?;
+        let known_scheme = matches!(base.scheme_str(), Some("http" | "https"));
+        if !known_scheme || base.authority().is_none() || base.query().is_some() {
+            return Err(BadUpstreamUrl("write http://host:port/path, without a query".into()));
+        }
+        // It would never be sent, and would be printed wherever the address is.
+        if base.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+            return Err(BadUpstreamUrl(
+                "remove the part before the @; set upstream.credential instead".into(),
+            ));
+        }
+        self.authorization().map(drop)
+    }
+
+    /// The settings of each address with its priority, the first one first.
+    pub fn each(&self) -> Vec<(Self, u8)> {
+        let more = self.addresses.more.iter();
+        let more =
+            more.map(|one| (Self { base: one.base.clone(), ..self.clone() }, u8::from(one.is_standby)));
+        [(self.clone(), 0)].into_iter().chain(more).collect()
+    }
+
+    /// Host and port of the address.
+    pub fn name(&self) -> Arc<str> {
+        let uri = self.base.parse::<Uri>().unwrap_or_default();
+        let default = if uri.scheme_str() == Some("https") { 443 } else { 80 };
+        format!("{}:{}", uri.host().unwrap_or_default(), uri.port_u16().unwrap_or(default)).into()
+    }
+
+    /// The name that validators of this address carry; `None` if they may be sent to all addresses.
+    pub(super) fn origin(&self) -> Option<Arc<str>> {
+        let is_alone = self.addresses.more.is_empty() || self.addresses.share_validators;
+        (!is_alone).then(|| self.name())
+    }
+
+    /// The header with the credential.
+    pub(super) fn authorization(&self) -> Result<Option<HeaderValue>, BadUpstreamUrl> {
+        let Some(credential) = &self.credential else { return Ok(None) };
+        let mut value = HeaderValue::try_from(format!("Bearer {}", credential.expose())).map_err(|_| {
+            BadUpstreamUrl("the credential contains characters that are not allowed in a header".into())
+        })?;
+        value.set_sensitive(true);
+        Ok(Some(value))
+    }
+}
