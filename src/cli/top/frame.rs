@@ -11,6 +11,7 @@ const REQUESTS: &str = "scoregate_requests_total";
 const SERVED: &str = "scoregate_documents_served_total";
 const LIMITED: &str = "scoregate_limited_total";
 const CALLS: &str = "scoregate_upstream_requests_total";
+const ADDRESS_CALLS: &str = "scoregate_upstream_address_requests_total";
 const UNITS: &str = "scoregate_quota_units_total";
 const LATENCY: &str = "scoregate_request_duration_seconds";
 const UPSTREAM_LATENCY: &str = "scoregate_upstream_duration_seconds";
@@ -33,16 +34,9 @@ pub(super) enum LineEmphasis {
 
 /// The lines of a page, at most `rows`.
 pub(super) fn lines(figures: &UsageRates<'_>, rows: usize) -> Vec<FrameLine> {
-    let summary = [
-        title(figures),
-        requests(figures),
-        latency(figures),
-        documents(figures),
-        backend(figures),
-        limits(figures),
-        process(figures),
-    ];
-    let mut lines: Vec<FrameLine> = summary.into_iter().map(FrameLine::plain).collect();
+    let summary = [title(figures), requests(figures), latency(figures), documents(figures), backend(figures)];
+    let summary = summary.into_iter().chain(addresses(figures)).chain([limits(figures), process(figures)]);
+    let mut lines: Vec<FrameLine> = summary.map(FrameLine::plain).collect();
     lines.extend(alarms(figures).into_iter().map(|text| FrameLine { text, emphasis: LineEmphasis::Alarm }));
     let unauthenticated = unauthenticated(figures);
     // The table of addresses is always shown, with at most five rows; applications get the remaining space.
@@ -120,6 +114,20 @@ fn backend(figures: &UsageRates<'_>) -> String {
             "circuit breaker {breaker}   requests {requests}/s   failed {failed}/s   p99 {p99}   queued {queued}"
         ),
     )
+}
+
+/// The addresses of a backend with several, one line each.
+fn addresses(figures: &UsageRates<'_>) -> Vec<String> {
+    let names: Vec<&str> = figures.after.metrics.labels(ADDRESS_CALLS, "address").collect();
+    let line = |name: &&str| {
+        let with = format!("address=\"{name}\"");
+        let requests = rate(figures.rate(ADDRESS_CALLS, &with));
+        let failed = rate(figures.rate("scoregate_upstream_address_failures_total", &with));
+        let is_usable = figures.gauge("scoregate_upstream_address_usable", &with) > 0.0;
+        let state = if is_usable { "usable" } else { "not usable" };
+        row("", &format!("{name}   {state}   requests {requests}/s   failed {failed}/s"))
+    };
+    if names.len() > 1 { names.iter().map(line).collect() } else { Vec::new() }
 }
 
 fn breaker(figures: &UsageRates<'_>) -> &'static str {
@@ -320,6 +328,26 @@ mod tests {
         let addresses = texts.iter().filter(|line| line.starts_with("192.0.2.")).count();
         assert_eq!((addresses, page.len()), (5, 18));
         assert_eq!(lines(&UsageRates::new(&before, &after), 9).len(), 9);
+    }
+
+    #[test]
+    fn the_addresses_of_a_backend_are_shown_if_there_are_several() {
+        let series = |name: &str, requests: u32, usable: u32| {
+            format!(
+                "scoregate_upstream_address_requests_total{{address=\"{name}\"}} {requests}\n\
+                 scoregate_upstream_address_usable{{address=\"{name}\"}} {usable}\n"
+            )
+        };
+        let [one, two] = [series("a:80", 20, 1), series("b:80", 0, 0)];
+        let page = |metrics: &str| {
+            let (before, after) = (sample(100, "", &[]), sample(102, metrics, &[]));
+            let page = lines(&UsageRates::new(&before, &after), 100);
+            page.into_iter().map(|line| line.text).collect::<Vec<_>>()
+        };
+        let shown = page(&format!("{one}{two}"));
+        assert!(shown[5].contains("a:80   usable   requests 10.0/s   failed 0/s"), "{shown:?}");
+        assert!(shown[6].contains("b:80   not usable"), "{shown:?}");
+        assert!(!page(&one).iter().any(|line| line.contains("a:80")));
     }
 
     #[test]

@@ -42,6 +42,11 @@ impl ScrapedMetrics {
         self.series(name).next()?.label(label)
     }
 
+    /// The values of a label in all series of a name, in their order.
+    pub(super) fn labels<'m>(&'m self, name: &'m str, label: &'m str) -> impl Iterator<Item = &'m str> {
+        self.series(name).filter_map(move |series| series.label(label))
+    }
+
     /// The buckets of a histogram, summed over all other labels: upper bounds and cumulative counts, lowest first.
     pub(super) fn buckets(&self, name: &str) -> Vec<(f64, f64)> {
         let mut buckets: Vec<(f64, f64)> = Vec::new();
