@@ -76,11 +76,15 @@ fn failing(_: &Received) -> Act {
 
 /// Passes intervals of health checks until the status of an address has this member.
 async fn becomes(world: &World, address: usize, name: &str, value: &Value) {
-    while &status(world).await["addresses"][address][name] != value {
+    for _ in 0..6_000 {
+        if &status(world).await["addresses"][address][name] == value {
+            return;
+        }
         world.pass(CHECK);
         // Checks take real time.
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+    panic!("{name} of address {address} does not become {value}: {}", status(world).await);
 }
 
 #[tokio::test]
