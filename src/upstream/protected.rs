@@ -138,7 +138,7 @@ impl ProtectedUpstream {
 
     /// Whether the backend may have a document.
     pub fn may_have(&self, key: &DocumentKey) -> bool {
-        self.backend.may_have(key)
+        self.addresses.first().is_some_and(|address| address.may_have(key))
     }
 
     /// The current state.
