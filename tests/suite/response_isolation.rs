@@ -17,11 +17,13 @@ const PERIODS: [&str; 4] = ["latest", "24h", "7d", "1m"];
 const SORTS: [&str; 7] = ["combined", "reasoning", "speed", "price", "coding", "7axis", "tooling"];
 const MODELS: [&str; 2] = ["atlas", "boreas"];
 
-/// A backend whose data contains the requested target.
+/// A backend whose data contains the requested model and target.
 fn echo(received: &Received) -> Act {
     let upstream_target = received.target();
     let item = |id: &str| format!(r#"{{"id":"{id}","asked":"{upstream_target}","latestScore":81.5}}"#);
-    let items = if upstream_target.contains("/models?") { MODELS.map(item).join(",") } else { item("atlas") };
+    let requested = MODELS.into_iter().find(|id| upstream_target.contains(id)).unwrap_or("atlas");
+    let items =
+        if upstream_target.contains("/models?") { MODELS.map(item).join(",") } else { item(requested) };
     json(&format!(r#"{{"generated_at":"2026-11-21T12:00:00Z","data":[{items}]}}"#))
 }
 
