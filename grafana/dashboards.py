@@ -290,7 +290,7 @@ UPSTREAM = [
           (rate("scoregate_upstream_address_failures_total", "address") + " > 0", "failed, {{address}}")),
     panel("Are failed requests repeated at another address?", "cps", "Denied: the retry budget is used up, so callers without a stored document get errors. The backend needs attention.",
           (rate("scoregate_upstream_failovers_total", "instance"), "{{instance}}"),
-          (rate("scoregate_upstream_failovers_denied_total", "instance") + " > 0", "denied, {{instance}}")),
+          (rate("scoregate_upstream_failovers_denied_total", "instance"), "denied, {{instance}}")),
     panel("Is the CPU the limit?", "short", "Cores in use. Near the limit latency rises: give it more cores, see the runbook's ScoregateLatencyBurnRateFast.",
           (rate("process_cpu_seconds_total", "instance"), "{{instance}}"), (f"scoregate_cpu_limit_cores{{{I}}}", "limit, {{instance}}")),
     panel("Does memory usage grow?", "bytes", "It levels off once the cache is full. If it rises for days at the same traffic, lower cache.max_bytes and report it. Runbook: ScoregateMemoryNearLimit.",
