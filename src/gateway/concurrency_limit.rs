@@ -2,7 +2,8 @@
 //!
 //! Requests served from the cache and requests that wait for the backend use separate pools, so a slow backend, whose
 //! callers fill the `waiting` pool, never causes a refusal of a request that needs no backend. A request that has to wait
-//! for the ledger moves to that pool, so a slow ledger refuses no request with units in hand. Dropping a slot releases it. The number of upstream requests is limited in `upstream`.
+//! for the ledger moves to that pool, so a slow ledger causes no refusal of a request with units in hand. Dropping a slot
+//! releases it. The number of upstream requests is limited in `upstream`.
 
 use std::sync::Arc;
 use std::time::Duration;

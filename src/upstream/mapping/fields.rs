@@ -1,7 +1,7 @@
 //! The fields of items: renamed, added, dropped and converted, as the mapping of an endpoint lists them.
 //!
-//! This happens to the backend's items, before a document and its Free form are built: whatever is published as
-//! `latestScore` is removed from the Free form, whatever its name at the backend. Values are in `convert`.
+//! Items are mapped before a document and its Free form are built. So the field that is published as `latestScore` is
+//! removed from the Free form, regardless of its name at the backend. Values are in `convert`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
