@@ -162,7 +162,8 @@ impl DayBalance {
         }
         let NodeTotals { granted, returned, .. } = current.totals().merged(node);
         let leased = Self { granted, returned, promised: node.grace(), ..current };
-        let elsewhere = total.saturating_sub(u64::from(leased.leased()));
+        // The reply may be older than a return of this process, which `total` then still contains.
+        let elsewhere = total.saturating_sub(u64::from(node.held()));
         Self { elsewhere: u32::try_from(elsewhere).unwrap_or(u32::MAX), ..leased }
     }
 

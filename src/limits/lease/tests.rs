@@ -144,6 +144,18 @@ fn a_drain_returns_what_is_neither_spent_nor_held() {
 }
 
 #[test]
+fn a_reply_older_than_a_return_does_not_count_the_returned_units_as_used() {
+    let leased = DayBalance::opened(TODAY, 0).grant(TODAY, 4, 0, 4).hold(300).unwrap().settle(TODAY, true);
+    let before_the_return = leased.totals();
+    let returned = leased.without_idle();
+    assert_eq!((returned.leased(), returned.remaining(100)), (1, 99));
+    let applied = returned.apply(TODAY, before_the_return, 4);
+    assert_eq!((applied.leased(), applied.remaining(100)), (1, 99));
+    let elsewhere = returned.apply(TODAY, before_the_return, 9);
+    assert_eq!(elsewhere.remaining(100), 99 - 5);
+}
+
+#[test]
 fn released_grace_is_not_used_again() {
     let (drained, report) = DayBalance::opened(TODAY, 0).grant(TODAY, 1, 3, 1).drain();
     let again = drained.apply(TODAY, NodeTotals { granted: 2, ..report.unwrap().known }, 1);
