@@ -19,6 +19,7 @@ mod local_copy;
 mod nodes;
 mod owed;
 mod postgres;
+mod shared_documents;
 mod usage;
 
 use std::future::Future;
@@ -48,6 +49,10 @@ pub use postgres::{
     BadDatabaseFile, BadDatabaseUrl, BadName, ClientCertificateFiles, DatabaseAddress, DatabaseConfig,
     DatabaseExport, DatabaseReport, DatabaseSettings, OpenFailure, PostgresStore, RoleName, SchemaName,
     SeenTimelines, TablesChange, TablesWork,
+};
+pub use shared_documents::{
+    AgreedRefresh, ClaimState, EngineClock, Publication, PublishedDocument, SharedDocumentState,
+    SharedDocuments,
 };
 pub use usage::{USAGE_DAYS_OPEN, UsageList, UsageQuery, UsageTotal};
 
