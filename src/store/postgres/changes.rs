@@ -59,7 +59,7 @@ const LOCK: &str = "SELECT FROM {schema}.site FOR UPDATE";
 /// The audit record, whose number is that of the change, and a hint to listeners. Only the id is sent.
 const AUDIT: &str = "
 INSERT INTO {schema}.audit (at, who, what, application, detail) VALUES ($1, $2, $3, $4, $5)
-RETURNING pg_notify('{schema}_changes', application)";
+RETURNING pg_notify(left('{schema}_changes', 63), application)";
 
 impl ChangeStatements {
     pub(super) fn new(schema: &SchemaName) -> Self {
