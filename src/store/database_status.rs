@@ -15,6 +15,10 @@ pub enum HotTable {
     Keys,
     /// Delivered units of each gateway process.
     UsageNodes,
+    /// Shared documents.
+    Documents,
+    /// Their contents.
+    DocumentContents,
 }
 
 /// The rows of a table, as estimated by the server.
@@ -48,13 +52,15 @@ pub struct ExchangeCounts {
 
 impl HotTable {
     /// All, in the order of the variants.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::LedgerDays,
         Self::LedgerNodes,
         Self::MinutePools,
         Self::MinuteShares,
         Self::Keys,
         Self::UsageNodes,
+        Self::Documents,
+        Self::DocumentContents,
     ];
 
     /// Its name in the database, and in metrics.
@@ -66,6 +72,8 @@ impl HotTable {
             Self::MinuteShares => "minute_shares",
             Self::Keys => "keys",
             Self::UsageNodes => "usage_nodes",
+            Self::Documents => "documents",
+            Self::DocumentContents => "document_contents",
         }
     }
 }

@@ -51,8 +51,8 @@ pub use postgres::{
     SeenTimelines, TablesChange, TablesWork,
 };
 pub use shared_documents::{
-    AgreedRefresh, ClaimState, EngineClock, Publication, PublishedDocument, SharedDocumentState,
-    SharedDocuments,
+    AgreedRefresh, ClaimState, DocumentSharing, EngineClock, Publication, PublishedDocument,
+    SharedDocumentState, SharedDocuments,
 };
 pub use usage::{USAGE_DAYS_OPEN, UsageList, UsageQuery, UsageTotal};
 
@@ -229,6 +229,12 @@ pub trait StoreHealth: Send + Sync + 'static {
 }
 
 /// A whole store.
-pub trait Store: KeyStore + Ledger + ChangeFeed + UsageStore + NodeRegistry + StoreHealth {}
+pub trait Store:
+    KeyStore + Ledger + ChangeFeed + UsageStore + NodeRegistry + StoreHealth + DocumentSharing
+{
+}
 
-impl<T: KeyStore + Ledger + ChangeFeed + UsageStore + NodeRegistry + StoreHealth> Store for T {}
+impl<T> Store for T where
+    T: KeyStore + Ledger + ChangeFeed + UsageStore + NodeRegistry + StoreHealth + DocumentSharing
+{
+}

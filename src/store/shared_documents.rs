@@ -3,6 +3,7 @@
 //! Data and trait only. The rules are in `documents::shared_fetch`. Times are those of the engine's clock, so that the
 //! clocks of gateways need not agree; the date of the next refresh is the backend's statement.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -87,8 +88,11 @@ pub struct Publication {
 
 /// The documents of one backend that gateways share.
 ///
-/// Numbers of claims of a document only grow. A claim ends with its publication, its release, or its deadline; a
-/// publication under any but the newest claim changes nothing.
+/// Numbers of claims of a document only grow, and not by one. A claim ends with its publication, its release, or its
+/// deadline. A publication under any but the newest claim changes nothing; after its deadline it raises the number.
+///
+/// A document is confirmed on the basis of the state before the claim. So `after` is the number of a state in which the
+/// document was not held: then no other content was published since.
 pub trait SharedDocuments: Send + Sync + 'static {
     /// The state of a document. One that was never claimed has number zero.
     fn state(&self, name: &str) -> StoreFuture<'_, SharedDocumentState>;
@@ -106,7 +110,7 @@ pub trait SharedDocuments: Send + Sync + 'static {
     fn content(&self, name: &str, number: u64) -> StoreFuture<'_, Option<Bytes>>;
 
     /// Publishes a document under a claim, which ends. Returns `false` if there is a newer claim, or if the content to
-    /// be confirmed is missing.
+    /// be confirmed is missing; in the second case the claim continues.
     fn publish(&self, name: &str, publication: Publication) -> StoreFuture<'_, bool>;
 
     /// Ends a claim without a publication. After a failure, the next claim is allowed after `hold_off`.
@@ -125,7 +129,16 @@ pub trait SharedDocuments: Send + Sync + 'static {
     /// The newest refresh, and the engine's clock.
     fn refresh(&self) -> StoreFuture<'_, (Option<AgreedRefresh>, EngineClock)>;
 
-    /// Waits for a hint that something was published, released or agreed elsewhere. All callers that wait are woken. Hints
-    /// may be lost.
+    /// Waits for a hint that something was published, released, withdrawn or agreed. All callers that wait are woken. Hints
+    /// between the call and the first poll count; others may be lost.
     fn published(&self) -> StoreFuture<'_, ()>;
+}
+
+/// Access to shared documents.
+pub trait DocumentSharing: Send + Sync + 'static {
+    /// The documents of the backend `scope`, for a gateway; `None` for an engine that shares none.
+    fn shared_documents(self: Arc<Self>, scope: String, node: u64) -> Option<Arc<dyn SharedDocuments>> {
+        drop((scope, node));
+        None
+    }
 }

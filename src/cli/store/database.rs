@@ -193,6 +193,7 @@ fn as_text(settings: &DatabaseSettings, report: &DatabaseReport) -> String {
         ("current day", report.day.map_or_else(|| "-".into(), |day| day.to_string())),
         ("units granted", report.granted.to_string()),
         ("audit records", report.audit.to_string()),
+        ("shared documents", report.documents.to_string()),
         ("replication", if report.is_synchronous { "synchronous" } else { "not synchronous" }.into()),
     ];
     let lines = fields.iter().map(|(name, value)| format!("{name:<18} {value}"));
@@ -216,6 +217,7 @@ fn as_value(
         "day": report.day.map(|day| day.to_string()),
         "granted": report.granted,
         "audit": report.audit,
+        "documents": report.documents,
         "synchronous": report.is_synchronous,
         "clock_difference_seconds": difference.as_secs(),
     })

@@ -27,9 +27,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use super::{
-    ApplicationPage, AuditQuery, AuditRecord, ChangeFeed, ChangedApplications, FeedPosition, KeyStore,
-    KeyUse, Ledger, LedgerExchange, LedgerExchangeReply, NodeList, NodeRegistry, NodeStatus, StoreChange,
-    StoreError, StoreFuture, StoreHealth, StoredApplication, UsageList, UsageQuery, UsageStore, UsageTotal,
+    ApplicationPage, AuditQuery, AuditRecord, ChangeFeed, ChangedApplications, DocumentSharing, FeedPosition,
+    KeyStore, KeyUse, Ledger, LedgerExchange, LedgerExchangeReply, NodeList, NodeRegistry, NodeStatus,
+    StoreChange, StoreError, StoreFuture, StoreHealth, StoredApplication, UsageList, UsageQuery, UsageStore,
+    UsageTotal,
 };
 use crate::clock::Day;
 use crate::keys::ApplicationId;
@@ -181,6 +182,8 @@ impl ChangeFeed for Embedded {
         Box::pin(self.reader.run("read the change feed", work))
     }
 }
+
+impl DocumentSharing for Embedded {}
 
 impl StoreHealth for Embedded {
     fn damage(&self) -> Option<String> {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
@@ -18,6 +17,9 @@ const UNREPLICATED: &str = "SyncRepWaitForLSN";
 
 /// A parameter of a statement and its type: a statement without a name needs no round trip to learn it.
 pub(super) type Parameter<'p> = (&'p (dyn ToSql + Sync), Type);
+
+/// Receives the channel of each notification.
+pub(super) type NotificationSink = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// How to reach the database.
 #[derive(Clone)]
@@ -101,11 +103,11 @@ impl DatabaseConnection {
         Self::open_with(server, tls, None).await
     }
 
-    /// A connection that reports each notification of a channel; `listen` is the statement for it.
+    /// A connection that reports each notification; `listen` names the channels.
     pub(super) async fn listening(
         server: &Config,
         tls: Option<&rustls::ClientConfig>,
-        notified: &Arc<Notify>,
+        notified: &NotificationSink,
         listen: &str,
     ) -> Result<Self, tokio_postgres::Error> {
         let connection = Self::open_with(server, tls, Some(Arc::clone(notified))).await?;
@@ -122,7 +124,7 @@ impl DatabaseConnection {
     async fn open_with(
         server: &Config,
         tls: Option<&rustls::ClientConfig>,
-        notified: Option<Arc<Notify>>,
+        notified: Option<NotificationSink>,
     ) -> Result<Self, tokio_postgres::Error> {
         if let Some(tls) = tls {
             let (client, connection) = server.connect(MakeRustlsConnect::new(tls.clone())).await?;
@@ -135,7 +137,7 @@ impl DatabaseConnection {
     fn drive<S, T>(
         client: Client,
         mut connection: tokio_postgres::Connection<S, T>,
-        notified: Option<Arc<Notify>>,
+        notified: Option<NotificationSink>,
     ) -> Self
     where
         S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
@@ -153,9 +155,9 @@ impl DatabaseConnection {
                         seen.store(true, Ordering::Release);
                         return;
                     }
-                    Ok(AsyncMessage::Notification(_)) => {
+                    Ok(AsyncMessage::Notification(notification)) => {
                         if let Some(notified) = &notified {
-                            notified.notify_one();
+                            notified(notification.channel());
                         }
                     }
                     Ok(_) => {}

@@ -27,6 +27,8 @@ pub struct DatabaseReport {
     pub granted: u64,
     /// Number of audit records.
     pub audit: u64,
+    /// Number of shared documents.
+    pub documents: u64,
     /// Whether commits wait for a synchronous standby.
     pub is_synchronous: bool,
     /// The server's clock.
@@ -52,6 +54,7 @@ SELECT current_setting('server_version') AS server,
        (SELECT coalesce(sum(granted), 0)::bigint FROM {schema}.ledger_days l
             JOIN {schema}.calendar c ON c.day = l.day) AS granted,
        (SELECT count(*) FROM {schema}.audit) AS audit,
+       (SELECT count(*) FROM {schema}.documents) AS documents,
        {is_synchronous} AS is_synchronous,
        n.at AS clock
 FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS at) n
@@ -75,6 +78,7 @@ pub(super) async fn report(
         day: day.and_then(Day::parse),
         granted: count("granted")?,
         audit: count("audit")?,
+        documents: count("documents")?,
         is_synchronous: row.try_get("is_synchronous")?,
         clock: Wall::from_millis(count("clock")?),
     })

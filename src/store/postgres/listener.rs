@@ -1,39 +1,54 @@
-//! Notifications of changes, on a connection of their own. They are only a hint to read the change feed at once.
+//! Notifications of changes and of shared documents, on a connection of their own. They are only a hint to read at once.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio_postgres::Config;
 use tokio_util::task::TaskTracker;
 
-use super::connection::{DatabaseConfig, DatabaseConnection};
+use super::connection::{DatabaseConfig, DatabaseConnection, NotificationSink};
 use super::hosts::DatabaseHosts;
 use crate::clock::Clock;
 
 /// Delay before a lost connection is replaced. Meanwhile the feed is read at its usual interval.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-const LISTEN: &str = "LISTEN {schema}_changes";
+const LISTEN: &str = "LISTEN {schema}_changes; LISTEN {schema}_documents";
 
 /// Listens until it is dropped.
 pub(super) struct ChangeListener {
-    changed: Arc<Notify>,
+    hints: Arc<ListenerHints>,
     task: AbortHandle,
 }
 
+struct ListenerHints {
+    /// For the one reader of the feed.
+    changed: Notify,
+    /// For all who wait for a document.
+    documents: watch::Sender<()>,
+}
+
+/// The next hint about documents after this was created.
+pub(super) struct DocumentHint(watch::Receiver<()>);
+
 impl ChangeListener {
     pub(super) fn start(config: &DatabaseConfig, clock: Clock) -> Self {
-        let changed = Arc::new(Notify::new());
-        let listening = listen(config.clone(), clock, Arc::clone(&changed));
+        let hints = Arc::new(ListenerHints { changed: Notify::new(), documents: watch::Sender::new(()) });
+        let listening = listen(config.clone(), clock, Arc::clone(&hints));
         let task = TaskTracker::new().spawn(listening).abort_handle();
-        Self { changed, task }
+        Self { hints, task }
     }
 
-    /// Waits for the next notification.
+    /// Waits for the next notification of a change.
     pub(super) async fn changed(&self) {
-        self.changed.notified().await;
+        self.hints.changed.notified().await;
+    }
+
+    /// The next hint about documents.
+    pub(super) fn document_hint(&self) -> DocumentHint {
+        DocumentHint(self.hints.documents.subscribe())
     }
 }
 
@@ -43,18 +58,46 @@ impl Drop for ChangeListener {
     }
 }
 
-async fn listen(config: DatabaseConfig, clock: Clock, changed: Arc<Notify>) {
+impl ListenerHints {
+    /// A channel of a schema with a long name has a shortened name, which may be that of both.
+    fn notified(&self, channel: &str) {
+        let (is_change, is_document) = (channel.ends_with("_changes"), channel.ends_with("_documents"));
+        if is_change || !is_document {
+            self.changed.notify_one();
+        }
+        if is_document || !is_change {
+            self.documents.send_replace(());
+        }
+    }
+
+    fn all(&self) {
+        self.changed.notify_one();
+        self.documents.send_replace(());
+    }
+}
+
+impl DocumentHint {
+    pub(super) async fn received(mut self) {
+        if self.0.changed().await.is_err() {
+            // The store is being dropped.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+async fn listen(config: DatabaseConfig, clock: Clock, hints: Arc<ListenerHints>) {
     let statement = config.schema.statement(LISTEN);
     let mut hosts = DatabaseHosts::new(config.listen_server.as_ref().unwrap_or(&config.server));
-    let (tls, notified, statement) = (config.tls.as_deref(), &changed, &statement);
-    let open = |server: Config| async move {
-        DatabaseConnection::listening(&server, tls, notified, statement).await
-    };
+    let notified = Arc::clone(&hints);
+    let sink: NotificationSink = Arc::new(move |channel| notified.notified(channel));
+    let (tls, sink, statement) = (config.tls.as_deref(), &sink, &statement);
+    let open =
+        |server: Config| async move { DatabaseConnection::listening(&server, tls, sink, statement).await };
     loop {
         match Box::pin(hosts.connect(&clock, config.timeout, &open)).await {
             Ok(connection) => {
-                // Changes before it are not notified.
-                changed.notify_one();
+                // Nothing before it was notified.
+                hints.all();
                 connection.closed().await;
             }
             Err(error) => tracing::debug!(%error, "cannot listen for changes"),

@@ -6,6 +6,8 @@
 mod address;
 mod changes;
 mod connection;
+mod document_statements;
+mod documents;
 mod feed;
 mod hosts;
 mod inspect;
@@ -45,6 +47,7 @@ use super::{
     TransferError, dump::DumpReader,
 };
 use changes::{ChangeRefusal, ChangeStatements};
+use documents::DocumentDatabase;
 use feed::FeedStatements;
 use ledger::LedgerStatements;
 use ledger_queue::LedgerQueue;
@@ -78,7 +81,8 @@ pub struct PostgresStore {
     usage: UsageStatements,
     nodes: NodeStatements,
     outdated: OutdatedRecords,
-    /// Started by the first wait for a change.
+    documents: Box<DocumentDatabase>,
+    /// Started by the first wait for a hint.
     listener: OnceLock<ChangeListener>,
     config: Arc<DatabaseConfig>,
     check: Arc<ServerCheck>,
@@ -160,6 +164,10 @@ impl PostgresStore {
                 .map_or_else(transfer_error, |done| Ok(Ok(done)))
         };
         Box::pin(connection.run("be imported", work)).await.map_err(StoreError::from)?
+    }
+
+    fn listener(&self) -> &ChangeListener {
+        self.listener.get_or_init(|| ChangeListener::start(&self.config, self.clock.clone()))
     }
 
     async fn read(&self, id: ApplicationId, day: Day) -> Result<Option<StoredApplication>, StoreError> {
@@ -276,8 +284,7 @@ impl ChangeFeed for PostgresStore {
 
     fn changed(&self) -> StoreFuture<'_, ()> {
         Box::pin(async move {
-            let start = || ChangeListener::start(&self.config, self.clock.clone());
-            self.listener.get_or_init(start).changed().await;
+            self.listener().changed().await;
             Ok(())
         })
     }

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::changes::ChangeStatements;
 use super::connection::DatabaseConfig;
+use super::documents::DocumentDatabase;
 use super::feed::FeedStatements;
 use super::ledger::LedgerStatements;
 use super::ledger_queue::LedgerQueue;
@@ -89,6 +90,7 @@ impl PostgresStore {
             usage: UsageStatements::new(&schema),
             nodes: NodeStatements::new(&schema),
             outdated: OutdatedRecords::new(&schema),
+            documents: Box::new(DocumentDatabase::new(&schema, link)),
             listener: OnceLock::new(),
             clock,
             config,

@@ -18,6 +18,8 @@ pub(super) struct OutdatedRecords {
     nodes: String,
     days: String,
     minutes: String,
+    documents: String,
+    refreshes: String,
 }
 
 /// A lock of the transaction: it also works behind a pooler.
@@ -44,10 +46,29 @@ WITH idle AS (
 )
 DELETE FROM {schema}.minute_pools p USING idle WHERE p.application = idle.application";
 
+/// Documents that were neither claimed nor confirmed for a week. The number of a claim is at least its time.
+const DOCUMENTS: &str = "
+WITH outdated AS (
+    SELECT scope, name FROM {schema}.documents
+    WHERE greatest(claim, confirmed) < (extract(epoch FROM clock_timestamp()) * 1000000)::int8 - 604800000000
+    ORDER BY scope, name LIMIT $1 FOR UPDATE SKIP LOCKED
+), contents AS (
+    DELETE FROM {schema}.document_contents c USING outdated o WHERE c.scope = o.scope AND c.name = o.name
+)
+DELETE FROM {schema}.documents d USING outdated o WHERE d.scope = o.scope AND d.name = o.name";
+
+/// Refreshes of backends without documents.
+const REFRESHES: &str = "
+DELETE FROM {schema}.backend_refreshes r
+WHERE detected < (extract(epoch FROM clock_timestamp()) * 1000000)::int8 - 604800000000
+    AND NOT EXISTS (SELECT FROM {schema}.documents d WHERE d.scope = r.scope)";
+
 impl OutdatedRecords {
     pub(super) fn new(schema: &SchemaName) -> Self {
-        let [nodes, days, minutes] = [NODES, DAYS, MINUTES].map(|text| schema.statement(text));
-        Self { lock_name: schema.statement("{schema} outdated records"), nodes, days, minutes }
+        let [nodes, days, minutes, documents, refreshes] =
+            [NODES, DAYS, MINUTES, DOCUMENTS, REFRESHES].map(|text| schema.statement(text));
+        let lock_name = schema.statement("{schema} outdated records");
+        Self { lock_name, nodes, days, minutes, documents, refreshes }
     }
 
     /// Deletes a batch, unless another gateway does. Returns the number of changed records.
@@ -64,10 +85,12 @@ impl OutdatedRecords {
             return Ok(0);
         }
         let days: [Parameter<'_>; 2] = [(&DAYS_KEPT, Type::INT4), (&AT_ONCE, Type::INT8)];
-        let minutes: [Parameter<'_>; 1] = [(&AT_ONCE, Type::INT8)];
+        let batch: [Parameter<'_>; 1] = [(&AT_ONCE, Type::INT8)];
         let deleted = transaction.execute_typed(&self.nodes, &days).await?
             + transaction.execute_typed(&self.days, &days).await?
-            + transaction.execute_typed(&self.minutes, &minutes).await?
+            + transaction.execute_typed(&self.minutes, &batch).await?
+            + transaction.execute_typed(&self.documents, &batch).await?
+            + transaction.execute_typed(&self.refreshes, &[]).await?
             + nodes.delete_outdated(&transaction).await?
             + usage.merge(&transaction, AT_ONCE).await?;
         transaction.commit().await?;

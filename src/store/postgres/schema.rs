@@ -12,13 +12,14 @@ use tokio_postgres::{Client, GenericClient};
 use super::connection::{Parameter, RoleName, SchemaName};
 
 /// The steps; the format of a schema is the number of applied steps.
-const STEPS: &[&str] = &[FIRST, SHARED_MINUTES, NODES_AND_USAGE];
+const STEPS: &[&str] = &[FIRST, SHARED_MINUTES, NODES_AND_USAGE, SHARED_DOCUMENTS];
 
 /// Rights of a runtime role. It may neither change the tables nor alter the audit trail.
 const GRANTS: &str = "
 GRANT USAGE ON SCHEMA {schema} TO {role};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.applications, {schema}.keys, {schema}.ledger_days, {schema}.ledger_nodes,
-    {schema}.minute_pools, {schema}.minute_shares, {schema}.nodes, {schema}.usage_nodes, {schema}.usage_days TO {role};
+    {schema}.minute_pools, {schema}.minute_shares, {schema}.nodes, {schema}.usage_nodes, {schema}.usage_days,
+    {schema}.documents, {schema}.document_contents, {schema}.backend_refreshes TO {role};
 GRANT SELECT, UPDATE ON {schema}.calendar, {schema}.site TO {role};
 GRANT SELECT, INSERT ON {schema}.audit TO {role}";
 
@@ -292,4 +293,51 @@ CREATE TABLE {schema}.usage_days (
 COMMENT ON TABLE {schema}.usage_days IS 'units delivered on days closed for reports, merged from usage_nodes';
 
 UPDATE {schema}.site SET format = 3;
+"#;
+
+const SHARED_DOCUMENTS: &str = r#"
+CREATE TABLE {schema}.documents (
+    scope      text COLLATE "C" NOT NULL,
+    name       text COLLATE "C" NOT NULL,
+    claim      bigint  NOT NULL,
+    owner      bigint,
+    held_until bigint,
+    has_failed boolean NOT NULL DEFAULT false,
+    published  bigint  NOT NULL DEFAULT 0,
+    confirmed  bigint,
+    due        bigint,
+    label      text,
+    PRIMARY KEY (scope, name)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+COMMENT ON TABLE {schema}.documents IS 'documents of backends that gateways share; times are microseconds since 1970';
+COMMENT ON COLUMN {schema}.documents.scope IS 'the backend';
+COMMENT ON COLUMN {schema}.documents.claim IS 'number of the newest claim; only grows, and is at least the time of the claim';
+COMMENT ON COLUMN {schema}.documents.owner IS 'gateway process that fetches the document';
+COMMENT ON COLUMN {schema}.documents.held_until IS 'deadline of the claim; without an owner, when the next claim is allowed';
+COMMENT ON COLUMN {schema}.documents.has_failed IS 'the last fetch failed';
+COMMENT ON COLUMN {schema}.documents.published IS 'number of the claim that published the content; 0 without one';
+COMMENT ON COLUMN {schema}.documents.confirmed IS 'when the backend last confirmed the content';
+
+CREATE UNLOGGED TABLE {schema}.document_contents (
+    scope   text COLLATE "C" NOT NULL,
+    name    text COLLATE "C" NOT NULL,
+    number  bigint NOT NULL,
+    content bytea  NOT NULL,
+    PRIMARY KEY (scope, name)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0,
+        toast.autovacuum_vacuum_scale_factor = 0.02, toast.autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE {schema}.document_contents ALTER COLUMN content SET STORAGE EXTERNAL;
+COMMENT ON TABLE {schema}.document_contents IS
+    'contents of documents; empty after a crash or a failover, and then fetched again';
+COMMENT ON COLUMN {schema}.document_contents.content IS 'not compressed: that would take processor time of the database';
+
+CREATE TABLE {schema}.backend_refreshes (
+    scope    text COLLATE "C" PRIMARY KEY,
+    detected bigint NOT NULL,
+    expected bigint NOT NULL
+);
+COMMENT ON TABLE {schema}.backend_refreshes IS 'the newest refresh of each backend; times are microseconds since 1970';
+COMMENT ON COLUMN {schema}.backend_refreshes.expected IS 'the next expected refresh';
+
+UPDATE {schema}.site SET format = 4;
 "#;

@@ -66,7 +66,7 @@ pub static LABELS: &[LabelRow] = &[
     LabelRow { name: "use", most: 4, meaning: "leased, delivered, returned, or lost to a failure" },
     LabelRow { name: "reason", most: 9, meaning: "done, failed, a timeout (head, idle, request, write), displaced by another connection, address limit, failed TLS handshake" },
     LabelRow { name: "log", most: 2, meaning: "the access log (standard output) or the event log (standard error)" },
-    LabelRow { name: "table", most: 6, meaning: "tables of the shared store whose rows change in normal operation: ledger_days, ledger_nodes, minute_pools, minute_shares, keys, usage_nodes" },
+    LabelRow { name: "table", most: 8, meaning: "tables of the shared store whose rows change in normal operation: ledger_days, ledger_nodes, minute_pools, minute_shares, keys, usage_nodes, documents, document_contents" },
     LabelRow { name: "version", most: 1, meaning: "version of the program" },
     LabelRow { name: "direction", most: 2, meaning: "forward or backward" },
     LabelRow { name: "pool", most: 2, meaning: "requests served from the cache, and requests that wait for the backend or the ledger" },

@@ -14,8 +14,8 @@ use super::minutes::{refilled, seconds_since, served};
 use super::*;
 use crate::program::CommandOutput;
 
-/// The last commit without the newest step in `src/store/postgres/schema.rs`, which was `NODES_AND_USAGE`.
-const PREVIOUS: &str = "cbebcb8ec5642b4da378aa381d627e539dd0525c";
+/// The last commit without the newest step in `src/store/postgres/schema.rs`, which was `SHARED_DOCUMENTS`.
+const PREVIOUS: &str = "4e28c4b198a685d3a009d0bfabf61c26e92232d1";
 
 const QUOTA: u32 = 5_000;
 /// The least number of requests during a change.

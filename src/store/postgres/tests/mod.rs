@@ -1,5 +1,7 @@
 //! The engine against a real server.
 
+mod document_losses;
+mod documents;
 mod minutes;
 mod outdated;
 #[path = "../../../../tests/servers/postgres.rs"]
@@ -293,7 +295,7 @@ async fn a_change_made_elsewhere_is_notified_also_after_a_lost_connection() {
     store.changed().await.unwrap();
 
     let listeners =
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = 'LISTEN {schema}_changes'";
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN {schema}_changes;%'";
     let statement = config.schema.statement(listeners);
     let link = DatabaseLink::new(Arc::new(config), Clock::system());
     let ended = link.run("end the listener", async |client| client.query_typed(&statement, &[]).await).await;

@@ -1,0 +1,369 @@
+//! The statements about shared documents. Their meaning is in `store::shared_documents`.
+//!
+//! A caller may not learn the outcome of a statement, and a statement that was given up may be carried out later. So each
+//! is harmless at any later time:
+//!
+//! - A claim that nobody knows of is held until its deadline.
+//! - A publication under the newest claim is true whenever it arrives; under an older claim it changes nothing. One that
+//!   arrives after the claim ended raises the number, so that no claim is based on the document before it.
+//! - A repeated publication returns `true` again, until another document replaces it.
+//! - A release changes a claim that is held, and no later one.
+//!
+//! Numbers of claims are at least the server's clock. So none is used twice, also after outdated rows were deleted or a
+//! failover lost some: a gateway never takes another content for the one that it has.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Row};
+
+use super::connection::{Parameter, SchemaName};
+use crate::clock::Wall;
+use crate::store::{AgreedRefresh, ClaimState, Publication, PublishedDocument};
+
+/// The statements, with the schema's name.
+pub(super) struct DocumentStatements {
+    state: String,
+    claim: String,
+    content: String,
+    publish: String,
+    confirm: String,
+    release: String,
+    redate: String,
+    withdraw: String,
+    delete_contents: String,
+    notify: String,
+    agree: String,
+    refresh: String,
+}
+
+/// A state without the caller's times.
+pub(super) struct DocumentRow {
+    pub(super) number: u64,
+    pub(super) claim: ClaimState,
+    pub(super) published: Option<PublishedDocument>,
+    pub(super) refresh: Option<AgreedRefresh>,
+    pub(super) at: Wall,
+}
+
+/// The server's clock in microseconds. It is read once for each statement, before it waits for a lock.
+const CLOCK: &str = "(SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8 AS at) n";
+
+/// A name of a channel has at most 63 characters; LISTEN shortens it, this function refuses it.
+const HINT: &str = "pg_notify(left('{schema}_documents', 63), '')::text";
+
+/// One row, also for a document without one.
+const STATE: &str = "
+SELECT n.at, d.claim, d.owner IS NOT NULL AS has_owner, d.has_failed, d.held_until - n.at AS remaining, d.published,
+       d.confirmed, d.due, d.label, r.detected, r.expected
+FROM {clock}
+LEFT JOIN {schema}.documents d ON d.scope = $1 AND d.name = $2
+LEFT JOIN {schema}.backend_refreshes r ON r.scope = $1";
+
+/// `held_until` is the deadline of a claim, or the end of the delay after a failure.
+const CLAIM: &str = "
+INSERT INTO {schema}.documents AS d (scope, name, claim, owner, held_until)
+SELECT $1, $2, greatest($3 + 1, n.at), $4, n.at + $5 FROM {clock}
+ON CONFLICT (scope, name) DO UPDATE
+    SET claim = excluded.claim, owner = excluded.owner, held_until = excluded.held_until, has_failed = false
+    WHERE d.claim <= $3 AND (d.held_until IS NULL OR d.held_until <= excluded.held_until - $5)
+RETURNING d.claim, d.held_until - $5 AS at";
+
+/// A content without its document is not valid: the document was withdrawn.
+const CONTENT: &str = "
+SELECT c.content FROM {schema}.documents d JOIN {schema}.document_contents c USING (scope, name)
+WHERE d.scope = $1 AND d.name = $2 AND d.published = $3 AND c.number = $3";
+
+const PUBLISH: &str = "
+WITH ended AS (
+    UPDATE {schema}.documents d SET owner = NULL, held_until = NULL, has_failed = false,
+        claim = CASE WHEN d.published = $3 OR (d.owner IS NOT NULL AND d.held_until > n.at) THEN d.claim
+                     ELSE greatest(d.claim + 1, n.at) END,
+        confirmed = CASE WHEN d.published = $3 THEN greatest(d.confirmed, $4) ELSE $4 END,
+        published = $3, due = $5, label = $6
+    FROM {clock}
+    WHERE d.scope = $1 AND d.name = $2 AND d.claim = $3
+    RETURNING d.scope, d.name
+), stored AS (
+    INSERT INTO {schema}.document_contents (scope, name, number, content) SELECT scope, name, $3, $7 FROM ended
+    ON CONFLICT (scope, name) DO UPDATE SET number = excluded.number, content = excluded.content
+)
+SELECT {hint} FROM ended
+UNION ALL
+SELECT NULL FROM {schema}.documents WHERE scope = $1 AND name = $2 AND published = $3 AND claim <> $3";
+
+const CONFIRM: &str = "
+WITH ended AS (
+    UPDATE {schema}.documents d SET owner = NULL, held_until = NULL, has_failed = false,
+        confirmed = greatest(d.confirmed, $4), due = $5, label = $6
+    WHERE d.scope = $1 AND d.name = $2 AND d.claim = $3 AND d.published > 0 AND EXISTS (
+        SELECT FROM {schema}.document_contents c
+        WHERE c.scope = d.scope AND c.name = d.name AND c.number = d.published)
+    RETURNING d.name
+)
+SELECT {hint} FROM ended";
+
+const RELEASE: &str = "
+WITH ended AS (
+    UPDATE {schema}.documents d SET owner = NULL, held_until = n.at + $4, has_failed = $4 IS NOT NULL
+    FROM {clock}
+    WHERE d.scope = $1 AND d.name = $2 AND d.claim = $3 AND d.owner IS NOT NULL
+    RETURNING d.name
+)
+SELECT {hint} FROM ended";
+
+const REDATE: &str = "
+UPDATE {schema}.documents SET confirmed = greatest(confirmed, $4), due = $5
+WHERE scope = $1 AND name = $2 AND published = $3 AND published > 0";
+
+/// Locks in the order of the names: two of these never wait for each other.
+const WITHDRAW: &str = "
+WITH locked AS (
+    SELECT scope, name FROM {schema}.documents WHERE scope = $1 AND name = ANY ($2) ORDER BY name FOR UPDATE
+)
+UPDATE {schema}.documents d SET claim = greatest(d.claim + 1, n.at), owner = NULL, held_until = NULL, has_failed = false,
+    published = 0, confirmed = NULL, due = NULL, label = NULL
+FROM locked l, {clock}
+WHERE d.scope = l.scope AND d.name = l.name";
+
+/// A statement of its own: it also finds contents that were stored while the other one waited for a lock.
+const DELETE_CONTENTS: &str = "DELETE FROM {schema}.document_contents WHERE scope = $1 AND name = ANY ($2)";
+
+const NOTIFY: &str = "SELECT {hint}";
+
+const AGREE: &str = "
+WITH agreed AS (
+    INSERT INTO {schema}.backend_refreshes AS r (scope, detected, expected) VALUES ($1, $2, $3)
+    ON CONFLICT (scope) DO UPDATE
+        SET detected = CASE WHEN r.detected >= $4 THEN r.detected ELSE excluded.detected END,
+            expected = CASE WHEN r.detected >= $4 THEN r.expected ELSE excluded.expected END
+    RETURNING detected, expected
+)
+SELECT detected, expected, CASE WHEN (detected, expected) = ($2, $3) THEN {hint} END FROM agreed";
+
+const REFRESH: &str = "
+SELECT n.at, r.detected, r.expected FROM {clock} LEFT JOIN {schema}.backend_refreshes r ON r.scope = $1";
+
+impl DocumentStatements {
+    pub(super) fn new(schema: &SchemaName) -> Self {
+        let statement =
+            |text: &str| schema.statement(&text.replace("{clock}", CLOCK).replace("{hint}", HINT));
+        Self {
+            state: statement(STATE),
+            claim: statement(CLAIM),
+            content: statement(CONTENT),
+            publish: statement(PUBLISH),
+            confirm: statement(CONFIRM),
+            release: statement(RELEASE),
+            redate: statement(REDATE),
+            withdraw: statement(WITHDRAW),
+            delete_contents: statement(DELETE_CONTENTS),
+            notify: statement(NOTIFY),
+            agree: statement(AGREE),
+            refresh: statement(REFRESH),
+        }
+    }
+
+    /// The state of a document.
+    pub(super) async fn state(
+        &self,
+        client: &Client,
+        scope: &str,
+        name: &str,
+    ) -> Result<DocumentRow, tokio_postgres::Error> {
+        let parameters: [Parameter<'_>; 2] = [(&scope, Type::TEXT), (&name, Type::TEXT)];
+        document(&client.query_typed_one(&self.state, &parameters).await?)
+    }
+
+    /// Claims a document for a node. Returns the number, and the server's clock.
+    pub(super) async fn claim(
+        &self,
+        client: &Client,
+        (scope, name): (&str, &str),
+        after: u64,
+        node: u64,
+        duration: Duration,
+    ) -> Result<Option<(u64, Wall)>, tokio_postgres::Error> {
+        let (after, node, duration) = (after.cast_signed(), node.cast_signed(), length(duration));
+        let parameters: [Parameter<'_>; 5] = [
+            (&scope, Type::TEXT),
+            (&name, Type::TEXT),
+            (&after, Type::INT8),
+            (&node, Type::INT8),
+            (&duration, Type::INT8),
+        ];
+        let row = client.query_typed_opt(&self.claim, &parameters).await?;
+        row.map(|row| Ok((row.try_get::<_, i64>("claim")?.cast_unsigned(), instant(row.try_get("at")?))))
+            .transpose()
+    }
+
+    /// The content with this number.
+    pub(super) async fn content(
+        &self,
+        client: &Client,
+        scope: &str,
+        name: &str,
+        number: u64,
+    ) -> Result<Option<Bytes>, tokio_postgres::Error> {
+        let number = number.cast_signed();
+        let parameters: [Parameter<'_>; 3] =
+            [(&scope, Type::TEXT), (&name, Type::TEXT), (&number, Type::INT8)];
+        let row = client.query_typed_opt(&self.content, &parameters).await?;
+        row.map(|row| row.try_get::<_, Vec<u8>>("content").map(Bytes::from)).transpose()
+    }
+
+    /// Publishes a content, or confirms the published one.
+    pub(super) async fn publish(
+        &self,
+        client: &Client,
+        scope: &str,
+        name: &str,
+        publication: &Publication,
+    ) -> Result<bool, tokio_postgres::Error> {
+        let Publication { number, content, confirmed, due, label } = publication;
+        let (number, confirmed, due) = (number.cast_signed(), micros(*confirmed), micros(*due));
+        let document: [Parameter<'_>; 6] = [
+            (&scope, Type::TEXT),
+            (&name, Type::TEXT),
+            (&number, Type::INT8),
+            (&confirmed, Type::INT8),
+            (&due, Type::INT8),
+            (label, Type::TEXT),
+        ];
+        let rows = match content {
+            None => client.query_typed(&self.confirm, &document).await?,
+            Some(content) => {
+                let content = content.as_ref();
+                let [scope, name, number, confirmed, due, label] = document;
+                let parameters: [Parameter<'_>; 7] =
+                    [scope, name, number, confirmed, due, label, (&content, Type::BYTEA)];
+                client.query_typed(&self.publish, &parameters).await?
+            }
+        };
+        Ok(!rows.is_empty())
+    }
+
+    /// Ends a claim.
+    pub(super) async fn release(
+        &self,
+        client: &Client,
+        (scope, name): (&str, &str),
+        number: u64,
+        hold_off: Option<Duration>,
+    ) -> Result<(), tokio_postgres::Error> {
+        let (number, hold_off) = (number.cast_signed(), hold_off.map(length));
+        let parameters: [Parameter<'_>; 4] =
+            [(&scope, Type::TEXT), (&name, Type::TEXT), (&number, Type::INT8), (&hold_off, Type::INT8)];
+        client.query_typed(&self.release, &parameters).await.map(drop)
+    }
+
+    /// Changes the dates of a content.
+    pub(super) async fn redate(
+        &self,
+        client: &Client,
+        (scope, name): (&str, &str),
+        number: u64,
+        (confirmed, due): (Wall, Wall),
+    ) -> Result<(), tokio_postgres::Error> {
+        let (number, confirmed, due) = (number.cast_signed(), micros(confirmed), micros(due));
+        let parameters: [Parameter<'_>; 5] = [
+            (&scope, Type::TEXT),
+            (&name, Type::TEXT),
+            (&number, Type::INT8),
+            (&confirmed, Type::INT8),
+            (&due, Type::INT8),
+        ];
+        client.execute_typed(&self.redate, &parameters).await.map(drop)
+    }
+
+    /// Removes published documents.
+    pub(super) async fn withdraw(
+        &self,
+        client: &mut Client,
+        scope: &str,
+        names: &[String],
+    ) -> Result<(), tokio_postgres::Error> {
+        let parameters: [Parameter<'_>; 2] = [(&scope, Type::TEXT), (&names, Type::TEXT_ARRAY)];
+        let transaction = client.transaction().await?;
+        transaction.execute_typed(&self.withdraw, &parameters).await?;
+        transaction.execute_typed(&self.delete_contents, &parameters).await?;
+        transaction.query_typed(&self.notify, &[]).await?;
+        transaction.commit().await
+    }
+
+    /// Stores a refresh, unless the stored one was detected at `same_since` or later. Returns the stored one.
+    pub(super) async fn agree(
+        &self,
+        client: &Client,
+        scope: &str,
+        refresh: AgreedRefresh,
+        same_since: Wall,
+    ) -> Result<AgreedRefresh, tokio_postgres::Error> {
+        let [detected, expected, same_since] = [refresh.detected, refresh.expected, same_since].map(micros);
+        let parameters: [Parameter<'_>; 4] = [
+            (&scope, Type::TEXT),
+            (&detected, Type::INT8),
+            (&expected, Type::INT8),
+            (&same_since, Type::INT8),
+        ];
+        let row = client.query_typed_one(&self.agree, &parameters).await?;
+        Ok(AgreedRefresh {
+            detected: instant(row.try_get("detected")?),
+            expected: instant(row.try_get("expected")?),
+        })
+    }
+
+    /// The newest refresh, and the server's clock.
+    pub(super) async fn refresh(
+        &self,
+        client: &Client,
+        scope: &str,
+    ) -> Result<(Option<AgreedRefresh>, Wall), tokio_postgres::Error> {
+        let parameters: [Parameter<'_>; 1] = [(&scope, Type::TEXT)];
+        let row = client.query_typed_one(&self.refresh, &parameters).await?;
+        Ok((refresh(&row)?, instant(row.try_get("at")?)))
+    }
+}
+
+fn document(row: &Row) -> Result<DocumentRow, tokio_postgres::Error> {
+    let number = |column| Ok(row.try_get::<_, Option<i64>>(column)?.unwrap_or(0).cast_unsigned());
+    let (has_owner, has_failed): (bool, Option<bool>) =
+        (row.try_get("has_owner")?, row.try_get("has_failed")?);
+    let remaining = row.try_get::<_, Option<i64>>("remaining")?.and_then(|left| u64::try_from(left).ok());
+    let claim = match remaining.filter(|left| *left > 0).map(Duration::from_micros) {
+        Some(left) if has_owner => ClaimState::Held(left),
+        Some(left) if has_failed == Some(true) => ClaimState::Failed(left),
+        Some(_) | None => ClaimState::Free,
+    };
+    let published = match number("published")? {
+        0 => None,
+        number => Some(PublishedDocument {
+            number,
+            confirmed: instant(row.try_get("confirmed")?),
+            due: instant(row.try_get("due")?),
+            label: row.try_get("label")?,
+        }),
+    };
+    let (number, at) = (number("claim")?, instant(row.try_get("at")?));
+    Ok(DocumentRow { number, claim, published, refresh: refresh(row)?, at })
+}
+
+fn refresh(row: &Row) -> Result<Option<AgreedRefresh>, tokio_postgres::Error> {
+    let Some(detected) = row.try_get::<_, Option<i64>>("detected")? else { return Ok(None) };
+    Ok(Some(AgreedRefresh { detected: instant(detected), expected: instant(row.try_get("expected")?) }))
+}
+
+/// Rounded down: a confirmation is never later than it was.
+fn micros(at: Wall) -> i64 {
+    length(at.since(Wall::default()))
+}
+
+/// At most the range of the clock, so that sums do not overflow.
+fn length(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX).min(i64::MAX / 4)
+}
+
+fn instant(micros: i64) -> Wall {
+    Wall::default().plus(Duration::from_micros(u64::try_from(micros).unwrap_or(0)))
+}
