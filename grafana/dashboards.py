@@ -265,7 +265,7 @@ SHARED_STORE = [
           *quantiles("scoregate_store_duration_seconds", f'{I}, operation="lease"')),
     panel("How many transactions does the ledger need?", "cps", "Reports that wait for the connection share a transaction. Many reports for each transaction: the database is slower than the callers' leases; compare with its capacity in docs/operate.md.",
           (rate("scoregate_store_exchanges_total"), "transactions"), (rate("scoregate_store_exchange_reports_total"), "reports")),
-    panel("How many rows do the hot tables have?", "short", "ledger_days and ledger_nodes grow with the applications in use, for 35 days; the others with applications and keys.",
+    panel("How many rows do the hot tables have?", "short", "ledger_days and ledger_nodes grow with the applications in use, for 35 days; documents and document_contents with the documents of the backend; the others with applications and keys.",
           (f"max by (table) (scoregate_store_live_rows{{{I}}})", "{{table}}")),
     panel("How many dead rows do the hot tables have?", "short", "A saw-tooth is usual: autovacuum removes them. A steady rise: something prevents it, for example a transaction that stays open. Runbook: ScoregateStoreBloat.",
           (f"max by (table) (scoregate_store_dead_rows{{{I}}})", "{{table}}")),
