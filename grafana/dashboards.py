@@ -201,6 +201,8 @@ CACHE = [
           (f"scoregate_refresh_overdue_seconds{{{I}}}", "{{instance}}"), bad=3600),
     stat("How many refreshes in a day?", "short", "Fewer than the backend makes: the gateway was down, or there were no requests. Instances should agree.",
          (f"increase(scoregate_refreshes_total{{{I}}}[1d])", "{{instance}}")),
+    panel("Do gateways share fetches?", "reqps", "`claimed`: fetched here for all gateways. `taken`: fetched by another one. `alone`: the shared store could not be used, so each gateway loads the backend; look at the store.",
+          (rate("scoregate_shared_fetches_total", "result"), "{{result}}")),
     panel("How much space do documents use?", "bytes", "Near cache.max_bytes or cache.disk_max_bytes the least used documents are evicted: raise the limits if there is memory.",
           (f"scoregate_cache_bytes{{{I}}}", "in memory, {{instance}}"), (f"scoregate_disk_mirror_bytes{{{I}}}", "on disk, {{instance}}")),
     panel("How many documents are stored?", "short", "A sudden fall is a purge or a start. A steady rise comes from callers that try every parameter: harmless below cache.max_bytes.",

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio_util::task::TaskTracker;
@@ -10,7 +11,7 @@ use tokio_util::task::TaskTracker;
 use crate::accounts::{KeyDirectory, KeyFreshness, Leases, Registrar, SpawnLedgerWork, TermsByTier};
 use crate::clock::{Clock, Wall};
 use crate::config::{Config, UpstreamConfig, read_backend_tls};
-use crate::documents::{DocumentEngine, MirrorWorker};
+use crate::documents::{DocumentEngine, MirrorWorker, SharedFetches};
 use crate::gateway::{AccessLog, AddressGuard, ConcurrencyLimit, Gateway, ServiceNotice, UsageTracker};
 use crate::instruments::Instruments;
 use crate::keys::KeyForm;
@@ -30,6 +31,11 @@ use super::backend_watch::BackendInUse;
 use super::data_dir::{DOCUMENTS, DataDir};
 use super::opened_days;
 use super::store_engine::{ServerStore, open_for_server};
+
+/// Version of the encoding of shared documents. Gateways with different versions share none.
+const DOCUMENT_FORMAT: &str = "format 1";
+/// Time to build and publish a document that the backend sent in the last moment.
+const CLAIM_MARGIN: Duration = Duration::from_secs(5);
 
 pub(super) struct BuiltGateway {
     pub(super) gateway: Arc<Gateway>,
@@ -67,6 +73,7 @@ pub(super) async fn build(
         config.retention.clone(),
         upstream,
         open_mirror(config, data_dir).await?,
+        shared_fetches(&store, config)?,
         clock,
         &instruments,
     );
@@ -229,6 +236,17 @@ async fn open_mirror(config: &Config, data_dir: &DataDir) -> anyhow::Result<Opti
             None
         }
     })
+}
+
+/// The documents that gateways share, if they have a database and a backend in common.
+fn shared_fetches(store: &Arc<dyn Store>, config: &Config) -> anyhow::Result<Option<SharedFetches>> {
+    let UpstreamConfig::Http(http) = &config.upstream else { return Ok(None) };
+    let node = getrandom::u64().context("the operating system returned no random bytes")?;
+    let backend = config.upstream.identity();
+    let scope = format!("{backend} {DOCUMENT_FORMAT}");
+    let claim_duration = config.protection.queue_timeout + http.total + CLAIM_MARGIN;
+    let shared = Arc::clone(store).shared_documents(scope, node);
+    Ok(shared.map(|shared| SharedFetches { shared, backend, claim_duration }))
 }
 
 /// Opens the backend.

@@ -43,8 +43,13 @@ pub fn verdict(due: Mono, windows: &StaleWindows, now: Mono) -> Freshness {
     }
 }
 
-/// Interval between requests for a document whose refresh is overdue.
+/// The longest interval between requests for a document whose refresh is overdue.
 const OVERDUE_INTERVAL: Duration = Duration::from_mins(1);
+
+/// Interval between requests for a document whose refresh is overdue.
+pub fn overdue_interval(cadence: Duration) -> Duration {
+    OVERDUE_INTERVAL.min(cadence)
+}
 
 /// The dates of a document that was just confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +79,7 @@ pub fn dates(known: KnownRefresh, generated_at: Wall, cadence: Duration, now: Wa
     let due = [known.stated, sensible, known.of_the_backend].into_iter().flatten().find(|due| *due > now);
     match due {
         Some(due) => FreshnessDates { due, revalidate_at: due },
-        None => FreshnessDates { due: now, revalidate_at: now.plus(OVERDUE_INTERVAL.min(cadence)) },
+        None => FreshnessDates { due: now, revalidate_at: now.plus(overdue_interval(cadence)) },
     }
 }
 

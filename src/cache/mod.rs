@@ -35,7 +35,7 @@ pub use negative_cache::NegativeCache;
 pub use paid_field::{BadContent, PAID_FIELD, without_member};
 pub use refresh_interval::RefreshInterval;
 pub use single_flight::{FlightCompletion, FlightLeader, FlightRole, SingleFlight};
-pub use stored::StoredDocument;
+pub use stored::{PublishedVersion, StoredDocument};
 
 /// With a keyed hash: clients choose the names of models.
 type DocumentMap = Moka<DocumentKey, Arc<StoredDocument>, RandomState>;
@@ -81,9 +81,9 @@ impl Cache {
     }
 
     /// Replaces `before` by the same document with other dates, unless another one was stored since.
-    pub fn replace(&self, key: &DocumentKey, before: &Arc<StoredDocument>, after: StoredDocument) {
+    pub fn replace(&self, key: &DocumentKey, before: &Arc<StoredDocument>, after: Arc<StoredDocument>) {
         self.documents.entry_by_ref(key).and_compute_with(|entry| match entry {
-            Some(entry) if Arc::ptr_eq(entry.value(), before) => Op::Put(Arc::new(after)),
+            Some(entry) if Arc::ptr_eq(entry.value(), before) => Op::Put(after),
             _ => Op::Nop,
         });
     }

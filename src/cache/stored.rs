@@ -2,9 +2,18 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::clock::Mono;
+use crate::clock::{Mono, Wall};
 
 use super::document::{Document, DocumentContent};
+
+/// The version of a document in the store that gateways share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PublishedVersion {
+    /// The number of the claim that published the content.
+    pub number: u64,
+    /// When the request that last confirmed it was sent, by the store's clock.
+    pub confirmed: Wall,
+}
 
 /// A document with its dates. Replaced as a whole; only the use count changes in place.
 #[derive(Debug)]
@@ -21,6 +30,8 @@ pub struct StoredDocument {
     pub is_cached: bool,
     /// Whether the backend has since sent an empty list once.
     pub is_suspect: bool,
+    /// Its version in the shared store, if it is there.
+    pub published: Option<PublishedVersion>,
     /// Recent use count.
     uses: AtomicU32,
 }
@@ -41,6 +52,7 @@ impl StoredDocument {
             confirmed: requested_at,
             is_cached: true,
             is_suspect: false,
+            published: None,
             uses,
         }
     }
@@ -48,7 +60,16 @@ impl StoredDocument {
     /// A document stored with these dates, possibly by an earlier process.
     pub fn restored(document: Document, [due, revalidate_at, confirmed]: [Mono; 3], uses: u32) -> Self {
         let uses = AtomicU32::new(uses);
-        Self { document, due, revalidate_at, confirmed, is_cached: true, is_suspect: false, uses }
+        Self {
+            document,
+            due,
+            revalidate_at,
+            confirmed,
+            is_cached: true,
+            is_suspect: false,
+            published: None,
+            uses,
+        }
     }
 
     /// Counts a use.
@@ -85,6 +106,12 @@ impl StoredDocument {
         Self { confirmed: now, due, revalidate_at: due, ..self.clone() }
     }
 
+    /// The same document, with its version in the shared store.
+    #[must_use]
+    pub fn published_as(&self, published: PublishedVersion) -> Self {
+        Self { published: Some(published), ..self.clone() }
+    }
+
     /// The same document, after suspect content.
     #[must_use]
     pub fn suspected(&self) -> Self {
@@ -95,7 +122,7 @@ impl StoredDocument {
 impl Clone for StoredDocument {
     fn clone(&self) -> Self {
         let (document, uses) = (self.document.clone(), AtomicU32::new(self.uses()));
-        let Self { due, revalidate_at, confirmed, is_cached, is_suspect, .. } = *self;
-        Self { document, due, revalidate_at, confirmed, is_cached, is_suspect, uses }
+        let Self { due, revalidate_at, confirmed, is_cached, is_suspect, published, .. } = *self;
+        Self { document, due, revalidate_at, confirmed, is_cached, is_suspect, published, uses }
     }
 }

@@ -11,6 +11,7 @@ use super::cached_documents::Documents;
 use super::changed_keys::ChangedKeys;
 use super::disk_mirror::{DiskMirror, MirrorWorker};
 use super::fetcher::Fetcher;
+use super::fleet_documents::{FleetDocuments, SharedFetches};
 use super::refresher::Refresher;
 use super::retention::Retention;
 
@@ -25,31 +26,48 @@ pub struct DocumentEngine {
     pub refresher: Arc<Refresher>,
     /// Copies on disk.
     pub mirror: Arc<DiskMirror>,
+    /// Documents shared with other gateways.
+    fleet: Option<Arc<FleetDocuments>>,
 }
 
 impl DocumentEngine {
-    /// An engine with a cache of at most `cache_bytes` of bodies, filled from `upstream` and mirrored on `disk`.
+    /// An engine with a cache of at most `cache_bytes` of bodies, filled from `upstream`, mirrored on `disk` and shared with
+    /// other gateways.
     pub fn new(
         cache_bytes: u64,
         retention: Retention,
         upstream: ProtectedUpstream,
         disk: Option<MirrorWorker>,
+        shared: Option<SharedFetches>,
         clock: &Clock,
         instruments: &Arc<Instruments>,
     ) -> Self {
         let changed = Arc::new(ChangedKeys::new(disk.is_some()));
         let documents = Arc::new(Documents::new(cache_bytes, retention, Arc::clone(&changed), clock.clone()));
-        let fetcher = Fetcher::new(Arc::clone(&documents), upstream, clock.clone(), Arc::clone(instruments));
+        let fleet = shared
+            .map(|shared| Arc::new(FleetDocuments::new(shared, clock.clone(), Arc::clone(instruments))));
+        let fetcher = Fetcher::new(
+            Arc::clone(&documents),
+            upstream,
+            fleet.clone(),
+            clock.clone(),
+            Arc::clone(instruments),
+        );
         let fetcher = Arc::new(fetcher);
-        let refresher = Refresher::new(Arc::clone(&documents), Arc::clone(&fetcher), clock.clone());
+        let refresher =
+            Refresher::new(Arc::clone(&documents), Arc::clone(&fetcher), fleet.clone(), clock.clone());
         let mirror =
             DiskMirror::new(disk, Arc::clone(&documents), changed, clock.clone(), Arc::clone(instruments));
-        Self { documents, fetcher, refresher: Arc::new(refresher), mirror: Arc::new(mirror) }
+        Self { documents, fetcher, refresher: Arc::new(refresher), mirror: Arc::new(mirror), fleet }
     }
 
     /// Marks documents as overdue: they are served as stale until they are refreshed. With `hard` they are removed,
-    /// from the disk too. Results of fetches in flight are not stored. Returns how many documents were stored.
+    /// from the disk and from the shared store too. Results of fetches in flight are not stored. Returns how many documents
+    /// were stored.
     pub async fn purge(&self, selection: &Selection, hard: bool) -> usize {
+        if let Some(fleet) = self.fleet.as_ref().filter(|_| hard) {
+            fleet.withdraw(self.documents.names(selection)).await;
+        }
         let purged = self.fetcher.purge(selection, hard);
         self.mirror.flush().await;
         purged

@@ -3,6 +3,7 @@
 //! A fetch belongs to no client. Its trace is that of the request that started it. Requests that join later can raise
 //! its priority but do not change its trace. The order of the queue is in `upstream`.
 
+use crate::clock::Mono;
 use crate::keys::ApplicationId;
 use crate::telemetry::trace::TraceContext;
 use crate::upstream::{CurrentPriority, PriorityClass};
@@ -16,6 +17,8 @@ pub(crate) struct FetchPriority {
     pub(super) trace: Option<TraceContext>,
     /// The application of the request.
     pub(super) caller: Option<ApplicationId>,
+    /// The earliest confirmation that suffices, if there is a particular one.
+    pub(super) confirmed_since: Option<Mono>,
 }
 
 /// The current priority of a fetch, and the trace of the request that started it.
@@ -23,16 +26,18 @@ pub(crate) struct FetchPriority {
 pub(super) struct FetchContext {
     pub(super) priority: CurrentPriority,
     pub(super) trace: Option<TraceContext>,
+    pub(super) confirmed_since: Option<Mono>,
 }
 
 impl FetchPriority {
     /// For a background refresh.
-    pub(crate) const BACKGROUND: Self = Self { class: PriorityClass::Refresh, trace: None, caller: None };
+    pub(crate) const BACKGROUND: Self =
+        Self { class: PriorityClass::Refresh, trace: None, caller: None, confirmed_since: None };
 
     /// For a caller's request.
     pub(crate) fn caller(application: ApplicationId, is_paid: bool, trace: Option<TraceContext>) -> Self {
         let class = if is_paid { PriorityClass::Paid } else { PriorityClass::Free };
-        Self { class, trace, caller: Some(application) }
+        Self { class, trace, caller: Some(application), confirmed_since: None }
     }
 
     /// For a refresh that a request triggers and does not wait for.
@@ -42,6 +47,10 @@ impl FetchPriority {
 
     /// The context of a fetch that this starts.
     pub(super) fn context(self) -> FetchContext {
-        FetchContext { priority: CurrentPriority::new(self.class), trace: self.trace }
+        FetchContext {
+            priority: CurrentPriority::new(self.class),
+            trace: self.trace,
+            confirmed_since: self.confirmed_since,
+        }
     }
 }

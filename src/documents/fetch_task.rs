@@ -19,7 +19,9 @@ use crate::upstream::{ProtectedUpstream, UpstreamFailure, UpstreamRequest, Upstr
 use super::backend_status::LastFetches;
 use super::cached_documents::{Confirmation, Documents};
 use super::fetch_priority::FetchContext;
+use super::fleet_documents::{FleetClaim, FleetDocuments};
 use super::known_models::KnownModels;
+use super::shared_fetch::{FetchTurn, SharedFetch};
 
 /// How long a failed fetch is not repeated. Short, so that a recovery is noticed soon.
 const FAILURE_TTL: Duration = Duration::from_millis(500);
@@ -50,7 +52,8 @@ pub(super) struct FetchWorker {
     negative: NegativeCache<FetchError>,
     last: LastFetches,
     /// Permits to build documents: half of the cores, since building saturates a core and takes megabytes.
-    builders: Semaphore,
+    builders: Arc<Semaphore>,
+    shared: SharedFetch,
     clock: Clock,
     instruments: Arc<Instruments>,
 }
@@ -60,12 +63,14 @@ impl FetchWorker {
     pub(super) fn new(
         documents: Arc<Documents>,
         upstream: ProtectedUpstream,
+        fleet: Option<Arc<FleetDocuments>>,
         clock: Clock,
         instruments: Arc<Instruments>,
     ) -> Self {
         let (negative, last) = Default::default();
-        let builders = Semaphore::new(available_parallelism().map_or(1, usize::from).div_ceil(2));
-        Self { documents, upstream, negative, last, builders, clock, instruments }
+        let builders = Arc::new(Semaphore::new(available_parallelism().map_or(1, usize::from).div_ceil(2)));
+        let shared = SharedFetch::new(fleet, Arc::clone(&documents), Arc::clone(&builders), clock.clone());
+        Self { documents, upstream, negative, last, builders, shared, clock, instruments }
     }
 
     /// The backend with its queue and circuit breaker.
@@ -96,9 +101,55 @@ impl FetchWorker {
 
     async fn fetch(&self, leader: FetchLeader) {
         let before = self.documents.get(leader.key());
+        let turn = self.shared.turn(&leader, before.as_ref(), leader.note().confirmed_since).await;
+        let result = match turn {
+            FetchTurn::Taken(stored) => Ok(stored),
+            FetchTurn::Failed => Err(FetchError::Backend(UpstreamFailure::Unreachable(
+                "the request of another gateway failed a moment ago".into(),
+            ))),
+            FetchTurn::Claimed(claim, published) => {
+                self.request_for_all(&leader, published.or_else(|| before.clone()), &claim).await
+            }
+            FetchTurn::Alone => self.request(&leader, before.clone()).await.0,
+        };
+        let now = self.clock.now();
+        match &result {
+            Ok(stored) => {
+                self.last.succeeded(now.wall);
+                self.documents.detect(leader.key(), before.as_ref(), stored, now.mono);
+            }
+            Err(error) => self.remember(&leader, error, now),
+        }
+        leader.complete(result);
+    }
+
+    /// Requests the document from the backend, and publishes it.
+    async fn request_for_all(
+        &self,
+        leader: &FetchLeader,
+        before: Option<Arc<StoredDocument>>,
+        claim: &FleetClaim,
+    ) -> FetchResult {
+        let (key, known) = (leader.key(), before.clone());
+        match self.request(leader, before).await {
+            (Ok(stored), _) => Ok(self.shared.publish(key, claim, known.as_ref(), stored).await),
+            (Err(error), end) => {
+                let has_failed = end.was_sent() && end != FetchEnd::NotFound;
+                self.shared.release(key, claim, has_failed).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Requests the document from the backend.
+    async fn request(
+        &self,
+        leader: &FetchLeader,
+        before: Option<Arc<StoredDocument>>,
+    ) -> (FetchResult, FetchEnd) {
         let started = self.clock.now();
         let known = before.as_ref().map(|stored| stored.document.source());
-        let FetchContext { priority, trace } = leader.note();
+        let FetchContext { priority, trace, .. } = leader.note();
         let request = UpstreamRequest { key: leader.key(), known, trace: trace.as_ref() };
         let fetched = self.upstream.fetch(request, priority).await;
         let now = self.clock.now();
@@ -109,18 +160,14 @@ impl FetchWorker {
             next_refresh: None,
             stated_at: None,
         };
-        let result = self.settle(&leader, fetched, confirmation).await;
+        let result = self.settle(leader, fetched, confirmation).await;
         let end = match &result {
             Ok(_) => FetchEnd::Success,
             Err(FetchError::Backend(failure)) => FetchEnd::of(failure),
             Err(FetchError::NoSuchModel | FetchError::Unlisted) => FetchEnd::NotFound,
         };
         self.instruments.fetched(end, now.mono.since(started.mono), leader.waiters());
-        match &result {
-            Ok(_) => self.last.succeeded(now.wall),
-            Err(error) => self.remember(&leader, error, now),
-        }
-        leader.complete(result);
+        (result, end)
     }
 
     /// Stores the response, or removes a document that the backend no longer has.

@@ -19,6 +19,7 @@ use super::backend_status::BackendStatus;
 use super::cached_documents::Documents;
 use super::fetch_priority::{FetchContext, FetchPriority};
 use super::fetch_task::{FetchError, FetchResult, FetchWorker};
+use super::fleet_documents::FleetDocuments;
 use super::known_models::KnownModels;
 use super::probe_turns::ProbeTurns;
 
@@ -64,11 +65,17 @@ impl Fetcher {
     pub(super) fn new(
         documents: Arc<Documents>,
         upstream: ProtectedUpstream,
+        fleet: Option<Arc<FleetDocuments>>,
         clock: Clock,
         instruments: Arc<Instruments>,
     ) -> Self {
-        let worker =
-            FetchWorker::new(Arc::clone(&documents), upstream, clock.clone(), Arc::clone(&instruments));
+        let worker = FetchWorker::new(
+            Arc::clone(&documents),
+            upstream,
+            fleet,
+            clock.clone(),
+            Arc::clone(&instruments),
+        );
         let (flights, turns, tasks) = Default::default();
         Self { documents, worker, flights, turns, tasks, clock, instruments }
     }
@@ -87,9 +94,15 @@ impl Fetcher {
         }
     }
 
-    /// Asks the backend about a document, whether it is current or not. Returns the document stored afterwards.
-    pub(super) async fn revalidate(self: &Arc<Self>, key: &DocumentKey) -> Option<Arc<StoredDocument>> {
-        self.join_or_start(key, FetchPriority::BACKGROUND, Need::Confirmation).result.result().await?.ok()
+    /// Asks the backend about a document, whether it is current or not. Of several gateways one asks; if given, its request
+    /// must not be older than `since`. Returns the document stored afterwards.
+    pub(super) async fn revalidate(
+        self: &Arc<Self>,
+        key: &DocumentKey,
+        since: Option<Mono>,
+    ) -> Option<Arc<StoredDocument>> {
+        let priority = FetchPriority { confirmed_since: since, ..FetchPriority::BACKGROUND };
+        self.join_or_start(key, priority, Need::Confirmation).result.result().await?.ok()
     }
 
     /// Fetches a document for a request, which waits for at most the fetch timeout. For an unlisted model the list of
@@ -190,6 +203,9 @@ impl Fetcher {
 
     /// After a refresh of the backend: documents confirmed before are outdated, and failures may no longer apply.
     pub(super) fn outdate(&self, at: Mono) {
+        if at <= self.documents.schedule().last_detected() {
+            return;
+        }
         self.documents.schedule().record_refresh(at);
         self.instruments.refreshed();
         self.worker.negative().remove(|_| true);

@@ -31,6 +31,8 @@ pub(super) struct RefreshSchedule {
 pub(super) struct DetectedRefresh {
     /// The changed document.
     pub(super) document: DocumentKey,
+    /// The document that was stored before.
+    pub(super) before: Arc<StoredDocument>,
     /// The new document.
     pub(super) stored: Arc<StoredDocument>,
     /// When it was received.

@@ -5,18 +5,21 @@
 //! refresh is overdue, a changed document fetched for a request also indicates it. Documents not in use are refreshed
 //! on their next request.
 
+use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::stream::{self, StreamExt as _};
 use tokio_util::sync::CancellationToken;
 
-use crate::cache::StoredDocument;
+use crate::cache::{PublishedVersion, StoredDocument};
 use crate::clock::{Clock, Mono};
 use crate::routes::DocumentKey;
 
 use super::cached_documents::Documents;
 use super::fetcher::Fetcher;
+use super::fleet_decision::FollowedRefresh;
+use super::fleet_documents::{FleetDocuments, FleetTurn};
 use super::refresh_schedule::DetectedRefresh;
 
 /// Concurrent refreshes. The backend's queue limits how many are sent.
@@ -26,6 +29,8 @@ const CONCURRENT_REFRESHES: usize = 4;
 pub struct Refresher {
     documents: Arc<Documents>,
     fetcher: Arc<Fetcher>,
+    /// Other gateways, if there are any.
+    fleet: Option<Arc<FleetDocuments>>,
     clock: Clock,
     is_active: AtomicBool,
 }
@@ -33,33 +38,76 @@ pub struct Refresher {
 /// Marks the refresher as active until it is dropped.
 struct ActiveRefresher<'r>(&'r AtomicBool);
 
+/// An event for the refresher.
+enum RefreshEvent {
+    /// Another gateway detected a refresh.
+    Agreed(FollowedRefresh),
+    /// A request's fetch detected one.
+    Detected(DetectedRefresh),
+    /// A poll that was due at this time.
+    Due(Mono),
+}
+
 impl Refresher {
     /// Refreshes `documents` by `fetcher`.
-    pub(super) fn new(documents: Arc<Documents>, fetcher: Arc<Fetcher>, clock: Clock) -> Self {
-        Self { documents, fetcher, clock, is_active: AtomicBool::new(false) }
+    pub(super) fn new(
+        documents: Arc<Documents>,
+        fetcher: Arc<Fetcher>,
+        fleet: Option<Arc<FleetDocuments>>,
+        clock: Clock,
+    ) -> Self {
+        Self { documents, fetcher, fleet, clock, is_active: AtomicBool::new(false) }
     }
 
     /// Runs until `stop`.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
-        let schedule = self.documents.schedule();
-        let keep_current = async {
-            loop {
-                let next = schedule.begun().await.next();
-                let seen = tokio::select! {
-                    biased;
-                    seen = schedule.next_detected() => Some(seen),
-                    () = self.clock.sleep_until(next) => None,
-                };
-                let _active = self.activate();
-                match seen {
-                    Some(seen) => self.follow(seen).await,
-                    None => self.probe().await,
-                }
-            }
-        };
         tokio::select! {
             () = stop.cancelled() => {}
-            () = keep_current => {}
+            () = self.keep_current() => {}
+            () = self.watch_fleet() => {}
+        }
+    }
+
+    async fn keep_current(&self) {
+        let schedule = self.documents.schedule();
+        let mut stepped_at = self.clock.mono();
+        loop {
+            let event = tokio::select! {
+                biased;
+                agreed = self.next_agreed() => RefreshEvent::Agreed(agreed),
+                event = async {
+                    let next = schedule.begun().await.next();
+                    tokio::select! {
+                        biased;
+                        seen = schedule.next_detected() => RefreshEvent::Detected(seen),
+                        () = self.clock.sleep_until(next) => RefreshEvent::Due(next),
+                    }
+                } => event,
+            };
+            let _active = self.activate();
+            match event {
+                RefreshEvent::Agreed(agreed) => self.follow_other_gateways(agreed).await,
+                RefreshEvent::Detected(seen) => self.follow(seen).await,
+                RefreshEvent::Due(next) => {
+                    self.probe(poll_since(stepped_at, next, schedule.expected())).await;
+                }
+            }
+            stepped_at = self.clock.mono();
+        }
+    }
+
+    /// Waits for a refresh that another gateway detected.
+    async fn next_agreed(&self) -> FollowedRefresh {
+        match &self.fleet {
+            Some(fleet) => fleet.next_agreed().await,
+            None => pending().await,
+        }
+    }
+
+    async fn watch_fleet(&self) {
+        match &self.fleet {
+            Some(fleet) => fleet.watch().await,
+            None => pending().await,
         }
     }
 
@@ -73,20 +121,34 @@ impl Refresher {
         self.is_active.load(Ordering::Acquire)
     }
 
-    /// Asks the backend once whether it has refreshed.
-    async fn probe(&self) {
+    /// Asks the backend once whether it has refreshed, unless another gateway did so after `since`.
+    async fn probe(&self, since: Mono) {
         let schedule = self.documents.schedule();
-        let in_use = self.blocking(|documents| documents.in_use().into_iter().next()).await;
-        let Some((key, before)) = in_use.flatten() else {
-            // No document is in use: the next request refreshes its document.
+        let not_refreshed = || {
             let now = self.clock.now().mono;
-            return schedule.step(|interval| interval.not_refreshed(now));
+            schedule.step(|interval| interval.not_refreshed(now));
         };
-        let after = self.fetcher.revalidate(&key).await;
+        let in_use = self.blocking(|documents| documents.in_use().into_iter().next()).await;
+        // If no document is in use, the next request refreshes its document.
+        let Some((key, before)) = in_use.flatten() else { return not_refreshed() };
+        let turn = match &self.fleet {
+            Some(fleet) => fleet.probe_turn(since).await,
+            None => FleetTurn::Alone,
+        };
+        let claim = match turn {
+            FleetTurn::Claimed(claim) => Some(claim),
+            FleetTurn::Alone => None,
+            FleetTurn::Taken(_) | FleetTurn::Failed => return not_refreshed(),
+        };
+        let started = self.clock.mono();
+        let after = self.fetcher.revalidate(&key, Some(started)).await;
+        if let (Some(fleet), Some(claim)) = (&self.fleet, claim) {
+            fleet.probed(&claim, started).await;
+        }
         let at = self.clock.now().mono;
         match after {
             Some(stored) if !stored.document.has_same_data(&before.document) => {
-                self.follow(DetectedRefresh { document: key, stored, at }).await;
+                self.follow(DetectedRefresh { document: key, before, stored, at }).await;
             }
             after => schedule.step(|interval| match after.as_ref().map(|after| after.due) {
                 // The backend states its next refresh.
@@ -96,16 +158,39 @@ impl Refresher {
         }
     }
 
-    /// After a refresh of the backend: documents confirmed before are outdated, and those in use are refreshed.
-    async fn follow(&self, DetectedRefresh { document, stored, at }: DetectedRefresh) {
-        self.fetcher.outdate(at);
+    /// After a refresh of the backend: documents confirmed before are outdated, and those in use are refreshed. Several
+    /// gateways agree on when it was, so that each can use documents that the others fetched after it.
+    async fn follow(&self, DetectedRefresh { document, before, stored, at }: DetectedRefresh) {
         let cadence = self.documents.retention().cadence;
         let expected = if stored.due > at { stored.due } else { at.plus(cadence) };
+        let agreed = match &self.fleet {
+            Some(fleet) => fleet.agree(Some((&document, &before, &stored)), at, expected).await,
+            None => None,
+        };
+        let at = agreed.map_or(at, |agreed| agreed.at);
+        self.fetcher.outdate(at);
         self.documents.schedule().step(|interval| interval.refreshed(expected, at));
         // It was fetched and dated before the refresh was detected. Its record on disk passes the refresh on to the
         // next process.
-        self.documents.replace(&document, &stored, stored.current(at, expected));
+        let mut current = stored.current(at.max(stored.confirmed), expected);
+        if let (Some(FollowedRefresh { agreed, .. }), Some(version)) = (agreed, stored.published) {
+            let confirmed = version.confirmed.max(agreed.detected);
+            current.published = Some(PublishedVersion { confirmed, ..version });
+        }
+        self.documents.replace(&document, &stored, current);
         tracing::debug!(%document, "backend refresh detected");
+        self.refresh_documents_in_use(at).await;
+    }
+
+    /// After a refresh that another gateway detected.
+    async fn follow_other_gateways(&self, refresh: FollowedRefresh) {
+        let Some(fleet) = &self.fleet else { return };
+        let FollowedRefresh { agreed, at } = fleet.follow(refresh);
+        self.fetcher.outdate(at);
+        let now = self.clock.now();
+        let expected = now.mono_at(agreed.expected);
+        self.documents.schedule().step(|interval| interval.refreshed(expected, now.mono));
+        tracing::debug!("another gateway detected a refresh of the backend");
         self.refresh_documents_in_use(at).await;
     }
 
@@ -113,6 +198,12 @@ impl Refresher {
     /// unchanged.
     pub async fn follow_an_early_refresh(&self) {
         let at = self.clock.now().mono;
+        let expected = self.documents.schedule().expected().unwrap_or(at);
+        let agreed = match &self.fleet {
+            Some(fleet) => fleet.agree(None, at, expected).await,
+            None => None,
+        };
+        let at = agreed.map_or(at, |agreed| agreed.at);
         self.fetcher.outdate(at);
         self.refresh_documents_in_use(at).await;
     }
@@ -126,7 +217,7 @@ impl Refresher {
         let in_use = in_use.await.unwrap_or_default().into_iter();
         let outdated = in_use.filter(|(_, stored)| stored.confirmed < refreshed_at);
         let refresh = |(key, _): (DocumentKey, Arc<StoredDocument>)| async move {
-            drop(self.fetcher.revalidate(&key).await);
+            drop(self.fetcher.revalidate(&key, None).await);
         };
         stream::iter(outdated).for_each_concurrent(CONCURRENT_REFRESHES, refresh).await;
     }
@@ -140,6 +231,14 @@ impl Refresher {
         let result = tokio::task::spawn_blocking(move || task(&documents)).await;
         result.inspect_err(|error| tracing::error!(%error, "background task on the documents panicked")).ok()
     }
+}
+
+/// Since when a poll of another gateway suffices, if this one polled at `before` and is to poll at `next`. Three quarters of
+/// the interval let one gateway poll for all, however their polls are offset. Once a refresh is expected, a poll before that
+/// time does not suffice.
+fn poll_since(before: Mono, next: Mono, expected: Option<Mono>) -> Mono {
+    let since = before.plus(next.since(before) / 4);
+    since.max(expected.filter(|expected| *expected <= next).unwrap_or(since))
 }
 
 impl Drop for ActiveRefresher<'_> {

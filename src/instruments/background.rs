@@ -16,6 +16,16 @@ pub(crate) enum FetchEnd {
     QueueFull,
 }
 
+/// The result of asking other gateways for a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SharedFetchEnd {
+    Taken,
+    Claimed,
+    Rejected,
+    Failed,
+    Alone,
+}
+
 /// A movement of daily quota units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnitUse {
@@ -56,7 +66,7 @@ impl FetchEnd {
     ];
 
     /// Whether a request reached the backend.
-    pub(super) fn was_sent(self) -> bool {
+    pub(crate) fn was_sent(self) -> bool {
         !matches!(self, Self::CircuitOpen | Self::QueueFull)
     }
 
@@ -81,6 +91,18 @@ impl UnitUse {
 impl StoreWork {
     /// Label values, in the order of the variants.
     pub(super) const WORDS: [&str; 5] = ["lease", "return", "change", "key_uses", "usage"];
+}
+
+impl SharedFetchEnd {
+    /// Label values, in the order of the variants.
+    pub(super) const WORDS: [&str; 5] = ["taken", "claimed", "rejected", "failed", "alone"];
+}
+
+impl MetricLabel for SharedFetchEnd {
+    const NAME: &'static str = "result";
+    fn index(self) -> usize {
+        self as usize
+    }
 }
 
 impl UnreachableDecision {

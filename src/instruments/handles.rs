@@ -12,7 +12,7 @@ use crate::telemetry::metrics::{CounterMatrix, MetricFamily, MetricsRegistry, Up
 use crate::upstream::{BreakerState, ProtectionStatus};
 
 use super::backend_addresses::AddressMetrics;
-use super::background::{FetchEnd, StoreWork, UnitUse, UnreachableDecision};
+use super::background::{FetchEnd, SharedFetchEnd, StoreWork, UnitUse, UnreachableDecision};
 use super::labels::{PoolLabel, RequestSubject, StatusClass, TierLabel};
 use super::outcome::CacheOutcome;
 use super::shared_store::SharedStoreMetrics;
@@ -39,6 +39,7 @@ pub struct Instruments {
     fetches_in_progress: Gauge,
     waiters: Histogram,
     upstream_calls: MetricFamily<Counter, FetchEnd>,
+    shared_fetches: MetricFamily<Counter, SharedFetchEnd>,
     upstream_durations: Histogram,
     upstream_retries: Counter,
     upstream_queued: Gauge,
@@ -88,6 +89,7 @@ impl Instruments {
         let rules = LimitRule::ALL.map(|rule| rule.name().to_owned());
         let pools = PoolLabel::ALL.map(|pool| pool.word().to_owned());
         let results = FetchEnd::WORDS.map(String::from);
+        let shared = SharedFetchEnd::WORDS.map(String::from);
         let operations = StoreWork::WORDS.map(String::from);
         let decisions = UnreachableDecision::WORDS.map(String::from);
         let uses = UnitUse::WORDS.map(String::from);
@@ -112,6 +114,7 @@ impl Instruments {
             fetches_in_progress: registry.gauge("scoregate_fetches_in_progress"),
             waiters: registry.histogram("scoregate_fetch_waiters"),
             upstream_calls: registry.counters("scoregate_upstream_requests_total", &results),
+            shared_fetches: registry.counters("scoregate_shared_fetches_total", &shared),
             upstream_durations: registry.histogram("scoregate_upstream_duration_seconds"),
             upstream_retries: registry.counter("scoregate_upstream_retries_total"),
             upstream_queued: registry.gauge("scoregate_upstream_queue_length"),
@@ -207,6 +210,11 @@ impl Instruments {
     /// Counts a panic in a request.
     pub(crate) fn panicked(&self) {
         self.panics.increment(1);
+    }
+
+    /// Counts the result of asking other gateways for a document.
+    pub(crate) fn shared_fetch(&self, end: SharedFetchEnd) {
+        self.shared_fetches.count(end);
     }
 
     /// Records an upstream request and the number of requests that waited for it.

@@ -8,7 +8,7 @@ mod labels;
 mod outcome;
 mod shared_store;
 
-pub(crate) use background::{FetchEnd, StoreWork, UnitUse, UnreachableDecision};
+pub(crate) use background::{FetchEnd, SharedFetchEnd, StoreWork, UnitUse, UnreachableDecision};
 pub use handles::Instruments;
 pub(crate) use handles::RequestObservation;
 pub(crate) use labels::{PoolLabel, RequestSubject};

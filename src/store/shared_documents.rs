@@ -116,15 +116,18 @@ pub trait SharedDocuments: Send + Sync + 'static {
     /// Ends a claim without a publication. After a failure, the next claim is allowed after `hold_off`.
     fn release(&self, name: &str, number: u64, hold_off: Option<Duration>) -> StoreFuture<'_, ()>;
 
-    /// Changes the dates of a published document, if the content has this number. The confirmation only moves forward.
-    fn redate(&self, name: &str, number: u64, confirmed: Wall, due: Wall) -> StoreFuture<'_, ()>;
-
     /// Removes published documents. Claims in flight publish nothing.
     fn withdraw(&self, names: Vec<String>) -> StoreFuture<'_, ()>;
 
     /// Agrees on a refresh that this gateway detected. If one is stored that was detected at `same_since` or later, it is
-    /// the same one and remains; otherwise this one is stored. Returns the stored one.
-    fn agree(&self, refresh: AgreedRefresh, same_since: Wall) -> StoreFuture<'_, AgreedRefresh>;
+    /// the same one and remains; otherwise this one is stored. Returns the stored one. The document that revealed it, by
+    /// its name and the number of its content, counts as confirmed at the refresh and is due at the next one.
+    fn agree(
+        &self,
+        refresh: AgreedRefresh,
+        same_since: Wall,
+        revealed_by: Option<(String, u64)>,
+    ) -> StoreFuture<'_, AgreedRefresh>;
 
     /// The newest refresh, and the engine's clock.
     fn refresh(&self) -> StoreFuture<'_, (Option<AgreedRefresh>, EngineClock)>;

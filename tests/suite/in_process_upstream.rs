@@ -43,6 +43,7 @@ pub async fn behind(
         config.retention.clone(),
         protected,
         None,
+        None,
         &clock,
         &instruments,
     );

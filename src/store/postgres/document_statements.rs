@@ -30,7 +30,6 @@ pub(super) struct DocumentStatements {
     publish: String,
     confirm: String,
     release: String,
-    redate: String,
     withdraw: String,
     delete_contents: String,
     notify: String,
@@ -113,10 +112,6 @@ WITH ended AS (
 )
 SELECT {hint} FROM ended";
 
-const REDATE: &str = "
-UPDATE {schema}.documents SET confirmed = greatest(confirmed, $4), due = $5
-WHERE scope = $1 AND name = $2 AND published = $3 AND published > 0";
-
 /// Locks in the order of the names: two of these never wait for each other.
 const WITHDRAW: &str = "
 WITH locked AS (
@@ -139,6 +134,9 @@ WITH agreed AS (
         SET detected = CASE WHEN r.detected >= $4 THEN r.detected ELSE excluded.detected END,
             expected = CASE WHEN r.detected >= $4 THEN r.expected ELSE excluded.expected END
     RETURNING detected, expected
+), redated AS (
+    UPDATE {schema}.documents d SET confirmed = greatest(d.confirmed, a.detected), due = a.expected FROM agreed a
+    WHERE d.scope = $1 AND d.name = $5 AND d.published = $6 AND d.published > 0
 )
 SELECT detected, expected, CASE WHEN (detected, expected) = ($2, $3) THEN {hint} END FROM agreed";
 
@@ -156,7 +154,6 @@ impl DocumentStatements {
             publish: statement(PUBLISH),
             confirm: statement(CONFIRM),
             release: statement(RELEASE),
-            redate: statement(REDATE),
             withdraw: statement(WITHDRAW),
             delete_contents: statement(DELETE_CONTENTS),
             notify: statement(NOTIFY),
@@ -258,25 +255,6 @@ impl DocumentStatements {
         client.query_typed(&self.release, &parameters).await.map(drop)
     }
 
-    /// Changes the dates of a content.
-    pub(super) async fn redate(
-        &self,
-        client: &Client,
-        (scope, name): (&str, &str),
-        number: u64,
-        (confirmed, due): (Wall, Wall),
-    ) -> Result<(), tokio_postgres::Error> {
-        let (number, confirmed, due) = (number.cast_signed(), micros(confirmed), micros(due));
-        let parameters: [Parameter<'_>; 5] = [
-            (&scope, Type::TEXT),
-            (&name, Type::TEXT),
-            (&number, Type::INT8),
-            (&confirmed, Type::INT8),
-            (&due, Type::INT8),
-        ];
-        client.execute_typed(&self.redate, &parameters).await.map(drop)
-    }
-
     /// Removes published documents.
     pub(super) async fn withdraw(
         &self,
@@ -292,20 +270,26 @@ impl DocumentStatements {
         transaction.commit().await
     }
 
-    /// Stores a refresh, unless the stored one was detected at `same_since` or later. Returns the stored one.
+    /// Stores a refresh, unless the stored one was detected at `same_since` or later, and dates the document that revealed it.
+    /// Returns the stored one.
     pub(super) async fn agree(
         &self,
         client: &Client,
         scope: &str,
         refresh: AgreedRefresh,
         same_since: Wall,
+        revealed_by: Option<&(String, u64)>,
     ) -> Result<AgreedRefresh, tokio_postgres::Error> {
+        let name = revealed_by.map(|(name, _)| name.as_str());
+        let number = revealed_by.map(|(_, number)| number.cast_signed());
         let [detected, expected, same_since] = [refresh.detected, refresh.expected, same_since].map(micros);
-        let parameters: [Parameter<'_>; 4] = [
+        let parameters: [Parameter<'_>; 6] = [
             (&scope, Type::TEXT),
             (&detected, Type::INT8),
             (&expected, Type::INT8),
             (&same_since, Type::INT8),
+            (&name, Type::TEXT),
+            (&number, Type::INT8),
         ];
         let row = client.query_typed_one(&self.agree, &parameters).await?;
         Ok(AgreedRefresh {

@@ -36,7 +36,6 @@ const CLAIM: &str = "claim a shared document";
 const CONTENT: &str = "read a shared document";
 const PUBLISH: &str = "publish a shared document";
 const RELEASE: &str = "release a shared document";
-const REDATE: &str = "change the dates of a shared document";
 const WITHDRAW: &str = "withdraw shared documents";
 const AGREE: &str = "agree on a refresh";
 const REFRESH: &str = "read the newest refresh";
@@ -141,17 +140,6 @@ impl SharedDocuments for PostgresDocuments {
         })
     }
 
-    fn redate(&self, name: &str, number: u64, confirmed: Wall, due: Wall) -> StoreFuture<'_, ()> {
-        let name = name.to_owned();
-        Box::pin(async move {
-            let DocumentDatabase { statements, states, .. } = self.database();
-            let work = async |client: &mut Client| {
-                statements.redate(client, (&self.scope, &name), number, (confirmed, due)).await
-            };
-            Ok(states.run(REDATE, work).await?)
-        })
-    }
-
     fn withdraw(&self, names: Vec<String>) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             let DocumentDatabase { statements, states, .. } = self.database();
@@ -160,11 +148,17 @@ impl SharedDocuments for PostgresDocuments {
         })
     }
 
-    fn agree(&self, refresh: AgreedRefresh, same_since: Wall) -> StoreFuture<'_, AgreedRefresh> {
+    fn agree(
+        &self,
+        refresh: AgreedRefresh,
+        same_since: Wall,
+        revealed_by: Option<(String, u64)>,
+    ) -> StoreFuture<'_, AgreedRefresh> {
         Box::pin(async move {
             let DocumentDatabase { statements, states, .. } = self.database();
-            let work =
-                async |client: &mut Client| statements.agree(client, &self.scope, refresh, same_since).await;
+            let work = async |client: &mut Client| {
+                statements.agree(client, &self.scope, refresh, same_since, revealed_by.as_ref()).await
+            };
             Ok(states.run(AGREE, work).await?)
         })
     }

@@ -103,6 +103,7 @@ pub static METRICS: &[MetricRow] = &[
     MetricRow { name: "scoregate_upstream_failovers_denied_total", kind: MetricKind::Counter, labels: &[], meaning: "Failed requests that were not repeated at another address because the retry budget was used up." },
     MetricRow { name: "scoregate_upstream_queue_length", kind: MetricKind::Gauge, labels: &[], meaning: "Requests queued for the backend." },
     MetricRow { name: "scoregate_upstream_breaker_state", kind: MetricKind::Gauge, labels: &[], meaning: "State of the circuit breaker: 0 closed, 1 half-open, 2 open; of several addresses that of the most usable one." },
+    MetricRow { name: "scoregate_shared_fetches_total", kind: MetricKind::Counter, labels: &["result"], meaning: "Fetches that gateways share: taken from another gateway, claimed by this one, rejected because a newer claim existed, failed at another gateway, or made alone because the store could not be used." },
     MetricRow { name: "scoregate_refreshes_total", kind: MetricKind::Counter, labels: &[], meaning: "Refreshes of the backend that were detected." },
     MetricRow { name: "scoregate_refresh_overdue_seconds", kind: MetricKind::Gauge, labels: &[], meaning: "Time by which the backend's refresh is overdue; 0 if it is not." },
     MetricRow { name: "scoregate_next_refresh_seconds", kind: MetricKind::Gauge, labels: &[], meaning: "Time to the expected refresh of the backend; 0 if it is overdue or not known yet." },

@@ -22,7 +22,7 @@ async fn a_failover_loses_contents_and_keeps_states_and_refreshes() {
     let before = open(&old).await;
     let number = published(&before, "first").await;
     let refresh = AgreedRefresh { detected: NOON, expected: NOON.plus(MINUTE) };
-    before.agree(refresh, NOON).await.unwrap();
+    before.agree(refresh, NOON, None).await.unwrap();
     let known = state(&before).await;
     old.stop();
     let new = old.promoted_copy(&settings);
@@ -45,7 +45,7 @@ async fn a_crash_of_the_server_loses_contents_and_keeps_states_and_refreshes() {
     let documents = documents(&store, 1);
     let number = published(&documents, "first").await;
     let refresh = AgreedRefresh { detected: NOON, expected: NOON.plus(MINUTE) };
-    documents.agree(refresh, NOON).await.unwrap();
+    documents.agree(refresh, NOON, None).await.unwrap();
     postgres::run(Command::new("sh").arg("-c").arg(format!("kill -QUIT {}", server.child.id())));
     server.child.wait().unwrap();
     server.restart(&[]);

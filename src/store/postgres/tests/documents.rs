@@ -217,22 +217,29 @@ async fn a_withdrawn_document_is_gone_and_a_claim_in_flight_publishes_nothing() 
     assert_eq!(content(&one, number).await, None);
     assert!(!one.publish(NAME, a_document(flying, Some("late"))).await.unwrap());
     assert!(!one.publish(NAME, a_document(flying, None)).await.unwrap());
-    one.redate(NAME, number, NOON, NOON).await.unwrap();
+    let refresh = AgreedRefresh { detected: NOON, expected: NOON };
+    one.agree(refresh, NOON, Some((NAME.into(), number))).await.unwrap();
     assert_eq!((state(&two).await.published, count(&store, "document_contents").await), (None, 0));
     published(&two, "second").await;
 }
 
 #[tokio::test]
-async fn dates_of_a_document_change_under_its_number_and_its_confirmation_only_moves_forward() {
+async fn the_document_that_reveals_a_refresh_is_confirmed_at_it_and_its_confirmation_only_moves_forward() {
     let (_store, one, two) = two_gateways().await;
     let number = published(&one, "first").await;
     let dates = async || state(&one).await.published.map(|found| (found.confirmed, found.due)).unwrap();
-    two.redate(NAME, number + 1, NOON.plus(MINUTE), NOON).await.unwrap();
-    assert_eq!(dates().await, (NOON, NOON.plus(MINUTE)));
-    two.redate(NAME, number, NOON.plus(MINUTE), NOON.plus(MINUTE * 9)).await.unwrap();
-    assert_eq!(dates().await, (NOON.plus(MINUTE), NOON.plus(MINUTE * 9)));
-    two.redate(NAME, number, NOON, NOON.plus(MINUTE * 2)).await.unwrap();
-    assert_eq!(dates().await, (NOON.plus(MINUTE), NOON.plus(MINUTE * 2)));
+    let revealed = async |minutes: u32, number| {
+        let detected = NOON.plus(MINUTE * minutes);
+        let refresh = AgreedRefresh { detected, expected: detected.plus(MINUTE) };
+        two.agree(refresh, detected, Some((NAME.into(), number))).await.unwrap();
+    };
+    revealed(1, number + 1).await;
+    assert_eq!(dates().await, (NOON, NOON.plus(MINUTE)), "another content");
+    revealed(8, number).await;
+    assert_eq!(dates().await, (NOON.plus(MINUTE * 8), NOON.plus(MINUTE * 9)));
+    let earlier = AgreedRefresh { detected: NOON, expected: NOON };
+    two.agree(earlier, NOON, Some((NAME.into(), number))).await.unwrap();
+    assert_eq!(dates().await, (NOON.plus(MINUTE * 8), NOON.plus(MINUTE * 9)), "by the stored refresh");
 }
 
 #[tokio::test]
@@ -244,11 +251,11 @@ async fn gateways_agree_on_the_first_detection_of_a_refresh_and_on_the_next_refr
         expected: NOON.plus(MINUTE * (minutes + 60)),
     };
     let since = |minutes: u32| NOON.plus(MINUTE * minutes);
-    assert_eq!(one.agree(at(10), since(5)).await.unwrap(), at(10));
+    assert_eq!(one.agree(at(10), since(5), None).await.unwrap(), at(10));
     for (same, reason) in [(11, "later"), (10, "at once"), (9, "earlier")] {
-        assert_eq!(two.agree(at(same), since(5)).await.unwrap(), at(10), "detected {reason}");
+        assert_eq!(two.agree(at(same), since(5), None).await.unwrap(), at(10), "detected {reason}");
     }
-    assert_eq!(two.agree(at(70), since(65)).await.unwrap(), at(70));
+    assert_eq!(two.agree(at(70), since(65), None).await.unwrap(), at(70));
     assert_eq!(one.refresh().await.unwrap().0, Some(at(70)));
     assert_eq!(state(&one).await.refresh, Some(at(70)));
     let elsewhere = Arc::clone(&store).shared_documents("https://other.test".into(), 1).unwrap();
@@ -266,8 +273,9 @@ async fn all_who_wait_get_a_hint_of_each_event_also_between_two_waits_and_after_
         let number = claimed(&two, state(&two).await.number).await.unwrap();
         two.release(NAME, number, None).await.unwrap();
     };
-    let agree =
-        async || two.agree(AgreedRefresh { detected: NOON, expected: NOON }, NOON).await.map(|_| ()).unwrap();
+    let agree = async || {
+        two.agree(AgreedRefresh { detected: NOON, expected: NOON }, NOON, None).await.map(|_| ()).unwrap();
+    };
     let withdraw = async || two.withdraw(vec![NAME.into()]).await.unwrap();
     for event in 0..4 {
         let mut waits = [one.published(), one.published()];
@@ -314,8 +322,9 @@ async fn the_runtime_role_shares_documents_and_cannot_change_their_tables() {
     assert_eq!(content(&one, number).await.unwrap(), "first");
     let confirming = claimed(&one, number).await.unwrap();
     assert!(one.publish(NAME, a_document(confirming, None)).await.unwrap());
-    one.redate(NAME, number, NOON, NOON).await.unwrap();
-    one.agree(AgreedRefresh { detected: NOON, expected: NOON }, NOON).await.unwrap();
+    one.agree(AgreedRefresh { detected: NOON, expected: NOON }, NOON, Some((NAME.into(), number)))
+        .await
+        .unwrap();
     one.refresh().await.unwrap();
     let failing = claimed(&one, confirming).await.unwrap();
     one.release(NAME, failing, Some(MINUTE)).await.unwrap();

@@ -3,6 +3,9 @@
 //! Stored, replaced and removed documents are noted in [`ChangedKeys`] for the disk mirror. How a request uses a
 //! document is decided in `gateway::fetch`.
 
+#[cfg(test)]
+mod tests;
+
 use std::cmp::Reverse;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,13 +14,15 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 
 use crate::cache::freshness::{KnownRefresh, ttl, verdict};
-use crate::cache::{Cache, DataMarks, Document, FlightLeader, Freshness, RefreshInterval, StoredDocument};
+use crate::cache::{
+    Cache, DataMarks, Document, FlightLeader, Freshness, PublishedVersion, RefreshInterval, StoredDocument,
+};
 use crate::clock::{Clock, Mono, Now, Wall};
 use crate::routes::{DocumentKey, Selection};
 
-use super::changed_keys::ChangedKeys;
-use super::refresh_schedule::{DetectedRefresh, RefreshSchedule};
-use super::retention::Retention;
+use crate::documents::changed_keys::ChangedKeys;
+use crate::documents::refresh_schedule::{DetectedRefresh, RefreshSchedule};
+use crate::documents::retention::Retention;
 
 /// Interval between removals of expired documents. They are never served; removing them visits every document.
 const REMOVE_EXPIRED_EVERY: Duration = Duration::from_mins(10);
@@ -44,17 +49,17 @@ impl FoundDocument {
 }
 
 /// A response of the backend that confirms a document.
-pub(super) struct Confirmation {
+pub(in crate::documents) struct Confirmation {
     /// The document stored when the request was sent.
-    pub(super) before: Option<Arc<StoredDocument>>,
+    pub(in crate::documents) before: Option<Arc<StoredDocument>>,
     /// When the request was sent.
-    pub(super) requested_at: Mono,
+    pub(in crate::documents) requested_at: Mono,
     /// When the response arrived.
-    pub(super) answered: Now,
+    pub(in crate::documents) answered: Now,
     /// The next refresh that the response states.
-    pub(super) next_refresh: Option<Wall>,
+    pub(in crate::documents) next_refresh: Option<Wall>,
     /// The time of its data, if the response states it.
-    pub(super) stated_at: Option<Wall>,
+    pub(in crate::documents) stated_at: Option<Wall>,
 }
 
 /// A stored document, for the operator.
@@ -86,7 +91,7 @@ pub struct Documents {
 
 impl Documents {
     /// An empty cache of at most `cache_bytes` of bodies. Changes are noted in `changed`.
-    pub(super) fn new(
+    pub(in crate::documents) fn new(
         cache_bytes: u64,
         retention: Retention,
         changed: Arc<ChangedKeys>,
@@ -107,12 +112,12 @@ impl Documents {
     }
 
     /// The retention of documents.
-    pub(super) fn retention(&self) -> arc_swap::Guard<Arc<Retention>> {
+    pub(in crate::documents) fn retention(&self) -> arc_swap::Guard<Arc<Retention>> {
         self.retention.load()
     }
 
     /// When the backend refreshes.
-    pub(super) fn schedule(&self) -> &RefreshSchedule {
+    pub(in crate::documents) fn schedule(&self) -> &RefreshSchedule {
         &self.schedule
     }
 
@@ -126,17 +131,22 @@ impl Documents {
     }
 
     /// The stored document.
-    pub(super) fn get(&self, key: &DocumentKey) -> Option<Arc<StoredDocument>> {
+    pub(in crate::documents) fn get(&self, key: &DocumentKey) -> Option<Arc<StoredDocument>> {
         self.cache.get(key)
     }
 
     /// When the refresh of a document is due, or was.
-    pub(super) fn due(&self, key: &DocumentKey, stored: &StoredDocument) -> Mono {
+    pub(in crate::documents) fn due(&self, key: &DocumentKey, stored: &StoredDocument) -> Mono {
         self.retention.load().lifetime(key.route).due(stored, self.schedule.last_detected())
     }
 
     /// Whether to query the backend for a document: not if it responded a moment ago and nothing has changed since.
-    pub(super) fn may_revalidate(&self, key: &DocumentKey, stored: &StoredDocument, now: Mono) -> bool {
+    pub(in crate::documents) fn may_revalidate(
+        &self,
+        key: &DocumentKey,
+        stored: &StoredDocument,
+        now: Mono,
+    ) -> bool {
         now >= stored.revalidate_at
             || self.retention.load().lifetime(key.route).is_outdated(stored, self.schedule.last_detected())
     }
@@ -147,7 +157,7 @@ impl Documents {
     }
 
     /// The next expected refresh, possibly in the past; `None` if nothing is known.
-    pub(super) fn expected_refresh(&self, now: Now) -> Option<Wall> {
+    pub(in crate::documents) fn expected_refresh(&self, now: Now) -> Option<Wall> {
         // Without a refresher the schedule is not updated: the newest response is all that is known.
         if self.retention.load().probing {
             self.schedule.expected().map(|at| now.wall_at(at))
@@ -157,7 +167,7 @@ impl Documents {
     }
 
     /// Stores a confirmed document, unless it was purged after the request was sent.
-    pub(super) fn confirm<T, N>(
+    pub(in crate::documents) fn confirm<T, N>(
         &self,
         leader: &FlightLeader<T, N>,
         document: Document,
@@ -182,7 +192,6 @@ impl Documents {
             StoredDocument::confirmed(document, [due, revalidate_at], confirmation.requested_at, before);
         stored.is_cached = fits;
         let stored = Arc::new(stored);
-        let document = &stored.document;
         leader.while_current(|| {
             if fits {
                 self.cache.put(key.clone(), Arc::clone(&stored));
@@ -194,52 +203,104 @@ impl Documents {
         if fits {
             self.changed.note(key);
         } else {
-            tracing::warn!(document = %key, bytes = document.bytes(), "document too large to be cached");
-        }
-        let was_current = |before: &&StoredDocument| before.confirmed >= self.schedule.last_detected();
-        let has_changed =
-            before.filter(was_current).is_some_and(|before| !document.has_same_data(&before.document));
-        if has_changed && follows_the_backend {
-            let (document, stored) = (key.clone(), Arc::clone(&stored));
-            self.schedule.record_changed_document(DetectedRefresh { document, stored, at: now.mono });
+            tracing::warn!(document = %key, bytes = stored.document.bytes(), "document too large to be cached");
         }
         stored
     }
 
+    /// Records a detected refresh of the backend if a document has changed since it was current.
+    pub(in crate::documents) fn detect(
+        &self,
+        key: &DocumentKey,
+        before: Option<&Arc<StoredDocument>>,
+        stored: &Arc<StoredDocument>,
+        at: Mono,
+    ) {
+        let Some(before) = before.filter(|before| before.confirmed >= self.schedule.last_detected()) else {
+            return;
+        };
+        let has_changed = !stored.document.has_same_data(&before.document);
+        if has_changed && self.retention.load().lifetime(key.route).follows_the_backend() {
+            let (document, before, stored) = (key.clone(), Arc::clone(before), Arc::clone(stored));
+            self.schedule.record_changed_document(DetectedRefresh { document, before, stored, at });
+        }
+    }
+
+    /// Stores a document that another gateway fetched, unless it was purged after the flight began.
+    pub(in crate::documents) fn adopt<T, N>(
+        &self,
+        leader: &FlightLeader<T, N>,
+        mut stored: StoredDocument,
+        now: Now,
+    ) -> Arc<StoredDocument> {
+        let (key, retention) = (leader.key(), self.retention.load());
+        if retention.lifetime(key.route).follows_the_backend() {
+            self.schedule.state(now.wall_at(stored.due));
+            self.schedule.begin(RefreshInterval::new(retention.cadence, stored.due, now.mono));
+        }
+        stored.is_cached = self.cache.has_room_for(&stored.document);
+        let stored = Arc::new(stored);
+        leader.while_current(|| {
+            if stored.is_cached {
+                self.cache.put(key.clone(), Arc::clone(&stored));
+            }
+            self.marks.record(key, stored.document.generated_at(), now.wall);
+        });
+        self.changed.note(key);
+        stored
+    }
+
+    /// Replaces a document by the same one with its version in the shared store, unless it was replaced since.
+    pub(in crate::documents) fn replace_published(
+        &self,
+        key: &DocumentKey,
+        before: &Arc<StoredDocument>,
+        version: PublishedVersion,
+    ) -> Arc<StoredDocument> {
+        let published = Arc::new(before.published_as(version));
+        self.cache.replace(key, before, Arc::clone(&published));
+        published
+    }
+
     /// The time of newer data of this document that was received before, if there is any.
-    pub(super) fn newer_data(&self, key: &DocumentKey, stated: Wall) -> Option<Wall> {
+    pub(in crate::documents) fn newer_data(&self, key: &DocumentKey, stated: Wall) -> Option<Wall> {
         self.marks.newer(key, stated, self.clock.now().wall)
     }
 
     /// Stores a document of the disk mirror.
-    pub(super) fn put_restored(&self, key: DocumentKey, stored: StoredDocument) {
+    pub(in crate::documents) fn put_restored(&self, key: DocumentKey, stored: StoredDocument) {
         self.marks.record(&key, stored.document.generated_at(), self.clock.now().wall);
         self.cache.put(key, Arc::new(stored));
     }
 
     /// Stores a document in another state, without noting a change for the disk.
-    pub(super) fn put(&self, key: DocumentKey, stored: Arc<StoredDocument>) {
+    pub(in crate::documents) fn put(&self, key: DocumentKey, stored: Arc<StoredDocument>) {
         self.cache.put(key, stored);
     }
 
     /// Removes a document. The caller notes the change once nothing older can be stored.
-    pub(super) fn remove(&self, key: &DocumentKey) {
+    pub(in crate::documents) fn remove(&self, key: &DocumentKey) {
         self.cache.remove(key);
     }
 
     /// Notes that a document has changed, for the disk.
-    pub(super) fn note_change(&self, key: &DocumentKey) {
+    pub(in crate::documents) fn note_change(&self, key: &DocumentKey) {
         self.changed.note(key);
     }
 
     /// Replaces `before` by the same document with other dates, unless it was replaced since.
-    pub(super) fn replace(&self, key: &DocumentKey, before: &Arc<StoredDocument>, after: StoredDocument) {
-        self.cache.replace(key, before, after);
+    pub(in crate::documents) fn replace(
+        &self,
+        key: &DocumentKey,
+        before: &Arc<StoredDocument>,
+        after: StoredDocument,
+    ) {
+        self.cache.replace(key, before, Arc::new(after));
         self.changed.note(key);
     }
 
     /// Recently used documents that follow the backend's refreshes, most used first. Visits every document.
-    pub(super) fn in_use(&self) -> Vec<(DocumentKey, Arc<StoredDocument>)> {
+    pub(in crate::documents) fn in_use(&self) -> Vec<(DocumentKey, Arc<StoredDocument>)> {
         let retention = self.retention.load();
         let follows = |key: &DocumentKey| retention.lifetime(key.route).follows_the_backend();
         let is_wanted =
@@ -250,12 +311,18 @@ impl Documents {
     }
 
     /// Halves every document's use count.
-    pub(super) fn decay_uses(&self) {
+    pub(in crate::documents) fn decay_uses(&self) {
         self.cache.all().iter().for_each(|(_, stored)| stored.decay_uses());
     }
 
+    /// The addresses of the selected documents.
+    pub(in crate::documents) fn names(&self, selection: &Selection) -> Vec<String> {
+        let selected = self.cache.all().into_iter().filter(|(key, _)| selection.fits(key));
+        selected.map(|(key, _)| key.address()).collect()
+    }
+
     /// Marks documents as overdue, or removes them with `hard`. Returns how many there were.
-    pub(super) fn purge(&self, selection: &Selection, hard: bool) -> usize {
+    pub(in crate::documents) fn purge(&self, selection: &Selection, hard: bool) -> usize {
         if hard {
             self.marks.remove(|key| selection.fits(key));
         }
@@ -291,7 +358,7 @@ impl Documents {
 
     /// Evicts documents above the capacity, and periodically removes expired ones. Returns the number of documents
     /// and of bytes.
-    pub(super) fn sweep(&self, now: Mono) -> (u64, u64) {
+    pub(in crate::documents) fn sweep(&self, now: Mono) -> (u64, u64) {
         let removed_at = Mono::from_nanos(self.expired_removed_at.load(Ordering::Relaxed));
         if now.since(removed_at) >= REMOVE_EXPIRED_EVERY {
             self.remove_expired(now);
@@ -316,51 +383,5 @@ impl Documents {
     pub fn count(&self) -> u64 {
         self.remove_expired(self.clock.mono());
         self.cache.evict_excess().0
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cache::{DocumentContent, EnvelopeFields, StaleWindows, Validators};
-    use crate::documents::Lifetime;
-
-    const HOUR: Duration = Duration::from_hours(1);
-
-    fn outdated_document(clock: &Clock) -> (Documents, DocumentKey) {
-        let windows = StaleWindows { while_revalidate: Duration::ZERO, if_error: HOUR };
-        let retention = Retention {
-            lifetime: Lifetime { windows, ttl: None },
-            by_endpoint: Vec::new(),
-            cadence: HOUR,
-            fetch_timeout: HOUR,
-            probing: true,
-            license: String::new(),
-        };
-        let documents = Documents::new(1 << 20, retention, Arc::new(ChangedKeys::new(false)), clock.clone());
-        let (key, now) = (DocumentKey::list_of_models(), clock.now());
-        let content = DocumentContent {
-            data: "[]".into(),
-            count: 0,
-            generated_at: now.wall,
-            stated_at: None,
-            source: Validators::default(),
-        };
-        let document =
-            Document::restore(content, &EnvelopeFields { key: &key, license: "" }, [now.wall; 2]).unwrap();
-        let due = now.mono.plus(10 * HOUR);
-        documents.put(key.clone(), Arc::new(StoredDocument::restored(document, [due, due, now.mono], 0)));
-        documents.schedule().record_refresh(now.mono.plus(Duration::from_secs(1)));
-        (documents, key)
-    }
-
-    #[test]
-    fn a_document_that_can_no_longer_be_served_is_removed() {
-        let (clock, manual) = Clock::manual(Wall::from_seconds(1_000_000));
-        let (documents, key) = outdated_document(&clock);
-        assert_eq!(documents.count(), 1);
-        manual.advance(2 * HOUR);
-        assert_eq!(documents.find(&key, clock.mono()).unwrap().verdict, Freshness::Expired);
-        assert_eq!(documents.count(), 0);
     }
 }

@@ -1,0 +1,44 @@
+//! Expired documents are removed.
+
+use super::*;
+use crate::cache::{DocumentContent, EnvelopeFields, StaleWindows, Validators};
+use crate::documents::Lifetime;
+
+const HOUR: Duration = Duration::from_hours(1);
+
+fn outdated_document(clock: &Clock) -> (Documents, DocumentKey) {
+    let windows = StaleWindows { while_revalidate: Duration::ZERO, if_error: HOUR };
+    let retention = Retention {
+        lifetime: Lifetime { windows, ttl: None },
+        by_endpoint: Vec::new(),
+        cadence: HOUR,
+        fetch_timeout: HOUR,
+        probing: true,
+        license: String::new(),
+    };
+    let documents = Documents::new(1 << 20, retention, Arc::new(ChangedKeys::new(false)), clock.clone());
+    let (key, now) = (DocumentKey::list_of_models(), clock.now());
+    let content = DocumentContent {
+        data: "[]".into(),
+        count: 0,
+        generated_at: now.wall,
+        stated_at: None,
+        source: Validators::default(),
+    };
+    let document =
+        Document::restore(content, &EnvelopeFields { key: &key, license: "" }, [now.wall; 2]).unwrap();
+    let due = now.mono.plus(10 * HOUR);
+    documents.put(key.clone(), Arc::new(StoredDocument::restored(document, [due, due, now.mono], 0)));
+    documents.schedule().record_refresh(now.mono.plus(Duration::from_secs(1)));
+    (documents, key)
+}
+
+#[test]
+fn a_document_that_can_no_longer_be_served_is_removed() {
+    let (clock, manual) = Clock::manual(Wall::from_seconds(1_000_000));
+    let (documents, key) = outdated_document(&clock);
+    assert_eq!(documents.count(), 1);
+    manual.advance(2 * HOUR);
+    assert_eq!(documents.find(&key, clock.mono()).unwrap().verdict, Freshness::Expired);
+    assert_eq!(documents.count(), 0);
+}

@@ -1,0 +1,306 @@
+//! The documents that several gateways share: whose turn it is to fetch, and the refreshes on which they agree.
+//!
+//! While the store cannot be reached, every gateway fetches for itself. What suffices is decided in `fleet_decision`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::cache::{PublishedVersion, StoredDocument};
+use crate::clock::{Clock, Mono, Wall};
+use crate::instruments::{Instruments, SharedFetchEnd};
+use crate::routes::DocumentKey;
+use crate::store::{AgreedRefresh, EngineClock, Publication, PublishedDocument, SharedDocuments, StoreError};
+
+use super::fleet_decision::{
+    FleetNeed, FollowedRefresh, SharedFetchStep, earliest, latest, not_after, same_since,
+};
+
+/// How long the store is not used after a failure.
+const AWAY: Duration = Duration::from_secs(5);
+/// How long a wait for another gateway lasts if no notification arrives.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// How long other gateways do not repeat a failed fetch.
+const HOLD_OFF: Duration = Duration::from_millis(500);
+/// The name under which polls for a refresh are claimed. It is the address of no document.
+const PROBE: &str = "probe";
+
+/// The documents that the gateways of a backend share.
+pub struct SharedFetches {
+    /// Where they are.
+    pub shared: Arc<dyn SharedDocuments>,
+    /// The backend.
+    pub backend: String,
+    /// The longest time that a fetch may take.
+    pub claim_duration: Duration,
+}
+
+/// A claim of this gateway.
+#[derive(Clone, Debug)]
+pub(super) struct FleetClaim {
+    number: u64,
+    /// The document that was published when it was made. No other gateway publishes meanwhile.
+    published: Option<PublishedDocument>,
+    clock: EngineClock,
+}
+
+/// A document taken from the store.
+#[derive(Debug)]
+pub(super) struct TakenDocument {
+    pub(super) published: PublishedDocument,
+    /// `None` if this gateway has the content already.
+    pub(super) content: Option<Bytes>,
+    pub(super) clock: EngineClock,
+}
+
+/// The result of asking for a document.
+#[derive(Debug)]
+pub(super) enum FleetTurn {
+    /// Another gateway fetched it.
+    Taken(TakenDocument),
+    /// This gateway has to fetch it.
+    Claimed(FleetClaim),
+    /// The fetch of another gateway failed a moment ago.
+    Failed,
+    /// This gateway works alone.
+    Alone,
+}
+
+/// The documents that several gateways share.
+pub(super) struct FleetDocuments {
+    fetches: SharedFetches,
+    /// The store is not used before, in nanoseconds of monotonic time.
+    away_until: AtomicU64,
+    followed: Mutex<Option<FollowedRefresh>>,
+    /// A refresh that other gateways agreed on, until the refresher takes it.
+    noted: Mutex<Option<FollowedRefresh>>,
+    has_noted: Notify,
+    clock: Clock,
+    instruments: Arc<Instruments>,
+}
+
+impl FleetDocuments {
+    pub(super) fn new(fetches: SharedFetches, clock: Clock, instruments: Arc<Instruments>) -> Self {
+        let (away_until, followed, noted, has_noted) = Default::default();
+        Self { fetches, away_until, followed, noted, has_noted, clock, instruments }
+    }
+
+    /// The backend.
+    pub(super) fn backend(&self) -> &str {
+        &self.fetches.backend
+    }
+
+    /// Asks for a document of which this gateway has the version `known`: takes it, claims it, or waits for the gateway
+    /// that fetches it.
+    pub(super) async fn turn(&self, name: &str, need: &FleetNeed, known: Option<u64>) -> FleetTurn {
+        let turn = self.attempt(self.try_turn(name, need, known)).await.unwrap_or(FleetTurn::Alone);
+        self.instruments.shared_fetch(match turn {
+            FleetTurn::Taken(_) => SharedFetchEnd::Taken,
+            FleetTurn::Claimed(_) => SharedFetchEnd::Claimed,
+            FleetTurn::Failed => SharedFetchEnd::Failed,
+            FleetTurn::Alone => SharedFetchEnd::Alone,
+        });
+        turn
+    }
+
+    async fn try_turn(
+        &self,
+        name: &str,
+        need: &FleetNeed,
+        known: Option<u64>,
+    ) -> Result<FleetTurn, StoreError> {
+        let (shared, claim_duration) = (&self.fetches.shared, self.fetches.claim_duration);
+        let deadline = self.clock.mono().plus(2 * claim_duration);
+        let mut need = *need;
+        loop {
+            let published = shared.published();
+            let state = shared.state(name).await?;
+            self.note(state.refresh, &state.clock);
+            let since = need.since(&state.clock, state.refresh, self.followed());
+            match need.step(&state, since) {
+                SharedFetchStep::Take(published) => {
+                    let (number, clock) = (published.number, state.clock);
+                    if known == Some(number) {
+                        return Ok(FleetTurn::Taken(TakenDocument { published, content: None, clock }));
+                    }
+                    let content = shared.content(name, number).await?;
+                    if content.is_some() {
+                        return Ok(FleetTurn::Taken(TakenDocument { published, content, clock }));
+                    }
+                    // A crash of the database lost it, or it was replaced a moment ago.
+                    need.unusable = Some(number);
+                }
+                SharedFetchStep::Claim => {
+                    if let Some((number, clock)) = shared.claim(name, state.number, claim_duration).await? {
+                        let published = state.published;
+                        return Ok(FleetTurn::Claimed(FleetClaim { number, published, clock }));
+                    }
+                }
+                SharedFetchStep::Wait(left) if self.clock.mono() < deadline => {
+                    let left = left.clamp(Duration::from_millis(1), POLL_INTERVAL);
+                    if let Ok(hint) = self.clock.within(left, published).await {
+                        hint?;
+                    }
+                }
+                SharedFetchStep::Wait(_) => return Ok(FleetTurn::Alone),
+                SharedFetchStep::Fail => return Ok(FleetTurn::Failed),
+            }
+        }
+    }
+
+    /// The document that was published when a claim was made, unless this gateway has it. A conditional request with its
+    /// validators is cheaper.
+    pub(super) async fn published_before(
+        &self,
+        name: &str,
+        claim: &FleetClaim,
+        known: Option<u64>,
+    ) -> Option<TakenDocument> {
+        let published = claim.published.clone().filter(|published| known != Some(published.number))?;
+        let content = self.attempt(self.fetches.shared.content(name, published.number)).await?;
+        content.map(|content| TakenDocument { published, content: Some(content), clock: claim.clock })
+    }
+
+    /// Publishes a document that this gateway fetched: its content, or a confirmation if the version `known` with the same
+    /// content is the published one. Returns its version, or `None` if it was not published.
+    pub(super) async fn publish(
+        &self,
+        name: &str,
+        claim: &FleetClaim,
+        (confirmed, due): (Mono, Wall),
+        label: String,
+        (content, known): (Bytes, Option<PublishedVersion>),
+    ) -> Option<PublishedVersion> {
+        let (number, confirmed) = (claim.number, earliest(&claim.clock, confirmed));
+        let publication = Publication { number, content: None, confirmed, due, label };
+        if let Some(PublishedVersion { number, .. }) = known.filter(|known| {
+            claim.published.as_ref().is_some_and(|published| published.number == known.number)
+        }) && self.attempt(self.fetches.shared.publish(name, publication.clone())).await?
+        {
+            return Some(PublishedVersion { number, confirmed });
+        }
+        let publication = Publication { content: Some(content), ..publication };
+        let is_published = self.attempt(self.fetches.shared.publish(name, publication)).await?;
+        if !is_published {
+            self.instruments.shared_fetch(SharedFetchEnd::Rejected);
+        }
+        is_published.then_some(PublishedVersion { number, confirmed })
+    }
+
+    /// Ends a claim without a document. After a failure the other gateways wait a moment before they try.
+    pub(super) async fn release(&self, name: &str, claim: &FleetClaim, has_failed: bool) {
+        let hold_off = has_failed.then_some(HOLD_OFF);
+        self.attempt(self.fetches.shared.release(name, claim.number, hold_off)).await;
+    }
+
+    /// Asks for the right to poll the backend for a refresh, unless another gateway did so after `since`.
+    pub(super) async fn probe_turn(&self, since: Mono) -> FleetTurn {
+        let need = FleetNeed {
+            confirmed_since: Some(since),
+            overdue_interval: Duration::MAX,
+            ..FleetNeed::default()
+        };
+        self.attempt(self.try_turn(PROBE, &need, None)).await.unwrap_or(FleetTurn::Alone)
+    }
+
+    /// Publishes that this gateway polled the backend.
+    pub(super) async fn probed(&self, claim: &FleetClaim, at: Mono) {
+        self.publish(PROBE, claim, (at, Wall::default()), String::new(), (Bytes::new(), None)).await;
+    }
+
+    /// Agrees with the other gateways on a refresh that was detected at `at` because the document `before` has changed to
+    /// `after`. Without these it is a new refresh. `None` if this gateway works alone.
+    pub(super) async fn agree(
+        &self,
+        changed: Option<(&DocumentKey, &StoredDocument, &StoredDocument)>,
+        at: Mono,
+        expected: Mono,
+    ) -> Option<FollowedRefresh> {
+        let agreeing = async {
+            let (_, clock) = self.fetches.shared.refresh().await?;
+            let [detected, expected] = [at, expected].map(|at| latest(&clock, at));
+            let same_since = changed.map_or(detected, |(_, before, _)| same_since(&clock, before));
+            let revealed_by =
+                changed.and_then(|(key, _, after)| Some((key.address(), after.published?.number)));
+            let own = AgreedRefresh { detected, expected };
+            let agreed = self.fetches.shared.agree(own, same_since, revealed_by).await?;
+            Ok(FollowedRefresh { agreed, at: not_after(&clock, agreed.detected) })
+        };
+        let agreed = self.attempt(agreeing).await?;
+        Some(self.follow(agreed))
+    }
+
+    /// Records that this gateway follows a refresh, and returns it as it was followed first.
+    pub(super) fn follow(&self, refresh: FollowedRefresh) -> FollowedRefresh {
+        let mut followed = self.followed.lock();
+        match *followed {
+            Some(known) if known.agreed.detected == refresh.agreed.detected => known,
+            Some(known) if known.agreed.detected > refresh.agreed.detected => refresh,
+            Some(_) | None => *followed.insert(refresh),
+        }
+    }
+
+    /// The newest refresh that this gateway has followed.
+    pub(super) fn followed(&self) -> Option<FollowedRefresh> {
+        *self.followed.lock()
+    }
+
+    /// Removes documents from the store.
+    pub(super) async fn withdraw(&self, names: Vec<String>) {
+        self.attempt(self.fetches.shared.withdraw(names)).await;
+    }
+
+    /// Reads the newest refresh whenever the store notifies of a change.
+    pub(super) async fn watch(&self) {
+        loop {
+            if self.fetches.shared.published().await.is_err() {
+                self.clock.sleep(AWAY).await;
+            }
+            let refresh = self.attempt(self.fetches.shared.refresh()).await;
+            if let Some((refresh, clock)) = refresh {
+                self.note(refresh, &clock);
+            }
+        }
+    }
+
+    /// Waits for a refresh that another gateway detected.
+    pub(super) async fn next_agreed(&self) -> FollowedRefresh {
+        loop {
+            let noted = self.noted.lock().take();
+            match noted.filter(|noted| self.is_new(noted.agreed)) {
+                Some(noted) => return noted,
+                None => self.has_noted.notified().await,
+            }
+        }
+    }
+
+    fn is_new(&self, refresh: AgreedRefresh) -> bool {
+        self.followed().is_none_or(|followed| refresh.detected > followed.agreed.detected)
+    }
+
+    fn note(&self, refresh: Option<AgreedRefresh>, clock: &EngineClock) {
+        let Some(agreed) = refresh.filter(|refresh| self.is_new(*refresh)) else { return };
+        *self.noted.lock() = Some(FollowedRefresh { agreed, at: not_after(clock, agreed.detected) });
+        self.has_noted.notify_one();
+    }
+
+    /// Runs a call of the store, unless it failed a moment ago.
+    async fn attempt<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Option<T> {
+        let now = self.clock.mono();
+        if now.nanos() < self.away_until.load(Ordering::Relaxed) {
+            return None;
+        }
+        match call.await {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.away_until.store(self.clock.mono().plus(AWAY).nanos(), Ordering::Relaxed);
+                tracing::warn!(%error, "shared documents cannot be used; this gateway fetches for itself");
+                None
+            }
+        }
+    }
+}

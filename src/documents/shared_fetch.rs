@@ -1,0 +1,201 @@
+//! Takes documents that other gateways fetched, and publishes those that this one fetched.
+//!
+//! Whose turn it is is known to `fleet_documents`. Without a shared store every fetch goes to the backend.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::sync::Semaphore;
+
+use crate::cache::freshness::overdue_interval;
+use crate::cache::{Document, FlightLeader, PublishedVersion, StoredDocument};
+use crate::clock::{Clock, Mono};
+use crate::routes::DocumentKey;
+use crate::store::MirrorRecord;
+
+use super::cached_documents::Documents;
+use super::fleet_decision::{FleetNeed, not_before};
+use super::fleet_documents::{FleetClaim, FleetDocuments, FleetTurn, TakenDocument};
+use super::known_models::KnownModels;
+use super::mirror_record;
+
+/// The gateway whose turn it is to fetch a document.
+pub(super) enum FetchTurn {
+    /// Another gateway fetched it, and it is stored.
+    Taken(Arc<StoredDocument>),
+    /// The fetch of another gateway failed a moment ago.
+    Failed,
+    /// This gateway fetches it for all gateways. The document that was published before is stored, if there is one.
+    Claimed(FleetClaim, Option<Arc<StoredDocument>>),
+    /// This gateway fetches it for itself.
+    Alone,
+}
+
+/// Shares fetches with other gateways.
+pub(super) struct SharedFetch {
+    /// `None` without a shared store.
+    fleet: Option<Arc<FleetDocuments>>,
+    documents: Arc<Documents>,
+    builders: Arc<Semaphore>,
+    clock: Clock,
+}
+
+impl SharedFetch {
+    pub(super) fn new(
+        fleet: Option<Arc<FleetDocuments>>,
+        documents: Arc<Documents>,
+        builders: Arc<Semaphore>,
+        clock: Clock,
+    ) -> Self {
+        Self { fleet, documents, builders, clock }
+    }
+
+    /// Waits for this gateway's turn, or takes the document. A confirmation suffices from `confirmed_since` on, if given.
+    pub(super) async fn turn<T, N>(
+        &self,
+        leader: &FlightLeader<T, N>,
+        before: Option<&Arc<StoredDocument>>,
+        confirmed_since: Option<Mono>,
+    ) -> FetchTurn {
+        let key = leader.key();
+        let Some(fleet) = self.fleet.as_ref().filter(|_| self.is_shared(key, before.is_some())) else {
+            return FetchTurn::Alone;
+        };
+        let (name, mut need) = (key.address(), self.need(key, before, confirmed_since));
+        let known = before.and_then(|before| before.published).map(|version| version.number);
+        loop {
+            match fleet.turn(&name, &need, known).await {
+                FleetTurn::Taken(taken) => {
+                    let number = taken.published.number;
+                    match self.take(fleet, leader, before, taken).await {
+                        Some(stored) => return FetchTurn::Taken(stored),
+                        None => need.unusable = Some(number),
+                    }
+                }
+                FleetTurn::Claimed(claim) => {
+                    let published = match fleet.published_before(&name, &claim, known).await {
+                        Some(published) => self.take(fleet, leader, before, published).await,
+                        None => None,
+                    };
+                    return FetchTurn::Claimed(claim, published);
+                }
+                FleetTurn::Failed => return FetchTurn::Failed,
+                FleetTurn::Alone => return FetchTurn::Alone,
+            }
+        }
+    }
+
+    /// Whether a document has a place in the store: names of models that callers invent have none.
+    fn is_shared(&self, key: &DocumentKey, is_stored: bool) -> bool {
+        let is_listed = |id| KnownModels::newest(&self.documents)?.lists(id);
+        is_stored || key.id.as_ref().is_none_or(|id| is_listed(id) == Some(true))
+    }
+
+    fn need(
+        &self,
+        key: &DocumentKey,
+        before: Option<&Arc<StoredDocument>>,
+        confirmed_since: Option<Mono>,
+    ) -> FleetNeed {
+        let (now, retention) = (self.clock.mono(), self.documents.retention());
+        FleetNeed {
+            follows_backend: retention.lifetime(key.route).follows_the_backend(),
+            last_detected: self.documents.schedule().last_detected(),
+            due_since: before.map(|before| before.due.min(before.revalidate_at)).filter(|due| *due <= now),
+            confirmed_since,
+            overdue_interval: overdue_interval(retention.cadence),
+            unusable: None,
+        }
+    }
+
+    /// Stores a published document. `None` if it is unusable.
+    async fn take<T, N>(
+        &self,
+        fleet: &FleetDocuments,
+        leader: &FlightLeader<T, N>,
+        before: Option<&Arc<StoredDocument>>,
+        taken: TakenDocument,
+    ) -> Option<Arc<StoredDocument>> {
+        let TakenDocument { published, content, clock } = taken;
+        let (key, now) = (leader.key(), self.clock.now());
+        let document = match (content, before) {
+            (Some(content), _) => self.restore(fleet, key, published.label, content).await?,
+            (None, before) => before?.document.clone(),
+        };
+        if let Some(newer) = self.documents.newer_data(key, document.generated_at()) {
+            let stated = document.generated_at().rfc3339();
+            tracing::warn!(document = %key, stated, newer = newer.rfc3339(), "a shared document is older than one received before");
+            return None;
+        }
+        let mut confirmed = not_before(&clock, published.confirmed);
+        if let Some(followed) = fleet.followed()
+            && published.confirmed >= followed.agreed.detected
+        {
+            confirmed = confirmed.max(followed.at);
+        }
+        let (confirmed, due) = (confirmed.min(now.mono), now.mono_at(published.due));
+        let overdue = confirmed.plus(overdue_interval(self.documents.retention().cadence));
+        let revalidate_at = if due > now.mono { due } else { overdue };
+        let uses = before.map_or(1, |before| before.uses());
+        let stored = StoredDocument::restored(document, [due, revalidate_at, confirmed], uses);
+        let version = PublishedVersion { number: published.number, confirmed: published.confirmed };
+        Some(self.documents.adopt(leader, stored.published_as(version), now))
+    }
+
+    /// Decodes a document. Compression takes time, so it runs on a blocking thread.
+    async fn restore(
+        &self,
+        fleet: &FleetDocuments,
+        key: &DocumentKey,
+        label: String,
+        content: Bytes,
+    ) -> Option<Document> {
+        let (backend, license) = (fleet.backend().to_owned(), self.documents.retention().license.clone());
+        let (record, now) = (MirrorRecord { name: key.address(), label, content }, self.clock.now());
+        let permit = self.builders.acquire().await.ok()?;
+        let read = move || mirror_record::read(&record, &backend, &license, now);
+        let restored = tokio::task::spawn_blocking(read).await.ok()?;
+        drop(permit);
+        match restored {
+            Ok(restored) => Some(restored.stored.document),
+            Err(error) => {
+                tracing::warn!(document = %key, %error, "a shared document is unusable");
+                None
+            }
+        }
+    }
+
+    /// Publishes a document that this gateway fetched under a claim, and returns it with its version.
+    pub(super) async fn publish(
+        &self,
+        key: &DocumentKey,
+        claim: &FleetClaim,
+        before: Option<&Arc<StoredDocument>>,
+        stored: Arc<StoredDocument>,
+    ) -> Arc<StoredDocument> {
+        let Some(fleet) = &self.fleet else { return stored };
+        let name = key.address();
+        if !stored.is_cached {
+            fleet.release(&name, claim, false).await;
+            return stored;
+        }
+        let (now, refreshed) = (self.clock.now(), self.documents.schedule().last_detected());
+        let MirrorRecord { label, content, .. } =
+            mirror_record::write(key, &stored, refreshed, fleet.backend(), now);
+        let has_same_data = before.is_some_and(|before| before.document.has_same_data(&stored.document));
+        let known = before.and_then(|before| before.published).filter(|_| has_same_data);
+        let dates = (stored.confirmed, now.wall_at(stored.due));
+        let version = fleet.publish(&name, claim, dates, label, (content, known)).await;
+        match version {
+            Some(version) => self.documents.replace_published(key, &stored, version),
+            None => stored,
+        }
+    }
+
+    /// Ends a claim without a document.
+    pub(super) async fn release(&self, key: &DocumentKey, claim: &FleetClaim, has_failed: bool) {
+        if let Some(fleet) = &self.fleet {
+            fleet.release(&key.address(), claim, has_failed).await;
+        }
+    }
+}
