@@ -90,7 +90,7 @@ impl MidnightSite {
             let data_dir = TempDir::new().unwrap();
             let program = Program::serve(data_dir.path(), &settings);
             let (public, side_port) = program.ports();
-            gateways.push(SiteGateway { data_dir, program, public });
+            gateways.push(SiteGateway { data_dir, program, public, side: side_port });
             side_ports.push(side_port);
         }
         let offset = AtomicI64::new(offset);

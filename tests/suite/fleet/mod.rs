@@ -7,6 +7,7 @@ mod minutes;
 mod nodes;
 mod pooler;
 mod rolling;
+mod shared_fetches;
 mod terms;
 mod transfer;
 mod two_builds;
@@ -48,6 +49,7 @@ struct SiteGateway {
     data_dir: TempDir,
     program: Program,
     public: SocketAddr,
+    side: SocketAddr,
 }
 
 impl Site {
@@ -83,10 +85,20 @@ impl Site {
     }
 
     fn gateway_with(&self, more: &[(&str, &str)]) -> SiteGateway {
+        Self::start(&[&self.environment()[..], more].concat())
+    }
+
+    /// A gateway in front of a backend at this URL instead of the built-in one.
+    fn gateway_before(&self, url: &str, more: &[(&str, &str)]) -> SiteGateway {
+        let [_built_in, shared @ ..] = self.environment();
+        Self::start(&[&shared[..], &[("SCOREGATE_UPSTREAM_URL", url)], more].concat())
+    }
+
+    fn start(environment: &[(&str, &str)]) -> SiteGateway {
         let data_dir = TempDir::new().unwrap();
-        let program = Program::serve(data_dir.path(), &[&self.environment()[..], more].concat());
-        let public = program.public();
-        SiteGateway { data_dir, program, public }
+        let program = Program::serve(data_dir.path(), environment);
+        let (public, side) = program.ports();
+        SiteGateway { data_dir, program, public, side }
     }
 
     /// Creates an application by a command that works on the database.

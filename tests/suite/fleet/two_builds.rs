@@ -68,8 +68,8 @@ impl ProgramBuild {
         let free = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir"];
         let arguments = [&free[..], &[data_dir.path().to_str().unwrap()]].concat();
         let program = Program::spawn(self.command(&arguments, site));
-        let public = program.public();
-        SiteGateway { data_dir, program, public }
+        let (public, probes) = program.ports();
+        SiteGateway { data_dir, program, public, side: probes }
     }
 
     /// Runs `keys` on a gateway of this build.

@@ -33,7 +33,7 @@ impl ObservedGateway {
     fn start(site: &Site, data_dir: TempDir) -> Self {
         let program = Program::serve(data_dir.path(), &site.environment());
         let (public, probes) = program.ports();
-        Self { gateway: SiteGateway { data_dir, program, public }, probes }
+        Self { gateway: SiteGateway { data_dir, program, public, side: probes }, probes }
     }
 
     /// Ends it and starts it again on its data directory.
