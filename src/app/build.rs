@@ -21,6 +21,7 @@ use crate::store::{LocalCopy, Mirror, OwedFile, Store};
 use crate::telemetry::access_log_writer::{AccessLogWriter, is_enabled};
 use crate::telemetry::log::{self, LogStream};
 use crate::telemetry::metrics::MetricsRegistry;
+use crate::traces::SpanExporter;
 use crate::upstream::{
     AddressBook, AddressWatcher, BuiltInUpstream as EmbeddedUpstream, HttpAddresses, HttpConfig,
     HttpUpstream, ProtectedUpstream, ProtectionConfig, Upstream,
@@ -30,6 +31,7 @@ use super::backend_watch::BackendInUse;
 use super::data_dir::{DOCUMENTS, DataDir};
 use super::opened_days;
 use super::store_engine::{ServerStore, open_for_server};
+use super::trace_export;
 
 pub(super) struct BuiltGateway {
     pub(super) gateway: Arc<Gateway>,
@@ -39,6 +41,8 @@ pub(super) struct BuiltGateway {
     pub(super) scoring: Option<Arc<Scoring>>,
     /// The backend, if it is reached over the network.
     pub(super) backend: Option<BackendInUse>,
+    /// The exporter of spans, if they are exported.
+    pub(super) exporter: Option<SpanExporter>,
 }
 
 /// The backend, and what keeps it current.
@@ -83,6 +87,7 @@ pub(super) async fn build(
         let report = opened_days::report(&*store, data_dir.path(), clock.now().wall).await;
         report.context("the ledger of the days cannot be read")?;
     }
+    let (tracer, exporter) = trace_export::open(config, registry, clock)?.unzip();
     restoring.await.context("restoring documents panicked")?;
     let gateway = Gateway {
         clock: clock.clone(),
@@ -100,9 +105,10 @@ pub(super) async fn build(
         cors: config.cors.clone(),
         deprecation: config.deprecation.clone(),
         notice: notice(config),
+        tracer,
     };
     let (gateway, registrar) = (Arc::new(gateway), Arc::new(registrar));
-    Ok(BuiltGateway { gateway, registrar, store, scoring, backend })
+    Ok(BuiltGateway { gateway, registrar, store, scoring, backend, exporter })
 }
 
 /// The registrar, with a local copy of a shared store.
@@ -192,6 +198,7 @@ pub(super) fn renewed(
         cors: config.cors.clone(),
         deprecation: config.deprecation.clone(),
         notice: notice(config),
+        tracer: before.tracer.clone(),
     }
 }
 
