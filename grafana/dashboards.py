@@ -313,6 +313,8 @@ UPSTREAM = [
           (rate("scoregate_connections_total", "reason"), "{{reason}}")),
     stat("Are log lines lost?", "short", "In a day. Above 0: the reader of standard output (access) or standard error (events) is too slow or stopped, or its disk is full. Requests are not affected. Runbook: ScoregateLogLinesLost.",
          (f"sum by (log) (increase(scoregate_log_lines_lost_total{{{I}}}[1d]))", "{{log}}"), bad=1),
+    stat("Are spans of traces lost?", "short", "In a day, if traces.endpoint is set. failed: the collector is unreachable or rejects them, the log has the reason; dropped: it is too slow; raise traces.sample_one_in. Requests are not affected.",
+         (f"sum by (result) (increase(scoregate_trace_spans_total{{{I}, result!='exported'}}[1d]))", "{{result}}"), bad=1),
     panel("Does the public port's runtime run?", "s", "Time since its heartbeat task ran, twice a second. Above 5 s it is not ready, above 20 s not alive and a supervisor restarts it. Runbook: ScoregateRuntimeStalled.",
           (f"scoregate_heartbeat_age_seconds{{{I}}}", "{{instance}}"), bad=5),
     stat("Does accepting connections fail?", "short", "In a day. Above 0: file descriptors or memory ran out. Runbook: ScoregateAcceptFailing.",

@@ -15,6 +15,7 @@ pub mod address;
 pub mod keys;
 pub mod limits;
 pub mod routes;
+pub mod traces;
 
 pub mod cache;
 pub mod scoring;

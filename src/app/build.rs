@@ -22,6 +22,7 @@ use crate::store::{LocalCopy, Mirror, OwedFile, Store};
 use crate::telemetry::access_log_writer::{AccessLogWriter, is_enabled};
 use crate::telemetry::log::{self, LogStream};
 use crate::telemetry::metrics::MetricsRegistry;
+use crate::traces::SpanExporter;
 use crate::upstream::{
     AddressBook, AddressWatcher, BuiltInUpstream as EmbeddedUpstream, HttpAddresses, HttpConfig,
     HttpUpstream, ProtectedUpstream, ProtectionConfig, Upstream,
@@ -31,6 +32,7 @@ use super::backend_watch::BackendInUse;
 use super::data_dir::{DOCUMENTS, DataDir};
 use super::opened_days;
 use super::store_engine::{ServerStore, open_for_server};
+use super::trace_export;
 
 /// Version of the encoding of shared documents. Gateways with different versions share none.
 const DOCUMENT_FORMAT: &str = "format 1";
@@ -45,6 +47,8 @@ pub(super) struct BuiltGateway {
     pub(super) scoring: Option<Arc<Scoring>>,
     /// The backend, if it is reached over the network.
     pub(super) backend: Option<BackendInUse>,
+    /// The exporter of spans, if they are exported.
+    pub(super) exporter: Option<SpanExporter>,
 }
 
 /// The backend, and what keeps it current.
@@ -90,6 +94,7 @@ pub(super) async fn build(
         let report = opened_days::report(&*store, data_dir.path(), clock.now().wall).await;
         report.context("the ledger of the days cannot be read")?;
     }
+    let (tracer, exporter) = trace_export::open(config, registry, clock)?.unzip();
     restoring.await.context("restoring documents panicked")?;
     let gateway = Gateway {
         clock: clock.clone(),
@@ -107,9 +112,10 @@ pub(super) async fn build(
         cors: config.cors.clone(),
         deprecation: config.deprecation.clone(),
         notice: notice(config),
+        tracer,
     };
     let (gateway, registrar) = (Arc::new(gateway), Arc::new(registrar));
-    Ok(BuiltGateway { gateway, registrar, store, scoring, backend })
+    Ok(BuiltGateway { gateway, registrar, store, scoring, backend, exporter })
 }
 
 /// The registrar, with a local copy of a shared store.
@@ -199,6 +205,7 @@ pub(super) fn renewed(
         cors: config.cors.clone(),
         deprecation: config.deprecation.clone(),
         notice: notice(config),
+        tracer: before.tracer.clone(),
     }
 }
 

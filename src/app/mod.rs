@@ -16,6 +16,7 @@ mod storage;
 mod store_engine;
 mod supervisor;
 mod tasks;
+mod trace_export;
 mod watched_files;
 
 use std::net::SocketAddr;
@@ -45,6 +46,7 @@ pub use data_dir::{DOCUMENTS, DataDir, DataDirInUse, SOCKET};
 pub use sockets::InheritedSockets;
 pub use store_engine::open_store;
 use supervisor::{Supervisor, SupervisorState};
+use trace_export::TraceExport;
 
 /// How long a shutdown waits for the last lines of the access log. The event log has the same time after it (`cli`).
 const LAST_LINES: Duration = Duration::from_millis(500);
@@ -71,6 +73,7 @@ pub struct RunningServer {
     side_thread: Option<std::thread::JoinHandle<()>>,
     ledger_calls: TaskTracker,
     reporter: Arc<NodeReporter>,
+    trace_export: TraceExport,
     supervisor: Supervisor,
     data_dir: DataDir,
 }
@@ -100,8 +103,7 @@ pub async fn start_on(
     let mut data_dir = sockets.data_dir(&config.data_dir, &clock).await?;
     // Ports first: an address in use is noticed before anything is loaded.
     let (port, tcp) = sockets.open(&config).await?;
-    let (public, side) = (port.address()?, tcp.local_addr()?);
-    let ledger_calls = TaskTracker::new();
+    let (public, side, ledger_calls) = (port.address()?, tcp.local_addr()?, TaskTracker::new());
     let built = Box::pin(build::build(&config, &data_dir, &clock, &registry, &ledger_calls)).await?;
     let certificates = certificates.with_backend(built.backend, &clock);
     let (gateway, registrar) = (Arc::new(ArcSwap::from(built.gateway)), built.registrar);
@@ -147,6 +149,7 @@ pub async fn start_on(
         side_thread: Some(side_thread),
         ledger_calls,
         reporter,
+        trace_export: TraceExport::start(built.exporter, &background),
         supervisor,
         data_dir,
     })
@@ -206,6 +209,7 @@ impl RunningServer {
         self.registrar.finish_copy().await;
         self.reporter.stop().await;
         gateway.engine.mirror.flush().await;
+        self.trace_export.finish(&self.clock).await;
         drop(self.stop_side);
         if let Some(thread) = self.side_thread.take() {
             let joined = tokio::task::spawn_blocking(move || thread.join());

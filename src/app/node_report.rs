@@ -29,7 +29,7 @@ pub(super) fn start(
     clock: &Clock,
     stop: &CancellationToken,
 ) -> Arc<NodeReporter> {
-    let name = config.node_name.clone().unwrap_or_else(host_name);
+    let name = node_name(config);
     let (leases, instruments) = (Arc::clone(&gateway.leases), Arc::clone(&gateway.instruments));
     let version = env!("CARGO_PKG_VERSION");
     let reporter = NodeReporter::new(store, leases, clock.clone(), instruments, name, version);
@@ -45,6 +45,7 @@ pub(super) fn start(
     reporter
 }
 
-fn host_name() -> String {
-    uname().nodename().to_string_lossy().into_owned()
+/// The name of this gateway; default: the host name.
+pub(super) fn node_name(config: &Config) -> String {
+    config.node_name.clone().unwrap_or_else(|| uname().nodename().to_string_lossy().into_owned())
 }

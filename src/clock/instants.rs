@@ -64,6 +64,11 @@ impl Wall {
         self.0 / 1_000_000
     }
 
+    /// Nanoseconds since 1970-01-01 UTC.
+    pub const fn nanos(self) -> u64 {
+        self.0
+    }
+
     /// The UTC day of this instant.
     pub fn day(self) -> Day {
         // A u64 of nanoseconds ends in the year 2554, well within a u32 of days.

@@ -25,6 +25,7 @@ mod store;
 mod tables;
 mod tiers;
 mod tls;
+mod traces;
 mod upstream;
 mod words;
 
@@ -44,6 +45,7 @@ use crate::secret::Secret;
 use crate::server::{CertificateFiles, ServerConfig};
 use crate::store::DatabaseSettings;
 use crate::telemetry::log::LogConfig;
+use crate::traces::TraceConfig;
 use crate::upstream::{HttpConfig, ProtectionConfig};
 
 pub use file::{ConfigValues, read_environment, read_file, read_text};
@@ -123,6 +125,8 @@ pub struct Config {
     pub sampling: LogSampling,
     /// Log format and level.
     pub log: LogConfig,
+    /// Export of spans; `None` if it is off.
+    pub traces: Option<TraceConfig>,
     /// The values as given.
     pub written: ConfigValues,
 }

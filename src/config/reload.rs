@@ -21,6 +21,7 @@ pub(super) static AT_NEXT_START: &[&str] = &[
     "server.workers",
     "service.license",
     "store",
+    "traces",
     "upstream",
 ];
 

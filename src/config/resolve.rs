@@ -58,6 +58,7 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
             slow: reading.duration("log.slow_threshold"),
             one_in: reading.number("log.sample_one_in"),
         },
+        traces: reading.traces(),
         written: written.clone(),
     };
     reading.no_plain_http_by_accident(config.listen, !config.certificates.is_empty());

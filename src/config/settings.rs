@@ -147,6 +147,8 @@ pub static SETTINGS: &[Setting] = &[
     setting("log.slow_threshold", Duration, Some("\"1s\""), "Duration from which a request is slow, and logged."),
     setting("log.sample_one_in", Number(0, 1_000_000), Some("100"), "Log one in N successful, fast requests; 0 disables."),
     setting("log.level", Text, Some("\"info\""), "Log level: error, warn, info, debug, trace, or a filter."),
+    setting("traces.endpoint", Text, None, "URL of an OpenTelemetry collector that accepts OTLP over HTTP, such as http://127.0.0.1:4318/v1/traces; default: no spans are recorded."),
+    setting("traces.sample_one_in", Number(0, 1_000_000), Some("100"), "Record one in N requests without a traceparent header; 0 records none of them. Requests that the caller has sampled are recorded, at most 100 per second."),
 ];
 
 impl Setting {

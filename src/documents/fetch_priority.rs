@@ -3,18 +3,23 @@
 //! A fetch belongs to no client. Its trace is that of the request that started it. Requests that join later can raise
 //! its priority but do not change its trace. The order of the queue is in `upstream`.
 
+use std::sync::Arc;
+
 use crate::clock::Mono;
 use crate::keys::ApplicationId;
 use crate::telemetry::trace::TraceContext;
+use crate::traces::RequestSpan;
 use crate::upstream::{CurrentPriority, PriorityClass};
 
 /// The priority with which a request, or a background task, wants a document.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FetchPriority {
+pub(crate) struct FetchPriority<'r> {
     /// Its place in the queue.
     pub(super) class: PriorityClass,
     /// The trace of the request.
-    pub(super) trace: Option<TraceContext>,
+    pub(super) trace: Option<&'r TraceContext>,
+    /// The span of the request, if it is recorded.
+    pub(super) span: Option<&'r Arc<RequestSpan>>,
     /// The application of the request.
     pub(super) caller: Option<ApplicationId>,
     /// The earliest confirmation that suffices, if there is a particular one.
@@ -27,17 +32,25 @@ pub(super) struct FetchContext {
     pub(super) priority: CurrentPriority,
     pub(super) trace: Option<TraceContext>,
     pub(super) confirmed_since: Option<Mono>,
+    pub(super) span: Option<Arc<RequestSpan>>,
 }
 
-impl FetchPriority {
+impl FetchPriority<'static> {
     /// For a background refresh.
     pub(crate) const BACKGROUND: Self =
-        Self { class: PriorityClass::Refresh, trace: None, caller: None, confirmed_since: None };
+        Self { class: PriorityClass::Refresh, trace: None, span: None, caller: None, confirmed_since: None };
+}
 
+impl<'r> FetchPriority<'r> {
     /// For a caller's request.
-    pub(crate) fn caller(application: ApplicationId, is_paid: bool, trace: Option<TraceContext>) -> Self {
+    pub(crate) fn caller(
+        application: ApplicationId,
+        is_paid: bool,
+        trace: Option<&'r TraceContext>,
+        span: Option<&'r Arc<RequestSpan>>,
+    ) -> Self {
         let class = if is_paid { PriorityClass::Paid } else { PriorityClass::Free };
-        Self { class, trace, caller: Some(application), confirmed_since: None }
+        Self { class, trace, span, caller: Some(application), confirmed_since: None }
     }
 
     /// For a refresh that a request triggers and does not wait for.
@@ -49,7 +62,8 @@ impl FetchPriority {
     pub(super) fn context(self) -> FetchContext {
         FetchContext {
             priority: CurrentPriority::new(self.class),
-            trace: self.trace,
+            trace: self.trace.copied(),
+            span: self.span.cloned(),
             confirmed_since: self.confirmed_since,
         }
     }

@@ -14,11 +14,13 @@ use crate::cache::{Document, DocumentContent, EnvelopeFields, FlightLeader, Nega
 use crate::clock::{Clock, Now};
 use crate::instruments::{FetchEnd, Instruments};
 use crate::routes::DocumentKey;
+use crate::traces::OpenSpan;
 use crate::upstream::{ProtectedUpstream, UpstreamFailure, UpstreamRequest, UpstreamResponse};
 
 use super::backend_status::LastFetches;
 use super::cached_documents::{Confirmation, Documents};
 use super::fetch_priority::FetchContext;
+use super::fetch_span;
 use super::fleet_documents::{FleetClaim, FleetDocuments};
 use super::known_models::KnownModels;
 use super::shared_fetch::{FetchTurn, SharedFetch};
@@ -149,9 +151,13 @@ impl FetchWorker {
     ) -> (FetchResult, FetchEnd) {
         let started = self.clock.now();
         let known = before.as_ref().map(|stored| stored.document.source());
-        let FetchContext { priority, trace, .. } = leader.note();
+        let FetchContext { priority, trace, span, .. } = leader.note();
+        let span = span.as_ref();
+        let span = span.map(|span| fetch_span::begin(span, leader.key(), &self.upstream.address(), started));
+        let trace = span.as_ref().and_then(OpenSpan::trace).or(*trace);
         let request = UpstreamRequest { key: leader.key(), known, trace: trace.as_ref() };
         let fetched = self.upstream.fetch(request, priority).await;
+        let status = fetch_span::status(&fetched);
         let now = self.clock.now();
         let confirmation = Confirmation {
             before,
@@ -167,6 +173,9 @@ impl FetchWorker {
             Err(FetchError::NoSuchModel | FetchError::Unlisted) => FetchEnd::NotFound,
         };
         self.instruments.fetched(end, now.mono.since(started.mono), leader.waiters());
+        if let Some(span) = span {
+            fetch_span::end(span, status, end, leader.waiters(), now);
+        }
         (result, end)
     }
 

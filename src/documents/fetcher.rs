@@ -86,7 +86,7 @@ impl Fetcher {
         self: &Arc<Self>,
         key: &DocumentKey,
         stored: &StoredDocument,
-        priority: FetchPriority,
+        priority: FetchPriority<'_>,
         now: Mono,
     ) {
         if self.documents.may_revalidate(key, stored, now) && !self.worker.upstream().is_open() {
@@ -110,7 +110,7 @@ impl Fetcher {
     pub(crate) async fn fetch(
         self: &Arc<Self>,
         key: &DocumentKey,
-        priority: FetchPriority,
+        priority: FetchPriority<'_>,
     ) -> Result<(Arc<StoredDocument>, CacheOutcome), WaitError> {
         let deadline = self.clock.now().mono.plus(self.documents.retention().fetch_timeout);
         let fetch =
@@ -140,7 +140,7 @@ impl Fetcher {
     fn join_or_start(
         self: &Arc<Self>,
         key: &DocumentKey,
-        priority: FetchPriority,
+        priority: FetchPriority<'_>,
         need: Need,
     ) -> JoinedFetch {
         let (leader, result) = match self.flights.join(key, priority.context()) {

@@ -9,6 +9,7 @@ mod changed_keys;
 mod disk_mirror;
 mod document_engine;
 mod fetch_priority;
+mod fetch_span;
 mod fetch_task;
 mod fetcher;
 mod fleet_decision;

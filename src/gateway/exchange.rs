@@ -8,11 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::StatusCode;
+use http::request::Parts;
 use tokio::sync::Notify;
 
 use crate::clock::{Day, Now};
 use crate::instruments::{CacheOutcome, RequestObservation, RequestSubject};
-use crate::telemetry::trace::{TRACEPARENT, TraceContext};
+use crate::telemetry::trace::{SpanId, TRACEPARENT, TraceContext};
+use crate::traces::{RequestSpan, Tracer};
 
 use super::Gateway;
 use super::access_log::AccessRecord;
@@ -21,6 +23,7 @@ use super::credentials::Credentials;
 use super::refusal::Refusal;
 use super::request_headers::RequestHeaders;
 use super::request_id::RequestId;
+use super::request_span::{TracedRequest, method};
 use super::resolve::ResolvedTarget;
 use super::usage::RequestEnd;
 
@@ -69,6 +72,8 @@ pub(super) struct Exchange<'g> {
     pub(super) id: RequestId,
     /// The trace it belongs to.
     pub(super) trace: Option<TraceContext>,
+    /// Its span, if it is sampled. Set after `authenticate`.
+    pub(super) span: Option<Arc<RequestSpan>>,
     /// The client behind all trusted proxies.
     pub(super) peer: Peer,
     /// Endpoint and model. Set by `parse` and `resolve`.
@@ -106,6 +111,7 @@ impl<'g> Exchange<'g> {
             id: RequestId::of(headers, credentials, &gateway.form, started),
             gateway,
             trace,
+            span: None,
             started,
             peer,
             subject: RequestSubject::Nothing,
@@ -118,6 +124,50 @@ impl<'g> Exchange<'g> {
             status: None,
             ended: None,
         }
+    }
+
+    /// Decides whether spans are recorded. Called once the caller is known: clients without a key cause no export.
+    pub(super) fn begin_span(&mut self, head: &Parts, credentials: &Credentials<'_>) {
+        if let Some(tracer) = &self.gateway.tracer {
+            self.sample(tracer, head, credentials);
+        }
+    }
+
+    /// Continues a trace that the caller has sampled, within a limit, or begins a new one at random.
+    fn sample(&mut self, tracer: &Arc<Tracer>, head: &Parts, credentials: &Credentials<'_>) {
+        let sampled = match self.trace {
+            None => tracer.new_trace().map(|trace| (trace, None)),
+            Some(trace) if !trace.is_sampled() => None,
+            Some(trace) => {
+                // An imported key may have the form of a span id, which is exported.
+                let parent = SpanId::of_caller(&head.headers)
+                    .filter(|parent| !credentials.appear_in(&parent.to_string(), &self.gateway.form));
+                let is_taken = parent.is_some() && tracer.takes_callers_trace(self.started);
+                if !is_taken {
+                    self.trace = Some(trace.unsampled());
+                }
+                is_taken.then_some((trace, parent))
+            }
+        };
+        if let Some((trace, parent)) = sampled {
+            self.trace = Some(trace);
+            self.span = Some(tracer.begin(trace, parent, method(&head.method), self.started));
+        }
+    }
+
+    /// Records the span of a sampled request.
+    fn end_span(&self, span: &RequestSpan, ended: Now) {
+        let request = TracedRequest {
+            is_encrypted: self.peer.is_encrypted,
+            subject: self.subject,
+            document: self.target.as_ref().and_then(ResolvedTarget::named),
+            status: self.status,
+            code: self.refusal.as_ref().map(Refusal::code),
+            outcome: self.outcome,
+            application: self.caller.as_ref().map(|caller| caller.account.id),
+            request_id: self.id.as_str(),
+        };
+        request.end(span, ended.mono);
     }
 
     fn access_record(&self, took: Duration) -> AccessRecord {
@@ -173,5 +223,8 @@ impl Drop for Exchange<'_> {
         let fault = self.refusal.as_ref().map(Refusal::responsibility);
         self.gateway.request_log.record(fault, took, || self.access_record(took));
         self.count_use(ended);
+        if let Some(span) = &self.span {
+            self.end_span(span, ended);
+        }
     }
 }

@@ -58,7 +58,7 @@ pub(super) async fn fetch(
     engine: &DocumentEngine,
     target: &ResolvedTarget,
     found: Option<FoundDocument>,
-    priority: FetchPriority,
+    priority: FetchPriority<'_>,
     now: Now,
 ) -> Result<Served, Refusal> {
     if target.names_a_key {

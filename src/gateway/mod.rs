@@ -23,6 +23,7 @@ mod parse;
 mod refusal;
 mod request_headers;
 mod request_id;
+mod request_span;
 mod resolve;
 mod respond;
 mod response_head;
@@ -48,6 +49,8 @@ use crate::instruments::{CacheOutcome, Instruments, RequestSubject};
 use crate::keys::KeyForm;
 use crate::pages::Pages;
 use crate::routes::Route;
+use crate::telemetry::trace::TraceContext;
+use crate::traces::{OpenSpan, RequestSpan, TracedSpanKind, Tracer};
 
 use admit::{Admission, admit};
 use authenticate::{Caller, authenticate};
@@ -104,6 +107,8 @@ pub struct Gateway {
     pub deprecation: Deprecation,
     /// Texts and numbers for `/me` and for 401 responses.
     pub notice: ServiceNotice,
+    /// Records spans, if they are exported.
+    pub tracer: Option<Arc<Tracer>>,
 }
 
 /// Facts about the service that responses state.
@@ -165,14 +170,17 @@ impl Gateway {
         authenticated: &Authenticated,
         x: &mut Exchange<'_>,
     ) -> Result<Reply<'_>, Refusal> {
+        let head = request.head;
         let parsed = parse(request)?;
         if let Some((subject, answer)) = self.unauthenticated_reply(&parsed) {
             x.subject = subject;
             return Ok(answer);
         }
         self.ensure_fresh_keys(x.started).await?;
-        let caller = &*x.caller.insert(authenticate(&parsed, &self.form, &self.key_directory, x.started)?);
+        let caller = authenticate(&parsed, &self.form, &self.key_directory, x.started)?;
         authenticated.set();
+        x.begin_span(head, &parsed.credentials);
+        let caller = &*x.caller.insert(caller);
         let (endpoint, raw_id) = resolve::endpoint(&parsed)?;
         x.subject = RequestSubject::Endpoint(endpoint.route);
         if endpoint.route == Route::Me {
@@ -182,8 +190,14 @@ impl Gateway {
         let found = self.engine.documents.find(&target.key, x.started.mono);
         let is_servable = found.as_ref().is_some_and(FoundDocument::is_servable);
         let mut slot = self.capacity.enter(is_servable, &self.clock).await?;
-        let before_waiting = || self.capacity.move_to_waiting(&mut slot);
-        let admitted = admit(&self.leases, caller, target.conditional, x.started, before_waiting).await?;
+        let mut lease_wait = None;
+        let before_waiting = || {
+            self.capacity.move_to_waiting(&mut slot);
+            self.begin_lease_wait(&mut lease_wait, x.span.as_deref());
+        };
+        let admitted = admit(&self.leases, caller, target.conditional, x.started, before_waiting).await;
+        drop(lease_wait);
+        let admitted = admitted?;
         if !self.key_directory.freshness.is_current(x.started) {
             // The store has become reachable during admission: the key may have been revoked meanwhile.
             self.ensure_fresh_keys(self.clock.now()).await?;
@@ -191,7 +205,7 @@ impl Gateway {
         }
         let served = match &admitted {
             Admission::ToFetch(_) => {
-                let priority = FetchPriority::caller(caller.account.id, caller.rights.is_paid(), x.trace);
+                let priority = priority(caller, x.trace.as_ref(), x.span.as_ref());
                 fetch(&self.engine, target, found, priority, x.started).await
             }
             Admission::ToRevalidate(_) => stored_only(found),
@@ -209,6 +223,13 @@ impl Gateway {
         let (reply, charged) = settled?;
         x.charged = charged;
         Ok(Reply::Document(reply))
+    }
+
+    /// Begins the span of the wait for units of a sampled request, at its first wait.
+    fn begin_lease_wait(&self, wait: &mut Option<OpenSpan>, request: Option<&RequestSpan>) {
+        if let (None, Some(request)) = (&wait, request) {
+            *wait = Some(request.child("lease wait", TracedSpanKind::Internal, self.clock.now()));
+        }
     }
 
     /// Waits for changes of keys made elsewhere after a pause of this process or of the store.
@@ -291,6 +312,15 @@ impl Gateway {
         }
         refusal
     }
+}
+
+/// The priority of a fetch for a request, and the trace that the fetch belongs to.
+fn priority<'x>(
+    caller: &Caller,
+    trace: Option<&'x TraceContext>,
+    span: Option<&'x Arc<RequestSpan>>,
+) -> FetchPriority<'x> {
+    FetchPriority::caller(caller.account.id, caller.rights.is_paid(), trace, span)
 }
 
 /// Logs refusals that are not the caller's fault.

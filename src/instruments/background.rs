@@ -65,6 +65,11 @@ impl FetchEnd {
         "queue_full",
     ];
 
+    /// The label value, also used in spans.
+    pub(crate) fn word(self) -> &'static str {
+        Self::WORDS.get(self as usize).copied().unwrap_or_default()
+    }
+
     /// Whether a request reached the backend.
     pub(crate) fn was_sent(self) -> bool {
         !matches!(self, Self::CircuitOpen | Self::QueueFull)

@@ -1,7 +1,10 @@
 //! W3C Trace Context: read from `traceparent`, logged, and sent upstream with a new parent id.
 //!
 //! Only hexadecimal digits of fixed length, so nothing else that a client sends can pass. `tracestate` is ignored: it
-//! is free text. No spans are recorded.
+//! is free text. Spans are recorded in `traces`.
+
+use std::fmt;
+use std::num::NonZeroU64;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -10,7 +13,13 @@ pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// The flags defined by level 2 of the standard: sampled, and random trace id. All others must be zero when it is
 /// sent on.
-const KNOWN_FLAGS: u8 = 0b11;
+const KNOWN_FLAGS: u8 = SAMPLED | RANDOM;
+const SAMPLED: u8 = 0b01;
+const RANDOM: u8 = 0b10;
+
+/// The id of a span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpanId(NonZeroU64);
 
 /// A trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +27,28 @@ pub struct TraceContext {
     /// 16 bytes as lower-case hexadecimal digits.
     id: [u8; 32],
     flags: u8,
+    /// The recorded span that requests to the backend are children of, if any.
+    span: Option<SpanId>,
+}
+
+impl SpanId {
+    /// The id with this number. Zero is invalid, so it becomes one.
+    pub fn new(number: u64) -> Self {
+        Self(NonZeroU64::new(number).unwrap_or(NonZeroU64::MIN))
+    }
+
+    /// The id of the caller's span, if a request has exactly one valid header.
+    pub fn of_caller(headers: &HeaderMap) -> Option<Self> {
+        TraceContext::of(headers)?;
+        let parent = headers.get(TRACEPARENT)?.to_str().ok()?.split('-').nth(2)?;
+        NonZeroU64::new(u64::from_str_radix(parent, 16).ok()?).map(Self)
+    }
+}
+
+impl fmt::Display for SpanId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
 }
 
 impl TraceContext {
@@ -38,7 +69,15 @@ impl TraceContext {
             return None;
         }
         let flags = u8::from_str_radix(flags, 16).ok()? & KNOWN_FLAGS;
-        Some(Self { id: trace.as_bytes().try_into().ok()?, flags })
+        Some(Self { id: trace.as_bytes().try_into().ok()?, flags, span: None })
+    }
+
+    /// A new sampled trace with this random id.
+    pub fn started(id: u128) -> Self {
+        // An id of zeros is invalid.
+        let digits = format!("{:032x}", id.max(1));
+        let id = digits.as_bytes().try_into().expect("a u128 has at most 32 digits");
+        Self { id, flags: SAMPLED | RANDOM, span: None }
     }
 
     /// Its id.
@@ -46,12 +85,34 @@ impl TraceContext {
         std::str::from_utf8(&self.id).expect("it was read as hexadecimal digits")
     }
 
-    /// The header for an upstream request, with a new parent id. `None` if the system's random generator fails: then
-    /// the request is sent without a trace.
+    /// Its flags.
+    pub fn flags(&self) -> u8 {
+        self.flags
+    }
+
+    /// Whether its spans are to be recorded.
+    pub fn is_sampled(&self) -> bool {
+        self.flags & SAMPLED != 0
+    }
+
+    /// The same trace, whose spans are not recorded from here on.
+    pub fn unsampled(self) -> Self {
+        Self { flags: self.flags & !SAMPLED, ..self }
+    }
+
+    /// The same trace within this recorded span.
+    pub fn within(self, span: SpanId) -> Self {
+        Self { span: Some(span), ..self }
+    }
+
+    /// The header for an upstream request. Its parent id is that of the recorded span, or a new one without a recorded
+    /// span. `None` if the system's random generator fails: then the request is sent without a trace.
     pub fn child(&self) -> Option<HeaderValue> {
-        // A parent id of zeros is invalid.
-        let parent = getrandom::u64().ok()?.max(1);
-        HeaderValue::try_from(format!("00-{}-{parent:016x}-{:02x}", self.id(), self.flags)).ok()
+        let parent = match self.span {
+            Some(span) => span,
+            None => SpanId::new(getrandom::u64().ok()?),
+        };
+        HeaderValue::try_from(format!("00-{}-{parent}-{:02x}", self.id(), self.flags)).ok()
     }
 }
 
@@ -105,5 +166,17 @@ mod tests {
             assert!(one.starts_with(&format!("00-{ID}-")) && one.ends_with(&format!("-{sent}")), "{one}");
             assert!(!one.contains("b7ad6b7169203331"));
         }
+    }
+
+    #[test]
+    fn a_recorded_span_is_the_parent_of_upstream_requests() {
+        let trace = TraceContext::started(0xabc).within(SpanId::new(0x1f));
+        let header = format!("00-{}abc-000000000000001f-03", "0".repeat(29));
+        assert_eq!(trace.child().unwrap(), header.as_str());
+        assert_eq!(of(&header).unwrap().id(), trace.id());
+        assert!(trace.is_sampled() && !trace.unsampled().is_sampled());
+        let headers: HeaderMap = [(TRACEPARENT, header.parse().unwrap())].into_iter().collect();
+        assert_eq!(SpanId::of_caller(&headers), Some(SpanId::new(0x1f)));
+        assert_eq!(SpanId::of_caller(&HeaderMap::new()), None);
     }
 }

@@ -63,6 +63,7 @@ pub async fn behind(
         cors: config.cors,
         deprecation: config.deprecation,
         notice: whole.notice.clone(),
+        tracer: None,
     });
     let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
     world.running.public = listener.address().unwrap();

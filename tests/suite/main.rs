@@ -124,6 +124,7 @@ mod snapshot_upstream;
 mod supervisor;
 mod tls;
 mod tls_backend;
+mod trace_export;
 mod traces;
 mod unauthenticated_clients;
 mod unknown_models;

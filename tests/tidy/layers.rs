@@ -7,7 +7,7 @@ use crate::{File, found, none, tree};
 /// The layers, lowest first. Modules of one layer do not name each other.
 const LAYERS: [&[&str]; 11] = [
     &["clock", "json", "secret", "telemetry"],
-    &["accept", "address", "keys", "limits", "routes"],
+    &["accept", "address", "keys", "limits", "routes", "traces"],
     &["store", "cache", "scoring"],
     &["upstream", "pages"],
     &["instruments"],
@@ -48,6 +48,7 @@ const ROOMS: [(&str, &[&str]); 8] = [
             "src/upstream/http.rs",
             "src/upstream/connections.rs",
             "src/cli/control.rs",
+            "src/traces/collector.rs",
         ],
     ),
     (
@@ -59,6 +60,7 @@ const ROOMS: [(&str, &[&str]); 8] = [
             "src/upstream/http.rs",
             "src/upstream/connections.rs",
             "src/cli/control.rs",
+            "src/traces/collector.rs",
         ],
     ),
     ("hyper_rustls", &["src/upstream/http.rs", "src/upstream/connections.rs"]),

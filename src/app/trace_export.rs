@@ -1,0 +1,62 @@
+//! The export of spans: started with the gateway, and finished at a shutdown within a fixed time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::telemetry::metrics::MetricsRegistry;
+use crate::traces::{SpanExporter, Tracer, span_counts};
+
+use super::node_report::node_name;
+
+/// How long a shutdown waits for the last spans.
+const LAST_SPANS: Duration = Duration::from_secs(2);
+
+/// The running exporter, if spans are exported.
+pub(super) struct TraceExport {
+    stop: CancellationToken,
+    exporting: Option<JoinHandle<()>>,
+}
+
+/// Initializes the metrics, and creates the tracer and its exporter if an endpoint is configured.
+pub(super) fn open(
+    config: &Config,
+    registry: &MetricsRegistry,
+    clock: &Clock,
+) -> anyhow::Result<Option<(Arc<Tracer>, SpanExporter)>> {
+    span_counts(registry);
+    let Some(traces) = &config.traces else { return Ok(None) };
+    // A host may run several gateways.
+    let instance = format!("{}:{}", node_name(config), config.listen.port());
+    let mut seed = getrandom::u64().context("the operating system returned no random bytes")?;
+    let seeds = move || {
+        seed = getrandom::u64().unwrap_or(seed.rotate_left(29) ^ 0x5851_f42d_4c95_7f2d);
+        seed
+    };
+    Ok(Some(SpanExporter::new(traces, instance, registry, clock, seeds)))
+}
+
+impl TraceExport {
+    /// Starts the exporter, if there is one.
+    pub(super) fn start(exporter: Option<SpanExporter>, background: &TaskTracker) -> Self {
+        let stop = CancellationToken::new();
+        let exporting = exporter.map(|exporter| background.spawn(exporter.run(stop.clone())));
+        Self { stop, exporting }
+    }
+
+    /// Sends the spans in the queue, for a limited time.
+    pub(super) async fn finish(self, clock: &Clock) {
+        self.stop.cancel();
+        let Some(mut exporting) = self.exporting else { return };
+        if clock.within(LAST_SPANS, &mut exporting).await.is_err() {
+            exporting.abort();
+            tracing::warn!("the last spans were not exported in time");
+        }
+    }
+}

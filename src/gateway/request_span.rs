@@ -1,0 +1,81 @@
+//! The span of a request: its name and attributes, by the HTTP conventions of OpenTelemetry.
+//!
+//! As in the access log, nothing is taken from the request but parsed values, so no secret can reach a span. Which
+//! requests are sampled is decided in `exchange`.
+
+use std::borrow::Cow;
+
+use http::{Method, StatusCode};
+
+use crate::clock::Mono;
+use crate::instruments::{CacheOutcome, RequestSubject};
+use crate::keys::ApplicationId;
+use crate::routes::DocumentKey;
+use crate::routes::codes::ErrorCode;
+use crate::traces::{RequestSpan, SpanAttribute};
+
+/// The error of a request whose client disconnected.
+const DISCONNECTED: &str = "client_disconnected";
+
+/// A finished request.
+#[derive(Clone, Debug)]
+pub(super) struct TracedRequest<'x> {
+    pub(super) is_encrypted: bool,
+    pub(super) subject: RequestSubject,
+    pub(super) document: Option<&'x DocumentKey>,
+    /// `None` if the client disconnected before the response.
+    pub(super) status: Option<StatusCode>,
+    pub(super) code: Option<ErrorCode>,
+    pub(super) outcome: Option<CacheOutcome>,
+    pub(super) application: Option<ApplicationId>,
+    pub(super) request_id: &'x str,
+}
+
+impl TracedRequest<'_> {
+    /// Records the span.
+    pub(super) fn end(&self, span: &RequestSpan, ended: Mono) {
+        let has_failed = self.status.is_none_or(|status| status.is_server_error());
+        span.end(ended, self.name(span.method()), self.attributes(span.method(), has_failed), has_failed);
+    }
+
+    fn route(&self) -> Option<String> {
+        match self.subject {
+            RequestSubject::Endpoint(route) => Some(route.endpoint().documented_path()),
+            RequestSubject::Page | RequestSubject::Options | RequestSubject::Nothing => None,
+        }
+    }
+
+    /// Method and route; never the path.
+    fn name(&self, method: &'static str) -> Cow<'static, str> {
+        self.route().map_or(method.into(), |route| format!("{method} {route}").into())
+    }
+
+    fn attributes(&self, method: &'static str, has_failed: bool) -> Vec<(&'static str, SpanAttribute)> {
+        let scheme = if self.is_encrypted { "https" } else { "http" };
+        let mut attributes: Vec<(&'static str, SpanAttribute)> =
+            vec![("http.request.method", method.into()), ("url.scheme", scheme.into())];
+        let mut add = |name, value: Option<SpanAttribute>| {
+            attributes.extend(value.map(|value| (name, value)));
+        };
+        add("http.route", self.route().map(Into::into));
+        let address = self.document.map(DocumentKey::address);
+        if let Some(address) = &address {
+            let (path, query) = address.split_once('?').unwrap_or((address, ""));
+            add("url.path", Some(path.to_owned().into()));
+            add("url.query", (!query.is_empty()).then(|| query.to_owned().into()));
+        }
+        add("http.response.status_code", self.status.map(|status| status.as_u16().into()));
+        let code = self.code.map(|code| code.row().word);
+        add("scoregate.error_code", code.map(Into::into));
+        add("error.type", has_failed.then(|| code.unwrap_or(DISCONNECTED).into()));
+        add("scoregate.cache", self.outcome.map(|outcome| outcome.as_str().into()));
+        add("scoregate.application", self.application.map(|id| id.to_string().into()));
+        add("scoregate.request_id", Some(self.request_id.to_owned().into()));
+        attributes
+    }
+}
+
+/// The methods of the API; all others are refused before a span begins.
+pub(super) fn method(method: &Method) -> &'static str {
+    if *method == Method::HEAD { "HEAD" } else { "GET" }
+}

@@ -1,0 +1,155 @@
+//! The collector: its address, and one request to it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
+use http::{HeaderMap, HeaderValue, Request, StatusCode, Uri};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+
+use super::otlp::{ExportReply, export_reply};
+
+/// Maximum size of a response that is read.
+const MAX_REPLY: usize = 64 * 1024;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Shorter than the idle timeout of usual collectors.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
+/// Limits an implausibly long `Retry-After`.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(30);
+
+/// The URL that spans are sent to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CollectorEndpoint(Uri);
+
+/// Why a URL cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadEndpoint {
+    /// It is none.
+    #[error(
+        "write the URL of a collector on this machine or network, such as \"http://127.0.0.1:4318/v1/traces\""
+    )]
+    Invalid,
+    /// It needs TLS.
+    #[error(
+        "spans are sent over http only; write the http address of a collector on this machine, which forwards over https"
+    )]
+    Https,
+    /// It has credentials or a query, which the log would repeat.
+    #[error(
+        "write the URL without credentials, query or fragment; a collector on this machine can add credentials"
+    )]
+    Credentials,
+}
+
+/// Sends spans to a collector.
+#[derive(Debug)]
+pub(super) struct Collector {
+    endpoint: CollectorEndpoint,
+    client: Client<HttpConnector, Full<Bytes>>,
+}
+
+/// Why spans were not accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ExportFailure {
+    /// The same request may succeed later.
+    Temporary { reason: String, retry_after: Option<Duration> },
+    /// The same request would fail again.
+    Permanent(String),
+}
+
+impl CollectorEndpoint {
+    /// Checks a URL.
+    pub fn parse(text: &str) -> Result<Self, BadEndpoint> {
+        if text.contains(['@', '?', '#']) {
+            return Err(BadEndpoint::Credentials);
+        }
+        let uri: Uri = text.parse().map_err(|_| BadEndpoint::Invalid)?;
+        match uri.scheme_str() {
+            Some("http") if uri.host().is_some_and(|host| !host.is_empty()) => Ok(Self(uri)),
+            Some("https") => Err(BadEndpoint::Https),
+            Some(_) | None => Err(BadEndpoint::Invalid),
+        }
+    }
+}
+
+impl Collector {
+    /// Does not connect.
+    pub(super) fn new(endpoint: CollectorEndpoint) -> Self {
+        let mut tcp = HttpConnector::new();
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        let mut builder = Client::builder(TokioExecutor::new());
+        builder.pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE_TIMEOUT).pool_max_idle_per_host(1);
+        Self { endpoint, client: builder.build(tcp) }
+    }
+
+    /// Its URL.
+    pub(super) fn address(&self) -> String {
+        self.endpoint.0.to_string()
+    }
+
+    /// Sends a request with spans.
+    pub(super) async fn export(&self, body: Bytes) -> Result<ExportReply, ExportFailure> {
+        let mut request = Request::post(self.endpoint.0.clone())
+            .body(Full::new(body))
+            .map_err(|error| ExportFailure::Permanent(error.to_string()))?;
+        let headers = request.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers
+            .insert(USER_AGENT, HeaderValue::from_static(concat!("scoregate/", env!("CARGO_PKG_VERSION"))));
+        let temporary = |reason: String| ExportFailure::Temporary { reason, retry_after: None };
+        let response = self.client.request(request).await.map_err(|error| {
+            let cause = std::error::Error::source(&error).map(ToString::to_string);
+            temporary(cause.unwrap_or_else(|| error.to_string()))
+        })?;
+        let status = response.status();
+        let retry_after = retry_after(response.headers());
+        // Read to its end, so that the connection can be used again.
+        let body = Limited::new(response.into_body(), MAX_REPLY).collect().await;
+        let reason = format!("status {}", status.as_u16());
+        match status {
+            // Accepted spans must not be sent twice, whatever the body is.
+            status if status.is_success() => {
+                Ok(export_reply(&body.map(http_body_util::Collected::to_bytes).unwrap_or_default()))
+            }
+            StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT => Err(ExportFailure::Temporary { reason, retry_after }),
+            _ => Err(ExportFailure::Permanent(reason)),
+        }
+    }
+}
+
+/// The time of `Retry-After` in seconds. A date is ignored: clocks differ.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds).min(MAX_RETRY_AFTER))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_http_urls_without_credentials_are_endpoints() {
+        for good in ["http://127.0.0.1:4318/v1/traces", "http://collector/", "http://[::1]:4318/custom"] {
+            assert!(CollectorEndpoint::parse(good).is_ok(), "{good}");
+        }
+        for (bad, why) in [
+            ("", BadEndpoint::Invalid),
+            ("127.0.0.1:4318", BadEndpoint::Invalid),
+            ("/v1/traces", BadEndpoint::Invalid),
+            ("ftp://collector/", BadEndpoint::Invalid),
+            ("grpc://collector:4317", BadEndpoint::Invalid),
+            ("https://collector/v1/traces", BadEndpoint::Https),
+            ("http://user:password@collector/", BadEndpoint::Credentials),
+            ("http://collector/?token=1", BadEndpoint::Credentials),
+        ] {
+            assert_eq!(CollectorEndpoint::parse(bad), Err(why), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! A finished span, its attributes, and its place in the export.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use crate::clock::Wall;
+use crate::telemetry::metrics::MetricLabel;
+use crate::telemetry::trace::{SpanId, TraceContext};
+
+/// The kind of a span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TracedSpanKind {
+    /// Work inside the gateway.
+    Internal,
+    /// A request of a client.
+    Server,
+    /// A request to the backend.
+    Client,
+}
+
+/// The value of an attribute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SpanAttribute {
+    /// A text.
+    Text(Cow<'static, str>),
+    /// An integer.
+    Integer(i64),
+}
+
+/// The end of a span in the export; the label of its metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpanOutcome {
+    /// The collector accepted it.
+    Exported,
+    /// The queue was full.
+    Dropped,
+    /// The collector was unreachable or rejected it.
+    Failed,
+}
+
+/// A finished span.
+#[derive(Clone, Debug)]
+pub(super) struct FinishedSpan {
+    pub(super) trace: TraceContext,
+    pub(super) id: SpanId,
+    pub(super) parent: Option<SpanId>,
+    /// Whether the parent is a span of the caller.
+    pub(super) has_remote_parent: bool,
+    pub(super) name: Cow<'static, str>,
+    pub(super) kind: TracedSpanKind,
+    pub(super) started: Wall,
+    pub(super) took: Duration,
+    pub(super) attributes: Vec<(&'static str, SpanAttribute)>,
+    pub(super) has_failed: bool,
+}
+
+impl SpanOutcome {
+    /// Label values, in the order of the variants.
+    pub(super) const WORDS: [&str; 3] = ["exported", "dropped", "failed"];
+}
+
+impl MetricLabel for SpanOutcome {
+    const NAME: &'static str = "result";
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl From<&'static str> for SpanAttribute {
+    fn from(text: &'static str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<String> for SpanAttribute {
+    fn from(text: String) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<u16> for SpanAttribute {
+    fn from(number: u16) -> Self {
+        Self::Integer(number.into())
+    }
+}
