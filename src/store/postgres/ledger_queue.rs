@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
+use tokio_postgres::error::SqlState;
 use tokio_util::task::TaskTracker;
 
 use super::connection::SchemaName;
@@ -20,6 +21,9 @@ use crate::store::{ExchangeCounts, LedgerExchange, LedgerExchangeReply, LedgerRe
 const MAX_REPORTS: usize = 256;
 /// Maximum queue length; further callers wait to enqueue.
 const QUEUE: usize = 1_024;
+
+/// How often an exchange is repeated that the server ended because of a deadlock.
+const REPEATS: usize = 3;
 
 const EXCHANGE: &str = "exchange ledger reports";
 
@@ -109,6 +113,12 @@ impl LedgerWorker {
     async fn exchange(&self, exchange: &LedgerExchange) -> Result<LedgerExchangeReply, StoreError> {
         let (statements, ignores_clock) = (&self.statements, self.ignores_clock);
         let work = async |client: &mut tokio_postgres::Client| {
+            for _ in 0..REPEATS {
+                match statements.exchange(client, exchange, ignores_clock, None).await {
+                    Err(error) if was_rolled_back(&error) => {}
+                    done => return done,
+                }
+            }
             statements.exchange(client, exchange, ignores_clock, None).await
         };
         let reply = Box::pin(self.connection.run(EXCHANGE, work)).await?;
@@ -148,6 +158,13 @@ impl LedgerWorker {
         self.waiting = rest;
         Some(group)
     }
+}
+
+/// Whether the server rolled back a transaction because of a deadlock. Upgrades of the tables lock them in another order than
+/// exchanges.
+fn was_rolled_back(error: &tokio_postgres::Error) -> bool {
+    let codes = [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE];
+    error.code().is_some_and(|code| codes.contains(code))
 }
 
 /// Answers each exchange with its part of the reply.

@@ -1,5 +1,6 @@
 //! The engine against a real server.
 
+mod deadlocks;
 mod document_losses;
 mod documents;
 mod minutes;
