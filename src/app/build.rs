@@ -71,13 +71,14 @@ pub(super) async fn build(
     let key_directory = Arc::new(key_directory(config));
     let form = KeyForm::new(&config.key_prefix, config.accept_imported);
     let registrar = registrar(&store, &key_directory, &form, config, data_dir, clock, &instruments);
-    let BuiltUpstream { upstream, scoring, backend } = upstream(config, clock).await?;
+    let shared = shared_fetches(&store, config)?;
+    let BuiltUpstream { upstream, scoring, backend } = upstream(config, shared.as_ref(), clock).await?;
     let engine = DocumentEngine::new(
         config.cache_bytes,
         config.retention.clone(),
         upstream,
         open_mirror(config, data_dir).await?,
-        shared_fetches(&store, config)?,
+        shared,
         clock,
         &instruments,
     );
@@ -257,12 +258,16 @@ fn shared_fetches(store: &Arc<dyn Store>, config: &Config) -> anyhow::Result<Opt
 }
 
 /// Opens the backend.
-async fn upstream(config: &Config, clock: &Clock) -> anyhow::Result<BuiltUpstream> {
+async fn upstream(
+    config: &Config,
+    shared: Option<&SharedFetches>,
+    clock: &Clock,
+) -> anyhow::Result<BuiltUpstream> {
     let now = clock.now().wall;
     let scoring = match &config.upstream {
         UpstreamConfig::BuiltIn { archive } => open_scoring(archive.clone(), now).await?,
         UpstreamConfig::Simulated { seed } => Scoring::demo(*seed, now),
-        UpstreamConfig::Http(http) => return http_upstream(http, config.protection, clock),
+        UpstreamConfig::Http(http) => return http_upstream(http, config.protection, shared, clock),
     };
     let scoring = Arc::new(scoring);
     let upstream: Arc<dyn Upstream> = Arc::new(EmbeddedUpstream::new(Arc::clone(&scoring), clock.clone()));
@@ -274,6 +279,7 @@ async fn upstream(config: &Config, clock: &Clock) -> anyhow::Result<BuiltUpstrea
 fn http_upstream(
     config: &HttpConfig,
     protection: ProtectionConfig,
+    shared: Option<&SharedFetches>,
     clock: &Clock,
 ) -> anyhow::Result<BuiltUpstream> {
     let tls = read_backend_tls(&config.tls, clock)?;
@@ -289,7 +295,10 @@ fn http_upstream(
     let book = Arc::new(AddressBook::new(&names, rules, seed, clock.clone()));
     let dynamic = addresses.iter().map(|address| Arc::clone(address) as Arc<dyn Upstream>).collect();
     let upstream = ProtectedUpstream::with_addresses(dynamic, Arc::clone(&book), protection, clock.clone());
-    let watcher = AddressWatcher::new(addresses.clone(), book, checks, clock.clone());
+    let mut watcher = AddressWatcher::new(addresses.clone(), book, checks, clock.clone());
+    if let Some(shared) = shared {
+        watcher.share_checks(Arc::clone(&shared.shared));
+    }
     let backend = BackendInUse { addresses, watcher, settings: config.tls.clone(), tls };
     Ok(BuiltUpstream { upstream, scoring: None, backend: Some(backend) })
 }

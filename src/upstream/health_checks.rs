@@ -14,10 +14,13 @@ use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
+use crate::store::SharedDocuments;
 
+use super::Upstream as _;
 use super::addresses::AddressBook;
 use super::http::HttpUpstream;
 use super::http_config::HealthCheckConfig;
+use super::shared_checks::{CheckResult, SharedChecks};
 
 /// Interval between lookups of the names of addresses.
 const RESOLVE_EVERY: Duration = Duration::from_secs(30);
@@ -34,6 +37,8 @@ pub struct AddressWatcher {
     book: Arc<AddressBook>,
     config: HealthCheckConfig,
     resolve: ResolveName,
+    /// Checks of other gateways, if there are any.
+    shared: Option<SharedChecks>,
     clock: Clock,
 }
 
@@ -45,7 +50,14 @@ impl AddressWatcher {
         config: HealthCheckConfig,
         clock: Clock,
     ) -> Self {
-        Self { addresses, book, config, resolve: Arc::new(|name, port| Box::pin(lookup(name, port))), clock }
+        let resolve: ResolveName = Arc::new(|name, port| Box::pin(lookup(name, port)));
+        Self { addresses, book, config, resolve, shared: None, clock }
+    }
+
+    /// Shares health checks with other gateways.
+    pub fn share_checks(&mut self, shared: Arc<dyn SharedDocuments>) {
+        let HealthCheckConfig { interval, timeout, .. } = self.config;
+        self.shared = Some(SharedChecks::new(shared, interval, timeout, self.clock.clone()));
     }
 
     /// Runs until `stop`. A single address is not checked: there is no other to use instead.
@@ -63,11 +75,19 @@ impl AddressWatcher {
         let Some(address) = self.addresses.get(index) else { return };
         loop {
             self.clock.sleep(self.config.interval).await;
-            let check = address.check(self.config.path.as_deref());
-            let result = self.clock.within(self.config.timeout, check).await;
-            let timed_out = |_| Err(format!("no response within {} ms", self.config.timeout.as_millis()));
-            self.book.record_check(index, result.unwrap_or_else(timed_out));
+            let check = self.check(address);
+            let result = match &self.shared {
+                Some(shared) => shared.result(&address.address(), check).await,
+                None => check.await,
+            };
+            self.book.record_check(index, result);
         }
+    }
+
+    async fn check(&self, address: &HttpUpstream) -> CheckResult {
+        let check = address.check(self.config.path.as_deref());
+        let timed_out = |_| Err(format!("no response within {} ms", self.config.timeout.as_millis()));
+        self.clock.within(self.config.timeout, check).await.unwrap_or_else(timed_out)
     }
 
     /// Closes the idle connections of an address when a host that they may lead to is no longer its.

@@ -16,6 +16,7 @@ mod http_config;
 mod mapping;
 mod protected;
 mod queue;
+mod shared_checks;
 mod tls;
 mod tls_problem;
 

@@ -7,6 +7,7 @@ mod minutes;
 mod nodes;
 mod pooler;
 mod rolling;
+mod shared_checks;
 mod shared_fetches;
 mod terms;
 mod transfer;
@@ -88,10 +89,10 @@ impl Site {
         Self::start(&[&self.environment()[..], more].concat())
     }
 
-    /// A gateway in front of a backend at this URL instead of the built-in one.
-    fn gateway_before(&self, url: &str, more: &[(&str, &str)]) -> SiteGateway {
+    /// A gateway in front of the backend that these settings name instead of the built-in one.
+    fn gateway_before(&self, backend: &[(&str, &str)]) -> SiteGateway {
         let [_built_in, shared @ ..] = self.environment();
-        Self::start(&[&shared[..], &[("SCOREGATE_UPSTREAM_URL", url)], more].concat())
+        Self::start(&[&shared[..], backend].concat())
     }
 
     fn start(environment: &[(&str, &str)]) -> SiteGateway {

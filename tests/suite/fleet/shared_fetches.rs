@@ -134,8 +134,8 @@ fn waited(gateway: &SiteGateway) -> u64 {
 
 fn gateways(site: &Site, backend: &CountingBackend) -> Vec<SiteGateway> {
     let url = backend.backend.url();
-    let more = [("SCOREGATE_FRESHNESS_REFRESH_INTERVAL", "10s")];
-    (0..GATEWAYS).map(|_| site.gateway_before(&url, &more)).collect()
+    let more = [("SCOREGATE_UPSTREAM_URL", &*url), ("SCOREGATE_FRESHNESS_REFRESH_INTERVAL", "10s")];
+    (0..GATEWAYS).map(|_| site.gateway_before(&more)).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -204,7 +204,9 @@ fn claimed(gateway: &SiteGateway) -> u64 {
 /// Two gateways with a stored document, one of which has just claimed its refresh and waits for the backend: that one, the
 /// other one, and the score of the stored document.
 fn with_a_claim(site: &Site, key: &str, backend: &CountingBackend) -> (SiteGateway, SiteGateway, u64) {
+    let url = backend.backend.url();
     let more = [
+        ("SCOREGATE_UPSTREAM_URL", &*url),
         ("SCOREGATE_UPSTREAM_TIMEOUT", "1s"),
         ("SCOREGATE_UPSTREAM_FIRST_BYTE_TIMEOUT", "1s"),
         ("SCOREGATE_FRESHNESS_MAX_WAIT", "1s"),
@@ -212,8 +214,7 @@ fn with_a_claim(site: &Site, key: &str, backend: &CountingBackend) -> (SiteGatew
         // No polls: only requests refresh the document.
         ("SCOREGATE_FRESHNESS_PROBE", "false"),
     ];
-    let url = backend.backend.url();
-    let [one, other] = [(); 2].map(|()| site.gateway_before(&url, &more));
+    let [one, other] = [(); 2].map(|()| site.gateway_before(&more));
     let stored = score(&one, key);
     assert_eq!(score(&other, key), stored);
     let before = [&one, &other].map(claimed);
