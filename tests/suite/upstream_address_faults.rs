@@ -1,6 +1,7 @@
 //! Three addresses that take turns at faults, in front of the real program with the real clock: one never responds, one
-//! is slow, one answers 500.
+//! is slow, one answers 500 or with old data.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -24,19 +25,31 @@ const SLACK: Duration = Duration::from_secs(3);
 const PHASE: Duration = Duration::from_millis(900);
 const PHASES: usize = 7;
 
+/// The time in the data of a good response.
+const LAST_UPDATED: &str = "2026-11-21T11:59:00Z";
+/// The age of old data.
+const OLD: Duration = Duration::from_hours(1);
+
+/// A good response with data of this age.
+fn aged(received: &Received, age: Duration) -> Vec<u8> {
+    let Act::Raw(bytes) = good(received) else { panic!("{received:?}") };
+    let at = Wall::from_seconds(Clock::system().now().wall.minus(age).seconds()).rfc3339();
+    // With other data at each time: equal data keeps its time.
+    String::from_utf8(bytes).unwrap().replace(NOON, &at).replace(LAST_UPDATED, &at).into_bytes()
+}
+
 /// A good response with the current time.
 fn current(received: &Received) -> Vec<u8> {
-    let Act::Raw(bytes) = good(received) else { panic!("{received:?}") };
-    let now = Wall::from_seconds(Clock::system().now().wall.seconds()).rfc3339();
-    String::from_utf8(bytes).unwrap().replace(NOON, &now).into_bytes()
+    aged(received, Duration::ZERO)
 }
 
 /// The faults of a phase, by address: each takes its turn at each of them.
-fn script(fault: usize) -> fn(&Received) -> Act {
-    match fault {
-        0 => |_| Act::Hang,
-        1 => |received| Act::Slow(Duration::from_millis(200), current(received)),
-        _ => |_| respond("500 Internal Server Error", &[], ""),
+fn script(fault: usize, phase: usize) -> fn(&Received) -> Act {
+    match (fault, phase % 2) {
+        (0, _) => |_| Act::Hang,
+        (1, _) => |received| Act::Slow(Duration::from_millis(200), current(received)),
+        (_, 0) => |received| Act::Raw(aged(received, OLD)),
+        (_, _) => |_| respond("500 Internal Server Error", &[], ""),
     }
 }
 
@@ -45,6 +58,8 @@ fn script(fault: usize) -> fn(&Received) -> Act {
 struct Answers {
     statuses: Vec<u16>,
     longest: Duration,
+    /// The newest time of the data of each document.
+    newest: HashMap<String, String>,
 }
 
 /// Requests documents until the end: the same one again and again, or others from this number on.
@@ -59,6 +74,12 @@ async fn call(client: &ProgramClient, key: &str, first: Option<usize>, end: &Ato
         let before = clock.mono();
         let response = client.get(&target, key).send().await;
         answers.longest = answers.longest.max(clock.mono().since(before));
+        if response.status == 200 {
+            let at = response.json()["generated_at"].as_str().unwrap().to_owned();
+            let newest = answers.newest.entry(target.clone()).or_default();
+            assert!(at >= *newest, "{target} went back from {newest} to {at}");
+            *newest = at;
+        }
         answers.statuses.push(response.status);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -93,6 +114,12 @@ fn serve(data: &Path, backends: &[Backend]) -> Program {
     Program::serve(data, &environment)
 }
 
+/// Prints a line that is shown if the test fails.
+#[expect(clippy::print_stdout, reason = "the output of a test that fails")]
+fn note(text: &str) {
+    println!("{text}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stored_documents_are_served_through_flapping_faults_and_failovers_stay_within_their_budget() {
     let mut backends = Vec::new();
@@ -112,7 +139,7 @@ async fn stored_documents_are_served_through_flapping_faults_and_failovers_stay_
     let faults = async {
         for phase in 0..PHASES {
             for (number, backend) in backends.iter().enumerate() {
-                backend.set_script(script((number + phase) % ADDRESSES));
+                backend.set_script(script((number + phase) % ADDRESSES, phase));
             }
             tokio::time::sleep(PHASE).await;
         }
@@ -126,9 +153,13 @@ async fn stored_documents_are_served_through_flapping_faults_and_failovers_stay_
     assert!(stored.statuses.len() > 50 && stored.statuses.iter().all(|status| *status == 200));
     assert!(stored.longest < Duration::from_secs(1), "{:?}", stored.longest);
     let waited: Vec<u16> = [one.statuses, other.statuses].concat();
-    assert!(waited.contains(&200));
+    let delivered = waited.iter().filter(|status| **status == 200).count();
+    let longest = one.longest.max(other.longest);
+    note(&format!("{} served from a stored document", stored.statuses.len()));
+    note(&format!("{delivered} of {} served without one, the longest after {longest:?}", waited.len()));
+    assert!(delivered > 0);
     assert!(waited.iter().all(|status| [200, 502, 503, 504].contains(status)), "{waited:?}");
-    assert!(one.longest.max(other.longest) < MAX_WAIT + SLACK);
+    assert!(longest < MAX_WAIT + SLACK);
 
     // With good addresses again, each fetch that has begun ends soon.
     for backend in &backends {
