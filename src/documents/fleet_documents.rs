@@ -31,7 +31,7 @@ const PROBE: &str = "probe";
 
 /// The documents that the gateways of a backend share.
 pub struct SharedFetches {
-    /// Where they are.
+    /// The documents in the store.
     pub shared: Arc<dyn SharedDocuments>,
     /// The backend.
     pub backend: String,
