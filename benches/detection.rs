@@ -6,38 +6,59 @@
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 
 use scoregate::scoring::METHOD_VERSION;
-use scoregate::scoring::detection::{Detector, Findings, MODELS, Scenario, WATCHED_HOURS, evaluate};
+use scoregate::scoring::detection::{
+    Detector, FEW_MODELS, Findings, MODELS, NoiseKind, Scenario, SeriesPlan, WATCHED_HOURS, evaluate,
+};
 
-const NOISES: [f64; 3] = [1.0, 1.5, 3.0];
-const SCENARIOS: [(&str, Scenario); 5] = [
+const QUIET: [(&str, NoiseKind, f64); 9] = [
+    ("white", NoiseKind::White, 1.0),
+    ("white", NoiseKind::White, 1.5),
+    ("white", NoiseKind::White, 3.0),
+    ("t, 3 degrees", NoiseKind::HeavyTailed, 1.5),
+    ("AR 0.3", NoiseKind::Autoregressive(0.3), 1.5),
+    ("AR 0.5", NoiseKind::Autoregressive(0.5), 1.5),
+    ("AR 0.8", NoiseKind::Autoregressive(0.8), 1.5),
+    ("AR 0.95", NoiseKind::Autoregressive(0.95), 1.5),
+    ("weekly cycle ±2", NoiseKind::WeeklyCycle(2.0), 1.5),
+];
+const CHANGES: [(&str, Scenario); 5] = [
     ("a step of 2 points", Scenario::Step(2.0)),
     ("a step of 3 points", Scenario::Step(3.0)),
     ("a step of 5 points", Scenario::Step(5.0)),
     ("a step of 8 points", Scenario::Step(8.0)),
     ("6 points in 10 days", Scenario::Ramp(6.0, 240)),
 ];
+const NOISES: [(&str, NoiseKind, f64); 7] = [
+    ("white", NoiseKind::White, 1.0),
+    ("white", NoiseKind::White, 1.5),
+    ("white", NoiseKind::White, 3.0),
+    ("t, 3 degrees", NoiseKind::HeavyTailed, 1.5),
+    ("AR 0.5", NoiseKind::Autoregressive(0.5), 1.5),
+    ("AR 0.8", NoiseKind::Autoregressive(0.8), 1.5),
+    ("weekly cycle ±2", NoiseKind::WeeklyCycle(2.0), 1.5),
+];
 
 fn main() {
     let series = if std::env::var_os("SCOREGATE_FULL").is_some() { 1_000 } else { 10 };
     let days = WATCHED_HOURS / 24;
-    println!(
-        "method {METHOD_VERSION}; {series} series a line, each watched for {days} days, of {MODELS} models"
-    );
-    println!("\nquiet series: alarms for each month of one model");
-    println!("{:>22} {:>8} {:>10} {:>10} {:>10}", "", "noise", "drift", "incident", "alert");
-    for noise in NOISES {
-        let [drift, incident, alert] =
-            evaluate(Scenario::Quiet, noise, series).map(|f| f64::from(f.alarms) / f64::from(series));
-        println!("{:>22} {noise:>8.1} {drift:>10.4} {incident:>10.4} {alert:>10.4}", "quiet");
+    println!("method {METHOD_VERSION}; {series} series a line, each watched for {days} days");
+    println!("\nquiet series: alarms for each month of one model, of {FEW_MODELS} models");
+    println!("{:>22} {:>16} {:>6} {:>10} {:>10} {:>10}", "", "noise", "sd", "drift", "incident", "alert");
+    for (name, noise, deviation) in QUIET {
+        let plan = SeriesPlan { scenario: Scenario::Quiet, noise, deviation, series };
+        let [drift, incident, alert] = evaluate(plan).map(|f| f64::from(f.alarms) / f64::from(series));
+        println!("{:>22} {name:>16} {deviation:>6.1} {drift:>10.4} {incident:>10.4} {alert:>10.4}", "quiet");
     }
-    println!("\nplanted falls: share found, median and 95th percentile of the delay in rounds");
+    println!(
+        "\nplanted falls, of {MODELS} models: share found, median and 95th percentile of the delay in rounds"
+    );
     let [drift, incident, alert] = Detector::ALL.map(|detector| format!("{detector:?}").to_lowercase());
-    println!("{:>22} {:>8} {drift:>16} {incident:>16} {alert:>16}", "", "noise");
-    for (name, scenario) in SCENARIOS {
-        for noise in NOISES {
-            let [drift, incident, alert] =
-                evaluate(scenario, noise, series).map(|findings| shown(&findings, series));
-            println!("{name:>22} {noise:>8.1} {drift:>16} {incident:>16} {alert:>16}");
+    println!("{:>22} {:>16} {:>6} {drift:>16} {incident:>16} {alert:>16}", "", "noise", "sd");
+    for (change, scenario) in CHANGES {
+        for (name, noise, deviation) in NOISES {
+            let plan = SeriesPlan { scenario, noise, deviation, series };
+            let [drift, incident, alert] = evaluate(plan).map(|findings| shown(&findings, series));
+            println!("{change:>22} {name:>16} {deviation:>6.1} {drift:>16} {incident:>16} {alert:>16}");
         }
     }
 }

@@ -1,0 +1,105 @@
+//! Coverage and width of the published 95 % intervals, as a table.
+//!
+//! `cargo bench --bench coverage` is small; `SCOREGATE_FULL=1` uses 50 snapshots of 20 models per line. The figures
+//! are the same on every machine.
+
+#![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
+
+use scoregate::routes::Period;
+use scoregate::scoring::METHOD_VERSION;
+use scoregate::scoring::coverage::{CoverageCase, MODELS, MarkKind, NoiseKind, measure};
+
+const BASE: CoverageCase = CoverageCase {
+    name: "independent runs",
+    period: Period::Day,
+    cadence_hours: 1,
+    trials: 5,
+    marks: MarkKind::Graded(4.5),
+    level: 70.0,
+    noise: NoiseKind::White,
+    deviation: 1.0,
+};
+const AR: fn(f64) -> NoiseKind = NoiseKind::Autoregressive;
+
+fn cases() -> Vec<CoverageCase> {
+    let graded = |name, period, noise| CoverageCase {
+        name,
+        period,
+        noise,
+        deviation: 1.5,
+        trials: 1,
+        marks: MarkKind::Graded(0.0),
+        ..BASE
+    };
+    let run_effect =
+        |name, trials| CoverageCase { name, period: Period::Latest, trials, deviation: 2.5, ..BASE };
+    let pass_fail = |name, period, level| CoverageCase {
+        name,
+        period,
+        level,
+        trials: 1,
+        marks: MarkKind::PassFail,
+        deviation: 0.0,
+        ..BASE
+    };
+    let daily = |name, period| CoverageCase { name, period, cadence_hours: 24, deviation: 2.5, ..BASE };
+    vec![
+        CoverageCase { name: "independent", ..BASE },
+        CoverageCase { name: "independent", period: Period::Week, ..BASE },
+        CoverageCase { name: "independent", period: Period::Month, ..BASE },
+        CoverageCase { name: "trials only", period: Period::Latest, deviation: 0.0, ..BASE },
+        run_effect("run effect, 1 trial", 1),
+        run_effect("run effect, 3 trials", 3),
+        run_effect("run effect, 10 trials", 10),
+        graded("t, 3 degrees", Period::Latest, NoiseKind::HeavyTailed),
+        graded("t, 3 degrees", Period::Day, NoiseKind::HeavyTailed),
+        graded("AR 0.3", Period::Day, AR(0.3)),
+        graded("AR 0.5", Period::Day, AR(0.5)),
+        graded("AR 0.8", Period::Latest, AR(0.8)),
+        graded("AR 0.8", Period::Day, AR(0.8)),
+        graded("AR 0.8", Period::Week, AR(0.8)),
+        graded("AR 0.8", Period::Month, AR(0.8)),
+        CoverageCase {
+            trials: 5,
+            marks: MarkKind::Graded(4.5),
+            ..graded("AR 0.8, 5 trials", Period::Day, AR(0.8))
+        },
+        CoverageCase {
+            trials: 5,
+            marks: MarkKind::Graded(4.5),
+            ..graded("AR 0.8, 5 trials", Period::Week, AR(0.8))
+        },
+        graded("AR 0.95", Period::Day, AR(0.95)),
+        graded("AR 0.95", Period::Week, AR(0.95)),
+        graded("weekly cycle ±2", Period::Day, NoiseKind::WeeklyCycle(2.0)),
+        graded("weekly cycle ±2", Period::Week, NoiseKind::WeeklyCycle(2.0)),
+        pass_fail("pass/fail, 50 %", Period::Day, 50.0),
+        pass_fail("pass/fail, 90 %", Period::Day, 90.0),
+        pass_fail("pass/fail, 98 %", Period::Latest, 98.0),
+        pass_fail("pass/fail, 98 %", Period::Day, 98.0),
+        pass_fail("pass/fail, 98 %", Period::Week, 98.0),
+        pass_fail("pass/fail, 99.9 %", Period::Day, 99.9),
+        CoverageCase { trials: 8, ..pass_fail("pass/fail, 98 %, 8 trials", Period::Day, 98.0) },
+        daily("one run a day", Period::Latest),
+        daily("one run a day", Period::Day),
+        daily("one run a day", Period::Week),
+        daily("one run a day", Period::Month),
+    ]
+}
+
+fn main() {
+    let snapshots = if std::env::var_os("SCOREGATE_FULL").is_some() { 50 } else { 1 };
+    println!("method {METHOD_VERSION}; {} scores a line, of models with 37 days of runs", snapshots * MODELS);
+    println!("{:>28} {:>8} {:>10} {:>10} {:>10}", "", "period", "intervals", "covering", "width");
+    for case in cases() {
+        let found = measure(&case, snapshots);
+        let present = f64::from(found.intervals) / f64::from(found.scores.max(1));
+        println!(
+            "{:>28} {:>8} {present:>10.3} {:>10.3} {:>10.2}",
+            case.name,
+            case.period.word(),
+            found.share(),
+            found.mean_width
+        );
+    }
+}

@@ -1,0 +1,124 @@
+//! Seeded noise for the simulations of the method: independent, heavy-tailed, autocorrelated, with a weekly cycle.
+
+use std::f64::consts::TAU;
+
+/// The kind of noise of a series of rounds. The standard deviation is the caller's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum NoiseKind {
+    /// Independent normal values.
+    White,
+    /// Independent values of Student's t distribution with 3 degrees of freedom: its outliers are frequent and large.
+    HeavyTailed,
+    /// A first-order autoregression with this coefficient.
+    Autoregressive(f64),
+    /// Independent normal values about a weekly cycle with this amplitude, in the unit of the standard deviation's.
+    WeeklyCycle(f64),
+}
+
+/// A generator of noise.
+#[derive(Clone, Debug)]
+pub(super) struct NoiseGenerator {
+    kind: NoiseKind,
+    deviation: f64,
+    random: SeededNormal,
+    state: Option<f64>,
+    hour: f64,
+}
+
+/// Splitmix64, as in the simulator.
+#[derive(Clone, Debug)]
+pub(super) struct SeededNormal(u64);
+
+impl NoiseGenerator {
+    /// A generator of hourly noise with this standard deviation.
+    pub(super) fn new(kind: NoiseKind, deviation: f64, seed: u64) -> Self {
+        let mut random = SeededNormal::new(seed);
+        // A cycle begins at a random hour of the week.
+        let hour = (random.uniform() * 168.0).floor();
+        Self { kind, deviation, random, state: None, hour }
+    }
+
+    /// The next hour's value.
+    pub(super) fn draw(&mut self) -> f64 {
+        let normal = self.random.normal();
+        self.hour += 1.0;
+        match self.kind {
+            NoiseKind::White => self.deviation * normal,
+            NoiseKind::HeavyTailed => {
+                let squares: f64 = (0..3).map(|_| self.random.normal().powi(2)).sum();
+                // Its variance is 3.
+                self.deviation * normal / (squares / 3.0).sqrt() / 3.0_f64.sqrt()
+            }
+            NoiseKind::Autoregressive(coefficient) => {
+                let innovation = (1.0 - coefficient * coefficient).sqrt() * normal;
+                let value = self.state.map_or(normal, |state| coefficient * state + innovation);
+                self.state = Some(value);
+                self.deviation * value
+            }
+            NoiseKind::WeeklyCycle(amplitude) => {
+                amplitude * (TAU * self.hour / 168.0).sin() + self.deviation * normal
+            }
+        }
+    }
+}
+
+impl SeededNormal {
+    /// A generator with this seed.
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Uniform from 0 to 1, 1 excluded.
+    pub(super) fn uniform(&mut self) -> f64 {
+        f64::from(u32::try_from(self.next() >> 32).unwrap_or_default()) / 4_294_967_296.0
+    }
+
+    /// Mean 0, standard deviation 1, never beyond 6: the sum of twelve uniform numbers, whose tails are close enough.
+    pub(super) fn normal(&mut self) -> f64 {
+        let evenly =
+            |bits: u64| [bits, bits >> 16, bits >> 32, bits >> 48].map(|bits| (bits & 0xFFFF) as u32);
+        let sum: u32 = [self.next(), self.next(), self.next()].into_iter().flat_map(evenly).sum();
+        (f64::from(sum) + 6.0) / 65_536.0 - 6.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::statistics::SampleSums;
+    use super::*;
+
+    fn drawn(kind: NoiseKind, count: usize) -> Vec<f64> {
+        let mut all = Vec::new();
+        for seed in 0..20 {
+            let mut noise = NoiseGenerator::new(kind, 1.5, seed << 20);
+            all.extend((0..count).map(|_| noise.draw()));
+        }
+        all
+    }
+
+    #[test]
+    fn noise_has_zero_mean_and_the_requested_deviation() {
+        let kinds = [NoiseKind::White, NoiseKind::HeavyTailed, NoiseKind::Autoregressive(0.8)];
+        for kind in kinds {
+            let sums: SampleSums = drawn(kind, 2_000).into_iter().collect();
+            assert!(sums.mean().unwrap().abs() < 0.07, "{kind:?} {sums:?}");
+            assert!((sums.variance().unwrap().sqrt() - 1.5).abs() < 0.1, "{kind:?} {sums:?}");
+        }
+    }
+
+    #[test]
+    fn neighbours_are_correlated_as_requested() {
+        for coefficient in [0.0, 0.5, 0.8] {
+            let all = drawn(NoiseKind::Autoregressive(coefficient), 2_000);
+            let products: SampleSums = all.iter().zip(all.iter().skip(1)).map(|(a, b)| a * b).collect();
+            assert!((products.mean().unwrap() / 2.25 - coefficient).abs() < 0.03, "{coefficient}");
+        }
+    }
+}
