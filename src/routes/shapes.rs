@@ -86,7 +86,7 @@ pub const MODEL: &[ItemField] = &[
     maybe("priceOutput", Number, "US dollars per million output tokens."),
     maybe("latencyMs", Number, "Median latency of a trial over the last 24 hours, in milliseconds."),
     field("runs", Integer, "Runs over the last 24 hours."),
-    field("failedRuns", Integer, "Runs over the last 24 hours that failed; they have no score."),
+    field("failedRuns", Integer, "Runs over the last 24 hours in which every trial failed."),
     field("lastUpdated", Instant, LAST_UPDATED),
 ];
 
@@ -160,11 +160,11 @@ pub const PROVIDER: &[ItemField] = &[
         Words(&["operational", "degraded", "outage", "unavailable"]),
         "Status, from the runs of the last 24 hours.",
     ),
-    maybe("availability", Number, "Share of runs that did not fail over the last 24 hours, from 0 to 1."),
+    maybe("availability", Number, "Share of trials that did not fail over the last 24 hours, from 0 to 1."),
     field("models", Integer, "Number of tracked models."),
     field("modelsAvailable", Integer, "Number of models with a score."),
     field("runs", Integer, "Runs over the last 24 hours."),
-    field("failedRuns", Integer, "Failed runs."),
+    field("failedRuns", Integer, "Runs in which every trial failed."),
     maybe("averageScore", Number, "Mean score of the models."),
     maybe("latencyMs", Number, "Median latency of a trial, in milliseconds."),
     field(
@@ -218,11 +218,11 @@ pub const RELIABILITY: &[ItemField] = &[
          and absence of incidents 0.2 (1 / (1 + incidents per model)). If a part is unknown, its weight is distributed \
          over the others.",
     ),
-    maybe("availability", Number, "Share of runs that did not fail, from 0 to 1."),
+    maybe("availability", Number, "Share of trials that did not fail, from 0 to 1."),
     maybe("scoreDeviation", Number, "Mean standard deviation of the scores of its models."),
     field("incidents", Integer, "Incidents opened in the period."),
     field("runs", Integer, "Runs in the period."),
-    field("failedRuns", Integer, "Failed runs."),
+    field("failedRuns", Integer, "Runs in which every trial failed."),
 ];
 
 const WEIGHT: &[ItemField] = &[
@@ -233,9 +233,14 @@ const WEIGHT: &[ItemField] = &[
 const SAMPLES: &[ItemField] = &[
     field("suite", Words(SUITES), "Name of the suite."),
     field("runs", Integer, "Runs in the period."),
-    field("failedRuns", Integer, "Failed runs, without a score."),
-    field("trials", Integer, "Trials with a score."),
-    field("failedTrials", Integer, "Trials without a score, in runs with a score."),
+    field("failedRuns", Integer, "Runs in which every trial failed."),
+    field(
+        "trials",
+        Integer,
+        "Trials in the score. A failed trial counts as zero if the model did not respond in time or its response was \
+         unusable; otherwise it has no score.",
+    ),
+    field("failedTrials", Integer, "Failed trials. A run that failed as a whole lists none."),
     maybe("lastRun", Instant, "Time of the newest run."),
 ];
 

@@ -237,7 +237,7 @@ mod tests {
                     Some(score) => {
                         RunOutcome::Scored(vec![Trial::new([*score / 100.0; 7], 1.0, 0.0).unwrap()])
                     }
-                    None => RunOutcome::Failed(RunFailure::Timeout),
+                    None => RunOutcome::Failed(RunFailure::Unreachable),
                 };
                 series.add(&Run::new(Arc::clone(&model), suite, hour.start(), outcome).unwrap());
             }

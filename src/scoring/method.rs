@@ -109,7 +109,7 @@ pub(super) const OUTAGE_HOURS: u64 = 3;
 /// Hours from which an outage is critical.
 pub(super) const OUTAGE_CRITICAL_HOURS: u64 = 6;
 
-/// Minimum share of successful runs for a provider to be operational; below the second it has an outage.
+/// Minimum share of trials that did not fail for a provider to be operational; below the second it has an outage.
 pub(super) const PROVIDER_AVAILABILITY: [f64; 2] = [0.95, 0.50];
 /// Weights of availability, score stability and freedom from incidents in reliability.
 pub(super) const RELIABILITY_WEIGHTS: [f64; 3] = [0.5, 0.3, 0.2];

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::clock::Wall;
 use crate::routes::Period;
 
+use super::count::Attempts;
 use super::drift::{self, DriftResult};
 use super::figures::{Score, dollars};
 use super::hour::{Hour, HourRange, hours_of, of_period};
@@ -54,6 +55,8 @@ pub(super) struct PeriodSummary {
     pub reading: PeriodScores,
     /// Runs in the period, and failed ones.
     pub runs: (u32, u32),
+    /// Trials in the period, for availability.
+    pub attempts: Attempts,
     /// The score as published.
     pub score: Option<Score>,
     /// The estimates that models are ranked by, in the order of [`Measure::ALL`].
@@ -128,9 +131,11 @@ impl PeriodSummary {
         let measures =
             Measure::ALL.map(|of| (measured(&reading, of), before.as_ref().and_then(|it| measured(it, of))));
         let [(combined, _), ..] = measures;
+        let in_period = series.over(clock);
         let deviation = series.rounds(clock).map(|round| round.score).collect::<SampleSums>().variance();
         Self {
-            runs: series.over(clock).runs(),
+            runs: in_period.runs(),
+            attempts: in_period.attempts(),
             score: combined.as_ref().map(Score::of),
             axes: (axes(&reading), before.map_or([None; 7], |before| axes(&before))),
             latency: series.latency(now),

@@ -6,11 +6,11 @@ use std::cell::OnceCell;
 
 use crate::clock::Wall;
 
-use super::count::{Marks, RunCounts};
+use super::count::{Attempts, Marks, RunCounts};
 use super::hour::{Hour, HourRange};
 use super::measure::Measure;
 use super::method;
-use super::run::{Run, RunOutcome, Suite, Trial};
+use super::run::{Run, Suite, Trial};
 use super::statistics::{Estimate, median};
 
 const DAY: u64 = 24;
@@ -83,10 +83,7 @@ impl ScoreSeries {
         self.record_time(run.at());
         let mut count = RunCounts::default();
         count.add(run);
-        let latencies: Vec<f64> = match run.outcome() {
-            RunOutcome::Scored(trials) => trials.iter().map(Trial::latency_ms).collect(),
-            RunOutcome::Failed(_) => Vec::new(),
-        };
+        let latencies: Vec<f64> = run.trials().iter().map(Trial::latency_ms).collect();
         self.put(Hour::of(run.at()), run.suite(), &count, &latencies);
     }
 
@@ -210,20 +207,26 @@ impl PeriodScores {
         (self.suites.iter().map(|suite| suite.runs).sum(), self.suites.iter().map(|suite| suite.failed).sum())
     }
 
-    /// Runs with a score.
+    /// Runs in the scores.
     pub(super) fn scored(&self) -> u32 {
-        self.suites.iter().map(RunCounts::scored).sum()
+        self.suites.iter().map(|suite| suite.scored).sum()
     }
 
     /// Trials in the scores.
     pub(super) fn trials(&self) -> u32 {
-        self.suites.iter().map(|suite| suite.trials).sum()
+        self.suites.iter().map(RunCounts::trials_in_score).sum()
     }
 
-    /// The mean cost of a trial, in dollars.
+    /// Trials for availability.
+    pub(super) fn attempts(&self) -> Attempts {
+        self.suites.iter().map(RunCounts::attempts).sum()
+    }
+
+    /// The mean cost of a trial with scores of its own, in dollars.
     pub(super) fn cost(&self) -> Option<f64> {
         let cost: f64 = self.suites.iter().map(|suite| suite.cost).sum();
-        (self.trials() > 0).then(|| cost / f64::from(self.trials()))
+        let trials: u32 = self.suites.iter().map(|suite| suite.trials).sum();
+        (trials > 0).then(|| cost / f64::from(trials))
     }
 
     /// The newest run in the scores.
@@ -265,7 +268,7 @@ impl PeriodScores {
 
 #[cfg(test)]
 mod tests {
-    use super::super::run::{RunFailure, TestedModel};
+    use super::super::run::{RunFailure, RunOutcome, TestedModel};
     use super::*;
     use crate::routes::ModelId;
     use std::sync::Arc;
@@ -276,7 +279,7 @@ mod tests {
             Some(scores) => {
                 RunOutcome::Scored(scores.iter().map(|s| Trial::new([*s; 7], 10.0, 0.5).unwrap()).collect())
             }
-            None => RunOutcome::Failed(RunFailure::Timeout),
+            None => RunOutcome::Failed(RunFailure::Throttled),
         };
         Run::new(Arc::new(model), suite, Hour::of(Wall::default()).plus(hour).start(), outcome).unwrap()
     }
@@ -294,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_run_is_counted_without_affecting_scores() {
+    fn a_throttled_run_is_counted_without_affecting_scores() {
         let good = Suite::ALL.map(|suite| run(suite, 1, Some(&[0.5, 0.7])));
         let before = series(&good).over(all());
         let mut with_failures = series(&good);

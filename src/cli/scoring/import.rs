@@ -37,9 +37,14 @@ One run per line, as a JSON object:
    "codeQuality":0.7,"efficiency":0.6,"stability":0.5,"refusal":1,"recovery":0.4},"latencyMs":4200,"cost":0.031}]}
 Scores are from 0 to 1. `latencyMs` (milliseconds) and `cost` (US dollars, 0 if it was free) are required in every trial
 that has scores. Prices are US dollars for a million tokens and may be left out. A trial that failed
-has {"failure":{"reason":"timeout"}} instead of scores; a failed run has it instead of trials.
-Suites are coding, reasoning and tooling; reasons are timeout, throttled, unreachable and unusable, and a run's may have
-a "detail" text.
+has {"failure":{"reason":"timeout"}} instead of scores; a run that failed as a whole has it instead of trials, and may
+have a "detail" text in it. Suites are coding, reasoning and tooling.
+
+Reasons of a failure, and their effect:
+  timeout, unusable       the model failed: the trial counts as zero on every axis
+  throttled, unreachable  the provider failed: the trial has no score, and lowers availability
+  harness                 the benchmark failed: the trial is not counted
+A run without listed trials counts as one trial in the score. All but harness lower availability.
 
 Invalid lines are reported on standard error and the others are imported; the exit code is then 1. Runs are identified
 by their id, so a file can be imported again, also after an interrupted import."#;

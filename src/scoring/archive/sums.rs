@@ -7,7 +7,7 @@ use crate::clock::Wall;
 
 use super::super::count::{PowerSums, RunCounts};
 use super::super::hour::Hour;
-use super::super::run::{Run, RunOutcome, Suite, Trial};
+use super::super::run::{Run, Suite, Trial};
 use super::Damage;
 use super::rows::suite_number;
 
@@ -44,10 +44,7 @@ impl DaySummation {
         };
         summed.description = description;
         summed.count.add(run);
-        match run.outcome() {
-            RunOutcome::Scored(trials) => summed.latencies.extend(trials.iter().map(Trial::latency_ms)),
-            RunOutcome::Failed(_) => {}
-        }
+        summed.latencies.extend(run.trials().iter().map(Trial::latency_ms));
     }
 
     /// The encoded aggregate.
@@ -61,17 +58,20 @@ impl DaySummation {
 }
 
 fn write(summed: &HourSums, to: &mut Vec<u8>) {
-    let RunCounts { runs, failed, trials, failed_trials, last_scored, cost, marks } = &summed.count;
+    let count = &summed.count;
+    let latencies = u32::try_from(summed.latencies.len()).expect("an hour has fewer trials than 2^32");
     to.extend(summed.hour.number().to_le_bytes());
     to.extend(suite_number(summed.suite).to_le_bytes());
     to.extend(summed.description.to_le_bytes());
-    for number in [runs, failed, trials, failed_trials] {
+    let runs = [count.runs, count.failed, count.scored, count.unlisted];
+    let trials = [count.trials, count.failed_trials, count.zeroed, count.perfect, count.zero];
+    for number in runs.into_iter().chain(trials).chain([latencies]) {
         to.extend(number.to_le_bytes());
     }
     // Zero stands for none: no run dates from the beginning of 1970.
-    to.extend(last_scored.map_or(0, Wall::millis).to_le_bytes());
-    to.extend(cost.to_le_bytes());
-    for PowerSums { sum, squares } in marks {
+    to.extend(count.last_scored.map_or(0, Wall::millis).to_le_bytes());
+    to.extend(count.cost.to_le_bytes());
+    for PowerSums { sum, squares } in &count.marks {
         to.extend(sum.to_le_bytes());
         to.extend(squares.to_le_bytes());
     }
@@ -100,18 +100,26 @@ fn next(bytes: &mut &[u8], summed: &mut HourSums) -> Option<()> {
     summed.suite = *Suite::ALL.get(usize::try_from(whole(bytes)?).ok()?)?;
     summed.description = i64::try_from(whole(bytes)?).ok()?;
     let count = &mut summed.count;
-    for number in [&mut count.runs, &mut count.failed, &mut count.trials, &mut count.failed_trials] {
-        *number = u32::from_le_bytes(*bytes.split_off(..4)?.as_array()?);
+    let runs = [&mut count.runs, &mut count.failed, &mut count.scored, &mut count.unlisted];
+    let failed = [&mut count.failed_trials, &mut count.zeroed];
+    let trials = [&mut count.trials].into_iter().chain(failed).chain([&mut count.perfect, &mut count.zero]);
+    for number in runs.into_iter().chain(trials) {
+        *number = small(bytes)?;
     }
+    let latencies = small(bytes)?;
     count.last_scored = Some(whole(bytes)?).filter(|at| *at > 0).map(Wall::from_millis);
     count.cost = number(bytes)?;
     for sums in &mut count.marks {
         *sums = PowerSums { sum: number(bytes)?, squares: number(bytes)? };
     }
-    let latencies = bytes.split_off(..usize::try_from(count.trials).ok()?.checked_mul(8)?)?;
+    let latencies = bytes.split_off(..usize::try_from(latencies).ok()?.checked_mul(8)?)?;
     summed.latencies.clear();
     summed.latencies.extend(latencies.as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes)));
     Some(())
+}
+
+fn small(bytes: &mut &[u8]) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.split_off(..4)?.as_array()?))
 }
 
 fn whole(bytes: &mut &[u8]) -> Option<u64> {

@@ -116,7 +116,7 @@ fn suite_score(day: &PeriodSummary, suite: Suite) -> SuiteScore {
     SuiteScore {
         suite: suite.word(),
         score: count.score().map(|estimate| points(estimate.mean)),
-        runs: count.scored(),
+        runs: count.scored,
         last_run: count.last_scored,
     }
 }

@@ -84,7 +84,7 @@ fn samples(summary: &PeriodSummary, suite: Suite) -> SampleCounts {
         suite: suite.word(),
         runs: count.runs,
         failed_runs: count.failed,
-        trials: count.trials,
+        trials: count.trials_in_score(),
         failed_trials: count.failed_trials,
         last_run: count.last_scored,
     }

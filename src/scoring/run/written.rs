@@ -317,7 +317,11 @@ mod tests {
             r#"{},"failure":{{"reason":"unreachable","detail":"connection refused"}}}}"#,
             failed.get(..index).unwrap()
         );
-        for line in [good(), failed] {
+        let all_failed = good().replace("{\"scores\"", "{\"failure\":{\"reason\":\"harness\"}},{\"scores\"");
+        let (start, end) =
+            (all_failed.find(",{\"scores\"").unwrap(), all_failed.rfind(",{\"failure\"").unwrap());
+        let all_failed = [all_failed.get(..start).unwrap(), all_failed.get(end..).unwrap()].concat();
+        for line in [good(), failed, all_failed] {
             let record = IdentifiedRun::read(&line, now()).unwrap();
             assert_eq!(IdentifiedRun::read(&record.write(), now()).unwrap(), record, "{line}");
         }

@@ -1,6 +1,7 @@
 //! Real responses against the promises of the backend: fields, intervals, determinism, refreshes.
 
 mod corrected;
+mod failures;
 mod meaning;
 mod properties;
 mod reference;
