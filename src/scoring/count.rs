@@ -41,7 +41,9 @@ pub(super) struct RunCounts {
     pub zero: u32,
     /// The newest run in the score.
     pub last_scored: Option<Wall>,
-    /// Total cost of the trials in dollars.
+    /// Trials with a cost.
+    pub costed: u32,
+    /// Their total cost in dollars.
     pub cost: f64,
     /// Samples are runs, because the trials of one run are correlated. With a single run, only its trials show the
     /// spread: then `squares` is that of the trials.
@@ -81,6 +83,7 @@ impl RunCounts {
         perfect: 0,
         zero: 0,
         last_scored: None,
+        costed: 0,
         cost: 0.0,
         marks: [PowerSums { sum: 0.0, squares: 0.0 }; 9],
     };
@@ -99,7 +102,8 @@ impl RunCounts {
         one.zero = one.zeroed;
         for trial in run.trials() {
             one.trials += 1;
-            one.cost += trial.cost();
+            one.costed += u32::from(trial.cost().is_some());
+            one.cost += trial.cost().unwrap_or_default();
             let scores = trial.scores();
             one.perfect += u32::from(scores.iter().all(|score| *score >= 1.0));
             one.zero += u32::from(scores.iter().all(|score| *score <= 0.0));
@@ -134,6 +138,7 @@ impl RunCounts {
         self.zeroed += other.zeroed;
         self.perfect += other.perfect;
         self.zero += other.zero;
+        self.costed += other.costed;
         self.cost += other.cost;
         self.last_scored = self.last_scored.max(other.last_scored);
     }

@@ -35,7 +35,7 @@ pub(super) struct ScoreRound {
 pub(super) struct ScoreSeries {
     window: HourRange,
     hours: Vec<PeriodScores>,
-    /// Of all trials, by hour.
+    /// Of all trials with one, by hour.
     latencies: Vec<f64>,
     /// Where the latencies of each hour end, for hours with runs.
     latency_ends: Vec<usize>,
@@ -83,7 +83,7 @@ impl ScoreSeries {
         self.record_time(run.at());
         let mut count = RunCounts::default();
         count.add(run);
-        let latencies: Vec<f64> = run.trials().iter().map(Trial::latency_ms).collect();
+        let latencies: Vec<f64> = run.trials().iter().filter_map(Trial::latency_ms).collect();
         self.put(Hour::of(run.at()), run.suite(), &count, &latencies);
     }
 
@@ -222,10 +222,10 @@ impl PeriodScores {
         self.suites.iter().map(RunCounts::attempts).sum()
     }
 
-    /// The mean cost of a trial with scores of its own, in dollars.
+    /// The mean cost of a trial, in dollars, of those with a cost.
     pub(super) fn cost(&self) -> Option<f64> {
         let cost: f64 = self.suites.iter().map(|suite| suite.cost).sum();
-        let trials: u32 = self.suites.iter().map(|suite| suite.trials).sum();
+        let trials: u32 = self.suites.iter().map(|suite| suite.costed).sum();
         (trials > 0).then(|| cost / f64::from(trials))
     }
 

@@ -157,6 +157,6 @@ fn content(run: &Run) -> Vec<u64> {
 }
 
 fn trial_content(trial: &Trial) -> impl Iterator<Item = u64> {
-    let rest = [trial.latency_ms(), trial.cost()];
-    trial.scores().iter().copied().chain(rest).map(f64::to_bits)
+    let rest = [trial.latency_ms(), trial.cost()].map(|number| number.map_or(u64::MAX, f64::to_bits));
+    trial.scores().map(f64::to_bits).into_iter().chain(rest)
 }

@@ -35,8 +35,8 @@ One run per line, as a JSON object:
   {"id":"r-1","model":{"id":"atlas","name":"Atlas","provider":"meridian","priceInput":5,"priceOutput":20},
    "suite":"coding","time":"2026-11-21T11:02:03Z","trials":[{"scores":{"correctness":0.9,"spec":0.8,
    "codeQuality":0.7,"efficiency":0.6,"stability":0.5,"refusal":1,"recovery":0.4},"latencyMs":4200,"cost":0.031}]}
-Scores are from 0 to 1. `latencyMs` (milliseconds) and `cost` (US dollars, 0 if it was free) are required in every trial
-that has scores. Prices are US dollars for a million tokens and may be left out. A trial that failed
+Scores are from 0 to 1. `latencyMs` (milliseconds) and `cost` (US dollars, 0 if it was free) may be left out if they were
+not measured. Prices are US dollars for a million tokens and may be left out. A trial that failed
 has {"failure":{"reason":"timeout"}} instead of scores; a run that failed as a whole has it instead of trials, and may
 have a "detail" text in it. Suites are coding, reasoning and tooling.
 

@@ -29,7 +29,7 @@ pub(super) use reading::NewestRuns;
 pub use writing::RunInsertion;
 
 /// Version of the format of aggregates.
-const SUMS: u32 = 3;
+const SUMS: u32 = 4;
 const HOURS_OF_A_DAY: u64 = 24;
 /// Days are numbered `model * DAYS + day`, so that the days of a model are contiguous. Sufficient for 2,700 years.
 const DAYS: i64 = 1_000_000;

@@ -1,6 +1,7 @@
 //! A run as a row of the archive.
 //!
-//! Trials are stored as little-endian numbers of 8 bytes, so that a run is read back exactly as it was stored.
+//! Trials are stored as little-endian numbers of 8 bytes, so that a run is read back exactly as it was stored. A missing
+//! one is stored as not-a-number.
 //! Aggregates are in `sums`.
 
 use std::sync::Arc;
@@ -114,7 +115,8 @@ fn number(failure: RunFailure) -> u8 {
 }
 
 fn bytes(trial: &Trial) -> impl Iterator<Item = u8> {
-    let numbers = trial.scores().iter().copied().chain([trial.latency_ms(), trial.cost()]);
+    let measured = [trial.latency_ms(), trial.cost()].map(|number| number.unwrap_or(f64::NAN));
+    let numbers = trial.scores().iter().copied().chain(measured);
     numbers.flat_map(f64::to_le_bytes).collect::<Vec<u8>>().into_iter()
 }
 
@@ -127,7 +129,8 @@ fn trials(bytes: &[u8]) -> Option<Vec<Trial>> {
     let trial = |numbers: &[[u8; 8]; NUMBERS_OF_A_TRIAL]| {
         let (scores, rest) = numbers.split_first_chunk::<7>()?;
         let [latency, cost] = rest.as_array()?;
-        let [latency, cost] = [latency, cost].map(|bytes: &[u8; 8]| f64::from_le_bytes(*bytes));
+        let [latency, cost] = [latency, cost]
+            .map(|bytes: &[u8; 8]| Some(f64::from_le_bytes(*bytes)).filter(|number| !number.is_nan()));
         Trial::new(scores.map(f64::from_le_bytes), latency, cost).ok()
     };
     trials.iter().map(trial).collect()

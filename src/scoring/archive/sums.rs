@@ -1,4 +1,5 @@
-//! A day of one model, aggregated: for each hour and suite with runs their counts and the latencies of their trials.
+//! A day of one model, aggregated: for each hour and suite with runs their counts, and the latencies of trials that
+//! have one.
 //!
 //! All that a refresh reads. Numbers are stored exactly, little-endian. Aggregates depend on the weights of axes, so
 //! they are recomputed when the method changes.
@@ -44,7 +45,7 @@ impl DaySummation {
         };
         summed.description = description;
         summed.count.add(run);
-        summed.latencies.extend(run.trials().iter().map(Trial::latency_ms));
+        summed.latencies.extend(run.trials().iter().filter_map(Trial::latency_ms));
     }
 
     /// The encoded aggregate.
@@ -65,7 +66,7 @@ fn write(summed: &HourSums, to: &mut Vec<u8>) {
     to.extend(summed.description.to_le_bytes());
     let runs = [count.runs, count.failed, count.scored, count.unlisted];
     let trials = [count.trials, count.failed_trials, count.zeroed, count.perfect, count.zero];
-    for number in runs.into_iter().chain(trials).chain([latencies]) {
+    for number in runs.into_iter().chain(trials).chain([count.costed, latencies]) {
         to.extend(number.to_le_bytes());
     }
     // Zero stands for none: no run dates from the beginning of 1970.
@@ -103,7 +104,7 @@ fn next(bytes: &mut &[u8], summed: &mut HourSums) -> Option<()> {
     let runs = [&mut count.runs, &mut count.failed, &mut count.scored, &mut count.unlisted];
     let failed = [&mut count.failed_trials, &mut count.zeroed];
     let trials = [&mut count.trials].into_iter().chain(failed).chain([&mut count.perfect, &mut count.zero]);
-    for number in runs.into_iter().chain(trials) {
+    for number in runs.into_iter().chain(trials).chain([&mut count.costed]) {
         *number = small(bytes)?;
     }
     let latencies = small(bytes)?;

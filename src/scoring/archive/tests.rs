@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::super::hour::{Hour, HourRange};
 use super::super::run::IdentifiedRun;
-use super::super::run::{Run, RunFailure, RunId, RunOutcome, Suite};
+use super::super::run::{Run, RunFailure, RunId, RunOutcome, Suite, Trial};
 use super::super::simulate;
 use super::super::{Change, RunSource, Scoring};
 use super::*;
@@ -50,6 +50,17 @@ fn imported_runs_are_read_back_exactly_and_once() {
     let mut records = records(30);
     let failed = records.iter_mut().find(|r| matches!(r.run.outcome(), RunOutcome::Failed(_)));
     failed.unwrap().detail = Some("no answer".into());
+    let like = Arc::clone(records.first().unwrap().run.model());
+    let outcome = RunOutcome::Scored(vec![
+        Trial::new([0.5; 7], None, 0.1).unwrap(),
+        Trial::new([0.5; 7], 9.0, None).unwrap(),
+    ]);
+    let none = RunOutcome::Scored(Vec::new());
+    for (id, outcome, failed) in [("unmeasured", outcome, vec![]), ("failed", none, RunFailure::ALL.to_vec())]
+    {
+        let run = Run::with_failed_trials(Arc::clone(&like), Suite::Coding, now(), outcome, failed);
+        records.push(record(id, run.unwrap()));
+    }
     let archive = in_(&place);
     assert!(archive.take(&records).unwrap().iter().all(|taken| *taken == RunInsertion::New));
     assert!(archive.take(&records).unwrap().iter().all(|taken| *taken == RunInsertion::AlreadyThere));

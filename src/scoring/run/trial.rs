@@ -15,12 +15,12 @@ pub enum Axis {
     Recovery,
 }
 
-/// One attempt at a task: a score on each axis, latency and cost.
+/// One attempt at a task: a score on each axis, and latency and cost, if measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trial {
     scores: [f64; 7],
-    latency_ms: f64,
-    cost: f64,
+    latency_ms: Option<f64>,
+    cost: Option<f64>,
 }
 
 impl Axis {
@@ -51,7 +51,12 @@ impl Axis {
 
 impl Trial {
     /// A trial with its scores in the order of [`Axis::ALL`], each from 0 to 1.
-    pub fn new(scores: [f64; 7], latency_ms: f64, cost: f64) -> Result<Self, BadRun> {
+    pub fn new(
+        scores: [f64; 7],
+        latency_ms: impl Into<Option<f64>>,
+        cost: impl Into<Option<f64>>,
+    ) -> Result<Self, BadRun> {
+        let (latency_ms, cost) = (latency_ms.into(), cost.into());
         for (axis, score) in Axis::ALL.into_iter().zip(scores) {
             // `contains` is false for NaN, which must be rejected too.
             if !(0.0..=1.0).contains(&score) {
@@ -62,8 +67,8 @@ impl Trial {
                 ));
             }
         }
-        amount("latencyMs", latency_ms)?;
-        amount("cost", cost)?;
+        latency_ms.map_or(Ok(()), |latency| amount("latencyMs", latency))?;
+        cost.map_or(Ok(()), |cost| amount("cost", cost))?;
         Ok(Self { scores, latency_ms, cost })
     }
 
@@ -73,12 +78,12 @@ impl Trial {
     }
 
     /// Its latency, in milliseconds.
-    pub fn latency_ms(&self) -> f64 {
+    pub fn latency_ms(&self) -> Option<f64> {
         self.latency_ms
     }
 
     /// Its cost, in US dollars.
-    pub fn cost(&self) -> f64 {
+    pub fn cost(&self) -> Option<f64> {
         self.cost
     }
 }

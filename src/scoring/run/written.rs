@@ -205,17 +205,13 @@ impl WrittenFailure<'_> {
 impl WrittenTrial<'_> {
     /// The trial, or why it failed.
     fn read(self) -> Result<Result<Trial, RunFailure>, BadRun> {
-        match (self.scores, self.latency_ms, self.cost, self.failure) {
-            (Some(scores), Some(latency), Some(cost), None) => {
-                Trial::new(scores.in_order(), latency, cost).map(Ok)
-            }
-            (None, _, _, Some(failure)) => {
+        match (self.scores, self.failure) {
+            (Some(scores), None) => Trial::new(scores.in_order(), self.latency_ms, self.cost).map(Ok),
+            (None, Some(failure)) => {
                 failure.read().map_err(|bad| bad.within("failure")).map(|(reason, _)| Err(reason))
             }
-            (Some(_), _, _, Some(_)) => Err(BadRun::new("failure", "a failed trial has no `scores`")),
-            (None, _, _, None) => Err(BadRun::new("scores", "a trial has either `scores` or a `failure`")),
-            (Some(_), None, _, None) => Err(BadRun::new("latencyMs", "is missing; write milliseconds")),
-            (Some(_), Some(_), None, None) => Err(BadRun::new("cost", "is missing; write US dollars")),
+            (Some(_), Some(_)) => Err(BadRun::new("failure", "a failed trial has no `scores`")),
+            (None, None) => Err(BadRun::new("scores", "a trial has either `scores` or a `failure`")),
         }
     }
 }
@@ -276,8 +272,8 @@ fn written_trial(trial: &Trial) -> WrittenTrial<'static> {
             refusal,
             recovery,
         }),
-        latency_ms: Some(trial.latency_ms()),
-        cost: Some(trial.cost()),
+        latency_ms: trial.latency_ms(),
+        cost: trial.cost(),
         failure: None,
     }
 }
@@ -321,7 +317,9 @@ mod tests {
         let (start, end) =
             (all_failed.find(",{\"scores\"").unwrap(), all_failed.rfind(",{\"failure\"").unwrap());
         let all_failed = [all_failed.get(..start).unwrap(), all_failed.get(end..).unwrap()].concat();
-        for line in [good(), failed, all_failed] {
+        let unmeasured = good().replace(",\"latencyMs\":4200,\"cost\":0.031", "");
+        assert!(!unmeasured.contains("4200"));
+        for line in [good(), failed, all_failed, unmeasured] {
             let record = IdentifiedRun::read(&line, now()).unwrap();
             assert_eq!(IdentifiedRun::read(&record.write(), now()).unwrap(), record, "{line}");
         }
@@ -344,7 +342,6 @@ mod tests {
             ("\"spec\":0.8", "\"spec\":\"0.8\"", "trials[0].scores.spec", "write a number"),
             ("\"spec\":0.8,", "", "trials[0].scores", "the field `spec` is missing"),
             ("\"latencyMs\":4200", "\"latencyMs\":-1", "trials[0].latencyMs", "-1 is not an amount"),
-            ("\"latencyMs\":4200,", "", "trials[0].latencyMs", "is missing"),
             (
                 "\"cost\":0.031",
                 "\"costs\":0.031",

@@ -177,3 +177,43 @@ proptest! {
         prop_assert!(availability(&after) <= availability(&before));
     }
 }
+
+#[test]
+fn missing_latency_and_cost_are_absent_and_never_zero() {
+    let trial = |latency, cost| Trial::new([0.8; 7], latency, cost).unwrap();
+    let made = |id: &str, trials: Vec<Trial>| {
+        let model = Arc::new(TestedModel::new(ModelId::new(id).unwrap(), id, id, None, None).unwrap());
+        let run = |suite| {
+            Run::new(Arc::clone(&model), suite, now().minus(HOUR), RunOutcome::Scored(trials.clone()))
+        };
+        Suite::ALL.map(|suite| run(suite).unwrap())
+    };
+    let runs = [
+        made("none", vec![trial(None, None); 2]),
+        made("some", vec![trial(None, None), trial(Some(900.0), None), trial(None, Some(3.0))]),
+    ]
+    .concat();
+    let scoring = opened(&runs);
+    for (sort_by, field, value) in [(SortBy::Speed, "latencyMs", 900.0), (SortBy::Price, "costUsd", 3.0)] {
+        let items = rankings(&scoring, Period::Day, sort_by);
+        assert_eq!((&items[0]["id"], &items[0][field]), (&"some".into(), &value.into()));
+        assert_eq!((&items[1]["id"], items[1].get(field)), (&"none".into(), None));
+        assert_eq!(items[1]["currentScore"], 80.0);
+    }
+    let detail =
+        asked(&scoring, &DocumentKey::of_model(Route::Model, ModelId::new("none").unwrap())).remove(0);
+    assert_eq!(detail.get("latencyMs"), None);
+    let providers = asked(&scoring, &DocumentKey::plain(Route::Providers));
+    assert_eq!((providers[0].get("latencyMs"), &providers[1]["latencyMs"]), (None, &900.0.into()));
+    for item in asked(&scoring, &DocumentKey::over(Route::Recommendations, Period::Day)) {
+        let expected: &[&str] =
+            if ["fast", "budget"].contains(&item["task"].as_str().unwrap()) { &[] } else { &["some"] };
+        assert_eq!(item["alternatives"], serde_json::json!(expected), "{item}");
+    }
+    let alone = opened(&made("none", vec![trial(None, None)]));
+    let tasks = asked(&alone, &DocumentKey::over(Route::Recommendations, Period::Day));
+    assert_eq!(
+        tasks.iter().map(|item| &item["task"]).collect::<Vec<_>>(),
+        ["coding", "reasoning", "tooling"]
+    );
+}
