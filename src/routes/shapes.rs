@@ -15,8 +15,6 @@ pub const STATUS: &[&str] = &["excellent", "good", "warning", "critical", "unava
 /// The axes of a trial.
 pub const AXES: &[&str] =
     &["correctness", "spec", "codeQuality", "efficiency", "stability", "refusal", "recovery"];
-/// The suites of runs.
-pub const SUITES: &[&str] = &["coding", "reasoning", "tooling"];
 /// Values of `severity`.
 pub const SEVERITY: &[&str] = &["warning", "critical"];
 
@@ -59,7 +57,7 @@ const AXIS: &[ItemField] = &[
 ];
 
 const SUITE: &[ItemField] = &[
-    field("suite", Words(SUITES), "Name of the suite."),
+    field("suite", Text, "Name of the suite: coding, reasoning and tooling, if no others are configured."),
     maybe("score", Score, "Mean score in this suite, from 0 to 100."),
     field("runs", Integer, "Number of runs."),
     maybe("lastRun", Instant, "Time of the newest run."),
@@ -230,8 +228,19 @@ const WEIGHT: &[ItemField] = &[
     field("weight", Number, "Weight of the part. The weights of a score add up to 1."),
 ];
 
+const SUITE_WEIGHTS: &[ItemField] = &[
+    field("name", Text, "Name of the suite."),
+    field("weight", Number, "Weight of the suite. The weights of all suites add up to 1."),
+    field("axes", Objects(WEIGHT), "Weights of the axes in a trial of this suite."),
+    field(
+        "feeds",
+        Texts,
+        "The `sortBy` values that the suite is part of. A value is the mean over its suites, by their weights.",
+    ),
+];
+
 const SAMPLES: &[ItemField] = &[
-    field("suite", Words(SUITES), "Name of the suite."),
+    field("suite", Text, "Name of the suite: coding, reasoning and tooling, if no others are configured."),
     field("runs", Integer, "Runs in the period."),
     field("failedRuns", Integer, "Runs in which every trial failed."),
     field(
@@ -252,10 +261,16 @@ pub const TRANSPARENCY: &[ItemField] = &[
     maybe("currentScore", Number, "The score that this item explains."),
     maybe("standardError", Number, "Standard error of the score."),
     field("suiteWeights", Objects(WEIGHT), "Weights of the suites in the score."),
-    field("axisWeights", Objects(WEIGHT), "Weights of the axes in a trial."),
+    field("axisWeights", Objects(WEIGHT), "Weights of the axes in a trial that has a score on every axis."),
+    field("suites", Objects(SUITE_WEIGHTS), "The suites, their axes, and what they are part of."),
     field("samples", Objects(SAMPLES), "Number of runs and trials behind the score, per suite."),
     maybe("freshnessSeconds", Integer, "Age of the newest run when the response was computed."),
-    field("methodVersion", Text, "Version of the method; it changes with every constant."),
+    field(
+        "methodVersion",
+        Text,
+        "Version of the method; it changes with every constant. With other suites than the default ones, `+` and the first \
+         digits of the SHA-256 of the suite table follow.",
+    ),
     field("synthetic", Flag, "Whether the runs were simulated."),
 ];
 

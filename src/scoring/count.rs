@@ -5,11 +5,11 @@
 
 use crate::clock::Wall;
 
-use super::method;
-use super::run::{Run, RunOutcome};
+use super::run::{Run, RunOutcome, SuiteEntry, Trial};
 use super::statistics::{Estimate, SampleSums};
 
-/// The combined score of a trial, then its axes in the order of `Axis::ALL`, then their plain mean.
+/// The combined score of a trial, then its axes in the order of `Axis::ALL`, then their plain mean. Axes that its suite
+/// does not declare are 0 and not used.
 pub(super) type Marks<T> = [T; 9];
 
 /// The sum of the means of runs, and the sum of their squares.
@@ -88,12 +88,19 @@ impl RunCounts {
         marks: [PowerSums { sum: 0.0, squares: 0.0 }; 9],
     };
 
-    /// Adds a run.
-    pub(super) fn add(&mut self, run: &Run) {
-        self.merge(&Self::of(run));
+    /// Adds a run of a suite. One that was stored before an axis was added to the suite is not counted: it cannot be
+    /// compared with the others.
+    pub(super) fn add(&mut self, run: &Run, suite: &SuiteEntry) {
+        let declared = || suite.axes().flags().into_iter();
+        let has_axes = |trial: &Trial| {
+            trial.scores().iter().zip(declared()).all(|(score, is_declared)| score.is_some() || !is_declared)
+        };
+        if run.trials().iter().all(has_axes) {
+            self.merge(&Self::of(run, suite));
+        }
     }
 
-    fn of(run: &Run) -> Self {
+    fn of(run: &Run, suite: &SuiteEntry) -> Self {
         let mut one = Self::EMPTY;
         for failure in run.failures().iter().filter(|failure| failure.is_counted()) {
             one.failed_trials += 1;
@@ -104,10 +111,10 @@ impl RunCounts {
             one.trials += 1;
             one.costed += u32::from(trial.cost().is_some());
             one.cost += trial.cost().unwrap_or_default();
-            let scores = trial.scores();
-            one.perfect += u32::from(scores.iter().all(|score| *score >= 1.0));
-            one.zero += u32::from(scores.iter().all(|score| *score <= 0.0));
-            for (sums, mark) in one.marks.iter_mut().zip(marks(scores)) {
+            let scores = || declared(trial, suite).map(|(_, score)| score);
+            one.perfect += u32::from(scores().all(|score| score >= 1.0));
+            one.zero += u32::from(scores().all(|score| score <= 0.0));
+            for (sums, mark) in one.marks.iter_mut().zip(marks(trial, suite)) {
                 sums.sum += mark;
                 sums.squares += mark * mark;
             }
@@ -170,18 +177,10 @@ impl RunCounts {
         sums.estimate().map(|estimate| estimate.scaled(100.0))
     }
 
-    /// The means of the marks, from 0 to 1.
-    pub(super) fn means(&self) -> Option<Marks<f64>> {
-        if self.scored == 0 {
-            return None;
-        }
-        let runs = f64::from(self.scored);
-        let mut means = Marks::default();
-        // A loop, because a refresh comes here hundreds of thousands of times and `map` on arrays costs calls.
-        for (mean, sums) in means.iter_mut().zip(&self.marks) {
-            *mean = sums.sum / runs;
-        }
-        Some(means)
+    /// The mean of a mark, from 0 to 1.
+    pub(super) fn mean(&self, mark: usize) -> Option<f64> {
+        let sums = self.marks.get(mark).filter(|_| self.scored > 0)?;
+        Some(sums.sum / f64::from(self.scored))
     }
 
     fn merge_marks(&mut self, other: &Self) {
@@ -204,11 +203,28 @@ impl RunCounts {
     }
 }
 
-fn marks(axes: &[f64; 7]) -> Marks<f64> {
-    let combined = method::AXIS_WEIGHTS.iter().zip(axes).map(|((_, weight), score)| weight * score).sum();
-    let mut marks = [combined; 9];
-    let [_, of_axes @ .., mean] = &mut marks;
-    *of_axes = *axes;
-    *mean = axes.iter().sum::<f64>() / 7.0;
+/// The weights and scores of a trial on the axes of its suite.
+fn declared(trial: &Trial, suite: &SuiteEntry) -> impl Iterator<Item = (f64, f64)> {
+    let weighed = suite.axis_weights().iter().zip(trial.scores());
+    let flags = suite.axes().flags().into_iter();
+    weighed
+        .zip(flags)
+        .filter(|(_, is_declared)| *is_declared)
+        .filter_map(|((weight, score), _)| Some((*weight, (*score)?)))
+}
+
+fn marks(trial: &Trial, suite: &SuiteEntry) -> Marks<f64> {
+    let mut marks = Marks::default();
+    let [combined, of_axes @ .., mean] = &mut marks;
+    let mut axes = 0.0;
+    for (weight, score) in declared(trial, suite) {
+        *combined += weight * score;
+        *mean += score;
+        axes += 1.0;
+    }
+    *mean /= axes;
+    for ((mark, score), is_declared) in of_axes.iter_mut().zip(trial.scores()).zip(suite.axes().flags()) {
+        *mark = score.filter(|_| is_declared).unwrap_or_default();
+    }
     marks
 }

@@ -15,8 +15,9 @@ use super::hour::{Hour, HourRange, hours_of, of_period};
 use super::incidents::{self, Incident};
 use super::measure::Measure;
 use super::method;
+use super::period_scores::{PeriodScores, ScoreRound};
 use super::run::TestedModel;
-use super::series::{PeriodScores, ScoreRound, ScoreSeries};
+use super::series::ScoreSeries;
 use super::statistics::{self, Estimate, FittedLine, SampleSums};
 
 /// One model at one instant.
@@ -208,7 +209,7 @@ fn slopes(series: &ScoreSeries, hour: Hour) -> [Option<FittedLine>; 7] {
         return slopes;
     }
     for (axis, slope) in slopes.iter_mut().enumerate() {
-        *slope = line(range, rounds.iter().filter_map(|round| Some((round.hour, *round.axes.get(axis)?))));
+        *slope = line(range, rounds.iter().filter_map(|round| Some((round.hour, (*round.axes.get(axis)?)?))));
     }
     slopes
 }

@@ -8,31 +8,31 @@ use crate::clock::Wall;
 
 use super::super::count::{PowerSums, RunCounts};
 use super::super::hour::Hour;
-use super::super::run::{Run, Suite, Trial};
+use super::super::run::{Run, SuiteEntry, Trial};
 use super::Damage;
-use super::rows::suite_number;
 
 /// Aggregated runs of one hour and suite.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct HourSums {
     pub(super) hour: Hour,
-    pub(super) suite: Suite,
+    /// The number of the suite.
+    pub(super) suite: i64,
     /// The description of the model in its newest run.
     pub(super) description: i64,
     pub(super) count: RunCounts,
     pub(super) latencies: Vec<f64>,
 }
 
-/// Aggregates the runs of a day. They are added by time, each with the number of its description.
+/// Aggregates the runs of a day. They are added by time, each with the numbers of its suite and description.
 #[derive(Debug, Default)]
 pub(super) struct DaySummation(Vec<HourSums>);
 
 impl DaySummation {
-    pub(super) fn add(&mut self, run: &Run, description: i64) {
-        let (hour, suite) = (Hour::of(run.at()), run.suite());
+    /// A run of a suite without an `entry` in the table is not counted, but describes its model.
+    pub(super) fn add(&mut self, run: &Run, (suite, entry): (i64, Option<&SuiteEntry>), description: i64) {
+        let hour = Hour::of(run.at());
         let same = |summed: &&mut HourSums| summed.hour == hour && summed.suite == suite;
-        // The matching entry is near the end: there are few suites.
-        let existing = self.0.iter_mut().rev().take(Suite::ALL.len()).find(same);
+        let existing = self.0.iter_mut().rev().take_while(|summed| summed.hour == hour).find(same);
         let summed = match existing {
             Some(summed) => summed,
             None => self.0.push_mut(HourSums {
@@ -44,8 +44,13 @@ impl DaySummation {
             }),
         };
         summed.description = description;
-        summed.count.add(run);
-        summed.latencies.extend(run.trials().iter().filter_map(Trial::latency_ms));
+        let before = summed.count.runs;
+        if let Some(entry) = entry {
+            summed.count.add(run, entry);
+        }
+        if summed.count.runs > before {
+            summed.latencies.extend(run.trials().iter().filter_map(Trial::latency_ms));
+        }
     }
 
     /// The encoded aggregate.
@@ -62,7 +67,7 @@ fn write(summed: &HourSums, to: &mut Vec<u8>) {
     let count = &summed.count;
     let latencies = u32::try_from(summed.latencies.len()).expect("an hour has fewer trials than 2^32");
     to.extend(summed.hour.number().to_le_bytes());
-    to.extend(suite_number(summed.suite).to_le_bytes());
+    to.extend(summed.suite.to_le_bytes());
     to.extend(summed.description.to_le_bytes());
     let runs = [count.runs, count.failed, count.scored, count.unlisted];
     let trials = [count.trials, count.failed_trials, count.zeroed, count.perfect, count.zero];
@@ -80,10 +85,13 @@ fn write(summed: &HourSums, to: &mut Vec<u8>) {
 }
 
 /// Decodes an aggregate.
-pub(super) fn read(mut bytes: &[u8], each: &mut dyn FnMut(&HourSums)) -> Result<(), Damage> {
+pub(super) fn read(
+    mut bytes: &[u8],
+    each: &mut dyn FnMut(&HourSums) -> Result<(), Damage>,
+) -> Result<(), Damage> {
     let mut summed = HourSums {
         hour: Hour::of(Wall::default()),
-        suite: Suite::Coding,
+        suite: 0,
         description: 0,
         count: RunCounts::default(),
         latencies: Vec::new(),
@@ -91,14 +99,14 @@ pub(super) fn read(mut bytes: &[u8], each: &mut dyn FnMut(&HourSums)) -> Result<
     while !bytes.is_empty() {
         next(&mut bytes, &mut summed)
             .ok_or_else(|| Damage("the stored sum of a day cannot be decoded".into()))?;
-        each(&summed);
+        each(&summed)?;
     }
     Ok(())
 }
 
 fn next(bytes: &mut &[u8], summed: &mut HourSums) -> Option<()> {
     summed.hour = Hour::numbered(whole(bytes)?);
-    summed.suite = *Suite::ALL.get(usize::try_from(whole(bytes)?).ok()?)?;
+    summed.suite = i64::try_from(whole(bytes)?).ok()?;
     summed.description = i64::try_from(whole(bytes)?).ok()?;
     let count = &mut summed.count;
     let runs = [&mut count.runs, &mut count.failed, &mut count.scored, &mut count.unlisted];

@@ -15,10 +15,10 @@ pub enum Axis {
     Recovery,
 }
 
-/// One attempt at a task: a score on each axis, and latency and cost, if measured.
+/// One attempt at a task: scores on the axes of its suite, and latency and cost, if measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trial {
-    scores: [f64; 7],
+    scores: [Option<f64>; 7],
     latency_ms: Option<f64>,
     cost: Option<f64>,
 }
@@ -50,16 +50,24 @@ impl Axis {
 }
 
 impl Trial {
-    /// A trial with its scores in the order of [`Axis::ALL`], each from 0 to 1.
+    /// A trial with a score on every axis, in the order of [`Axis::ALL`], each from 0 to 1.
     pub fn new(
         scores: [f64; 7],
         latency_ms: impl Into<Option<f64>>,
         cost: impl Into<Option<f64>>,
     ) -> Result<Self, BadRun> {
-        let (latency_ms, cost) = (latency_ms.into(), cost.into());
+        Self::on_axes(scores.map(Some), latency_ms.into(), cost.into())
+    }
+
+    /// A trial with scores on some axes.
+    pub fn on_axes(
+        scores: [Option<f64>; 7],
+        latency_ms: Option<f64>,
+        cost: Option<f64>,
+    ) -> Result<Self, BadRun> {
         for (axis, score) in Axis::ALL.into_iter().zip(scores) {
             // `contains` is false for NaN, which must be rejected too.
-            if !(0.0..=1.0).contains(&score) {
+            if let Some(score) = score.filter(|score| !(0.0..=1.0).contains(score)) {
                 let field = format!("scores.{}", axis.word());
                 return Err(BadRun::new(
                     &field,
@@ -73,7 +81,7 @@ impl Trial {
     }
 
     /// Its scores, in the order of [`Axis::ALL`].
-    pub fn scores(&self) -> &[f64; 7] {
+    pub fn scores(&self) -> &[Option<f64>; 7] {
         &self.scores
     }
 

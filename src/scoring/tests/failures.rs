@@ -47,7 +47,7 @@ fn availability(scoring: &Scoring) -> Option<f64> {
 
 #[test]
 fn nine_timeouts_of_ten_trials_count_as_zero() {
-    let runs = Suite::ALL.map(|suite| listed(suite, 1, &[0.95], &[RunFailure::Timeout; 9]));
+    let runs = Suite::DEFAULT.map(|suite| listed(suite, 1, &[0.95], &[RunFailure::Timeout; 9]));
     let scoring = opened(&runs);
     let detail = detail(&scoring);
     assert_eq!((&detail["currentScore"], &detail["status"]), (&9.5.into(), &"critical".into()));
@@ -74,7 +74,7 @@ fn runs_of_which_every_trial_timed_out_score_zero_and_update_the_model() {
                 listed(suite, 1, &[], &[RunFailure::Timeout; 4])
             }
         };
-        let scoring = opened(&Suite::ALL.map(run));
+        let scoring = opened(&Suite::DEFAULT.map(run));
         let detail = detail(&scoring);
         assert_eq!((&detail["currentScore"], &detail["failedRuns"]), (&0.0.into(), &3.into()));
         assert_eq!(detail["suites"][0]["lastRun"], now().minus(HOUR).rfc3339());
@@ -84,11 +84,11 @@ fn runs_of_which_every_trial_timed_out_score_zero_and_update_the_model() {
 
 #[test]
 fn failures_of_the_provider_lower_availability_only() {
-    let good = Suite::ALL.map(|suite| listed(suite, 1, &[0.8, 0.6], &[])).to_vec();
+    let good = Suite::DEFAULT.map(|suite| listed(suite, 1, &[0.8, 0.6], &[])).to_vec();
     for reason in [RunFailure::Throttled, RunFailure::Unreachable] {
         let mut runs = good.clone();
-        runs.push(listed(Suite::Coding, 2, &[0.8], &[reason]));
-        runs.push(listed(Suite::Coding, 3, &[], &[reason; 2]));
+        runs.push(listed(Suite::CODING, 2, &[0.8], &[reason]));
+        runs.push(listed(Suite::CODING, 3, &[], &[reason; 2]));
         let scoring = opened(&runs);
         let expected = 0.4 * 75.0 + 0.6 * 70.0;
         assert_eq!(detail(&scoring)["currentScore"], expected);
@@ -99,22 +99,22 @@ fn failures_of_the_provider_lower_availability_only() {
 
 #[test]
 fn a_run_that_failed_as_a_whole_counts_as_an_average_run_of_its_suite() {
-    let mut runs = Suite::ALL.map(|suite| listed(suite, 1, &[0.8; 4], &[])).to_vec();
-    runs.push(failed(Suite::Coding, 2, RunFailure::Unreachable));
+    let mut runs = Suite::DEFAULT.map(|suite| listed(suite, 1, &[0.8; 4], &[])).to_vec();
+    runs.push(failed(Suite::CODING, 2, RunFailure::Unreachable));
     assert_eq!(availability(&opened(&runs)), Some(0.75), "12 of 16 trials");
-    assert_eq!(availability(&opened(&[failed(Suite::Coding, 2, RunFailure::Throttled)])), Some(0.0));
+    assert_eq!(availability(&opened(&[failed(Suite::CODING, 2, RunFailure::Throttled)])), Some(0.0));
 }
 
 #[test]
 fn failures_of_the_harness_count_nowhere() {
-    let good = Suite::ALL.map(|suite| listed(suite, 2, &[0.8, 0.6], &[RunFailure::Timeout])).to_vec();
+    let good = Suite::DEFAULT.map(|suite| listed(suite, 2, &[0.8, 0.6], &[RunFailure::Timeout])).to_vec();
     let mut with = good.clone();
-    for suite in Suite::ALL {
+    for suite in Suite::DEFAULT {
         with.extend((3..9).map(|ago| failed(suite, ago, RunFailure::Harness)));
         with.push(listed(suite, 1, &[], &[RunFailure::Harness; 3]));
     }
     let mixed: Vec<RunFailure> = vec![RunFailure::Timeout, RunFailure::Harness];
-    let in_runs = Suite::ALL.map(|suite| listed(suite, 2, &[0.8, 0.6], &mixed));
+    let in_runs = Suite::DEFAULT.map(|suite| listed(suite, 2, &[0.8, 0.6], &mixed));
     let expected = opened(&good);
     for runs in [with.clone(), in_runs.to_vec()] {
         let scoring = opened(&runs);
@@ -150,12 +150,12 @@ proptest! {
         into in prop::option::of(0..12_usize),
     ) {
         let mut runs: Vec<Run> = scores.iter().enumerate().map(|(index, (scores, failed))| {
-            let suite = Suite::ALL[index % 3];
+            let suite = Suite::DEFAULT[index % 3];
             let failures = vec![RunFailure::Throttled; (*failed).max(usize::from(scores.is_empty()))];
             listed(suite, u32::try_from(index).unwrap() + 1, scores, &failures)
         }).collect();
         // Every suite has a score before: a first one is no rise.
-        runs.extend(Suite::ALL.map(|suite| listed(suite, 20, &[0.5], &[])));
+        runs.extend(Suite::DEFAULT.map(|suite| listed(suite, 20, &[0.5], &[])));
         let before = opened(&runs);
         match into {
             Some(index) => {
@@ -163,7 +163,7 @@ proptest! {
                 let failures = [run.failed_trials(), &[reason]].concat();
                 runs[index] = Run::with_failed_trials(model(), run.suite(), run.at(), run.outcome().clone(), failures).unwrap();
             }
-            None => runs.push(failed(Suite::ALL[place], ago, reason)),
+            None => runs.push(failed(Suite::DEFAULT[place], ago, reason)),
         }
         let after = opened(&runs);
         for sort_by in SortBy::ALL {
@@ -186,7 +186,7 @@ fn missing_latency_and_cost_are_absent_and_never_zero() {
         let run = |suite| {
             Run::new(Arc::clone(&model), suite, now().minus(HOUR), RunOutcome::Scored(trials.clone()))
         };
-        Suite::ALL.map(|suite| run(suite).unwrap())
+        Suite::DEFAULT.map(|suite| run(suite).unwrap())
     };
     let runs = [
         made("none", vec![trial(None, None); 2]),

@@ -6,6 +6,7 @@ mod meaning;
 mod properties;
 mod reference;
 mod stated;
+mod suites;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
