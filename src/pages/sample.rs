@@ -95,7 +95,7 @@ const VALUES: &[(&str, &str)] = &[
 
     ("recommendations.task", r#""coding""#),
     ("recommendations.score", "83.4"),
-    ("recommendations.reason", r#""Highest score in the coding suite.""#),
+    ("recommendations.reason", r#""Highest coding score.""#),
     ("recommendations.alternatives", r#"["lantern-2-pro","kestrel-code"]"#),
 
     ("provider_reliability.reliability", "90.7"),
@@ -108,6 +108,7 @@ const VALUES: &[(&str, &str)] = &[
     ("transparency.standardError", "0.6"),
     ("transparency.suiteWeights", r#"[{"name":"coding","weight":0.4},{"name":"reasoning","weight":0.35},{"name":"tooling","weight":0.25}]"#),
     ("transparency.axisWeights", r#"[{"name":"correctness","weight":0.3},{"name":"spec","weight":0.15},{"name":"codeQuality","weight":0.15},{"name":"efficiency","weight":0.1},{"name":"stability","weight":0.1},{"name":"refusal","weight":0.1},{"name":"recovery","weight":0.1}]"#),
+    ("transparency.suites", r#"[{"name":"coding","weight":0.4,"axes":[{"name":"correctness","weight":0.3},{"name":"spec","weight":0.15},{"name":"codeQuality","weight":0.15},{"name":"efficiency","weight":0.1},{"name":"stability","weight":0.1},{"name":"refusal","weight":0.1},{"name":"recovery","weight":0.1}],"feeds":["combined","speed","price","coding","7axis"]}]"#),
     ("transparency.samples", r#"[{"suite":"coding","runs":24,"failedRuns":0,"trials":119,"failedTrials":1,"lastRun":"2026-11-21T12:37:05Z"}]"#),
     ("transparency.freshnessSeconds", "491"),
     ("transparency.methodVersion", r#""2.0""#),

@@ -15,8 +15,6 @@ pub const STATUS: &[&str] = &["excellent", "good", "warning", "critical", "unava
 /// The axes of a trial.
 pub const AXES: &[&str] =
     &["correctness", "spec", "codeQuality", "efficiency", "stability", "refusal", "recovery"];
-/// The suites of runs.
-pub const SUITES: &[&str] = &["coding", "reasoning", "tooling"];
 /// Values of `severity`.
 pub const SEVERITY: &[&str] = &["warning", "critical"];
 
@@ -59,7 +57,7 @@ const AXIS: &[ItemField] = &[
 ];
 
 const SUITE: &[ItemField] = &[
-    field("suite", Words(SUITES), "Name of the suite."),
+    field("suite", Text, "Name of the suite: coding, reasoning and tooling, if no others are configured."),
     maybe("score", Score, "Mean score in this suite, from 0 to 100."),
     field("runs", Integer, "Number of runs."),
     maybe("lastRun", Instant, "Time of the newest run."),
@@ -86,7 +84,7 @@ pub const MODEL: &[ItemField] = &[
     maybe("priceOutput", Number, "US dollars per million output tokens."),
     maybe("latencyMs", Number, "Median latency of a trial over the last 24 hours, in milliseconds."),
     field("runs", Integer, "Runs over the last 24 hours."),
-    field("failedRuns", Integer, "Runs over the last 24 hours that failed; they have no score."),
+    field("failedRuns", Integer, "Runs over the last 24 hours in which every trial failed."),
     field("lastUpdated", Instant, LAST_UPDATED),
 ];
 
@@ -160,11 +158,11 @@ pub const PROVIDER: &[ItemField] = &[
         Words(&["operational", "degraded", "outage", "unavailable"]),
         "Status, from the runs of the last 24 hours.",
     ),
-    maybe("availability", Number, "Share of runs that did not fail over the last 24 hours, from 0 to 1."),
+    maybe("availability", Number, "Share of trials that did not fail over the last 24 hours, from 0 to 1."),
     field("models", Integer, "Number of tracked models."),
     field("modelsAvailable", Integer, "Number of models with a score."),
     field("runs", Integer, "Runs over the last 24 hours."),
-    field("failedRuns", Integer, "Failed runs."),
+    field("failedRuns", Integer, "Runs in which every trial failed."),
     maybe("averageScore", Number, "Mean score of the models."),
     maybe("latencyMs", Number, "Median latency of a trial, in milliseconds."),
     field(
@@ -218,11 +216,11 @@ pub const RELIABILITY: &[ItemField] = &[
          and absence of incidents 0.2 (1 / (1 + incidents per model)). If a part is unknown, its weight is distributed \
          over the others.",
     ),
-    maybe("availability", Number, "Share of runs that did not fail, from 0 to 1."),
+    maybe("availability", Number, "Share of trials that did not fail, from 0 to 1."),
     maybe("scoreDeviation", Number, "Mean standard deviation of the scores of its models."),
     field("incidents", Integer, "Incidents opened in the period."),
     field("runs", Integer, "Runs in the period."),
-    field("failedRuns", Integer, "Failed runs."),
+    field("failedRuns", Integer, "Runs in which every trial failed."),
 ];
 
 const WEIGHT: &[ItemField] = &[
@@ -230,12 +228,28 @@ const WEIGHT: &[ItemField] = &[
     field("weight", Number, "Weight of the part. The weights of a score add up to 1."),
 ];
 
+const SUITE_WEIGHTS: &[ItemField] = &[
+    field("name", Text, "Name of the suite."),
+    field("weight", Number, "Weight of the suite. The weights of all suites add up to 1."),
+    field("axes", Objects(WEIGHT), "Weights of the axes in a trial of this suite."),
+    field(
+        "feeds",
+        Texts,
+        "The `sortBy` values that the suite is part of. A value is the mean over its suites, by their weights.",
+    ),
+];
+
 const SAMPLES: &[ItemField] = &[
-    field("suite", Words(SUITES), "Name of the suite."),
+    field("suite", Text, "Name of the suite: coding, reasoning and tooling, if no others are configured."),
     field("runs", Integer, "Runs in the period."),
-    field("failedRuns", Integer, "Failed runs, without a score."),
-    field("trials", Integer, "Trials with a score."),
-    field("failedTrials", Integer, "Trials without a score, in runs with a score."),
+    field("failedRuns", Integer, "Runs in which every trial failed."),
+    field(
+        "trials",
+        Integer,
+        "Trials in the score. A failed trial counts as zero if the model did not respond in time or its response was \
+         unusable; otherwise it has no score.",
+    ),
+    field("failedTrials", Integer, "Failed trials. A run that failed as a whole lists none."),
     maybe("lastRun", Instant, "Time of the newest run."),
 ];
 
@@ -247,10 +261,16 @@ pub const TRANSPARENCY: &[ItemField] = &[
     maybe("currentScore", Number, "The score that this item explains."),
     maybe("standardError", Number, "Standard error of the score."),
     field("suiteWeights", Objects(WEIGHT), "Weights of the suites in the score."),
-    field("axisWeights", Objects(WEIGHT), "Weights of the axes in a trial."),
+    field("axisWeights", Objects(WEIGHT), "Weights of the axes in a trial that has a score on every axis."),
+    field("suites", Objects(SUITE_WEIGHTS), "The suites, their axes, and what they are part of."),
     field("samples", Objects(SAMPLES), "Number of runs and trials behind the score, per suite."),
     maybe("freshnessSeconds", Integer, "Age of the newest run when the response was computed."),
-    field("methodVersion", Text, "Version of the method; it changes with every constant."),
+    field(
+        "methodVersion",
+        Text,
+        "Version of the method; it changes with every constant. With other suites than the default ones, `+` and the first \
+         digits of the SHA-256 of the suite table follow.",
+    ),
     field("synthetic", Flag, "Whether the runs were simulated."),
 ];
 

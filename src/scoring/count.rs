@@ -1,47 +1,72 @@
 //! Runs of one suite, counted as sums, so the size does not depend on the number of trials.
 //!
-//! An hour is kept in this form, the archive stores it, and longer periods add it up. Statistics of the sums are in
+//! Here a failure becomes a zero, a missing score, or nothing; its meaning is defined in `run`. An hour is kept in this form, the archive stores it, and longer periods add it up. Statistics of the sums are in
 //! `statistics`.
 
 use crate::clock::Wall;
 
-use super::method;
-use super::run::{Run, RunOutcome};
+use super::run::{Run, RunOutcome, SuiteEntry, Trial};
 use super::statistics::{Estimate, SampleSums};
 
-/// The combined score of a trial, then its axes in the order of `Axis::ALL`, then their plain mean.
+/// The combined score of a trial, then its axes in the order of `Axis::ALL`, then their plain mean. Axes that its suite
+/// does not declare are 0 and not used.
 pub(super) type Marks<T> = [T; 9];
 
-/// The sum of samples, and the sum of their squares.
+/// The sum of the means of runs, and the sum of their squares.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct PowerSums {
     pub sum: f64,
     pub squares: f64,
 }
 
-/// Runs of one suite, counted.
+/// Runs of one suite, counted. Trials and runs of which only the harness failed are not.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct RunCounts {
     pub runs: u32,
-    /// Failed runs.
+    /// Runs in which every trial failed.
     pub failed: u32,
-    /// Trials with a score.
+    /// Runs in the score, with failed ones that count as zero.
+    pub scored: u32,
+    /// Runs that failed as a whole, and list no trials.
+    pub unlisted: u32,
+    /// Trials with scores of their own.
     pub trials: u32,
-    /// Failed trials in runs with a score.
+    /// Failed trials that runs list.
     pub failed_trials: u32,
-    /// The newest run that did not fail.
+    /// Failed trials that count as zero. A run that failed as a whole can be one.
+    pub zeroed: u32,
+    /// Trials in the score with a combined mark of exactly 1.
+    pub perfect: u32,
+    /// Trials in the score with a combined mark of exactly 0.
+    pub zero: u32,
+    /// The newest run in the score.
     pub last_scored: Option<Wall>,
-    /// Total cost of the trials in dollars.
+    /// Trials with a cost.
+    pub costed: u32,
+    /// Their total cost in dollars.
     pub cost: f64,
     /// Samples are runs, because the trials of one run are correlated. With a single run, only its trials show the
-    /// spread: then they are the samples.
+    /// spread: then `squares` is that of the trials.
     pub marks: Marks<PowerSums>,
 }
 
-impl PowerSums {
-    fn add(&mut self, sample: f64) {
-        self.sum += sample;
-        self.squares += sample * sample;
+/// Trials for availability. Fractions occur: a failed run without trials counts as an average run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Attempts {
+    pub all: f64,
+    pub failed: f64,
+}
+
+impl std::iter::Sum for Attempts {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |a, b| Self { all: a.all + b.all, failed: a.failed + b.failed })
+    }
+}
+
+impl Attempts {
+    /// The share that did not fail; `None` without any.
+    pub(super) fn availability(self) -> Option<f64> {
+        (self.all > 0.0).then(|| (self.all - self.failed) / self.all)
     }
 }
 
@@ -50,31 +75,62 @@ impl RunCounts {
     pub(super) const EMPTY: Self = Self {
         runs: 0,
         failed: 0,
+        scored: 0,
+        unlisted: 0,
         trials: 0,
         failed_trials: 0,
+        zeroed: 0,
+        perfect: 0,
+        zero: 0,
         last_scored: None,
+        costed: 0,
         cost: 0.0,
         marks: [PowerSums { sum: 0.0, squares: 0.0 }; 9],
     };
 
-    /// Adds a run.
-    pub(super) fn add(&mut self, run: &Run) {
-        let mut one = Self { runs: 1, ..Self::default() };
-        match run.outcome() {
-            RunOutcome::Failed(_) => one.failed = 1,
-            RunOutcome::Scored(trials) => {
-                for trial in trials {
-                    one.trials += 1;
-                    one.cost += trial.cost();
-                    for (sums, mark) in one.marks.iter_mut().zip(marks(trial.scores())) {
-                        sums.add(mark);
-                    }
-                }
-                one.failed_trials = run.failed_trials().iter().map(|_| 1).sum();
-                one.last_scored = Some(run.at());
+    /// Adds a run of a suite. One that was stored before an axis was added to the suite is not counted: it cannot be
+    /// compared with the others.
+    pub(super) fn add(&mut self, run: &Run, suite: &SuiteEntry) {
+        let declared = || suite.axes().flags().into_iter();
+        let has_axes = |trial: &Trial| {
+            trial.scores().iter().zip(declared()).all(|(score, is_declared)| score.is_some() || !is_declared)
+        };
+        if run.trials().iter().all(has_axes) {
+            self.merge(&Self::of(run, suite));
+        }
+    }
+
+    fn of(run: &Run, suite: &SuiteEntry) -> Self {
+        let mut one = Self::EMPTY;
+        for failure in run.failures().iter().filter(|failure| failure.is_counted()) {
+            one.failed_trials += 1;
+            one.zeroed += u32::from(failure.counts_as_zero());
+        }
+        one.zero = one.zeroed;
+        for trial in run.trials() {
+            one.trials += 1;
+            one.costed += u32::from(trial.cost().is_some());
+            one.cost += trial.cost().unwrap_or_default();
+            let scores = || declared(trial, suite).map(|(_, score)| score);
+            one.perfect += u32::from(scores().all(|score| score >= 1.0));
+            one.zero += u32::from(scores().all(|score| score <= 0.0));
+            for (sums, mark) in one.marks.iter_mut().zip(marks(trial, suite)) {
+                sums.sum += mark;
+                sums.squares += mark * mark;
             }
         }
-        self.merge(&one);
+        one.runs = u32::from(one.trials + one.failed_trials > 0);
+        one.failed = u32::from(one.runs > 0 && one.trials == 0);
+        if let RunOutcome::Failed(_) = run.outcome() {
+            (one.unlisted, one.failed_trials) = (one.runs, 0);
+        }
+        let trials = f64::from(one.trials_in_score());
+        if trials > 0.0 {
+            one.scored = 1;
+            one.last_scored = Some(run.at());
+            one.marks.iter_mut().for_each(|sums| sums.sum /= trials);
+        }
+        one
     }
 
     /// Adds the counts of another.
@@ -82,15 +138,30 @@ impl RunCounts {
         self.merge_marks(other);
         self.runs += other.runs;
         self.failed += other.failed;
+        self.scored += other.scored;
+        self.unlisted += other.unlisted;
         self.trials += other.trials;
         self.failed_trials += other.failed_trials;
+        self.zeroed += other.zeroed;
+        self.perfect += other.perfect;
+        self.zero += other.zero;
+        self.costed += other.costed;
         self.cost += other.cost;
         self.last_scored = self.last_scored.max(other.last_scored);
     }
 
-    /// Runs that carry a score.
-    pub(super) fn scored(&self) -> u32 {
-        self.runs - self.failed
+    /// Trials in the score, with failed ones that count as zero.
+    pub(super) fn trials_in_score(&self) -> u32 {
+        self.trials + self.zeroed
+    }
+
+    /// Its trials for availability. A run that failed as a whole counts as many as the other runs list on average, so
+    /// that it weighs as much as if it had listed them.
+    pub(super) fn attempts(&self) -> Attempts {
+        let listed = f64::from(self.trials + self.failed_trials);
+        let listing = f64::from(self.runs - self.unlisted);
+        let whole = f64::from(self.unlisted) * if listing > 0.0 { (listed / listing).max(1.0) } else { 1.0 };
+        Attempts { all: listed + whole, failed: f64::from(self.failed_trials) + whole }
     }
 
     /// The suite's score in points.
@@ -101,69 +172,59 @@ impl RunCounts {
     /// A mark in points.
     pub(super) fn estimate(&self, mark: usize) -> Option<Estimate> {
         let PowerSums { sum, squares } = *self.marks.get(mark)?;
-        let sums = SampleSums { count: self.samples(), sum, squares };
+        let count = if self.scored == 1 { self.trials_in_score() } else { self.scored };
+        let sums = SampleSums { count, sum: sum / f64::from(self.scored) * f64::from(count), squares };
         sums.estimate().map(|estimate| estimate.scaled(100.0))
     }
 
-    /// The means of the marks, from 0 to 1.
-    pub(super) fn means(&self) -> Option<Marks<f64>> {
-        let samples = f64::from(self.samples());
-        if samples <= 0.0 {
-            return None;
-        }
-        let mut means = Marks::default();
-        // A loop, because a refresh comes here hundreds of thousands of times and `map` on arrays costs calls.
-        for (mean, sums) in means.iter_mut().zip(&self.marks) {
-            *mean = sums.sum / samples;
-        }
-        Some(means)
-    }
-
-    fn samples(&self) -> u32 {
-        if self.scored() == 1 { self.trials } else { self.scored() }
+    /// The mean of a mark, from 0 to 1.
+    pub(super) fn mean(&self, mark: usize) -> Option<f64> {
+        let sums = self.marks.get(mark).filter(|_| self.scored > 0)?;
+        Some(sums.sum / f64::from(self.scored))
     }
 
     fn merge_marks(&mut self, other: &Self) {
-        if other.scored() == 0 {
+        if other.scored == 0 {
             return;
         }
-        if self.scored() == 0 {
+        if self.scored == 0 {
             self.marks = other.marks;
             return;
         }
-        if self.scored() == 1 {
-            self.marks = by_run(&self.marks, self.trials);
-        }
-        let merge = |mine: &mut Marks<PowerSums>, theirs: &Marks<PowerSums>| {
-            for (mine, theirs) in mine.iter_mut().zip(theirs) {
-                mine.sum += theirs.sum;
-                mine.squares += theirs.squares;
-            }
+        let squares_of = |counts: &Self, sums: &PowerSums| {
+            if counts.scored == 1 { sums.sum * sums.sum } else { sums.squares }
         };
-        if other.scored() == 1 {
-            merge(&mut self.marks, &by_run(&other.marks, other.trials));
-        } else {
-            merge(&mut self.marks, &other.marks);
+        let mut merged = self.marks;
+        for (mine, theirs) in merged.iter_mut().zip(&other.marks) {
+            mine.squares = squares_of(self, mine) + squares_of(other, theirs);
+            mine.sum += theirs.sum;
         }
+        self.marks = merged;
     }
 }
 
-/// The sums of one run's trials as the sums of one sample, the run.
-fn by_run(of_trials: &Marks<PowerSums>, trials: u32) -> Marks<PowerSums> {
-    let trials = f64::from(trials);
-    let mut of_run = Marks::default();
-    for (of_run, of_trials) in of_run.iter_mut().zip(of_trials) {
-        let mean = of_trials.sum / trials;
-        *of_run = PowerSums { sum: mean, squares: mean * mean };
-    }
-    of_run
+/// The weights and scores of a trial on the axes of its suite.
+fn declared(trial: &Trial, suite: &SuiteEntry) -> impl Iterator<Item = (f64, f64)> {
+    let weighed = suite.axis_weights().iter().zip(trial.scores());
+    let flags = suite.axes().flags().into_iter();
+    weighed
+        .zip(flags)
+        .filter(|(_, is_declared)| *is_declared)
+        .filter_map(|((weight, score), _)| Some((*weight, (*score)?)))
 }
 
-fn marks(axes: &[f64; 7]) -> Marks<f64> {
-    let combined = method::AXIS_WEIGHTS.iter().zip(axes).map(|((_, weight), score)| weight * score).sum();
-    let mut marks = [combined; 9];
-    let [_, of_axes @ .., mean] = &mut marks;
-    *of_axes = *axes;
-    *mean = axes.iter().sum::<f64>() / 7.0;
+fn marks(trial: &Trial, suite: &SuiteEntry) -> Marks<f64> {
+    let mut marks = Marks::default();
+    let [combined, of_axes @ .., mean] = &mut marks;
+    let mut axes = 0.0;
+    for (weight, score) in declared(trial, suite) {
+        *combined += weight * score;
+        *mean += score;
+        axes += 1.0;
+    }
+    *mean /= axes;
+    for ((mark, score), is_declared) in of_axes.iter_mut().zip(trial.scores()).zip(suite.axes().flags()) {
+        *mark = score.filter(|_| is_declared).unwrap_or_default();
+    }
     marks
 }

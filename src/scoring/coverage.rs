@@ -107,7 +107,7 @@ fn model_runs(case: &CoverageCase, first: Wall, index: u32, seed: u64) -> Vec<Ru
     let id = ModelId::new(&id).expect("it is well-formed");
     let model = Arc::new(TestedModel::new(id, "M", "p", None, None).expect("it is valid"));
     let mut runs = Vec::new();
-    for (suite, number) in Suite::ALL.into_iter().zip(0..) {
+    for (suite, number) in Suite::DEFAULT.into_iter().zip(0..) {
         let mut noise = NoiseGenerator::new(case.noise, case.deviation, seed + number * 0x5_0000_0000_0000);
         let mut random = SeededNormal::new(seed ^ (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         for hour in 0..DAYS * 24 {

@@ -10,7 +10,7 @@ use super::drift;
 use super::hour::{Hour, HourRange};
 use super::incidents::IncidentScan;
 use super::method;
-use super::series::ScoreRound;
+use super::period_scores::ScoreRound;
 use super::simulated_noise::NoiseGenerator;
 use super::statistics::{Estimate, SampleSums, chance_of_fall};
 
@@ -147,7 +147,7 @@ fn watched(rounds: &[(Hour, f64)], scenario: Scenario) -> [Vec<u32>; 3] {
     let mut incidents = IncidentScan::default();
     let models = f64::from(if scenario == Scenario::Quiet { FEW_MODELS } else { MODELS });
     for (known, (hour, score)) in (1..).zip(rounds) {
-        incidents.observe_round(ScoreRound { hour: *hour, score: *score, axes: [*score; 7] });
+        incidents.observe_round(ScoreRound { hour: *hour, score: *score, axes: [Some(*score); 7] });
         let Some(since) = known_since(known) else { continue };
         let past = rounds.get(..known).unwrap_or_default();
         for ((detector, alarms), signalled) in Detector::ALL.into_iter().zip(&mut alarms).zip(&mut signalled)

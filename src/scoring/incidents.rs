@@ -12,7 +12,8 @@ use crate::clock::Wall;
 use super::figures::Severity;
 use super::hour::{Hour, HourRange};
 use super::method;
-use super::series::{PeriodScores, ScoreRound, ScoreSeries};
+use super::period_scores::ScoreRound;
+use super::series::ScoreSeries;
 use super::statistics::{SampleSums, pooled_difference};
 
 /// Bound of the rounding error of the running sum, in points.
@@ -46,8 +47,8 @@ pub(super) struct Incident {
 pub(super) fn find(series: &ScoreSeries, window: HourRange) -> Vec<Incident> {
     let mut watch = IncidentScan::default();
     for hour in window.hours() {
-        if let Some(reading) = series.at(hour) {
-            watch.observe_hour(hour, reading);
+        if let Some(runs) = series.runs_at(hour) {
+            watch.observe_hour(hour, runs);
         }
         if let Some(round) = series.rounds(HourRange::one(hour)).next() {
             watch.observe_round(round);
@@ -94,8 +95,7 @@ struct OpenOutage {
 }
 
 impl IncidentScan {
-    fn observe_hour(&mut self, hour: Hour, reading: &PeriodScores) {
-        let (runs, failed) = reading.runs();
+    fn observe_hour(&mut self, hour: Hour, (runs, failed): (u32, u32)) {
         if runs > failed {
             let ended = self.outage.take().and_then(|outage| outage.into_incident(Some(hour.start())));
             self.found.extend(ended);
@@ -230,14 +230,14 @@ mod tests {
         let first = Hour::of(Wall::from_seconds(1_000_000_000));
         let model = Arc::new(TestedModel::new(ModelId::new("m").unwrap(), "M", "p", None, None).unwrap());
         let window = HourRange { from: first, to: first.plus(scores.len() as u64) };
-        let mut series = ScoreSeries::new(window);
+        let mut series = ScoreSeries::new(Arc::default(), window);
         for (hour, score) in window.hours().zip(scores) {
-            for suite in Suite::ALL {
+            for suite in Suite::DEFAULT {
                 let outcome = match score {
                     Some(score) => {
                         RunOutcome::Scored(vec![Trial::new([*score / 100.0; 7], 1.0, 0.0).unwrap()])
                     }
-                    None => RunOutcome::Failed(RunFailure::Timeout),
+                    None => RunOutcome::Failed(RunFailure::Unreachable),
                 };
                 series.add(&Run::new(Arc::clone(&model), suite, hour.start(), outcome).unwrap());
             }

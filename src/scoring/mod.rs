@@ -21,6 +21,7 @@ mod measure;
 mod method;
 mod model_state;
 mod page_hinkley;
+mod period_scores;
 mod run;
 mod series;
 mod simulate;
@@ -48,8 +49,8 @@ use hour::Hour;
 pub use archive::{Archive, ArchiveError, RunInsertion};
 pub use method::METHOD_VERSION;
 pub use run::{
-    Axis, BadRun, IdentifiedRun, LONGEST_RUN, MAX_TRIALS, Run, RunFailure, RunId, RunOutcome, Suite,
-    TestedModel, Trial,
+    Axis, AxisSet, BadRun, BadSuiteTable, IdentifiedRun, LONGEST_RUN, MAX_SUITES, MAX_TRIALS, Run,
+    RunFailure, RunId, RunOutcome, Suite, SuiteEntry, SuiteTable, TestedModel, Trial,
 };
 pub use simulate::simulated_records;
 pub use snapshot::RunSource;

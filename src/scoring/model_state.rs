@@ -8,14 +8,16 @@ use std::sync::Arc;
 use crate::clock::Wall;
 use crate::routes::Period;
 
+use super::count::Attempts;
 use super::drift::{self, DriftResult};
 use super::figures::{Score, dollars};
 use super::hour::{Hour, HourRange, hours_of, of_period};
 use super::incidents::{self, Incident};
 use super::measure::Measure;
 use super::method;
+use super::period_scores::{PeriodScores, ScoreRound};
 use super::run::TestedModel;
-use super::series::{PeriodScores, ScoreRound, ScoreSeries};
+use super::series::ScoreSeries;
 use super::statistics::{self, Estimate, FittedLine, SampleSums};
 
 /// One model at one instant.
@@ -54,6 +56,8 @@ pub(super) struct PeriodSummary {
     pub reading: PeriodScores,
     /// Runs in the period, and failed ones.
     pub runs: (u32, u32),
+    /// Trials in the period, for availability.
+    pub attempts: Attempts,
     /// The score as published.
     pub score: Option<Score>,
     /// The estimates that models are ranked by, in the order of [`Measure::ALL`].
@@ -128,9 +132,11 @@ impl PeriodSummary {
         let measures =
             Measure::ALL.map(|of| (measured(&reading, of), before.as_ref().and_then(|it| measured(it, of))));
         let [(combined, _), ..] = measures;
+        let in_period = series.over(clock);
         let deviation = series.rounds(clock).map(|round| round.score).collect::<SampleSums>().variance();
         Self {
-            runs: series.over(clock).runs(),
+            runs: in_period.runs(),
+            attempts: in_period.attempts(),
             score: combined.as_ref().map(Score::of),
             axes: (axes(&reading), before.map_or([None; 7], |before| axes(&before))),
             latency: series.latency(now),
@@ -203,7 +209,7 @@ fn slopes(series: &ScoreSeries, hour: Hour) -> [Option<FittedLine>; 7] {
         return slopes;
     }
     for (axis, slope) in slopes.iter_mut().enumerate() {
-        *slope = line(range, rounds.iter().filter_map(|round| Some((round.hour, *round.axes.get(axis)?))));
+        *slope = line(range, rounds.iter().filter_map(|round| Some((round.hour, (*round.axes.get(axis)?)?))));
     }
     slopes
 }

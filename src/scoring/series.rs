@@ -1,65 +1,55 @@
 //! The series of one model: its runs counted by hour and suite, and the statistics of any range of hours.
 //!
-//! Runs are counted and dropped. Counts are defined in `count`.
+//! Runs are counted and dropped. Counts are defined in `count`, the scores of a range in `period_scores`.
 
 use std::cell::OnceCell;
+use std::sync::Arc;
 
 use crate::clock::Wall;
+use crate::routes::SortBy;
 
-use super::count::{Marks, RunCounts};
+use super::count::RunCounts;
 use super::hour::{Hour, HourRange};
-use super::measure::Measure;
-use super::method;
-use super::run::{Run, RunOutcome, Suite, Trial};
-use super::statistics::{Estimate, median};
+use super::period_scores::{PeriodScores, ScoreRound, last_scored, runs};
+use super::run::{Run, SuiteIndex, SuiteTable, Trial};
+use super::statistics::median;
 
 const DAY: u64 = 24;
-
-/// The scores of a range.
-#[derive(Clone, Debug)]
-pub(super) struct PeriodScores {
-    /// Its suites, in the order of `Suite::ALL`.
-    pub suites: [RunCounts; 3],
-}
-
-/// The complete round of one hour, in points.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ScoreRound {
-    pub hour: Hour,
-    pub score: f64,
-    pub axes: [f64; 7],
-}
 
 /// All hours of one model within a window.
 #[derive(Clone, Debug)]
 pub(super) struct ScoreSeries {
+    table: Arc<SuiteTable>,
     window: HourRange,
-    hours: Vec<PeriodScores>,
-    /// Of all trials, by hour.
+    /// By hour, and within an hour in the order of the table: one allocation for all.
+    hours: Vec<RunCounts>,
+    /// Of all trials with one in suites that feed `speed`, by hour.
     latencies: Vec<f64>,
     /// Where the latencies of each hour end, for hours with runs.
     latency_ends: Vec<usize>,
     /// The complete rounds, oldest first, computed on first use.
     rounds: OnceCell<Vec<ScoreRound>>,
-    /// The sums of whole days counted back from the window's end, newest first, computed on first use.
-    days: OnceCell<Vec<PeriodScores>>,
+    /// The sums of whole days counted back from the window's end, newest first, each in the order of the table,
+    /// computed on first use.
+    days: OnceCell<Vec<RunCounts>>,
     /// The first run, even before the window.
     first_seen: Option<Wall>,
 }
 
 impl ScoreSeries {
     /// A series for this window without runs.
-    pub(super) fn new(window: HourRange) -> Self {
-        let hours = window.hours().map(|_| PeriodScores::EMPTY).collect();
+    pub(super) fn new(table: Arc<SuiteTable>, window: HourRange) -> Self {
+        let of_hour = || std::iter::repeat_n(RunCounts::EMPTY, table.suites().len());
+        let hours = window.hours().flat_map(|_| of_hour()).collect();
         let (latencies, latency_ends) = (Vec::new(), Vec::new());
         let (rounds, days) = (OnceCell::new(), OnceCell::new());
-        Self { window, hours, latencies, latency_ends, rounds, days, first_seen: None }
+        Self { table, window, hours, latencies, latency_ends, rounds, days, first_seen: None }
     }
 
     /// Removes all runs, and keeps the allocations.
     pub(super) fn clear(&mut self) {
-        for reading in self.hours.iter_mut().filter(|reading| reading.runs().0 > 0) {
-            *reading = PeriodScores::EMPTY;
+        for count in self.hours.iter_mut().filter(|count| count.runs > 0) {
+            *count = RunCounts::EMPTY;
         }
         self.latencies.clear();
         self.latency_ends.clear();
@@ -74,28 +64,31 @@ impl ScoreSeries {
 
     /// When the model was last updated: the newest run with a score, else the first run.
     pub(super) fn last_updated(&self) -> Wall {
-        let scored = self.hours.iter().rev().find_map(PeriodScores::last_scored);
+        let scored = self.hours.rchunks(self.width()).find_map(last_scored);
         scored.or(self.first_seen).unwrap_or(self.window.from.start())
     }
 
-    /// Counts a run. Outside the window only its time is recorded.
+    /// Counts a run. Outside the window, and of a suite that is not in the table, only its time is recorded.
     pub(super) fn add(&mut self, run: &Run) {
         self.record_time(run.at());
+        let table = Arc::clone(&self.table);
+        let Some((index, suite)) = table.index(run.suite()).zip(table.entry(run.suite())) else { return };
         let mut count = RunCounts::default();
-        count.add(run);
-        let latencies: Vec<f64> = match run.outcome() {
-            RunOutcome::Scored(trials) => trials.iter().map(Trial::latency_ms).collect(),
-            RunOutcome::Failed(_) => Vec::new(),
-        };
-        self.put(Hour::of(run.at()), run.suite(), &count, &latencies);
+        count.add(run, suite);
+        let latencies = if count.runs > 0 { run.trials() } else { &[] };
+        let latencies: Vec<f64> = latencies.iter().filter_map(Trial::latency_ms).collect();
+        self.put(Hour::of(run.at()), index, &count, &latencies);
     }
 
     /// Adds counted runs of one hour and suite, with the latencies of their trials.
-    pub(super) fn put(&mut self, hour: Hour, suite: Suite, count: &RunCounts, latencies: &[f64]) {
-        let Some(index) = self.index(hour) else { return };
-        let Some(reading) = self.hours.get_mut(index) else { return };
-        suite.of_mut(&mut reading.suites).merge(count);
+    pub(super) fn put(&mut self, hour: Hour, suite: SuiteIndex, count: &RunCounts, latencies: &[f64]) {
+        let (Some(index), width) = (self.index(hour), self.width()) else { return };
+        let Some(counted) = self.hours.get_mut(index * width + suite.get()) else { return };
+        counted.merge(count);
         self.clear_derived();
+        let feeds_speed =
+            self.table.weights(SortBy::Speed).get(suite.get()).is_some_and(|weight| *weight > 0.0);
+        let latencies = if feeds_speed { latencies } else { &[] };
         if self.latency_ends.len() <= index {
             self.latency_ends.resize(index + 1, self.latencies.len());
         }
@@ -112,18 +105,32 @@ impl ScoreSeries {
         let ago = |hour: Hour| self.window.to.number().checked_sub(hour.number()).and_then(whole_days);
         match (ago(range.to), ago(range.from)) {
             (Some(newest), Some(oldest)) if newest + 1 < oldest => {
-                let days = self.days().get(newest..oldest.min(self.days().len())).unwrap_or_default();
-                PeriodScores::sum(days.iter().rev())
+                let days = self.days().chunks(self.width());
+                let days: Vec<&[RunCounts]> = days.skip(newest).take(oldest - newest).collect();
+                PeriodScores::sum(&self.table, days.into_iter().rev())
             }
-            _ => PeriodScores::sum(range.hours().filter_map(|hour| self.at(hour))),
+            _ => PeriodScores::sum(&self.table, range.hours().filter_map(|hour| self.at(hour))),
         }
     }
 
-    fn days(&self) -> &[PeriodScores] {
+    fn days(&self) -> &[RunCounts] {
         self.days.get_or_init(|| {
-            let newest_first = self.hours.rchunks(usize::try_from(DAY).unwrap_or(usize::MAX));
-            newest_first.map(|day| PeriodScores::sum(day.iter())).collect()
+            let width = self.width();
+            let mut days = Vec::new();
+            for day in self.hours.rchunks(width * usize::try_from(DAY).unwrap_or(1)) {
+                let start = days.len();
+                days.resize(start + width, RunCounts::EMPTY);
+                for hour in day.chunks(width) {
+                    days.iter_mut().skip(start).zip(hour).for_each(|(sum, count)| sum.merge(count));
+                }
+            }
+            days
         })
+    }
+
+    /// Counts per hour.
+    fn width(&self) -> usize {
+        self.table.suites().len()
     }
 
     fn clear_derived(&mut self) {
@@ -131,20 +138,26 @@ impl ScoreSeries {
         self.days.take();
     }
 
-    /// The scores of one hour; `None` outside the window.
-    pub(super) fn at(&self, hour: Hour) -> Option<&PeriodScores> {
-        self.hours.get(self.index(hour)?)
+    /// The counts of one hour, in the order of the table; `None` outside the window.
+    pub(super) fn at(&self, hour: Hour) -> Option<&[RunCounts]> {
+        let start = self.index(hour)? * self.width();
+        self.hours.get(start..start + self.width())
     }
 
-    /// The complete rounds of a range, oldest first: hours in which every suite has a score.
+    /// Runs of one hour, and failed ones; `None` outside the window.
+    pub(super) fn runs_at(&self, hour: Hour) -> Option<(u32, u32)> {
+        self.at(hour).map(runs)
+    }
+
+    /// The complete rounds of a range, oldest first: hours in which every suite of the combined score has a score.
     pub(super) fn rounds(&self, range: HourRange) -> impl DoubleEndedIterator<Item = ScoreRound> {
         self.rounds_in(range).iter().copied()
     }
 
     fn rounds_in(&self, range: HourRange) -> &[ScoreRound] {
         let rounds = self.rounds.get_or_init(|| {
-            let hours = self.window.hours().zip(&self.hours);
-            hours.filter_map(|(hour, reading)| reading.round(hour)).collect()
+            let hours = self.window.hours().zip(self.hours.chunks(self.width()));
+            hours.filter_map(|(hour, counts)| ScoreRound::of(&self.table, hour, counts)).collect()
         });
         let before = |hour: Hour| rounds.partition_point(|round| round.hour < hour);
         rounds.get(before(range.from)..before(range.to)).unwrap_or_default()
@@ -177,98 +190,26 @@ impl ScoreSeries {
     }
 }
 
-impl PeriodScores {
-    /// The scores of hours without runs.
-    const EMPTY: Self = Self { suites: [RunCounts::EMPTY; 3] };
-
-    /// The combined score in points. `None` if a suite has none: without one suite scores would not be comparable.
-    pub(super) fn score(&self) -> Option<Estimate> {
-        self.weighted(0)
-    }
-
-    /// The axes in points, in the order of `Axis::ALL`; suites have the same weights as in the score.
-    pub(super) fn axes(&self) -> [Option<Estimate>; 7] {
-        [1, 2, 3, 4, 5, 6, 7].map(|mark| self.weighted(mark))
-    }
-
-    /// A score that models can be ranked by, in points.
-    pub(super) fn measured(&self, measure: Measure) -> Option<Estimate> {
-        let of_suite = |suite: Suite| suite.of(&self.suites).score();
-        match measure {
-            Measure::Combined => self.score(),
-            Measure::Coding => of_suite(Suite::Coding),
-            Measure::Reasoning => of_suite(Suite::Reasoning),
-            Measure::Tooling => of_suite(Suite::Tooling),
-            // From sums of its own: the axes of a trial are correlated, so their variances do not add up to that of
-            // their mean.
-            Measure::SevenAxis => self.weighted(8),
-        }
-    }
-
-    /// Runs, and failed ones.
-    pub(super) fn runs(&self) -> (u32, u32) {
-        (self.suites.iter().map(|suite| suite.runs).sum(), self.suites.iter().map(|suite| suite.failed).sum())
-    }
-
-    /// Runs with a score.
-    pub(super) fn scored(&self) -> u32 {
-        self.suites.iter().map(RunCounts::scored).sum()
-    }
-
-    /// Trials in the scores.
-    pub(super) fn trials(&self) -> u32 {
-        self.suites.iter().map(|suite| suite.trials).sum()
-    }
-
-    /// The mean cost of a trial, in dollars.
-    pub(super) fn cost(&self) -> Option<f64> {
-        let cost: f64 = self.suites.iter().map(|suite| suite.cost).sum();
-        (self.trials() > 0).then(|| cost / f64::from(self.trials()))
-    }
-
-    /// The newest run in the scores.
-    pub(super) fn last_scored(&self) -> Option<Wall> {
-        self.suites.iter().filter_map(|suite| suite.last_scored).max()
-    }
-
-    fn weighted(&self, mark: usize) -> Option<Estimate> {
-        let parts: Option<Vec<_>> = method::SUITE_WEIGHTS
-            .iter()
-            .map(|(suite, weight)| Some((*weight, suite.of(&self.suites).estimate(mark)?)))
-            .collect();
-        parts.map(|parts| Estimate::weighted(&parts))
-    }
-
-    /// The round of an hour, if it is complete.
-    fn round(&self, hour: Hour) -> Option<ScoreRound> {
-        let mut marks = Marks::default();
-        for (suite, weight) in &method::SUITE_WEIGHTS {
-            let means = suite.of(&self.suites).means()?;
-            for (mark, mean) in marks.iter_mut().zip(means) {
-                *mark += weight * mean * 100.0;
-            }
-        }
-        let [score, axes @ .., _] = marks;
-        Some(ScoreRound { hour, score, axes })
-    }
-
-    fn sum<'r>(readings: impl Iterator<Item = &'r Self>) -> Self {
-        let mut sum = Self::EMPTY;
-        for reading in readings {
-            for (sum, count) in sum.suites.iter_mut().zip(&reading.suites) {
-                sum.merge(count);
-            }
-        }
-        sum
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::run::{RunFailure, TestedModel};
+    use super::super::measure::Measure;
+    use super::super::method;
+    use super::super::run::{RunFailure, RunOutcome, Suite, TestedModel};
+    use super::super::statistics::Estimate;
     use super::*;
     use crate::routes::ModelId;
-    use std::sync::Arc;
+
+    fn empty(window: HourRange) -> ScoreSeries {
+        ScoreSeries::new(Arc::default(), window)
+    }
+
+    fn score(scores: &PeriodScores) -> Option<Estimate> {
+        scores.measured(Measure::Combined)
+    }
+
+    fn coding(scores: &PeriodScores) -> Option<Estimate> {
+        scores.suites().next().unwrap().1.score()
+    }
 
     fn run(suite: Suite, hour: u64, scores: Option<&[f64]>) -> Run {
         let model = TestedModel::new(ModelId::new("m").unwrap(), "M", "p", None, None).unwrap();
@@ -276,13 +217,13 @@ mod tests {
             Some(scores) => {
                 RunOutcome::Scored(scores.iter().map(|s| Trial::new([*s; 7], 10.0, 0.5).unwrap()).collect())
             }
-            None => RunOutcome::Failed(RunFailure::Timeout),
+            None => RunOutcome::Failed(RunFailure::Throttled),
         };
         Run::new(Arc::new(model), suite, Hour::of(Wall::default()).plus(hour).start(), outcome).unwrap()
     }
 
     fn series(runs: &[Run]) -> ScoreSeries {
-        let mut series = ScoreSeries::new(Hour::of(Wall::default()).plus(10).last(10));
+        let mut series = empty(all());
         for run in runs {
             series.add(run);
         }
@@ -294,33 +235,33 @@ mod tests {
     }
 
     #[test]
-    fn failed_run_is_counted_without_affecting_scores() {
-        let good = Suite::ALL.map(|suite| run(suite, 1, Some(&[0.5, 0.7])));
+    fn a_throttled_run_is_counted_without_affecting_scores() {
+        let good = Suite::DEFAULT.map(|suite| run(suite, 1, Some(&[0.5, 0.7])));
         let before = series(&good).over(all());
         let mut with_failures = series(&good);
-        for suite in Suite::ALL {
+        for suite in Suite::DEFAULT {
             with_failures.add(&run(suite, 2, None));
         }
         let after = with_failures.over(all());
-        assert_eq!(before.score(), after.score());
-        assert!((after.score().unwrap().mean - 60.0).abs() < 1e-9);
-        assert_eq!((after.runs(), after.scored(), after.trials()), ((6, 3), 3, 6));
+        assert_eq!(score(&before), score(&after));
+        assert!((score(&after).unwrap().mean - 60.0).abs() < 1e-9);
+        assert_eq!((after.runs(), after.scored(), after.trials_of_axes()), ((6, 3), 3, [6; 7]));
         assert_eq!(after.cost(), Some(0.5));
     }
 
     #[test]
     fn a_score_needs_every_suite() {
-        let two = [run(Suite::Coding, 1, Some(&[0.5])), run(Suite::Reasoning, 1, Some(&[0.5]))];
+        let two = [run(Suite::CODING, 1, Some(&[0.5])), run(Suite::REASONING, 1, Some(&[0.5]))];
         let reading = series(&two).over(all());
-        assert_eq!(reading.score(), None);
-        assert!(Suite::Coding.of(&reading.suites).score().is_some());
+        assert_eq!(score(&reading), None);
+        assert!(coding(&reading).is_some());
         assert_eq!(series(&two).newest_round(all()), None);
     }
 
     #[test]
     fn weighted_axes_add_up_to_the_score() {
         let mut runs = Vec::new();
-        for (index, suite) in Suite::ALL.into_iter().enumerate() {
+        for (index, suite) in Suite::DEFAULT.into_iter().enumerate() {
             let model = Arc::clone(run(suite, 0, None).model());
             let scores = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]
                 .map(|s| s + 0.1 * f64::from(u8::try_from(index).unwrap()));
@@ -333,37 +274,41 @@ mod tests {
             .zip(reading.axes())
             .map(|((_, w), axis)| w * axis.unwrap().mean)
             .sum();
-        assert!((reading.score().unwrap().mean - from_axes).abs() < 1e-9);
+        assert!((score(&reading).unwrap().mean - from_axes).abs() < 1e-9);
     }
 
     #[test]
     fn a_range_of_whole_days_equals_the_sum_of_its_hours() {
         let window = Hour::of(Wall::default()).plus(100).last(100);
-        let mut runs = ScoreSeries::new(window);
+        let mut runs = empty(window);
         for hour in 0..100 {
-            for suite in Suite::ALL {
+            for suite in Suite::DEFAULT {
                 runs.add(&run(suite, hour, Some(&[0.25, 0.5]).filter(|_| hour % 7 != 0).map(|s| &s[..])));
             }
         }
         for (to, from) in [(0, 48), (0, 24), (24, 72), (0, 96), (0, 120), (5, 53), (48, 48)] {
             let range = HourRange { from: window.to.minus(from), to: window.to.minus(to) };
-            let by_hours = PeriodScores::sum(range.hours().filter_map(|hour| runs.at(hour)));
+            let by_hours = PeriodScores::sum(&runs.table, range.hours().filter_map(|hour| runs.at(hour)));
             let found = runs.over(range);
-            assert_eq!((found.runs(), found.trials()), (by_hours.runs(), by_hours.trials()), "{to} {from}");
+            assert_eq!(
+                (found.runs(), found.trials_of_axes()),
+                (by_hours.runs(), by_hours.trials_of_axes()),
+                "{to} {from}"
+            );
             let close = |a: Option<Estimate>, b: Option<Estimate>| match (a, b) {
                 (Some(a), Some(b)) => (a.mean - b.mean).abs() < 1e-9,
                 (a, b) => a == b,
             };
-            assert!(close(found.score(), by_hours.score()));
+            assert!(close(score(&found), score(&by_hours)));
         }
     }
 
     #[test]
     fn latencies_belong_to_their_range_for_any_import_order() {
         let at = |hour: u64, latency: f64| {
-            let run = run(Suite::Coding, hour, None);
+            let run = run(Suite::CODING, hour, None);
             let trials = vec![Trial::new([0.5; 7], latency, 0.0).unwrap()];
-            Run::new(Arc::clone(run.model()), Suite::Coding, run.at(), RunOutcome::Scored(trials)).unwrap()
+            Run::new(Arc::clone(run.model()), Suite::CODING, run.at(), RunOutcome::Scored(trials)).unwrap()
         };
         for order in [[2, 4, 4, 7], [7, 4, 2, 4]] {
             let mut runs = series(&[]);
@@ -382,12 +327,10 @@ mod tests {
 
     #[test]
     fn one_run_is_estimated_from_trials_and_several_from_means() {
-        let one = series(&[run(Suite::Coding, 1, Some(&[0.4, 0.6]))]).over(all());
-        assert!(
-            (Suite::Coding.of(&one.suites).score().unwrap().spread.unwrap().variance - 100.0).abs() < 1e-9
-        );
-        let runs = [run(Suite::Coding, 1, Some(&[0.4, 0.6])), run(Suite::Coding, 2, Some(&[0.5, 0.5]))];
+        let one = series(&[run(Suite::CODING, 1, Some(&[0.4, 0.6]))]).over(all());
+        assert!((coding(&one).unwrap().spread.unwrap().variance - 100.0).abs() < 1e-9);
+        let runs = [run(Suite::CODING, 1, Some(&[0.4, 0.6])), run(Suite::CODING, 2, Some(&[0.5, 0.5]))];
         let two = series(&runs).over(all());
-        assert!(Suite::Coding.of(&two.suites).score().unwrap().spread.unwrap().variance < 1e-9);
+        assert!(coding(&two).unwrap().spread.unwrap().variance < 1e-9);
     }
 }

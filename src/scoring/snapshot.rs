@@ -13,7 +13,7 @@ use super::archive::{Archive, ArchiveError, NewestRuns};
 use super::hour::{Hour, HourRange};
 use super::method;
 use super::model_state::ModelState;
-use super::run::{Run, RunOutcome, TestedModel, Trial};
+use super::run::{Run, RunOutcome, SuiteTable, TestedModel, Trial};
 use super::series::ScoreSeries;
 use super::simulate;
 
@@ -45,6 +45,10 @@ pub(super) struct Snapshot {
     pub at: Wall,
     /// The last import included.
     pub imported: Option<Wall>,
+    /// The suites that the scores consist of.
+    pub suites: Arc<SuiteTable>,
+    /// The version of the method with these suites.
+    pub method_version: String,
     /// The models, sorted by id.
     pub model_states: Vec<ModelState>,
     /// Whether the runs were simulated.
@@ -72,14 +76,17 @@ impl RunSource {
     pub(super) fn snapshot(&self, now: Wall) -> Result<Snapshot, ArchiveError> {
         let window = |newest| end(now, newest).0.last(method::WINDOW_HOURS);
         let (none, synthetic) = (NewestRuns::default(), matches!(self, Self::Simulated { .. }));
-        let (mut model_states, newest) = match self {
-            Self::Simulated { seed } => (simulated(*seed, window(none)), none),
-            Self::Runs(runs) => (measured(runs, window(none)), none),
+        let default = Arc::<SuiteTable>::default;
+        let (suites, mut model_states, newest) = match self {
+            Self::Simulated { seed } => (default(), simulated(*seed, window(none)), none),
+            Self::Runs(runs) => (default(), measured(runs, window(none)), none),
             Self::Archive(archive) => archived(archive, &window)?,
         };
         model_states.sort_by(|a, b| a.model.id().cmp(b.model.id()));
         let (hour, at) = end(now, newest);
-        Ok(Snapshot { hour, made_in: Hour::of(now), at, imported: newest.import, model_states, synthetic })
+        let method_version = suites.method_version();
+        let (made_in, imported) = (Hour::of(now), newest.import);
+        Ok(Snapshot { hour, made_in, at, imported, suites, method_version, model_states, synthetic })
     }
 
     /// The time of the last import. Runs that are not in an archive never change.
@@ -107,18 +114,18 @@ fn end(now: Wall, newest: NewestRuns) -> (Hour, Wall) {
 fn archived(
     archive: &Archive,
     window: &dyn Fn(NewestRuns) -> HourRange,
-) -> Result<(Vec<ModelState>, NewestRuns), ArchiveError> {
+) -> Result<(Arc<SuiteTable>, Vec<ModelState>, NewestRuns), ArchiveError> {
     let mut model_states = Vec::new();
-    let newest = archive.each_series(window, &mut |model, series, window| {
+    let (suites, newest) = archive.each_series(window, &mut |model, series, window| {
         model_states.push(ModelState::compute(model, series, window.to));
     })?;
-    Ok((model_states, newest))
+    Ok((suites, model_states, newest))
 }
 
 /// One model after another, so that only one series is in memory.
 fn simulated(seed: u64, window: HourRange) -> Vec<ModelState> {
     let draw = |simulated: simulate::Simulated| {
-        let mut series = ScoreSeries::new(window);
+        let mut series = ScoreSeries::new(Arc::default(), window);
         simulated.runs(window).for_each(|run| series.add(&run));
         ModelState::compute(Arc::clone(simulated.model()), &series, window.to)
     };
@@ -131,7 +138,7 @@ fn measured(runs: &[Run], window: HourRange) -> Vec<ModelState> {
         by_model.entry(run.model().id()).or_default().push(run);
     }
     let draw = |runs: Vec<&Run>| {
-        let mut series = ScoreSeries::new(window);
+        let mut series = ScoreSeries::new(Arc::default(), window);
         for run in &runs {
             series.add(run);
         }
@@ -157,6 +164,7 @@ fn content(run: &Run) -> Vec<u64> {
 }
 
 fn trial_content(trial: &Trial) -> impl Iterator<Item = u64> {
-    let rest = [trial.latency_ms(), trial.cost()];
-    trial.scores().iter().copied().chain(rest).map(f64::to_bits)
+    let rest = [trial.latency_ms(), trial.cost()].map(|number| number.map_or(u64::MAX, f64::to_bits));
+    let scores = trial.scores().map(|score| score.map_or(u64::MAX, f64::to_bits));
+    scores.into_iter().chain(rest)
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use scoregate::clock::Wall;
-use scoregate::scoring::simulated_records;
+use scoregate::scoring::{SuiteTable, simulated_records};
 use tempfile::TempDir;
 
 use crate::program::{CommandOutput, run, run_with_input};
@@ -162,6 +162,38 @@ fn one_run_per_suite(model: &str, time: &str) -> String {
         ) + "\n"
     };
     ["coding", "reasoning", "tooling"].iter().map(run).collect()
+}
+
+#[tokio::test]
+async fn scoring_suites_are_shown_replaced_and_visible_on_a_running_server_at_once() {
+    let directory = TempDir::new().unwrap();
+    let archive = archive(directory.path());
+    let suites = |command: &[&str]| run(&[&["scoring", "suites", "--archive", &archive], command].concat());
+    let default = suites(&["show"]).with(0).out;
+    assert_eq!(default, SuiteTable::default().write());
+    let world = world_on_archive(&directory).await;
+    let pro = world.customer("pro").await;
+    imported(&directory, "runs.jsonl", &one_run_per_suite("m", "2026-11-21T11:10:00Z"), &[]).await;
+    let bad = suites(&["set", &file(&directory, "bad.toml", default.replacen("0.4", "-0.4", 1))]).with(1);
+    assert!(bad.err.contains("suite[0].weight: write a number above 0"), "{}", bad.err);
+    assert_eq!(suites(&["show"]).with(0).out, default);
+
+    let other = file(&directory, "suites.toml", default.replace("tooling\"\nweight", "mmlu\"\nweight"));
+    let data_dir = world.directory.path().to_str().unwrap().to_owned();
+    let arguments = ["scoring", "suites", "set", &other, "--archive", &archive, "--data-dir", &data_dir];
+    let arguments = arguments.map(str::to_owned);
+    let set = move || run(&arguments.each_ref().map(String::as_str));
+    let output = tokio::task::spawn_blocking(set).await.unwrap().with(0);
+    assert!(output.err.contains("the running server publishes the new scores"), "{}", output.err);
+    let transparency = world.get("/api/v1/analytics/transparency").key(&pro.key).send().await.json();
+    assert_eq!(transparency["data"][0]["suites"][2]["name"], "mmlu");
+    let table = SuiteTable::read(&suites(&["show"]).with(0).out).unwrap();
+    assert_eq!(transparency["data"][0]["methodVersion"], table.method_version());
+    // Lines are validated by the table of the archive; stored runs of a removed suite are exported.
+    let late = file(&directory, "late.jsonl", one_run_per_suite("n", "2026-11-21T11:10:00Z"));
+    let refused = import(&directory, &[&late]).with(1);
+    assert!(refused.err.contains("write one of coding, reasoning, mmlu"), "{}", refused.err);
+    assert!(export(&directory).iter().any(|line| line.contains("\"suite\":\"tooling\"")));
 }
 
 #[tokio::test]

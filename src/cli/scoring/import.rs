@@ -24,7 +24,7 @@ use crate::cli::input_lines::{InputLine, InputLines};
 use crate::cli::printer::{self, Progress};
 use crate::cli::serve::StopSignals;
 use crate::clock::{Clock, Mono};
-use crate::scoring::{Archive, BadRun, IdentifiedRun, LONGEST_RUN, RunInsertion};
+use crate::scoring::{Archive, BadRun, IdentifiedRun, LONGEST_RUN, RunInsertion, SuiteTable};
 
 pub(super) const AFTER_HELP: &str = r#"Examples:
   scoregate scoring import runs.jsonl --data-dir DIR
@@ -35,11 +35,17 @@ One run per line, as a JSON object:
   {"id":"r-1","model":{"id":"atlas","name":"Atlas","provider":"meridian","priceInput":5,"priceOutput":20},
    "suite":"coding","time":"2026-11-21T11:02:03Z","trials":[{"scores":{"correctness":0.9,"spec":0.8,
    "codeQuality":0.7,"efficiency":0.6,"stability":0.5,"refusal":1,"recovery":0.4},"latencyMs":4200,"cost":0.031}]}
-Scores are from 0 to 1. `latencyMs` (milliseconds) and `cost` (US dollars, 0 if it was free) are required in every trial
-that has scores. Prices are US dollars for a million tokens and may be left out. A trial that failed
-has {"failure":{"reason":"timeout"}} instead of scores; a failed run has it instead of trials.
-Suites are coding, reasoning and tooling; reasons are timeout, throttled, unreachable and unusable, and a run's may have
-a "detail" text.
+Suites are coding, reasoning and tooling, or those set with `scoregate scoring suites`; every trial has exactly the axes
+of its suite. Scores are from 0 to 1. `latencyMs` (milliseconds) and `cost` (US dollars, 0 if it was free) may be left out if they were
+not measured. Prices are US dollars for a million tokens and may be left out. A trial that failed
+has {"failure":{"reason":"timeout"}} instead of scores; a run that failed as a whole has it instead of trials, and may
+have a "detail" text in it.
+
+Reasons of a failure, and their effect:
+  timeout, unusable       the model failed: the trial counts as zero on every axis
+  throttled, unreachable  the provider failed: the trial has no score, and lowers availability
+  harness                 the benchmark failed: the trial is not counted
+A run without listed trials counts as one trial in the score. All but harness lower availability.
 
 Invalid lines are reported on standard error and the others are imported; the exit code is then 1. Runs are identified
 by their id, so a file can be imported again, also after an interrupted import."#;
@@ -105,12 +111,13 @@ async fn import(archive: &Path, args: &ScoringImportArgs) -> anyhow::Result<Exit
     create_parent(archive)?;
     let archive = Archive::open(archive, clock.now().wall)?;
     archive.make_room()?;
+    let suites = archive.suites()?;
     let size = sources.iter().map(|source| source.size).sum::<Option<u64>>();
     let read = Arc::new(AtomicU64::new(0));
     let (sender, mut chunks) = mpsc::channel(2);
     let reader = {
         let (read, clock) = (Arc::clone(&read), clock.clone());
-        move || sources.into_iter().try_for_each(|source| source.read(&read, &clock, &sender))
+        move || sources.into_iter().try_for_each(|source| source.read(&read, &clock, &suites, &sender))
     };
     drop(std::thread::Builder::new().name("reader".into()).spawn(reader)?);
 
@@ -150,7 +157,7 @@ async fn import(archive: &Path, args: &ScoringImportArgs) -> anyhow::Result<Exit
     })
 }
 
-fn create_parent(archive: &Path) -> anyhow::Result<()> {
+pub(super) fn create_parent(archive: &Path) -> anyhow::Result<()> {
     let Some(directory) = archive.parent().filter(|directory| !directory.as_os_str().is_empty()) else {
         return Ok(());
     };
@@ -159,7 +166,7 @@ fn create_parent(archive: &Path) -> anyhow::Result<()> {
 }
 
 /// Notifies the server of one of these directories. Without a notification it finds new runs by itself.
-async fn notify_server(data_dirs: impl Iterator<Item = &Path>) {
+pub(super) async fn notify_server(data_dirs: impl Iterator<Item = &Path>) {
     let clock = Clock::system();
     for data_dir in data_dirs {
         let request = (Method::POST, SCORING_REFRESH.into(), Vec::new());
@@ -265,7 +272,13 @@ impl RunFile {
     }
 
     /// Sends the parsed lines. Fails if the receiver is gone or the file cannot be read.
-    fn read(self, read: &Arc<AtomicU64>, clock: &Clock, to: &mpsc::Sender<RunChunk>) -> Result<(), ()> {
+    fn read(
+        self,
+        read: &Arc<AtomicU64>,
+        clock: &Clock,
+        suites: &SuiteTable,
+        to: &mpsc::Sender<RunChunk>,
+    ) -> Result<(), ()> {
         let name = self.name;
         let failed = |error| {
             to.blocking_send(RunChunk::Failed(Arc::clone(&name), error)).map_or(Err(()), |()| Err(()))
@@ -287,7 +300,7 @@ impl RunFile {
             };
             let record = text
                 .map_err(|problem| BadRun { field: "line".into(), problem })
-                .and_then(|text| IdentifiedRun::read(&text, clock.now().wall));
+                .and_then(|text| IdentifiedRun::read(&text, clock.now().wall, suites));
             batch.push((number, record));
             if batch.len() >= BATCH {
                 send(std::mem::replace(&mut batch, Vec::with_capacity(BATCH)))?;

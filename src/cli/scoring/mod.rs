@@ -1,8 +1,9 @@
-//! `scoregate scoring`: import and export of runs, and the built-in backend without a gateway.
+//! `scoregate scoring`: import and export of runs, the suite table, and the built-in backend without a gateway.
 
 mod export;
 mod import;
 mod serve;
+mod suites;
 
 use std::path::PathBuf;
 
@@ -37,6 +38,12 @@ enum ScoringCommand {
     /// Export all runs as JSON lines.
     #[command(after_help = "Example:\n  scoregate scoring export --archive runs.db | gzip > runs.jsonl.gz")]
     Export,
+    /// Show or replace the suites, their weights and axes.
+    #[command(after_help = suites::AFTER_HELP)]
+    Suites {
+        #[command(subcommand)]
+        command: suites::SuitesCommand,
+    },
     /// Serve the scores over HTTP, for gateways on other machines.
     #[command(after_help = serve::AFTER_HELP)]
     Serve(serve::ServeArgs),
@@ -51,6 +58,7 @@ pub(super) fn run(args: ScoringArgs) -> Exit {
     match args.command {
         ScoringCommand::Import(args) => import::run(&archive, data_dir.as_deref(), &args),
         ScoringCommand::Export => export::run(&archive),
+        ScoringCommand::Suites { command } => suites::run(&archive, data_dir.as_deref(), &command),
         ScoringCommand::Serve(args) => serve::run(archive, args),
     }
 }

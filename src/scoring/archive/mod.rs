@@ -9,6 +9,7 @@
 mod file;
 mod reading;
 mod rows;
+mod suites;
 mod sums;
 #[cfg(test)]
 mod tests;
@@ -22,14 +23,14 @@ use rusqlite::Connection;
 use crate::clock::Wall;
 
 use super::hour::Hour;
-use super::method;
+use super::run::SuiteTable;
 use writing::DescriptionIds;
 
 pub(super) use reading::NewestRuns;
 pub use writing::RunInsertion;
 
 /// Version of the format of aggregates.
-const SUMS: u32 = 2;
+const SUMS: u32 = 5;
 const HOURS_OF_A_DAY: u64 = 24;
 /// Days are numbered `model * DAYS + day`, so that the days of a model are contiguous. Sufficient for 2,700 years.
 const DAYS: i64 = 1_000_000;
@@ -114,7 +115,8 @@ impl Archive {
     /// If another version has aggregated it, the days needed for `now` are aggregated again: that takes seconds for a
     /// large one.
     pub fn open(path: &Path, now: Wall) -> Result<Self, ArchiveError> {
-        let connection = file::open(path, &summed_by())?;
+        let mut connection = file::open(path, &summed_by(&SuiteTable::default()))?;
+        suites::ensure(&mut connection).map_err(|error| ArchiveError::of(path, error))?;
         let archive = Self {
             path: path.to_owned(),
             inside: Mutex::new(Inside { connection, described: DescriptionIds::default() }),
@@ -184,9 +186,9 @@ fn remedy(error: &rusqlite::Error) -> &'static str {
     }
 }
 
-/// Identifies the version of aggregates.
-fn summed_by() -> String {
-    format!("{} {SUMS}", method::METHOD_VERSION)
+/// Identifies the version of aggregates: they depend on the axes of the suites.
+fn summed_by(suites: &SuiteTable) -> String {
+    format!("{} {SUMS}", suites.method_version())
 }
 
 /// The number of a model's day that contains an hour.

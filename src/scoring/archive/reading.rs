@@ -7,9 +7,10 @@ use rusqlite::{Connection, params};
 use crate::clock::Wall;
 
 use super::super::hour::HourRange;
-use super::super::run::{IdentifiedRun, TestedModel};
+use super::super::run::{IdentifiedRun, SuiteTable, TestedModel};
 use super::super::series::ScoreSeries;
 use super::rows::{self, StoredRun};
+use super::suites::StoredSuites;
 use super::{Archive, ArchiveError, Trouble, day_number, summed_by, sums};
 
 /// The newest entries of an archive.
@@ -23,12 +24,12 @@ pub(in super::super) struct NewestRuns {
 
 impl Archive {
     /// Passes the series of every model with runs in a window, one at a time, by id. The window is chosen by the last
-    /// import and the newest run, which are returned.
+    /// import and the newest run, which are returned with the suite table.
     pub(in super::super) fn each_series(
         &self,
         window: &dyn Fn(NewestRuns) -> HourRange,
         each: &mut dyn FnMut(Arc<TestedModel>, &ScoreSeries, HourRange),
-    ) -> Result<NewestRuns, ArchiveError> {
+    ) -> Result<(Arc<SuiteTable>, NewestRuns), ArchiveError> {
         let inside = &mut *self.inside();
         each_series(&mut inside.connection, window, each).map_err(|trouble| self.to_error(trouble))
     }
@@ -61,13 +62,14 @@ fn each_series(
     connection: &mut Connection,
     window: &dyn Fn(NewestRuns) -> HourRange,
     each: &mut dyn FnMut(Arc<TestedModel>, &ScoreSeries, HourRange),
-) -> Result<NewestRuns, Trouble> {
+) -> Result<(Arc<SuiteTable>, NewestRuns), Trouble> {
     // A consistent view: an import that ends meanwhile is seen by the next refresh.
     let view = connection.transaction()?;
     let newest = NewestRuns { import: last_import(&view)?, run: newest_run(&view)? };
     let window = window(newest);
     let by: String = view.query_row("SELECT method FROM summed_by", [], |row| row.get(0))?;
-    if by != summed_by() {
+    let suites = StoredSuites::load(&view)?;
+    if by != summed_by(&suites.table) {
         return Err(Trouble::OtherMethod);
     }
     let mut models = view.prepare("SELECT number, id FROM model ORDER BY id")?;
@@ -78,7 +80,7 @@ fn each_series(
         "SELECT name, provider, price_input, price_output FROM description WHERE number = ?1",
     )?;
     let mut first_run = view.prepare_cached("SELECT min(at_ms) FROM run WHERE model = ?1")?;
-    let mut series = ScoreSeries::new(window);
+    let mut series = ScoreSeries::new(Arc::clone(&suites.table), window);
     for (number, id) in models? {
         let mut found = days.query([day_number(number, window.from), day_number(number, window.to)])?;
         let mut described = None;
@@ -87,8 +89,11 @@ fn each_series(
                 if window.has(summed.hour) {
                     // Names and prices change; the newest run is authoritative.
                     described = Some(summed.description);
-                    series.put(summed.hour, summed.suite, &summed.count, &summed.latencies);
+                    if let Some(suite) = suites.index(summed.suite)? {
+                        series.put(summed.hour, suite, &summed.count, &summed.latencies);
+                    }
                 }
+                Ok(())
             })?;
         }
         if let Some(number_of_description) = described {
@@ -103,11 +108,11 @@ fn each_series(
             series.clear();
         }
     }
-    Ok(newest)
+    Ok((suites.table, newest))
 }
 
 fn each_run(file: &Connection, each: &mut dyn FnMut(IdentifiedRun) -> bool) -> Result<(), Trouble> {
-    let columns = StoredRun::COLUMNS;
+    let (columns, suites) = (StoredRun::COLUMNS, StoredSuites::load(file)?);
     let mut runs = file.prepare(&format!(
         "SELECT run.id, model.id, name, provider, price_input, price_output, {columns}
          FROM run JOIN model ON model.number = run.model JOIN description ON description.number = run.description
@@ -117,7 +122,7 @@ fn each_run(file: &Connection, each: &mut dyn FnMut(IdentifiedRun) -> bool) -> R
     while let Some(row) = found.next()? {
         let (id, model): (String, String) = (row.get(0)?, row.get(1)?);
         let model = rows::model(&model, row, 2)??;
-        if !each(StoredRun::read(row, 6)?.record(&id, &model)?) {
+        if !each(StoredRun::read(row, 6)?.record(&id, &model, &suites)?) {
             break;
         }
     }

@@ -1,6 +1,7 @@
 //! A run as a row of the archive.
 //!
-//! Trials are stored as little-endian numbers of 8 bytes, so that a run is read back exactly as it was stored.
+//! Trials are stored as little-endian numbers of 8 bytes, so that a run is read back exactly as it was stored. A missing
+//! one is stored as not-a-number.
 //! Aggregates are in `sums`.
 
 use std::sync::Arc;
@@ -10,8 +11,9 @@ use rusqlite::Row;
 use crate::clock::Wall;
 use crate::routes::ModelId;
 
-use super::super::run::{IdentifiedRun, Run, RunFailure, RunId, RunOutcome, Suite, TestedModel, Trial};
+use super::super::run::{IdentifiedRun, Run, RunFailure, RunId, RunOutcome, TestedModel, Trial};
 use super::Damage;
+use super::suites::StoredSuites;
 
 const NUMBERS_OF_A_TRIAL: usize = 9;
 
@@ -30,8 +32,8 @@ impl StoredRun {
     /// The columns that [`StoredRun::read`] reads.
     pub(super) const COLUMNS: &str = "at_ms, suite, trials, failed_trials, failure, detail";
 
-    /// Encodes a run.
-    pub(super) fn of(record: &IdentifiedRun) -> Self {
+    /// Encodes a run of the suite with this number.
+    pub(super) fn of(record: &IdentifiedRun, suite: i64) -> Self {
         let run = &record.run;
         let (trials, failure) = match run.outcome() {
             RunOutcome::Scored(trials) => (Some(trials.iter().flat_map(bytes).collect()), None),
@@ -40,7 +42,7 @@ impl StoredRun {
         let failed: Vec<u8> = run.failed_trials().iter().copied().map(number).collect();
         Self {
             at_ms: milliseconds(run.at()),
-            suite: suite_number(run.suite()),
+            suite,
             trials,
             failed_trials: Some(failed).filter(|failed| !failed.is_empty()),
             failure,
@@ -61,11 +63,9 @@ impl StoredRun {
     }
 
     /// Decodes the run.
-    pub(super) fn run(&self, model: &Arc<TestedModel>) -> Result<Run, Damage> {
+    pub(super) fn run(&self, model: &Arc<TestedModel>, suites: &StoredSuites) -> Result<Run, Damage> {
         let damage = || Damage("a stored run cannot be decoded".into());
         let failure = |number: u8| RunFailure::ALL.get(usize::from(number)).copied().ok_or_else(damage);
-        let suite =
-            usize::try_from(self.suite).ok().and_then(|suite_number| Suite::ALL.get(suite_number).copied());
         let at = u64::try_from(self.at_ms).map(Wall::from_millis).map_err(|_| damage())?;
         let outcome = match (&self.trials, self.failure) {
             (Some(bytes), None) => RunOutcome::Scored(trials(bytes).ok_or_else(damage)?),
@@ -76,14 +76,19 @@ impl StoredRun {
         };
         let failed: Result<Vec<RunFailure>, Damage> =
             self.failed_trials.iter().flatten().map(|number| failure(*number)).collect();
-        let suite = suite.ok_or_else(damage)?;
+        let suite = suites.suite(self.suite)?;
         Run::with_failed_trials(Arc::clone(model), suite, at, outcome, failed?).map_err(|_| damage())
     }
 
     /// Decodes the run with its id.
-    pub(super) fn record(&self, id: &str, model: &Arc<TestedModel>) -> Result<IdentifiedRun, Damage> {
+    pub(super) fn record(
+        &self,
+        id: &str,
+        model: &Arc<TestedModel>,
+        suites: &StoredSuites,
+    ) -> Result<IdentifiedRun, Damage> {
         let id = RunId::new(id).ok_or_else(|| Damage("a run has an invalid identifier".into()))?;
-        Ok(IdentifiedRun { id, run: self.run(model)?, detail: self.detail.clone() })
+        Ok(IdentifiedRun { id, run: self.run(model, suites)?, detail: self.detail.clone() })
     }
 }
 
@@ -104,17 +109,13 @@ pub(super) fn milliseconds(at: Wall) -> i64 {
     i64::try_from(at.millis()).unwrap_or(i64::MAX)
 }
 
-/// A suite as stored: its index in [`Suite::ALL`], to which new ones are only appended.
-pub(super) fn suite_number(suite: Suite) -> i64 {
-    Suite::ALL.iter().zip(0..).find(|(one, _)| **one == suite).map_or(0, |(_, suite_number)| suite_number)
-}
-
 fn number(failure: RunFailure) -> u8 {
     RunFailure::ALL.iter().zip(0..).find(|(one, _)| **one == failure).map_or(0, |(_, number)| number)
 }
 
 fn bytes(trial: &Trial) -> impl Iterator<Item = u8> {
     let numbers = trial.scores().iter().copied().chain([trial.latency_ms(), trial.cost()]);
+    let numbers = numbers.map(|number| number.unwrap_or(f64::NAN));
     numbers.flat_map(f64::to_le_bytes).collect::<Vec<u8>>().into_iter()
 }
 
@@ -124,11 +125,11 @@ fn trials(bytes: &[u8]) -> Option<Vec<Trial>> {
         return None;
     }
     let (trials, _) = numbers.as_chunks::<NUMBERS_OF_A_TRIAL>();
+    let number = |bytes: &[u8; 8]| Some(f64::from_le_bytes(*bytes)).filter(|number| !number.is_nan());
     let trial = |numbers: &[[u8; 8]; NUMBERS_OF_A_TRIAL]| {
         let (scores, rest) = numbers.split_first_chunk::<7>()?;
         let [latency, cost] = rest.as_array()?;
-        let [latency, cost] = [latency, cost].map(|bytes: &[u8; 8]| f64::from_le_bytes(*bytes));
-        Trial::new(scores.map(f64::from_le_bytes), latency, cost).ok()
+        Trial::on_axes(scores.each_ref().map(number), number(latency), number(cost)).ok()
     };
     trials.iter().map(trial).collect()
 }

@@ -1,4 +1,5 @@
-//! A day of one model, aggregated: for each hour and suite with runs their counts and the latencies of their trials.
+//! A day of one model, aggregated: for each hour and suite with runs their counts, and the latencies of trials that
+//! have one.
 //!
 //! All that a refresh reads. Numbers are stored exactly, little-endian. Aggregates depend on the weights of axes, so
 //! they are recomputed when the method changes.
@@ -7,31 +8,31 @@ use crate::clock::Wall;
 
 use super::super::count::{PowerSums, RunCounts};
 use super::super::hour::Hour;
-use super::super::run::{Run, RunOutcome, Suite, Trial};
+use super::super::run::{Run, SuiteEntry, Trial};
 use super::Damage;
-use super::rows::suite_number;
 
 /// Aggregated runs of one hour and suite.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct HourSums {
     pub(super) hour: Hour,
-    pub(super) suite: Suite,
+    /// The number of the suite.
+    pub(super) suite: i64,
     /// The description of the model in its newest run.
     pub(super) description: i64,
     pub(super) count: RunCounts,
     pub(super) latencies: Vec<f64>,
 }
 
-/// Aggregates the runs of a day. They are added by time, each with the number of its description.
+/// Aggregates the runs of a day. They are added by time, each with the numbers of its suite and description.
 #[derive(Debug, Default)]
 pub(super) struct DaySummation(Vec<HourSums>);
 
 impl DaySummation {
-    pub(super) fn add(&mut self, run: &Run, description: i64) {
-        let (hour, suite) = (Hour::of(run.at()), run.suite());
+    /// A run of a suite without an `entry` in the table is not counted, but describes its model.
+    pub(super) fn add(&mut self, run: &Run, (suite, entry): (i64, Option<&SuiteEntry>), description: i64) {
+        let hour = Hour::of(run.at());
         let same = |summed: &&mut HourSums| summed.hour == hour && summed.suite == suite;
-        // The matching entry is near the end: there are few suites.
-        let existing = self.0.iter_mut().rev().take(Suite::ALL.len()).find(same);
+        let existing = self.0.iter_mut().rev().take_while(|summed| summed.hour == hour).find(same);
         let summed = match existing {
             Some(summed) => summed,
             None => self.0.push_mut(HourSums {
@@ -43,10 +44,12 @@ impl DaySummation {
             }),
         };
         summed.description = description;
-        summed.count.add(run);
-        match run.outcome() {
-            RunOutcome::Scored(trials) => summed.latencies.extend(trials.iter().map(Trial::latency_ms)),
-            RunOutcome::Failed(_) => {}
+        let before = summed.count.runs;
+        if let Some(entry) = entry {
+            summed.count.add(run, entry);
+        }
+        if summed.count.runs > before {
+            summed.latencies.extend(run.trials().iter().filter_map(Trial::latency_ms));
         }
     }
 
@@ -61,17 +64,20 @@ impl DaySummation {
 }
 
 fn write(summed: &HourSums, to: &mut Vec<u8>) {
-    let RunCounts { runs, failed, trials, failed_trials, last_scored, cost, marks } = &summed.count;
+    let count = &summed.count;
+    let latencies = u32::try_from(summed.latencies.len()).expect("an hour has fewer trials than 2^32");
     to.extend(summed.hour.number().to_le_bytes());
-    to.extend(suite_number(summed.suite).to_le_bytes());
+    to.extend(summed.suite.to_le_bytes());
     to.extend(summed.description.to_le_bytes());
-    for number in [runs, failed, trials, failed_trials] {
+    let runs = [count.runs, count.failed, count.scored, count.unlisted];
+    let trials = [count.trials, count.failed_trials, count.zeroed, count.perfect, count.zero];
+    for number in runs.into_iter().chain(trials).chain([count.costed, latencies]) {
         to.extend(number.to_le_bytes());
     }
     // Zero stands for none: no run dates from the beginning of 1970.
-    to.extend(last_scored.map_or(0, Wall::millis).to_le_bytes());
-    to.extend(cost.to_le_bytes());
-    for PowerSums { sum, squares } in marks {
+    to.extend(count.last_scored.map_or(0, Wall::millis).to_le_bytes());
+    to.extend(count.cost.to_le_bytes());
+    for PowerSums { sum, squares } in &count.marks {
         to.extend(sum.to_le_bytes());
         to.extend(squares.to_le_bytes());
     }
@@ -79,10 +85,13 @@ fn write(summed: &HourSums, to: &mut Vec<u8>) {
 }
 
 /// Decodes an aggregate.
-pub(super) fn read(mut bytes: &[u8], each: &mut dyn FnMut(&HourSums)) -> Result<(), Damage> {
+pub(super) fn read(
+    mut bytes: &[u8],
+    each: &mut dyn FnMut(&HourSums) -> Result<(), Damage>,
+) -> Result<(), Damage> {
     let mut summed = HourSums {
         hour: Hour::of(Wall::default()),
-        suite: Suite::Coding,
+        suite: 0,
         description: 0,
         count: RunCounts::default(),
         latencies: Vec::new(),
@@ -90,28 +99,36 @@ pub(super) fn read(mut bytes: &[u8], each: &mut dyn FnMut(&HourSums)) -> Result<
     while !bytes.is_empty() {
         next(&mut bytes, &mut summed)
             .ok_or_else(|| Damage("the stored sum of a day cannot be decoded".into()))?;
-        each(&summed);
+        each(&summed)?;
     }
     Ok(())
 }
 
 fn next(bytes: &mut &[u8], summed: &mut HourSums) -> Option<()> {
     summed.hour = Hour::numbered(whole(bytes)?);
-    summed.suite = *Suite::ALL.get(usize::try_from(whole(bytes)?).ok()?)?;
+    summed.suite = i64::try_from(whole(bytes)?).ok()?;
     summed.description = i64::try_from(whole(bytes)?).ok()?;
     let count = &mut summed.count;
-    for number in [&mut count.runs, &mut count.failed, &mut count.trials, &mut count.failed_trials] {
-        *number = u32::from_le_bytes(*bytes.split_off(..4)?.as_array()?);
+    let runs = [&mut count.runs, &mut count.failed, &mut count.scored, &mut count.unlisted];
+    let failed = [&mut count.failed_trials, &mut count.zeroed];
+    let trials = [&mut count.trials].into_iter().chain(failed).chain([&mut count.perfect, &mut count.zero]);
+    for number in runs.into_iter().chain(trials).chain([&mut count.costed]) {
+        *number = small(bytes)?;
     }
+    let latencies = small(bytes)?;
     count.last_scored = Some(whole(bytes)?).filter(|at| *at > 0).map(Wall::from_millis);
     count.cost = number(bytes)?;
     for sums in &mut count.marks {
         *sums = PowerSums { sum: number(bytes)?, squares: number(bytes)? };
     }
-    let latencies = bytes.split_off(..usize::try_from(count.trials).ok()?.checked_mul(8)?)?;
+    let latencies = bytes.split_off(..usize::try_from(latencies).ok()?.checked_mul(8)?)?;
     summed.latencies.clear();
     summed.latencies.extend(latencies.as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes)));
     Some(())
+}
+
+fn small(bytes: &mut &[u8]) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.split_off(..4)?.as_array()?))
 }
 
 fn whole(bytes: &mut &[u8]) -> Option<u64> {

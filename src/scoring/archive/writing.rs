@@ -8,8 +8,9 @@ use crate::clock::Wall;
 
 use super::super::hour::Hour;
 use super::super::method;
-use super::super::run::{IdentifiedRun, TestedModel};
+use super::super::run::{IdentifiedRun, SuiteTable, TestedModel};
 use super::rows::{self, StoredRun};
+use super::suites::StoredSuites;
 use super::sums::DaySummation;
 use super::{Archive, ArchiveError, DAYS, HOURS_OF_A_DAY, Trouble, day_number, file, summed_by};
 
@@ -56,6 +57,13 @@ impl Archive {
         sum_up(&mut inside.connection, now).map_err(|trouble| self.to_error(trouble))
     }
 
+    /// Replaces the suite table, and aggregates the runs again. Counts as an import, in one step. Returns false if the
+    /// archive has this table already.
+    pub fn set_suites(&self, table: &SuiteTable, now: Wall) -> Result<bool, ArchiveError> {
+        let inside = &mut *self.inside();
+        replace_suites(&mut inside.connection, table, now).map_err(|trouble| self.to_error(trouble))
+    }
+
     /// Ensures that the aggregates are of this version.
     pub(super) fn adopt(&self, now: Wall) -> Result<(), ArchiveError> {
         let inside = &mut *self.inside();
@@ -78,8 +86,9 @@ fn take(
     records: &[IdentifiedRun],
 ) -> Result<Vec<RunInsertion>, Trouble> {
     let transaction = begin(connection)?;
+    let mut suites = StoredSuites::load(&transaction)?;
     let taken: Result<Vec<RunInsertion>, Trouble> =
-        records.iter().map(|record| take_one(&transaction, described, record)).collect();
+        records.iter().map(|record| take_one(&transaction, described, &mut suites, record)).collect();
     let taken = taken?;
     transaction.commit()?;
     Ok(taken)
@@ -88,11 +97,12 @@ fn take(
 fn take_one(
     file: &Connection,
     described: &mut DescriptionIds,
+    suites: &mut StoredSuites,
     record: &IdentifiedRun,
 ) -> Result<RunInsertion, Trouble> {
     let run = &record.run;
     let (model, description) = described.numbers(file, run.model())?;
-    let stored = StoredRun::of(record);
+    let stored = StoredRun::of(record, suites.number(file, run.suite())?);
     let mut insert = file.prepare_cached(
         "INSERT OR IGNORE INTO run
             (model, at_ms, id, suite, description, trials, failed_trials, failure, detail)
@@ -194,17 +204,39 @@ fn record_import(file: &Connection, now: Wall) -> rusqlite::Result<()> {
 
 fn adopt(connection: &mut Connection, window: i64) -> Result<(), Trouble> {
     let by: String = connection.query_row("SELECT method FROM summed_by", [], |row| row.get(0))?;
-    if by == summed_by() {
+    if by == summed_by(&StoredSuites::load(connection)?.table) {
         return Ok(());
     }
     let transaction = begin(connection)?;
+    sum_again(&transaction, window)?;
+    Ok(transaction.commit()?)
+}
+
+/// Stores the table and aggregates the days that a refresh reads, in one transaction, so that every reader sees both or
+/// neither.
+fn replace_suites(connection: &mut Connection, table: &SuiteTable, now: Wall) -> Result<bool, Trouble> {
+    let transaction = begin(connection)?;
+    let mut suites = StoredSuites::load(&transaction)?;
+    if *suites.table == *table {
+        return Ok(false);
+    }
+    suites.replace(&transaction, table)?;
+    sum_again(&transaction, window_of(now))?;
+    record_import(&transaction, now)?;
+    transaction.commit()?;
+    Ok(true)
+}
+
+/// Aggregates every day of the window again.
+fn sum_again(transaction: &Connection, window: i64) -> Result<(), Trouble> {
     // Old days wait for the next import; until then their outdated aggregates are not read.
     transaction.execute("INSERT OR IGNORE INTO unsummed (number) SELECT number FROM day", [])?;
-    let mut days = unsummed(&transaction)?;
+    let mut days = unsummed(transaction)?;
     days.retain(|number| number % DAYS >= window);
-    sum_days(&transaction, &days)?;
-    transaction.execute("UPDATE summed_by SET method = ?1", [summed_by()])?;
-    Ok(transaction.commit()?)
+    sum_days(transaction, &days)?;
+    let by = summed_by(&StoredSuites::load(transaction)?.table);
+    transaction.execute("UPDATE summed_by SET method = ?1", [by])?;
+    Ok(())
 }
 
 fn unsummed(file: &Connection) -> rusqlite::Result<Vec<i64>> {
@@ -213,7 +245,7 @@ fn unsummed(file: &Connection) -> rusqlite::Result<Vec<i64>> {
 }
 
 fn sum_days(file: &Connection, days: &[i64]) -> Result<(), Trouble> {
-    let columns = StoredRun::COLUMNS;
+    let (columns, suites) = (StoredRun::COLUMNS, StoredSuites::load(file)?);
     let mut runs = file.prepare_cached(&format!(
         "SELECT description, {columns} FROM run WHERE model = ?1 AND at_ms >= ?2 AND at_ms < ?3 ORDER BY at_ms, id"
     ))?;
@@ -231,7 +263,9 @@ fn sum_days(file: &Connection, days: &[i64]) -> Result<(), Trouble> {
         let mut summing = DaySummation::default();
         while let Some(row) = found.next()? {
             let description = row.get(0)?;
-            summing.add(&StoredRun::read(row, 1)?.run(&model)?, description);
+            let stored = StoredRun::read(row, 1)?;
+            let run = stored.run(&model, &suites)?;
+            summing.add(&run, (stored.suite, suites.table.entry(run.suite())), description);
         }
         put.execute(params![number, summing.stored()])?;
         unmark.execute([number])?;

@@ -8,10 +8,11 @@ use crate::clock::Wall;
 use crate::routes::Period;
 
 use super::super::changes::ModelChange;
+use super::super::count::RunCounts;
 use super::super::figures::{Score, Status, Trend, points};
 use super::super::measure::Measure;
 use super::super::model_state::{ModelState, PeriodSummary};
-use super::super::run::{Axis, Suite};
+use super::super::run::{Axis, SuiteEntry};
 
 /// The detail of one model.
 #[derive(Serialize)]
@@ -31,7 +32,7 @@ pub(super) struct ModelDetail<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence_upper: Option<f64>,
     axes: Vec<AxisScore>,
-    suites: Vec<SuiteScore>,
+    suites: Vec<SuiteScore<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     price_input: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,8 +60,8 @@ struct AxisScore {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct SuiteScore {
-    suite: &'static str,
+struct SuiteScore<'a> {
+    suite: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     score: Option<f64>,
     runs: u32,
@@ -83,7 +84,7 @@ pub(super) fn item(model_state: &ModelState, change: ModelChange) -> ModelDetail
         confidence_lower: day.score.as_ref().and_then(Score::lower),
         confidence_upper: day.score.as_ref().and_then(Score::upper),
         axes: axes(day),
-        suites: Suite::ALL.map(|suite| suite_score(day, suite)).into(),
+        suites: day.reading.suites().map(|(suite, count)| suite_score(suite, count)).collect(),
         price_input: model_state.model.price_input(),
         price_output: model_state.model.price_output(),
         latency_ms: day.latency_ms(),
@@ -98,25 +99,25 @@ fn axes(day: &PeriodSummary) -> Vec<AxisScore> {
     Axis::ALL
         .into_iter()
         .zip(now)
-        .map(|(axis, estimate)| {
+        .zip(day.reading.trials_of_axes())
+        .map(|((axis, estimate), trials)| {
             let score = estimate.as_ref().map(Score::of);
             AxisScore {
                 axis: axis.word(),
                 score: score.map(|score| score.score),
                 confidence_lower: score.as_ref().and_then(Score::lower),
                 confidence_upper: score.as_ref().and_then(Score::upper),
-                samples: if score.is_some() { day.reading.trials() } else { 0 },
+                samples: if score.is_some() { trials } else { 0 },
             }
         })
         .collect()
 }
 
-fn suite_score(day: &PeriodSummary, suite: Suite) -> SuiteScore {
-    let count = suite.of(&day.reading.suites);
+fn suite_score<'a>(suite: &'a SuiteEntry, count: &RunCounts) -> SuiteScore<'a> {
     SuiteScore {
-        suite: suite.word(),
+        suite: suite.name_text(),
         score: count.score().map(|estimate| points(estimate.mean)),
-        runs: count.scored(),
+        runs: count.scored,
         last_run: count.last_scored,
     }
 }

@@ -1,4 +1,4 @@
-//! `/providers`: availability of each provider, from the runs of the last 24 hours. Its history is in `reliability`.
+//! `/providers`: availability of each provider, from the trials of the last 24 hours. Its history is in `reliability`.
 
 use std::collections::BTreeMap;
 
@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::clock::Wall;
 use crate::routes::Period;
 
+use super::super::count::Attempts;
 use super::super::figures::{points, share};
 use super::super::method;
 use super::super::model_state::ModelState;
@@ -47,13 +48,13 @@ pub(super) fn by_provider(snapshot: &Snapshot) -> BTreeMap<&str, Vec<&ModelState
     providers
 }
 
-/// Runs of a provider's models in a period, failed ones, and the share of successful ones.
+/// Runs of a provider's models in a period, failed ones, and the share of trials that did not fail.
 pub(super) fn runs(models: &[&ModelState], period: Period) -> (u32, u32, Option<f64>) {
     let of =
         |part: fn((u32, u32)) -> u32| models.iter().map(|model| part(model.over(period).runs)).sum::<u32>();
     let (runs, failed) = (of(|(runs, _)| runs), of(|(_, failed)| failed));
-    let availability = (runs > 0).then(|| f64::from(runs - failed) / f64::from(runs));
-    (runs, failed, availability)
+    let attempts: Attempts = models.iter().map(|model| model.over(period).attempts).sum();
+    (runs, failed, attempts.availability())
 }
 
 fn item<'a>(provider: &'a str, models: &[&ModelState]) -> ProviderRank<'a> {

@@ -103,7 +103,7 @@ impl Task {
         let from = method::RECOMMENDED_FROM;
         match self {
             Self::Coding | Self::Reasoning | Self::Tooling => {
-                format!("Highest score in the {} suite.", self.word())
+                format!("Highest {} score.", self.word())
             }
             Self::Budget => {
                 let cents = summary.reading.cost().map_or(0.0, |cost| points(cost * 100.0));

@@ -1,12 +1,15 @@
 //! The benchmark run: the only input of scores.
 //!
-//! Valid by construction, so that no statistic has to check whether a score is a number. A failed run has a reason
-//! and no score; it neither raises nor lowers a mean.
+//! Valid by construction, so that no statistic has to check whether a score is a number. What a failure means for the
+//! score is defined by [`RunFailure`].
 
 mod model;
 mod suite;
+mod suite_table;
+mod suite_text;
 mod trial;
 mod written;
+mod written_trial;
 
 use std::sync::Arc;
 
@@ -14,6 +17,8 @@ use crate::clock::Wall;
 
 pub use model::TestedModel;
 pub use suite::Suite;
+pub(super) use suite_table::SuiteIndex;
+pub use suite_table::{AxisSet, BadSuiteTable, MAX_SUITES, SuiteEntry, SuiteTable};
 pub use trial::{Axis, Trial};
 pub use written::{IdentifiedRun, LONGEST_RUN, RunId};
 
@@ -23,22 +28,24 @@ pub const MAX_TRIALS: usize = 1_000;
 /// Why a run, or one of its trials, failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RunFailure {
-    /// The model did not respond in time.
+    /// The model did not respond in time. Counts as zero on every axis.
     Timeout,
-    /// The provider limited the rate.
+    /// The provider limited the rate. Has no score.
     Throttled,
-    /// The provider failed or was unreachable.
+    /// The provider failed or was unreachable. Has no score.
     Unreachable,
-    /// The harness could not use the response.
+    /// The response of the model was unusable. Counts as zero on every axis.
     Unusable,
+    /// The benchmark harness itself failed. Not counted at all: it proves nothing about the model or its provider.
+    Harness,
 }
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunOutcome {
-    /// Scored: at least one trial.
+    /// Its trials with scores. Failed trials are listed apart; if all failed, there is none here.
     Scored(Vec<Trial>),
-    /// Failed, without a score.
+    /// Failed as a whole, without trials.
     Failed(RunFailure),
 }
 
@@ -74,8 +81,9 @@ impl BadRun {
 }
 
 impl RunFailure {
-    /// All reasons.
-    pub const ALL: [Self; 4] = [Self::Timeout, Self::Throttled, Self::Unreachable, Self::Unusable];
+    /// All reasons. The archive stores their index: new ones are appended.
+    pub const ALL: [Self; 5] =
+        [Self::Timeout, Self::Throttled, Self::Unreachable, Self::Unusable, Self::Harness];
 
     /// Its name in a run's JSON.
     pub const fn word(self) -> &'static str {
@@ -84,6 +92,23 @@ impl RunFailure {
             Self::Throttled => "throttled",
             Self::Unreachable => "unreachable",
             Self::Unusable => "unusable",
+            Self::Harness => "harness",
+        }
+    }
+
+    /// Whether the model failed, so that its trial counts as zero on every axis.
+    pub const fn counts_as_zero(self) -> bool {
+        match self {
+            Self::Timeout | Self::Unusable => true,
+            Self::Throttled | Self::Unreachable | Self::Harness => false,
+        }
+    }
+
+    /// Whether it is a failed trial at all.
+    pub const fn is_counted(self) -> bool {
+        match self {
+            Self::Timeout | Self::Throttled | Self::Unreachable | Self::Unusable => true,
+            Self::Harness => false,
         }
     }
 }
@@ -94,7 +119,7 @@ impl Run {
         Self::with_failed_trials(model, suite, at, outcome, Vec::new())
     }
 
-    /// A run with some failed trials, which are counted without a score.
+    /// A run with some failed trials, or only such.
     pub fn with_failed_trials(
         model: Arc<TestedModel>,
         suite: Suite,
@@ -104,8 +129,12 @@ impl Run {
     ) -> Result<Self, BadRun> {
         let bad = |problem: String| Err(BadRun::new("trials", problem));
         match &outcome {
-            RunOutcome::Scored(trials) if trials.is_empty() => {
-                bad("a run needs at least one trial with scores; a failed run has `failure` instead".into())
+            RunOutcome::Scored(trials) if trials.is_empty() && failed_trials.is_empty() => {
+                bad("a run needs at least one trial; a run that failed as a whole has `failure` instead"
+                    .into())
+            }
+            RunOutcome::Failed(_) if !failed_trials.is_empty() => {
+                bad("a run that failed as a whole has no trials".into())
             }
             RunOutcome::Scored(trials) if trials.len() + failed_trials.len() > MAX_TRIALS => {
                 let found = trials.len() + failed_trials.len();
@@ -137,9 +166,25 @@ impl Run {
         &self.outcome
     }
 
-    /// The reasons of failed trials, if others have scores.
+    /// The reasons of the failed trials that it lists.
     pub fn failed_trials(&self) -> &[RunFailure] {
         &self.failed_trials
+    }
+
+    /// Its trials with scores.
+    pub fn trials(&self) -> &[Trial] {
+        match &self.outcome {
+            RunOutcome::Scored(trials) => trials,
+            RunOutcome::Failed(_) => &[],
+        }
+    }
+
+    /// Its failed trials. A run that failed as a whole counts as one.
+    pub fn failures(&self) -> &[RunFailure] {
+        match &self.outcome {
+            RunOutcome::Scored(_) => &self.failed_trials,
+            RunOutcome::Failed(failure) => std::slice::from_ref(failure),
+        }
     }
 }
 
@@ -154,7 +199,7 @@ fn amount(field: &str, number: f64) -> Result<(), BadRun> {
 mod tests {
     use super::*;
     use crate::routes::ModelId;
-    use crate::routes::shapes::{AXES, SUITES};
+    use crate::routes::shapes::AXES;
 
     #[test]
     fn score_out_of_range_is_rejected_with_its_axis() {
@@ -183,19 +228,24 @@ mod tests {
     }
 
     #[test]
-    fn scored_run_has_a_limited_nonzero_number_of_trials() {
+    fn a_run_has_a_limited_nonzero_number_of_trials() {
         let model = Arc::new(TestedModel::new(ModelId::new("m").unwrap(), "M", "p", None, None).unwrap());
         let run =
-            |trials| Run::new(Arc::clone(&model), Suite::Coding, Wall::default(), RunOutcome::Scored(trials));
+            |trials| Run::new(Arc::clone(&model), Suite::CODING, Wall::default(), RunOutcome::Scored(trials));
         let trial = Trial::new([0.5; 7], 1.0, 0.0).unwrap();
         assert!(run(vec![]).unwrap_err().problem.contains("needs at least one trial"));
         assert!(run(vec![trial; MAX_TRIALS + 1]).unwrap_err().problem.contains("1001 trials; the maximum"));
         assert!(run(vec![trial]).is_ok());
+        let failed = |outcome, failed| {
+            Run::with_failed_trials(Arc::clone(&model), Suite::CODING, Wall::default(), outcome, failed)
+        };
+        assert!(failed(RunOutcome::Scored(vec![]), vec![RunFailure::Timeout]).is_ok());
+        let whole = RunOutcome::Failed(RunFailure::Timeout);
+        assert!(failed(whole, vec![RunFailure::Timeout]).unwrap_err().problem.contains("has no trials"));
     }
 
     #[test]
-    fn suites_and_axes_match_the_api_words_in_order() {
-        assert_eq!(Suite::ALL.map(Suite::word)[..], *SUITES);
+    fn axes_match_the_api_words_in_order() {
         assert_eq!(Axis::ALL.map(Axis::word)[..], *AXES);
     }
 }

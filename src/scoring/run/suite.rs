@@ -1,42 +1,81 @@
-//! Suites: the kinds of tasks.
+//! Names of suites: the kinds of tasks. Their weights and axes are in `suite_table`.
 
-/// A kind of task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "named by `word`")]
-pub enum Suite {
-    Coding,
-    Reasoning,
-    Tooling,
+use std::fmt;
+
+/// Maximum length of a name.
+const LONGEST: usize = 40;
+
+/// The name of a suite: 1 to 40 of `a-z`, `0-9` and `-`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Suite {
+    /// Padded with zeros, so that names sort as their text does.
+    text: [u8; LONGEST],
+    length: u8,
 }
 
 impl Suite {
-    /// All suites, in the order of the specification.
-    pub const ALL: [Self; 3] = [Self::Coding, Self::Reasoning, Self::Tooling];
+    /// A suite of the default table.
+    pub const CODING: Self = Self::literal(b"coding");
+    /// A suite of the default table.
+    pub const REASONING: Self = Self::literal(b"reasoning");
+    /// A suite of the default table.
+    pub const TOOLING: Self = Self::literal(b"tooling");
 
-    /// Its name in responses.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Coding => "coding",
-            Self::Reasoning => "reasoning",
-            Self::Tooling => "tooling",
-        }
+    /// The suites of the default table, in its order.
+    pub const DEFAULT: [Self; 3] = [Self::CODING, Self::REASONING, Self::TOOLING];
+
+    /// Validates a name.
+    pub fn new(name: &str) -> Option<Self> {
+        let is_allowed = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
+        let is_valid = (1..=LONGEST).contains(&name.len()) && name.bytes().all(is_allowed);
+        is_valid.then(|| Self::literal(name.as_bytes()))
     }
 
-    /// The element for this suite, in the order of [`Suite::ALL`].
-    pub fn of<T>(self, [coding, reasoning, tooling]: &[T; 3]) -> &T {
-        match self {
-            Self::Coding => coding,
-            Self::Reasoning => reasoning,
-            Self::Tooling => tooling,
-        }
+    /// Its name.
+    pub fn name(&self) -> &str {
+        let text = self.text.get(..usize::from(self.length)).unwrap_or_default();
+        std::str::from_utf8(text).unwrap_or_default()
     }
 
-    /// Like [`Suite::of`], mutable.
-    pub fn of_mut<T>(self, [coding, reasoning, tooling]: &mut [T; 3]) -> &mut T {
-        match self {
-            Self::Coding => coding,
-            Self::Reasoning => reasoning,
-            Self::Tooling => tooling,
+    #[expect(
+        clippy::indexing_slicing,
+        clippy::cast_possible_truncation,
+        reason = "a constant cannot iterate; every name is at most as long as the array"
+    )]
+    const fn literal(name: &[u8]) -> Self {
+        let mut text = [0; LONGEST];
+        let mut index = 0;
+        while index < name.len() {
+            text[index] = name[index];
+            index += 1;
         }
+        Self { text, length: index as u8 }
+    }
+}
+
+impl fmt::Display for Suite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Debug for Suite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_short_lower_case_words() {
+        assert_eq!(Suite::new("coding"), Some(Suite::CODING));
+        assert_eq!(Suite::new(&"x".repeat(40)).unwrap().name(), "x".repeat(40));
+        for bad in ["", "Coding", "code_quality", "c\u{f6}ding", &"x".repeat(41)] {
+            assert_eq!(Suite::new(bad), None, "{bad}");
+        }
+        assert!(Suite::DEFAULT.is_sorted() && Suite::new("mmlu").unwrap() < Suite::new("mmlu-pro").unwrap());
     }
 }

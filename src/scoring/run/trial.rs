@@ -15,12 +15,12 @@ pub enum Axis {
     Recovery,
 }
 
-/// One attempt at a task: a score on each axis, latency and cost.
+/// One attempt at a task: scores on the axes of its suite, and latency and cost, if measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trial {
-    scores: [f64; 7],
-    latency_ms: f64,
-    cost: f64,
+    scores: [Option<f64>; 7],
+    latency_ms: Option<f64>,
+    cost: Option<f64>,
 }
 
 impl Axis {
@@ -50,11 +50,24 @@ impl Axis {
 }
 
 impl Trial {
-    /// A trial with its scores in the order of [`Axis::ALL`], each from 0 to 1.
-    pub fn new(scores: [f64; 7], latency_ms: f64, cost: f64) -> Result<Self, BadRun> {
+    /// A trial with a score on every axis, in the order of [`Axis::ALL`], each from 0 to 1.
+    pub fn new(
+        scores: [f64; 7],
+        latency_ms: impl Into<Option<f64>>,
+        cost: impl Into<Option<f64>>,
+    ) -> Result<Self, BadRun> {
+        Self::on_axes(scores.map(Some), latency_ms.into(), cost.into())
+    }
+
+    /// A trial with scores on some axes.
+    pub fn on_axes(
+        scores: [Option<f64>; 7],
+        latency_ms: Option<f64>,
+        cost: Option<f64>,
+    ) -> Result<Self, BadRun> {
         for (axis, score) in Axis::ALL.into_iter().zip(scores) {
             // `contains` is false for NaN, which must be rejected too.
-            if !(0.0..=1.0).contains(&score) {
+            if let Some(score) = score.filter(|score| !(0.0..=1.0).contains(score)) {
                 let field = format!("scores.{}", axis.word());
                 return Err(BadRun::new(
                     &field,
@@ -62,23 +75,23 @@ impl Trial {
                 ));
             }
         }
-        amount("latencyMs", latency_ms)?;
-        amount("cost", cost)?;
+        latency_ms.map_or(Ok(()), |latency| amount("latencyMs", latency))?;
+        cost.map_or(Ok(()), |cost| amount("cost", cost))?;
         Ok(Self { scores, latency_ms, cost })
     }
 
     /// Its scores, in the order of [`Axis::ALL`].
-    pub fn scores(&self) -> &[f64; 7] {
+    pub fn scores(&self) -> &[Option<f64>; 7] {
         &self.scores
     }
 
     /// Its latency, in milliseconds.
-    pub fn latency_ms(&self) -> f64 {
+    pub fn latency_ms(&self) -> Option<f64> {
         self.latency_ms
     }
 
     /// Its cost, in US dollars.
-    pub fn cost(&self) -> f64 {
+    pub fn cost(&self) -> Option<f64> {
         self.cost
     }
 }

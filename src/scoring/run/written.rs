@@ -13,16 +13,16 @@ use crate::clock::Wall;
 use crate::json;
 use crate::routes::ModelId;
 
-use super::{BadRun, Run, RunFailure, RunOutcome, Suite, TestedModel, Trial};
+use super::written_trial::{
+    WrittenFailure, WrittenTrial, read_trials, word, written_failed_trial, written_failure, written_trial,
+};
+use super::{BadRun, Run, RunOutcome, SuiteEntry, SuiteTable, TestedModel};
 
 /// Maximum length of a run in bytes: [`super::MAX_TRIALS`] trials with all digits need half of it.
 pub const LONGEST_RUN: usize = 1 << 20;
 
 /// How far a run may be in the future: allowed difference of clocks.
 const CLOCKS_DIFFER: Duration = Duration::from_mins(1);
-
-/// Maximum length of the explanation of a failure, in characters.
-const LONGEST_DETAIL: usize = 500;
 
 /// The permanent id of a run: 1 to 128 visible ASCII characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,40 +71,6 @@ struct WrittenModel<'a> {
     price_output: Option<f64>,
 }
 
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct WrittenTrial<'a> {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    scores: Option<WrittenScores>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    latency_ms: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    cost: Option<f64>,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    failure: Option<WrittenFailure<'a>>,
-}
-
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct WrittenScores {
-    correctness: f64,
-    spec: f64,
-    code_quality: f64,
-    efficiency: f64,
-    stability: f64,
-    refusal: f64,
-    recovery: f64,
-}
-
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenFailure<'a> {
-    #[serde(borrow)]
-    reason: Cow<'a, str>,
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    detail: Option<Cow<'a, str>>,
-}
-
 impl RunId {
     /// Validates an id.
     pub fn new(text: &str) -> Option<Self> {
@@ -125,17 +91,17 @@ impl fmt::Display for RunId {
 }
 
 impl IdentifiedRun {
-    /// Parses a run; `now` limits its time.
-    pub fn read(line: &str, now: Wall) -> Result<Self, BadRun> {
+    /// Parses a run; `now` limits its time, and the table its suite and axes.
+    pub fn read(line: &str, now: Wall, suites: &SuiteTable) -> Result<Self, BadRun> {
         let written: WrittenRun<'_> = serde_json::from_str(line).map_err(|_| not_written_so(line))?;
         let id = RunId::new(&written.id)
             .ok_or_else(|| BadRun::new("id", "write 1 to 128 visible ASCII characters"))?;
         let model = written.model.read().map_err(|bad| bad.within("model"))?;
-        let suite = word("suite", &written.suite, Suite::ALL.map(|suite| (suite.word(), suite)))?;
+        let suite = word("suite", &written.suite, suites.suites(), SuiteEntry::name_text)?;
         let at = instant(&written.time, now)?;
         let (outcome, failed, detail) = match (written.trials, written.failure) {
             (Some(trials), None) => {
-                let (trials, failed) = read_trials(trials)?;
+                let (trials, failed) = read_trials(trials, suite)?;
                 (RunOutcome::Scored(trials), failed, None)
             }
             (None, Some(failure)) => {
@@ -146,19 +112,14 @@ impl IdentifiedRun {
                 return Err(BadRun::new("trials", "a run has either `trials` or a `failure`"));
             }
         };
-        let run = Run::with_failed_trials(Arc::new(model), suite, at, outcome, failed)?;
+        let run = Run::with_failed_trials(Arc::new(model), suite.name(), at, outcome, failed)?;
         Ok(Self { id, run, detail })
     }
 
     /// Writes it in the format that [`Self::read`] parses.
     pub fn write(&self) -> String {
         let run = &self.run;
-        let failed = run.failed_trials().iter().map(|failure| WrittenTrial {
-            scores: None,
-            latency_ms: None,
-            cost: None,
-            failure: Some(written_failure(*failure, None)),
-        });
+        let failed = run.failed_trials().iter().map(|failure| written_failed_trial(*failure));
         let (trials, failure) = match run.outcome() {
             RunOutcome::Scored(trials) => {
                 (Some(trials.iter().map(written_trial).chain(failed).collect()), None)
@@ -175,7 +136,7 @@ impl IdentifiedRun {
                 price_input: model.price_input(),
                 price_output: model.price_output(),
             },
-            suite: run.suite().word().into(),
+            suite: run.suite().name().to_owned().into(),
             time: run.at().rfc3339().into(),
             trials,
             failure,
@@ -192,59 +153,6 @@ impl WrittenModel<'_> {
     }
 }
 
-impl WrittenFailure<'_> {
-    fn read(self) -> Result<(RunFailure, Option<String>), BadRun> {
-        let reason = word("reason", &self.reason, RunFailure::ALL.map(|failure| (failure.word(), failure)))?;
-        if self.detail.as_ref().is_some_and(|detail| detail.chars().count() > LONGEST_DETAIL) {
-            return Err(BadRun::new("detail", format!("is longer than {LONGEST_DETAIL} characters")));
-        }
-        Ok((reason, self.detail.map(Cow::into_owned)))
-    }
-}
-
-impl WrittenTrial<'_> {
-    /// The trial, or why it failed.
-    fn read(self) -> Result<Result<Trial, RunFailure>, BadRun> {
-        match (self.scores, self.latency_ms, self.cost, self.failure) {
-            (Some(scores), Some(latency), Some(cost), None) => {
-                Trial::new(scores.in_order(), latency, cost).map(Ok)
-            }
-            (None, _, _, Some(failure)) => {
-                failure.read().map_err(|bad| bad.within("failure")).map(|(reason, _)| Err(reason))
-            }
-            (Some(_), _, _, Some(_)) => Err(BadRun::new("failure", "a failed trial has no `scores`")),
-            (None, _, _, None) => Err(BadRun::new("scores", "a trial has either `scores` or a `failure`")),
-            (Some(_), None, _, None) => Err(BadRun::new("latencyMs", "is missing; write milliseconds")),
-            (Some(_), Some(_), None, None) => Err(BadRun::new("cost", "is missing; write US dollars")),
-        }
-    }
-}
-
-impl WrittenScores {
-    fn in_order(&self) -> [f64; 7] {
-        [
-            self.correctness,
-            self.spec,
-            self.code_quality,
-            self.efficiency,
-            self.stability,
-            self.refusal,
-            self.recovery,
-        ]
-    }
-}
-
-fn read_trials(written: Vec<WrittenTrial<'_>>) -> Result<(Vec<Trial>, Vec<RunFailure>), BadRun> {
-    let (mut trials, mut failed) = (Vec::with_capacity(written.len()), Vec::new());
-    for (index, trial) in written.into_iter().enumerate() {
-        match trial.read().map_err(|bad| bad.within(&format!("trials[{index}]")))? {
-            Ok(trial) => trials.push(trial),
-            Err(failure) => failed.push(failure),
-        }
-    }
-    Ok((trials, failed))
-}
-
 fn instant(text: &str, now: Wall) -> Result<Wall, BadRun> {
     let at = Wall::parse_rfc3339(text).ok_or_else(|| {
         BadRun::new("time", format!("{text:?} is not a timestamp; write one such as 2026-11-21T12:00:00Z"))
@@ -256,36 +164,6 @@ fn instant(text: &str, now: Wall) -> Result<Wall, BadRun> {
     Ok(at)
 }
 
-fn word<T: Copy, const N: usize>(field: &str, found: &str, known: [(&str, T); N]) -> Result<T, BadRun> {
-    let one = known.iter().find(|(word, _)| *word == found).map(|(_, value)| *value);
-    one.ok_or_else(|| {
-        let words = known.map(|(word, _)| word).join(", ");
-        BadRun::new(field, format!("{found:?} is unknown; write one of {words}"))
-    })
-}
-
-fn written_trial(trial: &Trial) -> WrittenTrial<'static> {
-    let [correctness, spec, code_quality, efficiency, stability, refusal, recovery] = *trial.scores();
-    WrittenTrial {
-        scores: Some(WrittenScores {
-            correctness,
-            spec,
-            code_quality,
-            efficiency,
-            stability,
-            refusal,
-            recovery,
-        }),
-        latency_ms: Some(trial.latency_ms()),
-        cost: Some(trial.cost()),
-        failure: None,
-    }
-}
-
-fn written_failure(failure: RunFailure, detail: Option<&str>) -> WrittenFailure<'_> {
-    WrittenFailure { reason: failure.word().into(), detail: detail.map(Cow::from) }
-}
-
 /// The error for a line that cannot be parsed.
 fn not_written_so(line: &str) -> BadRun {
     let bad = json::explain::<WrittenRun<'_>>(line.as_bytes());
@@ -294,10 +172,15 @@ fn not_written_so(line: &str) -> BadRun {
 
 #[cfg(test)]
 mod tests {
+    use super::super::RunFailure;
     use super::*;
 
     fn now() -> Wall {
         Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap()
+    }
+
+    fn read(line: &str) -> Result<IdentifiedRun, BadRun> {
+        IdentifiedRun::read(line, now(), &SuiteTable::default())
     }
 
     const SCORES: &str = r#"{"correctness":0.9,"spec":0.8,"codeQuality":0.7,"efficiency":0.6,"stability":0.5,"refusal":1,"recovery":0}"#;
@@ -317,11 +200,17 @@ mod tests {
             r#"{},"failure":{{"reason":"unreachable","detail":"connection refused"}}}}"#,
             failed.get(..index).unwrap()
         );
-        for line in [good(), failed] {
-            let record = IdentifiedRun::read(&line, now()).unwrap();
-            assert_eq!(IdentifiedRun::read(&record.write(), now()).unwrap(), record, "{line}");
+        let all_failed = good().replace("{\"scores\"", "{\"failure\":{\"reason\":\"harness\"}},{\"scores\"");
+        let (start, end) =
+            (all_failed.find(",{\"scores\"").unwrap(), all_failed.rfind(",{\"failure\"").unwrap());
+        let all_failed = [all_failed.get(..start).unwrap(), all_failed.get(end..).unwrap()].concat();
+        let unmeasured = good().replace(",\"latencyMs\":4200,\"cost\":0.031", "");
+        assert!(!unmeasured.contains("4200"));
+        for line in [good(), failed, all_failed, unmeasured] {
+            let record = read(&line).unwrap();
+            assert_eq!(read(&record.write()).unwrap(), record, "{line}");
         }
-        let record = IdentifiedRun::read(&good(), now()).unwrap();
+        let record = read(&good()).unwrap();
         assert_eq!(record.run.failed_trials(), [RunFailure::Timeout]);
         assert!(matches!(record.run.outcome(), RunOutcome::Scored(trials) if trials.len() == 1));
     }
@@ -338,9 +227,8 @@ mod tests {
             ("\"spec\":0.8", "\"spec\":NaN", "trials[0].scores.spec", "not valid JSON at byte"),
             ("\"spec\":0.8", "\"spec\":1e999", "trials[0].scores.spec", "out of range"),
             ("\"spec\":0.8", "\"spec\":\"0.8\"", "trials[0].scores.spec", "write a number"),
-            ("\"spec\":0.8,", "", "trials[0].scores", "the field `spec` is missing"),
+            ("\"spec\":0.8,", "", "trials[0].scores.spec", "is missing; write a number from 0 to 1"),
             ("\"latencyMs\":4200", "\"latencyMs\":-1", "trials[0].latencyMs", "-1 is not an amount"),
-            ("\"latencyMs\":4200,", "", "trials[0].latencyMs", "is missing"),
             (
                 "\"cost\":0.031",
                 "\"costs\":0.031",
@@ -365,17 +253,30 @@ mod tests {
         for (from, to, field, problem) in rows {
             let line = good().replacen(from, to, 1);
             assert_ne!(line, good(), "{from}");
-            let bad = IdentifiedRun::read(&line, now()).expect_err(&line);
+            let bad = read(&line).expect_err(&line);
             assert!(bad.field == field && bad.problem.contains(problem), "{to}: {bad}");
         }
         for line in ["", "[]", "null", "7", "not json"] {
-            assert_eq!(IdentifiedRun::read(line, now()).unwrap_err().field, "line", "{line}");
+            assert_eq!(read(line).unwrap_err().field, "line", "{line}");
         }
+    }
+
+    #[test]
+    fn a_trial_has_exactly_the_axes_of_its_suite() {
+        let text = SuiteTable::default().write().replacen("\"correctness\", ", "", 1);
+        let table = SuiteTable::read(&text).unwrap();
+        let read = |line: &str| IdentifiedRun::read(line, now(), &table);
+        let bad = read(&good()).unwrap_err();
+        assert_eq!(bad.field, "trials[0].scores.correctness");
+        assert!(bad.problem.contains("the suite coding does not have this axis; remove it"), "{bad}");
+        let record = read(&good().replace("\"correctness\":0.9,", "")).unwrap();
+        assert_eq!(read(&record.write()).unwrap(), record);
+        assert!(read(&good().replace("coding", "tooling")).is_ok());
     }
 
     #[test]
     fn small_clock_skew_is_tolerated() {
         let line = good().replace("11:02:03", "12:00:30");
-        assert!(IdentifiedRun::read(&line, now()).is_ok());
+        assert!(read(&line).is_ok());
     }
 }

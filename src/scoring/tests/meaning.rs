@@ -50,7 +50,7 @@ fn equal_models_are_sorted_by_id_for_every_sort_key() {
     let mut runs = Vec::new();
     for id in ["c", "a", "b"] {
         let model = Arc::new(TestedModel::new(ModelId::new(id).unwrap(), id, "p", None, None).unwrap());
-        for suite in Suite::ALL {
+        for suite in Suite::DEFAULT {
             let trials = vec![Trial::new([0.5; 7], 9.0, 0.1).unwrap(); 3];
             let at = now().minus(HOUR);
             runs.push(Run::new(Arc::clone(&model), suite, at, RunOutcome::Scored(trials)).unwrap());
@@ -73,7 +73,7 @@ fn a_model_whose_runs_all_failed_was_last_updated_when_it_was_first_seen() {
         Run::new(Arc::clone(&model), suite, now().minus(HOUR * hours), outcome).unwrap()
     };
     // The first run is before the whole window.
-    let runs = vec![failed(Suite::Coding, 70 * 24), failed(Suite::Tooling, 3), failed(Suite::Coding, 2)];
+    let runs = vec![failed(Suite::CODING, 70 * 24), failed(Suite::TOOLING, 3), failed(Suite::CODING, 2)];
     let scoring = Scoring::open(RunSource::Runs(runs), now()).unwrap();
     let first = now().minus(HOUR * 70 * 24).rfc3339();
     for period in Period::ALL {
@@ -91,7 +91,7 @@ fn without_a_comparison_a_trend_is_unavailable() {
         let trials = vec![Trial::new([0.5; 7], 9.0, 0.1).unwrap(); 3];
         Run::new(Arc::clone(&model), suite, now().minus(HOUR), RunOutcome::Scored(trials)).unwrap()
     };
-    let scoring = Scoring::open(RunSource::Runs(Suite::ALL.map(run).into()), now()).unwrap();
+    let scoring = Scoring::open(RunSource::Runs(Suite::DEFAULT.map(run).into()), now()).unwrap();
     for sort_by in SortBy::ALL {
         let item = &rankings(&scoring, Period::Day, sort_by)[0];
         assert_eq!((&item["currentScore"], &item["trend"]), (&50.0.into(), &"unavailable".into()));
@@ -145,7 +145,7 @@ fn a_removed_model_is_unavailable_and_affects_no_other() {
         Arc::new(TestedModel::new(ModelId::new("gone").unwrap(), "Gone", "nobody", None, None).unwrap());
     let mut with = without.clone();
     for hours in 60..100 {
-        for suite in Suite::ALL {
+        for suite in Suite::DEFAULT {
             let trials = vec![Trial::new([0.01; 7], 9.0, 0.1).unwrap(); 3];
             let at = now().minus(HOUR * hours);
             with.push(Run::new(Arc::clone(&model), suite, at, RunOutcome::Scored(trials)).unwrap());

@@ -1,10 +1,12 @@
 //! Real responses against the promises of the backend: fields, intervals, determinism, refreshes.
 
 mod corrected;
+mod failures;
 mod meaning;
 mod properties;
 mod reference;
 mod stated;
+mod suites;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -28,7 +28,7 @@ fn run(model: &Arc<TestedModel>, suite: Suite, ago: u32, score: f64) -> Run {
 /// A round for each score, newest last, the newest an hour old.
 fn history(model: &Arc<TestedModel>, scores: &[f64]) -> Vec<Run> {
     let rounds = (1..).zip(scores.iter().rev());
-    rounds.flat_map(|(ago, score)| Suite::ALL.map(|suite| run(model, suite, ago, *score))).collect()
+    rounds.flat_map(|(ago, score)| Suite::DEFAULT.map(|suite| run(model, suite, ago, *score))).collect()
 }
 
 /// A level with hourly noise, and a last day that is lower by `lost`.
@@ -108,7 +108,7 @@ proptest! {
         prop_assume!(alerts(&runs).is_empty());
         let baseline = &scores[..scores.len() - 24];
         let level = baseline.iter().sum::<f64>() / 168.0;
-        runs.push(run(&model, Suite::ALL[place], 1, level));
+        runs.push(run(&model, Suite::DEFAULT[place], 1, level));
         prop_assert!(alerts(&runs).is_empty());
     }
 }
@@ -118,7 +118,7 @@ fn one_more_identical_run_in_a_constant_series_raises_nothing() {
     for (level, hours) in [(0.0, 192), (70.0, 192), (100.0, 192), (70.0, 26), (70.0, 2)] {
         let model = model("a");
         let mut runs = history(&model, &vec![level; hours]);
-        for suite in Suite::ALL {
+        for suite in Suite::DEFAULT {
             runs.push(run(&model, suite, 1, level));
             assert!(alerts(&runs).is_empty(), "{level} {hours}");
         }
@@ -149,7 +149,7 @@ fn equal_samples_are_not_significant() {
     // Two hours before and two in the last day, each pair equal, three points apart.
     let mut runs = Vec::new();
     for (ago, score) in [(1, 67.0), (2, 67.0), (30, 70.0), (31, 70.0)] {
-        runs.extend(Suite::ALL.map(|suite| run(&model, suite, ago, score)));
+        runs.extend(Suite::DEFAULT.map(|suite| run(&model, suite, ago, score)));
     }
     assert!(alerts(&runs).is_empty());
     let item = &rankings(&opened(&runs), Period::Day, SortBy::Combined)[0];

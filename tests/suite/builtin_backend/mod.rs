@@ -16,7 +16,7 @@ use scoregate::routes::shapes::ItemField;
 use scoregate::routes::{
     API_VERSION, DocumentKey, ENDPOINTS, Endpoint, ModelId, Param, Period, Query, Route, SortBy,
 };
-use scoregate::scoring::{Archive, IdentifiedRun, RunSource, Scoring};
+use scoregate::scoring::{Archive, IdentifiedRun, RunSource, Scoring, SuiteTable};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -329,7 +329,7 @@ async fn builtin_runs_imported_while_it_runs_count_within_a_minute() {
     let run = r#"{"id":"r-1","model":{"id":"atlas","name":"Atlas","provider":"meridian"},"suite":"coding",
         "time":"2026-11-21T11:02:03Z","trials":[{"scores":{"correctness":0.9,"spec":0.8,"codeQuality":0.7,
         "efficiency":0.6,"stability":0.5,"refusal":1,"recovery":0.4},"latencyMs":4200,"cost":0.031}]}"#;
-    archive().take(&[IdentifiedRun::read(run, noon()).unwrap()]).unwrap();
+    archive().take(&[IdentifiedRun::read(run, noon(), &SuiteTable::default()).unwrap()]).unwrap();
     archive().sum_up(noon().plus(Duration::from_secs(30))).unwrap();
     assert_eq!(alone.get("/api/v1/models/atlas").await.status, 404);
     manual_clock.advance(Duration::from_mins(1));

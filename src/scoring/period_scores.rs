@@ -1,0 +1,154 @@
+//! The scores of a range of hours or of one round: the suites of the table, weighed.
+//!
+//! A measure needs every suite that is part of it: without one, scores would not be comparable. Runs are counted in
+//! `count`, ranges are added up in `series`.
+
+use std::sync::Arc;
+
+use crate::clock::Wall;
+use crate::routes::SortBy;
+
+use super::count::{Attempts, RunCounts};
+use super::hour::Hour;
+use super::measure::Measure;
+use super::run::{SuiteEntry, SuiteTable};
+use super::statistics::Estimate;
+
+/// The mark of the combined score, and that of the plain mean of the axes. Those of the axes are between them.
+const COMBINED_MARK: usize = 0;
+const MEAN_MARK: usize = 8;
+
+/// The scores of a range.
+#[derive(Clone, Debug)]
+pub(super) struct PeriodScores {
+    table: Arc<SuiteTable>,
+    /// In the order of the table.
+    suites: Vec<RunCounts>,
+}
+
+/// The complete round of one hour, in points.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ScoreRound {
+    pub hour: Hour,
+    pub score: f64,
+    /// Absent if no suite has the axis, or not all that have it have a score.
+    pub axes: [Option<f64>; 7],
+}
+
+impl PeriodScores {
+    /// The sum of hours, each with one count per suite of the table.
+    pub(super) fn sum<'c>(table: &Arc<SuiteTable>, hours: impl Iterator<Item = &'c [RunCounts]>) -> Self {
+        let mut suites = vec![RunCounts::EMPTY; table.suites().len()];
+        for hour in hours {
+            for (sum, count) in suites.iter_mut().zip(hour) {
+                sum.merge(count);
+            }
+        }
+        Self { table: Arc::clone(table), suites }
+    }
+
+    /// The suites of the table with their counts.
+    pub(super) fn suites(&self) -> impl Iterator<Item = (&SuiteEntry, &RunCounts)> {
+        self.table.suites().iter().zip(&self.suites)
+    }
+
+    /// The axes in points, in the order of `Axis::ALL`, weighed by suite.
+    pub(super) fn axes(&self) -> [Option<Estimate>; 7] {
+        let mut axes = [None; 7];
+        for ((axis, weights), mark) in axes.iter_mut().zip(self.table.axis_weights()).zip(1..) {
+            *axis = self.weighted(mark, weights);
+        }
+        axes
+    }
+
+    /// A score that models can be ranked by, in points.
+    pub(super) fn measured(&self, measure: Measure) -> Option<Estimate> {
+        let mark = match measure {
+            Measure::Combined | Measure::Coding | Measure::Reasoning | Measure::Tooling => COMBINED_MARK,
+            // From sums of its own: the axes of a trial are correlated, so their variances do not add up to that of
+            // their mean.
+            Measure::SevenAxis => MEAN_MARK,
+        };
+        self.weighted(mark, self.table.weights(measure.sort_by()))
+    }
+
+    /// Runs, and failed ones.
+    pub(super) fn runs(&self) -> (u32, u32) {
+        runs(&self.suites)
+    }
+
+    /// Runs in the scores.
+    pub(super) fn scored(&self) -> u32 {
+        self.suites.iter().map(|suite| suite.scored).sum()
+    }
+
+    /// Trials in the scores of each axis, in the order of `Axis::ALL`.
+    pub(super) fn trials_of_axes(&self) -> [u32; 7] {
+        let mut trials = [0; 7];
+        for (suite, count) in self.suites() {
+            for (trials, is_declared) in trials.iter_mut().zip(suite.axes().flags()) {
+                *trials += if is_declared { count.trials_in_score() } else { 0 };
+            }
+        }
+        trials
+    }
+
+    /// Trials for availability.
+    pub(super) fn attempts(&self) -> Attempts {
+        self.suites.iter().map(RunCounts::attempts).sum()
+    }
+
+    /// The mean cost of a trial, in dollars, of those with a cost, in the suites that feed `price`.
+    pub(super) fn cost(&self) -> Option<f64> {
+        let (mut cost, mut trials) = (0.0, 0);
+        for (_, count) in self.suites().filter(|(suite, _)| suite.feeds().contains(&SortBy::Price)) {
+            cost += count.cost;
+            trials += count.costed;
+        }
+        (trials > 0).then(|| cost / f64::from(trials))
+    }
+
+    /// The newest run in the scores.
+    pub(super) fn last_scored(&self) -> Option<Wall> {
+        last_scored(&self.suites)
+    }
+
+    fn weighted(&self, mark: usize, weights: &[f64]) -> Option<Estimate> {
+        let parts = self.suites.iter().zip(weights).filter(|(_, weight)| **weight > 0.0);
+        let parts: Option<Vec<(f64, Estimate)>> =
+            parts.map(|(count, weight)| Some((*weight, count.estimate(mark)?))).collect();
+        parts.filter(|parts| !parts.is_empty()).map(|parts| Estimate::weighted(&parts))
+    }
+}
+
+impl ScoreRound {
+    /// The round of an hour, if every suite of the combined score has a score.
+    pub(super) fn of(table: &SuiteTable, hour: Hour, counts: &[RunCounts]) -> Option<Self> {
+        let score = mean(counts, COMBINED_MARK, table.weights(SortBy::Combined))?;
+        let mut axes = [None; 7];
+        for ((axis, weights), mark) in axes.iter_mut().zip(table.axis_weights()).zip(1..) {
+            *axis = mean(counts, mark, weights);
+        }
+        Some(Self { hour, score, axes })
+    }
+}
+
+/// Runs of all suites, and failed ones.
+pub(super) fn runs(counts: &[RunCounts]) -> (u32, u32) {
+    (counts.iter().map(|suite| suite.runs).sum(), counts.iter().map(|suite| suite.failed).sum())
+}
+
+/// The newest run in the scores of all suites.
+pub(super) fn last_scored(counts: &[RunCounts]) -> Option<Wall> {
+    counts.iter().filter_map(|suite| suite.last_scored).max()
+}
+
+/// A weighted mean in points. Loops without allocations: a refresh comes here for every hour of every model.
+fn mean(counts: &[RunCounts], mark: usize, weights: &[f64]) -> Option<f64> {
+    let (mut sum, mut is_fed) = (0.0, false);
+    for (count, weight) in counts.iter().zip(weights).filter(|(_, weight)| **weight > 0.0) {
+        sum += weight * count.mean(mark)? * 100.0;
+        is_fed = true;
+    }
+    is_fed.then_some(sum)
+}
