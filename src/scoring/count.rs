@@ -1,23 +1,15 @@
 //! Runs of one suite, counted as sums, so the size does not depend on the number of trials.
 //!
-//! Here a failure becomes a zero, a missing score, or nothing; its meaning is defined in `run`. An hour is kept in this form, the archive stores it, and longer periods add it up. Statistics of the sums are in
-//! `statistics`.
+//! Here a failure becomes a zero, a missing score, or nothing; its meaning is defined in `run`. An hour is kept in this
+//! form, the archive stores it, and longer periods add it up. The uncertainty of scores is in `score_noise`.
 
 use crate::clock::Wall;
 
 use super::run::{Run, RunOutcome, SuiteEntry, Trial};
-use super::statistics::{Estimate, SampleSums};
 
 /// The combined score of a trial, then its axes in the order of `Axis::ALL`, then their plain mean. Axes that its suite
 /// does not declare are 0 and not used.
 pub(super) type Marks<T> = [T; 9];
-
-/// The sum of the means of runs, and the sum of their squares.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct PowerSums {
-    pub sum: f64,
-    pub squares: f64,
-}
 
 /// Runs of one suite, counted. Trials and runs of which only the harness failed are not.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -45,9 +37,8 @@ pub(super) struct RunCounts {
     pub costed: u32,
     /// Their total cost in dollars.
     pub cost: f64,
-    /// Samples are runs, because the trials of one run are correlated. With a single run, only its trials show the
-    /// spread: then `squares` is that of the trials.
-    pub marks: Marks<PowerSums>,
+    /// Sums of the means of the runs in the score: every run has the same weight.
+    pub marks: Marks<f64>,
 }
 
 /// Trials for availability. Fractions occur: a failed run without trials counts as an average run.
@@ -85,7 +76,7 @@ impl RunCounts {
         last_scored: None,
         costed: 0,
         cost: 0.0,
-        marks: [PowerSums { sum: 0.0, squares: 0.0 }; 9],
+        marks: [0.0; 9],
     };
 
     /// Adds a run of a suite. One that was stored before an axis was added to the suite is not counted: it cannot be
@@ -114,9 +105,8 @@ impl RunCounts {
             let scores = || declared(trial, suite).map(|(_, score)| score);
             one.perfect += u32::from(scores().all(|score| score >= 1.0));
             one.zero += u32::from(scores().all(|score| score <= 0.0));
-            for (sums, mark) in one.marks.iter_mut().zip(marks(trial, suite)) {
-                sums.sum += mark;
-                sums.squares += mark * mark;
+            for (sum, mark) in one.marks.iter_mut().zip(marks(trial, suite)) {
+                *sum += mark;
             }
         }
         one.runs = u32::from(one.trials + one.failed_trials > 0);
@@ -128,14 +118,14 @@ impl RunCounts {
         if trials > 0.0 {
             one.scored = 1;
             one.last_scored = Some(run.at());
-            one.marks.iter_mut().for_each(|sums| sums.sum /= trials);
+            one.marks.iter_mut().for_each(|sum| *sum /= trials);
         }
         one
     }
 
     /// Adds the counts of another.
     pub(super) fn merge(&mut self, other: &Self) {
-        self.merge_marks(other);
+        self.marks.iter_mut().zip(&other.marks).for_each(|(mine, theirs)| *mine += theirs);
         self.runs += other.runs;
         self.failed += other.failed;
         self.scored += other.scored;
@@ -164,42 +154,20 @@ impl RunCounts {
         Attempts { all: listed + whole, failed: f64::from(self.failed_trials) + whole }
     }
 
-    /// The suite's score in points.
-    pub(super) fn score(&self) -> Option<Estimate> {
-        self.estimate(0)
+    /// Whether every trial in the score has a mark of 0 or 1.
+    pub(super) fn has_binary_marks(&self) -> bool {
+        self.scored > 0 && self.perfect + self.zero == self.trials_in_score()
     }
 
-    /// A mark in points.
-    pub(super) fn estimate(&self, mark: usize) -> Option<Estimate> {
-        let PowerSums { sum, squares } = *self.marks.get(mark)?;
-        let count = if self.scored == 1 { self.trials_in_score() } else { self.scored };
-        let sums = SampleSums { count, sum: sum / f64::from(self.scored) * f64::from(count), squares };
-        sums.estimate().map(|estimate| estimate.scaled(100.0))
+    /// The suite's score in points.
+    pub(super) fn score(&self) -> Option<f64> {
+        self.mean(0).map(|mean| mean * 100.0)
     }
 
     /// The mean of a mark, from 0 to 1.
     pub(super) fn mean(&self, mark: usize) -> Option<f64> {
-        let sums = self.marks.get(mark).filter(|_| self.scored > 0)?;
-        Some(sums.sum / f64::from(self.scored))
-    }
-
-    fn merge_marks(&mut self, other: &Self) {
-        if other.scored == 0 {
-            return;
-        }
-        if self.scored == 0 {
-            self.marks = other.marks;
-            return;
-        }
-        let squares_of = |counts: &Self, sums: &PowerSums| {
-            if counts.scored == 1 { sums.sum * sums.sum } else { sums.squares }
-        };
-        let mut merged = self.marks;
-        for (mine, theirs) in merged.iter_mut().zip(&other.marks) {
-            mine.squares = squares_of(self, mine) + squares_of(other, theirs);
-            mine.sum += theirs.sum;
-        }
-        self.marks = merged;
+        let sum = self.marks.get(mark).filter(|_| self.scored > 0)?;
+        Some(sum / f64::from(self.scored))
     }
 }
 

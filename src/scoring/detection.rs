@@ -11,6 +11,7 @@ use super::hour::{Hour, HourRange};
 use super::incidents::IncidentScan;
 use super::method;
 use super::period_scores::ScoreRound;
+use super::round_noise::RoundNoise;
 use super::simulated_noise::NoiseGenerator;
 use super::statistics::{Estimate, SampleSums, chance_of_fall};
 
@@ -178,23 +179,27 @@ fn known_since(known: usize) -> Option<u32> {
 }
 
 fn drifts(past: &[(Hour, f64)], models: f64) -> bool {
-    let signal = drift::watch(newest(past, method::DRIFT_HOURS)).signal;
+    let Some((newest, _)) = past.last() else { return false };
+    let signal = drift::watch(past, newest.plus(1).minus(method::DRIFT_HOURS)).signal;
     signal.is_some_and(|signal| signal.chance * models < method::DRIFT_ALPHA)
 }
 
 fn alerts(past: &[(Hour, f64)], models: f64) -> bool {
     let current = newest(past, method::CURRENT_HOURS);
     let before = past.get(..past.len() - current.len()).unwrap_or_default();
-    let Some((before, now)) = estimate(newest(before, method::BASELINE_HOURS)).zip(estimate(current)) else {
+    let baseline = newest(before, method::BASELINE_HOURS);
+    let older = before.get(..before.len() - baseline.len()).unwrap_or_default();
+    let Some(noise) = RoundNoise::of(older.iter().map(|(_, score)| *score), false) else { return false };
+    let Some((before, now)) = estimate(baseline, &noise).zip(estimate(current, &noise)) else {
         return false;
     };
     let chance = chance_of_fall(before, now) * models;
     chance < method::ALERT_ALPHA && before.mean - now.mean >= method::ALERT_MINIMUM
 }
 
-fn estimate(rounds: &[(Hour, f64)]) -> Option<Estimate> {
+fn estimate(rounds: &[(Hour, f64)], noise: &RoundNoise) -> Option<Estimate> {
     let sums: SampleSums = rounds.iter().map(|(_, score)| *score).collect();
-    sums.estimate().map(|estimate| estimate.no_finer(method::RESOLUTION))
+    Some(Estimate { mean: sums.mean()?, spread: Some(noise.of_mean(rounds.len()).no_finer(rounds.len())) })
 }
 
 /// The last rounds: there is one per hour.

@@ -8,7 +8,8 @@ use serde::Serialize;
 use super::hour::Hour;
 use super::method;
 use super::page_hinkley::{PageHinkley, PageHinkleyParameters, ShiftDirection};
-use super::statistics::{self, SampleSums};
+use super::round_noise::RoundNoise;
+use super::statistics::{Estimate, SampleSums, chance_of_change};
 
 /// The parameters of the test for every model, in units of noise.
 pub(super) const RULE: PageHinkleyParameters = PageHinkleyParameters {
@@ -67,50 +68,52 @@ struct DetectedChange {
     statistic: f64,
 }
 
-/// Runs the test over rounds, oldest first.
-pub(super) fn watch(rounds: &[(Hour, f64)]) -> DriftResult {
-    let noise = noise(rounds);
+/// Runs the test over the rounds of the last [`method::DRIFT_HOURS`], oldest first. Older rounds only add to what is
+/// known of the noise.
+pub(super) fn watch(all: &[(Hour, f64)], from: Hour) -> DriftResult {
+    let rounds = all.get(all.partition_point(|(hour, _)| *hour < from)..).unwrap_or_default();
+    let noise = RoundNoise::of(all.iter().map(|(_, score)| *score), false);
+    let at_least = |variance: f64| variance.sqrt().max(method::DRIFT_NOISE_LEAST);
+    let unit = at_least(noise.as_ref().map_or(0.0, RoundNoise::long_run));
+    let single = at_least(noise.as_ref().map_or(0.0, |noise| noise.of_mean(1).variance));
+    // An outlier must not signal alone.
+    let reach = method::NOISE_LIMIT * single / unit;
     let mut test = PageHinkley::new(RULE);
     let mut newest = None;
     for (at, (_, score)) in rounds.iter().enumerate() {
-        if let Some(direction) = test.feed(score / noise.unwrap_or(method::DRIFT_NOISE_LEAST)) {
+        let sample = score / unit;
+        let sample = test.mean().map_or(sample, |mean| sample.clamp(mean - reach, mean + reach));
+        if let Some(direction) = test.feed(sample) {
             let began = (at + 1).saturating_sub(count(test.samples()));
             let changed = began + count(test.before(direction));
             newest = Some(DetectedChange { began, changed, at, direction, statistic: test.larger().1 });
         }
     }
     let is_active = |found: &DetectedChange| rounds.len() - found.at <= method::DRIFT_STANDS;
-    let signal = newest.filter(is_active).and_then(|found| found.tested(rounds));
+    let signal = newest.filter(is_active).and_then(|found| found.tested(rounds, noise.as_ref()));
     let state = match signal {
         Some(_) => DriftState::Signalled,
         None if test.samples() < RULE.minimum => DriftState::Warming,
         None => DriftState::Quiet,
     };
     let statistic = (!rounds.is_empty()).then(|| test.larger().1);
-    DriftResult { state, statistic, samples: test.samples(), noise, signal }
-}
-
-/// The noise of rounds, estimated from differences of neighbours: a change of level is one difference among many, and
-/// the median is insensitive to it. Normal differences have their median absolute value at 0.6745 standard
-/// deviations, and those are √2 of a round's.
-fn noise(rounds: &[(Hour, f64)]) -> Option<f64> {
-    let next = rounds.iter().skip(1);
-    let differences = rounds.iter().zip(next).map(|((_, one), (_, other))| (other - one).abs());
-    let middle = statistics::median(differences.collect())?;
-    Some((middle / (0.674_489_750_196_081_7 * 2.0_f64.sqrt())).max(method::DRIFT_NOISE_LEAST))
+    DriftResult { state, statistic, samples: test.samples(), noise: noise.map(|_| unit), signal }
 }
 
 impl DetectedChange {
     /// Tests the rounds since the change against those before it, as far back as the test looked.
-    fn tested(self, rounds: &[(Hour, f64)]) -> Option<DriftSignal> {
-        let sums = |part: Option<&[(Hour, f64)]>| -> Option<SampleSums> {
-            Some(part?.iter().map(|(_, score)| *score).collect())
+    fn tested(self, rounds: &[(Hour, f64)], noise: Option<&RoundNoise>) -> Option<DriftSignal> {
+        let part = |part: Option<&[(Hour, f64)]>| -> Option<Estimate> {
+            let part = part?;
+            let sums: SampleSums = part.iter().map(|(_, score)| *score).collect();
+            let spread = noise.map(|noise| noise.of_mean(part.len()).no_finer(part.len()));
+            Some(Estimate { mean: sums.mean()?, spread })
         };
-        let before = sums(rounds.get(self.began..self.changed))?;
-        let since = sums(rounds.get(self.changed..))?;
-        let candidates: f64 = (self.began..=self.at).map(|_| 1.0).sum();
-        let chance = statistics::pooled_difference(before, since, method::RESOLUTION)
-            .map_or(1.0, |difference| difference.chance_from_zero());
+        let before = part(rounds.get(self.began..self.changed));
+        let since = part(rounds.get(self.changed..));
+        let places: f64 = (self.began..=self.at).map(|_| 1.0).sum();
+        let candidates = (places / method::DRIFT_PLACES_PER_TEST).max(1.0);
+        let chance = before.zip(since).map_or(1.0, |(before, since)| chance_of_change(before, since));
         let hour = rounds.get(self.at)?.0;
         let chance = (chance * candidates).min(1.0);
         Some(DriftSignal { direction: self.direction, hour, statistic: self.statistic, chance })
@@ -123,6 +126,7 @@ fn count(samples: u32) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::simulated_noise::{NoiseGenerator, NoiseKind};
     use super::*;
     use crate::clock::Wall;
 
@@ -131,19 +135,25 @@ mod tests {
         (0..).zip(scores).map(|(hour, score)| (first.plus(hour), score)).collect()
     }
 
-    /// Alternating noise whose neighbours differ by twice its size.
-    fn wobbling(level: f64, size: f64, hours: usize) -> impl Iterator<Item = f64> {
-        (0..hours).map(move |hour| if hour % 2 == 0 { level + size } else { level - size })
+    /// Seeded independent noise about a level.
+    fn noisy(level: f64, size: f64, hours: usize) -> impl Iterator<Item = f64> {
+        let mut noise = NoiseGenerator::new(NoiseKind::White, size, 5);
+        (0..hours).map(move |_| level + noise.draw())
+    }
+
+    fn watched(scores: impl IntoIterator<Item = f64>) -> DriftResult {
+        watch(&rounds(scores), Hour::of(Wall::default()))
     }
 
     #[test]
     fn detection_depends_only_on_the_change_in_units_of_noise() {
-        for (size, step) in [(1.0, 5.0), (2.0, 10.0), (3.0, 15.0)] {
-            let drift = watch(&rounds(wobbling(70.0, size, 200).chain(wobbling(70.0 - step, size, 12))));
+        let stepped = |size: f64| watched(noisy(70.0, size, 200).chain(noisy(70.0 - 5.0 * size, size, 12)));
+        let first = stepped(1.0);
+        for size in [1.0, 2.0, 3.0] {
+            let (drift, unit) = (stepped(size), first.noise.unwrap());
             let signal = drift.signal.unwrap();
             assert_eq!(signal.direction, ShiftDirection::Down);
-            assert!((drift.noise.unwrap() / size - 2.0 / 0.6745 / 2.0_f64.sqrt()).abs() < 0.01);
-            let first = watch(&rounds(wobbling(70.0, 1.0, 200).chain(wobbling(65.0, 1.0, 12))));
+            assert!((drift.noise.unwrap() / size / unit - 1.0).abs() < 0.01 && (0.7..1.5).contains(&unit));
             assert_eq!((signal.hour, drift.state), (first.signal.unwrap().hour, DriftState::Signalled));
             assert!(signal.chance < 1e-6, "{signal:?}");
         }
@@ -151,36 +161,40 @@ mod tests {
 
     #[test]
     fn drift_test_warms_up_and_a_signal_expires() {
-        assert_eq!(watch(&[]).statistic, None);
+        assert_eq!(watched([]).statistic, None);
         let least = count(method::DRIFT_LEAST);
-        assert_eq!(watch(&rounds(wobbling(70.0, 1.0, least - 1))).state, DriftState::Warming);
-        assert_eq!(watch(&rounds(wobbling(70.0, 1.0, least))).state, DriftState::Quiet);
-        let after = |hours| watch(&rounds(wobbling(70.0, 1.0, 200).chain(wobbling(76.0, 1.0, hours))));
+        assert_eq!(watched(noisy(70.0, 1.0, least - 1)).state, DriftState::Warming);
+        assert_eq!(watched(noisy(70.0, 1.0, least)).state, DriftState::Quiet);
+        let after = |hours| watched(noisy(70.0, 1.0, 200).chain(noisy(76.0, 1.0, hours)));
         let (found, found_at) = (1..40).find_map(|hours| Some((after(hours).signal?, hours))).unwrap();
         assert_eq!(found.direction, ShiftDirection::Up);
-        let limit_status = after(found_at + method::DRIFT_STANDS - 1);
+        let last = after(found_at + method::DRIFT_STANDS - 1);
         assert_eq!(
-            (limit_status.state, limit_status.signal.map(|signal| signal.hour)),
+            (last.state, last.signal.map(|signal| signal.hour)),
             (DriftState::Signalled, Some(found.hour))
         );
         let over = after(found_at + method::DRIFT_STANDS);
         assert_eq!((over.state, over.signal), (DriftState::Quiet, None));
-        assert_eq!(count(over.samples), method::DRIFT_STANDS);
+    }
+
+    #[test]
+    fn a_single_outlier_does_not_signal() {
+        let outlier = noisy(70.0, 1.0, 200).chain([20.0]).chain(noisy(70.0, 1.0, 20));
+        assert_eq!(watched(outlier).state, DriftState::Quiet);
     }
 
     #[test]
     fn a_constant_series_has_the_least_noise_and_no_signal() {
-        let drift = watch(&rounds(std::iter::repeat_n(70.0, 300)));
+        let drift = watched(std::iter::repeat_n(70.0, 300));
         assert_eq!((drift.noise, drift.signal), (Some(method::DRIFT_NOISE_LEAST), None));
     }
 
     #[test]
     fn reverted_level_is_not_a_change() {
-        let rounds_after = rounds(wobbling(70.0, 1.0, 200).chain(wobbling(62.0, 1.0, 8)));
-        let back =
-            rounds(wobbling(70.0, 1.0, 200).chain(wobbling(62.0, 1.0, 8)).chain(wobbling(70.0, 1.0, 60)));
-        let chance = |rounds: &[(Hour, f64)]| watch(rounds).signal.unwrap().chance;
-        assert!(chance(&rounds_after) < 1e-6);
-        assert!(chance(&back) > chance(&rounds_after) * 1e3);
+        let fallen = || noisy(70.0, 1.0, 200).chain(noisy(62.0, 1.0, 8));
+        let chance = |drift: DriftResult| drift.signal.unwrap().chance;
+        let (after, back) =
+            (chance(watched(fallen())), chance(watched(fallen().chain(noisy(70.0, 1.0, 60)))));
+        assert!(after < 1e-6 && back > after * 1e3, "{after} {back}");
     }
 }

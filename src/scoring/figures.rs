@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::method;
+use super::score_noise::UncertainScore;
 use super::statistics::Estimate;
 
 /// A score as published: `lower <= score <= upper`, all from 0 to 100.
@@ -10,7 +11,7 @@ use super::statistics::Estimate;
 pub(super) struct Score {
     /// The score.
     pub score: f64,
-    /// The bounds of its interval, rounded outwards; absent for a single sample.
+    /// The bounds of its interval, rounded outwards; absent if its uncertainty is unknown.
     pub bounds: Option<(f64, f64)>,
 }
 
@@ -55,14 +56,19 @@ pub(super) enum Severity {
 }
 
 impl Score {
-    /// The published score of an estimate.
-    pub(super) fn of(estimate: &Estimate) -> Self {
+    /// The published score.
+    pub(super) fn of(uncertain: &UncertainScore) -> Self {
+        let UncertainScore { estimate, edge } = uncertain;
         let within = |points: f64| points.clamp(0.0, 100.0);
         let [steps, _] = method::PUBLISHED_STEPS;
         let outwards = |(lower, upper): (f64, f64)| {
             (within((lower * steps).floor() / steps), within((upper * steps).ceil() / steps))
         };
-        Self { score: within(points(estimate.mean)), bounds: estimate.interval().map(outwards) }
+        let bounds = estimate.reach().map(|reach| {
+            let distance = |edge: f64| (reach * reach + edge).sqrt();
+            (estimate.mean - distance(edge.below), estimate.mean + distance(edge.above))
+        });
+        Self { score: within(points(estimate.mean)), bounds: bounds.map(outwards) }
     }
 
     /// Its lower bound.
@@ -147,6 +153,7 @@ fn rounded(number: f64, steps: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::score_noise::EdgeReach;
     use super::super::statistics::Spread;
     use super::*;
     use proptest::prelude::*;
@@ -181,7 +188,8 @@ mod tests {
     proptest! {
         #[test]
         fn the_published_interval_holds_the_published_score(mean in 0.0..100.0_f64, variance in 0.0..400.0_f64, df in 1.0..500.0_f64) {
-            let score = Score::of(&Estimate { mean, spread: Some(Spread { variance, df }) });
+            let estimate = Estimate { mean, spread: Some(Spread { variance, df }) };
+            let score = Score::of(&UncertainScore { estimate, edge: EdgeReach::default() });
             let (lower, upper) = score.bounds.unwrap();
             prop_assert!(0.0 <= lower && lower <= score.score && score.score <= upper && upper <= 100.0, "{score:?}");
         }

@@ -15,8 +15,10 @@ use super::hour::{Hour, HourRange, hours_of, of_period};
 use super::incidents::{self, Incident};
 use super::measure::Measure;
 use super::method;
-use super::period_scores::{PeriodScores, ScoreRound};
+use super::period_scores::{PeriodScores, ScorePart, ScoreRound};
+use super::round_noise::RoundNoise;
 use super::run::TestedModel;
+use super::score_noise::{ScoreNoise, UncertainScore};
 use super::series::ScoreSeries;
 use super::statistics::{self, Estimate, FittedLine, SampleSums};
 
@@ -28,8 +30,10 @@ pub(super) struct ModelState {
     pub summaries: [PeriodSummary; 4],
     /// When it was last updated, for any period.
     last_updated: Wall,
-    /// Its own baseline, and the number of runs in it.
-    pub baseline: (Option<Estimate>, u32),
+    /// Its own baseline, and the last 24 hours to compare with it, by the noise of the month before both.
+    pub comparison: Estimates,
+    /// Runs in the baseline.
+    pub baseline_runs: u32,
     /// Its complete rounds since the start of the baseline, oldest first.
     pub rounds: Vec<ScoreRound>,
     /// The points of its history, in the order of [`Period::ALL`].
@@ -60,10 +64,14 @@ pub(super) struct PeriodSummary {
     pub attempts: Attempts,
     /// The score as published.
     pub score: Option<Score>,
+    /// The scores that models are ranked by, as published, in the order of [`Measure::ALL`].
+    published: [Option<Score>; 5],
     /// The estimates that models are ranked by, in the order of [`Measure::ALL`].
     measures: [Estimates; 5],
-    /// The axes, and those of the period before.
-    pub axes: ([Option<Estimate>; 7], [Option<Estimate>; 7]),
+    /// The axes, as published.
+    pub axes: [Option<Score>; 7],
+    /// The means of the axes, and those of the period before, in points.
+    pub axis_means: ([Option<f64>; 7], [Option<f64>; 7]),
     /// The median latency of a trial, in milliseconds.
     pub latency: Option<f64>,
     /// The standard deviation between rounds, in points.
@@ -85,22 +93,24 @@ impl ModelState {
     /// Computes the state of a model at the beginning of `hour`.
     pub(super) fn compute(model: Arc<TestedModel>, series: &ScoreSeries, hour: Hour) -> Self {
         let current = hour.last(method::CURRENT_HOURS);
-        let baseline = series.over(current.from.last(method::BASELINE_HOURS));
+        let noise = ScoreNoise::of(series, hour);
+        let baseline = current.from.last(method::BASELINE_HOURS);
         let since_baseline = hour.last(method::CURRENT_HOURS + method::BASELINE_HOURS);
         let watched: Vec<(Hour, f64)> =
-            series.rounds(hour.last(method::DRIFT_HOURS)).map(|round| (round.hour, round.score)).collect();
+            series.rounds(hour.last(method::WINDOW_HOURS)).map(|round| (round.hour, round.score)).collect();
         Self {
             model,
-            summaries: Period::ALL.map(|period| PeriodSummary::of(series, period, hour)),
-            baseline: (score(&baseline), baseline.scored()),
+            summaries: Period::ALL.map(|period| PeriodSummary::of(series, &noise, period, hour)),
+            comparison: comparison(series, baseline, current),
+            baseline_runs: series.over(baseline).scored(),
             rounds: series.rounds(since_baseline).collect(),
             last_updated: series.last_updated(),
-            history: Period::ALL.map(|period| history(series, period, hour)),
+            history: Period::ALL.map(|period| history(series, &noise, period, hour)),
             incidents: incidents::find(series, hour.last(method::WINDOW_HOURS)),
             latencies: series.latencies_of(current),
-            drift: drift::watch(&watched),
-            slopes: slopes(series, hour),
-            movements: method::MOVEMENT_HOURS.map(|hours| movement(series, hour.last(hours))),
+            drift: drift::watch(&watched, hour.minus(method::DRIFT_HOURS)),
+            slopes: slopes(series, &noise, hour),
+            movements: method::MOVEMENT_HOURS.map(|hours| movement(series, &noise, hour.last(hours))),
         }
     }
 
@@ -121,27 +131,36 @@ impl ModelState {
 }
 
 impl PeriodSummary {
-    fn of(series: &ScoreSeries, period: Period, hour: Hour) -> Self {
+    fn of(series: &ScoreSeries, noise: &ScoreNoise, period: Period, hour: Hour) -> Self {
         let clock = hour.last(hours_of(period));
         let (now, before) = match period {
             Period::Latest => newest_rounds(series, hour),
             Period::Day | Period::Week | Period::Month => (clock, Some(clock.before())),
         };
         let reading = series.over(now);
-        let before = before.map(|range| series.over(range));
-        let measures =
-            Measure::ALL.map(|of| (measured(&reading, of), before.as_ref().and_then(|it| measured(it, of))));
-        let [(combined, _), ..] = measures;
+        let before = before.map(|range| (range, series.over(range)));
+        let measures = Measure::ALL.map(|of| noise.measured(of, series, now, &reading));
+        let earlier = Measure::ALL.map(|of| {
+            let (range, sums) = before.as_ref()?;
+            noise.measured(of, series, *range, sums)
+        });
+        let axes = noise.axes(series, now, &reading);
+        let published = measures.map(|score| score.as_ref().map(Score::of));
+        let [score, ..] = published;
         let in_period = series.over(clock);
         let deviation = series.rounds(clock).map(|round| round.score).collect::<SampleSums>().variance();
         Self {
             runs: in_period.runs(),
             attempts: in_period.attempts(),
-            score: combined.as_ref().map(Score::of),
-            axes: (axes(&reading), before.map_or([None; 7], |before| axes(&before))),
+            score,
+            published,
+            axes: axes.map(|axis| axis.as_ref().map(Score::of)),
+            axis_means: (axis_means(series, &reading), {
+                before.map_or([None; 7], |(_, before)| axis_means(series, &before))
+            }),
             latency: series.latency(now),
             deviation: deviation.map(f64::sqrt),
-            measures,
+            measures: pairs(measures, earlier),
             reading,
         }
     }
@@ -153,7 +172,7 @@ impl PeriodSummary {
 
     /// A score as published.
     pub(super) fn published(&self, measure: Measure) -> Option<Score> {
-        self.estimates(measure).0.as_ref().map(Score::of)
+        *measure.of(&self.published)
     }
 
     /// The median latency of a trial, as published: whole milliseconds.
@@ -176,52 +195,79 @@ fn newest_rounds(series: &ScoreSeries, hour: Hour) -> (HourRange, Option<HourRan
     }
 }
 
-/// The score of a range, with the uncertainty of our resolution.
-fn measured(reading: &PeriodScores, measure: Measure) -> Option<Estimate> {
-    reading.measured(measure).map(|score| score.no_finer(method::RESOLUTION))
+/// The estimates now and before, by measure.
+fn pairs(now: [Option<UncertainScore>; 5], before: [Option<UncertainScore>; 5]) -> [Estimates; 5] {
+    let mut pairs = [(None, None); 5];
+    for (pair, (now, before)) in pairs.iter_mut().zip(now.into_iter().zip(before)) {
+        *pair = (now.map(|score| score.estimate), before.map(|score| score.estimate));
+    }
+    pairs
 }
 
-/// The combined score.
-fn score(reading: &PeriodScores) -> Option<Estimate> {
-    measured(reading, Measure::Combined)
+/// The baseline and the last 24 hours, by a noise that a change between or within them does not affect: that of the
+/// month before. A model without that history is compared by what is known of it.
+fn comparison(series: &ScoreSeries, baseline: HourRange, current: HourRange) -> Estimates {
+    let part = ScorePart::measure(series.table(), Measure::Combined);
+    let noise_of = |range: HourRange| RoundNoise::of(series.values(range, part), false);
+    let earlier = noise_of(baseline.from.last(method::NOISE_HOURS));
+    let noise = earlier.or_else(|| noise_of(HourRange { from: baseline.from, to: current.to }));
+    let estimate = |range: HourRange| {
+        let mean = series.over(range).mean(part)?;
+        let rounds = series.values(range, part).count();
+        let spread = noise.as_ref().map(|noise| noise.of_mean(rounds).no_finer(rounds));
+        Some(Estimate { mean, spread })
+    };
+    (estimate(current), estimate(baseline))
 }
 
-/// The axes.
-fn axes(reading: &PeriodScores) -> [Option<Estimate>; 7] {
-    reading.axes().map(|axis| axis.map(|axis| axis.no_finer(method::RESOLUTION)))
+fn axis_means(series: &ScoreSeries, sums: &PeriodScores) -> [Option<f64>; 7] {
+    let mut means = [None; 7];
+    for (index, mean) in means.iter_mut().enumerate() {
+        *mean = sums.mean(ScorePart::axis(series.table(), index));
+    }
+    means
 }
 
-fn history(series: &ScoreSeries, period: Period, hour: Hour) -> Vec<ScorePoint> {
+fn history(series: &ScoreSeries, noise: &ScoreNoise, period: Period, hour: Hour) -> Vec<ScorePoint> {
     let (hours, grain) = *of_period(period, &method::HISTORY);
     let point = |part: HourRange| {
         let reading = series.over(part);
-        let score = score(&reading).as_ref().map(Score::of);
+        let score = noise.measured(Measure::Combined, series, part, &reading).as_ref().map(Score::of);
         ScorePoint { start: part.from.start(), score, runs: reading.scored() }
     };
     hour.last(hours).parts(grain).map(point).collect()
 }
 
-fn slopes(series: &ScoreSeries, hour: Hour) -> [Option<FittedLine>; 7] {
+fn slopes(series: &ScoreSeries, noise: &ScoreNoise, hour: Hour) -> [Option<FittedLine>; 7] {
     let range = hour.last(method::SLOPE_HOURS);
     let rounds: Vec<ScoreRound> = series.rounds(range).collect();
     let mut slopes = [None; 7];
     if rounds.len() < method::SLOPE_LEAST {
         return slopes;
     }
-    for (axis, slope) in slopes.iter_mut().enumerate() {
-        *slope = line(range, rounds.iter().filter_map(|round| Some((round.hour, (*round.axes.get(axis)?)?))));
+    let (_, variances) = noise.of_rounds();
+    for ((axis, slope), variance) in slopes.iter_mut().enumerate().zip(variances) {
+        *slope = line(
+            range,
+            variance,
+            rounds.iter().filter_map(|round| Some((round.hour, (*round.axes.get(axis)?)?))),
+        );
     }
     slopes
 }
 
-fn movement(series: &ScoreSeries, range: HourRange) -> Option<FittedLine> {
+fn movement(series: &ScoreSeries, noise: &ScoreNoise, range: HourRange) -> Option<FittedLine> {
     let rounds: Vec<(Hour, f64)> = series.rounds(range).map(|round| (round.hour, round.score)).collect();
-    (rounds.len() >= method::MOVEMENT_LEAST).then(|| line(range, rounds.into_iter()))?
+    (rounds.len() >= method::MOVEMENT_LEAST).then(|| line(range, noise.of_rounds().0, rounds.into_iter()))?
 }
 
-/// The line through rounds: points a day.
-fn line(range: HourRange, rounds: impl Iterator<Item = (Hour, f64)>) -> Option<FittedLine> {
+/// The line through rounds with at least this variance: points a day.
+fn line(
+    range: HourRange,
+    variance: Option<f64>,
+    rounds: impl Iterator<Item = (Hour, f64)>,
+) -> Option<FittedLine> {
     let day = |hour: Hour| -range.age(hour.start()).as_secs_f64() / 86_400.0;
     let points: Vec<(f64, f64)> = rounds.map(|(hour, value)| (day(hour), value)).collect();
-    statistics::line(&points, method::RESOLUTION)
+    statistics::line(&points, variance.unwrap_or_default().max(method::RESOLUTION.powi(2)))
 }

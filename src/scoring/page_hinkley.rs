@@ -93,6 +93,11 @@ impl PageHinkley {
         if rise > fall { (ShiftDirection::Up, rise) } else { (ShiftDirection::Down, fall) }
     }
 
+    /// The running mean that the next sample is compared with; `None` before the first.
+    pub(super) fn mean(&self) -> Option<f64> {
+        (self.samples > 0 && self.signalled.is_none()).then_some(self.mean)
+    }
+
     /// Samples since the last restart.
     pub(super) fn samples(&self) -> u32 {
         self.samples

@@ -12,7 +12,6 @@ use super::count::{Attempts, RunCounts};
 use super::hour::Hour;
 use super::measure::Measure;
 use super::run::{SuiteEntry, SuiteTable};
-use super::statistics::Estimate;
 
 /// The mark of the combined score, and that of the plain mean of the axes. Those of the axes are between them.
 const COMBINED_MARK: usize = 0;
@@ -24,6 +23,13 @@ pub(super) struct PeriodScores {
     table: Arc<SuiteTable>,
     /// In the order of the table.
     suites: Vec<RunCounts>,
+}
+
+/// A score as a mark of the trials and the weights of the suites that feed it, in the order of the table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ScorePart<'t> {
+    mark: usize,
+    pub weights: &'t [f64],
 }
 
 /// The complete round of one hour, in points.
@@ -52,24 +58,14 @@ impl PeriodScores {
         self.table.suites().iter().zip(&self.suites)
     }
 
-    /// The axes in points, in the order of `Axis::ALL`, weighed by suite.
-    pub(super) fn axes(&self) -> [Option<Estimate>; 7] {
-        let mut axes = [None; 7];
-        for ((axis, weights), mark) in axes.iter_mut().zip(self.table.axis_weights()).zip(1..) {
-            *axis = self.weighted(mark, weights);
-        }
-        axes
+    /// The counts of the suites, in the order of the table.
+    pub(super) fn counts(&self) -> &[RunCounts] {
+        &self.suites
     }
 
-    /// A score that models can be ranked by, in points.
-    pub(super) fn measured(&self, measure: Measure) -> Option<Estimate> {
-        let mark = match measure {
-            Measure::Combined | Measure::Coding | Measure::Reasoning | Measure::Tooling => COMBINED_MARK,
-            // From sums of its own: the axes of a trial are correlated, so their variances do not add up to that of
-            // their mean.
-            Measure::SevenAxis => MEAN_MARK,
-        };
-        self.weighted(mark, self.table.weights(measure.sort_by()))
+    /// A score in points.
+    pub(super) fn mean(&self, part: ScorePart<'_>) -> Option<f64> {
+        mean(&self.suites, part)
     }
 
     /// Runs, and failed ones.
@@ -112,22 +108,31 @@ impl PeriodScores {
     pub(super) fn last_scored(&self) -> Option<Wall> {
         last_scored(&self.suites)
     }
+}
 
-    fn weighted(&self, mark: usize, weights: &[f64]) -> Option<Estimate> {
-        let parts = self.suites.iter().zip(weights).filter(|(_, weight)| **weight > 0.0);
-        let parts: Option<Vec<(f64, Estimate)>> =
-            parts.map(|(count, weight)| Some((*weight, count.estimate(mark)?))).collect();
-        parts.filter(|parts| !parts.is_empty()).map(|parts| Estimate::weighted(&parts))
+impl<'t> ScorePart<'t> {
+    /// A score that models can be ranked by.
+    pub(super) fn measure(table: &'t SuiteTable, measure: Measure) -> Self {
+        let mark = match measure {
+            Measure::Combined | Measure::Coding | Measure::Reasoning | Measure::Tooling => COMBINED_MARK,
+            Measure::SevenAxis => MEAN_MARK,
+        };
+        Self { mark, weights: table.weights(measure.sort_by()) }
+    }
+
+    /// An axis, by its position in `Axis::ALL`.
+    pub(super) fn axis(table: &'t SuiteTable, index: usize) -> Self {
+        Self { mark: index + 1, weights: table.axis_weights().get(index).map_or(&[], Vec::as_slice) }
     }
 }
 
 impl ScoreRound {
     /// The round of an hour, if every suite of the combined score has a score.
     pub(super) fn of(table: &SuiteTable, hour: Hour, counts: &[RunCounts]) -> Option<Self> {
-        let score = mean(counts, COMBINED_MARK, table.weights(SortBy::Combined))?;
+        let score = mean(counts, ScorePart::measure(table, Measure::Combined))?;
         let mut axes = [None; 7];
-        for ((axis, weights), mark) in axes.iter_mut().zip(table.axis_weights()).zip(1..) {
-            *axis = mean(counts, mark, weights);
+        for (index, axis) in axes.iter_mut().enumerate() {
+            *axis = mean(counts, ScorePart::axis(table, index));
         }
         Some(Self { hour, score, axes })
     }
@@ -144,10 +149,10 @@ pub(super) fn last_scored(counts: &[RunCounts]) -> Option<Wall> {
 }
 
 /// A weighted mean in points. Loops without allocations: a refresh comes here for every hour of every model.
-fn mean(counts: &[RunCounts], mark: usize, weights: &[f64]) -> Option<f64> {
+pub(super) fn mean(counts: &[RunCounts], part: ScorePart<'_>) -> Option<f64> {
     let (mut sum, mut is_fed) = (0.0, false);
-    for (count, weight) in counts.iter().zip(weights).filter(|(_, weight)| **weight > 0.0) {
-        sum += weight * count.mean(mark)? * 100.0;
+    for (count, weight) in counts.iter().zip(part.weights).filter(|(_, weight)| **weight > 0.0) {
+        sum += weight * count.mean(part.mark)? * 100.0;
         is_fed = true;
     }
     is_fed.then_some(sum)

@@ -10,7 +10,7 @@ use crate::routes::SortBy;
 
 use super::count::RunCounts;
 use super::hour::{Hour, HourRange};
-use super::period_scores::{PeriodScores, ScoreRound, last_scored, runs};
+use super::period_scores::{PeriodScores, ScorePart, ScoreRound, last_scored, mean, runs};
 use super::run::{Run, SuiteIndex, SuiteTable, Trial};
 use super::statistics::median;
 
@@ -128,6 +128,21 @@ impl ScoreSeries {
         })
     }
 
+    /// The suites.
+    pub(super) fn table(&self) -> &SuiteTable {
+        &self.table
+    }
+
+    /// A score of each hour of a range that has one, in points, oldest first.
+    pub(super) fn values(&self, range: HourRange, part: ScorePart<'_>) -> impl Iterator<Item = f64> {
+        let index = |hour: Hour| {
+            let hours = hour.number().clamp(self.window.from.number(), self.window.to.number());
+            usize::try_from(hours - self.window.from.number()).unwrap_or_default() * self.width()
+        };
+        let hours = self.hours.get(index(range.from)..index(range.to)).unwrap_or_default();
+        hours.chunks(self.width()).filter_map(move |counts| mean(counts, part))
+    }
+
     /// Counts per hour.
     fn width(&self) -> usize {
         self.table.suites().len()
@@ -195,7 +210,6 @@ mod tests {
     use super::super::measure::Measure;
     use super::super::method;
     use super::super::run::{RunFailure, RunOutcome, Suite, TestedModel};
-    use super::super::statistics::Estimate;
     use super::*;
     use crate::routes::ModelId;
 
@@ -203,11 +217,11 @@ mod tests {
         ScoreSeries::new(Arc::default(), window)
     }
 
-    fn score(scores: &PeriodScores) -> Option<Estimate> {
-        scores.measured(Measure::Combined)
+    fn score(scores: &PeriodScores) -> Option<f64> {
+        scores.mean(ScorePart::measure(&SuiteTable::default(), Measure::Combined))
     }
 
-    fn coding(scores: &PeriodScores) -> Option<Estimate> {
+    fn coding(scores: &PeriodScores) -> Option<f64> {
         scores.suites().next().unwrap().1.score()
     }
 
@@ -244,7 +258,7 @@ mod tests {
         }
         let after = with_failures.over(all());
         assert_eq!(score(&before), score(&after));
-        assert!((score(&after).unwrap().mean - 60.0).abs() < 1e-9);
+        assert!((score(&after).unwrap() - 60.0).abs() < 1e-9);
         assert_eq!((after.runs(), after.scored(), after.trials_of_axes()), ((6, 3), 3, [6; 7]));
         assert_eq!(after.cost(), Some(0.5));
     }
@@ -271,10 +285,12 @@ mod tests {
         let reading = series(&runs).over(all());
         let from_axes: f64 = method::AXIS_WEIGHTS
             .iter()
-            .zip(reading.axes())
-            .map(|((_, w), axis)| w * axis.unwrap().mean)
+            .enumerate()
+            .map(|(index, (_, weight))| {
+                weight * reading.mean(ScorePart::axis(&SuiteTable::default(), index)).unwrap()
+            })
             .sum();
-        assert!((score(&reading).unwrap().mean - from_axes).abs() < 1e-9);
+        assert!((score(&reading).unwrap() - from_axes).abs() < 1e-9);
     }
 
     #[test]
@@ -295,8 +311,8 @@ mod tests {
                 (by_hours.runs(), by_hours.trials_of_axes()),
                 "{to} {from}"
             );
-            let close = |a: Option<Estimate>, b: Option<Estimate>| match (a, b) {
-                (Some(a), Some(b)) => (a.mean - b.mean).abs() < 1e-9,
+            let close = |a: Option<f64>, b: Option<f64>| match (a, b) {
+                (Some(a), Some(b)) => (a - b).abs() < 1e-9,
                 (a, b) => a == b,
             };
             assert!(close(score(&found), score(&by_hours)));
@@ -323,14 +339,5 @@ mod tests {
             assert_eq!((of(0, 2), of(3, 5), of(5, 7)), (vec![], vec![4.0, 4.0], vec![]));
             assert_eq!((of(7, 8), of(8, 30)), (vec![7.0], vec![]));
         }
-    }
-
-    #[test]
-    fn one_run_is_estimated_from_trials_and_several_from_means() {
-        let one = series(&[run(Suite::CODING, 1, Some(&[0.4, 0.6]))]).over(all());
-        assert!((coding(&one).unwrap().spread.unwrap().variance - 100.0).abs() < 1e-9);
-        let runs = [run(Suite::CODING, 1, Some(&[0.4, 0.6])), run(Suite::CODING, 2, Some(&[0.5, 0.5]))];
-        let two = series(&runs).over(all());
-        assert!(coding(&two).unwrap().spread.unwrap().variance < 1e-9);
     }
 }

@@ -37,6 +37,15 @@ pub(super) struct Spread {
     pub df: f64,
 }
 
+impl Spread {
+    /// Limits the certainty to that of the mean of so many rounds with our resolution.
+    pub(super) fn no_finer(self, rounds: usize) -> Self {
+        let rounds = u32::try_from(rounds.max(1)).unwrap_or(u32::MAX);
+        let least = method::RESOLUTION * method::RESOLUTION / f64::from(rounds);
+        Self { variance: self.variance.max(least), ..self }
+    }
+}
+
 /// A fitted line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct FittedLine {
@@ -72,7 +81,8 @@ impl SampleSums {
         Some(((self.squares - n * mean * mean) / (n - 1.0)).max(0.0))
     }
 
-    /// The mean as an estimate; `None` without samples.
+    /// The mean of independent samples as an estimate; `None` without samples.
+    #[cfg(test)]
     pub(super) fn estimate(self) -> Option<Estimate> {
         let n = f64::from(self.count);
         let spread = self.variance().map(|variance| Spread { variance: variance / n, df: n - 1.0 });
@@ -108,26 +118,10 @@ impl Estimate {
         Self { mean, spread }
     }
 
-    /// Limits the certainty to that of samples with this resolution. A mean has one sample more than degrees of
-    /// freedom.
-    pub(super) fn no_finer(self, resolution: f64) -> Self {
-        let coarse = |spread: Spread| {
-            let least = resolution * resolution / (spread.df + 1.0);
-            Spread { variance: spread.variance.max(least), ..spread }
-        };
-        Self { spread: self.spread.map(coarse), ..self }
-    }
-
-    /// The estimate in another unit.
-    pub(super) fn scaled(self, factor: f64) -> Self {
-        Self::weighted(&[(factor, self)])
-    }
-
-    /// The bounds of its 95 % confidence interval.
-    pub(super) fn interval(&self) -> Option<(f64, f64)> {
+    /// How far its 95 % confidence interval extends on both sides; `None` if its variance is unknown.
+    pub(super) fn reach(&self) -> Option<f64> {
         let spread = self.spread?;
-        let reach = student::quantile(method::INTERVAL_TAIL, spread.df) * spread.variance.sqrt();
-        Some((self.mean - reach, self.mean + reach))
+        Some(student::quantile(method::INTERVAL_TAIL, spread.df) * spread.variance.sqrt())
     }
 
     /// Two-sided p-value of the mean against zero; 1 if it cannot be tested.
@@ -149,14 +143,24 @@ impl Estimate {
     }
 }
 
-/// Welch's test, one-sided: the p-value of a fall from `before` to `now`.
-pub(super) fn chance_of_fall(before: Estimate, now: Estimate) -> f64 {
-    Estimate::weighted(&[(1.0, before), (-1.0, now)]).chance_above_zero()
+/// The mean of `before` less that of `now`. Both have their variance from one history, so the degrees of freedom are
+/// those of one.
+fn difference(before: Estimate, now: Estimate) -> Estimate {
+    let spread = before
+        .spread
+        .zip(now.spread)
+        .map(|(before, now)| Spread { variance: before.variance + now.variance, df: before.df.min(now.df) });
+    Estimate { mean: before.mean - now.mean, spread }
 }
 
-/// Welch's test, two-sided.
+/// The p-value of a fall from `before` to `now`.
+pub(super) fn chance_of_fall(before: Estimate, now: Estimate) -> f64 {
+    difference(before, now).chance_above_zero()
+}
+
+/// The p-value of a change in either direction.
 pub(super) fn chance_of_change(before: Estimate, now: Estimate) -> f64 {
-    Estimate::weighted(&[(1.0, before), (-1.0, now)]).chance_from_zero()
+    difference(before, now).chance_from_zero()
 }
 
 /// The mean of `before` less that of `now`, with their pooled variance; `None` below three samples or without one on
@@ -191,9 +195,9 @@ pub(super) fn holm(chances: &[f64]) -> Vec<f64> {
     corrected.into_iter().map(|(_, chance)| chance).collect()
 }
 
-/// The least-squares line through points whose y values have this resolution; `None` below three points or if all
-/// have the same x.
-pub(super) fn line(points: &[(f64, f64)], resolution: f64) -> Option<FittedLine> {
+/// The least-squares line through points whose y values have at least this variance; `None` below three points or if
+/// all have the same x.
+pub(super) fn line(points: &[(f64, f64)], least_variance: f64) -> Option<FittedLine> {
     let xs: SampleSums = points.iter().map(|(x, _)| *x).collect();
     let ys: SampleSums = points.iter().map(|(_, y)| *y).collect();
     let (x_mean, y_mean) = (xs.mean()?, ys.mean()?);
@@ -204,7 +208,7 @@ pub(super) fn line(points: &[(f64, f64)], resolution: f64) -> Option<FittedLine>
     let slope = points.iter().map(|(x, y)| (x - x_mean) * (y - y_mean)).sum::<f64>() / x_squares;
     let residual_sum: f64 = points.iter().map(|(x, y)| (y - y_mean - slope * (x - x_mean)).powi(2)).sum();
     let df = f64::from(xs.count) - 2.0;
-    let variance = (residual_sum / df).max(resolution * resolution);
+    let variance = (residual_sum / df).max(least_variance);
     let spread = Some(Spread { variance: variance / x_squares, df });
     Some(FittedLine { slope, p: Estimate { mean: slope, spread }.chance_from_zero() })
 }
@@ -244,8 +248,8 @@ mod tests {
     #[test]
     fn interval_matches_a_manual_computation() {
         // Mean 3, variance 2.5, standard error 0.7071; t for 4 degrees is 2.7764, so 3 ± 1.9633.
-        let (lower, upper) = estimate(&[1.0, 2.0, 3.0, 4.0, 5.0]).interval().unwrap();
-        assert!((lower - 1.0367).abs() < 1e-4 && (upper - 4.9633).abs() < 1e-4, "{lower} {upper}");
+        let reach = estimate(&[1.0, 2.0, 3.0, 4.0, 5.0]).reach().unwrap();
+        assert!((reach - 1.9633).abs() < 1e-4, "{reach}");
     }
 
     #[test]
@@ -257,9 +261,9 @@ mod tests {
         let spread = difference.spread.unwrap();
         assert!((difference.mean / spread.variance.sqrt() + 2.46).abs() < 0.005);
         assert!((spread.df - 24.99).abs() < 0.02, "{}", spread.df);
-        let p = chance_of_change(estimate(&a), estimate(&b));
+        let p = difference.chance_from_zero();
         assert!((p - 0.021_378).abs() < 1e-6, "{p}");
-        assert!((chance_of_fall(estimate(&b), estimate(&a)) - p / 2.0).abs() < 1e-12);
+        assert!((difference.chance_above_zero() - (1.0 - p / 2.0)).abs() < 1e-12);
     }
 
     #[test]
@@ -291,13 +295,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn an_interval_always_contains_its_mean(samples in prop::collection::vec(0.0..1.0_f64, 2..40)) {
-            let found = estimate(&samples);
-            let (lower, upper) = found.interval().unwrap();
-            prop_assert!(lower <= found.mean && found.mean <= upper);
-        }
-
         #[test]
         fn a_p_value_is_between_zero_and_one(a in prop::collection::vec(0.0..1.0_f64, 1..9), b in prop::collection::vec(0.0..1.0_f64, 1..9)) {
             let p = chance_of_change(estimate(&a), estimate(&b));

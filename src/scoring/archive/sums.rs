@@ -6,7 +6,7 @@
 
 use crate::clock::Wall;
 
-use super::super::count::{PowerSums, RunCounts};
+use super::super::count::RunCounts;
 use super::super::hour::Hour;
 use super::super::run::{Run, SuiteEntry, Trial};
 use super::Damage;
@@ -77,9 +77,8 @@ fn write(summed: &HourSums, to: &mut Vec<u8>) {
     // Zero stands for none: no run dates from the beginning of 1970.
     to.extend(count.last_scored.map_or(0, Wall::millis).to_le_bytes());
     to.extend(count.cost.to_le_bytes());
-    for PowerSums { sum, squares } in &count.marks {
+    for sum in &count.marks {
         to.extend(sum.to_le_bytes());
-        to.extend(squares.to_le_bytes());
     }
     to.extend(summed.latencies.iter().flat_map(|latency| latency.to_le_bytes()));
 }
@@ -119,7 +118,7 @@ fn next(bytes: &mut &[u8], summed: &mut HourSums) -> Option<()> {
     count.last_scored = Some(whole(bytes)?).filter(|at| *at > 0).map(Wall::from_millis);
     count.cost = number(bytes)?;
     for sums in &mut count.marks {
-        *sums = PowerSums { sum: number(bytes)?, squares: number(bytes)? };
+        *sums = number(bytes)?;
     }
     let latencies = bytes.split_off(..usize::try_from(latencies).ok()?.checked_mul(8)?)?;
     summed.latencies.clear();

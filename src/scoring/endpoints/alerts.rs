@@ -9,7 +9,6 @@ use crate::routes::Period;
 
 use super::super::figures::{Severity, points};
 use super::super::losses::{self, EstimatePair, SureLoss};
-use super::super::measure::Measure;
 use super::super::method;
 use super::super::snapshot::Snapshot;
 
@@ -37,8 +36,8 @@ pub(super) struct Alert<'a> {
 pub(super) fn find(snapshot: &Snapshot) -> Vec<SureLoss<'_>> {
     let pair = |model_state| {
         let pair: &super::super::model_state::ModelState = model_state;
-        let (now, _) = pair.over(Period::Day).estimates(Measure::Combined);
-        Some(EstimatePair { model_state: pair, before: pair.baseline.0?, now: now? })
+        let (now, before) = pair.comparison;
+        Some(EstimatePair { model_state: pair, before: before?, now: now? })
     };
     let pairs: Vec<EstimatePair<'_>> = snapshot.model_states.iter().filter_map(pair).collect();
     losses::find(&pairs, method::ALERT_ALPHA, method::ALERT_MINIMUM)
@@ -65,7 +64,7 @@ fn item<'a>(loss: &SureLoss<'a>) -> Alert<'a> {
         drop: loss.points,
         p_value: loss.chance,
         samples: model_state.over(Period::Day).reading.scored(),
-        baseline_samples: model_state.baseline.1,
+        baseline_samples: model_state.baseline_runs,
         since: since(loss),
         message: format!(
             "{name} scores {current:.1} over the last 24 hours, {:.1} points below its own baseline of {baseline:.1}.",

@@ -66,10 +66,10 @@ fn item<'a>(loss: &SureLoss<'a>, changes: &ModelChanges<'_>, period: Period) -> 
 }
 
 fn worst_axis(model_state: &ModelState, period: Period) -> Option<(Axis, f64)> {
-    let (now, before) = &model_state.over(period).axes;
+    let (now, before) = &model_state.over(period).axis_means;
     let losses = Axis::ALL
         .into_iter()
         .zip(before.iter().zip(now))
-        .filter_map(|(axis, (before, now))| Some((axis, points(before.as_ref()?.mean - now.as_ref()?.mean))));
+        .filter_map(|(axis, (before, now))| Some((axis, points((*before)? - (*now)?))));
     losses.filter(|(_, lost)| *lost > 0.0).max_by(|a, b| a.1.total_cmp(&b.1))
 }

@@ -93,7 +93,7 @@ pub(super) fn item<'a>(
         regime: regime(model_state, change, alerts, hour),
         page_hinkley: test(&model_state.drift, change),
         axes: axes.map(|((axis, trend), line)| axis_trend(axis, trend, line)).collect(),
-        baseline_score: model_state.baseline.0.map(|estimate| points(estimate.mean)),
+        baseline_score: model_state.comparison.1.map(|estimate| points(estimate.mean)),
         current_score: day.score.map(|score| score.score),
         last_updated: model_state.last_updated(Period::Day),
     }
@@ -132,7 +132,7 @@ fn regime(model_state: &ModelState, change: ModelChange, alerts: &[SureLoss<'_>]
         Regime::Degraded
     } else if change.has_drifted() {
         Regime::Drifting
-    } else if model_state.drift.state == DriftState::Warming && model_state.baseline.0.is_none() {
+    } else if model_state.drift.state == DriftState::Warming && model_state.comparison.1.is_none() {
         // Neither test was possible.
         Regime::Unavailable
     } else {

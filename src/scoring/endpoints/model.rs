@@ -95,28 +95,21 @@ pub(super) fn item(model_state: &ModelState, change: ModelChange) -> ModelDetail
 }
 
 fn axes(day: &PeriodSummary) -> Vec<AxisScore> {
-    let (now, _) = &day.axes;
-    Axis::ALL
-        .into_iter()
-        .zip(now)
-        .zip(day.reading.trials_of_axes())
-        .map(|((axis, estimate), trials)| {
-            let score = estimate.as_ref().map(Score::of);
-            AxisScore {
-                axis: axis.word(),
-                score: score.map(|score| score.score),
-                confidence_lower: score.as_ref().and_then(Score::lower),
-                confidence_upper: score.as_ref().and_then(Score::upper),
-                samples: if score.is_some() { trials } else { 0 },
-            }
-        })
-        .collect()
+    let axes = Axis::ALL.into_iter().zip(&day.axes).zip(day.reading.trials_of_axes());
+    axes.map(|((axis, score), trials)| AxisScore {
+        axis: axis.word(),
+        score: score.map(|score| score.score),
+        confidence_lower: score.as_ref().and_then(Score::lower),
+        confidence_upper: score.as_ref().and_then(Score::upper),
+        samples: if score.is_some() { trials } else { 0 },
+    })
+    .collect()
 }
 
 fn suite_score<'a>(suite: &'a SuiteEntry, count: &RunCounts) -> SuiteScore<'a> {
     SuiteScore {
         suite: suite.name_text(),
-        score: count.score().map(|estimate| points(estimate.mean)),
+        score: count.score().map(points),
         runs: count.scored,
         last_run: count.last_scored,
     }

@@ -1,0 +1,184 @@
+//! The uncertainty of a model's scores, from the noise of its rounds in the last month.
+//!
+//! A score over a period is a mean of rounds, so its variance is that of means of as many rounds. A suite whose marks
+//! have all been 0 or 1, and equal, shows no noise; its contribution is that of a share of so many trials.
+
+use super::hour::{Hour, HourRange};
+use super::measure::Measure;
+use super::method;
+use super::period_scores::{PeriodScores, ScorePart};
+use super::round_noise::RoundNoise;
+use super::series::ScoreSeries;
+use super::statistics::{Estimate, Spread};
+use super::student;
+
+/// The noise of every score of a model.
+#[derive(Debug)]
+pub(super) struct ScoreNoise {
+    measures: [PartNoise; 5],
+    axes: [PartNoise; 7],
+}
+
+/// The noise of one score.
+#[derive(Debug)]
+struct PartNoise {
+    noise: Option<RoundNoise>,
+    /// The least variance of a round.
+    least: f64,
+    /// The suites of which every mark was 0 or 1.
+    binary: Vec<BinarySuite>,
+}
+
+/// A suite of which every mark was 0 or 1.
+#[derive(Clone, Copy, Debug)]
+struct BinarySuite {
+    /// Its position in the table.
+    index: usize,
+    weight: f64,
+    /// The share of marks of 1.
+    share: f64,
+}
+
+/// A score with its uncertainty.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct UncertainScore {
+    /// The score.
+    pub estimate: Estimate,
+    /// What the constant suites add to its interval.
+    pub edge: EdgeReach,
+}
+
+/// How far an interval extends below and above for suites with constant marks: squares of points.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct EdgeReach {
+    pub below: f64,
+    pub above: f64,
+}
+
+impl ScoreNoise {
+    /// The noise in the last month before an hour.
+    pub(super) fn of(series: &ScoreSeries, hour: Hour) -> Self {
+        let range = hour.last(method::NOISE_HOURS);
+        let month = series.over(range);
+        let of = |part: ScorePart<'_>| PartNoise::of(series, range, &month, part);
+        let table = series.table();
+        let mut index = 0..7;
+        let axes = [(); 7].map(|()| of(ScorePart::axis(table, index.next().unwrap_or_default())));
+        Self { measures: Measure::ALL.map(|measure| of(ScorePart::measure(table, measure))), axes }
+    }
+
+    /// A score that models can be ranked by, over a range with these sums.
+    pub(super) fn measured(
+        &self,
+        measure: Measure,
+        series: &ScoreSeries,
+        range: HourRange,
+        sums: &PeriodScores,
+    ) -> Option<UncertainScore> {
+        let part = ScorePart::measure(series.table(), measure);
+        measure.of(&self.measures).score(series, range, sums, part)
+    }
+
+    /// The axes over a range with these sums.
+    pub(super) fn axes(
+        &self,
+        series: &ScoreSeries,
+        range: HourRange,
+        sums: &PeriodScores,
+    ) -> [Option<UncertainScore>; 7] {
+        let mut index = 0..7;
+        self.axes.each_ref().map(|noise| {
+            let part = ScorePart::axis(series.table(), index.next().unwrap_or_default());
+            noise.score(series, range, sums, part)
+        })
+    }
+
+    /// The variance of a round in the long run: of the combined score, and of each axis.
+    pub(super) fn of_rounds(&self) -> (Option<f64>, [Option<f64>; 7]) {
+        let long_run = |part: &PartNoise| part.noise.as_ref().map(|noise| noise.long_run().max(part.least));
+        let [combined, ..] = &self.measures;
+        (long_run(combined), self.axes.each_ref().map(long_run))
+    }
+}
+
+impl PartNoise {
+    fn of(series: &ScoreSeries, range: HourRange, month: &PeriodScores, part: ScorePart<'_>) -> Self {
+        let suites = || month.counts().iter().zip(part.weights).enumerate();
+        let fed = || suites().filter(|(_, (_, weight))| **weight > 0.0);
+        let binary =
+            fed().filter(|(_, (count, _))| count.has_binary_marks()).map(|(index, (count, weight))| {
+                BinarySuite { index, weight: *weight, share: share(count.perfect, count.trials_in_score()) }
+            });
+        let binary: Vec<BinarySuite> = binary.collect();
+        Self {
+            noise: RoundNoise::of(series.values(range, part), !binary.is_empty()),
+            least: fed().map(|(_, (_, weight))| (weight * method::RESOLUTION).powi(2)).sum(),
+            binary,
+        }
+    }
+
+    fn score(
+        &self,
+        series: &ScoreSeries,
+        range: HourRange,
+        sums: &PeriodScores,
+        part: ScorePart<'_>,
+    ) -> Option<UncertainScore> {
+        let mean = sums.mean(part)?;
+        let rounds = series.values(range, part).count().max(1);
+        let (mut edge, mut least) =
+            (EdgeReach::default(), self.least * 1.0 / f64::from(u32::try_from(rounds).unwrap_or(u32::MAX)));
+        let mut marked = 0.0;
+        for suite in &self.binary {
+            let Some(count) = sums.counts().get(suite.index) else { continue };
+            let (points, trials) = (100.0 * suite.weight, count.trials_in_score());
+            let reach = (points * (1.0 - least_share(trials))).powi(2);
+            if suite.share >= 1.0 {
+                edge.below += reach;
+            } else if suite.share <= 0.0 {
+                edge.above += reach;
+            } else {
+                marked += points * points * variance_of_share(count.perfect, trials, suite.share);
+            }
+        }
+        least = least.max(marked);
+        let spread = self.noise.as_ref().map(|noise| {
+            let spread = noise.of_mean(rounds);
+            Spread { variance: spread.variance.max(least), ..spread }
+        });
+        Some(UncertainScore { estimate: Estimate { mean, spread }, edge })
+    }
+}
+
+/// The variance of a share of trials, to which one trial with the usual share is added. The noise of a month knows
+/// little about a failure that occurs once a month.
+fn variance_of_share(successes: u32, trials: u32, usual: f64) -> f64 {
+    let trials = f64::from(trials) + 1.0;
+    let share = (f64::from(successes) + usual) / trials;
+    share * (1.0 - share) / trials
+}
+
+fn share(part: u32, whole: u32) -> f64 {
+    f64::from(part) / f64::from(whole)
+}
+
+/// The lower Jeffreys bound of a share of which all of these trials succeeded: a quantile of a beta distribution with
+/// the second parameter one half, which is one of Student's t.
+fn least_share(trials: u32) -> f64 {
+    let df = 2.0 * f64::from(trials) + 1.0;
+    let t = student::quantile(method::INTERVAL_TAIL / 2.0, df);
+    df / (df + t * t)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_of_24_trials_leave_a_share_of_at_least_90_percent() {
+        // scipy.stats.beta.ppf(0.025, n + 0.5, 0.5)
+        for (trials, bound) in [(1, 0.146_746_316_3), (24, 0.901_612_395_6), (120, 0.979_327_449_5)] {
+            assert!((least_share(trials) - bound).abs() < 1e-9, "{trials}: {}", least_share(trials));
+        }
+    }
+}
