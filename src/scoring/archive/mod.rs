@@ -12,6 +12,8 @@ mod rows;
 mod sums;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_descriptions;
 mod writing;
 
 use std::path::{Path, PathBuf};
@@ -29,7 +31,7 @@ pub(super) use reading::NewestRuns;
 pub use writing::RunInsertion;
 
 /// Version of the format of aggregates.
-const SUMS: u32 = 2;
+const SUMS: u32 = 23;
 const HOURS_OF_A_DAY: u64 = 24;
 /// Days are numbered `model * DAYS + day`, so that the days of a model are contiguous. Sufficient for 2,700 years.
 const DAYS: i64 = 1_000_000;

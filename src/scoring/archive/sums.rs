@@ -16,13 +16,13 @@ use super::rows::suite_number;
 pub(super) struct HourSums {
     pub(super) hour: Hour,
     pub(super) suite: Suite,
-    /// The description of the model in its newest run.
+    /// The description of the model in the newest run of the hour, of any suite.
     pub(super) description: i64,
     pub(super) count: RunCounts,
     pub(super) latencies: Vec<f64>,
 }
 
-/// Aggregates the runs of a day. They are added by time, each with the number of its description.
+/// Aggregates the runs of a day. They are added by time, then by id, each with the number of its description.
 #[derive(Debug, Default)]
 pub(super) struct DaySummation(Vec<HourSums>);
 
@@ -42,11 +42,15 @@ impl DaySummation {
                 latencies: Vec::new(),
             }),
         };
-        summed.description = description;
         summed.count.add(run);
         match run.outcome() {
             RunOutcome::Scored(trials) => summed.latencies.extend(trials.iter().map(Trial::latency_ms)),
             RunOutcome::Failed(_) => {}
+        }
+        // A window may end with any hour. Every suite of the hour gets the newest description, so that a reader needs
+        // neither instants nor ids.
+        for summed in self.0.iter_mut().rev().take_while(|summed| summed.hour == hour) {
+            summed.description = description;
         }
     }
 

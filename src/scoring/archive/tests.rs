@@ -17,27 +17,27 @@ use super::*;
 use crate::clock::Wall;
 use crate::routes::{DocumentKey, Period, Route, SortBy};
 
-fn now() -> Wall {
+pub(super) fn now() -> Wall {
     Wall::parse_rfc3339("2026-11-21T12:34:00Z").unwrap()
 }
 
 /// All runs of two simulated models in some hours, with ids.
-fn records(hours: u64) -> Vec<IdentifiedRun> {
+pub(super) fn records(hours: u64) -> Vec<IdentifiedRun> {
     let range = Hour::of(now()).last(hours);
     let models = simulate::models(7);
     let runs = models.iter().take(2).flat_map(|model| model.runs(range).collect::<Vec<_>>());
     runs.enumerate().map(|(number, run)| record(&format!("run-{number}"), run)).collect()
 }
 
-fn record(id: &str, run: Run) -> IdentifiedRun {
+pub(super) fn record(id: &str, run: Run) -> IdentifiedRun {
     IdentifiedRun { id: RunId::new(id).unwrap(), run, detail: None }
 }
 
-fn in_(place: &TempDir) -> Archive {
+pub(super) fn in_(place: &TempDir) -> Archive {
     Archive::open(&place.path().join("runs.db"), now()).unwrap()
 }
 
-fn models(archive: Archive, now: Wall) -> String {
+pub(super) fn models(archive: Archive, now: Wall) -> String {
     let question =
         DocumentKey { sort_by: Some(SortBy::Combined), ..DocumentKey::over(Route::Models, Period::Day) };
     let data = Scoring::open(RunSource::Archive(archive), now).unwrap().answer(&question).unwrap().data;
