@@ -1,7 +1,8 @@
 //! `scoregate scoring import`: imports benchmark runs, one per line.
 //!
 //! A thread reads and validates lines while the previous batch is being stored. Counted runs are on disk. Scores are
-//! updated when the import ends, also after an error, and a running server is notified.
+//! updated when the import ends, also after an error, and a running server is notified. After a killed import they
+//! are updated by a server.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -24,7 +25,7 @@ use crate::cli::input_lines::{InputLine, InputLines};
 use crate::cli::printer::{self, Progress};
 use crate::cli::serve::StopSignals;
 use crate::clock::{Clock, Mono};
-use crate::scoring::{Archive, BadRun, IdentifiedRun, LONGEST_RUN, RunInsertion};
+use crate::scoring::{Archive, BadRun, IdentifiedRun, ImportEnd, LONGEST_RUN, RunInsertion};
 
 pub(super) const AFTER_HELP: &str = r#"Examples:
   scoregate scoring import runs.jsonl --data-dir DIR
@@ -79,8 +80,10 @@ pub(super) fn run(archive: &Path, data_dir: Option<&Path>, args: &ScoringImportA
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let done = runtime.context("the import cannot be started").and_then(|runtime| {
         let done = runtime.block_on(async {
-            let done = import(archive, args).await?;
-            notify_server(data_dir.into_iter().chain(archive.parent())).await;
+            let (done, end) = import(archive, args).await?;
+            if let Some(end) = end {
+                publish(end, data_dir.into_iter().chain(archive.parent())).await;
+            }
             Ok(done)
         });
         // The reader may be blocked on standard input.
@@ -90,7 +93,8 @@ pub(super) fn run(archive: &Path, data_dir: Option<&Path>, args: &ScoringImportA
     done.unwrap_or_else(|error| printer::fault(&error))
 }
 
-async fn import(archive: &Path, args: &ScoringImportArgs) -> anyhow::Result<Exit> {
+/// Imports the files. Without an end nothing was imported.
+async fn import(archive: &Path, args: &ScoringImportArgs) -> anyhow::Result<(Exit, Option<ImportEnd>)> {
     let clock = Clock::system();
     let mut sources = Vec::new();
     for file in &args.files {
@@ -98,13 +102,15 @@ async fn import(archive: &Path, args: &ScoringImportArgs) -> anyhow::Result<Exit
         match RunFile::open(file) {
             Ok(source) => sources.push(source),
             Err(error) => {
-                return Ok(printer::input_error(&format!("{} cannot be read: {error}", file.display())));
+                let problem = format!("{} cannot be read: {error}", file.display());
+                return Ok((printer::input_error(&problem), None));
             }
         }
     }
     create_parent(archive)?;
     let archive = Archive::open(archive, clock.now().wall)?;
     archive.make_room()?;
+    let import = archive.begin_import()?;
     let size = sources.iter().map(|source| source.size).sum::<Option<u64>>();
     let read = Arc::new(AtomicU64::new(0));
     let (sender, mut chunks) = mpsc::channel(2);
@@ -140,14 +146,25 @@ async fn import(archive: &Path, args: &ScoringImportArgs) -> anyhow::Result<Exit
         }
     };
     progress.show(read.load(Ordering::Relaxed), "updating the scores");
-    archive.sum_up(clock.now().wall)?;
+    let end = archive.end_import(import, clock.now().wall)?;
     progress.clear();
     let printed = counts.print(args.json);
-    Ok(match ended {
+    let exit = match ended {
         Err(reason) => printer::input_error(&reason),
         Ok(()) if printed == Exit::Done && counts.rejected > 0 => Exit::Input,
         Ok(()) => printed,
-    })
+    };
+    Ok((exit, Some(end)))
+}
+
+/// Notifies the server of one of these directories, if the scores have been updated.
+pub(super) async fn publish(end: ImportEnd, data_dirs: impl Iterator<Item = &Path>) {
+    match end {
+        ImportEnd::Counted => notify_server(data_dirs).await,
+        ImportEnd::AnotherIsRunning => {
+            printer::message("another import is running; the scores are updated when it ends");
+        }
+    }
 }
 
 fn create_parent(archive: &Path) -> anyhow::Result<()> {

@@ -12,7 +12,7 @@ const APPLICATION_ID: i32 = 0x7367_526E;
 /// The version of the layout below.
 const FORMAT: i32 = 1;
 /// Lock timeout: another import holds the lock for one batch.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// Page cache in KiB. A refresh reads each page once…
 const CACHE_KIB: i64 = 4_096;
 /// …and an import changes pages all over the index of ids, which are random.

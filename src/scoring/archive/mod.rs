@@ -2,11 +2,12 @@
 //! refresh reads.
 //!
 //! A batch is stored completely or not at all, and is synced when it is acknowledged; known runs are recognised by
-//! their id. Runs count once their days are aggregated, at the end of an import, so that no score is computed from a
+//! their id. Runs count once their days are aggregated, when no import is running, so that no score is computed from a
 //! partial import. Several processes may use one archive: one writes at a time, readers never wait. Runs are read
 //! from files in `cli`.
 
 mod file;
+mod importing;
 mod reading;
 mod rows;
 mod sums;
@@ -14,6 +15,8 @@ mod sums;
 mod tests;
 #[cfg(test)]
 mod tests_of_descriptions;
+#[cfg(test)]
+mod tests_of_imports;
 mod writing;
 
 use std::path::{Path, PathBuf};
@@ -27,6 +30,7 @@ use super::hour::Hour;
 use super::method;
 use writing::DescriptionIds;
 
+pub use importing::{ImportEnd, RunningImport};
 pub(super) use reading::NewestRuns;
 pub use writing::RunInsertion;
 
@@ -89,6 +93,14 @@ pub enum ArchiveError {
         path: PathBuf,
         /// The finding.
         what: String,
+    },
+    /// The lock of imports cannot be used.
+    #[error("the lock of imports {} cannot be used: {error}; check that the file is readable", .path.display())]
+    Lock {
+        /// The locked file.
+        path: PathBuf,
+        /// The cause.
+        error: std::io::Error,
     },
     /// Another version has aggregated the days.
     #[error("the archive {} was aggregated by another version; restart this program", .path.display())]

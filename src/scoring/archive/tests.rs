@@ -182,11 +182,12 @@ fn runs_count_after_their_import_and_the_previous_snapshot_is_unchanged() {
     let place = TempDir::new().unwrap();
     let (records, archive) = (records(48), in_(&place));
     let (half, rest) = records.split_at(records.len() / 2);
+    let import = archive.begin_import().unwrap();
     archive.take(half).unwrap();
     assert_eq!(models(in_(&place), now()), "[]", "half an import");
     assert!(archive.is_empty().unwrap());
     archive.take(rest).unwrap();
-    archive.sum_up(now()).unwrap();
+    assert_eq!(archive.end_import(import, now()).unwrap(), ImportEnd::Counted);
     assert!(!archive.is_empty().unwrap());
     assert!(models(in_(&place), now()).contains("atlas"));
 }
@@ -196,9 +197,10 @@ fn a_running_backend_uses_new_runs_after_a_check() {
     let place = TempDir::new().unwrap();
     let scoring = Scoring::open(RunSource::Archive(in_(&place)), now()).unwrap();
     let importing = in_(&place);
+    let import = importing.begin_import().unwrap();
     importing.take(&records(48)).unwrap();
     assert_eq!(scoring.check(now()).unwrap(), Change::Nothing, "they count at the end of the import");
-    importing.sum_up(now()).unwrap();
+    importing.end_import(import, now()).unwrap();
     assert!(!scoring.refresh(now()).unwrap());
     assert!(scoring.model_ids().is_empty());
     assert_eq!(scoring.check(now()).unwrap(), Change::ByAnImport);

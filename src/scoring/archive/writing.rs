@@ -68,7 +68,7 @@ fn window_of(now: Wall) -> i64 {
     day_number(0, Hour::of(now).minus(method::WINDOW_HOURS))
 }
 
-fn begin(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
+pub(super) fn begin(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
     connection.transaction_with_behavior(TransactionBehavior::Immediate)
 }
 
@@ -172,13 +172,26 @@ fn sum_up(connection: &mut Connection, now: Wall) -> Result<(), Trouble> {
         sum_days(&transaction, &days)?;
         transaction.commit()?;
     }
-    let transaction = begin(connection)?;
-    let days = unsummed(&transaction)?;
+    sum_window(connection, now).map(|_| ())
+}
+
+/// Aggregates the days of the window in one step; returns their number.
+pub(super) fn sum_window(connection: &mut Connection, now: Wall) -> Result<usize, Trouble> {
+    let (window, transaction) = (window_of(now), begin(connection)?);
+    let mut days = unsummed(&transaction)?;
+    days.retain(|number| number % DAYS >= window);
     sum_days(&transaction, &days)?;
     if !days.is_empty() {
         record_import(&transaction, now)?;
     }
-    Ok(transaction.commit()?)
+    transaction.commit()?;
+    Ok(days.len())
+}
+
+/// Whether days of the window wait for their aggregate.
+pub(super) fn has_unsummed(file: &Connection, now: Wall) -> rusqlite::Result<bool> {
+    let mut found = file.prepare_cached("SELECT EXISTS (SELECT 1 FROM unsummed WHERE number % ?1 >= ?2)")?;
+    found.query_row([DAYS, window_of(now)], |row| row.get(0))
 }
 
 /// Imports are dated in whole seconds, as responses are, and each is later than the one before.
