@@ -43,11 +43,14 @@ use crate::routes::{DocumentKey, ModelId};
 use endpoints::SnapshotAnswers;
 use hour::Hour;
 
-pub use archive::{Archive, ArchiveError, ImportEnd, RunInsertion, RunningImport};
+pub use archive::{
+    Archive, ArchiveError, ChangeAuthor, ImportEnd, RefusedRunChange, RunChange, RunChangeError,
+    RunChangeKind, RunInsertion, RunningImport,
+};
 pub use method::METHOD_VERSION;
 pub use run::{
-    Axis, BadRun, IdentifiedRun, LONGEST_RUN, MAX_TRIALS, Run, RunFailure, RunId, RunOutcome, Suite,
-    TestedModel, Trial,
+    Axis, BadRun, ChangeReason, ExportLine, IdentifiedRun, LONGEST_RUN, MAX_TRIALS, Run, RunFailure, RunId,
+    RunOutcome, Suite, TestedModel, Trial, Withdrawal,
 };
 pub use simulate::simulated_records;
 pub use snapshot::RunSource;

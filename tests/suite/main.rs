@@ -111,6 +111,7 @@ mod request_ids;
 mod resources;
 mod response_isolation;
 mod sample_config;
+mod scoring_changes;
 mod scoring_import;
 mod scoring_kills;
 mod scoring_unfinished;

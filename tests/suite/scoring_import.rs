@@ -67,7 +67,10 @@ fn scoring_import_reads_plain_and_compressed_files_once_and_export_writes_the_sa
     let archive = archive(directory.path());
     let run_with_input =
         run_with_input(&["scoring", "import", "-", "--archive", &archive, "--json"], text.as_bytes()).with(0);
-    assert_eq!(run_with_input.json(), serde_json::json!({"imported": 0, "existing": of_both, "rejected": 0}));
+    assert_eq!(
+        run_with_input.json(),
+        serde_json::json!({"imported": 0, "existing": of_both, "rejected": 0, "withdrawn": 0})
+    );
     assert_eq!(run_with_input.err, "", "no progress bar without a terminal");
 
     let mut expected: Vec<&str> = text.lines().collect();

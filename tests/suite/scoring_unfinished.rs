@@ -61,8 +61,7 @@ async fn scoring_unfinished_import_that_was_killed_counts_at_the_next_start_and_
     let address = line.split("http://").nth(1).unwrap().split('/').next().unwrap().parse().unwrap();
     let runs = async || {
         let mut connection = Connection::open(address).await;
-        let request =
-            "GET /api/v1/models HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        let request = "GET /api/v1/models HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
         connection.write(request.as_bytes()).await;
         connection.read(false).await.unwrap().json()
     };

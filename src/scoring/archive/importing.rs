@@ -28,7 +28,7 @@ pub struct RunningImport {
     _lock: File,
 }
 
-/// What the end of an import has led to.
+/// The effect of the end of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportEnd {
     /// All stored runs count.

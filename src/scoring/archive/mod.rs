@@ -6,6 +6,8 @@
 //! partial import. Several processes may use one archive: one writes at a time, readers never wait. Runs are read
 //! from files in `cli`.
 
+mod audit;
+mod changing;
 mod file;
 mod importing;
 mod reading;
@@ -13,6 +15,8 @@ mod rows;
 mod sums;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_changes;
 #[cfg(test)]
 mod tests_of_descriptions;
 #[cfg(test)]
@@ -30,6 +34,8 @@ use super::hour::Hour;
 use super::method;
 use writing::DescriptionIds;
 
+pub use audit::{ChangeAuthor, RunChange, RunChangeKind};
+pub use changing::{RefusedRunChange, RunChangeError};
 pub use importing::{ImportEnd, RunningImport};
 pub(super) use reading::NewestRuns;
 pub use writing::RunInsertion;

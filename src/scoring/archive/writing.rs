@@ -25,6 +25,8 @@ pub enum RunInsertion {
     AlreadyThere,
     /// Another run has its id; that one stays.
     OtherContent,
+    /// A run with its id was withdrawn; it stays withdrawn.
+    Withdrawn,
 }
 
 /// Ids of models and descriptions looked up so far.
@@ -85,7 +87,7 @@ fn take(
     Ok(taken)
 }
 
-fn take_one(
+pub(super) fn take_one(
     file: &Connection,
     described: &mut DescriptionIds,
     record: &IdentifiedRun,
@@ -102,8 +104,7 @@ fn take_one(
     let id = record.id.as_str();
     let row = params![model, at_ms, id, suite, description, trials, failed_trials, failure, detail];
     if insert.execute(row)? == 1 {
-        let mut mark = file.prepare_cached("INSERT OR IGNORE INTO unsummed (number) VALUES (?1)")?;
-        mark.execute([day_number(model, Hour::of(run.at()))])?;
+        mark(file, model, Hour::of(run.at()))?;
         return Ok(RunInsertion::New);
     }
     let columns = StoredRun::COLUMNS;
@@ -111,8 +112,18 @@ fn take_one(
         file.prepare_cached(&format!("SELECT model, description, {columns} FROM run WHERE id = ?1"))?;
     let known =
         known.query_row([id], |row| Ok(((row.get(0)?, row.get(1)?), StoredRun::read(row, 2)?))).optional()?;
-    let is_same = known.is_some_and(|known| known == ((model, description), stored));
-    Ok(if is_same { RunInsertion::AlreadyThere } else { RunInsertion::OtherContent })
+    Ok(match known {
+        Some(known) if known == ((model, description), stored) => RunInsertion::AlreadyThere,
+        Some(_) => RunInsertion::OtherContent,
+        None => RunInsertion::Withdrawn,
+    })
+}
+
+/// Marks the day of a changed run: its aggregate is outdated.
+pub(super) fn mark(file: &Connection, model: i64, hour: Hour) -> rusqlite::Result<()> {
+    let mut mark = file.prepare_cached("INSERT OR IGNORE INTO unsummed (number) VALUES (?1)")?;
+    mark.execute([day_number(model, hour)])?;
+    Ok(())
 }
 
 impl DescriptionIds {
@@ -231,6 +242,7 @@ fn sum_days(file: &Connection, days: &[i64]) -> Result<(), Trouble> {
         "SELECT description, {columns} FROM run WHERE model = ?1 AND at_ms >= ?2 AND at_ms < ?3 ORDER BY at_ms, id"
     ))?;
     let mut put = file.prepare_cached("INSERT OR REPLACE INTO day (number, sum) VALUES (?1, ?2)")?;
+    let mut delete = file.prepare_cached("DELETE FROM day WHERE number = ?1")?;
     let mut unmark = file.prepare_cached("DELETE FROM unsummed WHERE number = ?1")?;
     for number in days {
         let (model_number, day) = (number / DAYS, number % DAYS);
@@ -246,7 +258,13 @@ fn sum_days(file: &Connection, days: &[i64]) -> Result<(), Trouble> {
             let description = row.get(0)?;
             summing.add(&StoredRun::read(row, 1)?.run(&model)?, description);
         }
-        put.execute(params![number, summing.stored()])?;
+        let sum = summing.stored();
+        // All its runs may have been withdrawn or moved.
+        if sum.is_empty() {
+            delete.execute([number])?;
+        } else {
+            put.execute(params![number, sum])?;
+        }
         unmark.execute([number])?;
     }
     Ok(())

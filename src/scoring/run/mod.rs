@@ -6,6 +6,7 @@
 mod model;
 mod suite;
 mod trial;
+mod withdrawal;
 mod written;
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use crate::clock::Wall;
 pub use model::TestedModel;
 pub use suite::Suite;
 pub use trial::{Axis, Trial};
+pub use withdrawal::{ChangeReason, ExportLine, Withdrawal};
 pub use written::{IdentifiedRun, LONGEST_RUN, RunId};
 
 /// Maximum number of trials per run: far above any real one, so that a broken file cannot exhaust the memory.
