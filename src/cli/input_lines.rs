@@ -47,8 +47,9 @@ impl<R: BufRead> InputLines<R> {
             Err(format!("is longer than {} bytes", self.max_length))
         };
         let text = text.map(|text| {
-            // Some programs start a file with a byte order mark.
-            let text = if self.number == 1 { text.trim_start_matches('\u{feff}') } else { &text };
+            // Some programs start a file with a byte order mark. Anywhere else it is an invisible character.
+            let start = if self.number == 1 { text.strip_prefix('\u{feff}') } else { None };
+            let text = start.unwrap_or(&text);
             text.trim_end_matches(['\r', '\n']).to_owned()
         });
         Ok(Some(InputLine { number: self.number, bytes: self.bytes, text }))
@@ -84,6 +85,12 @@ mod tests {
         let lines = read(b"\xef\xbb\xbfone\r\n\n  \r\nfour\nlast");
         assert_eq!(lines, [(1, Ok("one".into())), (4, Ok("four".into())), (5, Ok("last".into()))]);
         assert!(read(b"").is_empty());
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_skipped_once_and_at_the_beginning_only() {
+        let lines = read("\u{feff}\u{feff}one\n\u{feff}two".as_bytes());
+        assert_eq!(lines, [(1, Ok("\u{feff}one".into())), (2, Ok("\u{feff}two".into()))]);
     }
 
     #[test]

@@ -48,11 +48,15 @@ use crate::routes::{DocumentKey, ModelId};
 use endpoints::SnapshotAnswers;
 use hour::Hour;
 
-pub use archive::{Archive, ArchiveError, RunInsertion};
+pub use archive::{
+    Archive, ArchiveError, ChangeAuthor, ImportEnd, RefusedRunChange, RunChange, RunChangeError,
+    RunChangeKind, RunInsertion, RunningImport,
+};
 pub use method::METHOD_VERSION;
 pub use run::{
-    Axis, AxisSet, BadRun, BadSuiteTable, IdentifiedRun, LONGEST_RUN, MAX_SUITES, MAX_TRIALS, Run,
-    RunFailure, RunId, RunOutcome, Suite, SuiteEntry, SuiteTable, TestedModel, Trial,
+    Axis, AxisSet, BadRun, BadSuiteTable, ChangeReason, ExportLine, IdentifiedRun, LONGEST_RUN, MAX_SUITES,
+    MAX_TRIALS, Run, RunFailure, RunId, RunOutcome, Suite, SuiteEntry, SuiteTable, TestedModel, Trial,
+    Withdrawal,
 };
 pub use simulate::simulated_records;
 pub use snapshot::RunSource;
@@ -100,6 +104,7 @@ impl Scoring {
     /// Opens a source and computes the snapshot for the hour of `now`.
     pub fn open(source: RunSource, now: Wall) -> Result<Self, ArchiveError> {
         let source = source.in_order();
+        source.complete_imports(now);
         let answers = SnapshotAnswers::render(&source.snapshot(now)?);
         Ok(Self { source, answers: ArcSwap::from_pointee(answers), refreshing: Mutex::new(None) })
     }
@@ -123,9 +128,10 @@ impl Scoring {
         self.renew(now, |answers| Ok(hour > answers.hour()))
     }
 
-    /// Like [`Scoring::refresh`], and makes a new snapshot after an import too. Checks the archive, which is cheap if
-    /// there is nothing new.
+    /// Like [`Scoring::refresh`], and makes a new snapshot after an import too, also after one that was killed. Checks
+    /// the archive, which is cheap if there is nothing new.
     pub fn check(&self, now: Wall) -> Result<Change, ArchiveError> {
+        self.source.complete_imports(now);
         if self.refresh(now)? {
             return Ok(Change::ByTheHour);
         }

@@ -89,6 +89,19 @@ impl RunSource {
         Ok(Snapshot { hour, made_in, at, imported, suites, method_version, model_states, synthetic })
     }
 
+    /// Makes the runs of killed imports count. If that fails, the previous scores stay.
+    pub(super) fn complete_imports(&self, now: Wall) {
+        let Self::Archive(archive) = self else { return };
+        let path = archive.path().display();
+        match archive.complete_imports(now) {
+            Ok(0) => {}
+            Ok(days) => {
+                tracing::warn!(%path, days, "an import ended without updating the scores; its stored runs count now");
+            }
+            Err(error) => tracing::error!(%error, "stored runs of an unfinished import do not count yet"),
+        }
+    }
+
     /// The time of the last import. Runs that are not in an archive never change.
     pub(super) fn last_import(&self) -> Result<Option<Wall>, ArchiveError> {
         match self {

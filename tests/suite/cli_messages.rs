@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::program::{run, run_with};
 
-const COMMANDS: [&[&str]; 36] = [
+const COMMANDS: [&[&str]; 39] = [
     &["demo"],
     &["serve"],
     &["check"],
@@ -33,8 +33,11 @@ const COMMANDS: [&[&str]; 36] = [
     &["nodes"],
     &["scoring"],
     &["scoring", "import"],
+    &["scoring", "audit"],
+    &["scoring", "correct"],
     &["scoring", "export"],
     &["scoring", "serve"],
+    &["scoring", "withdraw"],
     &["store"],
     &["store", "check"],
     &["store", "backup"],

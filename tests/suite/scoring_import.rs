@@ -67,7 +67,10 @@ fn scoring_import_reads_plain_and_compressed_files_once_and_export_writes_the_sa
     let archive = archive(directory.path());
     let run_with_input =
         run_with_input(&["scoring", "import", "-", "--archive", &archive, "--json"], text.as_bytes()).with(0);
-    assert_eq!(run_with_input.json(), serde_json::json!({"imported": 0, "existing": of_both, "rejected": 0}));
+    assert_eq!(
+        run_with_input.json(),
+        serde_json::json!({"imported": 0, "existing": of_both, "rejected": 0, "withdrawn": 0})
+    );
     assert_eq!(run_with_input.err, "", "no progress bar without a terminal");
 
     let mut expected: Vec<&str> = text.lines().collect();
@@ -92,6 +95,9 @@ fn scoring_import_rejects_bad_lines_one_by_one_with_file_line_field_and_remedy()
         (bad("\"time\":\"20", "\"time\":\"21"), "time", "in the future"),
         (bad("\"coding\"", "\"chess\""), "suite", "write one of coding, reasoning, tooling"),
         (good[0].replacen("atlas-4-large\",\"name", "other\",\"name", 1), "id", "exists with other content"),
+        (bad("\"name\":\"", "\"name\":\"\u{200b}"), "model.name", "U+200B, which is invisible; remove it"),
+        (bad("\"provider\":\"", "\"provider\":\"\u{202e}"), "model.provider", "U+202E, which is invisible"),
+        ("\u{feff}null".into(), "line", "not valid JSON at byte"),
         ("null".into(), "line", "write a JSON object"),
         ("\u{0}".repeat(2_000_000), "line", "is longer than 1048576 bytes"),
     ];
@@ -112,6 +118,22 @@ fn scoring_import_rejects_bad_lines_one_by_one_with_file_line_field_and_remedy()
     let mut expected = good;
     expected.sort_unstable();
     assert_eq!(export(&directory), expected, "a rejected line changed the archive");
+}
+
+#[test]
+fn scoring_import_accepts_a_byte_order_mark_at_the_beginning_of_each_input() {
+    let (directory, text) = (TempDir::new().unwrap(), lines(1, 2));
+    let marked = format!("\u{feff}{text}");
+    let (plain, gzip) =
+        (file(&directory, "plain.jsonl", &marked), file(&directory, "packed.jsonl.gz", packed(&marked)));
+    let runs = text.lines().count();
+    assert_eq!(import(&directory, &[&plain, &gzip]).with(0).out, counted(runs, runs, 0));
+    let archive = archive(directory.path());
+    let piped = run_with_input(&["scoring", "import", "-", "--archive", &archive], marked.as_bytes());
+    assert_eq!(piped.with(0).out, counted(0, runs, 0));
+    // A second one is part of the line.
+    let twice = file(&directory, "twice.jsonl", format!("\u{feff}{marked}"));
+    assert_eq!(import(&directory, &[&twice]).with(1).out, counted(0, runs - 1, 1));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `scoregate scoring export`: writes every run as a line of JSON.
+//! `scoregate scoring export`: writes every run, then every withdrawal, as a line of JSON.
 
 use std::io;
 use std::path::Path;
@@ -16,16 +16,19 @@ pub(super) fn run(archive: &Path) -> Exit {
         return printer::input_error(&format!("there is no archive {}", archive.display()));
     }
     let (mut chunk, mut written) = (String::with_capacity(2 * CHUNK), Ok(()));
+    let mut put = |line: &str| {
+        chunk.push_str(line);
+        chunk.push('\n');
+        if chunk.len() >= CHUNK {
+            written = printer::write(&chunk);
+            chunk.clear();
+        }
+        written.is_ok()
+    };
     let read = Archive::open(archive, Clock::system().now().wall).and_then(|archive| {
-        archive.each_run(&mut |record| {
-            chunk.push_str(&record.write());
-            chunk.push('\n');
-            if chunk.len() >= CHUNK {
-                written = printer::write(&chunk);
-                chunk.clear();
-            }
-            written.is_ok()
-        })
+        archive.each_run(&mut |record| put(&record.write()))?;
+        // Last: a run that is withdrawn meanwhile is then written twice, which an import of the lines resolves.
+        archive.each_withdrawal(&mut |withdrawal| put(&withdrawal.write()))
     });
     if let Err(error) = read {
         return printer::fault(&error.into());

@@ -1,7 +1,8 @@
 //! `scoregate scoring import`: imports benchmark runs, one per line.
 //!
 //! A thread reads and validates lines while the previous batch is being stored. Counted runs are on disk. Scores are
-//! updated when the import ends, also after an error, and a running server is notified.
+//! updated when the import ends, also after an error, and a running server is notified. After a killed import they
+//! are updated by a server.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -18,13 +19,13 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::admin::SCORING_REFRESH;
-use crate::cli::control::request_if_running;
+use crate::cli::control::{operator, request_if_running};
 use crate::cli::exit::Exit;
 use crate::cli::input_lines::{InputLine, InputLines};
 use crate::cli::printer::{self, Progress};
 use crate::cli::serve::StopSignals;
-use crate::clock::{Clock, Mono};
-use crate::scoring::{Archive, BadRun, IdentifiedRun, LONGEST_RUN, RunInsertion, SuiteTable};
+use crate::clock::{Clock, Mono, Wall};
+use crate::scoring::{Archive, BadRun, ExportLine, ImportEnd, LONGEST_RUN, RunInsertion, SuiteTable};
 
 pub(super) const AFTER_HELP: &str = r#"Examples:
   scoregate scoring import runs.jsonl --data-dir DIR
@@ -48,7 +49,8 @@ Reasons of a failure, and their effect:
 A run without listed trials counts as one trial in the score. All but harness lower availability.
 
 Invalid lines are reported on standard error and the others are imported; the exit code is then 1. Runs are identified
-by their id, so a file can be imported again, also after an interrupted import."#;
+by their id, so a file can be imported again, also after an interrupted import. Lines of withdrawn runs have no effect, and
+are counted as withdrawn."#;
 
 /// Wait for a notified server to publish the new scores; an import does not wait for a server that hangs.
 const REFRESH_TIMEOUT: Duration = Duration::from_mins(2);
@@ -69,7 +71,7 @@ pub(super) struct ScoringImportArgs {
 /// A message of the reader thread.
 enum RunChunk {
     /// Parsed lines of a file.
-    Lines(Arc<str>, Vec<(u64, Result<IdentifiedRun, BadRun>)>),
+    Lines(Arc<str>, Vec<(u64, Result<ExportLine, BadRun>)>),
     /// A read error, which ends the import.
     Failed(Arc<str>, io::Error),
 }
@@ -79,14 +81,18 @@ struct RunImportCounts {
     imported: u64,
     existing: u64,
     rejected: u64,
+    /// Lines of withdrawn runs, which stay withdrawn.
+    withdrawn: u64,
 }
 
 pub(super) fn run(archive: &Path, data_dir: Option<&Path>, args: &ScoringImportArgs) -> Exit {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let done = runtime.context("the import cannot be started").and_then(|runtime| {
         let done = runtime.block_on(async {
-            let done = import(archive, args).await?;
-            notify_server(data_dir.into_iter().chain(archive.parent())).await;
+            let (done, end) = import(archive, args).await?;
+            if let Some(end) = end {
+                publish(end, data_dir.into_iter().chain(archive.parent())).await;
+            }
             Ok(done)
         });
         // The reader may be blocked on standard input.
@@ -96,22 +102,18 @@ pub(super) fn run(archive: &Path, data_dir: Option<&Path>, args: &ScoringImportA
     done.unwrap_or_else(|error| printer::fault(&error))
 }
 
-async fn import(archive: &Path, args: &ScoringImportArgs) -> anyhow::Result<Exit> {
+/// Imports the files. Without an end nothing was imported.
+async fn import(archive: &Path, args: &ScoringImportArgs) -> anyhow::Result<(Exit, Option<ImportEnd>)> {
     let clock = Clock::system();
-    let mut sources = Vec::new();
-    for file in &args.files {
-        // All files are opened before the first is read, so that a wrong name is reported at once.
-        match RunFile::open(file) {
-            Ok(source) => sources.push(source),
-            Err(error) => {
-                return Ok(printer::input_error(&format!("{} cannot be read: {error}", file.display())));
-            }
-        }
-    }
+    let sources = match RunFile::open_all(&args.files) {
+        Ok(sources) => sources,
+        Err(problem) => return Ok((printer::input_error(&problem), None)),
+    };
     create_parent(archive)?;
     let archive = Archive::open(archive, clock.now().wall)?;
     archive.make_room()?;
     let suites = archive.suites()?;
+    let import = archive.begin_import()?;
     let size = sources.iter().map(|source| source.size).sum::<Option<u64>>();
     let read = Arc::new(AtomicU64::new(0));
     let (sender, mut chunks) = mpsc::channel(2);
@@ -133,7 +135,7 @@ async fn import(archive: &Path, args: &ScoringImportArgs) -> anyhow::Result<Exit
             None => break Ok(()),
             Some(RunChunk::Failed(file, error)) => break Err(format!("{file} cannot be read: {error}")),
             Some(RunChunk::Lines(file, lines)) => {
-                let stored = counts.store(&archive, lines, &|line, bad| {
+                let stored = counts.store(&archive, clock.now().wall, lines, &|line, bad| {
                     progress.message(&format!("{file}:{line}: {bad}"));
                 });
                 if let Err(error) = stored {
@@ -147,14 +149,25 @@ async fn import(archive: &Path, args: &ScoringImportArgs) -> anyhow::Result<Exit
         }
     };
     progress.show(read.load(Ordering::Relaxed), "updating the scores");
-    archive.sum_up(clock.now().wall)?;
+    let end = archive.end_import(import, clock.now().wall)?;
     progress.clear();
     let printed = counts.print(args.json);
-    Ok(match ended {
+    let exit = match ended {
         Err(reason) => printer::input_error(&reason),
         Ok(()) if printed == Exit::Done && counts.rejected > 0 => Exit::Input,
         Ok(()) => printed,
-    })
+    };
+    Ok((exit, Some(end)))
+}
+
+/// Notifies the server of one of these directories, if the scores have been updated.
+pub(super) async fn publish(end: ImportEnd, data_dirs: impl Iterator<Item = &Path>) {
+    match end {
+        ImportEnd::Counted => notify_server(data_dirs).await,
+        ImportEnd::AnotherIsRunning => {
+            printer::message("another import is running; the scores are updated when it ends");
+        }
+    }
 }
 
 pub(super) fn create_parent(archive: &Path) -> anyhow::Result<()> {
@@ -192,17 +205,19 @@ impl RunImportCounts {
     fn store(
         &mut self,
         archive: &Archive,
-        lines: Vec<(u64, Result<IdentifiedRun, BadRun>)>,
+        now: Wall,
+        lines: Vec<(u64, Result<ExportLine, BadRun>)>,
         report: &dyn Fn(u64, &BadRun),
     ) -> anyhow::Result<()> {
         let (mut numbers, mut records) = (Vec::with_capacity(lines.len()), Vec::with_capacity(lines.len()));
-        let mut rejected = Vec::new();
+        let (mut withdrawals, mut rejected) = (Vec::new(), Vec::new());
         for (number, line) in lines {
             match line {
-                Ok(record) => {
+                Ok(ExportLine::Run(record)) => {
                     numbers.push(number);
                     records.push(record);
                 }
+                Ok(ExportLine::Withdrawn(withdrawal)) => withdrawals.push(withdrawal),
                 Err(bad) => rejected.push((number, bad)),
             }
         }
@@ -210,14 +225,21 @@ impl RunImportCounts {
             match insertion {
                 RunInsertion::New => self.imported += 1,
                 RunInsertion::AlreadyThere => self.existing += 1,
+                RunInsertion::Withdrawn => self.withdrawn += 1,
                 RunInsertion::OtherContent => {
                     let problem = format!(
-                        "{} exists with other content; runs cannot be changed: use a new id",
+                        "{} exists with other content; use a new id, or `scoregate scoring correct`",
                         record.id
                     );
                     rejected.push((*number, BadRun { field: "id".into(), problem }));
                 }
             }
+        }
+        if !withdrawals.is_empty() {
+            let taken = archive.take_withdrawals(&withdrawals, &operator(), now)?;
+            let new = taken.iter().filter(|insertion| **insertion == RunInsertion::New).count();
+            self.imported += new as u64;
+            self.existing += (taken.len() - new) as u64;
         }
         rejected.sort_by_key(|(number, _)| *number);
         for (number, bad) in &rejected {
@@ -228,21 +250,22 @@ impl RunImportCounts {
     }
 
     fn summary(&self) -> String {
-        let Self { imported, existing, rejected } = self;
-        format!("{imported} imported, {existing} already present, {rejected} rejected")
+        let Self { imported, existing, rejected, withdrawn } = self;
+        let withdrawn = if *withdrawn > 0 { format!(", {withdrawn} withdrawn") } else { String::new() };
+        format!("{imported} imported, {existing} already present, {rejected} rejected{withdrawn}")
     }
 
     fn with_rate(&self, started: Mono, now: Mono) -> String {
         let milliseconds = u64::try_from(now.since(started).as_millis()).unwrap_or(u64::MAX).max(1);
-        let runs = self.imported + self.existing + self.rejected;
+        let runs = self.imported + self.existing + self.rejected + self.withdrawn;
         format!("{}, {} a second", self.summary(), runs.saturating_mul(1_000) / milliseconds)
     }
 
     fn print(&self, json: bool) -> Exit {
-        let Self { imported, existing, rejected } = self;
+        let Self { imported, existing, rejected, withdrawn } = self;
         if json {
             let counts = serde_json::json!({
-                "imported": imported, "existing": existing, "rejected": rejected
+                "imported": imported, "existing": existing, "rejected": rejected, "withdrawn": withdrawn
             });
             return printer::data(&format!("{counts:#}\n"));
         }
@@ -251,14 +274,23 @@ impl RunImportCounts {
 }
 
 /// An input file.
-struct RunFile {
+pub(super) struct RunFile {
     name: Arc<str>,
     file: Box<dyn Read + Send>,
     size: Option<u64>,
 }
 
 impl RunFile {
-    fn open(path: &Path) -> io::Result<Self> {
+    /// Opens all files before the first is read, so that a wrong name is reported at once.
+    fn open_all(files: &[PathBuf]) -> Result<Vec<Self>, String> {
+        let open = |file: &PathBuf| {
+            Self::open(file).map_err(|error| format!("{} cannot be read: {error}", file.display()))
+        };
+        files.iter().map(open).collect()
+    }
+
+    /// Opens a file, or standard input.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
         if path == Path::new("-") {
             return Ok(Self { name: "standard input".into(), file: Box::new(io::stdin()), size: None });
         }
@@ -271,6 +303,12 @@ impl RunFile {
         Ok(Self { name: path.display().to_string().into(), file: Box::new(file), size })
     }
 
+    /// Its lines. Adds the bytes read to a counter.
+    pub(super) fn lines(self, read: &Arc<AtomicU64>) -> io::Result<InputLines<Box<dyn BufRead + Send>>> {
+        let text = decompressed(CountingReader { file: self.file, read: Arc::clone(read) })?;
+        Ok(InputLines::new(text, LONGEST_RUN))
+    }
+
     /// Sends the parsed lines. Fails if the receiver is gone or the file cannot be read.
     fn read(
         self,
@@ -279,18 +317,17 @@ impl RunFile {
         suites: &SuiteTable,
         to: &mpsc::Sender<RunChunk>,
     ) -> Result<(), ()> {
-        let name = self.name;
+        let name = Arc::clone(&self.name);
         let failed = |error| {
             to.blocking_send(RunChunk::Failed(Arc::clone(&name), error)).map_or(Err(()), |()| Err(()))
         };
-        let counted = CountingReader { file: self.file, read: Arc::clone(read) };
-        let text = match decompressed(counted) {
-            Ok(text) => text,
+        let lines = match self.lines(read) {
+            Ok(lines) => lines,
             Err(error) => return failed(error),
         };
         let mut batch = Vec::with_capacity(BATCH);
         let send = |batch| to.blocking_send(RunChunk::Lines(Arc::clone(&name), batch)).map_err(|_| ());
-        for line in InputLines::new(text, LONGEST_RUN) {
+        for line in lines {
             let InputLine { number, text, .. } = match line {
                 Ok(line) => line,
                 Err(error) => {
@@ -300,7 +337,7 @@ impl RunFile {
             };
             let record = text
                 .map_err(|problem| BadRun { field: "line".into(), problem })
-                .and_then(|text| IdentifiedRun::read(&text, clock.now().wall, suites));
+                .and_then(|text| ExportLine::read(&text, clock.now().wall, suites));
             batch.push((number, record));
             if batch.len() >= BATCH {
                 send(std::mem::replace(&mut batch, Vec::with_capacity(BATCH)))?;

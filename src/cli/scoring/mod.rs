@@ -1,5 +1,7 @@
-//! `scoregate scoring`: import and export of runs, the suite table, and the built-in backend without a gateway.
+//! `scoregate scoring`: import, export and change of runs, the suite table, and the built-in backend without a gateway.
 
+mod audit;
+mod change;
 mod export;
 mod import;
 mod serve;
@@ -16,6 +18,7 @@ use super::serve::ServerArgs;
 pub(super) const AFTER_HELP: &str = "Examples:\n  \
 scoregate scoring import runs.jsonl.gz --data-dir DIR\n  \
 scoregate scoring export --archive runs.db > runs.jsonl\n  \
+scoregate scoring withdraw r-17 --reason 'wrong API key' --archive runs.db\n  \
 scoregate scoring serve --archive runs.db\n\n\
 The archive is --archive FILE, else the one set in --config FILE, else runs.db in --data-dir DIR.";
 
@@ -35,7 +38,7 @@ enum ScoringCommand {
     /// Import benchmark runs; a running server publishes them at once.
     #[command(after_help = import::AFTER_HELP)]
     Import(import::ScoringImportArgs),
-    /// Export all runs as JSON lines.
+    /// Export all runs, and withdrawals, as JSON lines.
     #[command(after_help = "Example:\n  scoregate scoring export --archive runs.db | gzip > runs.jsonl.gz")]
     Export,
     /// Show or replace the suites, their weights and axes.
@@ -44,6 +47,15 @@ enum ScoringCommand {
         #[command(subcommand)]
         command: suites::SuitesCommand,
     },
+    /// Withdraw runs: they count nowhere.
+    #[command(after_help = change::AFTER_WITHDRAW_HELP)]
+    Withdraw(change::WithdrawArgs),
+    /// Replace the content of runs.
+    #[command(after_help = change::AFTER_CORRECT_HELP)]
+    Correct(change::CorrectArgs),
+    /// Show withdrawn and corrected runs, newest change first.
+    #[command(after_help = audit::AFTER_HELP)]
+    Audit(audit::RunAuditArgs),
     /// Serve the scores over HTTP, for gateways on other machines.
     #[command(after_help = serve::AFTER_HELP)]
     Serve(serve::ServeArgs),
@@ -59,6 +71,9 @@ pub(super) fn run(args: ScoringArgs) -> Exit {
         ScoringCommand::Import(args) => import::run(&archive, data_dir.as_deref(), &args),
         ScoringCommand::Export => export::run(&archive),
         ScoringCommand::Suites { command } => suites::run(&archive, data_dir.as_deref(), &command),
+        ScoringCommand::Withdraw(args) => change::withdraw(&archive, data_dir.as_deref(), args),
+        ScoringCommand::Correct(args) => change::correct(&archive, data_dir.as_deref(), args),
+        ScoringCommand::Audit(args) => audit::run(&archive, &args),
         ScoringCommand::Serve(args) => serve::run(archive, args),
     }
 }

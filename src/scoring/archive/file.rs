@@ -12,7 +12,7 @@ const APPLICATION_ID: i32 = 0x7367_526E;
 /// The version of the layout below.
 const FORMAT: i32 = 1;
 /// Lock timeout: another import holds the lock for one batch.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// Page cache in KiB. A refresh reads each page once…
 const CACHE_KIB: i64 = 4_096;
 /// …and an import changes pages all over the index of ids, which are random.
@@ -52,10 +52,33 @@ const LAYOUT: &str = "
     CREATE TABLE summed_by (method TEXT NOT NULL) STRICT;
 ";
 
-/// When runs were last aggregated; no row before the first import. A statement of its own, since older archives lack
-/// it.
-const LAST_IMPORT: &str = "
+/// Tables that older archives lack. `audit_delete` is the last; a later addition needs a check of its own.
+///
+/// `last_import` is when runs were last aggregated; no row before the first import. The id of a withdrawn run is not
+/// used again: the trigger also stops older versions, which report its line as one with other content.
+const ADDED: &str = "
     CREATE TABLE IF NOT EXISTS last_import (only INTEGER PRIMARY KEY CHECK (only = 1), at_ms INTEGER NOT NULL) STRICT;
+    CREATE TABLE IF NOT EXISTS withdrawn (
+        id TEXT PRIMARY KEY,
+        at_ms INTEGER NOT NULL,
+        actor TEXT NOT NULL,
+        reason TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TRIGGER IF NOT EXISTS withdrawn_run BEFORE INSERT ON run
+        WHEN EXISTS (SELECT 1 FROM withdrawn WHERE id = NEW.id) BEGIN SELECT RAISE(IGNORE); END;
+    CREATE TABLE IF NOT EXISTS audit (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        at_ms INTEGER NOT NULL,
+        actor TEXT NOT NULL,
+        action TEXT NOT NULL,
+        run TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        before TEXT
+    ) STRICT;
+    CREATE TRIGGER IF NOT EXISTS audit_update BEFORE UPDATE ON audit
+        BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END;
+    CREATE TRIGGER IF NOT EXISTS audit_delete BEFORE DELETE ON audit
+        BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END;
 ";
 
 /// Opens the file; creates it if it is missing. A foreign or newer file is left as it was.
@@ -76,7 +99,7 @@ pub(super) fn open(path: &Path, summed_by: &str) -> Result<Connection, ArchiveEr
     if mode != "wal" {
         return Err(ArchiveError::Place { path: path.to_owned() });
     }
-    connection.execute_batch(LAST_IMPORT).map_err(to_error)?;
+    add_tables(&mut connection).map_err(to_error)?;
     // An acknowledged batch is synced.
     connection.pragma_update(None, "synchronous", "FULL").map_err(to_error)?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(to_error)?;
@@ -105,6 +128,17 @@ fn make(connection: &mut Connection, summed_by: &str) -> rusqlite::Result<()> {
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
         transaction.pragma_update(None, "user_version", FORMAT)?;
     }
+    transaction.commit()
+}
+
+/// Adds the tables that an older archive lacks, in one transaction.
+fn add_tables(connection: &mut Connection) -> rusqlite::Result<()> {
+    let last = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'audit_delete')";
+    if connection.query_row(last, [], |row| row.get(0))? {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    transaction.execute_batch(ADDED)?;
     transaction.commit()
 }
 

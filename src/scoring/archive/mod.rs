@@ -2,17 +2,26 @@
 //! refresh reads.
 //!
 //! A batch is stored completely or not at all, and is synced when it is acknowledged; known runs are recognised by
-//! their id. Runs count once their days are aggregated, at the end of an import, so that no score is computed from a
+//! their id. Runs count once their days are aggregated, when no import is running, so that no score is computed from a
 //! partial import. Several processes may use one archive: one writes at a time, readers never wait. Runs are read
 //! from files in `cli`.
 
+mod audit;
+mod changing;
 mod file;
+mod importing;
 mod reading;
 mod rows;
 mod suites;
 mod sums;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_changes;
+#[cfg(test)]
+mod tests_of_descriptions;
+#[cfg(test)]
+mod tests_of_imports;
 mod writing;
 
 use std::path::{Path, PathBuf};
@@ -26,11 +35,14 @@ use super::hour::Hour;
 use super::run::SuiteTable;
 use writing::DescriptionIds;
 
+pub use audit::{ChangeAuthor, RunChange, RunChangeKind};
+pub use changing::{RefusedRunChange, RunChangeError};
+pub use importing::{ImportEnd, RunningImport};
 pub(super) use reading::NewestRuns;
 pub use writing::RunInsertion;
 
 /// Version of the format of aggregates.
-const SUMS: u32 = 5;
+const SUMS: u32 = 6;
 const HOURS_OF_A_DAY: u64 = 24;
 /// Days are numbered `model * DAYS + day`, so that the days of a model are contiguous. Sufficient for 2,700 years.
 const DAYS: i64 = 1_000_000;
@@ -88,6 +100,14 @@ pub enum ArchiveError {
         path: PathBuf,
         /// The finding.
         what: String,
+    },
+    /// The lock of imports cannot be used.
+    #[error("the lock of imports {} cannot be used: {error}; check that the file is readable", .path.display())]
+    Lock {
+        /// The locked file.
+        path: PathBuf,
+        /// The cause.
+        error: std::io::Error,
     },
     /// Another version has aggregated the days.
     #[error("the archive {} was aggregated by another version; restart this program", .path.display())]

@@ -75,7 +75,8 @@ fn each_series(
     let mut models = view.prepare("SELECT number, id FROM model ORDER BY id")?;
     let models: rusqlite::Result<Vec<(i64, String)>> =
         models.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect();
-    let mut days = view.prepare_cached("SELECT sum FROM day WHERE number >= ?1 AND number <= ?2")?;
+    let mut days =
+        view.prepare_cached("SELECT sum FROM day WHERE number >= ?1 AND number <= ?2 ORDER BY number")?;
     let mut description = view.prepare_cached(
         "SELECT name, provider, price_input, price_output FROM description WHERE number = ?1",
     )?;
@@ -87,7 +88,7 @@ fn each_series(
         while let Some(row) = found.next()? {
             sums::read(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?, &mut |summed| {
                 if window.has(summed.hour) {
-                    // Names and prices change; the newest run is authoritative.
+                    // Names and prices change; the newest run is authoritative. Hours are read in order.
                     described = Some(summed.description);
                     if let Some(suite) = suites.index(summed.suite)? {
                         series.put(summed.hour, suite, &summed.count, &summed.latencies);

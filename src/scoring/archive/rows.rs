@@ -100,7 +100,8 @@ pub(super) fn model(
 ) -> rusqlite::Result<Result<Arc<TestedModel>, Damage>> {
     let (name, provider): (String, String) = (row.get(first)?, row.get(first + 1)?);
     let (input, output) = (row.get(first + 2)?, row.get(first + 3)?);
-    let model = ModelId::new(id).and_then(|id| TestedModel::new(id, &name, &provider, input, output).ok());
+    let model =
+        ModelId::new(id).and_then(|id| TestedModel::from_archive(id, &name, &provider, input, output).ok());
     Ok(model.map(Arc::new).ok_or_else(|| Damage(format!("the stored model {id:?} cannot be decoded"))))
 }
 

@@ -17,13 +17,13 @@ pub(super) struct HourSums {
     pub(super) hour: Hour,
     /// The number of the suite.
     pub(super) suite: i64,
-    /// The description of the model in its newest run.
+    /// The description of the model in the newest run of the hour, of any suite.
     pub(super) description: i64,
     pub(super) count: RunCounts,
     pub(super) latencies: Vec<f64>,
 }
 
-/// Aggregates the runs of a day. They are added by time, each with the numbers of its suite and description.
+/// Aggregates the runs of a day. They are added by time, then by id, each with the numbers of its suite and description.
 #[derive(Debug, Default)]
 pub(super) struct DaySummation(Vec<HourSums>);
 
@@ -43,13 +43,17 @@ impl DaySummation {
                 latencies: Vec::new(),
             }),
         };
-        summed.description = description;
         let before = summed.count.runs;
         if let Some(entry) = entry {
             summed.count.add(run, entry);
         }
         if summed.count.runs > before {
             summed.latencies.extend(run.trials().iter().filter_map(Trial::latency_ms));
+        }
+        // A window may end with any hour. Every suite of the hour gets the newest description, so that a reader needs
+        // neither instants nor ids.
+        for summed in self.0.iter_mut().rev().take_while(|summed| summed.hour == hour) {
+            summed.description = description;
         }
     }
 

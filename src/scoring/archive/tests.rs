@@ -17,27 +17,27 @@ use super::*;
 use crate::clock::Wall;
 use crate::routes::{DocumentKey, Period, Route, SortBy};
 
-fn now() -> Wall {
+pub(super) fn now() -> Wall {
     Wall::parse_rfc3339("2026-11-21T12:34:00Z").unwrap()
 }
 
 /// All runs of two simulated models in some hours, with ids.
-fn records(hours: u64) -> Vec<IdentifiedRun> {
+pub(super) fn records(hours: u64) -> Vec<IdentifiedRun> {
     let range = Hour::of(now()).last(hours);
     let models = simulate::models(7);
     let runs = models.iter().take(2).flat_map(|model| model.runs(range).collect::<Vec<_>>());
     runs.enumerate().map(|(number, run)| record(&format!("run-{number}"), run)).collect()
 }
 
-fn record(id: &str, run: Run) -> IdentifiedRun {
+pub(super) fn record(id: &str, run: Run) -> IdentifiedRun {
     IdentifiedRun { id: RunId::new(id).unwrap(), run, detail: None }
 }
 
-fn in_(place: &TempDir) -> Archive {
+pub(super) fn in_(place: &TempDir) -> Archive {
     Archive::open(&place.path().join("runs.db"), now()).unwrap()
 }
 
-fn models(archive: Archive, now: Wall) -> String {
+pub(super) fn models(archive: Archive, now: Wall) -> String {
     let question =
         DocumentKey { sort_by: Some(SortBy::Combined), ..DocumentKey::over(Route::Models, Period::Day) };
     let data = Scoring::open(RunSource::Archive(archive), now).unwrap().answer(&question).unwrap().data;
@@ -193,11 +193,12 @@ fn runs_count_after_their_import_and_the_previous_snapshot_is_unchanged() {
     let place = TempDir::new().unwrap();
     let (records, archive) = (records(48), in_(&place));
     let (half, rest) = records.split_at(records.len() / 2);
+    let import = archive.begin_import().unwrap();
     archive.take(half).unwrap();
     assert_eq!(models(in_(&place), now()), "[]", "half an import");
     assert!(archive.is_empty().unwrap());
     archive.take(rest).unwrap();
-    archive.sum_up(now()).unwrap();
+    assert_eq!(archive.end_import(import, now()).unwrap(), ImportEnd::Counted);
     assert!(!archive.is_empty().unwrap());
     assert!(models(in_(&place), now()).contains("atlas"));
 }
@@ -207,9 +208,10 @@ fn a_running_backend_uses_new_runs_after_a_check() {
     let place = TempDir::new().unwrap();
     let scoring = Scoring::open(RunSource::Archive(in_(&place)), now()).unwrap();
     let importing = in_(&place);
+    let import = importing.begin_import().unwrap();
     importing.take(&records(48)).unwrap();
     assert_eq!(scoring.check(now()).unwrap(), Change::Nothing, "they count at the end of the import");
-    importing.sum_up(now()).unwrap();
+    importing.end_import(import, now()).unwrap();
     assert!(!scoring.refresh(now()).unwrap());
     assert!(scoring.model_ids().is_empty());
     assert_eq!(scoring.check(now()).unwrap(), Change::ByAnImport);

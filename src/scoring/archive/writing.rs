@@ -26,6 +26,8 @@ pub enum RunInsertion {
     AlreadyThere,
     /// Another run has its id; that one stays.
     OtherContent,
+    /// A run with its id was withdrawn; it stays withdrawn.
+    Withdrawn,
 }
 
 /// Ids of models and descriptions looked up so far.
@@ -76,7 +78,7 @@ fn window_of(now: Wall) -> i64 {
     day_number(0, Hour::of(now).minus(method::WINDOW_HOURS))
 }
 
-fn begin(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
+pub(super) fn begin(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
     connection.transaction_with_behavior(TransactionBehavior::Immediate)
 }
 
@@ -94,7 +96,7 @@ fn take(
     Ok(taken)
 }
 
-fn take_one(
+pub(super) fn take_one(
     file: &Connection,
     described: &mut DescriptionIds,
     suites: &mut StoredSuites,
@@ -112,8 +114,7 @@ fn take_one(
     let id = record.id.as_str();
     let row = params![model, at_ms, id, suite, description, trials, failed_trials, failure, detail];
     if insert.execute(row)? == 1 {
-        let mut mark = file.prepare_cached("INSERT OR IGNORE INTO unsummed (number) VALUES (?1)")?;
-        mark.execute([day_number(model, Hour::of(run.at()))])?;
+        mark(file, model, Hour::of(run.at()))?;
         return Ok(RunInsertion::New);
     }
     let columns = StoredRun::COLUMNS;
@@ -121,8 +122,18 @@ fn take_one(
         file.prepare_cached(&format!("SELECT model, description, {columns} FROM run WHERE id = ?1"))?;
     let known =
         known.query_row([id], |row| Ok(((row.get(0)?, row.get(1)?), StoredRun::read(row, 2)?))).optional()?;
-    let is_same = known.is_some_and(|known| known == ((model, description), stored));
-    Ok(if is_same { RunInsertion::AlreadyThere } else { RunInsertion::OtherContent })
+    Ok(match known {
+        Some(known) if known == ((model, description), stored) => RunInsertion::AlreadyThere,
+        Some(_) => RunInsertion::OtherContent,
+        None => RunInsertion::Withdrawn,
+    })
+}
+
+/// Marks the day of a changed run: its aggregate is outdated.
+pub(super) fn mark(file: &Connection, model: i64, hour: Hour) -> rusqlite::Result<()> {
+    let mut mark = file.prepare_cached("INSERT OR IGNORE INTO unsummed (number) VALUES (?1)")?;
+    mark.execute([day_number(model, hour)])?;
+    Ok(())
 }
 
 impl DescriptionIds {
@@ -182,13 +193,26 @@ fn sum_up(connection: &mut Connection, now: Wall) -> Result<(), Trouble> {
         sum_days(&transaction, &days)?;
         transaction.commit()?;
     }
-    let transaction = begin(connection)?;
-    let days = unsummed(&transaction)?;
+    sum_window(connection, now).map(|_| ())
+}
+
+/// Aggregates the days of the window in one step; returns their number.
+pub(super) fn sum_window(connection: &mut Connection, now: Wall) -> Result<usize, Trouble> {
+    let (window, transaction) = (window_of(now), begin(connection)?);
+    let mut days = unsummed(&transaction)?;
+    days.retain(|number| number % DAYS >= window);
     sum_days(&transaction, &days)?;
     if !days.is_empty() {
         record_import(&transaction, now)?;
     }
-    Ok(transaction.commit()?)
+    transaction.commit()?;
+    Ok(days.len())
+}
+
+/// Whether days of the window wait for their aggregate.
+pub(super) fn has_unsummed(file: &Connection, now: Wall) -> rusqlite::Result<bool> {
+    let mut found = file.prepare_cached("SELECT EXISTS (SELECT 1 FROM unsummed WHERE number % ?1 >= ?2)")?;
+    found.query_row([DAYS, window_of(now)], |row| row.get(0))
 }
 
 /// Imports are dated in whole seconds, as responses are, and each is later than the one before.
@@ -250,6 +274,7 @@ fn sum_days(file: &Connection, days: &[i64]) -> Result<(), Trouble> {
         "SELECT description, {columns} FROM run WHERE model = ?1 AND at_ms >= ?2 AND at_ms < ?3 ORDER BY at_ms, id"
     ))?;
     let mut put = file.prepare_cached("INSERT OR REPLACE INTO day (number, sum) VALUES (?1, ?2)")?;
+    let mut delete = file.prepare_cached("DELETE FROM day WHERE number = ?1")?;
     let mut unmark = file.prepare_cached("DELETE FROM unsummed WHERE number = ?1")?;
     for number in days {
         let (model_number, day) = (number / DAYS, number % DAYS);
@@ -267,7 +292,13 @@ fn sum_days(file: &Connection, days: &[i64]) -> Result<(), Trouble> {
             let run = stored.run(&model, &suites)?;
             summing.add(&run, (stored.suite, suites.table.entry(run.suite())), description);
         }
-        put.execute(params![number, summing.stored()])?;
+        let sum = summing.stored();
+        // All its runs may have been withdrawn or moved.
+        if sum.is_empty() {
+            delete.execute([number])?;
+        } else {
+            put.execute(params![number, sum])?;
+        }
         unmark.execute([number])?;
     }
     Ok(())

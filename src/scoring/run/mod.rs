@@ -8,6 +8,7 @@ mod suite;
 mod suite_table;
 mod suite_text;
 mod trial;
+mod withdrawal;
 mod written;
 mod written_trial;
 
@@ -20,6 +21,7 @@ pub use suite::Suite;
 pub(super) use suite_table::SuiteIndex;
 pub use suite_table::{AxisSet, BadSuiteTable, MAX_SUITES, SuiteEntry, SuiteTable};
 pub use trial::{Axis, Trial};
+pub use withdrawal::{ChangeReason, ExportLine, Withdrawal};
 pub use written::{IdentifiedRun, LONGEST_RUN, RunId};
 
 /// Maximum number of trials per run: far above any real one, so that a broken file cannot exhaust the memory.

@@ -1,0 +1,196 @@
+//! `scoregate scoring withdraw` and `correct`: change stored runs, with a record in the audit trail of the archive.
+//!
+//! All runs of a request are changed, or none. Scores are updated as after an import.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use anyhow::Context as _;
+use clap::Args;
+use serde_json::Value;
+
+use crate::cli::control::operator;
+use crate::cli::exit::Exit;
+use crate::cli::input_lines::InputLine;
+use crate::cli::printer;
+use crate::clock::{Clock, Wall};
+use crate::scoring::{
+    Archive, BadRun, ChangeAuthor, ChangeReason, IdentifiedRun, RefusedRunChange, RunChangeError, RunId,
+    SuiteTable,
+};
+
+use super::import::{RunFile, publish};
+
+pub(super) const AFTER_WITHDRAW_HELP: &str = "Example:\n  \
+scoregate scoring withdraw r-17 r-18 --reason 'wrong API key' --data-dir DIR\n\n\
+Withdrawn runs count nowhere. A withdrawal is final: the id is not used again, and importing its line again has no effect.\n\
+If one of the runs cannot be withdrawn, none is.";
+
+pub(super) const AFTER_CORRECT_HELP: &str = "Example:\n  \
+scoregate scoring correct corrected.jsonl --reason 'prices were per thousand tokens' --data-dir DIR\n\n\
+The lines have the format of `scoring import`, and the ids of stored runs. The new content replaces the previous one,\n\
+which remains in the audit trail. If one of the lines is invalid, nothing is changed.";
+
+/// Maximum size of a request: its runs are in memory.
+const MAX_BYTES: u64 = 256 << 20;
+
+#[derive(Debug, Args)]
+pub(super) struct WithdrawArgs {
+    /// Ids of runs.
+    #[arg(required = true, value_name = "ID", value_parser = run_id)]
+    ids: Vec<RunId>,
+    /// Reason for the audit trail.
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    reason: ChangeReason,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CorrectArgs {
+    /// Input file, plain or gzip; `-` for standard input.
+    file: PathBuf,
+    /// Reason for the audit trail.
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    reason: ChangeReason,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The numbers of changed runs, for the operator.
+struct RunChangeCounts(Vec<(&'static str, usize)>);
+
+/// A change of an archive at an instant.
+type ChangeOfArchive<'c> =
+    &'c dyn Fn(&Archive, &ChangeAuthor, Wall) -> Result<RunChangeCounts, RunChangeError>;
+
+pub(super) fn run_id(text: &str) -> Result<RunId, &'static str> {
+    RunId::new(text).ok_or("write 1 to 128 visible ASCII characters")
+}
+
+fn reason(text: &str) -> Result<ChangeReason, String> {
+    ChangeReason::new(text).map_err(|bad| bad.problem)
+}
+
+pub(super) fn withdraw(archive: &Path, data_dir: Option<&Path>, args: WithdrawArgs) -> Exit {
+    let WithdrawArgs { ids, reason, json } = args;
+    let withdraw = |archive: &Archive, author: &ChangeAuthor, now: Wall| {
+        archive.withdraw(&ids, author, now).map(|()| RunChangeCounts(vec![("withdrawn", ids.len())]))
+    };
+    let report = |refused: &RefusedRunChange| format!("the run {refused}");
+    change(archive, data_dir, reason, json, &withdraw, &report).unwrap_or_else(|error| printer::fault(&error))
+}
+
+pub(super) fn correct(archive: &Path, data_dir: Option<&Path>, args: CorrectArgs) -> Exit {
+    let CorrectArgs { file, reason, json } = args;
+    let suites = match suites_of(archive) {
+        Ok(suites) => suites,
+        Err(exit) => return exit,
+    };
+    let (numbers, records) = match read(&file, &suites) {
+        Ok(lines) => lines.into_iter().unzip::<u64, IdentifiedRun, Vec<_>, Vec<_>>(),
+        Err(problems) => {
+            for problem in &problems {
+                printer::message(problem);
+            }
+            return printer::input_error("nothing was changed");
+        }
+    };
+    let correct = |archive: &Archive, author: &ChangeAuthor, now: Wall| {
+        let changed = archive.correct(&records, author, now)?;
+        let corrected = changed.iter().filter(|is_changed| **is_changed).count();
+        Ok(RunChangeCounts(vec![("corrected", corrected), ("unchanged", changed.len() - corrected)]))
+    };
+    let report = |refused: &RefusedRunChange| {
+        let number = numbers.get(refused.index).copied().unwrap_or_default();
+        format!("{}:{number}: id: {refused}", name(&file))
+    };
+    change(archive, data_dir, reason, json, &correct, &report).unwrap_or_else(|error| printer::fault(&error))
+}
+
+/// Changes an archive, updates the scores and notifies a running server.
+fn change(
+    path: &Path,
+    data_dir: Option<&Path>,
+    reason: ChangeReason,
+    json: bool,
+    change: ChangeOfArchive<'_>,
+    report: &dyn Fn(&RefusedRunChange) -> String,
+) -> anyhow::Result<Exit> {
+    if !path.exists() {
+        return Ok(missing(path));
+    }
+    let clock = Clock::system();
+    let archive = Archive::open(path, clock.now().wall)?;
+    let import = archive.begin_import()?;
+    let author = ChangeAuthor { actor: operator(), reason };
+    let counts = match change(&archive, &author, clock.now().wall) {
+        Ok(counts) => counts,
+        Err(RunChangeError::Refused(refused)) => {
+            for refused in &refused {
+                printer::message(&report(refused));
+            }
+            return Ok(printer::input_error("nothing was changed"));
+        }
+        Err(RunChangeError::Archive(error)) => return Err(error.into()),
+    };
+    let end = archive.end_import(import, clock.now().wall)?;
+    let exit = printer::data(&counts.text(json));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("the server cannot be notified")?;
+    runtime.block_on(publish(end, data_dir.into_iter().chain(path.parent())));
+    Ok(exit)
+}
+
+fn missing(archive: &Path) -> Exit {
+    printer::input_error(&format!("there is no archive {}", archive.display()))
+}
+
+/// The suite table of an archive, by which lines are validated.
+fn suites_of(path: &Path) -> Result<Arc<SuiteTable>, Exit> {
+    if !path.exists() {
+        return Err(missing(path));
+    }
+    let archive = Archive::open(path, Clock::system().now().wall);
+    archive.and_then(|archive| archive.suites()).map_err(|error| printer::fault(&error.into()))
+}
+
+/// The runs of a file with their line numbers, or every problem.
+fn read(file: &Path, suites: &SuiteTable) -> Result<Vec<(u64, IdentifiedRun)>, Vec<String>> {
+    let now = Clock::system().now().wall;
+    let unreadable = |error| vec![format!("{} cannot be read: {error}", name(file))];
+    let lines = RunFile::open(file).and_then(|source| source.lines(&Arc::new(AtomicU64::new(0))));
+    let (mut records, mut problems) = (Vec::new(), Vec::new());
+    for line in lines.map_err(unreadable)? {
+        let InputLine { number, bytes, text } = line.map_err(unreadable)?;
+        if bytes > MAX_BYTES {
+            return Err(vec![format!("{} has more than {} MiB; split it", name(file), MAX_BYTES >> 20)]);
+        }
+        let record = text
+            .map_err(|problem| BadRun { field: "line".into(), problem })
+            .and_then(|text| IdentifiedRun::read(&text, now, suites));
+        match record {
+            Ok(record) => records.push((number, record)),
+            Err(bad) => problems.push(format!("{}:{number}: {bad}", name(file))),
+        }
+    }
+    if problems.is_empty() { Ok(records) } else { Err(problems) }
+}
+
+fn name(file: &Path) -> String {
+    if file == Path::new("-") { "standard input".into() } else { file.display().to_string() }
+}
+
+impl RunChangeCounts {
+    fn text(&self, json: bool) -> String {
+        if json {
+            let counts = self.0.iter().map(|(name, count)| ((*name).to_owned(), Value::from(*count)));
+            return format!("{:#}\n", Value::Object(counts.collect()));
+        }
+        let counts: Vec<String> = self.0.iter().map(|(name, count)| format!("{count} {name}")).collect();
+        format!("{}\n", counts.join(", "))
+    }
+}
