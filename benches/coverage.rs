@@ -10,7 +10,7 @@ use scoregate::scoring::METHOD_VERSION;
 use scoregate::scoring::coverage::{CoverageCase, MODELS, MarkKind, NoiseKind, measure};
 
 const BASE: CoverageCase = CoverageCase {
-    name: "independent runs",
+    name: "independent",
     period: Period::Day,
     cadence_hours: 1,
     trials: 5,
@@ -21,33 +21,34 @@ const BASE: CoverageCase = CoverageCase {
 };
 const AR: fn(f64) -> NoiseKind = NoiseKind::Autoregressive;
 
+fn graded(name: &'static str, period: Period, noise: NoiseKind) -> CoverageCase {
+    CoverageCase { name, period, noise, deviation: 1.5, trials: 1, marks: MarkKind::Graded(0.0), ..BASE }
+}
+
+fn run_effect(name: &'static str, trials: u32) -> CoverageCase {
+    CoverageCase { name, period: Period::Latest, trials, deviation: 2.5, ..BASE }
+}
+
+fn pass_fail(name: &'static str, period: Period, level: f64, trials: u32) -> CoverageCase {
+    CoverageCase { name, period, level, trials, marks: MarkKind::PassFail, deviation: 0.0, ..BASE }
+}
+
+fn daily(period: Period) -> CoverageCase {
+    CoverageCase { name: "one run a day", period, cadence_hours: 24, deviation: 2.5, ..BASE }
+}
+
+/// With five trials per run, which add noise of their own.
+fn marked(name: &'static str, period: Period, noise: NoiseKind) -> CoverageCase {
+    CoverageCase { trials: 5, marks: MarkKind::Graded(4.5), ..graded(name, period, noise) }
+}
+
 fn cases() -> Vec<CoverageCase> {
-    let graded = |name, period, noise| CoverageCase {
-        name,
-        period,
-        noise,
-        deviation: 1.5,
-        trials: 1,
-        marks: MarkKind::Graded(0.0),
-        ..BASE
-    };
-    let run_effect =
-        |name, trials| CoverageCase { name, period: Period::Latest, trials, deviation: 2.5, ..BASE };
-    let pass_fail = |name, period, level| CoverageCase {
-        name,
-        period,
-        level,
-        trials: 1,
-        marks: MarkKind::PassFail,
-        deviation: 0.0,
-        ..BASE
-    };
-    let daily = |name, period| CoverageCase { name, period, cadence_hours: 24, deviation: 2.5, ..BASE };
+    let cycle = NoiseKind::WeeklyCycle(2.0);
     vec![
-        CoverageCase { name: "independent", ..BASE },
-        CoverageCase { name: "independent", period: Period::Week, ..BASE },
-        CoverageCase { name: "independent", period: Period::Month, ..BASE },
-        CoverageCase { name: "trials only", period: Period::Latest, deviation: 0.0, ..BASE },
+        BASE,
+        CoverageCase { period: Period::Week, ..BASE },
+        CoverageCase { period: Period::Month, ..BASE },
+        CoverageCase { name: "no run effect", period: Period::Latest, deviation: 0.0, ..BASE },
         run_effect("run effect, 1 trial", 1),
         run_effect("run effect, 3 trials", 3),
         run_effect("run effect, 10 trials", 10),
@@ -59,31 +60,23 @@ fn cases() -> Vec<CoverageCase> {
         graded("AR 0.8", Period::Day, AR(0.8)),
         graded("AR 0.8", Period::Week, AR(0.8)),
         graded("AR 0.8", Period::Month, AR(0.8)),
-        CoverageCase {
-            trials: 5,
-            marks: MarkKind::Graded(4.5),
-            ..graded("AR 0.8, 5 trials", Period::Day, AR(0.8))
-        },
-        CoverageCase {
-            trials: 5,
-            marks: MarkKind::Graded(4.5),
-            ..graded("AR 0.8, 5 trials", Period::Week, AR(0.8))
-        },
+        marked("AR 0.8, 5 trials", Period::Day, AR(0.8)),
+        marked("AR 0.8, 5 trials", Period::Week, AR(0.8)),
         graded("AR 0.95", Period::Day, AR(0.95)),
         graded("AR 0.95", Period::Week, AR(0.95)),
-        graded("weekly cycle ±2", Period::Day, NoiseKind::WeeklyCycle(2.0)),
-        graded("weekly cycle ±2", Period::Week, NoiseKind::WeeklyCycle(2.0)),
-        pass_fail("pass/fail, 50 %", Period::Day, 50.0),
-        pass_fail("pass/fail, 90 %", Period::Day, 90.0),
-        pass_fail("pass/fail, 98 %", Period::Latest, 98.0),
-        pass_fail("pass/fail, 98 %", Period::Day, 98.0),
-        pass_fail("pass/fail, 98 %", Period::Week, 98.0),
-        pass_fail("pass/fail, 99.9 %", Period::Day, 99.9),
-        CoverageCase { trials: 8, ..pass_fail("pass/fail, 98 %, 8 trials", Period::Day, 98.0) },
-        daily("one run a day", Period::Latest),
-        daily("one run a day", Period::Day),
-        daily("one run a day", Period::Week),
-        daily("one run a day", Period::Month),
+        graded("weekly cycle ±2", Period::Day, cycle),
+        graded("weekly cycle ±2", Period::Week, cycle),
+        pass_fail("pass/fail, 50 %", Period::Day, 50.0, 1),
+        pass_fail("pass/fail, 90 %", Period::Day, 90.0, 1),
+        pass_fail("pass/fail, 98 %", Period::Latest, 98.0, 1),
+        pass_fail("pass/fail, 98 %", Period::Day, 98.0, 1),
+        pass_fail("pass/fail, 98 %", Period::Week, 98.0, 1),
+        pass_fail("pass/fail, 99.9 %", Period::Day, 99.9, 1),
+        pass_fail("pass/fail, 98 %, 8 trials", Period::Day, 98.0, 8),
+        daily(Period::Latest),
+        daily(Period::Day),
+        daily(Period::Week),
+        daily(Period::Month),
     ]
 }
 

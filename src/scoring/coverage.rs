@@ -35,7 +35,7 @@ pub enum MarkKind {
 /// A line of the table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CoverageCase {
-    /// What distinguishes it.
+    /// Its name in the table.
     pub name: &'static str,
     /// The period of the interval.
     pub period: Period,

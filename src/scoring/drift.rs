@@ -153,7 +153,7 @@ mod tests {
             let (drift, unit) = (stepped(size), first.noise.unwrap());
             let signal = drift.signal.unwrap();
             assert_eq!(signal.direction, ShiftDirection::Down);
-            assert!((drift.noise.unwrap() / size / unit - 1.0).abs() < 0.01 && (0.7..1.5).contains(&unit));
+            assert!((drift.noise.unwrap() / size / unit - 1.0).abs() < 0.01 && (0.5..2.5).contains(&unit));
             assert_eq!((signal.hour, drift.state), (first.signal.unwrap().hour, DriftState::Signalled));
             assert!(signal.chance < 1e-6, "{signal:?}");
         }
@@ -165,12 +165,12 @@ mod tests {
         let least = count(method::DRIFT_LEAST);
         assert_eq!(watched(noisy(70.0, 1.0, least - 1)).state, DriftState::Warming);
         assert_eq!(watched(noisy(70.0, 1.0, least)).state, DriftState::Quiet);
-        let after = |hours| watched(noisy(70.0, 1.0, 200).chain(noisy(76.0, 1.0, hours)));
+        let after = |hours| watched(noisy(70.0, 1.0, 600).chain(noisy(76.0, 1.0, hours)));
         let (found, found_at) = (1..40).find_map(|hours| Some((after(hours).signal?, hours))).unwrap();
         assert_eq!(found.direction, ShiftDirection::Up);
-        let last = after(found_at + method::DRIFT_STANDS - 1);
+        let standing = after(found_at + method::DRIFT_STANDS - 1);
         assert_eq!(
-            (last.state, last.signal.map(|signal| signal.hour)),
+            (standing.state, standing.signal.map(|signal| signal.hour)),
             (DriftState::Signalled, Some(found.hour))
         );
         let over = after(found_at + method::DRIFT_STANDS);

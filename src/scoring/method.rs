@@ -3,17 +3,23 @@
 //! Transparency responses name [`METHOD_VERSION`], which must change with any number here, so that two scores of one
 //! version are comparable.
 //!
-//! Performance among 150 models whose rounds vary by 1.5 points about their level: a fall by 5 points is reported as
-//! drift within 8 rounds and as an alert within 24; one by 8 points is also an incident within 8 rounds; 6 points
-//! lost over 10 days are drift within 96 rounds and an alert within 168. A quiet model triggers none of these in 20
-//! months. These numbers are `detection::STATED`, verified by a test; the bench `detection` prints the whole table.
+//! Performance among 150 models whose rounds vary by 1.5 points about their level, independently: a fall by 5 points is
+//! reported as drift within 8 rounds and as an alert within 24; one by 8 points is also an incident within 8 rounds;
+//! 6 points lost over 10 days are drift within 96 rounds and an alert within 168, in 95 % of cases. With a correlation of neighbours of
+//! 0.5 and 0.8, a fall by 5 points is drift within 16 and 48 rounds at the median. A quiet model has fewer than 0.1
+//! drift signals and 0.02 alerts a month, also with outliers (Student's t with 3 degrees of freedom), with correlations
+//! up to 0.8, and with a weekly cycle of 2 points. These numbers are `detection::STATED` and `detection::QUIET`,
+//! verified by tests; the bench `detection` prints the whole table.
+//!
+//! The 95 % intervals are for the level of a model in the long run. With a month of history they contain it in 93 % of
+//! cases or more, up to correlations of 0.8; the bench `coverage` prints the table.
 //!
 //! The arithmetic is in `statistics` and `student`. The numbers of the simulator are not part of the method.
 
 use super::run::{Axis, Suite};
 
 /// The version of the method with the default suite table; it changes with every constant below.
-pub const METHOD_VERSION: &str = "2.0";
+pub const METHOD_VERSION: &str = "3.0";
 
 /// Weights of the suites in the default table: code is what most callers choose a model for, tools least.
 pub(super) const SUITE_WEIGHTS: [(Suite, f64); 3] =
@@ -176,7 +182,7 @@ mod tests {
 
     /// The version, and the SHA-256 of every constant as written here, without comments.
     const RECORDED: (&str, &str) =
-        ("2.0", "592181a8f7c738d0766f8e3f9ba828bc16cb6ea0c40800412d3e9f89a11d00f0");
+        ("3.0", "3294e05fd06b24ce05ce21ee5178146f0070d63b5dc28986ee9c5849d5ce0835");
 
     /// `NAME = value` of each constant, in order, with normalized spaces.
     fn constants() -> Vec<String> {

@@ -81,7 +81,9 @@ impl RoundNoise {
         let independent = (single * ratio(1, block)).sqrt();
         let typical = median(differences.clone()).unwrap_or_default() / NORMAL_MEDIAN;
         let limit = method::NOISE_LIMIT * typical.max(independent);
-        differences.iter_mut().for_each(|difference| *difference = difference.min(limit));
+        for difference in &mut differences {
+            *difference = difference.min(limit);
+        }
         mean_square(&differences) / LIMITED_SQUARE / 2.0
     }
 
@@ -121,4 +123,62 @@ fn mean_square(values: &[f64]) -> f64 {
 fn ratio(part: usize, whole: usize) -> f64 {
     let number = |n: usize| f64::from(u32::try_from(n).unwrap_or(u32::MAX));
     number(part) / number(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::simulated_noise::{NoiseGenerator, NoiseKind};
+    use super::*;
+
+    fn noise(kind: NoiseKind, seed: u64, rounds: usize) -> Vec<f64> {
+        let mut noise = NoiseGenerator::new(kind, 1.0, seed);
+        (0..rounds).map(|_| noise.draw()).collect()
+    }
+
+    /// The mean over many months of the variance of a mean.
+    fn measured(kind: NoiseKind, rounds: usize) -> f64 {
+        let months = (0..40).map(|seed| {
+            let month = noise(kind, seed << 32, 720);
+            RoundNoise::of(month.into_iter(), false).unwrap().of_mean(rounds).variance
+        });
+        months.sum::<f64>() / 40.0
+    }
+
+    #[test]
+    fn variance_of_a_mean_includes_the_correlation_of_its_rounds() {
+        for (correlation, factor) in [(0.0, 1.0), (0.5, 3.0), (0.8, 9.0)] {
+            let kind = NoiseKind::Autoregressive(correlation);
+            let long = measured(kind, 168) * 168.0;
+            assert!((0.85..1.4).contains(&(long / factor)), "{correlation}: {long}");
+            let single = measured(kind, 1);
+            assert!((0.9..1.15).contains(&single), "{correlation}: {single}");
+        }
+    }
+
+    #[test]
+    fn the_mean_of_correlated_rounds_matches_a_manual_computation() {
+        // Two rounds with a correlation of 0.5: (1 + 0.5) / 2. Three: (3 + 2 · (2 · 0.5 + 0.25)) / 9.
+        for (rounds, share) in [(1, 1.0), (2, 0.75), (3, 5.5 / 9.0)] {
+            assert!((share_of_mean(0.5, rounds) - share).abs() < 1e-12, "{rounds}");
+            assert!(rounds == 1 || (correlation(rounds, share) - 0.5).abs() < 1e-9);
+        }
+        assert_eq!((correlation(6, 0.1), correlation(1, 0.5)), (0.0, 0.0));
+    }
+
+    #[test]
+    fn a_change_of_level_adds_little_to_the_noise() {
+        let mut month = noise(NoiseKind::White, 3, 720);
+        let calm = RoundNoise::of(month.iter().copied(), false).unwrap().of_mean(24).variance;
+        month.iter_mut().skip(480).for_each(|round| *round -= 5.0);
+        let stepped = RoundNoise::of(month.into_iter(), false).unwrap().of_mean(24).variance;
+        // A tenth of the days would otherwise add 25 times the variance of a day's mean.
+        assert!(stepped < 6.0 * calm, "{stepped} {calm}");
+    }
+
+    #[test]
+    fn equal_rounds_have_no_noise_and_few_rounds_have_none_known() {
+        let constant = RoundNoise::of(std::iter::repeat_n(80.1, 720), false).unwrap();
+        assert!(constant.of_mean(24).variance.abs() < f64::MIN_POSITIVE);
+        assert!(RoundNoise::of(std::iter::repeat_n(80.1, method::NOISE_LEAST - 1), false).is_none());
+    }
 }

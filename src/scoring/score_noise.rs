@@ -44,7 +44,7 @@ struct BinarySuite {
 pub(super) struct UncertainScore {
     /// The score.
     pub estimate: Estimate,
-    /// What the constant suites add to its interval.
+    /// The part of its interval that comes from suites with constant marks.
     pub edge: EdgeReach,
 }
 

@@ -152,9 +152,7 @@ fn equal_samples_are_not_significant() {
         runs.extend(Suite::DEFAULT.map(|suite| run(&model, suite, ago, score)));
     }
     assert!(alerts(&runs).is_empty());
+    // Four rounds do not show how much rounds vary.
     let item = &rankings(&opened(&runs), Period::Day, SortBy::Combined)[0];
-    assert!(
-        item["confidenceUpper"].as_f64().unwrap() - item["confidenceLower"].as_f64().unwrap() > 1.0,
-        "{item}"
-    );
+    assert!(item.get("currentScore").is_some() && item.get("confidenceLower").is_none(), "{item}");
 }
