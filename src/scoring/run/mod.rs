@@ -31,6 +31,8 @@ pub enum RunFailure {
     Unreachable,
     /// The harness could not use the response.
     Unusable,
+    /// The harness itself failed.
+    Harness,
 }
 
 /// How a run ended.
@@ -75,7 +77,8 @@ impl BadRun {
 
 impl RunFailure {
     /// All reasons.
-    pub const ALL: [Self; 4] = [Self::Timeout, Self::Throttled, Self::Unreachable, Self::Unusable];
+    pub const ALL: [Self; 5] =
+        [Self::Timeout, Self::Throttled, Self::Unreachable, Self::Unusable, Self::Harness];
 
     /// Its name in a run's JSON.
     pub const fn word(self) -> &'static str {
@@ -84,6 +87,7 @@ impl RunFailure {
             Self::Throttled => "throttled",
             Self::Unreachable => "unreachable",
             Self::Unusable => "unusable",
+            Self::Harness => "harness",
         }
     }
 }
