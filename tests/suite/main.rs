@@ -113,6 +113,7 @@ mod response_isolation;
 mod sample_config;
 mod scoring_import;
 mod scoring_kills;
+mod scoring_tool_logs;
 mod secret_files;
 mod side_port;
 mod side_port_keys;

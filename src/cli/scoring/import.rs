@@ -26,10 +26,13 @@ use crate::cli::serve::StopSignals;
 use crate::clock::{Clock, Mono};
 use crate::scoring::{Archive, BadRun, IdentifiedRun, LONGEST_RUN, RunInsertion};
 
+use super::tool_logs::{ToolLogArgs, ToolLogs};
+
 pub(super) const AFTER_HELP: &str = r#"Examples:
   scoregate scoring import runs.jsonl --data-dir DIR
   scoregate scoring import monday.jsonl.gz tuesday.jsonl.gz --archive runs.db
   my-benchmark | scoregate scoring import - --archive runs.db
+  scoregate scoring import --from inspect --mapping map.toml logs/ --dry-run
 
 One run per line, as a JSON object:
   {"id":"r-1","model":{"id":"atlas","name":"Atlas","provider":"meridian","priceInput":5,"priceOutput":20},
@@ -42,7 +45,16 @@ Suites are coding, reasoning and tooling; reasons are timeout, throttled, unreac
 a "detail" text.
 
 Invalid lines are reported on standard error and the others are imported; the exit code is then 1. Runs are identified
-by their id, so a file can be imported again, also after an interrupted import."#;
+by their id, so a file can be imported again, also after an interrupted import.
+
+With --from the files are logs of Inspect AI (inspect) or lm-evaluation-harness (lm-eval), and a mapping file has the
+tasks and models that are imported:
+  [models."org/model"]
+  name = "Atlas 4"
+  provider = "meridian"
+  [tasks.arithmetic]
+  suite = "reasoning"
+  axes = { correctness = "accuracy", spec = { score = "closeness", scale = [0, 100] } }"#;
 
 /// Wait for a notified server to publish the new scores; an import does not wait for a server that hangs.
 const REFRESH_TIMEOUT: Duration = Duration::from_mins(2);
@@ -52,9 +64,11 @@ const READ_BUFFER: usize = 1 << 16;
 
 #[derive(Debug, Args)]
 pub(super) struct ScoringImportArgs {
-    /// Input files, plain or gzip; `-` for standard input.
+    /// Input files, plain or gzip; `-` for standard input. With --from: logs and directories of logs.
     #[arg(required = true)]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    tool_logs: ToolLogArgs,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -76,10 +90,17 @@ struct RunImportCounts {
 }
 
 pub(super) fn run(archive: &Path, data_dir: Option<&Path>, args: &ScoringImportArgs) -> Exit {
+    let logs = match args.tool_logs.logs(&args.files) {
+        Ok(logs) => logs,
+        Err(problem) => return printer::input_error(&problem),
+    };
+    if let Some(logs) = logs.as_ref().filter(|_| args.tool_logs.is_dry_run()) {
+        return logs.dry_run(args.json).unwrap_or_else(|error| printer::fault(&error));
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let done = runtime.context("the import cannot be started").and_then(|runtime| {
         let done = runtime.block_on(async {
-            let done = import(archive, args).await?;
+            let done = import(archive, args, logs.as_ref()).await?;
             notify_server(data_dir.into_iter().chain(archive.parent())).await;
             Ok(done)
         });
@@ -90,18 +111,12 @@ pub(super) fn run(archive: &Path, data_dir: Option<&Path>, args: &ScoringImportA
     done.unwrap_or_else(|error| printer::fault(&error))
 }
 
-async fn import(archive: &Path, args: &ScoringImportArgs) -> anyhow::Result<Exit> {
+async fn import(archive: &Path, args: &ScoringImportArgs, logs: Option<&ToolLogs>) -> anyhow::Result<Exit> {
     let clock = Clock::system();
-    let mut sources = Vec::new();
-    for file in &args.files {
-        // All files are opened before the first is read, so that a wrong name is reported at once.
-        match RunFile::open(file) {
-            Ok(source) => sources.push(source),
-            Err(error) => {
-                return Ok(printer::input_error(&format!("{} cannot be read: {error}", file.display())));
-            }
-        }
-    }
+    let sources = match RunFile::open_all(&args.files, logs) {
+        Ok(sources) => sources,
+        Err(problem) => return Ok(printer::input_error(&problem)),
+    };
     create_parent(archive)?;
     let archive = Archive::open(archive, clock.now().wall)?;
     archive.make_room()?;
@@ -132,7 +147,7 @@ async fn import(archive: &Path, args: &ScoringImportArgs) -> anyhow::Result<Exit
                 if let Err(error) = stored {
                     progress.clear();
                     // Earlier batches are stored.
-                    counts.print(args.json);
+                    counts.print(args.json, logs);
                     return Err(error);
                 }
                 progress.show(read.load(Ordering::Relaxed), &counts.with_rate(started, clock.mono()));
@@ -142,10 +157,11 @@ async fn import(archive: &Path, args: &ScoringImportArgs) -> anyhow::Result<Exit
     progress.show(read.load(Ordering::Relaxed), "updating the scores");
     archive.sum_up(clock.now().wall)?;
     progress.clear();
-    let printed = counts.print(args.json);
+    let printed = counts.print(args.json, logs);
+    let has_errors = counts.rejected > 0 || logs.is_some_and(ToolLogs::has_errors);
     Ok(match ended {
         Err(reason) => printer::input_error(&reason),
-        Ok(()) if printed == Exit::Done && counts.rejected > 0 => Exit::Input,
+        Ok(()) if printed == Exit::Done && has_errors => Exit::Input,
         Ok(()) => printed,
     })
 }
@@ -231,15 +247,19 @@ impl RunImportCounts {
         format!("{}, {} a second", self.summary(), runs.saturating_mul(1_000) / milliseconds)
     }
 
-    fn print(&self, json: bool) -> Exit {
+    fn print(&self, json: bool, logs: Option<&ToolLogs>) -> Exit {
         let Self { imported, existing, rejected } = self;
         if json {
-            let counts = serde_json::json!({
+            let mut counts = serde_json::json!({
                 "imported": imported, "existing": existing, "rejected": rejected
             });
+            if let (Some(counts), Some(logs)) = (counts.as_object_mut(), logs) {
+                counts.insert("logs".into(), logs.json());
+            }
             return printer::data(&format!("{counts:#}\n"));
         }
-        printer::data(&format!("{}\n", self.summary()))
+        let logs = logs.map(|logs| format!("{}\n", logs.summary())).unwrap_or_default();
+        printer::data(&format!("{logs}{}\n", self.summary()))
     }
 }
 
@@ -251,6 +271,20 @@ struct RunFile {
 }
 
 impl RunFile {
+    /// Opens all files before the first is read, so that a wrong name is reported at once.
+    fn open_all(files: &[PathBuf], logs: Option<&ToolLogs>) -> Result<Vec<Self>, String> {
+        if let Some(logs) = logs {
+            let texts = logs.texts();
+            return Ok(texts
+                .map(|(path, file)| Self { name: path.display().to_string().into(), file, size: None })
+                .collect());
+        }
+        let open = |file: &PathBuf| {
+            Self::open(file).map_err(|error| format!("{} cannot be read: {error}", file.display()))
+        };
+        files.iter().map(open).collect()
+    }
+
     fn open(path: &Path) -> io::Result<Self> {
         if path == Path::new("-") {
             return Ok(Self { name: "standard input".into(), file: Box::new(io::stdin()), size: None });

@@ -3,6 +3,7 @@
 mod export;
 mod import;
 mod serve;
+mod tool_logs;
 
 use std::path::PathBuf;
 

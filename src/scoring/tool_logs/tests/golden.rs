@@ -199,3 +199,13 @@ fn directories_are_searched_for_the_names_of_the_tool() {
     );
     assert!(found(EvaluationTool::LmEval, &["none"]).unwrap_err().contains("cannot be read"));
 }
+
+#[test]
+fn the_documented_mapping_is_valid() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/scoring.md")).unwrap();
+    let example = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    let mapping = LogMapping::parse(example).unwrap();
+    assert_eq!(mapping.task("arithmetic").unwrap().axes.len(), 5);
+    assert!(mapping.task("echoes").is_ok() && mapping.model("openai/gpt-x").is_ok());
+    assert_eq!(mapping.task("smoke_test").unwrap_err().verdict, LogVerdict::Skipped);
+}
