@@ -12,7 +12,7 @@ use super::hour::of_period;
 use super::measure::Measure;
 use super::method;
 use super::model_state::ModelState;
-use super::statistics::{FittedLine, chance_of_change, holm};
+use super::statistics::{Estimate, FittedLine, chance_of_change, holm};
 
 /// The changes of every model.
 #[derive(Debug)]
@@ -79,7 +79,14 @@ impl ModelChange {
 }
 
 fn trends(model_states: &[ModelState], period: Period, measure: Measure) -> Vec<Trend> {
-    let estimates = || model_states.iter().map(|model_state| model_state.over(period).estimates(measure));
+    // A score of unknown uncertainty cannot be compared.
+    let known = |estimate: Option<Estimate>| estimate.filter(|estimate| estimate.spread.is_some());
+    let estimates = || {
+        let states = model_states.iter();
+        states
+            .map(|model_state| model_state.over(period).estimates(measure))
+            .map(|(a, b)| (known(a), known(b)))
+    };
     let chances = corrected(estimates().map(|(now, before)| Some(chance_of_change(before?, now?))));
     let trend = |((now, before), chance): ((Option<_>, Option<_>), Option<f64>)| match (now, before, chance) {
         (Some(now), Some(before), Some(chance)) => Trend::between(before, now, chance),

@@ -34,6 +34,7 @@ mod statistics;
 mod student;
 #[cfg(test)]
 mod tests;
+mod tool_logs;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,6 +62,7 @@ pub use run::{
 pub use simulate::simulated_records;
 pub use snapshot::RunSource;
 pub use snapshot_updater::{SnapshotUpdater, UpdateRequest, UpdateRequests, UpdateSnapshot};
+pub use tool_logs::{EvaluationTool, LogMapping, LogProblem, LogVerdict, MappedRuns, log_files, read_log};
 
 /// Pause after a source could not be read.
 const RETRY_AFTER: Duration = Duration::from_secs(30);

@@ -114,6 +114,7 @@ mod sample_config;
 mod scoring_changes;
 mod scoring_import;
 mod scoring_kills;
+mod scoring_tool_logs;
 mod scoring_unfinished;
 mod secret_files;
 mod side_port;

@@ -19,18 +19,22 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::admin::SCORING_REFRESH;
-use crate::cli::control::{operator, request_if_running};
+use crate::cli::control::request_if_running;
 use crate::cli::exit::Exit;
 use crate::cli::input_lines::{InputLine, InputLines};
 use crate::cli::printer::{self, Progress};
 use crate::cli::serve::StopSignals;
-use crate::clock::{Clock, Mono, Wall};
-use crate::scoring::{Archive, BadRun, ExportLine, ImportEnd, LONGEST_RUN, RunInsertion, SuiteTable};
+use crate::clock::Clock;
+use crate::scoring::{Archive, BadRun, ExportLine, ImportEnd, LONGEST_RUN, SuiteTable};
+
+use super::import_counts::RunImportCounts;
+use super::tool_logs::{ToolLogArgs, ToolLogs};
 
 pub(super) const AFTER_HELP: &str = r#"Examples:
   scoregate scoring import runs.jsonl --data-dir DIR
   scoregate scoring import monday.jsonl.gz tuesday.jsonl.gz --archive runs.db
   my-benchmark | scoregate scoring import - --archive runs.db
+  scoregate scoring import --from inspect --mapping map.toml logs/ --dry-run
 
 One run per line, as a JSON object:
   {"id":"r-1","model":{"id":"atlas","name":"Atlas","provider":"meridian","priceInput":5,"priceOutput":20},
@@ -50,7 +54,16 @@ A run without listed trials counts as one trial in the score. All but harness lo
 
 Invalid lines are reported on standard error and the others are imported; the exit code is then 1. Runs are identified
 by their id, so a file can be imported again, also after an interrupted import. Lines of withdrawn runs have no effect, and
-are counted as withdrawn."#;
+are counted as withdrawn.
+
+With --from the files are logs of Inspect AI (inspect) or lm-evaluation-harness (lm-eval), and a mapping file has the
+tasks and models that are imported:
+  [models."org/model"]
+  name = "Atlas 4"
+  provider = "meridian"
+  [tasks.arithmetic]
+  suite = "reasoning"
+  axes = { correctness = "accuracy", spec = { score = "closeness", scale = [0, 100] } }"#;
 
 /// Wait for a notified server to publish the new scores; an import does not wait for a server that hangs.
 const REFRESH_TIMEOUT: Duration = Duration::from_mins(2);
@@ -60,9 +73,11 @@ const READ_BUFFER: usize = 1 << 16;
 
 #[derive(Debug, Args)]
 pub(super) struct ScoringImportArgs {
-    /// Input files, plain or gzip; `-` for standard input.
+    /// Input files, plain or gzip; `-` for standard input. With --from: logs and directories of logs.
     #[arg(required = true)]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    tool_logs: ToolLogArgs,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -76,20 +91,18 @@ enum RunChunk {
     Failed(Arc<str>, io::Error),
 }
 
-#[derive(Default)]
-struct RunImportCounts {
-    imported: u64,
-    existing: u64,
-    rejected: u64,
-    /// Lines of withdrawn runs, which stay withdrawn.
-    withdrawn: u64,
-}
-
 pub(super) fn run(archive: &Path, data_dir: Option<&Path>, args: &ScoringImportArgs) -> Exit {
+    let logs = match args.tool_logs.logs(&args.files) {
+        Ok(logs) => logs,
+        Err(problem) => return printer::input_error(&problem),
+    };
+    if let Some(logs) = logs.as_ref().filter(|_| args.tool_logs.is_dry_run()) {
+        return logs.dry_run(archive, args.json).unwrap_or_else(|error| printer::fault(&error));
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let done = runtime.context("the import cannot be started").and_then(|runtime| {
         let done = runtime.block_on(async {
-            let (done, end) = import(archive, args).await?;
+            let (done, end) = import(archive, args, logs.as_ref()).await?;
             if let Some(end) = end {
                 publish(end, data_dir.into_iter().chain(archive.parent())).await;
             }
@@ -103,9 +116,13 @@ pub(super) fn run(archive: &Path, data_dir: Option<&Path>, args: &ScoringImportA
 }
 
 /// Imports the files. Without an end nothing was imported.
-async fn import(archive: &Path, args: &ScoringImportArgs) -> anyhow::Result<(Exit, Option<ImportEnd>)> {
+async fn import(
+    archive: &Path,
+    args: &ScoringImportArgs,
+    logs: Option<&ToolLogs>,
+) -> anyhow::Result<(Exit, Option<ImportEnd>)> {
     let clock = Clock::system();
-    let sources = match RunFile::open_all(&args.files) {
+    let sources = match RunFile::open_all(&args.files, logs) {
         Ok(sources) => sources,
         Err(problem) => return Ok((printer::input_error(&problem), None)),
     };
@@ -141,7 +158,7 @@ async fn import(archive: &Path, args: &ScoringImportArgs) -> anyhow::Result<(Exi
                 if let Err(error) = stored {
                     progress.clear();
                     // Earlier batches are stored.
-                    counts.print(args.json);
+                    counts.print(args.json, logs);
                     return Err(error);
                 }
                 progress.show(read.load(Ordering::Relaxed), &counts.with_rate(started, clock.mono()));
@@ -151,12 +168,12 @@ async fn import(archive: &Path, args: &ScoringImportArgs) -> anyhow::Result<(Exi
     progress.show(read.load(Ordering::Relaxed), "updating the scores");
     let end = archive.end_import(import, clock.now().wall)?;
     progress.clear();
-    let printed = counts.print(args.json);
-    let exit = match ended {
-        Err(reason) => printer::input_error(&reason),
-        Ok(()) if printed == Exit::Done && counts.rejected > 0 => Exit::Input,
-        Ok(()) => printed,
-    };
+    let printed = counts.print(args.json, logs);
+    let has_errors = counts.rejected > 0 || logs.is_some_and(ToolLogs::has_errors);
+    let exit = ended.map_or_else(
+        |reason| printer::input_error(&reason),
+        |()| if printed == Exit::Done && has_errors { Exit::Input } else { printed },
+    );
     Ok((exit, Some(end)))
 }
 
@@ -200,79 +217,6 @@ pub(super) async fn notify_server(data_dirs: impl Iterator<Item = &Path>) {
     }
 }
 
-impl RunImportCounts {
-    /// Stores the valid runs, reports the invalid lines and counts the outcomes.
-    fn store(
-        &mut self,
-        archive: &Archive,
-        now: Wall,
-        lines: Vec<(u64, Result<ExportLine, BadRun>)>,
-        report: &dyn Fn(u64, &BadRun),
-    ) -> anyhow::Result<()> {
-        let (mut numbers, mut records) = (Vec::with_capacity(lines.len()), Vec::with_capacity(lines.len()));
-        let (mut withdrawals, mut rejected) = (Vec::new(), Vec::new());
-        for (number, line) in lines {
-            match line {
-                Ok(ExportLine::Run(record)) => {
-                    numbers.push(number);
-                    records.push(record);
-                }
-                Ok(ExportLine::Withdrawn(withdrawal)) => withdrawals.push(withdrawal),
-                Err(bad) => rejected.push((number, bad)),
-            }
-        }
-        for ((number, record), insertion) in numbers.iter().zip(&records).zip(archive.take(&records)?) {
-            match insertion {
-                RunInsertion::New => self.imported += 1,
-                RunInsertion::AlreadyThere => self.existing += 1,
-                RunInsertion::Withdrawn => self.withdrawn += 1,
-                RunInsertion::OtherContent => {
-                    let problem = format!(
-                        "{} exists with other content; use a new id, or `scoregate scoring correct`",
-                        record.id
-                    );
-                    rejected.push((*number, BadRun { field: "id".into(), problem }));
-                }
-            }
-        }
-        if !withdrawals.is_empty() {
-            let taken = archive.take_withdrawals(&withdrawals, &operator(), now)?;
-            let new = taken.iter().filter(|insertion| **insertion == RunInsertion::New).count();
-            self.imported += new as u64;
-            self.existing += (taken.len() - new) as u64;
-        }
-        rejected.sort_by_key(|(number, _)| *number);
-        for (number, bad) in &rejected {
-            self.rejected += 1;
-            report(*number, bad);
-        }
-        Ok(())
-    }
-
-    fn summary(&self) -> String {
-        let Self { imported, existing, rejected, withdrawn } = self;
-        let withdrawn = if *withdrawn > 0 { format!(", {withdrawn} withdrawn") } else { String::new() };
-        format!("{imported} imported, {existing} already present, {rejected} rejected{withdrawn}")
-    }
-
-    fn with_rate(&self, started: Mono, now: Mono) -> String {
-        let milliseconds = u64::try_from(now.since(started).as_millis()).unwrap_or(u64::MAX).max(1);
-        let runs = self.imported + self.existing + self.rejected + self.withdrawn;
-        format!("{}, {} a second", self.summary(), runs.saturating_mul(1_000) / milliseconds)
-    }
-
-    fn print(&self, json: bool) -> Exit {
-        let Self { imported, existing, rejected, withdrawn } = self;
-        if json {
-            let counts = serde_json::json!({
-                "imported": imported, "existing": existing, "rejected": rejected, "withdrawn": withdrawn
-            });
-            return printer::data(&format!("{counts:#}\n"));
-        }
-        printer::data(&format!("{}\n", self.summary()))
-    }
-}
-
 /// An input file.
 pub(super) struct RunFile {
     name: Arc<str>,
@@ -282,7 +226,13 @@ pub(super) struct RunFile {
 
 impl RunFile {
     /// Opens all files before the first is read, so that a wrong name is reported at once.
-    fn open_all(files: &[PathBuf]) -> Result<Vec<Self>, String> {
+    fn open_all(files: &[PathBuf], logs: Option<&ToolLogs>) -> Result<Vec<Self>, String> {
+        if let Some(logs) = logs {
+            let texts = logs.texts();
+            return Ok(texts
+                .map(|(path, file)| Self { name: path.display().to_string().into(), file, size: None })
+                .collect());
+        }
         let open = |file: &PathBuf| {
             Self::open(file).map_err(|error| format!("{} cannot be read: {error}", file.display()))
         };

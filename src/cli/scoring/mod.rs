@@ -4,8 +4,10 @@ mod audit;
 mod change;
 mod export;
 mod import;
+mod import_counts;
 mod serve;
 mod suites;
+mod tool_logs;
 
 use std::path::PathBuf;
 

@@ -132,8 +132,8 @@ fn regime(model_state: &ModelState, change: ModelChange, alerts: &[SureLoss<'_>]
         Regime::Degraded
     } else if change.has_drifted() {
         Regime::Drifting
-    } else if model_state.drift.state == DriftState::Warming && model_state.comparison.1.is_none() {
-        // Neither test was possible.
+    } else if model_state.drift.state == DriftState::Warming {
+        // Too few rounds to call it stable.
         Regime::Unavailable
     } else {
         Regime::Stable

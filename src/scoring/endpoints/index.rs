@@ -65,7 +65,8 @@ pub(super) fn item(snapshot: &Snapshot) -> BenchmarkIndex<'_> {
 fn trend(snapshot: &Snapshot) -> Trend {
     let both = snapshot.model_states.iter().filter_map(|model_state| {
         let (now, before) = model_state.over(Period::Day).estimates(Measure::Combined);
-        Some((before?, now?))
+        let known = |estimate: &Estimate| estimate.spread.is_some();
+        Some((before.filter(known)?, now.filter(known)?))
     });
     let (before, now): (Vec<Estimate>, Vec<Estimate>) = both.unzip();
     match mean(&now).zip(mean(&before)) {

@@ -156,3 +156,43 @@ fn equal_samples_are_not_significant() {
     let item = &rankings(&opened(&runs), Period::Day, SortBy::Combined)[0];
     assert!(item.get("currentScore").is_some() && item.get("confidenceLower").is_none(), "{item}");
 }
+
+#[test]
+fn a_model_with_one_round_or_suites_in_different_hours_is_not_called_stable() {
+    let one = model("a");
+    let single = Suite::DEFAULT.map(|suite| run(&one, suite, 1, 70.0)).to_vec();
+    let mut apart = Vec::new();
+    for (suite, shift) in Suite::DEFAULT.into_iter().zip(1..) {
+        apart.extend((0..16).map(|turn| run(&one, suite, 3 * turn + shift, 70.0)));
+    }
+    for runs in [single, apart] {
+        let scoring = opened(&runs);
+        let item = &rankings(&scoring, Period::Day, SortBy::Combined)[0];
+        assert_eq!(item["trend"], "unavailable", "{item}");
+        let drift = &asked(&scoring, &DocumentKey::of_model(Route::Drift, ModelId::new("a").unwrap()))[0];
+        assert_eq!(drift["regime"], "unavailable", "{drift}");
+        for axis in drift["axes"].as_array().unwrap() {
+            assert_eq!(axis["trend"], "unavailable", "{axis}");
+        }
+        let index = &asked(&scoring, &DocumentKey::plain(Route::Index))[0];
+        assert_eq!(index["trend"], "unavailable", "{index}");
+    }
+}
+
+#[test]
+fn constant_series_have_the_stated_least_interval_or_that_of_a_share() {
+    let model = model("a");
+    let bounds = |level: f64, sort_by| {
+        let item = rankings(&opened(&history(&model, &[level; 48])), Period::Day, sort_by)[0].clone();
+        ["currentScore", "confidenceLower", "confidenceUpper"].map(|field| item[field].as_f64().unwrap())
+    };
+    // 0.5 points per round and suite over 24 rounds, 5.6 degrees of freedom: a reach of 0.254 for one suite.
+    let [score, lower, upper] = bounds(80.0, SortBy::Coding);
+    assert!((score - 80.0).abs() < 1e-9 && (lower - 79.74).abs() < 0.02 && (upper - 80.26).abs() < 0.02);
+    // 48 of 48 trials, two per run.
+    for (level, edge) in [(100.0, 94.92), (0.0, 5.08)] {
+        let [score, lower, upper] = bounds(level, SortBy::Coding);
+        let other = if level > 50.0 { lower } else { upper };
+        assert!((score - level).abs() < 1e-9 && (other - edge).abs() < 0.02, "{lower} {upper}");
+    }
+}

@@ -1,0 +1,273 @@
+//! `scoregate scoring import --from`: logs of evaluation tools, converted to lines of the ordinary import.
+//!
+//! A log is converted when its turn comes, so the memory holds the runs of one log.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use crate::cli::exit::Exit;
+use crate::cli::printer::{self, Progress};
+use crate::clock::{Clock, Wall};
+use crate::scoring::{
+    Archive, BadRun, EvaluationTool, IdentifiedRun, LogMapping, LogProblem, LogVerdict, MappedRuns,
+    SuiteTable, log_files, read_log,
+};
+
+#[derive(Debug, Args)]
+pub(super) struct ToolLogArgs {
+    /// Import logs of this tool; directories are searched for its files.
+    #[arg(long, value_name = "TOOL", requires = "mapping")]
+    from: Option<ToolName>,
+    /// Mapping file (TOML): suites and axes of tasks, ids and prices of models.
+    #[arg(long, value_name = "FILE", requires = "from")]
+    mapping: Option<PathBuf>,
+    /// Show what would be imported, and import nothing.
+    #[arg(long, requires = "from")]
+    dry_run: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ToolName {
+    /// Inspect AI: `.eval` files and JSON logs.
+    Inspect,
+    /// lm-evaluation-harness: `results_*.json` with `samples_*.jsonl` beside them.
+    LmEval,
+}
+
+/// The logs to convert.
+pub(super) struct ToolLogs {
+    tool: EvaluationTool,
+    mapping: Arc<LogMapping>,
+    files: Vec<PathBuf>,
+    counts: Arc<Mutex<ToolLogCounts>>,
+}
+
+/// Counts of evaluations, trials and problems in the logs.
+#[derive(Debug, Default)]
+pub(super) struct ToolLogCounts {
+    evaluations: u64,
+    runs: u64,
+    scored: u64,
+    failed: BTreeMap<&'static str, u64>,
+    invalidated: u64,
+    problems: BTreeMap<&'static str, u64>,
+}
+
+/// The runs of one log as text, converted at the first read.
+struct ConvertedLog {
+    tool: EvaluationTool,
+    mapping: Arc<LogMapping>,
+    path: PathBuf,
+    counts: Arc<Mutex<ToolLogCounts>>,
+    text: Option<io::Cursor<String>>,
+}
+
+impl ToolLogArgs {
+    /// The logs, if the files are some. An error is the operator's.
+    pub(super) fn logs(&self, files: &[PathBuf]) -> Result<Option<ToolLogs>, String> {
+        let (Some(from), Some(path)) = (self.from, &self.mapping) else { return Ok(None) };
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| format!("the mapping {} cannot be read: {error}", path.display()))?;
+        let mapping = LogMapping::parse(&text).map_err(|problem| format!("{}: {problem}", path.display()))?;
+        let tool = match from {
+            ToolName::Inspect => EvaluationTool::Inspect,
+            ToolName::LmEval => EvaluationTool::LmEval,
+        };
+        let files = log_files(tool, files)?;
+        Ok(Some(ToolLogs { tool, mapping: Arc::new(mapping), files, counts: Arc::default() }))
+    }
+
+    pub(super) fn is_dry_run(&self) -> bool {
+        self.dry_run
+    }
+}
+
+impl ToolLogs {
+    /// Each log with the text of its runs.
+    pub(super) fn texts(&self) -> impl Iterator<Item = (&Path, Box<dyn Read + Send>)> {
+        self.files.iter().map(|path| {
+            let text = ConvertedLog {
+                tool: self.tool,
+                mapping: Arc::clone(&self.mapping),
+                path: path.clone(),
+                counts: Arc::clone(&self.counts),
+                text: None,
+            };
+            (path.as_path(), Box::new(text) as Box<dyn Read + Send>)
+        })
+    }
+
+    /// Whether an evaluation was rejected, or is missing in the mapping.
+    pub(super) fn has_errors(&self) -> bool {
+        self.counts.lock().has_errors()
+    }
+
+    /// The counts for people.
+    pub(super) fn summary(&self) -> String {
+        self.counts.lock().summary()
+    }
+
+    /// The counts as JSON.
+    pub(super) fn json(&self) -> Value {
+        self.counts.lock().json()
+    }
+
+    /// Prints the effect of an import into an archive. If it does not exist, the default suites apply.
+    pub(super) fn dry_run(&self, archive: &Path, as_json: bool) -> anyhow::Result<Exit> {
+        let now = Clock::system().now().wall;
+        let suites = if archive.exists() { Archive::open(archive, now)?.suites()? } else { Arc::default() };
+        let (mut rows, mut entries) = (Vec::new(), Vec::new());
+        let mut counts = ToolLogCounts::default();
+        for path in &self.files {
+            for runs in read_log(self.tool, path, &self.mapping) {
+                let runs = runs.and_then(|runs| validated(runs, now, &suites));
+                counts.add(&runs);
+                let file = path.display().to_string();
+                match &runs {
+                    Ok(runs) => {
+                        rows.push(row(&file, runs));
+                        entries.push(entry(&file, runs)?);
+                    }
+                    Err(problem) => {
+                        printer::message(&message(path, problem));
+                        entries.push(json!({"file": file, "verdict": problem.verdict.word(),
+                            "place": problem.place, "problem": problem.problem}));
+                    }
+                }
+            }
+        }
+        let exit = if as_json {
+            let whole = json!({"evaluations": entries, "counts": counts.json()});
+            printer::data(&format!("{whole:#}\n"))
+        } else {
+            let header =
+                ["file", "task", "model", "suite", "axes", "time", "runs", "trials", "failed", "absent"];
+            if !rows.is_empty() {
+                printer::table(&header, &rows);
+            }
+            printer::data(&format!("{}; nothing was imported\n", counts.summary()))
+        };
+        Ok(if exit == Exit::Done && counts.has_errors() { Exit::Input } else { exit })
+    }
+}
+
+/// The runs, if the reader of runs accepts them.
+fn validated(runs: MappedRuns, now: Wall, suites: &SuiteTable) -> Result<MappedRuns, LogProblem> {
+    let bad = runs.runs.iter().find_map(|line| IdentifiedRun::read(line, now, suites).err());
+    let Some(BadRun { field, problem }) = bad else { return Ok(runs) };
+    Err(LogProblem { verdict: LogVerdict::Invalid, place: format!("task {}: {field}", runs.task), problem })
+}
+
+fn row(file: &str, runs: &MappedRuns) -> Vec<String> {
+    let failed: u64 = runs.failed.values().sum();
+    vec![
+        file.to_owned(),
+        runs.task.clone(),
+        runs.model_id.clone(),
+        runs.suite.clone(),
+        runs.axes.join(","),
+        runs.time.clone(),
+        runs.runs.len().to_string(),
+        (runs.scored + failed).to_string(),
+        failed.to_string(),
+        runs.absent.join(","),
+    ]
+}
+
+fn entry(file: &str, runs: &MappedRuns) -> anyhow::Result<Value> {
+    let lines: Vec<Value> = runs
+        .runs
+        .iter()
+        .map(|line| serde_json::from_str(line))
+        .collect::<Result<_, _>>()
+        .context("a converted run is not JSON")?;
+    let failed: BTreeMap<&str, u64> =
+        runs.failed.iter().map(|(failure, count)| (failure.word(), *count)).collect();
+    Ok(
+        json!({"file": file, "verdict": "importable", "task": runs.task, "model": runs.model, "modelId": runs.model_id,
+        "suite": runs.suite, "axes": runs.axes, "time": runs.time, "scored": runs.scored, "failed": failed,
+        "invalidated": runs.invalidated, "absent": runs.absent, "runs": lines}),
+    )
+}
+
+fn message(path: &Path, problem: &LogProblem) -> String {
+    format!("{}: {}: {problem}", path.display(), problem.verdict.word())
+}
+
+impl ToolLogCounts {
+    fn add(&mut self, runs: &Result<MappedRuns, LogProblem>) {
+        match runs {
+            Ok(runs) => {
+                self.evaluations += 1;
+                self.runs += runs.runs.len() as u64;
+                self.scored += runs.scored;
+                self.invalidated += runs.invalidated;
+                for (failure, count) in &runs.failed {
+                    *self.failed.entry(failure.word()).or_default() += count;
+                }
+            }
+            Err(problem) => *self.problems.entry(problem.verdict.word()).or_default() += 1,
+        }
+    }
+
+    fn has_errors(&self) -> bool {
+        [LogVerdict::Missing, LogVerdict::Invalid]
+            .iter()
+            .any(|verdict| self.problems.contains_key(verdict.word()))
+    }
+
+    fn summary(&self) -> String {
+        let failed: u64 = self.failed.values().sum();
+        let reasons: Vec<String> =
+            self.failed.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+        let reasons = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join(", ")) };
+        let mut parts = vec![format!(
+            "evaluations: {}, runs: {}, trials: {} scored and {failed} failed{reasons}",
+            self.evaluations, self.runs, self.scored
+        )];
+        if self.invalidated > 0 {
+            parts.push(format!("samples skipped: {} (declared invalid in the log)", self.invalidated));
+        }
+        parts.extend(self.problems.iter().map(|(verdict, count)| format!("{verdict}: {count}")));
+        parts.join(", ")
+    }
+
+    fn json(&self) -> Value {
+        json!({"evaluations": self.evaluations, "runs": self.runs, "scored": self.scored, "failed": self.failed,
+            "invalidated": self.invalidated, "problems": self.problems})
+    }
+}
+
+impl ConvertedLog {
+    fn convert(&self) -> String {
+        let mut text = String::new();
+        for runs in read_log(self.tool, &self.path, &self.mapping) {
+            self.counts.lock().add(&runs);
+            match runs {
+                Ok(runs) => runs.runs.iter().for_each(|line| {
+                    text.push_str(line);
+                    text.push('\n');
+                }),
+                // In place of the progress line of the import.
+                Err(problem) => Progress::new(None).message(&message(&self.path, &problem)),
+            }
+        }
+        text
+    }
+}
+
+impl Read for ConvertedLog {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.text.is_none() {
+            self.text = Some(io::Cursor::new(self.convert()));
+        }
+        self.text.as_mut().map_or(Ok(0), |text| text.read(into))
+    }
+}

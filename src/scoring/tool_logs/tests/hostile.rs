@@ -1,0 +1,189 @@
+//! Damaged and hostile `.eval` files. Each is refused with its reason, or read as if nothing were wrong with it.
+
+use std::io::{Cursor, Write as _};
+
+use rawzip::{CompressionMethod, ZipArchiveWriter, crc32};
+use tempfile::TempDir;
+
+use super::*;
+
+const HEADER: &str = r#"{"status":"success","eval":{"eval_id":"e","created":"2026-11-24T17:00:00+00:00","task":"judged","model":"mockllm/meridian/atlas-4"}}"#;
+const SAMPLE: &str = r#"{"id":1,"epoch":1,"scores":{"judge":{"value":1.0}}}"#;
+
+/// A member: its name, its compression method and its compressed content; of how many bytes it says it is, and of what sum.
+struct WrittenMember {
+    name: String,
+    method: CompressionMethod,
+    raw: Vec<u8>,
+    length: u64,
+    sum: u32,
+}
+
+impl WrittenMember {
+    fn stored(name: &str, content: impl Into<Vec<u8>>) -> Self {
+        let raw = content.into();
+        let (length, sum) = (raw.len() as u64, crc32(&raw));
+        Self { name: name.into(), method: CompressionMethod::STORE, raw, length, sum }
+    }
+}
+
+/// A zip file.
+fn zip(members: &[WrittenMember]) -> Vec<u8> {
+    let mut zip = ZipArchiveWriter::new(Cursor::new(Vec::new()));
+    for member in members {
+        let (mut entry, _) =
+            zip.new_file(member.name.as_str()).compression_method(member.method).start().unwrap();
+        entry.write_all(&member.raw).unwrap();
+        entry.finish(rawzip::DataDescriptorOutput::new(member.sum, member.length)).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+fn read_bytes(bytes: &[u8]) -> Result<MappedRuns, String> {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("log.eval");
+    std::fs::write(&path, bytes).unwrap();
+    let read = read_one(&path, &golden_mapping("inspect.toml")).map_err(|problem| problem.to_string());
+    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 1, "a member was written to the disk");
+    read
+}
+
+/// A log with one more member.
+fn read_with(member: WrittenMember) -> Result<MappedRuns, String> {
+    read_bytes(&zip(&[
+        WrittenMember::stored("header.json", HEADER),
+        WrittenMember::stored("samples/1_epoch_1.json", SAMPLE),
+        member,
+    ]))
+}
+
+#[test]
+fn a_made_up_log_is_read() {
+    let runs = read_with(WrittenMember::stored(
+        "samples/2_epoch_1.json",
+        SAMPLE.replace("\"id\":1", "\"id\":\"x\""),
+    ));
+    assert_eq!(runs.unwrap().scored, 2);
+}
+
+#[test]
+fn zstandard_frames_that_follow_each_other_are_one_member() {
+    let content = SAMPLE.replace("\"id\":1", "\"id\":2");
+    let mut raw = Vec::new();
+    for part in content.as_bytes().chunks(20) {
+        // A frame with a window of 1 MiB and one block that is not compressed.
+        raw.extend([0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x50]);
+        raw.extend(&(u32::try_from(part.len()).unwrap() << 3 | 1).to_le_bytes()[..3]);
+        raw.extend(part);
+    }
+    let name = "samples/2_epoch_1.json";
+    let WrittenMember { length, sum, .. } = WrittenMember::stored(name, content);
+    let member = WrittenMember { name: name.into(), method: CompressionMethod::ZSTD, raw, length, sum };
+    assert_eq!(read_with(member).unwrap().scored, 2);
+}
+
+#[test]
+fn decompression_bombs_are_refused() {
+    // Spaces, which are JSON: 128 KiB for each block of four bytes, or all of them by deflate.
+    let blocks = 8_192_u32;
+    let mut frame = vec![0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x50];
+    for block in 1..=blocks {
+        let head = u32::from(block == blocks) | 1 << 1 | (128 << 10) << 3;
+        frame.extend(&head.to_le_bytes()[..3]);
+        frame.push(b' ');
+    }
+    let mut deflate = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
+    std::io::copy(&mut std::io::Read::take(std::io::repeat(b' '), 64 << 20), &mut deflate).unwrap();
+    for (method, raw, says) in [
+        (CompressionMethod::ZSTD, frame.clone(), u64::from(blocks) << 17),
+        (CompressionMethod::ZSTD, frame, 10),
+        (CompressionMethod::DEFLATE, deflate.finish().unwrap(), 64 << 20),
+    ] {
+        let member =
+            WrittenMember { name: "samples/2_epoch_1.json".into(), method, raw, length: says, sum: 0 };
+        let refused = read_with(member).unwrap_err();
+        let is_expected =
+            refused.contains("decompresses to more than") || says == 10 && refused.contains("size");
+        assert!(is_expected && refused.contains("samples/2_epoch_1.json"), "{refused}");
+    }
+}
+
+#[test]
+fn names_that_leave_the_file_or_are_given_twice_are_refused() {
+    for name in ["samples/../../outside.json", "/etc/passwd", "samples\\..\\x.json"] {
+        // The writer refuses such names, so another one of this length is replaced.
+        let other = "n".repeat(name.len());
+        let mut bytes =
+            zip(&[WrittenMember::stored("header.json", HEADER), WrittenMember::stored(&other, SAMPLE)]);
+        for place in 0..bytes.len() - name.len() {
+            if bytes[place..].starts_with(other.as_bytes()) {
+                bytes[place..place + name.len()].copy_from_slice(name.as_bytes());
+            }
+        }
+        let refused = read_bytes(&bytes).unwrap_err();
+        assert!(refused.contains("is not a name that Inspect AI gives"), "{refused}");
+    }
+    let refused = read_with(WrittenMember::stored("samples/1_epoch_1.json", SAMPLE)).unwrap_err();
+    assert!(refused.contains("is in the file twice"), "{refused}");
+    let refused = read_with(WrittenMember::stored("samples/other.json", SAMPLE)).unwrap_err();
+    assert!(refused.contains("sample 1, epoch 1: is in the log twice"), "{refused}");
+}
+
+#[test]
+fn contents_that_do_not_match_their_sum_or_method_are_refused() {
+    let name = "samples/2_epoch_1.json";
+    let good = || WrittenMember::stored(name, SAMPLE.replace("\"id\":1", "\"id\":2"));
+    assert!(read_with(good()).is_ok());
+    let rows = [
+        (WrittenMember { sum: 1, ..good() }, "checksum"),
+        (WrittenMember { length: 5, ..good() }, "size"),
+        (WrittenMember { length: 5_000, ..good() }, "size"),
+        (WrittenMember { method: CompressionMethod::ZSTD, ..good() }, "is not Zstandard data"),
+        (WrittenMember { method: CompressionMethod::DEFLATE, ..good() }, "deflate"),
+        (
+            WrittenMember { method: CompressionMethod::BZIP2, ..good() },
+            "compression method 12 is not supported",
+        ),
+        (WrittenMember::stored(name, "{\"id\":2"), "EOF while parsing"),
+        (WrittenMember::stored(name, "{\"id\":2}"), "missing field `epoch`"),
+        (WrittenMember::stored(name, *b"{\"id\":\"\xff\xfe\"}"), "unicode"),
+    ];
+    for (member, problem) in rows {
+        let refused = read_with(member).unwrap_err();
+        assert!(refused.starts_with(name) && refused.contains(problem), "{problem}: {refused}");
+    }
+}
+
+#[test]
+fn long_texts_are_skipped_or_refused() {
+    let long = "x".repeat(10 << 20);
+    let with = |more: &str| SAMPLE.replace("\"id\":1", &format!("\"id\":2,{more}"));
+    let read = |more: &str| read_with(WrittenMember::stored("samples/2_epoch_1.json", with(more)));
+    assert_eq!(read(&format!("\"messages\":[\"{long}\"]")).unwrap().scored, 2);
+    let failed =
+        read(&format!("\"error\":{{\"message\":\"{long}\",\"traceback\":\"\",\"traceback_ansi\":\"\"}}"));
+    assert_eq!(failed.unwrap().failed.len(), 1);
+    let refused = read(&format!("\"model_usage\":{{\"{long}\":{{}}}}")).unwrap_err();
+    assert!(refused.contains("a key longer than 1000 bytes"), "{refused}");
+}
+
+#[test]
+fn a_log_that_is_cut_off_or_changed_is_refused_or_read_the_same() {
+    let bytes = std::fs::read(golden_file("inspect/unscored.eval")).unwrap();
+    let expected = read_bytes(&bytes).unwrap();
+    for length in (0..bytes.len()).step_by(97) {
+        let read = read_bytes(&bytes[..length]);
+        assert!(read.is_err(), "cut off after {length} bytes");
+    }
+    let mut refused = 0;
+    for index in (0..bytes.len()).step_by(23) {
+        let mut changed = bytes.clone();
+        changed[index] ^= 1 << (index % 8);
+        match read_bytes(&changed) {
+            // Such as the time in a header of a member.
+            Ok(read) => assert_eq!(read, expected, "byte {index}"),
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(refused > 100, "{refused}");
+}
