@@ -48,7 +48,7 @@ fn cases() -> Vec<CoverageCase> {
         BASE,
         CoverageCase { period: Period::Week, ..BASE },
         CoverageCase { period: Period::Month, ..BASE },
-        CoverageCase { name: "no run effect", period: Period::Latest, deviation: 0.0, ..BASE },
+        CoverageCase { name: "trials only", period: Period::Latest, deviation: 0.0, ..BASE },
         run_effect("run effect, 1 trial", 1),
         run_effect("run effect, 3 trials", 3),
         run_effect("run effect, 10 trials", 10),
