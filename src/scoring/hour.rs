@@ -85,12 +85,14 @@ impl HourRange {
         (self.from.0..self.to.0).map(Hour)
     }
 
-    /// Its parts of that many hours each, oldest first.
-    pub(super) fn parts(self, hours: u64) -> impl Iterator<Item = Self> {
-        let count = self.to.0.saturating_sub(self.from.0) / hours.max(1);
-        (0..count).map(move |part| {
-            let from = self.from.plus(part * hours);
-            Self { from, to: from.plus(hours) }
+    /// The parts of the calendar, of that many hours each, that begin in it, oldest first. Each begins at a multiple of
+    /// that number, whatever the end of the range is; the newest may be incomplete.
+    pub(super) fn calendar_parts(self, hours: u64) -> impl Iterator<Item = Self> {
+        let hours = hours.max(1);
+        let (first, last) = (self.from.0.div_ceil(hours), self.to.0.div_ceil(hours));
+        (first..last).map(move |part| {
+            let from = Hour(part * hours);
+            Self { from, to: from.plus(hours).min(self.to) }
         })
     }
 
@@ -128,8 +130,19 @@ mod tests {
         assert!(day.holds(day.from.start()) && !day.holds(hour.start()));
         assert_eq!(day.before().to, day.from);
         assert_eq!(day.before().hours().count(), 24);
-        assert_eq!(day.parts(3).map(|part| part.hours().count()).collect::<Vec<_>>(), [3; 8]);
-        assert_eq!(day.parts(3).last().unwrap().to, hour);
+    }
+
+    #[test]
+    fn calendar_parts_begin_at_the_same_instants_for_every_end() {
+        let noon = Hour::of(Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap());
+        let starts = |end: Hour| end.last(24).calendar_parts(3).map(|part| part.from).collect::<Vec<_>>();
+        for (later, shift) in [(0, 0), (1, 1), (2, 1), (3, 1), (4, 2)] {
+            let expected: Vec<Hour> = (shift..shift + 8).map(|part| noon.minus(24).plus(3 * part)).collect();
+            assert_eq!(starts(noon.plus(later)), expected, "{later}");
+        }
+        let newest = noon.plus(1).last(24).calendar_parts(3).last().unwrap();
+        assert_eq!((newest.from, newest.to), (noon, noon.plus(1)));
+        assert!(noon.last(24).calendar_parts(3).all(|part| part.hours().count() == 3));
     }
 
     #[test]

@@ -5,11 +5,11 @@
 //!
 //! Performance among 150 models whose rounds vary by 1.5 points about their level, independently: a fall by 5 points is
 //! reported as drift within 8 rounds and as an alert within 24; one by 8 points is also an incident within 8 rounds;
-//! 6 points lost over 10 days are drift within 96 rounds and an alert within 168, in 95 % of cases. With a correlation of neighbours of
-//! 0.5 and 0.8, a fall by 5 points is drift within 16 and 48 rounds at the median. A quiet model has fewer than 0.1
-//! drift signals and 0.02 alerts a month, also with outliers (Student's t with 3 degrees of freedom), with correlations
-//! up to 0.8, and with a weekly cycle of 2 points. These numbers are `detection::STATED` and `detection::QUIET`,
-//! verified by tests; the bench `detection` prints the whole table.
+//! 6 points lost over 10 days are drift within 96 rounds and an alert within 168, in 95 % of cases. If neighbouring
+//! rounds have a correlation of 0.5 or 0.8, a fall by 5 points is drift within 16 or 48 rounds at the median. A quiet
+//! model has fewer than 0.1 drift signals and 0.02 alerts a month, also with outliers (Student's t with 3 degrees of
+//! freedom), with correlations up to 0.8, and with a weekly cycle of 2 points. The bench `detection` prints the whole
+//! table; tests verify a part of it.
 //!
 //! The 95 % intervals are for the level of a model in the long run. With a month of history they contain it in 93 % of
 //! cases or more, up to correlations of 0.8; the bench `coverage` prints the table.
@@ -143,9 +143,9 @@ pub(super) const UNSTEADY_POINTS: f64 = 10.0;
 /// Tolerance of the Page-Hinkley test (delta), in standard deviations of the model's own rounds in the long run: half
 /// of the smallest change to detect, which is one of them.
 pub(super) const DRIFT_DELTA: f64 = 0.5;
-/// Threshold of the Page-Hinkley test (lambda), in the same unit. A quiet model reaches it about once in six years;
-/// signals are tested before they are reported. On other seeds than the reported ones, 9 and 12 found the planted
-/// changes a round earlier and later.
+/// Threshold of the Page-Hinkley test (lambda), in the same unit. By Siegmund's approximation a quiet model reaches it
+/// once in about eight years; signals are tested before they are reported. On seeds other than the reported ones, 12
+/// found planted changes up to a round later, and 9 at most a round earlier.
 pub(super) const DRIFT_LAMBDA: f64 = 10.0;
 /// Minimum number of rounds before a signal: two days, so that the running mean is meaningful.
 pub(super) const DRIFT_LEAST: u32 = 48;

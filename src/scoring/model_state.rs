@@ -30,7 +30,7 @@ pub(super) struct ModelState {
     pub summaries: [PeriodSummary; 4],
     /// When it was last updated, for any period.
     last_updated: Wall,
-    /// Its own baseline, and the last 24 hours to compare with it, by the noise of the month before both.
+    /// The last 24 hours and its own baseline, with the noise of the month before both.
     pub comparison: Estimates,
     /// Runs in the baseline.
     pub baseline_runs: u32,
@@ -204,8 +204,8 @@ fn pairs(now: [Option<UncertainScore>; 5], before: [Option<UncertainScore>; 5]) 
     pairs
 }
 
-/// The baseline and the last 24 hours, by a noise that a change between or within them does not affect: that of the
-/// month before. A model without that history is compared by what is known of it.
+/// The baseline and the last 24 hours, with the noise of the month before, which a change between or within them does
+/// not affect. Without that history, the noise of the compared days is used.
 fn comparison(series: &ScoreSeries, baseline: HourRange, current: HourRange) -> Estimates {
     let part = ScorePart::measure(series.table(), Measure::Combined);
     let noise_of = |range: HourRange| RoundNoise::of(series.values(range, part), false);
@@ -235,7 +235,7 @@ fn history(series: &ScoreSeries, noise: &ScoreNoise, period: Period, hour: Hour)
         let score = noise.measured(Measure::Combined, series, part, &reading).as_ref().map(Score::of);
         ScorePoint { start: part.from.start(), score, runs: reading.scored() }
     };
-    hour.last(hours).parts(grain).map(point).collect()
+    hour.last(hours).calendar_parts(grain).map(point).collect()
 }
 
 fn slopes(series: &ScoreSeries, noise: &ScoreNoise, hour: Hour) -> [Option<FittedLine>; 7] {

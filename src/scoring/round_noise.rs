@@ -1,9 +1,10 @@
-//! The noise of a series of rounds: how far the mean of consecutive rounds strays from the level of the series.
+//! The noise of a series of rounds: the variance of the mean of consecutive rounds about the level of the series.
 //!
-//! Measured, not modelled: means of as many rounds are compared with such means some time before, over the whole
-//! history. Half of the mean squared difference is the variance of a mean, whatever the rounds have in common: runs
-//! of one model differ by more than their trials, neighbours are correlated, and weeks have cycles. A change of level
-//! concerns few of the differences, and these are limited.
+//! It is measured: means of as many rounds are compared with means of later rounds, over the whole history. Half of
+//! the mean squared difference is the variance of a mean. This includes the effect of a run on all its trials, the
+//! correlation of neighbouring rounds, and cycles. A change of level affects few of the differences, and these are
+//! limited. A history has few independent blocks of a day, so the variance is at least that of an autoregression
+//! fitted to shorter blocks.
 
 use super::method;
 use super::statistics::{Spread, median};

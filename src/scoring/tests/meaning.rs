@@ -227,3 +227,25 @@ fn every_drift_regime_occurs_within_a_month() {
     }
     assert!(regimes.len() >= 4, "{regimes:?}");
 }
+
+#[test]
+fn points_of_a_history_keep_their_instants_and_scores_when_the_hour_moves_on() {
+    let at = |hours: u32| {
+        let scoring = Scoring::demo(7, now().plus(HOUR * hours));
+        let key = |period| DocumentKey {
+            period: Some(period),
+            ..DocumentKey::of_model(Route::History, scoring.model_ids()[0].clone())
+        };
+        Period::ALL.map(|period| asked(&scoring, &key(period)))
+    };
+    for (earlier, later) in at(0).into_iter().zip(at(1)) {
+        assert_eq!(earlier.len(), later.len());
+        // Bounds follow the noise of the last month.
+        let shown = |point: &Value| ["timestamp", "score", "runs"].map(|field| point[field].clone());
+        let later: Vec<_> = later.iter().map(shown).collect();
+        // The oldest point may have left, and the newest may have been incomplete.
+        for point in earlier.iter().skip(1).take(earlier.len() - 2).map(shown) {
+            assert!(later.contains(&point), "{point:?}");
+        }
+    }
+}
