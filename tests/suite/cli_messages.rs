@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::program::{run, run_with};
 
-const COMMANDS: [&[&str]; 39] = [
+const COMMANDS: [&[&str]; 40] = [
     &["demo"],
     &["serve"],
     &["check"],
@@ -36,6 +36,7 @@ const COMMANDS: [&[&str]; 39] = [
     &["scoring", "audit"],
     &["scoring", "correct"],
     &["scoring", "export"],
+    &["scoring", "suites"],
     &["scoring", "serve"],
     &["scoring", "withdraw"],
     &["store"],
@@ -213,7 +214,7 @@ fn an_invalid_json_line_is_reported_in_a_sentence() {
         assert!(output.starts_with(sentence), "{line}: {output}");
     }
     let help = run(&["scoring", "import", "--help"]).with(0).out;
-    assert!(help.contains("`cost` (US dollars, 0 if it was free) are required"), "{help}");
+    assert!(help.contains("`cost` (US dollars, 0 if it was free) may be left out"), "{help}");
 }
 
 #[test]

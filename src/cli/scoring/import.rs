@@ -41,10 +41,10 @@ One run per line, as a JSON object:
    "suite":"coding","time":"2026-11-21T11:02:03Z","trials":[{"scores":{"correctness":0.9,"spec":0.8,
    "codeQuality":0.7,"efficiency":0.6,"stability":0.5,"refusal":1,"recovery":0.4},"latencyMs":4200,"cost":0.031}]}
 Suites are coding, reasoning and tooling, or those set with `scoregate scoring suites`; every trial has exactly the axes
-of its suite. Scores are from 0 to 1. `latencyMs` (milliseconds) and `cost` (US dollars, 0 if it was free) may be left out if they were
-not measured. Prices are US dollars for a million tokens and may be left out. A trial that failed
-has {"failure":{"reason":"timeout"}} instead of scores; a run that failed as a whole has it instead of trials, and may
-have a "detail" text in it.
+of its suite. Scores are from 0 to 1. `latencyMs` (milliseconds) and `cost` (US dollars, 0 if it was free) may be left out
+if they were not measured, and prices (US dollars for a million tokens) if they are unknown. A trial that failed has
+{"failure":{"reason":"timeout"}} instead of scores; a run that failed as a whole has it instead of trials, and may have a
+"detail" text in it.
 
 Reasons of a failure, and their effect:
   timeout, unusable       the model failed: the trial counts as zero on every axis
@@ -53,8 +53,8 @@ Reasons of a failure, and their effect:
 A run without listed trials counts as one trial in the score. All but harness lower availability.
 
 Invalid lines are reported on standard error and the others are imported; the exit code is then 1. Runs are identified
-by their id, so a file can be imported again, also after an interrupted import. Lines of withdrawn runs have no effect, and
-are counted as withdrawn.
+by their id, so a file can be imported again, also after an interrupted import. Lines of withdrawn runs have no effect,
+and are counted as withdrawn.
 
 With --from the files are logs of Inspect AI (inspect) or lm-evaluation-harness (lm-eval), and a mapping file has the
 tasks and models that are imported:
