@@ -68,7 +68,7 @@ pub(super) struct PeriodSummary {
     published: [Option<Score>; 5],
     /// The estimates that models are ranked by, in the order of [`Measure::ALL`].
     measures: [Estimates; 5],
-    /// The axes, as published.
+    /// The axes over a day, as published; none for other periods.
     pub axes: [Option<Score>; 7],
     /// The means of the axes, and those of the period before, in points.
     pub axis_means: ([Option<f64>; 7], [Option<f64>; 7]),
@@ -144,7 +144,8 @@ impl PeriodSummary {
             let (range, sums) = before.as_ref()?;
             noise.measured(of, series, *range, sums)
         });
-        let axes = noise.axes(series, now, &reading);
+        // Only the detail of a model shows them, over a day.
+        let axes = if period == Period::Day { noise.axes(series, now, &reading) } else { [None; 7] };
         let published = measures.map(|score| score.as_ref().map(Score::of));
         let [score, ..] = published;
         let in_period = series.over(clock);

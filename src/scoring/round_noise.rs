@@ -6,6 +6,8 @@
 //! limited. A history has few independent blocks of a day, so the variance is at least that of an autoregression
 //! fitted to shorter blocks.
 
+use std::cell::OnceCell;
+
 use super::method;
 use super::statistics::{Spread, median};
 
@@ -21,6 +23,8 @@ pub(super) struct RoundNoise {
     sums: Vec<f64>,
     /// Whether marks are 0 or 1 only.
     is_binary: bool,
+    /// The variances of the means of blocks of 1, 2, … rounds, computed on first use.
+    blocks: [OnceCell<f64>; method::NOISE_BLOCK],
     /// The variance of a round.
     single: f64,
     /// The correlation of neighbours.
@@ -45,7 +49,8 @@ impl RoundNoise {
             return None;
         }
         let short = method::NOISE_SHORT_BLOCK.min(known / method::NOISE_LEAST).max(1);
-        let mut noise = Self { sums, is_binary, single: 0.0, correlation: 0.0, df: 0.0 };
+        let blocks = [const { OnceCell::new() }; method::NOISE_BLOCK];
+        let mut noise = Self { sums, is_binary, blocks, single: 0.0, correlation: 0.0, df: 0.0 };
         noise.single = noise.block_variance(1);
         let share = if noise.single > 0.0 { noise.block_variance(short) / noise.single } else { 0.0 };
         noise.correlation = correlation(short, share);
@@ -71,6 +76,11 @@ impl RoundNoise {
 
     /// The variance of the mean of a block.
     fn block_variance(&self, block: usize) -> f64 {
+        let known = self.blocks.get(block - 1);
+        known.map_or_else(|| self.measure(block), |known| *known.get_or_init(|| self.measure(block)))
+    }
+
+    fn measure(&self, block: usize) -> f64 {
         let known = self.sums.len() - 1;
         let gap = (2 * block).max(method::NOISE_GAP.min(known / 3));
         let mut differences = self.differences(block, gap);
