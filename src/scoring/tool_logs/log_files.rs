@@ -10,7 +10,7 @@ use super::EvaluationTool;
 const DEEPEST: usize = 64;
 
 /// The logs among these files and below these directories, sorted. A file is taken whatever its name is, except that a
-/// samples file of lm-evaluation-harness stands for the results file beside it.
+/// samples file of lm-evaluation-harness is replaced by the results file beside it.
 pub fn log_files(tool: EvaluationTool, paths: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
     let mut found = BTreeSet::new();
     for path in paths {
