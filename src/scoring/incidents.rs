@@ -13,6 +13,7 @@ use super::figures::Severity;
 use super::hour::{Hour, HourRange};
 use super::method;
 use super::period_scores::ScoreRound;
+use super::round_length::RoundLength;
 use super::series::ScoreSeries;
 use super::statistics::{SampleSums, pooled_difference};
 
@@ -108,7 +109,7 @@ impl IncidentScan {
     /// Adds the next round. An incident opens and ends with the round that shows it.
     pub(super) fn observe_round(&mut self, round: ScoreRound) {
         self.recent.push_back(round);
-        if self.recent.len() <= method::INCIDENT_ROUNDS {
+        if self.recent.len() <= RoundLength::HOUR.rounds(method::INCIDENT_ROUNDS) {
             return;
         }
         let leaving = self.recent.pop_front();
@@ -117,7 +118,7 @@ impl IncidentScan {
                 self.before.push_back(score);
                 self.before_sum += score;
             }
-            if self.before.len() > method::INCIDENT_BASELINE_ROUNDS {
+            if self.before.len() > RoundLength::HOUR.rounds(method::INCIDENT_BASELINE_ROUNDS) {
                 self.before_sum -= self.before.pop_front().unwrap_or_default();
             }
         }
@@ -151,7 +152,7 @@ impl IncidentScan {
     }
 
     fn baseline(&self) -> Option<f64> {
-        let known = self.before.len() >= method::INCIDENT_BASELINE_LEAST;
+        let known = self.before.len() >= RoundLength::HOUR.rounds(method::INCIDENT_BASELINE_LEAST);
         self.before.iter().copied().collect::<SampleSums>().mean().filter(|_| known)
     }
 

@@ -16,6 +16,7 @@
 //!
 //! The arithmetic is in `statistics` and `student`. The numbers of the simulator are not part of the method.
 
+use super::round_length::RoundCount;
 use super::run::{Axis, Suite};
 
 /// The version of the method with the default suite table; it changes with every constant below.
@@ -111,11 +112,11 @@ pub(super) const MOVEMENT_LEAST: usize = 12;
 pub(super) const MOVEMENT_MINIMUM: f64 = 1.0;
 
 /// Rounds whose mean is compared with the rounds before: six hours smooth out a single odd round.
-pub(super) const INCIDENT_ROUNDS: usize = 6;
-/// Rounds in the baseline of an incident.
-pub(super) const INCIDENT_BASELINE_ROUNDS: usize = 168;
+pub(super) const INCIDENT_ROUNDS: RoundCount = RoundCount { hourly: 6, least: 2 };
+/// Maximum rounds in the baseline of an incident: a week.
+pub(super) const INCIDENT_BASELINE_ROUNDS: RoundCount = RoundCount { hourly: 168, least: 24 };
 /// Minimum number of rounds for a valid baseline.
-pub(super) const INCIDENT_BASELINE_LEAST: usize = 24;
+pub(super) const INCIDENT_BASELINE_LEAST: RoundCount = RoundCount { hourly: 24, least: 12 };
 /// Points below the baseline at which an incident opens.
 pub(super) const INCIDENT_OPENS: f64 = 5.0;
 /// p-value of the difference between the six rounds and those before, above which no incident opens. Fixed, so that a

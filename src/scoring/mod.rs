@@ -22,6 +22,7 @@ mod method;
 mod model_state;
 mod page_hinkley;
 mod period_scores;
+mod round_length;
 mod round_noise;
 mod run;
 mod score_noise;

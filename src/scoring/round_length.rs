@@ -1,0 +1,62 @@
+//! The length of a model's rounds in hours, and numbers of rounds that depend on it.
+
+use super::hour::{Hour, HourRange};
+
+/// The length of a model's rounds: a divisor of a day. A round begins at a multiple of it in UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RoundLength(u64);
+
+/// A number of rounds for hourly ones. With longer rounds it is as many times smaller, down to a minimum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RoundCount {
+    /// With rounds of one hour.
+    pub hourly: usize,
+    /// The minimum.
+    pub least: usize,
+}
+
+impl RoundLength {
+    /// Rounds of one hour.
+    pub(super) const HOUR: Self = Self(1);
+
+    /// Rounds of that many hours.
+    pub(super) const fn of(hours: u64) -> Self {
+        Self(if hours == 0 { 1 } else { hours })
+    }
+
+    /// Its hours.
+    pub(super) const fn hours(self) -> u64 {
+        self.0
+    }
+
+    /// The hours of the round that contains an hour.
+    pub(super) const fn round_of(self, hour: Hour) -> HourRange {
+        let from = Hour::numbered(hour.number() - hour.number() % self.0);
+        HourRange { from, to: from.plus(self.0) }
+    }
+
+    /// That many rounds with this length.
+    pub(super) fn rounds(self, count: RoundCount) -> usize {
+        let hours = usize::try_from(self.0).unwrap_or(usize::MAX);
+        (count.hourly / hours).max(count.least)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_begin_at_multiples_of_their_length() {
+        let length = RoundLength::of(6);
+        let round = length.round_of(Hour::numbered(6_000_017));
+        assert_eq!((round.from, round.to), (Hour::numbered(6_000_012), Hour::numbered(6_000_018)));
+        assert_eq!(RoundLength::HOUR.round_of(round.from), HourRange::one(round.from));
+    }
+
+    #[test]
+    fn longer_rounds_are_fewer_down_to_the_minimum() {
+        let count = RoundCount { hourly: 48, least: 12 };
+        assert_eq!([1, 2, 24].map(|hours| RoundLength::of(hours).rounds(count)), [48, 24, 12]);
+    }
+}
