@@ -7,18 +7,20 @@
 
 use scoregate::routes::Period;
 use scoregate::scoring::METHOD_VERSION;
-use scoregate::scoring::coverage::{CoverageCase, MODELS, MarkKind, NoiseKind, measure};
+use scoregate::scoring::coverage::{CoverageCase, MODELS, MarkKind, NoiseKind, SuiteSchedule, measure};
 
+const HOURLY: SuiteSchedule = SuiteSchedule { every: 1, first: 0, missing: 0.0 };
 const BASE: CoverageCase = CoverageCase {
     name: "independent",
     period: Period::Day,
-    cadence_hours: 1,
+    schedule: [HOURLY; 3],
     trials: 5,
     marks: MarkKind::Graded(4.5),
     level: 70.0,
     noise: NoiseKind::White,
     deviation: 1.0,
 };
+const TWO_HOURLY: SuiteSchedule = SuiteSchedule { every: 2, first: 1, missing: 0.0 };
 const AR: fn(f64) -> NoiseKind = NoiseKind::Autoregressive;
 
 fn graded(name: &'static str, period: Period, noise: NoiseKind) -> CoverageCase {
@@ -33,8 +35,26 @@ fn pass_fail(name: &'static str, period: Period, level: f64, trials: u32) -> Cov
     CoverageCase { name, period, level, trials, marks: MarkKind::PassFail, deviation: 0.0, ..BASE }
 }
 
+fn scheduled(name: &'static str, period: Period, every: [(u32, u32); 3], missing: f64) -> CoverageCase {
+    let schedule = every.map(|(every, first)| SuiteSchedule { every, first, missing });
+    CoverageCase { name, period, schedule, deviation: 2.5, ..BASE }
+}
+
 fn daily(period: Period) -> CoverageCase {
-    CoverageCase { name: "one run a day", period, cadence_hours: 24, deviation: 2.5, ..BASE }
+    scheduled("one run a day", period, [(24, 0); 3], 0.0)
+}
+
+/// Each suite at an hour of its own.
+fn apart(period: Period) -> CoverageCase {
+    scheduled("suites at 3, 9 and 20 h", period, [(24, 3), (24, 9), (24, 20)], 0.0)
+}
+
+fn unequal(period: Period) -> CoverageCase {
+    scheduled("hourly, 6-hourly, daily", period, [(1, 0), (6, 2), (24, 5)], 0.0)
+}
+
+fn with_gaps(period: Period) -> CoverageCase {
+    scheduled("one in five runs missing", period, [(1, 0); 3], 0.2)
 }
 
 /// With five trials per run, which add noise of their own.
@@ -77,6 +97,20 @@ fn cases() -> Vec<CoverageCase> {
         daily(Period::Day),
         daily(Period::Week),
         daily(Period::Month),
+        apart(Period::Latest),
+        apart(Period::Day),
+        apart(Period::Week),
+        unequal(Period::Day),
+        unequal(Period::Week),
+        unequal(Period::Month),
+        with_gaps(Period::Latest),
+        with_gaps(Period::Day),
+        with_gaps(Period::Week),
+        CoverageCase {
+            name: "AR 0.8, every other hour",
+            schedule: [TWO_HOURLY; 3],
+            ..graded("", Period::Day, AR(0.8))
+        },
     ]
 }
 

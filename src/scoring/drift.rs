@@ -8,15 +8,10 @@ use serde::Serialize;
 use super::hour::Hour;
 use super::method;
 use super::page_hinkley::{PageHinkley, PageHinkleyParameters, ShiftDirection};
+use super::period_scores::ScoreRound;
+use super::round_length::RoundLength;
 use super::round_noise::RoundNoise;
 use super::statistics::{Estimate, SampleSums, chance_of_change};
-
-/// The parameters of the test for every model, in units of noise.
-pub(super) const RULE: PageHinkleyParameters = PageHinkleyParameters {
-    minimum: method::DRIFT_LEAST,
-    delta: method::DRIFT_DELTA,
-    lambda: method::DRIFT_LAMBDA,
-};
 
 /// The test's result for a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,6 +21,8 @@ pub(super) struct DriftResult {
     pub statistic: Option<f64>,
     /// Rounds since its last restart.
     pub samples: u32,
+    /// The minimum before a signal.
+    pub minimum: u32,
     /// The standard deviation of a round about its level, in points; absent with fewer than two rounds.
     pub noise: Option<f64>,
     /// The newest signal, while it is in force.
@@ -68,20 +65,20 @@ struct DetectedChange {
     statistic: f64,
 }
 
-/// Runs the test over the rounds of the last [`method::DRIFT_HOURS`], oldest first. Older rounds only add to what is
-/// known of the noise.
-pub(super) fn watch(all: &[(Hour, f64)], from: Hour) -> DriftResult {
-    let rounds = all.get(all.partition_point(|(hour, _)| *hour < from)..).unwrap_or_default();
-    let noise = RoundNoise::of(all.iter().map(|(_, score)| *score), false);
+/// Runs the test over rounds of this length, oldest first, in units of their noise.
+pub(super) fn watch(rounds: &[ScoreRound], noise: Option<&RoundNoise>, length: RoundLength) -> DriftResult {
+    let least = length.rounds(method::DRIFT_LEAST);
+    let minimum = u32::try_from(least).unwrap_or(u32::MAX);
+    let rule = PageHinkleyParameters { minimum, delta: method::DRIFT_DELTA, lambda: method::DRIFT_LAMBDA };
     let at_least = |variance: f64| variance.sqrt().max(method::DRIFT_NOISE_LEAST);
-    let unit = at_least(noise.as_ref().map_or(0.0, RoundNoise::long_run));
-    let single = at_least(noise.as_ref().map_or(0.0, |noise| noise.of_mean(1).variance));
+    let unit = at_least(noise.map_or(0.0, RoundNoise::long_run));
+    let single = at_least(noise.map_or(0.0, |noise| noise.of_mean(1).variance));
     // An outlier must not signal alone.
     let reach = method::NOISE_LIMIT * single / unit;
-    let mut test = PageHinkley::new(RULE);
+    let mut test = PageHinkley::new(rule);
     let mut newest = None;
-    for (at, (_, score)) in rounds.iter().enumerate() {
-        let sample = score / unit;
+    for (at, round) in rounds.iter().enumerate() {
+        let sample = round.score / unit;
         let sample = test.mean().map_or(sample, |mean| sample.clamp(mean - reach, mean + reach));
         if let Some(direction) = test.feed(sample) {
             let began = (at + 1).saturating_sub(count(test.samples()));
@@ -89,23 +86,23 @@ pub(super) fn watch(all: &[(Hour, f64)], from: Hour) -> DriftResult {
             newest = Some(DetectedChange { began, changed, at, direction, statistic: test.larger().1 });
         }
     }
-    let is_active = |found: &DetectedChange| rounds.len() - found.at <= method::DRIFT_STANDS;
-    let signal = newest.filter(is_active).and_then(|found| found.tested(rounds, noise.as_ref()));
+    let is_active = |found: &DetectedChange| rounds.len() - found.at <= length.rounds(method::DRIFT_STANDS);
+    let signal = newest.filter(is_active).and_then(|found| found.tested(rounds, noise));
     let state = match signal {
         Some(_) => DriftState::Signalled,
-        None if test.samples() < RULE.minimum => DriftState::Warming,
+        None if test.samples() < minimum => DriftState::Warming,
         None => DriftState::Quiet,
     };
     let statistic = (!rounds.is_empty()).then(|| test.larger().1);
-    DriftResult { state, statistic, samples: test.samples(), noise: noise.map(|_| unit), signal }
+    DriftResult { state, statistic, samples: test.samples(), minimum, noise: noise.map(|_| unit), signal }
 }
 
 impl DetectedChange {
     /// Tests the rounds since the change against those before it, as far back as the test looked.
-    fn tested(self, rounds: &[(Hour, f64)], noise: Option<&RoundNoise>) -> Option<DriftSignal> {
-        let part = |part: Option<&[(Hour, f64)]>| -> Option<Estimate> {
+    fn tested(self, rounds: &[ScoreRound], noise: Option<&RoundNoise>) -> Option<DriftSignal> {
+        let part = |part: Option<&[ScoreRound]>| -> Option<Estimate> {
             let part = part?;
-            let sums: SampleSums = part.iter().map(|(_, score)| *score).collect();
+            let sums: SampleSums = part.iter().map(|round| round.score).collect();
             let spread = noise.map(|noise| noise.of_mean(part.len()).no_finer(part.len()));
             Some(Estimate { mean: sums.mean()?, spread })
         };
@@ -114,7 +111,7 @@ impl DetectedChange {
         let places: f64 = (self.began..=self.at).map(|_| 1.0).sum();
         let candidates = (places / method::DRIFT_PLACES_PER_TEST).max(1.0);
         let chance = before.zip(since).map_or(1.0, |(before, since)| chance_of_change(before, since));
-        let hour = rounds.get(self.at)?.0;
+        let hour = rounds.get(self.at)?.hour;
         let chance = (chance * candidates).min(1.0);
         Some(DriftSignal { direction: self.direction, hour, statistic: self.statistic, chance })
     }
@@ -130,9 +127,10 @@ mod tests {
     use super::*;
     use crate::clock::Wall;
 
-    fn rounds(scores: impl IntoIterator<Item = f64>) -> Vec<(Hour, f64)> {
+    fn rounds(scores: impl IntoIterator<Item = f64>) -> Vec<ScoreRound> {
         let first = Hour::of(Wall::from_seconds(1_000_000_000));
-        (0..).zip(scores).map(|(hour, score)| (first.plus(hour), score)).collect()
+        let round = |(hour, score)| ScoreRound { hour: first.plus(hour), score, axes: [None; 7] };
+        (0..).zip(scores).map(round).collect()
     }
 
     /// Seeded independent noise about a level.
@@ -142,7 +140,9 @@ mod tests {
     }
 
     fn watched(scores: impl IntoIterator<Item = f64>) -> DriftResult {
-        watch(&rounds(scores), Hour::of(Wall::default()))
+        let rounds = rounds(scores);
+        let noise = RoundNoise::of(rounds.iter().map(|round| round.score), false);
+        watch(&rounds, noise.as_ref(), RoundLength::HOUR)
     }
 
     #[test]
@@ -162,18 +162,18 @@ mod tests {
     #[test]
     fn drift_test_warms_up_and_a_signal_expires() {
         assert_eq!(watched([]).statistic, None);
-        let least = count(method::DRIFT_LEAST);
+        let least = method::DRIFT_LEAST.hourly;
         assert_eq!(watched(noisy(70.0, 1.0, least - 1)).state, DriftState::Warming);
         assert_eq!(watched(noisy(70.0, 1.0, least)).state, DriftState::Quiet);
         let after = |hours| watched(noisy(70.0, 1.0, 600).chain(noisy(76.0, 1.0, hours)));
         let (found, found_at) = (1..40).find_map(|hours| Some((after(hours).signal?, hours))).unwrap();
         assert_eq!(found.direction, ShiftDirection::Up);
-        let standing = after(found_at + method::DRIFT_STANDS - 1);
+        let standing = after(found_at + method::DRIFT_STANDS.hourly - 1);
         assert_eq!(
             (standing.state, standing.signal.map(|signal| signal.hour)),
             (DriftState::Signalled, Some(found.hour))
         );
-        let over = after(found_at + method::DRIFT_STANDS);
+        let over = after(found_at + method::DRIFT_STANDS.hourly);
         assert_eq!((over.state, over.signal), (DriftState::Quiet, None));
     }
 

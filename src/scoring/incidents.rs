@@ -51,8 +51,8 @@ pub(super) fn find(series: &ScoreSeries, window: HourRange) -> Vec<Incident> {
         if let Some(runs) = series.runs_at(hour) {
             watch.observe_hour(hour, runs);
         }
-        if let Some(round) = series.rounds(HourRange::one(hour)).next() {
-            watch.observe_round(round);
+        if let Some(round) = series.rounds(HourRange::one(hour)).first() {
+            watch.observe_round(*round);
         }
     }
     watch.end()

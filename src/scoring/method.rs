@@ -20,7 +20,7 @@ use super::round_length::RoundCount;
 use super::run::{Axis, Suite};
 
 /// The version of the method with the default suite table; it changes with every constant below.
-pub const METHOD_VERSION: &str = "3.0";
+pub const METHOD_VERSION: &str = "3.1";
 
 /// Weights of the suites in the default table: code is what most callers choose a model for, tools least.
 pub(super) const SUITE_WEIGHTS: [(Suite, f64); 3] =
@@ -50,6 +50,13 @@ pub(super) const CHANCE_DIGITS: usize = 2;
 /// The smallest published p-value: nothing is impossible, and doubles end a little below.
 pub(super) const CHANCE_LEAST: f64 = 1e-300;
 
+/// Lengths of a round in hours: the divisors of a day, so that rounds begin at the same times every day.
+pub(super) const ROUND_HOURS: [u64; 8] = [1, 2, 3, 4, 6, 8, 12, 24];
+/// Minimum share of complete rounds: longer rounds only for suites that run less often, not for failures…
+pub(super) const ROUND_COMPLETE_SHARE: f64 = 0.75;
+/// …in the newest week with scores, so that a changed schedule counts after a few days.
+pub(super) const ROUND_WEEK_HOURS: u64 = 7 * 24;
+
 /// Hours whose rounds show the noise of a score.
 pub(super) const NOISE_HOURS: u64 = 30 * 24;
 /// Minimum number of rounds for a measured noise, and of blocks in them.
@@ -67,6 +74,12 @@ pub(super) const NOISE_LIMIT: f64 = 3.0;
 /// Degrees of freedom per block of the history, and the most.
 pub(super) const NOISE_FREEDOM: f64 = 0.7;
 pub(super) const NOISE_FREEDOM_MOST: f64 = 100.0;
+/// Degrees of freedom of the noise of the peers for a model without one. They decrease to none…
+pub(super) const PEERS_FREEDOM: f64 = 4.0;
+/// …for a model with so many of its own, which are a week of hourly rounds: it needs no peers.
+pub(super) const PEERS_FREEDOM_ENDS: f64 = 20.0;
+/// Minimum number of peers with a measured noise.
+pub(super) const PEERS_LEAST: usize = 3;
 
 /// Hours of the window: a month, and the month before to compare it with.
 pub(super) const WINDOW_HOURS: u64 = 60 * 24;
@@ -96,6 +109,10 @@ pub(super) const CURRENT_HOURS: u64 = 24;
 pub(super) const ALERT_ALPHA: f64 = 0.001;
 /// Points below the baseline under which there is no alert.
 pub(super) const ALERT_MINIMUM: f64 = 2.0;
+/// Minimum hours of rounds before the last 24 for a fall to be found.
+pub(super) const ALERT_BASELINE_LEAST_HOURS: u64 = 24;
+/// Hours that the baseline stays before a fall: after a week the new level is the normal one.
+pub(super) const ALERT_LONGEST_HOURS: u64 = 7 * 24;
 /// Points below the baseline from which an alert is critical.
 pub(super) const ALERT_CRITICAL: f64 = 8.0;
 
@@ -107,7 +124,7 @@ pub(super) const DEGRADATION_MINIMUM: f64 = 0.5;
 /// noise, few enough that the fall itself is mostly outside.
 pub(super) const MOVEMENT_HOURS: [u64; 4] = [24, 24, 2 * 24, 7 * 24];
 /// Minimum number of rounds for such a line: half a day.
-pub(super) const MOVEMENT_LEAST: usize = 12;
+pub(super) const MOVEMENT_LEAST: RoundCount = RoundCount { hourly: 12, least: 5 };
 /// Points along such a line below which the model counts as stable.
 pub(super) const MOVEMENT_MINIMUM: f64 = 1.0;
 
@@ -149,9 +166,9 @@ pub(super) const DRIFT_DELTA: f64 = 0.5;
 /// found planted changes up to a round later, and 9 at most a round earlier.
 pub(super) const DRIFT_LAMBDA: f64 = 10.0;
 /// Minimum number of rounds before a signal: two days, so that the running mean is meaningful.
-pub(super) const DRIFT_LEAST: u32 = 48;
+pub(super) const DRIFT_LEAST: RoundCount = RoundCount { hourly: 48, least: 12 };
 /// Rounds that a signal stays in force: three days, so that a daily look does not miss it.
-pub(super) const DRIFT_STANDS: usize = 72;
+pub(super) const DRIFT_STANDS: RoundCount = RoundCount { hourly: 72, least: 3 };
 /// Minimum noise in points: the resolution of a round.
 pub(super) const DRIFT_NOISE_LEAST: f64 = RESOLUTION;
 /// Places of a change that count as one test. Tests of neighbouring places are nearly the same: the largest of n such
@@ -164,7 +181,7 @@ pub(super) const DRIFT_HOURS: u64 = 30 * 24;
 /// Hours covered by the trend of an axis.
 pub(super) const SLOPE_HOURS: u64 = 7 * 24;
 /// Minimum number of rounds for such a fit.
-pub(super) const SLOPE_LEAST: usize = 24;
+pub(super) const SLOPE_LEAST: RoundCount = RoundCount { hourly: 24, least: 5 };
 /// Points a day below which an axis is stable, however significant the slope.
 pub(super) const SLOPE_MINIMUM: f64 = 0.2;
 /// Hours after a resolved degradation in which a model counts as recovering.
@@ -183,7 +200,7 @@ mod tests {
 
     /// The version, and the SHA-256 of every constant as written here, without comments.
     const RECORDED: (&str, &str) =
-        ("3.0", "3294e05fd06b24ce05ce21ee5178146f0070d63b5dc28986ee9c5849d5ce0835");
+        ("3.1", "ea6cecd53894dc4ba2d59c7a70cecaeabd83cf0269374ff47078c36106f9db60");
 
     /// `NAME = value` of each constant, in order, with normalized spaces.
     fn constants() -> Vec<String> {

@@ -5,6 +5,7 @@
 //! a query is a lookup. Parameters are those of [`crate::routes`]. Keys, tiers, envelopes and HTTP are handled by
 //! the gateway, which also removes `latestScore` where required.
 
+mod alert_baseline;
 mod archive;
 mod catalogue;
 mod changes;
@@ -21,7 +22,9 @@ mod measure;
 mod method;
 mod model_state;
 mod page_hinkley;
+mod peer_noise;
 mod period_scores;
+mod presence;
 mod round_length;
 mod round_noise;
 mod run;

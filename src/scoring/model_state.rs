@@ -1,13 +1,14 @@
 //! Everything known about one model at one instant.
 //!
-//! Computed once per refresh from the model's series, which is then dropped. Comparisons between models are in
-//! `changes`, `losses` and the endpoints.
+//! Computed once per refresh from the model's series, which is then dropped. Its scores are published when the noise of
+//! its peers is known. Comparisons between models are in `changes`, `losses` and the endpoints.
 
 use std::sync::Arc;
 
 use crate::clock::Wall;
 use crate::routes::Period;
 
+use super::alert_baseline;
 use super::count::Attempts;
 use super::drift::{self, DriftResult};
 use super::figures::{Score, dollars};
@@ -15,10 +16,12 @@ use super::hour::{Hour, HourRange, hours_of, of_period};
 use super::incidents::{self, Incident};
 use super::measure::Measure;
 use super::method;
+use super::peer_noise::{ModelNoise, PeerNoise};
 use super::period_scores::{PeriodScores, ScorePart, ScoreRound};
+use super::round_length::RoundLength;
 use super::round_noise::RoundNoise;
 use super::run::TestedModel;
-use super::score_noise::{ScoreNoise, UncertainScore};
+use super::score_noise::{MeasuredScore, ScoreNoise};
 use super::series::ScoreSeries;
 use super::statistics::{self, Estimate, FittedLine, SampleSums};
 
@@ -30,10 +33,12 @@ pub(super) struct ModelState {
     pub summaries: [PeriodSummary; 4],
     /// When it was last updated, for any period.
     last_updated: Wall,
-    /// The last 24 hours and its own baseline, with the noise of the month before both.
+    /// The last 24 hours and its own baseline, with the noise of the month before the baseline.
     pub comparison: Estimates,
     /// Runs in the baseline.
     pub baseline_runs: u32,
+    /// The length of its rounds.
+    pub round_length: RoundLength,
     /// Its complete rounds since the start of the baseline, oldest first.
     pub rounds: Vec<ScoreRound>,
     /// The points of its history, in the order of [`Period::ALL`].
@@ -50,6 +55,13 @@ pub(super) struct ModelState {
     pub movements: [Option<FittedLine>; 4],
 }
 
+/// A model whose scores are not published yet: their uncertainty depends on its peers.
+#[derive(Debug)]
+pub(super) struct MeasuredModel {
+    state: ModelState,
+    noise: ModelNoise,
+}
+
 /// An estimated score, and that of the period before.
 pub(super) type Estimates = (Option<Estimate>, Option<Estimate>);
 
@@ -62,6 +74,10 @@ pub(super) struct PeriodSummary {
     pub runs: (u32, u32),
     /// Trials in the period, for availability.
     pub attempts: Attempts,
+    /// The scores that models are ranked by, and those of the period before, in the order of [`Measure::ALL`].
+    measured: [[Option<MeasuredScore>; 2]; 5],
+    /// The axes over a day; none for other periods.
+    measured_axes: [Option<MeasuredScore>; 7],
     /// The score as published.
     pub score: Option<Score>,
     /// The scores that models are ranked by, as published, in the order of [`Measure::ALL`].
@@ -83,35 +99,64 @@ pub(super) struct PeriodSummary {
 pub(super) struct ScorePoint {
     /// Its start.
     pub start: Wall,
-    /// Its score.
+    measured: Option<MeasuredScore>,
+    /// Its score as published.
     pub score: Option<Score>,
     /// Number of runs.
     pub runs: u32,
 }
 
-impl ModelState {
+impl MeasuredModel {
     /// Computes the state of a model at the beginning of `hour`.
     pub(super) fn compute(model: Arc<TestedModel>, series: &ScoreSeries, hour: Hour) -> Self {
         let current = hour.last(method::CURRENT_HOURS);
         let noise = ScoreNoise::of(series, hour);
-        let baseline = current.from.last(method::BASELINE_HOURS);
-        let since_baseline = hour.last(method::CURRENT_HOURS + method::BASELINE_HOURS);
-        let watched: Vec<(Hour, f64)> =
-            series.rounds(hour.last(method::WINDOW_HOURS)).map(|round| (round.hour, round.score)).collect();
-        Self {
+        let window = series.rounds(hour.last(method::WINDOW_HOURS));
+        let window_noise = RoundNoise::of(window.iter().map(|round| round.score), false);
+        let baseline = alert_baseline::at(hour, window, window_noise.as_ref());
+        let watched = series.rounds(hour.last(method::DRIFT_HOURS));
+        let round_length = series.round_length();
+        let state = ModelState {
             model,
             summaries: Period::ALL.map(|period| PeriodSummary::of(series, &noise, period, hour)),
             comparison: comparison(series, baseline, current),
             baseline_runs: series.over(baseline).scored(),
-            rounds: series.rounds(since_baseline).collect(),
+            round_length,
+            rounds: series.rounds(HourRange { from: baseline.from, to: hour }).to_vec(),
             last_updated: series.last_updated(),
             history: Period::ALL.map(|period| history(series, &noise, period, hour)),
             incidents: incidents::find(series, hour.last(method::WINDOW_HOURS)),
             latencies: series.latencies_of(current),
-            drift: drift::watch(&watched, hour.minus(method::DRIFT_HOURS)),
+            drift: drift::watch(watched, window_noise.as_ref(), round_length),
             slopes: slopes(series, &noise, hour),
             movements: method::MOVEMENT_HOURS.map(|hours| movement(series, &noise, hour.last(hours))),
+        };
+        Self { state, noise: noise.typical() }
+    }
+
+    /// The id of the model.
+    pub(super) fn id(&self) -> &str {
+        self.state.id()
+    }
+
+    /// The state, with scores as published among these peers.
+    fn published(self, peers: &PeerNoise) -> ModelState {
+        let mut state = self.state;
+        for summary in &mut state.summaries {
+            summary.publish(peers);
         }
+        for point in state.history.iter_mut().flatten() {
+            point.score = point.measured.map(|score| Score::of(&score.among(peers)));
+        }
+        state
+    }
+}
+
+impl ModelState {
+    /// The models of a snapshot, with scores as published.
+    pub(super) fn published(models: Vec<MeasuredModel>) -> Vec<Self> {
+        let peers = PeerNoise::among(models.iter().map(|model| model.noise));
+        models.into_iter().map(|model| model.published(&peers)).collect()
     }
 
     /// Its id.
@@ -132,38 +177,46 @@ impl ModelState {
 
 impl PeriodSummary {
     fn of(series: &ScoreSeries, noise: &ScoreNoise, period: Period, hour: Hour) -> Self {
-        let clock = hour.last(hours_of(period));
+        let clock = hour.last(hours_of(period).max(series.round_length().hours()));
         let (now, before) = match period {
             Period::Latest => newest_rounds(series, hour),
             Period::Day | Period::Week | Period::Month => (clock, Some(clock.before())),
         };
         let reading = series.over(now);
-        let before = before.map(|range| (range, series.over(range)));
-        let measures = Measure::ALL.map(|of| noise.measured(of, series, now, &reading));
-        let earlier = Measure::ALL.map(|of| {
-            let (range, sums) = before.as_ref()?;
-            noise.measured(of, series, *range, sums)
+        let before = before.map(|range| series.over(range));
+        let measured = Measure::ALL.map(|of| {
+            [noise.measured(of, &reading), before.as_ref().and_then(|before| noise.measured(of, before))]
         });
-        // Only the detail of a model shows them, over a day.
-        let axes = if period == Period::Day { noise.axes(series, now, &reading) } else { [None; 7] };
-        let published = measures.map(|score| score.as_ref().map(Score::of));
-        let [score, ..] = published;
         let in_period = series.over(clock);
-        let deviation = series.rounds(clock).map(|round| round.score).collect::<SampleSums>().variance();
+        let deviation =
+            series.rounds(clock).iter().map(|round| round.score).collect::<SampleSums>().variance();
         Self {
             runs: in_period.runs(),
             attempts: in_period.attempts(),
-            score,
-            published,
-            axes: axes.map(|axis| axis.as_ref().map(Score::of)),
-            axis_means: (axis_means(series, &reading), {
-                before.map_or([None; 7], |(_, before)| axis_means(series, &before))
-            }),
+            measured,
+            // Only the detail of a model shows them, over a day.
+            measured_axes: if period == Period::Day { noise.axes(&reading) } else { [None; 7] },
+            score: None,
+            published: [None; 5],
+            axes: [None; 7],
+            axis_means: (axis_means(&reading), before.map_or([None; 7], |before| axis_means(&before))),
             latency: series.latency(now),
             deviation: deviation.map(f64::sqrt),
-            measures: pairs(measures, earlier),
+            measures: [(None, None); 5],
             reading,
         }
+    }
+
+    fn publish(&mut self, peers: &PeerNoise) {
+        let among = |score: &Option<MeasuredScore>| score.as_ref().map(|score| score.among(peers));
+        let now = self.measured.each_ref().map(|[now, _]| among(now));
+        self.published = now.each_ref().map(|score| score.as_ref().map(Score::of));
+        [self.score, ..] = self.published;
+        self.measures = self.measured.each_ref().map(|pair| {
+            let [now, before] = pair.each_ref().map(|score| among(score).map(|score| score.estimate));
+            (now, before)
+        });
+        self.axes = self.measured_axes.each_ref().map(|axis| among(axis).as_ref().map(Score::of));
     }
 
     /// An estimated score, and that of the period before.
@@ -189,61 +242,55 @@ impl PeriodSummary {
 
 /// The newest complete round, and the one before it. Without any, the current hour, which has no score.
 fn newest_rounds(series: &ScoreSeries, hour: Hour) -> (HourRange, Option<HourRange>) {
-    let newest = |before: Hour| series.newest_round(before.last(method::LATEST_REACH_HOURS));
-    match newest(hour) {
-        Some(round) => (HourRange::one(round), newest(round).map(HourRange::one)),
+    match series.newest_round(hour) {
+        Some(round) => (round, series.newest_round(round.from)),
         None => (hour.last(1), None),
     }
-}
-
-/// The estimates now and before, by measure.
-fn pairs(now: [Option<UncertainScore>; 5], before: [Option<UncertainScore>; 5]) -> [Estimates; 5] {
-    let mut pairs = [(None, None); 5];
-    for (pair, (now, before)) in pairs.iter_mut().zip(now.into_iter().zip(before)) {
-        *pair = (now.map(|score| score.estimate), before.map(|score| score.estimate));
-    }
-    pairs
 }
 
 /// The baseline and the last 24 hours, with the noise of the month before, which a change between or within them does
 /// not affect. Without that history, the noise of the compared days is used.
 fn comparison(series: &ScoreSeries, baseline: HourRange, current: HourRange) -> Estimates {
     let part = ScorePart::measure(series.table(), Measure::Combined);
-    let noise_of = |range: HourRange| RoundNoise::of(series.values(range, part), false);
+    let noise_of = |range: HourRange| RoundNoise::of(series.values(range, part).into_iter(), false);
     let earlier = noise_of(baseline.from.last(method::NOISE_HOURS));
     let noise = earlier.or_else(|| noise_of(HourRange { from: baseline.from, to: current.to }));
     let estimate = |range: HourRange| {
-        let mean = series.over(range).mean(part)?;
-        let rounds = series.values(range, part).count();
+        let sums = series.over(range);
+        let mean = sums.mean(part)?;
+        let rounds = usize::try_from(sums.rounds(part)).unwrap_or(usize::MAX);
         let spread = noise.as_ref().map(|noise| noise.of_mean(rounds).no_finer(rounds));
         Some(Estimate { mean, spread })
     };
     (estimate(current), estimate(baseline))
 }
 
-fn axis_means(series: &ScoreSeries, sums: &PeriodScores) -> [Option<f64>; 7] {
+fn axis_means(sums: &PeriodScores) -> [Option<f64>; 7] {
     let mut means = [None; 7];
     for (index, mean) in means.iter_mut().enumerate() {
-        *mean = sums.mean(ScorePart::axis(series.table(), index));
+        *mean = sums.mean(ScorePart::axis(sums.table(), index));
     }
     means
 }
 
 fn history(series: &ScoreSeries, noise: &ScoreNoise, period: Period, hour: Hour) -> Vec<ScorePoint> {
     let (hours, grain) = *of_period(period, &method::HISTORY);
+    // A shorter point would not have a whole round.
+    let length = series.round_length().hours();
+    let grain = (grain..).find(|hours| hours.is_multiple_of(grain) && hours.is_multiple_of(length));
     let point = |part: HourRange| {
         let reading = series.over(part);
-        let score = noise.measured(Measure::Combined, series, part, &reading).as_ref().map(Score::of);
-        ScorePoint { start: part.from.start(), score, runs: reading.scored() }
+        let measured = noise.measured(Measure::Combined, &reading);
+        ScorePoint { start: part.from.start(), measured, score: None, runs: reading.scored() }
     };
-    hour.last(hours).calendar_parts(grain).map(point).collect()
+    hour.last(hours).calendar_parts(grain.unwrap_or(hours)).map(point).collect()
 }
 
 fn slopes(series: &ScoreSeries, noise: &ScoreNoise, hour: Hour) -> [Option<FittedLine>; 7] {
     let range = hour.last(method::SLOPE_HOURS);
-    let rounds: Vec<ScoreRound> = series.rounds(range).collect();
+    let rounds = series.rounds(range);
     let mut slopes = [None; 7];
-    if rounds.len() < method::SLOPE_LEAST {
+    if rounds.len() < series.round_length().rounds(method::SLOPE_LEAST) {
         return slopes;
     }
     let (_, variances) = noise.of_rounds();
@@ -258,8 +305,11 @@ fn slopes(series: &ScoreSeries, noise: &ScoreNoise, hour: Hour) -> [Option<Fitte
 }
 
 fn movement(series: &ScoreSeries, noise: &ScoreNoise, range: HourRange) -> Option<FittedLine> {
-    let rounds: Vec<(Hour, f64)> = series.rounds(range).map(|round| (round.hour, round.score)).collect();
-    (rounds.len() >= method::MOVEMENT_LEAST).then(|| line(range, noise.of_rounds().0, rounds.into_iter()))?
+    let rounds = series.rounds(range);
+    if rounds.len() < series.round_length().rounds(method::MOVEMENT_LEAST) {
+        return None;
+    }
+    line(range, noise.of_rounds().0, rounds.iter().map(|round| (round.hour, round.score)))
 }
 
 /// The line through rounds with at least this variance: points a day.

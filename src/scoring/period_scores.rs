@@ -1,4 +1,4 @@
-//! The scores of a range of hours or of one round: the suites of the table, weighed.
+//! The scores of a range of hours or of a round: the suites of the table, weighed.
 //!
 //! A measure needs every suite that is part of it: without one, scores would not be comparable. Runs are counted in
 //! `count`, ranges are added up in `series`.
@@ -11,6 +11,7 @@ use crate::routes::SortBy;
 use super::count::{Attempts, RunCounts};
 use super::hour::Hour;
 use super::measure::Measure;
+use super::presence::SuiteRounds;
 use super::run::{SuiteEntry, SuiteTable};
 
 /// The mark of the combined score, and that of the plain mean of the axes. Those of the axes are between them.
@@ -23,6 +24,7 @@ pub(super) struct PeriodScores {
     table: Arc<SuiteTable>,
     /// In the order of the table.
     suites: Vec<RunCounts>,
+    rounds: SuiteRounds,
 }
 
 /// A score as a mark of the trials and the weights of the suites that feed it, in the order of the table.
@@ -32,9 +34,10 @@ pub(super) struct ScorePart<'t> {
     pub weights: &'t [f64],
 }
 
-/// The complete round of one hour, in points.
+/// A complete round, in points.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScoreRound {
+    /// Its first hour.
     pub hour: Hour,
     pub score: f64,
     /// Absent if no suite has the axis, or not all that have it have a score.
@@ -42,15 +45,24 @@ pub(super) struct ScoreRound {
 }
 
 impl PeriodScores {
-    /// The sum of hours, each with one count per suite of the table.
-    pub(super) fn sum<'c>(table: &Arc<SuiteTable>, hours: impl Iterator<Item = &'c [RunCounts]>) -> Self {
+    /// The sum of hours, each with one count per suite of the table, and the number of their rounds.
+    pub(super) fn sum<'c>(
+        table: &Arc<SuiteTable>,
+        rounds: SuiteRounds,
+        hours: impl Iterator<Item = &'c [RunCounts]>,
+    ) -> Self {
         let mut suites = vec![RunCounts::EMPTY; table.suites().len()];
         for hour in hours {
             for (sum, count) in suites.iter_mut().zip(hour) {
                 sum.merge(count);
             }
         }
-        Self { table: Arc::clone(table), suites }
+        Self { table: Arc::clone(table), suites, rounds }
+    }
+
+    /// The suites.
+    pub(super) fn table(&self) -> &SuiteTable {
+        &self.table
     }
 
     /// The suites of the table with their counts.
@@ -66,6 +78,12 @@ impl PeriodScores {
     /// A score in points.
     pub(super) fn mean(&self, part: ScorePart<'_>) -> Option<f64> {
         mean(&self.suites, part)
+    }
+
+    /// The rounds of a score: those of the suite that has a score in the fewest, at least one.
+    pub(super) fn rounds(&self, part: ScorePart<'_>) -> u32 {
+        let fed = self.rounds.iter().zip(part.weights).filter(|(_, weight)| **weight > 0.0);
+        fed.map(|(rounds, _)| *rounds).min().unwrap_or_default().max(1)
     }
 
     /// Runs, and failed ones.
@@ -127,7 +145,7 @@ impl<'t> ScorePart<'t> {
 }
 
 impl ScoreRound {
-    /// The round of an hour, if every suite of the combined score has a score.
+    /// The round that begins with an hour, if every suite of the combined score has a score.
     pub(super) fn of(table: &SuiteTable, hour: Hour, counts: &[RunCounts]) -> Option<Self> {
         let score = mean(counts, ScorePart::measure(table, Measure::Combined))?;
         let mut axes = [None; 7];

@@ -108,7 +108,7 @@ impl RoundNoise {
 }
 
 /// The variance of the mean of that many neighbours as a share of the variance of one, in a first-order autoregression.
-fn share_of_mean(correlation: f64, rounds: usize) -> f64 {
+pub(super) fn share_of_mean(correlation: f64, rounds: usize) -> f64 {
     let (rest, count) = (1.0 - correlation, ratio(rounds, 1));
     let ends = 2.0 * correlation * (1.0 - correlation.powf(count)) / (count * rest * rest);
     ((1.0 + correlation) / rest - ends) / count

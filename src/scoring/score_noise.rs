@@ -6,7 +6,9 @@
 use super::hour::{Hour, HourRange};
 use super::measure::Measure;
 use super::method;
+use super::peer_noise::{ModelNoise, PARTS, PeerNoise, TypicalNoise};
 use super::period_scores::{PeriodScores, ScorePart};
+use super::round_length::RoundLength;
 use super::round_noise::RoundNoise;
 use super::series::ScoreSeries;
 use super::statistics::{Estimate, Spread};
@@ -15,6 +17,7 @@ use super::student;
 /// The noise of every score of a model.
 #[derive(Debug)]
 pub(super) struct ScoreNoise {
+    length: RoundLength,
     measures: [PartNoise; 5],
     axes: [PartNoise; 7],
 }
@@ -22,6 +25,8 @@ pub(super) struct ScoreNoise {
 /// The noise of one score.
 #[derive(Debug)]
 struct PartNoise {
+    /// Its index among all scores.
+    index: usize,
     noise: Option<RoundNoise>,
     /// The least variance of a round.
     least: f64,
@@ -37,6 +42,21 @@ struct BinarySuite {
     weight: f64,
     /// The share of marks of 1.
     share: f64,
+}
+
+/// A score with the noise of its own model.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct MeasuredScore {
+    mean: f64,
+    /// The length of its rounds, and their number.
+    length: RoundLength,
+    rounds: usize,
+    /// Its index among all scores.
+    part: usize,
+    own: Option<Spread>,
+    /// The least variance.
+    least: f64,
+    edge: EdgeReach,
 }
 
 /// A score with its uncertainty.
@@ -59,50 +79,57 @@ impl ScoreNoise {
     /// The noise in the last month before an hour.
     pub(super) fn of(series: &ScoreSeries, hour: Hour) -> Self {
         let range = hour.last(method::NOISE_HOURS);
-        let month = series.over(range);
-        let of = |part: ScorePart<'_>| PartNoise::of(series, range, &month, part);
-        let table = series.table();
-        let mut index = 0..7;
-        let axes = [(); 7].map(|()| of(ScorePart::axis(table, index.next().unwrap_or_default())));
-        Self { measures: Measure::ALL.map(|measure| of(ScorePart::measure(table, measure))), axes }
+        let (month, table) = (series.over(range), series.table());
+        let mut index = 0..PARTS;
+        let mut of = |part: ScorePart<'_>| {
+            PartNoise::of(index.next().unwrap_or_default(), series, range, &month, part)
+        };
+        let measures = Measure::ALL.map(|measure| of(ScorePart::measure(table, measure)));
+        let mut axis = 0..7;
+        let axes = [(); 7].map(|()| of(ScorePart::axis(table, axis.next().unwrap_or_default())));
+        Self { length: series.round_length(), measures, axes }
     }
 
     /// A score that models can be ranked by, over a range with these sums.
-    pub(super) fn measured(
-        &self,
-        measure: Measure,
-        series: &ScoreSeries,
-        range: HourRange,
-        sums: &PeriodScores,
-    ) -> Option<UncertainScore> {
-        let part = ScorePart::measure(series.table(), measure);
-        measure.of(&self.measures).score(series, range, sums, part)
+    pub(super) fn measured(&self, measure: Measure, sums: &PeriodScores) -> Option<MeasuredScore> {
+        let part = ScorePart::measure(sums.table(), measure);
+        measure.of(&self.measures).score(self.length, sums, part)
     }
 
     /// The axes over a range with these sums.
-    pub(super) fn axes(
-        &self,
-        series: &ScoreSeries,
-        range: HourRange,
-        sums: &PeriodScores,
-    ) -> [Option<UncertainScore>; 7] {
+    pub(super) fn axes(&self, sums: &PeriodScores) -> [Option<MeasuredScore>; 7] {
         let mut index = 0..7;
         self.axes.each_ref().map(|noise| {
-            let part = ScorePart::axis(series.table(), index.next().unwrap_or_default());
-            noise.score(series, range, sums, part)
+            let part = ScorePart::axis(sums.table(), index.next().unwrap_or_default());
+            noise.score(self.length, sums, part)
         })
+    }
+
+    /// The noise that peers are judged by.
+    pub(super) fn typical(&self) -> ModelNoise {
+        let mut parts = [None; PARTS];
+        for (typical, part) in parts.iter_mut().zip(self.measures.iter().chain(&self.axes)) {
+            *typical = part.typical();
+        }
+        ModelNoise { length: self.length, parts }
     }
 
     /// The variance of a round in the long run: of the combined score, and of each axis.
     pub(super) fn of_rounds(&self) -> (Option<f64>, [Option<f64>; 7]) {
-        let long_run = |part: &PartNoise| part.noise.as_ref().map(|noise| noise.long_run().max(part.least));
+        let long_run = |part: &PartNoise| part.typical().map(TypicalNoise::long_run);
         let [combined, ..] = &self.measures;
         (long_run(combined), self.axes.each_ref().map(long_run))
     }
 }
 
 impl PartNoise {
-    fn of(series: &ScoreSeries, range: HourRange, month: &PeriodScores, part: ScorePart<'_>) -> Self {
+    fn of(
+        index: usize,
+        series: &ScoreSeries,
+        range: HourRange,
+        month: &PeriodScores,
+        part: ScorePart<'_>,
+    ) -> Self {
         let suites = || month.counts().iter().zip(part.weights).enumerate();
         let fed = || suites().filter(|(_, (_, weight))| **weight > 0.0);
         let binary =
@@ -111,24 +138,21 @@ impl PartNoise {
             });
         let binary: Vec<BinarySuite> = binary.collect();
         Self {
-            noise: RoundNoise::of(series.values(range, part), !binary.is_empty()),
+            index,
+            noise: RoundNoise::of(series.values(range, part).into_iter(), !binary.is_empty()),
             least: fed().map(|(_, (_, weight))| (weight * method::RESOLUTION).powi(2)).sum(),
             binary,
         }
     }
 
-    fn score(
-        &self,
-        series: &ScoreSeries,
-        range: HourRange,
-        sums: &PeriodScores,
-        part: ScorePart<'_>,
-    ) -> Option<UncertainScore> {
+    fn typical(&self) -> Option<TypicalNoise> {
+        self.noise.as_ref().map(|noise| TypicalNoise::of(noise, self.least))
+    }
+
+    fn score(&self, length: RoundLength, sums: &PeriodScores, part: ScorePart<'_>) -> Option<MeasuredScore> {
         let mean = sums.mean(part)?;
-        let rounds = series.values(range, part).count().max(1);
-        let (mut edge, mut least) =
-            (EdgeReach::default(), self.least * 1.0 / f64::from(u32::try_from(rounds).unwrap_or(u32::MAX)));
-        let mut marked = 0.0;
+        let rounds = sums.rounds(part);
+        let (mut edge, mut marked) = (EdgeReach::default(), 0.0);
         for suite in &self.binary {
             let Some(count) = sums.counts().get(suite.index) else { continue };
             let (points, trials) = (100.0 * suite.weight, count.trials_in_score());
@@ -141,12 +165,21 @@ impl PartNoise {
                 marked += points * points * variance_of_share(count.perfect, trials, suite.share);
             }
         }
-        least = least.max(marked);
-        let spread = self.noise.as_ref().map(|noise| {
-            let spread = noise.of_mean(rounds);
-            Spread { variance: spread.variance.max(least), ..spread }
-        });
-        Some(UncertainScore { estimate: Estimate { mean, spread }, edge })
+        let least = (self.least / f64::from(rounds)).max(marked);
+        let rounds = usize::try_from(rounds).unwrap_or(usize::MAX);
+        let own = self.noise.as_ref().map(|noise| noise.of_mean(rounds));
+        Some(MeasuredScore { mean, length, rounds, part: self.index, own, least, edge })
+    }
+}
+
+impl MeasuredScore {
+    /// The score with its uncertainty among its peers, which is unknown if neither they nor the model have a noise.
+    pub(super) fn among(&self, peers: &PeerNoise) -> UncertainScore {
+        let Self { mean, length, rounds, part, own, least, edge } = *self;
+        let peers = peers.of(length, part);
+        let spread = peers.map(|peers| peers.combined(own, rounds, least)).or(own);
+        let spread = spread.map(|spread| Spread { variance: spread.variance.max(least), ..spread });
+        UncertainScore { estimate: Estimate { mean, spread }, edge }
     }
 }
 

@@ -10,7 +10,10 @@ use crate::routes::SortBy;
 
 use super::count::RunCounts;
 use super::hour::{Hour, HourRange};
+use super::method;
 use super::period_scores::{PeriodScores, ScorePart, ScoreRound, last_scored, mean, runs};
+use super::presence::SuitePresence;
+use super::round_length::RoundLength;
 use super::run::{Run, SuiteIndex, SuiteTable, Trial};
 use super::statistics::median;
 
@@ -23,10 +26,14 @@ pub(super) struct ScoreSeries {
     window: HourRange,
     /// By hour, and within an hour in the order of the table: one allocation for all.
     hours: Vec<RunCounts>,
+    /// The suites with a score in each hour.
+    presence: SuitePresence,
     /// Of all trials with one in suites that feed `speed`, by hour.
     latencies: Vec<f64>,
     /// Where the latencies of each hour end, for hours with runs.
     latency_ends: Vec<usize>,
+    /// The length of a round, computed on first use.
+    round_length: OnceCell<RoundLength>,
     /// The complete rounds, oldest first, computed on first use.
     rounds: OnceCell<Vec<ScoreRound>>,
     /// The sums of whole days counted back from the window's end, newest first, each in the order of the table,
@@ -40,10 +47,18 @@ impl ScoreSeries {
     /// A series for this window without runs.
     pub(super) fn new(table: Arc<SuiteTable>, window: HourRange) -> Self {
         let of_hour = || std::iter::repeat_n(RunCounts::EMPTY, table.suites().len());
-        let hours = window.hours().flat_map(|_| of_hour()).collect();
-        let (latencies, latency_ends) = (Vec::new(), Vec::new());
-        let (rounds, days) = (OnceCell::new(), OnceCell::new());
-        Self { table, window, hours, latencies, latency_ends, rounds, days, first_seen: None }
+        Self {
+            hours: window.hours().flat_map(|_| of_hour()).collect(),
+            presence: SuitePresence::new(window),
+            latencies: Vec::new(),
+            latency_ends: Vec::new(),
+            round_length: OnceCell::new(),
+            rounds: OnceCell::new(),
+            days: OnceCell::new(),
+            first_seen: None,
+            table,
+            window,
+        }
     }
 
     /// Removes all runs, and keeps the allocations.
@@ -51,6 +66,7 @@ impl ScoreSeries {
         for count in self.hours.iter_mut().filter(|count| count.runs > 0) {
             *count = RunCounts::EMPTY;
         }
+        self.presence.clear();
         self.latencies.clear();
         self.latency_ends.clear();
         self.first_seen = None;
@@ -85,6 +101,9 @@ impl ScoreSeries {
         let (Some(index), width) = (self.index(hour), self.width()) else { return };
         let Some(counted) = self.hours.get_mut(index * width + suite.get()) else { return };
         counted.merge(count);
+        if count.scored > 0 {
+            self.presence.add(index, suite);
+        }
         self.clear_derived();
         let feeds_speed =
             self.table.weights(SortBy::Speed).get(suite.get()).is_some_and(|weight| *weight > 0.0);
@@ -103,14 +122,20 @@ impl ScoreSeries {
         let whole_days = |hours: u64| hours.is_multiple_of(DAY).then(|| usize::try_from(hours / DAY).ok())?;
         // Most ranges end with the window or whole days before: their days are summed once.
         let ago = |hour: Hour| self.window.to.number().checked_sub(hour.number()).and_then(whole_days);
+        let rounds = self.presence.rounds(range, self.round_length());
         match (ago(range.to), ago(range.from)) {
             (Some(newest), Some(oldest)) if newest + 1 < oldest => {
                 let days = self.days().chunks(self.width());
                 let days: Vec<&[RunCounts]> = days.skip(newest).take(oldest - newest).collect();
-                PeriodScores::sum(&self.table, days.into_iter().rev())
+                PeriodScores::sum(&self.table, rounds, days.into_iter().rev())
             }
-            _ => PeriodScores::sum(&self.table, range.hours().filter_map(|hour| self.at(hour))),
+            _ => PeriodScores::sum(&self.table, rounds, range.hours().filter_map(|hour| self.at(hour))),
         }
+    }
+
+    /// The length of a round of this model: the shortest in which nearly every round is complete.
+    pub(super) fn round_length(&self) -> RoundLength {
+        *self.round_length.get_or_init(|| self.presence.round_length(self.table.weights(SortBy::Combined)))
     }
 
     fn days(&self) -> &[RunCounts] {
@@ -133,14 +158,46 @@ impl ScoreSeries {
         &self.table
     }
 
-    /// A score of each hour of a range that has one, in points, oldest first.
-    pub(super) fn values(&self, range: HourRange, part: ScorePart<'_>) -> impl Iterator<Item = f64> {
+    /// A score of each round of a range that has one, in points, oldest first.
+    pub(super) fn values(&self, range: HourRange, part: ScorePart<'_>) -> Vec<f64> {
+        let mut values = Vec::new();
+        self.each_round(range, |_, counts| values.extend(mean(counts, part)));
+        values
+    }
+
+    /// Passes the counts of every round within a range, oldest first. The newest round of the series may be in
+    /// progress.
+    fn each_round(&self, range: HourRange, mut each: impl FnMut(Hour, &[RunCounts])) {
+        let (width, length) = (self.width(), self.round_length());
+        let first = range.from.max(self.window.from);
+        let mut round = length.round_of(first);
+        if round.from < first {
+            round = length.round_of(round.to);
+        }
+        let mut sums = Vec::with_capacity(width);
+        while round.to.min(self.window.to) <= range.to && round.from < self.window.to {
+            let hours = self.between(round);
+            if hours.len() <= width {
+                each(round.from, hours);
+            } else {
+                sums.clear();
+                sums.resize(width, RunCounts::EMPTY);
+                for hour in hours.chunks(width) {
+                    sums.iter_mut().zip(hour).for_each(|(sum, count)| sum.merge(count));
+                }
+                each(round.from, &sums);
+            }
+            round = length.round_of(round.to);
+        }
+    }
+
+    /// The counts of the hours of a range within the window.
+    fn between(&self, range: HourRange) -> &[RunCounts] {
         let index = |hour: Hour| {
-            let hours = hour.number().clamp(self.window.from.number(), self.window.to.number());
-            usize::try_from(hours - self.window.from.number()).unwrap_or_default() * self.width()
+            let hours = hour.clamp(self.window.from, self.window.to).number() - self.window.from.number();
+            usize::try_from(hours).unwrap_or_default() * self.width()
         };
-        let hours = self.hours.get(index(range.from)..index(range.to)).unwrap_or_default();
-        hours.chunks(self.width()).filter_map(move |counts| mean(counts, part))
+        self.hours.get(index(range.from)..index(range.to)).unwrap_or_default()
     }
 
     /// Counts per hour.
@@ -149,6 +206,7 @@ impl ScoreSeries {
     }
 
     fn clear_derived(&mut self) {
+        self.round_length.take();
         self.rounds.take();
         self.days.take();
     }
@@ -164,23 +222,24 @@ impl ScoreSeries {
         self.at(hour).map(runs)
     }
 
-    /// The complete rounds of a range, oldest first: hours in which every suite of the combined score has a score.
-    pub(super) fn rounds(&self, range: HourRange) -> impl DoubleEndedIterator<Item = ScoreRound> {
-        self.rounds_in(range).iter().copied()
-    }
-
-    fn rounds_in(&self, range: HourRange) -> &[ScoreRound] {
+    /// The complete rounds that begin in a range, oldest first: every suite of the combined score has a score in them.
+    pub(super) fn rounds(&self, range: HourRange) -> &[ScoreRound] {
         let rounds = self.rounds.get_or_init(|| {
-            let hours = self.window.hours().zip(self.hours.chunks(self.width()));
-            hours.filter_map(|(hour, counts)| ScoreRound::of(&self.table, hour, counts)).collect()
+            let mut rounds = Vec::new();
+            self.each_round(self.window, |hour, counts| {
+                rounds.extend(ScoreRound::of(&self.table, hour, counts));
+            });
+            rounds
         });
         let before = |hour: Hour| rounds.partition_point(|round| round.hour < hour);
         rounds.get(before(range.from)..before(range.to)).unwrap_or_default()
     }
 
-    /// The hour of the newest complete round of a range.
-    pub(super) fn newest_round(&self, range: HourRange) -> Option<Hour> {
-        self.rounds_in(range).last().map(|round| round.hour)
+    /// The newest complete round that began before an hour, if it ended less than a day before it.
+    pub(super) fn newest_round(&self, before: Hour) -> Option<HourRange> {
+        let reach = method::LATEST_REACH_HOURS + self.round_length().hours() - 1;
+        let newest = self.rounds(before.last(reach)).last()?;
+        Some(self.round_length().round_of(newest.hour))
     }
 
     /// The median latency of a trial in a range, in milliseconds.
@@ -209,6 +268,7 @@ impl ScoreSeries {
 mod tests {
     use super::super::measure::Measure;
     use super::super::method;
+    use super::super::presence::SuiteRounds;
     use super::super::run::{RunFailure, RunOutcome, Suite, TestedModel};
     use super::*;
     use crate::routes::ModelId;
@@ -269,7 +329,7 @@ mod tests {
         let reading = series(&two).over(all());
         assert_eq!(score(&reading), None);
         assert!(coding(&reading).is_some());
-        assert_eq!(series(&two).newest_round(all()), None);
+        assert_eq!(series(&two).newest_round(all().to), None);
     }
 
     #[test]
@@ -304,7 +364,11 @@ mod tests {
         }
         for (to, from) in [(0, 48), (0, 24), (24, 72), (0, 96), (0, 120), (5, 53), (48, 48)] {
             let range = HourRange { from: window.to.minus(from), to: window.to.minus(to) };
-            let by_hours = PeriodScores::sum(&runs.table, range.hours().filter_map(|hour| runs.at(hour)));
+            let by_hours = PeriodScores::sum(
+                &runs.table,
+                SuiteRounds::default(),
+                range.hours().filter_map(|hour| runs.at(hour)),
+            );
             let found = runs.over(range);
             assert_eq!(
                 (found.runs(), found.trials_of_axes()),

@@ -12,7 +12,7 @@ use crate::routes::ModelId;
 use super::archive::{Archive, ArchiveError, NewestRuns};
 use super::hour::{Hour, HourRange};
 use super::method;
-use super::model_state::ModelState;
+use super::model_state::{MeasuredModel, ModelState};
 use super::run::{Run, RunOutcome, SuiteTable, TestedModel, Trial};
 use super::series::ScoreSeries;
 use super::simulate;
@@ -77,12 +77,13 @@ impl RunSource {
         let window = |newest| end(now, newest).0.last(method::WINDOW_HOURS);
         let (none, synthetic) = (NewestRuns::default(), matches!(self, Self::Simulated { .. }));
         let default = Arc::<SuiteTable>::default;
-        let (suites, mut model_states, newest) = match self {
+        let (suites, mut models, newest) = match self {
             Self::Simulated { seed } => (default(), simulated(*seed, window(none)), none),
             Self::Runs(runs) => (default(), measured(runs, window(none)), none),
             Self::Archive(archive) => archived(archive, &window)?,
         };
-        model_states.sort_by(|a, b| a.model.id().cmp(b.model.id()));
+        models.sort_by(|a, b| a.id().cmp(b.id()));
+        let model_states = ModelState::published(models);
         let (hour, at) = end(now, newest);
         let method_version = suites.method_version();
         let (made_in, imported) = (Hour::of(now), newest.import);
@@ -127,25 +128,25 @@ fn end(now: Wall, newest: NewestRuns) -> (Hour, Wall) {
 fn archived(
     archive: &Archive,
     window: &dyn Fn(NewestRuns) -> HourRange,
-) -> Result<(Arc<SuiteTable>, Vec<ModelState>, NewestRuns), ArchiveError> {
-    let mut model_states = Vec::new();
+) -> Result<(Arc<SuiteTable>, Vec<MeasuredModel>, NewestRuns), ArchiveError> {
+    let mut models = Vec::new();
     let (suites, newest) = archive.each_series(window, &mut |model, series, window| {
-        model_states.push(ModelState::compute(model, series, window.to));
+        models.push(MeasuredModel::compute(model, series, window.to));
     })?;
-    Ok((suites, model_states, newest))
+    Ok((suites, models, newest))
 }
 
 /// One model after another, so that only one series is in memory.
-fn simulated(seed: u64, window: HourRange) -> Vec<ModelState> {
+fn simulated(seed: u64, window: HourRange) -> Vec<MeasuredModel> {
     let draw = |simulated: simulate::Simulated| {
         let mut series = ScoreSeries::new(Arc::default(), window);
         simulated.runs(window).for_each(|run| series.add(&run));
-        ModelState::compute(Arc::clone(simulated.model()), &series, window.to)
+        MeasuredModel::compute(Arc::clone(simulated.model()), &series, window.to)
     };
     simulate::models(seed).into_iter().map(draw).collect()
 }
 
-fn measured(runs: &[Run], window: HourRange) -> Vec<ModelState> {
+fn measured(runs: &[Run], window: HourRange) -> Vec<MeasuredModel> {
     let mut by_model: BTreeMap<&ModelId, Vec<&Run>> = BTreeMap::new();
     for run in runs.iter().filter(|run| run.at() < window.to.start()) {
         by_model.entry(run.model().id()).or_default().push(run);
@@ -157,7 +158,7 @@ fn measured(runs: &[Run], window: HourRange) -> Vec<ModelState> {
         }
         // Names and prices change; the newest run is authoritative.
         let model: &Arc<TestedModel> = runs.last().filter(|run| window.holds(run.at()))?.model();
-        Some(ModelState::compute(Arc::clone(model), &series, window.to))
+        Some(MeasuredModel::compute(Arc::clone(model), &series, window.to))
     };
     by_model.into_values().filter_map(draw).collect()
 }

@@ -1,13 +1,15 @@
 //! `/alerts`: models that score below their own baseline, with evidence.
 //!
-//! Compares the last 24 hours with the 7 days before. Past events are in `incidents`.
+//! Compares the last 24 hours with the 7 days before them, or before the fall. Past events are in `incidents`.
 
 use serde::Serialize;
 
 use crate::clock::Wall;
 use crate::routes::Period;
 
+use super::super::alert_baseline;
 use super::super::figures::{Severity, points};
+use super::super::hour::Hour;
 use super::super::losses::{self, EstimatePair, SureLoss};
 use super::super::method;
 use super::super::snapshot::Snapshot;
@@ -73,18 +75,9 @@ fn item<'a>(loss: &SureLoss<'a>) -> Alert<'a> {
     }
 }
 
-/// The first round after the change of level: the maximum of the cumulative sum above the middle of both levels.
+/// The first round after the change of level.
 fn since(loss: &SureLoss<'_>) -> Wall {
     let middle = loss.pair.now.mean.midpoint(loss.pair.before.mean);
-    let rounds = &loss.pair.model_state.rounds;
-    let (mut sum, mut highest) = (0.0, 0.0);
-    let mut first = rounds.first();
-    let nexts = rounds.iter().skip(1);
-    for (round, next) in rounds.iter().zip(nexts) {
-        sum += round.score - middle;
-        if sum > highest {
-            (highest, first) = (sum, Some(next));
-        }
-    }
-    first.map_or_else(Wall::default, |round| round.hour.start())
+    let began = alert_baseline::change_of_level(&loss.pair.model_state.rounds, middle);
+    began.map_or_else(Wall::default, Hour::start)
 }

@@ -105,7 +105,7 @@ fn test(drift: &Watched, change: ModelChange) -> DriftTest {
         statistic: drift.statistic.map(points),
         threshold: method::DRIFT_LAMBDA,
         delta: method::DRIFT_DELTA,
-        minimum_samples: method::DRIFT_LEAST,
+        minimum_samples: drift.minimum,
         samples: drift.samples,
         signalled: signal.is_some(),
         state: drift.state,

@@ -84,7 +84,8 @@ fn mean(estimates: &[Estimate]) -> Option<Estimate> {
 
 fn point(snapshot: &Snapshot, hour: Hour) -> IndexPoint {
     let round = |model_state: &ModelState| {
-        model_state.rounds.iter().rev().find(|round| round.hour == hour).map(|round| round.score)
+        let begins = model_state.round_length.round_of(hour).from;
+        model_state.rounds.iter().rev().find(|round| round.hour == begins).map(|round| round.score)
     };
     let scores: SampleSums = snapshot.model_states.iter().filter_map(round).collect();
     IndexPoint { timestamp: hour.start(), value: scores.mean().map(points), models: scores.count }

@@ -1,5 +1,6 @@
 //! Real responses against the promises of the backend: fields, intervals, determinism, refreshes.
 
+mod cadence;
 mod corrected;
 mod failures;
 mod meaning;

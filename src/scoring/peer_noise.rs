@@ -1,0 +1,141 @@
+//! The usual noise of the models of a snapshot, for models with little history of their own.
+//!
+//! Models are peers if their rounds have the same length. Their medians, so that a few unusual ones do not matter, are
+//! combined with the noise of a model by the logarithm of the variance. A model with a week of hourly rounds is not
+//! affected.
+
+use super::method;
+use super::round_length::RoundLength;
+use super::round_noise::{RoundNoise, share_of_mean};
+use super::statistics::{Spread, median};
+
+/// The scores with a noise of their own: the measures, then the axes.
+pub(super) const PARTS: usize = 12;
+
+/// The noise of a score in two numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct TypicalNoise {
+    /// The variance of a round.
+    single: f64,
+    /// The variance of a round in the long run.
+    long_run: f64,
+}
+
+/// The noise of one model's scores.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ModelNoise {
+    /// The length of its rounds.
+    pub length: RoundLength,
+    /// By score; `None` with too few rounds.
+    pub parts: [Option<TypicalNoise>; PARTS],
+}
+
+/// The usual noise of the peers, by the length of a round.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PeerNoise(Vec<ModelNoise>);
+
+impl TypicalNoise {
+    /// The noise of these rounds, with at least this variance of a round.
+    pub(super) fn of(noise: &RoundNoise, least: f64) -> Self {
+        Self { single: noise.of_mean(1).variance.max(least), long_run: noise.long_run().max(least) }
+    }
+
+    /// The variance of a round in the long run.
+    pub(super) fn long_run(self) -> f64 {
+        self.long_run
+    }
+
+    /// The variance of the mean of that many consecutive rounds, as in an autoregression with both variances.
+    fn of_mean(self, rounds: usize) -> f64 {
+        let share = self.long_run / self.single;
+        let correlation = ((share - 1.0) / (share + 1.0)).clamp(0.0, method::NOISE_CORRELATION_MOST);
+        self.single * share_of_mean(correlation, rounds)
+    }
+
+    /// The noise of the mean of that many rounds of a model with these peers.
+    pub(super) fn combined(self, own: Option<Spread>, rounds: usize, least: f64) -> Spread {
+        let own_df = own.map_or(0.0, |own| own.df);
+        let peers_df = method::PEERS_FREEDOM * (1.0 - own_df / method::PEERS_FREEDOM_ENDS);
+        let peers = || self.of_mean(rounds).max(least);
+        match own {
+            None => Spread { variance: peers(), df: peers_df },
+            Some(own) if peers_df <= 0.0 => own,
+            Some(own) => {
+                let df = own.df + peers_df;
+                let logarithm = (own.df * own.variance.max(least).ln() + peers_df * peers().ln()) / df;
+                Spread { variance: logarithm.exp(), df }
+            }
+        }
+    }
+}
+
+impl PeerNoise {
+    /// The peers among these models.
+    pub(super) fn among(models: impl Iterator<Item = ModelNoise>) -> Self {
+        let models: Vec<ModelNoise> = models.collect();
+        let usual = method::ROUND_HOURS.map(RoundLength::of).map(|length| {
+            let mut usual = ModelNoise { length, parts: [None; PARTS] };
+            for (index, part) in usual.parts.iter_mut().enumerate() {
+                let peers = models.iter().filter(|model| model.length == length);
+                let known: Vec<TypicalNoise> = peers.filter_map(|model| *model.parts.get(index)?).collect();
+                *part = usual_noise(&known);
+            }
+            usual
+        });
+        Self(usual.into())
+    }
+
+    /// The usual noise of a score with rounds of this length; `None` with too few peers.
+    pub(super) fn of(&self, length: RoundLength, part: usize) -> Option<TypicalNoise> {
+        *self.0.iter().find(|usual| usual.length == length)?.parts.get(part)?
+    }
+}
+
+fn usual_noise(known: &[TypicalNoise]) -> Option<TypicalNoise> {
+    let usual = |of: fn(&TypicalNoise) -> f64| median(known.iter().map(of).collect());
+    let enough = known.len() >= method::PEERS_LEAST;
+    let usual =
+        TypicalNoise { single: usual(|noise| noise.single)?, long_run: usual(|noise| noise.long_run)? };
+    enough.then_some(usual)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(single: f64, long_run: f64) -> TypicalNoise {
+        TypicalNoise { single, long_run }
+    }
+
+    fn model(hours: u64, single: f64) -> ModelNoise {
+        ModelNoise { length: RoundLength::of(hours), parts: [Some(noise(single, 3.0 * single)); PARTS] }
+    }
+
+    #[test]
+    fn peers_are_the_median_of_at_least_three_models_with_rounds_of_the_same_length() {
+        let models = [model(1, 1.0), model(24, 5.0), model(1, 2.0), model(24, 7.0), model(1, 900.0)];
+        let peers = PeerNoise::among(models.into_iter());
+        assert_eq!(peers.of(RoundLength::HOUR, 4), Some(noise(2.0, 6.0)));
+        assert_eq!((peers.of(RoundLength::of(24), 0), peers.of(RoundLength::of(2), 0)), (None, None));
+    }
+
+    #[test]
+    fn peers_replace_an_unknown_noise_and_do_not_change_a_well_known_one() {
+        let peers = noise(4.0, 4.0);
+        assert_eq!(peers.combined(None, 4, 0.01), Spread { variance: 1.0, df: method::PEERS_FREEDOM });
+        let own = |df| Spread { variance: 0.01, df };
+        assert_eq!(peers.combined(Some(own(20.0)), 1, 0.001), own(20.0));
+        // Half of the 20 degrees leave two to the peers, a sixth of twelve: 0.01 times 400 to that power.
+        let combined = peers.combined(Some(own(10.0)), 1, 0.001);
+        assert!((combined.variance - 0.01 * 400_f64.powf(1.0 / 6.0)).abs() < 1e-12);
+        assert!((combined.df - 12.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_mean_of_correlated_peers_has_their_long_run_variance() {
+        // A correlation of 0.5 triples the variance of a long mean.
+        let of_mean = noise(1.0, 3.0).of_mean(10_000) * 10_000.0;
+        assert!((of_mean - 3.0).abs() < 0.01, "{of_mean}");
+        assert!((noise(1.0, 3.0).of_mean(1) - 1.0).abs() < 1e-12);
+    }
+}
