@@ -1,7 +1,7 @@
 //! Runs withdrawn or corrected by an operator. Every change is recorded in the audit trail, in the same transaction.
 //!
 //! A withdrawn run is removed from the table of runs, so that nothing that reads runs has to know about it. Its id is
-//! kept: the file's trigger ignores a new run with it, also one imported by an older version.
+//! kept: the file's trigger ignores a new run with it, also one imported by an older program that has the file open.
 
 use std::collections::HashSet;
 

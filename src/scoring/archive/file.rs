@@ -3,14 +3,15 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
-use super::ArchiveError;
+use super::{ArchiveError, suites};
 
 /// The application id in the file's header: "sgRn".
 const APPLICATION_ID: i32 = 0x7367_526E;
-/// The version of the layout below.
-const FORMAT: i32 = 1;
+/// The version of the layout below, and of what rows may contain. It is raised with every addition that an older program
+/// would read as damage.
+const FORMAT: i32 = 2;
 /// Lock timeout: another import holds the lock for one batch.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// Page cache in KiB. A refresh reads each page once…
@@ -52,10 +53,11 @@ const LAYOUT: &str = "
     CREATE TABLE summed_by (method TEXT NOT NULL) STRICT;
 ";
 
-/// Tables that older archives lack. `audit_delete` is the last; a later addition needs a check of its own.
+/// Additions of format 2, beside the suite table. Its runs may have failures of the harness and missing measurements.
 ///
 /// `last_import` is when runs were last aggregated; no row before the first import. The id of a withdrawn run is not
-/// used again: the trigger also stops older versions, which report its line as one with other content.
+/// used again: the trigger also stops programs of format 1 that opened the file before the upgrade, which report its
+/// line as one with other content.
 const ADDED: &str = "
     CREATE TABLE IF NOT EXISTS last_import (only INTEGER PRIMARY KEY CHECK (only = 1), at_ms INTEGER NOT NULL) STRICT;
     CREATE TABLE IF NOT EXISTS withdrawn (
@@ -99,7 +101,10 @@ pub(super) fn open(path: &Path, summed_by: &str) -> Result<Connection, ArchiveEr
     if mode != "wal" {
         return Err(ArchiveError::Place { path: path.to_owned() });
     }
-    add_tables(&mut connection).map_err(to_error)?;
+    if format(&connection).map_err(to_error)? < FORMAT {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate);
+        transaction.and_then(upgrade).map_err(to_error)?;
+    }
     // An acknowledged batch is synced.
     connection.pragma_update(None, "synchronous", "FULL").map_err(to_error)?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(to_error)?;
@@ -126,31 +131,31 @@ fn make(connection: &mut Connection, summed_by: &str) -> rusqlite::Result<()> {
         transaction.execute_batch(LAYOUT)?;
         transaction.execute("INSERT INTO summed_by (method) VALUES (?1)", [summed_by])?;
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-        transaction.pragma_update(None, "user_version", FORMAT)?;
+        return upgrade(transaction);
     }
     transaction.commit()
 }
 
-/// Adds the tables that an older archive lacks, in one transaction.
-fn add_tables(connection: &mut Connection) -> rusqlite::Result<()> {
-    let last = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'audit_delete')";
-    if connection.query_row(last, [], |row| row.get(0))? {
-        return Ok(());
-    }
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+/// Adds what an older archive lacks, and raises its format. Another process may have been faster.
+fn upgrade(transaction: Transaction<'_>) -> rusqlite::Result<()> {
     transaction.execute_batch(ADDED)?;
+    suites::add(&transaction)?;
+    transaction.pragma_update(None, "user_version", FORMAT)?;
     transaction.commit()
+}
+
+fn format(connection: &Connection) -> rusqlite::Result<i32> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
 fn check(connection: &Connection, path: &Path) -> Result<(), ArchiveError> {
-    let number = |name: &str| {
-        let found: rusqlite::Result<i32> = connection.pragma_query_value(None, name, |row| row.get(0));
-        found.map_err(|error| ArchiveError::of(path, error))
-    };
-    if number("application_id")? != APPLICATION_ID {
+    let to_error = |error| ArchiveError::of(path, error);
+    let id: i32 =
+        connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(to_error)?;
+    if id != APPLICATION_ID {
         return Err(ArchiveError::Foreign { path: path.to_owned() });
     }
-    let found = number("user_version")?;
+    let found = format(connection).map_err(to_error)?;
     if found > FORMAT {
         return Err(ArchiveError::Newer { path: path.to_owned(), found, known: FORMAT });
     }

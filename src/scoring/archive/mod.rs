@@ -21,6 +21,8 @@ mod tests_of_changes;
 #[cfg(test)]
 mod tests_of_descriptions;
 #[cfg(test)]
+mod tests_of_formats;
+#[cfg(test)]
 mod tests_of_imports;
 mod writing;
 
@@ -135,8 +137,7 @@ impl Archive {
     /// If another version has aggregated it, the days needed for `now` are aggregated again: that takes seconds for a
     /// large one.
     pub fn open(path: &Path, now: Wall) -> Result<Self, ArchiveError> {
-        let mut connection = file::open(path, &summed_by(&SuiteTable::default()))?;
-        suites::ensure(&mut connection).map_err(|error| ArchiveError::of(path, error))?;
+        let connection = file::open(path, &summed_by(&SuiteTable::default()))?;
         let archive = Self {
             path: path.to_owned(),
             inside: Mutex::new(Inside { connection, described: DescriptionIds::default() }),

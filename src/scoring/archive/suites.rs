@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use rusqlite::{Connection, TransactionBehavior, params};
+use rusqlite::{Connection, params};
 
 use crate::routes::SortBy;
 
@@ -108,24 +108,16 @@ impl StoredSuites {
 }
 
 /// Adds the default table to an archive without one. Its suites have the numbers 0, 1 and 2, which older archives use.
-pub(super) fn ensure(connection: &mut Connection) -> rusqlite::Result<()> {
-    connection.execute_batch(LAYOUT)?;
-    let is_missing = "SELECT NOT EXISTS (SELECT 1 FROM suite)";
-    if !connection.query_row(is_missing, [], |row| row.get::<_, bool>(0))? {
+pub(super) fn add(file: &Connection) -> rusqlite::Result<()> {
+    file.execute_batch(LAYOUT)?;
+    if file.query_row("SELECT EXISTS (SELECT 1 FROM suite)", [], |row| row.get(0))? {
         return Ok(());
     }
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have been faster.
-    if transaction.query_row(is_missing, [], |row| row.get::<_, bool>(0))? {
-        for (number, name) in (0_i64..).zip(Suite::DEFAULT) {
-            transaction
-                .execute("INSERT INTO suite (number, name) VALUES (?1, ?2)", params![number, name.name()])?;
-        }
-        let names = (0..).zip(Suite::DEFAULT).collect();
-        let table = SuiteTable::default();
-        StoredSuites { table: Arc::default(), names }.replace(&transaction, &table)?;
+    for (number, name) in (0_i64..).zip(Suite::DEFAULT) {
+        file.execute("INSERT INTO suite (number, name) VALUES (?1, ?2)", params![number, name.name()])?;
     }
-    transaction.commit()
+    let names = (0..).zip(Suite::DEFAULT).collect();
+    StoredSuites { table: Arc::default(), names }.replace(file, &SuiteTable::default())
 }
 
 fn words<T: Copy>(text: &str, known: &[T], word: fn(T) -> &'static str) -> Result<Vec<T>, Trouble> {

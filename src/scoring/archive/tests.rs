@@ -262,7 +262,7 @@ fn an_archive_of_an_older_version_has_the_default_suites() {
     archive.take(&records(48)).unwrap();
     archive.sum_up(now()).unwrap();
     let expected = models(in_(&place), now());
-    archive.inside().connection.execute_batch("DROP TABLE suite").unwrap();
+    archive.inside().connection.execute_batch("DROP TABLE suite; PRAGMA user_version = 1").unwrap();
     assert_eq!(*in_(&place).suites().unwrap(), SuiteTable::default());
     assert_eq!(models(in_(&place), now()), expected);
 }
@@ -284,8 +284,8 @@ fn a_foreign_or_damaged_file_is_rejected_with_the_remedy_and_unchanged() {
     refused("not an archive of runs");
     std::fs::remove_file(&path).unwrap();
     drop(Archive::open(&path, now()).unwrap());
-    Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
-    refused("use a newer version");
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", 3).unwrap();
+    refused("has format 3, but this version supports 2; use a newer version");
     let nowhere = place.path().join("no/such/file");
     assert!(Archive::open(&nowhere, now()).unwrap_err().to_string().contains("directory exist"));
 }

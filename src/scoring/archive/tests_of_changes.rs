@@ -233,12 +233,14 @@ fn an_archive_of_the_previous_layout_gets_the_new_tables() {
     archive
         .inside()
         .connection
-        .execute_batch("DROP TABLE audit; DROP TRIGGER withdrawn_run; DROP TABLE withdrawn;")
+        .execute_batch(
+            "DROP TABLE audit; DROP TRIGGER withdrawn_run; DROP TABLE withdrawn; PRAGMA user_version = 1",
+        )
         .unwrap();
     drop(archive);
     assert_eq!(models(in_(&place), now()), expected);
     in_(&place).withdraw(&ids(&records[..1]), &author(), now()).unwrap();
-    // An older version inserts without knowing about withdrawals.
+    // A program of format 1 that opened the file before inserts without knowing about withdrawals.
     let archive = in_(&place);
     let insert =
         "INSERT OR IGNORE INTO run SELECT model, at_ms, 'run-0', suite, description, trials, failed_trials,
