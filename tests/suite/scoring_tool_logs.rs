@@ -8,6 +8,24 @@ use tempfile::TempDir;
 use crate::program::{CommandOutput, run};
 use crate::scoring_import::archive;
 
+const SUITES: &str = r#"
+[[suite]]
+name = "coding"
+weight = 0.4
+axes = ["correctness"]
+feeds = ["combined"]
+[[suite]]
+name = "reasoning"
+weight = 0.35
+axes = ["correctness"]
+feeds = ["combined"]
+[[suite]]
+name = "tooling"
+weight = 0.25
+axes = ["spec"]
+feeds = ["combined"]
+"#;
+
 fn golden(name: &str) -> String {
     format!("{}/tests/reference/tool_logs/{name}", env!("CARGO_MANIFEST_DIR"))
 }
@@ -89,6 +107,36 @@ fn logs_that_are_not_imported_do_not_hinder_others_and_are_counted() {
     // Only skipped: no error.
     let skipped = import(directory.path(), "inspect.toml", &[&golden("inspect/stopped.eval")]).with(0);
     assert!(skipped.out.contains("skipped: 1\n0 imported"), "{}", skipped.out);
+}
+
+#[test]
+fn failed_samples_and_logs_with_one_axis_are_imported_as_they_are() {
+    let directory = TempDir::new().unwrap();
+    let suites = directory.path().join("suites.toml");
+    std::fs::write(&suites, SUITES).unwrap();
+    let archive = archive(directory.path());
+    run(&["scoring", "suites", "set", suites.to_str().unwrap(), "--archive", &archive]).with(0);
+    let failures = import(directory.path(), "inspect.toml", &[&golden("inspect/failures.eval")]).with(0);
+    let expected = "evaluations: 1, runs: 1, trials: 3 scored and 4 failed (1 harness, 1 throttled, 1 timeout, 1 unreachable)\n\
+                    1 imported, 0 already present, 0 rejected\n";
+    assert_eq!(failures.out, expected);
+    let mapping = golden("lm-eval.toml");
+    let of_lm_eval = ["scoring", "import", "--archive", &archive, "--from", "lm-eval", "--mapping", &mapping];
+    let logs = golden("lm-eval");
+    let shown = run(&[&of_lm_eval[..], &[&logs, "--dry-run"]].concat()).with(0).out;
+    assert!(
+        shown.contains("latency,cost\n") && shown.contains("evaluations: 2, runs: 2, trials: 5"),
+        "{shown}"
+    );
+    for (imported, existing) in [(2, 0), (0, 2)] {
+        let counts = run(&[&of_lm_eval[..], &[&logs]].concat()).with(0).out;
+        let expected = format!("{imported} imported, {existing} already present, 0 rejected\n");
+        assert!(counts.ends_with(&expected), "{counts}");
+    }
+    let exported = run(&["scoring", "export", "--archive", &archive]).with(0).out;
+    let committed = ["failures", "lm-eval"]
+        .map(|log| std::fs::read_to_string(golden(&format!("runs/{log}.jsonl"))).unwrap());
+    assert_eq!(parsed(&exported), parsed(&committed.concat()));
 }
 
 #[test]
