@@ -28,6 +28,7 @@ use crate::clock::Clock;
 use crate::scoring::{Archive, BadRun, ExportLine, ImportEnd, LONGEST_RUN, SuiteTable};
 
 use super::import_counts::RunImportCounts;
+use super::reader_thread::ReaderThread;
 use super::tool_logs::{ToolLogArgs, ToolLogs};
 
 pub(super) const AFTER_HELP: &str = r#"Examples:
@@ -133,12 +134,7 @@ async fn import(
     let import = archive.begin_import()?;
     let size = sources.iter().map(|source| source.size).sum::<Option<u64>>();
     let read = Arc::new(AtomicU64::new(0));
-    let (sender, mut chunks) = mpsc::channel(2);
-    let reader = {
-        let (read, clock) = (Arc::clone(&read), clock.clone());
-        move || sources.into_iter().try_for_each(|source| source.read(&read, &clock, &suites, &sender))
-    };
-    drop(std::thread::Builder::new().name("reader".into()).spawn(reader)?);
+    let mut reader = RunFile::read_all(sources, &read, &clock, suites)?;
 
     let mut signals = StopSignals::listen()?;
     let (progress, started, mut counts) = (Progress::new(size), clock.mono(), RunImportCounts::default());
@@ -146,12 +142,13 @@ async fn import(
         let chunk = tokio::select! {
             biased;
             () = signals.wait() => break Err("interrupted: import the same files again to complete".to_owned()),
-            chunk = chunks.recv() => chunk,
+            chunk = reader.next() => chunk,
         };
         match chunk {
-            None => break Ok(()),
-            Some(RunChunk::Failed(file, error)) => break Err(format!("{file} cannot be read: {error}")),
-            Some(RunChunk::Lines(file, lines)) => {
+            Ok(None) => break Ok(Ok(())),
+            Err(panicked) => break Ok(Err(panicked)),
+            Ok(Some(RunChunk::Failed(file, error))) => break Err(format!("{file} cannot be read: {error}")),
+            Ok(Some(RunChunk::Lines(file, lines))) => {
                 let stored = counts.store(&archive, clock.now().wall, lines, &|line, bad| {
                     progress.message(&format!("{file}:{line}: {bad}"));
                 });
@@ -170,10 +167,12 @@ async fn import(
     progress.clear();
     let printed = counts.print(args.json, logs);
     let has_errors = counts.rejected > 0 || logs.is_some_and(ToolLogs::has_errors);
-    let exit = ended.map_or_else(
-        |reason| printer::input_error(&reason),
-        |()| if printed == Exit::Done && has_errors { Exit::Input } else { printed },
-    );
+    let exit = match ended {
+        Err(reason) => printer::input_error(&reason),
+        Ok(Err(panicked)) => printer::fault(&panicked.into()),
+        Ok(Ok(())) if printed == Exit::Done && has_errors => Exit::Input,
+        Ok(Ok(())) => printed,
+    };
     Ok((exit, Some(end)))
 }
 
@@ -257,6 +256,23 @@ impl RunFile {
     pub(super) fn lines(self, read: &Arc<AtomicU64>) -> io::Result<InputLines<Box<dyn BufRead + Send>>> {
         let text = decompressed(CountingReader { file: self.file, read: Arc::clone(read) })?;
         Ok(InputLines::new(text, LONGEST_RUN))
+    }
+
+    /// Reads the files in a thread, one after the other, until one cannot be read.
+    fn read_all(
+        files: Vec<Self>,
+        read: &Arc<AtomicU64>,
+        clock: &Clock,
+        suites: Arc<SuiteTable>,
+    ) -> io::Result<ReaderThread<RunChunk>> {
+        let (read, clock) = (Arc::clone(read), clock.clone());
+        ReaderThread::start(move |to| {
+            for file in files {
+                if file.read(&read, &clock, &suites, to).is_err() {
+                    break;
+                }
+            }
+        })
     }
 
     /// Sends the parsed lines. Fails if the receiver is gone or the file cannot be read.

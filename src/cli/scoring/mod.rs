@@ -5,6 +5,7 @@ mod change;
 mod export;
 mod import;
 mod import_counts;
+mod reader_thread;
 mod serve;
 mod suites;
 mod tool_logs;
