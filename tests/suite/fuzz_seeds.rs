@@ -39,3 +39,13 @@ fn seeds_of_if_none_match_match_only_if_they_contain_the_tag() {
 fn seeds_of_the_proxy_header_are_parsed_deterministically() {
     check_seeds("proxy_header", 20, oracles::proxy_header::check);
 }
+
+#[test]
+fn seeds_of_run_lines_are_read_as_the_format_defines() {
+    check_seeds("run_line", 20, oracles::run_line::check);
+}
+
+#[test]
+fn seeds_of_tool_logs_become_complete_runs_or_none() {
+    check_seeds("tool_log", 20, oracles::tool_log::check);
+}
