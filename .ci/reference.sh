@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Computes the reference values of the statistics again and compares them with the committed file.
+# Computes the reference values and scenarios of the scores again and compares them with the committed files.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,5 +14,9 @@ fi
 
 if ! "$python" tests/reference/scoring.py --check tests/reference/scoring.json; then
     echo "tests/reference/scoring.json is stale: write it with $python tests/reference/scoring.py" >&2
+    exit 1
+fi
+if ! "$python" tests/reference/scenarios.py --check tests/reference/scenarios; then
+    echo "tests/reference/scenarios is stale: write it with $python tests/reference/scenarios.py" >&2
     exit 1
 fi
