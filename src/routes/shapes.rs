@@ -328,7 +328,11 @@ pub const DRIFT: &[ItemField] = &[
     ),
     field("pageHinkley", Object(PAGE_HINKLEY), "Drift test and its state."),
     field("axes", Objects(AXIS_TREND), "Trend of each axis."),
-    maybe("baselineScore", Number, "Mean score of the 7 days before the last 24 hours."),
+    maybe(
+        "baselineScore",
+        Number,
+        "Mean score of the 7 days before the last 24 hours, or before a fall that lasts.",
+    ),
     maybe("currentScore", Number, "Score over the last 24 hours."),
     field("lastUpdated", Instant, LAST_UPDATED),
 ];

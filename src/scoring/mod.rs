@@ -25,6 +25,7 @@ mod page_hinkley;
 mod peer_noise;
 mod period_scores;
 mod presence;
+mod round_count;
 mod round_length;
 mod round_noise;
 mod run;

@@ -200,7 +200,7 @@ impl PeriodSummary {
             published: [None; 5],
             axes: [None; 7],
             axis_means: (axis_means(&reading), before.map_or([None; 7], |before| axis_means(&before))),
-            latency: series.latency(now),
+            latency: statistics::median(series.latencies_of(now)),
             deviation: deviation.map(f64::sqrt),
             measures: [(None, None); 5],
             reading,
@@ -277,7 +277,7 @@ fn history(series: &ScoreSeries, noise: &ScoreNoise, period: Period, hour: Hour)
     let (hours, grain) = *of_period(period, &method::HISTORY);
     // A shorter point would not have a whole round.
     let length = series.round_length().hours();
-    let grain = (grain..).find(|hours| hours.is_multiple_of(grain) && hours.is_multiple_of(length));
+    let grain = (grain..=hours).find(|hours| hours.is_multiple_of(grain) && hours.is_multiple_of(length));
     let point = |part: HourRange| {
         let reading = series.over(part);
         let measured = noise.measured(Measure::Combined, &reading);

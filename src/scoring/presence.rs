@@ -153,7 +153,7 @@ mod tests {
     fn rounds_are_as_long_as_the_benchmark_needs_for_all_its_suites() {
         assert_eq!(length(|_| 0b111), 1);
         assert_eq!(length(|hour| if hour % 24 == 3 { 0b111 } else { 0 }), 24);
-        assert_eq!(length(|hour| if hour % 5 == 0 { 0b111 } else { 0 }), 6);
+        assert_eq!(length(|hour| if hour.is_multiple_of(5) { 0b111 } else { 0 }), 6);
         // A suite each hour, one hourly with two six-hourly, and one suite each at hours of a day.
         assert_eq!(length(|hour| 1 << (hour % 3)), 3);
         assert_eq!(length(|hour| if hour % 6 == 4 { 0b111 } else { 1 }), 6);
@@ -165,7 +165,7 @@ mod tests {
         };
         assert_eq!(length(daily), 24);
         // A suite that fails in every fifth hour is no reason for longer rounds.
-        assert_eq!(length(|hour| if hour % 5 == 0 { 0b011 } else { 0b111 }), 1);
+        assert_eq!(length(|hour| if hour.is_multiple_of(5) { 0b011 } else { 0b111 }), 1);
         // Nor is an outage of half a week.
         assert_eq!(length(|hour| if (HOURS - 90..HOURS - 6).contains(&hour) { 0 } else { 0b111 }), 1);
     }
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn the_newest_week_with_scores_decides_and_a_round_in_progress_does_not() {
         // Hourly for three weeks, then daily.
-        let slower = |hour: u64| if hour < 21 * 24 || hour % 24 == 0 { 0b111 } else { 0 };
+        let slower = |hour: u64| if hour < 21 * 24 || hour.is_multiple_of(24) { 0b111 } else { 0 };
         assert_eq!(length(slower), 24);
         let split = |hour: u64| match (hour < 21 * 24, hour % 24) {
             (true, _) => 0b111,

@@ -1,19 +1,11 @@
-//! The length of a model's rounds in hours, and numbers of rounds that depend on it.
+//! The length of a model's rounds in hours.
 
 use super::hour::{Hour, HourRange};
+use super::round_count::RoundCount;
 
 /// The length of a model's rounds: a divisor of a day. A round begins at a multiple of it in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RoundLength(u64);
-
-/// A number of rounds for hourly ones. With longer rounds it is as many times smaller, down to a minimum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RoundCount {
-    /// With rounds of one hour.
-    pub hourly: usize,
-    /// The minimum.
-    pub least: usize,
-}
 
 impl RoundLength {
     /// Rounds of one hour.

@@ -85,8 +85,8 @@ impl ScoreNoise {
             PartNoise::of(index.next().unwrap_or_default(), series, range, &month, part)
         };
         let measures = Measure::ALL.map(|measure| of(ScorePart::measure(table, measure)));
-        let mut axis = 0..7;
-        let axes = [(); 7].map(|()| of(ScorePart::axis(table, axis.next().unwrap_or_default())));
+        let mut position = 0..7;
+        let axes = [(); 7].map(|()| of(ScorePart::axis(table, position.next().unwrap_or_default())));
         Self { length: series.round_length(), measures, axes }
     }
 

@@ -15,7 +15,6 @@ use super::period_scores::{PeriodScores, ScorePart, ScoreRound, last_scored, mea
 use super::presence::SuitePresence;
 use super::round_length::RoundLength;
 use super::run::{Run, SuiteIndex, SuiteTable, Trial};
-use super::statistics::median;
 
 const DAY: u64 = 24;
 
@@ -213,8 +212,7 @@ impl ScoreSeries {
 
     /// The counts of one hour, in the order of the table; `None` outside the window.
     pub(super) fn at(&self, hour: Hour) -> Option<&[RunCounts]> {
-        let start = self.index(hour)? * self.width();
-        self.hours.get(start..start + self.width())
+        Some(self.between(HourRange::one(hour))).filter(|counts| !counts.is_empty())
     }
 
     /// Runs of one hour, and failed ones; `None` outside the window.
@@ -240,11 +238,6 @@ impl ScoreSeries {
         let reach = method::LATEST_REACH_HOURS + self.round_length().hours() - 1;
         let newest = self.rounds(before.last(reach)).last()?;
         Some(self.round_length().round_of(newest.hour))
-    }
-
-    /// The median latency of a trial in a range, in milliseconds.
-    pub(super) fn latency(&self, range: HourRange) -> Option<f64> {
-        median(self.latencies_of(range))
     }
 
     /// The latencies of the trials of a range.

@@ -51,7 +51,8 @@ fn a_daily_benchmark_with_suites_at_hours_of_their_own_is_scored_and_watched() {
     let one = model("a");
     let mut daily = Vec::new();
     for (suite, hour) in Suite::DEFAULT.into_iter().zip([2, 7, 16]) {
-        let level = |day: u32| (if day < 5 { 60.0 } else { 70.0 }) + if day % 2 == 0 { 0.5 } else { -0.5 };
+        let level =
+            |day: u32| (if day < 5 { 60.0 } else { 70.0 }) + if day.is_multiple_of(2) { 0.5 } else { -0.5 };
         daily.extend((0..50).map(|day| run(&one, suite, 24 * day + hour, level(day))));
     }
     let scoring = opened(daily);
