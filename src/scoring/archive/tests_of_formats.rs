@@ -1,11 +1,12 @@
 //! Archives of older formats: their runs are read unchanged, and older programs reject the upgraded file as newer.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use tempfile::TempDir;
 
-use super::super::run::{IdentifiedRun, RunFailure, RunOutcome};
-use super::tests::{in_, models, now, records};
+use super::super::run::{IdentifiedRun, Run, RunFailure, RunOutcome, Trial};
+use super::tests::{in_, models, now, record, records};
 use super::*;
 
 /// The layout of format 1, as method 2.0 made it.
@@ -107,14 +108,13 @@ fn older_records() -> Vec<IdentifiedRun> {
     let kinds = [RunFailure::Timeout, RunFailure::Throttled, RunFailure::Unreachable, RunFailure::Unusable];
     for (record, failure) in records.iter_mut().step_by(31).zip(kinds.into_iter().cycle()) {
         let run = &record.run;
-        let (model, suite) = (std::sync::Arc::clone(run.model()), run.suite());
+        let (model, suite) = (Arc::clone(run.model()), run.suite());
         let outcome = run.outcome().clone();
         let failed = match &outcome {
             RunOutcome::Scored(_) => kinds.to_vec(),
             RunOutcome::Failed(_) => Vec::new(),
         };
-        record.run =
-            super::super::run::Run::with_failed_trials(model, suite, run.at(), outcome, failed).unwrap();
+        record.run = Run::with_failed_trials(model, suite, run.at(), outcome, failed).unwrap();
         record.detail = matches!(record.run.outcome(), RunOutcome::Failed(_)).then(|| format!("{failure:?}"));
     }
     records
@@ -181,4 +181,21 @@ fn processes_that_open_an_old_archive_together_upgrade_it_once() {
     });
     assert_eq!(version(&path), 2);
     assert_eq!(*in_(&place).suites().unwrap(), SuiteTable::default());
+}
+
+#[test]
+fn runs_whose_numbers_an_older_version_read_without_all_digits_are_known() {
+    let place = TempDir::new().unwrap();
+    let archive = in_(&place);
+    let like = records(1).remove(0).run;
+    let one = |last_places: u64| {
+        let number = f64::from_bits(0.123_456_789_012_345_67_f64.to_bits() + last_places);
+        let trial = Trial::new([number; 7], 4_200.0, None).unwrap();
+        let outcome = RunOutcome::Scored(vec![trial]);
+        let run = Run::new(Arc::clone(like.model()), like.suite(), like.at(), outcome).unwrap();
+        record("r", run)
+    };
+    assert_eq!(archive.take(&[one(0)]).unwrap(), [RunInsertion::New]);
+    let again = archive.take(&[one(1), one(2), one(3)]).unwrap();
+    assert_eq!(again, [RunInsertion::AlreadyThere, RunInsertion::AlreadyThere, RunInsertion::OtherContent]);
 }

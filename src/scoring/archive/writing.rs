@@ -123,7 +123,9 @@ pub(super) fn take_one(
     let known =
         known.query_row([id], |row| Ok(((row.get(0)?, row.get(1)?), StoredRun::read(row, 2)?))).optional()?;
     Ok(match known {
-        Some(known) if known == ((model, description), stored) => RunInsertion::AlreadyThere,
+        Some((numbers, known)) if numbers == (model, description) && known.is_same(&stored) => {
+            RunInsertion::AlreadyThere
+        }
         Some(_) => RunInsertion::OtherContent,
         None => RunInsertion::Withdrawn,
     })

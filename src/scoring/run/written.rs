@@ -94,6 +94,12 @@ impl IdentifiedRun {
     /// Parses a run; `now` limits its time, and the table its suite and axes.
     pub fn read(line: &str, now: Wall, suites: &SuiteTable) -> Result<Self, BadRun> {
         let written: WrittenRun<'_> = serde_json::from_str(line).map_err(|_| not_written_so(line))?;
+        if arrays(line) != usize::from(written.trials.is_some()) {
+            return Err(BadRun::new(
+                "line",
+                "an object is written as an array; write its fields with their names",
+            ));
+        }
         let id = RunId::new(&written.id)
             .ok_or_else(|| BadRun::new("id", "write 1 to 128 visible ASCII characters"))?;
         let model = written.model.read().map_err(|bad| bad.within("model"))?;
@@ -162,6 +168,21 @@ pub(super) fn instant(text: &str, now: Wall) -> Result<Wall, BadRun> {
         return Err(BadRun::new("time", problem));
     }
     Ok(at)
+}
+
+/// Counts the arrays of a valid JSON text. Only the trials are one, but serde accepts one for each object.
+fn arrays(line: &str) -> usize {
+    let (mut count, mut in_string, mut is_escaped) = (0, false, false);
+    for byte in line.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = true,
+            b'"' => in_string = !in_string,
+            b'[' if !in_string => count += 1,
+            _ => {}
+        }
+    }
+    count
 }
 
 /// The error for a line that cannot be parsed.
@@ -259,6 +280,26 @@ mod tests {
         for line in ["", "[]", "null", "7", "not json"] {
             assert_eq!(read(line).unwrap_err().field, "line", "{line}");
         }
+    }
+
+    #[test]
+    fn an_array_in_place_of_an_object_is_rejected() {
+        let model = r#"{"id":"atlas","name":"Atlas","provider":"meridian","priceInput":5,"priceOutput":20}"#;
+        let scores = "[0.9,0.8,0.7,0.6,0.5,1,0]";
+        let whole = format!(r#"["r-1",{model},"coding","2026-11-21T11:02:03Z",null,{{"reason":"timeout"}}]"#);
+        let lines = [
+            whole,
+            good().replace(model, r#"["atlas","Atlas","meridian",5,20]"#),
+            good().replace(SCORES, scores),
+            good().replace(r#"{"reason":"timeout"}"#, r#"["timeout"]"#),
+        ];
+        for line in lines {
+            assert_ne!(line, good());
+            let bad = read(&line).expect_err(&line);
+            assert!(bad.to_string().contains("write"), "{line}: {bad}");
+        }
+        let text = good().replace("\"Atlas\"", r#""Atlas [\"one\"] \\[""#);
+        assert_eq!(read(&text).unwrap().run.model().name(), r#"Atlas ["one"] \["#);
     }
 
     #[test]
