@@ -6,6 +6,9 @@ use super::method;
 use super::score_noise::UncertainScore;
 use super::statistics::Estimate;
 
+/// Points that are no more than rounding errors of the arithmetic.
+const NEGLIGIBLE: f64 = 1e-9;
+
 /// A score as published: `lower <= score <= upper`, all from 0 to 100.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Score {
@@ -62,7 +65,10 @@ impl Score {
         let within = |points: f64| points.clamp(0.0, 100.0);
         let [steps, _] = method::PUBLISHED_STEPS;
         let outwards = |(lower, upper): (f64, f64)| {
-            (within((lower * steps).floor() / steps), within((upper * steps).ceil() / steps))
+            (
+                within(((lower + NEGLIGIBLE) * steps).floor() / steps),
+                within(((upper - NEGLIGIBLE) * steps).ceil() / steps),
+            )
         };
         let bounds = estimate.reach().map(|reach| {
             let distance = |edge: f64| (reach * reach + edge).sqrt();
