@@ -2,6 +2,7 @@
 
 mod cadence;
 mod corrected;
+mod dump;
 mod failures;
 mod meaning;
 mod properties;

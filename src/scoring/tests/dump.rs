@@ -1,0 +1,138 @@
+//! The scenarios of `tests/reference`, scored: every document, and numbers that are not rounded yet. `.ci/reference.sh`
+//! compares them with an independent implementation.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+
+use flate2::bufread::MultiGzDecoder;
+use serde_json::{Map, json};
+use tempfile::TempDir;
+
+use super::super::drift::DriftResult;
+use super::super::measure::Measure;
+use super::super::model_state::{ModelState, PeriodSummary};
+use super::super::statistics::{Estimate, FittedLine};
+use super::*;
+
+/// The scenarios, relative to the root of the project.
+const SCENARIOS: &str = "tests/reference/scenarios";
+/// The `sortBy` values with a score of their own, in the order of `Measure::ALL`.
+const MEASURES: [SortBy; 5] =
+    [SortBy::Combined, SortBy::Coding, SortBy::Reasoning, SortBy::Tooling, SortBy::SevenAxis];
+
+#[test]
+#[ignore = "writes the files that .ci/reference.sh compares; SCOREGATE_REFERENCE is their directory"]
+fn scores_of_the_scenarios_are_written_for_the_reference() {
+    let directory = std::env::var("SCOREGATE_REFERENCE").expect("SCOREGATE_REFERENCE is a directory");
+    let index = std::fs::read_to_string(Path::new(SCENARIOS).join("index.json")).unwrap();
+    let scenarios: Vec<Value> = serde_json::from_str(&index).unwrap();
+    assert!(!scenarios.is_empty());
+    for scenario in &scenarios {
+        let text = |field: &str| scenario.get(field).and_then(Value::as_str);
+        let now = Wall::parse_rfc3339(text("now").unwrap()).unwrap();
+        let place = TempDir::new().unwrap();
+        let scored = scored(&place.path().join("runs.db"), text("file").unwrap(), text("suites"), now);
+        let path = Path::new(&directory).join(format!("{}.json", text("name").unwrap()));
+        std::fs::write(path, scored.to_string()).unwrap();
+    }
+}
+
+fn scored(archive: &Path, runs: &str, suites: Option<&str>, now: Wall) -> Value {
+    let open = || RunSource::Archive(Archive::open(archive, now).unwrap());
+    let RunSource::Archive(filled) = open() else { unreachable!() };
+    let mut table = SuiteTable::default();
+    if let Some(suites) = suites {
+        let text = std::fs::read_to_string(Path::new(SCENARIOS).join(suites)).unwrap();
+        table = SuiteTable::read(&text).unwrap();
+        filled.set_suites(&table, now).unwrap();
+    }
+    let file = BufReader::new(File::open(Path::new(SCENARIOS).join(runs)).unwrap());
+    let lines = BufReader::new(MultiGzDecoder::new(file)).lines();
+    let records: Vec<IdentifiedRun> =
+        lines.map(|line| IdentifiedRun::read(&line.unwrap(), now, &table).unwrap()).collect();
+    assert!(filled.take(&records).unwrap().iter().all(|taken| *taken == RunInsertion::New));
+    filled.sum_up(now).unwrap();
+    drop(filled);
+
+    let scoring = Scoring::open(open(), now).unwrap();
+    let documents = every_question(&scoring).into_iter().map(|(key, _)| {
+        let items = asked(&scoring, &key);
+        (key.to_string(), Value::Array(items))
+    });
+    let documents: Map<String, Value> = documents.collect();
+    let snapshot = open().snapshot(now).unwrap();
+    let models = snapshot.model_states.iter().map(|state| (state.id().to_owned(), exact(state)));
+    json!({ "exact": { "models": models.collect::<Map<_, _>>() }, "documents": documents })
+}
+
+/// The numbers of a model before they are rounded.
+fn exact(state: &ModelState) -> Value {
+    let periods = Period::ALL.map(|period| (period.word().to_owned(), of_period(state.over(period))));
+    let movements = Period::ALL.iter().zip(&state.movements);
+    let directions = movements.map(|(period, fit)| (period.word().to_owned(), line(fit.as_ref())));
+    let axes = Axis::ALL.iter().zip(&state.slopes);
+    let slopes = axes.map(|(axis, fit)| (axis.word().to_owned(), line(fit.as_ref())));
+    let (now, before) = &state.comparison;
+    json!({
+        "roundHours": state.round_length.hours(),
+        "periods": Map::from_iter(periods),
+        "axes": axis_means(state),
+        "slopes": Map::from_iter(slopes),
+        "directions": Map::from_iter(directions),
+        "drift": drift(&state.drift),
+        "alert": { "now": estimate(now.as_ref()), "baseline": estimate(before.as_ref()), "baselineSamples": state.baseline_runs },
+        "incidents": state.incidents.iter().map(|incident| json!({
+            "openedAt": incident.opened.rfc3339(),
+            "resolvedAt": incident.resolved.map(Wall::rfc3339),
+            "baseline": incident.baseline,
+            "lowest": incident.lowest,
+        })).collect::<Vec<_>>(),
+    })
+}
+
+fn of_period(summary: &PeriodSummary) -> Value {
+    let scores = MEASURES.iter().zip(Measure::ALL).map(|(sort_by, measure)| {
+        let (now, before) = summary.estimates(measure);
+        let now = estimate(now.as_ref());
+        let before = before.map(|before| before.mean);
+        (sort_by.word().to_owned(), json!({ "now": now, "before": before }))
+    });
+    json!({
+        "scores": scores.collect::<Map<_, _>>(),
+        "latencyMs": summary.latency,
+        "costUsd": summary.reading.cost(),
+        "availability": summary.attempts.availability(),
+        "deviation": summary.deviation,
+        "runs": summary.runs.0,
+        "failedRuns": summary.runs.1,
+    })
+}
+
+fn axis_means(state: &ModelState) -> Map<String, Value> {
+    let (means, _) = &state.over(Period::Day).axis_means;
+    Axis::ALL.iter().zip(means).map(|(axis, mean)| (axis.word().to_owned(), json!(mean))).collect()
+}
+
+fn estimate(estimate: Option<&Estimate>) -> Value {
+    let spread = |estimate: &Estimate| estimate.spread;
+    json!({
+        "score": estimate.map(|estimate| estimate.mean),
+        "standardError": estimate.and_then(spread).map(|spread| spread.variance.sqrt()),
+        "degreesOfFreedom": estimate.and_then(spread).map(|spread| spread.df),
+    })
+}
+
+fn line(line: Option<&FittedLine>) -> Value {
+    json!({ "slope": line.map(|line| line.slope), "p": line.map(|line| line.p) })
+}
+
+fn drift(drift: &DriftResult) -> Value {
+    json!({
+        "statistic": drift.statistic,
+        "samples": drift.samples,
+        "noise": drift.noise,
+        "p": drift.signal.map(|signal| signal.chance),
+        "signalledAt": drift.signal.map(|signal| signal.hour.start().rfc3339()),
+    })
+}
