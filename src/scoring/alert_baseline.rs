@@ -18,6 +18,8 @@ struct LastingFall {
 /// The complete rounds of a model, oldest first, with their sums.
 struct RoundSums<'r> {
     rounds: &'r [ScoreRound],
+    /// The number of rounds that begin before each hour from that of the first round on.
+    before: Vec<usize>,
     /// Of the first rounds, beginning with none.
     sums: Vec<f64>,
 }
@@ -72,6 +74,12 @@ pub(super) fn change_of_level(rounds: &[ScoreRound], middle: f64) -> Option<Hour
     first.map(|round| round.hour)
 }
 
+/// The hours from the first round to an hour.
+fn since(rounds: &[ScoreRound], hour: Hour) -> usize {
+    let first = rounds.first().map_or(hour, |round| round.hour);
+    usize::try_from(hour.number().saturating_sub(first.number())).unwrap_or(usize::MAX)
+}
+
 impl<'r> RoundSums<'r> {
     fn of(rounds: &'r [ScoreRound]) -> Self {
         let mut sum = 0.0;
@@ -79,12 +87,21 @@ impl<'r> RoundSums<'r> {
             sum += round.score;
             sum
         });
-        Self { rounds, sums: std::iter::once(0.0).chain(sums).collect() }
+        let sums = std::iter::once(0.0).chain(sums).collect();
+        let mut before = Vec::new();
+        for (count, round) in rounds.iter().enumerate() {
+            before.resize(since(rounds, round.hour) + 1, count);
+        }
+        Self { rounds, before, sums }
     }
 
     /// The indexes of the rounds that begin in a range.
     fn indexes(&self, range: HourRange) -> std::ops::Range<usize> {
-        let before = |hour: Hour| self.rounds.partition_point(|round| round.hour < hour);
+        let first = self.rounds.first().map_or(range.to, |round| round.hour);
+        let before = |hour: Hour| {
+            let known = self.before.get(since(self.rounds, hour)).copied().unwrap_or(self.rounds.len());
+            if hour > first { known } else { 0 }
+        };
         before(range.from)..before(range.to)
     }
 

@@ -9,7 +9,7 @@
 use std::cell::OnceCell;
 
 use super::method;
-use super::statistics::{Spread, median};
+use super::statistics::{Spread, median_of_amounts};
 
 /// A normal variable's mean square, if it is limited to 3 standard deviations.
 const LIMITED_SQUARE: f64 = 0.994_977;
@@ -25,6 +25,8 @@ pub(super) struct RoundNoise {
     is_binary: bool,
     /// The variances of the means of blocks of 1, 2, … rounds, computed on first use.
     blocks: [OnceCell<f64>; method::NOISE_BLOCK],
+    /// The mean square of the differences of single rounds at the usual distance.
+    single_square: f64,
     /// The variance of a round.
     single: f64,
     /// The correlation of neighbours.
@@ -50,7 +52,9 @@ impl RoundNoise {
         }
         let short = method::NOISE_SHORT_BLOCK.min(known / method::NOISE_LEAST).max(1);
         let blocks = [const { OnceCell::new() }; method::NOISE_BLOCK];
-        let mut noise = Self { sums, is_binary, blocks, single: 0.0, correlation: 0.0, df: 0.0 };
+        let (single_square, single, df) = (0.0, 0.0, 0.0);
+        let mut noise = Self { sums, is_binary, blocks, single_square, single, correlation: 0.0, df };
+        noise.single_square = mean_square(&noise.differences(1, noise.gap(1)));
         noise.single = noise.block_variance(1);
         let share = if noise.single > 0.0 { noise.block_variance(short) / noise.single } else { 0.0 };
         noise.correlation = correlation(short, share);
@@ -80,18 +84,21 @@ impl RoundNoise {
         known.map_or_else(|| self.measure(block), |known| *known.get_or_init(|| self.measure(block)))
     }
 
+    /// The distance of compared blocks in rounds.
+    fn gap(&self, block: usize) -> usize {
+        (2 * block).max(method::NOISE_GAP.min((self.sums.len() - 1) / 3))
+    }
+
     fn measure(&self, block: usize) -> f64 {
-        let known = self.sums.len() - 1;
-        let gap = (2 * block).max(method::NOISE_GAP.min(known / 3));
+        let gap = self.gap(block);
         let mut differences = self.differences(block, gap);
         if self.is_binary {
             return mean_square(&differences) / 2.0;
         }
-        let single =
-            if block == 1 { mean_square(&differences) } else { mean_square(&self.differences(1, gap)) };
+        let is_usual = gap == self.gap(1);
+        let single = if is_usual { self.single_square } else { mean_square(&self.differences(1, gap)) };
         let independent = (single * ratio(1, block)).sqrt();
-        let typical = median(differences.clone()).unwrap_or_default() / NORMAL_MEDIAN;
-        let limit = method::NOISE_LIMIT * typical.max(independent);
+        let limit = method::NOISE_LIMIT * typical_or(independent, &differences);
         for difference in &mut differences {
             *difference = difference.min(limit);
         }
@@ -105,6 +112,16 @@ impl RoundNoise {
         let share = ratio(1, block);
         sums.iter().zip(sums.iter().skip(gap)).map(|(one, other)| (other - one).abs() * share).collect()
     }
+}
+
+/// The standard deviation of differences by their median, at least `least`.
+fn typical_or(least: f64, differences: &[f64]) -> f64 {
+    let within = differences.iter().filter(|difference| **difference <= NORMAL_MEDIAN * least).count();
+    // Counting is cheaper than selecting, and decides about half of the cases.
+    if 2 * within > differences.len() {
+        return least;
+    }
+    (median_of_amounts(differences).unwrap_or_default() / NORMAL_MEDIAN).max(least)
 }
 
 /// The variance of the mean of that many neighbours as a share of the variance of one, in a first-order autoregression.

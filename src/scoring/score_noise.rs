@@ -3,7 +3,7 @@
 //! A score over a period is a mean of rounds, so its variance is that of means of as many rounds. A suite whose marks
 //! have all been 0 or 1, and equal, shows no noise; its contribution is that of a share of so many trials.
 
-use super::hour::{Hour, HourRange};
+use super::hour::Hour;
 use super::measure::Measure;
 use super::method;
 use super::peer_noise::{ModelNoise, PARTS, PeerNoise, TypicalNoise};
@@ -80,13 +80,17 @@ impl ScoreNoise {
     pub(super) fn of(series: &ScoreSeries, hour: Hour) -> Self {
         let range = hour.last(method::NOISE_HOURS);
         let (month, table) = (series.over(range), series.table());
-        let mut index = 0..PARTS;
-        let mut of = |part: ScorePart<'_>| {
-            PartNoise::of(index.next().unwrap_or_default(), series, range, &month, part)
-        };
-        let measures = Measure::ALL.map(|measure| of(ScorePart::measure(table, measure)));
         let mut position = 0..7;
-        let axes = [(); 7].map(|()| of(ScorePart::axis(table, position.next().unwrap_or_default())));
+        let axes = [(); 7].map(|()| ScorePart::axis(table, position.next().unwrap_or_default()));
+        let measures = Measure::ALL.map(|measure| ScorePart::measure(table, measure));
+        let parts: Vec<ScorePart<'_>> = measures.into_iter().chain(axes).collect();
+        let mut index = 0..PARTS;
+        let mut values = series.part_values(range, &parts).into_iter();
+        let mut of = |part| {
+            let index = index.next().unwrap_or_default();
+            PartNoise::of(index, values.next().unwrap_or_default(), &month, part)
+        };
+        let (measures, axes) = (measures.map(&mut of), axes.map(of));
         Self { length: series.round_length(), measures, axes }
     }
 
@@ -123,13 +127,7 @@ impl ScoreNoise {
 }
 
 impl PartNoise {
-    fn of(
-        index: usize,
-        series: &ScoreSeries,
-        range: HourRange,
-        month: &PeriodScores,
-        part: ScorePart<'_>,
-    ) -> Self {
+    fn of(index: usize, values: Vec<f64>, month: &PeriodScores, part: ScorePart<'_>) -> Self {
         let suites = || month.counts().iter().zip(part.weights).enumerate();
         let fed = || suites().filter(|(_, (_, weight))| **weight > 0.0);
         let binary =
@@ -139,7 +137,7 @@ impl PartNoise {
         let binary: Vec<BinarySuite> = binary.collect();
         Self {
             index,
-            noise: RoundNoise::of(series.values(range, part).into_iter(), !binary.is_empty()),
+            noise: RoundNoise::of(values.into_iter(), !binary.is_empty()),
             least: fed().map(|(_, (_, weight))| (weight * method::RESOLUTION).powi(2)).sum(),
             binary,
         }

@@ -159,8 +159,17 @@ impl ScoreSeries {
 
     /// A score of each round of a range that has one, in points, oldest first.
     pub(super) fn values(&self, range: HourRange, part: ScorePart<'_>) -> Vec<f64> {
-        let mut values = Vec::new();
-        self.each_round(range, |_, counts| values.extend(mean(counts, part)));
+        self.part_values(range, &[part]).into_iter().flatten().collect()
+    }
+
+    /// The same for several scores.
+    pub(super) fn part_values(&self, range: HourRange, parts: &[ScorePart<'_>]) -> Vec<Vec<f64>> {
+        let mut values = vec![Vec::new(); parts.len()];
+        self.each_round(range, |_, counts| {
+            for (values, part) in values.iter_mut().zip(parts) {
+                values.extend(mean(counts, *part));
+            }
+        });
         values
     }
 
