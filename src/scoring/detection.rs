@@ -7,9 +7,10 @@
 //! alarms.
 
 use super::alert_baseline;
+use super::degradation_scan::DegradationScan;
 use super::drift;
 use super::hour::{Hour, HourRange};
-use super::incidents::IncidentScan;
+use super::incident::IncidentHistory;
 use super::method;
 use super::period_scores::ScoreRound;
 use super::round_length::RoundLength;
@@ -159,7 +160,7 @@ fn rounds(plan: &SeriesPlan, number: u32) -> Vec<ScoreRound> {
 fn watched(rounds: &[ScoreRound], scenario: Scenario) -> [Vec<u32>; 3] {
     let mut alarms: [Vec<u32>; 3] = Default::default();
     let mut signalled = [false; 3];
-    let mut incidents = IncidentScan::default();
+    let mut incidents = DegradationScan::after(&IncidentHistory::default(), RoundLength::HOUR);
     let models = f64::from(if scenario == Scenario::Quiet { FEW_MODELS } else { MODELS });
     for (known, round) in (1..).zip(rounds) {
         incidents.observe_round(*round);

@@ -127,6 +127,14 @@ impl Severity {
     pub(super) fn from(amount: f64, critical: f64) -> Self {
         if amount >= critical { Self::Critical } else { Self::Warning }
     }
+
+    /// Its name.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Warning => "warning",
+            Self::Critical => "critical",
+        }
+    }
 }
 
 /// Points, as published.

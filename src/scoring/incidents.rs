@@ -1,228 +1,56 @@
-//! Incidents of one model, found in its series by a rule with two thresholds: one to open, one to resolve.
+//! The incidents of one model: its series is scanned from the position of the previous scan, in the order of time.
 //!
-//! A degradation opens when the mean of six rounds is significantly and substantially below the week before; an
-//! outage is a sequence of hours in which every run failed. Hours without runs count as neither. The rule looks back
-//! a week at most, so that an incident does not change as the window moves. Alerts, which test the last day, are
-//! separate.
+//! Recorded incidents stay as they are. Alerts, which test the last day, are separate.
 
-use std::collections::VecDeque;
-
-use crate::clock::Wall;
-
-use super::figures::Severity;
+use super::degradation_scan::DegradationScan;
 use super::hour::{Hour, HourRange};
-use super::method;
-use super::period_scores::ScoreRound;
-use super::round_length::RoundLength;
+use super::incident::{IncidentHistory, ScanPosition, ScannedIncidents};
+use super::outage_scan::OutageScan;
 use super::series::ScoreSeries;
-use super::statistics::{SampleSums, pooled_difference};
 
-/// Bound of the rounding error of the running sum, in points.
-const SUM_TOLERANCE: f64 = 1e-6;
+/// Scans what is new in a window. Without a history this is the whole window.
+pub(super) fn scan(series: &ScoreSeries, window: HourRange, history: &IncidentHistory) -> ScannedIncidents {
+    let (length, rounds) = (series.round_length(), series.rounds(window));
+    let mut degradations = DegradationScan::after(history, length);
+    let mut outages = OutageScan::after(history);
+    let start = history.position;
+    // More runs may have been imported in the newest round and hour, so these are scanned again.
+    let first_round = start.round.map_or(window.from, |hour| length.round_of(hour).from);
+    let first_hour = start.hour.unwrap_or(window.from).clamp(window.from, window.to);
+    let before = |hour: Hour| rounds.partition_point(|round| round.hour < hour);
+    let (old, new) = rounds.split_at(before(first_round));
+    old.iter().for_each(|round| degradations.recall_round(*round));
 
-/// The kind of an incident.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum IncidentKind {
-    /// Scores fell.
-    Degradation,
-    /// Runs failed.
-    Outage,
-}
-
-/// An incident.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Incident {
-    pub kind: IncidentKind,
-    pub severity: Severity,
-    /// When it began.
-    pub opened: Wall,
-    /// When it ended; `None` while it lasts.
-    pub resolved: Option<Wall>,
-    /// The lowest round during it, in points; `None` for an outage.
-    pub lowest: Option<f64>,
-    /// The level before it, in points, if known.
-    pub baseline: Option<f64>,
-}
-
-/// The incidents of a window, in the order of their end, ongoing ones last.
-pub(super) fn find(series: &ScoreSeries, window: HourRange) -> Vec<Incident> {
-    let mut watch = IncidentScan::default();
+    let mut new = new.iter().peekable();
+    let mut newest_hour = None;
     for hour in window.hours() {
-        if let Some(runs) = series.runs_at(hour) {
-            watch.observe_hour(hour, runs);
+        let runs = series.runs_at(hour).unwrap_or_default();
+        if hour < first_hour {
+            outages.recall_hour(hour, runs);
+            continue;
         }
-        if let Some(round) = series.rounds(HourRange::one(hour)).first() {
-            watch.observe_round(*round);
+        // A record is made from what was known then.
+        while let Some(round) = new.next_if(|round| round.hour <= hour) {
+            degradations.observe_round(*round);
         }
+        let level = |since: Hour| degradations.baseline_at(rounds.get(..before(since)).unwrap_or_default());
+        outages.observe_hour(hour, runs, level);
+        newest_hour = newest_hour.max(Some(hour).filter(|_| runs.0 > 0));
     }
-    watch.end()
-}
-
-impl Incident {
-    /// Whether it was opened within a range.
-    pub(super) fn opened_in(&self, range: HourRange) -> bool {
-        range.holds(self.opened)
-    }
-
-    /// Whether it overlaps a range.
-    pub(super) fn overlaps(&self, range: HourRange) -> bool {
-        self.resolved.is_none_or(|resolved| resolved > range.from.start()) && self.opened < range.to.start()
-    }
-}
-
-/// A scan of one model, hour by hour.
-#[derive(Default)]
-pub(super) struct IncidentScan {
-    found: Vec<Incident>,
-    /// Rounds before the recent ones; unchanged during an incident.
-    before: VecDeque<f64>,
-    /// Their approximate sum: updated by adding and subtracting, so rounding errors accumulate.
-    before_sum: f64,
-    recent: VecDeque<ScoreRound>,
-    open: Option<OpenDegradation>,
-    outage: Option<OpenOutage>,
-}
-
-struct OpenDegradation {
-    baseline: f64,
-    opened: Hour,
-    lowest: f64,
-}
-
-struct OpenOutage {
-    since: Hour,
-    hours: u64,
-    baseline: Option<f64>,
-}
-
-impl IncidentScan {
-    fn observe_hour(&mut self, hour: Hour, (runs, failed): (u32, u32)) {
-        if runs > failed {
-            let ended = self.outage.take().and_then(|outage| outage.into_incident(Some(hour.start())));
-            self.found.extend(ended);
-        } else if runs > 0 {
-            let baseline = self.baseline();
-            self.outage.get_or_insert(OpenOutage { since: hour, hours: 0, baseline }).hours += 1;
-        }
-    }
-
-    /// Adds the next round. An incident opens and ends with the round that shows it.
-    pub(super) fn observe_round(&mut self, round: ScoreRound) {
-        self.recent.push_back(round);
-        if self.recent.len() <= RoundLength::HOUR.rounds(method::INCIDENT_ROUNDS) {
-            return;
-        }
-        let leaving = self.recent.pop_front();
-        if self.open.is_none() {
-            if let Some(score) = leaving.map(|round| round.score) {
-                self.before.push_back(score);
-                self.before_sum += score;
-            }
-            if self.before.len() > RoundLength::HOUR.rounds(method::INCIDENT_BASELINE_ROUNDS) {
-                self.before_sum -= self.before.pop_front().unwrap_or_default();
-            }
-        }
-        let recent_scores: SampleSums = self.recent.iter().map(|round| round.score).collect();
-        let Some(recent) = recent_scores.mean() else {
-            return;
-        };
-        match self.open.take() {
-            None => self.open = self.opened(recent_scores),
-            Some(mut open) => {
-                open.lowest = open.lowest.min(round.score);
-                let lasted = round.hour.number() - open.opened.number();
-                if open.baseline - recent <= method::INCIDENT_RESOLVES {
-                    let ended = self.recovered(&open);
-                    self.found.push(open.into_incident(Some(ended.start())));
-                } else if lasted >= method::INCIDENT_LONGEST_HOURS {
-                    // The new level is the normal one; the old baseline no longer applies.
-                    self.before.clear();
-                    self.before_sum = 0.0;
-                    self.found.push(open.into_incident(Some(round.hour.start())));
-                } else {
-                    self.open = Some(open);
-                }
-            }
-        }
-    }
-
-    /// Whether a degradation is ongoing.
-    pub(super) fn has_opened(&self) -> bool {
-        self.open.is_some()
-    }
-
-    fn baseline(&self) -> Option<f64> {
-        let known = self.before.len() >= RoundLength::HOUR.rounds(method::INCIDENT_BASELINE_LEAST);
-        self.before.iter().copied().collect::<SampleSums>().mean().filter(|_| known)
-    }
-
-    fn opened(&self, recent: SampleSums) -> Option<OpenDegradation> {
-        let mean = recent.mean()?;
-        let rounds: f64 = u32::try_from(self.before.len()).unwrap_or(u32::MAX).into();
-        // Nearly every round ends here, and a running sum is precise enough for that.
-        if self.before_sum / rounds - mean < method::INCIDENT_OPENS - SUM_TOLERANCE {
-            return None;
-        }
-        let baseline = self.baseline().filter(|baseline| baseline - mean >= method::INCIDENT_OPENS)?;
-        let before: SampleSums = self.before.iter().copied().collect();
-        let difference = pooled_difference(before, recent, method::RESOLUTION)?;
-        if difference.chance_above_zero() >= method::INCIDENT_ALPHA {
-            return None;
-        }
-        let low = |round: &&ScoreRound| is_low(round, baseline);
-        let opened = self.recent.iter().find(low)?.hour;
-        let lowest = self.recent.iter().map(|round| round.score).fold(f64::INFINITY, f64::min);
-        Some(OpenDegradation { baseline, opened, lowest })
-    }
-
-    /// The hour of the first round after the last low one.
-    fn recovered(&self, open: &OpenDegradation) -> Hour {
-        let high = self.recent.iter().rev().take_while(|round| !is_low(round, open.baseline));
-        high.last().or(self.recent.back()).map_or(open.opened, |round| round.hour)
-    }
-
-    fn end(mut self) -> Vec<Incident> {
-        self.found.extend(self.outage.and_then(|outage| outage.into_incident(None)));
-        self.found.extend(self.open.map(|open| open.into_incident(None)));
-        self.found
-    }
-}
-
-impl OpenDegradation {
-    fn into_incident(self, resolved: Option<Wall>) -> Incident {
-        Incident {
-            kind: IncidentKind::Degradation,
-            severity: Severity::from(self.baseline - self.lowest, method::INCIDENT_CRITICAL),
-            opened: self.opened.start(),
-            resolved,
-            lowest: Some(self.lowest),
-            baseline: Some(self.baseline),
-        }
-    }
-}
-
-impl OpenOutage {
-    fn into_incident(self, resolved: Option<Wall>) -> Option<Incident> {
-        let critical = self.hours >= method::OUTAGE_CRITICAL_HOURS;
-        (self.hours >= method::OUTAGE_HOURS).then(|| Incident {
-            kind: IncidentKind::Outage,
-            severity: if critical { Severity::Critical } else { Severity::Warning },
-            opened: self.since.start(),
-            resolved,
-            lowest: None,
-            baseline: self.baseline,
-        })
-    }
-}
-
-fn is_low(round: &ScoreRound, baseline: f64) -> bool {
-    round.score < baseline - method::INCIDENT_RESOLVES
+    new.for_each(|round| degradations.observe_round(*round));
+    let newest = ScanPosition { round: rounds.last().map(|round| round.hour), hour: newest_hour };
+    let found = degradations.found().chain(outages.found()).collect();
+    history.after(found, start.newest(newest), window)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::figures::Severity;
+    use super::super::incident::{Incident, IncidentKind};
+    use super::super::method;
     use super::super::run::{Run, RunFailure, RunOutcome, Suite, TestedModel, Trial};
     use super::*;
+    use crate::clock::Wall;
     use crate::routes::ModelId;
     use std::sync::Arc;
 
@@ -243,7 +71,7 @@ mod tests {
                 series.add(&Run::new(Arc::clone(&model), suite, hour.start(), outcome).unwrap());
             }
         }
-        (first, find(&series, window))
+        (first, scan(&series, window, &IncidentHistory::default()).published)
     }
 
     fn of(parts: &[(usize, Option<f64>)]) -> Vec<Option<f64>> {

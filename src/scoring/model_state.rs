@@ -13,7 +13,7 @@ use super::count::Attempts;
 use super::drift::{self, DriftResult};
 use super::figures::{Score, dollars};
 use super::hour::{Hour, HourRange, hours_of, of_period};
-use super::incidents::{self, Incident};
+use super::incident::Incident;
 use super::measure::Measure;
 use super::method;
 use super::peer_noise::{ModelNoise, PeerNoise};
@@ -107,8 +107,13 @@ pub(super) struct ScorePoint {
 }
 
 impl MeasuredModel {
-    /// Computes the state of a model at the beginning of `hour`.
-    pub(super) fn compute(model: Arc<TestedModel>, series: &ScoreSeries, hour: Hour) -> Self {
+    /// Computes the state of a model with these incidents at the beginning of `hour`.
+    pub(super) fn compute(
+        model: Arc<TestedModel>,
+        series: &ScoreSeries,
+        hour: Hour,
+        incidents: Vec<Incident>,
+    ) -> Self {
         let current = hour.last(method::CURRENT_HOURS);
         let noise = ScoreNoise::of(series, hour);
         let window = series.rounds(hour.last(method::WINDOW_HOURS));
@@ -125,7 +130,7 @@ impl MeasuredModel {
             rounds: series.rounds(HourRange { from: baseline.from, to: hour }).to_vec(),
             last_updated: series.last_updated(),
             history: Period::ALL.map(|period| history(series, &noise, period, hour)),
-            incidents: incidents::find(series, hour.last(method::WINDOW_HOURS)),
+            incidents,
             latencies: series.latencies_of(current),
             drift: drift::watch(watched, window_noise.as_ref(), round_length),
             slopes: slopes(series, &noise, hour),

@@ -11,6 +11,8 @@ use crate::routes::ModelId;
 
 use super::archive::{Archive, ArchiveError, NewestRuns};
 use super::hour::{Hour, HourRange};
+use super::incident::IncidentHistory;
+use super::incidents;
 use super::method;
 use super::model_state::{MeasuredModel, ModelState};
 use super::run::{Run, RunOutcome, SuiteTable, TestedModel, Trial};
@@ -131,9 +133,15 @@ fn archived(
 ) -> Result<(Arc<SuiteTable>, Vec<MeasuredModel>, NewestRuns), ArchiveError> {
     let mut models = Vec::new();
     let (suites, newest) = archive.each_series(window, &mut |model, series, window| {
-        models.push(MeasuredModel::compute(model, series, window.to));
+        models.push(unrecorded(model, series, window));
     })?;
     Ok((suites, models, newest))
+}
+
+/// A model without records: its incidents are searched in the whole window.
+fn unrecorded(model: Arc<TestedModel>, series: &ScoreSeries, window: HourRange) -> MeasuredModel {
+    let scanned = incidents::scan(series, window, &IncidentHistory::default());
+    MeasuredModel::compute(model, series, window.to, scanned.published)
 }
 
 /// One model after another, so that only one series is in memory.
@@ -141,7 +149,7 @@ fn simulated(seed: u64, window: HourRange) -> Vec<MeasuredModel> {
     let draw = |simulated: simulate::Simulated| {
         let mut series = ScoreSeries::new(Arc::default(), window);
         simulated.runs(window).for_each(|run| series.add(&run));
-        MeasuredModel::compute(Arc::clone(simulated.model()), &series, window.to)
+        unrecorded(Arc::clone(simulated.model()), &series, window)
     };
     simulate::models(seed).into_iter().map(draw).collect()
 }
@@ -158,7 +166,7 @@ fn measured(runs: &[Run], window: HourRange) -> Vec<MeasuredModel> {
         }
         // Names and prices change; the newest run is authoritative.
         let model: &Arc<TestedModel> = runs.last().filter(|run| window.holds(run.at()))?.model();
-        Some(MeasuredModel::compute(Arc::clone(model), &series, window.to))
+        Some(unrecorded(Arc::clone(model), &series, window))
     };
     by_model.into_values().filter_map(draw).collect()
 }

@@ -10,7 +10,7 @@ use crate::routes::Period;
 
 use super::super::figures::{Severity, points};
 use super::super::hour::hours_of;
-use super::super::incidents::{Incident as Found, IncidentKind};
+use super::super::incident::{Incident as Found, IncidentKind};
 use super::super::model_state::ModelState;
 use super::super::snapshot::Snapshot;
 
@@ -52,16 +52,12 @@ pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<IncidentItem<'_>
 }
 
 fn item<'a>(model_state: &'a ModelState, found: &Found) -> IncidentItem<'a> {
-    let kind = match found.kind {
-        IncidentKind::Degradation => "degradation",
-        IncidentKind::Outage => "outage",
-    };
     IncidentItem {
-        id: format!("{kind}-{}-{}", model_state.id(), found.opened.seconds()),
+        id: found.id(model_state.id()),
         model_id: model_state.id(),
         model_name: model_state.model.name(),
         provider: model_state.model.provider(),
-        kind,
+        kind: found.kind.word(),
         severity: found.severity,
         opened_at: found.opened,
         resolved_at: found.resolved,

@@ -1,0 +1,100 @@
+//! Scans the hours of one model for outages: sequences of hours in which every run failed. Hours without runs are
+//! skipped.
+
+use super::figures::Severity;
+use super::hour::Hour;
+use super::incident::{Incident, IncidentHistory, IncidentKind, KnownIncident};
+use super::method;
+
+/// A scan of one model, hour by hour.
+pub(super) struct OutageScan {
+    open: Vec<OpenOutage>,
+    /// Outages that this scan resolved.
+    resolved: Vec<Incident>,
+    retracted: Vec<KnownIncident>,
+    /// The end of the last recorded outage: earlier hours belong to it.
+    ended: Hour,
+    /// The first hour of the current sequence, and its number of hours.
+    sequence: Option<(Hour, u64)>,
+}
+
+struct OpenOutage {
+    incident: Incident,
+    hours: u64,
+}
+
+impl OutageScan {
+    /// A scan that continues after the records.
+    pub(super) fn after(history: &IncidentHistory) -> Self {
+        let known = || history.of(IncidentKind::Outage);
+        let open = known().filter(|known| known.is_open());
+        let ends = known().filter(|known| known.retracted.is_none()).filter_map(|one| one.incident.resolved);
+        Self {
+            open: open.map(|one| OpenOutage { incident: one.incident.clone(), hours: 0 }).collect(),
+            resolved: Vec::new(),
+            retracted: known().filter(|known| known.retracted.is_some()).cloned().collect(),
+            ended: ends.max().map_or(Hour::numbered(0), Hour::of),
+            sequence: None,
+        }
+    }
+
+    /// Adds the next hour, which was scanned before: nothing opens or ends.
+    pub(super) fn recall_hour(&mut self, hour: Hour, (runs, failed): (u32, u32)) {
+        if runs > failed {
+            self.sequence = None;
+        } else if runs > 0 {
+            self.count(hour);
+        }
+    }
+
+    /// Scans the next hour. The level before an outage is computed if one opens.
+    pub(super) fn observe_hour(
+        &mut self,
+        hour: Hour,
+        (runs, failed): (u32, u32),
+        baseline: impl FnOnce(Hour) -> Option<f64>,
+    ) {
+        self.recall_hour(hour, (runs, failed));
+        if runs > failed {
+            self.resolved.extend(self.open.drain(..).map(|open| {
+                let resolved = Some(hour.start().max(open.incident.opened));
+                Incident { resolved, ..open.incident }
+            }));
+        } else if let Some((since, hours)) = self
+            .sequence
+            .take_if(|(_, hours)| runs > 0 && self.open.is_empty() && *hours >= method::OUTAGE_HOURS)
+        {
+            let incident = Incident {
+                kind: IncidentKind::Outage,
+                severity: Severity::Warning,
+                opened: since.start(),
+                resolved: None,
+                lowest: None,
+                mean: None,
+                baseline: baseline(since),
+            };
+            self.open.push(OpenOutage { incident, hours });
+        }
+        for open in self.open.iter_mut().filter(|open| open.hours >= method::OUTAGE_CRITICAL_HOURS) {
+            open.incident.severity = Severity::Critical;
+        }
+    }
+
+    /// The outages that were open or were found, in their newest state.
+    pub(super) fn found(&self) -> impl Iterator<Item = Incident> {
+        self.resolved.iter().chain(self.open.iter().map(|open| &open.incident)).cloned()
+    }
+
+    /// Counts an hour in which every run failed.
+    fn count(&mut self, hour: Hour) {
+        if hour < self.ended || self.retracted.iter().any(|known| known.is_retracted_at(hour)) {
+            return;
+        }
+        for open in self.open.iter_mut().filter(|open| Hour::of(open.incident.opened) <= hour) {
+            open.hours += 1;
+        }
+        if self.open.is_empty() {
+            self.sequence.get_or_insert((hour, 0)).1 += 1;
+        }
+    }
+}
