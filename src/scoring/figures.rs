@@ -123,6 +123,9 @@ impl Status {
 }
 
 impl Severity {
+    /// All of them.
+    pub(super) const ALL: [Self; 2] = [Self::Warning, Self::Critical];
+
     /// Critical from a limit on.
     pub(super) fn from(amount: f64, critical: f64) -> Self {
         if amount >= critical { Self::Critical } else { Self::Warning }

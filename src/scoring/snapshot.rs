@@ -1,6 +1,7 @@
 //! The snapshot: everything known at a full hour, computed from the runs before it, and again after an import.
 //!
-//! A pure function of source and time, so every process gets the same result.
+//! A pure function of source and time, so every process gets the same result. Incidents found in an archive are recorded
+//! there, and the records are a part of the source.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,9 +10,9 @@ use std::time::Duration;
 use crate::clock::Wall;
 use crate::routes::ModelId;
 
-use super::archive::{Archive, ArchiveError, NewestRuns};
+use super::archive::{Archive, ArchiveError, ArchivedModel, IncidentScanRecord, NewestRuns};
 use super::hour::{Hour, HourRange};
-use super::incident::IncidentHistory;
+use super::incident::{IncidentHistory, ScannedIncidents};
 use super::incidents;
 use super::method;
 use super::model_state::{MeasuredModel, ModelState};
@@ -76,13 +77,12 @@ impl RunSource {
     /// The state at `now`: at its full hour, or, if runs of the current hour were imported, with those too. Runs must
     /// be sorted.
     pub(super) fn snapshot(&self, now: Wall) -> Result<Snapshot, ArchiveError> {
-        let window = |newest| end(now, newest).0.last(method::WINDOW_HOURS);
         let (none, synthetic) = (NewestRuns::default(), matches!(self, Self::Simulated { .. }));
         let default = Arc::<SuiteTable>::default;
         let (suites, mut models, newest) = match self {
-            Self::Simulated { seed } => (default(), simulated(*seed, window(none)), none),
-            Self::Runs(runs) => (default(), measured(runs, window(none)), none),
-            Self::Archive(archive) => archived(archive, &window)?,
+            Self::Simulated { seed } => (default(), simulated(*seed, window(now, none)), none),
+            Self::Runs(runs) => (default(), measured(runs, window(now, none)), none),
+            Self::Archive(archive) => archived(archive, now)?,
         };
         models.sort_by(|a, b| a.id().cmp(b.id()));
         let model_states = ModelState::published(models);
@@ -114,6 +114,11 @@ impl RunSource {
     }
 }
 
+/// The hours of the snapshot at `now`.
+fn window(now: Wall, newest: NewestRuns) -> HourRange {
+    end(now, newest).0.last(method::WINDOW_HOURS)
+}
+
 /// The hour before which runs count at `now`, and the date of the results.
 ///
 /// Imported runs count at once, even those of the current hour. Both results depend only on the archive and the hour,
@@ -129,12 +134,25 @@ fn end(now: Wall, newest: NewestRuns) -> (Hour, Wall) {
 
 fn archived(
     archive: &Archive,
-    window: &dyn Fn(NewestRuns) -> HourRange,
+    now: Wall,
 ) -> Result<(Arc<SuiteTable>, Vec<MeasuredModel>, NewestRuns), ArchiveError> {
-    let mut models = Vec::new();
-    let (suites, newest) = archive.each_series(window, &mut |model, series, window| {
-        models.push(unrecorded(model, series, window));
+    let (mut models, mut scans) = (Vec::new(), Vec::new());
+    let (suites, newest) = archive.each_series(&|newest| window(now, newest), &mut |archived| {
+        let ArchivedModel { model, series, window, incidents, last_run } = archived;
+        let ScannedIncidents { published, revised, position } = incidents::scan(series, window, &incidents);
+        scans.extend(last_run.map(|last_run| IncidentScanRecord {
+            model: model.id().clone(),
+            before: incidents.position,
+            after: position,
+            revised,
+            last_run,
+        }));
+        models.push(MeasuredModel::compute(model, series, window.to, published));
     })?;
+    let (_, at) = end(now, newest);
+    if let Err(error) = archive.record_incidents(&scans, at) {
+        tracing::error!(%error, "incidents could not be recorded; the next snapshot scans the same runs again");
+    }
     Ok((suites, models, newest))
 }
 

@@ -81,6 +81,34 @@ const ADDED: &str = "
         BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END;
     CREATE TRIGGER IF NOT EXISTS audit_delete BEFORE DELETE ON audit
         BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END;
+    CREATE TABLE IF NOT EXISTS incident_record (
+        incident TEXT NOT NULL,
+        revision INTEGER NOT NULL,
+        model TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        severity TEXT NOT NULL,
+        opened_ms INTEGER NOT NULL,
+        resolved_ms INTEGER,
+        baseline REAL,
+        mean REAL,
+        lowest REAL,
+        recorded_ms INTEGER NOT NULL,
+        last_run TEXT NOT NULL,
+        last_run_ms INTEGER NOT NULL,
+        retracted_by TEXT,
+        reason TEXT,
+        UNIQUE (incident, revision)
+    ) STRICT;
+    CREATE INDEX IF NOT EXISTS incident_record_of ON incident_record (model, opened_ms);
+    CREATE TRIGGER IF NOT EXISTS incident_record_update BEFORE UPDATE ON incident_record
+        BEGIN SELECT RAISE(ABORT, 'records of incidents are append-only'); END;
+    CREATE TRIGGER IF NOT EXISTS incident_record_delete BEFORE DELETE ON incident_record
+        BEGIN SELECT RAISE(ABORT, 'records of incidents are append-only'); END;
+    CREATE TABLE IF NOT EXISTS incident_scan (
+        model TEXT PRIMARY KEY,
+        round_ms INTEGER,
+        hour_ms INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
 ";
 
 /// Opens the file; creates it if it is missing. A foreign or newer file is left as it was.

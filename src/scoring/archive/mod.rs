@@ -10,6 +10,7 @@ mod audit;
 mod changing;
 mod file;
 mod importing;
+mod incident_records;
 mod reading;
 mod rows;
 mod suites;
@@ -40,7 +41,9 @@ use writing::DescriptionIds;
 pub use audit::{ChangeAuthor, RunChange, RunChangeKind};
 pub use changing::{RefusedRunChange, RunChangeError};
 pub use importing::{ImportEnd, RunningImport};
-pub(super) use reading::NewestRuns;
+pub use incident_records::IncidentRetractionError;
+pub(super) use incident_records::IncidentScanRecord;
+pub(super) use reading::{ArchivedModel, NewestRuns};
 pub use writing::RunInsertion;
 
 /// Version of the format of aggregates.

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::clock::Wall;
 
 use super::super::hour::HourRange;
-use super::super::run::{IdentifiedRun, SuiteTable, TestedModel};
+use super::super::incident::IncidentHistory;
+use super::super::run::{IdentifiedRun, RunId, SuiteTable, TestedModel};
 use super::super::series::ScoreSeries;
 use super::rows::{self, StoredRun};
 use super::suites::StoredSuites;
-use super::{Archive, ArchiveError, Trouble, day_number, summed_by, sums};
+use super::{Archive, ArchiveError, Trouble, day_number, incident_records, summed_by, sums};
 
 /// The newest entries of an archive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,13 +23,24 @@ pub(in super::super) struct NewestRuns {
     pub run: Option<Wall>,
 }
 
+/// A model of an archive, with its series in a window.
+pub(in super::super) struct ArchivedModel<'s> {
+    pub model: Arc<TestedModel>,
+    pub series: &'s ScoreSeries,
+    pub window: HourRange,
+    /// Its recorded incidents.
+    pub incidents: IncidentHistory,
+    /// Its newest run in the window.
+    pub last_run: Option<(RunId, Wall)>,
+}
+
 impl Archive {
-    /// Passes the series of every model with runs in a window, one at a time, by id. The window is chosen by the last
-    /// import and the newest run, which are returned with the suite table.
+    /// Passes every model with runs in a window, one at a time, by id. The window is chosen by the last import and the
+    /// newest run, which are returned with the suite table.
     pub(in super::super) fn each_series(
         &self,
         window: &dyn Fn(NewestRuns) -> HourRange,
-        each: &mut dyn FnMut(Arc<TestedModel>, &ScoreSeries, HourRange),
+        each: &mut dyn FnMut(ArchivedModel<'_>),
     ) -> Result<(Arc<SuiteTable>, NewestRuns), ArchiveError> {
         let inside = &mut *self.inside();
         each_series(&mut inside.connection, window, each).map_err(|trouble| self.to_error(trouble))
@@ -61,7 +73,7 @@ fn newest_run(file: &Connection) -> rusqlite::Result<Option<Wall>> {
 fn each_series(
     connection: &mut Connection,
     window: &dyn Fn(NewestRuns) -> HourRange,
-    each: &mut dyn FnMut(Arc<TestedModel>, &ScoreSeries, HourRange),
+    each: &mut dyn FnMut(ArchivedModel<'_>),
 ) -> Result<(Arc<SuiteTable>, NewestRuns), Trouble> {
     // A consistent view: an import that ends meanwhile is seen by the next refresh.
     let view = connection.transaction()?;
@@ -105,11 +117,24 @@ fn each_series(
                 .map(Wall::from_millis)
                 .iter()
                 .for_each(|at| series.record_time(*at));
-            each(model, &series, window);
+            let incidents = incident_records::history(&view, &id)?;
+            let last_run = last_run(&view, number, window)?;
+            each(ArchivedModel { model, series: &series, window, incidents, last_run });
             series.clear();
         }
     }
     Ok((suites.table, newest))
+}
+
+fn last_run(file: &Connection, model: i64, window: HourRange) -> rusqlite::Result<Option<(RunId, Wall)>> {
+    let mut newest = file.prepare_cached(
+        "SELECT id, at_ms FROM run WHERE model = ?1 AND at_ms < ?2 ORDER BY at_ms DESC, id DESC LIMIT 1",
+    )?;
+    let end = rows::milliseconds(window.to.start());
+    let run: Option<(String, i64)> =
+        newest.query_row(params![model, end], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    let at = |at: i64| u64::try_from(at).map(Wall::from_millis).ok();
+    Ok(run.and_then(|(id, at_ms)| RunId::new(&id).zip(at(at_ms))))
 }
 
 fn each_run(file: &Connection, each: &mut dyn FnMut(IdentifiedRun) -> bool) -> Result<(), Trouble> {
