@@ -15,9 +15,11 @@ mod degradation_scan;
 pub mod detection;
 mod drift;
 mod endpoints;
+mod export_line;
 mod figures;
 mod hour;
 mod incident;
+mod incident_line;
 mod incidents;
 mod losses;
 mod measure;
@@ -58,14 +60,15 @@ use endpoints::SnapshotAnswers;
 use hour::Hour;
 
 pub use archive::{
-    Archive, ArchiveError, ChangeAuthor, ImportEnd, RefusedRunChange, RunChange, RunChangeError,
-    RunChangeKind, RunInsertion, RunningImport,
+    Archive, ArchiveError, ChangeAuthor, ImportEnd, IncidentRetractionError, RefusedRunChange, RunChange,
+    RunChangeError, RunChangeKind, RunInsertion, RunningImport,
 };
+pub use export_line::ExportLine;
+pub use incident::{IncidentRecord, IncidentRetraction, ScanPosition};
 pub use method::METHOD_VERSION;
 pub use run::{
-    Axis, AxisSet, BadRun, BadSuiteTable, ChangeReason, ExportLine, IdentifiedRun, LONGEST_RUN, MAX_SUITES,
-    MAX_TRIALS, Run, RunFailure, RunId, RunOutcome, Suite, SuiteEntry, SuiteTable, TestedModel, Trial,
-    Withdrawal,
+    Axis, AxisSet, BadRun, BadSuiteTable, ChangeReason, IdentifiedRun, LONGEST_RUN, MAX_SUITES, MAX_TRIALS,
+    Run, RunFailure, RunId, RunOutcome, Suite, SuiteEntry, SuiteTable, TestedModel, Trial, Withdrawal,
 };
 pub use simulate::simulated_records;
 pub use snapshot::RunSource;

@@ -16,8 +16,8 @@ use crate::cli::input_lines::InputLine;
 use crate::cli::printer;
 use crate::clock::{Clock, Wall};
 use crate::scoring::{
-    Archive, BadRun, ChangeAuthor, ChangeReason, IdentifiedRun, RefusedRunChange, RunChangeError, RunId,
-    SuiteTable,
+    Archive, BadRun, ChangeAuthor, ChangeReason, IdentifiedRun, ImportEnd, RefusedRunChange, RunChangeError,
+    RunId, SuiteTable,
 };
 
 use super::import::{RunFile, publish};
@@ -71,7 +71,7 @@ pub(super) fn run_id(text: &str) -> Result<RunId, &'static str> {
     RunId::new(text).ok_or("write 1 to 128 visible ASCII characters")
 }
 
-fn reason(text: &str) -> Result<ChangeReason, String> {
+pub(super) fn reason(text: &str) -> Result<ChangeReason, String> {
     ChangeReason::new(text).map_err(|bad| bad.problem)
 }
 
@@ -139,13 +139,19 @@ fn change(
     };
     let end = archive.end_import(import, clock.now().wall)?;
     let exit = printer::data(&counts.text(json));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.context("the server cannot be notified")?;
-    runtime.block_on(publish(end, data_dir.into_iter().chain(path.parent())));
+    notify(end, path, data_dir)?;
     Ok(exit)
 }
 
-fn missing(archive: &Path) -> Exit {
+/// Notifies a running server of a changed archive.
+pub(super) fn notify(end: ImportEnd, archive: &Path, data_dir: Option<&Path>) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("the server cannot be notified")?;
+    runtime.block_on(publish(end, data_dir.into_iter().chain(archive.parent())));
+    Ok(())
+}
+
+pub(super) fn missing(archive: &Path) -> Exit {
     printer::input_error(&format!("there is no archive {}", archive.display()))
 }
 

@@ -1,4 +1,4 @@
-//! `scoregate scoring export`: writes every run, then every withdrawal, as a line of JSON.
+//! `scoregate scoring export`: writes every run, then every withdrawal and incident, as a line of JSON.
 
 use std::io;
 use std::path::Path;
@@ -28,7 +28,16 @@ pub(super) fn run(archive: &Path) -> Exit {
     let read = Archive::open(archive, Clock::system().now().wall).and_then(|archive| {
         archive.each_run(&mut |record| put(&record.write()))?;
         // Last: a run that is withdrawn meanwhile is then written twice, which an import of the lines resolves.
-        archive.each_withdrawal(&mut |withdrawal| put(&withdrawal.write()))
+        archive.each_withdrawal(&mut |withdrawal| put(&withdrawal.write()))?;
+        // Read before the records, so that these cover all that was scanned up to the positions.
+        let mut positions = Vec::new();
+        archive.each_scan_position(&mut |model, position| {
+            positions.push(position.write(model));
+            true
+        })?;
+        archive.each_incident_record(&mut |record| put(&record.write()))?;
+        positions.iter().all(|position| put(position));
+        Ok(())
     });
     if let Err(error) = read {
         return printer::fault(&error.into());

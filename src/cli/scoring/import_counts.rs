@@ -4,7 +4,8 @@ use crate::cli::control::operator;
 use crate::cli::exit::Exit;
 use crate::cli::printer;
 use crate::clock::{Mono, Wall};
-use crate::scoring::{Archive, BadRun, ExportLine, RunInsertion};
+use crate::routes::ModelId;
+use crate::scoring::{Archive, ArchiveError, BadRun, ExportLine, RunInsertion, ScanPosition, Withdrawal};
 
 use super::tool_logs::ToolLogs;
 
@@ -18,8 +19,38 @@ pub(super) struct RunImportCounts {
     withdrawn: u64,
 }
 
+/// Lines of one kind with their numbers.
+struct NumberedLines<T> {
+    numbers: Vec<u64>,
+    lines: Vec<T>,
+}
+
+impl<T> Default for NumberedLines<T> {
+    fn default() -> Self {
+        Self { numbers: Vec::new(), lines: Vec::new() }
+    }
+}
+
+impl<T> NumberedLines<T> {
+    fn push(&mut self, number: u64, line: T) {
+        self.numbers.push(number);
+        self.lines.push(line);
+    }
+
+    /// Stores the lines; returns for each its number, its name and the outcome.
+    fn stored<N>(
+        self,
+        take: impl FnOnce(&[T]) -> Result<Vec<RunInsertion>, ArchiveError>,
+        name: impl Fn(&T) -> N,
+    ) -> Result<impl Iterator<Item = (u64, N, RunInsertion)>, ArchiveError> {
+        let outcomes = if self.lines.is_empty() { Vec::new() } else { take(&self.lines)? };
+        let named = self.numbers.into_iter().zip(self.lines).map(move |(number, line)| (number, name(&line)));
+        Ok(named.zip(outcomes).map(|((number, name), outcome)| (number, name, outcome)))
+    }
+}
+
 impl RunImportCounts {
-    /// Stores the valid runs, reports the invalid lines and counts the outcomes.
+    /// Stores what is valid, reports the invalid lines and counts the outcomes.
     pub(super) fn store(
         &mut self,
         archive: &Archive,
@@ -27,44 +58,58 @@ impl RunImportCounts {
         lines: Vec<(u64, Result<ExportLine, BadRun>)>,
         report: &dyn Fn(u64, &BadRun),
     ) -> anyhow::Result<()> {
-        let (mut numbers, mut records) = (Vec::with_capacity(lines.len()), Vec::with_capacity(lines.len()));
-        let (mut withdrawals, mut rejected) = (Vec::new(), Vec::new());
+        let (mut runs, mut withdrawals) = (NumberedLines::default(), NumberedLines::default());
+        let (mut incidents, mut positions) = (NumberedLines::default(), NumberedLines::default());
+        let mut rejected = Vec::new();
         for (number, line) in lines {
             match line {
-                Ok(ExportLine::Run(record)) => {
-                    numbers.push(number);
-                    records.push(record);
-                }
-                Ok(ExportLine::Withdrawn(withdrawal)) => withdrawals.push(withdrawal),
+                Ok(ExportLine::Run(record)) => runs.push(number, record),
+                Ok(ExportLine::Withdrawn(withdrawal)) => withdrawals.push(number, withdrawal),
+                Ok(ExportLine::Incident(record)) => incidents.push(number, record),
+                Ok(ExportLine::IncidentScan(model, position)) => positions.push(number, (model, position)),
                 Err(bad) => rejected.push((number, bad)),
             }
         }
-        for ((number, record), insertion) in numbers.iter().zip(&records).zip(archive.take(&records)?) {
-            match insertion {
-                RunInsertion::New => self.imported += 1,
-                RunInsertion::AlreadyThere => self.existing += 1,
-                RunInsertion::Withdrawn => self.withdrawn += 1,
-                RunInsertion::OtherContent => {
-                    let problem = format!(
-                        "{} exists with other content; use a new id, or `scoregate scoring correct`",
-                        record.id
-                    );
-                    rejected.push((*number, BadRun { field: "id".into(), problem }));
-                }
+        for (number, id, insertion) in runs.stored(|runs| archive.take(runs), |run| run.id.to_string())? {
+            if !self.count(insertion) {
+                let problem =
+                    format!("{id} exists with other content; use a new id, or `scoregate scoring correct`");
+                rejected.push((number, BadRun { field: "id".into(), problem }));
             }
         }
-        if !withdrawals.is_empty() {
-            let taken = archive.take_withdrawals(&withdrawals, &operator(), now)?;
-            let new = taken.iter().filter(|insertion| **insertion == RunInsertion::New).count();
-            self.imported += new as u64;
-            self.existing += (taken.len() - new) as u64;
+        let take = |withdrawals: &[Withdrawal]| archive.take_withdrawals(withdrawals, &operator(), now);
+        withdrawals.stored(take, |_| ())?.for_each(|(_, (), insertion)| {
+            self.count(insertion);
+        });
+        for (number, (id, revision), insertion) in incidents
+            .stored(|records| archive.take_incidents(records), |record| (record.id(), record.revision()))?
+        {
+            if !self.count(insertion) {
+                let problem = format!("revision {revision} of {id} exists with other content, which stays");
+                rejected.push((number, BadRun { field: "incident.revision".into(), problem }));
+            }
         }
+        let take = |positions: &[(ModelId, ScanPosition)]| archive.take_scan_positions(positions);
+        positions.stored(take, |_| ())?.for_each(|(_, (), insertion)| {
+            self.count(insertion);
+        });
         rejected.sort_by_key(|(number, _)| *number);
         for (number, bad) in &rejected {
             self.rejected += 1;
             report(*number, bad);
         }
         Ok(())
+    }
+
+    /// Counts an outcome; returns false if the line has to be rejected.
+    fn count(&mut self, insertion: RunInsertion) -> bool {
+        match insertion {
+            RunInsertion::New => self.imported += 1,
+            RunInsertion::AlreadyThere => self.existing += 1,
+            RunInsertion::Withdrawn => self.withdrawn += 1,
+            RunInsertion::OtherContent => return false,
+        }
+        true
     }
 
     fn summary(&self) -> String {

@@ -1,10 +1,11 @@
-//! `scoregate scoring`: import, export and change of runs, the suite table, and the built-in backend without a gateway.
+//! `scoregate scoring`: import, export and change of runs, incidents, the suite table, and the built-in backend without a gateway.
 
 mod audit;
 mod change;
 mod export;
 mod import;
 mod import_counts;
+mod incidents;
 mod reader_thread;
 mod serve;
 mod suites;
@@ -41,7 +42,7 @@ enum ScoringCommand {
     /// Import benchmark runs; a running server publishes them at once.
     #[command(after_help = import::AFTER_HELP)]
     Import(import::ScoringImportArgs),
-    /// Export all runs, and withdrawals, as JSON lines.
+    /// Export all runs, withdrawals and incidents as JSON lines.
     #[command(after_help = "Example:\n  scoregate scoring export --archive runs.db | gzip > runs.jsonl.gz")]
     Export,
     /// Show or replace the suites, their weights and axes.
@@ -59,6 +60,12 @@ enum ScoringCommand {
     /// Show withdrawn and corrected runs, newest change first.
     #[command(after_help = audit::AFTER_HELP)]
     Audit(audit::RunAuditArgs),
+    /// List or retract recorded incidents.
+    #[command(after_help = incidents::AFTER_HELP)]
+    Incidents {
+        #[command(subcommand)]
+        command: incidents::IncidentsCommand,
+    },
     /// Serve the scores over HTTP, for gateways on other machines.
     #[command(after_help = serve::AFTER_HELP)]
     Serve(serve::ServeArgs),
@@ -76,6 +83,7 @@ pub(super) fn run(args: ScoringArgs) -> Exit {
         ScoringCommand::Suites { command } => suites::run(&archive, data_dir.as_deref(), &command),
         ScoringCommand::Withdraw(args) => change::withdraw(&archive, data_dir.as_deref(), args),
         ScoringCommand::Correct(args) => change::correct(&archive, data_dir.as_deref(), args),
+        ScoringCommand::Incidents { command } => incidents::run(&archive, data_dir.as_deref(), command),
         ScoringCommand::Audit(args) => audit::run(&archive, &args),
         ScoringCommand::Serve(args) => serve::run(archive, args),
     }

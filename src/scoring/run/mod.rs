@@ -21,7 +21,9 @@ pub use suite::Suite;
 pub(super) use suite_table::SuiteIndex;
 pub use suite_table::{AxisSet, BadSuiteTable, MAX_SUITES, SuiteEntry, SuiteTable};
 pub use trial::{Axis, Trial};
-pub use withdrawal::{ChangeReason, ExportLine, Withdrawal};
+pub(super) use withdrawal::actor;
+pub use withdrawal::{ChangeReason, Withdrawal};
+pub(super) use written::instant;
 pub use written::{IdentifiedRun, LONGEST_RUN, RunId};
 
 /// Maximum number of trials per run: far above any real one, so that a broken file cannot exhaust the memory.
@@ -77,7 +79,7 @@ impl BadRun {
     }
 
     /// The same problem in a nested field.
-    fn within(self, whole: &str) -> Self {
+    pub(super) fn within(self, whole: &str) -> Self {
         Self { field: format!("{whole}.{}", self.field), ..self }
     }
 }

@@ -8,14 +8,14 @@ use crate::clock::Wall;
 use crate::json;
 
 use super::written::instant;
-use super::{BadRun, IdentifiedRun, RunId, SuiteTable};
+use super::{BadRun, RunId};
 
 /// Maximum length of a reason, in characters.
 const LONGEST_REASON: usize = 500;
 /// Maximum length of the name of a user, in bytes.
 const LONGEST_ACTOR: usize = 128;
 
-/// Why a run was withdrawn or corrected: one line of text.
+/// Why something was withdrawn, corrected or retracted: one line of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeReason(String);
 
@@ -30,15 +30,6 @@ pub struct Withdrawal {
     pub actor: String,
     /// The reason.
     pub reason: ChangeReason,
-}
-
-/// A line of an export.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ExportLine {
-    /// A run.
-    Run(IdentifiedRun),
-    /// A withdrawn run.
-    Withdrawn(Withdrawal),
 }
 
 #[derive(Deserialize, Serialize)]
@@ -65,7 +56,7 @@ impl ChangeReason {
     /// Validates a reason.
     pub fn new(text: &str) -> Result<Self, BadRun> {
         let problem = if text.trim().is_empty() {
-            "is empty; write why the run is changed".into()
+            "is empty; write why it is changed".into()
         } else if text.chars().any(char::is_control) {
             "has a control character; write one line of text".into()
         } else if text.chars().count() > LONGEST_REASON {
@@ -83,23 +74,20 @@ impl ChangeReason {
 }
 
 impl Withdrawal {
-    fn read(line: &str, now: Wall) -> Result<Self, BadRun> {
+    /// Parses a line of an export; `now` limits its time.
+    pub(in super::super) fn read(line: &str, now: Wall) -> Result<Self, BadRun> {
         let WithdrawalLine { withdrawn } = json::read(line.as_bytes())
             .map_err(|bad| BadRun::new(bad.field.as_deref().unwrap_or("line"), bad.problem))?;
         let WrittenWithdrawal { id, at, by, reason } = withdrawn;
         let withdrawal = || {
             let id = RunId::new(&id).ok_or_else(|| BadRun::new("id", "write the id of a run"))?;
             let at = instant(&at, now).map_err(|bad| BadRun { field: "at".into(), ..bad })?;
-            if !(1..=LONGEST_ACTOR).contains(&by.len()) || !by.bytes().all(|byte| byte.is_ascii_graphic()) {
-                let rule = format!("write 1 to {LONGEST_ACTOR} visible ASCII characters");
-                return Err(BadRun::new("by", rule));
-            }
-            Ok(Self { id, at, actor: by.into_owned(), reason: ChangeReason::new(&reason)? })
+            Ok(Self { id, at, actor: actor("by", &by)?, reason: ChangeReason::new(&reason)? })
         };
-        withdrawal().map_err(|bad| bad.within("withdrawn"))
+        withdrawal().map_err(|bad: BadRun| bad.within("withdrawn"))
     }
 
-    /// Writes it as a line that [`ExportLine::read`] parses.
+    /// Writes it as a line that [`Withdrawal::read`] parses.
     pub fn write(&self) -> String {
         let withdrawn = WrittenWithdrawal {
             id: self.id.as_str().into(),
@@ -111,15 +99,12 @@ impl Withdrawal {
     }
 }
 
-impl ExportLine {
-    /// Parses a line; `now` limits its time. Lines of runs never begin with the field `withdrawn`.
-    pub fn read(line: &str, now: Wall, suites: &SuiteTable) -> Result<Self, BadRun> {
-        let fields = line.trim_start().strip_prefix('{').map(str::trim_start);
-        if fields.is_some_and(|fields| fields.starts_with("\"withdrawn\"")) {
-            return Withdrawal::read(line, now).map(Self::Withdrawn);
-        }
-        IdentifiedRun::read(line, now, suites).map(Self::Run)
+/// Validates the name of a user.
+pub(in super::super) fn actor(field: &str, text: &str) -> Result<String, BadRun> {
+    if !(1..=LONGEST_ACTOR).contains(&text.len()) || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(BadRun::new(field, format!("write 1 to {LONGEST_ACTOR} visible ASCII characters")));
     }
+    Ok(text.to_owned())
 }
 
 #[cfg(test)]
@@ -135,11 +120,7 @@ mod tests {
     #[test]
     fn withdrawals_round_trip_through_their_line_format() {
         for line in [LINE.to_owned(), LINE.replace("{\"", " {\t\"")] {
-            let ExportLine::Withdrawn(read) = ExportLine::read(&line, now(), &SuiteTable::default()).unwrap()
-            else {
-                panic!("{line}")
-            };
-            assert_eq!(read.write(), LINE);
+            assert_eq!(Withdrawal::read(&line, now()).unwrap().write(), LINE);
         }
     }
 
@@ -159,7 +140,7 @@ mod tests {
         ] {
             let line = LINE.replacen(from, to, 1);
             assert_ne!(line, LINE, "{from}");
-            let bad = ExportLine::read(&line, now(), &SuiteTable::default()).expect_err(&line);
+            let bad = Withdrawal::read(&line, now()).expect_err(&line);
             assert!(bad.field == field && bad.problem.contains(problem), "{to}: {bad}");
         }
         assert!(ChangeReason::new(&"x".repeat(501)).is_err());

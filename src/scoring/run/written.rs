@@ -159,7 +159,8 @@ impl WrittenModel<'_> {
     }
 }
 
-pub(super) fn instant(text: &str, now: Wall) -> Result<Wall, BadRun> {
+/// Parses an instant that is not after `now`.
+pub(in super::super) fn instant(text: &str, now: Wall) -> Result<Wall, BadRun> {
     let at = Wall::parse_rfc3339(text).ok_or_else(|| {
         BadRun::new("time", format!("{text:?} is not a timestamp; write one such as 2026-11-21T12:00:00Z"))
     })?;
