@@ -33,4 +33,14 @@ impl ExportLine {
             IdentifiedRun::read(line, now, suites).map(Self::Run)
         }
     }
+
+    /// Writes it.
+    pub fn write(&self) -> String {
+        match self {
+            Self::Run(record) => record.write(),
+            Self::Withdrawn(withdrawal) => withdrawal.write(),
+            Self::Incident(record) => record.write(),
+            Self::IncidentScan(model, position) => position.write(model),
+        }
+    }
 }

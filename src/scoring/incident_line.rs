@@ -244,3 +244,84 @@ fn retraction(by: Option<&str>, reason: Option<&str>) -> Result<Option<IncidentR
         (None, Some(_)) => Err(BadRun::new("retractedBy", "is missing; write the user who retracted it")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &str = r#"{"incident":{"id":"degradation-m-1789995600","revision":2,"model":"m","kind":"degradation","openedAt":"2026-09-21T13:00:00Z","resolvedAt":"2026-09-21T21:00:00Z","severity":"warning","baseline":71.19999999999999,"mean":64.92345678901235,"lowest":63.1,"recordedAt":"2026-09-21T22:00:00Z","lastRun":"r-17","lastRunAt":"2026-09-21T21:10:00Z","retractedBy":"cli:anna","reason":"wrong key"}}"#;
+    const OUTAGE: &str = r#"{"incident":{"id":"outage-m-1789995600","revision":1,"model":"m","kind":"outage","openedAt":"2026-09-21T13:00:00Z","severity":"critical","recordedAt":"2026-09-21T19:00:00Z","lastRun":"r-17","lastRunAt":"2026-09-21T18:10:00Z"}}"#;
+    const POSITION: &str =
+        r#"{"incidentScan":{"model":"m","roundAt":"2026-09-21T18:00:00Z","hourAt":"2026-09-21T18:00:00Z"}}"#;
+
+    fn now() -> Wall {
+        Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap()
+    }
+
+    #[test]
+    fn records_of_incidents_round_trip_through_their_line_format() {
+        for line in [LINE, OUTAGE] {
+            assert_eq!(IncidentRecord::read(line, now()).unwrap().write(), line);
+        }
+        for line in [POSITION, &POSITION.replace("\"roundAt\":\"2026-09-21T18:00:00Z\",", "")] {
+            let (model, position) = ScanPosition::read(line, now()).unwrap();
+            assert_eq!(position.write(&model), line);
+        }
+    }
+
+    #[test]
+    fn every_error_of_a_record_names_its_field_and_the_remedy() {
+        for (from, to, field, problem) in [
+            ("degradation-m-1789995600", "d-1", "incident.id", "write degradation-m-1789995600"),
+            ("\"revision\":2", "\"revision\":0", "incident.revision", "write a number from 1"),
+            ("\"revision\":2", "\"revision\":-1", "incident.revision", "non-negative integer"),
+            ("\"model\":\"m\"", "\"model\":\"../m\"", "incident.model", "the id of a model"),
+            ("\"degradation\"", "\"fall\"", "incident.kind", "one of degradation, outage"),
+            ("T13:00:00Z", "T13:00:01Z", "incident.openedAt", "not a full hour"),
+            ("T21:00:00Z", "T12:00:00Z", "incident.resolvedAt", "is before openedAt"),
+            ("2026-09-21T21:00:00Z", "2027-09-21T21:00:00Z", "incident.resolvedAt", "in the future"),
+            ("warning", "mild", "incident.severity", "one of warning, critical"),
+            ("71.19999999999999", "171", "incident.baseline", "a number from 0 to 100"),
+            ("71.19999999999999", "\"71\"", "incident.baseline", "write a number"),
+            (",\"mean\":64.92345678901235", "", "incident.mean", "a degradation has one"),
+            ("63.1", "1e999", "incident.lowest", "a number from 0 to 100"),
+            ("T22:00:00Z", "", "incident.recordedAt", "write one such as"),
+            ("\"r-17\"", "\"\"", "incident.lastRun", "newest run"),
+            ("cli:anna", "", "incident.retractedBy", "visible ASCII"),
+            (",\"reason\":\"wrong key\"", "", "incident.reason", "write why"),
+            ("\"reason\"", "\"note\"", "incident.note", "unknown field"),
+        ] {
+            let line = LINE.replacen(from, to, 1);
+            assert_ne!(line, LINE, "{from}");
+            let bad = IncidentRecord::read(&line, now()).expect_err(&line);
+            assert!(bad.field == field && bad.problem.contains(problem), "{to}: {bad}");
+        }
+        let outage = OUTAGE.replace("\"recordedAt\"", "\"lowest\":60,\"recordedAt\"");
+        assert_eq!(IncidentRecord::read(&outage, now()).unwrap_err().field, "incident.lowest");
+    }
+
+    #[test]
+    fn every_error_of_a_scan_position_names_its_field_and_the_remedy() {
+        for (from, to, field, problem) in [
+            ("\"m\"", "\"\"", "incidentScan.model", "the id of a model"),
+            (
+                "\"roundAt\":\"2026-09-21T18:00:00Z",
+                "\"roundAt\":\"x",
+                "incidentScan.roundAt",
+                "write one such",
+            ),
+            (
+                "\"hourAt\":\"2026-09-21T18:00",
+                "\"hourAt\":\"2026-09-21T18:30",
+                "incidentScan.hourAt",
+                "full hour",
+            ),
+            (",\"hourAt\":\"2026-09-21T18:00:00Z\"", "", "incidentScan", "the field `hourAt` is missing"),
+        ] {
+            let line = POSITION.replacen(from, to, 1);
+            assert_ne!(line, POSITION, "{from}");
+            let bad = ScanPosition::read(&line, now()).expect_err(&line);
+            assert!(bad.field == field && bad.problem.contains(problem), "{to}: {bad}");
+        }
+    }
+}

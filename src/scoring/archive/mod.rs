@@ -25,6 +25,8 @@ mod tests_of_descriptions;
 mod tests_of_formats;
 #[cfg(test)]
 mod tests_of_imports;
+#[cfg(test)]
+mod tests_of_incidents;
 mod writing;
 
 use std::path::{Path, PathBuf};

@@ -4,6 +4,7 @@ mod cadence;
 mod corrected;
 mod dump;
 mod failures;
+mod incident_scan;
 mod meaning;
 mod properties;
 mod reference;

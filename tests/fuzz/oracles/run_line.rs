@@ -24,6 +24,25 @@ struct LiteralRun {
     failure: Option<(String, Option<String>)>,
 }
 
+/// Fails if a line of an incident was not written back with the fields that it has.
+fn same_fields(value: &Value, written: &str) {
+    let written: Value = serde_json::from_str(written).unwrap();
+    let fields = |line: &Value| {
+        let (kind, fields) = line.as_object().unwrap().iter().next().unwrap();
+        let fields: Vec<String> = fields.as_object().unwrap().keys().cloned().collect();
+        (kind.clone(), fields)
+    };
+    let (kind, mut given) = fields(value);
+    given.retain(|field| !value[&kind][field].is_null());
+    let (written_kind, mut written_fields) = fields(&written);
+    given.sort();
+    written_fields.sort();
+    assert_eq!((&kind, &given), (&written_kind, &written_fields), "{value}");
+    for field in ["id", "revision", "model", "kind", "severity", "lastRun", "retractedBy", "reason"] {
+        assert_eq!(value[&kind].get(field), written[&kind].get(field), "{value}");
+    }
+}
+
 /// Fails if the program reads this line differently.
 pub fn check(bytes: &[u8]) {
     let Ok(line) = std::str::from_utf8(bytes) else { return };
@@ -31,8 +50,7 @@ pub fn check(bytes: &[u8]) {
     let table = SuiteTable::default();
     let read = ExportLine::read(line, now, &table);
     let written = match &read {
-        Ok(ExportLine::Run(record)) => record.write(),
-        Ok(ExportLine::Withdrawn(withdrawal)) => withdrawal.write(),
+        Ok(line) => line.write(),
         Err(bad) => {
             assert!(!bad.problem.is_empty(), "{line}");
             String::new()
@@ -42,8 +60,7 @@ pub fn check(bytes: &[u8]) {
         assert!(!written.contains(['\n', '\r']), "{line}");
         // Times are written in whole milliseconds, as they are stored.
         let again = match ExportLine::read(&written, now, &table) {
-            Ok(ExportLine::Run(record)) => record.write(),
-            Ok(ExportLine::Withdrawn(withdrawal)) => withdrawal.write(),
+            Ok(again) => again.write(),
             Err(bad) => panic!("{bad}: {line}"),
         };
         assert_eq!(again, written, "{line}");
@@ -69,6 +86,7 @@ pub fn check(bytes: &[u8]) {
             assert_eq!(fields["reason"], withdrawal.reason.as_str(), "{line}");
             assert_eq!(fields["at"].as_str().and_then(Wall::parse_rfc3339), Some(withdrawal.at), "{line}");
         }
+        Ok(ExportLine::Incident(_) | ExportLine::IncidentScan(..)) => same_fields(&value, &written),
         Err(_) => assert_eq!(literal(&value, now), None, "{line}"),
     }
 }
