@@ -113,6 +113,7 @@ mod response_isolation;
 mod sample_config;
 mod scoring_changes;
 mod scoring_import;
+mod scoring_incidents;
 mod scoring_kills;
 mod scoring_tool_logs;
 mod scoring_unfinished;

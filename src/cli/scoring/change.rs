@@ -16,8 +16,8 @@ use crate::cli::input_lines::InputLine;
 use crate::cli::printer;
 use crate::clock::{Clock, Wall};
 use crate::scoring::{
-    Archive, BadRun, ChangeAuthor, ChangeReason, IdentifiedRun, ImportEnd, RefusedRunChange, RunChangeError,
-    RunId, SuiteTable,
+    Archive, BadRun, ChangeAuthor, ChangeReason, IdentifiedRun, RefusedRunChange, RunChangeError, RunId,
+    SuiteTable,
 };
 
 use super::import::{RunFile, publish};
@@ -139,16 +139,10 @@ fn change(
     };
     let end = archive.end_import(import, clock.now().wall)?;
     let exit = printer::data(&counts.text(json));
-    notify(end, path, data_dir)?;
-    Ok(exit)
-}
-
-/// Notifies a running server of a changed archive.
-pub(super) fn notify(end: ImportEnd, archive: &Path, data_dir: Option<&Path>) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("the server cannot be notified")?;
-    runtime.block_on(publish(end, data_dir.into_iter().chain(archive.parent())));
-    Ok(())
+    runtime.block_on(publish(end, data_dir.into_iter().chain(path.parent())));
+    Ok(exit)
 }
 
 pub(super) fn missing(archive: &Path) -> Exit {

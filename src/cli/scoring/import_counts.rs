@@ -81,9 +81,10 @@ impl RunImportCounts {
         withdrawals.stored(take, |_| ())?.for_each(|(_, (), insertion)| {
             self.count(insertion);
         });
-        for (number, (id, revision), insertion) in incidents
-            .stored(|records| archive.take_incidents(records), |record| (record.id(), record.revision()))?
-        {
+        for (number, (id, revision), insertion) in incidents.stored(
+            |records| archive.take_incidents(records, now),
+            |record| (record.id(), record.revision()),
+        )? {
             if !self.count(insertion) {
                 let problem = format!("revision {revision} of {id} exists with other content, which stays");
                 rejected.push((number, BadRun { field: "incident.revision".into(), problem }));

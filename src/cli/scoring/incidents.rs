@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
@@ -11,7 +12,8 @@ use crate::cli::printer;
 use crate::clock::Clock;
 use crate::scoring::{Archive, ChangeAuthor, ChangeReason, IncidentRecord, IncidentRetractionError};
 
-use super::change::{missing, notify, reason};
+use super::change::{missing, reason};
+use super::import::notify_server;
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  scoregate scoring incidents list --data-dir DIR\n  \
 scoregate scoring incidents retract degradation-m-1789995600 --reason 'wrong API key' --data-dir DIR\n\n\
@@ -99,16 +101,16 @@ fn retract(path: &Path, data_dir: Option<&Path>, args: RetractArgs) -> anyhow::R
     let RetractArgs { id, reason, json } = args;
     let clock = Clock::system();
     let archive = Archive::open(path, clock.now().wall)?;
-    let import = archive.begin_import()?;
     let author = ChangeAuthor { actor: operator(), reason };
     match archive.retract_incident(&id, &author, clock.now().wall) {
         Ok(()) => {}
         Err(IncidentRetractionError::Archive(error)) => return Err(error.into()),
         Err(refused) => return Ok(printer::input_error(&refused.to_string())),
     }
-    let end = archive.end_import(import, clock.now().wall)?;
     let text = if json { format!("{:#}\n", json!({ "retracted": id })) } else { format!("retracted {id}\n") };
     let exit = printer::data(&text);
-    notify(end, path, data_dir)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("the server cannot be notified")?;
+    runtime.block_on(notify_server(data_dir.into_iter().chain(path.parent())));
     Ok(exit)
 }

@@ -14,7 +14,7 @@ use super::super::incident::{
 };
 use super::super::run::{ChangeReason, RunId};
 use super::audit::ChangeAuthor;
-use super::writing::begin;
+use super::writing::{begin, record_import};
 use super::{Archive, ArchiveError, Damage, RunInsertion, Trouble, rows};
 
 const COLUMNS: &str =
@@ -75,14 +75,21 @@ impl Archive {
         }
     }
 
-    /// Stores records of another archive, all or, on an error, none.
-    pub fn take_incidents(&self, records: &[IncidentRecord]) -> Result<Vec<RunInsertion>, ArchiveError> {
+    /// Stores records of another archive, all or, on an error, none. New ones count as an import.
+    pub fn take_incidents(
+        &self,
+        records: &[IncidentRecord],
+        now: Wall,
+    ) -> Result<Vec<RunInsertion>, ArchiveError> {
         let take = || {
             let inside = &mut *self.inside();
             let transaction = begin(&mut inside.connection)?;
             let taken: Result<Vec<RunInsertion>, Trouble> =
                 records.iter().map(|record| take_record(&transaction, record)).collect();
             let taken = taken?;
+            if taken.contains(&RunInsertion::New) {
+                record_import(&transaction, now)?;
+            }
             transaction.commit()?;
             Ok(taken)
         };
@@ -218,6 +225,8 @@ fn retract(
         ..newest
     };
     insert(&transaction, &retraction)?;
+    // Servers make a new snapshot, as after an import.
+    record_import(&transaction, now)?;
     transaction.commit()?;
     Ok(Ok(()))
 }

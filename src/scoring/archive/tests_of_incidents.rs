@@ -194,10 +194,10 @@ fn an_exported_archive_has_the_same_incidents_and_the_same_next_scan() {
             panic!("{line}")
         };
         for expected in [RunInsertion::New, RunInsertion::AlreadyThere] {
-            assert_eq!(archive.take_incidents(std::slice::from_ref(&record)).unwrap(), [expected]);
+            assert_eq!(archive.take_incidents(std::slice::from_ref(&record), now()).unwrap(), [expected]);
         }
         let other = IncidentRecord { recorded: now().minus(HOUR), ..record };
-        assert_eq!(archive.take_incidents(&[other]).unwrap(), [RunInsertion::OtherContent]);
+        assert_eq!(archive.take_incidents(&[other], now()).unwrap(), [RunInsertion::OtherContent]);
     }
     assert_eq!(archive.take_scan_positions(&positions(&place)).unwrap(), [RunInsertion::New]);
     assert_eq!(archive.take_scan_positions(&positions(&place)).unwrap(), [RunInsertion::AlreadyThere]);
@@ -248,7 +248,6 @@ fn a_retracted_incident_is_not_published_again() {
     }
     let unknown = archive.retract_incident("outage-m-1", &author(), now()).unwrap_err();
     assert!(matches!(unknown, IncidentRetractionError::Unknown(_)), "{unknown}");
-    archive.sum_up(now().plus(Duration::from_secs(1))).unwrap();
     assert_eq!(scoring.check(now().plus(Duration::from_secs(2))).unwrap(), super::super::Change::ByAnImport);
     assert_eq!(incidents(&scoring), "[]");
     assert_eq!(published(&place, now().plus(HOUR)), "[]");

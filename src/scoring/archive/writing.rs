@@ -218,7 +218,7 @@ pub(super) fn has_unsummed(file: &Connection, now: Wall) -> rusqlite::Result<boo
 }
 
 /// Imports are dated in whole seconds, as responses are, and each is later than the one before.
-fn record_import(file: &Connection, now: Wall) -> rusqlite::Result<()> {
+pub(super) fn record_import(file: &Connection, now: Wall) -> rusqlite::Result<()> {
     let at = rows::milliseconds(Wall::from_seconds(now.seconds()));
     file.execute(
         "INSERT INTO last_import (only, at_ms) VALUES (1, ?1)
