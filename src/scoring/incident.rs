@@ -175,19 +175,17 @@ impl IncidentHistory {
     /// The result of a scan that found these incidents, open ones of the history included.
     pub(super) fn after(
         &self,
-        found: Vec<Incident>,
+        mut found: Vec<Incident>,
         position: ScanPosition,
         window: HourRange,
     ) -> ScannedIncidents {
-        let known = |one: &Incident| {
-            self.of(one.kind).find(|known| known.incident.opened == one.opened).map(|known| {
-                let is_final = known.incident.resolved.is_some() || known.retracted.is_some();
-                (known.revision, !is_final && known.incident.differs(one))
-            })
-        };
-        let revise = |incident: &Incident| {
-            let (revision, is_changed) = known(incident).unwrap_or((0, true));
-            is_changed.then(|| RevisedIncident { incident: incident.clone(), revision: revision + 1 })
+        let known = |one: &Incident| self.of(one.kind).find(|known| known.incident.opened == one.opened);
+        // The id of an ended or retracted incident is not used again.
+        found.retain(|one| known(one).is_none_or(KnownIncident::is_open));
+        let revise = |one: &Incident| {
+            let revision = known(one).map_or(0, |known| known.revision);
+            let is_changed = known(one).is_none_or(|known| known.incident.differs(one));
+            is_changed.then(|| RevisedIncident { incident: one.clone(), revision: revision + 1 })
         };
         let revised = found.iter().filter_map(revise).collect();
         let ended = self.incidents.iter().filter(|known| known.retracted.is_none() && !known.is_open());

@@ -19,7 +19,9 @@ pub(super) fn scan(series: &ScoreSeries, window: HourRange, history: &IncidentHi
     let first_hour = start.hour.unwrap_or(window.from).clamp(window.from, window.to);
     let before = |hour: Hour| rounds.partition_point(|round| round.hour < hour);
     let (old, new) = rounds.split_at(before(first_round));
-    old.iter().for_each(|round| degradations.recall_round(*round));
+    for round in old {
+        degradations.recall_round(*round);
+    }
 
     let mut new = new.iter().peekable();
     let mut newest_hour = None;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::cli::control::operator;
 use crate::cli::exit::Exit;
 use crate::cli::printer;
-use crate::clock::Clock;
+use crate::clock::{Clock, Wall};
 use crate::scoring::{Archive, ChangeAuthor, ChangeReason, IncidentRecord, IncidentRetractionError};
 
 use super::change::{missing, reason};
@@ -84,7 +84,7 @@ fn row(revisions: &[IncidentRecord]) -> Option<Vec<String>> {
         newest.id(),
         newest.severity_word().into(),
         newest.opened().rfc3339(),
-        newest.resolved().map_or("-".into(), |resolved| resolved.rfc3339()),
+        newest.resolved().map_or("-".into(), Wall::rfc3339),
         lowest,
         baseline,
         retraction.map_or("-".into(), |retraction| retraction.actor.clone()),

@@ -41,7 +41,7 @@ fn runs(end: u32, parts: &[(u32, Option<f64>)]) -> Vec<IdentifiedRun> {
     records
 }
 
-/// A fall for 20 hours that ended 40 hours ago, and an outage that goes on.
+/// A fall for 20 hours that ended 40 hours ago, and an outage that lasts.
 fn eventful() -> Vec<IdentifiedRun> {
     runs(0, &[(300, Some(70.0)), (20, Some(58.0)), (36, Some(70.0)), (4, None)])
 }

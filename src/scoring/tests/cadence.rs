@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::routes::{Period, Route, SortBy};
+use crate::routes::{Limit, Period, Route, SortBy};
 
 use super::super::*;
 use super::{HOUR, asked, now, rankings};
@@ -69,6 +69,23 @@ fn a_daily_benchmark_with_suites_at_hours_of_their_own_is_scored_and_watched() {
         },
     );
     assert!(points.iter().any(|point| point["score"].is_number()), "{points:?}");
+}
+
+#[test]
+fn two_low_days_of_suites_at_hours_of_their_own_are_an_incident() {
+    let one = model("a");
+    for (low, number) in [(1, 0), (2, 1)] {
+        let mut daily = Vec::new();
+        for (suite, hour) in Suite::DEFAULT.into_iter().zip([2, 5, 8]) {
+            let level = |day: u32| if day < low { 62.0 } else { 70.0 };
+            daily.extend((0..50).map(|day| run(&one, suite, 24 * day + hour, level(day))));
+        }
+        let key =
+            DocumentKey { limit: Limit::parse("10"), ..DocumentKey::over(Route::Incidents, Period::Month) };
+        let incidents = asked(&opened(daily), &key);
+        assert_eq!(incidents.len(), number, "{incidents:?}");
+        assert!(incidents.iter().all(|incident| incident["openedAt"] == "2026-11-20T00:00:00Z"));
+    }
 }
 
 /// Hourly rounds that alternate about a level, and fell by 10 points this many hours ago.

@@ -52,7 +52,7 @@ fn at(hours: u64) -> Wall {
     first().plus(hours).start()
 }
 
-/// What the archive has after these results were recorded.
+/// Records results as the archive does.
 fn record(history: &mut IncidentHistory, scanned: &ScannedIncidents) {
     for revised in &scanned.revised {
         let known = |one: &&mut KnownIncident| {
@@ -282,7 +282,7 @@ fn nothing_begins_in_a_retracted_incident_and_its_rounds_are_normal() {
     let (same, window) = series(&scores, 1);
     let scanned = scan(&same, window, &history);
     assert_eq!((scanned.published.len(), scanned.revised.len()), (0, 0), "{scanned:?}");
-    // A fall that goes on after the retraction is a new incident; one that has ended is none.
+    // A fall that continues after the retraction is a new incident; one that has ended is none.
     let (on, window) = series(&of(&[(100, Some(70.0)), (12, Some(58.0))]), 1);
     assert_eq!(scan(&on, window, &history).published[0].opened, at(110));
     let (ended, window) = series(&of(&[(100, Some(70.0)), (10, Some(58.0)), (40, Some(70.0))]), 1);
@@ -296,7 +296,7 @@ fn nothing_begins_in_a_retracted_incident_and_its_rounds_are_normal() {
 }
 
 #[test]
-fn a_retracted_outage_that_goes_on_needs_three_more_hours() {
+fn a_retracted_outage_that_lasts_needs_three_more_hours() {
     let mut history = history_of(&of(&[(50, Some(70.0)), (4, None)]));
     history.incidents[0].retracted = Some(at(54));
     for (more, number) in [(0, 0), (2, 0), (3, 1)] {
