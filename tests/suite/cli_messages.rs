@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::program::{run, run_with};
 
-const COMMANDS: [&[&str]; 40] = [
+const COMMANDS: [&[&str]; 41] = [
     &["demo"],
     &["serve"],
     &["check"],
@@ -36,6 +36,7 @@ const COMMANDS: [&[&str]; 40] = [
     &["scoring", "audit"],
     &["scoring", "correct"],
     &["scoring", "export"],
+    &["scoring", "incidents"],
     &["scoring", "suites"],
     &["scoring", "serve"],
     &["scoring", "withdraw"],
