@@ -9,6 +9,9 @@ use super::statistics::Estimate;
 /// Points that are no more than rounding errors of the arithmetic.
 const NEGLIGIBLE: f64 = 1e-9;
 
+/// Distance from a half, in published steps, within which a number is rounded as the half.
+const NEARLY_HALF: f64 = 1e-7;
+
 /// A score as published: `lower <= score <= upper`, all from 0 to 100.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Score {
@@ -164,8 +167,9 @@ pub(super) fn dollars(number: f64) -> f64 {
 }
 
 fn rounded(number: f64, steps: f64) -> f64 {
-    // Adding zero turns a negative zero into zero.
-    (number * steps).round() / steps + 0.0
+    // A half is rounded away from zero, also if the arithmetic left it a little below. Adding zero turns a negative zero
+    // into zero.
+    (number.abs() * steps + 0.5 + NEARLY_HALF).floor().copysign(number) / steps + 0.0
 }
 
 #[cfg(test)]

@@ -2,9 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde::de::{Error as _, Unexpected};
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::value::RawValue;
+use serde::{Deserialize, Serialize};
 
 use crate::clock::Wall;
 use crate::json;
@@ -38,11 +36,11 @@ struct WrittenIncident<'a> {
     resolved_at: Option<Cow<'a, str>>,
     #[serde(borrow)]
     severity: Cow<'a, str>,
-    #[serde(default, deserialize_with = "exact", skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     baseline: Option<f64>,
-    #[serde(default, deserialize_with = "exact", skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     mean: Option<f64>,
-    #[serde(default, deserialize_with = "exact", skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     lowest: Option<f64>,
     #[serde(borrow)]
     recorded_at: Cow<'a, str>,
@@ -171,12 +169,6 @@ impl ScanPosition {
         };
         serde_json::to_string(&ScanPositionLine { incident_scan }).expect("it is text")
     }
-}
-
-/// Reads a number exactly as it was written: the default of `serde_json` may be off by the last bit.
-fn exact<'de, D: Deserializer<'de>>(number: D) -> Result<Option<f64>, D::Error> {
-    let text = <&RawValue>::deserialize(number)?.get();
-    text.parse().map(Some).map_err(|_| D::Error::invalid_type(Unexpected::Other("other JSON"), &"f64"))
 }
 
 fn parse<'de, T: Deserialize<'de>>(line: &'de str) -> Result<T, BadRun> {

@@ -193,8 +193,10 @@ impl PeriodSummary {
             [noise.measured(of, &reading), before.as_ref().and_then(|before| noise.measured(of, before))]
         });
         let in_period = series.over(clock);
-        let deviation =
-            series.rounds(clock).iter().map(|round| round.score).collect::<SampleSums>().variance();
+        let rounds = series.rounds(clock);
+        // About the first round, so that equal rounds have none.
+        let from_first = |round: &ScoreRound| rounds.first().map_or(0.0, |first| round.score - first.score);
+        let deviation = rounds.iter().map(from_first).collect::<SampleSums>().variance();
         Self {
             runs: in_period.runs(),
             attempts: in_period.attempts(),
@@ -245,11 +247,11 @@ impl PeriodSummary {
     }
 }
 
-/// The newest complete round, and the one before it. Without any, the current hour, which has no score.
+/// The newest complete round, and the one before it. Without any, no hour.
 fn newest_rounds(series: &ScoreSeries, hour: Hour) -> (HourRange, Option<HourRange>) {
     match series.newest_round(hour) {
         Some(round) => (round, series.newest_round(round.from)),
-        None => (hour.last(1), None),
+        None => (hour.last(0), None),
     }
 }
 
@@ -294,17 +296,14 @@ fn history(series: &ScoreSeries, noise: &ScoreNoise, period: Period, hour: Hour)
 fn slopes(series: &ScoreSeries, noise: &ScoreNoise, hour: Hour) -> [Option<FittedLine>; 7] {
     let range = hour.last(method::SLOPE_HOURS);
     let rounds = series.rounds(range);
+    let least = series.round_length().rounds(method::SLOPE_LEAST);
     let mut slopes = [None; 7];
-    if rounds.len() < series.round_length().rounds(method::SLOPE_LEAST) {
-        return slopes;
-    }
     let (_, variances) = noise.of_rounds();
     for ((axis, slope), variance) in slopes.iter_mut().enumerate().zip(variances) {
-        *slope = line(
-            range,
-            variance,
-            rounds.iter().filter_map(|round| Some((round.hour, (*round.axes.get(axis)?)?))),
-        );
+        let known = || rounds.iter().filter_map(|round| Some((round.hour, (*round.axes.get(axis)?)?)));
+        if known().count() >= least {
+            *slope = line(range, variance, known());
+        }
     }
     slopes
 }

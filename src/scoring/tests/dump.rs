@@ -86,6 +86,7 @@ fn exact(state: &ModelState) -> Value {
             "openedAt": incident.opened.rfc3339(),
             "resolvedAt": incident.resolved.map(Wall::rfc3339),
             "baseline": incident.baseline,
+            "mean": incident.mean,
             "lowest": incident.lowest,
         })).collect::<Vec<_>>(),
     })
