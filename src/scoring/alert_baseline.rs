@@ -128,11 +128,9 @@ mod tests {
         let mut noise = NoiseGenerator::new(NoiseKind::White, 1.5, 7);
         let first = Hour::numbered(500_000);
         let levels = levels.iter().flat_map(|(level, hours)| (0..*hours).map(move |_| *level));
-        let rounds = (0..).zip(levels).map(|(hour, level)| ScoreRound {
-            hour: first.plus(hour),
-            score: level + noise.draw(),
-            axes: [None; 7],
-        });
+        let rounds = (0..)
+            .zip(levels)
+            .map(|(hour, level)| ScoreRound { hour: first.plus(hour), score: level + noise.draw() });
         let rounds: Vec<ScoreRound> = rounds.collect();
         let end = first.plus(rounds.len() as u64);
         (rounds, end)

@@ -150,7 +150,7 @@ fn rounds(plan: &SeriesPlan, number: u32) -> Vec<ScoreRound> {
         since += if index < QUIET_HOURS { 0.0 } else { 1.0 };
         let level = if index < QUIET_HOURS { LEVEL } else { LEVEL - lost(since) };
         let score = level + noise.draw();
-        ScoreRound { hour, score, axes: [None; 7] }
+        ScoreRound { hour, score }
     };
     let range = HourRange { from: first, to: first.plus(60 * 24) };
     range.hours().take(QUIET_HOURS + WATCHED_HOURS).enumerate().map(&mut round).collect()

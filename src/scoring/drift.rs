@@ -129,7 +129,7 @@ mod tests {
 
     fn rounds(scores: impl IntoIterator<Item = f64>) -> Vec<ScoreRound> {
         let first = Hour::of(Wall::from_seconds(1_000_000_000));
-        let round = |(hour, score)| ScoreRound { hour: first.plus(hour), score, axes: [None; 7] };
+        let round = |(hour, score)| ScoreRound { hour: first.plus(hour), score };
         (0..).zip(scores).map(round).collect()
     }
 

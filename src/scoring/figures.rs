@@ -64,7 +64,7 @@ pub(super) enum Severity {
 impl Score {
     /// The published score.
     pub(super) fn of(uncertain: &UncertainScore) -> Self {
-        let UncertainScore { estimate, edge } = uncertain;
+        let UncertainScore { estimate, reach, edge } = uncertain;
         let within = |points: f64| points.clamp(0.0, 100.0);
         let [steps, _] = method::PUBLISHED_STEPS;
         let outwards = |(lower, upper): (f64, f64)| {
@@ -73,7 +73,7 @@ impl Score {
                 within(((upper - NEGLIGIBLE) * steps).ceil() / steps),
             )
         };
-        let bounds = estimate.reach().map(|reach| {
+        let bounds = reach.map(|reach| {
             let distance = |edge: f64| (reach * reach + edge).sqrt();
             (estimate.mean - distance(edge.below), estimate.mean + distance(edge.above))
         });
@@ -176,6 +176,7 @@ fn rounded(number: f64, steps: f64) -> f64 {
 mod tests {
     use super::super::score_noise::EdgeReach;
     use super::super::statistics::Spread;
+    use super::super::student::TailQuantiles;
     use super::*;
     use proptest::prelude::*;
 
@@ -210,7 +211,8 @@ mod tests {
         #[test]
         fn the_published_interval_holds_the_published_score(mean in 0.0..100.0_f64, variance in 0.0..400.0_f64, df in 1.0..500.0_f64) {
             let estimate = Estimate { mean, spread: Some(Spread { variance, df }) };
-            let score = Score::of(&UncertainScore { estimate, edge: EdgeReach::default() });
+            let reach = estimate.reach(&TailQuantiles::of(method::INTERVAL_TAIL));
+            let score = Score::of(&UncertainScore { estimate, reach, edge: EdgeReach::default() });
             let (lower, upper) = score.bounds.unwrap();
             prop_assert!(0.0 <= lower && lower <= score.score && score.score <= upper && upper <= 100.0, "{score:?}");
         }

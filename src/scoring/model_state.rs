@@ -131,7 +131,7 @@ impl MeasuredModel {
             last_updated: series.last_updated(),
             history: Period::ALL.map(|period| history(series, &noise, period, hour)),
             incidents,
-            latencies: series.latencies_of(current),
+            latencies: series.latencies_of(current).to_vec(),
             drift: drift::watch(watched, window_noise.as_ref(), round_length),
             slopes: slopes(series, &noise, hour),
             movements: method::MOVEMENT_HOURS.map(|hours| movement(series, &noise, hour.last(hours))),
@@ -192,7 +192,8 @@ impl PeriodSummary {
         let measured = Measure::ALL.map(|of| {
             [noise.measured(of, &reading), before.as_ref().and_then(|before| noise.measured(of, before))]
         });
-        let in_period = series.over(clock);
+        let other = (clock != now).then(|| series.over(clock));
+        let in_period = other.as_ref().unwrap_or(&reading);
         let rounds = series.rounds(clock);
         // About the first round, so that equal rounds have none.
         let from_first = |round: &ScoreRound| rounds.first().map_or(0.0, |first| round.score - first.score);
@@ -206,8 +207,8 @@ impl PeriodSummary {
             score: None,
             published: [None; 5],
             axes: [None; 7],
-            axis_means: (axis_means(&reading), before.map_or([None; 7], |before| axis_means(&before))),
-            latency: statistics::median(series.latencies_of(now)),
+            axis_means: (reading.axes(), before.map_or([None; 7], |before| before.axes())),
+            latency: statistics::median_of_amounts(series.latencies_of(now)),
             deviation: deviation.map(f64::sqrt),
             measures: [(None, None); 5],
             reading,
@@ -272,14 +273,6 @@ fn comparison(series: &ScoreSeries, baseline: HourRange, current: HourRange) -> 
     (estimate(current), estimate(baseline))
 }
 
-fn axis_means(sums: &PeriodScores) -> [Option<f64>; 7] {
-    let mut means = [None; 7];
-    for (index, mean) in means.iter_mut().enumerate() {
-        *mean = sums.mean(ScorePart::axis(sums.table(), index));
-    }
-    means
-}
-
 fn history(series: &ScoreSeries, noise: &ScoreNoise, period: Period, hour: Hour) -> Vec<ScorePoint> {
     let (hours, grain) = *of_period(period, &method::HISTORY);
     // A shorter point would not have a whole round.
@@ -295,12 +288,12 @@ fn history(series: &ScoreSeries, noise: &ScoreNoise, period: Period, hour: Hour)
 
 fn slopes(series: &ScoreSeries, noise: &ScoreNoise, hour: Hour) -> [Option<FittedLine>; 7] {
     let range = hour.last(method::SLOPE_HOURS);
-    let rounds = series.rounds(range);
+    let rounds = series.axis_rounds(range);
     let least = series.round_length().rounds(method::SLOPE_LEAST);
     let mut slopes = [None; 7];
     let (_, variances) = noise.of_rounds();
     for ((axis, slope), variance) in slopes.iter_mut().enumerate().zip(variances) {
-        let known = || rounds.iter().filter_map(|round| Some((round.hour, (*round.axes.get(axis)?)?)));
+        let known = || rounds.iter().filter_map(|(hour, axes)| Some((*hour, (*axes.get(axis)?)?)));
         if known().count() >= least {
             *slope = line(range, variance, known());
         }

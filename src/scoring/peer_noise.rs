@@ -8,6 +8,7 @@ use super::method;
 use super::round_length::RoundLength;
 use super::round_noise::{RoundNoise, share_of_mean};
 use super::statistics::{Spread, median};
+use super::student::TailQuantiles;
 
 /// The scores with a noise of their own: the measures, then the axes.
 pub(super) const PARTS: usize = 12;
@@ -31,8 +32,12 @@ pub(super) struct ModelNoise {
 }
 
 /// The usual noise of the peers, by the length of a round.
-#[derive(Clone, Debug, Default)]
-pub(super) struct PeerNoise(Vec<ModelNoise>);
+#[derive(Clone, Debug)]
+pub(super) struct PeerNoise {
+    usual: Vec<ModelNoise>,
+    /// Of the bounds of intervals.
+    pub quantiles: TailQuantiles,
+}
 
 impl TypicalNoise {
     /// The noise of these rounds, with at least this variance of a round.
@@ -82,12 +87,12 @@ impl PeerNoise {
             }
             usual
         });
-        Self(usual.into())
+        Self { usual: usual.into(), quantiles: TailQuantiles::of(method::INTERVAL_TAIL) }
     }
 
     /// The usual noise of a score with rounds of this length; `None` with too few peers.
     pub(super) fn of(&self, length: RoundLength, part: usize) -> Option<TypicalNoise> {
-        *self.0.iter().find(|usual| usual.length == length)?.parts.get(part)?
+        *self.usual.iter().find(|usual| usual.length == length)?.parts.get(part)?
     }
 }
 

@@ -40,8 +40,6 @@ pub(super) struct ScoreRound {
     /// Its first hour.
     pub hour: Hour,
     pub score: f64,
-    /// Absent if no suite has the axis, or not all that have it have a score.
-    pub axes: [Option<f64>; 7],
 }
 
 impl PeriodScores {
@@ -78,6 +76,11 @@ impl PeriodScores {
     /// A score in points.
     pub(super) fn mean(&self, part: ScorePart<'_>) -> Option<f64> {
         mean(&self.suites, part)
+    }
+
+    /// The scores on the axes.
+    pub(super) fn axes(&self) -> [Option<f64>; 7] {
+        axes(&self.table, &self.suites)
     }
 
     /// The rounds of a score: those of the suite that has a score in the fewest, at least one.
@@ -148,11 +151,7 @@ impl ScoreRound {
     /// The round that begins with an hour, if every suite of the combined score has a score.
     pub(super) fn of(table: &SuiteTable, hour: Hour, counts: &[RunCounts]) -> Option<Self> {
         let score = mean(counts, ScorePart::measure(table, Measure::Combined))?;
-        let mut axes = [None; 7];
-        for (index, axis) in axes.iter_mut().enumerate() {
-            *axis = mean(counts, ScorePart::axis(table, index));
-        }
-        Some(Self { hour, score, axes })
+        Some(Self { hour, score })
     }
 }
 
@@ -164,6 +163,15 @@ pub(super) fn runs(counts: &[RunCounts]) -> (u32, u32) {
 /// The newest run in the scores of all suites.
 pub(super) fn last_scored(counts: &[RunCounts]) -> Option<Wall> {
     counts.iter().filter_map(|suite| suite.last_scored).max()
+}
+
+/// The scores on the axes in points. Absent if no suite has the axis, or not all that have it have a score.
+pub(super) fn axes(table: &SuiteTable, counts: &[RunCounts]) -> [Option<f64>; 7] {
+    let mut axes = [None; 7];
+    for (index, axis) in axes.iter_mut().enumerate() {
+        *axis = mean(counts, ScorePart::axis(table, index));
+    }
+    axes
 }
 
 /// A weighted mean in points. Loops without allocations: a refresh comes here for every hour of every model.

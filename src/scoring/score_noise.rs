@@ -64,6 +64,8 @@ pub(super) struct MeasuredScore {
 pub(super) struct UncertainScore {
     /// The score.
     pub estimate: Estimate,
+    /// How far its interval extends on both sides, without the next part; absent if its variance is unknown.
+    pub reach: Option<f64>,
     /// The part of its interval that comes from suites with constant marks.
     pub edge: EdgeReach,
 }
@@ -174,10 +176,11 @@ impl MeasuredScore {
     /// The score with its uncertainty among its peers, which is unknown if neither they nor the model have a noise.
     pub(super) fn among(&self, peers: &PeerNoise) -> UncertainScore {
         let Self { mean, length, rounds, part, own, least, edge } = *self;
-        let peers = peers.of(length, part);
-        let spread = peers.map(|peers| peers.combined(own, rounds, least)).or(own);
+        let usual = peers.of(length, part);
+        let spread = usual.map(|usual| usual.combined(own, rounds, least)).or(own);
         let spread = spread.map(|spread| Spread { variance: spread.variance.max(least), ..spread });
-        UncertainScore { estimate: Estimate { mean, spread }, edge }
+        let estimate = Estimate { mean, spread };
+        UncertainScore { estimate, reach: estimate.reach(&peers.quantiles), edge }
     }
 }
 

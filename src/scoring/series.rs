@@ -11,7 +11,7 @@ use crate::routes::SortBy;
 use super::count::RunCounts;
 use super::hour::{Hour, HourRange};
 use super::method;
-use super::period_scores::{PeriodScores, ScorePart, ScoreRound, last_scored, mean, runs};
+use super::period_scores::{PeriodScores, ScorePart, ScoreRound, axes, last_scored, mean, runs};
 use super::presence::SuitePresence;
 use super::round_length::RoundLength;
 use super::run::{Run, SuiteIndex, SuiteTable, Trial};
@@ -242,6 +242,17 @@ impl ScoreSeries {
         rounds.get(before(range.from)..before(range.to)).unwrap_or_default()
     }
 
+    /// The complete rounds within a range, with their scores on the axes.
+    pub(super) fn axis_rounds(&self, range: HourRange) -> Vec<(Hour, [Option<f64>; 7])> {
+        let mut rounds = Vec::new();
+        self.each_round(range, |hour, counts| {
+            if ScoreRound::of(&self.table, hour, counts).is_some() {
+                rounds.push((hour, axes(&self.table, counts)));
+            }
+        });
+        rounds
+    }
+
     /// The newest complete round that began before an hour, if it ended less than a day before it.
     pub(super) fn newest_round(&self, before: Hour) -> Option<HourRange> {
         let reach = method::LATEST_REACH_HOURS + self.round_length().hours() - 1;
@@ -250,9 +261,9 @@ impl ScoreSeries {
     }
 
     /// The latencies of the trials of a range.
-    pub(super) fn latencies_of(&self, range: HourRange) -> Vec<f64> {
+    pub(super) fn latencies_of(&self, range: HourRange) -> &[f64] {
         let (from, to) = (self.trials_before(range.from), self.trials_before(range.to));
-        self.latencies.get(from..to).unwrap_or_default().to_vec()
+        self.latencies.get(from..to).unwrap_or_default()
     }
 
     fn trials_before(&self, hour: Hour) -> usize {
@@ -399,7 +410,7 @@ mod tests {
             }
             let of = |from: u64, to: u64| {
                 let first = Hour::of(Wall::default());
-                runs.latencies_of(HourRange { from: first.plus(from), to: first.plus(to) })
+                runs.latencies_of(HourRange { from: first.plus(from), to: first.plus(to) }).to_vec()
             };
             assert_eq!(of(0, 10), [2.0, 4.0, 4.0, 7.0]);
             assert_eq!((of(0, 2), of(3, 5), of(5, 7)), (vec![], vec![4.0, 4.0], vec![]));

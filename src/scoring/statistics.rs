@@ -3,7 +3,7 @@
 //! Pure arithmetic on finite numbers. Samples are assumed to be independent; runs of neighbouring hours nearly are.
 
 use super::method;
-use super::student;
+use super::student::{self, TailQuantiles};
 
 /// Aggregated samples: number, sum and sum of squares.
 ///
@@ -118,10 +118,10 @@ impl Estimate {
         Self { mean, spread }
     }
 
-    /// How far its 95 % confidence interval extends on both sides; `None` if its variance is unknown.
-    pub(super) fn reach(&self) -> Option<f64> {
+    /// How far its confidence interval extends on both sides; `None` if its variance is unknown.
+    pub(super) fn reach(&self, bounds: &TailQuantiles) -> Option<f64> {
         let spread = self.spread?;
-        Some(student::quantile(method::INTERVAL_TAIL, spread.df) * spread.variance.sqrt())
+        Some(bounds.with(spread.df) * spread.variance.sqrt())
     }
 
     /// Two-sided p-value of the mean against zero; 1 if it cannot be tested.
@@ -233,7 +233,8 @@ pub(super) fn median_of_amounts(amounts: &[f64]) -> Option<f64> {
     if amounts.is_empty() {
         return None;
     }
-    let mut bits: Vec<u64> = amounts.iter().map(|amount| amount.to_bits()).collect();
+    // A negative zero becomes zero.
+    let mut bits: Vec<u64> = amounts.iter().map(|amount| (amount + 0.0).to_bits()).collect();
     let (below, upper, _) = bits.select_nth_unstable(middle);
     let upper = *upper;
     let lower = if amounts.len().is_multiple_of(2) { below.iter().copied().max()? } else { upper };
@@ -261,7 +262,8 @@ mod tests {
     #[test]
     fn interval_matches_a_manual_computation() {
         // Mean 3, variance 2.5, standard error 0.7071; t for 4 degrees is 2.7764, so 3 ± 1.9633.
-        let reach = estimate(&[1.0, 2.0, 3.0, 4.0, 5.0]).reach().unwrap();
+        let reach =
+            estimate(&[1.0, 2.0, 3.0, 4.0, 5.0]).reach(&TailQuantiles::of(method::INTERVAL_TAIL)).unwrap();
         assert!((reach - 1.9633).abs() < 1e-4, "{reach}");
     }
 
@@ -305,7 +307,9 @@ mod tests {
         assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), Some(2.5));
         assert_eq!(median(vec![]), None);
-        for values in [vec![3.0, 1.0, 2.0], vec![4.0, 1.0, 0.0, 3.0], vec![0.0, 1e-300], vec![]] {
+        for values in
+            [vec![3.0, 1.0, 2.0], vec![4.0, 1.0, 0.0, 3.0], vec![0.0, 1e-300], vec![-0.0, 1.0, 2.0], vec![]]
+        {
             assert_eq!(median_of_amounts(&values), median(values));
         }
     }

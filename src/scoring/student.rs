@@ -3,6 +3,7 @@
 //! The tail is the regularised incomplete beta function by Lentz's continued fraction, with a relative error of about
 //! 1e-12 however far out; the quantile is found by Halley's method from an asymptotic expansion.
 
+use std::cell::Cell;
 use std::f64::consts::PI;
 
 /// The probability that a t variable is above `t`.
@@ -29,6 +30,32 @@ pub(super) fn quantile(tail: f64, df: f64) -> f64 {
         }
     }
     t
+}
+
+/// Quantiles for one tail. The newest is kept: most scores of a model have the same degrees of freedom.
+#[derive(Clone, Debug)]
+pub(super) struct TailQuantiles {
+    tail: f64,
+    /// Degrees of freedom, and the quantile.
+    newest: Cell<(f64, f64)>,
+}
+
+impl TailQuantiles {
+    /// Quantiles that are exceeded with this probability.
+    pub(super) fn of(tail: f64) -> Self {
+        Self { tail, newest: Cell::new((f64::NAN, f64::NAN)) }
+    }
+
+    /// The quantile with these degrees of freedom.
+    pub(super) fn with(&self, df: f64) -> f64 {
+        let (known, value) = self.newest.get();
+        if known.to_bits() == df.to_bits() {
+            return value;
+        }
+        let value = quantile(self.tail, df);
+        self.newest.set((df, value));
+        value
+    }
 }
 
 /// Correct to a few hundredths: few degrees of freedom have a power-law tail, many are nearly normal.

@@ -11,6 +11,10 @@ use super::super::hour::Hour;
 use super::super::run::{Run, SuiteEntry, Trial};
 use super::Damage;
 
+/// Bytes of an hour and suite before its latencies: three numbers of eight bytes, eleven of four, and again eleven of
+/// eight.
+const HEAD: usize = 3 * 8 + 11 * 4 + 11 * 8;
+
 /// Aggregated runs of one hour and suite.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct HourSums {
@@ -108,36 +112,39 @@ pub(super) fn read(
 }
 
 fn next(bytes: &mut &[u8], summed: &mut HourSums) -> Option<()> {
-    summed.hour = Hour::numbered(whole(bytes)?);
-    summed.suite = i64::try_from(whole(bytes)?).ok()?;
-    summed.description = i64::try_from(whole(bytes)?).ok()?;
+    let head: &[u8; HEAD] = bytes.split_off(..HEAD)?.as_array()?;
+    let (wholes, rest) = head.split_first_chunk::<24>()?;
+    let (smalls, rest) = rest.split_first_chunk::<44>()?;
+    let [hour, suite, description] = wholes.as_chunks().0 else { return None };
+    summed.hour = Hour::numbered(u64::from_le_bytes(*hour));
+    summed.suite = i64::from_le_bytes(*suite);
+    summed.description = i64::from_le_bytes(*description);
     let count = &mut summed.count;
-    let runs = [&mut count.runs, &mut count.failed, &mut count.scored, &mut count.unlisted];
-    let failed = [&mut count.failed_trials, &mut count.zeroed];
-    let trials = [&mut count.trials].into_iter().chain(failed).chain([&mut count.perfect, &mut count.zero]);
-    for number in runs.into_iter().chain(trials).chain([&mut count.costed]) {
-        *number = small(bytes)?;
+    let [runs, failed, scored, unlisted, trials, failed_trials, zeroed, perfect, zero, costed, latencies] =
+        smalls.as_chunks().0
+    else {
+        return None;
+    };
+    count.runs = u32::from_le_bytes(*runs);
+    count.failed = u32::from_le_bytes(*failed);
+    count.scored = u32::from_le_bytes(*scored);
+    count.unlisted = u32::from_le_bytes(*unlisted);
+    count.trials = u32::from_le_bytes(*trials);
+    count.failed_trials = u32::from_le_bytes(*failed_trials);
+    count.zeroed = u32::from_le_bytes(*zeroed);
+    count.perfect = u32::from_le_bytes(*perfect);
+    count.zero = u32::from_le_bytes(*zero);
+    count.costed = u32::from_le_bytes(*costed);
+    let [last_scored, cost, marks @ ..] = rest.as_chunks().0 else { return None };
+    let last_scored = Some(u64::from_le_bytes(*last_scored)).filter(|at| *at > 0);
+    count.last_scored = last_scored.map(Wall::from_millis);
+    count.cost = f64::from_le_bytes(*cost);
+    for (sum, bytes) in count.marks.iter_mut().zip(marks) {
+        *sum = f64::from_le_bytes(*bytes);
     }
-    let latencies = small(bytes)?;
-    count.last_scored = Some(whole(bytes)?).filter(|at| *at > 0).map(Wall::from_millis);
-    count.cost = number(bytes)?;
-    for sums in &mut count.marks {
-        *sums = number(bytes)?;
-    }
-    let latencies = bytes.split_off(..usize::try_from(latencies).ok()?.checked_mul(8)?)?;
+    let latencies = usize::try_from(u32::from_le_bytes(*latencies)).ok()?;
+    let latencies = bytes.split_off(..latencies.checked_mul(8)?)?;
     summed.latencies.clear();
-    summed.latencies.extend(latencies.as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes)));
+    summed.latencies.extend(latencies.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)));
     Some(())
-}
-
-fn small(bytes: &mut &[u8]) -> Option<u32> {
-    Some(u32::from_le_bytes(*bytes.split_off(..4)?.as_array()?))
-}
-
-fn whole(bytes: &mut &[u8]) -> Option<u64> {
-    Some(u64::from_le_bytes(*bytes.split_off(..8)?.as_array()?))
-}
-
-fn number(bytes: &mut &[u8]) -> Option<f64> {
-    Some(f64::from_le_bytes(*bytes.split_off(..8)?.as_array()?))
 }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::super::page_hinkley::{PageHinkley, PageHinkleyParameters};
 use super::super::statistics::{Estimate, SampleSums, holm, line, median, pooled_difference};
-use super::super::student;
+use super::super::student::{self, TailQuantiles};
 
 #[derive(Deserialize)]
 struct Reference {
@@ -107,7 +107,9 @@ fn sums(samples: &[f64]) -> SampleSums {
 
 fn interval(samples: &[f64]) -> Option<(f64, f64)> {
     let estimate = estimate(samples);
-    estimate.reach().map(|reach| (estimate.mean - reach, estimate.mean + reach))
+    estimate
+        .reach(&TailQuantiles::of(super::super::method::INTERVAL_TAIL))
+        .map(|reach| (estimate.mean - reach, estimate.mean + reach))
 }
 
 fn estimate(samples: &[f64]) -> Estimate {
