@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Computes the reference values and scenarios of the scores again and compares them with the committed files.
+# Computes the reference values and scenarios of the scores again, compares them with the committed files, and the scores with
+# those of an implementation of docs/scoring.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,5 +19,15 @@ if ! "$python" tests/reference/scoring.py --check tests/reference/scoring.json; 
 fi
 if ! "$python" tests/reference/scenarios.py --check tests/reference/scenarios; then
     echo "tests/reference/scenarios is stale: write it with $python tests/reference/scenarios.py" >&2
+    exit 1
+fi
+
+scored=$PWD/target/reference/scored
+rm -rf "$scored"
+mkdir "$scored"
+SCOREGATE_REFERENCE=$scored cargo test --locked --quiet --lib -- --ignored scores_of_the_scenarios_are_written
+"$python" tests/reference/scores.py --check
+if ! "$python" tests/reference/compare.py "$scored"; then
+    echo "the scores differ from those that docs/scoring.md defines: correct the program, or the page and tests/reference" >&2
     exit 1
 fi

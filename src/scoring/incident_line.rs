@@ -276,7 +276,7 @@ mod tests {
             ("71.19999999999999", "171", "incident.baseline", "a number from 0 to 100"),
             ("71.19999999999999", "\"71\"", "incident.baseline", "write a number"),
             (",\"mean\":64.92345678901235", "", "incident.mean", "a degradation has one"),
-            ("63.1", "1e999", "incident.lowest", "a number from 0 to 100"),
+            ("63.1", "1e999", "incident.lowest", "out of range"),
             ("T22:00:00Z", "", "incident.recordedAt", "write one such as"),
             ("\"r-17\"", "\"\"", "incident.lastRun", "newest run"),
             ("cli:anna", "", "incident.retractedBy", "visible ASCII"),
