@@ -23,6 +23,7 @@ const MEASURES: [SortBy; 5] =
 
 #[test]
 #[ignore = "writes the files that .ci/reference.sh compares; SCOREGATE_REFERENCE is their directory"]
+#[expect(clippy::disallowed_methods, reason = "a test has no settings")]
 fn scores_of_the_scenarios_are_written_for_the_reference() {
     let directory = std::env::var("SCOREGATE_REFERENCE").expect("SCOREGATE_REFERENCE is a directory");
     let index = std::fs::read_to_string(Path::new(SCENARIOS).join("index.json")).unwrap();
@@ -78,8 +79,8 @@ fn exact(state: &ModelState) -> Value {
         "roundHours": state.round_length.hours(),
         "periods": Map::from_iter(periods),
         "axes": axis_means(state),
-        "slopes": Map::from_iter(slopes),
-        "directions": Map::from_iter(directions),
+        "slopes": slopes.collect::<Map<_, _>>(),
+        "directions": directions.collect::<Map<_, _>>(),
         "drift": drift(&state.drift),
         "alert": { "now": estimate(now.as_ref()), "baseline": estimate(before.as_ref()), "baselineSamples": state.baseline_runs },
         "incidents": state.incidents.iter().map(|incident| json!({
