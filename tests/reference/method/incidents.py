@@ -1,0 +1,284 @@
+"""Section "Incidents": the state after a first scan, or after a scan that continues from the records of an export."""
+
+import math
+from dataclasses import dataclass
+
+from .numbers import mean, t_below
+from .periods import rounds_for
+from .runs import HOUR, seconds
+
+RECENT, LEAST_RECENT = 6, 2
+BASELINE, LEAST_BASELINE = 168, 24
+NEEDED, LEAST_NEEDED = 24, 12
+OPEN_POINTS, OPEN_P, LOW_POINTS, CRITICAL_POINTS = 5, 0.000001, 2.5, 10
+LEAST_VARIANCE = 0.25
+LONGEST_HOURS = 168
+OUTAGE_HOURS, CRITICAL_HOURS = 3, 6
+NOTHING_BARRED = {"degradation": (), "outage": ()}
+
+
+@dataclass
+class Degradation:
+    opened: int
+    baseline: float
+    resolved: int | None = None
+
+    @property
+    def is_new_normal(self):
+        """Whether it lasted so long that its level is the normal one."""
+        return self.resolved is not None and self.resolved >= self.opened + LONGEST_HOURS
+
+
+def is_in(degradation, begin):
+    """Whether a round is between opening and resolution."""
+    return degradation.opened <= begin and (degradation.resolved is None or begin < degradation.resolved)
+
+
+class Scan:
+    """A scan of a model's complete rounds, oldest first: of all of them, or of those from an hour on.
+
+    A later scan begins with the degradations that are recorded. None begins in a barred range of hours. The baselines
+    before some hours (`wanted`) are kept as they are known when the newest round before the hour is scanned."""
+
+    def __init__(self, model, rounds, wanted, known=(), start=-math.inf, barred=()):
+        self.rounds, self.barred = rounds, barred
+        self.recent_count = rounds_for(RECENT, model, LEAST_RECENT)
+        self.baseline_count = rounds_for(BASELINE, model, LEAST_BASELINE)
+        self.needed = rounds_for(NEEDED, model, LEAST_NEEDED)
+        self.degradations, self.baselines = list(known), {}
+        places = {hour: sum(one.begin < hour for one in rounds) - 1 for hour in wanted}
+        for place, one in enumerate(rounds):
+            if one.begin >= start:
+                self.step(place)
+            for hour in (hour for hour, before in places.items() if before == place):
+                self.baselines[hour] = self.baseline_known(place)
+
+    def baseline_known(self, place):
+        """That of the degradation that the round is in, else the one of the rounds before, or None."""
+        own = next((one for one in self.degradations if is_in(one, self.rounds[place].begin)), None)
+        if own is not None:
+            return own.baseline
+        values = self.baseline_rounds(place)
+        return mean(values) if values else None
+
+    @property
+    def open(self):
+        newest = self.degradations[-1] if self.degradations else None
+        return newest if newest and newest.resolved is None else None
+
+    def recent(self, place):
+        """The newest rounds up to the scanned one, or None while they are too few."""
+        first = place + 1 - self.recent_count
+        return self.rounds[first:place + 1] if first >= 0 else None
+
+    def is_in_any(self, begin):
+        return any(is_in(one, begin) for one in self.degradations)
+
+    def may_begin(self, begin):
+        return not self.is_in_any(begin) and not any(first <= begin < end for first, end in self.barred)
+
+    def baseline_rounds(self, place):
+        """The values of the baseline of a scanned round, or None if they are too few."""
+        start = max((one.resolved for one in self.degradations if one.is_new_normal), default=-math.inf)
+        before = self.rounds[:max(0, place + 1 - self.recent_count)]
+        values = [one.value for one in before if one.begin >= start and not self.is_in_any(one.begin)]
+        values = values[-self.baseline_count:]
+        return values if len(values) >= self.needed else None
+
+    def step(self, place):
+        recent = self.recent(place)
+        if recent is None:
+            return
+        if self.open is None:
+            self.look_for_opening(place, recent)
+        else:
+            self.look_for_end(self.open, recent)
+
+    def look_for_opening(self, place, recent):
+        """Rule 1."""
+        before = self.baseline_rounds(place)
+        if before is None:
+            return
+        baseline, values = mean(before), [one.value for one in recent]
+        loss = baseline - mean(values)
+        if loss < OPEN_POINTS or p_of_fall(values, before) >= OPEN_P:
+            return
+        low = [one.begin for one in recent if one.value < baseline - LOW_POINTS and self.may_begin(one.begin)]
+        if low:
+            self.degradations.append(Degradation(low[0], baseline))
+
+    def look_for_end(self, one, recent):
+        """Rules 2 and 3."""
+        if one.baseline - mean([each.value for each in recent]) <= LOW_POINTS:
+            low = [at for at, each in enumerate(recent) if each.value < one.baseline - LOW_POINTS]
+            after = min(low[-1] + 1, len(recent) - 1) if low else 0
+            one.resolved = recent[after].begin
+        elif recent[-1].begin >= one.opened + LONGEST_HOURS:
+            one.resolved = recent[-1].begin
+
+
+def p_of_fall(values, before):
+    """The one-sided p-value of Student's t, with a pooled variance."""
+    def squares(sample):
+        centre = mean(sample)
+        return sum((value - centre) ** 2 for value in sample)
+
+    freedom = len(values) + len(before) - 2
+    variance = max(LEAST_VARIANCE, (squares(values) + squares(before)) / freedom)
+    error = math.sqrt(variance * (1 / len(values) + 1 / len(before)))
+    return t_below((mean(values) - mean(before)) / error, freedom)
+
+
+@dataclass
+class Outage:
+    opened: int
+    failed_hours: int
+    # The third hour of the sequence.
+    found: int
+    resolved: int | None = None
+
+
+def outages(model, barred=()):
+    """Sequences of at least three hours in which every run failed; hours without runs and barred ones are skipped."""
+    hours = {run.hour for run in model.runs if not any(first <= run.hour < end for first, end in barred)}
+    good = {run.hour for run in model.runs if not run.failed}
+    found, sequence = [], []
+    for hour in [*sorted(hours | good), None]:
+        if hour is not None and hour not in good:
+            sequence.append(hour)
+            continue
+        if len(sequence) >= OUTAGE_HOURS:
+            found.append(Outage(sequence[0], len(sequence), sequence[OUTAGE_HOURS - 1], hour))
+        sequence = []
+    return found
+
+
+@dataclass
+class Incident:
+    """An incident in its newest state. Instants are hours."""
+
+    id: str
+    kind: str
+    severity: str
+    opened: int
+    resolved: int | None
+    baseline: float | None
+    mean: float | None = None
+    lowest: float | None = None
+
+
+def incident_id(kind, model, opened):
+    return f"{kind}-{model.id}-{opened * HOUR}"
+
+
+def degradation_record(model, rounds, one):
+    """A degradation in its newest state."""
+    values = [each.value for each in rounds if is_in(one, each.begin)]
+    level = mean(values)
+    severity = "critical" if one.baseline - level >= CRITICAL_POINTS else "warning"
+    return Incident(incident_id("degradation", model, one.opened), "degradation", severity, one.opened, one.resolved,
+                    one.baseline, level, min(values))
+
+
+def outage_record(model, baselines, one):
+    severity = "critical" if one.failed_hours >= CRITICAL_HOURS else "warning"
+    return Incident(incident_id("outage", model, one.opened), "outage", severity, one.opened, one.resolved,
+                    baselines.get(one.opened))
+
+
+def rounds_of(model):
+    kind = model.kinds.get("combined")
+    return model.rounds(kind) if kind and model.length else []
+
+
+def in_order(records):
+    return sorted(records, key=lambda one: (one.opened, one.id))
+
+
+def first_scan(model, barred=NOTHING_BARRED):
+    """Each incident of the window in its newest state, oldest first."""
+    rounds, silent = rounds_of(model), outages(model, barred["outage"])
+    if not rounds:
+        return in_order(outage_record(model, {}, one) for one in silent)
+    scan = Scan(model, rounds, [one.opened for one in silent], barred=barred["degradation"])
+    found = [degradation_record(model, rounds, one) for one in scan.degradations]
+    return in_order(found + [outage_record(model, scan.baselines, one) for one in silent])
+
+
+def later_scan(model, records, position, barred=NOTHING_BARRED):
+    """The records of an export, continued by a scan of what is new since the position."""
+    rounds, silent, by_id = rounds_of(model), outages(model, barred["outage"]), {one.id: one for one in records}
+    known = [Degradation(one.opened, one.baseline, one.resolved) for one in records if one.kind == "degradation"]
+    baselines = {}
+    if rounds:
+        # The round of the present length that contains the position.
+        start = hour_of(position.get("roundAt"))
+        start -= start % model.length if start > -math.inf else 0
+        scan = Scan(model, rounds, [one.opened for one in silent], known, start, barred["degradation"])
+        baselines = scan.baselines
+        for one in scan.degradations:
+            continue_degradation(model, rounds, one, by_id)
+    hour_at = hour_of(position.get("hourAt"))
+    for one in silent:
+        made = outage_record(model, baselines, one)
+        old = by_id.get(made.id)
+        if old is None and one.found >= hour_at:
+            by_id[made.id] = made
+        elif old is not None and old.resolved is None:
+            # The baseline of a recorded outage does not change.
+            made.baseline = old.baseline
+            by_id[made.id] = made
+    return in_order(by_id.values())
+
+
+def continue_degradation(model, rounds, one, by_id):
+    """Replaces the record of a degradation, if it was not resolved there. Its lowest score does not rise."""
+    old = by_id.get(incident_id("degradation", model, one.opened))
+    if (old is None or old.resolved is None) and any(is_in(one, each.begin) for each in rounds):
+        made = degradation_record(model, rounds, one)
+        if old is not None:
+            made.lowest = min(made.lowest, old.lowest)
+        by_id[made.id] = made
+
+
+def hour_of(text):
+    """The hour of an instant, before all others without one."""
+    return -math.inf if text is None else seconds(text) // HOUR
+
+
+def recorded(lines, model):
+    """The newest revision of each record of a model that is not retracted."""
+    newest = {}
+    for line in lines:
+        if line["model"] == model and line["revision"] > newest.get(line["id"], {"revision": 0})["revision"]:
+            newest[line["id"]] = line
+    found = []
+    # "A retraction is final."
+    retracted = {line["id"] for line in lines if "retractedBy" in line}
+    for line in newest.values():
+        if line["id"] not in retracted:
+            resolved = line.get("resolvedAt")
+            found.append(Incident(line["id"], line["kind"], line["severity"], seconds(line["openedAt"]) // HOUR,
+                                  resolved and seconds(resolved) // HOUR, line.get("baseline"), line.get("mean"),
+                                  line.get("lowest")))
+    return in_order(found)
+
+
+def barred_ranges(lines, model):
+    """By kind the hours of retracted incidents: up to the resolution, or to the retraction of one that was open."""
+    found = {kind: [] for kind in NOTHING_BARRED}
+    for line in lines:
+        if line["model"] == model and "retractedBy" in line:
+            end = seconds(line.get("resolvedAt") or line["recordedAt"])
+            found[line["kind"]].append((seconds(line["openedAt"]) // HOUR, -(-end // HOUR)))
+    return found
+
+
+def incidents_of(models, export):
+    """By model: the incidents that are published, by a first scan or by one that continues that of the export."""
+    found = {}
+    for model in models:
+        position = export.scans.get(model.id)
+        records, barred = recorded(export.incidents, model.id), barred_ranges(export.incidents, model.id)
+        found[model.id] = later_scan(model, records, position, barred) if position else first_scan(model, barred)
+    return found

@@ -1,0 +1,117 @@
+"""Section "Periods, trends and lines": lines through rounds, the trends of axes, and degradations."""
+
+import math
+from dataclasses import dataclass
+
+from .numbers import holm, mean, published_p, published_score, t_two_sided
+from .periods import compare, rounds_for
+from .runs import AXES
+
+DEGRADATION_P, DEGRADATION_POINTS = 0.05, 0.5
+AXIS_TREND_HOURS, AXIS_TREND_POINTS = 7 * 24, 0.2
+AXIS_ROUNDS, DIRECTION_ROUNDS, LEAST_LINE_ROUNDS = 24, 12, 5
+DIRECTION_HOURS = {"latest": 24, "24h": 24, "7d": 48, "1m": 7 * 24}
+DIRECTION_POINTS = 1
+LINE_P = 0.01
+LEAST_LINE_VARIANCE = 0.25
+
+
+@dataclass(frozen=True)
+class Line:
+    """A least-squares line: points per day, and the two-sided p-value."""
+
+    slope: float
+    p_value: float
+
+
+def line_through(rounds, long_run):
+    """The line through rounds; the variance is at least that of a round in the long run."""
+    days = [one.begin / 24 for one in rounds]
+    centre, level = mean(days), mean([one.value for one in rounds])
+    spread = math.fsum((day - centre) ** 2 for day in days)
+    slope = math.fsum((day - centre) * (one.value - level) for day, one in zip(days, rounds)) / spread
+    freedom = len(rounds) - 2
+    residuals = (one.value - level - slope * (day - centre) for day, one in zip(days, rounds))
+    variance = max(math.fsum(one * one for one in residuals) / freedom, long_run or 0.0, LEAST_LINE_VARIANCE)
+    return Line(slope, t_two_sided(slope / math.sqrt(variance / spread), freedom))
+
+
+def recent_line(noises, model, kind, hours, least):
+    """The line through the rounds of the last hours that are complete for `combined` too; None with too few."""
+    if kind is None or model.length is None:
+        return None
+    complete = {one.begin for one in model.rounds(model.kinds["combined"])}
+    rounds = [one for one in model.rounds_between(kind, model.end - hours, model.end) if one.begin in complete]
+    if len(rounds) < rounds_for(least, model, LEAST_LINE_ROUNDS):
+        return None
+    return line_through(rounds, noises.own_long_run(model, kind))
+
+
+def word(line, p, change, least):
+    """The trend of a line with a corrected p-value, whose change is at least so many points."""
+    if line is None:
+        return "unavailable"
+    if p < LINE_P and abs(change) >= least:
+        return "up" if change > 0 else "down"
+    return "stable"
+
+
+def axis_trends(models, noises):
+    """By model and axis: the line and its trend, corrected for all axes of all models."""
+    lines = {}
+    for model in models:
+        for axis in AXES:
+            kind = model.kinds.get(f"axis {axis}")
+            lines[model.id, axis] = recent_line(noises, model, kind, AXIS_TREND_HOURS, AXIS_ROUNDS)
+    corrected = holm({key: line and line.p_value for key, line in lines.items()})
+    found = {model.id: {} for model in models}
+    for (key, axis), line in lines.items():
+        trend = word(line, corrected.get((key, axis)), line and line.slope, AXIS_TREND_POINTS)
+        found[key][axis] = line, trend
+    return found
+
+
+def directions(models, noises, period):
+    """By model: the line through the newest part of the period, and the direction of a degradation."""
+    hours = DIRECTION_HOURS[period]
+    lines = {model.id: recent_line(noises, model, model.kinds.get("combined"), hours, DIRECTION_ROUNDS)
+             for model in models}
+    corrected = holm({key: line and line.p_value for key, line in lines.items()})
+    return {key: (line, word(line, corrected.get(key), line and line.slope * hours / 24, DIRECTION_POINTS))
+            for key, line in lines.items()}
+
+
+@dataclass(frozen=True)
+class DegradedModel:
+    """A degraded model: the comparison of both periods, the corrected p-value, and the axis with the largest loss."""
+
+    model: object
+    compared: object
+    p_value: float
+    direction: str
+    worst_axis: str | None
+    worst_axis_loss: float | None
+
+
+def degradations(models, noises, scores, period):
+    """The degraded models of a period, the largest loss first."""
+    compared = {model.id: scores[model.id]["combined"].compared for model in models}
+    corrected = holm({key: one.fall() for key, one in compared.items()})
+    turned, found = directions(models, noises, period), []
+    for model in models:
+        p, one = corrected.get(model.id), compared[model.id]
+        if p is None or published_p(p) >= DEGRADATION_P or one.published_loss < DEGRADATION_POINTS:
+            continue
+        found.append(DegradedModel(model, one, p, turned[model.id][1], *worst_axis(noises, model, period)))
+    return sorted(found, key=lambda one: (-one.compared.published_loss, one.model.id))
+
+
+def worst_axis(noises, model, period):
+    """The axis with the largest loss as published, the last of equal ones, and this loss; None without a loss."""
+    axis, largest = None, 0.0
+    for each in AXES:
+        one = compare(noises, model, model.kinds.get(f"axis {each}"), period)
+        loss = published_score(-one.change) if one.has_means else 0.0
+        if loss > 0 and loss >= largest:
+            axis, largest = each, loss
+    return axis, largest if axis else None
