@@ -18,7 +18,7 @@ from pathlib import Path
 # The tree stays as it is: no compiled modules.
 sys.dont_write_bytecode = True
 
-from scores import scores_of_scenario
+from scores import scores_of_file
 
 # Fields that are not compared: free text, and by document those that describe the method or depend on the clock.
 FREE_TEXT = {"message", "reason"}
@@ -111,16 +111,20 @@ def main():
     given = parser.parse_args()
     directory, failed = Path(given.scenarios), False
     for scenario in json.loads((directory / "index.json").read_text(encoding="utf-8")):
-        name, found = scenario["name"], Comparison()
-        theirs = json.loads((Path(given.dump) / f"{name}.json").read_text(encoding="utf-8"))
-        found.all(scores_of_scenario(directory, scenario), theirs)
-        shown = found.lines if given.all else found.lines[:SHOWN]
-        for line in shown:
-            print(f"{name}: {line}")
-        if len(shown) < len(found.lines):
-            print(f"{name}: and {len(found.lines) - len(shown)} more")
-        print(f"{name}: {found.compared} values compared, {found.skipped} skipped, {len(found.lines)} disagreements")
-        failed |= bool(found.lines)
+        name, suites = scenario["name"], scenario["suites"] and directory / scenario["suites"]
+        # The export with records of incidents was made by the product after several snapshots.
+        for name, runs in ((name, directory / scenario["file"]),
+                           (f"{name}-recorded", Path(given.dump) / f"{name}-recorded.jsonl")):
+            found = Comparison()
+            theirs = json.loads((Path(given.dump) / f"{name}.json").read_text(encoding="utf-8"))
+            found.all(scores_of_file(runs, scenario["now"], suites), theirs)
+            shown = found.lines if given.all else found.lines[:SHOWN]
+            for line in shown:
+                print(f"{name}: {line}")
+            if len(shown) < len(found.lines):
+                print(f"{name}: and {len(found.lines) - len(shown)} more")
+            print(f"{name}: {found.compared} values compared, {found.skipped} skipped, {len(found.lines)} disagreements")
+            failed |= bool(found.lines)
     return int(failed)
 
 

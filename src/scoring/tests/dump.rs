@@ -32,30 +32,65 @@ fn scores_of_the_scenarios_are_written_for_the_reference() {
     for scenario in &scenarios {
         let text = |field: &str| scenario.get(field).and_then(Value::as_str);
         let now = Wall::parse_rfc3339(text("now").unwrap()).unwrap();
+        let runs = (text("file").unwrap(), text("suites"));
+        let write = |ending: &str, content: &str| {
+            let name = format!("{}{ending}", text("name").unwrap());
+            std::fs::write(Path::new(&directory).join(name), content).unwrap();
+        };
         let place = TempDir::new().unwrap();
-        let scored = scored(&place.path().join("runs.db"), text("file").unwrap(), text("suites"), now);
-        let path = Path::new(&directory).join(format!("{}.json", text("name").unwrap()));
-        std::fs::write(path, scored.to_string()).unwrap();
+        let path = place.path().join("runs.db");
+        fill(&path, runs, now, &[now]);
+        write(".json", &scored(&path, now).to_string());
+
+        // With records of earlier snapshots.
+        let place = TempDir::new().unwrap();
+        let path = place.path().join("runs.db");
+        let steps = [200, 100, 50, 25, 12, 3].map(|hours| now.minus(HOUR * hours));
+        fill(&path, runs, now, &[&steps[..], &[now]].concat());
+        write("-recorded.json", &scored(&path, now).to_string());
+        write("-recorded.jsonl", &export(&path, now));
     }
 }
 
-fn scored(archive: &Path, runs: &str, suites: Option<&str>, now: Wall) -> Value {
-    let open = || RunSource::Archive(Archive::open(archive, now).unwrap());
-    let RunSource::Archive(filled) = open() else { unreachable!() };
+/// Imports the runs in steps, each with a snapshot.
+fn fill(path: &Path, (runs, suites): (&str, Option<&str>), now: Wall, steps: &[Wall]) {
+    let archive = Archive::open(path, now).unwrap();
     let mut table = SuiteTable::default();
     if let Some(suites) = suites {
         let text = std::fs::read_to_string(Path::new(SCENARIOS).join(suites)).unwrap();
         table = SuiteTable::read(&text).unwrap();
-        filled.set_suites(&table, now).unwrap();
+        archive.set_suites(&table, *steps.first().unwrap()).unwrap();
     }
     let file = BufReader::new(File::open(Path::new(SCENARIOS).join(runs)).unwrap());
     let lines = BufReader::new(MultiGzDecoder::new(file)).lines();
-    let records: Vec<IdentifiedRun> =
+    let mut records: Vec<IdentifiedRun> =
         lines.map(|line| IdentifiedRun::read(&line.unwrap(), now, &table).unwrap()).collect();
-    assert!(filled.take(&records).unwrap().iter().all(|taken| *taken == RunInsertion::New));
-    filled.sum_up(now).unwrap();
-    drop(filled);
+    for step in steps {
+        let (known, later): (Vec<_>, Vec<_>) = records.into_iter().partition(|one| one.run.at() <= *step);
+        assert!(archive.take(&known).unwrap().iter().all(|taken| *taken == RunInsertion::New));
+        archive.sum_up(*step).unwrap();
+        RunSource::Archive(Archive::open(path, *step).unwrap()).snapshot(*step).unwrap();
+        records = later;
+    }
+    assert_eq!(records, [], "every run is imported");
+}
 
+fn export(path: &Path, now: Wall) -> String {
+    let archive = Archive::open(path, now).unwrap();
+    let mut lines = Vec::new();
+    archive.each_run(&mut |run| push(&mut lines, run.write())).unwrap();
+    archive.each_incident_record(&mut |record| push(&mut lines, record.write())).unwrap();
+    archive.each_scan_position(&mut |model, position| push(&mut lines, position.write(model))).unwrap();
+    lines.concat()
+}
+
+fn push(lines: &mut Vec<String>, line: String) -> bool {
+    lines.push(line + "\n");
+    true
+}
+
+fn scored(archive: &Path, now: Wall) -> Value {
+    let open = || RunSource::Archive(Archive::open(archive, now).unwrap());
     let scoring = Scoring::open(open(), now).unwrap();
     let documents = every_question(&scoring).into_iter().map(|(key, _)| {
         let items = asked(&scoring, &key);
