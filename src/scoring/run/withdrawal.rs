@@ -87,7 +87,7 @@ impl Withdrawal {
         withdrawal().map_err(|bad: BadRun| bad.within("withdrawn"))
     }
 
-    /// Writes it as a line that [`Withdrawal::read`] parses.
+    /// Writes it as a line of an export.
     pub fn write(&self) -> String {
         let withdrawn = WrittenWithdrawal {
             id: self.id.as_str().into(),
