@@ -84,6 +84,11 @@ def edges():
     constant(made)
     failing(made)
     lengths(made)
+    noise = persistent(made.rng, 400)
+    for age in range(400, 0, -1):
+        # Many points, but too much noise for an alert.
+        level = 73 - 6.2 * (age <= 24) + 1.5 * noise[400 - age]
+        add(made, model("unsure", "boreal"), age, (level, level))
     return made
 
 
