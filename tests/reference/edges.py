@@ -43,8 +43,8 @@ CHANGES = {
     # Resolved at either side of 48 hours ago.
     "resolved-44": (400, {100: -6, 44: 6}),
     "resolved-53": (400, {100: -6, 53: 6}),
-    # A new normal after 7 days, and a further fall soon after.
-    "new-normal": (560, {480: -6, 250: -6, 220: 6}),
+    # A new normal after 7 days, with an outage before it, and a further fall soon after.
+    "new-normal": (560, {480: -9, 250: -6, 220: 6}),
 }
 # With this rise the freedom of the older day decides about the trend of the index.
 PAIRS_SHIFT = 12.3
