@@ -85,10 +85,10 @@ class Documents:
         model, snapshot = self.snapshot.by_id[id], self.snapshot
         measured, axes, suites = snapshot.measured["24h"][id], [], []
         for axis in AXES:
-            if f"axis {axis}" in model.kinds:
-                score, estimate = snapshot.day_score(model, f"axis {axis}")
-                axes.append(present({"axis": axis, "score": published_score(score and score.value),
-                                     **interval(score, estimate), "samples": score.trials if score else 0}))
+            is_declared = f"axis {axis}" in model.kinds
+            score, estimate = snapshot.day_score(model, f"axis {axis}") if is_declared else (None, None)
+            axes.append(present({"axis": axis, "score": published_score(score and score.value),
+                                 **interval(score, estimate), "samples": score.trials if score else 0}))
         for suite in model.suites.values():
             runs = [run for run in model.runs_between(model.end - 24, model.end)
                     if run.suite == suite.name and model.has_score(run)]
@@ -206,10 +206,10 @@ class Documents:
         signal, alert = state.signal, self.snapshot.alerts[id].compared
         axes = []
         for axis in AXES:
-            if f"axis {axis}" in model.kinds:
-                line, trend = self.snapshot.axis_trends[id][axis]
-                slope = published_score(line and line.slope)
-                axes.append(present({"axis": axis, "trend": trend, "slopePerDay": slope}))
+            is_declared = f"axis {axis}" in model.kinds
+            line, trend = self.snapshot.axis_trends[id][axis] if is_declared else (None, "unavailable")
+            slope = published_score(line and line.slope)
+            axes.append(present({"axis": axis, "trend": trend, "slopePerDay": slope}))
         word = "quiet" if state.least is not None and state.samples >= state.least else "warming"
         page_hinkley = present({
             "statistic": published_score(state.statistic), "threshold": float(THRESHOLD), "delta": DELTA,

@@ -25,7 +25,7 @@ class Degradation:
 
     @property
     def is_new_normal(self):
-        """Whether it lasted so long that its level is the normal one."""
+        """Whether it lasted so long that it was resolved by its duration."""
         return self.resolved is not None and self.resolved >= self.opened + LONGEST_HOURS
 
 
