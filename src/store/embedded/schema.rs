@@ -10,7 +10,7 @@
 //! tables can be read in parallel.
 
 /// The steps; a file's format is the number of applied steps.
-pub(super) const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH];
+pub(super) const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH];
 
 const FIRST: &str = "
 CREATE TABLE applications (
@@ -109,4 +109,42 @@ CREATE TABLE usage_days (
     units       INTEGER NOT NULL, -- delivered by all
     PRIMARY KEY (day, application)
 ) STRICT, WITHOUT ROWID;
+";
+
+/// Requests by endpoint and outcome, like usage; the minutes in which the service was up; and messages about incidents.
+const SIXTH: &str = "
+CREATE TABLE request_nodes (
+    day         TEXT    NOT NULL,
+    application TEXT    NOT NULL,
+    endpoint    TEXT    NOT NULL,
+    outcome     TEXT    NOT NULL,
+    node        INTEGER NOT NULL, -- one gateway process
+    requests    INTEGER NOT NULL, -- answered by it; only grows
+    PRIMARY KEY (day, application, endpoint, outcome, node)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE request_days (
+    day         TEXT    NOT NULL,
+    application TEXT    NOT NULL,
+    endpoint    TEXT    NOT NULL,
+    outcome     TEXT    NOT NULL,
+    requests    INTEGER NOT NULL, -- answered by all
+    PRIMARY KEY (day, application, endpoint, outcome)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE status_minutes (
+    minute   INTEGER NOT NULL PRIMARY KEY, -- minutes since 1970: datetime(minute * 60, 'unixepoch')
+    is_ready INTEGER NOT NULL,             -- 1 if a gateway was ready
+    is_fresh INTEGER NOT NULL              -- 1 if the data was not stale on a ready gateway
+) STRICT;
+
+CREATE TABLE status_messages (
+    id       INTEGER NOT NULL PRIMARY KEY,
+    incident INTEGER NOT NULL, -- the id of its first message
+    at       INTEGER NOT NULL, -- milliseconds since 1970
+    state    TEXT    NOT NULL, -- investigating, identified, monitoring or resolved
+    title    TEXT    NOT NULL,
+    message  TEXT    NOT NULL
+) STRICT;
+CREATE INDEX status_messages_by_incident ON status_messages (incident, id);
 ";

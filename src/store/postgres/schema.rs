@@ -12,16 +12,17 @@ use tokio_postgres::{Client, GenericClient};
 use super::connection::{Parameter, RoleName, SchemaName};
 
 /// The steps; the format of a schema is the number of applied steps.
-const STEPS: &[&str] = &[FIRST, SHARED_MINUTES, NODES_AND_USAGE, SHARED_DOCUMENTS];
+const STEPS: &[&str] = &[FIRST, SHARED_MINUTES, NODES_AND_USAGE, SHARED_DOCUMENTS, REQUESTS_AND_STATUS];
 
 /// Rights of a runtime role. It may neither change the tables nor alter the audit trail.
 const GRANTS: &str = "
 GRANT USAGE ON SCHEMA {schema} TO {role};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.applications, {schema}.keys, {schema}.ledger_days, {schema}.ledger_nodes,
     {schema}.minute_pools, {schema}.minute_shares, {schema}.nodes, {schema}.usage_nodes, {schema}.usage_days,
-    {schema}.documents, {schema}.document_contents, {schema}.backend_refreshes TO {role};
+    {schema}.documents, {schema}.document_contents, {schema}.backend_refreshes, {schema}.request_nodes,
+    {schema}.request_days, {schema}.status_minutes TO {role};
 GRANT SELECT, UPDATE ON {schema}.calendar, {schema}.site TO {role};
-GRANT SELECT, INSERT ON {schema}.audit TO {role}";
+GRANT SELECT, INSERT ON {schema}.audit, {schema}.status_messages TO {role}";
 
 /// The formats of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -340,4 +341,50 @@ COMMENT ON TABLE {schema}.backend_refreshes IS 'the newest refresh of each backe
 COMMENT ON COLUMN {schema}.backend_refreshes.expected IS 'the next expected refresh';
 
 UPDATE {schema}.site SET format = 4;
+"#;
+
+const REQUESTS_AND_STATUS: &str = r#"
+CREATE TABLE {schema}.request_nodes (
+    day         date   NOT NULL,
+    application text COLLATE "C" NOT NULL,
+    endpoint    text COLLATE "C" NOT NULL,
+    outcome     text COLLATE "C" NOT NULL,
+    node        bigint NOT NULL,
+    requests    bigint NOT NULL,
+    PRIMARY KEY (day, application, endpoint, outcome, node)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+COMMENT ON TABLE {schema}.request_nodes IS 'requests answered by one gateway process on a day; only grows';
+
+CREATE TABLE {schema}.request_days (
+    day         date   NOT NULL,
+    application text COLLATE "C" NOT NULL,
+    endpoint    text COLLATE "C" NOT NULL,
+    outcome     text COLLATE "C" NOT NULL,
+    requests    bigint NOT NULL,
+    PRIMARY KEY (day, application, endpoint, outcome)
+);
+COMMENT ON TABLE {schema}.request_days IS 'requests answered by all gateways on days that are closed for reports';
+
+CREATE TABLE {schema}.status_minutes (
+    minute   bigint  PRIMARY KEY,
+    is_ready boolean NOT NULL,
+    is_fresh boolean NOT NULL
+) WITH (fillfactor = 80);
+COMMENT ON COLUMN {schema}.status_minutes.minute IS 'minutes since 1970';
+COMMENT ON COLUMN {schema}.status_minutes.is_ready IS 'a gateway was ready';
+COMMENT ON COLUMN {schema}.status_minutes.is_fresh IS 'the data was not stale on a ready gateway';
+
+CREATE TABLE {schema}.status_messages (
+    id       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    incident bigint NOT NULL,
+    at       bigint NOT NULL,
+    state    text   NOT NULL,
+    title    text   NOT NULL,
+    message  text   NOT NULL
+);
+CREATE INDEX status_messages_by_incident ON {schema}.status_messages (incident, id);
+COMMENT ON COLUMN {schema}.status_messages.incident IS 'the id of its first message';
+COMMENT ON COLUMN {schema}.status_messages.state IS 'investigating, identified, monitoring or resolved';
+
+UPDATE {schema}.site SET format = 5;
 "#;
