@@ -165,4 +165,22 @@ mod tests {
         assert_eq!((coverage.scores, coverage.intervals), (MODELS, MODELS));
         assert!(coverage.share() > 0.8 && coverage.mean_width < 2.0, "{coverage:?}");
     }
+
+    #[test]
+    fn an_interval_of_a_week_is_not_widened_by_a_weekly_cycle() {
+        let case = |noise| CoverageCase {
+            name: "cycle",
+            period: Period::Week,
+            schedule: [SuiteSchedule { every: 1, first: 0, missing: 0.0 }; 3],
+            trials: 1,
+            marks: MarkKind::Graded(0.0),
+            level: 70.0,
+            noise,
+            deviation: 1.5,
+        };
+        let (cycle, white) =
+            (measure(&case(NoiseKind::WeeklyCycle(2.0)), 1), measure(&case(NoiseKind::White), 1));
+        assert!(cycle.mean_width < 1.3 * white.mean_width, "{cycle:?} {white:?}");
+        assert!(cycle.share() > 0.8, "{cycle:?}");
+    }
 }

@@ -20,7 +20,7 @@ use super::round_count::RoundCount;
 use super::run::{Axis, Suite};
 
 /// The version of the method with the default suite table; it changes with every constant below.
-pub const METHOD_VERSION: &str = "3.1";
+pub const METHOD_VERSION: &str = "3.2";
 
 /// Weights of the suites in the default table: code is what most callers choose a model for, tools least.
 pub(super) const SUITE_WEIGHTS: [(Suite, f64); 3] =
@@ -78,6 +78,14 @@ pub(super) const NOISE_FREEDOM_MOST: f64 = 100.0;
 pub(super) const PEERS_FREEDOM: f64 = 4.0;
 /// …for a model with so many of its own, which are a week of hourly rounds: it needs no peers.
 pub(super) const PEERS_FREEDOM_ENDS: f64 = 20.0;
+/// The period of a cycle that cancels in the score of a week, in hours. A shorter mean contains it.
+pub(super) const CYCLE_HOURS: usize = 7 * 24;
+/// Periods in the spectrum that shows a cycle: all that a month contains.
+pub(super) const CYCLE_PERIODS: usize = 4;
+/// Minimum share of rounds with a value in these periods.
+pub(super) const CYCLE_COMPLETE_SHARE: f64 = 0.75;
+/// Chance of such a line in a smooth spectrum, below which a series has a cycle.
+pub(super) const CYCLE_ALPHA: f64 = 0.001;
 /// Minimum number of peers with a measured noise.
 pub(super) const PEERS_LEAST: usize = 3;
 
@@ -200,7 +208,7 @@ mod tests {
 
     /// The version, and the SHA-256 of every constant as written here, without comments.
     const RECORDED: (&str, &str) =
-        ("3.1", "ea6cecd53894dc4ba2d59c7a70cecaeabd83cf0269374ff47078c36106f9db60");
+        ("3.2", "78bc057c3b334fbdf207bb86ae722df4774872b558e9167de52c647d0c9694a6");
 
     /// `NAME = value` of each constant, in order, with normalized spaces.
     fn constants() -> Vec<String> {

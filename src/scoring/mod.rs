@@ -45,6 +45,7 @@ mod student;
 #[cfg(test)]
 mod tests;
 mod tool_logs;
+mod weekly_cycle;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,6 +3,8 @@
 //! A score over a period is a mean of rounds, so its variance is that of means of as many rounds. A suite whose marks
 //! have all been 0 or 1, and equal, shows no noise; its contribution is that of a share of so many trials.
 
+use std::cell::OnceCell;
+
 use super::hour::Hour;
 use super::measure::Measure;
 use super::method;
@@ -13,6 +15,7 @@ use super::round_noise::RoundNoise;
 use super::series::ScoreSeries;
 use super::statistics::{Estimate, Spread};
 use super::student;
+use super::weekly_cycle::{TimedValue, WeeklyCycle};
 
 /// The noise of every score of a model.
 #[derive(Debug)]
@@ -28,10 +31,20 @@ struct PartNoise {
     /// Its index among all scores.
     index: usize,
     noise: Option<RoundNoise>,
+    /// The rounds of the last month, in which a weekly cycle is looked for when an interval needs it.
+    rounds: Vec<TimedValue>,
+    cycle: OnceCell<Option<CycleNoise>>,
     /// The least variance of a round.
     least: f64,
     /// The suites of which every mark was 0 or 1.
     binary: Vec<BinarySuite>,
+}
+
+/// A weekly cycle, and the noise of the rounds without it.
+#[derive(Debug)]
+struct CycleNoise {
+    cycle: WeeklyCycle,
+    rest: RoundNoise,
 }
 
 /// A suite of which every mark was 0 or 1.
@@ -54,6 +67,8 @@ pub(super) struct MeasuredScore {
     /// Its index among all scores.
     part: usize,
     own: Option<Spread>,
+    /// The variance for its interval: without a cycle that cancels in the mean.
+    own_interval: Option<Spread>,
     /// The least variance.
     least: f64,
     edge: EdgeReach,
@@ -129,7 +144,7 @@ impl ScoreNoise {
 }
 
 impl PartNoise {
-    fn of(index: usize, values: Vec<f64>, month: &PeriodScores, part: ScorePart<'_>) -> Self {
+    fn of(index: usize, rounds: Vec<TimedValue>, month: &PeriodScores, part: ScorePart<'_>) -> Self {
         let suites = || month.counts().iter().zip(part.weights).enumerate();
         let fed = || suites().filter(|(_, (_, weight))| **weight > 0.0);
         let binary =
@@ -139,7 +154,9 @@ impl PartNoise {
         let binary: Vec<BinarySuite> = binary.collect();
         Self {
             index,
-            noise: RoundNoise::of(values.into_iter(), !binary.is_empty()),
+            noise: RoundNoise::of(rounds.iter().map(|round| round.value), !binary.is_empty()),
+            rounds,
+            cycle: OnceCell::new(),
             least: fed().map(|(_, (_, weight))| (weight * method::RESOLUTION).powi(2)).sum(),
             binary,
         }
@@ -168,19 +185,43 @@ impl PartNoise {
         let least = (self.least / f64::from(rounds)).max(marked);
         let rounds = usize::try_from(rounds).unwrap_or(usize::MAX);
         let own = self.noise.as_ref().map(|noise| noise.of_mean(rounds));
-        Some(MeasuredScore { mean, length, rounds, part: self.index, own, least, edge })
+        let own_interval = own.map(|own| self.without_cycle(own, rounds, length));
+        Some(MeasuredScore { mean, length, rounds, part: self.index, own, own_interval, least, edge })
+    }
+
+    /// The variance of a mean of so many rounds without a weekly cycle, if the mean covers a week and there is one.
+    fn without_cycle(&self, own: Spread, rounds: usize, length: RoundLength) -> Spread {
+        let hours = usize::try_from(length.hours()).unwrap_or(usize::MAX);
+        if rounds.saturating_mul(hours) < method::CYCLE_HOURS {
+            return own;
+        }
+        let Some(CycleNoise { cycle, rest }) = self.cycle.get_or_init(|| self.cycle_noise(hours)) else {
+            return own;
+        };
+        let variance = rest.of_mean(rounds).variance + cycle.variance_of_mean(rounds, hours);
+        Spread { variance: variance.min(own.variance), ..own }
+    }
+
+    fn cycle_noise(&self, length: usize) -> Option<CycleNoise> {
+        let history = usize::try_from(method::NOISE_HOURS).unwrap_or(usize::MAX);
+        let cycle = WeeklyCycle::of(&self.rounds, history, length)?;
+        let rest = self.rounds.iter().map(|round| round.value - cycle.at(round.hour));
+        Some(CycleNoise { cycle, rest: RoundNoise::of(rest, !self.binary.is_empty())? })
     }
 }
 
 impl MeasuredScore {
     /// The score with its uncertainty among its peers, which is unknown if neither they nor the model have a noise.
     pub(super) fn among(&self, peers: &PeerNoise) -> UncertainScore {
-        let Self { mean, length, rounds, part, own, least, edge } = *self;
+        let Self { mean, length, rounds, part, own, own_interval, least, edge } = *self;
         let usual = peers.of(length, part);
-        let spread = usual.map(|usual| usual.combined(own, rounds, least)).or(own);
-        let spread = spread.map(|spread| Spread { variance: spread.variance.max(least), ..spread });
-        let estimate = Estimate { mean, spread };
-        UncertainScore { estimate, reach: estimate.reach(&peers.quantiles), edge }
+        let of = |own: Option<Spread>| {
+            let spread = usual.map(|usual| usual.combined(own, rounds, least)).or(own);
+            spread.map(|spread| Spread { variance: spread.variance.max(least), ..spread })
+        };
+        let interval = Estimate { mean, spread: of(own_interval) };
+        let estimate = Estimate { mean, spread: of(own) };
+        UncertainScore { estimate, reach: interval.reach(&peers.quantiles), edge }
     }
 }
 

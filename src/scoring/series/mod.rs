@@ -18,6 +18,7 @@ use super::period_scores::{PeriodScores, ScorePart, ScoreRound, axes, last_score
 use super::presence::SuitePresence;
 use super::round_length::RoundLength;
 use super::run::{Run, SuiteIndex, SuiteTable, Trial};
+use super::weekly_cycle::TimedValue;
 
 const DAY: u64 = 24;
 
@@ -162,15 +163,17 @@ impl ScoreSeries {
 
     /// A score of each round of a range that has one, in points, oldest first.
     pub(super) fn values(&self, range: HourRange, part: ScorePart<'_>) -> Vec<f64> {
-        self.part_values(range, &[part]).into_iter().flatten().collect()
+        self.part_values(range, &[part]).into_iter().flatten().map(|round| round.value).collect()
     }
 
     /// The same for several scores.
-    pub(super) fn part_values(&self, range: HourRange, parts: &[ScorePart<'_>]) -> Vec<Vec<f64>> {
+    pub(super) fn part_values(&self, range: HourRange, parts: &[ScorePart<'_>]) -> Vec<Vec<TimedValue>> {
         let mut values = vec![Vec::new(); parts.len()];
-        self.each_round(range, |_, counts| {
+        self.each_round(range, |begin, counts| {
+            let hour =
+                usize::try_from(begin.number().saturating_sub(range.from.number())).unwrap_or_default();
             for (values, part) in values.iter_mut().zip(parts) {
-                values.extend(mean(counts, *part));
+                values.extend(mean(counts, *part).map(|value| TimedValue { hour, value }));
             }
         });
         values

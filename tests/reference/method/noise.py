@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from .numbers import beta_quantile, increasing_root, mean, median, t_quantile_95
 
 MONTH_HOURS = 30 * 24
+WEEK_HOURS = 7 * 24
+SPECTRUM_HOURS = 4 * WEEK_HOURS
 # Fewer rounds have no measured noise.
 LEAST_ROUNDS = 8
 LONGEST_BLOCK = 24
@@ -34,6 +36,8 @@ class Estimate:
     freedom: float
     below: float = 0.0
     above: float = 0.0
+    # The variance of the interval, in which a weekly cycle may be missing.
+    of_interval: float | None = None
 
 
 def ar_share(n, correlation):
@@ -114,6 +118,29 @@ class Noise:
         return Estimate(self.variance(n, least), self.freedom)
 
 
+def weekly_cycle(rounds, length):
+    """a and b of the weekly cycle of rounds, given as their hour since the beginning of the month and their value, or None."""
+    recent = [(t, value) for t, value in rounds if t >= MONTH_HOURS - SPECTRUM_HOURS]
+    if len(recent) < 0.75 * SPECTRUM_HOURS / length:
+        return None
+    centre = mean([value for _, value in recent])
+
+    def sums(f):
+        angles = [(2 * math.pi * f * t / SPECTRUM_HOURS, value - centre) for t, value in recent]
+        return sum(d * math.cos(angle) for angle, d in angles), sum(d * math.sin(angle) for angle, d in angles)
+
+    powers = {f: sum(part * part for part in sums(f)) for f in range(1, 8)}
+    others = sum(power for f, power in powers.items() if f != 4)
+    if powers[4] == 0 or (others > 0 and (1 + powers[4] / others) ** -6 >= 0.001):
+        return None
+    c, s = sums(4)
+    return 2 * c / len(recent), 2 * s / len(recent)
+
+
+def cycle_at(t, a, b):
+    return a * math.cos(2 * math.pi * t / WEEK_HOURS) + b * math.sin(2 * math.pi * t / WEEK_HOURS)
+
+
 def noise_of(rounds, limited=True):
     """The noise of these rounds, or None if they are too few."""
     return Noise([one.value for one in rounds], limited) if len(rounds) >= LEAST_ROUNDS else None
@@ -139,7 +166,7 @@ class Noises:
 
     def __init__(self, models):
         self.models = models
-        self.own, self.shares, self.peers = {}, {}, {}
+        self.own, self.shares, self.peers, self.cycles, self.rests = {}, {}, {}, {}, {}
         for model in models:
             self.shares[model.id] = shares_of_ones(model)
             for kind in model.kinds.values():
@@ -167,13 +194,33 @@ class Noises:
         one, correlation = self.peers[key]
         return one * ar_share(n, correlation)
 
-    def with_peers(self, model, kind, n, least):
+    def own_variance(self, model, kind, n, of_interval):
+        """The variance of a mean of n rounds by the own noise; for an interval, without a weekly cycle that cancels in it."""
+        variance = self.own[model.id, kind.name].variance(n)
+        if not of_interval or n * model.length < WEEK_HOURS:
+            return variance
+        key = model.id, kind.name
+        if key not in self.cycles:
+            start = model.end - MONTH_HOURS
+            rounds = model.rounds_between(kind, start, model.end)
+            self.cycles[key] = weekly_cycle([(one.begin - start, one.value) for one in rounds], model.length)
+            if self.cycles[key]:
+                a, b = self.cycles[key]
+                rest = [one.value - cycle_at(one.begin - start, a, b) for one in rounds]
+                self.rests[key] = Noise(rest, limited=not self.has_marks(model, kind))
+        if self.cycles[key] is None:
+            return variance
+        a, b = self.cycles[key]
+        share = math.sin(math.pi * n * model.length / WEEK_HOURS) / (n * math.sin(math.pi * model.length / WEEK_HOURS))
+        return min(variance, self.rests[key].variance(n) + (a * a + b * b) / 2 * share**2)
+
+    def with_peers(self, model, kind, n, least, of_interval=False):
         """The variance of a mean of n rounds, or None: of the own noise, that of peers, or both."""
         own = self.own[model.id, kind.name]
         peer = self.peer_variance(model, kind, n) if model.length else None
         if own is None:
             return None if peer is None else Estimate(max(peer, least), PEER_FREEDOM)
-        estimate = Estimate(max(own.variance(n), least), own.freedom)
+        estimate = Estimate(max(self.own_variance(model, kind, n, of_interval), least), own.freedom)
         if peer is None or own.freedom >= FREEDOM_WITHOUT_PEERS:
             return estimate
         weight = PEER_FREEDOM * (1 - own.freedom / FREEDOM_WITHOUT_PEERS)
@@ -199,7 +246,10 @@ class Noises:
                 q = (ones.count(1) + share) / (count + 1)
                 of_marks += (100 * weight) ** 2 * q * (1 - q) / (count + 1)
         found = self.with_peers(model, kind, score.rounds, max(least, of_marks))
-        return found and Estimate(found.variance, found.freedom, further[1.0], further[0.0])
+        if found is None:
+            return None
+        interval = self.with_peers(model, kind, score.rounds, max(least, of_marks), of_interval=True)
+        return Estimate(found.variance, found.freedom, further[1.0], further[0.0], interval.variance)
 
     def own_long_run(self, model, kind):
         """V of the model itself: the variance of a round in the long run, or None."""
@@ -211,5 +261,6 @@ def bounds(score, estimate):
     """The 95 % interval of a score, not yet within the scale."""
     if score is None or estimate is None:
         return None, None
-    square = t_quantile_95(estimate.freedom) ** 2 * estimate.variance
+    variance = estimate.variance if estimate.of_interval is None else estimate.of_interval
+    square = t_quantile_95(estimate.freedom) ** 2 * variance
     return score.value - math.sqrt(square + estimate.below), score.value + math.sqrt(square + estimate.above)
