@@ -20,6 +20,7 @@ mod nodes;
 mod owed;
 mod postgres;
 mod shared_documents;
+mod status;
 mod usage;
 
 use std::future::Future;
@@ -54,6 +55,10 @@ pub use shared_documents::{
     AgreedRefresh, ClaimState, DocumentSharing, EngineClock, Publication, PublishedDocument,
     SharedDocumentState, SharedDocuments,
 };
+pub use status::{
+    DAY_MINUTES, IncidentState, MessageSubject, NewStatusMessage, StatusDay, StatusHistory, StatusMessage,
+    StatusMinute, minute_of,
+};
 pub use usage::{USAGE_DAYS_OPEN, UsageList, UsageQuery, UsageTotal};
 
 /// Applications in a page of all, unless an engine has pages of its own.
@@ -74,6 +79,12 @@ pub enum StoreError {
     /// The application has no such key.
     #[error("application {0} has no such key; `scoregate keys show {0}` lists its keys")]
     UnknownKey(ApplicationId),
+    /// The service has no such incident.
+    #[error("there is no incident {0}; `scoregate status list` lists them")]
+    UnknownIncident(u64),
+    /// Nothing is added to a resolved incident.
+    #[error("incident {0} is resolved; post a new one")]
+    IncidentResolved(u64),
     /// An application or key with this identity exists.
     #[error("{0} already exists")]
     Exists(&'static str),
@@ -114,7 +125,11 @@ impl StoreError {
     pub const fn is_failure(&self) -> bool {
         match self {
             Self::Unavailable { .. } | Self::Damaged { .. } | Self::Newer { .. } => true,
-            Self::UnknownApplication(_) | Self::UnknownKey(_) | Self::Exists(_) => false,
+            Self::UnknownApplication(_)
+            | Self::UnknownKey(_)
+            | Self::UnknownIncident(_)
+            | Self::IncidentResolved(_)
+            | Self::Exists(_) => false,
         }
     }
 }
@@ -196,6 +211,22 @@ pub trait UsageStore: Send + Sync + 'static {
     fn usage(&self, query: UsageQuery) -> StoreFuture<'_, UsageList>;
 }
 
+/// The availability of the service by minute, and messages about its incidents. The rules are in `status`.
+pub trait StatusStore: Send + Sync + 'static {
+    /// Stores minutes as one gateway saw them. A minute is ready, or its data fresh, if any gateway stored that. Minutes that
+    /// are no longer kept are ignored.
+    fn record_minutes(&self, minutes: Vec<StatusMinute>) -> StoreFuture<'_, ()>;
+
+    /// The minutes from `first` up to `end`, which is not included, added up by day.
+    fn status_history(&self, first: u64, end: u64) -> StoreFuture<'_, StatusHistory>;
+
+    /// Makes a message and its audit record durable, both or neither.
+    fn post_status(&self, new: NewStatusMessage) -> StoreFuture<'_, StatusMessage>;
+
+    /// The newest messages, up to `limit`, and all of incidents that are not resolved; newest first.
+    fn status_messages(&self, limit: usize) -> StoreFuture<'_, Vec<StatusMessage>>;
+}
+
 /// The gateways that use the store, for information.
 pub trait NodeRegistry: Send + Sync + 'static {
     /// Stores the status of a node. An engine with a clock of its own sets `last_seen_at` by it.
@@ -230,11 +261,18 @@ pub trait StoreHealth: Send + Sync + 'static {
 
 /// A whole store.
 pub trait Store:
-    KeyStore + Ledger + ChangeFeed + UsageStore + NodeRegistry + StoreHealth + DocumentSharing
+    KeyStore + Ledger + ChangeFeed + UsageStore + StatusStore + NodeRegistry + StoreHealth + DocumentSharing
 {
 }
 
 impl<T> Store for T where
-    T: KeyStore + Ledger + ChangeFeed + UsageStore + NodeRegistry + StoreHealth + DocumentSharing
+    T: KeyStore
+        + Ledger
+        + ChangeFeed
+        + UsageStore
+        + StatusStore
+        + NodeRegistry
+        + StoreHealth
+        + DocumentSharing
 {
 }

@@ -86,12 +86,16 @@ impl From<RegistrarError> for CommandProblem {
             | RegistrarError::BadLimit
             | RegistrarError::BadExpiry => StatusCode::BAD_REQUEST,
             RegistrarError::NoSuchKey { .. }
-            | RegistrarError::Store(StoreError::UnknownApplication(_) | StoreError::UnknownKey(_)) => {
-                StatusCode::NOT_FOUND
-            }
+            | RegistrarError::Store(
+                StoreError::UnknownApplication(_)
+                | StoreError::UnknownKey(_)
+                | StoreError::UnknownIncident(_),
+            ) => StatusCode::NOT_FOUND,
             RegistrarError::NoneInForce(_)
             | RegistrarError::SeveralInForce(..)
-            | RegistrarError::Store(StoreError::Exists(_)) => StatusCode::CONFLICT,
+            | RegistrarError::Store(StoreError::Exists(_) | StoreError::IncidentResolved(_)) => {
+                StatusCode::CONFLICT
+            }
             RegistrarError::Store(
                 StoreError::Unavailable { .. } | StoreError::Damaged { .. } | StoreError::Newer { .. },
             )

@@ -7,6 +7,7 @@ mod changes;
 mod days;
 mod feed;
 mod reports;
+mod status;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,6 +20,7 @@ pub(super) use changes::*;
 pub(super) use days::*;
 pub(super) use feed::*;
 pub(super) use reports::*;
+pub(super) use status::*;
 
 /// Runs all checks against an engine.
 macro_rules! run_with {
@@ -50,6 +52,14 @@ macro_rules! run_with {
             merged_days_keep_their_totals_and_take_no_reports
             usage_is_kept_for_400_days
             a_node_is_listed_with_its_last_report_until_it_is_removed
+            a_minute_is_ready_if_any_gateway_stored_that_and_reports_may_be_repeated
+            minutes_are_added_up_by_day_within_the_bounds
+            minutes_are_kept_for_91_days_and_the_first_one_forever
+            messages_of_an_incident_keep_its_title_and_are_listed_newest_first
+            messages_of_open_incidents_are_listed_above_the_limit
+            an_incident_that_is_unknown_or_resolved_takes_no_message
+            every_message_has_an_audit_record_without_an_application
+            messages_posted_at_once_get_numbers_of_their_own
         }
 
         #[test]

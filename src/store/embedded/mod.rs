@@ -15,6 +15,7 @@ pub mod maintenance;
 mod paths;
 mod records;
 mod schema;
+mod status;
 #[cfg(test)]
 mod tests;
 mod usage;
@@ -28,9 +29,9 @@ use parking_lot::Mutex;
 
 use super::{
     ApplicationPage, AuditQuery, AuditRecord, ChangeFeed, ChangedApplications, DocumentSharing, FeedPosition,
-    KeyStore, KeyUse, Ledger, LedgerExchange, LedgerExchangeReply, NodeList, NodeRegistry, NodeStatus,
-    StoreChange, StoreError, StoreFuture, StoreHealth, StoredApplication, UsageList, UsageQuery, UsageStore,
-    UsageTotal,
+    KeyStore, KeyUse, Ledger, LedgerExchange, LedgerExchangeReply, NewStatusMessage, NodeList, NodeRegistry,
+    NodeStatus, StatusHistory, StatusMessage, StatusMinute, StatusStore, StoreChange, StoreError,
+    StoreFuture, StoreHealth, StoredApplication, UsageList, UsageQuery, UsageStore, UsageTotal,
 };
 use crate::clock::Day;
 use crate::keys::ApplicationId;
@@ -138,7 +139,8 @@ impl Ledger for Embedded {
 
     /// Records of the ledger are deleted with other writes.
     fn delete_outdated(&self) -> StoreFuture<'_, u64> {
-        Box::pin(self.writer.run("merge usage", usage::merge))
+        let work = |file: &rusqlite::Connection| Ok(usage::merge(file)? + status::delete_outdated(file)?);
+        Box::pin(self.writer.run("merge usage", work))
     }
 }
 
@@ -151,6 +153,28 @@ impl UsageStore for Embedded {
     fn usage(&self, query: UsageQuery) -> StoreFuture<'_, UsageList> {
         let work = move |file: &rusqlite::Connection| usage::read(file, &query);
         Box::pin(self.reader.run("read usage", work))
+    }
+}
+
+impl StatusStore for Embedded {
+    fn record_minutes(&self, minutes: Vec<StatusMinute>) -> StoreFuture<'_, ()> {
+        let work = move |file: &rusqlite::Connection| status::record(file, &minutes);
+        Box::pin(self.writer.run("record the status", work))
+    }
+
+    fn status_history(&self, first: u64, end: u64) -> StoreFuture<'_, StatusHistory> {
+        let work = move |file: &rusqlite::Connection| status::history(file, first, end);
+        Box::pin(self.reader.run("read the history of the status page", work))
+    }
+
+    fn post_status(&self, new: NewStatusMessage) -> StoreFuture<'_, StatusMessage> {
+        let work = move |file: &rusqlite::Connection| status::post(file, &new);
+        Box::pin(self.writer.run("post a status message", work))
+    }
+
+    fn status_messages(&self, limit: usize) -> StoreFuture<'_, Vec<StatusMessage>> {
+        let work = move |file: &rusqlite::Connection| status::messages(file, limit);
+        Box::pin(self.reader.run("read status messages", work))
     }
 }
 

@@ -176,6 +176,8 @@ pub fn recovery_steps(error: &StoreError) -> Option<String> {
         StoreError::Newer { path, .. } => (Path::new(path), " --replace"),
         StoreError::UnknownApplication(_)
         | StoreError::UnknownKey(_)
+        | StoreError::UnknownIncident(_)
+        | StoreError::IncidentResolved(_)
         | StoreError::Exists(_)
         | StoreError::Unavailable { .. } => return None,
     };

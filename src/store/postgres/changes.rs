@@ -54,10 +54,11 @@ UPDATE {schema}.keys k SET last_used_at = u.at
 FROM (SELECT digest, max(at) AS at FROM unnest($1::bytea[], $2::int8[]) AS u (digest, at) GROUP BY digest) u
 WHERE k.digest = u.digest AND (k.last_used_at IS NULL OR k.last_used_at < u.at)";
 
-const LOCK: &str = "SELECT FROM {schema}.site FOR UPDATE";
+/// Taken before any change with an audit record.
+pub(super) const LOCK: &str = "SELECT FROM {schema}.site FOR UPDATE";
 
 /// The audit record, whose number is that of the change, and a hint to listeners. Only the id is sent.
-const AUDIT: &str = "
+pub(super) const AUDIT: &str = "
 INSERT INTO {schema}.audit (at, who, what, application, detail) VALUES ($1, $2, $3, $4, $5)
 RETURNING pg_notify(left('{schema}_changes', 63), application)";
 

@@ -24,6 +24,7 @@ mod reports;
 mod schema;
 mod seen_timelines;
 mod server_check;
+mod status;
 mod terms_columns;
 #[cfg(test)]
 mod tests;
@@ -57,6 +58,7 @@ use nodes::NodeStatements;
 use outdated::OutdatedRecords;
 use records::RecordStatements;
 use server_check::ServerCheck;
+use status::StatusStatements;
 use transfer::TransferFault;
 use usage::UsageStatements;
 
@@ -80,6 +82,7 @@ pub struct PostgresStore {
     days: LedgerStatements,
     usage: UsageStatements,
     nodes: NodeStatements,
+    status: StatusStatements,
     outdated: OutdatedRecords,
     documents: Box<DocumentDatabase>,
     /// Started by the first wait for a hint.
@@ -334,7 +337,7 @@ impl Ledger for PostgresStore {
     fn delete_outdated(&self) -> StoreFuture<'_, u64> {
         Box::pin(async move {
             let work = async |client: &mut tokio_postgres::Client| {
-                self.outdated.delete(client, &self.usage, &self.nodes).await
+                self.outdated.delete(client, &self.usage, &self.nodes, &self.status).await
             };
             Ok(self.connection.run(DELETE, work).await?)
         })

@@ -14,6 +14,7 @@ use super::outdated::OutdatedRecords;
 use super::records::RecordStatements;
 use super::seen_timelines::SeenTimelines;
 use super::server_check::ServerCheck;
+use super::status::StatusStatements;
 use super::usage::UsageStatements;
 use super::{OPEN, PostgresStore};
 use crate::clock::Clock;
@@ -89,6 +90,7 @@ impl PostgresStore {
             days: LedgerStatements::new(&schema),
             usage: UsageStatements::new(&schema),
             nodes: NodeStatements::new(&schema),
+            status: StatusStatements::new(&schema),
             outdated: OutdatedRecords::new(&schema),
             documents: Box::new(DocumentDatabase::new(&schema, link)),
             listener: OnceLock::new(),

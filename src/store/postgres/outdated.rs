@@ -5,6 +5,7 @@ use tokio_postgres::types::Type;
 
 use super::connection::{Parameter, SchemaName};
 use super::nodes::NodeStatements;
+use super::status::StatusStatements;
 use super::usage::UsageStatements;
 
 /// Number of ledger days kept for inspection, today included.
@@ -77,6 +78,7 @@ impl OutdatedRecords {
         client: &mut Client,
         usage: &UsageStatements,
         nodes: &NodeStatements,
+        status: &StatusStatements,
     ) -> Result<u64, tokio_postgres::Error> {
         let transaction = client.transaction().await?;
         let lock: [Parameter<'_>; 1] = [(&self.lock_name, Type::TEXT)];
@@ -92,6 +94,7 @@ impl OutdatedRecords {
             + transaction.execute_typed(&self.documents, &batch).await?
             + transaction.execute_typed(&self.refreshes, &[]).await?
             + nodes.delete_outdated(&transaction).await?
+            + status.delete_outdated(&transaction, AT_ONCE).await?
             + usage.merge(&transaction, AT_ONCE).await?;
         transaction.commit().await?;
         Ok(deleted)

@@ -375,7 +375,7 @@ COMMENT ON COLUMN {schema}.status_minutes.is_ready IS 'a gateway was ready';
 COMMENT ON COLUMN {schema}.status_minutes.is_fresh IS 'the data was not stale on a ready gateway';
 
 CREATE TABLE {schema}.status_messages (
-    id       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id       bigint PRIMARY KEY,
     incident bigint NOT NULL,
     at       bigint NOT NULL,
     state    text   NOT NULL,

@@ -127,6 +127,8 @@ fn make(
         StoreError::Damaged { reason, .. } => rejected(reason),
         error @ (StoreError::UnknownApplication(_)
         | StoreError::UnknownKey(_)
+        | StoreError::UnknownIncident(_)
+        | StoreError::IncidentResolved(_)
         | StoreError::Exists(_)
         | StoreError::Unavailable { .. }
         | StoreError::Newer { .. }) => error.into(),

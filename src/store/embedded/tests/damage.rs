@@ -51,7 +51,11 @@ fn is_clear(error: &StoreError) -> bool {
     match error {
         StoreError::Damaged { .. } | StoreError::Newer { .. } => maintenance::recovery_steps(error).is_some(),
         StoreError::Unavailable { reason, .. } => !reason.is_empty(),
-        StoreError::UnknownApplication(_) | StoreError::UnknownKey(_) | StoreError::Exists(_) => false,
+        StoreError::UnknownApplication(_)
+        | StoreError::UnknownKey(_)
+        | StoreError::UnknownIncident(_)
+        | StoreError::IncidentResolved(_)
+        | StoreError::Exists(_) => false,
     }
 }
 
