@@ -2,7 +2,9 @@
 
 use std::io;
 
-use super::lines::{ApplicationLine, AuditLine, DumpLine, KeyLine, LedgerLine, UsageLine};
+use super::lines::{
+    ApplicationLine, AuditLine, AvailabilityLine, DumpLine, KeyLine, LedgerLine, StatusMessageLine, UsageLine,
+};
 
 /// Records by kind.
 #[derive(Default)]
@@ -12,6 +14,8 @@ pub(in crate::store) struct DumpBatch {
     ledger: Vec<LedgerLine>,
     usage: Vec<UsageLine>,
     audit: Vec<AuditLine>,
+    availability: Vec<AvailabilityLine>,
+    status_messages: Vec<StatusMessageLine>,
 }
 
 impl DumpBatch {
@@ -23,23 +27,33 @@ impl DumpBatch {
             DumpLine::Ledger(line) => self.ledger.push(line),
             DumpLine::Usage(line) => self.usage.push(line),
             DumpLine::Audit(line) => self.audit.push(line),
+            DumpLine::Availability(line) => self.availability.push(line),
+            DumpLine::StatusMessage(line) => self.status_messages.push(line),
             DumpLine::End(_) => {}
         }
     }
 
     /// Number of records.
     pub(in crate::store) const fn len(&self) -> usize {
-        self.applications.len() + self.keys.len() + self.ledger.len() + self.usage.len() + self.audit.len()
+        self.applications.len()
+            + self.keys.len()
+            + self.ledger.len()
+            + self.usage.len()
+            + self.audit.len()
+            + self.availability.len()
+            + self.status_messages.len()
     }
 
-    /// Arrays of JSON: applications, keys, ledger records, usage, audit records.
-    pub(in crate::store) fn into_json(self) -> io::Result<[String; 5]> {
+    /// Arrays of JSON: applications, keys, ledger records, usage, audit records, availability, status messages.
+    pub(in crate::store) fn into_json(self) -> io::Result<[String; 7]> {
         Ok([
             serde_json::to_string(&self.applications)?,
             serde_json::to_string(&self.keys)?,
             serde_json::to_string(&self.ledger)?,
             serde_json::to_string(&self.usage)?,
             serde_json::to_string(&self.audit)?,
+            serde_json::to_string(&self.availability)?,
+            serde_json::to_string(&self.status_messages)?,
         ])
     }
 }

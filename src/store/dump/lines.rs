@@ -7,12 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::{Day, Wall};
 use crate::keys::{ApplicationId, Digest};
+use crate::store::{DAY_MINUTES, IncidentState, StatusMessage, minute_of};
 
 pub(in crate::store) const FORMAT: &str = "scoregate-export";
 /// The format version. An unknown kind of line is rejected, so a new kind needs a new version.
-pub(in crate::store) const VERSION: u32 = 2;
-/// The oldest version that can be read. It has no usage.
+pub(in crate::store) const VERSION: u32 = 3;
+/// The oldest version that can be read. It has no usage, and like version 2 nothing of the status page.
 pub(in crate::store) const OLDEST: u32 = 1;
+
+/// Maximum number of minutes in a line; more are never kept.
+const MOST_MINUTES: u64 = 100 * DAY_MINUTES;
 
 /// The first line.
 #[derive(Deserialize, Serialize)]
@@ -32,6 +36,8 @@ pub(in crate::store) enum DumpLine {
     Ledger(LedgerLine),
     Usage(UsageLine),
     Audit(AuditLine),
+    Availability(AvailabilityLine),
+    StatusMessage(StatusMessageLine),
     End(DumpEnd),
 }
 
@@ -89,6 +95,27 @@ pub(in crate::store) struct AuditLine {
     pub(in crate::store) detail: String,
 }
 
+/// Successive minutes in which the service was in one state.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::store) struct AvailabilityLine {
+    pub(in crate::store) first: String,
+    pub(in crate::store) minutes: u64,
+    pub(in crate::store) ready: bool,
+    pub(in crate::store) fresh: bool,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::store) struct StatusMessageLine {
+    pub(in crate::store) id: u64,
+    pub(in crate::store) incident: u64,
+    pub(in crate::store) at: String,
+    pub(in crate::store) state: String,
+    pub(in crate::store) title: String,
+    pub(in crate::store) message: String,
+}
+
 /// The last line.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -112,6 +139,12 @@ pub struct RecordCounts {
     pub usage: u64,
     /// Audit records.
     pub audit: u64,
+    /// Periods in which the service was in one state.
+    #[serde(default)]
+    pub availability: u64,
+    /// Status messages.
+    #[serde(default)]
+    pub status_messages: u64,
 }
 
 impl RecordCounts {
@@ -122,6 +155,8 @@ impl RecordCounts {
             DumpLine::Ledger(_) => self.ledger += 1,
             DumpLine::Usage(_) => self.usage += 1,
             DumpLine::Audit(_) => self.audit += 1,
+            DumpLine::Availability(_) => self.availability += 1,
+            DumpLine::StatusMessage(_) => self.status_messages += 1,
             DumpLine::End(_) => {}
         }
     }
@@ -140,6 +175,8 @@ impl DumpLine {
             Self::Ledger(line) => format!("ledger of {} for {}", line.application, line.day),
             Self::Usage(line) => format!("usage of {} on {}", line.application, line.day),
             Self::Audit(line) => format!("audit record {}", line.number),
+            Self::Availability(line) => format!("availability from {}", line.first),
+            Self::StatusMessage(line) => format!("status message {}", line.id),
             Self::End(_) => "the end".into(),
         }
     }
@@ -170,6 +207,11 @@ impl DumpLine {
                 i64::try_from(line.number).map_err(|error| format!("number: {error}"))?;
                 instant("at", &line.at)
             }
+            Self::Availability(line) => line.verify(),
+            Self::StatusMessage(line) => {
+                line.verify()?;
+                instant("at", &line.at)
+            }
             Self::End(_) => Ok(()),
         }
     }
@@ -180,8 +222,42 @@ impl DumpLine {
             Self::Key(line) => Some(&line.application),
             Self::Ledger(line) => Some(&line.application),
             Self::Usage(line) => Some(&line.application),
-            Self::Application(_) | Self::Audit(_) | Self::End(_) => None,
+            Self::Application(_)
+            | Self::Audit(_)
+            | Self::Availability(_)
+            | Self::StatusMessage(_)
+            | Self::End(_) => None,
         }
+    }
+}
+
+impl AvailabilityLine {
+    /// The number of its first minute.
+    pub(in crate::store) fn first_minute(&self) -> Option<u64> {
+        Wall::parse_rfc3339(&self.first).map(minute_of)
+    }
+
+    fn verify(&self) -> Result<(), String> {
+        if self.first_minute().is_none() {
+            return Err(format!("first: {}", self.first));
+        }
+        let is_kept = (1..=MOST_MINUTES).contains(&self.minutes);
+        if is_kept { Ok(()) } else { Err(format!("minutes: {}", self.minutes)) }
+    }
+}
+
+impl StatusMessageLine {
+    fn verify(&self) -> Result<(), String> {
+        i64::try_from(self.id).map_err(|error| format!("id: {error}"))?;
+        i64::try_from(self.incident).map_err(|error| format!("incident: {error}"))?;
+        IncidentState::parse(&self.state).map(drop).ok_or_else(|| format!("state: {}", self.state))
+    }
+}
+
+impl From<StatusMessage> for StatusMessageLine {
+    fn from(message: StatusMessage) -> Self {
+        let StatusMessage { id, incident, at, state, title, message } = message;
+        Self { id, incident, at: at.rfc3339(), state: state.word().into(), title, message }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Exports of a store: all applications, keys, grants, usage and audit records as lines of JSON, written and read by each engine.
+//! Exports of a store: all applications, keys, grants, usage, audit records, and the content of the status page,
+//! as lines of JSON, written and read by each engine.
 
 mod batch;
 mod lines;
@@ -9,7 +10,9 @@ use super::StoreError;
 
 pub(in crate::store) use batch::DumpBatch;
 pub use lines::RecordCounts;
-pub(in crate::store) use lines::{ApplicationLine, AuditLine, DumpLine, KeyLine, LedgerLine, UsageLine};
+pub(in crate::store) use lines::{
+    ApplicationLine, AuditLine, AvailabilityLine, DumpLine, KeyLine, LedgerLine, StatusMessageLine, UsageLine,
+};
 pub(in crate::store) use reader::DumpReader;
 pub(in crate::store) use writer::DumpWriter;
 

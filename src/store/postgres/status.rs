@@ -208,7 +208,8 @@ impl StatusStatements {
     }
 }
 
-fn message(row: &Row) -> Result<StatusMessage, tokio_postgres::Error> {
+/// The message of a row.
+pub(super) fn message(row: &Row) -> Result<StatusMessage, tokio_postgres::Error> {
     let number = |column| Ok(row.try_get::<_, i64>(column)?.unsigned_abs());
     Ok(StatusMessage {
         id: number("id")?,

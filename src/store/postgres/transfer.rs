@@ -6,10 +6,11 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, IsolationLevel, Row, Transaction};
 
 use super::connection::{Parameter, SchemaName};
+use super::status;
 use crate::clock::Wall;
 use crate::store::dump::{
-    ApplicationLine, AuditLine, DumpBatch, DumpFault, DumpLine, DumpReader, DumpWriter, KeyLine, LedgerLine,
-    RecordCounts, UsageLine,
+    ApplicationLine, AuditLine, AvailabilityLine, DumpBatch, DumpFault, DumpLine, DumpReader, DumpWriter,
+    KeyLine, LedgerLine, RecordCounts, UsageLine,
 };
 
 /// Number of rows that are read or written with one statement.
@@ -36,7 +37,7 @@ pub struct DatabaseExport {
 /// Reads a row as a line.
 type ReadLine = fn(&Row) -> Result<DumpLine, tokio_postgres::Error>;
 
-const TABLES: [(&str, ReadLine); 5] = [
+const TABLES: [(&str, ReadLine); 7] = [
     (
         "SELECT id, name, tier, own_minute, own_day, contact, note, created_at FROM {schema}.applications ORDER BY id",
         read_application,
@@ -58,13 +59,26 @@ const TABLES: [(&str, ReadLine); 5] = [
         read_usage,
     ),
     ("SELECT id, at, who, what, application, detail FROM {schema}.audit ORDER BY id", read_audit),
+    (
+        "SELECT min(minute), count(*), is_ready, is_fresh
+         FROM (SELECT minute, is_ready, is_fresh,
+                      minute - row_number() OVER (PARTITION BY is_ready, is_fresh ORDER BY minute) AS period
+               FROM {schema}.status_minutes) m
+         GROUP BY is_ready, is_fresh, period ORDER BY 1",
+        read_availability,
+    ),
+    (
+        "SELECT id, incident, at, state, title, message FROM {schema}.status_messages ORDER BY id",
+        read_status_message,
+    ),
 ];
 
 /// Waits for transactions in progress; later ones find no tables once the schema has another name.
 const LOCK_ALL: &str = "
 LOCK TABLE {schema}.site, {schema}.applications, {schema}.keys, {schema}.audit, {schema}.calendar, {schema}.ledger_days,
     {schema}.ledger_nodes, {schema}.minute_pools, {schema}.minute_shares, {schema}.nodes, {schema}.usage_nodes,
-    {schema}.usage_days, {schema}.documents, {schema}.document_contents, {schema}.backend_refreshes IN ACCESS EXCLUSIVE MODE";
+    {schema}.usage_days, {schema}.documents, {schema}.document_contents, {schema}.backend_refreshes,
+    {schema}.status_minutes, {schema}.status_messages IN ACCESS EXCLUSIVE MODE";
 
 /// Exports everything in one snapshot. `keep` makes the output durable. With `closes` the tables get another schema before
 /// the commit, so that no gateway uses them any more.
@@ -142,6 +156,18 @@ SELECT number, (extract(epoch FROM at) * 1000)::int8, who, what, application, de
 FROM json_to_recordset($1::text::json) AS r (number int8, at timestamptz, who text, what text, application text,
                                              detail text)";
 
+const INSERT_AVAILABILITY: &str = "
+INSERT INTO {schema}.status_minutes (minute, is_ready, is_fresh)
+SELECT m.minute, r.ready, r.fresh
+FROM json_to_recordset($1::text::json) AS r (first timestamptz, minutes int8, ready bool, fresh bool),
+     generate_series(extract(epoch FROM r.first)::int8 / 60, extract(epoch FROM r.first)::int8 / 60 + r.minutes - 1)
+     AS m (minute)";
+
+const INSERT_MESSAGES: &str = "
+INSERT INTO {schema}.status_messages (id, incident, at, state, title, message)
+SELECT id, incident, (extract(epoch FROM at) * 1000)::int8, state, title, message
+FROM json_to_recordset($1::text::json) AS r (id int8, incident int8, at timestamptz, state text, title text, message text)";
+
 /// Later audit records continue the numbers. The newest day in the ledger is open or closed already. Gateways that know
 /// another identity read all keys again.
 const FINISH: &str = "
@@ -188,7 +214,15 @@ async fn insert(
     schema: &SchemaName,
     batch: DumpBatch,
 ) -> Result<(), TransferFault> {
-    let statements = [INSERT_APPLICATIONS, INSERT_KEYS, INSERT_LEDGER, INSERT_USAGE, INSERT_AUDIT];
+    let statements = [
+        INSERT_APPLICATIONS,
+        INSERT_KEYS,
+        INSERT_LEDGER,
+        INSERT_USAGE,
+        INSERT_AUDIT,
+        INSERT_AVAILABILITY,
+        INSERT_MESSAGES,
+    ];
     for (statement, records) in statements.iter().zip(batch.into_json().map_err(DumpFault::Disk)?) {
         let records: [Parameter<'_>; 1] = [(&records, Type::TEXT)];
         transaction.execute_typed(&schema.statement(statement), &records).await?;
@@ -249,6 +283,19 @@ fn read_audit(row: &Row) -> Result<DumpLine, tokio_postgres::Error> {
         application: row.try_get(4)?,
         detail: row.try_get(5)?,
     }))
+}
+
+fn read_availability(row: &Row) -> Result<DumpLine, tokio_postgres::Error> {
+    Ok(DumpLine::Availability(AvailabilityLine {
+        first: Wall::from_seconds(row.try_get::<_, i64>(0)?.unsigned_abs().saturating_mul(60)).rfc3339(),
+        minutes: row.try_get::<_, i64>(1)?.unsigned_abs(),
+        ready: row.try_get(2)?,
+        fresh: row.try_get(3)?,
+    }))
+}
+
+fn read_status_message(row: &Row) -> Result<DumpLine, tokio_postgres::Error> {
+    Ok(DumpLine::StatusMessage(status::message(row)?.into()))
 }
 
 fn instant(millis: i64) -> String {

@@ -4,6 +4,7 @@ use rusqlite::{Connection, Row, params};
 
 use super::super::fault::{StoreFault, is_conflict};
 use super::super::{ledger, records};
+use super::status_rows;
 use crate::clock::Wall;
 use crate::keys::Digest;
 use crate::store::dump::{ApplicationLine, AuditLine, DumpLine, KeyLine, LedgerLine, UsageLine};
@@ -111,6 +112,8 @@ pub(super) fn insert(line: &DumpLine, store: &Connection) -> Result<(), StoreFau
                 line.detail
             ])
         }
+        DumpLine::Availability(line) => status_rows::insert_availability(store, line)?,
+        DumpLine::StatusMessage(line) => status_rows::insert_message(store, line)?,
         DumpLine::End(_) => Ok(0),
     };
     match inserted {

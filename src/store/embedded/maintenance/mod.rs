@@ -11,6 +11,7 @@ mod import;
 mod inspect;
 mod load;
 mod read_only;
+mod status_rows;
 pub(super) mod swap;
 mod transfer;
 mod walk;

@@ -1,5 +1,5 @@
-//! Transfers what a replaced store knows to its successor: grants, usage, closed days, revoked and expired keys. A backup
-//! does not contain what came after it, and a day's quota must not be granted twice.
+//! Transfers what a replaced store knows to its successor: grants, usage, closed days, revoked and expired keys, and the
+//! content of the status page. A backup does not contain what came after it, and a day's quota must not be granted twice.
 //!
 //! Applications and keys are not transferred; those created after the backup stay in the replaced store.
 
@@ -11,8 +11,8 @@ use super::super::fault::StoreFault;
 use super::super::{integrity, ledger};
 use super::dump::CUT;
 use super::dump_rows::millis;
-use super::read_only;
 use super::walk::{TableKind, walk};
+use super::{read_only, status_rows};
 use crate::clock::Day;
 use crate::keys::Digest;
 use crate::store::dump::{DumpLine, KeyLine, LedgerLine, UsageLine};
@@ -56,6 +56,12 @@ pub(super) fn from_old(old: &Path, new: &Connection) -> Result<TransferSummary, 
             transfer_expiry(new, &line, &mut summary).inspect_err(|fault| broken = Some(format!("{fault:?}")))
         })?;
         summary.gaps.extend(gaps);
+        for kind in [TableKind::Availability, TableKind::StatusMessages] {
+            let gaps = walk(&snapshot, kind, true, &mut |line| {
+                status_rows::keep(new, &line).inspect_err(|fault| broken = Some(format!("{fault:?}")))
+            })?;
+            summary.gaps.extend(gaps);
+        }
         Ok(())
     });
     // This failure concerns the new store, not the reading of the old one.

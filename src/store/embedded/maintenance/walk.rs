@@ -4,6 +4,7 @@ use rusqlite::{Connection, Row};
 
 use super::super::fault::StoreFault;
 use super::dump_rows::{read_application, read_audit, read_key, read_ledger, read_usage};
+use super::status_rows::{read_availability, read_status_message};
 use crate::store::dump::DumpLine;
 
 /// Columns and table; order, forwards and backwards; how a row is read.
@@ -17,6 +18,8 @@ pub(super) enum TableKind {
     Ledger,
     Usage,
     Audit,
+    Availability,
+    StatusMessages,
 }
 
 /// The sums of all gateway processes.
@@ -25,14 +28,31 @@ const USAGE: &str = "day, application, sum(units) AS units
     WHERE application IN (SELECT id FROM applications) GROUP BY day, application";
 const NO_USAGE: &str = "'' AS day, '' AS application, 0 WHERE false";
 
+/// Successive minutes with one state. Their number minus their rank is the same.
+const AVAILABILITY: &str = "min(minute) AS minute, count(*), is_ready, is_fresh
+    FROM (SELECT minute, is_ready <> 0 AS is_ready, is_fresh <> 0 AS is_fresh,
+                 minute - row_number() OVER (PARTITION BY is_ready <> 0, is_fresh <> 0 ORDER BY minute) AS period
+          FROM status_minutes)
+    GROUP BY is_ready, is_fresh, period";
+const NO_AVAILABILITY: &str = "0 AS minute, 0, 0, 0 WHERE false";
+const MESSAGES: &str = "id, incident, at, state, title, message FROM status_messages";
+const NO_MESSAGES: &str = "0 AS id, 0, 0, '', '', '' WHERE false";
+
 impl TableKind {
     /// In the order in which they can be written into an empty store.
-    pub(super) const ALL: [Self; 5] =
-        [Self::Applications, Self::Keys, Self::Ledger, Self::Usage, Self::Audit];
+    pub(super) const ALL: [Self; 7] = [
+        Self::Applications,
+        Self::Keys,
+        Self::Ledger,
+        Self::Usage,
+        Self::Audit,
+        Self::Availability,
+        Self::StatusMessages,
+    ];
 
     /// Its columns and table; its order, forwards and backwards; how a row is read.
     fn parts(self, store: &Connection) -> WalkQuery {
-        // A file of an older format lacks two columns and two tables.
+        // A file of an older format lacks two columns and four tables.
         let has = |sql: &str| store.prepare(sql).is_ok();
         match self {
             Self::Applications => (
@@ -68,6 +88,18 @@ impl TableKind {
             Self::Audit => {
                 ("id, at, who, what, application, detail FROM audit".into(), ["id", "id DESC"], read_audit)
             }
+            Self::Availability => {
+                let is_kept = has("SELECT 1 FROM status_minutes LIMIT 0");
+                (
+                    if is_kept { AVAILABILITY } else { NO_AVAILABILITY }.into(),
+                    ["minute", "minute DESC"],
+                    read_availability,
+                )
+            }
+            Self::StatusMessages => {
+                let is_kept = has("SELECT 1 FROM status_messages LIMIT 0");
+                (if is_kept { MESSAGES } else { NO_MESSAGES }.into(), ["id", "id DESC"], read_status_message)
+            }
         }
     }
 
@@ -78,6 +110,8 @@ impl TableKind {
             Self::Ledger => "ledger",
             Self::Usage => "usage",
             Self::Audit => "audit",
+            Self::Availability => "availability",
+            Self::StatusMessages => "status messages",
         }
     }
 }

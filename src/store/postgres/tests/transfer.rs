@@ -4,9 +4,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::store::{Embedded, RecordCounts, UsageQuery, UsageStore as _, UsageTotal, maintenance};
+use crate::store::{
+    Embedded, MessageSubject, NewStatusMessage, RecordCounts, StatusMinute, StatusStore as _, UsageQuery,
+    UsageStore as _, UsageTotal, maintenance, minute_of,
+};
 
-/// A directory with a store file: three applications with changes, revoked keys, grants and usage.
+/// A directory with a store file: three applications with changes, revoked keys, grants and usage, and a status page.
 async fn file_store() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let store = Embedded::open(directory.path()).unwrap();
@@ -28,7 +31,16 @@ async fn file_store() -> tempfile::TempDir {
             store.record_usage(node, vec![total]).await.unwrap();
         }
     }
+    let minute = |ago| StatusMinute { minute: minute_of(NOON) - ago, is_ready: ago != 3, is_fresh: ago < 2 };
+    store.record_minutes([9, 8, 3, 2, 1, 0].map(minute).to_vec()).await.unwrap();
+    post(&store, MessageSubject::New("Late \"scores\"".into())).await;
     directory
+}
+
+async fn post(store: &dyn crate::store::Store, subject: MessageSubject) -> u64 {
+    let message = "One.\nTwo.".into();
+    let new = NewStatusMessage { at: NOON, who: "a test".into(), subject, state: None, message };
+    store.post_status(new).await.unwrap().id
 }
 
 fn exported_file(directory: &Path) -> (PathBuf, RecordCounts) {
@@ -64,12 +76,15 @@ async fn a_site_moves_from_a_file_to_a_database_and_back_without_loss() {
     create_tables(config.clone()).await;
     let imported = PostgresStore::import(config.clone(), Clock::system(), &path, "a test").await.unwrap();
     assert_eq!((imported, counts.applications, counts.ledger, counts.usage), (counts, 3, 3, 3));
+    assert_eq!((counts.availability, counts.status_messages), (4, 1));
 
     let before = std::fs::read_to_string(&path).unwrap();
     let (after, _) = exported(&config, false).await.unwrap();
-    let (last, same) = records(&after).split_last().map(|(last, same)| (*last, same.to_vec())).unwrap();
+    let (last, same): (Vec<_>, Vec<_>) =
+        records(&after).into_iter().partition(|line| line.contains("import_store"));
     assert_eq!(same, records(&before), "byte by byte");
-    assert!(last.contains("import_store") && last.contains("export.jsonl"), "{last}");
+    let [last] = last[..] else { panic!("{last:?}") };
+    assert!(last.contains("export.jsonl"), "{last}");
 
     // It can be used, with the same day and units.
     let store = PostgresStore::open_with(config.clone(), Clock::system(), true).await.unwrap();
@@ -84,6 +99,7 @@ async fn a_site_moves_from_a_file_to_a_database_and_back_without_loss() {
     store.change(creation()).await.unwrap();
     let total = UsageTotal { day: NOON.day(), application: id, units: 7 };
     store.record_usage(9, vec![total]).await.unwrap();
+    assert_eq!(post(&store, MessageSubject::Known(1)).await, 2);
 
     let back = tempfile::tempdir().unwrap();
     let file = back.path().join("back.jsonl");
@@ -94,6 +110,7 @@ async fn a_site_moves_from_a_file_to_a_database_and_back_without_loss() {
     assert_eq!(page.applications.iter().map(|application| application.granted).sum::<u64>(), 63 + 5);
     let usage = moved.usage(UsageQuery::on(NOON.day(), 10)).await.unwrap();
     assert_eq!((usage.matching, usage.units), (3, 30 + 7));
+    assert_eq!(moved.status_messages(10).await.unwrap().len(), 2);
 }
 
 #[tokio::test]
