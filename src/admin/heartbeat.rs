@@ -1,7 +1,7 @@
 //! Heartbeat of the runtime that serves the public port, checked from the side port's own thread.
 //!
 //! A task on that runtime beats twice a second. When beats stop, every worker is blocked or starved, and no request
-//! is answered. Start and shutdown are in `SidePort::ready`.
+//! is answered. Start and shutdown are in `readiness`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

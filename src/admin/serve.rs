@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -29,9 +28,9 @@ use crate::telemetry::metrics::Scrape;
 
 use super::access::AdminAccess;
 use super::command::{AdminCommand, CommandProblem, perform};
-use super::heartbeat::Heartbeat;
 use super::operator::operator;
 use super::paths::AdminPath;
+use super::readiness::Readiness;
 use super::reload::{self, Reloads};
 use super::settings::{self, SettingView};
 use super::timer::ClockTimer;
@@ -50,10 +49,8 @@ pub struct SidePort {
     pub registrar: Arc<Registrar>,
     /// The state of the public port, replaced by a reload.
     pub gateway: Arc<ArcSwap<Gateway>>,
-    /// Readiness: set once everything is loaded, cleared when shutdown begins.
-    pub ready: Arc<AtomicBool>,
-    /// Heartbeat of the public port's runtime.
-    pub heartbeat: Arc<Heartbeat>,
+    /// Readiness of the public port.
+    pub readiness: Arc<Readiness>,
     /// Tasks of running commands.
     pub changes: TaskTracker,
     /// The active settings, replaced by a reload.
@@ -182,22 +179,15 @@ impl SidePort {
         }
         match AdminPath::of(request.uri().path()) {
             Some(AdminPath::Metrics) if is_get => {
-                self.heartbeat.update_metric();
+                self.readiness.heartbeat.update_metric();
                 text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", self.scrape.render())
             }
             Some(AdminPath::Alive) if is_get => {
-                health("alive", self.heartbeat.is_alive().map_err(stalled), self.degradation())
+                health("alive", self.readiness.check_alive(), self.degradation())
             }
-            Some(AdminPath::Ready) if is_get => health("ready", self.is_ready(), self.degradation()),
+            Some(AdminPath::Ready) if is_get => health("ready", self.readiness.check(), self.degradation()),
             route => self.command(route, request, access).await.unwrap_or_else(|problem| refused(&problem)),
         }
-    }
-
-    fn is_ready(&self) -> Result<(), String> {
-        if !self.ready.load(Ordering::Acquire) {
-            return Err("starting or stopping".into());
-        }
-        self.heartbeat.is_ready().map_err(stalled)
     }
 
     /// How the server is degraded while it serves.
@@ -277,10 +267,6 @@ fn health(state: &str, checked: Result<(), String>, degradation: Option<String>)
         Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("not {state}: {reason}\n")),
     };
     text(status, "text/plain; charset=utf-8", body)
-}
-
-fn stalled(age: Duration) -> String {
-    format!("the runtime of the public port has not run a task for {} s", age.as_secs())
 }
 
 fn refused(problem: &CommandProblem) -> Response<Full<Bytes>> {

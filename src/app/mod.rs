@@ -21,7 +21,6 @@ mod watched_files;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -30,7 +29,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use crate::accounts::{NodeReporter, Registrar};
-use crate::admin::{ReloadRequest, SideConfig, SidePort};
+use crate::admin::{Readiness, ReloadRequest, SideConfig, SidePort};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::gateway::Gateway;
@@ -65,7 +64,7 @@ pub struct RunningServer {
     pub reloads: mpsc::Receiver<ReloadRequest>,
     reloader: Reloader,
     clock: Clock,
-    ready: Arc<AtomicBool>,
+    readiness: Arc<Readiness>,
     stop_public: CancellationToken,
     /// Stops the side port and all background tasks, also when dropped.
     stop_side: DropGuard,
@@ -108,8 +107,9 @@ pub async fn start_on(
     let certificates = certificates.with_backend(built.backend, &clock);
     let (gateway, registrar) = (Arc::new(ArcSwap::from(built.gateway)), built.registrar);
     let (updater, update_requests) = tasks::snapshot_updater(built.scoring, &clock);
-    let (stop_public, stop_side, ready) = <(CancellationToken, CancellationToken, Arc<_>)>::default();
+    let (stop_public, stop_side) = <(CancellationToken, CancellationToken)>::default();
     let (background, heartbeat) = tasks::begin(&registry, &clock, &stop_side);
+    let readiness = Arc::new(Readiness::new(Arc::clone(&heartbeat)));
     tasks::watch_files(&background, &data_dir, &registry, &certificates, &clock, &stop_side);
     let active = Arc::new(ArcSwap::from_pointee(reload::active(&config)?));
     let (reload_requests, reloads) = mpsc::channel(1);
@@ -117,8 +117,7 @@ pub async fn start_on(
         scrape: registry.scrape(),
         registrar: Arc::clone(&registrar),
         gateway: Arc::clone(&gateway),
-        ready: Arc::clone(&ready),
-        heartbeat: Arc::clone(&heartbeat),
+        readiness: Arc::clone(&readiness),
         changes: TaskTracker::new(),
         active: Arc::clone(&active),
         reloads: reload_requests,
@@ -131,7 +130,7 @@ pub async fn start_on(
     let (live_config, serving) = (server.live_config(), background.spawn(server.run(stop_public.clone())));
     tasks::spawn(&background, &gateway, &registrar, updater, &config, &clock, &stop_side);
     let reporter = node_report::start(&background, built.store, &gateway.load(), &config, &clock, &stop_side);
-    ready.store(true, Ordering::Release);
+    readiness.set(true);
     tracing::info!(%public, %side, keys = gateway.load().key_directory.len(), "serving");
     supervisor.notify(SupervisorState::Ready);
     Ok(RunningServer {
@@ -142,7 +141,7 @@ pub async fn start_on(
         reloads,
         reloader: Reloader { config, registry, certificates, live_config, active },
         clock,
-        ready,
+        readiness,
         stop_public,
         stop_side: stop_side.drop_guard(),
         serving,
@@ -188,7 +187,7 @@ impl RunningServer {
     pub async fn stop(mut self) -> ShutdownReport {
         tracing::info!("stopping");
         self.supervisor.notify(SupervisorState::Stopping);
-        self.ready.store(false, Ordering::Release);
+        self.readiness.set(false);
         let delay = self.reloader.config.server.shutdown_delay;
         if !delay.is_zero() {
             self.clock.sleep(delay).await;

@@ -25,6 +25,7 @@ impl ConfigReader<'_> {
             cadence: self.duration("freshness.refresh_interval"),
             fetch_timeout: self.duration("freshness.max_wait"),
             probing: self.flag("freshness.probe"),
+            polls_when_idle: self.flag("site.status_page"),
             license: self.text("service.license"),
         }
     }

@@ -20,6 +20,7 @@ pub(super) static AT_NEXT_START: &[&str] = &[
     "mapping",
     "server.workers",
     "service.license",
+    "site.status_page",
     "store",
     "traces",
     "upstream",

@@ -87,6 +87,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("service.deprecated_at", Instant, None, "Instant from which the API is deprecated; sent in every response (RFC 9745)."),
     setting("service.sunset_at", Instant, None, "Instant at which the API is switched off; sent in every response (RFC 8594)."),
     setting("service.deprecation_link", Text, None, "URL of the deprecation notice."),
+    setting("site.status_page", Flag, Some("false"), "Serve a status page at /status, with an Atom feed. The backend is then polled for refreshes without client requests too."),
     setting("cors.origins", Texts, Some("[]"), "Origins whose pages may read responses in a browser, such as \"https://dash.example.org\"; [\"*\"] for all. In the environment, separated by commas."),
     setting("cors.max_age", Duration, Some("\"1h\""), "Time for which browsers may cache a preflight response."),
     setting("keys.prefix", Text, Some("\"sg_live\""), "Prefix of API keys."),

@@ -6,6 +6,7 @@
 mod backend_status;
 mod cached_documents;
 mod changed_keys;
+mod data_refresh;
 mod disk_mirror;
 mod document_engine;
 mod fetch_priority;
@@ -25,6 +26,7 @@ mod shared_fetch;
 pub use backend_status::{BackendStatus, FetchFailure};
 pub(crate) use cached_documents::FoundDocument;
 pub use cached_documents::{CachedDocument, Documents};
+pub use data_refresh::DataRefresh;
 pub use disk_mirror::{DiskMirror, MirrorWorker};
 pub use document_engine::DocumentEngine;
 pub(crate) use fetch_priority::FetchPriority;

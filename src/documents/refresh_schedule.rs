@@ -18,6 +18,8 @@ pub(super) struct RefreshSchedule {
     last_detected: AtomicU64,
     /// The next refresh by the newest response, in seconds of wall time; zero while unknown.
     stated: AtomicU64,
+    /// The time of the newest data, in seconds of wall time; zero while there is none.
+    newest: AtomicU64,
     /// `None` until a document is stored.
     interval: Mutex<Option<RefreshInterval>>,
     started: Notify,
@@ -84,6 +86,22 @@ impl RefreshSchedule {
     pub(super) fn stated(&self) -> Option<Wall> {
         let stated = self.stated.load(Ordering::Relaxed);
         (stated > 0).then(|| Wall::from_seconds(stated))
+    }
+
+    /// Records the time of data that follow the backend's refreshes. Times in the future are those of a wrong clock.
+    pub(super) fn record_data(&self, generated_at: Wall, now: Wall) {
+        self.newest.fetch_max(generated_at.min(now).seconds(), Ordering::Relaxed);
+    }
+
+    /// Forgets the time of the newest data.
+    pub(super) fn forget_data(&self) {
+        self.newest.store(0, Ordering::Relaxed);
+    }
+
+    /// The time of the newest data.
+    pub(super) fn newest_data(&self) -> Option<Wall> {
+        let newest = self.newest.load(Ordering::Relaxed);
+        (newest > 0).then(|| Wall::from_seconds(newest))
     }
 
     /// The next refresh by the measured interval, possibly in the past.

@@ -8,11 +8,12 @@
 use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _};
 use tokio_util::sync::CancellationToken;
 
-use crate::cache::{PublishedVersion, StoredDocument};
+use crate::cache::{PublishedVersion, RefreshInterval, StoredDocument};
 use crate::clock::{Clock, Mono};
 use crate::routes::DocumentKey;
 
@@ -24,6 +25,8 @@ use super::refresh_schedule::DetectedRefresh;
 
 /// Concurrent refreshes. The backend's queue limits how many are sent.
 const CONCURRENT_REFRESHES: usize = 4;
+/// Interval between attempts to fetch the first document without a request.
+const FIRST_FETCH_RETRY: Duration = Duration::from_secs(10);
 
 /// Refreshes documents in use.
 pub struct Refresher {
@@ -76,7 +79,7 @@ impl Refresher {
                 biased;
                 agreed = self.next_agreed() => RefreshEvent::Agreed(agreed),
                 event = async {
-                    let next = schedule.begun().await.next();
+                    let next = self.begun().await.next();
                     tokio::select! {
                         biased;
                         seen = schedule.next_detected() => RefreshEvent::Detected(seen),
@@ -121,6 +124,28 @@ impl Refresher {
         self.is_active.load(Ordering::Acquire)
     }
 
+    /// The interval of refreshes, which begins with the first document. Fetches one if no request does and the backend is to
+    /// be polled all the same.
+    async fn begun(&self) -> RefreshInterval {
+        let mut wait = Duration::ZERO;
+        loop {
+            tokio::select! {
+                biased;
+                interval = self.documents.schedule().begun() => return interval,
+                () = self.clock.sleep(wait) => self.fetch_when_idle().await,
+            }
+            wait = FIRST_FETCH_RETRY;
+        }
+    }
+
+    /// Fetches the document that is kept current without requests, if there is to be one.
+    async fn fetch_when_idle(&self) {
+        let always = self.documents.retention().polled_when_idle();
+        if let Some(key) = always {
+            drop(self.fetcher.revalidate(&key, None).await);
+        }
+    }
+
     /// Asks the backend once whether it has refreshed, unless another gateway did so after `since`.
     async fn probe(&self, since: Mono) {
         let schedule = self.documents.schedule();
@@ -130,7 +155,10 @@ impl Refresher {
         };
         let in_use = self.blocking(|documents| documents.in_use().into_iter().next()).await;
         // If no document is in use, the next request refreshes its document.
-        let Some((key, before)) = in_use.flatten() else { return not_refreshed() };
+        let Some((key, before)) = in_use.flatten() else {
+            self.fetch_when_idle().await;
+            return not_refreshed();
+        };
         let turn = match &self.fleet {
             Some(fleet) => fleet.probe_turn(since).await,
             None => FleetTurn::Alone,

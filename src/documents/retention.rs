@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::cache::freshness::{FreshnessDates, KnownRefresh, dates};
 use crate::cache::{StaleWindows, StoredDocument};
 use crate::clock::{Mono, Wall};
-use crate::routes::Route;
+use crate::routes::{DocumentKey, Route};
 
 /// The retention of documents.
 #[derive(Clone, Debug)]
@@ -21,6 +21,8 @@ pub struct Retention {
     pub fetch_timeout: Duration,
     /// Whether a refresher polls the backend for refreshes.
     pub probing: bool,
+    /// Whether it polls although no document is in use, so that it is always known whether the data is stale.
+    pub polls_when_idle: bool,
     /// The attribution notice in every document.
     pub license: String,
 }
@@ -38,6 +40,13 @@ impl Retention {
     /// The lifetime of an endpoint's documents.
     pub fn lifetime(&self, route: Route) -> &Lifetime {
         self.by_endpoint.iter().find(|(of, _)| *of == route).map_or(&self.lifetime, |(_, lifetime)| lifetime)
+    }
+
+    /// The document that is kept current although no request uses it, if there is to be one.
+    pub(super) fn polled_when_idle(&self) -> Option<DocumentKey> {
+        let candidates = [DocumentKey::list_of_models(), DocumentKey::plain(Route::Providers)];
+        let follows = |key: &DocumentKey| self.lifetime(key.route).follows_the_backend();
+        candidates.into_iter().find(follows).filter(|_| self.probing && self.polls_when_idle)
     }
 
     /// The dates of an endpoint's document that was confirmed at `now`.

@@ -184,6 +184,7 @@ impl Documents {
         let dates = retention.dates(key.route, known, document.generated_at(), now.wall);
         let [due, revalidate_at] = [dates.due, dates.revalidate_at].map(|at| now.mono_at(at));
         if follows_the_backend {
+            self.schedule.record_data(document.generated_at(), now.wall);
             self.schedule.state(dates.due);
             self.schedule.begin(RefreshInterval::new(retention.cadence, due, now.mono));
         }
@@ -235,6 +236,7 @@ impl Documents {
     ) -> Arc<StoredDocument> {
         let (key, retention) = (leader.key(), self.retention.load());
         if retention.lifetime(key.route).follows_the_backend() {
+            self.schedule.record_data(stored.document.generated_at(), now.wall);
             self.schedule.state(now.wall_at(stored.due));
             self.schedule.begin(RefreshInterval::new(retention.cadence, stored.due, now.mono));
         }
@@ -269,7 +271,11 @@ impl Documents {
 
     /// Stores a document of the disk mirror.
     pub(in crate::documents) fn put_restored(&self, key: DocumentKey, stored: StoredDocument) {
-        self.marks.record(&key, stored.document.generated_at(), self.clock.now().wall);
+        let (generated_at, now) = (stored.document.generated_at(), self.clock.now().wall);
+        self.marks.record(&key, generated_at, now);
+        if self.retention.load().lifetime(key.route).follows_the_backend() {
+            self.schedule.record_data(generated_at, now);
+        }
         self.cache.put(key, Arc::new(stored));
     }
 
@@ -299,12 +305,15 @@ impl Documents {
         self.changed.note(key);
     }
 
-    /// Recently used documents that follow the backend's refreshes, most used first. Visits every document.
+    /// Recently used documents that follow the backend's refreshes, most used first, and the one that is always polled.
+    /// Visits every document.
     pub(in crate::documents) fn in_use(&self) -> Vec<(DocumentKey, Arc<StoredDocument>)> {
         let retention = self.retention.load();
         let follows = |key: &DocumentKey| retention.lifetime(key.route).follows_the_backend();
-        let is_wanted =
-            |(key, stored): &(DocumentKey, Arc<StoredDocument>)| stored.uses() > 0 && follows(key);
+        let always = retention.polled_when_idle();
+        let is_wanted = |(key, stored): &(DocumentKey, Arc<StoredDocument>)| {
+            (stored.uses() > 0 && follows(key)) || always.as_ref() == Some(key)
+        };
         let mut used: Vec<_> = self.cache.all().into_iter().filter(is_wanted).collect();
         used.sort_by_key(|(_, stored)| Reverse(stored.uses()));
         used
@@ -325,6 +334,7 @@ impl Documents {
     pub(in crate::documents) fn purge(&self, selection: &Selection, hard: bool) -> usize {
         if hard {
             self.marks.remove(|key| selection.fits(key));
+            self.schedule.forget_data();
         }
         let now = self.clock.now().mono;
         let selected = self.cache.all().into_iter().filter(|(key, _)| selection.fits(key));

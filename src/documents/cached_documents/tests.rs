@@ -14,6 +14,7 @@ fn outdated_document(clock: &Clock) -> (Documents, DocumentKey) {
         cadence: HOUR,
         fetch_timeout: HOUR,
         probing: true,
+        polls_when_idle: false,
         license: String::new(),
     };
     let documents = Documents::new(1 << 20, retention, Arc::new(ChangedKeys::new(false)), clock.clone());
