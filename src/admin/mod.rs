@@ -27,7 +27,9 @@ mod view;
 
 pub use access::{AdminAccess, BadToken};
 pub use cache::{DocumentView, PurgeBody};
-pub use command::{AdminCommand, CommandProblem, MAX_BATCH, NewKey, perform};
+pub use command::{
+    AdminCommand, CommandProblem, MAX_BATCH, NewKey, StatusCommand, StatusMessageView, perform,
+};
 pub use fleet::{FleetApplicationView, FleetUsageView, NodeView, NodesView};
 pub use heartbeat::Heartbeat;
 pub use key_lines::{FIELDS, LineObject, REQUIRED, known_field, read_json};

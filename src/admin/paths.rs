@@ -8,6 +8,8 @@ pub const CACHE: &str = "/v1/cache";
 pub const PURGE: &str = "/v1/cache/purge";
 /// The gateways on the store.
 pub const NODES: &str = "/v1/nodes";
+/// Messages of the status page.
+pub(super) const STATUS: &str = "/v1/status";
 /// Usage by application and address.
 pub const USAGE: &str = "/v1/usage";
 pub(super) const UPSTREAM: &str = "/v1/upstream";
@@ -24,7 +26,7 @@ pub(super) enum AdminPath {
     Metrics,
     Alive,
     Ready,
-    /// Applications, keys, the audit trail and the gateways.
+    /// Applications, keys, the audit trail, the gateways and status messages.
     Applications,
     Documents,
     Usage,
@@ -36,13 +38,14 @@ pub(super) enum AdminPath {
     Scoring,
 }
 
-const ROUTES: [(&str, AdminPath); 13] = [
+const ROUTES: [(&str, AdminPath); 14] = [
     ("/metrics", AdminPath::Metrics),
     ("/healthz", AdminPath::Alive),
     ("/readyz", AdminPath::Ready),
     ("/v1/applications", AdminPath::Applications),
     ("/v1/audit", AdminPath::Applications),
     (NODES, AdminPath::Applications),
+    (STATUS, AdminPath::Applications),
     (CACHE, AdminPath::Documents),
     (USAGE, AdminPath::Usage),
     (UPSTREAM, AdminPath::Upstream),

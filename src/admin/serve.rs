@@ -235,9 +235,21 @@ impl SidePort {
 
     async fn perform(&self, head: &Parts, body: &[u8], actor: String) -> Result<Value, CommandProblem> {
         let command = AdminCommand::from_request(&head.method, head.uri.path(), head.uri.query(), body)?;
-        let registrar = Arc::clone(&self.registrar);
+        let (registrar, status) = (Arc::clone(&self.registrar), self.gateway.load().status.clone());
+        let posts_status = matches!(&command, AdminCommand::Status(command) if command.is_change());
         // In a separate task: if the client disconnects, a change that was stored must still take effect.
-        let task = self.changes.spawn(async move { perform(&registrar, command, &actor).await });
+        let task = self.changes.spawn(async move {
+            let mut performed = perform(&registrar, command, &actor).await?;
+            if posts_status {
+                if let Some(posted) = performed.as_object_mut() {
+                    posted.insert("published".into(), status.is_some().into());
+                }
+                if let Some(status) = status {
+                    status.follow_messages().await;
+                }
+            }
+            Ok(performed)
+        });
         task.await.map_err(|_| CommandProblem::fault("the command failed unexpectedly; see the log"))?
     }
 }

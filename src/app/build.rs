@@ -31,6 +31,7 @@ use crate::upstream::{
 use super::backend_watch::BackendInUse;
 use super::data_dir::{DOCUMENTS, DataDir};
 use super::opened_days;
+use super::status_report;
 use super::store_engine::{ServerStore, open_for_server};
 use super::trace_export;
 
@@ -95,6 +96,7 @@ pub(super) async fn build(
         let report = opened_days::report(&*store, data_dir.path(), clock.now().wall).await;
         report.context("the ledger of the days cannot be read")?;
     }
+    let status = status_report::publisher(config, &store, clock, &instruments);
     let (tracer, exporter) = trace_export::open(config, registry, clock)?.unzip();
     restoring.await.context("restoring documents panicked")?;
     let gateway = Gateway {
@@ -104,6 +106,7 @@ pub(super) async fn build(
         leases: Arc::new(leases),
         engine,
         pages: pages(config),
+        status,
         guard: Arc::new(AddressGuard::new(config.guard_per_minute)),
         capacity: Arc::new(ConcurrencyLimit::new(config.concurrency, Arc::clone(&instruments))),
         instruments,
@@ -183,6 +186,9 @@ pub(super) fn renewed(
     registry: &MetricsRegistry,
 ) -> Gateway {
     before.guard.set_limit(config.guard_per_minute);
+    if let Some(status) = &before.status {
+        status.set_site(status_report::site(config));
+    }
     let instruments = instruments(config, registry);
     // Pools of another size start empty: slots in the old ones are released as usual.
     let capacity = if config.concurrency == old.concurrency {
@@ -197,6 +203,7 @@ pub(super) fn renewed(
         leases: Arc::clone(&before.leases),
         engine: before.engine.clone(),
         pages: pages(config),
+        status: before.status.clone(),
         guard: Arc::clone(&before.guard),
         capacity,
         instruments,
@@ -333,5 +340,6 @@ fn pages(config: &Config) -> Pages {
             UpstreamConfig::Http(http) => http.mapping.description(),
             UpstreamConfig::BuiltIn { .. } | UpstreamConfig::Simulated { .. } => SourceDescription::default(),
         },
+        status_page: config.status_page,
     })
 }

@@ -12,6 +12,7 @@ mod open_files;
 mod opened_days;
 mod reload;
 mod sockets;
+mod status_report;
 mod storage;
 mod store_engine;
 mod supervisor;
@@ -131,6 +132,7 @@ pub async fn start_on(
     tasks::spawn(&background, &gateway, &registrar, updater, &config, &clock, &stop_side);
     let reporter = node_report::start(&background, built.store, &gateway.load(), &config, &clock, &stop_side);
     readiness.set(true);
+    status_report::start(&background, &gateway, &readiness, &clock, &stop_side);
     tracing::info!(%public, %side, keys = gateway.load().key_directory.len(), "serving");
     supervisor.notify(SupervisorState::Ready);
     Ok(RunningServer {

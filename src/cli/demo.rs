@@ -30,6 +30,7 @@ pub(super) fn run(location: &LocationArgs, seed: u64) -> Exit {
         values.set("upstream", "built-in");
         values.set("log.level", "warn");
         values.set("service.license", LICENSE);
+        values.set("site.status_page", true);
         let listen = location.listen.unwrap_or(([127, 0, 0, 1], 8080).into());
         if listen.port() != 0 {
             // The examples of the docs can then be copied unchanged.
@@ -100,7 +101,7 @@ async fn summary(running: &RunningServer, data_dir: &Path) -> anyhow::Result<Str
     writeln!(text, "\ncurl -H 'Authorization: Bearer {pro}' 'http://{public}/api/v1/models'")?;
     writeln!(
         text,
-        "\ndocs    http://{public}/docs\nmetrics http://{side}/metrics\nstate   {}",
+        "\ndocs    http://{public}/docs\nstatus  http://{public}/status\nmetrics http://{side}/metrics\nstate   {}",
         data_dir.display()
     )?;
     Ok(text)

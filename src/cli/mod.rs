@@ -16,6 +16,7 @@ mod printer;
 mod reload;
 mod scoring;
 mod serve;
+mod status;
 mod store;
 mod top;
 
@@ -85,6 +86,9 @@ enum CliCommand {
     /// List the gateways on the store.
     #[command(after_help = nodes::AFTER_HELP)]
     Nodes(nodes::NodesArgs),
+    /// Write about incidents on the status page.
+    #[command(after_help = status::AFTER_HELP)]
+    Status(status::StatusArgs),
     /// Check, back up, export and import the store of keys and quotas.
     #[command(after_help = store::AFTER_HELP)]
     Store(store::StoreArgs),
@@ -142,6 +146,7 @@ pub fn main() -> Exit {
         CliCommand::Check { config, sample } => check::run(config.as_deref(), sample),
         CliCommand::Keys(args) => keys::run(args),
         CliCommand::Nodes(args) => nodes::run(&args),
+        CliCommand::Status(args) => status::run(args),
         CliCommand::Store(args) => store::run(&args),
         CliCommand::Scoring(args) => scoring::run(args),
         CliCommand::Cache(args) => cache::run(args),

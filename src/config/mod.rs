@@ -83,6 +83,8 @@ pub struct Config {
     pub license: String,
     /// Public base URL for the examples in the documentation.
     pub base_url: Option<String>,
+    /// Serve the status page.
+    pub status_page: bool,
     /// CORS policy; `None` if no origin is allowed.
     pub cors: Option<CorsPolicy>,
     /// Deprecation and sunset of the API.

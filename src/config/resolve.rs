@@ -32,6 +32,7 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
         service: reading.text("service.name"),
         license: reading.text("service.license"),
         base_url: reading.base_url(),
+        status_page: reading.flag("site.status_page"),
         cors: reading.cors(),
         deprecation: reading.deprecation(),
         key_prefix: reading.key_prefix(),

@@ -49,6 +49,7 @@ use crate::instruments::{CacheOutcome, Instruments, RequestSubject};
 use crate::keys::KeyForm;
 use crate::pages::Pages;
 use crate::routes::Route;
+use crate::status::StatusPublisher;
 use crate::telemetry::trace::TraceContext;
 use crate::traces::{OpenSpan, RequestSpan, TracedSpanKind, Tracer};
 
@@ -89,6 +90,8 @@ pub struct Gateway {
     pub engine: DocumentEngine,
     /// Public pages; no key required.
     pub pages: Pages,
+    /// The status page, if it is served.
+    pub status: Option<Arc<StatusPublisher>>,
     /// Trusted proxies.
     pub proxies: Proxies,
     /// Limits refusals per address.
@@ -276,7 +279,8 @@ impl Gateway {
             MethodKind::Answer if parsed.path == HEALTH => Some((RequestSubject::Page, Reply::Health)),
             MethodKind::Answer => {
                 let page = self.pages.find(parsed.path).map(Reply::Page);
-                let answer = page.or_else(|| Pages::moved(parsed.path).map(Reply::Moved));
+                let status = || self.status.as_ref()?.find(parsed.path).map(Reply::Published);
+                let answer = page.or_else(|| Pages::moved(parsed.path).map(Reply::Moved)).or_else(status);
                 answer.map(|answer| (RequestSubject::Page, answer))
             }
         }

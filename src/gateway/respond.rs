@@ -3,6 +3,8 @@
 //! Everything constant was prepared when the document was stored; only numbers that change are written here. One code
 //! path writes the limit headers of every response. What to answer is decided by earlier stages.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::header::{ACCEPT, LOCATION};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
@@ -30,6 +32,8 @@ use super::response_head::{HeaderField, ResponseHead};
 pub(super) enum Reply<'g> {
     /// A page that needs no key.
     Page(&'g Page),
+    /// A page that is replaced while the server runs.
+    Published(Arc<Page>),
     /// A redirect to the canonical address of a page.
     Moved(&'static str),
     /// The process is alive.
@@ -125,13 +129,15 @@ pub(super) fn respond(
     let values = &mut HeaderValueWriter::new();
     let limits = LimitHeaders::of(exchange, answered.as_ref().err().and_then(Refusal::rule), at);
     let is_options = matches!(answered, Ok(Reply::Options));
-    let is_page = matches!(answered, Ok(Reply::Page(_) | Reply::Moved(_) | Reply::Health));
+    let is_page =
+        matches!(answered, Ok(Reply::Page(_) | Reply::Published(_) | Reply::Moved(_) | Reply::Health));
     let location = if let Ok(Reply::Moved(to)) = answered { Some(to) } else { None };
     let head = &mut ResponseHead::default();
     let (status, body) = match answered {
         Ok(Reply::Document(delivery)) => document(delivery, head, values),
         Ok(Reply::Me(body)) => me(body, head, values),
         Ok(Reply::Page(page)) => public_page(page, at.headers, head, values),
+        Ok(Reply::Published(page)) => public_page(&page, at.headers, head, values),
         Ok(Reply::Moved(_)) => moved(head),
         Ok(Reply::Health) => health(head),
         Ok(Reply::Options) => options(head),

@@ -43,6 +43,7 @@ pub(crate) enum StoreWork {
     Change,
     Uses,
     Usage,
+    Status,
 }
 
 /// The decision about a request that finds no unit while the ledger is unreachable.
@@ -95,7 +96,7 @@ impl UnitUse {
 
 impl StoreWork {
     /// Label values, in the order of the variants.
-    pub(super) const WORDS: [&str; 5] = ["lease", "return", "change", "key_uses", "usage"];
+    pub(super) const WORDS: [&str; 6] = ["lease", "return", "change", "key_uses", "usage", "status"];
 }
 
 impl SharedFetchEnd {

@@ -11,6 +11,7 @@ mod html;
 mod icon;
 mod openapi;
 mod sample;
+pub mod status;
 
 use std::fmt::Write as _;
 
@@ -59,6 +60,8 @@ pub struct PagesConfig {
     pub guard_per_minute: u32,
     /// Documented properties of a mapped data source.
     pub source: SourceDescription,
+    /// Whether the service has a status page.
+    pub status_page: bool,
 }
 
 impl Default for PagesConfig {
@@ -73,6 +76,7 @@ impl Default for PagesConfig {
             example_model: None,
             guard_per_minute: 60,
             source: SourceDescription::default(),
+            status_page: false,
         }
     }
 }

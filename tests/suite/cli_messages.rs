@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::program::{run, run_with};
 
-const COMMANDS: [&[&str]; 41] = [
+const COMMANDS: [&[&str]; 45] = [
     &["demo"],
     &["serve"],
     &["check"],
@@ -40,6 +40,10 @@ const COMMANDS: [&[&str]; 41] = [
     &["scoring", "suites"],
     &["scoring", "serve"],
     &["scoring", "withdraw"],
+    &["status"],
+    &["status", "list"],
+    &["status", "post"],
+    &["status", "resolve"],
     &["store"],
     &["store", "check"],
     &["store", "backup"],

@@ -54,6 +54,7 @@ pub async fn behind(
         leases: Arc::clone(&whole.leases),
         engine,
         pages: whole.pages.clone(),
+        status: None,
         proxies: config.proxies.clone(),
         guard: Arc::new(AddressGuard::new(config.guard_per_minute)),
         capacity: Arc::new(ConcurrencyLimit::new(config.concurrency, Arc::clone(&instruments))),

@@ -11,7 +11,7 @@ const LAYERS: [&[&str]; 11] = [
     &["store", "cache", "scoring"],
     &["upstream", "pages"],
     &["instruments"],
-    &["accounts", "documents"],
+    &["accounts", "documents", "status"],
     &["gateway"],
     &["server", "admin", "backend"],
     &["config"],

@@ -10,6 +10,7 @@ mod follow;
 mod intake;
 mod local_copy;
 mod measure;
+mod status;
 mod validation;
 
 use std::sync::Arc;
@@ -32,7 +33,7 @@ use super::terms::TermsByTier;
 
 use follow::FeedProgress;
 use local_copy::LocalCopyKeeper;
-use validation::{MAX_TEXT, check_limits, check_text};
+use validation::{MAX_MESSAGE, MAX_TEXT, check_limits, check_text};
 
 pub use adopt::AdoptError;
 pub use amend::FieldChange;
@@ -106,6 +107,9 @@ pub enum RegistrarError {
     /// A text is empty, too long, or has characters that would confuse a terminal.
     #[error("the {0} must be 1 to {MAX_TEXT} printable characters")]
     BadText(&'static str),
+    /// A message is empty, too long, or has misleading characters.
+    #[error("the message must be 1 to {MAX_MESSAGE} printable characters and line breaks")]
+    BadMessage,
     /// A limit of zero would refuse everything.
     #[error("a limit must be at least 1; to block an application, revoke its keys")]
     BadLimit,

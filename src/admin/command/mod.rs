@@ -1,9 +1,10 @@
-//! Commands on applications and keys, and the list of gateways, as data: read from a request of the side port, written as one by the command line,
+//! Commands on applications, keys and status messages, and the list of gateways, as data: read from a request of the side port, written as one by the command line,
 //! and performed in one place. So the same commands work on a running and a stopped server.
 
 mod bodies;
 mod problem;
 mod request;
+mod status;
 
 use std::time::Duration;
 
@@ -23,12 +24,13 @@ pub use bodies::NewKey;
 pub use problem::CommandProblem;
 pub use request::MAX_BATCH;
 pub(super) use request::max_body_bytes;
+pub use status::{StatusCommand, StatusMessageView};
 
-/// A command on applications and keys.
+/// A command on applications, keys and status messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     missing_docs,
-    reason = "each is a command of `scoregate keys`, or `scoregate nodes`, documented in its help"
+    reason = "each is a command of `scoregate keys`, `scoregate nodes` or `scoregate status`, documented in its help"
 )]
 pub enum AdminCommand {
     Create(NewKey),
@@ -73,6 +75,7 @@ pub enum AdminCommand {
         limit: usize,
     },
     Nodes,
+    Status(StatusCommand),
 }
 
 /// Performs a command, recorded in the audit trail under `actor`.
@@ -133,6 +136,7 @@ pub async fn perform(
         AdminCommand::Export { after, limit } => {
             json(&ExportView::from(&registrar.list(after, limit).await?))
         }
+        AdminCommand::Status(command) => command.perform(registrar, actor).await,
         AdminCommand::Nodes => json(&NodesView::from(&registrar.nodes().await?)),
     }
 }

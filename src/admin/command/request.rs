@@ -14,7 +14,7 @@ use crate::store::AuditQuery;
 use super::bodies::{
     ExpiryBody, ImportBody, LimitsBody, NewKey, RevokeBody, RotateBody, TierBody, UpdateBody,
 };
-use super::{AdminCommand, CommandProblem};
+use super::{AdminCommand, CommandProblem, StatusCommand};
 
 const ROOT: &str = "/v1/applications";
 const AUDIT: &str = "/v1/audit";
@@ -41,6 +41,7 @@ impl AdminCommand {
                 get(format!("{ROOT}/export?most={limit}{}", optional("after", *after)))
             }
             Self::Nodes => get(NODES.into()),
+            Self::Status(command) => command.to_request(),
             Self::Show(id) => get(format!("{ROOT}/{id}")),
             Self::Audit(AuditQuery { application, before, limit }) => {
                 let (application, before) =
@@ -96,6 +97,9 @@ impl AdminCommand {
             }
             ("GET", ["v1", "audit"]) => audit(query),
             ("GET", ["v1", "nodes"]) => Ok(Self::Nodes),
+            (_, ["v1", "status", below @ ..]) => {
+                StatusCommand::from_request(method, below, query, body).map(Self::Status)
+            }
             ("GET", ["v1", "applications", id]) => Ok(Self::Show(application_id(id)?)),
             ("POST", ["v1", "applications", id, action]) => change(application_id(id)?, action, body),
             _ => Err(CommandProblem::not_found()),

@@ -25,10 +25,11 @@ pub(super) fn show(command: &AdminCommand, response: Value) -> Exit {
             serde_json::from_value(response).map(|application| details(&application))
         }
         AdminCommand::Audit(_) => serde_json::from_value(response).map(|page| audit(&page)),
-        // Printed by `import` and `export`, a batch and a page at a time, and by `nodes`.
-        AdminCommand::Import(_) | AdminCommand::Export { .. } | AdminCommand::Nodes => {
-            Ok(printer::data(&format!("{response:#}\n")))
-        }
+        // Printed by `import` and `export`, a batch and a page at a time, by `nodes` and by `status`.
+        AdminCommand::Import(_)
+        | AdminCommand::Export { .. }
+        | AdminCommand::Nodes
+        | AdminCommand::Status(_) => Ok(printer::data(&format!("{response:#}\n"))),
     };
     shown
         .unwrap_or_else(|error| printer::fault(&anyhow::anyhow!("the server's response is invalid: {error}")))

@@ -12,7 +12,7 @@ use crate::keys::Tier;
 use crate::routes::prices::PRICES;
 use crate::routes::{ENDPOINTS, Route};
 
-const CSS: &str = include_str!("page.css");
+pub(super) const CSS: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("docs.js");
 const DOCS: &str = include_str!("docs.html");
 const LANDING: &str = include_str!("landing.html");
@@ -38,8 +38,14 @@ fn common(config: &PagesConfig, name: &str) -> Option<String> {
         "host_note" => host_note(config).to_owned(),
         "key_prefix" => escape(&config.key_prefix),
         "guard" => config.guard_per_minute.to_string(),
+        "status_link" => status_link(config).to_owned(),
         _ => return None,
     })
+}
+
+/// A link to the status page, if there is one.
+fn status_link(config: &PagesConfig) -> &'static str {
+    if config.status_page { " · <a href=\"/status\">Status</a>" } else { "" }
 }
 
 fn section(config: &PagesConfig, name: &str) -> Option<String> {

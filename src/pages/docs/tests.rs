@@ -217,6 +217,7 @@ fn text_from_the_settings_is_escaped() {
                 .into(),
             ..SourceDescription::default()
         },
+        status_page: true,
     };
     for html in [page(&config), landing(&config)] {
         assert!(!html.contains("<script>\"") && !html.contains("\"'&{{"));

@@ -1,0 +1,73 @@
+//! Observes this gateway for the status page, at fixed intervals.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::admin::Readiness;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::gateway::Gateway;
+use crate::instruments::Instruments;
+use crate::pages::status::{DataState, StatusSite};
+use crate::status::{Observation, StatusPublisher};
+use crate::store::Store;
+use crate::upstream::BreakerState;
+
+/// Interval between observations. The page states it.
+const OBSERVE_EVERY: Duration = Duration::from_secs(5);
+/// Interval until there is data: at a start it arrives soon.
+const FIRST_EVERY: Duration = Duration::from_secs(1);
+
+/// The publisher of the status page, if it is served.
+pub(super) fn publisher(
+    config: &Config,
+    store: &Arc<dyn Store>,
+    clock: &Clock,
+    instruments: &Arc<Instruments>,
+) -> Option<Arc<StatusPublisher>> {
+    let publisher =
+        || StatusPublisher::new(Arc::clone(store), site(config), clock.clone(), Arc::clone(instruments));
+    config.status_page.then(publisher).map(Arc::new)
+}
+
+/// The service that the page is about.
+pub(super) fn site(config: &Config) -> StatusSite {
+    StatusSite { service: config.service.clone(), base_url: config.base_url.clone() }
+}
+
+/// Starts the observations, the first one at once.
+pub(super) fn start(
+    background: &TaskTracker,
+    gateway: &Arc<ArcSwap<Gateway>>,
+    readiness: &Arc<Readiness>,
+    clock: &Clock,
+    stop: &CancellationToken,
+) {
+    let Some(publisher) = gateway.load().status.clone() else { return };
+    let (gateway, readiness) = (Arc::clone(gateway), Arc::clone(readiness));
+    let (clock, stop) = (clock.clone(), stop.clone());
+    background.spawn(async move {
+        loop {
+            let seen = observation(&gateway.load(), &readiness);
+            publisher.observe(seen).await;
+            let wait = if seen.data.newest.is_some() { OBSERVE_EVERY } else { FIRST_EVERY };
+            if stop.run_until_cancelled(clock.sleep(wait)).await.is_none() {
+                return;
+            }
+        }
+    });
+}
+
+fn observation(gateway: &Gateway, readiness: &Readiness) -> Observation {
+    let data = gateway.engine.documents.data_refresh(gateway.clock.now());
+    let breaker = gateway.engine.fetcher.status().condition.breaker;
+    Observation {
+        is_ready: readiness.check().is_ok(),
+        backend_fails: breaker != BreakerState::Closed,
+        data: DataState { newest: data.newest, expected: data.expected, stale_since: data.stale_since },
+    }
+}

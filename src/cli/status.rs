@@ -1,0 +1,166 @@
+//! `scoregate status`: writes about incidents on the status page.
+//!
+//! Over the Unix socket of a running gateway, or on the store if none runs on this machine.
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::admin::{AdminCommand, StatusCommand, StatusMessageView};
+use crate::store::IncidentState;
+
+use super::control::{CommandTarget, MissingStore, block_on, report};
+use super::exit::Exit;
+use super::printer;
+use super::serve::ServerArgs;
+
+pub(super) const AFTER_HELP: &str = "Examples:\n  \
+scoregate status post 'Scores are late' --message 'We look into it.' --data-dir DIR\n  \
+scoregate status post --incident 1 --message 'The cause is found.' --state identified --data-dir DIR\n  \
+scoregate status resolve 1 --message 'All scores are there.' --data-dir DIR\n  \
+scoregate status list --data-dir DIR\n\n\
+DIR is the data directory of the server; --config FILE reads it from the configuration. Messages are public: they appear on\n\
+/status and in /status.atom, if site.status_page is on, at once at this gateway and within a minute at others. They are\n\
+never changed or removed.";
+
+#[derive(Debug, Args)]
+pub(super) struct StatusArgs {
+    #[command(subcommand)]
+    action: StatusAction,
+    #[command(flatten)]
+    server: ServerArgs,
+    /// Print JSON.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum StatusAction {
+    /// Open an incident, or add a message to an open one.
+    #[command(after_help = "Examples:\n  \
+        scoregate status post 'Scores are late' --message 'We look into it.' --data-dir DIR\n  \
+        scoregate status post --incident 1 --message 'The cause is found.' --state identified --data-dir DIR\n\n\
+        A new incident is `investigating` unless --state is set; an open one keeps its state.")]
+    Post {
+        /// Title of a new incident.
+        #[arg(required_unless_present = "incident", conflicts_with = "incident")]
+        title: Option<String>,
+        /// Number of an open incident.
+        #[arg(long, value_name = "N")]
+        incident: Option<u64>,
+        /// Text of the message, up to 4,000 characters. Line breaks are kept.
+        #[arg(long, value_name = "TEXT")]
+        message: String,
+        /// State of the incident from now on.
+        #[arg(long)]
+        state: Option<OpenIncidentState>,
+    },
+    /// Resolve an incident.
+    #[command(after_help = "Example:\n  \
+        scoregate status resolve 1 --message 'All scores are there.' --data-dir DIR")]
+    Resolve {
+        /// Number of the incident.
+        incident: u64,
+        /// Text of the last message.
+        #[arg(long, value_name = "TEXT")]
+        message: String,
+    },
+    /// List messages, newest first.
+    #[command(after_help = "Example:\n  scoregate status list --data-dir DIR --json")]
+    List {
+        /// Maximum number of rows, besides those of open incidents.
+        #[arg(long, default_value_t = 100, value_name = "N")]
+        limit: usize,
+    },
+}
+
+/// The state of an open incident.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum OpenIncidentState {
+    /// The cause is not known.
+    Investigating,
+    /// The cause is known.
+    Identified,
+    /// A fix is being watched.
+    Monitoring,
+}
+
+#[derive(Deserialize)]
+struct ListedMessages {
+    messages: Vec<StatusMessageView>,
+}
+
+pub(super) fn run(args: StatusArgs) -> Exit {
+    let StatusArgs { action, server, json } = args;
+    let config = match server.settings() {
+        Ok(config) => config,
+        Err(problems) => return printer::input_error(&problems.to_string()),
+    };
+    let command = action.into_command();
+    let is_list = matches!(command, StatusCommand::List { .. });
+    let response = block_on(async {
+        let target = CommandTarget::find(&config, MissingStore::Refuse).await?;
+        target.perform(AdminCommand::Status(command)).await
+    });
+    match response {
+        Ok(response) if json => printer::data(&format!("{response:#}\n")),
+        Ok(response) if is_list => list(response),
+        Ok(response) => posted(response),
+        Err(error) => report(error),
+    }
+}
+
+impl StatusAction {
+    fn into_command(self) -> StatusCommand {
+        match self {
+            Self::Post { title, incident, message, state } => {
+                let state = state.map(Into::into);
+                match incident {
+                    Some(incident) => StatusCommand::Continue { incident, message, state },
+                    None => StatusCommand::Open { title: title.unwrap_or_default(), message, state },
+                }
+            }
+            Self::Resolve { incident, message } => StatusCommand::Resolve { incident, message },
+            Self::List { limit } => StatusCommand::List { limit },
+        }
+    }
+}
+
+impl From<OpenIncidentState> for IncidentState {
+    fn from(state: OpenIncidentState) -> Self {
+        match state {
+            OpenIncidentState::Investigating => Self::Investigating,
+            OpenIncidentState::Identified => Self::Identified,
+            OpenIncidentState::Monitoring => Self::Monitoring,
+        }
+    }
+}
+
+fn posted(response: Value) -> Exit {
+    let is_published = response.get("published").and_then(Value::as_bool);
+    let view: StatusMessageView = match serde_json::from_value(response) {
+        Ok(view) => view,
+        Err(error) => return invalid(&error),
+    };
+    if is_published == Some(false) {
+        printer::message("the status page of this gateway is off: set site.status_page and restart it");
+    }
+    printer::data(&format!("incident {}: {}\n", view.incident, view.state))
+}
+
+fn list(response: Value) -> Exit {
+    let listed: ListedMessages = match serde_json::from_value(response) {
+        Ok(listed) => listed,
+        Err(error) => return invalid(&error),
+    };
+    let row = |view: &StatusMessageView| {
+        let text = view.text.lines().next().unwrap_or_default().to_owned();
+        vec![view.incident.to_string(), view.at.clone(), view.state.clone(), view.title.clone(), text]
+    };
+    let rows: Vec<Vec<String>> = listed.messages.iter().map(row).collect();
+    printer::table(&["incident", "at", "state", "title", "message"], &rows)
+}
+
+fn invalid(error: &serde_json::Error) -> Exit {
+    printer::fault(&anyhow::anyhow!("the server's response is invalid: {error}"))
+}

@@ -1,0 +1,102 @@
+//! A bar for each day, as SVG. The state of a day is shown by height and pattern besides its colour: solid for the good
+//! part, hatched for the rest, a flat mark without data. The numbers are in a table of the page.
+
+use crate::pages::html::{escape, push};
+
+/// Width of a day with its gap, width of a bar, and height of the chart.
+const STEP: u64 = 8;
+const WIDTH: u64 = 6;
+const HEIGHT: u64 = 40;
+/// Height of the mark of a day without data.
+const FLAT: u64 = 3;
+/// Minimum heights of a hatched part, so that a minute can be seen, and of a solid one below it.
+const LEAST_HATCHED: u64 = 10;
+const LEAST_SOLID: u64 = 4;
+
+/// A day in a chart: `good` of `whole` minutes; none without data.
+pub(super) struct ChartDay {
+    pub(super) label: String,
+    pub(super) good: u64,
+    pub(super) whole: u64,
+}
+
+/// The chart, with an id that is unique in the page, a title and a description for screen readers.
+pub(super) fn chart(id: &str, title: &str, description: &str, days: &[ChartDay]) -> String {
+    let width = STEP * u64::try_from(days.len()).unwrap_or(0);
+    let mut svg = format!(
+        "<svg class=\"days\" viewBox=\"0 0 {width} {HEIGHT}\" preserveAspectRatio=\"none\" role=\"img\" \
+         aria-labelledby=\"{id}-name {id}-words\"><title id=\"{id}-name\">{}</title><desc id=\"{id}-words\">{}</desc>\n\
+         <defs><pattern id=\"{id}-hatch\" width=\"4\" height=\"4\" patternUnits=\"userSpaceOnUse\">\
+         <path class=\"hatch\" d=\"M0 4L4 0\"/></pattern></defs>\n",
+        escape(title),
+        escape(description)
+    );
+    for (number, day) in (0_u64..).zip(days) {
+        bar(&mut svg, id, number * STEP, day);
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
+fn bar(svg: &mut String, id: &str, x: u64, day: &ChartDay) {
+    push(svg, format_args!("<g><title>{}</title>", escape(&day.label)));
+    let mut rect = |class: &str, y: u64, height: u64, more: &str| {
+        push(
+            svg,
+            format_args!(
+                "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{WIDTH}\" height=\"{height}\"{more}/>"
+            ),
+        );
+    };
+    let hatched = hatched_height(day);
+    if day.whole == 0 {
+        rect("none", HEIGHT - FLAT, FLAT, "");
+    } else {
+        if hatched < HEIGHT {
+            rect("up", hatched, HEIGHT - hatched, "");
+        }
+        if hatched > 0 {
+            rect("down", 0, hatched, &format!(" fill=\"url(#{id}-hatch)\""));
+        }
+    }
+    svg.push_str("</g>\n");
+}
+
+fn hatched_height(day: &ChartDay) -> u64 {
+    let bad = day.whole.saturating_sub(day.good);
+    if bad == 0 {
+        0
+    } else if day.good == 0 {
+        HEIGHT
+    } else {
+        (HEIGHT * bad / day.whole).clamp(LEAST_HATCHED, HEIGHT - LEAST_SOLID)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn day(good: u64, whole: u64) -> ChartDay {
+        ChartDay { label: "a <day>".into(), good, whole }
+    }
+
+    #[test]
+    fn the_state_of_a_day_is_shown_by_height_and_pattern() {
+        for (good, whole, height) in [
+            (0, 0, 0),
+            (1_440, 1_440, 0),
+            (1_439, 1_440, 10),
+            (720, 1_440, 20),
+            (1, 1_440, 36),
+            (0, 1_440, 40),
+        ] {
+            assert_eq!(hatched_height(&day(good, whole)), height, "{good} of {whole}");
+        }
+        let svg = chart("a", "Name", "Words & more", &[day(0, 0), day(5, 5), day(4, 5), day(0, 5)]);
+        let count = |class: &str| svg.matches(&format!("<rect class=\"{class}\"")).count();
+        assert_eq!([count("none"), count("up"), count("down")], [1, 2, 2]);
+        assert!(svg.contains("viewBox=\"0 0 32 40\"") && svg.contains("Words &amp; more"), "{svg}");
+        assert_eq!(svg.matches("<title>a &lt;day&gt;</title>").count(), 4);
+    }
+}

@@ -1,0 +1,70 @@
+//! The Atom feed of the status page (RFC 4287): an entry for each message of the operator.
+//!
+//! Messages are never changed, so neither are entries. Outages derived from stored minutes are not in it: minutes may be
+//! stored late, and an entry cannot be taken back. Ids do not depend on the address of the service.
+
+use sha2::{Digest as _, Sha256};
+
+use super::StatusSite;
+use super::threads::{name, paragraphs};
+use crate::clock::Wall;
+use crate::pages::html::{escape, push};
+use crate::store::StatusMessage;
+
+/// The feed of these messages, newest first. Without any it is as old as the history.
+pub(super) fn feed(site: &StatusSite, messages: &[StatusMessage], begun: Wall) -> String {
+    let service = xml(&site.service);
+    let updated = messages.first().map_or(begun, |newest| newest.at).rfc3339();
+    let id = uuid(&["feed", &site.service, &site.url("/")]);
+    let (own, page) = (xml(&site.url("/status.atom")), xml(&site.url("/status")));
+    let mut feed = format!(
+        "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<feed xmlns=\"http://www.w3.org/2005/Atom\">\n\
+         <title>Status of {service}</title>\n<id>{id}</id>\n<updated>{updated}</updated>\n\
+         <author><name>{service}</name></author>\n\
+         <link rel=\"self\" type=\"application/atom+xml\" href=\"{own}\"/>\n\
+         <link rel=\"alternate\" type=\"text/html\" href=\"{page}\"/>\n"
+    );
+    for message in messages {
+        entry(&mut feed, site, message);
+    }
+    feed.push_str("</feed>\n");
+    feed
+}
+
+fn entry(feed: &mut String, site: &StatusSite, message: &StatusMessage) {
+    let StatusMessage { id, incident, at, state, title, message } = message;
+    let id = uuid(&[&id.to_string(), &at.millis().to_string(), title, message]);
+    let at = at.rfc3339();
+    let link = xml(&site.url(&format!("/status#incident-{incident}")));
+    push(
+        feed,
+        format_args!(
+            "<entry>\n<title>{}: {}</title>\n<id>{id}</id>\n<published>{at}</published>\n<updated>{at}</updated>\n\
+             <link rel=\"alternate\" type=\"text/html\" href=\"{link}\"/>\n<content type=\"html\">{}</content>\n</entry>\n",
+            name(*state),
+            xml(title),
+            xml(&paragraphs(message))
+        ),
+    );
+}
+
+/// Text for XML, which cannot contain some characters at all. They can only come from manual edits.
+fn xml(text: &str) -> String {
+    let is_valid = |c: char| matches!(c, '\t' | '\n') || (c >= ' ' && !matches!(c, '\u{FFFE}' | '\u{FFFF}'));
+    escape(&text.chars().map(|c| if is_valid(c) { c } else { '\u{FFFD}' }).collect::<String>())
+}
+
+/// A UUID of version 8 (RFC 9562) that depends on these texts only.
+fn uuid(texts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for text in texts {
+        hash.update(text.len().to_be_bytes());
+        hash.update(text);
+    }
+    let digest: [u8; 32] = hash.finalize().into();
+    let [high, low, ..] = digest.as_chunks::<8>().0 else { return String::new() };
+    let high = u64::from_be_bytes(*high) & !0xF000 | 0x8000;
+    let low = u64::from_be_bytes(*low) & !(0b11 << 62) | 0b10 << 62;
+    let (a, b, c) = (high >> 32, high >> 16 & 0xFFFF, high & 0xFFFF);
+    format!("urn:uuid:{a:08x}-{b:04x}-{c:04x}-{:04x}-{:012x}", low >> 48, low & 0xFFFF_FFFF_FFFF)
+}

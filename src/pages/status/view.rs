@@ -1,0 +1,235 @@
+//! The status page as HTML.
+
+use super::availability::{DayAvailability, in_words, share, total};
+use super::chart::{ChartDay, chart};
+use super::threads::{IncidentThread, name, paragraphs, threads};
+use super::{DataState, ServiceStatus, StatusSite};
+use crate::clock::Wall;
+use crate::pages::docs::CSS;
+use crate::pages::html::{escape, fill, push, stacking_table};
+use crate::store::IncidentState;
+
+const TEMPLATE: &str = include_str!("status.html");
+const OWN_CSS: &str = include_str!("status.css");
+/// Maximum number of resolved incidents shown.
+const PAST_INCIDENTS: usize = 20;
+
+/// The page. It states that it last changed at `changed_at`.
+pub(super) fn page(site: &StatusSite, status: &ServiceStatus, changed_at: Wall) -> String {
+    let threads = threads(&status.messages);
+    let (open, past): (Vec<_>, Vec<_>) = threads.into_iter().partition(IncidentThread::is_open);
+    fill(TEMPLATE, |name| {
+        Some(match name {
+            "css" => format!("{CSS}{OWN_CSS}"),
+            "service" => escape(&site.service),
+            "headline" => headline(status, &open),
+            "notes" => notes(status),
+            "open" => open_incidents(&open),
+            "data" => data(&status.data),
+            "days" => days(status),
+            "past" => past_incidents(&past),
+            "changed" => time(changed_at),
+            _ => return None,
+        })
+    })
+}
+
+/// The state in one sentence.
+fn headline(status: &ServiceStatus, open: &[IncidentThread<'_>]) -> String {
+    let (is_good, words) = match open {
+        [only] => (false, format!("Open incident: {}", escape(only.title))),
+        [_, _, ..] => (false, format!("{} open incidents", open.len())),
+        [] if !status.is_ready => (false, "This gateway cannot serve requests".into()),
+        [] if status.store_fails => (false, "The API is up, with restrictions".into()),
+        [] if status.data.stale_since.is_some() => (false, "The API is up, and its data is stale".into()),
+        [] if status.data.newest.is_none() => (false, "The API is up, and has no data yet".into()),
+        [] => (true, "The API is up, and its data is current".into()),
+    };
+    let (class, mark) = if is_good { ("good", "\u{2713}") } else { ("warn", "!") };
+    format!(
+        "<p class=\"state {class}\"><span aria-hidden=\"true\">{mark}</span> <span dir=\"auto\">{words}</span></p>\n"
+    )
+}
+
+/// Everything that this gateway found to be wrong.
+fn notes(status: &ServiceStatus) -> String {
+    let mut notes = Vec::new();
+    if !status.is_ready {
+        notes.push("This gateway is starting, stopping or overloaded. Others may serve requests.".into());
+    }
+    if status.store_fails {
+        let end = status.counted_until.map(|end| format!(" The history ends at {}.", time(end)));
+        notes.push(format!(
+            "The store of keys and quotas does not answer this gateway. Some requests may get a 503.{}",
+            end.unwrap_or_default()
+        ));
+    }
+    if status.backend_fails {
+        notes.push("The source of the data does not answer. Stored data is served.".into());
+    }
+    if let Some(since) = status.data.stale_since {
+        let words = "has not arrived. Responses with older data are marked as stale.";
+        notes.push(format!("A refresh of the data was expected at {} and {words}", time(since)));
+    }
+    if notes.is_empty() {
+        return String::new();
+    }
+    let items: String = notes.iter().map(|note| format!("<li>{note}</li>\n")).collect();
+    format!("<ul>\n{items}</ul>\n")
+}
+
+fn data(data: &DataState) -> String {
+    let at = |at: Option<Wall>| at.map_or_else(|| "not known yet".into(), time);
+    let state = match (data.stale_since, data.newest) {
+        (Some(since), _) => format!("stale since {}", time(since)),
+        (None, Some(_)) => "current".into(),
+        (None, None) => "no data yet".into(),
+    };
+    format!(
+        "<dl class=\"facts\">\n<dt>Data</dt><dd>{state}</dd>\n<dt>Last refresh</dt><dd>{}</dd>\n\
+         <dt>Next refresh expected</dt><dd>{}</dd>\n</dl>\n",
+        at(data.newest),
+        at(data.expected)
+    )
+}
+
+fn open_incidents(open: &[IncidentThread<'_>]) -> String {
+    if open.is_empty() {
+        return String::new();
+    }
+    let incidents: String = open.iter().map(incident).collect();
+    format!(
+        "<section aria-labelledby=\"open-title\">\n<h2 id=\"open-title\">Open incidents</h2>\n{incidents}</section>\n"
+    )
+}
+
+fn past_incidents(past: &[IncidentThread<'_>]) -> String {
+    if past.is_empty() {
+        return "<p>None.</p>\n".into();
+    }
+    past.iter().take(PAST_INCIDENTS).map(incident).collect()
+}
+
+fn incident(thread: &IncidentThread<'_>) -> String {
+    let (number, title) = (thread.number, escape(thread.title));
+    let mut html = format!(
+        "<article class=\"incident\" id=\"incident-{number}\" aria-labelledby=\"incident-{number}-title\">\n\
+         <h3 id=\"incident-{number}-title\" dir=\"auto\">{title}</h3>\n"
+    );
+    for message in &thread.messages {
+        let state = message.state;
+        let class = if state == IncidentState::Resolved { "method" } else { "badge" };
+        push(
+            &mut html,
+            format_args!(
+                "<h4><span class=\"{class}\">{}</span> {}</h4>\n{}",
+                name(state),
+                time(message.at),
+                paragraphs(&message.message)
+            ),
+        );
+    }
+    html.push_str("</article>\n");
+    html
+}
+
+fn days(status: &ServiceStatus) -> String {
+    let whole = total(&status.days);
+    let (Some(first), Some(last)) = (status.days.first(), status.days.last()) else {
+        return "<p>The history cannot be read at the moment.</p>\n".into();
+    };
+    if whole.counted == 0 {
+        return "<p>There is no history yet. It begins a few minutes after the first start.</p>\n".into();
+    }
+    let ends = format!("<p class=\"ends\"><span>{}</span><span>{}</span></p>\n", first.day, last.day);
+    let up = chart(
+        "up",
+        "Availability by day",
+        &lost(&status.days, "downtime", DayAvailability::down),
+        &up_bars(status),
+    );
+    let (availability, down, counted) =
+        (share(whole.up, whole.counted), in_words(whole.down()), in_words(whole.counted));
+    format!(
+        "<h3>Availability: {availability}</h3>\n<p>Down for {down} of {counted}.</p>\n{up}{ends}{}{}{}",
+        freshness(status, &whole, &ends),
+        rules(status),
+        table(&status.days),
+    )
+}
+
+/// The share of the time with current data, unless the API was never up.
+fn freshness(status: &ServiceStatus, whole: &DayAvailability, ends: &str) -> String {
+    if whole.up == 0 {
+        return String::new();
+    }
+    let (current, stale, up) = (share(whole.fresh, whole.up), in_words(whole.stale()), in_words(whole.up));
+    let words = lost(&status.days, "stale data", DayAvailability::stale);
+    let chart = chart("fresh", "Freshness of the data by day", &words, &fresh_bars(status));
+    format!(
+        "<h3>Data current: {current}</h3>\n<p>Stale for {stale} of the {up} in which the API was up.</p>\n{chart}{ends}"
+    )
+}
+
+fn up_bars(status: &ServiceStatus) -> Vec<ChartDay> {
+    let bar = |day: &DayAvailability| {
+        let words = match (day.counted, day.down()) {
+            (0, _) => "no data".into(),
+            (_, 0) => "up".into(),
+            (_, down) => format!("down for {}", in_words(down)),
+        };
+        ChartDay { label: format!("{}: {words}", day.day), good: day.up, whole: day.counted }
+    };
+    status.days.iter().map(bar).collect()
+}
+
+fn fresh_bars(status: &ServiceStatus) -> Vec<ChartDay> {
+    let bar = |day: &DayAvailability| {
+        let words = match (day.up, day.stale()) {
+            (0, _) => "no data".into(),
+            (_, 0) => "current".into(),
+            (_, stale) => format!("stale for {}", in_words(stale)),
+        };
+        ChartDay { label: format!("{}: {words}", day.day), good: day.fresh, whole: day.up }
+    };
+    status.days.iter().map(bar).collect()
+}
+
+/// What a chart shows, in words.
+fn lost(days: &[DayAvailability], what: &str, lost: fn(&DayAvailability) -> u64) -> String {
+    let count = days.iter().filter(|day| lost(day) > 0).count();
+    let days = if count == 1 { "1 day has".into() } else { format!("{count} days have") };
+    format!("A bar for each day. {days} {what}. The table below has the numbers.")
+}
+
+fn rules(status: &ServiceStatus) -> String {
+    let begun = status.begun.map(|begun| format!(" The history begins at {}.", time(begun)));
+    format!(
+        "<p class=\"note\">Solid: up, or data current. Hatched: down, or data stale. Flat: no data. A minute counts as up if any \
+         gateway of the service recorded that it was ready, and as down if none did. Days are UTC.{}</p>\n",
+        begun.unwrap_or_default()
+    )
+}
+
+/// The days with data, newest first.
+fn table(days: &[DayAvailability]) -> String {
+    let rows = days.iter().rev().filter(|day| day.counted > 0).map(|day| {
+        let down = format!("down {}", in_words(day.down()));
+        vec![
+            day.day.to_string(),
+            share(day.up, day.counted),
+            down,
+            format!("stale {}", in_words(day.stale())),
+        ]
+    });
+    let heads = ["Day", "Available", "Down", "Stale data"];
+    let table = stacking_table("Availability by day", &heads, rows);
+    format!("<details>\n<summary>Numbers of each day</summary>\n{table}</details>\n")
+}
+
+/// A time to the minute.
+fn time(at: Wall) -> String {
+    let exact = Wall::from_seconds(at.seconds() / 60 * 60).rfc3339();
+    let words = exact.replace('T', " ").replace(":00Z", " UTC");
+    format!("<time datetime=\"{exact}\">{words}</time>")
+}
