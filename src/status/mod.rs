@@ -175,11 +175,11 @@ impl StatusPublisher {
     }
 }
 
-/// The new state, with the earlier times where they differ by little.
+/// The new state to the second, with the earlier times where they differ by little.
 fn steady(before: DataState, after: DataState) -> DataState {
     let choose = |before: Option<Wall>, after: Option<Wall>| match (before, after) {
         (Some(one), Some(other)) if one.since(other) < JITTER && other.since(one) < JITTER => Some(one),
-        (_, after) => after,
+        (_, after) => after.map(|at| Wall::from_seconds((at.millis() + 500) / 1_000)),
     };
     DataState {
         newest: choose(before.newest, after.newest),

@@ -69,10 +69,9 @@ pub(super) fn share(part: u64, whole: u64) -> String {
     format!("{}.{:02} %", hundredths / 100, hundredths % 100)
 }
 
-/// `2 d 3 h`, `3 h 5 min`, `7 min`.
+/// `2 d 3 h 5 min`, without the parts that are zero.
 pub(super) fn in_words(minutes: u64) -> String {
-    let (days, hours, rest) = (minutes / DAY_MINUTES, minutes % DAY_MINUTES / 60, minutes % 60);
-    let parts = if days > 0 { [(days, "d"), (hours, "h")] } else { [(hours, "h"), (rest, "min")] };
+    let parts = [(minutes / DAY_MINUTES, "d"), (minutes % DAY_MINUTES / 60, "h"), (minutes % 60, "min")];
     let parts = parts.into_iter().filter(|(number, _)| *number > 0);
     let words: Vec<String> = parts.map(|(number, unit)| format!("{number} {unit}")).collect();
     if words.is_empty() { "0 min".into() } else { words.join(" ") }
@@ -146,14 +145,14 @@ mod tests {
     }
 
     #[test]
-    fn minutes_are_given_in_two_units_at_most() {
+    fn minutes_are_given_in_days_hours_and_minutes() {
         for (minutes, text) in [
             (0, "0 min"),
             (59, "59 min"),
             (60, "1 h"),
             (125, "2 h 5 min"),
             (1_440, "1 d"),
-            (4_565, "3 d 4 h"),
+            (4_565, "3 d 4 h 5 min"),
         ] {
             assert_eq!(in_words(minutes), text);
         }

@@ -86,7 +86,7 @@ fn data(data: &DataState) -> String {
         (None, None) => "no data yet".into(),
     };
     format!(
-        "<dl class=\"facts\">\n<dt>Data</dt><dd>{state}</dd>\n<dt>Last refresh</dt><dd>{}</dd>\n\
+        "<dl class=\"facts\">\n<dt>State</dt><dd>{state}</dd>\n<dt>Last refresh</dt><dd>{}</dd>\n\
          <dt>Next refresh expected</dt><dd>{}</dd>\n</dl>\n",
         at(data.newest),
         at(data.expected)
@@ -148,10 +148,13 @@ fn days(status: &ServiceStatus) -> String {
         &lost(&status.days, "downtime", DayAvailability::down),
         &up_bars(status),
     );
-    let (availability, down, counted) =
-        (share(whole.up, whole.counted), in_words(whole.down()), in_words(whole.counted));
+    let (availability, down) = (share(whole.up, whole.counted), in_words(whole.down()));
+    let days = match status.days.iter().filter(|day| day.counted > 0).count() {
+        1 => "1 day".into(),
+        count => format!("{count} days"),
+    };
     format!(
-        "<h3>Availability: {availability}</h3>\n<p>Down for {down} of {counted}.</p>\n{up}{ends}{}{}{}",
+        "<h3>Availability: {availability}</h3>\n<p>Down for {down} in {days}.</p>\n{up}{ends}{}{}{}",
         freshness(status, &whole, &ends),
         rules(status),
         table(&status.days),
@@ -163,12 +166,10 @@ fn freshness(status: &ServiceStatus, whole: &DayAvailability, ends: &str) -> Str
     if whole.up == 0 {
         return String::new();
     }
-    let (current, stale, up) = (share(whole.fresh, whole.up), in_words(whole.stale()), in_words(whole.up));
+    let (current, stale) = (share(whole.fresh, whole.up), in_words(whole.stale()));
     let words = lost(&status.days, "stale data", DayAvailability::stale);
     let chart = chart("fresh", "Freshness of the data by day", &words, &fresh_bars(status));
-    format!(
-        "<h3>Data current: {current}</h3>\n<p>Stale for {stale} of the {up} in which the API was up.</p>\n{chart}{ends}"
-    )
+    format!("<h3>Data current: {current}</h3>\n<p>Stale for {stale} while the API was up.</p>\n{chart}{ends}")
 }
 
 fn up_bars(status: &ServiceStatus) -> Vec<ChartDay> {

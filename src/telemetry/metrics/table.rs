@@ -62,7 +62,7 @@ pub static LABELS: &[LabelRow] = &[
     LabelRow { name: "address", most: 16, meaning: "host and port of a configured address of the backend; `built-in` for the built-in one" },
     LabelRow { name: "result", most: 8, meaning: "result of an upstream request (those with `circuit_open` and `queue_full` were not sent), of a reload, or of the export of spans" },
     LabelRow { name: "decision", most: 2, meaning: "served on grace, or refused" },
-    LabelRow { name: "operation", most: 5, meaning: "lease units, return units, change keys, record key uses, record usage" },
+    LabelRow { name: "operation", most: 6, meaning: "lease units, return units, change keys, record key uses, record usage, record and read the status" },
     LabelRow { name: "use", most: 4, meaning: "leased, delivered, returned, or lost to a failure" },
     LabelRow { name: "reason", most: 9, meaning: "done, failed, a timeout (head, idle, request, write), displaced by another connection, address limit, failed TLS handshake" },
     LabelRow { name: "log", most: 2, meaning: "the access log (standard output) or the event log (standard error)" },
