@@ -36,12 +36,17 @@ impl Heartbeat {
     /// Beats until `stop`. Must run as a task of the monitored runtime.
     pub async fn run(&self, stop: CancellationToken) {
         loop {
-            self.last.store(self.clock.mono().nanos(), Ordering::Relaxed);
+            self.beat();
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = self.clock.sleep(INTERVAL) => {}
             }
         }
+    }
+
+    /// Beats once. Called by a task of the monitored runtime.
+    pub(super) fn beat(&self) {
+        self.last.store(self.clock.mono().nanos(), Ordering::Relaxed);
     }
 
     pub(super) fn update_metric(&self) {

@@ -52,10 +52,10 @@ pub(super) fn start(
     let (clock, stop) = (clock.clone(), stop.clone());
     background.spawn(async move {
         loop {
-            let seen = observation(&gateway.load(), &readiness);
+            let (began, seen) = (clock.mono(), observation(&gateway.load(), &readiness));
             publisher.observe(seen).await;
             let wait = if seen.data.newest.is_some() { OBSERVE_EVERY } else { FIRST_EVERY };
-            if stop.run_until_cancelled(clock.sleep(wait)).await.is_none() {
+            if stop.run_until_cancelled(clock.sleep_until(began.plus(wait))).await.is_none() {
                 return;
             }
         }
@@ -66,7 +66,7 @@ fn observation(gateway: &Gateway, readiness: &Readiness) -> Observation {
     let data = gateway.engine.documents.data_refresh(gateway.clock.now());
     let breaker = gateway.engine.fetcher.status().condition.breaker;
     Observation {
-        is_ready: readiness.check().is_ok(),
+        is_ready: readiness.check_from_within().is_ok(),
         backend_fails: breaker != BreakerState::Closed,
         data: DataState { newest: data.newest, expected: data.expected, stale_since: data.stale_since },
     }

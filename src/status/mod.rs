@@ -8,6 +8,7 @@ mod pending_minutes;
 mod read_history;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -51,6 +52,8 @@ pub struct StatusPublisher {
     site: ArcSwap<StatusSite>,
     pages: ArcSwap<StatusPages>,
     progress: tokio::sync::Mutex<StatusProgress>,
+    /// When the last observation that is complete began, in nanoseconds of monotonic time.
+    observed_at: AtomicU64,
 }
 
 #[derive(Default)]
@@ -71,7 +74,7 @@ impl StatusPublisher {
         let status = ServiceStatus { is_ready: true, ..ServiceStatus::default() };
         let pages = ArcSwap::from_pointee(StatusPages::new(&site, &status, clock.now().wall));
         let (site, progress) = (ArcSwap::from_pointee(site), tokio::sync::Mutex::default());
-        Self { store, clock, instruments, site, pages, progress }
+        Self { store, clock, instruments, site, pages, progress, observed_at: AtomicU64::new(0) }
     }
 
     /// The page at exactly this path.
@@ -86,8 +89,8 @@ impl StatusPublisher {
 
     /// Records an observation, and publishes the page if its content has changed. Called every few seconds.
     pub async fn observe(&self, seen: Observation) {
-        let mut progress = self.progress.lock().await;
         let now = self.clock.now();
+        let mut progress = self.progress.lock().await;
         let is_fresh = seen.is_ready && seen.data.newest.is_some() && seen.data.stale_since.is_none();
         let minute = StatusMinute { minute: minute_of(now.wall), is_ready: seen.is_ready, is_fresh };
         progress.pending.note(minute);
@@ -95,6 +98,12 @@ impl StatusPublisher {
         let is_due = progress.read_at.is_none_or(|at| now.mono.since(at) >= READ_EVERY);
         self.exchange(&mut progress, now, is_due).await;
         self.publish(&mut progress);
+        self.observed_at.store(now.mono.nanos(), Ordering::Release);
+    }
+
+    /// When the last observation that is complete began. For tests.
+    pub fn observed_at(&self) -> Mono {
+        Mono::from_nanos(self.observed_at.load(Ordering::Acquire))
     }
 
     /// Reads the messages, and publishes them. Called after a message was posted here.
@@ -189,4 +198,22 @@ fn steady(before: DataState, after: DataState) -> DataState {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_do_not_move_with_the_jitter_of_clocks() {
+        let at = |millis| Some(Wall::from_millis(millis));
+        let state = |expected| DataState { expected, ..DataState::default() };
+        for (before, after, shown) in [
+            (None, at(60_499), at(60_000)),
+            (None, at(59_999), at(60_000)),
+            (at(60_000), at(58_900), at(60_000)),
+            (at(60_000), at(61_100), at(60_000)),
+            (at(60_000), at(62_000), at(62_000)),
+            (at(60_000), None, None),
+        ] {
+            assert_eq!(steady(state(before), state(after)).expected, shown, "{before:?} {after:?}");
+        }
+    }
+}

@@ -290,7 +290,17 @@ impl Rules {
     /// Checks a response against the rules.
     pub fn check(&self, method: &str, target: &str, response: &Response) {
         let path = target.split('?').next().unwrap();
-        let pages = ["/", "/docs", "/docs/", "/openapi.json", "/healthz", "/robots.txt", "/favicon.ico"];
+        let pages = [
+            "/",
+            "/docs",
+            "/docs/",
+            "/openapi.json",
+            "/healthz",
+            "/robots.txt",
+            "/favicon.ico",
+            "/status",
+            "/status.atom",
+        ];
         let is_page = pages.contains(&path) && response.status < 400;
         for (name, _) in &response.headers {
             let documented = HEADERS.iter().any(|header| header.name.eq_ignore_ascii_case(name));

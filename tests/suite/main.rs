@@ -125,6 +125,7 @@ mod side_port_under_load;
 mod sigterm;
 mod slow_clients;
 mod snapshot_upstream;
+mod status_page;
 mod supervisor;
 mod tls;
 mod tls_backend;
