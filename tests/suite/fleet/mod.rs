@@ -9,6 +9,7 @@ mod pooler;
 mod rolling;
 mod shared_checks;
 mod shared_fetches;
+mod status_pages;
 mod terms;
 mod transfer;
 mod two_builds;
