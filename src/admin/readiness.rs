@@ -12,13 +12,18 @@ pub struct Readiness {
     /// Set once everything is loaded, cleared when shutdown begins.
     is_serving: AtomicBool,
     /// Heartbeat of the public port's runtime.
-    pub(super) heartbeat: Arc<Heartbeat>,
+    heartbeat: Arc<Heartbeat>,
 }
 
 impl Readiness {
     /// Not ready yet.
     pub fn new(heartbeat: Arc<Heartbeat>) -> Self {
         Self { is_serving: AtomicBool::new(false), heartbeat }
+    }
+
+    /// The heartbeat of the public port's runtime.
+    pub fn heartbeat(&self) -> Arc<Heartbeat> {
+        Arc::clone(&self.heartbeat)
     }
 
     /// Sets whether requests are served.

@@ -179,7 +179,7 @@ impl SidePort {
         }
         match AdminPath::of(request.uri().path()) {
             Some(AdminPath::Metrics) if is_get => {
-                self.readiness.heartbeat.update_metric();
+                self.readiness.heartbeat().update_metric();
                 text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", self.scrape.render())
             }
             Some(AdminPath::Alive) if is_get => {

@@ -96,7 +96,6 @@ pub(super) async fn build(
         let report = opened_days::report(&*store, data_dir.path(), clock.now().wall).await;
         report.context("the ledger of the days cannot be read")?;
     }
-    let status = status_report::publisher(config, &store, clock, &instruments);
     let (tracer, exporter) = trace_export::open(config, registry, clock)?.unzip();
     restoring.await.context("restoring documents panicked")?;
     let gateway = Gateway {
@@ -106,7 +105,7 @@ pub(super) async fn build(
         leases: Arc::new(leases),
         engine,
         pages: pages(config),
-        status,
+        status: status_report::publisher(config, &store, clock, &instruments),
         guard: Arc::new(AddressGuard::new(config.guard_per_minute)),
         capacity: Arc::new(ConcurrencyLimit::new(config.concurrency, Arc::clone(&instruments))),
         instruments,

@@ -109,8 +109,7 @@ pub async fn start_on(
     let (gateway, registrar) = (Arc::new(ArcSwap::from(built.gateway)), built.registrar);
     let (updater, update_requests) = tasks::snapshot_updater(built.scoring, &clock);
     let (stop_public, stop_side) = <(CancellationToken, CancellationToken)>::default();
-    let (background, heartbeat) = tasks::begin(&registry, &clock, &stop_side);
-    let readiness = Arc::new(Readiness::new(Arc::clone(&heartbeat)));
+    let (background, readiness) = tasks::begin(&registry, &clock, &stop_side);
     tasks::watch_files(&background, &data_dir, &registry, &certificates, &clock, &stop_side);
     let active = Arc::new(ArcSwap::from_pointee(reload::active(&config)?));
     let (reload_requests, reloads) = mpsc::channel(1);
@@ -126,7 +125,7 @@ pub async fn start_on(
     };
     let side_config = SideConfig { tcp, socket: Some(data_dir.socket()?) };
     let side_thread = tasks::side_thread(side_port, side_config, stop_side.clone())?;
-    let supervisor = Supervisor::start(heartbeat)?;
+    let supervisor = Supervisor::start(readiness.heartbeat())?;
     let server = Server::new(port, Arc::clone(&gateway), config.server.clone(), clock.clone(), &registry);
     let (live_config, serving) = (server.live_config(), background.spawn(server.run(stop_public.clone())));
     tasks::spawn(&background, &gateway, &registrar, updater, &config, &clock, &stop_side);

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::accounts::{KeyFreshness, Leases, Registrar};
-use crate::admin::{self, Heartbeat, SideConfig, SidePort};
+use crate::admin::{self, Heartbeat, Readiness, SideConfig, SidePort};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::documents::Refresher;
@@ -149,17 +149,17 @@ async fn update_scores(mut updater: SnapshotUpdater, refresher: Arc<Refresher>, 
     stop.run_until_cancelled(run).await;
 }
 
-/// The owner of background tasks, with the first of them: the heartbeat of the current runtime.
+/// The owner of background tasks, with the first of them: the heartbeat of the current runtime, on which readiness depends.
 pub(super) fn begin(
     registry: &MetricsRegistry,
     clock: &Clock,
     stop: &CancellationToken,
-) -> (TaskTracker, Arc<Heartbeat>) {
+) -> (TaskTracker, Arc<Readiness>) {
     let age = registry.gauge("scoregate_heartbeat_age_seconds");
     let heartbeat = Arc::new(Heartbeat::new(clock.clone(), age));
     let (background, sender, stop) = (TaskTracker::new(), Arc::clone(&heartbeat), stop.clone());
     background.spawn(async move { sender.run(stop).await });
-    (background, heartbeat)
+    (background, Arc::new(Readiness::new(heartbeat)))
 }
 
 /// Runs the side port on a thread and a runtime of its own, so that it answers when the public one is saturated.

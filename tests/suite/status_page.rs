@@ -297,9 +297,9 @@ fn status_commands_work_on_a_stopped_and_on_a_running_server() {
         (&1.into(), &"resolved".into(), &true.into())
     );
     let listed = status(&["list", "--json"]).with(0).json();
-    let states: Vec<_> =
+    let progress: Vec<_> =
         listed["messages"].as_array().unwrap().iter().map(|one| one["state"].clone()).collect();
-    assert_eq!(states, ["resolved", "identified", "investigating"]);
+    assert_eq!(progress, ["resolved", "identified", "investigating"]);
     let table = status(&["list"]).with(0).out;
     assert!(
         table.starts_with("INCIDENT") && table.contains("Late scores") && table.contains("Over."),

@@ -111,13 +111,7 @@ pub async fn perform(
             application(registrar, &registrar.set_limits(actor, id, minute, day).await?)
         }
         AdminCommand::SetExpiry { id, key, expires_at } => {
-            let at = match expires_at {
-                FieldChange::Keep => {
-                    return Err(CommandProblem::bad("send expires_at: a timestamp, or null for never"));
-                }
-                FieldChange::Remove => None,
-                FieldChange::Set(text) => Some(timestamp(text)?),
-            };
+            let at = expiry(expires_at)?;
             application(registrar, &registrar.set_expiry(actor, id, key.as_deref(), at).await?)
         }
         AdminCommand::Update { id, name, contact, note } => {
@@ -171,6 +165,15 @@ fn issued(registrar: &Registrar, issued: &IssuedKey) -> Result<Value, CommandPro
 fn json(view: &impl Serialize) -> Result<Value, CommandProblem> {
     serde_json::to_value(view)
         .map_err(|error| CommandProblem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
+}
+
+/// The expiry to set; `None` for never.
+fn expiry(change: FieldChange<String>) -> Result<Option<Wall>, CommandProblem> {
+    match change {
+        FieldChange::Keep => Err(CommandProblem::bad("send expires_at: a timestamp, or null for never")),
+        FieldChange::Remove => Ok(None),
+        FieldChange::Set(text) => timestamp(text).map(Some),
+    }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "used in `map` on an owned value")]

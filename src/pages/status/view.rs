@@ -74,8 +74,8 @@ fn notes(status: &ServiceStatus) -> String {
     if notes.is_empty() {
         return String::new();
     }
-    let items: String = notes.iter().map(|note| format!("<li>{note}</li>\n")).collect();
-    format!("<ul>\n{items}</ul>\n")
+    let items: Vec<String> = notes.iter().map(|note| format!("<li>{note}</li>\n")).collect();
+    format!("<ul>\n{}</ul>\n", items.concat())
 }
 
 fn data(data: &DataState) -> String {
@@ -196,7 +196,7 @@ fn fresh_bars(status: &ServiceStatus) -> Vec<ChartDay> {
     status.days.iter().map(bar).collect()
 }
 
-/// What a chart shows, in words.
+/// The content of a chart in words.
 fn lost(days: &[DayAvailability], what: &str, lost: fn(&DayAvailability) -> u64) -> String {
     let count = days.iter().filter(|day| lost(day) > 0).count();
     let days = if count == 1 { "1 day has".into() } else { format!("{count} days have") };

@@ -82,7 +82,7 @@ pub struct PostgresStore {
     days: LedgerStatements,
     usage: UsageStatements,
     nodes: NodeStatements,
-    status: StatusStatements,
+    status: Box<StatusStatements>,
     outdated: OutdatedRecords,
     documents: Box<DocumentDatabase>,
     /// Started by the first wait for a hint.

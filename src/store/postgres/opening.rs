@@ -90,7 +90,7 @@ impl PostgresStore {
             days: LedgerStatements::new(&schema),
             usage: UsageStatements::new(&schema),
             nodes: NodeStatements::new(&schema),
-            status: StatusStatements::new(&schema),
+            status: Box::new(StatusStatements::new(&schema)),
             outdated: OutdatedRecords::new(&schema),
             documents: Box::new(DocumentDatabase::new(&schema, link)),
             listener: OnceLock::new(),

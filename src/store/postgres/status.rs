@@ -180,10 +180,11 @@ impl StatusStatements {
         let Some(row) = transaction.client().query_typed_opt(&self.last, &parameters).await? else {
             return Ok(Err(PostRefusal::Unknown(incident)));
         };
-        Ok(match state(row.try_get("state")?) {
-            IncidentState::Resolved => Err(PostRefusal::Resolved(incident)),
-            state => Ok((row.try_get("title")?, state)),
-        })
+        let state = state(row.try_get("state")?);
+        if state == IncidentState::Resolved {
+            return Ok(Err(PostRefusal::Resolved(incident)));
+        }
+        Ok(Ok((row.try_get("title")?, state)))
     }
 
     async fn messages(
