@@ -83,8 +83,7 @@ pub(super) async fn build(
         clock,
         &instruments,
     );
-    let mirror = Arc::clone(&engine.mirror);
-    let restoring = tokio::task::spawn_blocking(move || mirror.restore());
+    let restoring = restoring(&engine);
     let leases = leases(Arc::clone(&store), config, data_dir, clock, &instruments, ledger_calls).await?;
     let leases = leases.with_key_freshness(&key_directory.freshness);
     match copy {
@@ -98,6 +97,7 @@ pub(super) async fn build(
     }
     let (tracer, exporter) = trace_export::open(config, registry, clock)?.unzip();
     restoring.await.context("restoring documents panicked")?;
+    let status = status_report::publisher(config, &store, &engine.documents, clock, &instruments);
     let gateway = Gateway {
         clock: clock.clone(),
         form,
@@ -105,7 +105,7 @@ pub(super) async fn build(
         leases: Arc::new(leases),
         engine,
         pages: pages(config),
-        status: status_report::publisher(config, &store, clock, &instruments),
+        status,
         guard: Arc::new(AddressGuard::new(config.guard_per_minute)),
         capacity: Arc::new(ConcurrencyLimit::new(config.concurrency, Arc::clone(&instruments))),
         instruments,
@@ -119,6 +119,12 @@ pub(super) async fn build(
     };
     let (gateway, registrar) = (Arc::new(gateway), Arc::new(registrar));
     Ok(BuiltGateway { gateway, registrar, store, scoring, backend, exporter })
+}
+
+/// Restores documents of the disk mirror in the background.
+fn restoring(engine: &DocumentEngine) -> tokio::task::JoinHandle<()> {
+    let mirror = Arc::clone(&engine.mirror);
+    tokio::task::spawn_blocking(move || mirror.restore())
 }
 
 /// The registrar, with a local copy of a shared store.

@@ -10,6 +10,7 @@ use tokio_util::task::TaskTracker;
 use crate::admin::Readiness;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::documents::{DataRefresh, Documents};
 use crate::gateway::Gateway;
 use crate::instruments::Instruments;
 use crate::pages::status::{DataState, StatusSite};
@@ -26,11 +27,15 @@ const FIRST_EVERY: Duration = Duration::from_secs(1);
 pub(super) fn publisher(
     config: &Config,
     store: &Arc<dyn Store>,
+    documents: &Documents,
     clock: &Clock,
     instruments: &Arc<Instruments>,
 ) -> Option<Arc<StatusPublisher>> {
-    let publisher =
-        || StatusPublisher::new(Arc::clone(store), site(config), clock.clone(), Arc::clone(instruments));
+    let publisher = || {
+        let (store, instruments, data) =
+            (Arc::clone(store), Arc::clone(instruments), data_state(documents, clock));
+        StatusPublisher::new(store, site(config), data, clock.clone(), instruments)
+    };
     config.status_page.then(publisher).map(Arc::new)
 }
 
@@ -63,11 +68,15 @@ pub(super) fn start(
 }
 
 fn observation(gateway: &Gateway, readiness: &Readiness) -> Observation {
-    let data = gateway.engine.documents.data_refresh(gateway.clock.now());
     let breaker = gateway.engine.fetcher.status().condition.breaker;
     Observation {
         is_ready: readiness.check_from_within().is_ok(),
         backend_fails: breaker != BreakerState::Closed,
-        data: DataState { newest: data.newest, expected: data.expected, stale_since: data.stale_since },
+        data: data_state(&gateway.engine.documents, &gateway.clock),
     }
+}
+
+fn data_state(documents: &Documents, clock: &Clock) -> DataState {
+    let DataRefresh { newest, expected, stale_since } = documents.data_refresh(clock.now());
+    DataState { newest, expected, stale_since }
 }

@@ -69,9 +69,16 @@ struct StatusProgress {
 }
 
 impl StatusPublisher {
-    /// A page about `site` that says nothing until the first observation.
-    pub fn new(store: Arc<dyn Store>, site: StatusSite, clock: Clock, instruments: Arc<Instruments>) -> Self {
-        let status = ServiceStatus { is_ready: true, ..ServiceStatus::default() };
+    /// A page about `site` without history until the first observation.
+    pub fn new(
+        store: Arc<dyn Store>,
+        site: StatusSite,
+        data: DataState,
+        clock: Clock,
+        instruments: Arc<Instruments>,
+    ) -> Self {
+        let data = steady(DataState::default(), data);
+        let status = ServiceStatus { is_ready: true, data, ..ServiceStatus::default() };
         let pages = ArcSwap::from_pointee(StatusPages::new(&site, &status, clock.now().wall));
         let (site, progress) = (ArcSwap::from_pointee(site), tokio::sync::Mutex::default());
         Self { store, clock, instruments, site, pages, progress, observed_at: AtomicU64::new(0) }

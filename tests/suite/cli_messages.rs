@@ -75,7 +75,7 @@ fn the_commands_are_those_whose_help_is_tested() {
         names.filter(|name| *name != "help").map(str::to_owned).collect()
     };
     let mut all = named(&run(&["--help"]).out);
-    for group in ["cache", "keys", "scoring", "store"] {
+    for group in ["cache", "keys", "scoring", "status", "store"] {
         all.extend(named(&run(&[group, "--help"]).out).into_iter().map(|verb| format!("{group} {verb}")));
     }
     let mut tested: Vec<String> = COMMANDS.iter().map(|command| command.join(" ")).collect();

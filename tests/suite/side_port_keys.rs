@@ -42,6 +42,10 @@ fn routes(id: &str) -> Vec<(&'static str, String, Value)> {
         ("GET", format!("/v1/usage/{id}"), Value::Null),
         ("GET", "/v1/usage?fleet=true".into(), Value::Null),
         ("GET", "/v1/nodes".into(), Value::Null),
+        ("POST", "/v1/status".into(), json!({"title": "t", "message": "m", "state": "identified"})),
+        ("POST", "/v1/status/1".into(), json!({"message": "m"})),
+        ("POST", "/v1/status/1/resolve".into(), json!({"message": "m"})),
+        ("GET", "/v1/status?most=5".into(), Value::Null),
         ("GET", "/v1/upstream".into(), Value::Null),
         ("GET", "/v1/settings".into(), Value::Null),
         ("GET", "/v1/log".into(), Value::Null),
@@ -176,7 +180,7 @@ async fn the_audit_trail_has_actor_action_and_time_of_each_kind_of_change() {
     let page = request_side(&world, "GET", "/v1/audit?most=3", &Value::Null).await.json();
     let before = page["next"].as_u64().unwrap();
     let rest = request_side(&world, "GET", &format!("/v1/audit?before={before}"), &Value::Null).await.json();
-    assert_eq!(page["records"].as_array().unwrap().len() + rest["records"].as_array().unwrap().len(), 10);
+    assert_eq!(page["records"].as_array().unwrap().len() + rest["records"].as_array().unwrap().len(), 13);
     assert!(rest["next"].is_null());
 }
 

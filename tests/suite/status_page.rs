@@ -81,6 +81,15 @@ async fn status_pages_are_unknown_paths_unless_they_are_switched_on() {
     assert_eq!(rows(&world), "0");
 }
 
+/// The response of a backend with data of this hour; with 0 it fails.
+fn data_of(hour: u64) -> Act {
+    let item = format!(r#"{{"id":"atlas","name":"Atlas","currentScore":{hour}}}"#);
+    match hour {
+        0 => respond("500 Internal Server Error", &[], ""),
+        _ => json(&format!(r#"{{"generated_at":"2026-11-21T{hour}:00:00Z","data":[{item}]}}"#)),
+    }
+}
+
 /// Number of stored minutes.
 fn rows(world: &World) -> String {
     sqlite3(world.directory.path(), "SELECT count(*) FROM status_minutes").trim().to_owned()
@@ -179,15 +188,7 @@ async fn status_says_during_a_shutdown_that_the_gateway_is_not_ready_and_counts_
 async fn status_says_since_when_the_data_is_stale_and_counts_these_minutes() {
     let hour = Arc::new(AtomicU64::new(12));
     let script = Arc::clone(&hour);
-    let world = World::with_status("", move |_| {
-        let hour = script.load(Ordering::Relaxed);
-        let item = format!(r#"{{"id":"atlas","name":"Atlas","currentScore":{hour}}}"#);
-        match hour {
-            0 => respond("500 Internal Server Error", &[], ""),
-            _ => json(&format!(r#"{{"generated_at":"2026-11-21T{hour}:00:00Z","data":[{item}]}}"#)),
-        }
-    })
-    .await;
+    let world = World::with_status("", move |_| data_of(script.load(Ordering::Relaxed))).await;
     let page = world.status_with("its data is current").await;
     let time = |at: &str| format!("<time datetime=\"2026-11-21T{at}:00Z\">2026-11-21 {at} UTC</time>");
     assert!(page.contains(&format!("<dt>Last refresh</dt><dd>{}</dd>", time("12:00"))), "{page}");
@@ -209,6 +210,22 @@ async fn status_says_since_when_the_data_is_stale_and_counts_these_minutes() {
     assert!((10..=16).contains(&stale), "{stale}");
     world.minutes(3).await;
     world.status_with(&format!("Stale for {stale} min while the API was up.")).await;
+}
+
+#[tokio::test]
+async fn status_after_a_start_with_old_copies_says_so_until_the_backend_answers() {
+    let hour = Arc::new(AtomicU64::new(12));
+    let script = Arc::clone(&hour);
+    let world = World::with_status("", move |_| data_of(script.load(Ordering::Relaxed))).await;
+    hour.store(0, Ordering::Relaxed);
+    world.pass(2 * 60 * MINUTE);
+    world.observed().await;
+    let world = world.restarted().await;
+    let page = world.status_with("its data is stale").await;
+    assert!(page.contains("stale since <time datetime=\"2026-11-21T13:00:00Z\">"), "{page}");
+    hour.store(14, Ordering::Relaxed);
+    world.minutes(2).await;
+    world.status_with("its data is current").await;
 }
 
 #[tokio::test]

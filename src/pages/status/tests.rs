@@ -115,7 +115,7 @@ fn a_new_service_has_no_history_and_its_first_day_counts_from_its_first_minute()
         html(&ServiceStatus { days: last_days(&StatusHistory::default(), 99_999), ..up(1) })
             .contains("no history yet")
     );
-    assert!(html(&ServiceStatus { days: Vec::new(), ..up(1) }).contains("cannot be read at the moment"));
+    assert!(html(&ServiceStatus { days: Vec::new(), ..up(1) }).contains("has not been read yet"));
     let page = html(&up(1));
     assert!(page.contains("<h3>Availability: 100 %</h3>\n<p>Down for 0 min in 1 day.</p>"), "{page}");
     assert_eq!(page.matches("<rect class=\"none\"").count(), 2 * 89, "days before it are not down");

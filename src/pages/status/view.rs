@@ -136,7 +136,7 @@ fn incident(thread: &IncidentThread<'_>) -> String {
 fn days(status: &ServiceStatus) -> String {
     let whole = total(&status.days);
     let (Some(first), Some(last)) = (status.days.first(), status.days.last()) else {
-        return "<p>The history cannot be read at the moment.</p>\n".into();
+        return "<p>The history has not been read yet.</p>\n".into();
     };
     if whole.counted == 0 {
         return "<p>There is no history yet. It begins a few minutes after the first start.</p>\n".into();

@@ -26,7 +26,9 @@ use crate::clock::Wall;
 use crate::keys::Digest;
 use crate::limits::{DayTotals, NodeReport, NodeTotals};
 use crate::store::conformance;
-use crate::store::{ChangeKind, LedgerReport, OwnLimits, ReportOutcome, StoredKey};
+use crate::store::{
+    ChangeKind, LedgerReport, OwnLimits, ReportOutcome, StatusMinute, StatusStore as _, StoredKey, minute_of,
+};
 use postgres::{new_schema, shared_server};
 
 const NOON: Wall = Wall::from_seconds(1_763_726_400); // 2025-11-21T12:00:00Z
@@ -228,6 +230,11 @@ async fn the_runtime_role_changes_neither_the_tables_nor_the_audit_trail() {
     let id = created(&store).await;
     assert_eq!(granted_by_clock(&store, id).await, 100, "it can do what a server does");
     store.audit(AuditQuery::default()).await.unwrap();
+    conformance::messages_posted_at_once_get_numbers_of_their_own(&store).await;
+    let minute = minute_of(Clock::system().now().wall);
+    store.record_minutes(vec![StatusMinute { minute, is_ready: true, is_fresh: true }]).await.unwrap();
+    store.delete_outdated().await.unwrap();
+    assert_eq!(store.status_history(minute, minute + 1).await.unwrap().days.len(), 1);
     let link = DatabaseLink::new(Arc::new(runtime), Clock::system());
     for refused in [
         "DROP TABLE {schema}.keys",
@@ -236,6 +243,8 @@ async fn the_runtime_role_changes_neither_the_tables_nor_the_audit_trail() {
         "UPDATE {schema}.audit SET who = 'nobody'",
         "DELETE FROM {schema}.audit",
         "TRUNCATE {schema}.audit",
+        "UPDATE {schema}.status_messages SET message = 'nothing'",
+        "DELETE FROM {schema}.status_messages",
         "DELETE FROM {schema}.site",
     ] {
         let statement = config.schema.statement(refused);
