@@ -82,7 +82,7 @@ impl WeeklyCycle {
         let half_angle = |hours: f64| (PI * hours / float(method::CYCLE_HOURS)).sin();
         let (rounds, length) = (float(rounds), float(length));
         let share = half_angle(rounds * length) / (rounds * half_angle(length));
-        (self.cosine * self.cosine + self.sine * self.sine) / 2.0 * share * share
+        f64::midpoint(self.cosine * self.cosine, self.sine * self.sine) * share * share
     }
 }
 
