@@ -98,6 +98,7 @@ fn creating(number: usize) -> StoreChange {
         contact: None,
         note: None,
         key,
+        owner: None,
     };
     StoreChange { at, who: "bench".into(), application: ApplicationId::mint().unwrap(), what }
 }

@@ -1,4 +1,4 @@
-//! Ids of applications: `app_` and eleven base62 characters; a number inside.
+//! Ids of applications and of their owners: a prefix and eleven base62 characters; a number inside.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use super::BASE62;
 
 const DIGITS: usize = 11;
 
-/// The id of an application.
+/// The id of an application: `app_` and the digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ApplicationId(u64);
 
@@ -15,6 +15,15 @@ pub struct ApplicationId(u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an application's id is `app_` and eleven letters or digits, as `scoregate keys list` shows it")]
 pub struct BadId;
+
+/// The id of a person or organisation that owns applications: `own_` and the digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OwnerId(u64);
+
+/// The text is not the id of an owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an account's id is `own_` and eleven letters or digits, as `scoregate accounts list` shows it")]
+pub struct BadOwnerId;
 
 impl ApplicationId {
     /// Creates an id from the operating system's randomness.
@@ -28,17 +37,22 @@ impl ApplicationId {
     }
 }
 
+impl OwnerId {
+    /// Creates an id from the operating system's randomness.
+    pub fn mint() -> Result<Self, getrandom::Error> {
+        getrandom::u64().map(Self)
+    }
+}
+
 impl fmt::Display for ApplicationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut left = self.0;
-        let mut digits = [0u8; DIGITS];
-        for digit in digits.iter_mut().rev() {
-            let index = usize::try_from(left % 62).unwrap_or(0);
-            *digit = BASE62.get(index).copied().unwrap_or(b'0');
-            left /= 62;
-        }
-        f.write_str("app_")?;
-        digits.into_iter().try_for_each(|digit| fmt::Write::write_char(f, char::from(digit)))
+        write_id(f, "app_", self.0)
+    }
+}
+
+impl fmt::Display for OwnerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_id(f, "own_", self.0)
     }
 }
 
@@ -46,13 +60,33 @@ impl FromStr for ApplicationId {
     type Err = BadId;
 
     fn from_str(text: &str) -> Result<Self, BadId> {
-        let digits = text.strip_prefix("app_").filter(|rest| rest.len() == DIGITS).ok_or(BadId)?;
-        digits
-            .bytes()
-            .try_fold(0u64, |sum, digit| sum.checked_mul(62)?.checked_add(u64::from(value(digit)?)))
-            .map(Self)
-            .ok_or(BadId)
+        read_id("app_", text).map(Self).ok_or(BadId)
     }
+}
+
+impl FromStr for OwnerId {
+    type Err = BadOwnerId;
+
+    fn from_str(text: &str) -> Result<Self, BadOwnerId> {
+        read_id("own_", text).map(Self).ok_or(BadOwnerId)
+    }
+}
+
+fn write_id(f: &mut fmt::Formatter<'_>, prefix: &str, number: u64) -> fmt::Result {
+    let mut left = number;
+    let mut digits = [0u8; DIGITS];
+    for digit in digits.iter_mut().rev() {
+        let index = usize::try_from(left % 62).unwrap_or(0);
+        *digit = BASE62.get(index).copied().unwrap_or(b'0');
+        left /= 62;
+    }
+    f.write_str(prefix)?;
+    digits.into_iter().try_for_each(|digit| fmt::Write::write_char(f, char::from(digit)))
+}
+
+fn read_id(prefix: &str, text: &str) -> Option<u64> {
+    let digits = text.strip_prefix(prefix).filter(|rest| rest.len() == DIGITS)?;
+    digits.bytes().try_fold(0u64, |sum, digit| sum.checked_mul(62)?.checked_add(u64::from(value(digit)?)))
 }
 
 /// The value of a digit of [`BASE62`]. Computed instead of searched: a start reads a million ids.
@@ -75,6 +109,9 @@ mod tests {
         fn an_id_is_read_back_as_it_was_written(number: u64) {
             let id = ApplicationId(number);
             prop_assert_eq!(id.to_string().parse(), Ok(id));
+            let owner = OwnerId(number);
+            prop_assert_eq!(owner.to_string().parse(), Ok(owner));
+            prop_assert_eq!(id.to_string().parse::<OwnerId>(), Err(BadOwnerId));
         }
 
         #[test]

@@ -9,7 +9,7 @@ mod tier;
 
 pub use digest::Digest;
 pub use form::{KeyForm, SHOWN_CHARACTERS, shown_prefix};
-pub use ids::{ApplicationId, BadId};
+pub use ids::{ApplicationId, BadId, BadOwnerId, OwnerId};
 pub use tier::{PaidRights, Rights, Tier, TierIndex, TierLimits, standard_tiers};
 
 /// The digits of keys and ids.

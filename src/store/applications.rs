@@ -1,7 +1,7 @@
 //! Applications and keys as stored, and changes to them. Data only.
 
 use crate::clock::Wall;
-use crate::keys::{ApplicationId, Digest};
+use crate::keys::{ApplicationId, Digest, OwnerId};
 
 /// An application as stored, with its keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +93,8 @@ pub enum ChangeKind {
         note: Option<String>,
         /// Its first key.
         key: StoredKey,
+        /// Its owner, if someone signed up for it.
+        owner: Option<Ownership>,
     },
     /// Adds a key; existing keys are unaffected.
     AddKey {
@@ -140,9 +142,23 @@ pub enum ChangeKind {
         /// A remark.
         note: Option<String>,
     },
+    /// Closes it in the name of its owner: revokes all keys, removes the owner, and replaces the name, the contact and the note.
+    Close,
+}
+
+/// The owner of a new application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ownership {
+    /// The owner, who must not be suspended.
+    pub owner: OwnerId,
+    /// Maximum number of the owner's applications, this one included.
+    pub at_most: u32,
 }
 
 impl ChangeKind {
+    /// The name of a closed application.
+    pub(in crate::store) const CLOSED: &str = "closed";
+
     /// Its name in the audit trail.
     pub const fn word(&self) -> &'static str {
         match self {
@@ -155,6 +171,7 @@ impl ChangeKind {
             Self::SetLimits { .. } => "set_limits",
             Self::SetExpiry { .. } => "set_expiry",
             Self::Describe { .. } => "describe",
+            Self::Close => "close",
         }
     }
 }

@@ -2,11 +2,12 @@
 
 use std::fmt::Display;
 
-use super::{OwnLimits, StoredKey};
+use super::{OwnLimits, Ownership, StoredKey};
 use crate::clock::Wall;
 
-pub(super) fn created(tier: &str, own: OwnLimits, key: &StoredKey) -> String {
-    format!("tier {tier}{}, key {}", own_limits(own), shown(key))
+pub(super) fn created(tier: &str, own: OwnLimits, key: &StoredKey, owner: Option<Ownership>) -> String {
+    let owner = owner.map(|Ownership { owner, .. }| format!(", owner {owner}")).unwrap_or_default();
+    format!("tier {tier}{}, key {}{owner}", own_limits(own), shown(key))
 }
 
 pub(super) fn key_added(key: &StoredKey) -> String {
@@ -42,8 +43,10 @@ pub(super) fn expiry_set(shown: &[String], at: Option<Wall>) -> String {
     format!("keys {} {expiry}", shown.join(", "))
 }
 
-pub(super) fn described(name: &str, contact: Option<&str>, note: Option<&str>) -> String {
-    format!("name {name}, contact {}, note {}", contact.unwrap_or("none"), note.unwrap_or("none"))
+/// Names, contacts and notes can be personal data, which must not remain after an account is deleted.
+pub(super) fn described(contact: Option<&str>, note: Option<&str>) -> String {
+    let given = |field: Option<&str>| if field.is_some() { "given" } else { "none" };
+    format!("contact {}, note {}", given(contact), given(note))
 }
 
 fn shown(key: &StoredKey) -> String {

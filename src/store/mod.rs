@@ -16,8 +16,10 @@ mod embedded;
 mod feed;
 mod ledger;
 mod local_copy;
+mod mail_queue;
 mod nodes;
 mod owed;
+mod owners;
 mod postgres;
 mod shared_documents;
 mod status;
@@ -28,12 +30,12 @@ use std::pin::Pin;
 
 use futures_util::{Stream, stream};
 
-use crate::clock::Day;
-use crate::keys::ApplicationId;
+use crate::clock::{Day, Wall};
+use crate::keys::{ApplicationId, Digest, OwnerId};
 
 pub use applications::{
-    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, KeyUse, OwnLimits, StoreChange, StoredApplication,
-    StoredKey,
+    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, KeyUse, OwnLimits, Ownership, StoreChange,
+    StoredApplication, StoredKey,
 };
 pub use database_status::{DatabaseStatus, ExchangeCounts, HotTable, TableRows};
 pub use disk_mirror::{Mirror, MirrorContents, MirrorError, MirrorRecord, RecordFlaw, RejectedRecord};
@@ -44,8 +46,13 @@ pub use ledger::{AssumedTerms, LedgerExchange, LedgerExchangeReply, LedgerReport
 pub use local_copy::{
     CopiedReading, LocalCopy, LocalCopyFlaw, LocalCopyLog, NewLocalCopy, VerifiedLocalCopy,
 };
+pub use mail_queue::{ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailOutcome, NewMail};
 pub use nodes::{NodeList, NodeStatus};
 pub use owed::OwedFile;
+pub use owners::{
+    LinkAllowance, NewSignInLink, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, OwnerSession,
+    SignIn, SignInOutcome, StoredOwner, UsableLink,
+};
 pub use postgres::{
     BadDatabaseFile, BadDatabaseUrl, BadName, ClientCertificateFiles, DatabaseAddress, DatabaseConfig,
     DatabaseExport, DatabaseReport, DatabaseSettings, OpenFailure, PostgresStore, RoleName, SchemaName,
@@ -82,6 +89,9 @@ pub enum StoreError {
     /// The service has no such incident.
     #[error("there is no incident {0}; `scoregate status list` lists them")]
     UnknownIncident(u64),
+    /// The account of an owner does not allow it.
+    #[error(transparent)]
+    Owner(#[from] OwnerRefusal),
     /// Nothing is added to a resolved incident.
     #[error("incident {0} is resolved; post a new one")]
     IncidentResolved(u64),
@@ -128,6 +138,7 @@ impl StoreError {
             Self::UnknownApplication(_)
             | Self::UnknownKey(_)
             | Self::UnknownIncident(_)
+            | Self::Owner(_)
             | Self::IncidentResolved(_)
             | Self::Exists(_) => false,
         }
@@ -227,6 +238,53 @@ pub trait StatusStore: Send + Sync + 'static {
     fn status_messages(&self, limit: usize) -> StoreFuture<'_, Vec<StatusMessage>>;
 }
 
+/// Owners of applications, their links by e-mail and their sessions. Links and sessions that have expired do not exist.
+pub trait OwnerStore: Send + Sync + 'static {
+    /// Makes a link and its mail durable, both or neither. Returns `false` and stores nothing if the mailbox has had its
+    /// allowance.
+    fn send_link(&self, link: NewSignInLink, mail: NewMail) -> StoreFuture<'_, bool>;
+
+    /// The link with this digest, unless it was used.
+    fn usable_link(&self, digest: Digest, now: Wall) -> StoreFuture<'_, Option<UsableLink>>;
+
+    /// Uses a link: creates the owner if the mailbox is unknown, and a session. Of several uses at the same time one succeeds.
+    fn sign_in(&self, sign_in: SignIn) -> StoreFuture<'_, SignInOutcome>;
+
+    /// The session with this digest.
+    fn session(&self, digest: Digest, now: Wall) -> StoreFuture<'_, Option<OwnerSession>>;
+
+    /// Ends a session, if it exists.
+    fn end_session(&self, digest: Digest) -> StoreFuture<'_, ()>;
+
+    /// Ends all sessions of an owner.
+    fn end_sessions(&self, owner: OwnerId) -> StoreFuture<'_, ()>;
+
+    /// Owners, ordered by id.
+    fn owners(&self, query: OwnerQuery) -> StoreFuture<'_, Vec<StoredOwner>>;
+
+    /// One owner.
+    fn owner(&self, id: OwnerId) -> StoreFuture<'_, Option<StoredOwner>>;
+
+    /// Makes a change and its audit record durable, both or neither. Returns the owner as changed, or as deleted.
+    fn change_owner(&self, change: OwnerChange) -> StoreFuture<'_, StoredOwner>;
+}
+
+/// Mail to be sent. The rules are in `mail_queue`.
+pub trait MailQueue: Send + Sync + 'static {
+    /// Queues mails. A message id that is queued already is ignored.
+    fn queue_mail(&self, mails: Vec<NewMail>) -> StoreFuture<'_, ()>;
+
+    /// Claims mails that are due, longest due first. No mail is claimed by two readers at the same time. Mails that have
+    /// expired are claimed too, so that they are counted and removed.
+    fn claim_mail(&self, claim: MailClaim) -> StoreFuture<'_, Vec<ClaimedMail>>;
+
+    /// Records the results of attempts.
+    fn record_attempts(&self, attempts: Vec<MailAttempt>) -> StoreFuture<'_, ()>;
+
+    /// The state of the queue.
+    fn mail_backlog(&self) -> StoreFuture<'_, MailBacklog>;
+}
+
 /// The gateways that use the store, for information.
 pub trait NodeRegistry: Send + Sync + 'static {
     /// Stores the status of a node. An engine with a clock of its own sets `last_seen_at` by it.
@@ -261,7 +319,16 @@ pub trait StoreHealth: Send + Sync + 'static {
 
 /// A whole store.
 pub trait Store:
-    KeyStore + Ledger + ChangeFeed + UsageStore + StatusStore + NodeRegistry + StoreHealth + DocumentSharing
+    KeyStore
+    + Ledger
+    + ChangeFeed
+    + UsageStore
+    + StatusStore
+    + OwnerStore
+    + MailQueue
+    + NodeRegistry
+    + StoreHealth
+    + DocumentSharing
 {
 }
 
@@ -271,6 +338,8 @@ impl<T> Store for T where
         + ChangeFeed
         + UsageStore
         + StatusStore
+        + OwnerStore
+        + MailQueue
         + NodeRegistry
         + StoreHealth
         + DocumentSharing

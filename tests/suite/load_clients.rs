@@ -73,6 +73,7 @@ fn creation(tier: &str, day: Option<u32>) -> (String, StoreChange) {
         contact: None,
         note: None,
         key,
+        owner: None,
     };
     let change = StoreChange { at, who: "test".into(), application: ApplicationId::mint().unwrap(), what };
     (secret.expose().to_owned(), change)

@@ -251,7 +251,7 @@ impl KeyRecord {
     fn creation(self, now: Wall) -> ChangeKind {
         let key = self.key(now);
         let Self { name, tier, own, contact, note, .. } = self;
-        ChangeKind::Create { name, tier, own, contact, note, key }
+        ChangeKind::Create { name, tier, own, contact, note, key, owner: None }
     }
 }
 

@@ -168,8 +168,9 @@ impl Registrar {
         let now = self.clock.now().wall;
         let (secret, key) = self.mint(now, new.expires_at)?;
         let NewApplication { name, tier, own, contact, note, .. } = new;
-        let application =
-            self.change(who, id, ChangeKind::Create { name, tier, own, contact, note, key }).await?;
+        let application = self
+            .change(who, id, ChangeKind::Create { name, tier, own, contact, note, key, owner: None })
+            .await?;
         Ok(IssuedKey { application, key: secret })
     }
 

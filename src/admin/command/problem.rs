@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::accounts::RegistrarError;
 use crate::admin::paths;
-use crate::store::StoreError;
+use crate::store::{OwnerRefusal, StoreError};
 
 /// The error of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,13 +90,20 @@ impl From<RegistrarError> for CommandProblem {
             | RegistrarError::Store(
                 StoreError::UnknownApplication(_)
                 | StoreError::UnknownKey(_)
-                | StoreError::UnknownIncident(_),
+                | StoreError::UnknownIncident(_)
+                | StoreError::Owner(OwnerRefusal::Unknown(_)),
             ) => StatusCode::NOT_FOUND,
             RegistrarError::NoneInForce(_)
             | RegistrarError::SeveralInForce(..)
-            | RegistrarError::Store(StoreError::Exists(_) | StoreError::IncidentResolved(_)) => {
-                StatusCode::CONFLICT
-            }
+            | RegistrarError::Store(
+                StoreError::Exists(_)
+                | StoreError::IncidentResolved(_)
+                | StoreError::Owner(
+                    OwnerRefusal::Suspended(_)
+                    | OwnerRefusal::TooManyApplications(_)
+                    | OwnerRefusal::HasApplications(_),
+                ),
+            ) => StatusCode::CONFLICT,
             RegistrarError::Store(
                 StoreError::Unavailable { .. } | StoreError::Damaged { .. } | StoreError::Newer { .. },
             )

@@ -21,7 +21,7 @@ pub(in crate::store) async fn created_records_are_read_back(store: &dyn Store) {
         granted: 0,
     };
     let (name, tier) = (wanted.name.clone(), wanted.tier.clone());
-    let what = ChangeKind::Create { name, tier, own, contact, note, key };
+    let what = ChangeKind::Create { name, tier, own, contact, note, key, owner: None };
     assert_eq!(store.change(changing(id, what)).await.unwrap(), wanted);
     assert_eq!(store.application(id, NOON.day()).await.unwrap(), Some(wanted.clone()));
     let page = store.page(None, 10, NOON.day()).await.unwrap();

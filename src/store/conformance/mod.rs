@@ -6,6 +6,8 @@
 mod changes;
 mod days;
 mod feed;
+mod mail;
+mod owners;
 mod reports;
 mod status;
 
@@ -19,6 +21,8 @@ use crate::limits::{NodeReport, NodeTotals};
 pub(super) use changes::*;
 pub(super) use days::*;
 pub(super) use feed::*;
+pub(super) use mail::*;
+pub(super) use owners::*;
 pub(super) use reports::*;
 pub(super) use status::*;
 
@@ -60,6 +64,21 @@ macro_rules! run_with {
             an_incident_that_is_unknown_or_resolved_takes_no_message
             every_message_has_an_audit_record_without_an_application
             messages_posted_at_once_get_numbers_of_their_own
+            a_link_signs_up_its_address_once_and_only_with_the_terms
+            a_second_link_of_a_mailbox_signs_in_its_owner
+            a_link_used_at_once_makes_one_session
+            links_and_sessions_expire
+            a_mailbox_gets_no_more_links_than_its_allowance
+            sessions_end_one_by_one_or_together
+            an_owner_has_no_more_applications_than_allowed
+            a_closed_application_keeps_no_key_no_owner_and_no_description
+            a_suspended_owner_has_no_sessions_and_cannot_sign_in
+            a_deleted_owner_leaves_only_audit_records_without_the_address
+            owners_are_found_by_address_and_application_in_pages
+            a_mail_is_claimed_as_it_was_queued_and_removed_once_sent
+            each_mail_is_claimed_by_one_reader
+            a_claim_expires_and_its_late_result_changes_nothing
+            a_failed_mail_is_due_again_after_its_delay_and_behind_older_ones
         }
 
         #[test]
@@ -112,6 +131,7 @@ pub(super) fn creating(application: ApplicationId) -> StoreChange {
         contact: None,
         note: None,
         key,
+        owner: None,
     };
     changing(application, what)
 }

@@ -2,14 +2,16 @@
 //!
 //! A failed change leaves no trace: the writer rolls it back. Keys are created and tiers checked by the caller.
 
+use rusqlite::types::Null;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::fault::{StoreFault, is_conflict};
-use super::records;
+use super::{audit, owners, records};
 use crate::clock::Wall;
 use crate::keys::{ApplicationId, Digest};
 use crate::store::{
-    ChangeKind, KeyUse, OwnLimits, StoreChange, StoreError, StoredApplication, StoredKey, audit_detail,
+    ChangeKind, KeyUse, OwnLimits, Ownership, StoreChange, StoreError, StoredApplication, StoredKey,
+    audit_detail,
 };
 
 /// Makes the change and returns the changed application.
@@ -20,11 +22,10 @@ pub(super) fn make(connection: &Connection, change: &StoreChange) -> Result<Stor
         return Err(unknown());
     }
     let detail = match &change.what {
-        ChangeKind::Create { name, tier, own, contact, note, key } => {
+        ChangeKind::Create { name, tier, own, contact, note, key, owner } => {
             let row = params![id, name, tier, own.minute, own.day, contact, note, millis(change.at)];
-            create(connection, row)?;
-            add_key(connection, &id, key)?;
-            audit_detail::created(tier, *own, key)
+            create(connection, row, (&id, key, *owner))?;
+            audit_detail::created(tier, *own, key, *owner)
         }
         ChangeKind::AddKey { key } => {
             add_key(connection, &id, key)?;
@@ -59,10 +60,15 @@ pub(super) fn make(connection: &Connection, change: &StoreChange) -> Result<Stor
         }
         ChangeKind::Describe { name, contact, note } => {
             describe(connection, params![id, name, contact, note])?;
-            audit_detail::described(name, contact.as_deref(), note.as_deref())
+            audit_detail::described(contact.as_deref(), note.as_deref())
+        }
+        ChangeKind::Close => {
+            describe(connection, params![id, ChangeKind::CLOSED, Null, Null])?;
+            owners::disown(connection, &id)?;
+            audit_detail::all_revoked(revoke_all(connection, &id, change.at)?)
         }
     };
-    audit(connection, change.at, [&change.who, change.what.word(), &id, &detail])?;
+    audit::add(connection, change.at, [&change.who, change.what.word(), &id, &detail])?;
     answer(connection, change)?.ok_or_else(unknown)
 }
 
@@ -85,18 +91,26 @@ const fn gives_a_key(what: &ChangeKind) -> bool {
         | ChangeKind::SetTier { .. }
         | ChangeKind::SetLimits { .. }
         | ChangeKind::SetExpiry { .. }
-        | ChangeKind::Describe { .. } => false,
+        | ChangeKind::Describe { .. }
+        | ChangeKind::Close => false,
     }
 }
 
-fn create(connection: &Connection, row: &[&dyn rusqlite::ToSql]) -> Result<(), StoreFault> {
+/// Creates an application with its first key and its owner.
+fn create(
+    connection: &Connection,
+    row: &[&dyn rusqlite::ToSql],
+    (id, key, owner): (&str, &StoredKey, Option<Ownership>),
+) -> Result<(), StoreFault> {
     let inserted = connection
         .prepare_cached(
             "INSERT INTO applications (id, name, tier, own_minute, own_day, contact, note, created_at)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         )?
         .execute(row);
-    unless_there(inserted, "that application")
+    unless_there(inserted, "that application")?;
+    add_key(connection, id, key)?;
+    owner.map_or(Ok(()), |Ownership { owner, at_most }| owners::own(connection, id, owner, at_most))
 }
 
 fn add_key(connection: &Connection, id: &str, key: &StoredKey) -> Result<(), StoreFault> {
@@ -207,15 +221,6 @@ pub(super) fn used(connection: &Connection, keys: &[KeyUse]) -> Result<(), Store
     for key in keys {
         update.execute(params![key.digest.as_bytes(), millis(key.at)])?;
     }
-    Ok(())
-}
-
-/// Adds an audit record: actor, action, application, details.
-pub(super) fn audit(connection: &Connection, at: Wall, words: [&str; 4]) -> Result<(), StoreFault> {
-    let [who, what, application, detail] = words;
-    connection
-        .prepare_cached("INSERT INTO audit (at, who, what, application, detail) VALUES (?1, ?2, ?3, ?4, ?5)")?
-        .execute(params![millis(at), who, what, application, detail])?;
     Ok(())
 }
 

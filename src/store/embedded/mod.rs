@@ -4,6 +4,7 @@
 //! reader waits for a writer. Operators may read the file with `sqlite3` while the server runs, and a second process
 //! may write to it. One machine only; the file must be on a local disk.
 
+mod audit;
 mod changes;
 mod deferred_check;
 mod fault;
@@ -11,7 +12,9 @@ mod feed;
 mod file;
 mod integrity;
 mod ledger;
+mod mail_queue;
 pub mod maintenance;
+mod owners;
 mod paths;
 mod records;
 mod schema;
@@ -28,13 +31,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use super::{
-    ApplicationPage, AuditQuery, AuditRecord, ChangeFeed, ChangedApplications, DocumentSharing, FeedPosition,
-    KeyStore, KeyUse, Ledger, LedgerExchange, LedgerExchangeReply, NewStatusMessage, NodeList, NodeRegistry,
-    NodeStatus, StatusHistory, StatusMessage, StatusMinute, StatusStore, StoreChange, StoreError,
-    StoreFuture, StoreHealth, StoredApplication, UsageList, UsageQuery, UsageStore, UsageTotal,
+    ApplicationPage, AuditQuery, AuditRecord, ChangeFeed, ChangedApplications, ClaimedMail, DocumentSharing,
+    FeedPosition, KeyStore, KeyUse, Ledger, LedgerExchange, LedgerExchangeReply, MailAttempt, MailBacklog,
+    MailClaim, MailQueue, NewMail, NewSignInLink, NewStatusMessage, NodeList, NodeRegistry, NodeStatus,
+    OwnerChange, OwnerQuery, OwnerSession, OwnerStore, SignIn, SignInOutcome, StatusHistory, StatusMessage,
+    StatusMinute, StatusStore, StoreChange, StoreError, StoreFuture, StoreHealth, StoredApplication,
+    StoredOwner, UsableLink, UsageList, UsageQuery, UsageStore, UsageTotal,
 };
-use crate::clock::Day;
-use crate::keys::ApplicationId;
+use crate::clock::{Day, Wall};
+use crate::keys::{ApplicationId, Digest, OwnerId};
 use deferred_check::DeferredCheck;
 use fault::OpenFile;
 use worker::StoreWorker;
@@ -139,7 +144,9 @@ impl Ledger for Embedded {
 
     /// Records of the ledger are deleted with other writes.
     fn delete_outdated(&self) -> StoreFuture<'_, u64> {
-        let work = |file: &rusqlite::Connection| Ok(usage::merge(file)? + status::delete_outdated(file)?);
+        let work = |file: &rusqlite::Connection| {
+            Ok(usage::merge(file)? + status::delete_outdated(file)? + owners::delete_expired(file)?)
+        };
         Box::pin(self.writer.run("merge usage", work))
     }
 }
@@ -175,6 +182,74 @@ impl StatusStore for Embedded {
     fn status_messages(&self, limit: usize) -> StoreFuture<'_, Vec<StatusMessage>> {
         let work = move |file: &rusqlite::Connection| status::messages(file, limit);
         Box::pin(self.reader.run("read status messages", work))
+    }
+}
+
+impl OwnerStore for Embedded {
+    fn send_link(&self, link: NewSignInLink, mail: NewMail) -> StoreFuture<'_, bool> {
+        let work = move |file: &rusqlite::Connection| owners::send_link(file, &link, &mail);
+        Box::pin(self.writer.run("store a link", work))
+    }
+
+    fn usable_link(&self, digest: Digest, now: Wall) -> StoreFuture<'_, Option<UsableLink>> {
+        let work = move |file: &rusqlite::Connection| owners::usable_link(file, digest, now);
+        Box::pin(self.reader.run("read a link", work))
+    }
+
+    fn sign_in(&self, sign_in: SignIn) -> StoreFuture<'_, SignInOutcome> {
+        let work = move |file: &rusqlite::Connection| owners::sign_in(file, &sign_in);
+        Box::pin(self.writer.run("sign in an owner", work))
+    }
+
+    fn session(&self, digest: Digest, now: Wall) -> StoreFuture<'_, Option<OwnerSession>> {
+        let work = move |file: &rusqlite::Connection| owners::session(file, digest, now);
+        Box::pin(self.reader.run("read a session", work))
+    }
+
+    fn end_session(&self, digest: Digest) -> StoreFuture<'_, ()> {
+        let work = move |file: &rusqlite::Connection| owners::end_session(file, digest);
+        Box::pin(self.writer.run("end a session", work))
+    }
+
+    fn end_sessions(&self, owner: OwnerId) -> StoreFuture<'_, ()> {
+        let work = move |file: &rusqlite::Connection| owners::end_sessions(file, owner);
+        Box::pin(self.writer.run("end the sessions of an owner", work))
+    }
+
+    fn owners(&self, query: OwnerQuery) -> StoreFuture<'_, Vec<StoredOwner>> {
+        let work = move |file: &rusqlite::Connection| owners::owners(file, &query);
+        Box::pin(self.reader.run("read owners", work))
+    }
+
+    fn owner(&self, id: OwnerId) -> StoreFuture<'_, Option<StoredOwner>> {
+        let work = move |file: &rusqlite::Connection| owners::owner(file, id);
+        Box::pin(self.reader.run("read an owner", work))
+    }
+
+    fn change_owner(&self, change: OwnerChange) -> StoreFuture<'_, StoredOwner> {
+        let work = move |file: &rusqlite::Connection| owners::change(file, &change);
+        Box::pin(self.writer.run("change an owner", work))
+    }
+}
+
+impl MailQueue for Embedded {
+    fn queue_mail(&self, mails: Vec<NewMail>) -> StoreFuture<'_, ()> {
+        let work = move |file: &rusqlite::Connection| mail_queue::add(file, &mails);
+        Box::pin(self.writer.run("queue mail", work))
+    }
+
+    fn claim_mail(&self, claim: MailClaim) -> StoreFuture<'_, Vec<ClaimedMail>> {
+        let work = move |file: &rusqlite::Connection| mail_queue::claim(file, &claim);
+        Box::pin(self.writer.run("claim mail", work))
+    }
+
+    fn record_attempts(&self, attempts: Vec<MailAttempt>) -> StoreFuture<'_, ()> {
+        let work = move |file: &rusqlite::Connection| mail_queue::record(file, &attempts);
+        Box::pin(self.writer.run("record the results of sent mail", work))
+    }
+
+    fn mail_backlog(&self) -> StoreFuture<'_, MailBacklog> {
+        Box::pin(self.reader.run("read the state of the mail queue", mail_queue::backlog))
     }
 }
 

@@ -178,6 +178,7 @@ pub fn recovery_steps(error: &StoreError) -> Option<String> {
         | StoreError::UnknownKey(_)
         | StoreError::UnknownIncident(_)
         | StoreError::IncidentResolved(_)
+        | StoreError::Owner(_)
         | StoreError::Exists(_)
         | StoreError::Unavailable { .. } => return None,
     };

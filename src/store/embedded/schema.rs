@@ -10,7 +10,7 @@
 //! tables can be read in parallel.
 
 /// The steps; a file's format is the number of applied steps.
-pub(super) const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH];
+pub(super) const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH];
 
 const FIRST: &str = "
 CREATE TABLE applications (
@@ -147,4 +147,60 @@ CREATE TABLE status_messages (
     message  TEXT    NOT NULL
 ) STRICT;
 CREATE INDEX status_messages_by_incident ON status_messages (incident, id);
+";
+
+/// Owners who signed up, with their applications, links and sessions; and mail to be sent. Links and sessions are
+/// stored as digests of their tokens.
+const SEVENTH: &str = "
+CREATE TABLE owners (
+    id                TEXT    NOT NULL PRIMARY KEY,
+    mailbox           TEXT    NOT NULL UNIQUE, -- the address without what mail servers ignore
+    email             TEXT    NOT NULL,        -- the address as it was entered
+    created_at        INTEGER NOT NULL,        -- milliseconds since 1970, like all times below
+    terms_version     TEXT    NOT NULL,
+    terms_accepted_at INTEGER NOT NULL,
+    tier              TEXT,                    -- of new applications; NULL: the default
+    suspended_at      INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE owned_applications (
+    application TEXT NOT NULL PRIMARY KEY,
+    owner       TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX owned_applications_by_owner ON owned_applications (owner);
+
+CREATE TABLE sign_in_links (
+    digest     BLOB    NOT NULL PRIMARY KEY, -- SHA-256 of the token
+    mailbox    TEXT    NOT NULL,
+    email      TEXT    NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    used_at    INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE INDEX sign_in_links_by_mailbox ON sign_in_links (mailbox, created_at);
+CREATE INDEX sign_in_links_by_expiry ON sign_in_links (expires_at);
+
+CREATE TABLE owner_sessions (
+    digest     BLOB    NOT NULL PRIMARY KEY, -- SHA-256 of the token
+    owner      TEXT    NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX owner_sessions_by_owner ON owner_sessions (owner);
+CREATE INDEX owner_sessions_by_expiry ON owner_sessions (expires_at);
+
+CREATE TABLE mail_queue (
+    message_id TEXT    NOT NULL PRIMARY KEY,
+    kind       TEXT    NOT NULL, -- sign_in or notice
+    recipient  TEXT    NOT NULL,
+    subject    TEXT    NOT NULL,
+    text       TEXT    NOT NULL,
+    html       TEXT    NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL, -- not sent after this time
+    due_at     INTEGER NOT NULL, -- the next attempt; while one gateway sends it, when another one may
+    attempts   INTEGER NOT NULL,
+    last_error TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX mail_queue_by_due ON mail_queue (due_at);
 ";

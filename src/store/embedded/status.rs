@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::fault::StoreFault;
-use super::{changes, ledger, records};
+use super::{audit, ledger, records};
 use crate::clock::Wall;
 use crate::store::status::{DAY_MINUTES, STATUS_DAYS_KEPT, day_of_minute};
 use crate::store::{
@@ -75,7 +75,7 @@ pub(super) fn post(connection: &Connection, new: &NewStatusMessage) -> Result<St
         ],
     )?;
     let (what, detail) = posted.audited();
-    changes::audit(connection, new.at, [&new.who, what, "", &detail])?;
+    audit::add(connection, new.at, [&new.who, what, "", &detail])?;
     Ok(posted)
 }
 

@@ -6,21 +6,16 @@
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Transaction};
 
+use super::audit;
 use super::connection::{Parameter, SchemaName};
-use super::records::RecordStatements;
+use super::owners;
+use super::records::{self, RecordStatements};
 use crate::clock::Wall;
 use crate::keys::Digest;
 use crate::store::audit_detail;
-use crate::store::{ChangeKind, KeyUse, OwnLimits, StoreChange, StoredApplication, StoredKey};
-
-/// Why a change was not made.
-pub(super) enum ChangeRefusal {
-    UnknownApplication,
-    UnknownKey,
-    Exists(&'static str),
-    /// The changed application cannot be read.
-    Unreadable(String),
-}
+use crate::store::{
+    ChangeKind, KeyUse, OwnLimits, Ownership, StoreChange, StoreError, StoredApplication, StoredKey,
+};
 
 /// The schema's name, for statements.
 pub(super) struct ChangeStatements(SchemaName);
@@ -54,14 +49,6 @@ UPDATE {schema}.keys k SET last_used_at = u.at
 FROM (SELECT digest, max(at) AS at FROM unnest($1::bytea[], $2::int8[]) AS u (digest, at) GROUP BY digest) u
 WHERE k.digest = u.digest AND (k.last_used_at IS NULL OR k.last_used_at < u.at)";
 
-/// Taken before any change with an audit record.
-pub(super) const LOCK: &str = "SELECT FROM {schema}.site FOR UPDATE";
-
-/// The audit record, whose number is that of the change, and a hint to listeners. Only the id is sent.
-pub(super) const AUDIT: &str = "
-INSERT INTO {schema}.audit (at, who, what, application, detail) VALUES ($1, $2, $3, $4, $5)
-RETURNING pg_notify(left('{schema}_changes', 63), application)";
-
 impl ChangeStatements {
     pub(super) fn new(schema: &SchemaName) -> Self {
         Self(schema.clone())
@@ -80,8 +67,8 @@ impl ChangeStatements {
             Ok(()) => {
                 let read =
                     records.application(transaction.client(), change.application, change.at.day()).await?;
-                read.ok_or(ChangeRefusal::UnknownApplication)
-                    .and_then(|read| read.map_err(ChangeRefusal::Unreadable))
+                read.ok_or(StoreError::UnknownApplication(change.application))
+                    .and_then(|read| read.map_err(records::unreadable))
             }
             Err(refusal) => Err(refusal),
         };
@@ -108,25 +95,18 @@ struct RunningChange<'c> {
     change: &'c StoreChange,
 }
 
-type Made<T> = Result<Result<T, ChangeRefusal>, tokio_postgres::Error>;
+type Made<T> = Result<Result<T, StoreError>, tokio_postgres::Error>;
 
 impl RunningChange<'_> {
     async fn make(&self) -> Made<()> {
         let id = self.change.application.to_string();
-        self.execute(LOCK, &[]).await?;
+        self.execute(audit::LOCK, &[]).await?;
         let detail = match self.apply(&id).await? {
             Ok(detail) => detail,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        let (at, what) = (millis(self.change.at), self.change.what.word());
-        let record: [Parameter<'_>; 5] = [
-            (&at, Type::INT8),
-            (&self.change.who, Type::TEXT),
-            (&what, Type::TEXT),
-            (&id, Type::TEXT),
-            (&detail, Type::TEXT),
-        ];
-        self.execute(AUDIT, &record).await?;
+        let words = [&self.change.who, self.change.what.word(), &id, &detail];
+        audit::add(self.transaction, &self.statements.0, self.change.at, words).await?;
         Ok(Ok(()))
     }
 
@@ -135,11 +115,13 @@ impl RunningChange<'_> {
         let is_create = matches!(self.change.what, ChangeKind::Create { .. });
         let there = "SELECT FROM {schema}.applications WHERE id = $1";
         if !is_create && self.execute(there, &[(id, Type::TEXT)]).await? == 0 {
-            return Ok(Err(ChangeRefusal::UnknownApplication));
+            return Ok(Err(StoreError::UnknownApplication(self.change.application)));
         }
         match &self.change.what {
-            ChangeKind::Create { name, tier, own, contact, note, key } => {
-                self.create(id, [name, tier], *own, [contact, note], key).await
+            ChangeKind::Create { name, tier, own, contact, note, key, owner } => {
+                let row: [Parameter<'_>; 3] = [(id, Type::TEXT), (name, Type::TEXT), (tier, Type::TEXT)];
+                let created = self.create(row, *own, [contact, note], (id, key, *owner)).await?;
+                Ok(created.map(|()| audit_detail::created(tier, *own, key, *owner)))
             }
             ChangeKind::AddKey { key } => {
                 Ok(self.add_key(id, key).await?.map(|()| audit_detail::key_added(key)))
@@ -172,39 +154,31 @@ impl RunningChange<'_> {
                 self.execute(set, &[(id, Type::TEXT), (&minute, Type::INT8), (&day, Type::INT8)]).await?;
                 Ok(Ok(audit_detail::limits_set(*own)))
             }
-            ChangeKind::SetExpiry { digests, at } => {
-                let mut shown = Vec::new();
-                for digest in digests {
-                    match self.change_key(SET_EXPIRY, id, digest, *at).await? {
-                        Ok(key) => shown.push(key),
-                        Err(refusal) => return Ok(Err(refusal)),
-                    }
-                }
-                Ok(Ok(audit_detail::expiry_set(&shown, *at)))
-            }
+            ChangeKind::SetExpiry { digests, at } => self.set_expiry(id, digests, *at).await,
             ChangeKind::Describe { name, contact, note } => {
                 let set = "UPDATE {schema}.applications SET name = $2, contact = $3, note = $4 WHERE id = $1";
                 let row: [Parameter<'_>; 4] =
                     [(id, Type::TEXT), (name, Type::TEXT), (contact, Type::TEXT), (note, Type::TEXT)];
                 self.execute(set, &row).await?;
-                Ok(Ok(audit_detail::described(name, contact.as_deref(), note.as_deref())))
+                Ok(Ok(audit_detail::described(contact.as_deref(), note.as_deref())))
             }
+            ChangeKind::Close => self.close(id).await,
         }
     }
 
+    /// Creates an application with its first key and its owner.
     async fn create(
         &self,
-        id: &String,
-        [name, tier]: [&String; 2],
+        [of_id, name, tier]: [Parameter<'_>; 3],
         own: OwnLimits,
         [contact, note]: [&Option<String>; 2],
-        key: &StoredKey,
-    ) -> Made<String> {
+        (id, key, owner): (&String, &StoredKey, Option<Ownership>),
+    ) -> Made<()> {
         let ((minute, day), at) = (limits(own), millis(self.change.at));
         let row: [Parameter<'_>; 8] = [
-            (id, Type::TEXT),
-            (name, Type::TEXT),
-            (tier, Type::TEXT),
+            of_id,
+            name,
+            tier,
             (&minute, Type::INT8),
             (&day, Type::INT8),
             (contact, Type::TEXT),
@@ -212,10 +186,36 @@ impl RunningChange<'_> {
             (&at, Type::INT8),
         ];
         if self.execute(CREATE, &row).await? == 0 {
-            return Ok(Err(ChangeRefusal::Exists("that application")));
+            return Ok(Err(StoreError::Exists("that application")));
         }
         let added = self.add_key(id, key).await?;
-        Ok(added.map(|()| audit_detail::created(tier, own, key)))
+        match (added, owner) {
+            (Ok(()), Some(owner)) => owners::own(self.transaction, &self.statements.0, id, owner).await,
+            (added, _) => Ok(added),
+        }
+    }
+
+    /// Closes the application in the name of its owner.
+    async fn close(&self, id: &String) -> Made<String> {
+        let (at, name) = (millis(self.change.at), ChangeKind::CLOSED);
+        let revoked = self.execute(REVOKE_ALL, &[(id, Type::TEXT), (&at, Type::INT8)]).await?;
+        let set = "UPDATE {schema}.applications SET name = $2, contact = NULL, note = NULL WHERE id = $1";
+        self.execute(set, &[(id, Type::TEXT), (&name, Type::TEXT)]).await?;
+        let disown = "DELETE FROM {schema}.owned_applications WHERE application = $1";
+        self.execute(disown, &[(id, Type::TEXT)]).await?;
+        Ok(Ok(audit_detail::all_revoked(revoked)))
+    }
+
+    /// Sets the expiry of keys.
+    async fn set_expiry(&self, id: &String, digests: &[Digest], at: Option<Wall>) -> Made<String> {
+        let mut shown = Vec::new();
+        for digest in digests {
+            match self.change_key(SET_EXPIRY, id, digest, at).await? {
+                Ok(key) => shown.push(key),
+                Err(refusal) => return Ok(Err(refusal)),
+            }
+        }
+        Ok(Ok(audit_detail::expiry_set(&shown, at)))
     }
 
     async fn execute(&self, text: &str, row: &[Parameter<'_>]) -> Result<u64, tokio_postgres::Error> {
@@ -237,7 +237,7 @@ impl RunningChange<'_> {
             (&last_used_at, Type::INT8),
         ];
         let added = self.execute(ADD_KEY, &row).await?;
-        Ok(if added == 0 { Err(ChangeRefusal::Exists("that key")) } else { Ok(()) })
+        Ok(if added == 0 { Err(StoreError::Exists("that key")) } else { Ok(()) })
     }
 
     /// Changes one key and returns its visible characters.
@@ -246,7 +246,8 @@ impl RunningChange<'_> {
         let row: [Parameter<'_>; 3] = [(id, Type::TEXT), (&digest, Type::BYTEA), (&at, Type::INT8)];
         let client = self.transaction.client();
         let found = client.query_typed_opt(&self.statements.0.statement(text), &row).await?;
-        found.map_or(Ok(Err(ChangeRefusal::UnknownKey)), |row| row.try_get(0).map(Ok))
+        let unknown = StoreError::UnknownKey(self.change.application);
+        found.map_or(Ok(Err(unknown)), |row| row.try_get(0).map(Ok))
     }
 
     async fn set_tier(&self, id: &String, tier: &String) -> Made<String> {

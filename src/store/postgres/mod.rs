@@ -4,6 +4,7 @@
 //! have no names and no session state, so that a connection pooler in transaction mode can be in between.
 
 mod address;
+mod audit;
 mod changes;
 mod connection;
 mod document_statements;
@@ -15,15 +16,19 @@ mod ledger;
 mod ledger_queue;
 mod link;
 mod listener;
+mod mail_queue;
 mod minutes;
 mod nodes;
 mod opening;
 mod outdated;
+mod owners;
 mod records;
 mod reports;
 mod schema;
+mod schema_steps;
 mod seen_timelines;
 mod server_check;
+mod sign_in;
 mod status;
 mod terms_columns;
 #[cfg(test)]
@@ -47,7 +52,7 @@ use super::{
     LedgerExchangeReply, RecordCounts, StoreChange, StoreError, StoreFuture, StoreHealth, StoredApplication,
     TransferError, dump::DumpReader,
 };
-use changes::{ChangeRefusal, ChangeStatements};
+use changes::ChangeStatements;
 use documents::DocumentDatabase;
 use feed::FeedStatements;
 use ledger::LedgerStatements;
@@ -56,6 +61,7 @@ use link::DatabaseLink;
 use listener::ChangeListener;
 use nodes::NodeStatements;
 use outdated::OutdatedRecords;
+use owners::AccountsDatabase;
 use records::RecordStatements;
 use server_check::ServerCheck;
 use status::StatusStatements;
@@ -83,6 +89,8 @@ pub struct PostgresStore {
     usage: UsageStatements,
     nodes: NodeStatements,
     status: Box<StatusStatements>,
+    /// For owners and mail, so that they do not wait for each other with changes of keys.
+    accounts: Box<AccountsDatabase>,
     outdated: OutdatedRecords,
     documents: Box<DocumentDatabase>,
     /// Started by the first wait for a hint.
@@ -176,20 +184,14 @@ impl PostgresStore {
     async fn read(&self, id: ApplicationId, day: Day) -> Result<Option<StoredApplication>, StoreError> {
         let work =
             async |client: &mut tokio_postgres::Client| self.records.application(client, id, day).await;
-        self.connection.run(READ, work).await?.transpose().map_err(unreadable)
+        self.connection.run(READ, work).await?.transpose().map_err(records::unreadable)
     }
 
     async fn make(&self, change: StoreChange) -> Result<StoredApplication, StoreError> {
-        let id = change.application;
         let work = async |client: &mut tokio_postgres::Client| {
             self.changes.make(client, &change, &self.records).await
         };
-        self.connection.run(CHANGE, work).await?.map_err(|refusal| match refusal {
-            ChangeRefusal::UnknownApplication => StoreError::UnknownApplication(id),
-            ChangeRefusal::UnknownKey => StoreError::UnknownKey(id),
-            ChangeRefusal::Exists(what) => StoreError::Exists(what),
-            ChangeRefusal::Unreadable(reason) => unreadable(reason),
-        })
+        self.connection.run(CHANGE, work).await?
     }
 }
 
@@ -217,10 +219,6 @@ async fn check_tables(connection: &DatabaseLink, schema: &SchemaName) -> Result<
         None => Ok(()),
         Some(reason) => Err(StoreError::Unavailable { doing: OPEN, reason }),
     }
-}
-
-fn unreadable(reason: String) -> StoreError {
-    StoreError::Damaged { path: "the database".into(), reason }
 }
 
 impl KeyStore for PostgresStore {

@@ -11,6 +11,7 @@ use super::ledger_queue::LedgerQueue;
 use super::link::DatabaseLink;
 use super::nodes::NodeStatements;
 use super::outdated::OutdatedRecords;
+use super::owners::AccountsDatabase;
 use super::records::RecordStatements;
 use super::seen_timelines::SeenTimelines;
 use super::server_check::ServerCheck;
@@ -91,6 +92,7 @@ impl PostgresStore {
             usage: UsageStatements::new(&schema),
             nodes: NodeStatements::new(&schema),
             status: Box::new(StatusStatements::new(&schema)),
+            accounts: Box::new(AccountsDatabase::new(&schema, link())),
             outdated: OutdatedRecords::new(&schema),
             documents: Box::new(DocumentDatabase::new(&schema, link)),
             listener: OnceLock::new(),

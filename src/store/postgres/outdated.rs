@@ -21,6 +21,8 @@ pub(super) struct OutdatedRecords {
     minutes: String,
     documents: String,
     refreshes: String,
+    links: String,
+    sessions: String,
 }
 
 /// A lock of the transaction: it also works behind a pooler.
@@ -64,12 +66,25 @@ DELETE FROM {schema}.backend_refreshes r
 WHERE detected < (extract(epoch FROM clock_timestamp()) * 1000000)::int8 - 604800000000
     AND NOT EXISTS (SELECT FROM {schema}.documents d WHERE d.scope = r.scope)";
 
+/// Links and sessions that expired before the current day.
+const LINKS: &str = "
+DELETE FROM {schema}.sign_in_links WHERE digest IN (
+    SELECT digest FROM {schema}.sign_in_links
+    WHERE expires_at < (SELECT (day - date '1970-01-01')::int8 * 86400000 FROM {schema}.calendar)
+    ORDER BY digest LIMIT $1 FOR UPDATE SKIP LOCKED)";
+
+const SESSIONS: &str = "
+DELETE FROM {schema}.owner_sessions WHERE digest IN (
+    SELECT digest FROM {schema}.owner_sessions
+    WHERE expires_at < (SELECT (day - date '1970-01-01')::int8 * 86400000 FROM {schema}.calendar)
+    ORDER BY digest LIMIT $1 FOR UPDATE SKIP LOCKED)";
+
 impl OutdatedRecords {
     pub(super) fn new(schema: &SchemaName) -> Self {
-        let [nodes, days, minutes, documents, refreshes] =
-            [NODES, DAYS, MINUTES, DOCUMENTS, REFRESHES].map(|text| schema.statement(text));
+        let [nodes, days, minutes, documents, refreshes, links, sessions] =
+            [NODES, DAYS, MINUTES, DOCUMENTS, REFRESHES, LINKS, SESSIONS].map(|text| schema.statement(text));
         let lock_name = schema.statement("{schema} outdated records");
-        Self { lock_name, nodes, days, minutes, documents, refreshes }
+        Self { lock_name, nodes, days, minutes, documents, refreshes, links, sessions }
     }
 
     /// Deletes a batch, unless another gateway does. Returns the number of changed records.
@@ -93,6 +108,8 @@ impl OutdatedRecords {
             + transaction.execute_typed(&self.minutes, &batch).await?
             + transaction.execute_typed(&self.documents, &batch).await?
             + transaction.execute_typed(&self.refreshes, &[]).await?
+            + transaction.execute_typed(&self.links, &batch).await?
+            + transaction.execute_typed(&self.sessions, &batch).await?
             + nodes.delete_outdated(&transaction).await?
             + status.delete_outdated(&transaction, AT_ONCE).await?
             + usage.merge(&transaction, AT_ONCE).await?;

@@ -9,7 +9,9 @@ use tokio_postgres::{Client, Row, RowStream};
 use super::connection::{Parameter, SchemaName};
 use crate::clock::{Day, Wall};
 use crate::keys::{ApplicationId, Digest};
-use crate::store::{ApplicationPage, AuditQuery, AuditRecord, OwnLimits, StoredApplication, StoredKey};
+use crate::store::{
+    ApplicationPage, AuditQuery, AuditRecord, OwnLimits, StoreError, StoredApplication, StoredKey,
+};
 
 /// Reads, with the schema's name.
 pub(super) struct RecordStatements {
@@ -251,4 +253,9 @@ fn instant(row: &Row, name: &str) -> Result<Option<Wall>, String> {
     let read = u64::try_from(found).ok().filter(|millis| Wall::from_millis(*millis).millis() == *millis);
     read.map(|millis| Some(Wall::from_millis(millis)))
         .ok_or_else(|| format!("{name} is {found}, which is no instant from 1970 to 2554"))
+}
+
+/// The error for an unreadable record.
+pub(super) fn unreadable(reason: String) -> StoreError {
+    StoreError::Damaged { path: "the database".into(), reason }
 }

@@ -7,7 +7,7 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row, Transaction};
 
 use super::PostgresStore;
-use super::changes::{AUDIT, LOCK};
+use super::audit;
 use super::connection::{Parameter, SchemaName};
 use crate::clock::Wall;
 use crate::store::status::{DAY_MINUTES, STATUS_DAYS_KEPT, day_of_minute};
@@ -24,12 +24,12 @@ const MESSAGES: &str = "read status messages";
 
 /// The statements, with the schema's name.
 pub(super) struct StatusStatements {
+    schema: SchemaName,
     record: String,
     history: String,
     lock: String,
     last: String,
     insert: String,
-    audit: String,
     messages: String,
     delete: String,
 }
@@ -89,10 +89,10 @@ const OF_A_DAY: i64 = DAY_MINUTES.cast_signed();
 
 impl StatusStatements {
     pub(super) fn new(schema: &SchemaName) -> Self {
-        let [record, history, lock, last, insert, audit, messages, delete] =
-            [RECORD_MINUTES, READ_HISTORY, LOCK, LAST, INSERT, AUDIT, READ_MESSAGES, DELETE]
+        let [record, history, lock, last, insert, messages, delete] =
+            [RECORD_MINUTES, READ_HISTORY, audit::LOCK, LAST, INSERT, READ_MESSAGES, DELETE]
                 .map(|text| schema.statement(text));
-        Self { record, history, lock, last, insert, audit, messages, delete }
+        Self { schema: schema.clone(), record, history, lock, last, insert, messages, delete }
     }
 
     async fn record(&self, client: &Client, minutes: &[StatusMinute]) -> Result<(), tokio_postgres::Error> {
@@ -157,14 +157,7 @@ impl StatusStatements {
         ];
         let posted = message(&transaction.query_typed_one(&self.insert, &row).await?)?;
         let (what, detail) = posted.audited();
-        let record: [Parameter<'_>; 5] = [
-            (&at, Type::INT8),
-            (&new.who, Type::TEXT),
-            (&what, Type::TEXT),
-            (&"", Type::TEXT),
-            (&detail, Type::TEXT),
-        ];
-        transaction.execute_typed(&self.audit, &record).await?;
+        audit::add(&transaction, &self.schema, new.at, [&new.who, what, "", &detail]).await?;
         transaction.commit().await?;
         Ok(Ok(posted))
     }

@@ -78,7 +78,8 @@ const LOCK_ALL: &str = "
 LOCK TABLE {schema}.site, {schema}.applications, {schema}.keys, {schema}.audit, {schema}.calendar, {schema}.ledger_days,
     {schema}.ledger_nodes, {schema}.minute_pools, {schema}.minute_shares, {schema}.nodes, {schema}.usage_nodes,
     {schema}.usage_days, {schema}.documents, {schema}.document_contents, {schema}.backend_refreshes,
-    {schema}.status_minutes, {schema}.status_messages IN ACCESS EXCLUSIVE MODE";
+    {schema}.status_minutes, {schema}.status_messages, {schema}.owners, {schema}.owned_applications, {schema}.sign_in_links,
+    {schema}.owner_sessions, {schema}.mail_queue IN ACCESS EXCLUSIVE MODE";
 
 /// Exports everything in one snapshot. `keep` makes the output durable. With `closes` the tables get another schema before
 /// the commit, so that no gateway uses them any more.

@@ -10,7 +10,7 @@ use rusqlite::{Connection, TransactionBehavior, params};
 
 use super::super::fault::StoreFault;
 use super::super::paths::quoted;
-use super::super::{changes, file, ledger};
+use super::super::{audit, file, ledger};
 use super::{MaintenanceError, file_in};
 use crate::clock::{Day, Wall};
 
@@ -58,7 +58,7 @@ fn close(store: &mut Connection, who: &str, today: Day, now: Wall) -> Result<Clo
     if !closed.days.is_empty() {
         let days = closed.days.iter().map(Day::to_string).collect::<Vec<_>>().join(", ");
         let detail = format!("{days}; {} units granted of them are counted for {today}", closed.granted);
-        changes::audit(&all, now, [who, "close_future_days", "", &detail])?;
+        audit::add(&all, now, [who, "close_future_days", "", &detail])?;
     }
     all.commit()?;
     Ok(closed)

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::super::changes;
+use super::super::audit;
 use super::super::fault::StoreFault;
 use super::super::paths::{HALF, remove_database, sync_directory, with_suffix};
 use super::{InspectionReport, MaintenanceError, file_in, inspect, is_the_store, load, swap, transfer};
@@ -129,6 +129,7 @@ fn make(
         | StoreError::UnknownKey(_)
         | StoreError::UnknownIncident(_)
         | StoreError::IncidentResolved(_)
+        | StoreError::Owner(_)
         | StoreError::Exists(_)
         | StoreError::Unavailable { .. }
         | StoreError::Newer { .. }) => error.into(),
@@ -179,7 +180,7 @@ fn record(store: &Connection, from: &Path, options: &ImportOptions, now: Wall) -
     let forfeited = if options.forfeit_today { "; today's quota is forfeited" } else { "" };
     let name = from.file_name().unwrap_or_default().to_string_lossy();
     let detail = format!("the whole store, from {name:?}{forfeited}");
-    changes::audit(store, now, [&options.who, "import_store", "", &detail])
+    audit::add(store, now, [&options.who, "import_store", "", &detail])
 }
 
 fn put_in_place(path: &Path, half: &Path, instant: &str) -> Result<(), StoreFault> {

@@ -55,6 +55,7 @@ fn is_clear(error: &StoreError) -> bool {
         | StoreError::UnknownKey(_)
         | StoreError::UnknownIncident(_)
         | StoreError::IncidentResolved(_)
+        | StoreError::Owner(_)
         | StoreError::Exists(_) => false,
     }
 }

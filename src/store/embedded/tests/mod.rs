@@ -319,7 +319,7 @@ async fn every_change_leaves_one_audit_record_and_no_secret() {
     let wanted = [
         format!("create: tier free, key {shown}"),
         "set_tier: from free to pro".to_owned(),
-        "describe: name Site, contact none, note paid by card".to_owned(),
+        "describe: contact none, note given".to_owned(),
         format!("set_expiry: keys {shown} expire at 2027-01-15T08:00:00Z"),
         format!("set_expiry: keys {shown} never expire"),
         "revoke_all: 1 keys".to_owned(),

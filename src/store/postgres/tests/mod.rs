@@ -79,6 +79,7 @@ fn creation() -> StoreChange {
         contact: None,
         note: None,
         key,
+        owner: None,
     };
     StoreChange { at: NOON, who: "a test".into(), application, what }
 }

@@ -1,0 +1,110 @@
+//! Mail to be sent. Data only.
+//!
+//! A gateway claims a mail for some time, sends it, and removes it. If it stops in between, another one sends the mail
+//! again, with the same message id, after the claim has expired.
+
+use crate::clock::Wall;
+
+/// The purpose of a mail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MailKind {
+    /// A link to sign in.
+    SignIn,
+    /// A message of an operator.
+    Notice,
+}
+
+impl MailKind {
+    /// All kinds.
+    pub const ALL: [Self; 2] = [Self::SignIn, Self::Notice];
+
+    /// Its name as stored, and in metrics.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::SignIn => "sign_in",
+            Self::Notice => "notice",
+        }
+    }
+
+    /// The kind with this name.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.word() == word)
+    }
+}
+
+/// A mail to be queued.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewMail {
+    /// Its purpose.
+    pub kind: MailKind,
+    /// The recipient's address.
+    pub recipient: String,
+    /// Its subject.
+    pub subject: String,
+    /// Its plain text.
+    pub text: String,
+    /// Its HTML form.
+    pub html: String,
+    /// Its `Message-ID`, without angle brackets. Unique.
+    pub message_id: String,
+    /// When it was queued.
+    pub created_at: Wall,
+    /// When it is no longer of use.
+    pub expires_at: Wall,
+}
+
+/// A mail of the queue, claimed by the reader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimedMail {
+    /// The mail.
+    pub mail: NewMail,
+    /// Attempts to send it so far, this one included; also the number of the claim.
+    pub attempt: u32,
+}
+
+/// A claim of mails that are due.
+#[derive(Clone, Copy, Debug)]
+pub struct MailClaim {
+    /// The current time.
+    pub now: Wall,
+    /// When the claim expires.
+    pub until: Wall,
+    /// Maximum number of mails.
+    pub limit: usize,
+}
+
+/// The result of an attempt to send a mail.
+#[derive(Clone, Debug)]
+pub struct MailAttempt {
+    /// The mail.
+    pub message_id: String,
+    /// The number of the attempt. An attempt whose claim was taken over changes nothing.
+    pub attempt: u32,
+    /// The next state of the mail.
+    pub outcome: MailOutcome,
+}
+
+/// The next state of a mail after an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MailOutcome {
+    /// It is removed: it was sent, or will never be.
+    Remove,
+    /// It is sent again later.
+    Retry {
+        /// When.
+        at: Wall,
+        /// Why the attempt failed.
+        reason: String,
+    },
+}
+
+/// The state of the queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MailBacklog {
+    /// Mails in the queue.
+    pub mails: u64,
+    /// When the oldest of them was queued.
+    pub oldest: Option<Wall>,
+    /// Why the last attempt for the oldest mail failed, if it did.
+    pub last_error: Option<String>,
+}

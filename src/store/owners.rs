@@ -1,0 +1,185 @@
+//! Owners of applications who signed up, their links by e-mail and their sessions. Data only.
+//!
+//! Links and sessions are stored as digests. An owner has one mailbox: the address without what mail servers ignore, as
+//! the caller determines it.
+
+use crate::clock::Wall;
+use crate::keys::{ApplicationId, Digest, OwnerId};
+
+/// An owner of applications.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredOwner {
+    /// The id.
+    pub id: OwnerId,
+    /// The address as it was entered.
+    pub email: String,
+    /// When the account was created.
+    pub created_at: Wall,
+    /// The accepted version of the terms.
+    pub terms_version: String,
+    /// When they were accepted.
+    pub terms_accepted_at: Wall,
+    /// The tier of new applications, if an operator set one.
+    pub tier: Option<String>,
+    /// When an operator suspended the account, if so.
+    pub suspended_at: Option<Wall>,
+    /// The applications, ordered by id.
+    pub applications: Vec<ApplicationId>,
+}
+
+/// Why a change in the name of an owner was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OwnerRefusal {
+    /// The owner does not exist.
+    #[error("there is no account {0}; `scoregate accounts list` lists all")]
+    Unknown(OwnerId),
+    /// The account is suspended.
+    #[error("account {0} is suspended; `scoregate accounts resume {0}` ends that")]
+    Suspended(OwnerId),
+    /// The owner may have no more applications.
+    #[error("account {0} has as many applications as it may have")]
+    TooManyApplications(OwnerId),
+    /// An account with applications is not deleted.
+    #[error("account {0} has applications; they are closed first")]
+    HasApplications(OwnerId),
+}
+
+/// A link to be sent to an address.
+#[derive(Clone, Debug)]
+pub struct NewSignInLink {
+    /// Digest of its token.
+    pub digest: Digest,
+    /// The address as it was entered.
+    pub email: String,
+    /// The mailbox.
+    pub mailbox: String,
+    /// When it was requested.
+    pub created_at: Wall,
+    /// When it expires.
+    pub expires_at: Wall,
+    /// Links of a mailbox that are allowed in a period.
+    pub allowance: LinkAllowance,
+}
+
+/// A limit on the links of one mailbox.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkAllowance {
+    /// The beginning of the period.
+    pub since: Wall,
+    /// The limit.
+    pub links: u32,
+}
+
+/// A link that can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsableLink {
+    /// The address it was sent to.
+    pub email: String,
+    /// The owner with this mailbox, if there is one.
+    pub owner: Option<OwnerId>,
+}
+
+/// A use of a link.
+#[derive(Clone, Debug)]
+pub struct SignIn {
+    /// When.
+    pub at: Wall,
+    /// Digest of the link's token.
+    pub link: Digest,
+    /// Digest of the token of the new session.
+    pub session: Digest,
+    /// When the session expires.
+    pub expires_at: Wall,
+    /// The id of the owner if the mailbox is unknown.
+    pub new_owner: OwnerId,
+    /// The version of the terms that were accepted with it, if they were.
+    pub accepted_terms: Option<String>,
+}
+
+/// The outcome of a use of a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SignInOutcome {
+    /// The link is used up, and the session is stored.
+    SignedIn {
+        /// The owner.
+        owner: StoredOwner,
+        /// Whether the account was created.
+        is_new: bool,
+    },
+    /// There is no such link, or it has expired or was used.
+    InvalidLink,
+    /// The mailbox is unknown, and no terms were accepted. The link can still be used.
+    TermsRequired,
+    /// The account is suspended. The link is used up.
+    Suspended,
+}
+
+/// A session of an owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnerSession {
+    /// The owner.
+    pub owner: StoredOwner,
+    /// When the owner signed in.
+    pub created_at: Wall,
+    /// When it expires.
+    pub expires_at: Wall,
+}
+
+/// A change to an owner, with actor and time for the audit trail.
+#[derive(Clone, Debug)]
+pub struct OwnerChange {
+    /// When.
+    pub at: Wall,
+    /// The actor.
+    pub who: String,
+    /// The owner.
+    pub owner: OwnerId,
+    /// The change.
+    pub what: OwnerChangeKind,
+}
+
+/// An atomic change to an owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OwnerChangeKind {
+    /// Suspends the account and ends its sessions.
+    Suspend,
+    /// Ends the suspension.
+    Resume,
+    /// Sets the tier of new applications; `None` for the default.
+    SetTier(Option<String>),
+    /// Deletes the account, its sessions, links and queued mail. Refused while it has applications.
+    Delete,
+}
+
+impl OwnerChangeKind {
+    /// Its name in the audit trail.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Suspend => "suspend_account",
+            Self::Resume => "resume_account",
+            Self::SetTier(_) => "set_account_tier",
+            Self::Delete => "delete_account",
+        }
+    }
+
+    /// The details of its audit record. They contain no personal data.
+    pub(in crate::store) fn audited(&self, owner: OwnerId) -> String {
+        match self {
+            Self::Suspend | Self::Resume | Self::Delete => owner.to_string(),
+            Self::SetTier(tier) => format!("{owner}, tier {}", tier.as_deref().unwrap_or("by default")),
+        }
+    }
+}
+
+/// A query of owners, ordered by id.
+#[derive(Clone, Debug, Default)]
+pub struct OwnerQuery {
+    /// Only owners whose address contains this text, in any case.
+    pub email: Option<String>,
+    /// Only the owner of this application.
+    pub application: Option<ApplicationId>,
+    /// Only owners after this one.
+    pub after: Option<OwnerId>,
+    /// Maximum number of owners.
+    pub limit: usize,
+}
