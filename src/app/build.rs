@@ -346,5 +346,7 @@ fn pages(config: &Config) -> Pages {
             UpstreamConfig::BuiltIn { .. } | UpstreamConfig::Simulated { .. } => SourceDescription::default(),
         },
         status_page: config.status_page,
+        sign_up: false,
+        links: config.links.clone(),
     })
 }

@@ -104,18 +104,18 @@ fn wrong_with(text: &str) -> Option<&'static str> {
 }
 
 /// The host, IPv6 addresses in brackets, and the port after its colon.
-fn host_and_port(authority: &str) -> (&str, Option<&str>) {
+pub(super) fn host_and_port(authority: &str) -> (&str, Option<&str>) {
     match authority.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
         Some(_) | None => (authority, None),
     }
 }
 
-fn is_port(text: &str) -> bool {
+pub(super) fn is_port(text: &str) -> bool {
     text.parse::<u16>().is_ok_and(|port| port > 0 && port.to_string() == text)
 }
 
-fn is_host(host: &str) -> bool {
+pub(super) fn is_host(host: &str) -> bool {
     if let Some(inside) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
         // Browsers send an address in its shortest form.
         return inside.parse().is_ok_and(|address: std::net::Ipv6Addr| address.to_string() == inside);

@@ -21,6 +21,7 @@ mod secrets;
 mod server;
 mod settings;
 mod shown;
+mod site;
 mod store;
 mod tables;
 mod tiers;
@@ -41,6 +42,7 @@ use crate::address::Proxies;
 use crate::documents::Retention;
 use crate::gateway::{ConcurrencyConfig, CorsPolicy, Deprecation, LogSampling};
 use crate::keys::Tier;
+use crate::pages::SiteLinks;
 use crate::secret::Secret;
 use crate::server::{CertificateFiles, ServerConfig};
 use crate::store::DatabaseSettings;
@@ -81,10 +83,12 @@ pub struct Config {
     pub service: String,
     /// The attribution notice.
     pub license: String,
-    /// Public base URL for the examples in the documentation.
+    /// Public base URL of the service.
     pub base_url: Option<String>,
     /// Serve the status page.
     pub status_page: bool,
+    /// Contacts and links on the public pages.
+    pub links: SiteLinks,
     /// CORS policy; `None` if no origin is allowed.
     pub cors: Option<CorsPolicy>,
     /// Deprecation and sunset of the API.

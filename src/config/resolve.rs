@@ -33,6 +33,7 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
         license: reading.text("service.license"),
         base_url: reading.base_url(),
         status_page: reading.flag("site.status_page"),
+        links: reading.site(),
         cors: reading.cors(),
         deprecation: reading.deprecation(),
         key_prefix: reading.key_prefix(),
@@ -67,15 +68,6 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
 }
 
 impl ConfigReader<'_> {
-    fn base_url(&mut self) -> Option<String> {
-        let value = self.maybe("service.base_url")?;
-        let text = self.text("service.base_url");
-        if !(text.starts_with("https://") || text.starts_with("http://")) {
-            self.problem("service.base_url", Some(value), "write a URL that begins with https:// or http://");
-        }
-        Some(text.trim_end_matches('/').to_owned())
-    }
-
     fn key_prefix(&mut self) -> String {
         let prefix = self.text("keys.prefix");
         let fits = (1..=20).contains(&prefix.len())

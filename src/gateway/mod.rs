@@ -43,7 +43,7 @@ use http_body_util::Full;
 
 use crate::accounts::{KeyDirectory, Leases};
 use crate::address::Proxies;
-use crate::clock::{Clock, Now};
+use crate::clock::{Clock, Now, Wall};
 use crate::documents::{DocumentEngine, FetchPriority, FoundDocument};
 use crate::instruments::{CacheOutcome, Instruments, RequestSubject};
 use crate::keys::KeyForm;
@@ -175,7 +175,7 @@ impl Gateway {
     ) -> Result<Reply<'_>, Refusal> {
         let head = request.head;
         let parsed = parse(request)?;
-        if let Some((subject, answer)) = self.unauthenticated_reply(&parsed) {
+        if let Some((subject, answer)) = self.unauthenticated_reply(&parsed, x.started.wall) {
             x.subject = subject;
             return Ok(answer);
         }
@@ -273,14 +273,20 @@ impl Gateway {
     }
 
     /// Pages and redirects that need no key.
-    fn unauthenticated_reply(&self, parsed: &ParsedRequest<'_>) -> Option<(RequestSubject, Reply<'_>)> {
+    fn unauthenticated_reply(
+        &self,
+        parsed: &ParsedRequest<'_>,
+        now: Wall,
+    ) -> Option<(RequestSubject, Reply<'_>)> {
         match parsed.method {
             MethodKind::Options => Some((RequestSubject::Options, Reply::Options)),
             MethodKind::Answer if parsed.path == HEALTH => Some((RequestSubject::Page, Reply::Health)),
             MethodKind::Answer => {
                 let page = self.pages.find(parsed.path).map(Reply::Page);
                 let status = || self.status.as_ref()?.find(parsed.path).map(Reply::Published);
-                let answer = page.or_else(|| Pages::moved(parsed.path).map(Reply::Moved)).or_else(status);
+                let dated = || self.pages.of_the_day(parsed.path, now).map(Arc::new).map(Reply::Published);
+                let moved = || Pages::moved(parsed.path).map(Reply::Moved);
+                let answer = page.or_else(moved).or_else(status).or_else(dated);
                 answer.map(|answer| (RequestSubject::Page, answer))
             }
         }

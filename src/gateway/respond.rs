@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, LOCATION};
+use http::header::{ACCEPT, HeaderName, LINK, LOCATION};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use http_body_util::Full;
 
@@ -131,7 +131,7 @@ pub(super) fn respond(
     let is_options = matches!(answered, Ok(Reply::Options));
     let is_page =
         matches!(answered, Ok(Reply::Page(_) | Reply::Published(_) | Reply::Moved(_) | Reply::Health));
-    let location = if let Ok(Reply::Moved(to)) = answered { Some(to) } else { None };
+    let of_the_page = header_of_the_page(answered.as_ref().ok());
     let head = &mut ResponseHead::default();
     let (status, body) = match answered {
         Ok(Reply::Document(delivery)) => document(delivery, head, values),
@@ -151,8 +151,8 @@ pub(super) fn respond(
         head.put(HeaderField::StrictTransportSecurity, NEVER_IN_THE_CLEAR);
     }
     let mut headers = head.take_map();
-    if let Some(to) = location {
-        headers.insert(LOCATION, HeaderValue::from_static(to));
+    if let Some((name, value)) = of_the_page {
+        headers.insert(name, HeaderValue::from_static(value));
     }
     if !is_page {
         at.deprecation.write(&mut headers);
@@ -164,6 +164,16 @@ pub(super) fn respond(
     let mut response = Response::new(Full::new(body));
     (*response.status_mut(), *response.headers_mut()) = (status, headers);
     response
+}
+
+/// The header that only a certain page or redirect has.
+fn header_of_the_page(reply: Option<&Reply<'_>>) -> Option<(HeaderName, &'static str)> {
+    match reply? {
+        Reply::Moved(to) => Some((LOCATION, to)),
+        Reply::Page(page) => page.link.map(|link| (LINK, link)),
+        Reply::Published(page) => page.link.map(|link| (LINK, link)),
+        Reply::Health | Reply::Options | Reply::Me(_) | Reply::Document(_) => None,
+    }
 }
 
 fn document(

@@ -1,10 +1,11 @@
-//! The public pages that need no key: landing page, docs, API description, `robots.txt`, icon.
+//! The public pages that need no key: landing page, docs, API description, icon, and the files of `discovery`.
 //!
 //! Generated once at start from the tables in `routes` and the configured tiers, so they always agree with the
 //! gateway. They load nothing but the icon: no script, no font, no image. The docs page contains one inline script,
 //! which it works without. `/healthz` is answered by the gateway.
 
 mod colour;
+mod discovery;
 mod docs;
 mod escape;
 mod html;
@@ -18,9 +19,13 @@ use std::fmt::Write as _;
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
+use crate::clock::Wall;
 use crate::keys::{Tier, standard_tiers};
 use crate::routes::{API_BASE, Endpoint, Param, PublishedField, SourceDescription};
+use discovery::{API_CATALOG, SECURITY_TXT, SecurityTxt};
 use sample::SampleAnswer;
+
+pub use discovery::SiteLinks;
 
 /// `Content-Security-Policy` of the HTML pages: browsers may show them, and run the one script of the docs page,
 /// identified by its hash.
@@ -37,6 +42,9 @@ const REVALIDATED: &str = "private, no-cache";
 const REUSED: &str = "private, max-age=86400";
 
 const DOCS: &str = "/docs";
+const OPENAPI: &str = "/openapi.json";
+/// Paths of accounts begin with this.
+const ACCOUNT: &str = "/account";
 
 /// The values on the pages besides the tables. All are escaped.
 #[derive(Clone, Debug)]
@@ -62,6 +70,10 @@ pub struct PagesConfig {
     pub source: SourceDescription,
     /// Whether the service has a status page.
     pub status_page: bool,
+    /// Whether callers can sign up.
+    pub sign_up: bool,
+    /// Contacts and links of the operator.
+    pub links: SiteLinks,
 }
 
 impl Default for PagesConfig {
@@ -77,6 +89,8 @@ impl Default for PagesConfig {
             guard_per_minute: 60,
             source: SourceDescription::default(),
             status_page: false,
+            sign_up: false,
+            links: SiteLinks::default(),
         }
     }
 }
@@ -95,6 +109,8 @@ pub struct Page {
     pub body: Bytes,
     /// Its strong entity tag, in quotes. Equal bytes have equal tags on every machine.
     pub etag: String,
+    /// Its `Link`.
+    pub link: Option<&'static str>,
 }
 
 /// All pages.
@@ -105,6 +121,8 @@ pub struct Pages {
     openapi: Page,
     robots: Page,
     icon: Page,
+    api_catalog: Option<Page>,
+    security_txt: Option<SecurityTxt>,
 }
 
 impl Pages {
@@ -114,12 +132,10 @@ impl Pages {
             landing: Page::new(HTML, REVALIDATED, docs::landing(config)),
             docs: Page::new(HTML, REVALIDATED, docs::page(config)),
             openapi: Page::new(JSON, REVALIDATED, openapi::document(config)),
-            robots: Page::new(
-                TEXT,
-                REVALIDATED,
-                format!("User-agent: *\nAllow: {DOCS}\nDisallow: {API_BASE}/\n"),
-            ),
+            robots: Page::new(TEXT, REVALIDATED, discovery::robots(config)),
             icon: Page::new(ICON, REUSED, icon::file()),
+            api_catalog: discovery::api_catalog(config),
+            security_txt: SecurityTxt::of(config),
         }
     }
 
@@ -128,11 +144,20 @@ impl Pages {
         match path {
             "/" => Some(&self.landing),
             DOCS => Some(&self.docs),
-            "/openapi.json" => Some(&self.openapi),
+            OPENAPI => Some(&self.openapi),
             "/robots.txt" => Some(&self.robots),
             "/favicon.ico" => Some(&self.icon),
+            API_CATALOG => self.api_catalog.as_ref(),
             _ => None,
         }
+    }
+
+    /// The page at exactly this path whose content depends on the day.
+    pub fn of_the_day(&self, path: &str, now: Wall) -> Option<Page> {
+        if path != SECURITY_TXT {
+            return None;
+        }
+        self.security_txt.as_ref().map(|file| file.page(now))
     }
 
     /// The page that this path permanently redirects to.
@@ -150,7 +175,7 @@ impl Page {
             write!(etag, "{byte:02x}").expect("writing to a string cannot fail");
         }
         etag.push('"');
-        Self { content_type, cache_control, body, etag }
+        Self { content_type, cache_control, body, etag, link: None }
     }
 }
 
@@ -170,10 +195,15 @@ impl PagesConfig {
         SampleAnswer::of(endpoint, &self.version, &self.license).listing(self.listed(endpoint))
     }
 
+    /// The public address of `/`, without the slash.
+    fn root(&self) -> Option<&str> {
+        let url = self.base_url.as_deref()?.trim_end_matches('/');
+        Some(url.strip_suffix(API_BASE).unwrap_or(url))
+    }
+
     /// The base address of all data paths, ending in `/api/v1`; without a host if none is configured.
     fn base(&self) -> String {
-        let url = self.base_url.as_deref().unwrap_or("").trim_end_matches('/');
-        format!("{}{API_BASE}", url.strip_suffix(API_BASE).unwrap_or(url))
+        format!("{}{API_BASE}", self.root().unwrap_or_default())
     }
 }
 

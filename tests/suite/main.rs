@@ -51,6 +51,7 @@ mod cors;
 mod daily_quota;
 mod deadlines;
 mod deprecation;
+mod discovery;
 mod disk_faults;
 mod disk_mirror;
 mod documented_commands;

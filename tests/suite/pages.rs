@@ -104,7 +104,7 @@ async fn pages_robots_may_read_the_docs_and_not_the_api() {
     let world = World::new().await;
     let response = String::from_utf8(world.get("/robots.txt").send().await.body).unwrap();
     let lines: Vec<&str> = response.lines().collect();
-    assert_eq!(lines, ["User-agent: *", "Allow: /docs", "Disallow: /api/v1/"]);
+    assert_eq!(lines, ["User-agent: *", "Disallow: /api/v1/", "Allow: /docs", "Allow: /"]);
 }
 
 #[tokio::test]

@@ -4,10 +4,10 @@
 mod errors;
 mod reference;
 
-use super::PagesConfig;
 use super::colour::CodeLanguage;
 use super::html::{code_block, escape, fill, prose, push, table};
 use super::sample;
+use super::{PagesConfig, SiteLinks};
 use crate::keys::Tier;
 use crate::routes::prices::PRICES;
 use crate::routes::{ENDPOINTS, Route};
@@ -39,6 +39,7 @@ fn common(config: &PagesConfig, name: &str) -> Option<String> {
         "key_prefix" => escape(&config.key_prefix),
         "guard" => config.guard_per_minute.to_string(),
         "status_link" => status_link(config).to_owned(),
+        "contact" => contact(&config.links),
         _ => return None,
     })
 }
@@ -48,9 +49,29 @@ fn status_link(config: &PagesConfig) -> &'static str {
     if config.status_page { " · <a href=\"/status\">Status</a>" } else { "" }
 }
 
+/// Links to the contact, if there is one.
+fn contact(links: &SiteLinks) -> String {
+    let mail = links.contact_email.as_ref().map(|mail| (format!("mailto:{mail}"), mail));
+    let url = links.contact_url.as_ref().map(|url| (url.clone(), url));
+    let to: Vec<_> = mail.into_iter().chain(url).map(|(href, text)| link(&href, text)).collect();
+    let name = links.contact_name.as_ref().map_or_else(String::new, |name| format!("{}, ", escape(name)));
+    if to.is_empty() { String::new() } else { format!("<p>Contact: {name}{}</p>", to.join(", ")) }
+}
+
+fn link(href: &str, text: &str) -> String {
+    format!("<a href=\"{}\">{}</a>", escape(href), escape(text))
+}
+
+/// A sentence with a link, if there is one.
+fn linked(before: &str, url: Option<&str>, text: &str) -> String {
+    url.map_or_else(String::new, |url| format!("<p>{before}{}.</p>\n", link(url, text)))
+}
+
 fn section(config: &PagesConfig, name: &str) -> Option<String> {
     Some(match name {
         "script" => SCRIPT.to_owned(),
+        "further_docs" => linked("There is ", config.links.docs_url.as_deref(), "further documentation"),
+        "full_terms" => linked("The complete text: ", config.links.terms_url.as_deref(), "terms of service"),
         "model_note" => model_note(config).to_owned(),
         "endpoint_links" => reference::links(),
         "error_links" => errors::links(),

@@ -218,12 +218,45 @@ fn text_from_the_settings_is_escaped() {
             ..SourceDescription::default()
         },
         status_page: true,
+        sign_up: true,
+        links: SiteLinks {
+            contact_name: Some(evil.into()),
+            contact_email: Some(evil.into()),
+            contact_url: Some(evil.into()),
+            terms_url: Some(evil.into()),
+            docs_url: Some(evil.into()),
+            security_contact: Some(evil.into()),
+            security_policy_url: Some(evil.into()),
+        },
     };
     for html in [page(&config), landing(&config)] {
         assert!(!html.contains("<script>\"") && !html.contains("\"'&{{"));
         assert!(html.contains("&lt;script&gt;&quot;&#39;&amp;{{license}}"));
     }
     assert!(page(&config).contains("7 refused requests a minute"));
+}
+
+#[test]
+fn contact_terms_and_documentation_are_linked_if_they_are_set() {
+    let none = default();
+    for words in ["Contact:", "terms of service", "further documentation"] {
+        assert!(!none.contains(words), "{words}");
+    }
+    let links = SiteLinks {
+        contact_name: Some("API team".into()),
+        contact_email: Some("api@example.org".into()),
+        terms_url: Some("https://example.org/terms".into()),
+        docs_url: Some("https://example.org/guide".into()),
+        ..SiteLinks::default()
+    };
+    let html = page(&PagesConfig { links, ..PagesConfig::default() });
+    for part in [
+        "Contact: API team, <a href=\"mailto:api@example.org\">api@example.org</a>",
+        "<a href=\"https://example.org/terms\">terms of service</a>",
+        "<a href=\"https://example.org/guide\">further documentation</a>",
+    ] {
+        assert!(html.contains(part), "{part}");
+    }
 }
 
 #[test]

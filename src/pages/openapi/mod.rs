@@ -8,7 +8,9 @@ mod schemas;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{PagesConfig, sample};
+use super::discovery::{API_CATALOG, SECURITY_TXT};
+use super::status::{FEED, STATUS};
+use super::{DOCS, OPENAPI, PagesConfig, SiteLinks, sample};
 use crate::routes::{API_BASE, ENDPOINTS, Endpoint};
 use responses::NamedResponses;
 
@@ -36,7 +38,7 @@ pub(super) fn document(config: &PagesConfig) -> String {
     let document = OpenApiDocument {
         openapi: "3.1.0",
         info: info(config),
-        external_docs: json!({ "url": "/docs", "description": "The documentation." }),
+        external_docs: external_docs(config),
         servers: json!([{ "url": config.base() }]),
         security: json!([{ "bearer": [] }, { "header": [] }]),
         tags: tags(),
@@ -52,18 +54,46 @@ pub(super) fn document(config: &PagesConfig) -> String {
     sample::text_of(&document)
 }
 
+fn external_docs(config: &PagesConfig) -> Value {
+    let url = config.links.docs_url.as_deref().unwrap_or(DOCS);
+    json!({ "url": url, "description": "The documentation." })
+}
+
 fn info(config: &PagesConfig) -> Value {
-    json!({
+    let mut info = json!({
         "title": format!("{} data API", config.service),
         "version": config.version,
         "summary": "Benchmark data on AI models, read-only.",
-        "description": "Rankings, a global index, alerts, incidents, provider status, analytics and drift signatures. \
+        "description": format!("Rankings, a global index, alerts, incidents, provider status, analytics and drift signatures. \
             Every request needs a key. Scores change about once an hour. Any method other than GET, HEAD and OPTIONS \
-            is a 405, any other path a 404. No key is needed for `/`, `/docs`, `/openapi.json`, `/healthz`, `/robots.txt` \
-            and `/favicon.ico`, which are not under the base address.",
-        "termsOfService": "/docs#terms",
+            is a 405, any other path a 404. No key is needed for {}, which are not under the base address.", public_paths(config)),
+        "termsOfService": config.links.terms(),
         "license": { "name": config.license },
-    })
+    });
+    if let Some(contact) = contact(&config.links) {
+        schemas::insert(&mut info, "contact", contact);
+    }
+    info
+}
+
+/// All paths that need no key, in words.
+fn public_paths(config: &PagesConfig) -> String {
+    let mut paths = vec!["/", DOCS, OPENAPI, "/healthz", "/robots.txt", "/favicon.ico"];
+    paths.extend(config.status_page.then_some([STATUS, FEED]).into_iter().flatten());
+    paths.extend(config.root().map(|_| API_CATALOG));
+    paths.extend(config.links.security_contact.as_ref().map(|_| SECURITY_TXT));
+    let last = paths.pop().unwrap_or_default();
+    let others: Vec<_> = paths.iter().map(|path| format!("`{path}`")).collect();
+    format!("{} and `{last}`", others.join(", "))
+}
+
+/// The Contact Object, if anything is known about the contact.
+fn contact(links: &SiteLinks) -> Option<Value> {
+    let SiteLinks { contact_name, contact_url, contact_email, .. } = links;
+    let fields = [("name", contact_name), ("url", contact_url), ("email", contact_email)];
+    let known = fields.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text.clone()?.into())));
+    let contact: Map<_, _> = known.collect();
+    (!contact.is_empty()).then_some(Value::Object(contact))
 }
 
 fn security_schemes() -> Value {

@@ -284,3 +284,40 @@ fn nested_fields_have_schemas_as_well() {
     let axis = document.pointer("/components/schemas/ModelItem/properties/axes/items/properties/axis/enum");
     assert!(axis.is_some_and(Value::is_array));
 }
+
+#[test]
+fn contact_terms_and_external_documentation_are_those_of_the_settings() {
+    let plain = described();
+    assert_eq!(plain["info"].get("contact"), None);
+    assert_eq!(plain["info"]["termsOfService"], "/docs#terms");
+    assert_eq!(plain["externalDocs"]["url"], "/docs");
+    let links = SiteLinks {
+        contact_name: Some("API \"team\"".into()),
+        contact_email: Some("api@example.org".into()),
+        terms_url: Some("https://example.org/terms".into()),
+        docs_url: Some("https://example.org/guide".into()),
+        ..SiteLinks::default()
+    };
+    let config = PagesConfig { links, ..PagesConfig::default() };
+    let set: Value = serde_json::from_str(&document(&config)).unwrap();
+    assert_eq!(set["info"]["contact"], json!({ "name": "API \"team\"", "email": "api@example.org" }));
+    assert_eq!(set["info"]["termsOfService"], "https://example.org/terms");
+    assert_eq!(set["externalDocs"]["url"], "https://example.org/guide");
+}
+
+#[test]
+fn public_paths_are_listed_if_they_exist() {
+    let config = PagesConfig {
+        status_page: true,
+        base_url: Some("https://x.example".into()),
+        links: SiteLinks { security_contact: Some("mailto:a@x.example".into()), ..SiteLinks::default() },
+        ..PagesConfig::default()
+    };
+    let more = ["/status", "/status.atom", "/.well-known/api-catalog", "/.well-known/security.txt"];
+    for path in more {
+        assert!(public_paths(&config).contains(&format!("`{path}`")), "{path}");
+        assert!(!public_paths(&PagesConfig::default()).contains(path), "{path}");
+    }
+    let plain = "`/`, `/docs`, `/openapi.json`, `/healthz`, `/robots.txt` and `/favicon.ico`";
+    assert_eq!(public_paths(&PagesConfig::default()), plain);
+}

@@ -17,8 +17,8 @@ use crate::store::StatusMessage;
 
 pub use availability::{DayAvailability, SHOWN_DAYS, last_days};
 
-const STATUS: &str = "/status";
-const FEED: &str = "/status.atom";
+pub(super) const STATUS: &str = "/status";
+pub(super) const FEED: &str = "/status.atom";
 const ATOM: &str = "application/atom+xml; charset=utf-8";
 
 /// Reused for half a minute. No shared cache may store it, like the other pages: it has the limit headers of one client.

@@ -1,0 +1,216 @@
+//! Reads `site.*` and the public URL of the service. URLs and addresses are published in HTML, JSON, headers and
+//! `security.txt`, so they are checked character by character.
+
+use http::Uri;
+
+use crate::pages::SiteLinks;
+
+use super::config_reader::ConfigReader;
+use super::cors::{host_and_port, is_host, is_port};
+
+const SECURITY_CONTACT: &str = "site.security_contact";
+const SECURITY_POLICY: &str = "site.security_policy_url";
+const MAIL: &str = "write an e-mail address, such as \"api@example.org\"";
+
+/// Where a URL with the scheme `http` is accepted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PlainHttp {
+    Nowhere,
+    OnLoopback,
+    Anywhere,
+}
+
+impl ConfigReader<'_> {
+    /// Contacts and links for the public pages.
+    pub(super) fn site(&mut self) -> SiteLinks {
+        let links = SiteLinks {
+            contact_name: self.maybe("site.contact_name").map(|_| self.text("site.contact_name")),
+            contact_email: self.published("site.contact_email", |text| (!is_mailbox(text)).then_some(MAIL)),
+            contact_url: self.url("site.contact_url"),
+            terms_url: self.url("site.terms_url"),
+            docs_url: self.url("site.docs_url"),
+            security_contact: self.published(SECURITY_CONTACT, |text| match text.strip_prefix("mailto:") {
+                Some(mailbox) => (!is_mailbox(mailbox)).then_some(MAIL),
+                None if text.starts_with("https://") => wrong_with(text, PlainHttp::Nowhere),
+                None => Some("write a URL that begins with mailto: or https://"),
+            }),
+            security_policy_url: self.published(SECURITY_POLICY, |text| wrong_with(text, PlainHttp::Nowhere)),
+        };
+        if let (Some(value), None) = (self.maybe(SECURITY_POLICY), self.maybe(SECURITY_CONTACT)) {
+            self.problem(SECURITY_POLICY, Some(value), format!("set {SECURITY_CONTACT} too"));
+        }
+        links
+    }
+
+    /// The public URL of the service, without a trailing slash.
+    pub(super) fn base_url(&mut self) -> Option<String> {
+        let url = self.published("service.base_url", |text| {
+            let has_more = text.contains(['?', '#']).then_some("remove the query and the fragment");
+            has_more.or_else(|| wrong_with(text, PlainHttp::Anywhere))
+        })?;
+        Some(url.trim_end_matches('/').to_owned())
+    }
+
+    fn url(&mut self, path: &str) -> Option<String> {
+        self.published(path, |text| wrong_with(text, PlainHttp::OnLoopback))
+    }
+
+    /// A string that may be missing, and is `None` if it has a problem.
+    fn published(&mut self, path: &str, wrong: impl Fn(&str) -> Option<&'static str>) -> Option<String> {
+        let value = self.maybe(path)?;
+        let Some(text) = value.as_str() else {
+            self.problem(path, Some(value), super::ValueKind::Text.remedy());
+            return None;
+        };
+        if let Some(remedy) = wrong(text) {
+            self.problem(path, Some(value), remedy);
+            return None;
+        }
+        Some(text.to_owned())
+    }
+}
+
+/// The remedy for a text that is not an absolute URL.
+fn wrong_with(text: &str, plain: PlainHttp) -> Option<&'static str> {
+    let is_odd = |byte: u8| !byte.is_ascii_graphic() || b"<>\"'`{}|\\^".contains(&byte);
+    if text.bytes().any(is_odd) {
+        return Some(
+            "write a URL in ASCII, without spaces, quotes and brackets; encode them as %20, %22 and so on",
+        );
+    }
+    let is_plain = text.starts_with("http://");
+    let example = match plain {
+        PlainHttp::Anywhere => "write a URL that begins with https:// or http://",
+        PlainHttp::Nowhere | PlainHttp::OnLoopback => "write a URL that begins with https://",
+    };
+    if !text.starts_with("https://") && (!is_plain || plain == PlainHttp::Nowhere) {
+        return Some(example);
+    }
+    let Some(authority) = text.parse::<Uri>().ok().and_then(|url| url.into_parts().authority) else {
+        return Some("write a URL with a host, such as \"https://example.org/page\"");
+    };
+    if authority.as_str().contains('@') {
+        return Some("remove the user name");
+    }
+    let (host, port) = host_and_port(authority.as_str());
+    if !is_host(&host.to_ascii_lowercase()) {
+        return Some("write a URL with a host, such as \"https://example.org/page\"");
+    }
+    if port.is_some_and(|port| !is_port(port)) {
+        return Some("write a port from 1 to 65535");
+    }
+    (is_plain && plain == PlainHttp::OnLoopback && !is_loopback(host))
+        .then_some("write a URL that begins with https://; http:// is accepted for loopback only")
+}
+
+fn is_loopback(host: &str) -> bool {
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
+}
+
+/// Whether a text is an e-mail address without quoted parts, which needs no escaping in a `mailto:` URL.
+fn is_mailbox(text: &str) -> bool {
+    let Some((local, domain)) = text.rsplit_once('@') else { return false };
+    let is_atom = |part: &str| {
+        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_+-".contains(&byte))
+    };
+    local.len() <= 64 && local.split('.').all(is_atom) && !domain.starts_with('[') && is_host(domain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Config, ConfigProblems, read_text, resolve};
+
+    fn config(text: &str) -> Result<Config, ConfigProblems> {
+        resolve(&read_text(&format!("upstream = \"built-in\"\n{text}")).unwrap())
+    }
+
+    #[test]
+    fn contacts_and_links_are_read() {
+        let links = config(
+            "[site]\ncontact_name = \"API team\"\ncontact_email = \"api+help@example.org\"\n\
+             contact_url = \"http://localhost:3000/contact\"\nterms_url = \"https://example.org/terms#api\"\n\
+             docs_url = \"https://example.org:8443/guide?v=1\"\nsecurity_contact = \"https://example.org/report\"\n\
+             security_policy_url = \"https://example.org/policy\"",
+        );
+        let links = links.unwrap().links;
+        assert_eq!(links.contact_email.as_deref(), Some("api+help@example.org"));
+        assert_eq!(links.contact_url.as_deref(), Some("http://localhost:3000/contact"));
+        assert_eq!(links.terms_url.as_deref(), Some("https://example.org/terms#api"));
+        assert_eq!(links.docs_url.as_deref(), Some("https://example.org:8443/guide?v=1"));
+        assert_eq!(links.security_contact.as_deref(), Some("https://example.org/report"));
+        assert_eq!(config("").unwrap().links, crate::pages::SiteLinks::default());
+        let mail = config("site.security_contact = \"mailto:security@example.org\"").unwrap().links;
+        assert_eq!(mail.security_contact.as_deref(), Some("mailto:security@example.org"));
+    }
+
+    #[test]
+    fn unusable_links_are_rejected_with_the_remedy() {
+        for (setting, value, words) in [
+            ("contact_name", "", "non-empty"),
+            ("contact_name", "two\\nlines", "one line"),
+            ("contact_email", "api", "api@example.org"),
+            ("contact_email", "a b@example.org", "api@example.org"),
+            ("contact_email", "a..b@example.org", "api@example.org"),
+            ("contact_email", "a@b@example.org", "api@example.org"),
+            ("contact_email", "a?cc=b@example.org", "api@example.org"),
+            ("contact_email", "a@[::1]", "api@example.org"),
+            ("contact_email", "a@", "api@example.org"),
+            ("contact_url", "/contact", "begins with https://"),
+            ("contact_url", "http://example.org", "loopback only"),
+            ("contact_url", "http://localhost.example.org", "loopback only"),
+            ("contact_url", "javascript:alert(1)", "begins with https://"),
+            ("terms_url", "https://", "with a host"),
+            ("terms_url", "https://a..b/", "with a host"),
+            ("terms_url", "https://me@example.org", "user name"),
+            ("terms_url", "https://example.org:0/", "from 1 to 65535"),
+            ("docs_url", "https://example.org/a b", "%20"),
+            ("docs_url", "https://example.org/\\nX: y", "%20"),
+            ("docs_url", "https://example.org/\\\"><script>", "%22"),
+            ("docs_url", "https://b\u{fc}cher.example", "ASCII"),
+            ("security_contact", "security@example.org", "mailto:"),
+            ("security_contact", "http://127.0.0.1/", "mailto:"),
+            ("security_contact", "mailto:nobody", "api@example.org"),
+            ("security_contact", "mailto:a@b.example\\nContact: mailto:c@d.example", "api@example.org"),
+        ] {
+            let problems = config(&format!("site.{setting} = \"{value}\"")).unwrap_err();
+            let message = problems.to_string();
+            assert_eq!(problems.0.len(), 1, "{setting} {value}: {message}");
+            assert!(message.starts_with(&format!("site.{setting}: ")), "{value}: {message}");
+            assert!(message.contains(words), "{setting} {value}: {message}");
+        }
+        assert!(config("site.terms_url = 7").unwrap_err().to_string().contains("string"));
+    }
+
+    #[test]
+    fn security_policy_needs_a_contact_and_https() {
+        let message = config("site.security_policy_url = \"https://example.org/p\"").unwrap_err().to_string();
+        assert!(message.contains("set site.security_contact too"), "{message}");
+        let contact = "site.security_contact = \"mailto:security@example.org\"\n";
+        let policy = |url: &str| config(&format!("{contact}site.security_policy_url = \"{url}\""));
+        assert!(policy("https://example.org/p").is_ok());
+        assert!(policy("http://localhost/p").unwrap_err().to_string().contains("begins with https://"));
+    }
+
+    #[test]
+    fn base_url_is_an_address_without_a_query() {
+        let base = |url: &str| config(&format!("service.base_url = \"{url}\"")).map(|config| config.base_url);
+        for (url, read) in [
+            ("http://gateway:8080/", "http://gateway:8080"),
+            ("https://x.example/api/v1", "https://x.example/api/v1"),
+            ("http://[::1]:8080", "http://[::1]:8080"),
+        ] {
+            assert_eq!(base(url).unwrap().as_deref(), Some(read));
+        }
+        for (url, words) in [
+            ("x.example", "https:// or http://"),
+            ("https://x.example?key=1", "remove the query"),
+            ("https://x.example/#a", "remove the query"),
+            ("https://x.example/ y", "%20"),
+            ("https://me:secret@x.example", "user name"),
+        ] {
+            let message = base(url).unwrap_err().to_string();
+            assert!(message.starts_with("service.base_url: ") && message.contains(words), "{url}: {message}");
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! What programs read to find their way: `robots.txt`, `/.well-known/api-catalog` (RFC 9727) and
+//! `/.well-known/security.txt` (RFC 9116). The API description is in `openapi`.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{ACCOUNT, DOCS, OPENAPI, Page, PagesConfig, REVALIDATED, TEXT, sample};
+use crate::clock::Wall;
+use crate::pages::status::STATUS;
+use crate::routes::API_BASE;
+
+pub(super) const SECURITY_TXT: &str = "/.well-known/security.txt";
+pub(super) const API_CATALOG: &str = "/.well-known/api-catalog";
+
+/// The profile says that the link set is an API catalog.
+const LINKSET: &str = "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"";
+/// RFC 9727 requires this `Link` in the response to HEAD.
+const CATALOG_LINK: &str = "</.well-known/api-catalog>; rel=\"api-catalog\"";
+/// The default terms of the service are a section of the docs page.
+pub(super) const TERMS: &str = "/docs#terms";
+/// `Expires` is this long after the current day. RFC 9116 recommends less than a year.
+const SECURITY_TXT_VALID: Duration = Duration::from_hours(180 * 24);
+
+/// The operator's contacts and documents elsewhere. They are checked when the settings are read; URLs are absolute.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SiteLinks {
+    /// Name of the contact.
+    pub contact_name: Option<String>,
+    /// E-mail address of the contact.
+    pub contact_email: Option<String>,
+    /// URL of the contact.
+    pub contact_url: Option<String>,
+    /// URL of the terms of service.
+    pub terms_url: Option<String>,
+    /// URL of further documentation.
+    pub docs_url: Option<String>,
+    /// URL for reports of vulnerabilities: `https:` or `mailto:`.
+    pub security_contact: Option<String>,
+    /// URL of the policy for such reports.
+    pub security_policy_url: Option<String>,
+}
+
+impl SiteLinks {
+    /// URL of the terms of service, relative if they are those of the docs page.
+    pub(super) fn terms(&self) -> &str {
+        self.terms_url.as_deref().unwrap_or(TERMS)
+    }
+}
+
+/// Longer rules win over shorter ones; programs that use the first match read the exceptions first.
+pub(super) fn robots(config: &PagesConfig) -> String {
+    let account = if config.sign_up { format!("Disallow: {ACCOUNT}\n") } else { String::new() };
+    let status = if config.status_page { format!("Allow: {STATUS}\n") } else { String::new() };
+    format!("User-agent: *\nDisallow: {API_BASE}/\n{account}Allow: {DOCS}\n{status}Allow: /\n")
+}
+
+/// A set of links about one resource (RFC 9264).
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct LinkContext {
+    anchor: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    item: Vec<LinkTarget>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    service_desc: Vec<LinkTarget>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    service_doc: Vec<LinkTarget>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    status: Vec<LinkTarget>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    terms_of_service: Vec<LinkTarget>,
+}
+
+#[derive(Serialize)]
+struct LinkTarget {
+    href: String,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    media_type: Option<&'static str>,
+}
+
+/// The catalog with the one API of this service. Its links are absolute, so it needs the public address.
+pub(super) fn api_catalog(config: &PagesConfig) -> Option<Page> {
+    #[derive(Serialize)]
+    struct LinkSet {
+        linkset: [LinkContext; 2],
+    }
+    let root = config.root()?;
+    let own = |path: &str, media_type| LinkTarget { href: format!("{root}{path}"), media_type };
+    let elsewhere = |url: &String| LinkTarget { href: url.clone(), media_type: None };
+    let terms = config.links.terms_url.as_ref();
+    let api = LinkContext {
+        anchor: config.base(),
+        item: Vec::new(),
+        service_desc: vec![own(OPENAPI, Some("application/json"))],
+        service_doc: std::iter::once(own(DOCS, Some("text/html")))
+            .chain(config.links.docs_url.as_ref().map(elsewhere))
+            .collect(),
+        status: config.status_page.then(|| own(STATUS, Some("text/html"))).into_iter().collect(),
+        terms_of_service: vec![terms.map_or_else(|| own(TERMS, Some("text/html")), elsewhere)],
+    };
+    let catalog = LinkContext {
+        anchor: format!("{root}{API_CATALOG}"),
+        item: vec![LinkTarget { href: config.base(), media_type: None }],
+        service_desc: Vec::new(),
+        service_doc: Vec::new(),
+        status: Vec::new(),
+        terms_of_service: Vec::new(),
+    };
+    let page = Page::new(LINKSET, REVALIDATED, sample::text_of(&LinkSet { linkset: [catalog, api] }));
+    Some(Page { link: Some(CATALOG_LINK), ..page })
+}
+
+/// The lines of `security.txt`, except for `Expires`.
+#[derive(Clone, Debug)]
+pub(super) struct SecurityTxt {
+    contact: String,
+    rest: String,
+}
+
+impl SecurityTxt {
+    /// `None` without a contact, which RFC 9116 requires.
+    pub(super) fn of(config: &PagesConfig) -> Option<Self> {
+        let contact = format!("Contact: {}\n", config.links.security_contact.as_ref()?);
+        let mut rest = String::from("Preferred-Languages: en\n");
+        // URLs in this file must begin with https://.
+        if let Some(root) = config.root().filter(|root| root.starts_with("https://")) {
+            rest += &format!("Canonical: {root}{SECURITY_TXT}\n");
+        }
+        if let Some(policy) = &config.links.security_policy_url {
+            rest += &format!("Policy: {policy}\n");
+        }
+        Some(Self { contact, rest })
+    }
+
+    /// The file of the day: its bytes change at 00:00 UTC.
+    pub(super) fn page(&self, now: Wall) -> Page {
+        let expires = now.day().start().plus(SECURITY_TXT_VALID).rfc3339();
+        let text = format!("{}Expires: {expires}\n{}", self.contact, self.rest);
+        Page::new(TEXT, REVALIDATED, text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const NOON: &str = "2026-11-25T12:00:00Z";
+
+    fn text(page: &Page) -> &str {
+        std::str::from_utf8(&page.body).unwrap()
+    }
+
+    fn security_txt(config: &PagesConfig, now: &str) -> Option<Page> {
+        SecurityTxt::of(config).map(|file| file.page(Wall::parse_rfc3339(now).unwrap()))
+    }
+
+    fn links() -> SiteLinks {
+        SiteLinks {
+            security_contact: Some("mailto:security@example.org".into()),
+            security_policy_url: Some("https://example.org/policy".into()),
+            ..SiteLinks::default()
+        }
+    }
+
+    #[test]
+    fn security_txt_has_all_fields_and_expires_in_180_days() {
+        let base_url = Some("https://api.example.org/api/v1/".into());
+        let config = PagesConfig { links: links(), base_url, ..PagesConfig::default() };
+        let page = security_txt(&config, NOON).unwrap();
+        assert_eq!(
+            text(&page),
+            "Contact: mailto:security@example.org\nExpires: 2027-05-24T00:00:00Z\nPreferred-Languages: en\n\
+             Canonical: https://api.example.org/.well-known/security.txt\nPolicy: https://example.org/policy\n"
+        );
+        assert_eq!(page.content_type, "text/plain; charset=utf-8");
+    }
+
+    #[test]
+    fn security_txt_changes_once_a_day_and_expires_within_a_year() {
+        let config = PagesConfig { links: links(), ..PagesConfig::default() };
+        let tag = |now: &str| security_txt(&config, now).unwrap().etag;
+        assert_eq!(tag("2026-11-25T00:00:00Z"), tag("2026-11-25T23:59:59Z"));
+        assert_ne!(tag("2026-11-25T23:59:59Z"), tag("2026-11-26T00:00:00Z"));
+        for now in ["1970-01-01T00:00:00Z", NOON, "2028-02-29T23:59:59Z", "2100-12-31T23:59:59Z"] {
+            let page = security_txt(&config, now).unwrap();
+            let expires = text(&page).lines().find_map(|line| line.strip_prefix("Expires: ")).unwrap();
+            let now = Wall::parse_rfc3339(now).unwrap();
+            let ahead = Wall::parse_rfc3339(expires).unwrap().since(now);
+            let days = Duration::from_hours(24 * 179)..Duration::from_hours(24 * 365);
+            assert!(days.contains(&ahead), "{expires}");
+        }
+    }
+
+    #[test]
+    fn security_txt_needs_a_contact_and_states_only_https_addresses() {
+        assert!(security_txt(&PagesConfig::default(), NOON).is_none());
+        let base_url = Some("http://127.0.0.1:8080".into());
+        let config = PagesConfig { links: links(), base_url, ..PagesConfig::default() };
+        assert!(!text(&security_txt(&config, NOON).unwrap()).contains("Canonical"));
+    }
+
+    #[test]
+    fn catalog_links_the_api_with_its_description_and_documentation() {
+        assert!(api_catalog(&PagesConfig::default()).is_none(), "links must be absolute");
+        let base_url = Some("https://x.example/".into());
+        let config = PagesConfig { base_url, ..PagesConfig::default() };
+        let page = api_catalog(&config).unwrap();
+        let catalog: serde_json::Value = serde_json::from_slice(&page.body).unwrap();
+        let html = |path: &str| json!([{ "href": format!("https://x.example{path}"), "type": "text/html" }]);
+        assert_eq!(
+            catalog,
+            json!({ "linkset": [
+                { "anchor": "https://x.example/.well-known/api-catalog", "item": [{ "href": "https://x.example/api/v1" }] },
+                {
+                    "anchor": "https://x.example/api/v1",
+                    "service-desc": [{ "href": "https://x.example/openapi.json", "type": "application/json" }],
+                    "service-doc": html("/docs"),
+                    "terms-of-service": html("/docs#terms"),
+                },
+            ] })
+        );
+        assert_eq!(page.link, Some("</.well-known/api-catalog>; rel=\"api-catalog\""));
+        assert_eq!(
+            page.content_type,
+            "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\""
+        );
+    }
+
+    #[test]
+    fn catalog_links_what_is_configured() {
+        let (terms, docs) = ("https://example.org/terms", "https://example.org/guide");
+        let links =
+            SiteLinks { terms_url: Some(terms.into()), docs_url: Some(docs.into()), ..SiteLinks::default() };
+        let base_url = Some("https://x.example/api/v1".into());
+        let config = PagesConfig { base_url, status_page: true, links, ..PagesConfig::default() };
+        let catalog: serde_json::Value = serde_json::from_slice(&api_catalog(&config).unwrap().body).unwrap();
+        let api = &catalog["linkset"][1];
+        assert_eq!(api["status"][0]["href"], "https://x.example/status");
+        assert_eq!(api["service-doc"][1], json!({ "href": docs }));
+        assert_eq!(api["terms-of-service"], json!([{ "href": terms }]));
+    }
+
+    #[test]
+    fn robots_may_read_all_pages_but_the_api_and_the_account() {
+        let default = "User-agent: *\nDisallow: /api/v1/\nAllow: /docs\nAllow: /\n";
+        assert_eq!(robots(&PagesConfig::default()), default);
+        let config = PagesConfig { status_page: true, sign_up: true, ..PagesConfig::default() };
+        let all =
+            "User-agent: *\nDisallow: /api/v1/\nDisallow: /account\nAllow: /docs\nAllow: /status\nAllow: /\n";
+        assert_eq!(robots(&config), all);
+    }
+}
