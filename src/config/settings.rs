@@ -93,7 +93,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("site.contact_url", Text, None, "URL of the contact, in the API description and on /docs."),
     setting("site.terms_url", Text, None, "URL of the terms of service; default: the section of /docs."),
     setting("site.docs_url", Text, None, "URL of further documentation, which the API description and /docs link to."),
-    setting("site.security_contact", Text, None, "Where vulnerabilities are reported, as a URL that begins with mailto: or https://. It is published in /.well-known/security.txt (RFC 9116), which does not exist without it."),
+    setting("site.security_contact", Text, None, "URL for reports of vulnerabilities, which begins with mailto: or https://. It is published in /.well-known/security.txt (RFC 9116), which does not exist without it."),
     setting("site.security_policy_url", Text, None, "URL of the policy for such reports, which begins with https://."),
     setting("cors.origins", Texts, Some("[]"), "Origins whose pages may read responses in a browser, such as \"https://dash.example.org\"; [\"*\"] for all. In the environment, separated by commas."),
     setting("cors.max_age", Duration, Some("\"1h\""), "Time for which browsers may cache a preflight response."),

@@ -1,4 +1,4 @@
-//! What programs read to find their way: `robots.txt`, `/.well-known/api-catalog` (RFC 9727) and
+//! Files for programs that look for the API: `robots.txt`, `/.well-known/api-catalog` (RFC 9727) and
 //! `/.well-known/security.txt` (RFC 9116). The API description is in `openapi`.
 
 use std::time::Duration;
@@ -122,15 +122,12 @@ impl SecurityTxt {
     /// `None` without a contact, which RFC 9116 requires.
     pub(super) fn of(config: &PagesConfig) -> Option<Self> {
         let contact = format!("Contact: {}\n", config.links.security_contact.as_ref()?);
-        let mut rest = String::from("Preferred-Languages: en\n");
         // URLs in this file must begin with https://.
-        if let Some(root) = config.root().filter(|root| root.starts_with("https://")) {
-            rest += &format!("Canonical: {root}{SECURITY_TXT}\n");
-        }
-        if let Some(policy) = &config.links.security_policy_url {
-            rest += &format!("Policy: {policy}\n");
-        }
-        Some(Self { contact, rest })
+        let root = config.root().filter(|root| root.starts_with("https://"));
+        let canonical = root.map(|root| format!("Canonical: {root}{SECURITY_TXT}\n"));
+        let policy = config.links.security_policy_url.as_ref().map(|policy| format!("Policy: {policy}\n"));
+        let lines = [Some("Preferred-Languages: en\n".to_owned()), canonical, policy];
+        Some(Self { contact, rest: lines.into_iter().flatten().collect() })
     }
 
     /// The file of the day: its bytes change at 00:00 UTC.
