@@ -92,9 +92,18 @@ def expect(condition, what):
 
 
 def press(browser, key):
+    text = "\r" if key == "Enter" else key
+    code = {"windowsVirtualKeyCode": 13} if key == "Enter" else {}
     for kind in ("keyDown", "keyUp"):
-        text = {"text": key} if kind == "keyDown" and len(key) == 1 else {}
-        browser.do("Input.dispatchKeyEvent", type=kind, key=key, **text)
+        written = {"text": text} if kind == "keyDown" and len(text) == 1 else {}
+        browser.do("Input.dispatchKeyEvent", type=kind, key=key, **written, **code)
+
+
+def save_picture(browser, name, anchor):
+    browser.value(f"document.getElementById('{anchor}').scrollIntoView()")
+    picture = browser.do("Page.captureScreenshot")["data"]
+    with open(f"{name}.png", "wb") as file:
+        file.write(base64.b64decode(picture))
 
 
 SHOWN = "[...document.querySelectorAll('main section')].filter(one => one.offsetParent).map(one => one.id)"
@@ -136,10 +145,7 @@ def main(program, url, profile, pictures=None):
                 sections = check_page(browser, f"{width} pixels, {scheme}")
                 if pictures:
                     for name, anchor in (("top", "content"), ("endpoint", "endpoint-models")):
-                        browser.value(f"document.getElementById('{anchor}').scrollIntoView()")
-                        picture = browser.do("Page.captureScreenshot")["data"]
-                        with open(f"{pictures}/{width}-{scheme}-{name}.png", "wb") as file:
-                            file.write(base64.b64decode(picture))
+                        save_picture(browser, f"{pictures}/{width}-{scheme}-{name}", anchor)
         browser.open(url, 390, 844, "light", script=False)
         expect(browser.value(SHOWN) == sections, "without JavaScript sections are missing")
         expect(browser.value("document.querySelectorAll('button, input').length") == 0,

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Opens the pages in a real browser: they render completely, log nothing to the console and request nothing but themselves
-# and the icon. browser.py then tests the docs page: search, copy buttons, widths, light and dark scheme. The browser can
-# reach loopback only. A planted page first shows that the check detects violations.
+# and the icon. browser.py then tests the docs page: search, copy buttons, widths, light and dark scheme;
+# browser_try_it.py sends requests from it. The browser can reach loopback only. A planted page first shows that the check detects violations.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . .ci/gateway.sh
@@ -83,5 +83,7 @@ for page in / /docs /openapi.json; do
     esac
 done
 python3 .ci/browser.py "$browser" "http://$gateway_address/docs" "$gateway_dir/devtools"
+API_KEY=$(gateway_key pro) LIMITED_KEY=$(gateway_key limited) \
+    python3 .ci/browser_try_it.py "$browser" "http://$gateway_address/docs" "$gateway_dir/devtools"
 gateway_stop
 echo "3 pages, $(wc -w <<<"$codes") anchors"

@@ -1,7 +1,8 @@
 # Functions for a running gateway on free loopback ports, for steps that test it from outside. To be sourced.
 #
-# gateway_start BINARY   starts `serve` with the built-in backend, runs to score, and limits that no tool reaches; sets
-#                        gateway_address, gateway_side and gateway_dir. Waits for the log line "serving".
+# gateway_start BINARY   starts `serve` with the built-in backend, runs to score, and limits that no tool reaches except
+#                        in the tier `limited`; sets gateway_address, gateway_side and gateway_dir. Waits for the log
+#                        line "serving".
 # gateway_key TIER       prints the key of a new application.
 # gateway_stop           stops it and fails unless the exit code is 0.
 
@@ -21,6 +22,10 @@ per_minute = 100000000
 [tiers.free]
 minute = 100000000
 day = 100000000
+paid = false
+[tiers.limited]
+minute = 1
+day = 10
 paid = false
 [tiers.pro]
 minute = 100000000

@@ -2,7 +2,7 @@
 //!
 //! Generated once at start from the tables in `routes` and the configured tiers, so they always agree with the
 //! gateway. They load nothing but the icon: no script, no font, no image. The docs page contains one inline script,
-//! which it works without. `/healthz` is answered by the gateway.
+//! which it works without; the script sends requests to this service when the reader says so. `/healthz` is answered by the gateway.
 
 mod colour;
 mod discovery;
@@ -28,8 +28,8 @@ use sample::SampleAnswer;
 pub use discovery::SiteLinks;
 
 /// `Content-Security-Policy` of the HTML pages: browsers may show them, and run the one script of the docs page,
-/// identified by its hash.
-pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'sha256-gsAmC4s/SCnuzDU4bPvIu4v5dzy/lg1H/bQgxtuMTYc='; style-src 'unsafe-inline'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/// identified by its hash, which may send requests to this service only.
+pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'sha256-nSbAMbI5QrPfhJNEAcwDnXSixmDi4UO0gDsLEt+oyCA='; style-src 'unsafe-inline'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const HTML: &str = "text/html; charset=utf-8";
 const JSON: &str = "application/json";
@@ -45,6 +45,7 @@ const DOCS: &str = "/docs";
 const OPENAPI: &str = "/openapi.json";
 /// Paths of accounts begin with this.
 const ACCOUNT: &str = "/account";
+const ACCOUNT_SIGN_IN: &str = "/account/sign-in";
 
 /// The values on the pages besides the tables. All are escaped.
 #[derive(Clone, Debug)]

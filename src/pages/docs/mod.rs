@@ -2,18 +2,27 @@
 //! generated from it.
 
 mod errors;
+mod operations;
 mod reference;
 
 use super::colour::CodeLanguage;
 use super::html::{code_block, escape, fill, prose, push, table};
 use super::sample;
-use super::{PagesConfig, SiteLinks};
+use super::{ACCOUNT_SIGN_IN, PagesConfig, SiteLinks};
 use crate::keys::Tier;
 use crate::routes::prices::PRICES;
 use crate::routes::{ENDPOINTS, Route};
 
 pub(super) const CSS: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("docs.js");
+/// A module, so its names are not global.
+const SCRIPT: &str = concat!(
+    include_str!("copy.js"),
+    include_str!("search.js"),
+    include_str!("snippets.js"),
+    include_str!("response.js"),
+    include_str!("try_it.js"),
+);
+const TRY_IT_CSS: &str = include_str!("try_it.css");
 const DOCS: &str = include_str!("docs.html");
 const LANDING: &str = include_str!("landing.html");
 
@@ -62,6 +71,14 @@ fn link(href: &str, text: &str) -> String {
     format!("<a href=\"{}\">{}</a>", escape(href), escape(text))
 }
 
+fn sign_in_link(config: &PagesConfig) -> String {
+    if config.sign_up { format!(" · {}", link(ACCOUNT_SIGN_IN, "Sign in")) } else { String::new() }
+}
+
+fn sign_up(config: &PagesConfig) -> String {
+    if config.sign_up { link(ACCOUNT_SIGN_IN, "Sign up") } else { "Sign up".to_owned() }
+}
+
 /// A sentence with a link, if there is one.
 fn linked(before: &str, url: Option<&str>, text: &str) -> String {
     url.map_or_else(String::new, |url| format!("<p>{before}{}.</p>\n", link(url, text)))
@@ -70,6 +87,10 @@ fn linked(before: &str, url: Option<&str>, text: &str) -> String {
 fn section(config: &PagesConfig, name: &str) -> Option<String> {
     Some(match name {
         "script" => SCRIPT.to_owned(),
+        "operations" => operations::data(config),
+        "try_it_css" => TRY_IT_CSS.to_owned(),
+        "sign_in_link" => sign_in_link(config),
+        "sign_up" => sign_up(config),
         "further_docs" => linked("There is ", config.links.docs_url.as_deref(), "further documentation"),
         "full_terms" => linked("The complete text: ", config.links.terms_url.as_deref(), "terms of service"),
         "model_note" => model_note(config).to_owned(),

@@ -45,7 +45,8 @@ fn parameter_words(row: &Endpoint) -> String {
     if words.is_empty() { "none".into() } else { words.join(", ") }
 }
 
-fn taken(row: &Endpoint) -> impl Iterator<Item = Param> {
+/// The parameters of an endpoint, that of the path first.
+pub(super) fn taken(row: &Endpoint) -> impl Iterator<Item = Param> {
     row.route.names_a_model().then_some(Param::Id).into_iter().chain(row.takes.iter().copied())
 }
 

@@ -77,11 +77,16 @@ fn internal_links_resolve_and_anchors_are_unique() {
 #[test]
 fn pages_load_only_the_icon() {
     let html = default() + &landing(&PagesConfig::default());
-    assert_eq!(html.matches("<script").count(), 1, "the one of the docs page");
-    assert!(html.contains("<script>") && !SCRIPT.contains("fetch(") && !SCRIPT.contains("http"));
+    assert_eq!(html.matches("<script").count(), 2, "the script of the docs page and its data");
+    assert!(html.contains("<script type=\"module\">") && !SCRIPT.contains("http"));
+    assert_eq!(SCRIPT.matches("fetch(").count(), 2, "one request, and one in the snippet of JavaScript");
+    assert!(SCRIPT.contains("fetch(ownBase + target"), "of its own origin");
+    for banned in ["innerHTML", "outerHTML", "insertAdjacent", "eval(", "Storage", "cookie =", "</script"] {
+        assert!(!SCRIPT.contains(banned), "{banned}");
+    }
     let banned = ["<img", "<iframe", " src=", " style=", "@import", "url(", "@font-face"];
     for banned in banned.into_iter().chain([" onclick=", " onload=", " onerror="]) {
-        assert!(!html.contains(banned), "{banned}");
+        assert!(!html.replace(SCRIPT, "").contains(banned), "{banned}");
     }
     let outside: HashSet<_> = attributes("href").into_iter().filter(|link| link.contains(':')).collect();
     for link in outside {
@@ -96,7 +101,7 @@ fn pages_load_only_the_icon() {
 fn the_policy_allows_the_script_of_the_page_and_no_other() {
     // Browsers hash the text between the tags.
     let html = default();
-    let script = html.split_once("<script>").unwrap().1.split_once("</script>").unwrap().0;
+    let script = html.split_once("<script type=\"module\">").unwrap().1.split_once("</script>").unwrap().0;
     let hash = base64(&Sha256::digest(script.as_bytes()));
     let policy = crate::pages::CONTENT_SECURITY_POLICY;
     assert!(
@@ -104,6 +109,7 @@ fn the_policy_allows_the_script_of_the_page_and_no_other() {
         "the script's hash is sha256-{hash}"
     );
     assert_eq!(policy.matches("script").count(), 1);
+    assert!(policy.contains("; connect-src 'self'; "));
 }
 
 fn base64(bytes: &[u8]) -> String {
@@ -129,7 +135,8 @@ fn an_unknown_example_model_is_shown_as_a_placeholder() {
     );
     assert!(!unknown.contains("/drift/atlas"));
     let known = page(&PagesConfig { example_model: Some("m-1".into()), ..PagesConfig::default() });
-    assert!(known.contains("/models/m-1/history") && !known.contains("MODEL_ID"));
+    let markup = known.split_once("<script").unwrap().0;
+    assert!(markup.contains("/models/m-1/history") && !markup.contains("MODEL_ID"));
 }
 
 #[test]
@@ -257,6 +264,16 @@ fn contact_terms_and_documentation_are_linked_if_they_are_set() {
     ] {
         assert!(html.contains(part), "{part}");
     }
+}
+
+#[test]
+fn sign_up_is_linked_if_callers_can_sign_up() {
+    let links = |sign_up| {
+        let html = page(&PagesConfig { sign_up, ..PagesConfig::default() });
+        let markup = html.split_once("<script").unwrap().0;
+        markup.matches("href=\"/account/sign-in\"").count()
+    };
+    assert_eq!((links(false), links(true)), (0, 2), "in the header and in the quick start");
 }
 
 #[test]
