@@ -21,6 +21,7 @@ mod nodes;
 mod owed;
 mod owners;
 mod postgres;
+mod requests;
 mod shared_documents;
 mod status;
 mod usage;
@@ -57,6 +58,9 @@ pub use postgres::{
     BadDatabaseFile, BadDatabaseUrl, BadName, ClientCertificateFiles, DatabaseAddress, DatabaseConfig,
     DatabaseExport, DatabaseReport, DatabaseSettings, OpenFailure, PostgresStore, RoleName, SchemaName,
     SeenTimelines, TablesChange, TablesWork,
+};
+pub use requests::{
+    OutcomeCounts, REQUEST_DAYS_KEPT, RequestList, RequestOutcome, RequestQuery, RequestTotal,
 };
 pub use shared_documents::{
     AgreedRefresh, ClaimState, DocumentSharing, EngineClock, Publication, PublishedDocument,
@@ -191,7 +195,7 @@ pub trait Ledger: Send + Sync + 'static {
     /// Applications of which other nodes need the shares of minutes that this node has.
     fn recalled(&self, node: u64) -> StoreFuture<'_, Vec<ApplicationId>>;
 
-    /// Deletes a batch of outdated records, merges usage of days that are closed, and returns the number of changed records.
+    /// Deletes a batch of outdated records, merges usage and requests of days that are closed, and returns the number of changed records.
     /// Some engines delete some records with other writes.
     fn delete_outdated(&self) -> StoreFuture<'_, u64> {
         Box::pin(std::future::ready(Ok(0)))
@@ -220,6 +224,16 @@ pub trait UsageStore: Send + Sync + 'static {
 
     /// Usage added up over all nodes.
     fn usage(&self, query: UsageQuery) -> StoreFuture<'_, UsageList>;
+}
+
+/// Requests per application, day, endpoint and outcome, for reports. The rules are in `requests`.
+pub trait RequestStore: Send + Sync + 'static {
+    /// Stores totals of a node durably, at most one for each application, day, endpoint and outcome. A total that is lower than
+    /// the stored one changes nothing, nor does one of a day that is no longer open for reports.
+    fn record_requests(&self, node: u64, totals: Vec<RequestTotal>) -> StoreFuture<'_, ()>;
+
+    /// Requests of an application added up over all nodes.
+    fn requests(&self, query: RequestQuery) -> StoreFuture<'_, RequestList>;
 }
 
 /// The availability of the service by minute, and messages about its incidents. The rules are in `status`.
@@ -323,6 +337,7 @@ pub trait Store:
     + Ledger
     + ChangeFeed
     + UsageStore
+    + RequestStore
     + StatusStore
     + OwnerStore
     + MailQueue
@@ -337,6 +352,7 @@ impl<T> Store for T where
         + Ledger
         + ChangeFeed
         + UsageStore
+        + RequestStore
         + StatusStore
         + OwnerStore
         + MailQueue

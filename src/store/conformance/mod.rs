@@ -9,6 +9,7 @@ mod feed;
 mod mail;
 mod owners;
 mod reports;
+mod requests;
 mod status;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,6 +25,7 @@ pub(super) use feed::*;
 pub(super) use mail::*;
 pub(super) use owners::*;
 pub(super) use reports::*;
+pub(super) use requests::*;
 pub(super) use status::*;
 
 /// Runs all checks against an engine.
@@ -55,6 +57,10 @@ macro_rules! run_with {
             usage_of_days_is_listed_newest_day_first
             merged_days_keep_their_totals_and_take_no_reports
             usage_is_kept_for_400_days
+            requests_are_added_up_over_nodes_and_a_repeated_or_late_total_changes_nothing
+            requests_are_read_by_day_oldest_first_within_the_bounds
+            requests_of_closed_days_are_merged_and_take_no_reports
+            requests_are_kept_for_92_days
             a_node_is_listed_with_its_last_report_until_it_is_removed
             a_minute_is_ready_if_any_gateway_stored_that_and_reports_may_be_repeated
             minutes_are_added_up_by_day_within_the_bounds

@@ -17,6 +17,7 @@ pub mod maintenance;
 mod owners;
 mod paths;
 mod records;
+mod requests;
 mod schema;
 mod status;
 #[cfg(test)]
@@ -34,9 +35,10 @@ use super::{
     ApplicationPage, AuditQuery, AuditRecord, ChangeFeed, ChangedApplications, ClaimedMail, DocumentSharing,
     FeedPosition, KeyStore, KeyUse, Ledger, LedgerExchange, LedgerExchangeReply, MailAttempt, MailBacklog,
     MailClaim, MailQueue, NewMail, NewSignInLink, NewStatusMessage, NodeList, NodeRegistry, NodeStatus,
-    OwnerChange, OwnerQuery, OwnerSession, OwnerStore, SignIn, SignInOutcome, StatusHistory, StatusMessage,
-    StatusMinute, StatusStore, StoreChange, StoreError, StoreFuture, StoreHealth, StoredApplication,
-    StoredOwner, UsableLink, UsageList, UsageQuery, UsageStore, UsageTotal,
+    OwnerChange, OwnerQuery, OwnerSession, OwnerStore, RequestList, RequestQuery, RequestStore, RequestTotal,
+    SignIn, SignInOutcome, StatusHistory, StatusMessage, StatusMinute, StatusStore, StoreChange, StoreError,
+    StoreFuture, StoreHealth, StoredApplication, StoredOwner, UsableLink, UsageList, UsageQuery, UsageStore,
+    UsageTotal,
 };
 use crate::clock::{Day, Wall};
 use crate::keys::{ApplicationId, Digest, OwnerId};
@@ -145,7 +147,10 @@ impl Ledger for Embedded {
     /// Records of the ledger are deleted with other writes.
     fn delete_outdated(&self) -> StoreFuture<'_, u64> {
         let work = |file: &rusqlite::Connection| {
-            Ok(usage::merge(file)? + status::delete_outdated(file)? + owners::delete_expired(file)?)
+            Ok(usage::merge(file)?
+                + requests::merge(file)?
+                + status::delete_outdated(file)?
+                + owners::delete_expired(file)?)
         };
         Box::pin(self.writer.run("merge usage", work))
     }
@@ -160,6 +165,18 @@ impl UsageStore for Embedded {
     fn usage(&self, query: UsageQuery) -> StoreFuture<'_, UsageList> {
         let work = move |file: &rusqlite::Connection| usage::read(file, &query);
         Box::pin(self.reader.run("read usage", work))
+    }
+}
+
+impl RequestStore for Embedded {
+    fn record_requests(&self, node: u64, totals: Vec<RequestTotal>) -> StoreFuture<'_, ()> {
+        let work = move |file: &rusqlite::Connection| requests::record(file, node, &totals);
+        Box::pin(self.writer.run("record requests", work))
+    }
+
+    fn requests(&self, query: RequestQuery) -> StoreFuture<'_, RequestList> {
+        let work = move |file: &rusqlite::Connection| requests::read(file, &query);
+        Box::pin(self.reader.run("read requests", work))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::store::usage::{USAGE_DAYS_KEPT, USAGE_DAYS_OPEN};
 use crate::store::{UsageList, UsageQuery, UsageTotal};
 
 /// Number of records merged, and deleted, in one transaction. Leases wait for it.
-const AT_ONCE: u32 = 250;
+pub(super) const AT_ONCE: u32 = 250;
 
 /// Stores totals of a node.
 pub(super) fn record(connection: &Connection, node: u64, totals: &[UsageTotal]) -> Result<(), StoreFault> {
@@ -85,7 +85,7 @@ pub(super) fn merge(connection: &Connection) -> Result<u64, StoreFault> {
 }
 
 /// The last day before this number of days that end with the current one.
-fn last_day_before(connection: &Connection, days: u32) -> Result<Option<Day>, StoreFault> {
+pub(super) fn last_day_before(connection: &Connection, days: u32) -> Result<Option<Day>, StoreFault> {
     let today = ledger::day(connection)?;
     Ok(today.and_then(|today| today.number().checked_sub(days)).map(Day::from_number))
 }

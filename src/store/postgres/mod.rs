@@ -24,6 +24,7 @@ mod outdated;
 mod owners;
 mod records;
 mod reports;
+mod requests;
 mod schema;
 mod schema_steps;
 mod seen_timelines;
@@ -63,6 +64,7 @@ use nodes::NodeStatements;
 use outdated::OutdatedRecords;
 use owners::AccountsDatabase;
 use records::RecordStatements;
+use requests::RequestStatements;
 use server_check::ServerCheck;
 use status::StatusStatements;
 use transfer::TransferFault;
@@ -87,6 +89,7 @@ pub struct PostgresStore {
     ledger: LedgerQueue,
     days: LedgerStatements,
     usage: UsageStatements,
+    requests: RequestStatements,
     nodes: NodeStatements,
     status: Box<StatusStatements>,
     /// For owners and mail, so that they do not wait for each other with changes of keys.
@@ -335,7 +338,7 @@ impl Ledger for PostgresStore {
     fn delete_outdated(&self) -> StoreFuture<'_, u64> {
         Box::pin(async move {
             let work = async |client: &mut tokio_postgres::Client| {
-                self.outdated.delete(client, &self.usage, &self.nodes, &self.status).await
+                self.outdated.delete(client, (&self.usage, &self.requests), &self.nodes, &self.status).await
             };
             Ok(self.connection.run(DELETE, work).await?)
         })

@@ -13,6 +13,7 @@ use super::nodes::NodeStatements;
 use super::outdated::OutdatedRecords;
 use super::owners::AccountsDatabase;
 use super::records::RecordStatements;
+use super::requests::RequestStatements;
 use super::seen_timelines::SeenTimelines;
 use super::server_check::ServerCheck;
 use super::status::StatusStatements;
@@ -90,6 +91,7 @@ impl PostgresStore {
             ledger: LedgerQueue::start(&schema, link(), ignores_clock),
             days: LedgerStatements::new(&schema),
             usage: UsageStatements::new(&schema),
+            requests: RequestStatements::new(&schema),
             nodes: NodeStatements::new(&schema),
             status: Box::new(StatusStatements::new(&schema)),
             accounts: Box::new(AccountsDatabase::new(&schema, link())),

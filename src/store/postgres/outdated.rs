@@ -1,10 +1,11 @@
-//! Deletes outdated records and merges usage of closed days, in batches, on one gateway at a time.
+//! Deletes outdated records and merges usage and requests of closed days, in batches, on one gateway at a time.
 
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
 use super::connection::{Parameter, SchemaName};
 use super::nodes::NodeStatements;
+use super::requests::RequestStatements;
 use super::status::StatusStatements;
 use super::usage::UsageStatements;
 
@@ -91,7 +92,7 @@ impl OutdatedRecords {
     pub(super) async fn delete(
         &self,
         client: &mut Client,
-        usage: &UsageStatements,
+        (usage, requests): (&UsageStatements, &RequestStatements),
         nodes: &NodeStatements,
         status: &StatusStatements,
     ) -> Result<u64, tokio_postgres::Error> {
@@ -112,7 +113,8 @@ impl OutdatedRecords {
             + transaction.execute_typed(&self.sessions, &batch).await?
             + nodes.delete_outdated(&transaction).await?
             + status.delete_outdated(&transaction, AT_ONCE).await?
-            + usage.merge(&transaction, AT_ONCE).await?;
+            + usage.merge(&transaction, AT_ONCE).await?
+            + requests.merge(&transaction, AT_ONCE).await?;
         transaction.commit().await?;
         Ok(deleted)
     }

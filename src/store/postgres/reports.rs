@@ -1,13 +1,17 @@
-//! Reports of gateways to the database, for information: their status, and the units that they delivered.
+//! Reports of gateways to the database, for information: their status, the units that they delivered, and the
+//! requests that they answered.
 
 use super::PostgresStore;
 use crate::store::{
-    NodeList, NodeRegistry, NodeStatus, StoreFuture, UsageList, UsageQuery, UsageStore, UsageTotal,
+    NodeList, NodeRegistry, NodeStatus, RequestList, RequestQuery, RequestStore, RequestTotal, StoreFuture,
+    UsageList, UsageQuery, UsageStore, UsageTotal,
 };
 
 /// Operations named in error messages.
 const USAGE: &str = "read usage";
 const RECORD: &str = "record usage";
+const REQUESTS: &str = "read requests";
+const RECORD_REQUESTS: &str = "record requests";
 const NODES: &str = "read the gateways";
 const REPORT: &str = "report this gateway";
 
@@ -24,6 +28,23 @@ impl UsageStore for PostgresStore {
         Box::pin(async move {
             let work = async |client: &mut tokio_postgres::Client| self.usage.read(client, &query).await;
             Ok(self.connection.run(USAGE, work).await?)
+        })
+    }
+}
+
+impl RequestStore for PostgresStore {
+    fn record_requests(&self, node: u64, totals: Vec<RequestTotal>) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            let work =
+                async |client: &mut tokio_postgres::Client| self.requests.record(client, node, &totals).await;
+            Ok(self.connection.run(RECORD_REQUESTS, work).await?)
+        })
+    }
+
+    fn requests(&self, query: RequestQuery) -> StoreFuture<'_, RequestList> {
+        Box::pin(async move {
+            let work = async |client: &mut tokio_postgres::Client| self.requests.read(client, &query).await;
+            Ok(self.connection.run(REQUESTS, work).await?)
         })
     }
 }

@@ -20,8 +20,8 @@ pub(super) struct UsageStatements {
     delete: String,
 }
 
-const LOCK_FOR_REPORT: &str = "SELECT pg_advisory_xact_lock_shared(hashtext($1))";
-const LOCK_FOR_MERGE: &str = "SELECT pg_try_advisory_xact_lock(hashtext($1))";
+pub(super) const LOCK_FOR_REPORT: &str = "SELECT pg_advisory_xact_lock_shared(hashtext($1))";
+pub(super) const LOCK_FOR_MERGE: &str = "SELECT pg_try_advisory_xact_lock(hashtext($1))";
 
 const RECORD: &str = "
 INSERT INTO {schema}.usage_nodes AS n (day, application, node, units)

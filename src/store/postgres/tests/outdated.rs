@@ -89,6 +89,22 @@ async fn nodes_are_deleted_a_day_after_they_were_seen_last() {
 }
 
 #[tokio::test]
+async fn requests_are_not_merged_while_a_gateway_reports() {
+    let store = fresh().await;
+    let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true).await.unwrap();
+    granted(&store, report(created(&store).await, 1, NodeTotals::default(), 5)).await;
+    let row = "(date '2025-11-21' - 3, 'app_1', 'models', 'ok', 1, 7)";
+    execute(&store, &format!("INSERT INTO {{schema}}.request_nodes VALUES {row}")).await;
+    execute(&other, "BEGIN; SELECT pg_advisory_xact_lock_shared(hashtext('{schema} requests'))").await;
+    assert_eq!(store.delete_outdated().await.unwrap(), 0);
+    execute(&other, "COMMIT").await;
+    assert_eq!(store.delete_outdated().await.unwrap(), 1);
+    let query =
+        "SELECT application || ' ' || endpoint || ' ' || outcome, requests FROM {schema}.request_days";
+    assert_eq!(rows(&store, query).await, [("app_1 models ok".to_owned(), 7)]);
+}
+
+#[tokio::test]
 async fn usage_is_not_merged_while_a_gateway_reports() {
     let store = fresh().await;
     let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true).await.unwrap();
