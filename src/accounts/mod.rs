@@ -3,6 +3,7 @@
 //! Durability is the job of `store`; the arithmetic of limits is in `limits`.
 
 mod account;
+mod account_state;
 mod delivered_units;
 mod grace_charges;
 mod key_directory;

@@ -13,7 +13,8 @@ use crate::keys::ApplicationId;
 use crate::limits::{Limits, MinuteGrant, MinuteReport, MinuteShare, NodeReport};
 use crate::store::LedgerReport;
 
-use super::account::{Account, AccountState};
+use super::account::Account;
+use super::account_state::AccountState;
 
 /// Shares of minutes on this gateway.
 #[derive(Default)]

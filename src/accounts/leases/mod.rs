@@ -19,7 +19,8 @@ use crate::clock::{Clock, Day, Now};
 use crate::instruments::{Instruments, StoreWork, UnitUse, UnreachableDecision};
 use crate::store::{Ledger, LedgerExchange, LedgerReport, OwedFile, ReportOutcome, StoreError};
 
-use crate::accounts::account::{Account, AccountState, LeaseCall};
+use crate::accounts::account::Account;
+use crate::accounts::account_state::{AccountState, LeaseCall};
 use crate::accounts::delivered_units::DeliveredUnits;
 use crate::accounts::grace_charges::GraceCharges;
 use crate::accounts::key_directory::KeyDirectory;

@@ -1,0 +1,279 @@
+//! The state of an application that requests change: its balances, the ledger call in flight, and what is kept until it is
+//! recorded. Each step on it is pure and does not wait; `account` locks it.
+
+use std::num::NonZeroU32;
+
+use tokio::sync::watch;
+
+use crate::clock::{Day, Mono, Now};
+use crate::limits::{
+    AccountBalance, AdmissionVerdict, DayBalance, LeaseAvailability, LimitRule, LimitStatus, Limits,
+    MinuteShare, ReturnedUnits, ShareTokens,
+};
+
+/// The state that requests change.
+#[derive(Debug)]
+pub(crate) struct AccountState {
+    /// Its display name.
+    name: Box<str>,
+    /// Replaced by [`AccountState::set_day`] when the day changes.
+    balance: AccountBalance,
+    /// Boxed: of a million applications hardly any has one.
+    lease: Option<Box<LeaseState>>,
+    /// Whether it is listed among the accounts that delivered units on grace.
+    pub(super) is_uncharged: bool,
+    /// Whether it is listed among the accounts whose delivered units are recorded.
+    is_listed: bool,
+}
+
+/// The state that an application in use has.
+#[derive(Debug, Default)]
+struct LeaseState {
+    /// The ledger call in flight.
+    call: Option<LeaseCall>,
+    /// The share of the minute limit, if gateways share it.
+    minute: Option<MinuteShare>,
+    /// When to ask for units that other gateways returned.
+    returned_units: ReturnedUnits,
+    /// Units delivered on days that ended, until they are recorded.
+    ended: Vec<(Day, u32)>,
+    /// The balance of a day that has not begun here.
+    ahead: Option<BalanceAhead>,
+}
+
+/// The balance of a day that was leased before it began, with the limits under which it was leased.
+#[derive(Clone, Copy, Debug)]
+struct BalanceAhead {
+    leased_under: Limits,
+    day: DayBalance,
+}
+
+/// A ledger call in flight: `true` once it succeeded, `false` once it failed, `None` before.
+#[derive(Clone, Debug)]
+pub(super) struct LeaseCall(pub(super) watch::Receiver<Option<bool>>);
+
+impl LeaseCall {
+    /// Whether the call still runs: a call whose task is gone has ended.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.0.has_changed().is_ok()
+    }
+}
+
+impl AccountState {
+    /// Nothing is in flight.
+    pub(super) fn new(name: &str, balance: AccountBalance) -> Self {
+        Self { name: name.into(), balance, lease: None, is_uncharged: false, is_listed: false }
+    }
+
+    /// Its display name.
+    pub(super) fn name(&self) -> Box<str> {
+        self.name.clone()
+    }
+
+    /// Changes the display name.
+    pub(super) fn set_name(&mut self, name: &str) {
+        if *self.name != *name {
+            self.name = name.into();
+        }
+    }
+
+    /// Its balances.
+    pub(super) const fn balance(&self) -> AccountBalance {
+        self.balance
+    }
+
+    /// Decides on a request. Where several gateways share minute limits, the share of this one pays.
+    pub(crate) fn admit(
+        &mut self,
+        limits: &Limits,
+        gateways: Option<NonZeroU32>,
+        now: Now,
+        conditional: bool,
+        ledger: LeaseAvailability,
+    ) -> AdmissionVerdict {
+        self.open_day(now.wall.day(), limits);
+        let balance = self.balance;
+        let (balance, verdict) = match gateways {
+            None => balance.admit(limits, now, conditional, ledger),
+            Some(gateways) => {
+                balance.admit_with_share(self.share(), gateways, limits, now, conditional, ledger)
+            }
+        };
+        self.balance = balance;
+        let is_out_of_units = verdict == AdmissionVerdict::Refused(LimitRule::Day);
+        let may_gain = is_out_of_units && gateways.is_some() && balance.day.may_gain(limits.day);
+        if may_gain && ledger == LeaseAvailability::Reachable && self.returned_units().may_ask(now.mono) {
+            return AdmissionVerdict::LeaseFirst;
+        }
+        verdict
+    }
+
+    /// Its day.
+    pub(crate) const fn day(&self) -> DayBalance {
+        self.balance.day
+    }
+
+    /// Its day, which is a new one if `today` has begun: with the units that were leased ahead. The totals of a node are for
+    /// a day as a whole, so these units must not be counted apart from it. Those leased under other limits cannot be used;
+    /// the next report returns them.
+    pub(super) fn open_day(&mut self, today: Day, limits: &Limits) -> DayBalance {
+        if self.day().day() < today {
+            let ahead = self.lease.as_mut().and_then(|lease| lease.ahead.take());
+            let day = match ahead.filter(|ahead| ahead.day.day() == today) {
+                Some(BalanceAhead { leased_under, day }) if leased_under == *limits => day,
+                Some(BalanceAhead { day, .. }) => day.release(limits.grace).0,
+                None => self.day().on(today),
+            };
+            self.set_day(day);
+            self.drop_unused_lease();
+        }
+        self.day()
+    }
+
+    /// Stores the balance of a day that has not begun here.
+    pub(super) fn set_ahead(&mut self, leased_under: Limits, day: DayBalance) {
+        self.lease.get_or_insert_default().ahead = Some(BalanceAhead { leased_under, day });
+    }
+
+    /// Whether units of this day were leased before it begins.
+    pub(super) fn is_leased_ahead(&self, day: Day) -> bool {
+        self.lease.as_ref().and_then(|lease| lease.ahead).is_some_and(|ahead| ahead.day.day() == day)
+    }
+
+    /// Takes the balance of a day that has not begun here.
+    pub(super) fn take_ahead(&mut self) -> Option<DayBalance> {
+        let ahead = self.lease.as_mut().and_then(|lease| lease.ahead.take());
+        self.drop_unused_lease();
+        ahead.map(|ahead| ahead.day)
+    }
+
+    /// Replaces its day. Units delivered on a day that ended are kept until they are recorded.
+    pub(crate) fn set_day(&mut self, day: DayBalance) {
+        let before = std::mem::replace(&mut self.balance.day, day);
+        if before.day() != day.day() && before.is_used() {
+            self.keep_ended(before.day(), before.spent());
+        }
+    }
+
+    /// Settles a unit that was held on a day.
+    pub(crate) fn settle(&mut self, day: Day, kept: bool) {
+        self.balance.day = self.balance.day.settle(day, kept);
+        if kept && day != self.day().day() {
+            self.keep_ended(day, 1);
+        }
+    }
+
+    /// Returns the minute token of a request that cost nothing.
+    pub(crate) fn give_back_token(&mut self) {
+        self.balance = self.balance.give_back_token();
+    }
+
+    /// Takes a token of the guard. Returns `false` if there is none.
+    pub(crate) fn take_guard(&mut self, limits: &Limits, now: Now) -> bool {
+        let taken = self.balance.take_guard(limits, now);
+        self.balance = taken.unwrap_or(self.balance);
+        taken.is_some()
+    }
+
+    fn keep_ended(&mut self, day: Day, units: u32) {
+        self.lease.get_or_insert_default().ended.push((day, units));
+    }
+
+    /// Takes the units that were delivered on days that ended.
+    pub(super) fn take_ended(&mut self) -> Vec<(Day, u32)> {
+        let ended = self.lease.as_mut().map(|lease| std::mem::take(&mut lease.ended)).unwrap_or_default();
+        self.drop_unused_lease();
+        ended
+    }
+
+    /// Marks it as listed for recording. Returns `true` if it was not.
+    pub(super) fn mark_listed(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_listed, true)
+    }
+
+    /// Whether it remains listed for recording: if it was used today or yesterday.
+    pub(super) fn remains_listed(&mut self, today: Day) -> bool {
+        if let Some(lease) = &mut self.lease {
+            lease.ahead.take_if(|ahead| ahead.day.day() < today);
+        }
+        self.drop_unused_lease();
+        self.is_listed = self.day().day().next() >= today || self.has_ended();
+        self.is_listed
+    }
+
+    fn has_ended(&self) -> bool {
+        self.lease.as_ref().is_some_and(|lease| !lease.ended.is_empty())
+    }
+
+    fn returned_units(&mut self) -> &mut ReturnedUnits {
+        &mut self.lease.get_or_insert_default().returned_units
+    }
+
+    /// Status of one rule.
+    pub(super) fn limit_status(&self, rule: LimitRule, limits: &Limits, now: Now) -> LimitStatus {
+        match self.known_share().filter(|_| rule == LimitRule::Minute) {
+            Some(share) => self.balance.shared_minute_status(share, limits, now),
+            None => self.balance.limit_status(rule, limits, now),
+        }
+    }
+
+    /// The ledger call in flight.
+    pub(super) fn call(&self) -> Option<&LeaseCall> {
+        self.lease.as_ref().and_then(|lease| lease.call.as_ref()).filter(|call| call.is_under_way())
+    }
+
+    /// Records that a ledger call begins.
+    pub(super) fn begin_call(&mut self, call: LeaseCall) {
+        self.lease.get_or_insert_default().call = Some(call);
+    }
+
+    /// Records that the ledger call has ended.
+    pub(super) fn end_call(&mut self) {
+        if let Some(lease) = &mut self.lease {
+            lease.call = None;
+        }
+        self.drop_unused_lease();
+    }
+
+    fn drop_unused_lease(&mut self) {
+        let is_unused = |lease: &mut Box<LeaseState>| {
+            lease.call.is_none() && lease.minute.is_none() && lease.ended.is_empty() && lease.ahead.is_none()
+        };
+        self.lease.take_if(is_unused);
+    }
+
+    /// Changes the share of the minute and its tokens.
+    pub(super) fn change_share<T>(
+        &mut self,
+        change: impl FnOnce(&mut MinuteShare, ShareTokens) -> (ShareTokens, T),
+    ) -> T {
+        let tokens = self.balance.share_tokens();
+        let (tokens, result) = change(self.share(), tokens);
+        self.balance = self.balance.with_share_tokens(tokens);
+        result
+    }
+
+    /// Whether it has a share.
+    pub(super) fn has_share(&self, now: Mono) -> bool {
+        self.known_share().is_some_and(|share| share.is_held(now))
+    }
+
+    /// Whether its share was used within the last second.
+    pub(super) fn uses_share(&self, now: Mono) -> bool {
+        self.known_share().is_some_and(|share| share.is_in_use(now))
+    }
+
+    /// Whether it has an idle share.
+    pub(super) fn has_idle_share(&self, now: Mono) -> bool {
+        self.known_share().is_some_and(|share| share.is_idle(now))
+    }
+
+    /// Its share of the minute, if it has one.
+    pub(super) fn known_share(&self) -> Option<&MinuteShare> {
+        self.lease.as_ref().and_then(|lease| lease.minute.as_ref())
+    }
+
+    fn share(&mut self) -> &mut MinuteShare {
+        self.lease.get_or_insert_default().minute.get_or_insert_default()
+    }
+}
