@@ -11,6 +11,8 @@ use crate::limits::{
     MinuteShare, ReturnedUnits, ShareTokens,
 };
 
+use super::unrecorded_requests::{RequestKind, UnrecordedRequests};
+
 /// The state that requests change.
 #[derive(Debug)]
 pub(crate) struct AccountState {
@@ -37,6 +39,8 @@ struct LeaseState {
     returned_units: ReturnedUnits,
     /// Units delivered on days that ended, until they are recorded.
     ended: Vec<(Day, u32)>,
+    /// Requests since the last recording.
+    requests: UnrecordedRequests,
     /// The balance of a day that has not begun here.
     ahead: Option<BalanceAhead>,
 }
@@ -186,6 +190,21 @@ impl AccountState {
         ended
     }
 
+    /// Counts a request. Returns whether it is the first one since the last recording.
+    pub(super) fn count_request(&mut self, kind: RequestKind) -> bool {
+        let requests = &mut self.lease.get_or_insert_default().requests;
+        let is_first = requests.is_empty();
+        requests.count(kind);
+        is_first
+    }
+
+    /// Takes the requests since the last recording.
+    pub(super) fn take_requests(&mut self) -> UnrecordedRequests {
+        let counted = self.lease.as_mut().map(|lease| std::mem::take(&mut lease.requests));
+        self.drop_unused_lease();
+        counted.unwrap_or_default()
+    }
+
     /// Marks it as listed for recording. Returns `true` if it was not.
     pub(super) fn mark_listed(&mut self) -> bool {
         !std::mem::replace(&mut self.is_listed, true)
@@ -237,7 +256,11 @@ impl AccountState {
 
     fn drop_unused_lease(&mut self) {
         let is_unused = |lease: &mut Box<LeaseState>| {
-            lease.call.is_none() && lease.minute.is_none() && lease.ended.is_empty() && lease.ahead.is_none()
+            lease.call.is_none()
+                && lease.minute.is_none()
+                && lease.ended.is_empty()
+                && lease.requests.is_empty()
+                && lease.ahead.is_none()
         };
         self.lease.take_if(is_unused);
     }

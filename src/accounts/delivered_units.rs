@@ -118,7 +118,7 @@ impl RecordedDays {
 }
 
 /// Whether the store takes reports of a day.
-fn is_open(day: Day, today: Day) -> bool {
+pub(super) fn is_open(day: Day, today: Day) -> bool {
     day.number().saturating_add(USAGE_DAYS_OPEN) > today.number()
 }
 

@@ -15,8 +15,10 @@ mod node_reporter;
 #[cfg(test)]
 pub(crate) mod preemption;
 mod registrar;
+mod request_counter;
 mod shared_minutes;
 mod terms;
+mod unrecorded_requests;
 
 pub use account::Account;
 pub use key_directory::KeyDirectory;
@@ -27,4 +29,5 @@ pub use registrar::{
     AdoptError, BadField, FieldChange, FleetNodes, FleetUsage, ImportedKey, IssuedKey, KeyRecord,
     NewApplication, Registrar, RegistrarError,
 };
+pub use request_counter::RequestCounter;
 pub use terms::{Terms, TermsByTier};

@@ -1,18 +1,21 @@
-//! Reports this gateway to the store: that it runs, what it holds, and the units that it delivered. For information only;
+//! Reports this gateway to the store: that it runs, what it holds, the units that it delivered, and the requests that it
+//! answered. For information only;
 //! requests never wait for it.
 
 use std::sync::Arc;
 
-use crate::clock::{Clock, Wall};
+use crate::clock::{Clock, Day, Wall};
 use crate::instruments::{Instruments, StoreWork};
 use crate::store::{NodeList, NodeStatus, Store, StoreError};
 
 use super::leases::Leases;
+use super::request_counter::RequestCounter;
 
 /// Reports this gateway.
 pub struct NodeReporter {
     store: Arc<dyn Store>,
     leases: Arc<Leases>,
+    requests: Arc<RequestCounter>,
     clock: Clock,
     instruments: Arc<Instruments>,
     name: String,
@@ -33,6 +36,7 @@ impl NodeReporter {
     pub fn new(
         store: Arc<dyn Store>,
         leases: Arc<Leases>,
+        requests: Arc<RequestCounter>,
         clock: Clock,
         instruments: Arc<Instruments>,
         name: String,
@@ -41,7 +45,7 @@ impl NodeReporter {
         let started_at = clock.now().wall;
         let progress = ReportProgress { usage_recorded_at: started_at, is_failing: false, is_removed: false };
         let progress = tokio::sync::Mutex::new(progress);
-        Self { store, leases, clock, instruments, name, version, started_at, progress }
+        Self { store, leases, requests, clock, instruments, name, version, started_at, progress }
     }
 
     /// Reports the status of this gateway, and counts the live ones. A failure is logged when it begins. Called every few
@@ -67,13 +71,14 @@ impl NodeReporter {
         }
     }
 
-    /// Records the units that this gateway delivered since the last call. Called every minute.
+    /// Records the units that this gateway delivered, and the requests that it answered, since the last call. Called every
+    /// minute.
     pub async fn record_usage(&self) {
         let mut progress = self.progress.lock().await;
         self.record(&mut progress).await;
     }
 
-    /// Records the last units and removes this gateway from the list. Called once requests have ended.
+    /// Records the last units and requests, and removes this gateway from the list. Called once requests have ended.
     pub async fn stop(&self) {
         let mut progress = self.progress.lock().await;
         progress.is_removed = true;
@@ -100,13 +105,13 @@ impl NodeReporter {
         self.store.nodes().await
     }
 
-    /// Returns whether all units are recorded.
+    /// Returns whether everything is recorded.
     async fn record(&self, progress: &mut ReportProgress) -> bool {
-        let now = self.clock.now();
-        let recorded = self.leases.record_delivered(&*self.store, now.wall.day()).await;
-        self.instruments.store_operation(StoreWork::Usage, self.clock.now().mono.since(now.mono));
+        let started = self.clock.now();
+        let recorded = self.record_all(started.wall.day()).await;
+        self.instruments.store_operation(StoreWork::Usage, self.clock.now().mono.since(started.mono));
         match recorded {
-            Ok(()) => progress.usage_recorded_at = now.wall,
+            Ok(()) => progress.usage_recorded_at = started.wall,
             Err(error) => {
                 self.instruments.store_failed(StoreWork::Usage);
                 tracing::warn!(%error, "usage was not recorded; the next attempt includes it");
@@ -114,5 +119,10 @@ impl NodeReporter {
             }
         }
         true
+    }
+
+    async fn record_all(&self, today: Day) -> Result<(), StoreError> {
+        self.leases.record_delivered(&*self.store, today).await?;
+        self.requests.record(&*self.store, self.leases.node(), today).await
     }
 }

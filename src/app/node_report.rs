@@ -31,8 +31,8 @@ pub(super) fn start(
 ) -> Arc<NodeReporter> {
     let name = node_name(config);
     let (leases, instruments) = (Arc::clone(&gateway.leases), Arc::clone(&gateway.instruments));
-    let version = env!("CARGO_PKG_VERSION");
-    let reporter = NodeReporter::new(store, leases, clock.clone(), instruments, name, version);
+    let (requests, version) = (Arc::clone(&gateway.requests), env!("CARGO_PKG_VERSION"));
+    let reporter = NodeReporter::new(store, leases, requests, clock.clone(), instruments, name, version);
     let reporter = Arc::new(reporter);
     let (reports, usage) = (Arc::clone(&reporter), Arc::clone(&reporter));
     let (clock_of_reports, stop_of_reports) = (clock.clone(), stop.clone());

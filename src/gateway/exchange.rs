@@ -23,6 +23,7 @@ use super::credentials::Credentials;
 use super::refusal::Refusal;
 use super::request_headers::RequestHeaders;
 use super::request_id::RequestId;
+use super::request_outcome::outcome;
 use super::request_span::{TracedRequest, method};
 use super::resolve::ResolvedTarget;
 use super::usage::RequestEnd;
@@ -188,12 +189,17 @@ impl<'g> Exchange<'g> {
         }
     }
 
-    /// Counts the request for usage statistics.
+    /// Counts the request for usage statistics, and by endpoint and outcome if it has a valid key.
     fn count_use(&self, ended: Now) {
         let refused = self.refusal.as_ref().map(|refusal| (refusal.responsibility(), refusal.rule()));
         let end = RequestEnd::of(refused, self.outcome, self.status);
         match (&self.caller, refused) {
-            (Some(caller), _) => self.gateway.usage.count(&caller.account, end, ended),
+            (Some(caller), _) => {
+                let (account, day) = (&caller.account, self.started.wall.day());
+                let outcome = outcome(self.refusal.as_ref(), self.status);
+                self.gateway.usage.count(account, end, ended);
+                self.gateway.requests.count(account, day, self.subject.endpoint(), outcome);
+            }
             (None, Some(_)) => self.gateway.usage.count_unauthenticated(self.peer.address, end, ended),
             (None, None) => {}
         }

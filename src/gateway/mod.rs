@@ -23,6 +23,7 @@ mod parse;
 mod refusal;
 mod request_headers;
 mod request_id;
+mod request_outcome;
 mod request_span;
 mod resolve;
 mod respond;
@@ -41,7 +42,7 @@ use http::Response;
 use http::request::Parts;
 use http_body_util::Full;
 
-use crate::accounts::{KeyDirectory, Leases};
+use crate::accounts::{KeyDirectory, Leases, RequestCounter};
 use crate::address::Proxies;
 use crate::clock::{Clock, Now, Wall};
 use crate::documents::{DocumentEngine, FetchPriority, FoundDocument};
@@ -104,6 +105,8 @@ pub struct Gateway {
     pub request_log: Arc<AccessLog>,
     /// Usage per caller.
     pub usage: Arc<UsageTracker>,
+    /// Requests per application, for reports from the store.
+    pub requests: Arc<RequestCounter>,
     /// CORS policy, if cross-origin reads are allowed.
     pub cors: Option<CorsPolicy>,
     /// Deprecation and sunset of the API, if announced.

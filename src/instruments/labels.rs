@@ -60,6 +60,14 @@ impl RequestSubject {
         all.map(|subject| subject.as_str().to_owned()).collect()
     }
 
+    /// The endpoint, if there is one.
+    pub(crate) const fn endpoint(self) -> Option<Route> {
+        match self {
+            Self::Endpoint(route) => Some(route),
+            Self::Page | Self::Options | Self::Nothing => None,
+        }
+    }
+
     /// The label value, also used in logs.
     pub(crate) fn as_str(self) -> &'static str {
         match self {

@@ -15,7 +15,7 @@ use crate::keys::ApplicationId;
 pub const REQUEST_DAYS_KEPT: u32 = 92;
 
 /// How a request ended, as the developer of an application sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RequestOutcome {
     /// A response with content.
     Ok,

@@ -1,0 +1,267 @@
+//! Counts the requests of each application by day, endpoint and outcome, until they are recorded in the store.
+//!
+//! A request increments a number in its account. A recording takes these numbers and adds them to the totals of this process,
+//! which only grow. So several `Account`s of one application, one after the other, add up to one total.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::clock::Day;
+use crate::keys::ApplicationId;
+use crate::routes::Route;
+use crate::store::{RequestOutcome, RequestStore, RequestTotal, StoreError};
+
+use super::account::Account;
+use super::delivered_units::is_open;
+use super::unrecorded_requests::RequestKind;
+
+/// Number of totals per store call.
+const AT_ONCE: usize = 1_000;
+/// The endpoint of a request for an unknown path. Metrics and logs use the same word.
+const NO_ENDPOINT: &str = "none";
+
+/// Counts requests.
+#[derive(Default)]
+pub struct RequestCounter {
+    /// Accounts with requests since the last recording, each once.
+    accounts: Mutex<Vec<Arc<Account>>>,
+    totals: tokio::sync::Mutex<RequestTotals>,
+}
+
+/// Totals of this process.
+#[derive(Default)]
+struct RequestTotals {
+    requests: HashMap<TotalKey, u64>,
+    /// The totals that the store does not have.
+    unrecorded: BTreeSet<TotalKey>,
+    /// The day on which totals of closed days were removed last.
+    cleaned_on: Day,
+}
+
+type TotalKey = (ApplicationId, RequestKind);
+
+impl RequestCounter {
+    /// Counts a request that began on `day`. Costs one lock of the account.
+    pub(crate) fn count(
+        &self,
+        account: &Arc<Account>,
+        day: Day,
+        endpoint: Option<Route>,
+        outcome: RequestOutcome,
+    ) {
+        let is_first = account.state().count_request(RequestKind { day, endpoint, outcome });
+        if is_first {
+            self.accounts.lock().push(Arc::clone(account));
+        }
+    }
+
+    /// Records totals that grew since the last call. What could not be recorded is recorded by the next call.
+    pub(super) async fn record(
+        &self,
+        store: &dyn RequestStore,
+        node: u64,
+        today: Day,
+    ) -> Result<(), StoreError> {
+        let mut totals = self.totals.lock().await;
+        // Only this call frees the numbers of an account, so one that is counted from now on is listed for the next call.
+        for account in std::mem::take(&mut *self.accounts.lock()) {
+            let counted = account.state().take_requests();
+            for (kind, requests) in counted.into_counts() {
+                totals.add((account.id, kind), requests);
+            }
+        }
+        totals.clean(today);
+        while let Some(batch) = totals.next_batch() {
+            store.record_requests(node, batch.iter().map(|key| totals.total(key)).collect()).await?;
+            for key in &batch {
+                totals.unrecorded.remove(key);
+            }
+        }
+        drop(totals);
+        Ok(())
+    }
+}
+
+impl RequestTotals {
+    fn add(&mut self, key: TotalKey, requests: u64) {
+        let total = self.requests.entry(key).or_default();
+        *total = total.saturating_add(requests);
+        self.unrecorded.insert(key);
+    }
+
+    /// Removes totals of days for which the store takes no reports.
+    fn clean(&mut self, today: Day) {
+        if self.cleaned_on < today {
+            self.cleaned_on = today;
+            self.requests.retain(|(_, kind), _| is_open(kind.day, today));
+            self.requests.shrink_to_fit();
+            self.unrecorded.retain(|(_, kind)| is_open(kind.day, today));
+        }
+    }
+
+    fn next_batch(&self) -> Option<Vec<TotalKey>> {
+        let batch: Vec<TotalKey> = self.unrecorded.iter().take(AT_ONCE).copied().collect();
+        (!batch.is_empty()).then_some(batch)
+    }
+
+    fn total(&self, key: &TotalKey) -> RequestTotal {
+        let (application, RequestKind { day, endpoint, outcome }) = *key;
+        let requests = self.requests.get(key).copied().unwrap_or_default();
+        let endpoint = endpoint.map_or(NO_ENDPOINT, Route::name).into();
+        RequestTotal { day, application, endpoint, outcome, requests }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+    use crate::accounts::TermsByTier;
+    use crate::clock::Wall;
+    use crate::keys::standard_tiers;
+    use crate::store::{OwnLimits, RequestList, RequestQuery, StoreFuture, StoredApplication};
+
+    const TODAY: Day = Day::from_number(20_413);
+    const OK: RequestOutcome = RequestOutcome::Ok;
+
+    /// Remembers the recorded totals of each call.
+    #[derive(Default)]
+    struct RememberingStore {
+        is_away: AtomicBool,
+        calls: Mutex<Vec<Vec<RequestTotal>>>,
+    }
+
+    impl RequestStore for RememberingStore {
+        fn record_requests(&self, _: u64, totals: Vec<RequestTotal>) -> StoreFuture<'_, ()> {
+            let is_away = self.is_away.load(Ordering::Relaxed);
+            self.calls.lock().push(totals);
+            let away = || StoreError::Unavailable { doing: "record requests", reason: "it is away".into() };
+            Box::pin(async move { if is_away { Err(away()) } else { Ok(()) } })
+        }
+
+        fn requests(&self, _: RequestQuery) -> StoreFuture<'_, RequestList> {
+            Box::pin(async { Ok(RequestList::default()) })
+        }
+    }
+
+    impl RememberingStore {
+        /// Records, and returns the recorded totals by day, endpoint and outcome.
+        async fn record(
+            &self,
+            counter: &RequestCounter,
+            today: Day,
+        ) -> BTreeMap<(Day, String, RequestOutcome), u64> {
+            self.calls.lock().clear();
+            let recorded = counter.record(self, 7, today).await;
+            assert_eq!(recorded.is_ok(), !self.is_away.load(Ordering::Relaxed));
+            let calls = self.calls.lock();
+            let all = calls.iter().flatten();
+            all.map(|total| ((total.day, total.endpoint.to_string(), total.outcome), total.requests))
+                .collect()
+        }
+    }
+
+    fn account(id: ApplicationId) -> Arc<Account> {
+        let stored = StoredApplication {
+            id,
+            name: "one".into(),
+            tier: "pro".into(),
+            own: OwnLimits::default(),
+            contact: None,
+            note: None,
+            created_at: Wall::default(),
+            keys: Vec::new(),
+            granted: 0,
+        };
+        let terms = TermsByTier::new(&standard_tiers(), 60).of("pro", stored.own).unwrap();
+        Arc::new(Account::new(&stored, terms, TODAY))
+    }
+
+    fn day(after: u32) -> Day {
+        Day::from_number(TODAY.number() + after)
+    }
+
+    #[tokio::test]
+    async fn totals_of_requests_are_recorded_when_they_grew() {
+        let (counter, store) = (RequestCounter::default(), RememberingStore::default());
+        let account = account(ApplicationId::mint().unwrap());
+        assert!(store.record(&counter, TODAY).await.is_empty());
+        for outcome in [OK, OK, RequestOutcome::Disconnected] {
+            counter.count(&account, TODAY, Some(Route::Models), outcome);
+        }
+        counter.count(&account, TODAY, None, RequestOutcome::ClientError);
+        let ok = |requests| ((TODAY, "models".to_owned(), OK), requests);
+        let gone = ((TODAY, "models".to_owned(), RequestOutcome::Disconnected), 1);
+        let none = ((TODAY, "none".to_owned(), RequestOutcome::ClientError), 1);
+        assert_eq!(store.record(&counter, TODAY).await, BTreeMap::from([ok(2), gone, none]));
+        assert!(store.record(&counter, TODAY).await.is_empty());
+        counter.count(&account, TODAY, Some(Route::Models), OK);
+        assert_eq!(store.record(&counter, TODAY).await, BTreeMap::from([ok(3)]));
+    }
+
+    #[tokio::test]
+    async fn a_request_counts_on_the_day_on_which_it_began_until_that_day_is_closed() {
+        let (counter, store) = (RequestCounter::default(), RememberingStore::default());
+        let account = account(ApplicationId::mint().unwrap());
+        let count = |of| counter.count(&account, of, Some(Route::Index), OK);
+        let total = |of, requests| ((of, "index".to_owned(), OK), requests);
+        count(TODAY);
+        assert_eq!(store.record(&counter, TODAY).await, BTreeMap::from([total(TODAY, 1)]));
+        count(day(1));
+        count(TODAY);
+        let both = BTreeMap::from([total(TODAY, 2), total(day(1), 1)]);
+        assert_eq!(store.record(&counter, day(1)).await, both);
+        count(TODAY);
+        assert_eq!(store.record(&counter, day(2)).await, BTreeMap::from([total(TODAY, 3)]));
+        count(TODAY);
+        count(day(1));
+        assert_eq!(store.record(&counter, day(3)).await, BTreeMap::from([total(day(1), 2)]));
+        assert_eq!(counter.totals.lock().await.requests.len(), 1, "totals of closed days use no memory");
+    }
+
+    #[tokio::test]
+    async fn requests_that_were_not_recorded_are_part_of_the_next_total() {
+        let (counter, store) = (RequestCounter::default(), RememberingStore::default());
+        let account = account(ApplicationId::mint().unwrap());
+        let total = |requests| BTreeMap::from([((TODAY, "models".to_owned(), OK), requests)]);
+        counter.count(&account, TODAY, Some(Route::Models), OK);
+        store.is_away.store(true, Ordering::Relaxed);
+        assert_eq!(store.record(&counter, TODAY).await, total(1));
+        counter.count(&account, TODAY, Some(Route::Models), OK);
+        assert_eq!(store.record(&counter, TODAY).await, total(2));
+        store.is_away.store(false, Ordering::Relaxed);
+        assert_eq!(store.record(&counter, TODAY).await, total(2));
+    }
+
+    #[tokio::test]
+    async fn an_account_that_replaces_another_of_its_application_continues_the_total() {
+        let (counter, store) = (RequestCounter::default(), RememberingStore::default());
+        let id = ApplicationId::mint().unwrap();
+        let total = |requests| BTreeMap::from([((TODAY, "models".to_owned(), OK), requests)]);
+        for requests in 1..=3 {
+            let replacing = account(id);
+            counter.count(&replacing, TODAY, Some(Route::Models), OK);
+            assert_eq!(store.record(&counter, TODAY).await, total(requests));
+            assert_eq!(Arc::strong_count(&replacing), 1, "an account without new requests is not held");
+        }
+    }
+
+    #[tokio::test]
+    async fn totals_of_requests_are_recorded_in_batches_and_none_is_recorded_twice() {
+        let (counter, store) = (RequestCounter::default(), RememberingStore::default());
+        for number in 0..2_500 {
+            let account = account(format!("app_{number:011}").parse().unwrap());
+            counter.count(&account, TODAY, Some(Route::Models), OK);
+        }
+        counter.record(&store, 7, TODAY).await.unwrap();
+        let sizes: Vec<usize> = store.calls.lock().iter().map(Vec::len).collect();
+        assert_eq!(sizes, [1_000, 1_000, 500]);
+        let calls = store.calls.lock();
+        let recorded: BTreeSet<_> = calls.iter().flatten().map(|total| total.application).collect();
+        assert_eq!(recorded.len(), 2_500);
+    }
+}

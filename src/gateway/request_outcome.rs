@@ -1,0 +1,24 @@
+//! How a request ended, as it is counted for the developer of its application. Counts for the operator are in `usage`.
+
+use http::StatusCode;
+
+use crate::limits::LimitRule;
+use crate::store::RequestOutcome;
+
+use super::refusal::{Refusal, Responsibility};
+
+/// The outcome of a request. It has no status if its client disconnected before the response.
+pub(super) fn outcome(refusal: Option<&Refusal>, status: Option<StatusCode>) -> RequestOutcome {
+    let Some(status) = status else { return RequestOutcome::Disconnected };
+    let Some(refusal) = refusal else {
+        let is_unchanged = status == StatusCode::NOT_MODIFIED;
+        return if is_unchanged { RequestOutcome::NotModified } else { RequestOutcome::Ok };
+    };
+    match (refusal.rule(), refusal.responsibility()) {
+        (Some(LimitRule::Minute), _) => RequestOutcome::RateLimited,
+        (Some(LimitRule::Day), _) => RequestOutcome::QuotaExceeded,
+        // Waiting does not help: the caller has to correct the requests that were refused before.
+        (Some(LimitRule::Guard), _) | (None, Responsibility::Caller) => RequestOutcome::ClientError,
+        (None, Responsibility::Upstream | Responsibility::Us) => RequestOutcome::ServerError,
+    }
+}
