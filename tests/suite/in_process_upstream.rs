@@ -61,6 +61,7 @@ pub async fn behind(
         instruments,
         request_log: Arc::new(request_log),
         usage: Arc::clone(&whole.usage),
+        requests: Arc::clone(&whole.requests),
         cors: config.cors,
         deprecation: config.deprecation,
         notice: whole.notice.clone(),

@@ -3,7 +3,8 @@
 use std::io;
 
 use super::lines::{
-    ApplicationLine, AuditLine, AvailabilityLine, DumpLine, KeyLine, LedgerLine, StatusMessageLine, UsageLine,
+    ApplicationLine, AuditLine, AvailabilityLine, DumpLine, KeyLine, LedgerLine, RequestsLine,
+    StatusMessageLine, UsageLine,
 };
 
 /// Records by kind.
@@ -13,6 +14,7 @@ pub(in crate::store) struct DumpBatch {
     keys: Vec<KeyLine>,
     ledger: Vec<LedgerLine>,
     usage: Vec<UsageLine>,
+    requests: Vec<RequestsLine>,
     audit: Vec<AuditLine>,
     availability: Vec<AvailabilityLine>,
     status_messages: Vec<StatusMessageLine>,
@@ -26,6 +28,7 @@ impl DumpBatch {
             DumpLine::Key(line) => self.keys.push(line),
             DumpLine::Ledger(line) => self.ledger.push(line),
             DumpLine::Usage(line) => self.usage.push(line),
+            DumpLine::Requests(line) => self.requests.push(line),
             DumpLine::Audit(line) => self.audit.push(line),
             DumpLine::Availability(line) => self.availability.push(line),
             DumpLine::StatusMessage(line) => self.status_messages.push(line),
@@ -39,18 +42,20 @@ impl DumpBatch {
             + self.keys.len()
             + self.ledger.len()
             + self.usage.len()
+            + self.requests.len()
             + self.audit.len()
             + self.availability.len()
             + self.status_messages.len()
     }
 
-    /// Arrays of JSON: applications, keys, ledger records, usage, audit records, availability, status messages.
-    pub(in crate::store) fn into_json(self) -> io::Result<[String; 7]> {
+    /// Arrays of JSON: applications, keys, ledger records, usage, requests, audit records, availability, status messages.
+    pub(in crate::store) fn into_json(self) -> io::Result<[String; 8]> {
         Ok([
             serde_json::to_string(&self.applications)?,
             serde_json::to_string(&self.keys)?,
             serde_json::to_string(&self.ledger)?,
             serde_json::to_string(&self.usage)?,
+            serde_json::to_string(&self.requests)?,
             serde_json::to_string(&self.audit)?,
             serde_json::to_string(&self.availability)?,
             serde_json::to_string(&self.status_messages)?,

@@ -12,11 +12,14 @@ use crate::store::{DAY_MINUTES, IncidentState, StatusMessage, minute_of};
 pub(in crate::store) const FORMAT: &str = "scoregate-export";
 /// The format version. An unknown kind of line is rejected, so a new kind needs a new version.
 pub(in crate::store) const VERSION: u32 = 3;
-/// The oldest version that can be read. It has no usage, and like version 2 nothing of the status page.
+/// The oldest version that can be read. It has no usage, and like version 2 no requests and nothing of the status page.
 pub(in crate::store) const OLDEST: u32 = 1;
 
 /// Maximum number of minutes in a line; more are never kept.
 const MOST_MINUTES: u64 = 100 * DAY_MINUTES;
+
+/// Maximum length of the name of an endpoint or outcome.
+const MAX_NAME: usize = 64;
 
 /// The first line.
 #[derive(Deserialize, Serialize)]
@@ -35,6 +38,7 @@ pub(in crate::store) enum DumpLine {
     Key(KeyLine),
     Ledger(LedgerLine),
     Usage(UsageLine),
+    Requests(RequestsLine),
     Audit(AuditLine),
     Availability(AvailabilityLine),
     StatusMessage(StatusMessageLine),
@@ -82,6 +86,17 @@ pub(in crate::store) struct UsageLine {
     pub(in crate::store) day: String,
     pub(in crate::store) application: String,
     pub(in crate::store) units: u64,
+}
+
+/// Requests of an application on a day to one endpoint with one outcome, answered by all gateways.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::store) struct RequestsLine {
+    pub(in crate::store) day: String,
+    pub(in crate::store) application: String,
+    pub(in crate::store) endpoint: String,
+    pub(in crate::store) outcome: String,
+    pub(in crate::store) requests: u64,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -137,6 +152,9 @@ pub struct RecordCounts {
     /// Usage records: one per application and day.
     #[serde(default)]
     pub usage: u64,
+    /// Request records: one per application, day, endpoint and outcome.
+    #[serde(default)]
+    pub requests: u64,
     /// Audit records.
     pub audit: u64,
     /// Periods in which the service was in one state.
@@ -154,6 +172,7 @@ impl RecordCounts {
             DumpLine::Key(_) => self.keys += 1,
             DumpLine::Ledger(_) => self.ledger += 1,
             DumpLine::Usage(_) => self.usage += 1,
+            DumpLine::Requests(_) => self.requests += 1,
             DumpLine::Audit(_) => self.audit += 1,
             DumpLine::Availability(_) => self.availability += 1,
             DumpLine::StatusMessage(_) => self.status_messages += 1,
@@ -174,6 +193,10 @@ impl DumpLine {
             }
             Self::Ledger(line) => format!("ledger of {} for {}", line.application, line.day),
             Self::Usage(line) => format!("usage of {} on {}", line.application, line.day),
+            Self::Requests(line) => {
+                let RequestsLine { day, application, endpoint, outcome, .. } = line;
+                format!("requests of {application} on {day} to {endpoint} with outcome {outcome}")
+            }
             Self::Audit(line) => format!("audit record {}", line.number),
             Self::Availability(line) => format!("availability from {}", line.first),
             Self::StatusMessage(line) => format!("status message {}", line.id),
@@ -203,6 +226,7 @@ impl DumpLine {
                 i64::try_from(line.units).map_err(|error| format!("units: {error}"))?;
                 verify_day(&line.day)
             }
+            Self::Requests(line) => line.verify(),
             Self::Audit(line) => {
                 i64::try_from(line.number).map_err(|error| format!("number: {error}"))?;
                 instant("at", &line.at)
@@ -222,12 +246,31 @@ impl DumpLine {
             Self::Key(line) => Some(&line.application),
             Self::Ledger(line) => Some(&line.application),
             Self::Usage(line) => Some(&line.application),
+            Self::Requests(line) => Some(&line.application),
             Self::Application(_)
             | Self::Audit(_)
             | Self::Availability(_)
             | Self::StatusMessage(_)
             | Self::End(_) => None,
         }
+    }
+}
+
+impl RequestsLine {
+    /// Checks names, day and number. Names of a newer release are accepted.
+    pub(in crate::store) fn verify(&self) -> Result<(), String> {
+        i64::try_from(self.requests).map_err(|error| format!("requests: {error}"))?;
+        let is_name = |text: &str| {
+            let mut bytes = text.bytes();
+            (1..=MAX_NAME).contains(&text.len())
+                && bytes.all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+        };
+        for (name, text) in [("endpoint", &self.endpoint), ("outcome", &self.outcome)] {
+            if !is_name(text) {
+                return Err(format!("{name}: {text}"));
+            }
+        }
+        verify_day(&self.day)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Exports of a store: all applications, keys, grants, usage, audit records, and the content of the status page,
+//! Exports of a store: all applications, keys, grants, usage, requests, audit records, and the content of the status page,
 //! as lines of JSON, written and read by each engine.
 
 mod batch;
@@ -11,7 +11,8 @@ use super::StoreError;
 pub(in crate::store) use batch::DumpBatch;
 pub use lines::RecordCounts;
 pub(in crate::store) use lines::{
-    ApplicationLine, AuditLine, AvailabilityLine, DumpLine, KeyLine, LedgerLine, StatusMessageLine, UsageLine,
+    ApplicationLine, AuditLine, AvailabilityLine, DumpLine, KeyLine, LedgerLine, RequestsLine,
+    StatusMessageLine, UsageLine,
 };
 pub(in crate::store) use reader::DumpReader;
 pub(in crate::store) use writer::DumpWriter;

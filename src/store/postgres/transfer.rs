@@ -10,7 +10,7 @@ use super::status;
 use crate::clock::Wall;
 use crate::store::dump::{
     ApplicationLine, AuditLine, AvailabilityLine, DumpBatch, DumpFault, DumpLine, DumpReader, DumpWriter,
-    KeyLine, LedgerLine, RecordCounts, UsageLine,
+    KeyLine, LedgerLine, RecordCounts, RequestsLine, UsageLine,
 };
 
 /// Number of rows that are read or written with one statement.
@@ -37,7 +37,7 @@ pub struct DatabaseExport {
 /// Reads a row as a line.
 type ReadLine = fn(&Row) -> Result<DumpLine, tokio_postgres::Error>;
 
-const TABLES: [(&str, ReadLine); 7] = [
+const TABLES: [(&str, ReadLine); 8] = [
     (
         "SELECT id, name, tier, own_minute, own_day, contact, note, created_at FROM {schema}.applications ORDER BY id",
         read_application,
@@ -57,6 +57,15 @@ const TABLES: [(&str, ReadLine); 7] = [
          WHERE EXISTS (SELECT FROM {schema}.applications a WHERE a.id = application)
          GROUP BY day, application ORDER BY day, application",
         read_usage,
+    ),
+    (
+        "SELECT day::text, application, endpoint, outcome, sum(requests)::int8
+         FROM (SELECT * FROM {schema}.request_days
+               UNION ALL
+               SELECT day, application, endpoint, outcome, requests FROM {schema}.request_nodes) r
+         WHERE EXISTS (SELECT FROM {schema}.applications a WHERE a.id = application)
+         GROUP BY day, application, endpoint, outcome ORDER BY day, application, endpoint, outcome",
+        read_requests,
     ),
     ("SELECT id, at, who, what, application, detail FROM {schema}.audit ORDER BY id", read_audit),
     (
@@ -78,7 +87,7 @@ const LOCK_ALL: &str = "
 LOCK TABLE {schema}.site, {schema}.applications, {schema}.keys, {schema}.audit, {schema}.calendar, {schema}.ledger_days,
     {schema}.ledger_nodes, {schema}.minute_pools, {schema}.minute_shares, {schema}.nodes, {schema}.usage_nodes,
     {schema}.usage_days, {schema}.documents, {schema}.document_contents, {schema}.backend_refreshes,
-    {schema}.status_minutes, {schema}.status_messages, {schema}.owners, {schema}.owned_applications, {schema}.sign_in_links,
+    {schema}.request_nodes, {schema}.request_days, {schema}.status_minutes, {schema}.status_messages, {schema}.owners, {schema}.owned_applications, {schema}.sign_in_links,
     {schema}.owner_sessions, {schema}.mail_queue IN ACCESS EXCLUSIVE MODE";
 
 /// Exports everything in one snapshot. `keep` makes the output durable. With `closes` the tables get another schema before
@@ -151,6 +160,11 @@ const INSERT_USAGE: &str = "
 INSERT INTO {schema}.usage_days (day, application, units)
 SELECT day, application, units FROM json_to_recordset($1::text::json) AS r (day date, application text, units int8)";
 
+const INSERT_REQUESTS: &str = "
+INSERT INTO {schema}.request_days (day, application, endpoint, outcome, requests)
+SELECT day, application, endpoint, outcome, requests
+FROM json_to_recordset($1::text::json) AS r (day date, application text, endpoint text, outcome text, requests int8)";
+
 const INSERT_AUDIT: &str = "
 INSERT INTO {schema}.audit (id, at, who, what, application, detail) OVERRIDING SYSTEM VALUE
 SELECT number, (extract(epoch FROM at) * 1000)::int8, who, what, application, detail
@@ -220,6 +234,7 @@ async fn insert(
         INSERT_KEYS,
         INSERT_LEDGER,
         INSERT_USAGE,
+        INSERT_REQUESTS,
         INSERT_AUDIT,
         INSERT_AVAILABILITY,
         INSERT_MESSAGES,
@@ -272,6 +287,16 @@ fn read_usage(row: &Row) -> Result<DumpLine, tokio_postgres::Error> {
         day: row.try_get(0)?,
         application: row.try_get(1)?,
         units: row.try_get::<_, i64>(2)?.unsigned_abs(),
+    }))
+}
+
+fn read_requests(row: &Row) -> Result<DumpLine, tokio_postgres::Error> {
+    Ok(DumpLine::Requests(RequestsLine {
+        day: row.try_get(0)?,
+        application: row.try_get(1)?,
+        endpoint: row.try_get(2)?,
+        outcome: row.try_get(3)?,
+        requests: row.try_get::<_, i64>(4)?.unsigned_abs(),
     }))
 }
 

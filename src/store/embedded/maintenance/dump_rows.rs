@@ -7,7 +7,9 @@ use super::super::{ledger, records};
 use super::status_rows;
 use crate::clock::Wall;
 use crate::keys::Digest;
-use crate::store::dump::{ApplicationLine, AuditLine, DumpLine, KeyLine, LedgerLine, UsageLine};
+use crate::store::dump::{
+    ApplicationLine, AuditLine, DumpLine, KeyLine, LedgerLine, RequestsLine, UsageLine,
+};
 
 pub(super) fn read_application(row: &Row<'_>) -> Result<DumpLine, StoreFault> {
     let id = records::text(row, 0, "id")?;
@@ -55,6 +57,16 @@ pub(super) fn read_usage(row: &Row<'_>) -> Result<DumpLine, StoreFault> {
     Ok(DumpLine::Usage(UsageLine { day, application, units }))
 }
 
+pub(super) fn read_requests(row: &Row<'_>) -> Result<DumpLine, StoreFault> {
+    let (day, application) = (day(row)?, records::text(row, 1, "application")?);
+    let (endpoint, outcome) = (records::text(row, 2, "endpoint")?, records::text(row, 3, "outcome")?);
+    let requests = records::number(row, 4, "requests")?.and_then(|requests| u64::try_from(requests).ok());
+    let requests = requests.ok_or_else(|| StoreFault::Record("its requests are invalid".into()))?;
+    let line = RequestsLine { day, application, endpoint, outcome, requests };
+    line.verify().map_err(StoreFault::Record)?;
+    Ok(DumpLine::Requests(line))
+}
+
 fn day(row: &Row<'_>) -> Result<String, StoreFault> {
     let day = records::text(row, 0, "day")?;
     match ledger::read(&day) {
@@ -100,6 +112,11 @@ pub(super) fn insert(line: &DumpLine, store: &Connection) -> Result<(), StoreFau
             store
                 .prepare_cached("INSERT INTO usage_days (day, application, units) VALUES (?1, ?2, ?3)")?
                 .execute(params![line.day, line.application, units])
+        }
+        DumpLine::Requests(line) => {
+            let requests = i64::try_from(line.requests).map_err(|error| bad("requests", &error))?;
+            let row = params![line.day, line.application, line.endpoint, line.outcome, requests];
+            store.prepare_cached("INSERT INTO request_days VALUES (?1, ?2, ?3, ?4, ?5)")?.execute(row)
         }
         DumpLine::Audit(line) => {
             let number = i64::try_from(line.number).map_err(|error| bad("number", &error))?;

@@ -90,6 +90,7 @@ pub(super) fn keep(new: &Connection, line: &DumpLine) -> Result<(), StoreFault> 
         | DumpLine::Key(_)
         | DumpLine::Ledger(_)
         | DumpLine::Usage(_)
+        | DumpLine::Requests(_)
         | DumpLine::Audit(_)
         | DumpLine::End(_) => {}
     }

@@ -1,4 +1,4 @@
-//! Transfers what a replaced store knows to its successor: grants, usage, closed days, revoked and expired keys, and the
+//! Transfers what a replaced store knows to its successor: grants, usage, requests, closed days, revoked and expired keys, and the
 //! content of the status page. A backup does not contain what came after it, and a day's quota must not be granted twice.
 //!
 //! Applications and keys are not transferred; those created after the backup stay in the replaced store.
@@ -15,7 +15,7 @@ use super::walk::{TableKind, walk};
 use super::{read_only, status_rows};
 use crate::clock::Day;
 use crate::keys::Digest;
-use crate::store::dump::{DumpLine, KeyLine, LedgerLine, UsageLine};
+use crate::store::dump::{DumpLine, KeyLine, LedgerLine, RequestsLine, UsageLine};
 
 /// The transferred facts.
 #[derive(Debug, Default)]
@@ -49,6 +49,11 @@ pub(super) fn from_old(old: &Path, new: &Connection) -> Result<TransferSummary, 
         let gaps = walk(&snapshot, TableKind::Usage, true, &mut |line| {
             let DumpLine::Usage(line) = line else { return Ok(()) };
             keep_usage(new, &line).inspect_err(|fault| broken = Some(format!("{fault:?}")))
+        })?;
+        summary.gaps.extend(gaps);
+        let gaps = walk(&snapshot, TableKind::Requests, true, &mut |line| {
+            let DumpLine::Requests(line) = line else { return Ok(()) };
+            keep_requests(new, &line).inspect_err(|fault| broken = Some(format!("{fault:?}")))
         })?;
         summary.gaps.extend(gaps);
         let gaps = walk(&snapshot, TableKind::Keys, true, &mut |line| {
@@ -106,6 +111,26 @@ fn keep_usage(new: &Connection, line: &UsageLine) -> Result<(), StoreFault> {
             "INSERT OR REPLACE INTO usage_days (day, application, units) VALUES (?1, ?2, ?3)",
         )?
         .execute(params![line.day, line.application, units])?;
+    }
+    Ok(())
+}
+
+/// Keeps the larger number of requests, which includes those of the backup.
+fn keep_requests(new: &Connection, line: &RequestsLine) -> Result<(), StoreFault> {
+    let of_kind = params![line.day, line.application, line.endpoint, line.outcome];
+    let kind = "(day, application, endpoint, outcome) = (?1, ?2, ?3, ?4)";
+    let known = format!(
+        "SELECT coalesce(sum(requests), 0) FROM (
+             SELECT requests FROM request_days WHERE {kind} UNION ALL SELECT requests FROM request_nodes WHERE {kind}
+         )"
+    );
+    let known: i64 = new.prepare_cached(&known)?.query_row(of_kind, |row| row.get(0))?;
+    let requests = i64::try_from(line.requests).unwrap_or(i64::MAX);
+    if requests > known {
+        new.prepare_cached(&format!("DELETE FROM request_nodes WHERE {kind}"))?.execute(of_kind)?;
+        let RequestsLine { day, application, endpoint, outcome, .. } = line;
+        new.prepare_cached("INSERT OR REPLACE INTO request_days VALUES (?1, ?2, ?3, ?4, ?5)")?
+            .execute(params![day, application, endpoint, outcome, requests])?;
     }
     Ok(())
 }

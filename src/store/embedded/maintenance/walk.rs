@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Row};
 
 use super::super::fault::StoreFault;
-use super::dump_rows::{read_application, read_audit, read_key, read_ledger, read_usage};
+use super::dump_rows::{read_application, read_audit, read_key, read_ledger, read_requests, read_usage};
 use super::status_rows::{read_availability, read_status_message};
 use crate::store::dump::DumpLine;
 
@@ -17,6 +17,7 @@ pub(super) enum TableKind {
     Keys,
     Ledger,
     Usage,
+    Requests,
     Audit,
     Availability,
     StatusMessages,
@@ -27,6 +28,12 @@ const USAGE: &str = "day, application, sum(units) AS units
     FROM (SELECT * FROM usage_days UNION ALL SELECT day, application, units FROM usage_nodes)
     WHERE application IN (SELECT id FROM applications) GROUP BY day, application";
 const NO_USAGE: &str = "'' AS day, '' AS application, 0 WHERE false";
+const REQUESTS: &str = "day, application, endpoint, outcome, sum(requests)
+    FROM (SELECT * FROM request_days
+          UNION ALL
+          SELECT day, application, endpoint, outcome, requests FROM request_nodes)
+    WHERE application IN (SELECT id FROM applications) GROUP BY day, application, endpoint, outcome";
+const NO_REQUESTS: &str = "'' AS day, '' AS application, '' AS endpoint, '' AS outcome, 0 WHERE false";
 
 /// Successive minutes with one state. Their number minus their rank is the same.
 const AVAILABILITY: &str = "min(minute) AS minute, count(*), is_ready, is_fresh
@@ -40,11 +47,12 @@ const NO_MESSAGES: &str = "0 AS id, 0, 0, '', '', '' WHERE false";
 
 impl TableKind {
     /// In the order in which they can be written into an empty store.
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Applications,
         Self::Keys,
         Self::Ledger,
         Self::Usage,
+        Self::Requests,
         Self::Audit,
         Self::Availability,
         Self::StatusMessages,
@@ -52,7 +60,7 @@ impl TableKind {
 
     /// Its columns and table; its order, forwards and backwards; how a row is read.
     fn parts(self, store: &Connection) -> WalkQuery {
-        // A file of an older format lacks two columns and four tables.
+        // A file of an older format lacks two columns and six tables.
         let has = |sql: &str| store.prepare(sql).is_ok();
         match self {
             Self::Applications => (
@@ -85,6 +93,17 @@ impl TableKind {
                     read_usage,
                 )
             }
+            Self::Requests => {
+                let is_kept = has("SELECT 1 FROM request_days, request_nodes LIMIT 0");
+                (
+                    if is_kept { REQUESTS } else { NO_REQUESTS }.into(),
+                    [
+                        "day, application, endpoint, outcome",
+                        "day DESC, application DESC, endpoint DESC, outcome DESC",
+                    ],
+                    read_requests,
+                )
+            }
             Self::Audit => {
                 ("id, at, who, what, application, detail FROM audit".into(), ["id", "id DESC"], read_audit)
             }
@@ -109,6 +128,7 @@ impl TableKind {
             Self::Keys => "keys",
             Self::Ledger => "ledger",
             Self::Usage => "usage",
+            Self::Requests => "requests",
             Self::Audit => "audit",
             Self::Availability => "availability",
             Self::StatusMessages => "status messages",

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::*;
 use crate::store::{
-    Embedded, MessageSubject, NewStatusMessage, RecordCounts, StatusMinute, StatusStore as _, UsageQuery,
-    UsageStore as _, UsageTotal, maintenance, minute_of,
+    Embedded, MessageSubject, NewStatusMessage, RecordCounts, RequestOutcome, RequestQuery,
+    RequestStore as _, RequestTotal, StatusMinute, StatusStore as _, UsageQuery, UsageStore as _, UsageTotal,
+    maintenance, minute_of,
 };
 
 /// A directory with a store file: three applications with changes, revoked keys, grants and usage, and a status page.
@@ -29,12 +30,26 @@ async fn file_store() -> tempfile::TempDir {
         for node in 1..=2 {
             let total = UsageTotal { day: NOON.day(), application: id, units: 5 };
             store.record_usage(node, vec![total]).await.unwrap();
+            store.record_requests(node, answered(id, u64::from(number))).await.unwrap();
         }
     }
     let minute = |ago| StatusMinute { minute: minute_of(NOON) - ago, is_ready: ago != 3, is_fresh: ago < 2 };
     store.record_minutes([9, 8, 3, 2, 1, 0].map(minute).to_vec()).await.unwrap();
     post(&store, MessageSubject::New("Late \"scores\"".into())).await;
     directory
+}
+
+/// Requests with two outcomes.
+fn answered(application: ApplicationId, requests: u64) -> Vec<RequestTotal> {
+    let total = |endpoint: &'static str, outcome, requests| RequestTotal {
+        day: NOON.day(),
+        application,
+        endpoint: endpoint.into(),
+        outcome,
+        requests,
+    };
+    let limited = total("index", RequestOutcome::RateLimited, 1);
+    vec![total("provider_reliability", RequestOutcome::Ok, requests + 10), limited]
 }
 
 async fn post(store: &dyn crate::store::Store, subject: MessageSubject) -> u64 {
@@ -76,7 +91,7 @@ async fn a_site_moves_from_a_file_to_a_database_and_back_without_loss() {
     create_tables(config.clone()).await;
     let imported = PostgresStore::import(config.clone(), Clock::system(), &path, "a test").await.unwrap();
     assert_eq!((imported, counts.applications, counts.ledger, counts.usage), (counts, 3, 3, 3));
-    assert_eq!((counts.availability, counts.status_messages), (4, 1));
+    assert_eq!((counts.availability, counts.status_messages, counts.requests), (4, 1, 6));
 
     let before = std::fs::read_to_string(&path).unwrap();
     let (after, _) = exported(&config, false).await.unwrap();
@@ -100,6 +115,9 @@ async fn a_site_moves_from_a_file_to_a_database_and_back_without_loss() {
     let total = UsageTotal { day: NOON.day(), application: id, units: 7 };
     store.record_usage(9, vec![total]).await.unwrap();
     assert_eq!(post(&store, MessageSubject::Known(1)).await, 2);
+    let all = RequestQuery { application: id, first: NOON.day(), last: NOON.day() };
+    let moved_here = store.requests(all).await.unwrap().sum();
+    store.record_requests(9, answered(id, 0)).await.unwrap();
 
     let back = tempfile::tempdir().unwrap();
     let file = back.path().join("back.jsonl");
@@ -111,6 +129,10 @@ async fn a_site_moves_from_a_file_to_a_database_and_back_without_loss() {
     let usage = moved.usage(UsageQuery::on(NOON.day(), 10)).await.unwrap();
     assert_eq!((usage.matching, usage.units), (3, 30 + 7));
     assert_eq!(moved.status_messages(10).await.unwrap().len(), 2);
+    let requests = moved.requests(all).await.unwrap().sum();
+    assert!(moved_here.ok >= 20, "{moved_here:?}");
+    let more = (moved_here.ok + 10, moved_here.rate_limited + 1);
+    assert_eq!((requests.ok, requests.rate_limited), more);
 }
 
 #[tokio::test]
