@@ -26,7 +26,7 @@ pub(super) enum AdminPath {
     Metrics,
     Alive,
     Ready,
-    /// Applications, keys, the audit trail, the gateways and status messages.
+    /// Applications, keys, requests, the audit trail, the gateways and status messages.
     Applications,
     Documents,
     Usage,

@@ -23,8 +23,8 @@ use crate::instruments::{Instruments, StoreWork};
 use crate::keys::{ApplicationId, Digest, KeyForm, shown_prefix};
 use crate::secret::Secret;
 use crate::store::{
-    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, OwnLimits, Store, StoreChange, StoreError,
-    StoredApplication, StoredKey,
+    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, OwnLimits, REQUEST_DAYS_KEPT, Store, StoreChange,
+    StoreError, StoredApplication, StoredKey,
 };
 
 use super::account::Account;
@@ -37,7 +37,7 @@ use validation::{MAX_MESSAGE, MAX_TEXT, check_limits, check_text};
 
 pub use adopt::AdoptError;
 pub use amend::FieldChange;
-pub use fleet::{FleetNodes, FleetUsage};
+pub use fleet::{ApplicationRequests, FleetNodes, FleetUsage};
 pub use intake::{BadField, ImportedKey, KeyRecord};
 
 /// Audit records read per page.
@@ -138,6 +138,9 @@ pub enum RegistrarError {
         /// Number of keys with this prefix.
         found: usize,
     },
+    /// The first day is after the last one, or there are too many days.
+    #[error("the days must be in order and at most {REQUEST_DAYS_KEPT}, for which requests are kept")]
+    BadDays,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

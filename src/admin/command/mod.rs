@@ -13,11 +13,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::accounts::{BadField, FieldChange, ImportedKey, IssuedKey, KeyRecord, NewApplication, Registrar};
-use crate::clock::Wall;
+use crate::clock::{Day, Wall};
 use crate::keys::ApplicationId;
 use crate::store::{AuditQuery, OwnLimits, StoredApplication};
 
 use super::fleet::NodesView;
+use super::requests::ApplicationRequestsView;
 use super::view::{ApplicationView, AuditView, ExportView, ImportView, IssuedView, PageView};
 
 pub use bodies::NewKey;
@@ -67,6 +68,11 @@ pub enum AdminCommand {
         name: Option<String>,
         contact: FieldChange<String>,
         note: FieldChange<String>,
+    },
+    Requests {
+        id: ApplicationId,
+        first: Option<Day>,
+        last: Option<Day>,
     },
     Audit(AuditQuery),
     Import(Vec<Result<KeyRecord, BadField>>),
@@ -121,6 +127,9 @@ pub async fn perform(
                 ));
             }
             application(registrar, &registrar.describe(actor, id, name, contact, note).await?)
+        }
+        AdminCommand::Requests { id, first, last } => {
+            json(&ApplicationRequestsView::from(&registrar.requests(id, first, last).await?))
         }
         AdminCommand::Audit(query) => {
             let (records, next) = registrar.audit(query).await?;

@@ -85,7 +85,8 @@ impl From<RegistrarError> for CommandProblem {
             | RegistrarError::BadText(_)
             | RegistrarError::BadMessage
             | RegistrarError::BadLimit
-            | RegistrarError::BadExpiry => StatusCode::BAD_REQUEST,
+            | RegistrarError::BadExpiry
+            | RegistrarError::BadDays => StatusCode::BAD_REQUEST,
             RegistrarError::NoSuchKey { .. }
             | RegistrarError::Store(
                 StoreError::UnknownApplication(_)

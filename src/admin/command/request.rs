@@ -7,6 +7,7 @@ use serde_json::value::to_raw_value;
 use crate::admin::key_lines::{LineObject, read_json};
 use crate::admin::paths::NODES;
 use crate::admin::query::QueryPairs;
+use crate::clock::Day;
 use crate::json;
 use crate::keys::ApplicationId;
 use crate::store::AuditQuery;
@@ -43,6 +44,11 @@ impl AdminCommand {
             Self::Nodes => get(NODES.into()),
             Self::Status(command) => command.to_request(),
             Self::Show(id) => get(format!("{ROOT}/{id}")),
+            Self::Requests { id, first, last } => {
+                let (first, last) = (optional("from", *first), optional("to", *last));
+                let query = format!("{first}{last}");
+                get(format!("{ROOT}/{id}/requests?{}", query.trim_start_matches('&')))
+            }
             Self::Audit(AuditQuery { application, before, limit }) => {
                 let (application, before) =
                     (optional("application", *application), optional("before", *before));
@@ -101,6 +107,7 @@ impl AdminCommand {
                 StatusCommand::from_request(method, below, query, body).map(Self::Status)
             }
             ("GET", ["v1", "applications", id]) => Ok(Self::Show(application_id(id)?)),
+            ("GET", ["v1", "applications", id, "requests"]) => requests(application_id(id)?, query),
             ("POST", ["v1", "applications", id, action]) => change(application_id(id)?, action, body),
             _ => Err(CommandProblem::not_found()),
         }
@@ -156,6 +163,15 @@ fn audit(query: Option<&str>) -> Result<AdminCommand, CommandProblem> {
     }))
 }
 
+fn requests(id: ApplicationId, query: Option<&str>) -> Result<AdminCommand, CommandProblem> {
+    let pairs = QueryPairs::read(query, &["from", "to"])?;
+    let day = |name| {
+        let bad = || CommandProblem::bad(format!("`{name}` must be a day such as 2027-01-31"));
+        pairs.get(name).map(|text| Day::parse(text).ok_or_else(bad)).transpose()
+    };
+    Ok(AdminCommand::Requests { id, first: day("from")?, last: day("to")? })
+}
+
 fn page(query: Option<&str>) -> Result<(Option<ApplicationId>, usize), CommandProblem> {
     let pairs = QueryPairs::read(query, &["after", "most"])?;
     Ok((pairs.get("after").map(application_id).transpose()?, pairs.number("most")?.unwrap_or(DEFAULT_LIMIT)))
@@ -208,6 +224,9 @@ mod tests {
             AdminCommand::SetExpiry { id, key: expiry, expires_at: FieldChange::Remove },
             AdminCommand::SetExpiry { id, key: None, expires_at: FieldChange::Set("soon".into()) },
             AdminCommand::Update { id, name: Some("n".into()), contact: keep, note: remove },
+            AdminCommand::Requests { id, first: Day::parse("2027-01-01"), last: Day::parse("2027-01-31") },
+            AdminCommand::Requests { id, first: None, last: Day::parse("2027-01-31") },
+            AdminCommand::Requests { id, first: None, last: None },
             AdminCommand::Audit(AuditQuery { application: Some(id), before: Some(9), limit: 7 }),
             AdminCommand::Audit(AuditQuery { application: None, before: None, limit: 7 }),
             AdminCommand::Import(vec![read_json(&line), read_json(&line)]),
@@ -237,6 +256,8 @@ mod tests {
             (Method::POST, "/v1/applications/import", r#"{"keys":{}}"#, 400),
             (Method::POST, "/v1/applications/import", &many, 400),
             (Method::PUT, "/v1/applications/import", "", 404),
+            (Method::POST, "/v1/applications/app_0123456789a/requests", "{}", 404),
+            (Method::GET, "/v1/applications/app_0123456789a/requests/x", "", 404),
             (Method::POST, "/v1/audit", "", 404),
         ] {
             let refused = AdminCommand::from_request(&method, path, None, body.as_bytes()).unwrap_err();
@@ -244,6 +265,11 @@ mod tests {
         }
         for query in ["most=x", "before=-1", "after=app_0123456789a", "application=weather"] {
             let refused = AdminCommand::from_request(&Method::GET, AUDIT, Some(query), b"").unwrap_err();
+            assert_eq!(refused.status, 400, "{query}");
+        }
+        let requests = "/v1/applications/app_0123456789a/requests";
+        for query in ["from=x", "to=2027-02-30", "day=2027-01-31"] {
+            let refused = AdminCommand::from_request(&Method::GET, requests, Some(query), b"").unwrap_err();
             assert_eq!(refused.status, 400, "{query}");
         }
     }

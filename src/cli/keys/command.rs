@@ -7,6 +7,8 @@ use crate::admin::{AdminCommand, NewKey};
 use crate::keys::ApplicationId;
 use crate::store::AuditQuery;
 
+use super::requests::{self, RequestsArgs};
+
 #[derive(Debug, Subcommand)]
 pub(super) enum KeysCommand {
     /// Create an application with its first key, and print the key.
@@ -139,6 +141,9 @@ pub(super) enum KeysCommand {
         #[arg(long)]
         note: Option<String>,
     },
+    /// Show the requests of an application by day, endpoint and outcome.
+    #[command(after_help = requests::AFTER_HELP)]
+    Requests(RequestsArgs),
     /// Show the audit trail, newest change first.
     #[command(after_help = "Examples:\n  scoregate keys audit --data-dir DIR\n  \
         scoregate keys audit app_0123456789a --limit 20 --data-dir DIR")]
@@ -193,6 +198,7 @@ impl KeysCommand {
             Self::Update { id, name, contact, note } => {
                 AdminCommand::Update { id, name, contact: text_change(contact), note: text_change(note) }
             }
+            Self::Requests(args) => args.into_command(),
             Self::Audit { id, before, limit } => {
                 AdminCommand::Audit(AuditQuery { application: id, before, limit })
             }

@@ -4,6 +4,7 @@ mod command;
 mod csv;
 mod export;
 mod import;
+mod requests;
 mod show;
 mod usage;
 
