@@ -109,6 +109,7 @@ mod refreshing;
 mod reloading;
 mod request_costs;
 mod request_ids;
+mod request_totals;
 mod resources;
 mod response_isolation;
 mod sample_config;

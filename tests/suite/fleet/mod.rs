@@ -6,6 +6,7 @@ mod midnight;
 mod minutes;
 mod nodes;
 mod pooler;
+mod request_totals;
 mod rolling;
 mod shared_checks;
 mod shared_fetches;
