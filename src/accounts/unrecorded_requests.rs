@@ -7,7 +7,7 @@ use crate::clock::Day;
 use crate::routes::Route;
 use crate::store::RequestOutcome;
 
-/// What is counted apart.
+/// A kind of request. Each is counted by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct RequestKind {
     /// The day on which the request began.

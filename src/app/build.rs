@@ -85,7 +85,6 @@ pub(super) async fn build(
     );
     let restoring = restoring(&engine);
     let leases = leases(Arc::clone(&store), config, data_dir, clock, &instruments, ledger_calls).await?;
-    let leases = leases.with_key_freshness(&key_directory.freshness);
     match copy {
         Some(copy) => registrar.load_copy(copy).context("the local copy of the keys cannot be read")?,
         None => registrar.load().await.context("the stored applications and keys cannot be read")?,
@@ -101,8 +100,8 @@ pub(super) async fn build(
     let gateway = Gateway {
         clock: clock.clone(),
         form,
+        leases: Arc::new(leases.with_key_freshness(&key_directory.freshness)),
         key_directory,
-        leases: Arc::new(leases),
         engine,
         pages: pages(config),
         status,

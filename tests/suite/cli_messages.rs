@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::program::{run, run_with};
 
-const COMMANDS: [&[&str]; 45] = [
+const COMMANDS: [&[&str]; 46] = [
     &["demo"],
     &["serve"],
     &["check"],
@@ -27,6 +27,7 @@ const COMMANDS: [&[&str]; 45] = [
     &["keys", "set-limits"],
     &["keys", "set-expiry"],
     &["keys", "update"],
+    &["keys", "requests"],
     &["keys", "audit"],
     &["keys", "import"],
     &["keys", "export"],

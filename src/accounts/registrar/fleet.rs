@@ -38,7 +38,7 @@ pub struct FleetUsage {
 /// Requests of an application.
 #[derive(Clone, Debug)]
 pub struct ApplicationRequests {
-    /// What was read.
+    /// The query.
     pub query: RequestQuery,
     /// The requests.
     pub requests: RequestList,

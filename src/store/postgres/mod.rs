@@ -89,7 +89,7 @@ pub struct PostgresStore {
     ledger: LedgerQueue,
     days: LedgerStatements,
     usage: UsageStatements,
-    requests: RequestStatements,
+    requests: Box<RequestStatements>,
     nodes: NodeStatements,
     status: Box<StatusStatements>,
     /// For owners and mail, so that they do not wait for each other with changes of keys.

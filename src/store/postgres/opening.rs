@@ -91,7 +91,7 @@ impl PostgresStore {
             ledger: LedgerQueue::start(&schema, link(), ignores_clock),
             days: LedgerStatements::new(&schema),
             usage: UsageStatements::new(&schema),
-            requests: RequestStatements::new(&schema),
+            requests: Box::new(RequestStatements::new(&schema)),
             nodes: NodeStatements::new(&schema),
             status: Box::new(StatusStatements::new(&schema)),
             accounts: Box::new(AccountsDatabase::new(&schema, link())),

@@ -62,6 +62,10 @@ impl TableKind {
     fn parts(self, store: &Connection) -> WalkQuery {
         // A file of an older format lacks two columns and six tables.
         let has = |sql: &str| store.prepare(sql).is_ok();
+        let if_kept = |tables: &str, columns: &str, nothing: &str| {
+            let is_kept = has(&format!("SELECT 1 FROM {tables} LIMIT 0"));
+            if is_kept { columns.to_owned() } else { nothing.to_owned() }
+        };
         match self {
             Self::Applications => (
                 "id, name, tier, own_minute, own_day, contact, note, created_at FROM applications".into(),
@@ -85,39 +89,29 @@ impl TableKind {
                     read_ledger,
                 )
             }
-            Self::Usage => {
-                let is_kept = has("SELECT 1 FROM usage_days, usage_nodes LIMIT 0");
-                (
-                    if is_kept { USAGE } else { NO_USAGE }.into(),
-                    ["day, application", "day DESC, application DESC"],
-                    read_usage,
-                )
-            }
-            Self::Requests => {
-                let is_kept = has("SELECT 1 FROM request_days, request_nodes LIMIT 0");
-                (
-                    if is_kept { REQUESTS } else { NO_REQUESTS }.into(),
-                    [
-                        "day, application, endpoint, outcome",
-                        "day DESC, application DESC, endpoint DESC, outcome DESC",
-                    ],
-                    read_requests,
-                )
-            }
+            Self::Usage => (
+                if_kept("usage_days, usage_nodes", USAGE, NO_USAGE),
+                ["day, application", "day DESC, application DESC"],
+                read_usage,
+            ),
+            Self::Requests => (
+                if_kept("request_days, request_nodes", REQUESTS, NO_REQUESTS),
+                [
+                    "day, application, endpoint, outcome",
+                    "day DESC, application DESC, endpoint DESC, outcome DESC",
+                ],
+                read_requests,
+            ),
             Self::Audit => {
                 ("id, at, who, what, application, detail FROM audit".into(), ["id", "id DESC"], read_audit)
             }
-            Self::Availability => {
-                let is_kept = has("SELECT 1 FROM status_minutes LIMIT 0");
-                (
-                    if is_kept { AVAILABILITY } else { NO_AVAILABILITY }.into(),
-                    ["minute", "minute DESC"],
-                    read_availability,
-                )
-            }
+            Self::Availability => (
+                if_kept("status_minutes", AVAILABILITY, NO_AVAILABILITY),
+                ["minute", "minute DESC"],
+                read_availability,
+            ),
             Self::StatusMessages => {
-                let is_kept = has("SELECT 1 FROM status_messages LIMIT 0");
-                (if is_kept { MESSAGES } else { NO_MESSAGES }.into(), ["id", "id DESC"], read_status_message)
+                (if_kept("status_messages", MESSAGES, NO_MESSAGES), ["id", "id DESC"], read_status_message)
             }
         }
     }
