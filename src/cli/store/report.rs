@@ -91,11 +91,20 @@ pub(super) fn print_exported(exported: &ExportSummary, damaged: bool) -> Exit {
 
 /// The number of records of each kind.
 pub(super) fn counted(done: &str, counts: RecordCounts) -> String {
-    let RecordCounts { applications, keys, ledger, usage, requests, audit, availability, status_messages } =
-        counts;
+    let RecordCounts {
+        applications,
+        keys,
+        ledger,
+        usage,
+        requests,
+        audit,
+        availability,
+        status_messages,
+        owners,
+    } = counts;
     format!(
         "{done}: {applications} applications, {keys} keys, {ledger} ledger records, {usage} usage records, {requests} request records, \
-         {audit} audit records, {availability} periods of availability, {status_messages} status messages"
+         {audit} audit records, {availability} periods of availability, {status_messages} status messages, {owners} accounts"
     )
 }
 

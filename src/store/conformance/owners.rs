@@ -46,7 +46,7 @@ async fn send(store: &dyn Store, token: &str, email: &str) -> bool {
 }
 
 /// Signs up with a new address.
-async fn signed_up(store: &dyn Store, email: &str) -> StoredOwner {
+pub(in crate::store) async fn signed_up(store: &dyn Store, email: &str) -> StoredOwner {
     assert!(send(store, email, email).await);
     match store.sign_in(using(email, email)).await.unwrap() {
         SignInOutcome::SignedIn { owner, is_new: true } => owner,
@@ -57,11 +57,15 @@ async fn signed_up(store: &dyn Store, email: &str) -> StoredOwner {
     }
 }
 
-async fn changed(store: &dyn Store, owner: OwnerId, what: OwnerChangeKind) -> StoredOwner {
+pub(in crate::store) async fn changed(
+    store: &dyn Store,
+    owner: OwnerId,
+    what: OwnerChangeKind,
+) -> StoredOwner {
     store.change_owner(OwnerChange { at: NOON, who: "a test".into(), owner, what }).await.unwrap()
 }
 
-fn owned(owner: OwnerId, at_most: u32) -> StoreChange {
+pub(in crate::store) fn owned(owner: OwnerId, at_most: u32) -> StoreChange {
     let mut creating = creating(an_id());
     let ChangeKind::Create { owner: of, .. } = &mut creating.what else { unreachable!() };
     *of = Some(Ownership { owner, at_most });

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::lines::{
-    ApplicationLine, AuditLine, AvailabilityLine, DumpLine, KeyLine, LedgerLine, RequestsLine,
+    ApplicationLine, AuditLine, AvailabilityLine, DumpLine, KeyLine, LedgerLine, OwnerLine, RequestsLine,
     StatusMessageLine, UsageLine,
 };
 
@@ -18,6 +18,7 @@ pub(in crate::store) struct DumpBatch {
     audit: Vec<AuditLine>,
     availability: Vec<AvailabilityLine>,
     status_messages: Vec<StatusMessageLine>,
+    owners: Vec<OwnerLine>,
 }
 
 impl DumpBatch {
@@ -32,6 +33,7 @@ impl DumpBatch {
             DumpLine::Audit(line) => self.audit.push(line),
             DumpLine::Availability(line) => self.availability.push(line),
             DumpLine::StatusMessage(line) => self.status_messages.push(line),
+            DumpLine::Owner(line) => self.owners.push(line),
             DumpLine::End(_) => {}
         }
     }
@@ -46,10 +48,12 @@ impl DumpBatch {
             + self.audit.len()
             + self.availability.len()
             + self.status_messages.len()
+            + self.owners.len()
     }
 
-    /// Arrays of JSON: applications, keys, ledger records, usage, requests, audit records, availability, status messages.
-    pub(in crate::store) fn into_json(self) -> io::Result<[String; 8]> {
+    /// Arrays of JSON: applications, keys, ledger records, usage, requests, audit records, availability, status messages,
+    /// owners.
+    pub(in crate::store) fn into_json(self) -> io::Result<[String; 9]> {
         Ok([
             serde_json::to_string(&self.applications)?,
             serde_json::to_string(&self.keys)?,
@@ -59,6 +63,7 @@ impl DumpBatch {
             serde_json::to_string(&self.audit)?,
             serde_json::to_string(&self.availability)?,
             serde_json::to_string(&self.status_messages)?,
+            serde_json::to_string(&self.owners)?,
         ])
     }
 }

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{Day, Wall};
-use crate::keys::{ApplicationId, Digest};
+use crate::keys::{ApplicationId, Digest, OwnerId};
 use crate::store::{DAY_MINUTES, IncidentState, StatusMessage, minute_of};
 
 pub(in crate::store) const FORMAT: &str = "scoregate-export";
@@ -42,6 +42,7 @@ pub(in crate::store) enum DumpLine {
     Audit(AuditLine),
     Availability(AvailabilityLine),
     StatusMessage(StatusMessageLine),
+    Owner(OwnerLine),
     End(DumpEnd),
 }
 
@@ -131,6 +132,21 @@ pub(in crate::store) struct StatusMessageLine {
     pub(in crate::store) message: String,
 }
 
+/// An owner who signed up, with the applications. Links, sessions and mail are not exported.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::store) struct OwnerLine {
+    pub(in crate::store) id: String,
+    pub(in crate::store) mailbox: String,
+    pub(in crate::store) email: String,
+    pub(in crate::store) created_at: String,
+    pub(in crate::store) terms_version: String,
+    pub(in crate::store) terms_accepted_at: String,
+    pub(in crate::store) tier: Option<String>,
+    pub(in crate::store) suspended_at: Option<String>,
+    pub(in crate::store) applications: Vec<String>,
+}
+
 /// The last line.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -163,6 +179,9 @@ pub struct RecordCounts {
     /// Status messages.
     #[serde(default)]
     pub status_messages: u64,
+    /// Owners.
+    #[serde(default)]
+    pub owners: u64,
 }
 
 impl RecordCounts {
@@ -176,6 +195,7 @@ impl RecordCounts {
             DumpLine::Audit(_) => self.audit += 1,
             DumpLine::Availability(_) => self.availability += 1,
             DumpLine::StatusMessage(_) => self.status_messages += 1,
+            DumpLine::Owner(_) => self.owners += 1,
             DumpLine::End(_) => {}
         }
     }
@@ -200,6 +220,7 @@ impl DumpLine {
             Self::Audit(line) => format!("audit record {}", line.number),
             Self::Availability(line) => format!("availability from {}", line.first),
             Self::StatusMessage(line) => format!("status message {}", line.id),
+            Self::Owner(line) => format!("account {}", line.id),
             Self::End(_) => "the end".into(),
         }
     }
@@ -236,6 +257,12 @@ impl DumpLine {
                 line.verify()?;
                 instant("at", &line.at)
             }
+            Self::Owner(line) => {
+                line.id.parse::<OwnerId>().map_err(|error| format!("id: {error}"))?;
+                let always = [&line.created_at, &line.terms_accepted_at];
+                let mut instants = always.into_iter().chain(&line.suspended_at);
+                instants.try_for_each(|text| instant("instant", text))
+            }
             Self::End(_) => Ok(()),
         }
     }
@@ -251,6 +278,7 @@ impl DumpLine {
             | Self::Audit(_)
             | Self::Availability(_)
             | Self::StatusMessage(_)
+            | Self::Owner(_)
             | Self::End(_) => None,
         }
     }

@@ -1,5 +1,5 @@
-//! Exports of a store: all applications, keys, grants, usage, requests, audit records, and the content of the status page,
-//! as lines of JSON, written and read by each engine.
+//! Exports of a store: all applications, keys, grants, usage, requests, audit records, the content of the status page and
+//! owners, as lines of JSON, written and read by each engine.
 
 mod batch;
 mod lines;
@@ -11,7 +11,7 @@ use super::StoreError;
 pub(in crate::store) use batch::DumpBatch;
 pub use lines::RecordCounts;
 pub(in crate::store) use lines::{
-    ApplicationLine, AuditLine, AvailabilityLine, DumpLine, KeyLine, LedgerLine, RequestsLine,
+    ApplicationLine, AuditLine, AvailabilityLine, DumpLine, KeyLine, LedgerLine, OwnerLine, RequestsLine,
     StatusMessageLine, UsageLine,
 };
 pub(in crate::store) use reader::DumpReader;

@@ -10,7 +10,7 @@ use super::status;
 use crate::clock::Wall;
 use crate::store::dump::{
     ApplicationLine, AuditLine, AvailabilityLine, DumpBatch, DumpFault, DumpLine, DumpReader, DumpWriter,
-    KeyLine, LedgerLine, RecordCounts, RequestsLine, UsageLine,
+    KeyLine, LedgerLine, OwnerLine, RecordCounts, RequestsLine, UsageLine,
 };
 
 /// Number of rows that are read or written with one statement.
@@ -37,7 +37,7 @@ pub struct DatabaseExport {
 /// Reads a row as a line.
 type ReadLine = fn(&Row) -> Result<DumpLine, tokio_postgres::Error>;
 
-const TABLES: [(&str, ReadLine); 8] = [
+const TABLES: [(&str, ReadLine); 9] = [
     (
         "SELECT id, name, tier, own_minute, own_day, contact, note, created_at FROM {schema}.applications ORDER BY id",
         read_application,
@@ -79,6 +79,12 @@ const TABLES: [(&str, ReadLine); 8] = [
     (
         "SELECT id, incident, at, state, title, message FROM {schema}.status_messages ORDER BY id",
         read_status_message,
+    ),
+    (
+        "SELECT id, mailbox, email, created_at, terms_version, terms_accepted_at, tier, suspended_at,
+                ARRAY(SELECT application FROM {schema}.owned_applications WHERE owner = o.id ORDER BY application)
+         FROM {schema}.owners o ORDER BY id",
+        read_owner,
     ),
 ];
 
@@ -183,6 +189,20 @@ INSERT INTO {schema}.status_messages (id, incident, at, state, title, message)
 SELECT id, incident, (extract(epoch FROM at) * 1000)::int8, state, title, message
 FROM json_to_recordset($1::text::json) AS r (id int8, incident int8, at timestamptz, state text, title text, message text)";
 
+const INSERT_OWNERS: &str = "
+WITH r AS (
+    SELECT * FROM json_to_recordset($1::text::json) AS r (
+        id text, mailbox text, email text, created_at timestamptz, terms_version text, terms_accepted_at timestamptz,
+        tier text, suspended_at timestamptz, applications json)
+), owned AS (
+    INSERT INTO {schema}.owned_applications (application, owner)
+    SELECT a.application, r.id FROM r, json_array_elements_text(r.applications) AS a (application)
+)
+INSERT INTO {schema}.owners (id, mailbox, email, created_at, terms_version, terms_accepted_at, tier, suspended_at)
+SELECT id, mailbox, email, (extract(epoch FROM created_at) * 1000)::int8, terms_version,
+       (extract(epoch FROM terms_accepted_at) * 1000)::int8, tier, (extract(epoch FROM suspended_at) * 1000)::int8
+FROM r";
+
 /// Later audit records continue the numbers. The newest day in the ledger is open or closed already. Gateways that know
 /// another identity read all keys again.
 const FINISH: &str = "
@@ -238,6 +258,7 @@ async fn insert(
         INSERT_AUDIT,
         INSERT_AVAILABILITY,
         INSERT_MESSAGES,
+        INSERT_OWNERS,
     ];
     for (statement, records) in statements.iter().zip(batch.into_json().map_err(DumpFault::Disk)?) {
         let records: [Parameter<'_>; 1] = [(&records, Type::TEXT)];
@@ -322,6 +343,20 @@ fn read_availability(row: &Row) -> Result<DumpLine, tokio_postgres::Error> {
 
 fn read_status_message(row: &Row) -> Result<DumpLine, tokio_postgres::Error> {
     Ok(DumpLine::StatusMessage(status::message(row)?.into()))
+}
+
+fn read_owner(row: &Row) -> Result<DumpLine, tokio_postgres::Error> {
+    Ok(DumpLine::Owner(OwnerLine {
+        id: row.try_get(0)?,
+        mailbox: row.try_get(1)?,
+        email: row.try_get(2)?,
+        created_at: instant(row.try_get(3)?),
+        terms_version: row.try_get(4)?,
+        terms_accepted_at: instant(row.try_get(5)?),
+        tier: row.try_get(6)?,
+        suspended_at: row.try_get::<_, Option<i64>>(7)?.map(instant),
+        applications: row.try_get(8)?,
+    }))
 }
 
 fn instant(millis: i64) -> String {

@@ -4,7 +4,7 @@ use rusqlite::{Connection, Row, params};
 
 use super::super::fault::{StoreFault, is_conflict};
 use super::super::{ledger, records};
-use super::status_rows;
+use super::{owner_rows, status_rows};
 use crate::clock::Wall;
 use crate::keys::Digest;
 use crate::store::dump::{
@@ -131,6 +131,7 @@ pub(super) fn insert(line: &DumpLine, store: &Connection) -> Result<(), StoreFau
         }
         DumpLine::Availability(line) => status_rows::insert_availability(store, line)?,
         DumpLine::StatusMessage(line) => status_rows::insert_message(store, line)?,
+        DumpLine::Owner(line) => owner_rows::insert_owner(store, line)?,
         DumpLine::End(_) => Ok(0),
     };
     match inserted {

@@ -10,6 +10,7 @@ mod future_days;
 mod import;
 mod inspect;
 mod load;
+mod owner_rows;
 mod read_only;
 mod status_rows;
 pub(super) mod swap;

@@ -92,6 +92,7 @@ pub(super) fn keep(new: &Connection, line: &DumpLine) -> Result<(), StoreFault> 
         | DumpLine::Usage(_)
         | DumpLine::Requests(_)
         | DumpLine::Audit(_)
+        | DumpLine::Owner(_)
         | DumpLine::End(_) => {}
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! Transfers what a replaced store knows to its successor: grants, usage, requests, closed days, revoked and expired keys, and the
-//! content of the status page. A backup does not contain what came after it, and a day's quota must not be granted twice.
+//! Transfers what a replaced store knows to its successor: grants, usage, requests, closed days, revoked and expired keys,
+//! suspended owners, and the content of the status page. A backup does not contain what came after it, and a day's quota must not be granted twice.
 //!
 //! Applications and keys are not transferred; those created after the backup stay in the replaced store.
 
@@ -12,7 +12,7 @@ use super::super::{integrity, ledger};
 use super::dump::CUT;
 use super::dump_rows::millis;
 use super::walk::{TableKind, walk};
-use super::{read_only, status_rows};
+use super::{owner_rows, read_only, status_rows};
 use crate::clock::Day;
 use crate::keys::Digest;
 use crate::store::dump::{DumpLine, KeyLine, LedgerLine, RequestsLine, UsageLine};
@@ -67,6 +67,10 @@ pub(super) fn from_old(old: &Path, new: &Connection) -> Result<TransferSummary, 
             })?;
             summary.gaps.extend(gaps);
         }
+        let gaps = walk(&snapshot, TableKind::Owners, true, &mut |line| {
+            owner_rows::keep_suspension(new, &line).inspect_err(|fault| broken = Some(format!("{fault:?}")))
+        })?;
+        summary.gaps.extend(gaps);
         Ok(())
     });
     // This failure concerns the new store, not the reading of the old one.

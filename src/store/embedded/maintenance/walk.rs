@@ -4,6 +4,7 @@ use rusqlite::{Connection, Row};
 
 use super::super::fault::StoreFault;
 use super::dump_rows::{read_application, read_audit, read_key, read_ledger, read_requests, read_usage};
+use super::owner_rows::read_owner;
 use super::status_rows::{read_availability, read_status_message};
 use crate::store::dump::DumpLine;
 
@@ -21,6 +22,7 @@ pub(super) enum TableKind {
     Audit,
     Availability,
     StatusMessages,
+    Owners,
 }
 
 /// The sums of all gateway processes.
@@ -45,9 +47,16 @@ const NO_AVAILABILITY: &str = "0 AS minute, 0, 0, 0 WHERE false";
 const MESSAGES: &str = "id, incident, at, state, title, message FROM status_messages";
 const NO_MESSAGES: &str = "0 AS id, 0, 0, '', '', '' WHERE false";
 
+/// Owners, each with an array of the applications.
+const OWNERS: &str = "id, mailbox, email, created_at, terms_version, terms_accepted_at, tier, suspended_at,
+        (SELECT json_group_array(application) FROM (
+             SELECT application FROM owned_applications WHERE owner = owners.id ORDER BY application))
+    FROM owners";
+const NO_OWNERS: &str = "'' AS id, '', '', 0, '', 0, NULL, NULL, '[]' WHERE false";
+
 impl TableKind {
     /// In the order in which they can be written into an empty store.
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Applications,
         Self::Keys,
         Self::Ledger,
@@ -56,11 +65,12 @@ impl TableKind {
         Self::Audit,
         Self::Availability,
         Self::StatusMessages,
+        Self::Owners,
     ];
 
     /// Its columns and table; its order, forwards and backwards; how a row is read.
     fn parts(self, store: &Connection) -> WalkQuery {
-        // A file of an older format lacks two columns and six tables.
+        // A file of an older format lacks two columns and eight tables.
         let has = |sql: &str| store.prepare(sql).is_ok();
         let if_kept = |tables: &str, columns: &str, nothing: &str| {
             let is_kept = has(&format!("SELECT 1 FROM {tables} LIMIT 0"));
@@ -113,6 +123,9 @@ impl TableKind {
             Self::StatusMessages => {
                 (if_kept("status_messages", MESSAGES, NO_MESSAGES), ["id", "id DESC"], read_status_message)
             }
+            Self::Owners => {
+                (if_kept("owners, owned_applications", OWNERS, NO_OWNERS), ["id", "id DESC"], read_owner)
+            }
         }
     }
 
@@ -126,6 +139,7 @@ impl TableKind {
             Self::Audit => "audit",
             Self::Availability => "availability",
             Self::StatusMessages => "status messages",
+            Self::Owners => "accounts",
         }
     }
 }

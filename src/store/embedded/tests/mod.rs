@@ -1,6 +1,7 @@
 //! Guarantees of the embedded engine beyond the traits: durability, the file, and unusable files.
 
 mod damage;
+mod moved_owners;
 mod moved_status;
 mod moved_usage;
 mod opening;

@@ -47,7 +47,7 @@ fn usage_of_all_processes_is_exported_and_an_export_without_usage_can_be_read() 
     let (end, lines) = lines.split_last().unwrap();
     let content = lines.join("\n") + "\n";
     let counts = end.split(",\"sha256\"").next().unwrap().replace("\"usage\":1,\"requests\":0,", "");
-    let counts = counts.replace(",\"availability\":0,\"status_messages\":0", "");
+    let counts = counts.replace(",\"availability\":0,\"status_messages\":0,\"owners\":0", "");
     let digest = Digest::of(&content);
     fs::write(&path, format!("{content}{counts},\"sha256\":\"{digest}\"}}}}\n")).unwrap();
     let other = TempDir::new().unwrap();

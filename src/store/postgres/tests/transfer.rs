@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::*;
 use crate::store::{
-    Embedded, MessageSubject, NewStatusMessage, RecordCounts, RequestOutcome, RequestQuery,
-    RequestStore as _, RequestTotal, StatusMinute, StatusStore as _, UsageQuery, UsageStore as _, UsageTotal,
-    maintenance, minute_of,
+    Embedded, MessageSubject, NewStatusMessage, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerStore as _,
+    RecordCounts, RequestOutcome, RequestQuery, RequestStore as _, RequestTotal, StatusMinute,
+    StatusStore as _, UsageQuery, UsageStore as _, UsageTotal, conformance, maintenance, minute_of,
 };
 
 /// A directory with a store file: three applications with changes, revoked keys, grants and usage, and a status page.
@@ -36,6 +36,14 @@ async fn file_store() -> tempfile::TempDir {
     let minute = |ago| StatusMinute { minute: minute_of(NOON) - ago, is_ready: ago != 3, is_fresh: ago < 2 };
     store.record_minutes([9, 8, 3, 2, 1, 0].map(minute).to_vec()).await.unwrap();
     post(&store, MessageSubject::New("Late \"scores\"".into())).await;
+    let owner = conformance::signed_up(&store, "Ann+\"ö\"@example.org").await.id;
+    for _ in 0..2 {
+        store.change(conformance::owned(owner, 2)).await.unwrap();
+    }
+    let change = |what| OwnerChange { at: NOON, who: "a test".into(), owner, what };
+    store.change_owner(change(OwnerChangeKind::SetTier(Some("pro".into())))).await.unwrap();
+    store.change_owner(change(OwnerChangeKind::Suspend)).await.unwrap();
+    conformance::signed_up(&store, "bob@example.org").await;
     directory
 }
 
@@ -90,8 +98,9 @@ async fn a_site_moves_from_a_file_to_a_database_and_back_without_loss() {
     let config = config();
     create_tables(config.clone()).await;
     let imported = PostgresStore::import(config.clone(), Clock::system(), &path, "a test").await.unwrap();
-    assert_eq!((imported, counts.applications, counts.ledger, counts.usage), (counts, 3, 3, 3));
+    assert_eq!((imported, counts.applications, counts.ledger, counts.usage), (counts, 5, 3, 3));
     assert_eq!((counts.availability, counts.status_messages, counts.requests), (4, 1, 6));
+    assert_eq!(counts.owners, 2);
 
     let before = std::fs::read_to_string(&path).unwrap();
     let (after, _) = exported(&config, false).await.unwrap();
@@ -104,13 +113,16 @@ async fn a_site_moves_from_a_file_to_a_database_and_back_without_loss() {
     // It can be used, with the same day and units.
     let store = PostgresStore::open_with(config.clone(), Clock::system(), true).await.unwrap();
     assert_eq!(store.day().await.unwrap(), Some(NOON.day()));
-    let page = store.page(None, 10, NOON.day()).await.unwrap();
-    let mut units: Vec<u64> = page.applications.iter().map(|application| application.granted).collect();
-    units.sort_unstable();
-    assert_eq!(units, [20, 21, 22]);
-    let id = page.applications[0].id;
+    let mut page = store.page(None, 10, NOON.day()).await.unwrap();
+    page.applications.sort_by_key(|application| application.granted);
+    let units: Vec<u64> = page.applications.iter().map(|application| application.granted).collect();
+    assert_eq!(units, [0, 0, 20, 21, 22]);
+    let id = page.applications[2].id;
     let more = granted(&store, report(id, 9, NodeTotals::default(), 5)).await;
-    assert_eq!(more.1, page.applications[0].granted + 5);
+    assert_eq!(more.1, 25);
+    let all_owners = OwnerQuery { limit: 9, ..OwnerQuery::default() };
+    let owners = store.owners(all_owners.clone()).await.unwrap();
+    assert_eq!(owners.iter().map(|owner| owner.applications.len()).sum::<usize>(), 2);
     store.change(creation()).await.unwrap();
     let total = UsageTotal { day: NOON.day(), application: id, units: 7 };
     store.record_usage(9, vec![total]).await.unwrap();
@@ -129,6 +141,7 @@ async fn a_site_moves_from_a_file_to_a_database_and_back_without_loss() {
     let usage = moved.usage(UsageQuery::on(NOON.day(), 10)).await.unwrap();
     assert_eq!((usage.matching, usage.units), (3, 30 + 7));
     assert_eq!(moved.status_messages(10).await.unwrap().len(), 2);
+    assert_eq!(moved.owners(all_owners).await.unwrap(), owners);
     let requests = moved.requests(all).await.unwrap().sum();
     assert!(moved_here.ok >= 20, "{moved_here:?}");
     let more = (moved_here.ok + 10, moved_here.rate_limited + 1);
@@ -178,5 +191,5 @@ async fn an_import_changes_nothing_unless_the_tables_are_empty_and_the_file_is_c
     std::fs::write(&path, &whole).unwrap();
     import().await.unwrap();
     let again = import().await.unwrap_err().to_string();
-    assert!(again.contains("holds 3 applications"), "{again}");
+    assert!(again.contains("holds 5 applications"), "{again}");
 }
