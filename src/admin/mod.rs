@@ -29,7 +29,8 @@ mod view;
 pub use access::{AdminAccess, BadToken};
 pub use cache::{DocumentView, PurgeBody};
 pub use command::{
-    AdminCommand, CommandProblem, MAX_BATCH, NewKey, StatusCommand, StatusMessageView, perform,
+    AdminCommand, CommandProblem, MAX_BATCH, NewKey, OwnerCommand, OwnerView, StatusCommand,
+    StatusMessageView, is_searchable, perform,
 };
 pub use fleet::{FleetApplicationView, FleetUsageView, NodeView, NodesView};
 pub use heartbeat::Heartbeat;

@@ -8,6 +8,8 @@ pub const CACHE: &str = "/v1/cache";
 pub const PURGE: &str = "/v1/cache/purge";
 /// The gateways on the store.
 pub const NODES: &str = "/v1/nodes";
+/// Accounts of owners.
+pub(super) const ACCOUNTS: &str = "/v1/accounts";
 /// Messages of the status page.
 pub(super) const STATUS: &str = "/v1/status";
 /// Usage by application and address.
@@ -26,7 +28,7 @@ pub(super) enum AdminPath {
     Metrics,
     Alive,
     Ready,
-    /// Applications, keys, requests, the audit trail, the gateways and status messages.
+    /// Applications, keys, requests, accounts, the audit trail, the gateways and status messages.
     Applications,
     Documents,
     Usage,
@@ -38,7 +40,7 @@ pub(super) enum AdminPath {
     Scoring,
 }
 
-const ROUTES: [(&str, AdminPath); 14] = [
+const ROUTES: [(&str, AdminPath); 15] = [
     ("/metrics", AdminPath::Metrics),
     ("/healthz", AdminPath::Alive),
     ("/readyz", AdminPath::Ready),
@@ -46,6 +48,7 @@ const ROUTES: [(&str, AdminPath); 14] = [
     ("/v1/audit", AdminPath::Applications),
     (NODES, AdminPath::Applications),
     (STATUS, AdminPath::Applications),
+    (ACCOUNTS, AdminPath::Applications),
     (CACHE, AdminPath::Documents),
     (USAGE, AdminPath::Usage),
     (UPSTREAM, AdminPath::Upstream),

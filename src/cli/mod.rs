@@ -2,6 +2,7 @@
 //!
 //! Data goes to standard output, messages to standard error. The work is done in the layers below.
 
+mod accounts;
 mod cache;
 mod check;
 mod control;
@@ -83,6 +84,9 @@ enum CliCommand {
     /// Manage applications and their API keys.
     #[command(after_help = keys::AFTER_HELP)]
     Keys(keys::KeysArgs),
+    /// List, suspend and delete the accounts of owners who signed up.
+    #[command(after_help = accounts::AFTER_HELP)]
+    Accounts(accounts::AccountsArgs),
     /// List the gateways on the store.
     #[command(after_help = nodes::AFTER_HELP)]
     Nodes(nodes::NodesArgs),
@@ -145,6 +149,7 @@ pub fn main() -> Exit {
         CliCommand::Serve { config, location } => serve::run(config.as_deref(), &location),
         CliCommand::Check { config, sample } => check::run(config.as_deref(), sample),
         CliCommand::Keys(args) => keys::run(args),
+        CliCommand::Accounts(args) => accounts::run(args),
         CliCommand::Nodes(args) => nodes::run(&args),
         CliCommand::Status(args) => status::run(args),
         CliCommand::Store(args) => store::run(&args),

@@ -40,7 +40,7 @@ pub enum OwnerRefusal {
     #[error("account {0} has as many applications as it may have")]
     TooManyApplications(OwnerId),
     /// An account with applications is not deleted.
-    #[error("account {0} has applications; they are closed first")]
+    #[error("account {0} has applications; run the command again")]
     HasApplications(OwnerId),
 }
 
@@ -172,7 +172,7 @@ impl OwnerChangeKind {
 }
 
 /// A query of owners, ordered by id.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnerQuery {
     /// Only owners whose address contains this text, in any case.
     pub email: Option<String>,

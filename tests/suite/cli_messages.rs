@@ -7,13 +7,21 @@ use tempfile::TempDir;
 
 use crate::program::{run, run_with};
 
-const COMMANDS: [&[&str]; 46] = [
+const COMMANDS: [&[&str]; 54] = [
     &["demo"],
     &["serve"],
     &["check"],
     &["completions"],
     &["health"],
     &["reload"],
+    &["accounts"],
+    &["accounts", "list"],
+    &["accounts", "show"],
+    &["accounts", "suspend"],
+    &["accounts", "resume"],
+    &["accounts", "set-tier"],
+    &["accounts", "delete"],
+    &["accounts", "export"],
     &["cache"],
     &["cache", "list"],
     &["cache", "purge"],
@@ -76,7 +84,7 @@ fn the_commands_are_those_whose_help_is_tested() {
         names.filter(|name| *name != "help").map(str::to_owned).collect()
     };
     let mut all = named(&run(&["--help"]).out);
-    for group in ["cache", "keys", "scoring", "status", "store"] {
+    for group in ["accounts", "cache", "keys", "scoring", "status", "store"] {
         all.extend(named(&run(&[group, "--help"]).out).into_iter().map(|verb| format!("{group} {verb}")));
     }
     let mut tested: Vec<String> = COMMANDS.iter().map(|command| command.join(" ")).collect();

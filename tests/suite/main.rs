@@ -33,6 +33,7 @@ mod caching;
 mod canary;
 mod changes_while_waiting;
 mod check_order;
+mod cli_accounts;
 mod cli_demo;
 mod cli_health;
 mod cli_keys;

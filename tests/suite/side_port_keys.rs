@@ -46,6 +46,7 @@ fn routes(id: &str) -> Vec<(&'static str, String, Value)> {
         ("POST", "/v1/status/1".into(), json!({"message": "m"})),
         ("POST", "/v1/status/1/resolve".into(), json!({"message": "m"})),
         ("GET", "/v1/status?most=5".into(), Value::Null),
+        ("GET", "/v1/accounts?most=5&email=example.org".into(), Value::Null),
         ("GET", "/v1/upstream".into(), Value::Null),
         ("GET", "/v1/settings".into(), Value::Null),
         ("GET", "/v1/log".into(), Value::Null),

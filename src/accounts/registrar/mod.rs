@@ -10,6 +10,7 @@ mod follow;
 mod intake;
 mod local_copy;
 mod measure;
+mod owners;
 mod status;
 mod validation;
 

@@ -49,6 +49,18 @@ pub(super) struct TierBody {
     pub(super) tier: String,
 }
 
+/// A change without values.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NoBody {}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OwnerTierBody {
+    #[serde(default, with = "amend", skip_serializing_if = "FieldChange::is_unchanged")]
+    pub(super) tier: FieldChange<String>,
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LimitsBody {

@@ -1,7 +1,8 @@
-//! Commands on applications, keys and status messages, and the list of gateways, as data: read from a request of the side port, written as one by the command line,
-//! and performed in one place. So the same commands work on a running and a stopped server.
+//! Commands on applications, keys, accounts and status messages, and the list of gateways, as data: read from a request of
+//! the side port, written as one by the command line, and performed in one place. So the same commands work on a running and a stopped server.
 
 mod bodies;
+mod owners;
 mod problem;
 mod request;
 mod status;
@@ -22,16 +23,17 @@ use super::requests::ApplicationRequestsView;
 use super::view::{ApplicationView, AuditView, ExportView, ImportView, IssuedView, PageView};
 
 pub use bodies::NewKey;
+pub use owners::{OwnerCommand, OwnerView, is_searchable};
 pub use problem::CommandProblem;
 pub use request::MAX_BATCH;
 pub(super) use request::max_body_bytes;
 pub use status::{StatusCommand, StatusMessageView};
 
-/// A command on applications, keys and status messages.
+/// A command on applications, keys, accounts and status messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     missing_docs,
-    reason = "each is a command of `scoregate keys`, `scoregate nodes` or `scoregate status`, documented in its help"
+    reason = "each is a command of `scoregate keys`, `accounts`, `nodes` or `status`, documented in its help"
 )]
 pub enum AdminCommand {
     Create(NewKey),
@@ -82,6 +84,7 @@ pub enum AdminCommand {
     },
     Nodes,
     Status(StatusCommand),
+    Owner(OwnerCommand),
 }
 
 /// Performs a command, recorded in the audit trail under `actor`.
@@ -140,6 +143,7 @@ pub async fn perform(
             json(&ExportView::from(&registrar.list(after, limit).await?))
         }
         AdminCommand::Status(command) => command.perform(registrar, actor).await,
+        AdminCommand::Owner(command) => command.perform(registrar, actor).await,
         AdminCommand::Nodes => json(&NodesView::from(&registrar.nodes().await?)),
     }
 }

@@ -15,7 +15,7 @@ use crate::store::AuditQuery;
 use super::bodies::{
     ExpiryBody, ImportBody, LimitsBody, NewKey, RevokeBody, RotateBody, TierBody, UpdateBody,
 };
-use super::{AdminCommand, CommandProblem, StatusCommand};
+use super::{AdminCommand, CommandProblem, OwnerCommand, StatusCommand};
 
 const ROOT: &str = "/v1/applications";
 const AUDIT: &str = "/v1/audit";
@@ -43,6 +43,7 @@ impl AdminCommand {
             }
             Self::Nodes => get(NODES.into()),
             Self::Status(command) => command.to_request(),
+            Self::Owner(command) => command.to_request(),
             Self::Show(id) => get(format!("{ROOT}/{id}")),
             Self::Requests { id, first, last } => {
                 let (first, last) = (optional("from", *first), optional("to", *last));
@@ -105,6 +106,9 @@ impl AdminCommand {
             ("GET", ["v1", "nodes"]) => Ok(Self::Nodes),
             (_, ["v1", "status", below @ ..]) => {
                 StatusCommand::from_request(method, below, query, body).map(Self::Status)
+            }
+            (_, ["v1", "accounts", below @ ..]) => {
+                OwnerCommand::from_request(method, below, query, body).map(Self::Owner)
             }
             ("GET", ["v1", "applications", id]) => Ok(Self::Show(application_id(id)?)),
             ("GET", ["v1", "applications", id, "requests"]) => requests(application_id(id)?, query),

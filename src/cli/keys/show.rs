@@ -32,7 +32,8 @@ pub(super) fn show(command: &AdminCommand, response: Value) -> Exit {
         AdminCommand::Import(_)
         | AdminCommand::Export { .. }
         | AdminCommand::Nodes
-        | AdminCommand::Status(_) => Ok(printer::data(&format!("{response:#}\n"))),
+        | AdminCommand::Status(_)
+        | AdminCommand::Owner(_) => Ok(printer::data(&format!("{response:#}\n"))),
     };
     shown
         .unwrap_or_else(|error| printer::fault(&anyhow::anyhow!("the server's response is invalid: {error}")))

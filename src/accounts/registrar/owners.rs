@@ -1,0 +1,91 @@
+//! Owners of applications: an operator lists, suspends and deletes them. The keys of their applications are changed with
+//! them, in this process at once.
+
+use crate::instruments::StoreWork;
+use crate::keys::OwnerId;
+use crate::store::{
+    ChangeKind, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, StoreError, StoredOwner,
+};
+
+use super::{Registrar, RegistrarError};
+
+/// Maximum number of owners per page.
+const OWNERS_PAGE: usize = 1_000;
+
+impl Registrar {
+    /// A page of owners, and where the next one begins.
+    pub async fn owners(
+        &self,
+        query: OwnerQuery,
+    ) -> Result<(Vec<StoredOwner>, Option<OwnerId>), RegistrarError> {
+        let most = query.limit.clamp(1, OWNERS_PAGE);
+        let mut owners = self.store.owners(OwnerQuery { limit: most + 1, ..query }).await?;
+        let is_last = owners.len() <= most;
+        owners.truncate(most);
+        let next = owners.last().map(|last| last.id).filter(|_| !is_last);
+        Ok((owners, next))
+    }
+
+    /// An owner.
+    pub async fn owner(&self, id: OwnerId) -> Result<StoredOwner, RegistrarError> {
+        let found = self.store.owner(id).await?;
+        Ok(found.ok_or(StoreError::Owner(OwnerRefusal::Unknown(id)))?)
+    }
+
+    /// Suspends an owner, ends the sessions, and revokes the keys of all applications. After a failure it can be repeated.
+    pub async fn suspend_owner(&self, who: &str, id: OwnerId) -> Result<StoredOwner, RegistrarError> {
+        let owner = self.change_owner(who, id, OwnerChangeKind::Suspend).await?;
+        for application in &owner.applications {
+            self.change(who, *application, ChangeKind::RevokeAll).await?;
+        }
+        Ok(owner)
+    }
+
+    /// Ends a suspension. The revoked keys remain revoked.
+    pub async fn resume_owner(&self, who: &str, id: OwnerId) -> Result<StoredOwner, RegistrarError> {
+        self.change_owner(who, id, OwnerChangeKind::Resume).await
+    }
+
+    /// Sets the tier of an owner's present and future applications. Without a tier, future ones get the default and present
+    /// ones keep theirs. After a failure it can be repeated.
+    pub async fn set_owner_tier(
+        &self,
+        who: &str,
+        id: OwnerId,
+        tier: Option<String>,
+    ) -> Result<StoredOwner, RegistrarError> {
+        if let Some(tier) = &tier {
+            self.known_tier(tier)?;
+        }
+        let owner = self.change_owner(who, id, OwnerChangeKind::SetTier(tier.clone())).await?;
+        if let Some(tier) = tier {
+            for application in &owner.applications {
+                self.change(who, *application, ChangeKind::SetTier { tier: tier.clone() }).await?;
+            }
+        }
+        Ok(owner)
+    }
+
+    /// Closes all applications of an owner and deletes the account. After a failure it can be repeated.
+    pub async fn delete_owner(&self, who: &str, id: OwnerId) -> Result<StoredOwner, RegistrarError> {
+        for application in self.owner(id).await?.applications {
+            self.change(who, application, ChangeKind::Close).await?;
+        }
+        self.change_owner(who, id, OwnerChangeKind::Delete).await
+    }
+
+    async fn change_owner(
+        &self,
+        who: &str,
+        owner: OwnerId,
+        what: OwnerChangeKind,
+    ) -> Result<StoredOwner, RegistrarError> {
+        let change = OwnerChange { at: self.clock.now().wall, who: who.to_owned(), owner, what };
+        let changed = self.timed(StoreWork::Change, self.store.change_owner(change)).await;
+        Ok(changed.inspect_err(|error| {
+            if error.is_failure() {
+                self.instruments.store_failed(StoreWork::Change);
+            }
+        })?)
+    }
+}

@@ -1,0 +1,258 @@
+//! Commands on accounts of owners: `GET /v1/accounts`, `GET /v1/accounts/ID`, `GET /v1/accounts/ID/export`,
+//! `POST /v1/accounts/ID/suspend`, `resume`, `tier` and `delete`.
+
+use http::Method;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::accounts::{FieldChange, Registrar};
+use crate::admin::paths::ACCOUNTS;
+use crate::admin::query::QueryPairs;
+use crate::admin::view::{ApplicationView, ChangeView};
+use crate::clock::Wall;
+use crate::json;
+use crate::keys::OwnerId;
+use crate::store::{AuditQuery, OwnerQuery, StoredOwner};
+
+use super::bodies::{NoBody, OwnerTierBody};
+use super::problem::CommandProblem;
+
+const DEFAULT_LIMIT: usize = 100;
+/// Audit records of an application in the export of an account.
+const EXPORTED_RECORDS: usize = 1_000;
+
+/// A command on accounts of owners.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is a command of `scoregate accounts`, documented in its help")]
+pub enum OwnerCommand {
+    List(OwnerQuery),
+    Show(OwnerId),
+    Export(OwnerId),
+    Suspend(OwnerId),
+    Resume(OwnerId),
+    SetTier { owner: OwnerId, tier: Option<String> },
+    Delete(OwnerId),
+}
+
+/// An account of an owner.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[expect(missing_docs, reason = "the fields' names are the JSON's, documented in docs/keys.md")]
+pub struct OwnerView {
+    pub id: String,
+    pub email: String,
+    pub created_at: String,
+    pub terms_version: String,
+    pub terms_accepted_at: String,
+    pub tier: Option<String>,
+    pub suspended_at: Option<String>,
+    pub applications: Vec<String>,
+}
+
+impl OwnerCommand {
+    /// Converts the command to method, target and body.
+    pub(super) fn to_request(&self) -> (Method, String, Vec<u8>) {
+        let get = |target: String| (Method::GET, target, Vec::new());
+        let post = |id: &OwnerId, action: &str| {
+            (Method::POST, format!("{ACCOUNTS}/{id}/{action}"), to_json(&NoBody {}))
+        };
+        match self {
+            Self::List(OwnerQuery { email, application, after, limit }) => {
+                let part = |name, text: Option<String>| text.map(|text| format!("&{name}={text}"));
+                let parts = [
+                    part("email", email.clone()),
+                    part("application", application.map(|id| id.to_string())),
+                    part("after", after.map(|id| id.to_string())),
+                ];
+                let parts: String = parts.into_iter().flatten().collect();
+                get(format!("{ACCOUNTS}?most={limit}{parts}"))
+            }
+            Self::Show(id) => get(format!("{ACCOUNTS}/{id}")),
+            Self::Export(id) => get(format!("{ACCOUNTS}/{id}/export")),
+            Self::Suspend(id) => post(id, "suspend"),
+            Self::Resume(id) => post(id, "resume"),
+            Self::Delete(id) => post(id, "delete"),
+            Self::SetTier { owner, tier } => {
+                let tier = tier.clone().map_or(FieldChange::Remove, FieldChange::Set);
+                (Method::POST, format!("{ACCOUNTS}/{owner}/tier"), to_json(&OwnerTierBody { tier }))
+            }
+        }
+    }
+
+    /// Parses the command of a request for a path below `/v1/accounts`.
+    pub(super) fn from_request(
+        method: &Method,
+        below: &[&str],
+        query: Option<&str>,
+        body: &[u8],
+    ) -> Result<Self, CommandProblem> {
+        match (method.as_str(), below) {
+            ("GET", []) => Self::list(query),
+            ("GET", [id]) => Ok(Self::Show(owner_id(id)?)),
+            ("GET", [id, "export"]) => Ok(Self::Export(owner_id(id)?)),
+            ("POST", [id, "tier"]) => {
+                let owner = owner_id(id)?;
+                let OwnerTierBody { tier } = read(body)?;
+                let tier = match tier {
+                    FieldChange::Set(tier) => Some(tier),
+                    FieldChange::Remove => None,
+                    FieldChange::Keep => {
+                        return Err(CommandProblem::bad("send tier: a name, or null for the default"));
+                    }
+                };
+                Ok(Self::SetTier { owner, tier })
+            }
+            ("POST", [id, action @ ("suspend" | "resume" | "delete")]) => {
+                let id = owner_id(id)?;
+                let NoBody {} = read(body)?;
+                Ok(match *action {
+                    "suspend" => Self::Suspend(id),
+                    "resume" => Self::Resume(id),
+                    _ => Self::Delete(id),
+                })
+            }
+            _ => Err(CommandProblem::not_found()),
+        }
+    }
+
+    fn list(query: Option<&str>) -> Result<Self, CommandProblem> {
+        let pairs = QueryPairs::read(query, &["email", "application", "after", "most"])?;
+        let email = pairs.get("email").map(str::to_owned);
+        if email.as_ref().is_some_and(|text| !is_searchable(text)) {
+            return Err(CommandProblem::bad("email may contain letters, digits and @ . _ + - only"));
+        }
+        let application = pairs
+            .get("application")
+            .map(|id| id.parse().map_err(|error: crate::keys::BadId| CommandProblem::bad(error.to_string())));
+        Ok(Self::List(OwnerQuery {
+            email,
+            application: application.transpose()?,
+            after: pairs.get("after").map(owner_id).transpose()?,
+            limit: pairs.number("most")?.unwrap_or(DEFAULT_LIMIT),
+        }))
+    }
+
+    /// Performs the command.
+    pub(super) async fn perform(self, registrar: &Registrar, actor: &str) -> Result<Value, CommandProblem> {
+        let owner = match self {
+            Self::List(query) => {
+                let (owners, next) = registrar.owners(query).await?;
+                let owners: Vec<OwnerView> = owners.iter().map(OwnerView::from).collect();
+                return Ok(json!({ "accounts": owners, "next": next.map(|id| id.to_string()) }));
+            }
+            Self::Export(id) => return exported(registrar, id).await,
+            Self::Show(id) => registrar.owner(id).await?,
+            Self::Suspend(id) => registrar.suspend_owner(actor, id).await?,
+            Self::Resume(id) => registrar.resume_owner(actor, id).await?,
+            Self::SetTier { owner, tier } => registrar.set_owner_tier(actor, owner, tier).await?,
+            Self::Delete(id) => registrar.delete_owner(actor, id).await?,
+        };
+        Ok(json!(OwnerView::from(&owner)))
+    }
+}
+
+/// Whether a text can be searched for. It is sent in a URL as it is.
+pub fn is_searchable(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"@._+-".contains(&byte);
+    !text.is_empty() && text.bytes().all(is_plain)
+}
+
+/// Everything that is stored about an owner: the account, the applications, and their audit records.
+async fn exported(registrar: &Registrar, id: OwnerId) -> Result<Value, CommandProblem> {
+    let owner = registrar.owner(id).await?;
+    let (mut applications, mut records) = (Vec::new(), Vec::new());
+    for id in &owner.applications {
+        let stored = registrar.show(*id).await?;
+        applications.push(ApplicationView::new(&stored, registrar.used_today(&stored)));
+        let query = AuditQuery { application: Some(*id), before: None, limit: EXPORTED_RECORDS };
+        let (found, _) = registrar.audit(query).await?;
+        records.extend(found.iter().map(ChangeView::from));
+    }
+    Ok(json!({ "account": OwnerView::from(&owner), "applications": applications, "audit": records }))
+}
+
+impl From<&StoredOwner> for OwnerView {
+    fn from(owner: &StoredOwner) -> Self {
+        Self {
+            id: owner.id.to_string(),
+            email: owner.email.clone(),
+            created_at: owner.created_at.rfc3339(),
+            terms_version: owner.terms_version.clone(),
+            terms_accepted_at: owner.terms_accepted_at.rfc3339(),
+            tier: owner.tier.clone(),
+            suspended_at: owner.suspended_at.map(Wall::rfc3339),
+            applications: owner.applications.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+fn owner_id(id: &str) -> Result<OwnerId, CommandProblem> {
+    id.parse().map_err(|error: crate::keys::BadOwnerId| CommandProblem::bad(error.to_string()))
+}
+
+fn to_json(body: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(body).expect("strings are valid JSON")
+}
+
+fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, CommandProblem> {
+    json::read(body).map_err(|bad| CommandProblem::bad(format!("invalid body: {bad}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(method: &Method, target: &str, body: &[u8]) -> Result<OwnerCommand, CommandProblem> {
+        let (path, query) =
+            target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+        let below: Vec<&str> = path.trim_start_matches(ACCOUNTS).split('/').skip(1).collect();
+        OwnerCommand::from_request(method, &below, query, body)
+    }
+
+    #[test]
+    fn an_account_command_survives_the_conversion_to_a_request_and_back() {
+        let id: OwnerId = "own_0123456789a".parse().unwrap();
+        let query = OwnerQuery { limit: 7, ..OwnerQuery::default() };
+        let narrow = OwnerQuery {
+            email: Some("ann+x@example.org".into()),
+            application: Some("app_0123456789a".parse().unwrap()),
+            after: Some(id),
+            limit: 3,
+        };
+        for command in [
+            OwnerCommand::List(query),
+            OwnerCommand::List(narrow),
+            OwnerCommand::Show(id),
+            OwnerCommand::Export(id),
+            OwnerCommand::Suspend(id),
+            OwnerCommand::Resume(id),
+            OwnerCommand::SetTier { owner: id, tier: Some("pro".into()) },
+            OwnerCommand::SetTier { owner: id, tier: None },
+            OwnerCommand::Delete(id),
+        ] {
+            let (method, target, body) = command.to_request();
+            assert_eq!(parsed(&method, &target, &body), Ok(command));
+        }
+    }
+
+    #[test]
+    fn an_unknown_account_command_is_refused() {
+        for (method, below, body, status) in [
+            (Method::POST, "", "{}", 404),
+            (Method::GET, "/app_0123456789a", "", 400),
+            (Method::GET, "/own_0123456789a/suspend", "", 404),
+            (Method::DELETE, "/own_0123456789a", "", 404),
+            (Method::POST, "/own_0123456789a/suspend", "", 400),
+            (Method::POST, "/own_0123456789a/delete", r#"{"force":true}"#, 400),
+            (Method::POST, "/own_0123456789a/tier", "{}", 400),
+            (Method::POST, "/own_0123456789a/tier", r#"{"tier":7}"#, 400),
+            (Method::POST, "/own_0123456789a/elevate", "{}", 404),
+            (Method::GET, "?email=a%40b", "", 400),
+            (Method::GET, "?email=", "", 400),
+            (Method::GET, "?mail=a", "", 400),
+            (Method::GET, "?after=app_0123456789a", "", 400),
+        ] {
+            let refused = parsed(&method, &format!("{ACCOUNTS}{below}"), body.as_bytes()).unwrap_err();
+            assert_eq!(refused.status, status, "{method} {below} {body}: {}", refused.error);
+        }
+    }
+}

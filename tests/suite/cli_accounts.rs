@@ -1,0 +1,130 @@
+//! `scoregate accounts`: the same commands on a running and on a stopped server.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::program::{BUILT_IN, CommandOutput, Keys, Program, ProgramClient, run, sqlite3};
+
+const ANN: &str = "own_0000000000A";
+const BOB: &str = "own_0000000000B";
+
+/// `scoregate accounts` for one data directory.
+struct Accounts<'d>(&'d Path);
+
+impl Accounts<'_> {
+    fn run(&self, arguments: &[&str]) -> CommandOutput {
+        run(&[&["accounts"], arguments, &["--data-dir", self.0.to_str().unwrap()]].concat())
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        self.run(&[arguments, &["--json"]].concat()).with(0).json()
+    }
+
+    fn ids(&self, arguments: &[&str]) -> Vec<String> {
+        let listed = self.json(&[&["list"], arguments].concat());
+        let accounts = listed["accounts"].as_array().unwrap().iter();
+        accounts.map(|account| account["id"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+/// Two accounts as they are after signing up; the first one owns these applications.
+fn plant(directory: &Path, applications: &[&str]) {
+    for (id, email) in [(ANN, "Ann+x@example.org"), (BOB, "bob@example.com")] {
+        let row = format!("'{id}', '{email}', '{email}', 1763726400000, '1', 1763726400000, NULL, NULL");
+        sqlite3(directory, &format!("INSERT INTO owners VALUES ({row})"));
+    }
+    for application in applications {
+        sqlite3(directory, &format!("INSERT INTO owned_applications VALUES ('{application}', '{ANN}')"));
+    }
+}
+
+#[tokio::test]
+async fn a_suspended_account_has_no_valid_key_at_once() {
+    let directory = TempDir::new().unwrap();
+    let (keys, accounts) = (Keys(directory.path()), Accounts(directory.path()));
+    let (first, key) = keys.create("free");
+    let (second, other) = keys.create("free");
+    let (_, unowned) = keys.create("free");
+    plant(directory.path(), &[&first, &second]);
+    let program = Program::serve(directory.path(), &BUILT_IN);
+    let client = ProgramClient::to(program.public()).await;
+    assert_eq!(accounts.json(&["set-tier", ANN, "pro"])["tier"], "pro");
+    assert_eq!(client.identity(&key).await, Ok(("pro".into(), first)));
+    let unknown = accounts.run(&["set-tier", ANN, "gold"]).with(1);
+    assert!(unknown.err.contains("the tiers are"), "{}", unknown.err);
+
+    assert!(!accounts.json(&["suspend", ANN])["suspended_at"].is_null());
+    for key in [&key, &other] {
+        assert_eq!(client.identity(key).await, Err("invalid_api_key".into()));
+    }
+    assert!(client.identity(&unowned).await.is_ok());
+    assert!(accounts.json(&["resume", ANN])["suspended_at"].is_null());
+    assert_eq!(client.identity(&key).await, Err("invalid_api_key".into()), "keys remain revoked");
+    let new = keys.json(&["rotate", &second])["key"].as_str().unwrap().to_owned();
+    assert_eq!(client.identity(&new).await, Ok(("pro".into(), second)));
+    assert_eq!(accounts.json(&["set-tier", ANN, "--default"])["tier"], Value::Null);
+    assert_eq!(client.identity(&new).await.unwrap().0, "pro", "present applications keep their tier");
+
+    accounts.run(&["delete", ANN]).with(0);
+    assert_eq!(client.identity(&new).await, Err("invalid_api_key".into()));
+    assert_eq!(accounts.ids(&[]), [BOB]);
+    program.stop().with(0);
+}
+
+#[test]
+fn accounts_are_found_exported_and_deleted_on_a_stopped_server() {
+    let directory = TempDir::new().unwrap();
+    let (keys, accounts) = (Keys(directory.path()), Accounts(directory.path()));
+    let (id, _) = keys.create("free");
+    keys.run(&["update", &id, "--name", "Ann's site", "--contact", "ann@example.org"]).with(0);
+    plant(directory.path(), &[&id]);
+    assert_eq!(accounts.ids(&[]), [ANN, BOB]);
+    assert_eq!(accounts.ids(&["--email", "ann+X@"]), [ANN]);
+    assert_eq!(accounts.ids(&["--email", "example"]), [ANN, BOB]);
+    assert_eq!(accounts.ids(&["--application", &id]), [ANN]);
+    assert_eq!(accounts.ids(&["--after", ANN]), [BOB]);
+    let page = accounts.run(&["list", "--limit", "1"]).with(0);
+    assert!(page.out.contains("Ann+x@example.org") && !page.out.contains("bob@"), "{}", page.out);
+    assert!(page.err.contains(&format!("--after {ANN}")), "{}", page.err);
+
+    let exported = accounts.run(&["export", ANN]).with(0).json();
+    assert_eq!(exported["account"]["email"], "Ann+x@example.org");
+    assert_eq!(exported["account"]["applications"], json!([id]));
+    assert_eq!(exported["applications"][0]["contact"], "ann@example.org");
+    let actions = exported["audit"].as_array().unwrap().iter().map(|record| record["action"].clone());
+    assert_eq!(actions.collect::<Vec<_>>(), ["describe", "create"]);
+
+    accounts.run(&["delete", ANN]).with(0);
+    let gone = accounts.run(&["show", ANN]).with(1);
+    assert!(gone.err.contains("`scoregate accounts list` lists all"), "{}", gone.err);
+    let shown = keys.json(&["show", &id]);
+    assert_eq!((&shown["name"], &shown["contact"]), (&json!("closed"), &Value::Null));
+    assert!(!shown["keys"][0]["revoked_at"].is_null());
+    let everything = sqlite3(directory.path(), ".dump");
+    for personal in ["Ann", "ann@", "ann+"] {
+        assert!(!everything.contains(personal), "{personal} in {everything}");
+    }
+    let newest = keys.json(&["audit", "--limit", "2"]);
+    assert_eq!(newest["records"][0]["action"], "delete_account");
+    assert_eq!(newest["records"][1]["action"], "close");
+}
+
+#[test]
+fn a_wrong_account_command_is_a_usage_error() {
+    let directory = TempDir::new().unwrap();
+    let accounts = Accounts(directory.path());
+    Keys(directory.path()).create("free");
+    for (arguments, words) in [
+        (&["show", "app_0000000000A"][..], "`own_` and eleven"),
+        (&["suspend", ANN], "there is no account"),
+        (&["delete", ANN], "there is no account"),
+        (&["set-tier", ANN], "<TIER>"),
+        (&["set-tier", ANN, "pro", "--default"], "cannot be used with"),
+        (&["list", "--email", "a b"], "letters, digits"),
+    ] {
+        let refused = accounts.run(arguments).with(1);
+        assert!(refused.err.contains(words), "{arguments:?}: {}", refused.err);
+    }
+}
