@@ -81,19 +81,24 @@ impl DataDir {
     }
 }
 
-/// Opens the lock file. A new one marks a directory without a store.
+/// Opens the lock file. A new one marks a directory without a store. It appears with its content: another process that finds
+/// it empty takes it for the lock of a store.
 fn lock_file(path: &Path) -> io::Result<File> {
-    match OpenOptions::new().create_new(true).write(true).mode(0o600).open(path) {
-        Ok(mut file) => {
-            file.write_all(NO_STORE_YET)?;
-            file.sync_all()?;
-            Ok(file)
+    let opened = OpenOptions::new().write(true).open(path);
+    if opened.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+        let new = path.with_extension(format!("lock-{}", std::process::id()));
+        let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&new)?;
+        file.write_all(NO_STORE_YET)?;
+        file.sync_all()?;
+        let linked = std::fs::hard_link(&new, path);
+        std::fs::remove_file(&new)?;
+        if linked.is_err_and(|error| error.kind() != ErrorKind::AlreadyExists) {
+            // A file system without hard links.
+            std::fs::write(path, NO_STORE_YET)?;
         }
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)
-        }
-        Err(error) => Err(error),
+        return OpenOptions::new().write(true).open(path);
     }
+    opened
 }
 
 impl Drop for DataDir {
