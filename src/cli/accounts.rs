@@ -93,7 +93,7 @@ enum AccountsAction {
         /// The account.
         id: OwnerId,
     },
-    /// Print everything that is stored about an account, as JSON.
+    /// Print an account with its applications and their audit records, as JSON.
     #[command(after_help = "Example:\n  \
         scoregate accounts export own_3kTMd9Qw0aB --data-dir DIR > account.json\n\n\
         The output has the account, its applications, and up to 1,000 audit records of each application.")]

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::accounts::FieldChange;
+use crate::json;
+
+use super::problem::CommandProblem;
 
 /// Request for a new application with its first key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,6 +98,16 @@ pub(super) struct UpdateBody {
 #[serde(deny_unknown_fields)]
 pub(super) struct ImportBody {
     pub(super) keys: Vec<Box<RawValue>>,
+}
+
+/// Writes a body.
+pub(super) fn to_json(body: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(body).expect("strings and numbers are valid JSON")
+}
+
+/// Reads a body.
+pub(super) fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, CommandProblem> {
+    json::read(body).map_err(|bad| CommandProblem::bad(format!("invalid body: {bad}")))
 }
 
 /// Absent is [`FieldChange::Keep`], null is [`FieldChange::Remove`].

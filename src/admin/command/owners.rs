@@ -10,11 +10,10 @@ use crate::admin::paths::ACCOUNTS;
 use crate::admin::query::QueryPairs;
 use crate::admin::view::{ApplicationView, ChangeView};
 use crate::clock::Wall;
-use crate::json;
 use crate::keys::OwnerId;
 use crate::store::{AuditQuery, OwnerQuery, StoredOwner};
 
-use super::bodies::{NoBody, OwnerTierBody};
+use super::bodies::{NoBody, OwnerTierBody, read, to_json};
 use super::problem::CommandProblem;
 
 const DEFAULT_LIMIT: usize = 100;
@@ -156,7 +155,7 @@ pub fn is_searchable(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_plain)
 }
 
-/// Everything that is stored about an owner: the account, the applications, and their audit records.
+/// The account, the applications, and their newest audit records.
 async fn exported(registrar: &Registrar, id: OwnerId) -> Result<Value, CommandProblem> {
     let owner = registrar.owner(id).await?;
     let (mut applications, mut records) = (Vec::new(), Vec::new());
@@ -187,14 +186,6 @@ impl From<&StoredOwner> for OwnerView {
 
 fn owner_id(id: &str) -> Result<OwnerId, CommandProblem> {
     id.parse().map_err(|error: crate::keys::BadOwnerId| CommandProblem::bad(error.to_string()))
-}
-
-fn to_json(body: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(body).expect("strings are valid JSON")
-}
-
-fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, CommandProblem> {
-    json::read(body).map_err(|bad| CommandProblem::bad(format!("invalid body: {bad}")))
 }
 
 #[cfg(test)]

@@ -8,12 +8,11 @@ use crate::admin::key_lines::{LineObject, read_json};
 use crate::admin::paths::NODES;
 use crate::admin::query::QueryPairs;
 use crate::clock::Day;
-use crate::json;
 use crate::keys::ApplicationId;
 use crate::store::AuditQuery;
 
 use super::bodies::{
-    ExpiryBody, ImportBody, LimitsBody, NewKey, RevokeBody, RotateBody, TierBody, UpdateBody,
+    ExpiryBody, ImportBody, LimitsBody, NewKey, RevokeBody, RotateBody, TierBody, UpdateBody, read, to_json,
 };
 use super::{AdminCommand, CommandProblem, OwnerCommand, StatusCommand};
 
@@ -185,20 +184,12 @@ fn post(id: ApplicationId, action: &str, body: &impl Serialize) -> (Method, Stri
     (Method::POST, format!("{ROOT}/{id}/{action}"), to_json(body))
 }
 
-fn to_json(body: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(body).expect("strings and numbers are valid JSON")
-}
-
 fn optional(name: &str, value: Option<impl std::fmt::Display>) -> String {
     value.map(|value| format!("&{name}={value}")).unwrap_or_default()
 }
 
 fn application_id(id: &str) -> Result<ApplicationId, CommandProblem> {
     id.parse().map_err(|error: crate::keys::BadId| CommandProblem::bad(error.to_string()))
-}
-
-fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, CommandProblem> {
-    json::read(body).map_err(|bad| CommandProblem::bad(format!("invalid body: {bad}")))
 }
 
 #[cfg(test)]

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use crate::accounts::Registrar;
 use crate::admin::paths::STATUS;
 use crate::admin::query::QueryPairs;
-use crate::json;
 use crate::store::{IncidentState, MessageSubject, StatusMessage};
 
+use super::bodies::{read, to_json};
 use super::problem::CommandProblem;
 
 const DEFAULT_LIMIT: usize = 100;
@@ -155,14 +155,6 @@ fn open_state(word: Option<String>) -> Result<Option<IncidentState>, CommandProb
 fn number(text: &str) -> Result<u64, CommandProblem> {
     let number = text.parse().ok().filter(|number: &u64| i64::try_from(*number).is_ok());
     number.ok_or_else(|| CommandProblem::bad("an incident is a number; `scoregate status list` shows it"))
-}
-
-fn to_json(body: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(body).expect("strings and numbers are valid JSON")
-}
-
-fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, CommandProblem> {
-    json::read(body).map_err(|bad| CommandProblem::bad(format!("invalid body: {bad}")))
 }
 
 #[cfg(test)]

@@ -45,6 +45,10 @@ async fn send(store: &dyn Store, token: &str, email: &str) -> bool {
     store.send_link(a_link(token, email), a_mail(token, email)).await.unwrap()
 }
 
+async fn send_owned(store: &dyn Store, token: String) -> bool {
+    send(store, &token, "cat@example.org").await
+}
+
 /// Signs up with a new address.
 pub(in crate::store) async fn signed_up(store: &dyn Store, email: &str) -> StoredOwner {
     assert!(send(store, email, email).await);
@@ -167,6 +171,12 @@ pub(in crate::store) async fn a_mailbox_gets_no_more_links_than_its_allowance(st
     assert!(!send(store, "fourth", "Ann@example.org").await);
     assert_eq!(store.usable_link(Digest::of("fourth"), NOON).await.unwrap(), None);
     assert_eq!(store.mail_backlog().await.unwrap().mails, 3, "no mail without a link");
+    let at_once = join_all((0..8).map(|number| send_owned(store, format!("at once {number}")))).await;
+    assert_eq!(
+        at_once.into_iter().filter(|is_sent| *is_sent).count(),
+        3,
+        "of another mailbox at the same time"
+    );
     assert!(send(store, "other", "bob@example.org").await);
     let allowance = LinkAllowance { since: NOON.plus(HOUR), links: 3 };
     let later = NewSignInLink { allowance, ..a_link("later", "ann@example.org") };

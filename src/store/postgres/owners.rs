@@ -1,6 +1,6 @@
 //! Owners of applications and their sessions. The rules are in `store::owners`.
 //!
-//! Every change locks the row of `site` first, as changes of applications do.
+//! Every change of an owner locks the row of `site` first, as changes of applications do.
 
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row, Transaction};

@@ -9,6 +9,9 @@ use crate::clock::Wall;
 use crate::keys::OwnerId;
 use crate::store::{NewMail, NewSignInLink, SignIn, SignInOutcome, UsableLink};
 
+/// Links of one mailbox are counted one after another. Changes of keys do not wait for them.
+const LOCK_MAILBOX: &str = "SELECT pg_advisory_xact_lock(hashtext($1))";
+
 const LINKS_SENT: &str =
     "SELECT count(*) FROM {schema}.sign_in_links WHERE mailbox = $1 AND created_at >= $2";
 
@@ -29,7 +32,8 @@ INSERT INTO {schema}.owner_sessions (digest, owner, created_at, expires_at) VALU
 
 impl OwnerTransaction<'_> {
     pub(super) async fn send_link(&self, link: &NewSignInLink, mail: &NewMail) -> OwnerResult<bool> {
-        self.execute(audit::LOCK, &[]).await?;
+        let lock_name = format!("scoregate links of {}", link.mailbox);
+        self.execute(LOCK_MAILBOX, &[(&lock_name, Type::TEXT)]).await?;
         let since = millis(link.allowance.since);
         let bounds: [Parameter<'_>; 2] = [(&link.mailbox, Type::TEXT), (&since, Type::INT8)];
         let sent = self.schema.statement(LINKS_SENT);
