@@ -95,12 +95,13 @@ fn creating(number: usize) -> StoreChange {
         name: format!("application {number}"),
         tier: "pro".into(),
         own: OwnLimits::default(),
+        url: None,
         contact: None,
         note: None,
         key,
         owner: None,
     };
-    StoreChange { at, who: "bench".into(), application: ApplicationId::mint().unwrap(), what }
+    StoreChange { at, who: "bench".into(), owner: None, application: ApplicationId::mint().unwrap(), what }
 }
 
 /// Creates applications and returns their ids.
@@ -223,6 +224,7 @@ async fn key_of(running: &app::RunningServer, tier: &str, day: u32) -> IssuedKey
         name: format!("{tier} {day}"),
         tier: tier.into(),
         own: OwnLimits { minute: Some(10_000_000), day: Some(day) },
+        url: None,
         contact: None,
         note: None,
         expires_at: None,

@@ -15,7 +15,7 @@ use crate::keys::Digest;
 use crate::store::OwnLimits;
 
 /// All fields, in the order of an export.
-pub const FIELDS: [&str; 12] = [
+pub const FIELDS: [&str; 13] = [
     "sha256",
     "name",
     "tier",
@@ -23,6 +23,7 @@ pub const FIELDS: [&str; 12] = [
     "prefix",
     "minute_limit",
     "day_limit",
+    "url",
     "contact",
     "note",
     "created_at",
@@ -52,6 +53,7 @@ impl LineObject {
             ("prefix", text(&record.shown)),
             ("minute_limit", record.own.minute.map(Value::from)),
             ("day_limit", record.own.day.map(Value::from)),
+            ("url", text(&record.url)),
             ("contact", text(&record.contact)),
             ("note", text(&record.note)),
             ("created_at", timestamp(record.created_at)),
@@ -78,6 +80,7 @@ impl LineObject {
             )?,
             shown: known.text("prefix")?,
             own: OwnLimits { minute: known.number("minute_limit")?, day: known.number("day_limit")? },
+            url: known.text("url")?,
             contact: known.text("contact")?,
             note: known.text("note")?,
             created_at: known.read("created_at", TIMESTAMP, Wall::parse_rfc3339)?,
@@ -211,7 +214,7 @@ mod tests {
     fn a_line_is_parsed_as_it_was_written() {
         let minimal = format!(r#"{{"sha256":"{DIGEST}","name":"One","tier":"pro"}}"#);
         let full = format!(
-            r#"{{"sha256":"{DIGEST}","name":"One, \"two\" 🌦","tier":"pro","application":"app_0123456789a","prefix":"tp_12","minute_limit":7,"day_limit":4294967295,"contact":"a@example.org","note":"'; --","created_at":"2026-01-02T03:04:05.006Z","expires_at":"2027-01-01T00:00:00Z","revoked_at":"2026-06-01T00:00:00Z"}}"#
+            r#"{{"sha256":"{DIGEST}","name":"One, \"two\" 🌦","tier":"pro","application":"app_0123456789a","prefix":"tp_12","minute_limit":7,"day_limit":4294967295,"url":"https://example.org/?a=b","contact":"a@example.org","note":"'; --","created_at":"2026-01-02T03:04:05.006Z","expires_at":"2027-01-01T00:00:00Z","revoked_at":"2026-06-01T00:00:00Z"}}"#
         );
         for line in [minimal, full] {
             let record = read_json(&line).unwrap();
@@ -245,6 +248,9 @@ mod tests {
             (with(r#","day_limit":1.5"#), "day_limit", "an integer from"),
             (with(r#","day_limit":"+1""#), "day_limit", "an integer from"),
             (with(r#","minute_limit":4294967296"#), "minute_limit", "an integer from"),
+            (with(r#","url":7"#), "url", "string"),
+            (with(r#","url":"javascript:alert(1)""#), "url", "begin with https://"),
+            (with(r#","url":"https://example.org/\"""#), "url", "ASCII without"),
             (with(r#","contact":7"#), "contact", "string"),
             (with(&format!(r#","note":"{long}""#)), "note", "1 to 200"),
             (with(r#","note":"a\u001bb""#), "note", "printable"),

@@ -124,6 +124,7 @@ async fn issue_key(
             name,
             tier: tier.to_owned(),
             own: OwnLimits::default(),
+            url: None,
             contact: None,
             note: Some("created by `scoregate demo`".into()),
             expires_at: None,

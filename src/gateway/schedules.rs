@@ -180,6 +180,7 @@ fn stored(quota: u32) -> StoredApplication {
         name: "one".into(),
         tier: "pro".into(),
         own: OwnLimits { minute: Some(1_000), day: Some(quota) },
+        url: None,
         contact: None,
         note: None,
         created_at: Wall::default(),

@@ -275,6 +275,7 @@ mod tests {
             name: "one".into(),
             tier: "free".into(),
             own: OwnLimits::default(),
+            url: None,
             contact: None,
             note: None,
             created_at: Wall::default(),

@@ -14,6 +14,8 @@ pub struct StoredApplication {
     pub tier: String,
     /// Limits of this application only, which override the tier's.
     pub own: OwnLimits,
+    /// Its website; an address that `check_website` accepts.
+    pub url: Option<String>,
     /// How to reach its owner.
     pub contact: Option<String>,
     /// A remark.
@@ -68,8 +70,11 @@ pub struct ApplicationPage {
 pub struct StoreChange {
     /// When.
     pub at: Wall,
-    /// The actor: `cli:root`, `admin-api`, `demo`.
+    /// The actor: `cli:root`, `admin-api`, `demo`, `owner:own_3kTMd9Qw0aB`.
     pub who: String,
+    /// The owner in whose name an existing application is changed. The change is refused if the account is suspended, and the
+    /// application is unknown if it belongs to someone else. `None` for changes by operators.
+    pub owner: Option<OwnerId>,
     /// The application.
     pub application: ApplicationId,
     /// The change.
@@ -87,6 +92,8 @@ pub enum ChangeKind {
         tier: String,
         /// Its own limits.
         own: OwnLimits,
+        /// Its website.
+        url: Option<String>,
         /// How to reach its owner.
         contact: Option<String>,
         /// A remark.
@@ -133,16 +140,19 @@ pub enum ChangeKind {
         /// The expiry.
         at: Option<Wall>,
     },
-    /// Replaces name, contact and note.
+    /// Replaces name, website, contact and note.
     Describe {
         /// The name.
         name: String,
+        /// Its website.
+        url: Option<String>,
         /// How to reach the owner.
         contact: Option<String>,
         /// A remark.
         note: Option<String>,
     },
-    /// Closes it in the name of its owner: revokes all keys, removes the owner, and replaces the name, the contact and the note.
+    /// Closes it in the name of its owner: revokes all keys, removes owner, website, contact and note, and
+    /// replaces the name.
     Close,
 }
 

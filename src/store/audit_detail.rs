@@ -43,10 +43,10 @@ pub(super) fn expiry_set(shown: &[String], at: Option<Wall>) -> String {
     format!("keys {} {expiry}", shown.join(", "))
 }
 
-/// Names, contacts and notes can be personal data, which must not remain after an account is deleted.
-pub(super) fn described(contact: Option<&str>, note: Option<&str>) -> String {
-    let given = |field: Option<&str>| if field.is_some() { "given" } else { "none" };
-    format!("contact {}, note {}", given(contact), given(note))
+/// Names, websites, contacts and notes can be personal data, which must not remain after an account is deleted.
+pub(super) fn described([url, contact, note]: [&Option<String>; 3]) -> String {
+    let given = |field: &Option<String>| if field.is_some() { "given" } else { "none" };
+    format!("url {}, contact {}, note {}", given(url), given(contact), given(note))
 }
 
 fn shown(key: &StoredKey) -> String {

@@ -25,6 +25,7 @@ mod requests;
 mod shared_documents;
 mod status;
 mod usage;
+mod website;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -71,6 +72,7 @@ pub use status::{
     StatusMinute, minute_of,
 };
 pub use usage::{USAGE_DAYS_OPEN, UsageList, UsageQuery, UsageTotal};
+pub use website::{BadWebsite, check_website};
 
 /// Applications in a page of all, unless an engine has pages of its own.
 const ALL_PAGE: usize = 10_000;

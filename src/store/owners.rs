@@ -6,6 +6,8 @@
 use crate::clock::Wall;
 use crate::keys::{ApplicationId, Digest, OwnerId};
 
+use super::StoreError;
+
 /// An owner of applications.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredOwner {
@@ -25,6 +27,26 @@ pub struct StoredOwner {
     pub suspended_at: Option<Wall>,
     /// The applications, ordered by id.
     pub applications: Vec<ApplicationId>,
+}
+
+impl StoredOwner {
+    /// Whether the account may be deleted.
+    pub(in crate::store) fn check_deletion(&self, in_own_name: bool) -> Result<(), StoreError> {
+        if in_own_name && self.suspended_at.is_some() {
+            return Err(OwnerRefusal::Suspended(self.id).into());
+        }
+        let has_none = self.applications.is_empty();
+        if has_none { Ok(()) } else { Err(OwnerRefusal::HasApplications(self.id).into()) }
+    }
+
+    /// Whether an application may be changed in the name of the owner.
+    pub(in crate::store) fn check_change_of(&self, application: ApplicationId) -> Result<(), StoreError> {
+        if self.suspended_at.is_some() {
+            return Err(OwnerRefusal::Suspended(self.id).into());
+        }
+        let is_owned = self.applications.contains(&application);
+        if is_owned { Ok(()) } else { Err(StoreError::UnknownApplication(application)) }
+    }
 }
 
 /// Why a change in the name of an owner was refused.
@@ -148,7 +170,10 @@ pub enum OwnerChangeKind {
     /// Sets the tier of new applications; `None` for the default.
     SetTier(Option<String>),
     /// Deletes the account, its sessions, links and queued mail. Refused while it has applications.
-    Delete,
+    Delete {
+        /// Whether the owner deletes it, who must not be suspended: a new account would end the suspension.
+        in_own_name: bool,
+    },
 }
 
 impl OwnerChangeKind {
@@ -158,14 +183,14 @@ impl OwnerChangeKind {
             Self::Suspend => "suspend_account",
             Self::Resume => "resume_account",
             Self::SetTier(_) => "set_account_tier",
-            Self::Delete => "delete_account",
+            Self::Delete { .. } => "delete_account",
         }
     }
 
     /// The details of its audit record. They contain no personal data.
     pub(in crate::store) fn audited(&self, owner: OwnerId) -> String {
         match self {
-            Self::Suspend | Self::Resume | Self::Delete => owner.to_string(),
+            Self::Suspend | Self::Resume | Self::Delete { .. } => owner.to_string(),
             Self::SetTier(tier) => format!("{owner}, tier {}", tier.as_deref().unwrap_or("by default")),
         }
     }

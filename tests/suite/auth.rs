@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scoregate::accounts::FieldChange;
+use scoregate::accounts::DescriptionChange;
 use scoregate::accounts::{NewApplication, TermsByTier};
 use scoregate::clock::Wall;
 use scoregate::keys::{Digest, KeyForm, standard_tiers};
@@ -213,6 +213,7 @@ async fn auth_a_key_is_refused_from_its_expiry_time() {
         name: "short".into(),
         tier: "pro".into(),
         own: OwnLimits::default(),
+        url: None,
         contact: None,
         note: None,
         expires_at: Some(ends),
@@ -302,6 +303,7 @@ fn import(world: &World, key: &str) {
         name: "imported".into(),
         tier: "pro".into(),
         own: OwnLimits::default(),
+        url: None,
         contact: None,
         note: None,
         created_at: Wall::default(),
@@ -374,8 +376,9 @@ async fn auth_the_key_never_reaches_the_backend() {
 async fn auth_a_renamed_application_is_shown_at_once() {
     let world = World::new().await;
     let customer = world.customer("pro").await;
-    let (name, same) = (Some("Another name".to_owned()), FieldChange::Keep);
-    world.running.registrar.describe("test", customer.id, name, same.clone(), same).await.unwrap();
+    let name = Some("Another name".to_owned());
+    let change = DescriptionChange { name, ..DescriptionChange::default() };
+    world.running.registrar.describe("test", customer.id, change).await.unwrap();
     let me = world.get_as(&customer, "/api/v1/me").await;
     assert_eq!(me.json()["data"][0]["application"]["name"], "Another name");
 }

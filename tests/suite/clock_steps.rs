@@ -111,6 +111,7 @@ async fn a_key_does_not_expire_while_the_clock_is_briefly_ahead() {
         name: "a guest".into(),
         tier: "pro".into(),
         own: OwnLimits::default(),
+        url: None,
         contact: None,
         note: None,
         expires_at: Wall::parse_rfc3339("2026-11-21T18:00:00Z"),

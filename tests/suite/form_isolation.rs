@@ -77,10 +77,18 @@ async fn prepared() -> TempDir {
             last_used_at: None,
         };
         let (name, tier) = (tier.to_owned(), tier.to_owned());
-        let what =
-            ChangeKind::Create { name, tier, own: wide(), contact: None, note: None, key, owner: None };
+        let what = ChangeKind::Create {
+            name,
+            tier,
+            own: wide(),
+            url: None,
+            contact: None,
+            note: None,
+            key,
+            owner: None,
+        };
         let application = id.parse().unwrap();
-        store.change(StoreChange { at, who: "test".into(), application, what }).await.unwrap();
+        store.change(StoreChange { at, who: "test".into(), owner: None, application, what }).await.unwrap();
     }
     directory
 }

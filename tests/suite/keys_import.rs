@@ -38,7 +38,7 @@ fn everything() -> (String, String) {
     );
     let jsonl = format!(
         "{{\"sha256\":\"{one}\",\"name\":\"Wetter 🌦\",\"tier\":\"pro\",\"application\":\"app_0123456789a\"}}\n\n\
-         {{\"tier\":\"free\",\"name\":\"Fourth\",\"sha256\":\"{}\",\"day_limit\":5,\"note\":null}}\n",
+         {{\"tier\":\"free\",\"name\":\"Fourth\",\"sha256\":\"{}\",\"day_limit\":5,\"note\":null,\"url\":\"https://fourth.example/?a=b\"}}\n",
         digest("four")
     );
     (csv, jsonl)
@@ -52,6 +52,10 @@ fn import_and_export(keys: &Keys<'_>) {
     assert_eq!(keys.run(&["import", &csv]).with(0).out, counted(3, 0, 0));
     assert_eq!(keys.run(&["import", &jsonl]).with(0).out, counted(1, 1, 0));
     let exported = keys.run(&["export"]).with(0).out;
+    assert!(
+        exported.contains(",Fourth,free,") && exported.contains(",https://fourth.example/?a=b,"),
+        "{exported}"
+    );
     assert_eq!(keys.run(&["import", &csv]).with(0).out, counted(0, 3, 0));
     assert_eq!(keys.run(&["export"]).with(0).out, exported, "importing it again changed something");
     let again = keys.json(&["import", &jsonl]);

@@ -280,3 +280,23 @@ async fn retry_after_of_a_503_that_spent_a_token_is_never_before_the_next_token(
         assert_eq!(world.refused("upstream_unavailable").await, 1);
     }
 }
+
+#[tokio::test]
+async fn the_current_use_of_an_application_is_what_me_shows_its_keys() {
+    let world = World::new().await;
+    let customer = world.customer("pro").await;
+    for _ in 0..3 {
+        assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
+    }
+    let me = world.get_as(&customer, "/api/v1/me").await.json();
+    let [minute, day] = [0, 1].map(|place| &me["data"][0]["limits"][place]);
+    let registrar = &world.running.registrar;
+    let used = registrar.current_use(&registrar.show(customer.id).await.unwrap()).unwrap();
+    assert_eq!((used.day_used, used.day_limit), (3, 10_000));
+    assert_eq!((&day["used"], &day["limit"]), (&used.day_used.into(), &used.day_limit.into()));
+    assert_eq!(day["reset_at"], used.day_resets_at.rfc3339());
+    assert!(used.minute_remaining < used.minute_limit);
+    let minute_left = (&minute["remaining"], &minute["limit"]);
+    assert_eq!(minute_left, (&used.minute_remaining.into(), &used.minute_limit.into()));
+    assert_eq!(minute["reset_at"], used.minute_resets_at.rfc3339());
+}

@@ -70,12 +70,19 @@ fn creation(tier: &str, day: Option<u32>) -> (String, StoreChange) {
         name: format!("a {tier} application"),
         tier: tier.into(),
         own: OwnLimits { minute: Some(UNREACHABLE_MINUTE_LIMIT), day },
+        url: None,
         contact: None,
         note: None,
         key,
         owner: None,
     };
-    let change = StoreChange { at, who: "test".into(), application: ApplicationId::mint().unwrap(), what };
+    let change = StoreChange {
+        at,
+        who: "test".into(),
+        owner: None,
+        application: ApplicationId::mint().unwrap(),
+        what,
+    };
     (secret.expose().to_owned(), change)
 }
 

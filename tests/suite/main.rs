@@ -40,6 +40,7 @@ mod cli_keys;
 mod cli_messages;
 mod cli_store;
 mod cli_top;
+mod cli_websites;
 mod client;
 mod client_disconnects;
 mod clock_steps;

@@ -151,6 +151,7 @@ fn another() -> NewApplication {
         name: "another".into(),
         tier: "pro".into(),
         own,
+        url: None,
         contact: None,
         note: None,
         expires_at: None,

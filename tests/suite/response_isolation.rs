@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use scoregate::accounts::DescriptionChange;
 use scoregate::routes::{ENDPOINTS, Endpoint, Route};
 
 use crate::backend::{Act, Received, json, respond};
@@ -105,8 +106,8 @@ struct Canary {
 impl Canary {
     async fn new(world: &World, tier: &str, name: &str, day: u32) -> Self {
         let customer = world.customer_with(tier, own(100_000, day)).await;
-        let (named, same) = (Some(name.to_owned()), scoregate::accounts::FieldChange::Keep);
-        world.running.registrar.describe("test", customer.id, named, same.clone(), same).await.unwrap();
+        let change = DescriptionChange { name: Some(name.to_owned()), ..DescriptionChange::default() };
+        world.running.registrar.describe("test", customer.id, change).await.unwrap();
         let me = world.get_as(&customer, "/api/v1/me").await.json();
         let prefix = me["data"][0]["key_prefix"].as_str().unwrap().to_owned();
         let marks =

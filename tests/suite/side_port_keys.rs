@@ -34,7 +34,11 @@ fn routes(id: &str) -> Vec<(&'static str, String, Value)> {
         ("POST", of("tier"), json!({"tier": "teams"})),
         ("POST", of("limits"), json!({"minute_limit": 5, "day_limit": null})),
         ("POST", of("expiry"), json!({"expires_at": "2026-11-21T12:00:30Z"})),
-        ("POST", of("describe"), json!({"contact": "ops@example.org", "note": null})),
+        (
+            "POST",
+            of("describe"),
+            json!({"url": "https://example.org", "contact": "ops@example.org", "note": null}),
+        ),
         ("POST", "/v1/applications/import".into(), json!({"keys": [line("elsewhere")]})),
         ("GET", "/v1/applications/export?most=500".into(), Value::Null),
         ("GET", "/v1/audit?most=50".into(), Value::Null),

@@ -177,6 +177,7 @@ impl World {
             name: format!("a {tier} application"),
             tier: tier.into(),
             own,
+            url: None,
             contact: None,
             note: None,
             expires_at: None,

@@ -20,6 +20,7 @@ fn stored(tier: &str, keys: &[&str]) -> StoredApplication {
         name: "one".into(),
         tier: tier.into(),
         own: OwnLimits::default(),
+        url: None,
         contact: None,
         note: None,
         created_at: Wall::default(),

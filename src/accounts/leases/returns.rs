@@ -145,6 +145,7 @@ mod tests {
             name: "one".into(),
             tier: "pro".into(),
             own: OwnLimits::default(),
+            url: None,
             contact: None,
             note: None,
             created_at: Wall::default(),

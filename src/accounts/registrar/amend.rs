@@ -6,8 +6,8 @@ use crate::clock::Wall;
 use crate::keys::{ApplicationId, Digest, shown_prefix};
 use crate::store::{ChangeKind, OwnLimits, StoreError, StoredApplication, StoredKey};
 
-use super::validation::{check_limits, check_text};
-use super::{Registrar, RegistrarError};
+use super::validation::{check_limits, check_text, check_url};
+use super::{Actor, Registrar, RegistrarError};
 
 /// A change of an optional field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,11 +36,31 @@ impl<T> FieldChange<T> {
     }
 }
 
+/// A change of the description of an application.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DescriptionChange {
+    /// The new name.
+    pub name: Option<String>,
+    /// The website.
+    pub url: FieldChange<String>,
+    /// How to reach the owner.
+    pub contact: FieldChange<String>,
+    /// A remark.
+    pub note: FieldChange<String>,
+}
+
+impl DescriptionChange {
+    /// Whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 impl Registrar {
     /// Revokes all keys of an application, or the one that begins with `prefix`.
     pub async fn revoke(
         &self,
-        who: &str,
+        who: impl Into<Actor<'_>>,
         id: ApplicationId,
         prefix: Option<&str>,
     ) -> Result<StoredApplication, RegistrarError> {
@@ -81,7 +101,7 @@ impl Registrar {
         let before = if reads { self.show(id).await?.own } else { OwnLimits::default() };
         let own = OwnLimits { minute: minute.over(before.minute), day: day.over(before.day) };
         check_limits(own)?;
-        let application = self.make(who, id, ChangeKind::SetLimits { own }).await?;
+        let application = self.make(who.into(), id, ChangeKind::SetLimits { own }).await?;
         drop(turn);
         Ok(application)
     }
@@ -106,30 +126,40 @@ impl Registrar {
             Some(prefix) => vec![one_key(&application, prefix)?],
             None => all_in_force(&application, now, at)?,
         };
-        let application = self.make(who, id, ChangeKind::SetExpiry { digests, at }).await?;
+        let application = self.make(who.into(), id, ChangeKind::SetExpiry { digests, at }).await?;
         drop(turn);
         Ok(application)
     }
 
-    /// Sets display name and contact of an application.
+    /// Sets display name, website, contact and note of an application.
     pub async fn describe(
         &self,
-        who: &str,
+        who: impl Into<Actor<'_>>,
         id: ApplicationId,
-        name: Option<String>,
-        contact: FieldChange<String>,
-        note: FieldChange<String>,
+        change: DescriptionChange,
     ) -> Result<StoredApplication, RegistrarError> {
+        let who = who.into();
         let turn = self.turn.lock().await;
         let before = self.show(id).await?;
-        let name = name.unwrap_or(before.name);
+        let DescriptionChange { name, url, contact, note } = change;
+        let (name, url) = (name.unwrap_or(before.name), url.over(before.url));
         let (contact, note) = (contact.over(before.contact), note.over(before.note));
         check_text("name", Some(&name))?;
+        check_url(url.as_deref())?;
         check_text("contact", contact.as_ref())?;
         check_text("note", note.as_ref())?;
-        let application = self.make(who, id, ChangeKind::Describe { name, contact, note }).await?;
+        let application = self.make(who, id, ChangeKind::Describe { name, url, contact, note }).await?;
         drop(turn);
         Ok(application)
+    }
+
+    /// Closes an application: revokes its keys and removes its owner and everything that can be personal data.
+    pub async fn close(
+        &self,
+        who: impl Into<Actor<'_>>,
+        id: ApplicationId,
+    ) -> Result<StoredApplication, RegistrarError> {
+        self.change(who, id, ChangeKind::Close).await
     }
 }
 

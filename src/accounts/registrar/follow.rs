@@ -217,6 +217,7 @@ mod tests {
             name: "Weather station".into(),
             tier: "pro".into(),
             own: OwnLimits::default(),
+            url: None,
             contact: None,
             note: None,
             expires_at: None,

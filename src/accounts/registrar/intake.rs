@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 
 use crate::clock::Wall;
 use crate::keys::{ApplicationId, Digest};
-use crate::store::{ChangeKind, OwnLimits, StoreError, StoredApplication, StoredKey};
+use crate::store::{ChangeKind, OwnLimits, StoreError, StoredApplication, StoredKey, check_website};
 
 use super::validation::{check_limits, check_text};
 use super::{Registrar, RegistrarError};
@@ -33,6 +33,8 @@ pub struct KeyRecord {
     pub shown: Option<String>,
     /// Limits of this application only.
     pub own: OwnLimits,
+    /// Website of its application.
+    pub url: Option<String>,
     /// How to reach the owner.
     pub contact: Option<String>,
     /// A remark.
@@ -135,7 +137,7 @@ impl Registrar {
         let now = self.clock.now().wall;
         if known.is_none() {
             // Most keys are new, so try to create first.
-            match self.make(who, id, record.clone().creation(now)).await {
+            match self.make(who.into(), id, record.clone().creation(now)).await {
                 Ok(application) => {
                     *known = Some(application);
                     return Ok(Ok(ImportedKey::Imported(id)));
@@ -160,7 +162,7 @@ impl Registrar {
         if let Err(differs) = record.agrees_with(there) {
             return Ok(Err(differs));
         }
-        match self.make(who, id, ChangeKind::AddKey { key: record.key(now) }).await {
+        match self.make(who.into(), id, ChangeKind::AddKey { key: record.key(now) }).await {
             Ok(application) => {
                 *known = Some(application);
                 Ok(Ok(ImportedKey::Imported(id)))
@@ -188,6 +190,7 @@ impl KeyRecord {
             application: Some(application.id),
             shown: Some(key.shown.clone()).filter(|shown| !shown.is_empty()),
             own: application.own,
+            url: application.url.clone(),
             contact: application.contact.clone(),
             note: application.note.clone(),
             created_at: Some(key.created_at),
@@ -208,6 +211,9 @@ impl KeyRecord {
         for (field, text) in texts {
             check_text(field, text).map_err(|error| BadField::new(field, error.to_string()))?;
         }
+        if let Some(url) = &self.url {
+            check_website(url).map_err(|error| BadField::new("url", error.to_string()))?;
+        }
         let field = if self.own.minute == Some(0) { "minute_limit" } else { "day_limit" };
         check_limits(self.own).map_err(|error| BadField::new(field, error.to_string()))?;
         let Some(shown) = &self.shown else { return Ok(()) };
@@ -222,12 +228,13 @@ impl KeyRecord {
 
     /// Checks that its statements about the application are true.
     fn agrees_with(&self, there: &StoredApplication) -> Result<(), BadField> {
-        let (own, contact, note) = (self.own, &self.contact, &self.note);
+        let (own, url, contact, note) = (self.own, &self.url, &self.contact, &self.note);
         let same = [
             ("name", self.name == there.name),
             ("tier", self.tier == there.tier),
             ("minute_limit", own.minute.is_none() || own.minute == there.own.minute),
             ("day_limit", own.day.is_none() || own.day == there.own.day),
+            ("url", url.is_none() || *url == there.url),
             ("contact", contact.is_none() || *contact == there.contact),
             ("note", note.is_none() || *note == there.note),
         ];
@@ -250,8 +257,8 @@ impl KeyRecord {
 
     fn creation(self, now: Wall) -> ChangeKind {
         let key = self.key(now);
-        let Self { name, tier, own, contact, note, .. } = self;
-        ChangeKind::Create { name, tier, own, contact, note, key, owner: None }
+        let Self { name, tier, own, url, contact, note, .. } = self;
+        ChangeKind::Create { name, tier, own, url, contact, note, key, owner: None }
     }
 }
 

@@ -255,6 +255,7 @@ mod tests {
             name: "Weather station".into(),
             tier: "pro".into(),
             own,
+            url: None,
             contact: None,
             note: None,
             expires_at: None,

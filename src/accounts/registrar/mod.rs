@@ -3,8 +3,11 @@
 //! The command line, the side port and `demo` make changes only through it. On a running server it keeps the key
 //! directory current; on a stopped one it works on the store alone.
 
+mod actor;
 mod adopt;
 mod amend;
+mod create;
+mod current_use;
 mod fleet;
 mod follow;
 mod intake;
@@ -12,6 +15,8 @@ mod local_copy;
 mod measure;
 mod owners;
 mod status;
+#[cfg(test)]
+mod tests_of_owners;
 mod validation;
 
 use std::sync::Arc;
@@ -24,7 +29,7 @@ use crate::instruments::{Instruments, StoreWork};
 use crate::keys::{ApplicationId, Digest, KeyForm, shown_prefix};
 use crate::secret::Secret;
 use crate::store::{
-    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, OwnLimits, REQUEST_DAYS_KEPT, Store, StoreChange,
+    ApplicationPage, AuditQuery, AuditRecord, BadWebsite, ChangeKind, REQUEST_DAYS_KEPT, Store, StoreChange,
     StoreError, StoredApplication, StoredKey,
 };
 
@@ -34,10 +39,13 @@ use super::terms::TermsByTier;
 
 use follow::FeedProgress;
 use local_copy::LocalCopyKeeper;
-use validation::{MAX_MESSAGE, MAX_TEXT, check_limits, check_text};
+use validation::{MAX_MESSAGE, MAX_TEXT};
 
+pub use actor::Actor;
 pub use adopt::AdoptError;
-pub use amend::FieldChange;
+pub use amend::{DescriptionChange, FieldChange};
+pub use create::NewApplication;
+pub use current_use::CurrentUse;
 pub use fleet::{ApplicationRequests, FleetNodes, FleetUsage};
 pub use intake::{BadField, ImportedKey, KeyRecord};
 
@@ -68,23 +76,6 @@ pub struct Registrar {
     copy: Option<LocalCopyKeeper>,
 }
 
-/// A new application.
-#[derive(Clone, Debug)]
-pub struct NewApplication {
-    /// Its name.
-    pub name: String,
-    /// Its tier.
-    pub tier: String,
-    /// Limits of this application only.
-    pub own: OwnLimits,
-    /// How to reach the owner.
-    pub contact: Option<String>,
-    /// A remark.
-    pub note: Option<String>,
-    /// When its key expires.
-    pub expires_at: Option<Wall>,
-}
-
 /// An application with a new key: the only time the key is visible.
 #[derive(Clone, Debug)]
 pub struct IssuedKey {
@@ -108,6 +99,9 @@ pub enum RegistrarError {
     /// A text is empty, too long, or has characters that would confuse a terminal.
     #[error("the {0} must be 1 to {MAX_TEXT} printable characters")]
     BadText(&'static str),
+    /// The website is not an address.
+    #[error("the url {0}")]
+    BadUrl(#[from] BadWebsite),
     /// A message is empty, too long, or has misleading characters.
     #[error("the message must be 1 to {MAX_MESSAGE} printable characters and line breaks")]
     BadMessage,
@@ -165,24 +159,11 @@ impl Registrar {
         Self { store, key_directory, terms, form, clock, instruments, turn, misplaced_logged_at, copy: None }
     }
 
-    /// Creates an application with its first key.
-    pub async fn create(&self, who: &str, new: NewApplication) -> Result<IssuedKey, RegistrarError> {
-        self.check(&new)?;
-        let id = ApplicationId::mint()?;
-        let now = self.clock.now().wall;
-        let (secret, key) = self.mint(now, new.expires_at)?;
-        let NewApplication { name, tier, own, contact, note, .. } = new;
-        let application = self
-            .change(who, id, ChangeKind::Create { name, tier, own, contact, note, key, owner: None })
-            .await?;
-        Ok(IssuedKey { application, key: secret })
-    }
-
     /// Creates a new key for an application; its other keys expire after `overlap`. The quota belongs to the
     /// application and is unchanged.
     pub async fn rotate(
         &self,
-        who: &str,
+        who: impl Into<Actor<'_>>,
         id: ApplicationId,
         overlap: Duration,
     ) -> Result<IssuedKey, RegistrarError> {
@@ -192,7 +173,7 @@ impl Registrar {
     /// Rotates with an expiry for the new key.
     pub async fn rotate_until(
         &self,
-        who: &str,
+        who: impl Into<Actor<'_>>,
         id: ApplicationId,
         overlap: Duration,
         expires_at: Option<Wall>,
@@ -212,18 +193,18 @@ impl Registrar {
 
     /// The account of an application; `None` on a stopped system, or when none of its keys is in memory.
     pub async fn account(&self, id: ApplicationId) -> Result<Option<Arc<Account>>, RegistrarError> {
-        let stored = self.show(id).await?;
-        let found = |key_directory: &Arc<KeyDirectory>| {
-            stored.keys.iter().find_map(|key| key_directory.find(&key.digest))
-        };
-        Ok(self.key_directory.as_ref().and_then(found).map(|found| found.account))
+        Ok(self.account_of(&self.show(id).await?))
+    }
+
+    fn account_of(&self, stored: &StoredApplication) -> Option<Arc<Account>> {
+        let key_directory = self.key_directory.as_ref()?;
+        stored.keys.iter().find_map(|key| key_directory.find(&key.digest)).map(|found| found.account)
     }
 
     /// Units that an application used today. `None` on a stopped system, which knows only granted units.
     pub fn used_today(&self, stored: &StoredApplication) -> Option<u64> {
-        let key_directory = self.key_directory.as_ref()?;
-        let account =
-            stored.keys.iter().find_map(|key| key_directory.find(&key.digest)).map(|found| found.account);
+        self.key_directory.as_ref()?;
+        let account = self.account_of(stored);
         let today = self.clock.now().wall.day();
         Some(account.map_or(stored.granted, |account| u64::from(account.used(today))))
     }
@@ -298,12 +279,12 @@ impl Registrar {
 
     async fn change(
         &self,
-        who: &str,
+        who: impl Into<Actor<'_>>,
         id: ApplicationId,
         what: ChangeKind,
     ) -> Result<StoredApplication, RegistrarError> {
         let turn = self.turn.lock().await;
-        let application = self.make(who, id, what).await?;
+        let application = self.make(who.into(), id, what).await?;
         self.count_keys();
         drop(turn);
         Ok(application)
@@ -312,12 +293,14 @@ impl Registrar {
     /// Makes a change. The caller holds the turn.
     async fn make(
         &self,
-        who: &str,
+        who: Actor<'_>,
         id: ApplicationId,
         what: ChangeKind,
     ) -> Result<StoredApplication, StoreError> {
         let now = self.clock.now().wall;
-        let change = StoreChange { at: now, who: who.to_owned(), application: id, what };
+        // The owner of an application that does not exist yet is checked with its creation.
+        let owner = who.owner().filter(|_| !matches!(what, ChangeKind::Create { .. }));
+        let change = StoreChange { at: now, who: who.name(), owner, application: id, what };
         let made = self.timed(StoreWork::Change, self.store.change(change)).await;
         let application = made.inspect_err(|error| {
             if error.is_failure() {
@@ -355,14 +338,6 @@ impl Registrar {
             secret,
             StoredKey { digest, shown, created_at: now, expires_at, revoked_at: None, last_used_at: None },
         ))
-    }
-
-    fn check(&self, new: &NewApplication) -> Result<(), RegistrarError> {
-        self.known_tier(&new.tier)?;
-        check_text("name", Some(&new.name))?;
-        check_text("contact", new.contact.as_ref())?;
-        check_text("note", new.note.as_ref())?;
-        check_limits(new.own)
     }
 
     fn known_tier(&self, tier: &str) -> Result<(), RegistrarError> {

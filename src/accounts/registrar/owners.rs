@@ -7,7 +7,7 @@ use crate::store::{
     ChangeKind, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, StoreError, StoredOwner,
 };
 
-use super::{Registrar, RegistrarError};
+use super::{Actor, Registrar, RegistrarError};
 
 /// Maximum number of owners per page.
 const OWNERS_PAGE: usize = 1_000;
@@ -66,21 +66,28 @@ impl Registrar {
         Ok(owner)
     }
 
-    /// Closes all applications of an owner and deletes the account. After a failure it can be repeated.
-    pub async fn delete_owner(&self, who: &str, id: OwnerId) -> Result<StoredOwner, RegistrarError> {
+    /// Closes all applications of an owner and deletes the account. After a failure it can be repeated. Owners may delete their
+    /// own accounts.
+    pub async fn delete_owner(
+        &self,
+        who: impl Into<Actor<'_>>,
+        id: OwnerId,
+    ) -> Result<StoredOwner, RegistrarError> {
+        let who = who.into();
         for application in self.owner(id).await?.applications {
-            self.change(who, application, ChangeKind::Close).await?;
+            self.close(who, application).await?;
         }
-        self.change_owner(who, id, OwnerChangeKind::Delete).await
+        let in_own_name = who.owner().is_some();
+        self.change_owner(who, id, OwnerChangeKind::Delete { in_own_name }).await
     }
 
     async fn change_owner(
         &self,
-        who: &str,
+        who: impl Into<Actor<'_>>,
         owner: OwnerId,
         what: OwnerChangeKind,
     ) -> Result<StoredOwner, RegistrarError> {
-        let change = OwnerChange { at: self.clock.now().wall, who: who.to_owned(), owner, what };
+        let change = OwnerChange { at: self.clock.now().wall, who: who.into().name(), owner, what };
         let changed = self.timed(StoreWork::Change, self.store.change_owner(change)).await;
         Ok(changed.inspect_err(|error| {
             if error.is_failure() {

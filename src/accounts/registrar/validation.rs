@@ -1,6 +1,6 @@
 //! Checks of the texts and limits of an application, and of messages of the status page.
 
-use crate::store::OwnLimits;
+use crate::store::{OwnLimits, check_website};
 
 use super::RegistrarError;
 
@@ -16,6 +16,10 @@ pub(super) fn check_text(what: &'static str, text: Option<&String>) -> Result<()
         (1..=MAX_TEXT).contains(&length) && !text.chars().any(is_misleading) && !text.trim().is_empty()
     };
     if text.is_none_or(is_printable) { Ok(()) } else { Err(RegistrarError::BadText(what)) }
+}
+
+pub(super) fn check_url(url: Option<&str>) -> Result<(), RegistrarError> {
+    Ok(url.map_or(Ok(()), check_website)?)
 }
 
 /// Checks a message, which may have several lines.

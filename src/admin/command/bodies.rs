@@ -25,6 +25,8 @@ pub struct NewKey {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub day_limit: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contact: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -87,6 +89,8 @@ pub(super) struct ExpiryBody {
 pub(super) struct UpdateBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) name: Option<String>,
+    #[serde(default, with = "amend", skip_serializing_if = "FieldChange::is_unchanged")]
+    pub(super) url: FieldChange<String>,
     #[serde(default, with = "amend", skip_serializing_if = "FieldChange::is_unchanged")]
     pub(super) contact: FieldChange<String>,
     #[serde(default, with = "amend", skip_serializing_if = "FieldChange::is_unchanged")]

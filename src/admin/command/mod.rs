@@ -13,7 +13,9 @@ use http::StatusCode;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::accounts::{BadField, FieldChange, ImportedKey, IssuedKey, KeyRecord, NewApplication, Registrar};
+use crate::accounts::{
+    BadField, DescriptionChange, FieldChange, ImportedKey, IssuedKey, KeyRecord, NewApplication, Registrar,
+};
 use crate::clock::{Day, Wall};
 use crate::keys::ApplicationId;
 use crate::store::{AuditQuery, OwnLimits, StoredApplication};
@@ -37,51 +39,18 @@ pub use status::{StatusCommand, StatusMessageView};
 )]
 pub enum AdminCommand {
     Create(NewKey),
-    List {
-        after: Option<ApplicationId>,
-        limit: usize,
-    },
+    List { after: Option<ApplicationId>, limit: usize },
     Show(ApplicationId),
-    Rotate {
-        id: ApplicationId,
-        overlap_seconds: u64,
-        expires_at: Option<String>,
-    },
-    Revoke {
-        id: ApplicationId,
-        key: Option<String>,
-    },
-    SetTier {
-        id: ApplicationId,
-        tier: String,
-    },
-    SetLimits {
-        id: ApplicationId,
-        minute: FieldChange<u32>,
-        day: FieldChange<u32>,
-    },
-    SetExpiry {
-        id: ApplicationId,
-        key: Option<String>,
-        expires_at: FieldChange<String>,
-    },
-    Update {
-        id: ApplicationId,
-        name: Option<String>,
-        contact: FieldChange<String>,
-        note: FieldChange<String>,
-    },
-    Requests {
-        id: ApplicationId,
-        first: Option<Day>,
-        last: Option<Day>,
-    },
+    Rotate { id: ApplicationId, overlap_seconds: u64, expires_at: Option<String> },
+    Revoke { id: ApplicationId, key: Option<String> },
+    SetTier { id: ApplicationId, tier: String },
+    SetLimits { id: ApplicationId, minute: FieldChange<u32>, day: FieldChange<u32> },
+    SetExpiry { id: ApplicationId, key: Option<String>, expires_at: FieldChange<String> },
+    Update { id: ApplicationId, change: DescriptionChange },
+    Requests { id: ApplicationId, first: Option<Day>, last: Option<Day> },
     Audit(AuditQuery),
     Import(Vec<Result<KeyRecord, BadField>>),
-    Export {
-        after: Option<ApplicationId>,
-        limit: usize,
-    },
+    Export { after: Option<ApplicationId>, limit: usize },
     Nodes,
     Status(StatusCommand),
     Owner(OwnerCommand),
@@ -123,13 +92,13 @@ pub async fn perform(
             let at = expiry(expires_at)?;
             application(registrar, &registrar.set_expiry(actor, id, key.as_deref(), at).await?)
         }
-        AdminCommand::Update { id, name, contact, note } => {
-            if name.is_none() && contact.is_unchanged() && note.is_unchanged() {
+        AdminCommand::Update { id, change } => {
+            if change.is_empty() {
                 return Err(CommandProblem::bad(
-                    "send name, contact or note; null removes a contact or a note",
+                    "send name, url, contact or note; null removes a url, a contact or a note",
                 ));
             }
-            application(registrar, &registrar.describe(actor, id, name, contact, note).await?)
+            application(registrar, &registrar.describe(actor, id, change).await?)
         }
         AdminCommand::Requests { id, first, last } => {
             json(&ApplicationRequestsView::from(&registrar.requests(id, first, last).await?))
@@ -199,7 +168,7 @@ impl NewKey {
     fn into_application(self) -> Result<NewApplication, CommandProblem> {
         let expires_at = self.expires_at.map(timestamp).transpose()?;
         let own = OwnLimits { minute: self.minute_limit, day: self.day_limit };
-        let Self { name, tier, contact, note, .. } = self;
-        Ok(NewApplication { name, tier, own, contact, note, expires_at })
+        let Self { name, tier, url, contact, note, .. } = self;
+        Ok(NewApplication { name, tier, own, url, contact, note, expires_at })
     }
 }

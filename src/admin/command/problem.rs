@@ -83,6 +83,7 @@ impl From<RegistrarError> for CommandProblem {
         let status = match &error {
             RegistrarError::UnknownTier { .. }
             | RegistrarError::BadText(_)
+            | RegistrarError::BadUrl(_)
             | RegistrarError::BadMessage
             | RegistrarError::BadLimit
             | RegistrarError::BadExpiry

@@ -4,6 +4,7 @@ use http::Method;
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
+use crate::accounts::DescriptionChange;
 use crate::admin::key_lines::{LineObject, read_json};
 use crate::admin::paths::NODES;
 use crate::admin::query::QueryPairs;
@@ -75,9 +76,9 @@ impl AdminCommand {
                 let (key, expires_at) = (key.clone(), expires_at.clone());
                 post(*id, "expiry", &ExpiryBody { key, expires_at })
             }
-            Self::Update { id, name, contact, note } => {
-                let (name, contact, note) = (name.clone(), contact.clone(), note.clone());
-                post(*id, "describe", &UpdateBody { name, contact, note })
+            Self::Update { id, change } => {
+                let DescriptionChange { name, url, contact, note } = change.clone();
+                post(*id, "describe", &UpdateBody { name, url, contact, note })
             }
         }
     }
@@ -140,8 +141,8 @@ fn change(id: ApplicationId, action: &str, body: &[u8]) -> Result<AdminCommand, 
             AdminCommand::SetExpiry { id, key, expires_at }
         }
         "describe" => {
-            let UpdateBody { name, contact, note } = read(body)?;
-            AdminCommand::Update { id, name, contact, note }
+            let UpdateBody { name, url, contact, note } = read(body)?;
+            AdminCommand::Update { id, change: DescriptionChange { name, url, contact, note } }
         }
         _ => return Err(CommandProblem::not_found()),
     })
@@ -200,7 +201,9 @@ mod tests {
     #[test]
     fn a_command_survives_the_conversion_to_a_request_and_back() {
         let id: ApplicationId = "app_0123456789a".parse().unwrap();
-        let new = NewKey { name: "n".into(), tier: "pro".into(), day_limit: Some(7), ..NewKey::default() };
+        let url = Some("https://example.org".to_owned());
+        let new =
+            NewKey { name: "n".into(), tier: "pro".into(), day_limit: Some(7), url, ..NewKey::default() };
         let line = format!(r#"{{"sha256":"{}","name":"n","tier":"pro"}}"#, "0a".repeat(32));
         let (keep, remove) = (FieldChange::Keep, FieldChange::Remove);
         let expiry = Some("2027-01-31T00:00:00Z".to_owned());
@@ -218,7 +221,22 @@ mod tests {
             AdminCommand::SetLimits { id, minute: FieldChange::Keep, day: FieldChange::Remove },
             AdminCommand::SetExpiry { id, key: expiry, expires_at: FieldChange::Remove },
             AdminCommand::SetExpiry { id, key: None, expires_at: FieldChange::Set("soon".into()) },
-            AdminCommand::Update { id, name: Some("n".into()), contact: keep, note: remove },
+            AdminCommand::Update {
+                id,
+                change: DescriptionChange {
+                    name: Some("n".into()),
+                    url: remove.clone(),
+                    contact: keep,
+                    note: remove,
+                },
+            },
+            AdminCommand::Update {
+                id,
+                change: DescriptionChange {
+                    url: FieldChange::Set("https://example.org".into()),
+                    ..DescriptionChange::default()
+                },
+            },
             AdminCommand::Requests { id, first: Day::parse("2027-01-01"), last: Day::parse("2027-01-31") },
             AdminCommand::Requests { id, first: None, last: Day::parse("2027-01-31") },
             AdminCommand::Requests { id, first: None, last: None },

@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use crate::accounts::FieldChange;
+use crate::accounts::{DescriptionChange, FieldChange};
 use crate::admin::{AdminCommand, NewKey};
 use crate::keys::ApplicationId;
 use crate::store::AuditQuery;
@@ -30,6 +30,9 @@ pub(super) enum KeysCommand {
         /// Requests per day, instead of the tier's quota.
         #[arg(long, alias = "day-limit", value_name = "N")]
         day: Option<u32>,
+        /// Website of the application; begins with `https://` or `http://`.
+        #[arg(long)]
+        url: Option<String>,
         /// Contact of the owner.
         #[arg(long)]
         contact: Option<String>,
@@ -123,17 +126,20 @@ pub(super) enum KeysCommand {
         #[arg(long, value_name = "TIME|never")]
         at: String,
     },
-    /// Change the name, contact or note of an application.
+    /// Change the name, website, contact or note of an application.
     #[command(after_help = "Examples:\n  \
         scoregate keys update app_0123456789a --contact ops@example.org --data-dir DIR\n  \
         scoregate keys update app_0123456789a --note '' --data-dir DIR\n\n\
-        An empty string removes a contact or a note. Fields that are left out stay unchanged.")]
+        An empty string removes a website, a contact or a note. Fields that are left out stay unchanged.")]
     Update {
         /// Application id.
         id: ApplicationId,
         /// Display name.
-        #[arg(long, required_unless_present_any = ["contact", "note"])]
+        #[arg(long, required_unless_present_any = ["url", "contact", "note"])]
         name: Option<String>,
+        /// Website of the application; begins with `https://` or `http://`.
+        #[arg(long)]
+        url: Option<String>,
         /// Contact of the owner.
         #[arg(long)]
         contact: Option<String>,
@@ -167,13 +173,14 @@ impl KeysCommand {
 
     pub(super) fn into_command(self) -> AdminCommand {
         match self {
-            Self::Create { name, tier, minute, day, contact, note, expires_at } => {
+            Self::Create { name, tier, minute, day, url, contact, note, expires_at } => {
                 let (minute_limit, day_limit) = (minute, day);
                 AdminCommand::Create(NewKey {
                     name,
                     tier,
                     minute_limit,
                     day_limit,
+                    url,
                     contact,
                     note,
                     expires_at,
@@ -195,8 +202,9 @@ impl KeysCommand {
                 let expires_at = if at == "never" { FieldChange::Remove } else { FieldChange::Set(at) };
                 AdminCommand::SetExpiry { id, key, expires_at }
             }
-            Self::Update { id, name, contact, note } => {
-                AdminCommand::Update { id, name, contact: text_change(contact), note: text_change(note) }
+            Self::Update { id, name, url, contact, note } => {
+                let [url, contact, note] = [url, contact, note].map(text_change);
+                AdminCommand::Update { id, change: DescriptionChange { name, url, contact, note } }
             }
             Self::Requests(args) => args.into_command(),
             Self::Audit { id, before, limit } => {

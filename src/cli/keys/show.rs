@@ -82,6 +82,7 @@ fn details(application: &ApplicationView) -> Exit {
                 .map_or_else(|| "unknown: no server is running".into(), |used| used.to_string()),
         ),
         ("granted today", application.granted_today.to_string()),
+        ("url", or_dash(application.url.as_ref())),
         ("contact", or_dash(application.contact.as_ref())),
         ("note", or_dash(application.note.as_ref())),
         ("created", application.created_at.clone()),

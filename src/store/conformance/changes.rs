@@ -7,6 +7,7 @@ use super::*;
 pub(in crate::store) async fn created_records_are_read_back(store: &dyn Store) {
     let id = an_id();
     let own = OwnLimits { minute: Some(7), day: Some(u32::MAX) };
+    let url = Some("https://example.org/a?b=c".to_owned());
     let (contact, note) = (Some("ops@example.org".to_owned()), Some("line one\nline two '; --".to_owned()));
     let key = StoredKey { expires_at: Some(NOON.plus(HOUR)), ..a_key("first") };
     let wanted = StoredApplication {
@@ -14,6 +15,7 @@ pub(in crate::store) async fn created_records_are_read_back(store: &dyn Store) {
         name: "Wetter, Ünïcode 🌦".into(),
         tier: "a tier nobody configured".into(),
         own,
+        url: url.clone(),
         contact: contact.clone(),
         note: note.clone(),
         created_at: NOON,
@@ -21,7 +23,7 @@ pub(in crate::store) async fn created_records_are_read_back(store: &dyn Store) {
         granted: 0,
     };
     let (name, tier) = (wanted.name.clone(), wanted.tier.clone());
-    let what = ChangeKind::Create { name, tier, own, contact, note, key, owner: None };
+    let what = ChangeKind::Create { name, tier, own, url, contact, note, key, owner: None };
     assert_eq!(store.change(changing(id, what)).await.unwrap(), wanted);
     assert_eq!(store.application(id, NOON.day()).await.unwrap(), Some(wanted.clone()));
     let page = store.page(None, 10, NOON.day()).await.unwrap();
@@ -175,8 +177,11 @@ pub(in crate::store) async fn limits_descriptions_and_expiries_change_alone(stor
     }
     (wanted.name, wanted.contact, wanted.note) = ("Other".into(), Some("a@example.org".into()), None);
     let (name, contact) = (wanted.name.clone(), wanted.contact.clone());
-    let words = ChangeKind::Describe { name, contact, note: None };
-    assert_eq!(store.change(changing(id, words)).await.unwrap(), wanted);
+    for url in [Some("https://example.org".to_owned()), None] {
+        wanted.url.clone_from(&url);
+        let words = ChangeKind::Describe { name: name.clone(), url, contact: contact.clone(), note: None };
+        assert_eq!(store.change(changing(id, words)).await.unwrap(), wanted);
+    }
     let digest = wanted.keys[0].digest;
     for at in [Some(NOON.plus(HOUR)), None, Some(NOON)] {
         wanted.keys[0].expires_at = at;

@@ -7,6 +7,7 @@ mod changes;
 mod days;
 mod feed;
 mod mail;
+mod owner_changes;
 mod owners;
 mod reports;
 mod requests;
@@ -23,6 +24,7 @@ pub(super) use changes::*;
 pub(super) use days::*;
 pub(super) use feed::*;
 pub(super) use mail::*;
+pub(super) use owner_changes::*;
 pub(super) use owners::*;
 pub(super) use reports::*;
 pub(super) use requests::*;
@@ -79,6 +81,8 @@ macro_rules! run_with {
             an_owner_has_no_more_applications_than_allowed
             a_closed_application_keeps_no_key_no_owner_and_no_description
             a_suspended_owner_has_no_sessions_and_cannot_sign_in
+            a_suspended_owner_changes_no_application
+            an_application_of_another_owner_is_unknown
             a_deleted_owner_leaves_only_audit_records_without_the_address
             owners_are_found_by_address_and_application_in_pages
             a_mail_is_claimed_as_it_was_queued_and_removed_once_sent
@@ -125,7 +129,7 @@ pub(super) fn an_id() -> ApplicationId {
 }
 
 pub(super) fn changing(application: ApplicationId, what: ChangeKind) -> StoreChange {
-    StoreChange { at: NOON, who: "a test".into(), application, what }
+    StoreChange { at: NOON, who: "a test".into(), owner: None, application, what }
 }
 
 pub(super) fn creating(application: ApplicationId) -> StoreChange {
@@ -134,6 +138,7 @@ pub(super) fn creating(application: ApplicationId) -> StoreChange {
         name: "Weather station".into(),
         tier: "free".into(),
         own: OwnLimits::default(),
+        url: None,
         contact: None,
         note: None,
         key,

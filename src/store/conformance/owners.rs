@@ -229,15 +229,16 @@ pub(in crate::store) async fn a_closed_application_keeps_no_key_no_owner_and_no_
     let owner = signed_up(store, "ann@example.org").await.id;
     let id = store.change(owned(owner, 1)).await.unwrap().id;
     let (name, contact, note) = ("Ann".to_owned(), Some("ann@example.org".into()), Some("Ann's".into()));
-    store.change(changing(id, ChangeKind::Describe { name, contact, note })).await.unwrap();
+    let url = Some("https://ann.example.org".into());
+    store.change(changing(id, ChangeKind::Describe { name, url, contact, note })).await.unwrap();
     let closed = store.change(changing(id, ChangeKind::Close)).await.unwrap();
-    assert_eq!((closed.name.as_str(), closed.contact, closed.note), ("closed", None, None));
+    assert_eq!((closed.name.as_str(), closed.url, closed.contact, closed.note), ("closed", None, None, None));
     assert!(closed.keys.iter().all(|key| key.revoked_at == Some(NOON)));
     assert_eq!(store.owner(owner).await.unwrap().unwrap().applications, []);
     let trail = store.audit(AuditQuery { limit: 10, ..AuditQuery::default() }).await.unwrap();
     let words: Vec<&str> = trail.iter().map(|record| record.what.as_str()).collect();
     assert_eq!(words, ["close", "describe", "create", "create_account"]);
-    assert!(trail.iter().all(|record| !record.detail.contains("Ann") && !record.detail.contains('@')));
+    assert!(trail.iter().all(|record| !record.detail.contains("Ann") && !record.detail.contains(['@', '/'])));
     assert!(trail[2].detail.ends_with(&format!(", owner {owner}")), "{}", trail[2].detail);
     assert!(store.change(owned(owner, 1)).await.is_ok(), "it no longer counts");
 }
@@ -271,8 +272,12 @@ pub(in crate::store) async fn a_deleted_owner_leaves_only_audit_records_without_
     let owner = signed_up(store, "ann@example.org").await;
     let kept = signed_up(store, "bob@example.org").await;
     let id = store.change(owned(owner.id, 1)).await.unwrap().id;
-    let deleting =
-        || OwnerChange { at: NOON, who: "a test".into(), owner: owner.id, what: OwnerChangeKind::Delete };
+    let deleting = || OwnerChange {
+        at: NOON,
+        who: "a test".into(),
+        owner: owner.id,
+        what: OwnerChangeKind::Delete { in_own_name: false },
+    };
     let refused = store.change_owner(deleting()).await;
     let expected = OwnerRefusal::HasApplications(owner.id);
     assert!(matches!(&refused, Err(StoreError::Owner(refusal)) if *refusal == expected), "{refused:?}");

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::{Day, Wall};
 use crate::keys::{ApplicationId, Digest, OwnerId};
-use crate::store::{DAY_MINUTES, IncidentState, StatusMessage, minute_of};
+use crate::store::{DAY_MINUTES, IncidentState, StatusMessage, check_website, minute_of};
 
 pub(in crate::store) const FORMAT: &str = "scoregate-export";
 /// The format version. An unknown kind of line is rejected, so a new kind needs a new version.
@@ -54,6 +54,8 @@ pub(in crate::store) struct ApplicationLine {
     pub(in crate::store) tier: String,
     pub(in crate::store) own_minute: Option<u32>,
     pub(in crate::store) own_day: Option<u32>,
+    #[serde(default)]
+    pub(in crate::store) url: Option<String>,
     pub(in crate::store) contact: Option<String>,
     pub(in crate::store) note: Option<String>,
     pub(in crate::store) created_at: String,
@@ -234,6 +236,8 @@ impl DumpLine {
         match self {
             Self::Application(line) => {
                 line.id.parse::<ApplicationId>().map_err(|error| format!("id: {error}"))?;
+                let url = line.url.as_deref().map_or(Ok(()), check_website);
+                url.map_err(|error| format!("url: {error}"))?;
                 instant("created_at", &line.created_at)
             }
             Self::Key(line) => {

@@ -21,9 +21,13 @@ pub(super) fn make(connection: &Connection, change: &StoreChange) -> Result<Stor
     if !matches!(change.what, ChangeKind::Create { .. }) && !records::is_there(connection, &id)? {
         return Err(unknown());
     }
+    if let Some(owner) = change.owner {
+        owners::read(connection, owner)?.check_change_of(change.application)?;
+    }
     let detail = match &change.what {
-        ChangeKind::Create { name, tier, own, contact, note, key, owner } => {
-            let row = params![id, name, tier, own.minute, own.day, contact, note, millis(change.at)];
+        ChangeKind::Create { name, tier, own, url, contact, note, key, owner } => {
+            let at = millis(change.at);
+            let row = params![id, name, tier, own.minute, own.day, contact, note, at, url];
             create(connection, row, (&id, key, *owner))?;
             audit_detail::created(tier, *own, key, *owner)
         }
@@ -58,12 +62,12 @@ pub(super) fn make(connection: &Connection, change: &StoreChange) -> Result<Stor
             let shown = set_expiry(connection, change.application, digests, *at)?;
             audit_detail::expiry_set(&shown, *at)
         }
-        ChangeKind::Describe { name, contact, note } => {
-            describe(connection, params![id, name, contact, note])?;
-            audit_detail::described(contact.as_deref(), note.as_deref())
+        ChangeKind::Describe { name, url, contact, note } => {
+            describe(connection, params![id, name, contact, note, url])?;
+            audit_detail::described([url, contact, note])
         }
         ChangeKind::Close => {
-            describe(connection, params![id, ChangeKind::CLOSED, Null, Null])?;
+            describe(connection, params![id, ChangeKind::CLOSED, Null, Null, Null])?;
             owners::disown(connection, &id)?;
             audit_detail::all_revoked(revoke_all(connection, &id, change.at)?)
         }
@@ -104,8 +108,8 @@ fn create(
 ) -> Result<(), StoreFault> {
     let inserted = connection
         .prepare_cached(
-            "INSERT INTO applications (id, name, tier, own_minute, own_day, contact, note, created_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            "INSERT INTO applications (id, name, tier, own_minute, own_day, contact, note, created_at, url)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         )?
         .execute(row);
     unless_there(inserted, "that application")?;
@@ -208,7 +212,7 @@ fn set_expiry(
 
 fn describe(connection: &Connection, row: &[&dyn rusqlite::ToSql]) -> Result<(), StoreFault> {
     connection
-        .prepare_cached("UPDATE applications SET name = ?2, contact = ?3, note = ?4 WHERE id = ?1")?
+        .prepare_cached("UPDATE applications SET name = ?2, contact = ?3, note = ?4, url = ?5 WHERE id = ?1")?
         .execute(row)?;
     Ok(())
 }

@@ -202,7 +202,8 @@ pub(super) fn owner(connection: &Connection, id: OwnerId) -> Result<Option<Store
     rows.next()?.map(|row| described(connection, row)).transpose()
 }
 
-fn read(connection: &Connection, id: OwnerId) -> Result<StoredOwner, StoreFault> {
+/// An owner who must exist.
+pub(super) fn read(connection: &Connection, id: OwnerId) -> Result<StoredOwner, StoreFault> {
     owner(connection, id)?.ok_or_else(|| StoreError::from(OwnerRefusal::Unknown(id)).into())
 }
 
@@ -262,7 +263,8 @@ pub(super) fn change(connection: &Connection, change: &OwnerChange) -> Result<St
                 .execute(params![id, tier])?;
             read(connection, change.owner)?
         }
-        OwnerChangeKind::Delete => {
+        OwnerChangeKind::Delete { in_own_name } => {
+            before.check_deletion(*in_own_name)?;
             delete(connection, &before)?;
             before
         }
@@ -274,9 +276,6 @@ pub(super) fn change(connection: &Connection, change: &OwnerChange) -> Result<St
 
 /// Deletes an owner without applications, and everything that contains the address.
 fn delete(connection: &Connection, owner: &StoredOwner) -> Result<(), StoreFault> {
-    if !owner.applications.is_empty() {
-        return Err(StoreError::from(OwnerRefusal::HasApplications(owner.id)).into());
-    }
     let id = owner.id.to_string();
     end_sessions(connection, owner.id)?;
     let mailbox = "SELECT mailbox FROM owners WHERE id = ?1";

@@ -13,7 +13,7 @@ use crate::keys::{ApplicationId, Digest};
 use crate::store::{ApplicationPage, AuditQuery, AuditRecord, OwnLimits, StoredApplication, StoredKey};
 
 const APPLICATIONS: &str =
-    "SELECT id, name, tier, own_minute, own_day, contact, note, created_at FROM applications";
+    "SELECT id, name, tier, own_minute, own_day, contact, note, created_at, url FROM applications";
 const KEYS: &str =
     "SELECT application, digest, shown, created_at, expires_at, revoked_at, last_used_at FROM keys";
 const LEDGER: &str = "SELECT application, granted FROM ledger WHERE day = ?1";
@@ -115,6 +115,7 @@ pub(super) fn stand_in(connection: &Connection, id: ApplicationId) -> Result<Sto
         name,
         tier,
         own,
+        url: None,
         contact: None,
         note: None,
         created_at,
@@ -204,6 +205,7 @@ pub(super) fn described(row: &Row<'_>, id: &str) -> Result<StoredApplication, St
         contact: row.get(5).map_err(|error| unreadable("contact", &error))?,
         note: row.get(6).map_err(|error| unreadable("note", &error))?,
         created_at: instant(row, 7, "created_at")?.ok_or_else(|| missing("created_at"))?,
+        url: row.get(8).map_err(|error| unreadable("url", &error))?,
         keys: Vec::new(),
         granted: 0,
     })

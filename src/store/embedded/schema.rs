@@ -10,7 +10,7 @@
 //! tables can be read in parallel.
 
 /// The steps; a file's format is the number of applied steps.
-pub(super) const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH];
+pub(super) const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH];
 
 const FIRST: &str = "
 CREATE TABLE applications (
@@ -203,4 +203,8 @@ CREATE TABLE mail_queue (
     last_error TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX mail_queue_by_due ON mail_queue (due_at);
+";
+
+const EIGHTH: &str = "
+ALTER TABLE applications ADD COLUMN url TEXT; -- the website
 ";

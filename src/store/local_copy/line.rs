@@ -99,6 +99,7 @@ impl CopiedApplication {
             name: self.name,
             tier: self.tier,
             own: OwnLimits { minute: self.minute, day: self.day },
+            url: None,
             contact: None,
             note: None,
             created_at: Wall::default(),

@@ -24,6 +24,7 @@ fn application(number: u64, keys: &[(&str, Option<Wall>, Option<Wall>)]) -> Stor
         name: format!("Station {number} \"é\n\""),
         tier: "pro".into(),
         own: OwnLimits { minute: number.is_multiple_of(2).then_some(7), day: None },
+        url: None,
         contact: None,
         note: None,
         created_at: Wall::default(),

@@ -14,15 +14,16 @@ use crate::clock::Wall;
 use crate::keys::Digest;
 use crate::store::audit_detail;
 use crate::store::{
-    ChangeKind, KeyUse, OwnLimits, Ownership, StoreChange, StoreError, StoredApplication, StoredKey,
+    ChangeKind, KeyUse, OwnLimits, OwnerRefusal, Ownership, StoreChange, StoreError, StoredApplication,
+    StoredKey,
 };
 
 /// The schema's name, for statements.
 pub(super) struct ChangeStatements(SchemaName);
 
 const CREATE: &str = "
-INSERT INTO {schema}.applications (id, name, tier, own_minute, own_day, contact, note, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING";
+INSERT INTO {schema}.applications (id, name, tier, own_minute, own_day, contact, note, created_at, url)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING";
 
 const ADD_KEY: &str = "
 INSERT INTO {schema}.keys (application, digest, shown, created_at, expires_at, revoked_at, last_used_at)
@@ -43,6 +44,9 @@ const REVOKE_ALL: &str =
 const SET_EXPIRY: &str = "
 UPDATE {schema}.keys SET expires_at = $3 WHERE application = $1 AND digest = $2 AND revoked_at IS NULL
 RETURNING shown";
+
+const DESCRIBE: &str =
+    "UPDATE {schema}.applications SET name = $2, contact = $3, note = $4, url = $5 WHERE id = $1";
 
 const USED: &str = "
 UPDATE {schema}.keys k SET last_used_at = u.at
@@ -117,10 +121,13 @@ impl RunningChange<'_> {
         if !is_create && self.execute(there, &[(id, Type::TEXT)]).await? == 0 {
             return Ok(Err(StoreError::UnknownApplication(self.change.application)));
         }
+        if let Err(refusal) = self.check_owner().await? {
+            return Ok(Err(refusal));
+        }
         match &self.change.what {
-            ChangeKind::Create { name, tier, own, contact, note, key, owner } => {
+            ChangeKind::Create { name, tier, own, url, contact, note, key, owner } => {
                 let row: [Parameter<'_>; 3] = [(id, Type::TEXT), (name, Type::TEXT), (tier, Type::TEXT)];
-                let created = self.create(row, *own, [contact, note], (id, key, *owner)).await?;
+                let created = self.create(row, *own, [url, contact, note], (id, key, *owner)).await?;
                 Ok(created.map(|()| audit_detail::created(tier, *own, key, *owner)))
             }
             ChangeKind::AddKey { key } => {
@@ -155,15 +162,19 @@ impl RunningChange<'_> {
                 Ok(Ok(audit_detail::limits_set(*own)))
             }
             ChangeKind::SetExpiry { digests, at } => self.set_expiry(id, digests, *at).await,
-            ChangeKind::Describe { name, contact, note } => {
-                let set = "UPDATE {schema}.applications SET name = $2, contact = $3, note = $4 WHERE id = $1";
-                let row: [Parameter<'_>; 4] =
-                    [(id, Type::TEXT), (name, Type::TEXT), (contact, Type::TEXT), (note, Type::TEXT)];
-                self.execute(set, &row).await?;
-                Ok(Ok(audit_detail::described(contact.as_deref(), note.as_deref())))
+            ChangeKind::Describe { name, url, contact, note } => {
+                self.describe(id, name, [url, contact, note]).await
             }
             ChangeKind::Close => self.close(id).await,
         }
+    }
+
+    /// Checks a change in the name of an owner. The row of `site` is locked, so no suspension comes between.
+    async fn check_owner(&self) -> Made<()> {
+        let Some(id) = self.change.owner else { return Ok(Ok(())) };
+        let owner = owners::owner(self.transaction.client(), &self.statements.0, id).await?;
+        let owner = owner.ok_or(StoreError::Owner(OwnerRefusal::Unknown(id)));
+        Ok(owner.and_then(|owner| owner.check_change_of(self.change.application)))
     }
 
     /// Creates an application with its first key and its owner.
@@ -171,11 +182,11 @@ impl RunningChange<'_> {
         &self,
         [of_id, name, tier]: [Parameter<'_>; 3],
         own: OwnLimits,
-        [contact, note]: [&Option<String>; 2],
+        [url, contact, note]: [&Option<String>; 3],
         (id, key, owner): (&String, &StoredKey, Option<Ownership>),
     ) -> Made<()> {
         let ((minute, day), at) = (limits(own), millis(self.change.at));
-        let row: [Parameter<'_>; 8] = [
+        let row: [Parameter<'_>; 9] = [
             of_id,
             name,
             tier,
@@ -184,6 +195,7 @@ impl RunningChange<'_> {
             (contact, Type::TEXT),
             (note, Type::TEXT),
             (&at, Type::INT8),
+            (url, Type::TEXT),
         ];
         if self.execute(CREATE, &row).await? == 0 {
             return Ok(Err(StoreError::Exists("that application")));
@@ -195,11 +207,25 @@ impl RunningChange<'_> {
         }
     }
 
+    async fn describe(&self, id: &String, name: &String, texts: [&Option<String>; 3]) -> Made<String> {
+        let [url, contact, note] = texts;
+        let row: [Parameter<'_>; 5] = [
+            (id, Type::TEXT),
+            (name, Type::TEXT),
+            (contact, Type::TEXT),
+            (note, Type::TEXT),
+            (url, Type::TEXT),
+        ];
+        self.execute(DESCRIBE, &row).await?;
+        Ok(Ok(audit_detail::described(texts)))
+    }
+
     /// Closes the application in the name of its owner.
     async fn close(&self, id: &String) -> Made<String> {
         let (at, name) = (millis(self.change.at), ChangeKind::CLOSED);
         let revoked = self.execute(REVOKE_ALL, &[(id, Type::TEXT), (&at, Type::INT8)]).await?;
-        let set = "UPDATE {schema}.applications SET name = $2, contact = NULL, note = NULL WHERE id = $1";
+        let set = "
+UPDATE {schema}.applications SET name = $2, contact = NULL, note = NULL, url = NULL WHERE id = $1";
         self.execute(set, &[(id, Type::TEXT), (&name, Type::TEXT)]).await?;
         let disown = "DELETE FROM {schema}.owned_applications WHERE application = $1";
         self.execute(disown, &[(id, Type::TEXT)]).await?;

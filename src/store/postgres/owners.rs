@@ -92,10 +92,10 @@ impl OwnerTransaction<'_> {
             OwnerChangeKind::SetTier(tier) => {
                 self.execute(SET_TIER, &[owned, (tier, Type::TEXT)]).await?;
             }
-            OwnerChangeKind::Delete if !before.applications.is_empty() => {
-                return Ok(Err(OwnerRefusal::HasApplications(change.owner).into()));
-            }
-            OwnerChangeKind::Delete => {
+            OwnerChangeKind::Delete { in_own_name } => {
+                if let Err(refusal) = before.check_deletion(*in_own_name) {
+                    return Ok(Err(refusal));
+                }
                 self.execute(END_SESSIONS, std::slice::from_ref(&owned)).await?;
                 self.execute(DELETE_MAIL, &[owned.clone(), (&before.email, Type::TEXT)]).await?;
                 self.execute(DELETE_LINKS, std::slice::from_ref(&owned)).await?;

@@ -22,7 +22,7 @@ pub(super) struct RecordStatements {
 }
 
 const COLUMNS: &str = "
-       a.id, a.name, a.tier, a.own_minute, a.own_day, a.contact, a.note, a.created_at, l.granted,
+       a.id, a.name, a.tier, a.own_minute, a.own_day, a.contact, a.note, a.created_at, a.url, l.granted,
        k.digest, k.shown, k.created_at AS key_created_at, k.expires_at, k.revoked_at, k.last_used_at";
 
 /// A row for each key, and one for an application without keys. The page is cut by applications.
@@ -201,6 +201,7 @@ fn described(row: &Row) -> Result<StoredApplication, String> {
         name: column(row, "name")?,
         tier: column(row, "tier")?,
         own: OwnLimits { minute: limit(row, "own_minute")?, day: limit(row, "own_day")? },
+        url: column(row, "url")?,
         contact: column(row, "contact")?,
         note: column(row, "note")?,
         created_at: instant(row, "created_at")?.ok_or("created_at is missing")?,

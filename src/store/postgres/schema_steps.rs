@@ -8,7 +8,7 @@
 
 /// The steps; the format of a schema is the number of applied steps.
 pub(super) const STEPS: &[&str] =
-    &[FIRST, SHARED_MINUTES, NODES_AND_USAGE, SHARED_DOCUMENTS, REQUESTS_AND_STATUS, SELF_SERVICE];
+    &[FIRST, SHARED_MINUTES, NODES_AND_USAGE, SHARED_DOCUMENTS, REQUESTS_AND_STATUS, SELF_SERVICE, WEBSITES];
 
 const FIRST: &str = r#"
 CREATE TABLE {schema}.applications (
@@ -305,3 +305,10 @@ COMMENT ON COLUMN {schema}.mail_queue.due_at IS 'the next attempt; while a gatew
 
 UPDATE {schema}.site SET format = 6;
 "#;
+
+const WEBSITES: &str = r"
+ALTER TABLE {schema}.applications ADD COLUMN url text;
+COMMENT ON COLUMN {schema}.applications.url IS 'the website';
+
+UPDATE {schema}.site SET format = 7;
+";

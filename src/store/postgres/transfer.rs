@@ -39,7 +39,7 @@ type ReadLine = fn(&Row) -> Result<DumpLine, tokio_postgres::Error>;
 
 const TABLES: [(&str, ReadLine); 9] = [
     (
-        "SELECT id, name, tier, own_minute, own_day, contact, note, created_at FROM {schema}.applications ORDER BY id",
+        "SELECT id, name, tier, own_minute, own_day, contact, note, created_at, url FROM {schema}.applications ORDER BY id",
         read_application,
     ),
     (
@@ -143,10 +143,10 @@ pub(super) async fn export(
 }
 
 const INSERT_APPLICATIONS: &str = "
-INSERT INTO {schema}.applications (id, name, tier, own_minute, own_day, contact, note, created_at)
-SELECT id, name, tier, own_minute, own_day, contact, note, (extract(epoch FROM created_at) * 1000)::int8
+INSERT INTO {schema}.applications (id, name, tier, own_minute, own_day, contact, note, created_at, url)
+SELECT id, name, tier, own_minute, own_day, contact, note, (extract(epoch FROM created_at) * 1000)::int8, url
 FROM json_to_recordset($1::text::json) AS r (id text, name text, tier text, own_minute int8, own_day int8, contact text,
-                                             note text, created_at timestamptz)";
+                                             note text, created_at timestamptz, url text)";
 
 const INSERT_KEYS: &str = "
 INSERT INTO {schema}.keys (application, digest, shown, created_at, expires_at, revoked_at, last_used_at)
@@ -275,6 +275,7 @@ fn read_application(row: &Row) -> Result<DumpLine, tokio_postgres::Error> {
         tier: row.try_get(2)?,
         own_minute: limit(3)?,
         own_day: limit(4)?,
+        url: row.try_get(8)?,
         contact: row.try_get(5)?,
         note: row.try_get(6)?,
         created_at: instant(row.try_get(7)?),

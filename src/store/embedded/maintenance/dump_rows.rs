@@ -20,6 +20,7 @@ pub(super) fn read_application(row: &Row<'_>) -> Result<DumpLine, StoreFault> {
         tier: read.tier,
         own_minute: read.own.minute,
         own_day: read.own.day,
+        url: read.url,
         contact: read.contact,
         note: read.note,
         created_at: read.created_at.rfc3339(),
@@ -92,7 +93,7 @@ pub(super) fn read_audit(row: &Row<'_>) -> Result<DumpLine, StoreFault> {
 pub(super) fn insert(line: &DumpLine, store: &Connection) -> Result<(), StoreFault> {
     let inserted = match line {
         DumpLine::Application(line) => store
-            .prepare_cached("INSERT INTO applications VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?
+            .prepare_cached("INSERT INTO applications VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?
             .execute(params![
                 line.id,
                 line.name,
@@ -101,7 +102,8 @@ pub(super) fn insert(line: &DumpLine, store: &Connection) -> Result<(), StoreFau
                 line.own_day,
                 line.contact,
                 line.note,
-                millis(&line.created_at)?
+                millis(&line.created_at)?,
+                line.url
             ]),
         DumpLine::Key(line) => insert_key(store, line)?,
         DumpLine::Ledger(line) => store

@@ -70,18 +70,18 @@ impl TableKind {
 
     /// Its columns and table; its order, forwards and backwards; how a row is read.
     fn parts(self, store: &Connection) -> WalkQuery {
-        // A file of an older format lacks two columns and eight tables.
+        // A file of an older format lacks three columns and eight tables.
         let has = |sql: &str| store.prepare(sql).is_ok();
         let if_kept = |tables: &str, columns: &str, nothing: &str| {
             let is_kept = has(&format!("SELECT 1 FROM {tables} LIMIT 0"));
             if is_kept { columns.to_owned() } else { nothing.to_owned() }
         };
         match self {
-            Self::Applications => (
-                "id, name, tier, own_minute, own_day, contact, note, created_at FROM applications".into(),
-                ["id", "id DESC"],
-                read_application,
-            ),
+            Self::Applications => {
+                let url = if has("SELECT url FROM applications LIMIT 0") { "url" } else { "NULL" };
+                let columns = "id, name, tier, own_minute, own_day, contact, note, created_at";
+                (format!("{columns}, {url} FROM applications"), ["id", "id DESC"], read_application)
+            }
             Self::Keys => {
                 let used = if has("SELECT last_used_at FROM keys LIMIT 0") { "last_used_at" } else { "NULL" };
                 let columns = "application, digest, shown, created_at, expires_at, revoked_at";

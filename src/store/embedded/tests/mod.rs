@@ -6,6 +6,7 @@ mod moved_status;
 mod moved_usage;
 mod opening;
 mod upkeep;
+mod websites;
 
 use std::fs;
 use std::path::Path;
@@ -129,7 +130,7 @@ async fn records_made_unreadable_by_manual_edits_are_reported_and_skipped() {
         format!("INSERT INTO ledger VALUES ('{TODAY}', '{}', 9223372036854775807, 0)", ids[4]),
         format!("UPDATE applications SET name = CAST(x'ff00' AS TEXT) WHERE id = '{}'", ids[5]),
         format!("UPDATE keys SET expires_at = 9223372036854775807 WHERE application = '{}'", ids[6]),
-        "INSERT INTO applications VALUES ('nobody', '', '', NULL, NULL, NULL, NULL, 0)".to_owned(),
+        "INSERT INTO applications VALUES ('nobody', '', '', NULL, NULL, NULL, NULL, 0, NULL)".to_owned(),
         "INSERT INTO keys VALUES ('app_00000000000', x'00', '', 0, NULL, NULL, NULL)".to_owned(),
         "INSERT INTO keys VALUES (CAST(x'7aff' AS TEXT), x'01', '', 0, NULL, NULL, NULL)".to_owned(),
         "INSERT INTO ledger VALUES ('2026-99-99', 'nobody', 1, 0), ('ZZZ', 'x', 1, 0), ('zzz', 'x', 1, 0)"
@@ -304,8 +305,12 @@ async fn every_change_leaves_one_audit_record_and_no_secret() {
     let (directory, store) = fresh();
     let id = created(&store).await;
     store.change(changing(id, ChangeKind::SetTier { tier: "pro".into() })).await.unwrap();
-    let described =
-        ChangeKind::Describe { name: "Site".into(), contact: None, note: Some("paid by card".into()) };
+    let described = ChangeKind::Describe {
+        name: "Site".into(),
+        url: None,
+        contact: None,
+        note: Some("paid by card".into()),
+    };
     store.change(changing(id, described)).await.unwrap();
     let digests = vec![Digest::of(&id.to_string())];
     for at in [Some(Wall::from_seconds(1_800_000_000)), None] {
@@ -320,7 +325,7 @@ async fn every_change_leaves_one_audit_record_and_no_secret() {
     let wanted = [
         format!("create: tier free, key {shown}"),
         "set_tier: from free to pro".to_owned(),
-        "describe: contact none, note given".to_owned(),
+        "describe: url none, contact none, note given".to_owned(),
         format!("set_expiry: keys {shown} expire at 2027-01-15T08:00:00Z"),
         format!("set_expiry: keys {shown} never expire"),
         "revoke_all: 1 keys".to_owned(),

@@ -199,9 +199,10 @@ fn exports_and_backups_contain_everything() {
     wait(store.lease(LeaseRequest { grace: 5, ..asking(id, TODAY, 7, 1_000) })).unwrap();
     let own = OwnLimits { minute: Some(3), day: None };
     wait(store.change(changing(id, ChangeKind::SetLimits { own }))).unwrap();
-    wait(
-        store.change(changing(id, ChangeKind::Describe { name: "ö\n\"".into(), contact: None, note: None })),
-    )
+    wait(store.change(changing(
+        id,
+        ChangeKind::Describe { name: "ö\n\"".into(), url: None, contact: None, note: None },
+    )))
     .unwrap();
     drop(store);
     let place = TempDir::new().unwrap();
@@ -330,7 +331,7 @@ fn a_crash_between_any_two_steps_of_an_import_leaves_the_old_store_or_the_new_on
 fn only_stores_are_imported() {
     let (directory, store) = fresh();
     drop(store);
-    edit(&directory, "PRAGMA user_version = 8");
+    edit(&directory, "PRAGMA user_version = 9");
     let newer = file(&directory);
     let other = TempDir::new().unwrap();
     let text = other.path().join("text");

@@ -76,12 +76,13 @@ fn creation() -> StoreChange {
         name: "Weather station".into(),
         tier: "pro".into(),
         own: OwnLimits::default(),
+        url: None,
         contact: None,
         note: None,
         key,
         owner: None,
     };
-    StoreChange { at: NOON, who: "a test".into(), application, what }
+    StoreChange { at: NOON, who: "a test".into(), owner: None, application, what }
 }
 
 async fn created(store: &PostgresStore) -> ApplicationId {

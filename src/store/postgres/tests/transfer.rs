@@ -16,12 +16,14 @@ async fn file_store() -> tempfile::TempDir {
     let store = Embedded::open(directory.path()).unwrap();
     for number in 0..3 {
         let mut creating = creation();
-        if let ChangeKind::Create { name, own, contact, .. } = &mut creating.what {
+        if let ChangeKind::Create { name, own, url, contact, .. } = &mut creating.what {
             *name = format!("Station {number} \"ö\"");
+            *url = (number > 0).then(|| "https://example.org/?a=b&c".into());
             (own.day, *contact) = (Some(700 + number), Some("a@b.example".into()));
         }
         let id = store.change(creating).await.unwrap().id;
-        let change = |what| StoreChange { at: NOON, who: "a test".into(), application: id, what };
+        let change =
+            |what| StoreChange { at: NOON, who: "a test".into(), owner: None, application: id, what };
         store.change(change(ChangeKind::SetTier { tier: "free".into() })).await.unwrap();
         if number == 0 {
             store.change(change(ChangeKind::RevokeAll)).await.unwrap();

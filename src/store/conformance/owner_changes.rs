@@ -1,0 +1,73 @@
+//! Conformance checks of changes that owners make to their applications.
+
+use super::*;
+
+/// A change in the name of an owner.
+fn in_name_of(owner: OwnerId, id: ApplicationId, what: ChangeKind) -> StoreChange {
+    StoreChange { owner: Some(owner), ..changing(id, what) }
+}
+
+/// Every change that an owner makes to an existing application.
+fn changes_by_owners(id: ApplicationId, number: u32) -> Vec<ChangeKind> {
+    let (name, url) = ("Site".to_owned(), Some("https://example.org".to_owned()));
+    vec![
+        ChangeKind::Rotate {
+            key: a_key(&format!("{id} rotated {number}")),
+            retire_others_at: NOON.plus(HOUR),
+        },
+        ChangeKind::Rotate { key: a_key(&format!("{id} replaced {number}")), retire_others_at: NOON },
+        ChangeKind::AddKey { key: a_key(&format!("{id} added {number}")) },
+        ChangeKind::RevokeKey { digest: Digest::of(&id.to_string()) },
+        ChangeKind::Describe { name, url, contact: None, note: None },
+        ChangeKind::RevokeAll,
+        ChangeKind::Close,
+    ]
+}
+
+pub(in crate::store) async fn a_suspended_owner_changes_no_application(store: &dyn Store) {
+    let owner = signed_up(store, "ann@example.org").await.id;
+    let id = store.change(owned(owner, 1)).await.unwrap().id;
+    changed(store, owner, OwnerChangeKind::Suspend).await;
+    store.change(changing(id, ChangeKind::RevokeAll)).await.unwrap();
+    let before = store.application(id, NOON.day()).await.unwrap();
+    for what in changes_by_owners(id, 1) {
+        let refused = store.change(in_name_of(owner, id, what)).await;
+        let expected = OwnerRefusal::Suspended(owner);
+        assert!(matches!(&refused, Err(StoreError::Owner(refusal)) if *refusal == expected), "{refused:?}");
+    }
+    assert_eq!(store.application(id, NOON.day()).await.unwrap(), before);
+    let trail = store.audit(AuditQuery { application: Some(id), before: None, limit: 9 }).await.unwrap();
+    assert_eq!(trail.len(), 2, "a refused change was recorded: {trail:?}");
+    let what = OwnerChangeKind::Delete { in_own_name: true };
+    let refused = store.change_owner(OwnerChange { at: NOON, who: "a test".into(), owner, what }).await;
+    assert!(matches!(refused, Err(StoreError::Owner(OwnerRefusal::Suspended(_)))), "{refused:?}");
+    changed(store, owner, OwnerChangeKind::Resume).await;
+    for what in changes_by_owners(id, 2) {
+        store.change(in_name_of(owner, id, what)).await.unwrap();
+    }
+    changed(store, owner, OwnerChangeKind::Delete { in_own_name: true }).await;
+}
+
+pub(in crate::store) async fn an_application_of_another_owner_is_unknown(store: &dyn Store) {
+    let owner = signed_up(store, "ann@example.org").await.id;
+    let other = signed_up(store, "bob@example.org").await.id;
+    let id = store.change(owned(owner, 1)).await.unwrap().id;
+    let closed = store.change(owned(other, 1)).await.unwrap().id;
+    store.change(in_name_of(other, closed, ChangeKind::Close)).await.unwrap();
+    let by_operator = created(store).await;
+    for (number, hidden) in (1..).zip([id, closed, by_operator, an_id()]) {
+        let before = store.application(hidden, NOON.day()).await.unwrap();
+        for what in changes_by_owners(hidden, number) {
+            let refused = store.change(in_name_of(other, hidden, what)).await;
+            let is_unknown = matches!(refused, Err(StoreError::UnknownApplication(id)) if id == hidden);
+            assert!(is_unknown, "{refused:?}");
+        }
+        assert_eq!(store.application(hidden, NOON.day()).await.unwrap(), before);
+    }
+    let nobody = OwnerId::mint().unwrap();
+    let refused = store.change(in_name_of(nobody, id, ChangeKind::RevokeAll)).await;
+    assert!(
+        matches!(&refused, Err(StoreError::Owner(OwnerRefusal::Unknown(id))) if *id == nobody),
+        "{refused:?}"
+    );
+}
