@@ -26,8 +26,9 @@ pub use key_freshness::{KeyFreshness, KeysOutdated};
 pub use leases::{Leases, LedgerWork, SpawnLedgerWork};
 pub use node_reporter::NodeReporter;
 pub use registrar::{
-    Actor, AdoptError, ApplicationRequests, BadField, CurrentUse, DescriptionChange, FieldChange, FleetNodes,
-    FleetUsage, ImportedKey, IssuedKey, KeyRecord, NewApplication, Registrar, RegistrarError,
+    Actor, AdoptError, ApplicationRequests, BadField, ContactOutcome, ContactRequest, ContactSelection,
+    CurrentUse, DescriptionChange, FieldChange, FleetNodes, FleetUsage, ImportedKey, IssuedKey, KeyRecord,
+    NewApplication, NoticeSettings, Registrar, RegistrarError,
 };
 pub use request_counter::RequestCounter;
 pub use terms::{Terms, TermsByTier};

@@ -29,7 +29,7 @@ mod view;
 pub use access::{AdminAccess, BadToken};
 pub use cache::{DocumentView, PurgeBody};
 pub use command::{
-    AdminCommand, CommandProblem, MAX_BATCH, NewKey, OwnerCommand, OwnerView, StatusCommand,
+    AdminCommand, CommandProblem, ContactView, MAX_BATCH, NewKey, OwnerCommand, OwnerView, StatusCommand,
     StatusMessageView, is_searchable, perform,
 };
 pub use fleet::{FleetApplicationView, FleetUsageView, NodeView, NodesView};

@@ -30,6 +30,7 @@ use crate::upstream::{
 
 use super::backend_watch::BackendInUse;
 use super::data_dir::{DOCUMENTS, DataDir};
+use super::notices::notice_settings;
 use super::opened_days;
 use super::status_report;
 use super::store_engine::{ServerStore, open_for_server};
@@ -145,6 +146,7 @@ fn registrar(
         clock.clone(),
         Arc::clone(instruments),
     );
+    let registrar = registrar.with_notices(notice_settings(config));
     match &config.database {
         Some(_) => registrar.with_local_copy(LocalCopy::of(data_dir.path())),
         None => registrar,

@@ -8,6 +8,7 @@ mod certificates;
 mod clock_steps;
 mod data_dir;
 mod node_report;
+mod notices;
 mod open_files;
 mod opened_days;
 mod reload;
@@ -43,6 +44,7 @@ use reload::Reloader;
 use watched_files::CertificateGauges;
 
 pub use data_dir::{DOCUMENTS, DataDir, DataDirInUse, SOCKET};
+pub use notices::notice_settings;
 pub use sockets::InheritedSockets;
 pub use store_engine::open_store;
 use supervisor::{Supervisor, SupervisorState};

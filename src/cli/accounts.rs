@@ -2,15 +2,20 @@
 //!
 //! Over the Unix socket of a running gateway, or on the store if none runs on this machine.
 
-use clap::{Args, Subcommand};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use clap::{ArgGroup, Args, Subcommand};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::admin::{AdminCommand, OwnerCommand, OwnerView, is_searchable};
+use crate::accounts::{ContactRequest, ContactSelection};
+use crate::admin::{AdminCommand, ContactView, OwnerCommand, OwnerView, is_searchable};
 use crate::keys::{ApplicationId, OwnerId};
 use crate::store::OwnerQuery;
 
-use super::control::{CommandTarget, MissingStore, block_on, report};
+use super::control::{CommandError, CommandTarget, MissingStore, block_on, report};
 use super::exit::Exit;
 use super::printer;
 use super::serve::ServerArgs;
@@ -21,6 +26,9 @@ scoregate accounts suspend ID --data-dir DIR\n  \
 scoregate accounts export ID --data-dir DIR > account.json\n\n\
 DIR is the data directory of the server; --config FILE reads it from the configuration. ID is the id of an account, such as\n\
 own_3kTMd9Qw0aB. Changes are recorded in the audit trail, without the e-mail address.";
+
+/// A longer text is refused in any case.
+const MAX_MESSAGE_BYTES: u64 = 32_768;
 
 #[derive(Debug, Args)]
 pub(super) struct AccountsArgs {
@@ -93,6 +101,38 @@ enum AccountsAction {
         /// The account.
         id: OwnerId,
     },
+    /// Send a mail to the owners of applications.
+    #[command(
+        group = ArgGroup::new("recipients").required(true),
+        after_help = "Examples:\n  \
+        scoregate accounts contact --tier free --subject 'New terms' --message terms.txt --dry-run --data-dir DIR\n  \
+        scoregate accounts contact --application app_3kTMd9Qw0aB --subject 'Your key' --message - --data-dir DIR < text\n\n\
+        Each account gets one mail, whatever number of its applications is selected. A mail that could not be sent within three\n\
+        days is dropped. The audit trail has the number of accounts, without text and addresses."
+    )]
+    Contact {
+        /// Subject of the mail.
+        #[arg(long, value_name = "TEXT")]
+        subject: String,
+        /// File with the plain text, up to 4,000 characters; - for standard input.
+        #[arg(long, value_name = "FILE|-")]
+        message: PathBuf,
+        /// The owners of these applications.
+        #[arg(long, value_name = "APP", num_args = 1.., group = "recipients")]
+        application: Vec<ApplicationId>,
+        /// The owners of applications in this tier.
+        #[arg(long, group = "recipients")]
+        tier: Option<String>,
+        /// These accounts.
+        #[arg(long, value_name = "ID", num_args = 1.., group = "recipients")]
+        account: Vec<OwnerId>,
+        /// All accounts.
+        #[arg(long, group = "recipients")]
+        all: bool,
+        /// Only print the number of accounts.
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// Print an account with its applications and their audit records, as JSON.
     #[command(after_help = "Example:\n  \
         scoregate accounts export own_3kTMd9Qw0aB --data-dir DIR > account.json\n\n\
@@ -115,9 +155,13 @@ pub(super) fn run(args: AccountsArgs) -> Exit {
         Ok(config) => config,
         Err(problems) => return printer::input_error(&problems.to_string()),
     };
-    let command = action.into_command();
+    let command = match action.into_command() {
+        Ok(command) => command,
+        Err(error) => return report(error),
+    };
     let (is_list, is_export) =
         (matches!(command, OwnerCommand::List(_)), matches!(command, OwnerCommand::Export(_)));
+    let is_contact = matches!(command, OwnerCommand::Contact(_));
     let response = block_on(async {
         let target = CommandTarget::find(&config, MissingStore::Refuse).await?;
         target.perform(AdminCommand::Owner(command)).await
@@ -125,14 +169,15 @@ pub(super) fn run(args: AccountsArgs) -> Exit {
     match response {
         Ok(response) if json || is_export => printer::data(&format!("{response:#}\n")),
         Ok(response) if is_list => list(response),
+        Ok(response) if is_contact => contacted(response),
         Ok(response) => shown(response),
         Err(error) => report(error),
     }
 }
 
 impl AccountsAction {
-    fn into_command(self) -> OwnerCommand {
-        match self {
+    fn into_command(self) -> Result<OwnerCommand, CommandError> {
+        Ok(match self {
             Self::List { email, application, after, limit } => {
                 OwnerCommand::List(OwnerQuery { email, application, after, limit })
             }
@@ -142,7 +187,17 @@ impl AccountsAction {
             Self::SetTier { id, tier, .. } => OwnerCommand::SetTier { owner: id, tier },
             Self::Delete { id } => OwnerCommand::Delete(id),
             Self::Export { id } => OwnerCommand::Export(id),
-        }
+            Self::Contact { subject, message, application, tier, account, all: _, dry_run } => {
+                let selection = match tier {
+                    Some(tier) => ContactSelection::Tier(tier),
+                    None if !application.is_empty() => ContactSelection::Applications(application),
+                    None if !account.is_empty() => ContactSelection::Accounts(account),
+                    None => ContactSelection::All,
+                };
+                let message = read_message(&message)?;
+                OwnerCommand::Contact(ContactRequest { selection, subject, message, is_dry_run: dry_run })
+            }
+        })
     }
 }
 
@@ -163,6 +218,34 @@ fn list(response: Value) -> Exit {
         printer::message(&format!("there are more: continue with --after {next}"));
     }
     table(&listed.accounts)
+}
+
+/// Reads the text of a mail.
+fn read_message(file: &Path) -> Result<String, CommandError> {
+    let mut text = String::new();
+    let read = if file == Path::new("-") {
+        io::stdin().lock().take(MAX_MESSAGE_BYTES).read_to_string(&mut text)
+    } else {
+        File::open(file).and_then(|file| file.take(MAX_MESSAGE_BYTES).read_to_string(&mut text))
+    };
+    match read {
+        Ok(_) => Ok(text),
+        Err(error) => Err(CommandError::Input(format!("{} cannot be read: {error}", file.display()))),
+    }
+}
+
+fn contacted(response: Value) -> Exit {
+    let view: ContactView = match serde_json::from_value(response) {
+        Ok(view) => view,
+        Err(error) => return invalid(&error),
+    };
+    if !view.unowned.is_empty() {
+        printer::message(&format!("no account owns {}", view.unowned.join(", ")));
+    }
+    if !view.mail_is_sent {
+        printer::message("no mail server is configured: queued mail is not sent");
+    }
+    printer::data(&format!("accounts: {}, queued mails: {}\n", view.accounts, view.queued))
 }
 
 fn shown(response: Value) -> Exit {

@@ -19,7 +19,7 @@ use tokio::net::UnixStream;
 
 use crate::accounts::{Registrar, TermsByTier};
 use crate::admin::{self, AdminCommand, CommandProblem, perform};
-use crate::app::{DataDir, DataDirInUse, SOCKET, open_store};
+use crate::app::{DataDir, DataDirInUse, SOCKET, notice_settings, open_store};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::instruments::Instruments;
@@ -256,6 +256,7 @@ async fn open_target(config: &Config, lock: Option<DataDir>) -> Result<CommandTa
         Clock::system(),
         Arc::new(Instruments::new(&MetricsRegistry::default(), &names)),
     );
+    let registrar = registrar.with_notices(notice_settings(config));
     Ok(CommandTarget::Store { registrar: Box::new(registrar), _lock: lock })
 }
 

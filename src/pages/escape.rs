@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 /// Escapes text for an element or for an attribute in double quotes.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut html = String::with_capacity(text.len());
     for char in text.chars() {
         match char {

@@ -26,6 +26,7 @@ use discovery::{API_CATALOG, SECURITY_TXT, SecurityTxt};
 use sample::SampleAnswer;
 
 pub use discovery::SiteLinks;
+pub(crate) use escape::escape;
 
 /// `Content-Security-Policy` of the HTML pages: browsers may show them, and run the one script of the docs page,
 /// identified by its hash, which may send requests to this service only.

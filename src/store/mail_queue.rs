@@ -53,6 +53,29 @@ pub struct NewMail {
     pub expires_at: Wall,
 }
 
+/// A mail of an operator to owners, recorded in the audit trail without text and addresses.
+#[derive(Clone, Debug)]
+pub struct NewNotice {
+    /// When.
+    pub at: Wall,
+    /// The actor.
+    pub who: String,
+    /// Number of all recipients.
+    pub recipients: usize,
+    /// The mails to the first of them.
+    pub mails: Vec<NewMail>,
+}
+
+impl NewNotice {
+    /// Its name in the audit trail.
+    pub(in crate::store) const WORD: &str = "contact_accounts";
+
+    /// The details of its audit record.
+    pub(in crate::store) fn audited(&self) -> String {
+        format!("recipients: {}", self.recipients)
+    }
+}
+
 /// A mail of the queue, claimed by the reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimedMail {

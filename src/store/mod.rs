@@ -48,7 +48,9 @@ pub use ledger::{AssumedTerms, LedgerExchange, LedgerExchangeReply, LedgerReport
 pub use local_copy::{
     CopiedReading, LocalCopy, LocalCopyFlaw, LocalCopyLog, NewLocalCopy, VerifiedLocalCopy,
 };
-pub use mail_queue::{ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailOutcome, NewMail};
+pub use mail_queue::{
+    ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailOutcome, NewMail, NewNotice,
+};
 pub use nodes::{NodeList, NodeStatus};
 pub use owed::OwedFile;
 pub use owners::{
@@ -289,6 +291,9 @@ pub trait OwnerStore: Send + Sync + 'static {
 pub trait MailQueue: Send + Sync + 'static {
     /// Queues mails. A message id that is queued already is ignored.
     fn queue_mail(&self, mails: Vec<NewMail>) -> StoreFuture<'_, ()>;
+
+    /// Queues the first mails of an operator to owners, with the audit record for all of them, both or neither.
+    fn queue_notice(&self, notice: NewNotice) -> StoreFuture<'_, ()>;
 
     /// Claims mails that are due, longest due first. No mail is claimed by two readers at the same time. Mails that have
     /// expired are claimed too, so that they are counted and removed.

@@ -7,18 +7,18 @@ use tempfile::TempDir;
 
 use crate::program::{BUILT_IN, CommandOutput, Keys, Program, ProgramClient, run, sqlite3};
 
-const ANN: &str = "own_0000000000A";
-const BOB: &str = "own_0000000000B";
+pub const ANN: &str = "own_0000000000A";
+pub const BOB: &str = "own_0000000000B";
 
 /// `scoregate accounts` for one data directory.
-struct Accounts<'d>(&'d Path);
+pub struct Accounts<'d>(pub &'d Path);
 
 impl Accounts<'_> {
-    fn run(&self, arguments: &[&str]) -> CommandOutput {
+    pub fn run(&self, arguments: &[&str]) -> CommandOutput {
         run(&[&["accounts"], arguments, &["--data-dir", self.0.to_str().unwrap()]].concat())
     }
 
-    fn json(&self, arguments: &[&str]) -> Value {
+    pub fn json(&self, arguments: &[&str]) -> Value {
         self.run(&[arguments, &["--json"]].concat()).with(0).json()
     }
 
@@ -30,7 +30,7 @@ impl Accounts<'_> {
 }
 
 /// Two accounts as they are after signing up; the first one owns these applications.
-fn plant(directory: &Path, applications: &[&str]) {
+pub fn plant(directory: &Path, applications: &[&str]) {
     for (id, email) in [(ANN, "Ann+x@example.org"), (BOB, "bob@example.com")] {
         let row = format!("'{id}', '{email}', '{email}', 1763726400000, '1', 1763726400000, NULL, NULL");
         sqlite3(directory, &format!("INSERT INTO owners VALUES ({row})"));

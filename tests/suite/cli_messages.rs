@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::program::{run, run_with};
 
-const COMMANDS: [&[&str]; 54] = [
+const COMMANDS: [&[&str]; 55] = [
     &["demo"],
     &["serve"],
     &["check"],
@@ -20,6 +20,7 @@ const COMMANDS: [&[&str]; 54] = [
     &["accounts", "suspend"],
     &["accounts", "resume"],
     &["accounts", "set-tier"],
+    &["accounts", "contact"],
     &["accounts", "delete"],
     &["accounts", "export"],
     &["cache"],

@@ -34,6 +34,7 @@ mod canary;
 mod changes_while_waiting;
 mod check_order;
 mod cli_accounts;
+mod cli_contact;
 mod cli_demo;
 mod cli_health;
 mod cli_keys;

@@ -6,6 +6,7 @@
 mod actor;
 mod adopt;
 mod amend;
+mod contact;
 mod create;
 mod current_use;
 mod fleet;
@@ -44,6 +45,7 @@ use validation::{MAX_MESSAGE, MAX_TEXT};
 pub use actor::Actor;
 pub use adopt::AdoptError;
 pub use amend::{DescriptionChange, FieldChange};
+pub use contact::{ContactOutcome, ContactRequest, ContactSelection, NoticeSettings};
 pub use create::NewApplication;
 pub use current_use::CurrentUse;
 pub use fleet::{ApplicationRequests, FleetNodes, FleetUsage};
@@ -74,6 +76,7 @@ pub struct Registrar {
     misplaced_logged_at: ArcSwapOption<Mono>,
     /// The local copy of a shared store.
     copy: Option<LocalCopyKeeper>,
+    notices: NoticeSettings,
 }
 
 /// An application with a new key: the only time the key is visible.
@@ -156,7 +159,19 @@ impl Registrar {
     ) -> Self {
         let (terms, turn) = (ArcSwap::from_pointee(terms), tokio::sync::Mutex::default());
         let misplaced_logged_at = ArcSwapOption::empty();
-        Self { store, key_directory, terms, form, clock, instruments, turn, misplaced_logged_at, copy: None }
+        let notices = NoticeSettings { domain: "localhost".into(), is_sent: false };
+        Self {
+            store,
+            key_directory,
+            terms,
+            form,
+            clock,
+            instruments,
+            turn,
+            misplaced_logged_at,
+            copy: None,
+            notices,
+        }
     }
 
     /// Creates a new key for an application; its other keys expire after `overlap`. The quota belongs to the

@@ -2,6 +2,7 @@
 //! the side port, written as one by the command line, and performed in one place. So the same commands work on a running and a stopped server.
 
 mod bodies;
+mod contact;
 mod owners;
 mod problem;
 mod request;
@@ -25,6 +26,7 @@ use super::requests::ApplicationRequestsView;
 use super::view::{ApplicationView, AuditView, ExportView, ImportView, IssuedView, PageView};
 
 pub use bodies::NewKey;
+pub use contact::ContactView;
 pub use owners::{OwnerCommand, OwnerView, is_searchable};
 pub use problem::CommandProblem;
 pub use request::MAX_BATCH;

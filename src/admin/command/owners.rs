@@ -1,11 +1,11 @@
 //! Commands on accounts of owners: `GET /v1/accounts`, `GET /v1/accounts/ID`, `GET /v1/accounts/ID/export`,
-//! `POST /v1/accounts/ID/suspend`, `resume`, `tier` and `delete`.
+//! `POST /v1/accounts/ID/suspend`, `resume`, `tier` and `delete`, `POST /v1/accounts/contact`.
 
 use http::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::accounts::{FieldChange, Registrar};
+use crate::accounts::{ContactRequest, FieldChange, Registrar};
 use crate::admin::paths::ACCOUNTS;
 use crate::admin::query::QueryPairs;
 use crate::admin::view::{ApplicationView, ChangeView};
@@ -14,6 +14,7 @@ use crate::keys::OwnerId;
 use crate::store::{AuditQuery, OwnerQuery, StoredOwner};
 
 use super::bodies::{NoBody, OwnerTierBody, read, to_json};
+use super::contact::{self, ContactView};
 use super::problem::CommandProblem;
 
 const DEFAULT_LIMIT: usize = 100;
@@ -31,6 +32,7 @@ pub enum OwnerCommand {
     Resume(OwnerId),
     SetTier { owner: OwnerId, tier: Option<String> },
     Delete(OwnerId),
+    Contact(ContactRequest),
 }
 
 /// An account of an owner.
@@ -70,6 +72,9 @@ impl OwnerCommand {
             Self::Suspend(id) => post(id, "suspend"),
             Self::Resume(id) => post(id, "resume"),
             Self::Delete(id) => post(id, "delete"),
+            Self::Contact(request) => {
+                (Method::POST, format!("{ACCOUNTS}/contact"), contact::to_body(request))
+            }
             Self::SetTier { owner, tier } => {
                 let tier = tier.clone().map_or(FieldChange::Remove, FieldChange::Set);
                 (Method::POST, format!("{ACCOUNTS}/{owner}/tier"), to_json(&OwnerTierBody { tier }))
@@ -88,6 +93,7 @@ impl OwnerCommand {
             ("GET", []) => Self::list(query),
             ("GET", [id]) => Ok(Self::Show(owner_id(id)?)),
             ("GET", [id, "export"]) => Ok(Self::Export(owner_id(id)?)),
+            ("POST", ["contact"]) => Ok(Self::Contact(contact::from_body(body)?)),
             ("POST", [id, "tier"]) => {
                 let owner = owner_id(id)?;
                 let OwnerTierBody { tier } = read(body)?;
@@ -139,6 +145,10 @@ impl OwnerCommand {
                 return Ok(json!({ "accounts": owners, "next": next.map(|id| id.to_string()) }));
             }
             Self::Export(id) => return exported(registrar, id).await,
+            Self::Contact(request) => {
+                let outcome = registrar.contact_owners(actor, request).await?;
+                return Ok(json!(ContactView::from(&outcome)));
+            }
             Self::Show(id) => registrar.owner(id).await?,
             Self::Suspend(id) => registrar.suspend_owner(actor, id).await?,
             Self::Resume(id) => registrar.resume_owner(actor, id).await?,
@@ -191,12 +201,19 @@ fn owner_id(id: &str) -> Result<OwnerId, CommandProblem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::accounts::ContactSelection;
 
     fn parsed(method: &Method, target: &str, body: &[u8]) -> Result<OwnerCommand, CommandProblem> {
         let (path, query) =
             target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
         let below: Vec<&str> = path.trim_start_matches(ACCOUNTS).split('/').skip(1).collect();
         OwnerCommand::from_request(method, &below, query, body)
+    }
+
+    fn contacting(selection: ContactSelection) -> OwnerCommand {
+        let (subject, message) = ("Über".into(), "one\n\"two\"".into());
+        let is_dry_run = selection == ContactSelection::All;
+        OwnerCommand::Contact(ContactRequest { selection, subject, message, is_dry_run })
     }
 
     #[test]
@@ -219,6 +236,10 @@ mod tests {
             OwnerCommand::SetTier { owner: id, tier: Some("pro".into()) },
             OwnerCommand::SetTier { owner: id, tier: None },
             OwnerCommand::Delete(id),
+            contacting(ContactSelection::Applications(vec!["app_0123456789a".parse().unwrap()])),
+            contacting(ContactSelection::Tier("pro".into())),
+            contacting(ContactSelection::Accounts(vec![id, id])),
+            contacting(ContactSelection::All),
         ] {
             let (method, target, body) = command.to_request();
             assert_eq!(parsed(&method, &target, &body), Ok(command));
@@ -237,6 +258,18 @@ mod tests {
             (Method::POST, "/own_0123456789a/tier", "{}", 400),
             (Method::POST, "/own_0123456789a/tier", r#"{"tier":7}"#, 400),
             (Method::POST, "/own_0123456789a/elevate", "{}", 404),
+            (Method::GET, "/contact", "", 400),
+            (Method::POST, "/contact", r#"{"subject":"s","message":"m"}"#, 400),
+            (Method::POST, "/contact", r#"{"subject":"s","message":"m","all":false}"#, 400),
+            (Method::POST, "/contact", r#"{"subject":"s","message":"m","all":true,"tier":"pro"}"#, 400),
+            (Method::POST, "/contact", r#"{"subject":"s","message":"m","accounts":[]}"#, 400),
+            (
+                Method::POST,
+                "/contact",
+                r#"{"subject":"s","message":"m","accounts":["app_0123456789a"]}"#,
+                400,
+            ),
+            (Method::POST, "/contact", r#"{"message":"m","all":true}"#, 400),
             (Method::GET, "?email=a%40b", "", 400),
             (Method::GET, "?email=", "", 400),
             (Method::GET, "?mail=a", "", 400),

@@ -45,6 +45,20 @@ pub(in crate::store) async fn a_mail_is_claimed_as_it_was_queued_and_removed_onc
     assert_eq!(store.mail_backlog().await.unwrap(), MailBacklog::default());
 }
 
+pub(in crate::store) async fn a_notice_is_queued_with_one_audit_record_without_its_text(store: &dyn Store) {
+    let mails: Vec<NewMail> =
+        ["ann@example.org", "bob@example.org"].map(|to| a_mail(&format!("1.{to}"), to)).into();
+    let notice = NewNotice { at: NOON, who: "cli:root".into(), recipients: 700, mails: mails.clone() };
+    store.queue_notice(notice).await.unwrap();
+    let found = store.claim_mail(claim(NOON, 9)).await.unwrap();
+    assert_eq!(found.into_iter().map(|claimed| claimed.mail).collect::<Vec<_>>(), mails);
+    let trail = store.audit(AuditQuery { limit: 9, ..AuditQuery::default() }).await.unwrap();
+    let [record] = trail.as_slice() else { panic!("{trail:?}") };
+    let words = (record.who.as_str(), record.what.as_str(), record.application.as_str());
+    assert_eq!(words, ("cli:root", "contact_accounts", ""));
+    assert_eq!((record.at, record.detail.as_str()), (NOON, "recipients: 700"));
+}
+
 pub(in crate::store) async fn each_mail_is_claimed_by_one_reader(store: &dyn Store) {
     let mails = (0..40).map(|number| a_mail(&format!("{number:02}"), "ann@example.org")).collect();
     store.queue_mail(mails).await.unwrap();

@@ -86,6 +86,7 @@ macro_rules! run_with {
             a_deleted_owner_leaves_only_audit_records_without_the_address
             owners_are_found_by_address_and_application_in_pages
             a_mail_is_claimed_as_it_was_queued_and_removed_once_sent
+            a_notice_is_queued_with_one_audit_record_without_its_text
             each_mail_is_claimed_by_one_reader
             a_claim_expires_and_its_late_result_changes_nothing
             a_failed_mail_is_due_again_after_its_delay_and_behind_older_ones

@@ -3,9 +3,11 @@
 use rusqlite::{Connection, Row, params};
 
 use super::fault::StoreFault;
-use super::records;
+use super::{audit, records};
 use crate::clock::Wall;
-use crate::store::{ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailOutcome, NewMail};
+use crate::store::{
+    ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailOutcome, NewMail, NewNotice,
+};
 
 /// Queues mails that are not queued yet.
 pub(super) fn add(connection: &Connection, mails: &[NewMail]) -> Result<(), StoreFault> {
@@ -27,6 +29,12 @@ pub(super) fn add(connection: &Connection, mails: &[NewMail]) -> Result<(), Stor
         ])?;
     }
     Ok(())
+}
+
+/// Queues the first mails of a notice with its audit record.
+pub(super) fn add_notice(connection: &Connection, notice: &NewNotice) -> Result<(), StoreFault> {
+    add(connection, &notice.mails)?;
+    audit::add(connection, notice.at, [&notice.who, NewNotice::WORD, "", &notice.audited()])
 }
 
 /// Claims mails that are due. Unreadable ones are claimed and skipped.

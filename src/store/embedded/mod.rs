@@ -34,11 +34,11 @@ use parking_lot::Mutex;
 use super::{
     ApplicationPage, AuditQuery, AuditRecord, ChangeFeed, ChangedApplications, ClaimedMail, DocumentSharing,
     FeedPosition, KeyStore, KeyUse, Ledger, LedgerExchange, LedgerExchangeReply, MailAttempt, MailBacklog,
-    MailClaim, MailQueue, NewMail, NewSignInLink, NewStatusMessage, NodeList, NodeRegistry, NodeStatus,
-    OwnerChange, OwnerQuery, OwnerSession, OwnerStore, RequestList, RequestQuery, RequestStore, RequestTotal,
-    SignIn, SignInOutcome, StatusHistory, StatusMessage, StatusMinute, StatusStore, StoreChange, StoreError,
-    StoreFuture, StoreHealth, StoredApplication, StoredOwner, UsableLink, UsageList, UsageQuery, UsageStore,
-    UsageTotal,
+    MailClaim, MailQueue, NewMail, NewNotice, NewSignInLink, NewStatusMessage, NodeList, NodeRegistry,
+    NodeStatus, OwnerChange, OwnerQuery, OwnerSession, OwnerStore, RequestList, RequestQuery, RequestStore,
+    RequestTotal, SignIn, SignInOutcome, StatusHistory, StatusMessage, StatusMinute, StatusStore,
+    StoreChange, StoreError, StoreFuture, StoreHealth, StoredApplication, StoredOwner, UsableLink, UsageList,
+    UsageQuery, UsageStore, UsageTotal,
 };
 use crate::clock::{Day, Wall};
 use crate::keys::{ApplicationId, Digest, OwnerId};
@@ -252,6 +252,11 @@ impl OwnerStore for Embedded {
 impl MailQueue for Embedded {
     fn queue_mail(&self, mails: Vec<NewMail>) -> StoreFuture<'_, ()> {
         let work = move |file: &rusqlite::Connection| mail_queue::add(file, &mails);
+        Box::pin(self.writer.run("queue mail", work))
+    }
+
+    fn queue_notice(&self, notice: NewNotice) -> StoreFuture<'_, ()> {
+        let work = move |file: &rusqlite::Connection| mail_queue::add_notice(file, &notice);
         Box::pin(self.writer.run("queue mail", work))
     }
 

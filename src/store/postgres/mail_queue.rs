@@ -3,11 +3,13 @@
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row};
 
-use super::PostgresStore;
 use super::connection::{Parameter, SchemaName};
+use super::owners::{OwnerResult, OwnerTransaction};
+use super::{PostgresStore, audit};
 use crate::clock::Wall;
 use crate::store::{
-    ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailOutcome, MailQueue, NewMail, StoreFuture,
+    ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailOutcome, MailQueue, NewMail, NewNotice,
+    StoreFuture,
 };
 
 const ADD: &str = "
@@ -68,6 +70,16 @@ pub(super) async fn add(
         (&expires_at, Type::INT8_ARRAY),
     ];
     client.execute_typed(&schema.statement(ADD), &rows).await.map(drop)
+}
+
+impl OwnerTransaction<'_> {
+    /// Queues the first mails of a notice with its audit record.
+    async fn queue_notice(&self, notice: &NewNotice) -> OwnerResult<()> {
+        self.execute(audit::LOCK, &[]).await?;
+        add(self.transaction.client(), self.schema, &notice.mails).await?;
+        let words = [notice.who.as_str(), NewNotice::WORD, "", &notice.audited()];
+        audit::add(self.transaction, self.schema, notice.at, words).await
+    }
 }
 
 async fn claim(
@@ -144,6 +156,14 @@ impl MailQueue for PostgresStore {
             let work = async |client: &mut Client| add(client, schema, &mails).await;
             Ok(self.accounts.link.run("queue mail", work).await?)
         })
+    }
+
+    fn queue_notice(&self, notice: NewNotice) -> StoreFuture<'_, ()> {
+        Box::pin(
+            self.accounts.change("queue mail", async move |transaction| {
+                transaction.queue_notice(&notice).await.map(Ok)
+            }),
+        )
     }
 
     fn claim_mail(&self, wanted: MailClaim) -> StoreFuture<'_, Vec<ClaimedMail>> {

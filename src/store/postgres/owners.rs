@@ -228,7 +228,7 @@ impl AccountsDatabase {
     }
 
     /// Runs a change in one transaction, which is committed unless the change is refused.
-    async fn change<T>(
+    pub(super) async fn change<T>(
         &self,
         doing: &'static str,
         change: impl AsyncFnOnce(OwnerTransaction<'_>) -> OwnerResult<Result<T, StoreError>>,

@@ -1,0 +1,250 @@
+//! Mail of an operator to the owners of applications. It is queued here and sent by a gateway.
+
+use std::collections::BTreeSet;
+
+use crate::clock::Wall;
+use crate::instruments::StoreWork;
+use crate::keys::{ApplicationId, OwnerId};
+use crate::pages::escape;
+use crate::store::{MailKind, NewMail, NewNotice, OwnerQuery, StoreFuture, StoredOwner};
+
+use super::validation::{check_message, check_text};
+use super::{Registrar, RegistrarError};
+
+/// Owners read, and mails stored, at a time: leases must not wait behind more.
+const BATCH: usize = 500;
+/// Mails that were not sent until then are of no use any more.
+const LIFETIME: std::time::Duration = std::time::Duration::from_hours(72);
+
+/// The settings of mail to owners.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoticeSettings {
+    /// The domain of message ids.
+    pub domain: String,
+    /// Whether queued mail is sent.
+    pub is_sent: bool,
+}
+
+/// A selection of owners.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ContactSelection {
+    /// The owners of these applications.
+    Applications(Vec<ApplicationId>),
+    /// The owners of applications in this tier.
+    Tier(String),
+    /// These owners.
+    Accounts(Vec<OwnerId>),
+    /// All owners.
+    All,
+}
+
+/// A mail to a selection of owners.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContactRequest {
+    /// The recipients.
+    pub selection: ContactSelection,
+    /// The subject.
+    pub subject: String,
+    /// The plain text.
+    pub message: String,
+    /// Only count the recipients.
+    pub is_dry_run: bool,
+}
+
+/// The result of a mail to owners.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContactOutcome {
+    /// Number of selected accounts.
+    pub accounts: usize,
+    /// Number of queued mails.
+    pub queued: usize,
+    /// Selected applications that no account owns.
+    pub unowned: Vec<ApplicationId>,
+    /// Whether queued mail is sent.
+    pub is_sent: bool,
+}
+
+impl Registrar {
+    /// Uses these settings for mail to owners.
+    #[must_use]
+    pub fn with_notices(self, notices: NoticeSettings) -> Self {
+        Self { notices, ..self }
+    }
+
+    /// Queues one mail for each selected owner. If the store fails, some may have been queued.
+    pub async fn contact_owners(
+        &self,
+        who: &str,
+        request: ContactRequest,
+    ) -> Result<ContactOutcome, RegistrarError> {
+        let ContactRequest { selection, subject, message, is_dry_run } = request;
+        let message = message.replace("\r\n", "\n").trim().to_owned();
+        check_text("subject", Some(&subject))?;
+        check_message(&message)?;
+        let (recipients, unowned) = self.recipients(selection).await?;
+        let accounts = recipients.len();
+        let mut outcome = ContactOutcome { accounts, queued: 0, unowned, is_sent: self.notices.is_sent };
+        if is_dry_run {
+            return Ok(outcome);
+        }
+        let letter = Letter::new(subject, message, &self.notices.domain, self.clock.now().wall)?;
+        for some in recipients.chunks(BATCH) {
+            let mails = (outcome.queued..).zip(some).map(|(number, to)| letter.mail(number, to)).collect();
+            if outcome.queued == 0 {
+                let at = letter.created_at;
+                let notice = NewNotice { at, who: who.to_owned(), recipients: accounts, mails };
+                self.queue(self.store.queue_notice(notice)).await?;
+            } else {
+                self.queue(self.store.queue_mail(mails)).await?;
+            }
+            outcome.queued += some.len();
+        }
+        Ok(outcome)
+    }
+
+    async fn queue(&self, work: StoreFuture<'_, ()>) -> Result<(), RegistrarError> {
+        let queued = self.timed(StoreWork::Change, work).await;
+        Ok(queued.inspect_err(|error| {
+            if error.is_failure() {
+                self.instruments.store_failed(StoreWork::Change);
+            }
+        })?)
+    }
+
+    /// The addresses of the selected owners, and the selected applications without one.
+    async fn recipients(
+        &self,
+        selection: ContactSelection,
+    ) -> Result<(Vec<String>, Vec<ApplicationId>), RegistrarError> {
+        let (mut addresses, mut unowned) = (Vec::new(), Vec::new());
+        match selection {
+            ContactSelection::Accounts(ids) => {
+                for id in BTreeSet::from_iter(ids) {
+                    addresses.push(self.owner(id).await?.email);
+                }
+            }
+            ContactSelection::Applications(ids) => {
+                let mut owners = BTreeSet::new();
+                for id in BTreeSet::from_iter(ids) {
+                    self.show(id).await?;
+                    let query = OwnerQuery { application: Some(id), limit: 1, ..OwnerQuery::default() };
+                    match self.store.owners(query).await?.pop() {
+                        Some(owner) if owners.insert(owner.id) => addresses.push(owner.email),
+                        Some(_) => {}
+                        None => unowned.push(id),
+                    }
+                }
+            }
+            ContactSelection::Tier(tier) => {
+                self.known_tier(&tier)?;
+                self.each_page(&mut addresses, Some(&tier)).await?;
+            }
+            ContactSelection::All => self.each_page(&mut addresses, None).await?,
+        }
+        Ok((addresses, unowned))
+    }
+
+    /// Adds the addresses of all owners, or of those with an application in a tier.
+    async fn each_page(&self, addresses: &mut Vec<String>, tier: Option<&str>) -> Result<(), RegistrarError> {
+        let mut query = OwnerQuery { limit: BATCH, ..OwnerQuery::default() };
+        loop {
+            let (owners, next) = self.owners(query.clone()).await?;
+            let in_tier = match tier {
+                Some(tier) => Some(self.applications_in(&owners, tier).await?),
+                None => None,
+            };
+            let is_selected = |owner: &StoredOwner| {
+                in_tier.as_ref().is_none_or(|ids| owner.applications.iter().any(|id| ids.contains(id)))
+            };
+            addresses.extend(owners.into_iter().filter(is_selected).map(|owner| owner.email));
+            match next {
+                Some(next) => query.after = Some(next),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// The applications of these owners that are in a tier.
+    async fn applications_in(
+        &self,
+        owners: &[StoredOwner],
+        tier: &str,
+    ) -> Result<BTreeSet<ApplicationId>, RegistrarError> {
+        let ids = owners.iter().flat_map(|owner| owner.applications.iter().copied()).collect();
+        let page = self.store.applications(ids, self.clock.now().wall.day()).await?;
+        Ok(page.applications.iter().filter(|found| found.tier == tier).map(|found| found.id).collect())
+    }
+}
+
+/// A mail without its recipient.
+struct Letter {
+    subject: String,
+    text: String,
+    html: String,
+    /// The part of message ids that is unique to this letter.
+    id: String,
+    domain: String,
+    created_at: Wall,
+}
+
+impl Letter {
+    fn new(
+        subject: String,
+        message: String,
+        domain: &str,
+        created_at: Wall,
+    ) -> Result<Self, getrandom::Error> {
+        let mut id = [0; 16];
+        getrandom::fill(&mut id)?;
+        Ok(Self {
+            html: html(&subject, &message),
+            subject,
+            text: message + "\n",
+            id: data_encoding::HEXLOWER.encode(&id),
+            domain: domain.to_owned(),
+            created_at,
+        })
+    }
+
+    fn mail(&self, number: usize, recipient: &str) -> NewMail {
+        NewMail {
+            kind: MailKind::Notice,
+            recipient: recipient.to_owned(),
+            subject: self.subject.clone(),
+            text: self.text.clone(),
+            html: self.html.clone(),
+            message_id: format!("{}.{number}@{}", self.id, self.domain),
+            created_at: self.created_at,
+            expires_at: self.created_at.plus(LIFETIME),
+        }
+    }
+}
+
+/// The message with a paragraph for each of its own.
+fn html(subject: &str, message: &str) -> String {
+    let paragraphs = message.split("\n\n").filter(|text| !text.trim().is_empty());
+    let mut html = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>{}</title></head>\n<body>\n",
+        escape(subject)
+    );
+    for text in paragraphs {
+        html.push_str("<p>");
+        html.push_str(&escape(text.trim_matches('\n')).replace('\n', "<br>\n"));
+        html.push_str("</p>\n");
+    }
+    html.push_str("</body>\n</html>\n");
+    html
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_becomes_escaped_paragraphs() {
+        let page = html("A & B", "Hello <you>,\nand \"all\".\n\n\n\nBye");
+        assert!(page.contains("<title>A &amp; B</title>"), "{page}");
+        let body = "<p>Hello &lt;you&gt;,<br>\nand &quot;all&quot;.</p>\n<p>Bye</p>\n</body>";
+        assert!(page.contains(body), "{page}");
+    }
+}

@@ -1,0 +1,88 @@
+//! The body and the response of `POST /v1/accounts/contact`, which queues a mail to owners of applications.
+
+use serde::{Deserialize, Serialize};
+
+use crate::accounts::{ContactOutcome, ContactRequest, ContactSelection};
+
+use super::bodies::{read, to_json};
+use super::problem::CommandProblem;
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ContactBody {
+    subject: String,
+    message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    applications: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tier: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    accounts: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    all: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    dry_run: bool,
+}
+
+/// The result of a mail to owners.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[expect(missing_docs, reason = "the fields' names are the JSON's, documented in docs/keys.md")]
+pub struct ContactView {
+    pub accounts: usize,
+    pub queued: usize,
+    pub unowned: Vec<String>,
+    pub mail_is_sent: bool,
+}
+
+/// Writes a request as a body.
+pub(super) fn to_body(request: &ContactRequest) -> Vec<u8> {
+    let mut body = ContactBody {
+        subject: request.subject.clone(),
+        message: request.message.clone(),
+        dry_run: request.is_dry_run,
+        ..ContactBody::default()
+    };
+    match &request.selection {
+        ContactSelection::Applications(ids) => body.applications = Some(texts(ids)),
+        ContactSelection::Tier(tier) => body.tier = Some(tier.clone()),
+        ContactSelection::Accounts(ids) => body.accounts = Some(texts(ids)),
+        ContactSelection::All => body.all = true,
+    }
+    to_json(&body)
+}
+
+/// Reads a request from a body.
+pub(super) fn from_body(body: &[u8]) -> Result<ContactRequest, CommandProblem> {
+    let ContactBody { subject, message, applications, tier, accounts, all, dry_run } = read(body)?;
+    let selection = match (applications, tier, accounts, all) {
+        (Some(ids), None, None, false) if !ids.is_empty() => ContactSelection::Applications(parsed(&ids)?),
+        (None, Some(tier), None, false) => ContactSelection::Tier(tier),
+        (None, None, Some(ids), false) if !ids.is_empty() => ContactSelection::Accounts(parsed(&ids)?),
+        (None, None, None, true) => ContactSelection::All,
+        _ => {
+            return Err(CommandProblem::bad(
+                "send exactly one of applications, tier, accounts and all: true; a list has at least one id",
+            ));
+        }
+    };
+    Ok(ContactRequest { selection, subject, message, is_dry_run: dry_run })
+}
+
+impl From<&ContactOutcome> for ContactView {
+    fn from(outcome: &ContactOutcome) -> Self {
+        Self {
+            accounts: outcome.accounts,
+            queued: outcome.queued,
+            unowned: texts(&outcome.unowned),
+            mail_is_sent: outcome.is_sent,
+        }
+    }
+}
+
+fn texts(ids: &[impl ToString]) -> Vec<String> {
+    ids.iter().map(ToString::to_string).collect()
+}
+
+fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(ids: &[String]) -> Result<Vec<T>, CommandProblem> {
+    ids.iter().map(|id| id.parse().map_err(|error: T::Err| CommandProblem::bad(error.to_string()))).collect()
+}
