@@ -4,6 +4,7 @@
 
 use super::colour::{CodeLanguage, coloured};
 pub(super) use super::escape::{escape, push};
+use crate::clock::Wall;
 
 /// A sentence from our tables as HTML: text between backticks is code.
 pub(super) fn prose(text: &str) -> String {
@@ -80,6 +81,38 @@ pub(super) fn code(word: &str) -> String {
     format!("<code>{}</code>", escape(word))
 }
 
+/// A time to the minute.
+pub(super) fn time(at: Wall) -> String {
+    let exact = Wall::from_seconds(at.seconds() / 60 * 60).rfc3339();
+    let words = exact.replace('T', " ").replace(":00Z", " UTC");
+    format!("<time datetime=\"{exact}\">{words}</time>")
+}
+
+/// A time to the day.
+pub(super) fn date(at: Wall) -> String {
+    format!("<time datetime=\"{0}\">{0}</time>", at.day())
+}
+
+/// `250,000`.
+pub(super) fn grouped(number: impl Into<u128>) -> String {
+    let digits = number.into().to_string();
+    let lead = digits.len() % 3;
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && at % 3 == lead {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A name with a capital first letter.
+pub(super) fn capitalized(name: &str) -> String {
+    let mut chars = name.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,5 +127,15 @@ mod tests {
     fn a_value_that_looks_like_a_placeholder_is_text() {
         let value = |name: &str| (name == "a").then(|| String::from("{{b}}"));
         assert_eq!(fill("x {{a}} y {{b}} {{", value), "x {{b}} y {{b}} {{");
+    }
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        for (number, text) in
+            [(7_u64, "7"), (999, "999"), (1_000, "1,000"), (25_000, "25,000"), (1_234_567, "1,234,567")]
+        {
+            assert_eq!(grouped(number), text);
+        }
+        assert_eq!(grouped(u64::MAX), "18,446,744,073,709,551,615");
     }
 }

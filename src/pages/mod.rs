@@ -4,6 +4,7 @@
 //! gateway. They load nothing but the icon: no script, no font, no image. The docs page contains one inline script,
 //! which it works without; the script sends requests to this service when the reader says so. `/healthz` is answered by the gateway.
 
+pub mod account;
 mod colour;
 mod discovery;
 mod docs;

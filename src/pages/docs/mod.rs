@@ -6,7 +6,7 @@ mod operations;
 mod reference;
 
 use super::colour::CodeLanguage;
-use super::html::{code_block, escape, fill, prose, push, table};
+use super::html::{capitalized, code_block, escape, fill, grouped, prose, push, table};
 use super::sample;
 use super::{ACCOUNT_SIGN_IN, PagesConfig, SiteLinks};
 use crate::keys::Tier;
@@ -180,25 +180,6 @@ fn how_obtained(tier: &Tier) -> String {
         "enterprise" => "By arrangement".into(),
         name => format!("Included with the {} plan", capitalized(name)),
     }
-}
-
-fn capitalized(name: &str) -> String {
-    let mut chars = name.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
-}
-
-/// `250,000`.
-fn grouped(number: u32) -> String {
-    let digits = number.to_string();
-    let lead = digits.len() % 3;
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && at % 3 == lead {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 fn prices() -> String {

@@ -289,15 +289,6 @@ fn the_example_of_an_error_has_the_fields_of_the_table() {
 }
 
 #[test]
-fn numbers_are_grouped_by_thousands() {
-    for (number, text) in [(7, "7"), (999, "999"), (1_000, "1,000"), (25_000, "25,000"), (250_000, "250,000")]
-    {
-        assert_eq!(grouped(number), text);
-    }
-    assert_eq!(grouped(1_234_567), "1,234,567");
-}
-
-#[test]
 fn headings_skip_no_level() {
     let html = default();
     let mut last = 0;

@@ -6,7 +6,7 @@ use super::threads::{IncidentThread, name, paragraphs, threads};
 use super::{DataState, ServiceStatus, StatusSite};
 use crate::clock::Wall;
 use crate::pages::docs::CSS;
-use crate::pages::html::{escape, fill, push, stacking_table};
+use crate::pages::html::{escape, fill, push, stacking_table, time};
 use crate::store::IncidentState;
 
 const TEMPLATE: &str = include_str!("status.html");
@@ -226,11 +226,4 @@ fn table(days: &[DayAvailability]) -> String {
     let heads = ["Day", "Available", "Down", "Stale data"];
     let table = stacking_table("Availability by day", &heads, rows);
     format!("<details>\n<summary>Numbers of each day</summary>\n{table}</details>\n")
-}
-
-/// A time to the minute.
-fn time(at: Wall) -> String {
-    let exact = Wall::from_seconds(at.seconds() / 60 * 60).rfc3339();
-    let words = exact.replace('T', " ").replace(":00Z", " UTC");
-    format!("<time datetime=\"{exact}\">{words}</time>")
 }

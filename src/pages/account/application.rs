@@ -1,0 +1,69 @@
+//! The page of an application: its use, its keys, its requests, its fields, and closing it.
+
+use super::fields::{
+    APPLICATION_FIELDS, CONFIRMATION, FinalStep, alert, application_fields, open_form, problem_of,
+};
+use super::frame::{Frame, bdi, notice, section};
+use super::keys::{KEY_FIELDS, section as keys};
+use super::quota::{current, tier};
+use super::usage_tables::section as requests;
+use super::{AccountSite, FormProblem, OwnedApplicationView};
+use crate::pages::html::{code, date};
+
+pub(super) fn page(site: &AccountSite, view: &OwnedApplicationView<'_>) -> String {
+    let at_edit = problem_of(view.problem, &APPLICATION_FIELDS);
+    let at_closing = problem_of(view.problem, &CONFIRMATION);
+    let is_elsewhere =
+        at_edit.is_none() && at_closing.is_none() && problem_of(view.problem, &KEY_FIELDS).is_none();
+    let name = &view.application.name;
+    let body = format!(
+        "<p class=\"up\"><a href=\"/account\">Your account</a></p>\n<h1>{}</h1>\n{}{}{}{}{}{}{}{}",
+        bdi(name),
+        notice(view.notice),
+        alert(view.problem.filter(|_| is_elsewhere)),
+        facts(view),
+        section("use", "Present use", &current(name, view.usage)),
+        keys(view),
+        requests(view.requests, &view.days),
+        edit(view, at_edit),
+        closing(view, at_closing)
+    );
+    Frame { title: name, is_signed_in: true, body: &body }.html(site)
+}
+
+fn facts(view: &OwnedApplicationView<'_>) -> String {
+    let application = view.application;
+    format!(
+        "<dl class=\"facts\">\n<dt>Tier</dt><dd>{}</dd>\n<dt>Created</dt><dd>{}</dd>\n<dt>Id</dt><dd>{}</dd>\n</dl>\n",
+        tier(&application.tier),
+        date(application.created_at),
+        code(&application.id.to_string())
+    )
+}
+
+fn edit(view: &OwnedApplicationView<'_>, problem: Option<FormProblem<'_>>) -> String {
+    let path = format!("/account/applications/{}", view.application.id);
+    let form = format!(
+        "{}{}{}<p><button class=\"button\">Save</button></p>\n</form>\n",
+        alert(problem),
+        open_form(&path, view.signed_in.csrf),
+        application_fields(view.entered, problem)
+    );
+    section("edit", "Name and contact", &form)
+}
+
+fn closing(view: &OwnedApplicationView<'_>, problem: Option<FormProblem<'_>>) -> String {
+    let step = FinalStep {
+        id: "close",
+        name: "Close the application",
+        consequences: &[
+            "All its keys stop working at once.",
+            "Its name, website and contact are removed.",
+            "This cannot be undone.",
+        ],
+        confirmation: &format!("Close {}.", bdi(&view.application.name)),
+        action: &format!("/account/applications/{}/close", view.application.id),
+        csrf: view.signed_in.csrf,
+    };
+    step.html(problem)
+}

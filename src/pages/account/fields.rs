@@ -1,0 +1,144 @@
+//! Forms and their fields, with the problem of a form that was sent.
+
+use super::frame::section;
+use super::{ApplicationFields, FormProblem};
+use crate::pages::html::{escape, push};
+
+/// Names of the fields of an application.
+pub(super) const APPLICATION_FIELDS: [&str; 3] = ["name", "url", "contact"];
+
+/// Names of the fields of a step that cannot be undone.
+pub(super) const CONFIRMATION: [&str; 1] = ["confirm"];
+
+/// A field for text.
+pub(super) struct TextField<'a> {
+    pub(super) name: &'static str,
+    pub(super) label: &'static str,
+    pub(super) hint: &'static str,
+    /// The attributes of its kind.
+    pub(super) kind: &'static str,
+    pub(super) value: &'a str,
+}
+
+/// A step that cannot be undone, with its consequences and the form that confirms it. The texts are HTML.
+pub(super) struct FinalStep<'a> {
+    pub(super) id: &'static str,
+    pub(super) name: &'static str,
+    pub(super) consequences: &'a [&'static str],
+    /// The label of the box to check.
+    pub(super) confirmation: &'a str,
+    pub(super) action: &'a str,
+    pub(super) csrf: &'a str,
+}
+
+/// The beginning of a form. The path is one of ours.
+pub(super) fn open_form(action: &str, csrf: &str) -> String {
+    format!("<form method=\"post\" action=\"{}\">\n{}", escape(action), hidden("csrf", csrf))
+}
+
+pub(super) fn hidden(name: &str, value: &str) -> String {
+    format!("<input type=\"hidden\" name=\"{name}\" value=\"{}\">\n", escape(value))
+}
+
+/// The problem, if it is about one of these fields.
+pub(super) fn problem_of<'a>(problem: Option<FormProblem<'a>>, fields: &[&str]) -> Option<FormProblem<'a>> {
+    problem.filter(|problem| problem.field.is_some_and(|field| fields.contains(&field)))
+}
+
+/// The problem as a message above a form.
+pub(super) fn alert(problem: Option<FormProblem<'_>>) -> String {
+    problem.map_or_else(String::new, |problem| {
+        let message = escape(problem.message);
+        format!("<p class=\"problem\" role=\"alert\" id=\"problem\" dir=\"auto\">{message}</p>\n")
+    })
+}
+
+impl TextField<'_> {
+    pub(super) fn html(&self, problem: Option<FormProblem<'_>>) -> String {
+        let (name, value) = (self.name, escape(self.value));
+        let has_hint = !self.hint.is_empty();
+        let mut html = format!("<p class=\"field\"><label for=\"field-{name}\">{}</label>\n", self.label);
+        push(
+            &mut html,
+            format_args!(
+                "<input id=\"field-{name}\" name=\"{name}\" value=\"{value}\" {} dir=\"auto\"{}>",
+                self.kind,
+                described(name, has_hint, problem)
+            ),
+        );
+        if has_hint {
+            push(&mut html, format_args!("\n<span class=\"hint\" id=\"hint-{name}\">{}</span>", self.hint));
+        }
+        html.push_str("</p>\n");
+        html
+    }
+}
+
+/// A box that must be checked. The label is HTML.
+pub(super) fn checkbox(name: &str, label: &str, problem: Option<FormProblem<'_>>) -> String {
+    format!(
+        "<p class=\"check\"><input type=\"checkbox\" id=\"field-{name}\" name=\"{name}\" value=\"yes\" required{}>\n\
+         <label for=\"field-{name}\">{label}</label></p>\n",
+        described(name, false, problem)
+    )
+}
+
+impl FinalStep<'_> {
+    /// The step as a section. It is open if there is a problem with it.
+    pub(super) fn html(&self, problem: Option<FormProblem<'_>>) -> String {
+        let open = if problem.is_some() { " open" } else { "" };
+        let consequences = self.consequences.join("</li>\n<li>");
+        let content = format!(
+            "<details class=\"danger\"{open}>\n<summary>{0}…</summary>\n<ul>\n<li>{consequences}</li>\n</ul>\n{1}{2}{3}\
+             <p><button class=\"button danger\">{0}</button></p>\n</form>\n</details>\n",
+            self.name,
+            alert(problem),
+            open_form(self.action, self.csrf),
+            checkbox("confirm", self.confirmation, problem)
+        );
+        section(self.id, self.name, &content)
+    }
+}
+
+/// The attributes that relate a field to its hint and its problem.
+pub(super) fn described(name: &str, has_hint: bool, problem: Option<FormProblem<'_>>) -> String {
+    let is_wrong = problem.is_some_and(|problem| problem.field == Some(name));
+    let by = [is_wrong.then(|| "problem".to_owned()), has_hint.then(|| format!("hint-{name}"))];
+    let by: Vec<String> = by.into_iter().flatten().collect();
+    let mut attributes = String::new();
+    if is_wrong {
+        attributes.push_str(" aria-invalid=\"true\"");
+    }
+    if !by.is_empty() {
+        push(&mut attributes, format_args!(" aria-describedby=\"{}\"", by.join(" ")));
+    }
+    attributes
+}
+
+/// The fields of an application.
+pub(super) fn application_fields(entered: &ApplicationFields, problem: Option<FormProblem<'_>>) -> String {
+    let fields = [
+        TextField {
+            name: "name",
+            label: "Name",
+            hint: "",
+            kind: "type=\"text\" maxlength=\"200\" autocomplete=\"off\" required",
+            value: &entered.name,
+        },
+        TextField {
+            name: "url",
+            label: "Website (optional)",
+            hint: "Begins with <code>https://</code> or <code>http://</code>.",
+            kind: "type=\"url\" maxlength=\"200\" autocomplete=\"url\"",
+            value: &entered.url,
+        },
+        TextField {
+            name: "contact",
+            label: "Contact (optional)",
+            hint: "How to reach those who run the application, such as an e-mail address.",
+            kind: "type=\"text\" maxlength=\"200\" autocomplete=\"off\"",
+            value: &entered.contact,
+        },
+    ];
+    fields.iter().map(|field| field.html(problem)).collect()
+}

@@ -1,0 +1,79 @@
+//! The frame of every page: head, header, footer, notices, and pages that are only a message.
+
+use super::{AccountSite, MessagePage, STYLE};
+use crate::pages::html::{escape, fill};
+
+const TEMPLATE: &str = include_str!("account.html");
+
+/// A page. Title and heading are text, the body is HTML.
+pub(super) struct Frame<'a> {
+    pub(super) title: &'a str,
+    /// Whether it is shown after signing in.
+    pub(super) is_signed_in: bool,
+    pub(super) body: &'a str,
+}
+
+impl Frame<'_> {
+    pub(super) fn html(&self, site: &AccountSite) -> String {
+        fill(TEMPLATE, |name| {
+            Some(match name {
+                "css" => STYLE.to_owned(),
+                // The title is last: characters that reverse text affect nothing after it.
+                "title" => format!("{}: {}", escape(&site.service), escape(self.title)),
+                "service" => escape(&site.service),
+                "status_link" if site.has_status_page => "\n<a href=\"/status\">Status</a>".into(),
+                "account_link" if self.is_signed_in => "\n<a href=\"/account\">Account</a>".into(),
+                "status_link" | "account_link" => String::new(),
+                "body" => self.body.to_owned(),
+                "footer" => footer(site),
+                _ => return None,
+            })
+        })
+    }
+}
+
+fn footer(site: &AccountSite) -> String {
+    let contact = site.contact_email.as_deref().map(|email| format!("Contact: {}", mail_link(email)));
+    let terms = site.terms_url.as_deref().map(|url| link(url, "Terms of service"));
+    let parts: Vec<_> = contact.into_iter().chain(terms).collect();
+    if parts.is_empty() {
+        return String::new();
+    }
+    format!("<footer>\n<p>{}</p>\n</footer>\n", parts.join(" · "))
+}
+
+/// A section with its heading. The content is HTML.
+pub(super) fn section(id: &str, heading: &str, content: &str) -> String {
+    format!(
+        "<section aria-labelledby=\"{id}-title\">\n<h2 id=\"{id}-title\">{heading}</h2>\n{content}</section>\n"
+    )
+}
+
+/// A message about the last change, for the top of a page.
+pub(super) fn notice(text: Option<&str>) -> String {
+    text.map_or_else(String::new, |text| format!("<p class=\"notice\" role=\"status\">{}</p>\n", bdi(text)))
+}
+
+pub(super) fn link(href: &str, text: &str) -> String {
+    format!("<a href=\"{}\">{}</a>", escape(href), escape(text))
+}
+
+pub(super) fn mail_link(email: &str) -> String {
+    format!("<a href=\"mailto:{0}\">{0}</a>", escape(email))
+}
+
+/// Text of a person, isolated: its direction does not affect the text around it.
+pub(super) fn bdi(text: &str) -> String {
+    format!("<bdi>{}</bdi>", escape(text))
+}
+
+/// A page that is a message.
+pub(super) fn message(site: &AccountSite, page: &MessagePage<'_>) -> String {
+    let paragraphs = page.paragraphs.iter().map(|text| format!("<p dir=\"auto\">{}</p>\n", escape(text)));
+    let onward = page.link.map_or_else(String::new, |(path, text)| {
+        format!("<p><a class=\"button\" href=\"{}\">{}</a></p>\n", escape(path), escape(text))
+    });
+    let body =
+        format!("<h1 dir=\"auto\">{}</h1>\n{}{onward}", escape(page.title), paragraphs.collect::<String>());
+    Frame { title: page.title, is_signed_in: false, body: &body }.html(site)
+}

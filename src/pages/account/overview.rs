@@ -1,0 +1,128 @@
+//! The page of an account: applications, a form for a new one, the account itself, and its deletion.
+
+use super::fields::{
+    APPLICATION_FIELDS, CONFIRMATION, FinalStep, alert, application_fields, open_form, problem_of,
+};
+use super::frame::{Frame, bdi, link, mail_link, notice, section};
+use super::keys::active_keys;
+use super::quota::{current, tier};
+use super::{AccountSite, AccountView, FormProblem, ListedApplication};
+use crate::pages::html::{date, push};
+
+pub(super) fn page(site: &AccountSite, view: &AccountView<'_>) -> String {
+    let may_add =
+        view.applications.len() < usize::try_from(site.applications_per_account).unwrap_or(usize::MAX);
+    let at_creation = problem_of(view.problem, &APPLICATION_FIELDS).filter(|_| may_add);
+    let at_deletion = problem_of(view.problem, &CONFIRMATION);
+    let elsewhere = view.problem.filter(|_| at_creation.is_none() && at_deletion.is_none());
+    let creation = if may_add { new_application(view, at_creation) } else { limit_reached(site) };
+    let body = format!(
+        "<h1>Your account</h1>\n{}{}{}{creation}{}{}",
+        notice(view.notice),
+        alert(elsewhere),
+        section("applications", "Applications", &format!("{}{}", applications(view), upgrade(site))),
+        account(view),
+        deletion(view, at_deletion)
+    );
+    Frame { title: "Your account", is_signed_in: true, body: &body }.html(site)
+}
+
+fn applications(view: &AccountView<'_>) -> String {
+    if view.applications.is_empty() {
+        return "<p>You have no application yet. Create one to get a key.</p>\n".into();
+    }
+    let mut html = String::from("<ul class=\"cards\">\n");
+    for listed in view.applications {
+        card(&mut html, listed, view);
+    }
+    html.push_str("</ul>\n");
+    html
+}
+
+fn card(html: &mut String, listed: &ListedApplication<'_>, view: &AccountView<'_>) {
+    let application = listed.application;
+    let keys = match active_keys(application, view.signed_in.now).count() {
+        0 => "no active key".into(),
+        1 => "1 active key".into(),
+        count => format!("{count} active keys"),
+    };
+    push(
+        html,
+        format_args!(
+            "<li class=\"card\">\n<h3><a href=\"/account/applications/{}\">{}</a> {}</h3>\n<p class=\"hint\">{keys}</p>\n{}</li>\n",
+            application.id,
+            bdi(&application.name),
+            tier(&application.tier),
+            current(&application.name, listed.usage)
+        ),
+    );
+}
+
+/// How to get higher limits.
+fn upgrade(site: &AccountSite) -> String {
+    match (&site.upgrade_url, &site.contact_email) {
+        (Some(url), _) => {
+            format!("<p>Do you need more requests? {}.</p>\n", link(url, "Upgrade to a higher tier"))
+        }
+        (None, Some(email)) => format!("<p>Do you need more requests? Write to {}.</p>\n", mail_link(email)),
+        (None, None) => String::new(),
+    }
+}
+
+fn new_application(view: &AccountView<'_>, problem: Option<FormProblem<'_>>) -> String {
+    let form = format!(
+        "<p>Keys belong to an application. Its first key is created with it, and shown once.</p>\n{}{}{}\
+         <p><button class=\"button\">Create application</button></p>\n</form>\n",
+        alert(problem),
+        open_form("/account/applications", view.signed_in.csrf),
+        application_fields(view.entered, problem)
+    );
+    section("new", "New application", &form)
+}
+
+fn limit_reached(site: &AccountSite) -> String {
+    let allowed = match site.applications_per_account {
+        1 => "one application".into(),
+        count => format!("{count} applications"),
+    };
+    format!("<p class=\"note\">An account may have {allowed}. To create another, close one first.</p>\n")
+}
+
+fn account(view: &AccountView<'_>) -> String {
+    let owner = view.signed_in.owner;
+    let new_tier = owner
+        .tier
+        .as_deref()
+        .map(|name| format!("<dt>Tier of new applications</dt><dd>{}</dd>\n", tier(name)));
+    let content = format!(
+        "<dl class=\"facts\">\n<dt>E-mail address</dt><dd>{}</dd>\n<dt>Created</dt><dd>{}</dd>\n{}\
+         <dt>Terms of use</dt><dd>version {}, accepted {}</dd>\n</dl>\n{}\
+         <p class=\"actions\"><button class=\"button quiet\">Sign out</button>\n\
+         <button class=\"button quiet\" name=\"everywhere\" value=\"yes\">Sign out everywhere</button></p>\n</form>\n",
+        bdi(&owner.email),
+        date(owner.created_at),
+        new_tier.unwrap_or_default(),
+        bdi(&owner.terms_version),
+        date(owner.terms_accepted_at),
+        open_form("/account/sign-out", view.signed_in.csrf)
+    );
+    section("account", "Account", &content)
+}
+
+fn deletion(view: &AccountView<'_>, problem: Option<FormProblem<'_>>) -> String {
+    let email = bdi(&view.signed_in.owner.email);
+    let step = FinalStep {
+        id: "delete",
+        name: "Delete the account",
+        consequences: &[
+            "All keys of your applications stop working at once.",
+            "Your e-mail address, and the names, websites and contacts of your applications are removed.",
+            "The audit trail is kept, without this personal data.",
+            "This cannot be undone.",
+        ],
+        confirmation: &format!("Delete the account of {email} and all its applications."),
+        action: "/account/delete",
+        csrf: view.signed_in.csrf,
+    };
+    step.html(problem)
+}

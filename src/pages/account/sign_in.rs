@@ -1,0 +1,92 @@
+//! Signing in and signing up by a link that is sent by e-mail.
+
+use super::fields::{TextField, alert, checkbox, hidden, open_form, problem_of};
+use super::frame::{Frame, bdi, link as anchor, notice};
+use super::{AccountSite, FormProblem, LinkForm, SignInForm, SignedIn};
+use crate::pages::html::escape;
+
+const SIGN_IN: &str = "/account/sign-in";
+const CONFIRM: &str = "/account/confirm";
+
+const HOW_LINKS_WORK: &str = "The link is valid once, for 15 minutes. There is no password.";
+
+pub(super) fn form(site: &AccountSite, form: &SignInForm<'_>) -> String {
+    let email = TextField {
+        name: "email",
+        label: "E-mail address",
+        hint: "",
+        kind: "type=\"email\" maxlength=\"254\" autocomplete=\"email\" required",
+        value: form.email,
+    };
+    let body = format!(
+        "<h1>Sign in or sign up</h1>\n{}<p class=\"lede\">Enter your e-mail address. A link is sent to it, which \
+         signs you in. If you have no account yet, it creates one: accounts and keys are free.</p>\n\
+         {}{}{}<p><button class=\"button\">Send the link</button></p>\n</form>\n\
+         <p class=\"note\">{HOW_LINKS_WORK}</p>\n",
+        notice(form.notice),
+        alert(form.problem),
+        open_form(SIGN_IN, form.csrf),
+        email.html(form.problem)
+    );
+    Frame { title: "Sign in or sign up", is_signed_in: false, body: &body }.html(site)
+}
+
+pub(super) fn link_sent(site: &AccountSite, email: &str) -> String {
+    let body = format!(
+        "<h1>Check your e-mail</h1>\n<p class=\"lede\">To continue, open the link that is sent to {}.</p>\n\
+         <p>{HOW_LINKS_WORK}</p>\n<ul>\n<li>Nothing has arrived after a few minutes? Look into the spam folder. \
+         The number of links to an address is limited.</li>\n\
+         <li>Is the address wrong? {}.</li>\n</ul>\n",
+        bdi(email),
+        anchor(SIGN_IN, "Enter it again")
+    );
+    Frame { title: "Check your e-mail", is_signed_in: false, body: &body }.html(site)
+}
+
+pub(super) fn link(site: &AccountSite, form: &LinkForm<'_>) -> String {
+    let (title, button) =
+        if form.is_new { ("Create your account", "Create account") } else { ("Sign in", "Sign in") };
+    let intent = if form.is_new { "Your account will have the address" } else { "You are signing in as" };
+    let terms = if form.needs_terms { terms(site, form) } else { String::new() };
+    let body = format!(
+        "<h1>{title}</h1>\n<p class=\"lede\">{intent} {}.</p>\n{}{}{}{terms}<p><button class=\"button\">{button}</button></p>\n\
+         </form>\n<p class=\"note\">The link is used up when you press the button. If the address is not yours, close this page.</p>\n",
+        bdi(form.email),
+        alert(form.problem),
+        open_form(CONFIRM, form.csrf),
+        hidden("token", form.token)
+    );
+    Frame { title, is_signed_in: false, body: &body }.html(site)
+}
+
+/// The terms with the box to accept them.
+fn terms(site: &AccountSite, form: &LinkForm<'_>) -> String {
+    let changed = if form.is_new { "" } else { "<p>They have changed since you accepted them.</p>\n" };
+    let items = site.terms.iter().map(|term| format!("<li dir=\"auto\">{}</li>\n", escape(term)));
+    let items: Vec<String> = items.collect();
+    let complete = site.terms_url.as_deref().map_or_else(String::new, |url| {
+        format!("<p>The complete text: {}.</p>\n", anchor(url, "terms of service"))
+    });
+    let problem: Option<FormProblem<'_>> = problem_of(form.problem, &["accept_terms"]);
+    let label = format!("I accept the terms of use (version {}).", bdi(&site.terms_version));
+    format!(
+        "<h2>Terms of use</h2>\n{changed}<ol>\n{}</ol>\n{complete}{}{}",
+        items.concat(),
+        hidden("terms_version", &site.terms_version),
+        checkbox("accept_terms", &label, problem)
+    )
+}
+
+/// Sends a link to the owner, who is signed in but not recently.
+pub(super) fn again(site: &AccountSite, signed_in: &SignedIn<'_>) -> String {
+    let body = format!(
+        "<h1>Sign in again</h1>\n<p class=\"lede\">This step cannot be undone, and you signed in more than 15 minutes ago. \
+         To continue, sign in again: a link is sent to {}.</p>\n<p>{HOW_LINKS_WORK} Then repeat the step. Nothing has \
+         been changed.</p>\n{}{}<p class=\"actions\"><button class=\"button\">Send the link</button> {}</p>\n</form>\n",
+        bdi(&signed_in.owner.email),
+        open_form(SIGN_IN, signed_in.csrf),
+        hidden("email", &signed_in.owner.email),
+        "<a class=\"button quiet\" href=\"/account\">Cancel</a>"
+    );
+    Frame { title: "Sign in again", is_signed_in: true, body: &body }.html(site)
+}

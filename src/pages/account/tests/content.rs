@@ -1,0 +1,196 @@
+//! Content of the pages.
+
+use super::*;
+
+/// Whether a page contains each of these texts.
+fn shows(html: &str, texts: &[&str]) {
+    for text in texts {
+        assert!(html.contains(text), "{text}: {html}");
+    }
+}
+
+#[test]
+fn keys_are_shown_with_their_state_and_only_active_ones_can_be_revoked() {
+    let mut shown = Shown::ordinary();
+    let html = shown.application();
+    let rows: Vec<&str> = html.split("<th scope=\"row\"><code>sg_live").skip(1).collect();
+    let states =
+        ["active</span></td>", "active</span> expires", "expired</span> <time", "revoked</span> <time"];
+    for ((row, state), may_be_revoked) in rows.iter().zip(states).zip([true, true, false, false]) {
+        let row = row.split_once("</tr>").unwrap().0;
+        assert!(row.contains(state), "{row}");
+        assert_eq!(row.contains("/revoke\""), may_be_revoked, "{row}");
+    }
+    let digest = format!("name=\"key\" value=\"{}\"", KeyDigest::of("sg_live_a1B2"));
+    shows(&html, &[&digest, "<summary>Revoke…<span class=\"unseen\"> sg_live_a1B2</span></summary>"]);
+    assert!(!html.contains("Revoked and expired keys"));
+    shown
+        .application
+        .keys
+        .splice(0..0, (0..3).map(|number| key(&format!("old{number}"), Some(ago(9)), None)));
+    shows(&shown.application(), &["<summary>Revoked and expired keys (5)</summary>", "<code>old0…</code>"]);
+}
+
+#[test]
+fn a_new_key_needs_a_decision_about_the_present_ones_only_if_there_are_any() {
+    let mut shown = Shown::ordinary();
+    let html = shown.application();
+    shows(
+        &html,
+        &["<option value=\"1d\" selected>work for 1 more day</option>", "Create a new key</button>"],
+    );
+    assert_eq!(html.matches(" selected>").count(), 1);
+    shown.application.keys.truncate(2);
+    let html = shown.application();
+    shows(
+        &html,
+        &[
+            "No key can be used",
+            "<input type=\"hidden\" name=\"overlap\" value=\"none\">",
+            "Create a key</button>",
+        ],
+    );
+    assert!(!html.contains("<select"));
+}
+
+#[test]
+fn a_new_key_is_shown_with_a_command_that_uses_it() {
+    let mut shown = Shown::ordinary();
+    let later = Some(Wall::from_seconds(NOON.seconds() + 60));
+    let html = shown.issued("sg_live_abc", later);
+    let command = "<span class=\"w\">curl</span> -H &#39;Authorization: Bearer sg_live_abc&#39; \
+                   &#39;https://scores.example.org/api/v1/models?period=";
+    let back = "<a class=\"button\" href=\"/account/applications/app_0Ab3dEf7hIj\">";
+    shows(&html, &["<code>sg_live_abc</code>", command, back, "The older keys work until <time"]);
+    shows(&shown.issued("sg_live_abc", Some(NOON)), &["The older keys no longer work."]);
+    assert!(!shown.issued("sg_live_abc", None).contains("older keys"));
+    shown.site.example_url = "https://x.example/'; rm".into();
+    shows(&shown.issued("k", None), &["&#39;https://x.example/&#39;\\&#39;&#39;; rm&#39;"]);
+}
+
+#[test]
+fn an_application_can_be_created_while_the_account_may_have_more() {
+    let mut shown = Shown::ordinary();
+    let (form, used) = ("action=\"/account/applications\"", Some(Shown::usage(1, 1)));
+    shows(&shown.account(&[]), &[form, "You have no application yet."]);
+    shows(
+        &shown.account(&[used, used]),
+        &[form, "href=\"/account/applications/app_0Ab3dEf7hIj\"", "2 active keys"],
+    );
+    let full = shown.account(&[used, used, used]);
+    shows(&full, &["An account may have 3 applications."]);
+    assert!(!full.contains(form));
+    shown.site.applications_per_account = 1;
+    shows(&shown.account(&[used]), &["An account may have one application."]);
+}
+
+#[test]
+fn a_higher_tier_is_available_by_link_or_from_the_operator() {
+    let mut shown = Shown::ordinary();
+    shows(&shown.account(&[]), &["<a href=\"https://example.org/upgrade\">Upgrade"]);
+    shown.site.upgrade_url = None;
+    shows(&shown.account(&[]), &["more requests? Write to <a href=\"mailto:support@example.org\">"]);
+    shown.site.contact_email = None;
+    assert!(!shown.account(&[]).contains("more requests?"));
+    shown.owner.tier = Some("pro".into());
+    shows(&shown.account(&[]), &["<dt>Tier of new applications</dt><dd><span class=\"tier\"><bdi>Pro</bdi>"]);
+}
+
+#[test]
+fn terms_are_accepted_with_a_new_account_and_after_a_change() {
+    let shown = Shown::ordinary();
+    let accepted = "name=\"accept_terms\" value=\"yes\" required";
+    let terms =
+        [accepted, "name=\"terms_version\" value=\"2026-11-01\"", "<li dir=\"auto\">Data is free to use"];
+    let new = shown.link(true, true);
+    shows(&new, &terms);
+    shows(&new, &["Create account</button>", "value=\"t0k3n\"", "<a href=\"https://example.org/terms\">"]);
+    let changed = shown.link(true, false);
+    shows(&changed, &terms);
+    shows(&changed, &["Sign in</button>", "They have changed"]);
+    let known = shown.link(false, false);
+    shows(&known, &["Sign in</button>"]);
+    assert!(!known.contains("terms_version") && !known.contains(accepted));
+}
+
+#[test]
+fn use_is_shown_against_the_limits() {
+    let shown = Shown::ordinary();
+    let of = |day_used, day_limit| {
+        let usage = CurrentUsage { day_used, day_limit, ..Shown::usage(0, 0) };
+        shown.application_with(Some(usage), None)
+    };
+    let html = of(312, 1_000);
+    shows(
+        &html,
+        &[
+            "312 of 1,000 requests</span>",
+            "max=\"1000\" low=\"800\"",
+            "value=\"312\"",
+            "2026-11-26 00:00 UTC",
+        ],
+    );
+    assert!(!html.contains("used up"));
+    shows(&of(1_001, 1_000), &["1,001 of 1,000 requests <span class=\"badge\">used up</span>"]);
+    shows(&of(0, 0), &["0 of 0 requests <span class=\"badge\">used up</span>", "max=\"1\" low=\"0\""]);
+    shows(&of(u32::MAX, u32::MAX), &["4,294,967,295 of 4,294,967,295", "low=\"3435973836\""]);
+    shows(&shown.application_with(None, None), &["Its use cannot be shown at present."]);
+}
+
+#[test]
+fn requests_are_shown_as_chart_and_tables() {
+    let mut shown = Shown::ordinary();
+    let html = shown.application();
+    let day =
+        "<tr><th scope=\"row\">2026-11-25</th><td>216</td><td>182</td><td>22</td><td>8</td><td>4</td></tr>";
+    let endpoint = "<th scope=\"row\">other paths</th><td>21</td><td>0</td><td>0</td><td>21</td><td>0</td>";
+    shows(&html, &["Requests of the last 30 days</h2>", day, endpoint, "<code>models</code>"]);
+    assert_eq!(html.matches("<rect class=\"column\"").count(), 30);
+    assert_eq!(html.matches("<tr><th scope=\"row\">2026-").count(), 20, "days with requests");
+    shown.requests.totals.iter_mut().for_each(|total| total.requests = u64::MAX);
+    shows(&shown.application(), &["18,446,744,073,709,551,615", "<span>80 E</span>"]);
+    let none = RequestList::default();
+    shows(
+        &shown.application_with(None, Some(&none)),
+        &["No requests yet. Requests appear here within about a minute."],
+    );
+    shows(&shown.application_with(None, None), &["The requests cannot be shown at present."]);
+}
+
+#[test]
+fn pages_link_only_to_this_service_and_to_configured_addresses() {
+    let configured =
+        ["https://example.org/terms", "https://example.org/upgrade", "mailto:support@example.org"];
+    for (name, html) in Shown::ordinary().pages() {
+        shows(
+            &html,
+            &["<meta name=\"robots\" content=\"noindex\">", "<a href=\"/status\">", "<a href=\"/docs\">"],
+        );
+        for tag in tags(&html) {
+            assert_eq!(attribute(tag, "src"), None, "{name}");
+            if let Some(href) = attribute(tag, "href") {
+                assert!(configured.contains(&href) || href.starts_with(['/', '#']), "{name}: {href}");
+            }
+        }
+    }
+    let mut shown = Shown::ordinary();
+    shown.site = AccountSite { has_status_page: false, terms_url: None, contact_email: None, ..shown.site };
+    let html = shown.account(&[]);
+    assert!(!html.contains("/status") && !html.contains("<footer"), "{html}");
+}
+
+#[test]
+fn signing_in_again_sends_a_link_to_the_owner() {
+    let shown = Shown::ordinary();
+    let html = shown.site.sign_in_again(&shown.signed_in());
+    shows(
+        &html,
+        &["action=\"/account/sign-in\"", "<input type=\"hidden\" name=\"email\" value=\"ada@example.org\">"],
+    );
+    let form = SignInForm { csrf: CSRF, email: "", problem: None, notice: Some("You are signed out.") };
+    let status = "<p class=\"notice\" role=\"status\"><bdi>You are signed out.</bdi></p>";
+    shows(
+        &shown.site.sign_in(&form),
+        &[status, "type=\"email\"", "autocomplete=\"email\" required", "15 minutes"],
+    );
+}

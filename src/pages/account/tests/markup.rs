@@ -1,0 +1,161 @@
+//! Markup of all pages: escaping, policy, forms, labels, headings.
+
+use std::collections::HashSet;
+
+use super::*;
+
+/// The problems that the pages are tested with: of no field, and of each.
+fn problems() -> Vec<Option<&'static str>> {
+    let fields = ["email", "accept_terms", "name", "url", "contact", "confirm", "overlap", "key"];
+    [None].into_iter().chain(fields.map(Some)).collect()
+}
+
+/// All pages with ordinary and hostile values, and with each problem.
+fn all_pages() -> Vec<(&'static str, String)> {
+    let mut pages = Shown::ordinary().pages();
+    for text in [HOSTILE, &"\u{1f9ea}W".repeat(100), ""] {
+        for field in problems() {
+            let mut shown = Shown::of(text);
+            shown.problem = Some((field, text.to_owned()));
+            pages.extend(shown.pages());
+        }
+    }
+    pages
+}
+
+#[test]
+fn pages_contain_no_script_and_no_inline_style_whatever_people_enter() {
+    for (name, html) in all_pages() {
+        assert_eq!(html.matches("<style>").count(), 1, "{name}");
+        for tag in tags(&html) {
+            assert!(!tag.starts_with("script") && !tag.starts_with("iframe"), "{name}: <{tag}>");
+            for (attribute, value) in attributes(tag) {
+                assert!(attribute != "style" && !attribute.starts_with("on"), "{name}: <{tag}>");
+                assert!(!value.contains('<'), "{name}: <{tag}>");
+            }
+        }
+    }
+}
+
+#[test]
+fn texts_are_escaped_and_none_is_taken_for_a_placeholder() {
+    let escaped = "&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;&#39; onload=&#39;x&#39; style=&#39;y&#39; {{csrf}} &amp;amp; ";
+    for (name, html) in Shown::of(HOSTILE).pages() {
+        assert!(html.contains(escaped), "{name}: {html}");
+        assert_eq!(html.matches("{{").count(), html.matches("{{csrf}}").count(), "{name}");
+        assert!(!html.contains("{{csrf}} & ") && !html.contains(&format!("{CSRF} &amp;")), "{name}");
+    }
+    for (name, html) in Shown::ordinary().pages() {
+        assert!(!html.contains("{{"), "{name}: {html}");
+    }
+}
+
+#[test]
+fn the_policy_allows_the_style_sheet_of_every_page() {
+    for (name, html) in Shown::ordinary().pages() {
+        // Browsers hash the text between the tags.
+        let style = html.split_once("<style>").unwrap().1.split_once("</style>").unwrap().0;
+        let hash = BASE64.encode(&Sha256::digest(style.as_bytes()));
+        let expected = format!(
+            "default-src 'none'; style-src 'sha256-{hash}'; img-src 'self'; form-action 'self'; base-uri 'none'; \
+             frame-ancestors 'none'"
+        );
+        assert_eq!(content_security_policy(), expected, "{name}");
+    }
+    // The sheet loads nothing.
+    assert!(!STYLE.contains("url(") && !STYLE.contains("@import") && !STYLE.contains('<'));
+}
+
+#[test]
+fn forms_are_sent_to_this_service_with_their_csrf_token() {
+    let mut seen = HashSet::new();
+    for (name, html) in all_pages() {
+        for form in html.split("<form ").skip(1) {
+            let form = form.split_once("</form>").unwrap().0;
+            let (tag, content) = form.split_once('>').unwrap();
+            assert_eq!(attribute(tag, "method"), Some("post"), "{name}");
+            let action = attribute(tag, "action").unwrap();
+            let token = format!("<input type=\"hidden\" name=\"csrf\" value=\"{CSRF}\">");
+            assert_eq!(content.matches(&token).count(), 1, "{name}: {action}");
+            assert_eq!(content.matches("<button").count(), if action == "/account/sign-out" { 2 } else { 1 });
+            let content = format!("</style>{content}");
+            let names = tags(&content).into_iter().filter_map(|tag| attribute(tag, "name"));
+            seen.insert(format!("{action} {}", names.collect::<Vec<_>>().join(" ")));
+        }
+    }
+    let app = "/account/applications/app_0Ab3dEf7hIj";
+    let expected = [
+        "/account/sign-in csrf email".into(),
+        "/account/confirm csrf token".into(),
+        "/account/confirm csrf token terms_version accept_terms".into(),
+        "/account/applications csrf name url contact".into(),
+        "/account/sign-out csrf everywhere".into(),
+        "/account/delete csrf confirm".into(),
+        format!("{app} csrf name url contact"),
+        format!("{app}/rotate csrf overlap"),
+        format!("{app}/revoke csrf key"),
+        format!("{app}/close csrf confirm"),
+    ];
+    assert_eq!(seen, HashSet::from(expected));
+}
+
+#[test]
+fn fields_have_labels_ids_are_unique_and_references_lead_to_them() {
+    for (name, html) in all_pages() {
+        let tags = tags(&html);
+        let ids: Vec<&str> = tags.iter().filter_map(|tag| attribute(tag, "id")).collect();
+        let unique: HashSet<&str> = ids.iter().copied().collect();
+        assert_eq!(unique.len(), ids.len(), "{name}: {ids:?}");
+        for tag in &tags {
+            for reference in ["for", "aria-labelledby", "aria-describedby"] {
+                let to = attribute(tag, reference).into_iter().flat_map(str::split_whitespace);
+                to.for_each(|id| assert!(unique.contains(id), "{name}: <{tag}>"));
+            }
+            let is_field = (tag.starts_with("input") && attribute(tag, "type") != Some("hidden"))
+                || tag.starts_with("select");
+            let is_labelled = |id| tags.iter().any(|tag| attribute(tag, "for") == Some(id));
+            assert!(!is_field || is_labelled(attribute(tag, "id").unwrap()), "{name}: <{tag}>");
+            assert!(!tag.starts_with("meter") || attribute(tag, "aria-label").is_some(), "{name}: <{tag}>");
+        }
+    }
+}
+
+#[test]
+fn headings_skip_no_level_and_every_page_has_one_of_the_first() {
+    for (name, html) in all_pages() {
+        let levels: Vec<u32> =
+            html.split("<h").skip(1).filter_map(|rest| rest.chars().next()?.to_digit(10)).collect();
+        assert_eq!(levels.iter().filter(|level| **level == 1).count(), 1, "{name}");
+        assert!(
+            levels.first() == Some(&1) && levels.windows(2).all(|pair| pair[1] <= pair[0] + 1),
+            "{name}: {levels:?}"
+        );
+    }
+}
+
+#[test]
+fn a_problem_is_shown_once_and_at_its_field() {
+    for field in problems() {
+        let mut shown = Shown::ordinary();
+        shown.problem = Some((field, "Write a name.".into()));
+        for (name, html) in shown.pages() {
+            if ["link-sent", "issued", "again", "message"].contains(&name) {
+                continue;
+            }
+            let alert = "<p class=\"problem\" role=\"alert\" id=\"problem\" dir=\"auto\">Write a name.</p>";
+            assert_eq!(html.matches(alert).count(), 1, "{name}, {field:?}");
+            assert_eq!(html.matches("Write a name.").count(), 1, "{name}, {field:?}");
+            let wrong: Vec<_> =
+                tags(&html).into_iter().filter(|tag| tag.contains("aria-invalid=\"true\"")).collect();
+            let has_field = field.is_some_and(|field| html.contains(&format!("id=\"field-{field}\"")));
+            assert_eq!(wrong.len(), usize::from(has_field), "{name}, {field:?}");
+            for tag in wrong {
+                assert_eq!(attribute(tag, "name"), field, "{name}");
+                assert!(
+                    attribute(tag, "aria-describedby").unwrap().starts_with("problem"),
+                    "{name}: <{tag}>"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! The pages with ordinary and with hostile values: `markup` tests what all pages have in common, `content` what each
+//! shows.
+
+mod content;
+mod markup;
+
+use super::*;
+use crate::clock::{Day, Wall};
+use crate::keys::{ApplicationId, Digest as KeyDigest, OwnerId};
+use crate::store::{
+    OwnLimits, RequestList, RequestOutcome, RequestQuery, RequestTotal, StoredApplication, StoredKey,
+    StoredOwner,
+};
+
+const NOON: Wall = Wall::from_seconds(20_782 * 86_400 + 43_200); // 2026-11-25T12:00:00Z
+const HOSTILE: &str = "\"><script>alert(1)</script>' onload='x' style='y' {{csrf}} &amp; \u{202e}gpj.exe";
+const CSRF: &str = "the-csrf-token";
+
+/// Everything that the pages show.
+struct Shown {
+    site: AccountSite,
+    owner: StoredOwner,
+    application: StoredApplication,
+    requests: RequestList,
+    entered: ApplicationFields,
+    token: String,
+    problem: Option<(Option<&'static str>, String)>,
+    notice: Option<String>,
+}
+
+fn ago(seconds: u64) -> Wall {
+    Wall::from_seconds(NOON.seconds() - seconds)
+}
+
+fn key(shown: &str, expires_at: Option<Wall>, revoked_at: Option<Wall>) -> StoredKey {
+    StoredKey {
+        digest: KeyDigest::of(shown),
+        shown: shown.into(),
+        created_at: ago(20 * 86_400),
+        expires_at,
+        revoked_at,
+        last_used_at: revoked_at.is_none().then(|| ago(3_600)),
+    }
+}
+
+fn requests(application: ApplicationId) -> RequestList {
+    let total = |(ago, endpoint, outcome, requests): (u32, &'static str, RequestOutcome, u64)| RequestTotal {
+        day: Day::from_number(NOON.day().number() - ago),
+        application,
+        endpoint: endpoint.into(),
+        outcome,
+        requests,
+    };
+    let totals = (0..20).flat_map(|day| {
+        let many = u64::from(137 + day * 61 % 97);
+        [
+            (day, "models", RequestOutcome::Ok, many),
+            (day, "index", RequestOutcome::NotModified, many / 3),
+            (day, "drift", RequestOutcome::RateLimited, many % 11 * 4),
+            (day, "alerts", RequestOutcome::ServerError, many % 7 * 2),
+            (day, "none", RequestOutcome::ClientError, many % 3),
+            (day, "models", RequestOutcome::Disconnected, many % 5 * 2),
+        ]
+    });
+    RequestList { totals: totals.rev().map(total).collect() }
+}
+
+fn site() -> AccountSite {
+    let terms = [
+        "Data is free to use with attribution.",
+        "The source must be cited with a link wherever data is shown.",
+        "Keys are personal and must not be shared or published.",
+        "Limits must not be circumvented with several accounts.",
+    ];
+    AccountSite {
+        service: "Scores".into(),
+        terms: terms.map(String::from).to_vec(),
+        terms_version: "2026-11-01".into(),
+        terms_url: Some("https://example.org/terms".into()),
+        upgrade_url: Some("https://example.org/upgrade".into()),
+        contact_email: Some("support@example.org".into()),
+        has_status_page: true,
+        example_url: "https://scores.example.org/api/v1/models?period=24h".into(),
+        applications_per_account: 3,
+    }
+}
+
+impl Shown {
+    fn ordinary() -> Self {
+        let id: ApplicationId = "app_0Ab3dEf7hIj".parse().unwrap();
+        let keys = vec![
+            key("sg_live_7GhR", None, Some(ago(9_000))),
+            key("sg_live_Xw03", Some(ago(86_400)), None),
+            key("sg_live_9KdQ", Some(Wall::from_seconds(NOON.seconds() + 86_400)), None),
+            key("sg_live_a1B2", None, None),
+        ];
+        let application = StoredApplication {
+            id,
+            name: "Leaderboard of Example Labs".into(),
+            tier: "free".into(),
+            own: OwnLimits::default(),
+            url: None,
+            contact: Some("ops@example.org".into()),
+            note: None,
+            created_at: ago(30 * 86_400),
+            keys,
+            granted: 0,
+        };
+        let owner = StoredOwner {
+            id: "own_0Ab3dEf7hIj".parse::<OwnerId>().unwrap(),
+            email: "ada@example.org".into(),
+            created_at: ago(30 * 86_400),
+            terms_version: "2026-11-01".into(),
+            terms_accepted_at: ago(30 * 86_400),
+            tier: None,
+            suspended_at: None,
+            applications: vec![id],
+        };
+        let entered = ApplicationFields {
+            name: "Leaderboard of Example Labs".into(),
+            url: "https://labs.example.org".into(),
+            contact: "ops@example.org".into(),
+        };
+        Self {
+            site: site(),
+            owner,
+            requests: requests(id),
+            application,
+            entered,
+            token: "t0k3n".into(),
+            problem: None,
+            notice: None,
+        }
+    }
+
+    /// The same with one text in every place that holds text.
+    fn of(text: &str) -> Self {
+        let mut shown = Self::ordinary();
+        let some = || Some(text.to_owned());
+        shown.site = AccountSite {
+            service: text.into(),
+            terms: vec![text.into(); 2],
+            terms_version: text.into(),
+            terms_url: some(),
+            upgrade_url: some(),
+            contact_email: some(),
+            example_url: text.into(),
+            ..shown.site
+        };
+        shown.owner =
+            StoredOwner { email: text.into(), terms_version: text.into(), tier: some(), ..shown.owner };
+        shown.application.name = text.into();
+        shown.application.tier = text.into();
+        shown.application.contact = some();
+        for key in &mut shown.application.keys {
+            key.shown = text.into();
+        }
+        for total in &mut shown.requests.totals {
+            total.endpoint = text.to_owned().into();
+        }
+        shown.entered = ApplicationFields { name: text.into(), url: text.into(), contact: text.into() };
+        shown.token = text.into();
+        shown.problem = Some((None, text.into()));
+        shown.notice = some();
+        shown
+    }
+
+    fn problem(&self) -> Option<FormProblem<'_>> {
+        self.problem.as_ref().map(|(field, message)| FormProblem { field: *field, message })
+    }
+
+    fn signed_in(&self) -> SignedIn<'_> {
+        SignedIn { csrf: CSRF, owner: &self.owner, now: NOON }
+    }
+
+    fn usage(day_used: u32, minute_used: u32) -> CurrentUsage {
+        CurrentUsage {
+            day_used,
+            day_limit: 1_000,
+            day_ends_at: NOON.day().end(),
+            minute_used,
+            minute_limit: 10,
+        }
+    }
+
+    fn link(&self, needs_terms: bool, is_new: bool) -> String {
+        let (token, email) = (&self.token, &self.owner.email);
+        self.site.link(&LinkForm { csrf: CSRF, token, email, needs_terms, is_new, problem: self.problem() })
+    }
+
+    fn account(&self, usages: &[Option<CurrentUsage>]) -> String {
+        let list = |usage: &Option<CurrentUsage>| ListedApplication {
+            application: &self.application,
+            usage: *usage,
+        };
+        let applications: Vec<_> = usages.iter().map(list).collect();
+        self.site.account(&AccountView {
+            signed_in: self.signed_in(),
+            applications: &applications,
+            entered: &self.entered,
+            problem: self.problem(),
+            notice: self.notice.as_deref(),
+        })
+    }
+
+    fn application(&self) -> String {
+        self.application_with(Some(Self::usage(312, 4)), Some(&self.requests))
+    }
+
+    fn application_with(&self, usage: Option<CurrentUsage>, requests: Option<&RequestList>) -> String {
+        let last = NOON.day();
+        let days = RequestQuery {
+            application: self.application.id,
+            first: Day::from_number(last.number() - 29),
+            last,
+        };
+        self.site.application(&OwnedApplicationView {
+            signed_in: self.signed_in(),
+            application: &self.application,
+            usage,
+            requests,
+            days,
+            entered: &self.entered,
+            problem: self.problem(),
+            notice: self.notice.as_deref(),
+        })
+    }
+
+    fn issued(&self, key: &str, others_end_at: Option<Wall>) -> String {
+        let (signed_in, application) = (self.signed_in(), &self.application);
+        self.site.issued_key(&IssuedKeyView { signed_in, application, key, others_end_at })
+    }
+
+    /// Every page, with a name.
+    fn pages(&self) -> Vec<(&'static str, String)> {
+        let (email, notice) = (self.owner.email.as_str(), self.notice.as_deref());
+        let sign_in = SignInForm { csrf: CSRF, email, problem: self.problem(), notice };
+        let paragraphs = ["The link has expired, or it was used.", email];
+        let message = MessagePage {
+            title: "The link is not valid",
+            paragraphs: &paragraphs,
+            link: Some(("/account/sign-in", email)),
+        };
+        let used_up = Some(Self::usage(1_000, 10));
+        vec![
+            ("sign-in", self.site.sign_in(&sign_in)),
+            ("link-sent", self.site.link_sent(email)),
+            ("link-new", self.link(true, true)),
+            ("link-changed", self.link(true, false)),
+            ("link", self.link(false, false)),
+            ("account-new", self.account(&[])),
+            ("account", self.account(&[Some(Self::usage(312, 4)), None])),
+            ("account-full", self.account(&[Some(Self::usage(850, 0)), used_up, None])),
+            ("application", self.application()),
+            ("application-new", self.application_with(None, Some(&RequestList::default()))),
+            (
+                "issued",
+                self.issued(
+                    &format!("sg_live_{}", "a1B2".repeat(9)),
+                    Some(Wall::from_seconds(NOON.seconds() + 86_400)),
+                ),
+            ),
+            ("again", self.site.sign_in_again(&self.signed_in())),
+            ("message", self.site.message(&message)),
+        ]
+    }
+}
+
+/// The tags of a page, without `<` and `>`. Everything outside templates is escaped, so neither occurs in a value.
+fn tags(html: &str) -> Vec<&str> {
+    let html = html.split_once("</style>").unwrap().1;
+    html.split('<').skip(1).map(|rest| rest.split_once('>').unwrap().0).collect()
+}
+
+/// The attributes of a tag with values.
+fn attributes(tag: &str) -> Vec<(&str, &str)> {
+    let mut rest = tag;
+    let mut attributes = Vec::new();
+    while let Some((before, after)) = rest.split_once("=\"") {
+        let (value, after) = after.split_once('"').unwrap();
+        attributes.push((before.rsplit([' ', '\n']).next().unwrap(), value));
+        rest = after;
+    }
+    attributes
+}
+
+fn attribute<'t>(tag: &'t str, name: &str) -> Option<&'t str> {
+    attributes(tag).into_iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+}

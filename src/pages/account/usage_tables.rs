@@ -1,0 +1,81 @@
+//! The requests of an application: the chart, its legend, and the numbers as tables.
+
+use super::frame;
+use super::usage_chart::{OutcomeGroup, chart, sample};
+use crate::clock::Day;
+use crate::pages::html::{code, escape, grouped, push, table};
+use crate::store::{OutcomeCounts, RequestList, RequestOutcome, RequestQuery};
+
+/// The section about the requests; `None` if the store did not return them.
+pub(super) fn section(requests: Option<&RequestList>, days: &RequestQuery) -> String {
+    let count = days.days().count();
+    let content = match requests {
+        None => "<p>The requests cannot be shown at present. Reload the page in a minute.</p>\n".into(),
+        Some(requests) if requests.sum().total() == 0 => {
+            "<p>No requests yet. Requests appear here within about a minute.</p>\n".into()
+        }
+        Some(requests) => content(requests, days),
+    };
+    frame::section("requests", &format!("Requests of the last {count} days"), &content)
+}
+
+fn content(requests: &RequestList, query: &RequestQuery) -> String {
+    let days = requests.by_day(query);
+    format!(
+        "<div class=\"usage\">\n{}{}</div>\n<p class=\"hint\">Days are UTC. Requests appear within about a minute.</p>\n{}{}",
+        legend(&requests.sum()),
+        chart(&days),
+        by_day(&days),
+        by_endpoint(requests)
+    )
+}
+
+fn legend(sum: &OutcomeCounts) -> String {
+    let mut html = String::from("<ul class=\"legend\">\n");
+    for group in OutcomeGroup::ALL {
+        let (count, word) = (grouped(group.of(sum)), group.word());
+        push(&mut html, format_args!("<li>{} <strong>{count}</strong> {word}</li>\n", sample(group)));
+    }
+    html.push_str("</ul>\n");
+    html
+}
+
+/// The days with requests, newest first.
+fn by_day(days: &[(Day, OutcomeCounts)]) -> String {
+    let rows = days.iter().rev().filter(|(_, counts)| counts.total() > 0).map(|(day, counts)| {
+        let groups = OutcomeGroup::ALL.map(|group| grouped(group.of(counts)));
+        [day.to_string(), grouped(counts.total())].into_iter().chain(groups).collect()
+    });
+    let heads = ["Day", "All", "Successful", "Refused", "Failed", "Disconnected"];
+    let table = table("Requests by day", &heads, rows);
+    format!("<details class=\"numbers\">\n<summary>Requests by day</summary>\n{table}</details>\n")
+}
+
+fn by_endpoint(requests: &RequestList) -> String {
+    let rows = requests.by_endpoint().into_iter().map(|(endpoint, counts)| {
+        let outcomes = RequestOutcome::ALL.map(|outcome| grouped(counts.of(outcome)));
+        let endpoint = if endpoint == "none" { "other paths".into() } else { code(endpoint) };
+        [endpoint, grouped(counts.total())].into_iter().chain(outcomes).collect()
+    });
+    let heads: Vec<&str> = ["Endpoint", "All"].into_iter().chain(RequestOutcome::ALL.map(head)).collect();
+    let table = table("Requests by endpoint", &heads, rows);
+    format!(
+        "<details class=\"numbers\">\n<summary>Requests by endpoint and outcome</summary>\n{table}<p class=\"hint\">{}</p>\n</details>\n",
+        escape(
+            "Successful: OK (200) and not modified (304). Refused: client errors (4xx), and 429 by the limit of the minute or \
+             the quota of the day. Failed: server errors (5xx). Disconnected: the client disconnected before the response."
+        )
+    )
+}
+
+const fn head(outcome: RequestOutcome) -> &'static str {
+    match outcome {
+        RequestOutcome::Ok => "OK",
+        RequestOutcome::NotModified => "Not modified",
+        RequestOutcome::ClientError => "Client error",
+        RequestOutcome::RateLimited => "Rate limited",
+        RequestOutcome::QuotaExceeded => "Quota exceeded",
+        RequestOutcome::ServerError => "Server error",
+        RequestOutcome::Disconnected => "Disconnected",
+    }
+}
