@@ -28,6 +28,7 @@ pub mod instruments;
 
 pub mod accounts;
 pub mod documents;
+pub mod mail;
 pub mod status;
 
 pub mod gateway;

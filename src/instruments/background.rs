@@ -44,6 +44,7 @@ pub(crate) enum StoreWork {
     Uses,
     Usage,
     Status,
+    Mail,
 }
 
 /// The decision about a request that finds no unit while the ledger is unreachable.
@@ -96,7 +97,8 @@ impl UnitUse {
 
 impl StoreWork {
     /// Label values, in the order of the variants.
-    pub(super) const WORDS: [&str; 6] = ["lease", "return", "change", "key_uses", "usage", "status"];
+    pub(super) const WORDS: [&str; 7] =
+        ["lease", "return", "change", "key_uses", "usage", "status", "mail"];
 }
 
 impl SharedFetchEnd {

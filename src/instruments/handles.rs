@@ -14,6 +14,7 @@ use crate::upstream::{BreakerState, ProtectionStatus};
 use super::backend_addresses::AddressMetrics;
 use super::background::{FetchEnd, SharedFetchEnd, StoreWork, UnitUse, UnreachableDecision};
 use super::labels::{PoolLabel, RequestSubject, StatusClass, TierLabel};
+use super::mail::MailMetrics;
 use super::outcome::CacheOutcome;
 use super::shared_store::SharedStoreMetrics;
 
@@ -60,6 +61,7 @@ pub struct Instruments {
     lease_waits: Counter,
     unreadable_records: Gauge,
     keys: Gauge,
+    mail: MailMetrics,
     shared_store: SharedStoreMetrics,
 }
 
@@ -135,6 +137,7 @@ impl Instruments {
             lease_waits: registry.counter("scoregate_lease_waits_total"),
             unreadable_records: registry.gauge("scoregate_store_unreadable_records"),
             keys: registry.gauge("scoregate_keys"),
+            mail: MailMetrics::new(registry),
             shared_store: SharedStoreMetrics::new(registry),
         }
     }
@@ -310,6 +313,11 @@ impl Instruments {
         if let Some(durations) = self.store_durations.of(operation) {
             durations.record(time.as_secs_f64());
         }
+    }
+
+    /// Metrics of mail.
+    pub(crate) fn mail(&self) -> &MailMetrics {
+        &self.mail
     }
 
     /// Metrics of the shared store.

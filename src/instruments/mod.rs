@@ -5,6 +5,7 @@ mod backend_addresses;
 mod background;
 mod handles;
 mod labels;
+mod mail;
 mod outcome;
 mod shared_store;
 
@@ -12,4 +13,5 @@ pub(crate) use background::{FetchEnd, SharedFetchEnd, StoreWork, UnitUse, Unreac
 pub use handles::Instruments;
 pub(crate) use handles::RequestObservation;
 pub(crate) use labels::{PoolLabel, RequestSubject};
+pub(crate) use mail::MailResult;
 pub use outcome::CacheOutcome;

@@ -1,0 +1,209 @@
+//! Why a mail was not sent: in words of this program, because replies of servers may contain the recipient's address.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+
+use super::message::InvalidMail;
+
+/// A step of the dialogue with a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SmtpStep {
+    /// Connection, greeting and EHLO, with TLS from the beginning if configured.
+    Connect,
+    StartTls,
+    Login,
+    /// `MAIL FROM`.
+    Sender,
+    /// `RCPT TO`.
+    Recipient,
+    /// `DATA`.
+    Data,
+    /// The content. Without a reply to it the mail may have been delivered.
+    Content,
+}
+
+/// The code of a reply, without its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ReplyCode {
+    pub(super) code: u16,
+    /// The enhanced code, such as 5.1.1.
+    pub(super) enhanced: Option<(u16, u16, u16)>,
+}
+
+/// Why a mail was not sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum MailFailure {
+    #[error("{0}")]
+    Invalid(#[from] InvalidMail),
+    #[error("the server accepts no addresses outside ASCII")]
+    NotAscii,
+    #[error("reply {reply} to {step}")]
+    Reply { step: SmtpStep, reply: ReplyCode },
+    #[error("no reply to {0} within mail.timeout")]
+    Timeout(SmtpStep),
+    #[error("connection failed at {step}: {kind}")]
+    Connection { step: SmtpStep, kind: io::ErrorKind },
+    #[error("connection closed, or the reply is not SMTP, at {0}")]
+    NoReply(SmtpStep),
+    #[error("TLS failed: {0}")]
+    Tls(String),
+    #[error("the server does not support STARTTLS")]
+    NoStartTls,
+    #[error("the server does not support authentication by PLAIN or LOGIN")]
+    NoMechanism,
+    #[error("the host name of the server cannot be resolved")]
+    UnknownHost,
+    #[error("the file cannot be written: {0}")]
+    File(io::ErrorKind),
+}
+
+impl MailFailure {
+    /// The failure behind an error of the library.
+    pub(super) fn of(step: SmtpStep, error: &lettre::transport::smtp::Error) -> Self {
+        let text = error.source().map(ToString::to_string).unwrap_or_default();
+        if let Some(code) = error.status() {
+            return Self::Reply { step, reply: ReplyCode::new(code.into(), &text) };
+        }
+        match (tls_error(error), io_kind(error)) {
+            (Some(tls), _) => Self::Tls(tls.to_string()),
+            (None, Some(kind)) => Self::Connection { step, kind },
+            (None, None) => Self::NoReply(step),
+        }
+    }
+
+    /// Whether the mail itself is the cause. Otherwise other mails would fail in the same way.
+    pub(super) fn is_about_the_mail(&self) -> bool {
+        match self {
+            Self::Invalid(_) | Self::NotAscii => true,
+            Self::Reply { step: SmtpStep::Recipient | SmtpStep::Data | SmtpStep::Content, reply } => {
+                !reply.is_about_the_session()
+            }
+            Self::Reply { .. }
+            | Self::Timeout(_)
+            | Self::Connection { .. }
+            | Self::NoReply(_)
+            | Self::Tls(_)
+            | Self::NoStartTls
+            | Self::NoMechanism
+            | Self::UnknownHost
+            | Self::File(_) => false,
+        }
+    }
+
+    /// Whether every other attempt would fail too, so that the mail is given up.
+    pub(super) fn is_permanent(&self) -> bool {
+        let is_final = |reply: &ReplyCode| reply.code >= 500;
+        self.is_about_the_mail() && !matches!(self, Self::Reply { reply, .. } if !is_final(reply))
+    }
+}
+
+impl ReplyCode {
+    fn new(code: u16, text: &str) -> Self {
+        let enhanced = || {
+            let mut numbers = text.split_ascii_whitespace().next()?.split('.').map(|part| {
+                let is_number = part.len() <= 3 && part.bytes().all(|byte| byte.is_ascii_digit());
+                part.parse::<u16>().ok().filter(|_| is_number)
+            });
+            let found = (numbers.next()??, numbers.next()??, numbers.next()??);
+            numbers.next().is_none().then_some(found)
+        };
+        Self { code, enhanced: enhanced() }
+    }
+
+    /// 421 ends the session, 503 and 53x ask for another order or authentication.
+    fn is_about_the_session(self) -> bool {
+        matches!(self.code, 421 | 503 | 530..=538)
+    }
+}
+
+impl fmt::Display for ReplyCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.code)?;
+        let Some((class, subject, detail)) = self.enhanced else { return Ok(()) };
+        write!(f, " {class}.{subject}.{detail}")
+    }
+}
+
+impl fmt::Display for SmtpStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Connect => "the connection",
+            Self::StartTls => "STARTTLS",
+            Self::Login => "the login",
+            Self::Sender => "MAIL FROM",
+            Self::Recipient => "RCPT TO",
+            Self::Data => "DATA",
+            Self::Content => "the content",
+        })
+    }
+}
+
+fn tls_error<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let inside = error.downcast_ref::<io::Error>().and_then(|error| error.get_ref());
+        let inside = inside.and_then(|inside| inside.downcast_ref::<rustls::Error>());
+        if let Some(found) = inside.or_else(|| error.downcast_ref()) {
+            return Some(found);
+        }
+        next = error.source();
+    }
+    None
+}
+
+fn io_kind(error: &(dyn Error + 'static)) -> Option<io::ErrorKind> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref::<io::Error>() {
+            return Some(found.kind());
+        }
+        next = error.source();
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply(step: SmtpStep, code: u16) -> MailFailure {
+        MailFailure::Reply { step, reply: ReplyCode::new(code, "") }
+    }
+
+    #[test]
+    fn only_refusals_of_the_recipient_or_the_message_are_permanent() {
+        for step in [SmtpStep::Recipient, SmtpStep::Data, SmtpStep::Content] {
+            assert!(reply(step, 550).is_permanent() && reply(step, 554).is_permanent());
+            for code in [421, 450, 452] {
+                assert!(!reply(step, code).is_permanent(), "{code}");
+            }
+            assert!(!reply(step, 530).is_permanent(), "the login is missing");
+        }
+        for step in [SmtpStep::Connect, SmtpStep::StartTls, SmtpStep::Login, SmtpStep::Sender] {
+            assert!(!reply(step, 550).is_permanent(), "{step}: other mails fail too");
+        }
+        for failure in [
+            MailFailure::Timeout(SmtpStep::Content),
+            MailFailure::NoReply(SmtpStep::Content),
+            MailFailure::Tls("expired".into()),
+            MailFailure::File(io::ErrorKind::StorageFull),
+        ] {
+            assert!(!failure.is_permanent(), "{failure}");
+        }
+        assert!(MailFailure::Invalid(InvalidMail::Recipient).is_permanent());
+    }
+
+    #[test]
+    fn a_reply_is_reported_by_its_codes_alone() {
+        for (code, text, shown) in [
+            (550, "5.1.1 <ann@example.org>: no such user", "550 5.1.1"),
+            (550, "<ann@example.org> unknown", "550"),
+            (450, "4.2.0.1 ann", "450"),
+            (450, "4.2.x ann", "450"),
+            (421, "", "421"),
+        ] {
+            assert_eq!(ReplyCode::new(code, text).to_string(), shown, "{text}");
+        }
+    }
+}

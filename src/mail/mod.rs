@@ -1,0 +1,20 @@
+//! Sends the mail of the queue: claims it, sends it over SMTP or writes it to a directory, and records the result.
+//!
+//! Every mail is sent at least once, and repeated with the same message id. The queue is in `store::mail_queue`; what a
+//! mail says is decided where it is queued.
+
+mod directory;
+mod failure;
+mod message;
+mod queue_monitor;
+mod retry;
+mod sender;
+mod settings;
+mod smtp;
+mod transport;
+
+pub use message::SenderMailbox;
+pub use queue_monitor::QueueMonitor;
+pub use sender::MailSender;
+pub use settings::{MailConfig, MailDelivery, SmtpLogin, SmtpServer, SmtpTls};
+pub use transport::{MailTransport, UnusableTransport};

@@ -1,0 +1,119 @@
+//! What becomes of a mail after an attempt. Pure: takes the attempt and the time.
+
+use std::time::Duration;
+
+use crate::clock::Wall;
+use crate::instruments::MailResult;
+use crate::store::{ClaimedMail, MailAttempt, MailOutcome};
+
+use super::failure::MailFailure;
+
+/// Time before the second attempt. It doubles with each.
+const FIRST_DELAY: Duration = Duration::from_secs(5);
+/// Links to sign in expire after minutes, so a server that works again gets them soon.
+const MAX_DELAY: Duration = Duration::from_mins(5);
+
+/// Time until the next attempt after the failed attempt with this number.
+pub(super) fn delay(attempt: u32) -> Duration {
+    let doublings = attempt.saturating_sub(1).min(16);
+    FIRST_DELAY.saturating_mul(1 << doublings).min(MAX_DELAY)
+}
+
+/// Whether a mail is of no use any more.
+pub(super) fn is_expired(claimed: &ClaimedMail, now: Wall) -> bool {
+    claimed.mail.expires_at <= now
+}
+
+/// The result of an attempt, for the metrics.
+pub(super) fn result(attempted: &Result<(), MailFailure>) -> MailResult {
+    match attempted {
+        Ok(()) => MailResult::Sent,
+        Err(failure) if failure.is_permanent() => MailResult::Refused,
+        Err(_) => MailResult::Retried,
+    }
+}
+
+/// The next state of a mail after an attempt.
+pub(super) fn recorded(
+    claimed: &ClaimedMail,
+    attempted: &Result<(), MailFailure>,
+    now: Wall,
+) -> MailAttempt {
+    let outcome = match attempted {
+        Err(failure) if !failure.is_permanent() => {
+            MailOutcome::Retry { at: now.plus(delay(claimed.attempt)), reason: failure.to_string() }
+        }
+        Ok(()) | Err(_) => MailOutcome::Remove,
+    };
+    attempt(claimed, outcome)
+}
+
+/// A mail that expired.
+pub(super) fn expired(claimed: &ClaimedMail) -> MailAttempt {
+    attempt(claimed, MailOutcome::Remove)
+}
+
+/// A mail that was claimed and not attempted: it is due at once.
+pub(super) fn released(claimed: &ClaimedMail, now: Wall) -> MailAttempt {
+    attempt(claimed, MailOutcome::Retry { at: now, reason: "claimed and not attempted".into() })
+}
+
+fn attempt(claimed: &ClaimedMail, outcome: MailOutcome) -> MailAttempt {
+    MailAttempt { message_id: claimed.mail.message_id.clone(), attempt: claimed.attempt, outcome }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::store::{MailKind, NewMail};
+
+    use super::super::failure::SmtpStep;
+    use super::super::message::InvalidMail;
+    use super::*;
+
+    const NOW: Wall = Wall::from_seconds(1_800_000_000);
+
+    fn claimed(attempt: u32) -> ClaimedMail {
+        let mail = NewMail {
+            kind: MailKind::SignIn,
+            recipient: "ann@example.org".into(),
+            subject: String::new(),
+            text: String::new(),
+            html: String::new(),
+            message_id: "id@example.org".into(),
+            created_at: NOW,
+            expires_at: NOW.plus(Duration::from_mins(15)),
+        };
+        ClaimedMail { mail, attempt }
+    }
+
+    #[test]
+    fn delays_double_up_to_five_minutes() {
+        let seconds: Vec<u64> = (1..=8).map(|attempt| delay(attempt).as_secs()).collect();
+        assert_eq!(seconds, [5, 10, 20, 40, 80, 160, 300, 300]);
+        assert_eq!(delay(u32::MAX), MAX_DELAY);
+        assert_eq!(delay(0), FIRST_DELAY);
+    }
+
+    #[test]
+    fn a_mail_is_removed_once_sent_or_refused_and_retried_otherwise() {
+        let refused = Err(MailFailure::Invalid(InvalidMail::Recipient));
+        for (attempted, result_word) in [(Ok(()), MailResult::Sent), (refused, MailResult::Refused)] {
+            assert_eq!(recorded(&claimed(3), &attempted, NOW).outcome, MailOutcome::Remove);
+            assert_eq!(result(&attempted), result_word);
+        }
+        let lost = Err(MailFailure::NoReply(SmtpStep::Content));
+        let next = recorded(&claimed(3), &lost, NOW);
+        assert_eq!((next.message_id.as_str(), next.attempt), ("id@example.org", 3));
+        let MailOutcome::Retry { at, reason } = next.outcome else { panic!("{next:?}") };
+        assert_eq!((at, result(&lost)), (NOW.plus(Duration::from_secs(20)), MailResult::Retried));
+        assert!(reason.contains("the content"), "{reason}");
+    }
+
+    #[test]
+    fn a_mail_is_expired_from_the_instant_of_its_expiry() {
+        let claimed = claimed(1);
+        let expiry = claimed.mail.expires_at;
+        assert!(is_expired(&claimed, expiry));
+        assert!(!is_expired(&claimed, expiry.minus(Duration::from_nanos(1))));
+    }
+}

@@ -1,0 +1,190 @@
+//! The worker that sends the mail of the queue, and records what became of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::{Clock, Mono};
+use crate::instruments::{Instruments, MailResult, StoreWork};
+use crate::store::{ClaimedMail, MailAttempt, MailClaim, Store, StoreError, StoreFuture};
+
+use super::failure::MailFailure;
+use super::message::{SenderMailbox, outgoing};
+use super::retry::{expired, is_expired, recorded, released, result};
+use super::settings::MailConfig;
+use super::transport::{MailSession, MailTransport};
+
+/// Interval between readings of an empty queue.
+const POLL_EVERY: Duration = Duration::from_secs(1);
+/// Maximum number of mails in a claim.
+const BATCH: usize = 10;
+/// Time to record the result of an attempt before the claim expires.
+const RECORDING: Duration = Duration::from_secs(30);
+/// Time after which the store counts as unreachable.
+const STORE_TIMEOUT: Duration = Duration::from_secs(10);
+/// The work named in error messages.
+const WORK: &str = "read the mail queue";
+
+/// Sends the mail of the queue. Several of them, in one process or in several, send each mail once.
+pub struct MailSender {
+    store: Arc<dyn Store>,
+    transport: Arc<MailTransport>,
+    from: SenderMailbox,
+    timeout: Duration,
+    clock: Clock,
+    instruments: Arc<Instruments>,
+    /// Results that could not be recorded yet. Nothing is claimed before they are, so that no mail is sent twice.
+    unrecorded: Vec<MailAttempt>,
+    server_fails: bool,
+    store_fails: bool,
+}
+
+impl MailSender {
+    /// A worker on the queue in `store`. It does not connect before there is mail.
+    pub fn new(
+        store: Arc<dyn Store>,
+        config: &MailConfig,
+        transport: MailTransport,
+        clock: Clock,
+        instruments: Arc<Instruments>,
+    ) -> Self {
+        let (from, timeout) = (config.from.clone(), config.timeout);
+        let (unrecorded, server_fails, store_fails) = (Vec::new(), false, false);
+        let transport = Arc::new(transport);
+        Self { store, transport, from, timeout, clock, instruments, unrecorded, server_fails, store_fails }
+    }
+
+    /// Sends mail until `stop`. A mail that is being sent then is finished.
+    pub async fn run(mut self, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            if self.send_due(&stop).await {
+                continue;
+            }
+            stop.run_until_cancelled(self.clock.sleep(POLL_EVERY)).await;
+        }
+        self.record().await;
+    }
+
+    /// Sends mails that are due, at most one batch. Returns whether there may be more that can be sent now.
+    pub async fn send_due(&mut self, stop: &CancellationToken) -> bool {
+        if !self.record().await {
+            return false;
+        }
+        let now = self.clock.now();
+        let claim = MailClaim { now: now.wall, until: now.wall.plus(self.claim_time()), limit: BATCH };
+        let store = Arc::clone(&self.store);
+        let Some(mails) = self.asked(store.claim_mail(claim)).await else { return false };
+        let is_full = mails.len() == BATCH;
+        let end = now.mono.plus(self.claim_time() - RECORDING);
+        let server_works = self.send_batch(&mails, end, stop).await;
+        is_full && server_works && self.unrecorded.is_empty()
+    }
+
+    /// A claim lasts for several mails of a slow server. Those that do not fit are released.
+    fn claim_time(&self) -> Duration {
+        self.timeout.saturating_mul(6) + RECORDING
+    }
+
+    /// Sends a batch. Returns false if the server cannot be used now.
+    async fn send_batch(&mut self, mails: &[ClaimedMail], end: Mono, stop: &CancellationToken) -> bool {
+        let transport = Arc::clone(&self.transport);
+        let mut session = transport.session();
+        let mut unavailable = None;
+        for claimed in mails {
+            let now = self.clock.now();
+            let longest = now.mono.plus(self.timeout.saturating_mul(2));
+            let next = if is_expired(claimed, now.wall) {
+                self.instruments.mail().done(claimed.mail.kind, MailResult::Expired);
+                tracing::warn!(message_id = claimed.mail.message_id, "a mail expired before it could be sent");
+                expired(claimed)
+            } else if stop.is_cancelled() || longest > end {
+                released(claimed, now.wall)
+            } else {
+                let attempted = match &unavailable {
+                    Some(failure) => Err(MailFailure::clone(failure)),
+                    None => self.attempt(claimed, &mut session).await,
+                };
+                self.report(claimed, &attempted, unavailable.is_some());
+                let next = recorded(claimed, &attempted, self.clock.now().wall);
+                unavailable = attempted.err().filter(|failure| !failure.is_about_the_mail());
+                next
+            };
+            self.unrecorded.push(next);
+            self.record().await;
+        }
+        session.close().await;
+        unavailable.is_none()
+    }
+
+    async fn attempt(
+        &self,
+        claimed: &ClaimedMail,
+        session: &mut MailSession<'_>,
+    ) -> Result<(), MailFailure> {
+        session.send(outgoing(&claimed.mail, &self.from)?).await
+    }
+
+    /// Counts and logs a result. The log contains neither the recipient nor the text.
+    fn report(&mut self, claimed: &ClaimedMail, attempted: &Result<(), MailFailure>, was_known: bool) {
+        let (kind, attempt) = (claimed.mail.kind.word(), claimed.attempt);
+        let message_id = claimed.mail.message_id.as_str();
+        self.instruments.mail().done(claimed.mail.kind, result(attempted));
+        match attempted {
+            Ok(()) => {
+                tracing::debug!(message_id, kind, attempt, "mail sent");
+                if std::mem::take(&mut self.server_fails) {
+                    tracing::info!("mail can be sent again");
+                }
+            }
+            Err(failure) if failure.is_permanent() => {
+                tracing::warn!(message_id, kind, attempt, reason = %failure, "a mail was refused and is not sent again");
+            }
+            Err(failure) if failure.is_about_the_mail() => {
+                tracing::warn!(message_id, kind, attempt, reason = %failure, "a mail was deferred; it is sent again later");
+            }
+            Err(failure) if !was_known => {
+                if !std::mem::replace(&mut self.server_fails, true) {
+                    tracing::warn!(reason = %failure, "mail cannot be sent; it is kept and sent later");
+                }
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Records all results. Returns false if that must be repeated.
+    async fn record(&mut self) -> bool {
+        if self.unrecorded.is_empty() {
+            return true;
+        }
+        let store = Arc::clone(&self.store);
+        let recorded = self.asked(store.record_attempts(self.unrecorded.clone())).await.is_some();
+        if recorded {
+            self.unrecorded.clear();
+        }
+        recorded
+    }
+
+    /// The answer of the store. A failure is logged when it begins.
+    async fn asked<T>(&mut self, asking: StoreFuture<'_, T>) -> Option<T> {
+        let late = |_| Err(StoreError::Unavailable { doing: WORK, reason: "no answer in time".into() });
+        let started = self.clock.mono();
+        let answer = self.clock.within(STORE_TIMEOUT, asking).await.unwrap_or_else(late);
+        self.instruments.store_operation(StoreWork::Mail, self.clock.mono().since(started));
+        match answer {
+            Ok(answer) => {
+                if std::mem::take(&mut self.store_fails) {
+                    tracing::info!("the mail queue can be used again");
+                }
+                Some(answer)
+            }
+            Err(error) => {
+                self.instruments.store_failed(StoreWork::Mail);
+                if !std::mem::replace(&mut self.store_fails, true) {
+                    tracing::warn!(%error, "the mail queue cannot be used; no mail is sent until it can");
+                }
+                None
+            }
+        }
+    }
+}

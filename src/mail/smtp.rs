@@ -1,0 +1,215 @@
+//! The dialogue with an SMTP server. Each step fails on its own, so that a refused recipient is told from a refused login.
+
+use std::fmt::Display;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use lettre::transport::smtp::authentication::{Credentials, Mechanism};
+use lettre::transport::smtp::client::{
+    AsyncSmtpConnection, Certificate, CertificateStore, TlsParameters, TlsParametersBuilder, TlsVersion,
+};
+use lettre::transport::smtp::commands::{Data, Mail, Rcpt, Rset};
+use lettre::transport::smtp::extension::{ClientId, Extension, MailBodyParameter, MailParameter};
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+
+use crate::clock::Clock;
+
+use super::failure::{MailFailure, SmtpStep};
+use super::message::{OutgoingMail, SenderMailbox};
+use super::settings::{SmtpLogin, SmtpServer, SmtpTls};
+
+const MECHANISMS: [Mechanism; 2] = [Mechanism::Plain, Mechanism::Login];
+/// Timeout for commands that are not necessary: without a reply, the connection is closed.
+const SHORT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A client of one server.
+pub(super) struct SmtpClient {
+    host: String,
+    port: u16,
+    tls: TlsUse,
+    login: Option<SmtpLogin>,
+    name: ClientId,
+    timeout: Duration,
+    clock: Clock,
+}
+
+enum TlsUse {
+    Off,
+    StartTls(TlsParameters),
+    Implicit(TlsParameters),
+}
+
+/// Why the authorities of the server's certificate cannot be used.
+pub(super) enum BadAuthorities {
+    File { file: PathBuf, reason: String },
+    Tls(String),
+}
+
+/// One connection for several mails, opened with the first.
+pub(super) struct SmtpSession<'c> {
+    client: &'c SmtpClient,
+    connection: Option<Box<AsyncSmtpConnection>>,
+}
+
+impl SmtpClient {
+    /// Reads the authorities. Does not connect.
+    pub(super) fn new(
+        server: &SmtpServer,
+        from: &SenderMailbox,
+        timeout: Duration,
+        clock: Clock,
+    ) -> Result<Self, BadAuthorities> {
+        let parameters = || tls_parameters(&server.host, server.ca_file.as_deref());
+        let tls = match server.tls {
+            SmtpTls::Off => TlsUse::Off,
+            SmtpTls::StartTls => TlsUse::StartTls(parameters()?),
+            SmtpTls::Implicit => TlsUse::Implicit(parameters()?),
+        };
+        let (host, port, login) = (server.host.clone(), server.port, server.login.clone());
+        Ok(Self { host, port, tls, login, name: from.client_name(), timeout, clock })
+    }
+
+    /// A session that connects with its first mail.
+    pub(super) fn session(&self) -> SmtpSession<'_> {
+        SmtpSession { client: self, connection: None }
+    }
+
+    async fn connect(&self) -> Result<AsyncSmtpConnection, MailFailure> {
+        let mut connection = self.greet().await?;
+        if let TlsUse::StartTls(parameters) = &self.tls {
+            if !connection.can_starttls() {
+                return Err(MailFailure::NoStartTls);
+            }
+            let upgraded = connection.starttls(parameters.clone(), &self.name).await;
+            upgraded.map_err(|error| MailFailure::of(SmtpStep::StartTls, &error))?;
+        }
+        if let Some(login) = &self.login {
+            if connection.server_info().get_auth_mechanism(&MECHANISMS).is_none() {
+                return Err(MailFailure::NoMechanism);
+            }
+            let credentials = Credentials::new(login.username.clone(), login.password.expose().to_owned());
+            let entered = connection.auth(&MECHANISMS, &credentials).await;
+            entered.map_err(|error| MailFailure::of(SmtpStep::Login, &error))?;
+        }
+        Ok(connection)
+    }
+
+    /// Connects to one of the server's addresses. Each gets an equal part of the time.
+    async fn greet(&self) -> Result<AsyncSmtpConnection, MailFailure> {
+        let found = tokio::net::lookup_host((self.host.as_str(), self.port)).await;
+        let addresses: Vec<SocketAddr> = found.map_err(|_| MailFailure::UnknownHost)?.collect();
+        let parts = u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
+        let mut failure = MailFailure::UnknownHost;
+        for address in addresses {
+            let implicit = match &self.tls {
+                TlsUse::Implicit(parameters) => Some(parameters.clone()),
+                TlsUse::Off | TlsUse::StartTls(_) => None,
+            };
+            let connecting =
+                AsyncSmtpConnection::connect_tokio1(address, None, &self.name, implicit, None);
+            failure = match self.clock.within(self.timeout / parts, connecting).await {
+                Ok(Ok(connection)) => return Ok(connection),
+                Ok(Err(error)) => MailFailure::of(SmtpStep::Connect, &error),
+                Err(_) => MailFailure::Timeout(SmtpStep::Connect),
+            };
+        }
+        Err(failure)
+    }
+}
+
+impl SmtpSession<'_> {
+    /// Sends a mail. After a failure of the session the next mail opens another connection.
+    pub(super) async fn send(&mut self, mail: &OutgoingMail) -> Result<(), MailFailure> {
+        let SmtpClient { clock, timeout, .. } = self.client;
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => {
+                let connecting = clock.within(*timeout, self.client.connect()).await;
+                Box::new(connecting.unwrap_or(Err(MailFailure::Timeout(SmtpStep::Login)))?)
+            }
+        };
+        let mut step = SmtpStep::Sender;
+        let sent = clock.within(*timeout, transact(&mut connection, mail, &mut step)).await;
+        let sent = sent.unwrap_or(Err(MailFailure::Timeout(step)));
+        let keeps = match &sent {
+            Ok(()) => true,
+            Err(failure) if failure.is_about_the_mail() => {
+                matches!(clock.within(SHORT_TIMEOUT, connection.command(Rset)).await, Ok(Ok(_)))
+            }
+            Err(_) => false,
+        };
+        self.connection = keeps.then_some(connection);
+        sent
+    }
+
+    /// Ends the session in order.
+    pub(super) async fn close(self) {
+        if let Some(mut connection) = self.connection {
+            // All mails have their replies; this one is of no use.
+            drop(self.client.clock.within(SHORT_TIMEOUT, connection.quit()).await);
+        }
+    }
+}
+
+/// Sends a mail on an open connection. `step` is the step that was begun last.
+async fn transact(
+    connection: &mut AsyncSmtpConnection,
+    mail: &OutgoingMail,
+    step: &mut SmtpStep,
+) -> Result<(), MailFailure> {
+    let mut parameters = Vec::new();
+    if !mail.is_ascii() {
+        let supports = |what| connection.server_info().supports_feature(what);
+        if !supports(Extension::SmtpUtfEight) || !supports(Extension::EightBitMime) {
+            return Err(MailFailure::NotAscii);
+        }
+        parameters = vec![MailParameter::SmtpUtfEight, MailParameter::Body(MailBodyParameter::EightBitMime)];
+    }
+    command(connection, step, SmtpStep::Sender, Mail::new(Some(mail.sender.clone()), parameters)).await?;
+    command(connection, step, SmtpStep::Recipient, Rcpt::new(mail.recipient.clone(), Vec::new())).await?;
+    command(connection, step, SmtpStep::Data, Data).await?;
+    *step = SmtpStep::Content;
+    let accepted = connection.message(&mail.content).await;
+    accepted.map(drop).map_err(|error| MailFailure::of(SmtpStep::Content, &error))
+}
+
+async fn command(
+    connection: &mut AsyncSmtpConnection,
+    step: &mut SmtpStep,
+    next: SmtpStep,
+    command: impl Display,
+) -> Result<(), MailFailure> {
+    *step = next;
+    connection.command(command).await.map(drop).map_err(|error| MailFailure::of(next, &error))
+}
+
+fn tls_parameters(host: &str, ca_file: Option<&Path>) -> Result<TlsParameters, BadAuthorities> {
+    let builder = TlsParameters::builder(host.to_owned()).set_min_tls_version(TlsVersion::Tlsv12);
+    let builder = match ca_file {
+        None => builder.certificate_store(CertificateStore::WebpkiRoots),
+        Some(file) => {
+            let certificates = authorities(file)
+                .map_err(|reason| BadAuthorities::File { file: file.to_owned(), reason })?;
+            let builder = builder.certificate_store(CertificateStore::None);
+            certificates.into_iter().fold(builder, TlsParametersBuilder::add_root_certificate)
+        }
+    };
+    builder.build().map_err(|error| BadAuthorities::Tls(error.to_string()))
+}
+
+/// The certificates in a PEM file; at least one.
+fn authorities(file: &Path) -> Result<Vec<Certificate>, String> {
+    let found = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let found = found.map_err(|error| error.to_string())?;
+    if found.is_empty() {
+        return Err("the file contains no certificate in PEM".into());
+    }
+    let usable = |der: CertificateDer<'static>| {
+        let added = RootCertStore::empty().add(der.clone()).map_err(|error| error.to_string());
+        added.and_then(|()| Certificate::from_der(der.to_vec()).map_err(|error| error.to_string()))
+    };
+    found.into_iter().map(usable).collect()
+}

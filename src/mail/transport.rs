@@ -1,0 +1,96 @@
+//! The way that mail takes: to an SMTP server or to a directory. Opened once, at the start.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::clock::Clock;
+
+use super::directory::MailDirectory;
+use super::failure::MailFailure;
+use super::message::OutgoingMail;
+use super::settings::{MailConfig, MailDelivery};
+use super::smtp::{BadAuthorities, SmtpClient, SmtpSession};
+
+/// An open way for mail.
+pub struct MailTransport(TransportKind);
+
+enum TransportKind {
+    Smtp(Box<SmtpClient>),
+    Directory(MailDirectory),
+}
+
+/// Why mail cannot be sent with these settings.
+#[derive(Debug, thiserror::Error)]
+pub enum UnusableTransport {
+    /// The file of authorities is unusable.
+    #[error("{}: {reason}", .file.display())]
+    Authorities {
+        /// The file.
+        file: PathBuf,
+        /// The problem.
+        reason: String,
+    },
+    /// TLS cannot be prepared.
+    #[error("TLS with the mail server cannot be prepared: {0}")]
+    Tls(String),
+    /// The directory is unusable.
+    #[error("{}: mail cannot be written to this directory", .path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        error: io::Error,
+    },
+}
+
+/// One connection for several mails.
+pub(super) enum MailSession<'t> {
+    Smtp(SmtpSession<'t>),
+    Directory(&'t MailDirectory),
+}
+
+impl MailTransport {
+    /// Reads the files of the settings. Does not connect.
+    pub fn open(config: &MailConfig, clock: &Clock) -> Result<Self, UnusableTransport> {
+        Ok(Self(match &config.delivery {
+            MailDelivery::Smtp(server) => {
+                let client = SmtpClient::new(server, &config.from, config.timeout, clock.clone());
+                TransportKind::Smtp(Box::new(client.map_err(|bad| match bad {
+                    BadAuthorities::File { file, reason } => UnusableTransport::Authorities { file, reason },
+                    BadAuthorities::Tls(reason) => UnusableTransport::Tls(reason),
+                })?))
+            }
+            MailDelivery::Directory(path) => {
+                let failed = |error| UnusableTransport::Directory { path: path.clone(), error };
+                TransportKind::Directory(MailDirectory::open(path).map_err(failed)?)
+            }
+        }))
+    }
+
+    /// A session that connects with its first mail.
+    pub(super) fn session(&self) -> MailSession<'_> {
+        match &self.0 {
+            TransportKind::Smtp(client) => MailSession::Smtp(client.session()),
+            TransportKind::Directory(directory) => MailSession::Directory(directory),
+        }
+    }
+}
+
+impl MailSession<'_> {
+    /// Sends a mail.
+    pub(super) async fn send(&mut self, mail: OutgoingMail) -> Result<(), MailFailure> {
+        match self {
+            Self::Smtp(session) => session.send(&mail).await,
+            Self::Directory(directory) => directory.write(mail).await,
+        }
+    }
+
+    /// Ends the session.
+    pub(super) async fn close(self) {
+        match self {
+            Self::Smtp(session) => session.close().await,
+            Self::Directory(_) => {}
+        }
+    }
+}
