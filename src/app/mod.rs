@@ -7,6 +7,7 @@ mod build;
 mod certificates;
 mod clock_steps;
 mod data_dir;
+mod mail_delivery;
 mod node_report;
 mod notices;
 mod open_files;
@@ -39,6 +40,7 @@ use crate::server::Server;
 use crate::telemetry::metrics::MetricsRegistry;
 
 use certificates::CertificateReloader;
+use mail_delivery::MailWorker;
 pub(crate) use open_files::OpenFiles;
 use reload::Reloader;
 use watched_files::CertificateGauges;
@@ -76,6 +78,7 @@ pub struct RunningServer {
     ledger_calls: TaskTracker,
     reporter: Arc<NodeReporter>,
     trace_export: TraceExport,
+    mail: MailWorker,
     supervisor: Supervisor,
     data_dir: DataDir,
 }
@@ -102,6 +105,7 @@ pub async fn start_on(
     clock: Clock,
 ) -> anyhow::Result<RunningServer> {
     let (registry, certificates) = prepare_public_port(&mut config, &clock)?;
+    let mail = mail_delivery::open(&config, &clock)?;
     let mut data_dir = sockets.data_dir(&config.data_dir, &clock).await?;
     // Ports first: an address in use is noticed before anything is loaded.
     let (port, tcp) = sockets.open(&config).await?;
@@ -131,6 +135,9 @@ pub async fn start_on(
     let server = Server::new(port, Arc::clone(&gateway), config.server.clone(), clock.clone(), &registry);
     let (live_config, serving) = (server.live_config(), background.spawn(server.run(stop_public.clone())));
     tasks::spawn(&background, &gateway, &registrar, updater, &config, &clock, &stop_side);
+    let instruments = Arc::clone(&gateway.load().instruments);
+    let mail =
+        mail_delivery::start(&background, mail, &built.store, &instruments, &config, &clock, &stop_side);
     let reporter = node_report::start(&background, built.store, &gateway.load(), &config, &clock, &stop_side);
     readiness.set(true);
     status_report::start(&background, &gateway, &readiness, &clock, &stop_side);
@@ -152,6 +159,7 @@ pub async fn start_on(
         ledger_calls,
         reporter,
         trace_export: TraceExport::start(built.exporter, &background),
+        mail,
         supervisor,
         data_dir,
     })
@@ -201,11 +209,9 @@ impl RunningServer {
         gateway.leases.charge_owed();
         self.ledger_calls.close();
         // A fetch without waiters may end with the process; a lease in flight may not.
-        let settled = self
-            .clock
-            .within(self.reloader.config.server.shutdown_timeout, self.ledger_calls.wait())
-            .await
-            .is_ok();
+        let timeout = self.reloader.config.server.shutdown_timeout;
+        let settling = self.clock.within(timeout, self.ledger_calls.wait());
+        let (settled, ()) = tokio::join!(settling, self.mail.finish(&self.clock, timeout));
         gateway.leases.drain(&gateway.key_directory).await;
         self.registrar.store_uses().await;
         self.registrar.finish_copy().await;
@@ -223,7 +229,7 @@ impl RunningServer {
         let logged = tokio::task::spawn_blocking(move || log.finish(LAST_LINES));
         let notified = tokio::task::spawn_blocking(move || supervisor.finish(LAST_LINES));
         drop(tokio::join!(logged, notified));
-        let all_finished = served && settled;
+        let all_finished = served && settled.is_ok();
         tracing::info!(all_finished, "stopped");
         ShutdownReport { all_finished, _held: self.data_dir }
     }

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::clock::Clock;
 use crate::config::{
-    ConfigValues, certificate_files, check_database_files, read_backend_tls, read_certificates,
-    read_environment, read_file, read_secrets, resolve, sample,
+    ConfigValues, certificate_files, check_database_files, open_mail_transport, read_backend_tls,
+    read_certificates, read_environment, read_file, read_secrets, resolve, sample,
 };
 
 use super::exit::Exit;
@@ -37,8 +37,10 @@ pub(super) fn run(config: Option<&Path>, print_sample: bool) -> Exit {
         let database = resolved.as_ref().ok().and_then(|config| check_database_files(config).err());
         let backend = resolved.as_ref().ok().and_then(|config| config.upstream.tls());
         let backend = backend.and_then(|tls| read_backend_tls(tls, &clock).err());
+        let mail = resolved.as_ref().ok().and_then(|config| config.mail.as_ref());
+        let mail = mail.and_then(|mail| open_mail_transport(mail, &clock).err());
         let public = read_certificates(&certificate_files(&values), now).err();
-        let found = [secrets, resolved.err(), database, backend, public];
+        let found = [secrets, resolved.err(), database, backend, mail, public];
         problems.extend(found.into_iter().flatten().flat_map(|found| found.0));
     }
     for problem in &problems {

@@ -9,6 +9,7 @@ mod cors;
 mod deprecation;
 mod file;
 mod freshness;
+mod mail;
 mod mapping;
 mod mapping_fields;
 mod overload;
@@ -42,6 +43,7 @@ use crate::address::Proxies;
 use crate::documents::Retention;
 use crate::gateway::{ConcurrencyConfig, CorsPolicy, Deprecation, LogSampling};
 use crate::keys::Tier;
+use crate::mail::MailConfig;
 use crate::pages::SiteLinks;
 use crate::secret::Secret;
 use crate::server::{CertificateFiles, ServerConfig};
@@ -51,6 +53,7 @@ use crate::traces::TraceConfig;
 use crate::upstream::{HttpConfig, ProtectionConfig};
 
 pub use file::{ConfigValues, read_environment, read_file, read_text};
+pub use mail::open_mail_transport;
 pub use resolve::resolve;
 pub use sample::sample;
 pub use secrets::{read_database_password, read_secrets};
@@ -133,6 +136,8 @@ pub struct Config {
     pub log: LogConfig,
     /// Export of spans; `None` if it is off.
     pub traces: Option<TraceConfig>,
+    /// Mail; `None` if it is off.
+    pub mail: Option<MailConfig>,
     /// The values as given.
     pub written: ConfigValues,
 }

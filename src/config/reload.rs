@@ -17,6 +17,7 @@ pub(super) static AT_NEXT_START: &[&str] = &[
     "listen",
     "log.format",
     "log.access",
+    "mail",
     "mapping",
     "server.workers",
     "service.license",

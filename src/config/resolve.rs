@@ -61,6 +61,7 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
             one_in: reading.number("log.sample_one_in"),
         },
         traces: reading.traces(),
+        mail: reading.mail(),
         written: written.clone(),
     };
     reading.no_plain_http_by_accident(config.listen, !config.certificates.is_empty());

@@ -157,6 +157,14 @@ pub static SETTINGS: &[Setting] = &[
     setting("log.level", Text, Some("\"info\""), "Log level: error, warn, info, debug, trace, or a filter."),
     setting("traces.endpoint", Text, None, "URL of an OpenTelemetry collector that accepts OTLP over HTTP, such as http://127.0.0.1:4318/v1/traces; default: no spans are recorded."),
     setting("traces.sample_one_in", Number(0, 1_000_000), Some("100"), "Record one in N requests without a traceparent header; 0 records none of them. Requests that the caller has sampled are recorded, at most 100 per second."),
+    setting("mail.server", Text, None, "Host and port of the SMTP server that accepts mail for all recipients, such as mail.example.org:587; default: no mail is sent."),
+    setting("mail.tls", Words(&["starttls", "implicit", "none"]), Some("\"starttls\""), "TLS on the connection to the mail server: begun with STARTTLS, from the beginning (usually port 465), or none, which is only possible on loopback."),
+    setting("mail.ca_file", Path, None, "Certificates of the authorities that may issue the mail server's certificate, in PEM; default: the public authorities."),
+    setting("mail.username", Text, None, "User name for the mail server."),
+    setting("mail.password", Secret, None, "Password of the user."),
+    setting("mail.password_file", Path, None, "File that contains the password."),
+    setting("mail.from", Text, None, "Sender of all mail, such as Example API <noreply@example.org>. Required with mail.server."),
+    setting("mail.timeout", Duration, Some("\"30s\""), "Timeout for connecting to the mail server, and for each mail; at most 5m."),
 ];
 
 impl Setting {

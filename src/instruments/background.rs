@@ -97,8 +97,7 @@ impl UnitUse {
 
 impl StoreWork {
     /// Label values, in the order of the variants.
-    pub(super) const WORDS: [&str; 7] =
-        ["lease", "return", "change", "key_uses", "usage", "status", "mail"];
+    pub(super) const WORDS: [&str; 7] = ["lease", "return", "change", "key_uses", "usage", "status", "mail"];
 }
 
 impl SharedFetchEnd {

@@ -42,3 +42,55 @@ fn file_name(mail: &OutgoingMail) -> String {
     let id: String = mail.message_id.chars().map(|char| if is_plain(char) { char } else { '_' }).collect();
     format!("{}-{id}.eml", mail.queued_at.rfc3339().replace(':', ""))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use crate::clock::Wall;
+
+    use super::*;
+
+    fn mail(message_id: &str) -> OutgoingMail {
+        OutgoingMail {
+            message_id: message_id.into(),
+            queued_at: Wall::from_seconds(1_795_608_000),
+            sender: "noreply@example.org".parse().unwrap(),
+            recipient: "ann@example.org".parse().unwrap(),
+            content: b"Subject: x\r\n\r\ntext".to_vec(),
+        }
+    }
+
+    #[test]
+    fn a_mail_becomes_one_file_that_only_its_owner_can_read() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("mail");
+        let directory = MailDirectory::open(&path).unwrap();
+        MailDirectory::open(&path).unwrap();
+        for _ in 0..2 {
+            write(&directory.0, &mail("5f3a@example.org")).unwrap();
+        }
+        let files: Vec<_> = fs::read_dir(&path).unwrap().map(|file| file.unwrap()).collect();
+        let [file] = files.as_slice() else { panic!("{files:?}") };
+        assert_eq!(file.file_name(), "2026-11-25T120000Z-5f3a@example.org.eml");
+        assert_eq!(fs::read(file.path()).unwrap(), b"Subject: x\r\n\r\ntext");
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn no_message_id_leads_out_of_the_directory() {
+        for message_id in ["../../etc/passwd", "/etc/passwd", ".."] {
+            let name = file_name(&mail(message_id));
+            assert!(!name.contains('/') && name.starts_with("2026-"), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_written_is_reported_by_the_kind_of_its_error() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = MailDirectory::open(&place.path().join("mail")).unwrap();
+        fs::remove_dir(&directory.0).unwrap();
+        let failed = write(&directory.0, &mail("id@example.org")).unwrap_err();
+        assert_eq!(failed.kind(), io::ErrorKind::NotFound);
+    }
+}

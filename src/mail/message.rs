@@ -42,7 +42,9 @@ impl SenderMailbox {
         let ends = text.ends_with('>') || !text.contains(['<', '>', ',', ';', ' ']);
         let is_one = text.matches('<').count() <= 1 && !text.chars().any(char::is_control);
         let mailbox = Mailbox::from_str(text).ok().filter(|_| ends && is_one)?;
-        is_usable(&mailbox.email).then_some(Self(mailbox)).filter(|sender| sender.0.email.to_string().is_ascii())
+        is_usable(&mailbox.email)
+            .then_some(Self(mailbox))
+            .filter(|sender| sender.0.email.to_string().is_ascii())
     }
 
     /// The name of this program in the dialogue with a server: the domain of the sender.
@@ -102,4 +104,120 @@ fn is_usable(address: &Address) -> bool {
 
 fn on_one_line(subject: &str) -> String {
     subject.chars().map(|char| if char.is_control() { ' ' } else { char }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::store::MailKind;
+
+    use super::*;
+
+    const NOON: Wall = Wall::from_seconds(1_795_608_000);
+
+    fn mail() -> NewMail {
+        NewMail {
+            kind: MailKind::SignIn,
+            recipient: "ann+test@example.org".into(),
+            subject: "Sign in".into(),
+            text: "Open https://api.example.org/account/sign-in?token=1\n".into(),
+            html: "<p>Gr\u{fc}\u{df}e</p>".into(),
+            message_id: "5f3a@example.org".into(),
+            created_at: NOON,
+            expires_at: NOON.plus(Duration::from_mins(15)),
+        }
+    }
+
+    fn from() -> SenderMailbox {
+        SenderMailbox::parse("Example API <noreply@example.org>").unwrap()
+    }
+
+    /// The header lines, with folded lines joined.
+    fn headers(mail: &NewMail) -> Vec<String> {
+        let content = String::from_utf8(outgoing(mail, &from()).unwrap().content).unwrap();
+        let (head, _) = content.split_once("\r\n\r\n").unwrap();
+        head.replace("\r\n ", " ").split("\r\n").map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_message_has_the_headers_of_automatic_mail_and_two_parts() {
+        let headers = headers(&mail());
+        for line in [
+            "From: \"Example API\" <noreply@example.org>",
+            "To: ann+test@example.org",
+            "Subject: Sign in",
+            "Message-ID: <5f3a@example.org>",
+            "Auto-Submitted: auto-generated",
+            "MIME-Version: 1.0",
+        ] {
+            assert!(headers.iter().any(|header| header == line), "{line}: {headers:#?}");
+        }
+        assert!(
+            headers.iter().any(|header| header.starts_with("Date: Wed, 25 Nov 2026 12:00:00")),
+            "{headers:#?}"
+        );
+        assert!(headers.iter().any(|header| header.starts_with("Content-Type: multipart/alternative;")));
+        let content = String::from_utf8(outgoing(&mail(), &from()).unwrap().content).unwrap();
+        let plain = content.find("text/plain").unwrap();
+        assert!(plain < content.find("text/html").unwrap(), "the last part is the preferred one");
+        assert!(content.is_ascii());
+    }
+
+    #[test]
+    fn no_subject_adds_a_header_or_ends_the_head() {
+        let names = |mail: &NewMail| {
+            let name = |line: String| line.split(':').next().unwrap_or_default().to_owned();
+            headers(mail).into_iter().map(name).collect::<Vec<_>>()
+        };
+        let usual = names(&mail());
+        for subject in [
+            "x\r\nBcc: eve@example.org",
+            "x\nBcc: eve@example.org",
+            "x\rBcc: eve@example.org",
+            "x\r\n\r\nanother text",
+            "\r\n",
+            "\u{85}\u{2028}Bcc: eve@example.org",
+            "=?utf-8?q?x=0D=0ABcc:_eve@example.org?=",
+        ] {
+            let mail = NewMail { subject: subject.into(), ..mail() };
+            assert_eq!(names(&mail), usual, "{subject:?}");
+        }
+        let long = NewMail { subject: "Stra\u{df}e ".repeat(200), ..mail() };
+        assert_eq!(names(&long), usual);
+    }
+
+    #[test]
+    fn an_address_that_is_none_or_more_than_one_is_refused() {
+        for recipient in [
+            "",
+            "ann",
+            "ann@",
+            "@example.org",
+            "ann@example.org, eve@example.org",
+            "ann@example.org eve@example.org",
+            "Ann <ann@example.org>",
+            "ann@example.org>\r\nRCPT TO:<eve@example.org",
+            "\"a\r\nb\"@example.org",
+            "\"a> b\"@example.org",
+            "ann@example.org\r\n",
+            "ann@exa mple.org",
+        ] {
+            let mail = NewMail { recipient: recipient.into(), ..mail() };
+            assert_eq!(outgoing(&mail, &from()).err(), Some(InvalidMail::Recipient), "{recipient:?}");
+        }
+    }
+
+    #[test]
+    fn a_message_id_that_would_break_its_header_is_refused() {
+        for message_id in ["", "<a@b>", "a b@c", "a@b\r\nBcc: eve@example.org", "a@b>"] {
+            let mail = NewMail { message_id: message_id.into(), ..mail() };
+            assert_eq!(outgoing(&mail, &from()).err(), Some(InvalidMail::MessageId), "{message_id:?}");
+        }
+    }
+
+    #[test]
+    fn only_an_address_outside_ascii_needs_a_server_that_supports_it() {
+        assert!(outgoing(&mail(), &from()).unwrap().is_ascii());
+        let foreign = NewMail { recipient: "j\u{f6}rg@example.org".into(), ..mail() };
+        assert!(!outgoing(&foreign, &from()).unwrap().is_ascii());
+    }
 }

@@ -34,11 +34,7 @@ pub(super) fn result(attempted: &Result<(), MailFailure>) -> MailResult {
 }
 
 /// The next state of a mail after an attempt.
-pub(super) fn recorded(
-    claimed: &ClaimedMail,
-    attempted: &Result<(), MailFailure>,
-    now: Wall,
-) -> MailAttempt {
+pub(super) fn recorded(claimed: &ClaimedMail, attempted: &Result<(), MailFailure>, now: Wall) -> MailAttempt {
     let outcome = match attempted {
         Err(failure) if !failure.is_permanent() => {
             MailOutcome::Retry { at: now.plus(delay(claimed.attempt)), reason: failure.to_string() }

@@ -96,7 +96,10 @@ impl MailSender {
             let longest = now.mono.plus(self.timeout.saturating_mul(2));
             let next = if is_expired(claimed, now.wall) {
                 self.instruments.mail().done(claimed.mail.kind, MailResult::Expired);
-                tracing::warn!(message_id = claimed.mail.message_id, "a mail expired before it could be sent");
+                tracing::warn!(
+                    message_id = claimed.mail.message_id,
+                    "a mail expired before it could be sent"
+                );
                 expired(claimed)
             } else if stop.is_cancelled() || longest > end {
                 released(claimed, now.wall)
@@ -117,11 +120,7 @@ impl MailSender {
         unavailable.is_none()
     }
 
-    async fn attempt(
-        &self,
-        claimed: &ClaimedMail,
-        session: &mut MailSession<'_>,
-    ) -> Result<(), MailFailure> {
+    async fn attempt(&self, claimed: &ClaimedMail, session: &mut MailSession<'_>) -> Result<(), MailFailure> {
         session.send(outgoing(&claimed.mail, &self.from)?).await
     }
 

@@ -108,8 +108,7 @@ impl SmtpClient {
                 TlsUse::Implicit(parameters) => Some(parameters.clone()),
                 TlsUse::Off | TlsUse::StartTls(_) => None,
             };
-            let connecting =
-                AsyncSmtpConnection::connect_tokio1(address, None, &self.name, implicit, None);
+            let connecting = AsyncSmtpConnection::connect_tokio1(address, None, &self.name, implicit, None);
             failure = match self.clock.within(self.timeout / parts, connecting).await {
                 Ok(Ok(connection)) => return Ok(connection),
                 Ok(Err(error)) => MailFailure::of(SmtpStep::Connect, &error),
@@ -191,8 +190,8 @@ fn tls_parameters(host: &str, ca_file: Option<&Path>) -> Result<TlsParameters, B
     let builder = match ca_file {
         None => builder.certificate_store(CertificateStore::WebpkiRoots),
         Some(file) => {
-            let certificates = authorities(file)
-                .map_err(|reason| BadAuthorities::File { file: file.to_owned(), reason })?;
+            let certificates =
+                authorities(file).map_err(|reason| BadAuthorities::File { file: file.to_owned(), reason })?;
             let builder = builder.certificate_store(CertificateStore::None);
             certificates.into_iter().fold(builder, TlsParametersBuilder::add_root_certificate)
         }

@@ -1,0 +1,258 @@
+//! Reads `mail.*`: the server that accepts mail, and the sender.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use toml::Value;
+
+use crate::clock::Clock;
+use crate::mail::{
+    MailConfig, MailDelivery, MailTransport, SenderMailbox, SmtpLogin, SmtpServer, SmtpTls, UnusableTransport,
+};
+
+use super::config_reader::ConfigReader;
+use super::cors::{host_and_port, is_host, is_port};
+use super::{ConfigProblem, ConfigProblems};
+
+const SERVER: &str = "mail.server";
+const FROM: &str = "mail.from";
+const TLS: &str = "mail.tls";
+const CA_FILE: &str = "mail.ca_file";
+const USERNAME: &str = "mail.username";
+const PASSWORD: &str = "mail.password";
+const TIMEOUT: &str = "mail.timeout";
+/// A mail is claimed for six times as long, and another gateway sends the mail of one that crashed only after that.
+const MAX_TIMEOUT: Duration = Duration::from_mins(5);
+
+impl ConfigReader<'_> {
+    /// `None` without a server.
+    pub(super) fn mail(&mut self) -> Option<MailConfig> {
+        let Some(value) = self.maybe(SERVER) else {
+            let others: Vec<&String> =
+                self.written.values.keys().filter(|path| path.starts_with("mail.")).collect();
+            for path in others {
+                self.problem(
+                    path,
+                    None,
+                    format!("this setting needs {SERVER}, the address of the mail server"),
+                );
+            }
+            return None;
+        };
+        let (server, from) = (self.smtp_server(value), self.sender());
+        let timeout = self.duration(TIMEOUT);
+        if timeout > MAX_TIMEOUT {
+            let value = self.maybe(TIMEOUT);
+            self.problem(TIMEOUT, value, "write at most \"5m\"");
+        }
+        Some(MailConfig { from: from?, delivery: MailDelivery::Smtp(Box::new(server?)), timeout })
+    }
+
+    fn smtp_server(&mut self, value: &Value) -> Option<SmtpServer> {
+        let (tls, ca_file, login) = (self.smtp_tls(), self.optional_path(CA_FILE), self.login());
+        let text = self.text(SERVER);
+        let (host, port) = host_and_port(&text);
+        let Some(port) = port.filter(|port| is_host(host) && is_port(port)) else {
+            self.problem(SERVER, Some(value), "write a host and a port, such as \"mail.example.org:587\"");
+            return None;
+        };
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        if tls == SmtpTls::Off {
+            if !is_loopback(&host) {
+                let value = self.maybe(TLS);
+                self.problem(
+                    TLS,
+                    value,
+                    "mail to another machine would not be encrypted: write \"starttls\" or \"implicit\"",
+                );
+            }
+            if ca_file.is_some() {
+                self.problem(CA_FILE, None, format!("this setting needs TLS: remove {TLS} = \"none\""));
+            }
+        }
+        Some(SmtpServer { host, port: port.parse().ok()?, tls, ca_file, login })
+    }
+
+    fn smtp_tls(&mut self) -> SmtpTls {
+        match self.word(TLS).as_str() {
+            "none" => SmtpTls::Off,
+            "implicit" => SmtpTls::Implicit,
+            _ => SmtpTls::StartTls,
+        }
+    }
+
+    fn login(&mut self) -> Option<SmtpLogin> {
+        let username = self.maybe(USERNAME).map(|_| self.text(USERNAME));
+        match (username, self.secret(PASSWORD)) {
+            (Some(username), Some(password)) => Some(SmtpLogin { username, password }),
+            (None, None) => None,
+            // The file of the password is read before, unless it is unusable, which is reported then.
+            (Some(_), None) if self.maybe("mail.password_file").is_some() => None,
+            (Some(_), None) => {
+                self.problem(
+                    PASSWORD,
+                    None,
+                    format!("write the password of {USERNAME}, or mail.password_file"),
+                );
+                None
+            }
+            (None, Some(_)) => {
+                self.problem(USERNAME, None, format!("write the user name for {PASSWORD}"));
+                None
+            }
+        }
+    }
+
+    fn sender(&mut self) -> Option<SenderMailbox> {
+        let example = "write the sender of all mail, such as \"Example API <noreply@example.org>\"";
+        let Some(value) = self.maybe(FROM) else {
+            self.problem(FROM, None, example);
+            return None;
+        };
+        let Some(text) = value.as_str() else {
+            self.problem(FROM, Some(value), super::ValueKind::Text.remedy());
+            return None;
+        };
+        let sender = SenderMailbox::parse(text);
+        if sender.is_none() {
+            self.problem(FROM, Some(value), format!("{example}; the address must be in ASCII"));
+        }
+        sender
+    }
+}
+
+/// Opens the way that mail takes, or reports why it cannot be used. Does not connect.
+pub fn open_mail_transport(config: &MailConfig, clock: &Clock) -> Result<MailTransport, ConfigProblems> {
+    MailTransport::open(config, clock).map_err(|unusable| {
+        let (path, found, remedy) = match unusable {
+            UnusableTransport::Authorities { file, reason } => {
+                (CA_FILE, Some(file.display().to_string()), reason)
+            }
+            other @ (UnusableTransport::Tls(_) | UnusableTransport::Directory { .. }) => {
+                (SERVER, None, other.to_string())
+            }
+        };
+        ConfigProblems(vec![ConfigProblem { path: path.into(), found, remedy }])
+    })
+}
+
+fn is_loopback(host: &str) -> bool {
+    host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Config, read_text, resolve};
+    use super::*;
+
+    const SERVER_AND_SENDER: &str =
+        "server = \"mail.example.org:587\"\nfrom = \"Example API <noreply@example.org>\"\n";
+
+    fn read(text: &str) -> Result<Config, Vec<String>> {
+        let text = format!("upstream = \"built-in\"\n[mail]\n{text}");
+        resolve(&read_text(&text).unwrap())
+            .map_err(|problems| problems.0.iter().map(ToString::to_string).collect())
+    }
+
+    fn server(text: &str) -> SmtpServer {
+        let mail = read(text).unwrap().mail.unwrap();
+        let MailDelivery::Smtp(server) = mail.delivery else { panic!("{mail:?}") };
+        *server
+    }
+
+    #[test]
+    fn mail_is_off_without_a_server() {
+        assert!(read("").unwrap().mail.is_none());
+    }
+
+    #[test]
+    fn a_server_and_a_sender_suffice_and_tls_is_on() {
+        let mail = read(SERVER_AND_SENDER).unwrap().mail.unwrap();
+        assert_eq!(
+            (mail.timeout, mail.from.to_string().contains("noreply@")),
+            (Duration::from_secs(30), true)
+        );
+        let found = server(SERVER_AND_SENDER);
+        assert_eq!(
+            (found.host.as_str(), found.port, found.tls),
+            ("mail.example.org", 587, SmtpTls::StartTls)
+        );
+        assert!(found.ca_file.is_none() && found.login.is_none());
+        let all = format!(
+            "{SERVER_AND_SENDER}tls = \"implicit\"\nca_file = \"ca.pem\"\nusername = \"u\"\npassword = \"p\""
+        );
+        let found = server(&all);
+        assert_eq!((found.tls, found.login.unwrap().password.expose()), (SmtpTls::Implicit, "p"));
+    }
+
+    #[test]
+    fn mail_without_tls_stays_on_this_machine() {
+        let from = "from = \"a@example.org\"\ntls = \"none\"\n";
+        for (local, host) in [("localhost", "localhost"), ("127.0.0.2", "127.0.0.2"), ("[::1]", "::1")] {
+            assert_eq!(server(&format!("{from}server = \"{local}:25\"")).host, host);
+        }
+        for remote in ["mail.example.org", "192.0.2.1", "localhost.example.org"] {
+            let found = read(&format!("{from}server = \"{remote}:25\"")).unwrap_err();
+            assert!(found.len() == 1 && found[0].starts_with("mail.tls"), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn every_problem_of_mail_is_reported_without_its_password() {
+        for (text, path, remedy) in [
+            ("from = \"a@example.org\"".into(), "mail.from", "mail.server"),
+            ("server = \"mail.example.org:587\"".into(), "mail.from", "noreply@example.org"),
+            ("server = \"mail.example.org\"\nfrom = \"a@example.org\"".into(), "mail.server", ":587"),
+            ("server = \"smtp://mail:25\"\nfrom = \"a@example.org\"".into(), "mail.server", ":587"),
+            ("server = \"mail:0\"\nfrom = \"a@example.org\"".into(), "mail.server", ":587"),
+            ("server = 25\nfrom = \"a@example.org\"".into(), "mail.server", ":587"),
+            (format!("{SERVER_AND_SENDER}username = \"u\""), "mail.password", "mail.password_file"),
+            (format!("{SERVER_AND_SENDER}password = \"canary\""), "mail.username", "mail.password"),
+            (format!("{SERVER_AND_SENDER}tls = \"ssl\""), "mail.tls", "implicit"),
+            (format!("{SERVER_AND_SENDER}timeout = \"6m\""), "mail.timeout", "at most"),
+            (format!("{SERVER_AND_SENDER}ca_file = 3"), "mail.ca_file", "path"),
+            (
+                "server = \"localhost:25\"\nfrom = \"a@b.example\"\ntls = \"none\"\nca_file = \"a\"".into(),
+                "mail.ca_file",
+                "TLS",
+            ),
+        ] {
+            let found = read(&text).err().unwrap_or_default();
+            let about = found.iter().filter(|line| line.starts_with(path) && line.contains(remedy));
+            assert_eq!(about.count(), 1, "{text}: {found:?}");
+            assert!(!found.concat().contains("canary"), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn the_sender_is_one_mailbox_with_an_ascii_address() {
+        let read_from = |from: &str| read(&format!("server = \"mail.example.org:587\"\nfrom = {from}"));
+        for good in ["a@example.org", "Example API <a@example.org>", "\u{fc}ber <a@example.org>"] {
+            assert!(read_from(&format!("\"{good}\"")).is_ok(), "{good}");
+        }
+        for bad in [
+            "\"\"",
+            "\"Example API\"",
+            "\"a@example.org, b@example.org\"",
+            "\"a@example.org b@example.org\"",
+            "\"A <a@example.org>, B <b@example.org>\"",
+            "\"a@example.org\\r\\nBcc: b@example.org\"",
+            "\"A <a@b\u{fc}cher.example>\"",
+            "7",
+        ] {
+            let found = read_from(bad).err().unwrap_or_default();
+            assert!(found.len() == 1 && found[0].starts_with("mail.from"), "{bad}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn an_unusable_file_of_authorities_is_reported_with_its_path() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let (clock, _) = Clock::manual(crate::clock::Wall::from_seconds(0));
+        for path in [file.path().display().to_string(), "/nowhere/ca.pem".into()] {
+            let config = read(&format!("{SERVER_AND_SENDER}ca_file = \"{path}\"")).unwrap().mail.unwrap();
+            let problems = open_mail_transport(&config, &clock).err().unwrap().to_string();
+            assert!(problems.starts_with("mail.ca_file") && problems.contains(&path), "{problems}");
+        }
+    }
+}
