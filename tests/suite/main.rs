@@ -81,6 +81,7 @@ mod limits;
 #[path = "../servers/links.rs"]
 mod links;
 mod load_clients;
+mod mail;
 mod mapping;
 mod metric_cardinality;
 mod metrics_reference;

@@ -28,10 +28,10 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Captured output.
 #[derive(Clone, Default)]
-struct CapturedLog(Arc<Mutex<Vec<u8>>>);
+pub struct CapturedLog(Arc<Mutex<Vec<u8>>>);
 
 impl CapturedLog {
-    fn all(&self) -> Vec<u8> {
+    pub fn all(&self) -> Vec<u8> {
         self.0.lock().clone()
     }
 }

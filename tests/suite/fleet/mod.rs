@@ -2,6 +2,7 @@
 
 mod database_state;
 mod faults;
+mod mail;
 mod midnight;
 mod minutes;
 mod nodes;

@@ -1,0 +1,139 @@
+//! The real program with mail: its settings, its log, its shutdown.
+
+use super::*;
+use crate::program::{BUILT_IN, CommandOutput, Keys, Program, ProgramClient, run, sqlite3};
+
+/// Queues a mail in the store of a stopped program.
+fn plant(directory: &TempDir, id: &str) {
+    // The first key creates the store.
+    Keys(directory.path()).create("free");
+    let now = Clock::system().now().wall.seconds() * 1_000;
+    let until = now + 900_000;
+    sqlite3(
+        directory.path(),
+        &format!(
+            "INSERT INTO mail_queue VALUES ('{id}@example.org', 'sign_in', '{RECIPIENT}', '{SUBJECT}', '{TEXT}', '{TEXT}',
+             {now}, {until}, {now}, 0, NULL)"
+        ),
+    );
+}
+
+fn queued(directory: &TempDir) -> String {
+    sqlite3(directory.path(), "SELECT count(*) FROM mail_queue").trim().to_owned()
+}
+
+#[tokio::test]
+async fn the_program_sends_mail_with_its_settings_and_logs_no_personal_data() {
+    let authority = BackendAuthority::new();
+    let options = SmtpOptions { tls: Some(("starttls", &authority)), needs_login: true, acts: "" };
+    let mut server = SmtpTestServer::start(options).await;
+    let directory = TempDir::new().unwrap();
+    plant(&directory, "one");
+    let password = authority.path("password");
+    std::fs::write(&password, format!("{PASSWORD}\n")).unwrap();
+    let (address, ca_file) = (format!("localhost:{}", server.port), authority.ca_file());
+    let environment = [
+        BUILT_IN[0],
+        ("SCOREGATE_MAIL_SERVER", address.as_str()),
+        ("SCOREGATE_MAIL_CA_FILE", ca_file.to_str().unwrap()),
+        ("SCOREGATE_MAIL_FROM", "Example API <noreply@example.org>"),
+        ("SCOREGATE_MAIL_USERNAME", USER),
+        ("SCOREGATE_MAIL_PASSWORD_FILE", password.to_str().unwrap()),
+        ("SCOREGATE_LOG_LEVEL", "debug"),
+    ];
+    let program = Program::serve(directory.path(), &environment);
+    program.public();
+    server.event("login").await;
+    let mail = server.event("mail").await;
+    assert_eq!((header(&mail, "Message-ID"), &mail["tls"]), ("<one@example.org>".into(), &true.into()));
+    let sent = program.logs("mail sent");
+    assert!(sent.contains("one@example.org"), "{sent}");
+    let CommandOutput { code, out, err } = program.stop();
+    assert_eq!((code, queued(&directory).as_str()), (Some(0), "0"), "{err}");
+    for text in [&out, &err] {
+        assert!(!text.contains("canary"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_mail_in_progress_is_finished_at_a_shutdown() {
+    let mut server = SmtpTestServer::start(SmtpOptions { acts: "hold", ..SmtpOptions::default() }).await;
+    let directory = TempDir::new().unwrap();
+    plant(&directory, "one");
+    let address = format!("127.0.0.1:{}", server.port);
+    let mail = [
+        BUILT_IN[0],
+        ("SCOREGATE_MAIL_SERVER", address.as_str()),
+        ("SCOREGATE_MAIL_TLS", "none"),
+        ("SCOREGATE_MAIL_FROM", "noreply@example.org"),
+    ];
+    let program = Program::serve(directory.path(), &mail);
+    program.public();
+    server.event("mail").await;
+    program.signal("TERM");
+    program.logs("stopping");
+    server.release();
+    let (ended, _) = program.end();
+    assert_eq!((ended.code, queued(&directory).as_str()), (Some(0), "0"), "{}", ended.err);
+    assert!(server.events_so_far().is_empty());
+}
+
+#[tokio::test]
+async fn a_server_that_never_replies_does_not_prevent_a_shutdown_and_the_mail_is_kept() {
+    let mut server = SmtpTestServer::start(SmtpOptions { acts: "hold", ..SmtpOptions::default() }).await;
+    let directory = TempDir::new().unwrap();
+    plant(&directory, "one");
+    let address = format!("127.0.0.1:{}", server.port);
+    let mail = [
+        BUILT_IN[0],
+        ("SCOREGATE_MAIL_SERVER", address.as_str()),
+        ("SCOREGATE_MAIL_TLS", "none"),
+        ("SCOREGATE_MAIL_FROM", "noreply@example.org"),
+        ("SCOREGATE_SERVER_SHUTDOWN_TIMEOUT", "100ms"),
+    ];
+    let program = Program::serve(directory.path(), &mail);
+    program.public();
+    server.event("mail").await;
+    let ended = program.stop();
+    assert!(ended.err.contains("could not be finished in time"), "{}", ended.err);
+    assert_eq!(queued(&directory), "1");
+}
+
+#[tokio::test]
+async fn an_unreachable_server_does_not_prevent_the_start() {
+    let directory = TempDir::new().unwrap();
+    plant(&directory, "one");
+    let mail = [
+        BUILT_IN[0],
+        // Nothing listens on this port, which needs root.
+        ("SCOREGATE_MAIL_SERVER", "127.0.0.1:1"),
+        ("SCOREGATE_MAIL_TLS", "none"),
+        ("SCOREGATE_MAIL_FROM", "noreply@example.org"),
+    ];
+    let program = Program::serve(directory.path(), &mail);
+    ProgramClient::to(program.public()).await;
+    program.logs("mail cannot be sent; it is kept and sent later");
+    assert_eq!(program.stop().code, Some(0));
+    assert_eq!(queued(&directory), "1");
+}
+
+#[test]
+fn a_wrong_file_of_authorities_is_reported_by_check_and_ends_the_start() {
+    let directory = TempDir::new().unwrap();
+    let (file, settings) = (directory.path().join("ca.pem"), directory.path().join("scoregate.toml"));
+    std::fs::write(&file, "no certificate").unwrap();
+    let text = format!(
+        "upstream = \"built-in\"\n[mail]\nserver = \"mail.example.org:587\"\nfrom = \"a@example.org\"\nca_file = \"{}\"\n",
+        file.display()
+    );
+    std::fs::write(&settings, text).unwrap();
+    let data_dir = directory.path().join("data");
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir"];
+    let serve =
+        [&arguments[..], &[data_dir.to_str().unwrap(), "--config", settings.to_str().unwrap()]].concat();
+    for command in [&["check", "--config", settings.to_str().unwrap()][..], &serve] {
+        let refused = run(command).with(1);
+        assert!(refused.err.contains("mail.ca_file"), "{}", refused.err);
+        assert!(refused.err.contains("no certificate in PEM"), "{}", refused.err);
+    }
+}
