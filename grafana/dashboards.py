@@ -29,7 +29,7 @@ MEANINGS = {
     "class": (("2xx", GREEN), ("3xx", BLUE), ("4xx", AMBER), ("5xx", RED)),
     "outcome": (("hit", GREEN), ("miss", BLUE), ("shared", LIGHT_BLUE), ("refreshed", GREY), ("stale", AMBER), ("stale_on_error", ORANGE)),
     "code": (("upstream_.*|overloaded|internal_error", RED), ("quota_exceeded|rate_limit_exceeded|too_many_refusals", AMBER), ("(?!upstream_|overloaded|internal_error|quota_|rate_|too_many_).*", GREY)),
-    "result": (("success|applied", GREEN), ("not_found", BLUE), ("unreachable|error_status|timeout|invalid|rejected", RED), ("circuit_open|queue_full", AMBER)),
+    "result": (("success|applied|sent", GREEN), ("not_found", BLUE), ("unreachable|error_status|timeout|invalid|rejected|refused", RED), ("circuit_open|queue_full|retried|expired", AMBER)),
     "use": (("delivered", GREEN), ("leased", BLUE), ("returned", AMBER), ("lost", RED)),
     "decision": (("grace", AMBER), ("refused", RED)),
     "reason": (("done", GREEN), (".*_timeout", AMBER), ("failed|displaced|address_limit", RED), ("tls_handshake", GREY)),
@@ -323,6 +323,12 @@ UPSTREAM = [
          (f"(scoregate_certificate_expiry_timestamp_seconds{{{I}}} > 0) - time()", "{{instance}}"), good=14 * 86400),
     stat("Is new configuration rejected?", "none", "Yes: the files are invalid and the previous ones stay in use. Do not restart before they are fixed. Runbook: ScoregateConfigRejected, ScoregateCertificateRejected.",
          (f"scoregate_config_rejected{{{I}}}", "settings, {{instance}}"), (f"scoregate_certificates_rejected{{{I}}}", "certificates, {{instance}}"), words=YES_NO, bad=1),
+    panel("Is mail sent?", "cps", "retried: the mail server cannot be used, or defers mail; refused: it does not accept the recipient or the message; expired: a mail waited too long. The log has the reason. Runbook: ScoregateMailFailing.",
+          (rate("scoregate_mails_total", "result"), "{{result}}")),
+    panel("How many mails are queued?", "short", "It returns to 0 within seconds. A rise: mail is queued faster than the server accepts it, or not sent at all.",
+          (f"max(scoregate_mail_queue_length{{{I}}})", "mails")),
+    stat("How long does mail wait?", "s", "Age of the oldest mail in the queue. Above ten minutes links to sign in expire before they arrive. Runbook: ScoregateMailDelayed.",
+         (f"max(scoregate_mail_oldest_age_seconds{{{I}}})", "oldest"), bad=600),
 ]
 
 # uid, title, purpose, panels, and rows with their own titles and panels

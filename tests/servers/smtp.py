@@ -18,10 +18,17 @@ Each mail takes the next act of `--acts`, and `accept` after the last one:
 import argparse
 import asyncio
 import json
+import logging
 import ssl
 import sys
+import warnings
 
 from aiosmtpd.smtp import SMTP, AuthResult
+
+
+# Failed handshakes and missing TLS are what tests are about.
+logging.disable(logging.CRITICAL)
+warnings.simplefilter("ignore")
 
 
 def report(event, **fields):

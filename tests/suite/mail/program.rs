@@ -25,7 +25,8 @@ fn queued(directory: &TempDir) -> String {
 #[tokio::test]
 async fn the_program_sends_mail_with_its_settings_and_logs_no_personal_data() {
     let authority = BackendAuthority::new();
-    let options = SmtpOptions { tls: Some(("starttls", &authority)), needs_login: true, acts: "" };
+    let options =
+        SmtpOptions { tls: Some(("starttls", &authority)), needs_login: true, ..SmtpOptions::default() };
     let mut server = SmtpTestServer::start(options).await;
     let directory = TempDir::new().unwrap();
     plant(&directory, "one");
@@ -131,8 +132,8 @@ fn a_wrong_file_of_authorities_is_reported_by_check_and_ends_the_start() {
     let arguments = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir"];
     let serve =
         [&arguments[..], &[data_dir.to_str().unwrap(), "--config", settings.to_str().unwrap()]].concat();
-    for command in [&["check", "--config", settings.to_str().unwrap()][..], &serve] {
-        let refused = run(command).with(1);
+    for (command, code) in [(&["check", "--config", settings.to_str().unwrap()][..], 1), (&serve, 2)] {
+        let refused = run(command).with(code);
         assert!(refused.err.contains("mail.ca_file"), "{}", refused.err);
         assert!(refused.err.contains("no certificate in PEM"), "{}", refused.err);
     }

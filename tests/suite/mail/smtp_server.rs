@@ -14,6 +14,7 @@ use crate::tls_backend::BackendAuthority;
 /// Longest wait for an event: a test fails instead of hanging.
 const MAX_WAIT: Duration = Duration::from_mins(2);
 
+const REAL_NAMES: [&str; 2] = ["localhost", "127.0.0.1"];
 pub const USER: &str = "mailer";
 pub const PASSWORD: &str = "canary-of-the-mail-server";
 
@@ -31,6 +32,8 @@ pub struct SmtpTestServer {
 pub struct SmtpOptions<'a> {
     /// `starttls`, `implicit`, or none.
     pub tls: Option<(&'a str, &'a BackendAuthority)>,
+    /// The names in its certificate; its real ones if empty.
+    pub certified_for: &'a [&'a str],
     pub needs_login: bool,
     /// What it does with the first mails, separated by commas.
     pub acts: &'a str,
@@ -42,7 +45,8 @@ impl SmtpTestServer {
         command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/smtp.py"));
         command.args(["--acts", options.acts]);
         if let Some((tls, authority)) = options.tls {
-            authority.certify("mail", &["localhost", "127.0.0.1"], 2100);
+            let names = if options.certified_for.is_empty() { &REAL_NAMES } else { options.certified_for };
+            authority.certify("mail", names, 2100);
             command.args(["--tls", tls, "--certificate"]).arg(authority.path("mail.pem"));
             command.arg("--key").arg(authority.path("mail.key"));
         }
