@@ -30,6 +30,7 @@ use crate::upstream::{
 
 use super::backend_watch::BackendInUse;
 use super::data_dir::{DOCUMENTS, DataDir};
+use super::mail_delivery::MailTasks;
 use super::notices::notice_settings;
 use super::opened_days;
 use super::status_report;
@@ -51,6 +52,8 @@ pub(super) struct BuiltGateway {
     pub(super) backend: Option<BackendInUse>,
     /// The exporter of spans, if they are exported.
     pub(super) exporter: Option<SpanExporter>,
+    /// The worker that sends mail, if it is configured.
+    pub(super) mail: Option<MailTasks>,
 }
 
 /// The backend, and what keeps it current.
@@ -70,6 +73,7 @@ pub(super) async fn build(
 ) -> anyhow::Result<BuiltGateway> {
     let instruments = instruments(config, registry);
     let ServerStore { store, copy } = open_for_server(config, data_dir.path(), clock).await?;
+    let mail = MailTasks::open(config, &store, clock, &instruments)?;
     let key_directory = Arc::new(key_directory(config));
     let form = KeyForm::new(&config.key_prefix, config.accept_imported);
     let registrar = registrar(&store, &key_directory, &form, config, data_dir, clock, &instruments);
@@ -98,7 +102,7 @@ pub(super) async fn build(
     let (tracer, exporter) = trace_export::open(config, registry, clock)?.unzip();
     restoring.await.context("restoring documents panicked")?;
     let status = status_report::publisher(config, &store, &engine.documents, clock, &instruments);
-    let gateway = Gateway {
+    let gateway = Arc::new(Gateway {
         clock: clock.clone(),
         form,
         leases: Arc::new(leases.with_key_freshness(&key_directory.freshness)),
@@ -117,9 +121,8 @@ pub(super) async fn build(
         deprecation: config.deprecation.clone(),
         notice: notice(config),
         tracer,
-    };
-    let (gateway, registrar) = (Arc::new(gateway), Arc::new(registrar));
-    Ok(BuiltGateway { gateway, registrar, store, scoring, backend, exporter })
+    });
+    Ok(BuiltGateway { gateway, registrar: Arc::new(registrar), store, scoring, backend, exporter, mail })
 }
 
 /// Restores documents of the disk mirror in the background.

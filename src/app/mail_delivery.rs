@@ -1,4 +1,4 @@
-//! The worker that sends mail: started with the gateway if mail is configured, and finished at a shutdown.
+//! The worker that sends mail: built with the gateway if mail is configured, and finished at a shutdown.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 use crate::clock::Clock;
 use crate::config::{Config, ConfigProblems, open_mail_transport};
 use crate::instruments::Instruments;
-use crate::mail::{MailSender, MailTransport, QueueMonitor};
+use crate::mail::{MailSender, QueueMonitor};
 use crate::store::Store;
 
 use super::tasks::repeat;
@@ -18,40 +18,52 @@ use super::tasks::repeat;
 /// Interval between measurements of the queue.
 const MEASURE_EVERY: Duration = Duration::from_secs(15);
 
+/// The worker and the monitor of its queue, before they run.
+pub(super) struct MailTasks {
+    sender: MailSender,
+    monitor: QueueMonitor,
+}
+
 /// The running worker, if mail is sent.
 pub(super) struct MailWorker {
     stop: CancellationToken,
     sending: Option<JoinHandle<()>>,
 }
 
-/// Opens the way that mail takes, if it is configured.
-pub(super) fn open(config: &Config, clock: &Clock) -> Result<Option<MailTransport>, ConfigProblems> {
-    config.mail.as_ref().map(|mail| open_mail_transport(mail, clock)).transpose()
-}
-
-/// Starts the worker, and the measurements of its queue until `stop_measuring`.
-pub(super) fn start(
-    background: &TaskTracker,
-    transport: Option<MailTransport>,
-    store: &Arc<dyn Store>,
-    instruments: &Arc<Instruments>,
-    config: &Config,
-    clock: &Clock,
-    stop_measuring: &CancellationToken,
-) -> MailWorker {
-    let stop = CancellationToken::new();
-    let sending = transport.zip(config.mail.as_ref()).map(|(transport, mail)| {
+impl MailTasks {
+    /// `None` if mail is not configured. Does not connect to the server.
+    pub(super) fn open(
+        config: &Config,
+        store: &Arc<dyn Store>,
+        clock: &Clock,
+        instruments: &Arc<Instruments>,
+    ) -> Result<Option<Self>, ConfigProblems> {
+        let Some(mail) = &config.mail else { return Ok(None) };
+        let transport = open_mail_transport(mail, clock)?;
         let (store, instruments) = (|| Arc::clone(store), || Arc::clone(instruments));
-        let monitor = QueueMonitor::new(store(), clock.clone(), instruments());
-        let measure = async move || monitor.measure().await;
-        background.spawn(repeat(MEASURE_EVERY, clock.clone(), stop_measuring.clone(), measure));
         let sender = MailSender::new(store(), mail, transport, clock.clone(), instruments());
-        background.spawn(sender.run(stop.clone()))
-    });
-    MailWorker { stop, sending }
+        let monitor = QueueMonitor::new(store(), clock.clone(), instruments());
+        Ok(Some(Self { sender, monitor }))
+    }
 }
 
 impl MailWorker {
+    /// Starts the tasks, if there are any, until `stop` or the shutdown.
+    pub(super) fn start(
+        tasks: Option<MailTasks>,
+        background: &TaskTracker,
+        clock: &Clock,
+        stop: &CancellationToken,
+    ) -> Self {
+        let stop_sending = stop.child_token();
+        let sending = tasks.map(|MailTasks { sender, monitor }| {
+            let measure = async move || monitor.measure().await;
+            background.spawn(repeat(MEASURE_EVERY, clock.clone(), stop.clone(), measure));
+            background.spawn(sender.run(stop_sending.clone()))
+        });
+        Self { stop: stop_sending, sending }
+    }
+
     /// Finishes the mail that is being sent, for a limited time. After that its claim expires, and it is sent again.
     pub(super) async fn finish(self, clock: &Clock, time: Duration) {
         self.stop.cancel();

@@ -32,7 +32,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use crate::accounts::{NodeReporter, Registrar};
-use crate::admin::{Readiness, ReloadRequest, SideConfig, SidePort};
+use crate::admin::{Readiness, ReloadRequest, SidePort};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::gateway::Gateway;
@@ -105,7 +105,6 @@ pub async fn start_on(
     clock: Clock,
 ) -> anyhow::Result<RunningServer> {
     let (registry, certificates) = prepare_public_port(&mut config, &clock)?;
-    let mail = mail_delivery::open(&config, &clock)?;
     let mut data_dir = sockets.data_dir(&config.data_dir, &clock).await?;
     // Ports first: an address in use is noticed before anything is loaded.
     let (port, tcp) = sockets.open(&config).await?;
@@ -129,15 +128,11 @@ pub async fn start_on(
         reloads: reload_requests,
         updates: update_requests,
     };
-    let side_config = SideConfig { tcp, socket: Some(data_dir.socket()?) };
-    let side_thread = tasks::side_thread(side_port, side_config, stop_side.clone())?;
+    let side_thread = tasks::side_thread(side_port, tcp, data_dir.socket()?, stop_side.clone())?;
     let supervisor = Supervisor::start(readiness.heartbeat())?;
     let server = Server::new(port, Arc::clone(&gateway), config.server.clone(), clock.clone(), &registry);
     let (live_config, serving) = (server.live_config(), background.spawn(server.run(stop_public.clone())));
     tasks::spawn(&background, &gateway, &registrar, updater, &config, &clock, &stop_side);
-    let instruments = Arc::clone(&gateway.load().instruments);
-    let mail =
-        mail_delivery::start(&background, mail, &built.store, &instruments, &config, &clock, &stop_side);
     let reporter = node_report::start(&background, built.store, &gateway.load(), &config, &clock, &stop_side);
     readiness.set(true);
     status_report::start(&background, &gateway, &readiness, &clock, &stop_side);
@@ -150,6 +145,7 @@ pub async fn start_on(
         gateway,
         reloads,
         reloader: Reloader { config, registry, certificates, live_config, active },
+        mail: MailWorker::start(built.mail, &background, &clock, &stop_side),
         clock,
         readiness,
         stop_public,
@@ -159,7 +155,6 @@ pub async fn start_on(
         ledger_calls,
         reporter,
         trace_export: TraceExport::start(built.exporter, &background),
-        mail,
         supervisor,
         data_dir,
     })

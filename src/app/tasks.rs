@@ -1,5 +1,7 @@
 //! Background tasks of the server.
 
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -165,9 +167,11 @@ pub(super) fn begin(
 /// Runs the side port on a thread and a runtime of its own, so that it answers when the public one is saturated.
 pub(super) fn side_thread(
     side: SidePort,
-    config: SideConfig,
+    tcp: TcpListener,
+    socket: UnixListener,
     stop: CancellationToken,
 ) -> anyhow::Result<std::thread::JoinHandle<()>> {
+    let config = SideConfig { tcp, socket: Some(socket) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let serve = move || {
         if let Err(error) = runtime.block_on(admin::run(side, config, stop)) {

@@ -1,4 +1,5 @@
-//! A mail of the queue as a MIME message. Subject and recipient come from strangers: neither can add a header or a command.
+//! A mail of the queue as a MIME message. Unauthenticated clients choose the recipient, and names in
+//! the subject: neither can add a header or a command.
 
 use std::fmt;
 use std::str::FromStr as _;

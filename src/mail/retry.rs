@@ -1,4 +1,4 @@
-//! What becomes of a mail after an attempt. Pure: takes the attempt and the time.
+//! Decides whether a mail is removed or sent again after an attempt. Pure: takes the result and the time.
 
 use std::time::Duration;
 

@@ -72,18 +72,15 @@ impl MailSender {
             return false;
         }
         let now = self.clock.now();
-        let claim = MailClaim { now: now.wall, until: now.wall.plus(self.claim_time()), limit: BATCH };
+        // Time for several mails of a slow server. Those that do not fit are released.
+        let sending = self.timeout.saturating_mul(6);
+        let until = now.wall.plus(sending.saturating_add(RECORDING));
+        let claim = MailClaim { now: now.wall, until, limit: BATCH };
         let store = Arc::clone(&self.store);
         let Some(mails) = self.asked(store.claim_mail(claim)).await else { return false };
         let is_full = mails.len() == BATCH;
-        let end = now.mono.plus(self.claim_time() - RECORDING);
-        let server_works = self.send_batch(&mails, end, stop).await;
+        let server_works = self.send_batch(&mails, now.mono.plus(sending), stop).await;
         is_full && server_works && self.unrecorded.is_empty()
-    }
-
-    /// A claim lasts for several mails of a slow server. Those that do not fit are released.
-    fn claim_time(&self) -> Duration {
-        self.timeout.saturating_mul(6) + RECORDING
     }
 
     /// Sends a batch. Returns false if the server cannot be used now.

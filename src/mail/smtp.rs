@@ -1,4 +1,5 @@
-//! The dialogue with an SMTP server. Each step fails on its own, so that a refused recipient is told from a refused login.
+//! The dialogue with an SMTP server. A failure names its step: a refused recipient is about a mail, a refused
+//! login about all mail.
 
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -123,12 +124,13 @@ impl SmtpSession<'_> {
     /// Sends a mail. After a failure of the session the next mail opens another connection.
     pub(super) async fn send(&mut self, mail: &OutgoingMail) -> Result<(), MailFailure> {
         let SmtpClient { clock, timeout, .. } = self.client;
-        let mut connection = match self.connection.take() {
-            Some(connection) => connection,
-            None => {
-                let connecting = clock.within(*timeout, self.client.connect()).await;
-                Box::new(connecting.unwrap_or(Err(MailFailure::Timeout(SmtpStep::Login)))?)
-            }
+        let mut connection = if let Some(connection) = self.connection.take() {
+            connection
+        } else {
+            // The state of a TLS handshake is large.
+            let connecting = Box::pin(self.client.connect());
+            let connected = clock.within(*timeout, connecting).await;
+            Box::new(connected.unwrap_or(Err(MailFailure::Timeout(SmtpStep::Login)))?)
         };
         let mut step = SmtpStep::Sender;
         let sent = clock.within(*timeout, transact(&mut connection, mail, &mut step)).await;
