@@ -68,6 +68,7 @@ impl MailWorker {
     pub(super) async fn finish(self, clock: &Clock, time: Duration) {
         self.stop.cancel();
         let Some(mut sending) = self.sending else { return };
+        tracing::debug!("no more mail is sent");
         if clock.within(time, &mut sending).await.is_err() {
             sending.abort();
             tracing::warn!(

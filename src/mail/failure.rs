@@ -42,7 +42,7 @@ pub(super) enum MailFailure {
     Reply { step: SmtpStep, reply: ReplyCode },
     #[error("no reply to {0} within mail.timeout")]
     Timeout(SmtpStep),
-    #[error("connection failed at {step}: {kind}")]
+    #[error("{kind} at {step}")]
     Connection { step: SmtpStep, kind: io::ErrorKind },
     #[error("connection closed, or the reply is not SMTP, at {0}")]
     NoReply(SmtpStep),
@@ -72,29 +72,40 @@ impl MailFailure {
         }
     }
 
-    /// Whether the mail itself is the cause. Otherwise other mails would fail in the same way.
-    pub(super) fn is_about_the_mail(&self) -> bool {
+    /// Whether other mails would fail in the same way: the server, the login, the sender or the directory is the cause.
+    pub(super) fn is_about_all_mail(&self) -> bool {
         match self {
-            Self::Invalid(_) | Self::NotAscii => true,
-            Self::Reply { step: SmtpStep::Recipient | SmtpStep::Data | SmtpStep::Content, reply } => {
-                !reply.is_about_the_session()
+            Self::Reply { step, reply } => step.is_before_the_recipient() || reply.is_about_the_login(),
+            Self::Timeout(step) | Self::Connection { step, .. } | Self::NoReply(step) => {
+                step.is_before_the_recipient()
             }
-            Self::Reply { .. }
-            | Self::Timeout(_)
-            | Self::Connection { .. }
-            | Self::NoReply(_)
-            | Self::Tls(_)
-            | Self::NoStartTls
-            | Self::NoMechanism
-            | Self::UnknownHost
-            | Self::File(_) => false,
+            Self::Tls(_) | Self::NoStartTls | Self::NoMechanism | Self::UnknownHost | Self::File(_) => true,
+            Self::Invalid(_) | Self::NotAscii => false,
         }
+    }
+
+    /// Whether the server has replied, so that the connection can be used for other mails.
+    pub(super) fn keeps_the_connection(&self) -> bool {
+        let ends_it = |reply: &ReplyCode| reply.code == 421;
+        !self.is_about_all_mail()
+            && match self {
+                Self::Reply { reply, .. } => !ends_it(reply),
+                Self::Invalid(_) | Self::NotAscii => true,
+                Self::Timeout(_)
+                | Self::Connection { .. }
+                | Self::NoReply(_)
+                | Self::Tls(_)
+                | Self::NoStartTls
+                | Self::NoMechanism
+                | Self::UnknownHost
+                | Self::File(_) => false,
+            }
     }
 
     /// Whether every other attempt would fail too, so that the mail is given up.
     pub(super) fn is_permanent(&self) -> bool {
         let is_final = |reply: &ReplyCode| reply.code >= 500;
-        self.is_about_the_mail() && !matches!(self, Self::Reply { reply, .. } if !is_final(reply))
+        self.keeps_the_connection() && !matches!(self, Self::Reply { reply, .. } if !is_final(reply))
     }
 }
 
@@ -111,9 +122,18 @@ impl ReplyCode {
         Self { code, enhanced: enhanced() }
     }
 
-    /// 421 ends the session, 503 and 53x ask for another order or authentication.
-    fn is_about_the_session(self) -> bool {
-        matches!(self.code, 421 | 503 | 530..=538)
+    /// 503 requires another order of commands, and 53x authentication.
+    fn is_about_the_login(self) -> bool {
+        matches!(self.code, 503 | 530..=538)
+    }
+}
+
+impl SmtpStep {
+    fn is_before_the_recipient(self) -> bool {
+        match self {
+            Self::Connect | Self::StartTls | Self::Login | Self::Sender => true,
+            Self::Recipient | Self::Data | Self::Content => false,
+        }
     }
 }
 
@@ -128,7 +148,7 @@ impl fmt::Display for ReplyCode {
 impl fmt::Display for SmtpStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Connect => "the connection",
+            Self::Connect => "the connection attempt",
             Self::StartTls => "STARTTLS",
             Self::Login => "the login",
             Self::Sender => "MAIL FROM",
@@ -192,6 +212,31 @@ mod tests {
             assert!(!failure.is_permanent(), "{failure}");
         }
         assert!(MailFailure::Invalid(InvalidMail::Recipient).is_permanent());
+    }
+
+    #[test]
+    fn a_mail_whose_content_gets_no_reply_does_not_stop_others() {
+        for failure in [
+            MailFailure::Timeout(SmtpStep::Content),
+            MailFailure::NoReply(SmtpStep::Content),
+            MailFailure::Connection { step: SmtpStep::Data, kind: io::ErrorKind::ConnectionReset },
+            reply(SmtpStep::Recipient, 421),
+        ] {
+            assert!(!failure.is_about_all_mail() && !failure.keeps_the_connection(), "{failure}");
+        }
+        for failure in [
+            MailFailure::Timeout(SmtpStep::Sender),
+            MailFailure::NoReply(SmtpStep::Connect),
+            reply(SmtpStep::Login, 535),
+            reply(SmtpStep::Recipient, 530),
+            MailFailure::Tls("expired".into()),
+        ] {
+            assert!(failure.is_about_all_mail() && !failure.keeps_the_connection(), "{failure}");
+        }
+        for code in [450, 550] {
+            let failure = reply(SmtpStep::Recipient, code);
+            assert!(!failure.is_about_all_mail() && failure.keeps_the_connection(), "{failure}");
+        }
     }
 
     #[test]

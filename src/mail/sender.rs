@@ -107,7 +107,7 @@ impl MailSender {
                 };
                 self.report(claimed, &attempted, unavailable.is_some());
                 let next = recorded(claimed, &attempted, self.clock.now().wall);
-                unavailable = attempted.err().filter(|failure| !failure.is_about_the_mail());
+                unavailable = attempted.err().filter(MailFailure::is_about_all_mail);
                 next
             };
             self.unrecorded.push(next);
@@ -136,7 +136,7 @@ impl MailSender {
             Err(failure) if failure.is_permanent() => {
                 tracing::warn!(message_id, kind, attempt, reason = %failure, "a mail was refused and is not sent again");
             }
-            Err(failure) if failure.is_about_the_mail() => {
+            Err(failure) if !failure.is_about_all_mail() => {
                 tracing::warn!(message_id, kind, attempt, reason = %failure, "a mail was deferred; it is sent again later");
             }
             Err(failure) if !was_known => {

@@ -78,12 +78,14 @@ impl SmtpClient {
         SmtpSession { client: self, connection: None }
     }
 
-    async fn connect(&self) -> Result<AsyncSmtpConnection, MailFailure> {
+    /// `step` is the step that was begun last.
+    async fn connect(&self, step: &mut SmtpStep) -> Result<AsyncSmtpConnection, MailFailure> {
         let mut connection = self.greet().await?;
         if let TlsUse::StartTls(parameters) = &self.tls {
             if !connection.can_starttls() {
                 return Err(MailFailure::NoStartTls);
             }
+            *step = SmtpStep::StartTls;
             let upgraded = connection.starttls(parameters.clone(), &self.name).await;
             upgraded.map_err(|error| MailFailure::of(SmtpStep::StartTls, &error))?;
         }
@@ -91,6 +93,7 @@ impl SmtpClient {
             if connection.server_info().get_auth_mechanism(&MECHANISMS).is_none() {
                 return Err(MailFailure::NoMechanism);
             }
+            *step = SmtpStep::Login;
             let credentials = Credentials::new(login.username.clone(), login.password.expose().to_owned());
             let entered = connection.auth(&MECHANISMS, &credentials).await;
             entered.map_err(|error| MailFailure::of(SmtpStep::Login, &error))?;
@@ -124,20 +127,20 @@ impl SmtpSession<'_> {
     /// Sends a mail. After a failure of the session the next mail opens another connection.
     pub(super) async fn send(&mut self, mail: &OutgoingMail) -> Result<(), MailFailure> {
         let SmtpClient { clock, timeout, .. } = self.client;
+        let mut step = SmtpStep::Connect;
         let mut connection = if let Some(connection) = self.connection.take() {
             connection
         } else {
             // The state of a TLS handshake is large.
-            let connecting = Box::pin(self.client.connect());
+            let connecting = Box::pin(self.client.connect(&mut step));
             let connected = clock.within(*timeout, connecting).await;
-            Box::new(connected.unwrap_or(Err(MailFailure::Timeout(SmtpStep::Login)))?)
+            Box::new(connected.unwrap_or(Err(MailFailure::Timeout(step)))?)
         };
-        let mut step = SmtpStep::Sender;
         let sent = clock.within(*timeout, transact(&mut connection, mail, &mut step)).await;
         let sent = sent.unwrap_or(Err(MailFailure::Timeout(step)));
         let keeps = match &sent {
             Ok(()) => true,
-            Err(failure) if failure.is_about_the_mail() => {
+            Err(failure) if failure.keeps_the_connection() => {
                 matches!(clock.within(SHORT_TIMEOUT, connection.command(Rset)).await, Ok(Ok(_)))
             }
             Err(_) => false,

@@ -57,26 +57,32 @@ async fn the_program_sends_mail_with_its_settings_and_logs_no_personal_data() {
 }
 
 #[tokio::test]
-async fn a_mail_in_progress_is_finished_at_a_shutdown() {
+async fn a_shutdown_finishes_the_mail_in_progress_and_leaves_the_others_to_be_sent_at_once() {
     let mut server = SmtpTestServer::start(SmtpOptions { acts: "hold", ..SmtpOptions::default() }).await;
     let directory = TempDir::new().unwrap();
     plant(&directory, "one");
+    plant(&directory, "two");
     let address = format!("127.0.0.1:{}", server.port);
     let mail = [
         BUILT_IN[0],
         ("SCOREGATE_MAIL_SERVER", address.as_str()),
         ("SCOREGATE_MAIL_TLS", "none"),
         ("SCOREGATE_MAIL_FROM", "noreply@example.org"),
+        ("SCOREGATE_LOG_LEVEL", "debug"),
     ];
     let program = Program::serve(directory.path(), &mail);
     program.public();
     server.event("mail").await;
     program.signal("TERM");
-    program.logs("stopping");
+    program.logs("no more mail is sent");
     server.release();
     let (ended, _) = program.end();
-    assert_eq!((ended.code, queued(&directory).as_str()), (Some(0), "0"), "{}", ended.err);
+    assert_eq!((ended.code, queued(&directory).as_str()), (Some(0), "1"), "{}", ended.err);
     assert!(server.events_so_far().is_empty());
+    // The other one was claimed with it, and can be sent by another process at once.
+    let now = Clock::system().now().wall.seconds() * 1_000 + 1_000;
+    let due = sqlite3(directory.path(), &format!("SELECT message_id FROM mail_queue WHERE due_at <= {now}"));
+    assert_eq!(due.trim(), "two@example.org");
 }
 
 #[tokio::test]
