@@ -84,6 +84,16 @@ impl MailFailure {
         }
     }
 
+    /// Whether the server has ended the connection at the beginning of a mail.
+    pub(super) fn needs_another_connection(&self) -> bool {
+        matches!(
+            self,
+            Self::NoReply(SmtpStep::Sender)
+                | Self::Connection { step: SmtpStep::Sender, .. }
+                | Self::Reply { step: SmtpStep::Sender, reply: ReplyCode { code: 421, .. } }
+        )
+    }
+
     /// Whether the server has replied, so that the connection can be used for other mails.
     pub(super) fn keeps_the_connection(&self) -> bool {
         let ends_it = |reply: &ReplyCode| reply.code == 421;

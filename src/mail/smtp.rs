@@ -124,8 +124,16 @@ impl SmtpClient {
 }
 
 impl SmtpSession<'_> {
-    /// Sends a mail. After a failure of the session the next mail opens another connection.
+    /// Sends a mail. Servers limit the mails on a connection: one that ends before the mail is replaced.
     pub(super) async fn send(&mut self, mail: &OutgoingMail) -> Result<(), MailFailure> {
+        let is_used = self.connection.is_some();
+        match self.send_once(mail).await {
+            Err(failure) if is_used && failure.needs_another_connection() => self.send_once(mail).await,
+            sent => sent,
+        }
+    }
+
+    async fn send_once(&mut self, mail: &OutgoingMail) -> Result<(), MailFailure> {
         let SmtpClient { clock, timeout, .. } = self.client;
         let mut step = SmtpStep::Connect;
         let mut connection = if let Some(connection) = self.connection.take() {

@@ -10,6 +10,7 @@ Each mail takes the next act of `--acts`, and `accept` after the last one:
     refuse          550 to the recipient, with the address in the text
     refuse_sender   550 to the sender
     refuse_content  554 to the content
+    end             421 to the sender, and closes the connection
     stall           no reply to the sender
     drop            closes the connection after the content, without a reply
     hold            replies to the content after a line on standard input
@@ -17,6 +18,7 @@ Each mail takes the next act of `--acts`, and `accept` after the last one:
 
 import argparse
 import asyncio
+import itertools
 import json
 import logging
 import ssl
@@ -45,6 +47,10 @@ class Handler:
         if session.act == "stall":
             report("stall")
             await asyncio.Event().wait()
+        if session.act == "end":
+            report("end")
+            asyncio.get_running_loop().call_soon(server.transport.close)
+            return "421 4.7.0 too many messages"
         if session.act == "refuse_sender":
             report("refuse_sender")
             return "550 5.7.1 sender refused"
@@ -72,7 +78,7 @@ class Handler:
             tls=server.transport.get_extra_info("sslcontext") is not None,
             user=session.auth_data.decode() if session.authenticated else None,
             client=session.host_name,
-            connection=id(session),
+            connection=server.number,
         )
         if session.act == "drop":
             server.transport.abort()
@@ -101,8 +107,10 @@ async def main():
         report("login" if is_valid else "bad_login")
         return AuthResult(success=is_valid, handled=False, auth_data=data.login if is_valid else None)
 
+    numbers = itertools.count()
+
     def connection():
-        return SMTP(
+        smtp = SMTP(
             handler,
             hostname="localhost",
             enable_SMTPUTF8=True,
@@ -114,6 +122,8 @@ async def main():
             auth_require_tls=options.tls == "starttls",
             authenticator=authenticate,
         )
+        smtp.number = next(numbers)
+        return smtp
 
     loop = asyncio.get_running_loop()
     implicit = context if options.tls == "implicit" else None

@@ -99,6 +99,33 @@ async fn a_refused_sender_is_a_wrong_setting_and_keeps_all_mail() {
 }
 
 #[tokio::test]
+async fn a_connection_that_the_server_ends_between_mails_is_replaced() {
+    let mut server = server_that("accept,end").await;
+    let mut station = MailStation::plain(&server);
+    station.queue(&["one", "two"]).await;
+    station.send().await;
+    let one = server.event("mail").await;
+    server.event("end").await;
+    let two = server.event("mail").await;
+    assert_eq!(header(&two, "Message-ID"), "<two@example.org>");
+    assert_ne!(one["connection"], two["connection"]);
+    assert_eq!(["sent", "retried"].map(|result| station.counted(result)), [2, 0]);
+}
+
+#[tokio::test]
+async fn a_server_that_ends_every_connection_gets_the_mail_later() {
+    let mut server = server_that("end").await;
+    let mut station = MailStation::plain(&server);
+    station.queue(&["one"]).await;
+    station.send().await;
+    server.event("end").await;
+    assert_eq!(station.last_error().await, "reply 421 4.7.0 to MAIL FROM");
+    station.pass(5 * SECOND);
+    station.send().await;
+    assert_eq!(header(&server.event("mail").await, "Message-ID"), "<one@example.org>");
+}
+
+#[tokio::test]
 async fn a_lost_final_reply_repeats_the_mail_with_the_same_message_id() {
     let mut server = server_that("drop").await;
     let mut station = MailStation::plain(&server);
