@@ -5,18 +5,19 @@ use http::Uri;
 use crate::accounts::NoticeSettings;
 use crate::config::Config;
 
-/// The domain of message ids without an address of the service.
+/// The domain of message ids without an address of the service and without a sender.
 const NO_DOMAIN: &str = "localhost";
 
 /// Whether gateways with these settings send queued mail, and the domain of its message ids.
 pub fn notice_settings(config: &Config) -> NoticeSettings {
-    // There are no settings of a mail server, so no gateway sends mail.
-    NoticeSettings { domain: domain(config.base_url.as_deref()), is_sent: false }
+    let sender = config.mail.as_ref().map(|mail| mail.from.domain());
+    NoticeSettings { domain: domain(config.base_url.as_deref(), sender), is_sent: sender.is_some() }
 }
 
-fn domain(base_url: Option<&str>) -> String {
+fn domain(base_url: Option<&str>, sender: Option<&str>) -> String {
     let host = base_url.and_then(|url| url.parse::<Uri>().ok()).and_then(|url| url.host().map(str::to_owned));
-    host.filter(|host| !host.starts_with('[')).unwrap_or_else(|| NO_DOMAIN.into())
+    let host = host.filter(|host| !host.starts_with('['));
+    host.unwrap_or_else(|| sender.filter(|domain| !domain.starts_with('[')).unwrap_or(NO_DOMAIN).into())
 }
 
 #[cfg(test)]
@@ -24,14 +25,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn message_ids_have_the_domain_of_the_service() {
-        for (base_url, expected) in [
-            (None, "localhost"),
-            (Some("https://api.example.org"), "api.example.org"),
-            (Some("http://gateway:8080/api/v1"), "gateway"),
-            (Some("http://[::1]:8080"), "localhost"),
+    fn message_ids_have_the_domain_of_the_service_or_of_the_sender() {
+        for (base_url, sender, expected) in [
+            (None, None, "localhost"),
+            (None, Some("example.org"), "example.org"),
+            (None, Some("[192.0.2.1]"), "localhost"),
+            (Some("https://api.example.org"), Some("example.org"), "api.example.org"),
+            (Some("http://gateway:8080/api/v1"), None, "gateway"),
+            (Some("http://[::1]:8080"), Some("example.org"), "example.org"),
         ] {
-            assert_eq!(domain(base_url), expected, "{base_url:?}");
+            assert_eq!(domain(base_url, sender), expected, "{base_url:?} {sender:?}");
         }
     }
 }

@@ -48,9 +48,14 @@ impl SenderMailbox {
             .filter(|sender| sender.0.email.to_string().is_ascii())
     }
 
+    /// The domain of its address.
+    pub fn domain(&self) -> &str {
+        self.0.email.domain()
+    }
+
     /// The name of this program in the dialogue with a server: the domain of the sender.
     pub(super) fn client_name(&self) -> ClientId {
-        ClientId::Domain(self.0.email.domain().to_owned())
+        ClientId::Domain(self.domain().to_owned())
     }
 }
 
