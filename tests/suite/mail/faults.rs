@@ -1,10 +1,8 @@
 //! Servers that are slow, refuse mail, or disconnect: nothing is lost, and nothing is repeated without need.
 
 use tokio::net::TcpListener;
-use tracing::dispatcher::set_default;
 
 use super::*;
-use crate::canary::CapturedLog;
 
 /// A little more than the time of a claim.
 const CLAIM: Duration = Duration::from_secs(6 * 30 + 30);
@@ -239,32 +237,4 @@ async fn the_queue_is_measured() {
     station.queue(&["two"]).await;
     monitor.measure().await;
     assert_eq!(gauges(), [2, 660]);
-}
-
-#[tokio::test]
-async fn neither_log_nor_metrics_nor_stored_reasons_contain_personal_data() {
-    let log = CapturedLog::default();
-    let to = log.clone();
-    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE);
-    let _listening = set_default(&subscriber.with_writer(move || to.clone()).finish().into());
-    let mut server = server_that("defer,refuse,refuse_content,drop,refuse_sender").await;
-    let mut station = MailStation::plain(&server);
-    station.queue(&["1-defer", "2-refuse", "3-content", "4-drop", "5-sender"]).await;
-    station.send().await;
-    let reason = station.last_error().await;
-    station.pass(5 * SECOND);
-    station.queue(&["6-sent"]).await;
-    station.send().await;
-    station.pass(Duration::from_mins(20));
-    station.queue(&["7-accepted"]).await;
-    station.send().await;
-    assert!(message_ids(&server.events_so_far()).contains(&"<6-sent@example.org>".into()));
-    let log = String::from_utf8(log.all()).unwrap();
-    for words in ["a mail was deferred", "a mail was refused", "mail cannot be sent", "6-sent@example.org"] {
-        assert!(log.contains(words), "no {words}: {log}");
-    }
-    let metrics = station.registry.scrape().render();
-    for (what, text) in [("the log", &log), ("a reason", &reason), ("the metrics", &metrics)] {
-        assert!(!text.contains("canary"), "{what}: {text}");
-    }
 }

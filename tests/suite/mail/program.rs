@@ -1,6 +1,9 @@
 //! The real program with mail: its settings, its log, its shutdown.
 
+use std::net::SocketAddr;
+
 use super::*;
+use crate::client::Connection;
 use crate::program::{BUILT_IN, CommandOutput, Keys, Program, ProgramClient, run, sqlite3};
 
 /// Queues a mail in the store of a stopped program.
@@ -54,6 +57,79 @@ async fn the_program_sends_mail_with_its_settings_and_logs_no_personal_data() {
     for text in [&out, &err] {
         assert!(!text.contains("canary"), "{text}");
     }
+}
+
+#[tokio::test]
+async fn a_message_of_the_operator_arrives_at_the_owner() {
+    let mut server = SmtpTestServer::start(SmtpOptions::default()).await;
+    let directory = TempDir::new().unwrap();
+    Keys(directory.path()).create("free");
+    let row = format!(
+        "'own_0000000000A', '{RECIPIENT}', '{RECIPIENT}', 1763726400000, '1', 1763726400000, NULL, NULL"
+    );
+    sqlite3(directory.path(), &format!("INSERT INTO owners VALUES ({row})"));
+    let text = directory.path().join("text");
+    std::fs::write(&text, "Terms change.\n").unwrap();
+    let address = format!("127.0.0.1:{}", server.port);
+    let mail = [
+        BUILT_IN[0],
+        ("SCOREGATE_MAIL_SERVER", address.as_str()),
+        ("SCOREGATE_MAIL_TLS", "none"),
+        ("SCOREGATE_MAIL_FROM", "noreply@example.org"),
+    ];
+    let program = Program::serve(directory.path(), &mail);
+    program.public();
+    let (text, data_dir) = (text.to_str().unwrap(), directory.path().to_str().unwrap());
+    let to_all = ["accounts", "contact", "--all", "--subject", "Gr\u{fc}\u{df}e", "--message", text];
+    let queued = run(&[&to_all[..], &["--data-dir", data_dir]].concat()).with(0);
+    assert_eq!((queued.out.as_str(), queued.err.as_str()), ("accounts: 1, queued mails: 1\n", ""));
+    let received = server.event("mail").await;
+    assert_eq!(received["recipients"][0], RECIPIENT);
+    assert_eq!(header(&received, "Subject"), "=?utf-8?b?R3LDvMOfZQ==?=");
+    assert!(header(&received, "Message-ID").ends_with("@example.org>"), "the domain of the sender");
+    assert!(received["content"].as_str().unwrap().contains("Terms change."));
+    assert_eq!(program.stop().code, Some(0));
+}
+
+#[tokio::test]
+async fn neither_log_nor_metrics_nor_stored_reasons_contain_personal_data() {
+    let acts = "defer,refuse,refuse_content,drop,accept,refuse_sender";
+    let mut server = SmtpTestServer::start(SmtpOptions { acts, ..SmtpOptions::default() }).await;
+    let directory = TempDir::new().unwrap();
+    for id in ["1", "2", "3", "4", "5", "6"] {
+        plant(&directory, id);
+    }
+    let address = format!("127.0.0.1:{}", server.port);
+    let mail = [
+        BUILT_IN[0],
+        ("SCOREGATE_MAIL_SERVER", address.as_str()),
+        ("SCOREGATE_MAIL_TLS", "none"),
+        ("SCOREGATE_MAIL_FROM", "noreply@example.org"),
+        ("SCOREGATE_LOG_LEVEL", "trace"),
+    ];
+    let program = Program::serve(directory.path(), &mail);
+    let (_, side) = program.ports();
+    for event in ["defer", "refuse", "refuse_content", "mail", "mail", "refuse_sender"] {
+        server.event(event).await;
+    }
+    for words in ["a mail was deferred", "a mail was refused", "mail sent", "mail cannot be sent"] {
+        program.logs(words);
+    }
+    let reasons = "SELECT group_concat(last_error) FROM mail_queue WHERE last_error IS NOT NULL";
+    let (metrics, reasons) = (scrape(side).await, sqlite3(directory.path(), reasons));
+    assert!(reasons.contains("450 4.2.1"), "{reasons}");
+    assert!(metrics.contains("scoregate_mails_total{kind=\"sign_in\",result=\"refused\"} 2"), "{metrics}");
+    let CommandOutput { out, err, .. } = program.stop();
+    for (what, text) in [("a log", &out), ("a log", &err), ("a reason", &reasons), ("the metrics", &metrics)]
+    {
+        assert!(!text.contains("canary"), "{what}: {text}");
+    }
+}
+
+async fn scrape(side: SocketAddr) -> String {
+    let mut connection = Connection::open(side).await;
+    connection.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    String::from_utf8(connection.read(false).await.unwrap().body).unwrap()
 }
 
 #[tokio::test]
