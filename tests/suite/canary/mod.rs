@@ -20,7 +20,6 @@ use crate::program::{Keys, Program};
 use crate::world::{World, good};
 
 use key_positions::Canary;
-pub use panics::CapturedLog;
 
 const TOKEN: &str = "a-token-of-the-side-port";
 /// The most verbose settings: all log levels, CORS for any origin, and trusted proxies.

@@ -28,10 +28,10 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Captured output.
 #[derive(Clone, Default)]
-pub struct CapturedLog(Arc<Mutex<Vec<u8>>>);
+struct CapturedLog(Arc<Mutex<Vec<u8>>>);
 
 impl CapturedLog {
-    pub fn all(&self) -> Vec<u8> {
+    fn all(&self) -> Vec<u8> {
         self.0.lock().clone()
     }
 }
