@@ -227,7 +227,9 @@ mod tests {
     #[test]
     fn the_sender_is_one_mailbox_with_an_ascii_address() {
         let read_from = |from: &str| read(&format!("server = \"mail.example.org:587\"\nfrom = {from}"));
-        for good in ["a@example.org", "Example API <a@example.org>", "\u{fc}ber <a@example.org>"] {
+        for good in
+            ["a@example.org", "demo@localhost", "Example API <a@example.org>", "\u{fc}ber <a@example.org>"]
+        {
             assert!(read_from(&format!("\"{good}\"")).is_ok(), "{good}");
         }
         for bad in [
