@@ -8,6 +8,7 @@ mod application;
 mod fields;
 mod frame;
 mod keys;
+mod link_mail;
 mod overview;
 mod quota;
 mod sign_in;
@@ -18,6 +19,7 @@ mod views;
 use data_encoding::BASE64;
 use sha2::{Digest as _, Sha256};
 
+pub use link_mail::link_mail_html;
 pub use views::{
     AccountView, ApplicationFields, CurrentUsage, FormProblem, IssuedKeyView, LinkForm, ListedApplication,
     MessagePage, OwnedApplicationView, SignInForm, SignedIn,

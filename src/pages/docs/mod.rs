@@ -45,6 +45,7 @@ fn common(config: &PagesConfig, name: &str) -> Option<String> {
         "license" => escape(&config.license),
         "base" => escape(&address(config)),
         "host_note" => host_note(config).to_owned(),
+        "get_a_key" => get_a_key(config),
         "key_prefix" => escape(&config.key_prefix),
         "guard" => config.guard_per_minute.to_string(),
         "status_link" => status_link(config).to_owned(),
@@ -73,6 +74,14 @@ fn link(href: &str, text: &str) -> String {
 
 fn sign_in_link(config: &PagesConfig) -> String {
     if config.sign_up { format!(" · {}", link(ACCOUNT_SIGN_IN, "Sign in")) } else { String::new() }
+}
+
+fn get_a_key(config: &PagesConfig) -> String {
+    if config.sign_up {
+        format!("<p>{} to get a key, or sign in to manage yours.</p>\n", link(ACCOUNT_SIGN_IN, "Sign up"))
+    } else {
+        String::new()
+    }
 }
 
 fn sign_up(config: &PagesConfig) -> String {

@@ -1,0 +1,14 @@
+//! The HTML form of the mail with a link to sign in. Mail programs support little CSS.
+
+use crate::pages::html::escape;
+
+/// The HTML of the mail.
+pub fn link_mail_html(service: &str, link: &str) -> String {
+    let (service, link) = (escape(service), escape(link));
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Sign in to {service}</title></head>\n<body>\n\
+         <p>Open this link to sign in to {service}:</p>\n<p><a href=\"{link}\">{link}</a></p>\n\
+         <p>The page has a button; the link is used when you press it. It is valid once, for 15 minutes.</p>\n\
+         <p>If you did not ask for this mail, ignore it. Nobody can sign in without the link.</p>\n</body></html>\n"
+    )
+}
