@@ -10,21 +10,27 @@ use super::message::OutgoingMail;
 
 /// A directory of mail.
 #[derive(Clone, Debug)]
-pub(super) struct MailDirectory(PathBuf);
+pub(super) struct MailDirectory {
+    path: PathBuf,
+    print: fn(&str),
+}
 
 impl MailDirectory {
     /// Creates the directory if it is missing.
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    pub(super) fn open(path: &Path, print: fn(&str)) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-        Ok(Self(path.to_owned()))
+        Ok(Self { path: path.to_owned(), print })
     }
 
-    /// Writes a mail. It appears under its name only once complete; the same mail replaces its file.
+    /// Writes a mail and prints its text. It appears under its name only once complete; the same mail replaces its file.
     pub(super) async fn write(&self, mail: OutgoingMail) -> Result<(), MailFailure> {
-        let directory = self.0.clone();
+        let directory = self.path.clone();
+        let text = format!("mail to {}:\n\n{}", mail.recipient, mail.text.trim_end());
         let written = tokio::task::spawn_blocking(move || write(&directory, &mail)).await;
         let failed = |error: io::Error| MailFailure::File(error.kind());
-        written.unwrap_or_else(|_| Err(io::ErrorKind::Other.into())).map_err(failed)
+        written.unwrap_or_else(|_| Err(io::ErrorKind::Other.into())).map_err(failed)?;
+        (self.print)(&text);
+        Ok(())
     }
 }
 
@@ -57,6 +63,7 @@ mod tests {
             queued_at: Wall::from_seconds(1_795_608_000),
             sender: "noreply@example.org".parse().unwrap(),
             recipient: "ann@example.org".parse().unwrap(),
+            text: "text".into(),
             content: b"Subject: x\r\n\r\ntext".to_vec(),
         }
     }
@@ -65,10 +72,10 @@ mod tests {
     fn a_mail_becomes_one_file_that_only_its_owner_can_read() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("mail");
-        let directory = MailDirectory::open(&path).unwrap();
-        MailDirectory::open(&path).unwrap();
+        let directory = MailDirectory::open(&path, |_| {}).unwrap();
+        MailDirectory::open(&path, |_| {}).unwrap();
         for _ in 0..2 {
-            write(&directory.0, &mail("5f3a@example.org")).unwrap();
+            write(&directory.path, &mail("5f3a@example.org")).unwrap();
         }
         let files: Vec<_> = fs::read_dir(&path).unwrap().map(|file| file.unwrap()).collect();
         let [file] = files.as_slice() else { panic!("{files:?}") };
@@ -88,9 +95,9 @@ mod tests {
     #[test]
     fn a_directory_that_cannot_be_written_is_reported_by_the_kind_of_its_error() {
         let place = tempfile::tempdir().unwrap();
-        let directory = MailDirectory::open(&place.path().join("mail")).unwrap();
-        fs::remove_dir(&directory.0).unwrap();
-        let failed = write(&directory.0, &mail("id@example.org")).unwrap_err();
+        let directory = MailDirectory::open(&place.path().join("mail"), |_| {}).unwrap();
+        fs::remove_dir(&directory.path).unwrap();
+        let failed = write(&directory.path, &mail("id@example.org")).unwrap_err();
         assert_eq!(failed.kind(), io::ErrorKind::NotFound);
     }
 }

@@ -22,6 +22,8 @@ pub(super) struct OutgoingMail {
     pub(super) queued_at: Wall,
     pub(super) sender: Address,
     pub(super) recipient: Address,
+    /// Its plain text.
+    pub(super) text: String,
     pub(super) content: Vec<u8>,
 }
 
@@ -90,6 +92,7 @@ pub(super) fn outgoing(mail: &NewMail, from: &SenderMailbox) -> Result<OutgoingM
         queued_at: mail.created_at,
         sender: from.0.email.clone(),
         recipient,
+        text: mail.text.clone(),
         content: message.formatted(),
     })
 }

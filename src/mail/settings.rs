@@ -24,7 +24,12 @@ pub enum MailDelivery {
     /// To an SMTP server.
     Smtp(Box<SmtpServer>),
     /// To files in a directory. Used by the demo only; no setting selects it.
-    Directory(PathBuf),
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Prints the text of each mail.
+        print: fn(&str),
+    },
 }
 
 /// An SMTP server that accepts mail for all recipients.

@@ -61,9 +61,9 @@ impl MailTransport {
                     BadAuthorities::Tls(reason) => UnusableTransport::Tls(reason),
                 })?))
             }
-            MailDelivery::Directory(path) => {
+            MailDelivery::Directory { path, print } => {
                 let failed = |error| UnusableTransport::Directory { path: path.clone(), error };
-                TransportKind::Directory(MailDirectory::open(path).map_err(failed)?)
+                TransportKind::Directory(MailDirectory::open(path, *print).map_err(failed)?)
             }
         }))
     }

@@ -225,7 +225,10 @@ async fn an_unreachable_server_delays_all_mail_and_loses_none() {
 
 #[tokio::test]
 async fn the_queue_is_measured() {
-    let station = MailStation::by(MailDelivery::Directory(TempDir::new().unwrap().path().into()));
+    let station = MailStation::by(MailDelivery::Directory {
+        path: TempDir::new().unwrap().path().into(),
+        print: |_| {},
+    });
     let store = Arc::clone(&station.store) as Arc<dyn Store>;
     let monitor = QueueMonitor::new(store, station.clock.clone(), Arc::clone(&station.instruments));
     let gauges = || {

@@ -138,7 +138,7 @@ async fn a_server_without_starttls_gets_no_mail() {
 async fn mail_to_a_directory_becomes_a_file_that_only_its_owner_can_read() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("mail");
-    let mut station = MailStation::by(MailDelivery::Directory(path.clone()));
+    let mut station = MailStation::by(MailDelivery::Directory { path: path.clone(), print: |_| {} });
     station.queue(&["one", "two"]).await;
     station.send().await;
     let mut files: Vec<_> = std::fs::read_dir(&path).unwrap().map(|file| file.unwrap()).collect();
