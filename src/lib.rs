@@ -33,6 +33,8 @@ pub mod status;
 
 pub mod gateway;
 
+pub mod site;
+
 pub mod admin;
 pub mod backend;
 pub mod server;

@@ -72,6 +72,11 @@ impl Networks {
         self.0.iter().any(|network| network.contains(&address))
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether they cover all IPv4 or all IPv6 addresses, even in several parts.
     pub fn hold_everybody(&self) -> bool {
         IpNet::aggregate(&self.0).iter().any(|network| network.prefix_len() == 0)

@@ -8,6 +8,7 @@ mod labels;
 mod mail;
 mod outcome;
 mod shared_store;
+mod site;
 
 pub(crate) use background::{FetchEnd, SharedFetchEnd, StoreWork, UnitUse, UnreachableDecision};
 pub use handles::Instruments;
@@ -15,3 +16,5 @@ pub(crate) use handles::RequestObservation;
 pub(crate) use labels::{PoolLabel, RequestSubject};
 pub(crate) use mail::MailResult;
 pub use outcome::CacheOutcome;
+pub use site::SiteInstruments;
+pub(crate) use site::{AccountStep, LinkRequest, SignInEnd};

@@ -5,7 +5,7 @@ use crate::source::{code, module_of, paths_from};
 use crate::{File, found, none, tree};
 
 /// The layers, lowest first. Modules of one layer do not name each other.
-const LAYERS: [&[&str]; 11] = [
+const LAYERS: [&[&str]; 12] = [
     &["clock", "json", "secret", "telemetry"],
     &["accept", "address", "keys", "limits", "routes", "traces"],
     &["store", "cache", "scoring"],
@@ -13,6 +13,7 @@ const LAYERS: [&[&str]; 11] = [
     &["instruments"],
     &["accounts", "documents", "mail", "status"],
     &["gateway"],
+    &["site"],
     &["server", "admin", "backend"],
     &["config"],
     &["app"],

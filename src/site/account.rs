@@ -1,0 +1,167 @@
+//! The page of an account, new applications, and the end of an account.
+
+use crate::accounts::{IssuedKey, NewApplication, RegistrarError};
+use crate::instruments::AccountStep;
+use crate::pages::account::{
+    AccountView, ApplicationFields, FormProblem, IssuedKeyView, ListedApplication, SignedIn,
+};
+use crate::store::{OwnLimits, OwnerRefusal, StoreError, StoredApplication};
+
+use super::Site;
+use super::cookies::SiteCookie;
+use super::current_usage::current_usage;
+use super::site_refusal::SiteRefusal;
+use super::site_reply::SiteReply;
+use super::visit::{LiveSession, Visit, change_failed, store_failed};
+
+impl Site {
+    /// The page of an account.
+    pub(super) async fn account_page(&self, visit: &Visit<'_>) -> Result<SiteReply, SiteRefusal> {
+        let Some(live) = visit.session(&*self.store).await? else {
+            return Ok(SiteReply::redirect("/account/sign-in"));
+        };
+        let notice = match visit.query.field("done") {
+            "closed" => Some("The application is closed. Its keys no longer work."),
+            _ => None,
+        };
+        let html = self.account_html(visit, &live, &ApplicationFields::default(), None, notice).await?;
+        Ok(SiteReply::page(html))
+    }
+
+    async fn account_html(
+        &self,
+        visit: &Visit<'_>,
+        live: &LiveSession,
+        entered: &ApplicationFields,
+        problem: Option<FormProblem<'_>>,
+        notice: Option<&str>,
+    ) -> Result<String, SiteRefusal> {
+        let ids = live.session.owner.applications.clone();
+        let read = self.store.applications(ids, visit.now.wall.day()).await;
+        let stored = read.map_err(|error| store_failed(&error))?.applications;
+        let listed = |application| {
+            let usage = current_usage(&self.registrar, application);
+            ListedApplication { application, usage }
+        };
+        let applications: Vec<_> = stored.iter().map(listed).collect();
+        Ok(visit.config.pages.account(&AccountView {
+            signed_in: signed_in(live, visit),
+            applications: &applications,
+            entered,
+            problem,
+            notice,
+        }))
+    }
+
+    /// Creates an application and shows its key.
+    pub(super) async fn create_application(&self, visit: &Visit<'_>) -> Result<SiteReply, SiteRefusal> {
+        let Some(live) = visit.session(&*self.store).await? else {
+            return Ok(SiteReply::redirect("/account/sign-in"));
+        };
+        visit.form_belongs_to(&[SiteCookie::Session])?;
+        let (owner, entered) = (&live.session.owner, entered_fields(visit));
+        let tier = owner.tier.clone().unwrap_or_else(|| visit.config.tier.clone());
+        let filled = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let new = NewApplication {
+            name: entered.name.clone(),
+            tier,
+            own: OwnLimits::default(),
+            contact: filled(&entered.contact),
+            url: filled(&entered.url),
+            note: None,
+            expires_at: None,
+        };
+        let at_most = visit.config.applications_per_account;
+        match self.registrar.create_for(owner.id, at_most, new).await {
+            Ok(issued) => {
+                self.instruments.changed(AccountStep::Create);
+                Ok(issued_key(visit, &live, &issued, None))
+            }
+            Err(RegistrarError::Store(StoreError::Owner(OwnerRefusal::TooManyApplications(_)))) => {
+                Err(SiteRefusal::TooManyApplications)
+            }
+            Err(error) => {
+                let message = form_message(&error).ok_or_else(|| change_failed(&error))?;
+                let problem = FormProblem { field: message.field, message: &message.text };
+                let html = self.account_html(visit, &live, &entered, Some(problem), None).await?;
+                Ok(SiteReply::problem(html))
+            }
+        }
+    }
+
+    /// Deletes the account.
+    pub(super) async fn delete_account(&self, visit: &Visit<'_>) -> Result<SiteReply, SiteRefusal> {
+        let Some(live) = visit.session(&*self.store).await? else {
+            return Ok(SiteReply::redirect("/account/sign-in"));
+        };
+        visit.form_belongs_to(&[SiteCookie::Session])?;
+        if !live.is_recent(visit.now) {
+            return Ok(sign_in_again(visit, &live));
+        }
+        if !visit.form.is_set("confirm") {
+            let message = "Check the box to delete the account.";
+            let problem = FormProblem { field: Some("confirm"), message };
+            let html =
+                self.account_html(visit, &live, &ApplicationFields::default(), Some(problem), None).await?;
+            return Ok(SiteReply::problem(html));
+        }
+        let deleted = self.registrar.delete_owner(live.owner(), live.owner()).await;
+        deleted.map_err(|error| change_failed(&error))?;
+        self.instruments.changed(AccountStep::Delete);
+        let reply = SiteReply::redirect("/account/sign-in?done=deleted");
+        Ok(reply.with_cookie(visit.cookies().delete(SiteCookie::Session)))
+    }
+}
+
+/// A problem with the fields of a form.
+pub(super) struct FormMessage {
+    pub(super) field: Option<&'static str>,
+    pub(super) text: String,
+}
+
+/// The message for a change that was refused because of what was entered.
+pub(super) fn form_message(error: &RegistrarError) -> Option<FormMessage> {
+    let field = if let RegistrarError::BadText(field) = error {
+        Some(*field)
+    } else if let RegistrarError::BadUrl(_) = error {
+        Some("url")
+    } else {
+        return None;
+    };
+    let text = error.to_string();
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    Some(FormMessage { field, text: format!("{first}{}.", letters.as_str()) })
+}
+
+/// The entered fields of an application.
+pub(super) fn entered_fields(visit: &Visit<'_>) -> ApplicationFields {
+    let field = |name| visit.form.field(name).to_owned();
+    ApplicationFields { name: field("name"), url: field("url"), contact: field("contact") }
+}
+
+/// The page with a new key.
+pub(super) fn issued_key(
+    visit: &Visit<'_>,
+    live: &LiveSession,
+    issued: &IssuedKey,
+    others_end_at: Option<crate::clock::Wall>,
+) -> SiteReply {
+    let application: &StoredApplication = &issued.application;
+    SiteReply::page(visit.config.pages.issued_key(&IssuedKeyView {
+        signed_in: signed_in(live, visit),
+        application,
+        key: issued.key.expose(),
+        others_end_at,
+    }))
+}
+
+/// The page that asks to sign in again.
+pub(super) fn sign_in_again(visit: &Visit<'_>, live: &LiveSession) -> SiteReply {
+    SiteReply::forbidden(visit.config.pages.sign_in_again(&signed_in(live, visit)))
+}
+
+/// The common content of the pages of a session.
+pub(super) fn signed_in<'v>(live: &'v LiveSession, visit: &Visit<'_>) -> SignedIn<'v> {
+    SignedIn { csrf: &live.csrf, owner: &live.session.owner, now: visit.now.wall }
+}

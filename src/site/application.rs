@@ -1,0 +1,237 @@
+//! The page of an application, and changes to it and its keys by its owner.
+
+use std::time::Duration;
+
+use crate::accounts::{DescriptionChange, FieldChange};
+use crate::clock::{Day, Wall};
+use crate::instruments::AccountStep;
+use crate::keys::{ApplicationId, Digest};
+use crate::pages::account::{ApplicationFields, FormProblem, OwnedApplicationView};
+use crate::store::{RequestQuery, StoredApplication, StoredKey};
+
+use super::Site;
+use super::account::{entered_fields, form_message, issued_key, sign_in_again, signed_in};
+use super::cookies::SiteCookie;
+use super::current_usage::current_usage;
+use super::site_refusal::SiteRefusal;
+use super::site_reply::SiteReply;
+use super::visit::{LiveSession, Visit, change_failed, store_failed};
+
+/// Days of requests on the page.
+const SHOWN_DAYS: u32 = 30;
+
+/// A page or form of an application of the visitor.
+pub(super) enum Access {
+    /// The application belongs to the account of the session.
+    Granted(Box<(LiveSession, StoredApplication)>),
+    /// The visitor is not signed in.
+    SignIn,
+}
+
+impl Site {
+    /// The session and its application. Applications of others are unknown.
+    async fn owned(&self, visit: &Visit<'_>, id: ApplicationId) -> Result<Access, SiteRefusal> {
+        let Some(live) = visit.session(&*self.store).await? else { return Ok(Access::SignIn) };
+        if !live.session.owner.applications.contains(&id) {
+            return Err(SiteRefusal::UnknownPage);
+        }
+        let found = self.store.application(id, visit.now.wall.day()).await;
+        let application = found.map_err(|error| store_failed(&error))?.ok_or(SiteRefusal::UnknownPage)?;
+        Ok(Access::Granted(Box::new((live, application))))
+    }
+
+    /// The page of an application.
+    pub(super) async fn application_page(
+        &self,
+        visit: &Visit<'_>,
+        id: ApplicationId,
+    ) -> Result<SiteReply, SiteRefusal> {
+        let Access::Granted(access) = self.owned(visit, id).await? else {
+            return Ok(SiteReply::redirect("/account/sign-in"));
+        };
+        let (live, application) = *access;
+        let notice = match visit.query.field("done") {
+            "saved" => Some("The changes are saved."),
+            "revoked" => Some("The key is revoked. Requests with it are refused from now on."),
+            _ => None,
+        };
+        let entered = fields_of(&application);
+        let html = self.application_html(visit, &live, &application, &entered, None, notice).await;
+        Ok(SiteReply::page(html))
+    }
+
+    async fn application_html(
+        &self,
+        visit: &Visit<'_>,
+        live: &LiveSession,
+        application: &StoredApplication,
+        entered: &ApplicationFields,
+        problem: Option<FormProblem<'_>>,
+        notice: Option<&str>,
+    ) -> String {
+        let last = visit.now.wall.day();
+        let first = Day::from_number(last.number().saturating_sub(SHOWN_DAYS - 1));
+        let days = RequestQuery { application: application.id, first, last };
+        let requests = self.store.requests(days).await;
+        if let Err(error) = &requests {
+            tracing::warn!(%error, "requests of an application could not be read");
+        }
+        visit.config.pages.application(&OwnedApplicationView {
+            signed_in: signed_in(live, visit),
+            application,
+            usage: current_usage(&self.registrar, application),
+            requests: requests.as_ref().ok(),
+            days,
+            entered,
+            problem,
+            notice,
+        })
+    }
+
+    /// Replaces the description of an application.
+    pub(super) async fn describe_application(
+        &self,
+        visit: &Visit<'_>,
+        id: ApplicationId,
+    ) -> Result<SiteReply, SiteRefusal> {
+        let Access::Granted(access) = self.owned(visit, id).await? else {
+            return Ok(SiteReply::redirect("/account/sign-in"));
+        };
+        let (live, application) = *access;
+        visit.form_belongs_to(&[SiteCookie::Session])?;
+        let entered = entered_fields(visit);
+        let change = |text: &str| match text {
+            "" => FieldChange::Remove,
+            text => FieldChange::Set(text.to_owned()),
+        };
+        let description = DescriptionChange {
+            name: Some(entered.name.clone()),
+            url: change(&entered.url),
+            contact: change(&entered.contact),
+            note: FieldChange::Keep,
+        };
+        match self.registrar.describe(live.owner(), id, description).await {
+            Ok(_) => {
+                self.instruments.changed(AccountStep::Describe);
+                Ok(SiteReply::redirect(format!("/account/applications/{id}?done=saved")))
+            }
+            Err(error) => {
+                let message = form_message(&error).ok_or_else(|| change_failed(&error))?;
+                let problem = FormProblem { field: message.field, message: &message.text };
+                let html =
+                    self.application_html(visit, &live, &application, &entered, Some(problem), None).await;
+                Ok(SiteReply::problem(html))
+            }
+        }
+    }
+
+    /// Creates a key and shows it. Other keys work until the overlap ends.
+    pub(super) async fn rotate_key(
+        &self,
+        visit: &Visit<'_>,
+        id: ApplicationId,
+    ) -> Result<SiteReply, SiteRefusal> {
+        let Access::Granted(access) = self.owned(visit, id).await? else {
+            return Ok(SiteReply::redirect("/account/sign-in"));
+        };
+        let (live, application) = *access;
+        visit.form_belongs_to(&[SiteCookie::Session])?;
+        let Some(overlap) = overlap(visit.form.field("overlap")) else {
+            let message = "Choose how long the present keys still work.";
+            return Ok(self.with_problem(visit, &live, &application, "overlap", message).await);
+        };
+        let replaces_keys = application.keys.iter().any(|key| is_active(key, visit.now.wall));
+        if overlap.is_zero() && replaces_keys && !live.is_recent(visit.now) {
+            return Ok(sign_in_again(visit, &live));
+        }
+        let issued = self.registrar.rotate(live.owner(), id, overlap).await;
+        let issued = issued.map_err(|error| change_failed(&error))?;
+        self.instruments.changed(AccountStep::Rotate);
+        let others_end_at = replaces_keys.then(|| visit.now.wall.plus(overlap));
+        Ok(issued_key(visit, &live, &issued, others_end_at))
+    }
+
+    /// Revokes a key.
+    pub(super) async fn revoke_key(
+        &self,
+        visit: &Visit<'_>,
+        id: ApplicationId,
+    ) -> Result<SiteReply, SiteRefusal> {
+        let Access::Granted(access) = self.owned(visit, id).await? else {
+            return Ok(SiteReply::redirect("/account/sign-in"));
+        };
+        let (live, application) = *access;
+        visit.form_belongs_to(&[SiteCookie::Session])?;
+        let digest = Digest::from_hex(visit.form.field("key"));
+        let Some(key) = application.keys.iter().find(|key| Some(key.digest) == digest) else {
+            return Err(SiteRefusal::UnknownPage);
+        };
+        if !live.is_recent(visit.now) {
+            return Ok(sign_in_again(visit, &live));
+        }
+        let revoked = self.registrar.revoke(live.owner(), id, Some(&key.digest.to_string())).await;
+        revoked.map_err(|error| change_failed(&error))?;
+        self.instruments.changed(AccountStep::Revoke);
+        Ok(SiteReply::redirect(format!("/account/applications/{id}?done=revoked")))
+    }
+
+    /// Closes an application.
+    pub(super) async fn close_application(
+        &self,
+        visit: &Visit<'_>,
+        id: ApplicationId,
+    ) -> Result<SiteReply, SiteRefusal> {
+        let Access::Granted(access) = self.owned(visit, id).await? else {
+            return Ok(SiteReply::redirect("/account/sign-in"));
+        };
+        let (live, application) = *access;
+        visit.form_belongs_to(&[SiteCookie::Session])?;
+        if !live.is_recent(visit.now) {
+            return Ok(sign_in_again(visit, &live));
+        }
+        if !visit.form.is_set("confirm") {
+            let message = "Check the box to close the application.";
+            return Ok(self.with_problem(visit, &live, &application, "confirm", message).await);
+        }
+        let closed = self.registrar.close(live.owner(), id).await;
+        closed.map_err(|error| change_failed(&error))?;
+        self.instruments.changed(AccountStep::Close);
+        Ok(SiteReply::redirect("/account?done=closed"))
+    }
+
+    async fn with_problem(
+        &self,
+        visit: &Visit<'_>,
+        live: &LiveSession,
+        application: &StoredApplication,
+        field: &'static str,
+        message: &str,
+    ) -> SiteReply {
+        let problem = Some(FormProblem { field: Some(field), message });
+        let entered = fields_of(application);
+        SiteReply::problem(self.application_html(visit, live, application, &entered, problem, None).await)
+    }
+}
+
+fn fields_of(application: &StoredApplication) -> ApplicationFields {
+    ApplicationFields {
+        name: application.name.clone(),
+        url: application.url.clone().unwrap_or_default(),
+        contact: application.contact.clone().unwrap_or_default(),
+    }
+}
+
+/// The time for which the present keys still work.
+fn overlap(word: &str) -> Option<Duration> {
+    match word {
+        "none" => Some(Duration::ZERO),
+        "1h" => Some(Duration::from_hours(1)),
+        "1d" => Some(Duration::from_hours(24)),
+        "7d" => Some(Duration::from_hours(7 * 24)),
+        _ => None,
+    }
+}
+
+fn is_active(key: &StoredKey, now: Wall) -> bool {
+    key.revoked_at.is_none() && key.expires_at.is_none_or(|ends| ends > now)
+}

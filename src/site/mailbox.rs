@@ -1,0 +1,165 @@
+//! E-mail addresses of people who sign up.
+
+/// Maximum lengths of an address and of its local part (RFC 5321).
+const MAX_ADDRESS: usize = 254;
+const MAX_LOCAL: usize = 64;
+const MAX_LABEL: usize = 63;
+
+/// An address that mail can be sent to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct EmailAddress {
+    /// The address as it was entered.
+    pub(super) entered: String,
+    /// Its mailbox: in lower case and without a `+tag`. Addresses of one mailbox belong to one account.
+    pub(super) mailbox: String,
+}
+
+/// Why an address is not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum AddressProblem {
+    /// It has no valid form.
+    #[error("Enter an e-mail address, such as name@example.org.")]
+    Malformed,
+    /// It has characters that are not ASCII.
+    #[error("Enter an address in ASCII. Write an international domain name in its form with xn--.")]
+    NotAscii,
+    /// The operator does not accept its domain.
+    #[error("Addresses of this domain are not accepted. Enter another address.")]
+    Domain,
+}
+
+/// The domains whose addresses are accepted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MailDomains {
+    /// Only these and their subdomains, unless empty.
+    pub allowed: Vec<String>,
+    /// Not these and their subdomains.
+    pub denied: Vec<String>,
+}
+
+impl MailDomains {
+    fn accept(&self, domain: &str) -> bool {
+        let covers = |listed: &String| {
+            domain.strip_suffix(listed.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+        };
+        let is_allowed = self.allowed.is_empty() || self.allowed.iter().any(covers);
+        is_allowed && !self.denied.iter().any(covers)
+    }
+}
+
+impl EmailAddress {
+    /// Parses an address without quoted parts.
+    pub(super) fn parse(text: &str, domains: &MailDomains) -> Result<Self, AddressProblem> {
+        let text = text.trim();
+        if !text.is_ascii() {
+            return Err(AddressProblem::NotAscii);
+        }
+        let (local, domain) = text.rsplit_once('@').ok_or(AddressProblem::Malformed)?;
+        let is_valid = text.len() <= MAX_ADDRESS && is_local_part(local) && is_domain(domain);
+        if !is_valid {
+            return Err(AddressProblem::Malformed);
+        }
+        let domain = domain.to_ascii_lowercase();
+        if !domains.accept(&domain) {
+            return Err(AddressProblem::Domain);
+        }
+        let untagged = local.split_once('+').map(|(name, _)| name).filter(|name| !name.is_empty());
+        let mailbox = format!("{}@{domain}", untagged.unwrap_or(local).to_ascii_lowercase());
+        Ok(Self { entered: text.to_owned(), mailbox })
+    }
+}
+
+/// Whether a text is a local part: atoms between dots (RFC 5322).
+fn is_local_part(text: &str) -> bool {
+    let is_atom = |part: &str| {
+        !part.is_empty()
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~".contains(&byte))
+    };
+    text.len() <= MAX_LOCAL && text.split('.').all(is_atom)
+}
+
+/// Whether a text is a domain name with at least two labels, the last of which is not a number.
+pub fn is_domain(text: &str) -> bool {
+    let is_label = |label: &str| {
+        (1..=MAX_LABEL).contains(&label.len())
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    let last = text.rsplit('.').next().unwrap_or_default();
+    text.contains('.') && text.split('.').all(is_label) && !last.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Result<String, AddressProblem> {
+        EmailAddress::parse(text, &MailDomains::default()).map(|address| address.mailbox)
+    }
+
+    #[test]
+    fn addresses_that_differ_in_case_or_tag_have_one_mailbox() {
+        for text in ["ann@example.org", " Ann@Example.ORG ", "ann+a@example.org", "ANN+b+c@example.org"] {
+            assert_eq!(parsed(text).unwrap(), "ann@example.org", "{text}");
+        }
+        assert_eq!(parsed("a.nn@example.org").unwrap(), "a.nn@example.org");
+        assert_eq!(parsed("+ann@example.org").unwrap(), "+ann@example.org");
+        let entered = EmailAddress::parse(" Ann+x@Example.org", &MailDomains::default()).unwrap().entered;
+        assert_eq!(entered, "Ann+x@Example.org");
+    }
+
+    #[test]
+    fn texts_that_are_no_address_are_rejected() {
+        let long = format!("{}@example.org", "a".repeat(65));
+        let longer = format!("a@{}org", "example.".repeat(40));
+        for text in [
+            "",
+            "@",
+            "ann",
+            "ann@",
+            "@example.org",
+            "ann@localhost",
+            "a b@example.org",
+            "ann@example..org",
+            "ann@-a.org",
+            "ann@[127.0.0.1]",
+            "ann@127.0.0.1",
+            "a@b@example.org",
+            ".a@example.org",
+            "a.@example.org",
+            "\"a b\"@example.org",
+            "ann@example.org\r\nBcc: b@example.org",
+            "a,b@example.org",
+            "<a@example.org>",
+            "ann@example.org.",
+            "a\0@example.org",
+            &long,
+            &longer,
+        ] {
+            assert_eq!(parsed(text), Err(AddressProblem::Malformed), "{text}");
+        }
+        assert_eq!(parsed("änn@example.org"), Err(AddressProblem::NotAscii));
+    }
+
+    #[test]
+    fn listed_domains_include_their_subdomains() {
+        let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let domains = MailDomains { allowed: list(&["example.org"]), denied: list(&["spam.example.org"]) };
+        for (domain, accepted) in [
+            ("example.org", true),
+            ("mail.example.org", true),
+            ("EXAMPLE.org", true),
+            ("badexample.org", false),
+            ("example.org.evil.net", false),
+            ("spam.example.org", false),
+            ("a.spam.example.org", false),
+        ] {
+            let parsed = EmailAddress::parse(&format!("a@{domain}"), &domains);
+            assert_eq!(parsed.is_ok(), accepted, "{domain}: {parsed:?}");
+        }
+        let denied = MailDomains { allowed: Vec::new(), ..domains };
+        assert!(EmailAddress::parse("a@other.net", &denied).is_ok());
+        assert_eq!(EmailAddress::parse("a@spam.example.org", &denied), Err(AddressProblem::Domain));
+    }
+}

@@ -1,0 +1,219 @@
+//! The pages of accounts: people sign up with an e-mail address, and manage their applications and keys.
+//!
+//! Apart from the request path of the API, with limits of its own. [`Site::handle`] is the shell, `answer` lists the
+//! steps. The HTML is in `pages::account`, mail is sent by `mail`. Nothing here trusts a visitor: forms need the token of
+//! their session, steps that cannot be undone a recent one.
+
+mod account;
+mod application;
+mod cookies;
+mod current_usage;
+mod form;
+mod form_origin;
+mod link_mail;
+mod mailbox;
+mod sign_in;
+mod site_admission;
+mod site_config;
+mod site_path;
+mod site_refusal;
+mod site_reply;
+mod visit;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use http::header::CONTENT_LENGTH;
+use http::request::Parts;
+use http::{HeaderValue, Method, Response, Version};
+use http_body::Body;
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+
+use crate::accounts::Registrar;
+use crate::clock::Clock;
+use crate::gateway::Peer;
+use crate::instruments::SiteInstruments;
+use crate::pages::account::content_security_policy;
+use crate::store::Store;
+
+use form::{Form, MAX_FORM, has_form_type};
+use form_origin::is_cross_site;
+use site_admission::{SiteAdmission, require_encryption};
+use site_path::{SitePath, is_below_account};
+use site_refusal::SiteRefusal;
+use site_reply::{ResponseStyle, SiteReply, response};
+use visit::Visit;
+
+pub use mailbox::{MailDomains, is_domain};
+pub use site_config::SiteConfig;
+
+/// Time for a form to arrive after its head.
+const BODY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The pages of accounts.
+pub struct Site {
+    config: ArcSwap<SiteConfig>,
+    store: Arc<dyn Store>,
+    registrar: Arc<Registrar>,
+    clock: Clock,
+    admission: SiteAdmission,
+    instruments: SiteInstruments,
+    policy: HeaderValue,
+}
+
+impl Site {
+    /// A site with these settings.
+    pub fn new(
+        config: SiteConfig,
+        store: Arc<dyn Store>,
+        registrar: Arc<Registrar>,
+        clock: Clock,
+        instruments: SiteInstruments,
+    ) -> Self {
+        let admission = SiteAdmission::new(config.links_per_hour);
+        let policy = HeaderValue::try_from(content_security_policy()).expect("the policy is visible ASCII");
+        Self {
+            config: ArcSwap::from_pointee(config),
+            store,
+            registrar,
+            clock,
+            admission,
+            instruments,
+            policy,
+        }
+    }
+
+    /// Whether this path is answered by the site.
+    pub fn serves(path: &str) -> bool {
+        is_below_account(path)
+    }
+
+    /// Changes the settings.
+    pub fn set_config(&self, config: SiteConfig) {
+        self.admission.set_links_per_hour(config.links_per_hour);
+        self.config.store(Arc::new(config));
+    }
+
+    /// Answers a request. Never fails and never panics: a panic becomes a 500.
+    pub async fn handle<B>(&self, head: &Parts, body: B, peer: Peer) -> Response<Full<Bytes>>
+    where
+        B: Body<Data = Bytes>,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let config = self.config.load_full();
+        // On HTTP/1.1 no request follows a body: a rest that was not read could be taken for one.
+        let closes = head.version < Version::HTTP_2 && !body.is_end_stream();
+        let answered = AssertUnwindSafe(self.answer(&config, head, body, peer)).catch_unwind().await;
+        let answered = answered.unwrap_or_else(|_| {
+            self.instruments.panicked();
+            Err(SiteRefusal::Internal)
+        });
+        if let Err(refusal) = &answered {
+            tracing::debug!(
+                reason = refusal.row().word,
+                path = head.uri.path(),
+                "page of an account refused"
+            );
+        }
+        self.respond(&config, answered, closes)
+    }
+
+    /// Refuses a request whose body cannot be read now.
+    pub fn refuse_as_busy(&self) -> Response<Full<Bytes>> {
+        self.respond(&self.config.load(), Err(SiteRefusal::Busy), false)
+    }
+
+    fn respond(
+        &self,
+        config: &SiteConfig,
+        answered: Result<SiteReply, SiteRefusal>,
+        closes: bool,
+    ) -> Response<Full<Bytes>> {
+        let style = ResponseStyle { policy: self.policy.clone(), is_https: config.is_https(), closes };
+        let response = response(answered, style, |refusal| config.pages.message(&refusal.row().page));
+        self.instruments.answered(response.status());
+        response
+    }
+
+    /// The steps in order.
+    async fn answer<B>(
+        &self,
+        config: &Arc<SiteConfig>,
+        head: &Parts,
+        body: B,
+        peer: Peer,
+    ) -> Result<SiteReply, SiteRefusal>
+    where
+        B: Body<Data = Bytes>,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let now = self.clock.now();
+        let client = config.proxies.client(peer.address, &head.headers);
+        self.admission.count(client, now)?;
+        require_encryption(peer, &config.proxies, &head.headers)?;
+        let path = SitePath::parse(head.uri.path()).ok_or(SiteRefusal::UnknownPage)?;
+        if !path.accepts(&head.method) {
+            return Err(SiteRefusal::Method(path));
+        }
+        let is_form = head.method == Method::POST;
+        let form = if is_form { self.read_form(config, head, body).await? } else { Form::default() };
+        let slot = self.admission.enter()?;
+        let query = Form::parse(head.uri.query().unwrap_or_default().as_bytes())?;
+        let visit = Visit { config: Arc::clone(config), headers: &head.headers, query, form, client, now };
+        let reply = self.reply(path, is_form, &visit).await;
+        drop(slot);
+        reply
+    }
+
+    /// Reads a form that a page of this site has sent.
+    async fn read_form<B>(&self, config: &SiteConfig, head: &Parts, body: B) -> Result<Form, SiteRefusal>
+    where
+        B: Body<Data = Bytes>,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        if is_cross_site(&head.uri, &head.headers, &config.root) {
+            return Err(SiteRefusal::CrossSite);
+        }
+        if !has_form_type(&head.headers) {
+            return Err(SiteRefusal::NotAForm);
+        }
+        let length = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        if length.is_some_and(|length: u64| length > MAX_FORM as u64) {
+            return Err(SiteRefusal::TooLarge);
+        }
+        let read = self.clock.within(BODY_TIMEOUT, Limited::new(body, MAX_FORM).collect()).await;
+        match read {
+            Ok(Ok(body)) => Form::parse(&body.to_bytes()),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(SiteRefusal::TooLarge),
+            Ok(Err(_)) => Err(SiteRefusal::NotAForm),
+            Err(_) => Err(SiteRefusal::Slow),
+        }
+    }
+
+    async fn reply(
+        &self,
+        path: SitePath,
+        is_form: bool,
+        visit: &Visit<'_>,
+    ) -> Result<SiteReply, SiteRefusal> {
+        match (path, is_form) {
+            (SitePath::Account, _) => self.account_page(visit).await,
+            (SitePath::SignIn, false) => self.sign_in_page(visit).await,
+            (SitePath::SignIn, true) => self.request_link(visit).await,
+            (SitePath::Confirm, false) => self.link_page(visit).await,
+            (SitePath::Confirm, true) => self.use_link(visit).await,
+            (SitePath::SignOut, _) => self.sign_out(visit).await,
+            (SitePath::Delete, _) => self.delete_account(visit).await,
+            (SitePath::Applications, _) => self.create_application(visit).await,
+            (SitePath::Application(id), false) => self.application_page(visit, id).await,
+            (SitePath::Application(id), true) => self.describe_application(visit, id).await,
+            (SitePath::Rotate(id), _) => self.rotate_key(visit, id).await,
+            (SitePath::Revoke(id), _) => self.revoke_key(visit, id).await,
+            (SitePath::Close(id), _) => self.close_application(visit, id).await,
+        }
+    }
+}

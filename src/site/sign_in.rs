@@ -1,0 +1,238 @@
+//! Signing up, in and out: one form, a link by e-mail, and a button that uses the link.
+//!
+//! The answer to the form is the same for known and unknown addresses, after the same work.
+
+use crate::instruments::{LinkRequest, SignInEnd};
+use crate::keys::{Digest, OwnerId};
+use crate::pages::account::{FormProblem, LinkForm, SignInForm};
+use crate::secret::Secret;
+use crate::store::{LinkAllowance, NewSignInLink, SignIn, SignInOutcome, UsableLink};
+
+use super::Site;
+use super::cookies::{SESSION_HOURS, SiteCookie, is_token, new_token};
+use super::form_origin::form_token;
+use super::link_mail::{LINK_VALID, LinkMail};
+use super::mailbox::{AddressProblem, EmailAddress};
+use super::site_refusal::SiteRefusal;
+use super::site_reply::SiteReply;
+use super::visit::{Visit, no_randomness, store_failed};
+
+use std::time::Duration;
+
+/// Maximum number of links that a mailbox gets in an hour.
+const LINKS_PER_MAILBOX: u32 = 5;
+const HOUR: Duration = Duration::from_hours(1);
+
+/// The content of the form for an address.
+#[derive(Default)]
+struct SignInState<'s> {
+    email: &'s str,
+    problem: Option<&'s str>,
+    notice: Option<&'static str>,
+}
+
+impl Site {
+    /// The form for an address.
+    pub(super) async fn sign_in_page(&self, visit: &Visit<'_>) -> Result<SiteReply, SiteRefusal> {
+        if visit.session(&*self.store).await?.is_some() {
+            return Ok(SiteReply::redirect("/account"));
+        }
+        let notice = match visit.query.field("done") {
+            "signed-out" => Some("You are signed out."),
+            "signed-out-everywhere" => Some("You are signed out in all browsers."),
+            "deleted" => Some("The account is deleted. Its keys no longer work."),
+            _ => None,
+        };
+        sign_in_form(visit, &SignInState { notice, ..SignInState::default() })
+    }
+
+    /// Sends a link to an address.
+    pub(super) async fn request_link(&self, visit: &Visit<'_>) -> Result<SiteReply, SiteRefusal> {
+        visit.form_belongs_to(&[SiteCookie::Visitor, SiteCookie::Session])?;
+        let entered = visit.form.field("email");
+        let address = match EmailAddress::parse(entered, &visit.config.domains) {
+            Ok(address) => address,
+            Err(problem) => {
+                if problem == AddressProblem::Domain {
+                    self.instruments.link_requested(LinkRequest::Domain);
+                }
+                let message = problem.to_string();
+                let state = SignInState { email: entered, problem: Some(&message), notice: None };
+                return sign_in_form(visit, &state);
+            }
+        };
+        self.admission
+            .count_link(visit.client, visit.now)
+            .inspect_err(|_| self.instruments.link_requested(LinkRequest::NetworkLimit))?;
+        self.queue_link(visit, &address).await?;
+        Ok(SiteReply::page(visit.config.pages.link_sent(&address.entered)))
+    }
+
+    async fn queue_link(&self, visit: &Visit<'_>, address: &EmailAddress) -> Result<(), SiteRefusal> {
+        let (config, now) = (&visit.config, visit.now.wall);
+        let token = new_token().map_err(no_randomness)?;
+        let number = getrandom::u64().map_err(no_randomness)?;
+        let mail = LinkMail {
+            service: &config.pages.service,
+            root: &config.root,
+            recipient: &address.entered,
+            token: &token,
+            number,
+        };
+        let link = NewSignInLink {
+            digest: Digest::of(token.expose()),
+            email: address.entered.clone(),
+            mailbox: address.mailbox.clone(),
+            created_at: now,
+            expires_at: now.plus(LINK_VALID),
+            allowance: LinkAllowance { since: now.minus(HOUR), links: LINKS_PER_MAILBOX },
+        };
+        let is_queued =
+            self.store.send_link(link, mail.at(now)).await.map_err(|error| store_failed(&error))?;
+        self.instruments.link_requested(if is_queued {
+            LinkRequest::Queued
+        } else {
+            LinkRequest::MailboxLimit
+        });
+        Ok(())
+    }
+
+    /// The page of a link. Opening it changes nothing: programs that scan mail open links.
+    pub(super) async fn link_page(&self, visit: &Visit<'_>) -> Result<SiteReply, SiteRefusal> {
+        let token = Secret::new(visit.query.field("token").to_owned());
+        self.link_form(visit, &token, None).await
+    }
+
+    async fn link_form(
+        &self,
+        visit: &Visit<'_>,
+        token: &Secret,
+        problem: Option<FormProblem<'_>>,
+    ) -> Result<SiteReply, SiteRefusal> {
+        let link = self.usable_link(visit, token).await?;
+        let needs_terms = self.needs_terms(visit, &link).await?;
+        let (visitor, cookie) = visitor(visit)?;
+        let html = visit.config.pages.link(&LinkForm {
+            csrf: &form_token(&visitor),
+            token: token.expose(),
+            email: &link.email,
+            needs_terms,
+            is_new: link.owner.is_none(),
+            problem,
+        });
+        let reply = if problem.is_some() { SiteReply::problem(html) } else { SiteReply::page(html) };
+        Ok(match cookie {
+            Some(cookie) => reply.with_cookie(cookie),
+            None => reply,
+        })
+    }
+
+    async fn usable_link(&self, visit: &Visit<'_>, token: &Secret) -> Result<UsableLink, SiteRefusal> {
+        let found = if is_token(token.expose()) {
+            let digest = Digest::of(token.expose());
+            self.store.usable_link(digest, visit.now.wall).await.map_err(|error| store_failed(&error))?
+        } else {
+            None
+        };
+        found.ok_or_else(|| {
+            self.instruments.signed_in(SignInEnd::InvalidLink);
+            SiteRefusal::InvalidLink
+        })
+    }
+
+    /// Whether the terms must be accepted: by new owners, and after a change of the terms.
+    async fn needs_terms(&self, visit: &Visit<'_>, link: &UsableLink) -> Result<bool, SiteRefusal> {
+        let Some(id) = link.owner else { return Ok(true) };
+        let owner = self.store.owner(id).await.map_err(|error| store_failed(&error))?;
+        Ok(owner.is_none_or(|owner| owner.terms_version != visit.config.pages.terms_version))
+    }
+
+    /// Uses a link: creates the account if the mailbox is new, and a session with a new token.
+    pub(super) async fn use_link(&self, visit: &Visit<'_>) -> Result<SiteReply, SiteRefusal> {
+        visit.form_belongs_to(&[SiteCookie::Visitor])?;
+        let token = Secret::new(visit.form.field("token").to_owned());
+        let link = self.usable_link(visit, &token).await?;
+        let terms = &visit.config.pages.terms_version;
+        let accepts = visit.form.is_set("accept_terms") && visit.form.field("terms_version") == terms;
+        if !accepts && self.needs_terms(visit, &link).await? {
+            let message = "Accept the terms of use to continue.";
+            let problem = FormProblem { field: Some("accept_terms"), message };
+            return self.link_form(visit, &token, Some(problem)).await;
+        }
+        let session = new_token().map_err(no_randomness)?;
+        let sign_in = SignIn {
+            at: visit.now.wall,
+            link: Digest::of(token.expose()),
+            session: Digest::of(session.expose()),
+            expires_at: visit.now.wall.plus(HOUR * u32::try_from(SESSION_HOURS).unwrap_or(1)),
+            new_owner: OwnerId::mint().map_err(no_randomness)?,
+            accepted_terms: accepts.then(|| terms.clone()),
+        };
+        let outcome = self.store.sign_in(sign_in).await.map_err(|error| store_failed(&error))?;
+        let (end, refusal) = match outcome {
+            SignInOutcome::SignedIn { is_new: true, .. } => (SignInEnd::SignedUp, None),
+            SignInOutcome::SignedIn { is_new: false, .. } => (SignInEnd::SignedIn, None),
+            SignInOutcome::Suspended => (SignInEnd::Suspended, Some(SiteRefusal::Suspended)),
+            // The account was deleted a moment ago: the link would create another one.
+            SignInOutcome::InvalidLink | SignInOutcome::TermsRequired => {
+                (SignInEnd::InvalidLink, Some(SiteRefusal::InvalidLink))
+            }
+        };
+        self.instruments.signed_in(end);
+        if let Some(refusal) = refusal {
+            return Err(refusal);
+        }
+        self.end_replaced_session(visit).await?;
+        let cookies = visit.cookies();
+        Ok(SiteReply::redirect("/account")
+            .with_cookie(cookies.set(SiteCookie::Session, &session))
+            .with_cookie(cookies.delete(SiteCookie::Visitor)))
+    }
+
+    /// Ends the session that the browser had before.
+    async fn end_replaced_session(&self, visit: &Visit<'_>) -> Result<(), SiteRefusal> {
+        let Some(before) = visit.cookie(SiteCookie::Session) else { return Ok(()) };
+        let ended = self.store.end_session(Digest::of(before.expose())).await;
+        ended.map_err(|error| store_failed(&error))
+    }
+
+    /// Ends the session, or all sessions of the account.
+    pub(super) async fn sign_out(&self, visit: &Visit<'_>) -> Result<SiteReply, SiteRefusal> {
+        let Some(live) = visit.session(&*self.store).await? else {
+            return Ok(SiteReply::redirect("/account/sign-in"));
+        };
+        visit.form_belongs_to(&[SiteCookie::Session])?;
+        let (ended, done) = if visit.form.is_set("everywhere") {
+            (self.store.end_sessions(live.session.owner.id).await, "signed-out-everywhere")
+        } else {
+            (self.store.end_session(Digest::of(live.token.expose())).await, "signed-out")
+        };
+        ended.map_err(|error| store_failed(&error))?;
+        let reply = SiteReply::redirect(format!("/account/sign-in?done={done}"));
+        Ok(reply.with_cookie(visit.cookies().delete(SiteCookie::Session)))
+    }
+}
+
+/// The visitor's cookie, with its header if it is new.
+fn visitor(visit: &Visit<'_>) -> Result<(Secret, Option<http::HeaderValue>), SiteRefusal> {
+    if let Some(known) = visit.cookie(SiteCookie::Visitor) {
+        return Ok((known, None));
+    }
+    let new = new_token().map_err(no_randomness)?;
+    let header = visit.cookies().set(SiteCookie::Visitor, &new);
+    Ok((new, Some(header)))
+}
+
+/// The page with the form for an address.
+fn sign_in_form(visit: &Visit<'_>, state: &SignInState<'_>) -> Result<SiteReply, SiteRefusal> {
+    let (visitor, cookie) = visitor(visit)?;
+    let &SignInState { email, problem, notice } = state;
+    let problem = problem.map(|message| FormProblem { field: Some("email"), message });
+    let form = SignInForm { csrf: &form_token(&visitor), email, problem, notice };
+    let html = visit.config.pages.sign_in(&form);
+    let reply = if problem.is_some() { SiteReply::problem(html) } else { SiteReply::page(html) };
+    Ok(match cookie {
+        Some(cookie) => reply.with_cookie(cookie),
+        None => reply,
+    })
+}

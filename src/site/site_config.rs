@@ -1,0 +1,44 @@
+//! Settings of the site.
+
+use std::net::SocketAddr;
+
+use crate::address::Proxies;
+use crate::pages::account::AccountSite;
+
+use super::mailbox::MailDomains;
+
+/// Settings of the site.
+#[derive(Clone, Debug, Default)]
+pub struct SiteConfig {
+    /// The public address, without a trailing slash. Links by e-mail begin with it. Empty for that of the port.
+    pub root: String,
+    /// The tier of new applications.
+    pub tier: String,
+    /// Maximum number of applications of an account.
+    pub applications_per_account: u32,
+    /// Maximum number of links by e-mail that one network can request in an hour.
+    pub links_per_hour: u32,
+    /// The accepted mail domains.
+    pub domains: MailDomains,
+    /// Trusted proxies.
+    pub proxies: Proxies,
+    /// The content of the pages.
+    pub pages: AccountSite,
+}
+
+impl SiteConfig {
+    /// Sets the public address if it is that of the port.
+    #[must_use]
+    pub fn at(mut self, port: SocketAddr) -> Self {
+        if self.root.is_empty() {
+            self.root = format!("http://{port}");
+            self.pages.example_url.insert_str(0, &self.root);
+        }
+        self
+    }
+
+    /// Whether the site is reached over HTTPS.
+    pub(super) fn is_https(&self) -> bool {
+        self.root.starts_with("https://")
+    }
+}

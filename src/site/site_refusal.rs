@@ -1,0 +1,116 @@
+//! Why a request for a page of an account was refused. Each reason has a status and a page, which says what to do.
+
+use http::StatusCode;
+
+use crate::pages::account::MessagePage;
+
+use super::site_path::SitePath;
+
+/// A refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SiteRefusal {
+    /// The connection is not encrypted.
+    ClearText,
+    /// Too many requests from one network.
+    TooManyRequests,
+    /// Too many links requested from one network.
+    TooManyLinks,
+    /// There is no such page, or it belongs to another account.
+    UnknownPage,
+    /// The path does not accept the method.
+    Method(SitePath),
+    /// The body is not a form.
+    NotAForm,
+    /// The form is too large.
+    TooLarge,
+    /// The form did not arrive in time.
+    Slow,
+    /// The form was sent by a page of another site.
+    CrossSite,
+    /// The form has no valid token.
+    Token,
+    /// The link was used, has expired or was never sent.
+    InvalidLink,
+    /// The account is suspended.
+    Suspended,
+    /// The account has as many applications as it may have.
+    TooManyApplications,
+    /// Too many requests at once.
+    Busy,
+    /// The store failed.
+    Store,
+    /// A defect.
+    Internal,
+}
+
+/// The properties of a refusal.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SiteRefusalRow {
+    /// The status.
+    pub(super) status: StatusCode,
+    /// Its name in the log.
+    pub(super) word: &'static str,
+    /// `Retry-After` in seconds, if waiting helps.
+    pub(super) retry_after: Option<u32>,
+    /// The page.
+    pub(super) page: MessagePage<'static>,
+}
+
+const SIGN_IN: Option<(&str, &str)> = Some(("/account/sign-in", "Sign in"));
+const ACCOUNT: Option<(&str, &str)> = Some(("/account", "Your account"));
+
+const fn row(
+    status: StatusCode,
+    word: &'static str,
+    title: &'static str,
+    paragraphs: &'static [&'static str],
+    link: Option<(&'static str, &'static str)>,
+) -> SiteRefusalRow {
+    SiteRefusalRow { status, word, retry_after: None, page: MessagePage { title, paragraphs, link } }
+}
+
+const fn after(seconds: u32, row: SiteRefusalRow) -> SiteRefusalRow {
+    SiteRefusalRow { retry_after: Some(seconds), ..row }
+}
+
+impl SiteRefusal {
+    /// Its properties.
+    #[rustfmt::skip]
+    pub(super) const fn row(self) -> SiteRefusalRow {
+        match self {
+            Self::ClearText => row(StatusCode::FORBIDDEN, "clear_text", "HTTPS is required",
+                &["This page is available over HTTPS only, because it handles keys and addresses. Open it with https://."], None),
+            Self::TooManyRequests => after(60, row(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", "Too many requests",
+                &["Your network has sent too many requests. Try again in a minute."], None)),
+            Self::TooManyLinks => after(600, row(StatusCode::TOO_MANY_REQUESTS, "too_many_links", "Too many links",
+                &["Your network has requested too many links. Use a link that has already arrived, or try again in ten minutes."], None)),
+            Self::UnknownPage => row(StatusCode::NOT_FOUND, "unknown_page", "Page not found",
+                &["There is no such page, or it belongs to another account."], ACCOUNT),
+            Self::Method(_) => row(StatusCode::METHOD_NOT_ALLOWED, "method", "Method not allowed",
+                &["This address does not accept this method."], ACCOUNT),
+            Self::NotAForm => row(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_a_form", "Form expected",
+                &["This address accepts forms only (application/x-www-form-urlencoded)."], ACCOUNT),
+            Self::TooLarge => row(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "Form too large",
+                &["A form may have 8 KiB. Shorten the texts and send it again."], ACCOUNT),
+            Self::Slow => row(StatusCode::REQUEST_TIMEOUT, "slow", "Timeout",
+                &["The form did not arrive in time. Send it again."], ACCOUNT),
+            Self::CrossSite => row(StatusCode::FORBIDDEN, "cross_site", "Form refused",
+                &["The form was sent from a page of another site. Nothing was changed."], ACCOUNT),
+            Self::Token => row(StatusCode::FORBIDDEN, "token", "Form expired",
+                &["The form does not belong to your present session, so nothing was changed. Open the page again and send the form again.",
+                  "If that does not help, allow cookies for this site."], ACCOUNT),
+            Self::InvalidLink => row(StatusCode::GONE, "invalid_link", "Link not valid",
+                &["The link was used before, has expired, or is incomplete. A link is valid once, for 15 minutes. Request a new one."], SIGN_IN),
+            Self::Suspended => row(StatusCode::FORBIDDEN, "suspended", "Account suspended",
+                &["The operator of this service has suspended the account. Its keys do not work."], None),
+            Self::TooManyApplications => row(StatusCode::CONFLICT, "too_many_applications", "Too many applications",
+                &["The account has as many applications as it may have. Nothing was created."], ACCOUNT),
+            Self::Busy => after(5, row(StatusCode::SERVICE_UNAVAILABLE, "busy", "Busy",
+                &["The service handles too many requests at the moment. Try again in a few seconds."], None)),
+            Self::Store => after(60, row(StatusCode::SERVICE_UNAVAILABLE, "store", "Accounts not available",
+                &["The service cannot read or change accounts at the moment. Try again in a minute. Keys work as before."], None)),
+            Self::Internal => row(StatusCode::INTERNAL_SERVER_ERROR, "internal", "Internal error",
+                &["The request failed because of an error in the service."], None),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The responses of the site. Only this file writes their headers.
+
+use bytes::Bytes;
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, LOCATION,
+    REFERRER_POLICY, RETRY_AFTER, SET_COOKIE, STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http_body_util::Full;
+
+use super::site_refusal::SiteRefusal;
+
+const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+
+/// A response before its common headers.
+#[derive(Debug, Default)]
+pub(super) struct SiteReply {
+    status: StatusCode,
+    html: String,
+    location: Option<String>,
+    cookies: Vec<HeaderValue>,
+}
+
+impl SiteReply {
+    /// A page.
+    pub(super) fn page(html: String) -> Self {
+        Self { html, ..Self::default() }
+    }
+
+    /// A page with a problem that the visitor can correct.
+    pub(super) fn problem(html: String) -> Self {
+        Self { status: StatusCode::UNPROCESSABLE_ENTITY, html, ..Self::default() }
+    }
+
+    /// A page that requires another step first.
+    pub(super) fn forbidden(html: String) -> Self {
+        Self { status: StatusCode::FORBIDDEN, html, ..Self::default() }
+    }
+
+    /// A redirect to a page of the site, which is read with GET.
+    pub(super) fn redirect(path: impl Into<String>) -> Self {
+        Self { status: StatusCode::SEE_OTHER, location: Some(path.into()), ..Self::default() }
+    }
+
+    /// The same with a cookie.
+    pub(super) fn with_cookie(mut self, cookie: HeaderValue) -> Self {
+        self.cookies.push(cookie);
+        self
+    }
+}
+
+/// The common properties of the responses of the site.
+#[derive(Clone, Debug)]
+pub(super) struct ResponseStyle {
+    /// `Content-Security-Policy`.
+    pub(super) policy: HeaderValue,
+    /// Whether the site is reached over HTTPS.
+    pub(super) is_https: bool,
+    /// Whether the connection is closed after the response: the rest of a body is then not parsed as a request.
+    pub(super) closes: bool,
+}
+
+/// The response to a request. `page` renders the page of a refusal.
+pub(super) fn response(
+    answered: Result<SiteReply, SiteRefusal>,
+    style: ResponseStyle,
+    page: impl Fn(SiteRefusal) -> String,
+) -> Response<Full<Bytes>> {
+    let mut headers = HeaderMap::new();
+    if let Err(refusal) = &answered {
+        if let SiteRefusal::Method(path) = refusal {
+            headers.insert(ALLOW, HeaderValue::from_static(path.methods()));
+        }
+        if let Some(seconds) = refusal.row().retry_after {
+            headers.insert(RETRY_AFTER, seconds.into());
+        }
+    }
+    let reply = answered.unwrap_or_else(|refusal| SiteReply {
+        status: refusal.row().status,
+        html: page(refusal),
+        ..SiteReply::default()
+    });
+    if let Some(location) = reply.location {
+        headers
+            .insert(LOCATION, HeaderValue::try_from(location).expect("paths of the site are visible ASCII"));
+    }
+    for cookie in reply.cookies {
+        headers.append(SET_COOKIE, cookie);
+    }
+    let fixed = |text| HeaderValue::from_static(text);
+    headers.insert(CONTENT_TYPE, fixed("text/html; charset=utf-8"));
+    // Keys and addresses are on these pages.
+    headers.insert(CACHE_CONTROL, fixed("no-store"));
+    // A link's token is in the address of a page. With `no-referrer`, browsers would hide the origin of forms too.
+    headers.insert(REFERRER_POLICY, fixed("strict-origin"));
+    headers.insert(CONTENT_SECURITY_POLICY, style.policy);
+    headers.insert(X_CONTENT_TYPE_OPTIONS, fixed("nosniff"));
+    headers.insert(OPENER_POLICY, fixed("same-origin"));
+    if style.is_https {
+        headers.insert(STRICT_TRANSPORT_SECURITY, fixed("max-age=31536000"));
+    }
+    if style.closes {
+        headers.insert(CONNECTION, fixed("close"));
+    }
+    let mut response = Response::new(Full::new(Bytes::from(reply.html)));
+    *response.status_mut() = reply.status;
+    *response.headers_mut() = headers;
+    response
+}

@@ -1,0 +1,122 @@
+//! A request to the site after its form was read, and the session it belongs to.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderMap;
+
+use crate::accounts::RegistrarError;
+use crate::clock::Now;
+use crate::keys::{Digest, OwnerId};
+use crate::secret::Secret;
+use crate::store::{OwnerRefusal, OwnerSession, Store, StoreError};
+
+use super::cookies::{CookieNames, SiteCookie};
+use super::form::Form;
+use super::form_origin::{form_token, has_token};
+use super::site_config::SiteConfig;
+use super::site_refusal::SiteRefusal;
+
+/// Steps that cannot be undone require that the visitor signed in this recently.
+const RECENT: Duration = Duration::from_mins(15);
+
+/// A request with its parts.
+pub(super) struct Visit<'r> {
+    pub(super) config: Arc<SiteConfig>,
+    pub(super) headers: &'r HeaderMap,
+    pub(super) query: Form,
+    /// Empty for requests that only read.
+    pub(super) form: Form,
+    pub(super) client: IpAddr,
+    pub(super) now: Now,
+}
+
+/// A session, with the token of its cookie.
+pub(super) struct LiveSession {
+    pub(super) token: Secret,
+    pub(super) session: OwnerSession,
+    /// The token of its forms.
+    pub(super) csrf: String,
+}
+
+impl Visit<'_> {
+    pub(super) fn cookies(&self) -> CookieNames {
+        CookieNames { is_https: self.config.is_https() }
+    }
+
+    /// The value of a cookie.
+    pub(super) fn cookie(&self, cookie: SiteCookie) -> Option<Secret> {
+        self.cookies().read(self.headers, cookie)
+    }
+
+    /// The session of the request, if it has not ended.
+    pub(super) async fn session(&self, store: &dyn Store) -> Result<Option<LiveSession>, SiteRefusal> {
+        let Some(token) = self.cookie(SiteCookie::Session) else { return Ok(None) };
+        let found = store.session(Digest::of(token.expose()), self.now.wall).await;
+        let found = found.map_err(|error| store_failed(&error))?;
+        Ok(found.map(|session| LiveSession { csrf: form_token(&token), token, session }))
+    }
+
+    /// Whether the submitted form belongs to one of these cookies of the request.
+    pub(super) fn form_belongs_to(&self, cookies: &[SiteCookie]) -> Result<(), SiteRefusal> {
+        let sent = self.form.field("csrf");
+        let belongs =
+            cookies.iter().filter_map(|cookie| self.cookie(*cookie)).any(|value| has_token(sent, &value));
+        if belongs { Ok(()) } else { Err(SiteRefusal::Token) }
+    }
+}
+
+impl LiveSession {
+    /// Whether the visitor signed in recently enough for a step that cannot be undone.
+    pub(super) fn is_recent(&self, now: Now) -> bool {
+        now.wall < self.session.created_at.plus(RECENT)
+    }
+
+    /// The owner, who makes the changes.
+    pub(super) const fn owner(&self) -> OwnerId {
+        self.session.owner.id
+    }
+}
+
+/// Logs a failure of the store.
+pub(super) fn store_failed(error: &StoreError) -> SiteRefusal {
+    tracing::error!(%error, "an account could not be read or changed");
+    SiteRefusal::Store
+}
+
+/// Logs that no secret can be created.
+pub(super) fn no_randomness(error: getrandom::Error) -> SiteRefusal {
+    tracing::error!(%error, "no secret can be created; the operating system returned no random bytes");
+    SiteRefusal::Internal
+}
+
+/// Maps a failed change. What is unknown was removed elsewhere since the page was read.
+pub(super) fn change_failed(error: &RegistrarError) -> SiteRefusal {
+    match error {
+        RegistrarError::Store(StoreError::Owner(OwnerRefusal::Suspended(_))) => SiteRefusal::Suspended,
+        RegistrarError::Store(StoreError::Owner(OwnerRefusal::TooManyApplications(_))) => {
+            SiteRefusal::TooManyApplications
+        }
+        RegistrarError::Store(
+            StoreError::UnknownApplication(_)
+            | StoreError::UnknownKey(_)
+            | StoreError::Owner(OwnerRefusal::Unknown(_) | OwnerRefusal::HasApplications(_)),
+        ) => SiteRefusal::UnknownPage,
+        RegistrarError::Store(error) => store_failed(error),
+        RegistrarError::UnknownTier { .. }
+        | RegistrarError::BadText(_)
+        | RegistrarError::BadUrl(_)
+        | RegistrarError::BadMessage
+        | RegistrarError::BadLimit
+        | RegistrarError::BadExpiry
+        | RegistrarError::NoneInForce(_)
+        | RegistrarError::SeveralInForce(..)
+        | RegistrarError::NoSuchKey { .. }
+        | RegistrarError::BadDays
+        | RegistrarError::NoRandomness(_) => {
+            tracing::error!(%error, "an account could not be changed");
+            SiteRefusal::Internal
+        }
+    }
+}
