@@ -18,6 +18,7 @@ use crate::keys::KeyForm;
 use crate::pages::{self, Pages, PagesConfig};
 use crate::routes::{API_VERSION, SourceDescription};
 use crate::scoring::{self, Archive, Scoring};
+use crate::site::Site;
 use crate::store::{LocalCopy, Mirror, OwedFile, Store};
 use crate::telemetry::access_log_writer::{AccessLogWriter, is_enabled};
 use crate::telemetry::log::{self, LogStream};
@@ -33,6 +34,7 @@ use super::data_dir::{DOCUMENTS, DataDir};
 use super::mail_delivery::MailTasks;
 use super::notices::notice_settings;
 use super::opened_days;
+use super::site;
 use super::status_report;
 use super::store_engine::{ServerStore, open_for_server};
 use super::trace_export;
@@ -45,6 +47,8 @@ const CLAIM_MARGIN: Duration = Duration::from_secs(5);
 pub(super) struct BuiltGateway {
     pub(super) gateway: Arc<Gateway>,
     pub(super) registrar: Arc<Registrar>,
+    /// The pages of accounts, if people can sign up.
+    pub(super) site: Option<Arc<Site>>,
     pub(super) store: Arc<dyn Store>,
     /// The built-in backend, if used.
     pub(super) scoring: Option<Arc<Scoring>>,
@@ -94,11 +98,7 @@ pub(super) async fn build(
         Some(copy) => registrar.load_copy(copy).context("the local copy of the keys cannot be read")?,
         None => registrar.load().await.context("the stored applications and keys cannot be read")?,
     }
-    // The day of a database is that of its own clock.
-    if config.database.is_none() {
-        let report = opened_days::report(&*store, data_dir.path(), clock.now().wall).await;
-        report.context("the ledger of the days cannot be read")?;
-    }
+    report_days(config, &*store, data_dir, clock).await?;
     let (tracer, exporter) = trace_export::open(config, registry, clock)?.unzip();
     restoring.await.context("restoring documents panicked")?;
     let status = status_report::publisher(config, &store, &engine.documents, clock, &instruments);
@@ -122,7 +122,23 @@ pub(super) async fn build(
         notice: notice(config),
         tracer,
     });
-    Ok(BuiltGateway { gateway, registrar: Arc::new(registrar), store, scoring, backend, exporter, mail })
+    let registrar = Arc::new(registrar);
+    let site = site::build(config, &store, &registrar, clock, registry);
+    Ok(BuiltGateway { gateway, registrar, site, store, scoring, backend, exporter, mail })
+}
+
+/// Reports the days of the ledger. The day of a database is that of its own clock.
+async fn report_days(
+    config: &Config,
+    store: &dyn Store,
+    data_dir: &DataDir,
+    clock: &Clock,
+) -> anyhow::Result<()> {
+    if config.database.is_some() {
+        return Ok(());
+    }
+    let report = opened_days::report(store, data_dir.path(), clock.now().wall).await;
+    report.context("the ledger of the days cannot be read")
 }
 
 /// Restores documents of the disk mirror in the background.
@@ -352,7 +368,7 @@ fn pages(config: &Config) -> Pages {
             UpstreamConfig::BuiltIn { .. } | UpstreamConfig::Simulated { .. } => SourceDescription::default(),
         },
         status_page: config.status_page,
-        sign_up: false,
+        sign_up: config.site.is_some(),
         links: config.links.clone(),
     })
 }

@@ -13,6 +13,7 @@ mod notices;
 mod open_files;
 mod opened_days;
 mod reload;
+mod site;
 mod sockets;
 mod status_report;
 mod storage;
@@ -36,7 +37,8 @@ use crate::admin::{Readiness, ReloadRequest, SidePort};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::gateway::Gateway;
-use crate::server::Server;
+use crate::server::{PublicPort, Server};
+use crate::site::Site;
 use crate::telemetry::metrics::MetricsRegistry;
 
 use certificates::CertificateReloader;
@@ -107,8 +109,8 @@ pub async fn start_on(
     let (registry, certificates) = prepare_public_port(&mut config, &clock)?;
     let mut data_dir = sockets.data_dir(&config.data_dir, &clock).await?;
     // Ports first: an address in use is noticed before anything is loaded.
-    let (port, tcp) = sockets.open(&config).await?;
-    let (public, side, ledger_calls) = (port.address()?, tcp.local_addr()?, TaskTracker::new());
+    let ((port, tcp), ledger_calls) = (sockets.open(&config).await?, TaskTracker::new());
+    let (public, side) = (site::located(&mut config, port.address()?), tcp.local_addr()?);
     let built = Box::pin(build::build(&config, &data_dir, &clock, &registry, &ledger_calls)).await?;
     let certificates = certificates.with_backend(built.backend, &clock);
     let (gateway, registrar) = (Arc::new(ArcSwap::from(built.gateway)), built.registrar);
@@ -130,7 +132,7 @@ pub async fn start_on(
     };
     let side_thread = tasks::side_thread(side_port, tcp, data_dir.socket()?, stop_side.clone())?;
     let supervisor = Supervisor::start(readiness.heartbeat())?;
-    let server = Server::new(port, Arc::clone(&gateway), config.server.clone(), clock.clone(), &registry);
+    let server = public_server(port, &gateway, built.site.as_ref(), &config, &clock, &registry);
     let (live_config, serving) = (server.live_config(), background.spawn(server.run(stop_public.clone())));
     tasks::spawn(&background, &gateway, &registrar, updater, &config, &clock, &stop_side);
     let reporter = node_report::start(&background, built.store, &gateway.load(), &config, &clock, &stop_side);
@@ -144,7 +146,7 @@ pub async fn start_on(
         registrar,
         gateway,
         reloads,
-        reloader: Reloader { config, registry, certificates, live_config, active },
+        reloader: Reloader { config, registry, certificates, live_config, active, site: built.site },
         mail: MailWorker::start(built.mail, &background, &clock, &stop_side),
         clock,
         readiness,
@@ -158,6 +160,19 @@ pub async fn start_on(
         supervisor,
         data_dir,
     })
+}
+
+/// The server of the public port.
+fn public_server(
+    port: PublicPort,
+    gateway: &Arc<ArcSwap<Gateway>>,
+    site: Option<&Arc<Site>>,
+    config: &Config,
+    clock: &Clock,
+    registry: &MetricsRegistry,
+) -> Server {
+    let server = Server::new(port, Arc::clone(gateway), config.server.clone(), clock.clone(), registry);
+    server.with_site(site.cloned())
 }
 
 /// Begins the metrics, loads the certificates, and applies them and the limit of open files to the public port.

@@ -11,6 +11,7 @@ use crate::accounts::TermsByTier;
 use crate::admin::{ActiveSettings, AdminAccess, BadToken, Reloaded};
 use crate::config::{Config, ConfigProblem, ConfigProblems, read_certificates};
 use crate::server::{LiveServerConfig, ServerConfig};
+use crate::site::Site;
 use crate::telemetry::log;
 use crate::telemetry::metrics::{Counter, MetricFamily, MetricLabel, MetricsRegistry};
 
@@ -18,7 +19,7 @@ use super::backend_watch::BackendWatch;
 use super::certificates::CertificateReloader;
 use super::open_files::OpenFiles;
 use super::watched_files::WatchedFiles as _;
-use super::{RunningServer, build};
+use super::{RunningServer, build, site};
 
 /// The state that a reload changes.
 pub(super) struct Reloader {
@@ -28,6 +29,7 @@ pub(super) struct Reloader {
     pub(super) certificates: CertificateReloader,
     pub(super) live_config: Arc<LiveServerConfig>,
     pub(super) active: Arc<ArcSwap<ActiveSettings>>,
+    pub(super) site: Option<Arc<Site>>,
 }
 
 impl RunningServer {
@@ -58,6 +60,7 @@ impl RunningServer {
 
         let gateway = build::renewed(&self.gateway.load(), before, &config, &self.reloader.registry);
         self.gateway.store(Arc::new(gateway));
+        site::renew(self.reloader.site.as_ref(), &config, self.public);
         self.reloader.certificates.replace(&config.certificates, certificates);
         if let (Some(backend), Some(tls)) = (self.reloader.certificates.backend(), backend_tls) {
             backend.renew(tls);

@@ -13,6 +13,7 @@ use crate::app::{self, RunningServer, ShutdownReport};
 use crate::clock::Clock;
 use crate::config::{Config, UpstreamConfig, resolve};
 use crate::keys::standard_tiers;
+use crate::mail::MailDelivery;
 use crate::store::{OwnLimits, StoredApplication};
 use crate::telemetry::log;
 
@@ -21,6 +22,8 @@ use super::serve::{StopSignals, runtime, start_log};
 use super::{LocationArgs, printer};
 
 const ACTOR: &str = "demo";
+/// The directory of mail in the data directory.
+const MAIL: &str = "mail";
 const LICENSE: &str = "Synthetic demo data by scoregate: simulated, not measured. Attribution with a link to the \
     service is required wherever the data is displayed.";
 
@@ -31,6 +34,10 @@ pub(super) fn run(location: &LocationArgs, seed: u64) -> Exit {
         values.set("log.level", "warn");
         values.set("service.license", LICENSE);
         values.set("site.status_page", true);
+        values.set("site.sign_up", true);
+        values.set("site.applications_per_account", 3);
+        values.set("mail.server", "localhost:25");
+        values.set("mail.from", "demo@localhost.localdomain");
         let listen = location.listen.unwrap_or(([127, 0, 0, 1], 8080).into());
         if listen.port() != 0 {
             // The examples of the docs can then be copied unchanged.
@@ -41,11 +48,24 @@ pub(super) fn run(location: &LocationArgs, seed: u64) -> Exit {
         }
         let mut config = resolve(&values)?;
         config.upstream = UpstreamConfig::Simulated { seed };
+        write_mail_to_files(&mut config);
         start_log(&config.log)?;
         let runtime = runtime(None)?;
         runtime.block_on(serve(config))
     });
     printer::finish_serving(served.map(|(exit, _stopped)| exit))
+}
+
+fn print_mail(text: &str) {
+    log::write_line(&format!("{text}\n"));
+}
+
+/// Mail is written to a directory of the state and printed instead of being sent.
+fn write_mail_to_files(config: &mut Config) {
+    let directory = config.data_dir.join(MAIL);
+    if let Some(mail) = &mut config.mail {
+        mail.delivery = MailDelivery::Directory { path: directory, print: print_mail };
+    }
 }
 
 async fn serve(config: Config) -> anyhow::Result<(Exit, ShutdownReport)> {
@@ -101,7 +121,7 @@ async fn summary(running: &RunningServer, data_dir: &Path) -> anyhow::Result<Str
     writeln!(text, "\ncurl -H 'Authorization: Bearer {pro}' 'http://{public}/api/v1/models'")?;
     writeln!(
         text,
-        "\ndocs    http://{public}/docs\nstatus  http://{public}/status\nmetrics http://{side}/metrics\nstate   {}",
+        "\ndocs    http://{public}/docs\nsign up http://{public}/account/sign-in\nstatus  http://{public}/status\nmetrics http://{side}/metrics\nstate   {}",
         data_dir.display()
     )?;
     Ok(text)

@@ -22,6 +22,7 @@ mod secrets;
 mod server;
 mod settings;
 mod shown;
+mod sign_up;
 mod site;
 mod store;
 mod tables;
@@ -47,6 +48,7 @@ use crate::mail::MailConfig;
 use crate::pages::SiteLinks;
 use crate::secret::Secret;
 use crate::server::{CertificateFiles, ServerConfig};
+use crate::site::SiteConfig;
 use crate::store::DatabaseSettings;
 use crate::telemetry::log::LogConfig;
 use crate::traces::TraceConfig;
@@ -90,6 +92,8 @@ pub struct Config {
     pub base_url: Option<String>,
     /// Serve the status page.
     pub status_page: bool,
+    /// The pages of accounts; `None` if nobody can sign up.
+    pub site: Option<SiteConfig>,
     /// Contacts and links on the public pages.
     pub links: SiteLinks,
     /// CORS policy; `None` if no origin is allowed.

@@ -21,6 +21,7 @@ pub(super) static AT_NEXT_START: &[&str] = &[
     "mapping",
     "server.workers",
     "service.license",
+    "site.sign_up",
     "site.status_page",
     "store",
     "traces",

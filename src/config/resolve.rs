@@ -20,7 +20,7 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
     let tiers = reading.tiers();
     let upstream = reading.upstream();
     let proxies = reading.proxies();
-    let config = Config {
+    let mut config = Config {
         listen: reading.address("listen"),
         admin_listen: reading.address("admin.listen"),
         admin_hosts: reading.admin_hosts(),
@@ -33,6 +33,7 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
         license: reading.text("service.license"),
         base_url: reading.base_url(),
         status_page: reading.flag("site.status_page"),
+        site: None,
         links: reading.site(),
         cors: reading.cors(),
         deprecation: reading.deprecation(),
@@ -50,20 +51,16 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
         server: reading.server(&proxies.trusted),
         proxies,
         certificates: reading.certificates(),
-        workers: reading
-            .maybe("server.workers")
-            .and_then(|_| usize::try_from(reading.number("server.workers")).ok()),
+        workers: reading.workers(),
         concurrency: reading.capacity(),
         log: reading.log(),
         access_log: reading.flag("log.access"),
-        sampling: LogSampling {
-            slow: reading.duration("log.slow_threshold"),
-            one_in: reading.number("log.sample_one_in"),
-        },
+        sampling: reading.sampling(),
         traces: reading.traces(),
         mail: reading.mail(),
         written: written.clone(),
     };
+    config.site = reading.sign_up(&config);
     reading.no_plain_http_by_accident(config.listen, !config.certificates.is_empty());
     reading.done(config)
 }
@@ -83,6 +80,15 @@ impl ConfigReader<'_> {
     fn protection(&mut self) -> ProtectionConfig {
         let at_once = usize::try_from(self.number("upstream.max_concurrent_requests")).unwrap_or(usize::MAX);
         ProtectionConfig { max_concurrent: at_once, queue_timeout: self.duration("freshness.max_wait") }
+    }
+
+    fn workers(&mut self) -> Option<usize> {
+        self.maybe("server.workers")?;
+        usize::try_from(self.number("server.workers")).ok()
+    }
+
+    fn sampling(&mut self) -> LogSampling {
+        LogSampling { slow: self.duration("log.slow_threshold"), one_in: self.number("log.sample_one_in") }
     }
 
     fn log(&mut self) -> LogConfig {

@@ -51,7 +51,7 @@ impl ConfigReader<'_> {
         Some(url.trim_end_matches('/').to_owned())
     }
 
-    fn url(&mut self, path: &str) -> Option<String> {
+    pub(super) fn url(&mut self, path: &str) -> Option<String> {
         self.published(path, |text| wrong_with(text, PlainHttp::OnLoopback))
     }
 
@@ -103,7 +103,7 @@ fn wrong_with(text: &str, plain: PlainHttp) -> Option<&'static str> {
         .then_some("write a URL that begins with https://; http:// is accepted for loopback only")
 }
 
-fn is_loopback(host: &str) -> bool {
+pub(super) fn is_loopback(host: &str) -> bool {
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
     host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }

@@ -7,13 +7,23 @@ use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
 use crate::gateway::Gateway;
+use crate::site::Site;
 
 /// State shared by all connections.
 #[derive(Clone)]
 pub(super) struct ConnectionContext {
     /// Replaced by a reload.
     pub(super) gateway: Arc<ArcSwap<Gateway>>,
+    /// The pages of accounts, if people can sign up.
+    pub(super) site: Option<Arc<Site>>,
     pub(super) clock: Clock,
     /// Owns the tasks beside connections.
     pub(super) tasks: TaskTracker,
+}
+
+impl ConnectionContext {
+    /// The site, if it answers this path.
+    pub(super) fn site_for(&self, path: &str) -> Option<&Arc<Site>> {
+        self.site.as_ref().filter(|_| Site::serves(path))
+    }
 }

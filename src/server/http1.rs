@@ -51,13 +51,17 @@ where
         let (head, body) = request.into_parts();
         let closes = &closes;
         async move {
-            let gateway = context.gateway.load();
-            let has_body = !body.is_end_stream();
-            let mut response = gateway.handle(&head, has_body, peer, activity.authenticated()).await;
+            let site = context.site_for(head.uri.path());
+            let mut response = if let Some(site) = site {
+                Box::pin(site.handle(&head, body, peer)).await
+            } else {
+                let gateway = context.gateway.load();
+                gateway.handle(&head, !body.is_end_stream(), peer, activity.authenticated()).await
+            };
             let is_the_last = activity.response_complete();
-            let is_refused = response.status().as_u16() >= 400;
-            // Only refusals close the connection.
-            if is_refused && response.headers().contains_key(CONNECTION) {
+            // Only refusals and responses to forms close the connection.
+            let may_close = site.is_some() || response.status().as_u16() >= 400;
+            if may_close && response.headers().contains_key(CONNECTION) {
                 closes.store(true, Ordering::Relaxed);
             } else if is_the_last {
                 response.headers_mut().insert(CONNECTION, CLOSE);

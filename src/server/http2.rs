@@ -17,9 +17,9 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::task::TaskTracker;
 
-use crate::gateway::{Gateway, Peer};
+use crate::gateway::Peer;
 
-use super::connection_activity::ConnectionActivity;
+use super::connection_activity::{ConnectionActivity, StreamGuard};
 use super::connection_context::ConnectionContext;
 use super::connection_end::ConnectionEnd;
 use super::deadline_timer::{ConnectionSignal, DeadlineTimer};
@@ -59,10 +59,10 @@ where
     let stream = RequestPacer::stream(stream, PREFACE.len(), Arc::clone(activity));
     let service = service_fn(|request: Request<Incoming>| {
         let mut guard = activity.open_stream();
-        let (gateway, activity) = (context.gateway.load_full(), Arc::clone(activity));
+        let (context, activity) = (context.clone(), Arc::clone(activity));
         async move {
             // Boxed, so that a response that waits for its client does not keep all of this in memory.
-            let response = Box::pin(answer(gateway, request, peer, activity)).await;
+            let response = Box::pin(answer(context, request, peer, activity, &mut guard)).await;
             if !guard.response_complete(!response.body().is_end_stream()) {
                 return Err(h2::Error::from(h2::Reason::REFUSED_STREAM));
             }
@@ -104,14 +104,22 @@ where
 
 /// Answers one request.
 async fn answer(
-    gateway: Arc<Gateway>,
+    context: ConnectionContext,
     request: Request<Incoming>,
     peer: Peer,
     activity: Arc<ConnectionActivity>,
+    stream: &mut StreamGuard,
 ) -> Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
     let has_body = !body.is_end_stream();
-    let mut response = gateway.handle(&head, has_body, peer, activity.authenticated()).await;
+    let mut response = match context.site_for(head.uri.path()) {
+        Some(site) if has_body && !stream.await_body() => site.refuse_as_busy(),
+        Some(site) => site.handle(&head, body, peer).await,
+        None => {
+            let gateway = context.gateway.load_full();
+            gateway.handle(&head, has_body, peer, activity.authenticated()).await
+        }
+    };
     // A `Connection` header is not allowed on HTTP/2: the connection itself is closed.
     if response.headers_mut().remove(CONNECTION).is_some() {
         activity.retire();

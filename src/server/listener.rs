@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 use crate::accept::accept_next;
 use crate::clock::Clock;
 use crate::gateway::{Gateway, Peer};
+use crate::site::Site;
 use crate::telemetry::metrics::{MetricFamily, MetricsRegistry};
 
 use super::connection::{ConnectionConfig, serve};
@@ -71,7 +72,7 @@ pub struct PublicPort {
 /// A server on one listening socket.
 pub struct Server {
     port: PublicPort,
-    shared: Arc<ServerShared>,
+    shared: ServerShared,
 }
 
 /// State shared by the connections of a server.
@@ -120,16 +121,23 @@ impl Server {
     ) -> Self {
         let slots = ConnectionSlots::new(config.max_connections, config.max_per_address);
         let live_config = Arc::new(LiveServerConfig { config: ArcSwap::from_pointee(config), slots });
-        let context = ConnectionContext { gateway, clock, tasks: TaskTracker::new() };
-        let shared = Arc::new(ServerShared {
+        let context = ConnectionContext { gateway, site: None, clock, tasks: TaskTracker::new() };
+        let shared = ServerShared {
             context,
             live_config,
             unsent: Arc::default(),
             open: registry.gauge("scoregate_connections"),
             closed: registry.counters("scoregate_connections_total", &ConnectionEnd::labels()),
             failures: registry.counter("scoregate_accept_failures_total"),
-        });
+        };
         Self { port, shared }
+    }
+
+    /// Answers the paths of accounts through `site`.
+    #[must_use]
+    pub fn with_site(mut self, site: Option<Arc<Site>>) -> Self {
+        self.shared.context.site = site;
+        self
     }
 
     /// The settings, to be changed at run time.
@@ -140,7 +148,7 @@ impl Server {
     /// Serves until `stop`, then stops accepting and waits for open connections, up to the shutdown timeout. Returns
     /// whether all of them finished.
     pub async fn run(self, stop: CancellationToken) -> bool {
-        let Self { port, shared } = self;
+        let (port, shared) = (self.port, Arc::new(self.shared));
         let clock = &shared.context.clock;
         let accept = || port.listener.accept().inspect_err(|_| shared.failures.increment(1));
         while let Some((stream, peer)) = stop.run_until_cancelled(accept_next(clock, accept)).await {

@@ -33,6 +33,9 @@ const UNSENT_WITHOUT_KEY: usize = 8;
 /// most 32.
 const REFUSED_WITHOUT_KEY: usize = 20;
 
+/// Maximum number of forms that are read at once on an HTTP/2 connection.
+const AWAITED_BODIES: usize = 4;
+
 /// The state of a connection.
 pub(super) struct ConnectionActivity {
     clock: Clock,
@@ -60,6 +63,8 @@ struct ActivityState {
     bodies: UnsentBytes,
     /// HTTP/2: requests without a response so far.
     unanswered: usize,
+    /// HTTP/2: those of them whose body is awaited.
+    awaited_bodies: usize,
     /// HTTP/2: responses whose body is not sent completely.
     unsent: usize,
     /// HTTP/2: requests refused since a response was last sent completely.
@@ -90,6 +95,7 @@ pub(super) struct StreamGuard {
     activity: Arc<ConnectionActivity>,
     number: u32,
     is_answered: bool,
+    is_body_awaited: bool,
     unsent: Option<UnsentResponse>,
 }
 
@@ -106,6 +112,7 @@ impl ConnectionActivity {
             socket: UnsentBytes::default(),
             bodies: UnsentBytes::default(),
             unanswered: 0,
+            awaited_bodies: 0,
             unsent: 0,
             refused: 0,
             taken: 0,
@@ -183,7 +190,13 @@ impl ConnectionActivity {
         state.requests.push((number, since));
         state.unsolicited = 0;
         state.unanswered += 1;
-        StreamGuard { activity: Arc::clone(self), number, is_answered: false, unsent: None }
+        StreamGuard {
+            activity: Arc::clone(self),
+            number,
+            is_answered: false,
+            is_body_awaited: false,
+            unsent: None,
+        }
     }
 
     /// HTTP/2: the codec is polled.
@@ -196,9 +209,14 @@ impl ConnectionActivity {
         self.polls.load(Ordering::Relaxed)
     }
 
-    /// HTTP/2: whether one more request head may be read. Before a key was presented: one after another.
+    /// HTTP/2: whether one more request head may be read. Before a key was presented: one after another, but the bytes of an
+    /// awaited body come between heads.
     pub(super) fn may_read_head(&self) -> bool {
-        self.authenticated.get() || self.state().unanswered == 0
+        if self.authenticated.get() {
+            return true;
+        }
+        let state = self.state();
+        state.unanswered == state.awaited_bodies
     }
 
     /// The socket accepts no bytes.
@@ -294,6 +312,7 @@ impl StreamGuard {
         let mut state = activity.state();
         self.is_answered = true;
         state.unanswered -= 1;
+        state.awaited_bodies -= usize::from(std::mem::take(&mut self.is_body_awaited));
         if !has_body {
             return true;
         }
@@ -307,6 +326,20 @@ impl StreamGuard {
         self.unsent = Some(activity.all_unsent.count());
         state.unsent += 1;
         state.bodies.begin(activity.clock.mono());
+        true
+    }
+
+    /// The body of the request is read before the response. Wakes the connection up to read it. Returns `false` if too many
+    /// are being read: then the response must not wait for the body, which may come after further heads.
+    pub(super) fn await_body(&mut self) -> bool {
+        let mut state = self.activity.state();
+        if state.awaited_bodies >= AWAITED_BODIES {
+            return false;
+        }
+        state.awaited_bodies += 1;
+        self.is_body_awaited = true;
+        drop(state);
+        self.activity.changed.notify_one();
         true
     }
 
@@ -326,6 +359,7 @@ impl Drop for StreamGuard {
         if !self.is_answered {
             state.unanswered -= 1;
         }
+        state.awaited_bodies -= usize::from(self.is_body_awaited);
         if self.unsent.is_some() {
             state.unsent -= 1;
             state.refused = 0;

@@ -1,0 +1,39 @@
+//! The pages of accounts, from the settings.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use crate::accounts::Registrar;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::instruments::SiteInstruments;
+use crate::site::Site;
+use crate::store::Store;
+use crate::telemetry::metrics::MetricsRegistry;
+
+/// Completes the settings with the address of the port, which is only known once it is open. Returns the address.
+pub(super) fn located(config: &mut Config, public: SocketAddr) -> SocketAddr {
+    config.site = config.site.take().map(|site| site.at(public));
+    public
+}
+
+/// The site, if people can sign up.
+pub(super) fn build(
+    config: &Config,
+    store: &Arc<dyn Store>,
+    registrar: &Arc<Registrar>,
+    clock: &Clock,
+    registry: &MetricsRegistry,
+) -> Option<Arc<Site>> {
+    let site = config.site.clone()?;
+    let (store, registrar) = (Arc::clone(store), Arc::clone(registrar));
+    let instruments = SiteInstruments::new(registry);
+    Some(Arc::new(Site::new(site, store, registrar, clock.clone(), instruments)))
+}
+
+/// Applies other settings.
+pub(super) fn renew(site: Option<&Arc<Site>>, config: &Config, public: SocketAddr) {
+    if let (Some(site), Some(config)) = (site, &config.site) {
+        site.set_config(config.clone().at(public));
+    }
+}

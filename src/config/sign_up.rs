@@ -1,0 +1,231 @@
+//! Reads the settings of `site.*` for accounts. They are checked only if people can sign up.
+
+use http::Uri;
+
+use crate::keys::Tier;
+use crate::pages::account::AccountSite;
+use crate::routes::API_BASE;
+use crate::site::{MailDomains, SiteConfig, is_domain};
+
+use super::Config;
+use super::config_reader::ConfigReader;
+use super::site::is_loopback;
+
+const SIGN_UP: &str = "site.sign_up";
+const BASE_URL: &str = "service.base_url";
+/// Maximum number of listed mail domains: each address is compared with all.
+const MAX_DOMAINS: usize = 10_000;
+
+impl ConfigReader<'_> {
+    /// The settings of the site, which depend on others; `None` if it is off.
+    pub(super) fn sign_up(&mut self, config: &Config) -> Option<SiteConfig> {
+        let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+        let is_on = self.flag(SIGN_UP);
+        let upgrade_url = self.url("site.upgrade_url");
+        let terms = self.terms(&config.service);
+        let terms_version = self.text("site.terms_version");
+        let applications_per_account = count(self.number("site.applications_per_account"));
+        let links_per_hour = count(self.number("site.sign_in_links_per_hour"));
+        let domains = MailDomains {
+            allowed: self.domains("site.allowed_mail_domains"),
+            denied: self.domains("site.denied_mail_domains"),
+        };
+        let tier = self.new_tier(&config.tiers);
+        if !is_on {
+            return None;
+        }
+        self.check_privacy(config);
+        if config.mail.is_none() && self.maybe("mail.server").is_none() {
+            self.problem("mail.server", None, "set it for site.sign_up, which sends links by e-mail");
+        }
+        let root = self.root(config);
+        Some(SiteConfig {
+            tier,
+            applications_per_account,
+            links_per_hour,
+            domains,
+            proxies: config.proxies.clone(),
+            pages: AccountSite {
+                service: config.service.clone(),
+                terms,
+                terms_version,
+                terms_url: config.links.terms_url.clone(),
+                upgrade_url,
+                contact_email: config.links.contact_email.clone(),
+                has_status_page: config.status_page,
+                example_url: format!("{root}{API_BASE}/models"),
+                applications_per_account,
+            },
+            root,
+        })
+    }
+
+    /// Sign-up in clear text is possible on loopback only, or behind a proxy that terminates TLS.
+    fn check_privacy(&mut self, config: &Config) {
+        let is_private = !config.certificates.is_empty()
+            || config.listen.ip().is_loopback()
+            || !config.proxies.trusted.is_empty();
+        if !is_private {
+            let value = self.maybe(SIGN_UP);
+            self.problem(
+                SIGN_UP,
+                value,
+                "addresses and keys would be sent unencrypted: write [tls.default] with a certificate and its key, or list \
+                 the proxy that terminates TLS in proxies.trusted",
+            );
+        }
+    }
+
+    /// The public address of the site. It is empty if it is that of a loopback port, which may not be known yet.
+    fn root(&mut self, config: &Config) -> String {
+        let value = self.maybe(BASE_URL);
+        let Some(url) = &config.base_url else {
+            if !config.listen.ip().is_loopback() && value.is_none() {
+                self.problem(
+                    BASE_URL,
+                    None,
+                    "set it for site.sign_up: links by e-mail begin with this address",
+                );
+            }
+            return String::new();
+        };
+        let root = url.strip_suffix(API_BASE).unwrap_or(url);
+        let parsed = root.parse::<Uri>().unwrap_or_default();
+        if !matches!(parsed.path(), "" | "/") {
+            let remedy = format!(
+                "remove the path for site.sign_up: the pages are at /account; only {API_BASE} may follow the host"
+            );
+            self.problem(BASE_URL, value, remedy);
+        }
+        if root.starts_with("http://") && !parsed.host().is_some_and(is_loopback) {
+            let remedy = "write a URL that begins with https:// for site.sign_up; http:// is accepted for loopback only";
+            self.problem(BASE_URL, value, remedy);
+        }
+        root.to_owned()
+    }
+
+    /// The terms of use; default: those of the data API.
+    fn terms(&mut self, service: &str) -> Vec<String> {
+        let path = "site.terms";
+        if self.maybe(path).is_none() {
+            return default_terms(service);
+        }
+        let terms = self.texts(path);
+        let is_bad = |text: &String| text.trim().is_empty() || text.chars().any(char::is_control);
+        if terms.is_empty() || terms.iter().any(is_bad) {
+            let value = self.maybe(path);
+            self.problem(path, value, "write a list of non-empty strings, each on one line");
+        }
+        terms
+    }
+
+    fn domains(&mut self, path: &str) -> Vec<String> {
+        let domains = self.texts(path);
+        if domains.len() > MAX_DOMAINS {
+            self.problem(
+                path,
+                None,
+                format!("found {} domains; the maximum is {MAX_DOMAINS}", domains.len()),
+            );
+        }
+        for domain in domains.iter().filter(|domain| !is_domain(domain)) {
+            self.problem(path, Some(&domain.as_str().into()), "write a domain name, such as \"example.org\"");
+        }
+        domains.into_iter().map(|domain| domain.to_ascii_lowercase()).collect()
+    }
+
+    /// The tier of new applications; default: the lowest one.
+    fn new_tier(&mut self, tiers: &[Tier]) -> String {
+        let path = "site.tier";
+        let lowest = || tiers.first().map(|tier| tier.name.clone()).unwrap_or_default();
+        let Some(value) = self.maybe(path) else { return lowest() };
+        let tier = self.text(path);
+        if !tiers.iter().any(|known| known.name == tier) {
+            let names: Vec<&str> = tiers.iter().map(|tier| tier.name.as_str()).collect();
+            self.problem(path, Some(value), format!("write one of the tiers: {}", names.join(", ")));
+        }
+        tier
+    }
+}
+
+/// The terms of the data API.
+fn default_terms(service: &str) -> Vec<String> {
+    vec![
+        format!("Wherever the data is displayed, {service} must be cited as the source, with a link."),
+        "The rankings must not be republished as a competing leaderboard, and the data must not be resold.".into(),
+        "One key is used per application; keys are not shared across products.".into(),
+        "Volume beyond the Pro tier, commercial redistribution, or a guarantee of stability needs a separate arrangement \
+         (Enterprise tier, by arrangement, not purchasable online)."
+            .into(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Config, ConfigProblems, read_text, resolve};
+
+    fn config(text: &str) -> Result<Config, ConfigProblems> {
+        resolve(&read_text(&format!("upstream = \"built-in\"\nsite.sign_up = true\n{MAIL}\n{text}")).unwrap())
+    }
+
+    const MAIL: &str = "mail.server = \"localhost:25\"\nmail.from = \"api@example.org\"\n";
+    const OPEN: &str = "listen = \"0.0.0.0:80\"\nserver.plain_http = true\n";
+
+    fn problem(text: &str) -> String {
+        config(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn accounts_have_defaults_for_everything_on_loopback() {
+        let site = config("").unwrap().site.unwrap();
+        assert_eq!((site.tier.as_str(), site.applications_per_account, site.links_per_hour), ("free", 1, 60));
+        assert_eq!(
+            (site.root.as_str(), site.pages.terms.len(), site.pages.terms_version.as_str()),
+            ("", 4, "1")
+        );
+        assert!(site.pages.terms[0].contains("scoregate must be cited"));
+        let off = resolve(&read_text("upstream = \"built-in\"").unwrap()).unwrap();
+        assert_eq!(off.site.map(|site| site.tier), None);
+    }
+
+    #[test]
+    fn sign_up_in_clear_text_is_rejected_except_on_loopback_and_behind_a_trusted_proxy() {
+        let url = "service.base_url = \"https://api.example\"\n";
+        assert!(problem(&format!("{OPEN}{url}")).contains("site.sign_up: found true; addresses and keys"));
+        assert!(config(&format!("{OPEN}{url}proxies.trusted = [\"10.0.0.1\"]")).is_ok());
+        let plain = problem("service.base_url = \"http://api.example\"");
+        assert!(plain.contains("service.base_url") && plain.contains("https://"), "{plain}");
+        assert!(config("service.base_url = \"http://localhost:8080/api/v1\"").is_ok());
+    }
+
+    #[test]
+    fn links_by_mail_need_an_address_without_a_path() {
+        let missing = problem(&format!("{OPEN}proxies.trusted = [\"10.0.0.1\"]"));
+        assert!(missing.starts_with("service.base_url: set it"), "{missing}");
+        assert!(problem("service.base_url = \"https://x.example/gateway\"").contains("remove the path"));
+        let site = config("service.base_url = \"https://x.example/api/v1/\"").unwrap().site.unwrap();
+        assert_eq!(site.root, "https://x.example");
+        assert_eq!(site.pages.example_url, "https://x.example/api/v1/models");
+    }
+
+    #[test]
+    fn unusable_settings_of_accounts_are_rejected_with_the_remedy() {
+        for (line, words) in [
+            ("site.tier = \"gold\"", "one of the tiers: free, pro"),
+            ("site.terms = []", "non-empty strings"),
+            ("site.terms = [\"\"]", "non-empty strings"),
+            ("site.denied_mail_domains = [\"a@b.example\"]", "a domain name"),
+            ("site.applications_per_account = 0", "from 1"),
+            ("site.upgrade_url = \"javascript:alert(1)\"", "https://"),
+        ] {
+            assert!(problem(line).contains(words), "{line}: {}", problem(line));
+        }
+        let site =
+            config("site.allowed_mail_domains = [\"Example.ORG\"]\nsite.terms = [\"Be kind.\"]").unwrap();
+        let site = site.site.unwrap();
+        assert_eq!(
+            (site.domains.allowed, site.pages.terms),
+            (vec!["example.org".into()], vec!["Be kind.".into()])
+        );
+    }
+}
