@@ -129,6 +129,7 @@ mod side_port_keys;
 mod side_port_settings;
 mod side_port_under_load;
 mod sigterm;
+mod site;
 mod slow_clients;
 mod snapshot_upstream;
 mod status_page;

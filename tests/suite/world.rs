@@ -154,6 +154,12 @@ impl World {
         Self::start(&settings, backend, clock, manual_clock, directory).await
     }
 
+    /// Restarts it with further settings.
+    pub async fn restarted_with(mut self, settings: &str) -> Self {
+        self.settings = format!("{settings}\n{}", self.settings);
+        self.restarted().await
+    }
+
     /// Restarts it although not everything could be saved at shutdown.
     pub async fn restarted_with_losses(self) -> Self {
         let Self { manual_clock, clock, backend, running, directory, settings, .. } = self;

@@ -1,5 +1,6 @@
 //! Several gateways on one database: real programs, a real PostgreSQL server.
 
+mod accounts;
 mod database_state;
 mod faults;
 mod mail;

@@ -1,0 +1,152 @@
+//! Forms: what is accepted over HTTP/1.1 and HTTP/2, and how long it may take.
+
+use std::time::Duration;
+
+use super::browser::Browser;
+use crate::client::Connection;
+use crate::http2::http2_client::Http2Client;
+use crate::world::World;
+
+#[tokio::test]
+async fn only_forms_of_eight_kib_are_accepted() {
+    let world = World::with_sign_up("").await;
+    let mut ann = Browser::of(&world);
+    ann.visit("/account/sign-in").await;
+    let csrf = ann.csrf();
+    let body = |length: usize| {
+        let body = format!("csrf={csrf}&email=ann%40example.org&more=");
+        format!("{body}{}", "x".repeat(length - body.len()))
+    };
+    for (length, status) in [(8_192, 200), (8_193, 413), (200_000, 413)] {
+        assert_eq!(
+            ann.send("POST", "/account/sign-in", Some(&body(length))).await.status,
+            status,
+            "{length}"
+        );
+    }
+    let chunked = format!(
+        "POST /account/sign-in HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\n\
+         Transfer-Encoding: chunked\r\n\r\n2001\r\n{}\r\n0\r\n\r\n",
+        body(8_193)
+    );
+    let mut connection = Connection::open(world.address()).await;
+    connection.write(chunked.as_bytes()).await;
+    let refused = connection.read(false).await.unwrap();
+    assert_eq!((refused.status, refused.closes()), (413, true));
+    for kind in ["application/json", "multipart/form-data; boundary=x", "text/plain", ""] {
+        let request = String::from_utf8(ann.request("POST", "/account/sign-in", Some(&body(200)))).unwrap();
+        let request = request.replace("application/x-www-form-urlencoded", kind);
+        let mut connection = Connection::open(world.address()).await;
+        connection.write(request.as_bytes()).await;
+        assert_eq!(connection.read(false).await.unwrap().status, 415, "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn a_form_that_does_not_arrive_is_answered_after_five_seconds() {
+    let world = World::with_sign_up("").await;
+    let mut connection = Connection::open(world.address()).await;
+    let head = "POST /account/sign-in HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\n\
+        Content-Length: 100\r\n\r\nemail=";
+    connection.write(head.as_bytes()).await;
+    let begun = world.clock.mono();
+    let response = {
+        let mut reading = std::pin::pin!(connection.read(false));
+        loop {
+            tokio::select! {
+                biased;
+                response = &mut reading => break response.unwrap(),
+                () = tokio::task::yield_now() => world.pass(Duration::from_millis(1)),
+            }
+        }
+    };
+    assert_eq!((response.status, response.closes()), (408, true));
+    assert!(world.clock.mono().since(begun) >= Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn methods_that_a_page_does_not_accept_are_refused() {
+    let world = World::with_sign_up("").await;
+    let mut ann = Browser::of(&world);
+    for (method, target, allowed) in [
+        ("POST", "/account", "GET, HEAD"),
+        ("GET", "/account/delete", "POST"),
+        ("DELETE", "/account/sign-in", "GET, HEAD, POST"),
+        ("OPTIONS", "/account", "GET, HEAD"),
+    ] {
+        let refused = ann.send(method, target, None).await;
+        assert_eq!((refused.status, refused.header("allow")), (405, allowed), "{method} {target}");
+    }
+    assert_eq!(ann.open("/account/nothing").await.status, 404);
+    let head = ann.send("HEAD", "/account/sign-in", None).await;
+    assert_eq!((head.status, head.body.len()), (200, 0));
+}
+
+#[tokio::test]
+async fn no_request_follows_a_form_on_a_connection() {
+    let world = World::with_sign_up("").await;
+    let mut ann = Browser::of(&world);
+    ann.visit("/account/sign-in").await;
+    let hidden = "GET /account/sign-in HTTP/1.1\r\nHost: a\r\n\r\n";
+    for body in [format!("csrf=1{hidden}"), hidden.to_owned()] {
+        let request = ann.request("POST", "/account/sign-in", Some(&body));
+        let mut connection = Connection::open(world.address()).await;
+        connection.write(&[&request[..], hidden.as_bytes()].concat()).await;
+        let response = connection.read(false).await.unwrap();
+        assert_eq!((response.status, response.closes()), (403, true));
+        assert!(connection.is_closed().await, "one response");
+    }
+}
+
+#[tokio::test]
+async fn forms_work_over_http2() {
+    let world = World::with_sign_up("").await;
+    let client = world.http2_client().await;
+    let page = client.request("GET", "/account/sign-in", &[]).await.unwrap();
+    let cookie = page.header("set-cookie").split(';').next().unwrap().to_owned();
+    let mut ann = Browser::of(&world);
+    ann.page = String::from_utf8(page.body).unwrap();
+    let kind = ("content-type", "application/x-www-form-urlencoded");
+    for number in 0..20 {
+        let body = format!("csrf={}&email=ann{number}%40example.org", ann.csrf());
+        let headers = [kind, ("cookie", cookie.as_str())];
+        let sent = client.sends("POST", "/account/sign-in", &headers, body.leak().as_bytes()).await.unwrap();
+        assert_eq!(sent.status, 200, "{number}");
+        assert!(!sent.headers.iter().any(|(name, _)| name == "connection"));
+    }
+    assert_eq!(world.rows("SELECT count(*) FROM mail_queue"), ["20"]);
+}
+
+#[tokio::test]
+async fn many_forms_at_once_on_an_http2_connection_are_all_answered() {
+    let world = World::with_sign_up("").await;
+    let client: Http2Client = world.http2_client().await;
+    let body: &'static [u8] = "x".repeat(8_000).leak().as_bytes();
+    let kind = [("content-type", "application/x-www-form-urlencoded")];
+    let sent = (0..8).map(|_| client.sends("POST", "/account/sign-in", &kind, body));
+    let (mut read, mut refused) = (0, 0);
+    for response in futures_util::future::join_all(sent).await {
+        match response.unwrap().status {
+            403 => read += 1,
+            503 => refused += 1,
+            status => panic!("{status}"),
+        }
+    }
+    assert!(read > 0 && refused > 0 && read + refused == 8, "{read} {refused}");
+    // A request of the API on the same connection is answered as well.
+    let api = client.request("GET", "/api/v1/models", &[]).await.unwrap();
+    assert_eq!(api.status, 401);
+}
+
+#[tokio::test]
+async fn requests_of_the_api_with_a_body_are_refused_as_before() {
+    let world = World::with_sign_up("").await;
+    let key = world.customer("free").await.key;
+    let mut connection = Connection::open(world.address()).await;
+    let request = format!(
+        "POST /api/v1/models HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\nContent-Length: 2\r\n\r\n{{}}"
+    );
+    connection.write(request.as_bytes()).await;
+    let refused = connection.read(false).await.unwrap();
+    assert!(refused.status >= 400 && refused.closes());
+}

@@ -1,0 +1,125 @@
+//! Texts of strangers in headers, in HTML and in mail.
+
+use super::browser::Browser;
+use crate::world::World;
+
+const HOSTILE: [&str; 7] = [
+    "\"><script>alert(1)</script>",
+    "'><img src=x onerror=alert(1)>",
+    "{{csrf}}{{service}}",
+    "a\r\nSet-Cookie: scoregate-session=x",
+    "a\r\nBcc: victim@example.org\r\n\r\nbody",
+    "</title><svg/onload=alert(1)>",
+    "&lt;b&gt;&amp;",
+];
+
+/// Whether a page contains the markup of a hostile text.
+fn is_injected(page: &str) -> bool {
+    ["<script>alert", "<img src=x", "<svg/onload"].iter().any(|markup| page.contains(markup))
+}
+
+#[tokio::test]
+async fn texts_in_every_field_of_an_application_are_escaped_or_refused() {
+    let world = World::with_sign_up("site.applications_per_account = 100").await;
+    let mut ann = Browser::of(&world);
+    ann.sign_in("ann@example.org").await;
+    for text in HOSTILE {
+        for field in ["name", "contact", "url"] {
+            ann.visit("/account").await;
+            let name = if field == "name" { text } else { "App" };
+            let mut fields = vec![("name", name)];
+            if field != "name" {
+                fields.push((field, text));
+            }
+            let created = ann.submit("/account/applications", &fields).await;
+            assert!(matches!(created.status, 200 | 422), "{field} {text}: {}", created.status);
+            assert!(!is_injected(&ann.page), "{field} {text}: {}", ann.page);
+            let cookies = created.headers.iter().filter(|(name, _)| name == "set-cookie").count();
+            assert_eq!(cookies, 0, "{field} {text}");
+            if field == "url" || text.contains('\n') {
+                assert_eq!(created.status, 422, "{field} {text}");
+            }
+        }
+    }
+    ann.visit("/account").await;
+    assert!(!is_injected(&ann.page), "{}", ann.page);
+    let ids: Vec<String> = world.rows("SELECT application FROM owned_applications");
+    assert!(ids.len() > 5);
+    for id in ids {
+        let path = format!("/account/applications/{id}");
+        ann.visit(&path).await;
+        assert!(!is_injected(&ann.page), "{id}: {}", ann.page);
+        for (form, fields) in [
+            ("", vec![("name", HOSTILE[0]), ("url", HOSTILE[1]), ("contact", HOSTILE[2])]),
+            ("/rotate", vec![("overlap", HOSTILE[0])]),
+            ("/revoke", vec![("key", HOSTILE[0])]),
+        ] {
+            ann.visit(&path).await;
+            let sent = ann.submit(&format!("{path}{form}"), &fields).await;
+            assert!(sent.status >= 400 && !is_injected(&ann.page), "{form}: {}", ann.page);
+        }
+    }
+}
+
+#[tokio::test]
+async fn texts_in_addresses_and_queries_are_escaped_or_refused() {
+    let world = World::with_sign_up("").await;
+    let mut ann = Browser::of(&world);
+    for text in HOSTILE {
+        ann.visit("/account/sign-in").await;
+        for email in [text.to_owned(), format!("{text}@example.org"), format!("ann@example.org{text}")] {
+            ann.visit("/account/sign-in").await;
+            let sent = ann.submit("/account/sign-in", &[("email", &email)]).await;
+            let is_address = email.starts_with("{{") && email.ends_with("@example.org");
+            assert_eq!(sent.status, if is_address { 200 } else { 422 }, "{email}");
+            assert!(!is_injected(&ann.page), "{email}: {}", ann.page);
+        }
+        let encoded = form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+        for target in [
+            format!("/account/confirm?token={encoded}"),
+            format!("/account/sign-in?done={encoded}"),
+            format!("/account/{encoded}"),
+        ] {
+            let response = ann.open(&target).await;
+            assert!(!is_injected(&ann.page), "{target}: {}", ann.page);
+            assert!(
+                response.headers.iter().all(|(name, value)| name != "set-cookie" || !value.contains("=x"))
+            );
+        }
+    }
+    // Valid addresses may contain markup.
+    ann.visit("/account/sign-in").await;
+    let odd = "a'&{b}@example.org";
+    assert_eq!(ann.submit("/account/sign-in", &[("email", odd)]).await.status, 200);
+    assert!(
+        ann.page.contains("a&#39;&amp;{b}@example.org") || ann.page.contains("a'&amp;{b}@example.org"),
+        "{}",
+        ann.page
+    );
+    assert_eq!(world.rows("SELECT count(*) FROM mail_queue"), ["2"]);
+}
+
+#[tokio::test]
+async fn pages_forbid_everything_that_they_do_not_need() {
+    let world = World::with_sign_up("").await;
+    let mut ann = Browser::of(&world);
+    ann.sign_in("ann@example.org").await;
+    for target in ["/account", "/account/sign-in", "/account/unknown", "/account/confirm?token=x"] {
+        let response = ann.open(target).await;
+        let policy = response.header("content-security-policy");
+        for part in ["default-src 'none'", "frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'"]
+        {
+            assert!(policy.contains(part), "{target}: {policy}");
+        }
+        assert!(!policy.contains("unsafe") && !policy.contains("script-src"), "{policy}");
+        for (name, value) in [
+            ("cache-control", "no-store"),
+            ("referrer-policy", "strict-origin"),
+            ("x-content-type-options", "nosniff"),
+            ("cross-origin-opener-policy", "same-origin"),
+        ] {
+            assert_eq!(response.header(name), value, "{target}");
+        }
+        assert!(!ann.page.contains("<script") && !ann.page.contains(" style="), "{target}");
+    }
+}

@@ -1,0 +1,160 @@
+//! What a person does with an account, from signing up to its end.
+
+use std::time::Duration;
+
+use super::browser::Browser;
+use crate::world::World;
+
+impl World {
+    /// Checks the counted changes by owners.
+    async fn changes_are(&self, expected: &[(&str, u32)]) {
+        for (step, count) in expected {
+            let series = format!("scoregate_account_changes_total{{change=\"{step}\"}}");
+            assert_eq!(self.counted(&series).await, *count, "{step}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn paths_of_accounts_are_unknown_unless_people_can_sign_up() {
+    let world = World::new().await;
+    let key = world.customer("free").await.key;
+    for path in ["/account", "/account/sign-in", "/account/confirm"] {
+        assert_eq!(world.get(path).send().await.code(), "api_key_required", "{path}");
+        assert_eq!(world.get(path).key(&key).send().await.code(), "not_found", "{path}");
+    }
+    let landing = world.get("/").send().await.body;
+    assert!(!String::from_utf8(landing).unwrap().contains("/account"));
+}
+
+#[tokio::test]
+async fn a_person_signs_up_uses_rotates_and_revokes_a_key_and_deletes_the_account() {
+    let world = World::with_sign_up("").await;
+    let landing = String::from_utf8(world.get("/").send().await.body).unwrap();
+    assert!(landing.contains("href=\"/account/sign-in\""));
+    let mut ann = Browser::of(&world);
+    assert_eq!(ann.visit("/account").await, "/account/sign-in");
+    ann.sign_in("ann@example.org").await;
+    assert!(ann.page.contains("ann@example.org"));
+
+    let (path, first) = ann.create("Dashboard").await;
+    let shown_once = ann.page.clone();
+    assert!(shown_once.contains("curl"));
+    assert_eq!(world.get("/api/v1/models").key(&first).send().await.status, 200);
+    assert_eq!(world.get("/api/v1/me").key(&first).send().await.json()["data"][0]["tier"], "free");
+    ann.visit(&path).await;
+    assert!(!ann.page.contains(&first), "the key is shown once");
+    assert!(ann.page.contains("1 of 10"), "{}", ann.page);
+
+    ann.submit(&format!("{path}/rotate"), &[("overlap", "1h")]).await;
+    let second = ann.key();
+    assert_ne!(first, second);
+    for key in [&first, &second] {
+        assert_eq!(world.get("/api/v1/me").key(key).send().await.status, 200);
+    }
+    world.pass(Duration::from_hours(1));
+    assert_eq!(world.get("/api/v1/me").key(&first).send().await.code(), "invalid_api_key");
+    assert_eq!(world.get("/api/v1/me").key(&second).send().await.status, 200);
+
+    // Steps that cannot be undone need a recent session.
+    ann.visit(&path).await;
+    let revoke = format!("{path}/revoke");
+    let digest = ann.hidden("key");
+    assert_eq!(ann.submit(&revoke, &[("key", &digest)]).await.status, 403);
+    assert_eq!(world.get("/api/v1/me").key(&second).send().await.status, 200);
+    ann.sign_in("ann@example.org").await;
+    ann.visit(&path).await;
+    let revoked = ann.submit(&revoke, &[("key", &digest)]).await;
+    assert_eq!(revoked.header("location"), format!("{path}?done=revoked"));
+    assert_eq!(world.get("/api/v1/me").key(&second).send().await.status, 401);
+
+    ann.visit(&path).await;
+    ann.submit(&format!("{path}/rotate"), &[("overlap", "none")]).await;
+    let third = ann.key();
+    assert_eq!(world.get("/api/v1/me").key(&third).send().await.status, 200);
+    ann.visit("/account").await;
+    let deleted = ann.submit("/account/delete", &[("confirm", "yes")]).await;
+    assert_eq!(deleted.header("location"), "/account/sign-in?done=deleted");
+    assert_eq!(world.get("/api/v1/me").key(&third).send().await.status, 401);
+    assert_eq!(ann.visit("/account").await, "/account/sign-in");
+
+    world.changes_are(&[("create", 1), ("rotate", 2), ("revoke", 1), ("delete", 1)]).await;
+    let audit = world.rows("SELECT what FROM audit WHERE who LIKE 'owner:own_%' ORDER BY id");
+    assert_eq!(
+        audit,
+        ["create_account", "create", "rotate", "revoke_key", "rotate", "close", "delete_account"]
+    );
+    let personal = world.rows("SELECT count(*) FROM audit WHERE detail LIKE '%ann%'");
+    assert_eq!(personal, ["0"]);
+}
+
+#[tokio::test]
+async fn an_owner_describes_and_closes_applications() {
+    let world = World::with_sign_up("site.applications_per_account = 2").await;
+    let mut ann = Browser::of(&world);
+    ann.sign_in("ann@example.org").await;
+    let (path, key) = ann.create("One").await;
+    ann.visit(&path).await;
+    let fields = [("name", "First"), ("url", "https://first.example"), ("contact", "#first on chat")];
+    let saved = ann.submit(&path, &fields).await;
+    assert_eq!(saved.header("location"), format!("{path}?done=saved"));
+    ann.visit(&path).await;
+    for (_, value) in fields {
+        assert!(ann.page.contains(value), "{value}");
+    }
+    for (fields, words) in [
+        ([("name", ""), ("url", "")], "The name must be"),
+        ([("name", "First"), ("url", "javascript:alert(1)")], "The url"),
+    ] {
+        let refused = ann.submit(&path, &fields).await;
+        assert_eq!(refused.status, 422);
+        assert!(ann.page.contains(words), "{words}: {}", ann.page);
+        ann.visit(&path).await;
+        assert!(ann.page.contains("https://first.example"), "nothing was lost");
+    }
+    ann.create("Two").await;
+    ann.visit("/account").await;
+    assert!(!ann.page.contains("action=\"/account/applications\""), "no form beyond the limit");
+    let third = ann.submit("/account/applications", &[("name", "Three")]).await;
+    assert_eq!(third.status, 409);
+
+    ann.visit(&path).await;
+    assert_eq!(ann.submit(&format!("{path}/close"), &[]).await.status, 422);
+    ann.visit(&path).await;
+    let closed = ann.submit(&format!("{path}/close"), &[("confirm", "yes")]).await;
+    assert_eq!(closed.header("location"), "/account?done=closed");
+    assert_eq!(world.get("/api/v1/me").key(&key).send().await.status, 401);
+    assert_eq!(ann.open(&path).await.status, 404);
+    ann.create("Three").await;
+}
+
+#[tokio::test]
+async fn the_account_shows_use_and_requests_of_its_applications() {
+    let world = World::with_sign_up("").await;
+    let mut ann = Browser::of(&world);
+    ann.sign_in("ann@example.org").await;
+    let (path, key) = ann.create("Dashboard").await;
+    assert_eq!(world.get("/api/v1/models").key(&key).send().await.status, 200);
+    assert_eq!(world.get("/api/v1/models").key(&key).send().await.status, 429);
+    ann.visit("/account").await;
+    assert!(ann.page.contains("1 of 10") && ann.page.contains("1 of 1"), "{}", ann.page);
+    let cookies = std::mem::take(&mut ann.cookies);
+    let world = world.restarted().await;
+    let mut ann = Browser { cookies, ..Browser::of(&world) };
+    ann.visit(&path).await;
+    assert!(ann.page.contains("<svg") && ann.page.contains("models"), "{}", ann.page);
+}
+
+#[tokio::test]
+async fn an_operator_moves_an_account_to_a_tier_for_its_applications() {
+    let world = World::with_sign_up("site.applications_per_account = 2").await;
+    let mut ann = Browser::of(&world);
+    ann.sign_in("ann@example.org").await;
+    let (_, first) = ann.create("One").await;
+    let owner = world.rows("SELECT id FROM owners").pop().unwrap().parse().unwrap();
+    world.registrar().set_owner_tier("test", owner, Some("pro".into())).await.unwrap();
+    let (_, second) = ann.create("Two").await;
+    for key in [first, second] {
+        assert_eq!(world.get("/api/v1/me").key(&key).send().await.json()["data"][0]["tier"], "pro");
+    }
+}
