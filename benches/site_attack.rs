@@ -1,0 +1,287 @@
+//! Latency of cached hits while the account pages are attacked, compared with the same attack on a constant responder:
+//! a process on the same machine that answers everything with the same bytes. So the ratio is the cost of what the gateway
+//! does with the attack, without the cost of the attack itself.
+//!
+//! The attack comes from many networks, as far as the gateway can know: each request has another client address, from a
+//! trusted proxy. `cargo bench --bench site_attack` is small; `SCOREGATE_FULL=1` gives reliable figures.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "a bench prints what it measured, reads the machine's clock and may end where something is not as it should be"
+)]
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use tempfile::TempDir;
+
+/// Hits: connections, and requests per second on each.
+const HIT_CONNECTIONS: u64 = 4;
+const HITS_PER_SECOND: u64 = 200;
+/// The attack: connections, and requests per second on each.
+const ATTACKERS: u64 = 8;
+const ATTACKS_PER_SECOND: u64 = 50;
+/// The argument that makes this program the constant responder.
+const RESPONDER: &str = "constant-responder";
+/// The bytes of the responder are as many as those of a page.
+const PAGE: usize = 16 * 1_024;
+
+fn main() {
+    if std::env::args().any(|argument| argument == RESPONDER) {
+        return respond();
+    }
+    let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
+    let (rounds, time) = if is_full { (11, Duration::from_secs(10)) } else { (3, Duration::from_secs(1)) };
+    let directory = TempDir::new().unwrap();
+    let gateway = Gateway::start(directory.path());
+    let responder = Responder::start();
+    let forms = Forms::of(gateway.address);
+    let (attack, calm) = (ATTACKERS * ATTACKS_PER_SECOND, HIT_CONNECTIONS * HITS_PER_SECOND);
+    println!("{calm} hits a second, {attack} requests of an attack a second, {rounds} rounds of {time:?}");
+    println!("{:>6} {:>14} {:>14} {:>14} {:>8}", "round", "quiet p99", "responder p99", "site p99", "ratio");
+    let mut ratios = Vec::new();
+    for round in 0..rounds {
+        let quiet = measure(&gateway, None, &forms, time);
+        let elsewhere = measure(&gateway, Some(responder.address), &forms, time);
+        let site = measure(&gateway, Some(gateway.address), &forms, time);
+        let p99 = |histogram: &Histogram<u64>| Duration::from_nanos(histogram.value_at_quantile(0.99));
+        let ratio = p99(&site).as_secs_f64() / p99(&elsewhere).as_secs_f64();
+        println!(
+            "{round:>6} {:>14.1?} {:>14.1?} {:>14.1?} {ratio:>8.2}",
+            p99(&quiet),
+            p99(&elsewhere),
+            p99(&site)
+        );
+        ratios.push(ratio);
+    }
+    ratios.sort_unstable_by(f64::total_cmp);
+    println!("median ratio of the p99 of hits: {:.2}", ratios[ratios.len() / 2]);
+    let answers: Vec<String> =
+        forms.answers.iter().map(|count| count.load(Ordering::Relaxed).to_string()).collect();
+    println!("answers to the attack on the site by status class 2xx to 5xx: {}", answers.join(" "));
+}
+
+/// Latencies of hits, from the time when each was due, while an address is attacked.
+fn measure(gateway: &Gateway, attacked: Option<SocketAddr>, forms: &Forms, time: Duration) -> Histogram<u64> {
+    let is_over = AtomicBool::new(false);
+    let mut all = Histogram::new(3).unwrap();
+    std::thread::scope(|scope| {
+        for attacker in 0..ATTACKERS {
+            let is_over = &is_over;
+            if let Some(address) = attacked {
+                let counts = (address == gateway.address).then_some(&forms.answers);
+                scope.spawn(move || attack(address, attacker, forms, counts, is_over));
+            }
+        }
+        let callers: Vec<_> = (0..HIT_CONNECTIONS).map(|_| scope.spawn(|| hits(gateway, time))).collect();
+        for caller in callers {
+            all.add(caller.join().unwrap()).unwrap();
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    all
+}
+
+/// Sends hits at a fixed rate on one connection.
+fn hits(gateway: &Gateway, time: Duration) -> Histogram<u64> {
+    let mut stream = TcpStream::connect(gateway.address).unwrap();
+    stream.set_nodelay(true).unwrap();
+    let request =
+        format!("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: {}\r\n\r\n", gateway.key).into_bytes();
+    let mut taken = Histogram::new(3).unwrap();
+    let begun = Instant::now();
+    for number in 0.. {
+        let due = begun
+            + Duration::from_secs(1) * u32::try_from(number).unwrap()
+                / u32::try_from(HITS_PER_SECOND).unwrap();
+        if due.duration_since(begun) >= time {
+            return taken;
+        }
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        stream.write_all(&request).unwrap();
+        let status = read_response(&mut stream).unwrap();
+        assert_eq!(status, 200);
+        taken.record(u64::try_from(due.elapsed().as_nanos()).unwrap()).unwrap();
+    }
+    unreachable!("the rounds are shorter")
+}
+
+/// Sends requests of all kinds to the account pages, each from another network.
+fn attack(
+    address: SocketAddr,
+    attacker: u64,
+    forms: &Forms,
+    counts: Option<&[AtomicU32; 4]>,
+    is_over: &AtomicBool,
+) {
+    let begun = Instant::now();
+    for number in 0_u32.. {
+        let due = begun + Duration::from_secs(1) * number / u32::try_from(ATTACKS_PER_SECOND).unwrap();
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        if is_over.load(Ordering::Relaxed) {
+            return;
+        }
+        let Ok(mut stream) = TcpStream::connect(address) else { continue };
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let sent = stream.write_all(&forms.request(attacker + u64::from(number)));
+        let status = sent.ok().and_then(|()| read_response(&mut stream));
+        if let (Some(status), Some(counts)) = (status, counts) {
+            counts[usize::from(status / 100).clamp(2, 5) - 2].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Reads a response and returns its status; none if the connection ended.
+fn read_response(stream: &mut TcpStream) -> Option<u16> {
+    let (mut bytes, mut chunk) = (Vec::new(), [0; 16 * 1_024]);
+    loop {
+        if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            let length: usize = length.map_or(0, |length| length.parse().unwrap());
+            if bytes.len() >= end + 4 + length {
+                return head.split(' ').nth(1)?.parse().ok();
+            }
+        }
+        match stream.read(&mut chunk) {
+            Ok(0) | Err(_) => return None,
+            Ok(read) => bytes.extend_from_slice(&chunk[..read]),
+        }
+    }
+}
+
+/// Requests of the attack, with the cookie and the token that anybody gets.
+struct Forms {
+    cookie: String,
+    csrf: String,
+    /// Makes addresses and networks different.
+    next: AtomicU64,
+    /// Answers of the site by status class.
+    answers: [AtomicU32; 4],
+}
+
+impl Forms {
+    fn of(address: SocketAddr) -> Self {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(b"GET /account/sign-in HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+        let mut page = String::new();
+        stream.read_to_string(&mut page).unwrap();
+        let after = |begin: &str| page.split_once(begin).unwrap_or_else(|| panic!("{begin}: {page}")).1;
+        let cookie = after("set-cookie: ").split(';').next().unwrap().to_owned();
+        let field = after("name=\"csrf\"");
+        let csrf = field.split("value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+        Self { cookie, csrf, next: AtomicU64::new(0), answers: Default::default() }
+    }
+
+    /// One of four kinds: a sign-up, a guessed link, a guessed session, a form that is too large.
+    fn request(&self, kind: u64) -> Vec<u8> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let network =
+            std::net::Ipv4Addr::from_bits(0x0b00_0000 + u32::try_from(number % 0x00ff_ffff).unwrap());
+        let guess = format!("{number:043}");
+        let head = |line: String, more: &str| {
+            format!("{line} HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {network}\r\n{more}")
+        };
+        let form = |body: &str| {
+            let kind = "Content-Type: application/x-www-form-urlencoded";
+            let more =
+                format!("Cookie: {}\r\n{kind}\r\nContent-Length: {}\r\n\r\n{body}", self.cookie, body.len());
+            head("POST /account/sign-in".into(), &more)
+        };
+        match kind % 4 {
+            0 => form(&format!("csrf={}&email=robot{number}%40example.org", self.csrf)),
+            1 => head(format!("GET /account/confirm?token={guess}"), "\r\n"),
+            2 => head("GET /account".into(), &format!("Cookie: scoregate-session={guess}\r\n\r\n")),
+            _ => form(&"x".repeat(9_000)),
+        }
+        .into_bytes()
+    }
+}
+
+/// The gateway, with a key without effective limits.
+struct Gateway {
+    child: Child,
+    address: SocketAddr,
+    key: String,
+}
+
+impl Gateway {
+    fn start(directory: &Path) -> Self {
+        let file = directory.join("scoregate.toml");
+        let text = format!(
+            "upstream = \"built-in\"\nlisten = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\ndata_dir = \"{}\"\n\
+             proxies.trusted = [\"127.0.0.0/8\"]\nservice.base_url = \"http://127.0.0.1:8080\"\nsite.sign_up = true\n\
+             mail.server = \"127.0.0.1:1\"\nmail.tls = \"none\"\nmail.from = \"api@example.org\"\nlog.access = false\n\
+             [tiers.load]\nminute = 1000000000\nday = 1000000000\npaid = true\n",
+            directory.join("data").display()
+        );
+        std::fs::create_dir(directory.join("data")).unwrap();
+        std::fs::write(&file, text).unwrap();
+        let binary = env!("CARGO_BIN_EXE_scoregate");
+        let config = ["--config", file.to_str().unwrap()];
+        let create = ["keys", "create", "--name", "bench", "--tier", "load", "--json"];
+        let created = Command::new(binary).args(create).args(config).output().unwrap();
+        let created: serde_json::Value = serde_json::from_slice(&created.stdout).unwrap();
+        let key = created["key"].as_str().unwrap().to_owned();
+        let mut command = Command::new(binary);
+        command.arg("serve").args(config).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let serving = lines.find_map(|line| line.ok().filter(|line| line.contains("serving"))).unwrap();
+        let address = serving.split("public=").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+        std::thread::spawn(move || lines.count());
+        Self { child, address, key }
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// The constant responder, a process of its own.
+struct Responder {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Responder {
+    fn start() -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let mut child = command.arg(RESPONDER).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        Self { address: line.trim().parse().unwrap(), child }
+    }
+}
+
+impl Drop for Responder {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// Answers every connection with the same bytes, whatever it sends.
+fn respond() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    println!("{}", listener.local_addr().unwrap());
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {PAGE}\r\nConnection: close\r\n\r\n");
+    let response = [head.as_bytes(), &vec![b'x'; PAGE]].concat();
+    let mut chunk = [0; 16 * 1_024];
+    for stream in listener.incoming() {
+        let Ok(mut stream) = stream else { continue };
+        // A client that is gone is no failure of the responder.
+        let _answered = stream.read(&mut chunk).and_then(|_| stream.write_all(&response));
+    }
+}
