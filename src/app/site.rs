@@ -25,9 +25,10 @@ pub(super) fn build(
     clock: &Clock,
     registry: &MetricsRegistry,
 ) -> Option<Arc<Site>> {
+    // The metrics exist without the site too, for dashboards.
+    let instruments = SiteInstruments::new(registry);
     let site = config.site.clone()?;
     let (store, registrar) = (Arc::clone(store), Arc::clone(registrar));
-    let instruments = SiteInstruments::new(registry);
     Some(Arc::new(Site::new(site, store, registrar, clock.clone(), instruments)))
 }
 

@@ -59,7 +59,7 @@ use authenticate::{Caller, authenticate};
 use credentials::Credentials;
 use exchange::Exchange;
 use fetch::{Served, fetch, stored_only};
-use parse::{MethodKind, ParsedRequest, ReceivedRequest, parse};
+use parse::{MethodKind, ParsedRequest, ReceivedRequest, is_well_formed, parse};
 use request_headers::RequestHeaders;
 use resolve::{ResolvedTarget, resolve};
 use respond::{DocumentReply, Reply, ResponseContext, respond};
@@ -159,6 +159,12 @@ impl Gateway {
         let response = respond(answered, &exchange, &self.response_context(head, now));
         exchange.close(response.status(), now);
         response
+    }
+
+    /// Whether size and syntax of a request head are valid. The first check of every request; others than those of the
+    /// API may have a body.
+    pub fn accepts_head(head: &Parts) -> bool {
+        is_well_formed(head)
     }
 
     /// Removes expired documents and keys. Called every few seconds.

@@ -51,13 +51,7 @@ pub(super) enum MethodKind {
 /// Checks a request's size and syntax, then its method.
 pub(super) fn parse(request: ReceivedRequest<'_>) -> Result<ParsedRequest<'_>, Refusal> {
     let ReceivedRequest { head, headers, has_body, credentials } = request;
-    let target = head.uri.path_and_query().map_or("", |target| target.as_str());
-    if target.len() > MAX_TARGET {
-        return Err(Refusal::UriTooLong);
-    }
-    if headers.map().len() > MAX_HEADERS || head_size(head, headers, target) > MAX_HEAD {
-        return Err(Refusal::HeadersTooLarge);
-    }
+    let target = limited_target(head, headers)?;
     framing(headers, has_body)?;
     let is_connect = head.method == Method::CONNECT;
     if !is_connect {
@@ -71,6 +65,26 @@ pub(super) fn parse(request: ReceivedRequest<'_>) -> Result<ParsedRequest<'_>, R
         _ => return Err(Refusal::MethodNotAllowed),
     };
     Ok(ParsedRequest { path: head.uri.path(), query: head.uri.query(), headers, credentials, method: wants })
+}
+
+/// Whether size and syntax of a head are valid, apart from those that the API requires of a body.
+pub(super) fn is_well_formed(head: &Parts) -> bool {
+    let headers = RequestHeaders::of(&head.headers);
+    let is_connect = head.method == Method::CONNECT;
+    let is_valid = |target| origin_form(head, target).is_ok() && one_host(head, headers, false).is_ok();
+    !is_connect && limited_target(head, headers).is_ok_and(is_valid)
+}
+
+/// The request target, if target and head are not too large.
+fn limited_target<'h>(head: &'h Parts, headers: RequestHeaders<'_>) -> Result<&'h str, Refusal> {
+    let target = head.uri.path_and_query().map_or("", |target| target.as_str());
+    if target.len() > MAX_TARGET {
+        return Err(Refusal::UriTooLong);
+    }
+    if headers.map().len() > MAX_HEADERS || head_size(head, headers, target) > MAX_HEAD {
+        return Err(Refusal::HeadersTooLarge);
+    }
+    Ok(target)
 }
 
 /// Size of the head as HTTP/1.1 text.

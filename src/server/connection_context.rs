@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use http::request::Parts;
 use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
@@ -22,8 +23,8 @@ pub(super) struct ConnectionContext {
 }
 
 impl ConnectionContext {
-    /// The site, if it answers this path.
-    pub(super) fn site_for(&self, path: &str) -> Option<&Arc<Site>> {
-        self.site.as_ref().filter(|_| Site::serves(path))
+    /// The site, if it answers this request.
+    pub(super) fn site_for(&self, head: &Parts) -> Option<&Arc<Site>> {
+        self.site.as_ref().filter(|_| Site::serves(head.uri.path()) && Gateway::accepts_head(head))
     }
 }

@@ -51,7 +51,7 @@ where
         let (head, body) = request.into_parts();
         let closes = &closes;
         async move {
-            let site = context.site_for(head.uri.path());
+            let site = context.site_for(&head);
             let mut response = if let Some(site) = site {
                 Box::pin(site.handle(&head, body, peer)).await
             } else {

@@ -112,7 +112,7 @@ async fn answer(
 ) -> Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
     let has_body = !body.is_end_stream();
-    let mut response = match context.site_for(head.uri.path()) {
+    let mut response = match context.site_for(&head) {
         Some(site) if has_body && !stream.await_body() => site.refuse_as_busy(),
         Some(site) => site.handle(&head, body, peer).await,
         None => {

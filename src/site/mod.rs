@@ -43,7 +43,7 @@ use crate::store::Store;
 use form::{Form, MAX_FORM, has_form_type};
 use form_origin::is_cross_site;
 use site_admission::{SiteAdmission, require_encryption};
-use site_path::{SitePath, is_below_account};
+use site_path::SitePath;
 use site_refusal::SiteRefusal;
 use site_reply::{ResponseStyle, SiteReply, response};
 use visit::Visit;
@@ -87,9 +87,9 @@ impl Site {
         }
     }
 
-    /// Whether this path is answered by the site.
+    /// Whether this path is one of the site.
     pub fn serves(path: &str) -> bool {
-        is_below_account(path)
+        SitePath::parse(path).is_some()
     }
 
     /// Changes the settings.
@@ -161,7 +161,7 @@ impl Site {
         }
         let is_form = head.method == Method::POST;
         let form = if is_form { self.read_form(config, head, body).await? } else { Form::default() };
-        let slot = self.admission.enter()?;
+        let slot = self.admission.enter(&self.clock).await?;
         let query = Form::parse(head.uri.query().unwrap_or_default().as_bytes())?;
         let visit = Visit { config: Arc::clone(config), headers: &head.headers, query, form, client, now };
         let reply = self.reply(path, is_form, &visit).await;

@@ -1,19 +1,22 @@
 //! Limits of the site. They are its own, so its visitors cannot take capacity from the API.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, header};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::address::Proxies;
-use crate::clock::{Mono, Now};
+use crate::clock::{Clock, Mono, Now};
 use crate::gateway::{AddressGuard, Peer};
 
 use super::site_refusal::SiteRefusal;
 
 /// Maximum number of requests at once. Each uses the store for milliseconds.
 const AT_ONCE: usize = 8;
+/// Maximum number of requests that wait for that, and how long each does.
+const QUEUED: usize = 64;
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum number of requests of a network in a minute.
 const PER_MINUTE: u32 = 240;
 /// The buckets of a guard are filled in a minute. On a clock this much slower, they are filled in an hour.
@@ -25,14 +28,19 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto")
 pub(super) struct SiteAdmission {
     requests: AddressGuard,
     links: AddressGuard,
-    slots: Arc<Semaphore>,
+    slots: Semaphore,
+    queue: Semaphore,
 }
 
 impl SiteAdmission {
     /// Allows this many links per network in an hour.
     pub(super) fn new(links_per_hour: u32) -> Self {
-        let slots = Arc::new(Semaphore::new(AT_ONCE));
-        Self { requests: AddressGuard::new(PER_MINUTE), links: AddressGuard::new(links_per_hour), slots }
+        Self {
+            requests: AddressGuard::new(PER_MINUTE),
+            links: AddressGuard::new(links_per_hour),
+            slots: Semaphore::new(AT_ONCE),
+            queue: Semaphore::new(QUEUED),
+        }
     }
 
     /// Changes the limit on links.
@@ -51,9 +59,14 @@ impl SiteAdmission {
         if self.links.take(client, slowed) { Ok(()) } else { Err(SiteRefusal::TooManyLinks) }
     }
 
-    /// Takes a slot for as long as the request uses the store.
-    pub(super) fn enter(&self) -> Result<OwnedSemaphorePermit, SiteRefusal> {
-        Arc::clone(&self.slots).try_acquire_owned().map_err(|_| SiteRefusal::Busy)
+    /// Takes a slot for as long as the request uses the store. Waits for it in a short queue.
+    pub(super) async fn enter(&self, clock: &Clock) -> Result<SemaphorePermit<'_>, SiteRefusal> {
+        if let Ok(free) = self.slots.try_acquire() {
+            return Ok(free);
+        }
+        let _queued = self.queue.try_acquire().map_err(|_| SiteRefusal::Busy)?;
+        let waited = clock.within(QUEUE_TIMEOUT, self.slots.acquire()).await;
+        waited.ok().and_then(Result::ok).ok_or(SiteRefusal::Busy)
     }
 }
 
@@ -109,13 +122,27 @@ mod tests {
         assert!(admission.count_link("192.0.2.2".parse().unwrap(), now(100_000)).is_ok());
     }
 
-    #[test]
-    fn requests_beyond_the_slots_are_refused_at_once() {
+    #[tokio::test]
+    async fn requests_beyond_the_slots_wait_for_a_second_and_beyond_the_queue_not_at_all() {
         let admission = SiteAdmission::new(1);
-        let held: Vec<_> = (0..AT_ONCE).map(|_| admission.enter().unwrap()).collect();
-        assert_eq!(admission.enter().unwrap_err(), SiteRefusal::Busy);
-        drop(held);
-        assert!(admission.enter().is_ok());
+        let (clock, manual) = Clock::manual(Wall::from_seconds(100));
+        let mut held = Vec::new();
+        for _ in 0..AT_ONCE {
+            held.push(admission.enter(&clock).await.unwrap());
+        }
+        let mut waiting: Vec<_> = (0..QUEUED).map(|_| Box::pin(admission.enter(&clock))).collect();
+        for entering in &mut waiting {
+            assert!(futures_util::poll!(entering).is_pending());
+        }
+        assert_eq!(admission.enter(&clock).await.unwrap_err(), SiteRefusal::Busy);
+        held.pop();
+        let first = waiting.remove(0).await.unwrap();
+        manual.advance(QUEUE_TIMEOUT);
+        for entering in waiting {
+            assert_eq!(entering.await.unwrap_err(), SiteRefusal::Busy);
+        }
+        drop(first);
+        assert!(admission.enter(&clock).await.is_ok());
     }
 
     #[test]

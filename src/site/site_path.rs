@@ -1,4 +1,4 @@
-//! The paths of the site and their methods. Other paths below `/account` are unknown.
+//! The paths of the site and their methods. Other paths below `/account` are unknown paths of the API.
 
 use http::Method;
 
@@ -30,11 +30,6 @@ pub(super) enum SitePath {
     Revoke(ApplicationId),
     /// `/account/applications/APP/close`
     Close(ApplicationId),
-}
-
-/// Whether a path belongs to the site.
-pub(super) fn is_below_account(path: &str) -> bool {
-    path.strip_prefix(ACCOUNT).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 impl SitePath {
@@ -106,8 +101,6 @@ mod tests {
         ] {
             assert_eq!(SitePath::parse(&path), parsed, "{path}");
         }
-        assert!(is_below_account("/account/x") && is_below_account("/account"));
-        assert!(!is_below_account("/accounts") && !is_below_account("/Account"));
     }
 
     #[test]

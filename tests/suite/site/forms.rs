@@ -77,7 +77,13 @@ async fn methods_that_a_page_does_not_accept_are_refused() {
         let refused = ann.send(method, target, None).await;
         assert_eq!((refused.status, refused.header("allow")), (405, allowed), "{method} {target}");
     }
-    assert_eq!(ann.open("/account/nothing").await.status, 404);
+    for path in ["/account/nothing", "/account/", "/account/applications/app_1"] {
+        assert_eq!(
+            world.get(path).send().await.code(),
+            "api_key_required",
+            "an unknown path of the API: {path}"
+        );
+    }
     let head = ann.send("HEAD", "/account/sign-in", None).await;
     assert_eq!((head.status, head.body.len()), (200, 0));
 }
@@ -136,6 +142,16 @@ async fn many_forms_at_once_on_an_http2_connection_are_all_answered() {
     // A request of the API on the same connection is answered as well.
     let api = client.request("GET", "/api/v1/models", &[]).await.unwrap();
     assert_eq!(api.status, 401);
+}
+
+#[tokio::test]
+async fn size_and_syntax_are_checked_before_the_path() {
+    let world = World::with_sign_up("").await;
+    let target = format!("/account/sign-in?x={}", "x".repeat(2_048));
+    assert_eq!(world.get(&target).send().await.code(), "uri_too_long");
+    let large = world.get("/account/sign-in").header("Cookie", &"x".repeat(16_384));
+    assert_eq!(large.send().await.code(), "headers_too_large");
+    assert_eq!(world.get("/account/sign-in").without_host().send().await.code(), "bad_request");
 }
 
 #[tokio::test]

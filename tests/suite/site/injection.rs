@@ -104,7 +104,9 @@ async fn pages_forbid_everything_that_they_do_not_need() {
     let world = World::with_sign_up("").await;
     let mut ann = Browser::of(&world);
     ann.sign_in("ann@example.org").await;
-    for target in ["/account", "/account/sign-in", "/account/unknown", "/account/confirm?token=x"] {
+    for target in
+        ["/account", "/account/sign-in", "/account/applications/app_00000000001", "/account/confirm?token=x"]
+    {
         let response = ann.open(target).await;
         let policy = response.header("content-security-policy");
         for part in ["default-src 'none'", "frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'"]
