@@ -91,11 +91,11 @@ fn table(name: &str, keys: &[&StoredKey], view: &OwnedApplicationView<'_>) -> St
             format!("<code>{}…</code>", escape(&key.shown)),
             state.html(),
             format!("{}{}", narrow("Created"), date(key.created_at)),
-            format!("{}{used}", narrow("Last used")),
+            format!("{}{used}", narrow("Hour of last use")),
             if state.is_active() { revocation(key, view) } else { String::new() },
         ]
     });
-    stacking_table(name, &["Key", "State", "Created", "Last used", "Revoke"], rows)
+    stacking_table(name, &["Key", "State", "Created", "Hour of last use", "Revoke"], rows)
 }
 
 /// The head of a column, for narrow screens, where the heads are hidden.

@@ -22,6 +22,8 @@ fn keys_are_shown_with_their_state_and_only_active_ones_can_be_revoked() {
         assert_eq!(row.contains("/revoke\""), may_be_revoked, "{row}");
     }
     let digest = format!("name=\"key\" value=\"{}\"", KeyDigest::of("sg_live_a1B2"));
+    // Only the hour is stored.
+    shows(&html, &["<th scope=\"col\">Hour of last use</th>", "Hour of last use: </span><time "]);
     shows(&html, &[&digest, "<summary>Revoke…<span class=\"unseen\"> sg_live_a1B2</span></summary>"]);
     assert!(!html.contains("Revoked and expired keys"));
     shown
