@@ -1,10 +1,20 @@
 #!/usr/bin/env bash
 # Opens the pages in a real browser: they render completely, log nothing to the console and request nothing but themselves
 # and the icon. browser.py then tests the docs page: search, copy buttons, widths, light and dark scheme;
-# browser_try_it.py sends requests from it. The browser can reach loopback only. A planted page first shows that the check detects violations.
+# browser_try_it.py sends requests from it; browser_account.py tests accounts, and the accessibility of all pages. The browser can reach
+# loopback only. Planted pages first show that the checks detect violations.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . .ci/gateway.sh
+export PYTHONDONTWRITEBYTECODE=1
+
+pinned=.ci/axe.txt
+if ! cmp -s "$pinned" target/axe/installed.txt; then
+    rm -rf target/axe
+    python3 -m venv target/axe
+    target/axe/bin/pip install --quiet --disable-pip-version-check --no-deps -r "$pinned"
+    cp "$pinned" target/axe/installed.txt
+fi
 
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
 
@@ -86,4 +96,7 @@ python3 .ci/browser.py "$browser" "http://$gateway_address/docs" "$gateway_dir/d
 API_KEY=$(gateway_key pro) LIMITED_KEY=$(gateway_key limited) \
     python3 .ci/browser_try_it.py "$browser" "http://$gateway_address/docs" "$gateway_dir/devtools"
 gateway_stop
+# With the pictures of the README, but for the time that is in them.
+mkdir "$gateway_dir/pictures"
+python3 .ci/browser_account.py "$browser" "$1" "$gateway_dir/accounts" --pictures "$gateway_dir/pictures" --days 1
 echo "3 pages, $(wc -w <<<"$codes") anchors"
