@@ -200,6 +200,8 @@ pub struct KeyUse {
 pub struct AuditQuery {
     /// The application; `None` for all.
     pub application: Option<ApplicationId>,
+    /// Only records of this account itself, not of its applications.
+    pub owner: Option<OwnerId>,
     /// Only records older than this one.
     pub before: Option<u64>,
     /// Maximum number of records.

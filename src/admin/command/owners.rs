@@ -165,14 +165,17 @@ pub fn is_searchable(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_plain)
 }
 
-/// The account, the applications, and their newest audit records.
+/// The account, the applications, and the newest audit records of each.
 async fn exported(registrar: &Registrar, id: OwnerId) -> Result<Value, CommandProblem> {
     let owner = registrar.owner(id).await?;
-    let (mut applications, mut records) = (Vec::new(), Vec::new());
+    let query = AuditQuery { owner: Some(id), limit: EXPORTED_RECORDS, ..AuditQuery::default() };
+    let (found, _) = registrar.audit(query).await?;
+    let mut records: Vec<ChangeView> = found.iter().map(ChangeView::from).collect();
+    let mut applications = Vec::new();
     for id in &owner.applications {
         let stored = registrar.show(*id).await?;
         applications.push(ApplicationView::new(&stored, registrar.used_today(&stored)));
-        let query = AuditQuery { application: Some(*id), before: None, limit: EXPORTED_RECORDS };
+        let query = AuditQuery { application: Some(*id), limit: EXPORTED_RECORDS, ..AuditQuery::default() };
         let (found, _) = registrar.audit(query).await?;
         records.extend(found.iter().map(ChangeView::from));
     }

@@ -50,7 +50,7 @@ impl AdminCommand {
                 let query = format!("{first}{last}");
                 get(format!("{ROOT}/{id}/requests?{}", query.trim_start_matches('&')))
             }
-            Self::Audit(AuditQuery { application, before, limit }) => {
+            Self::Audit(AuditQuery { application, before, limit, owner: _ }) => {
                 let (application, before) =
                     (optional("application", *application), optional("before", *before));
                 get(format!("{AUDIT}?most={limit}{application}{before}"))
@@ -162,6 +162,7 @@ fn audit(query: Option<&str>) -> Result<AdminCommand, CommandProblem> {
     let pairs = QueryPairs::read(query, &["application", "before", "most"])?;
     Ok(AdminCommand::Audit(AuditQuery {
         application: pairs.get("application").map(application_id).transpose()?,
+        owner: None,
         before: pairs.number("before")?,
         limit: pairs.number("most")?.unwrap_or(DEFAULT_LIMIT),
     }))
@@ -240,8 +241,8 @@ mod tests {
             AdminCommand::Requests { id, first: Day::parse("2027-01-01"), last: Day::parse("2027-01-31") },
             AdminCommand::Requests { id, first: None, last: Day::parse("2027-01-31") },
             AdminCommand::Requests { id, first: None, last: None },
-            AdminCommand::Audit(AuditQuery { application: Some(id), before: Some(9), limit: 7 }),
-            AdminCommand::Audit(AuditQuery { application: None, before: None, limit: 7 }),
+            AdminCommand::Audit(AuditQuery { application: Some(id), before: Some(9), limit: 7, owner: None }),
+            AdminCommand::Audit(AuditQuery { limit: 7, ..AuditQuery::default() }),
             AdminCommand::Import(vec![read_json(&line), read_json(&line)]),
             AdminCommand::Export { after: Some(id), limit: 5 },
         ] {

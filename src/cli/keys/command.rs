@@ -208,7 +208,7 @@ impl KeysCommand {
             }
             Self::Requests(args) => args.into_command(),
             Self::Audit { id, before, limit } => {
-                AdminCommand::Audit(AuditQuery { application: id, before, limit })
+                AdminCommand::Audit(AuditQuery { application: id, before, limit, owner: None })
             }
         }
     }

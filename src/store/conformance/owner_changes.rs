@@ -36,7 +36,8 @@ pub(in crate::store) async fn a_suspended_owner_changes_no_application(store: &d
         assert!(matches!(&refused, Err(StoreError::Owner(refusal)) if *refusal == expected), "{refused:?}");
     }
     assert_eq!(store.application(id, NOON.day()).await.unwrap(), before);
-    let trail = store.audit(AuditQuery { application: Some(id), before: None, limit: 9 }).await.unwrap();
+    let trail =
+        store.audit(AuditQuery { application: Some(id), limit: 9, ..AuditQuery::default() }).await.unwrap();
     assert_eq!(trail.len(), 2, "a refused change was recorded: {trail:?}");
     let what = OwnerChangeKind::Delete { in_own_name: true };
     let refused = store.change_owner(OwnerChange { at: NOON, who: "a test".into(), owner, what }).await;

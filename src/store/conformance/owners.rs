@@ -264,6 +264,14 @@ pub(in crate::store) async fn a_suspended_owner_has_no_sessions_and_cannot_sign_
     let trail = store.audit(AuditQuery { limit: 4, ..AuditQuery::default() }).await.unwrap();
     let words: Vec<&str> = trail.iter().map(|record| record.what.as_str()).collect();
     assert_eq!(words, ["set_account_tier", "set_account_tier", "resume_account", "suspend_account"]);
+    signed_up(store, "bob@example.org").await;
+    let own = AuditQuery { owner: Some(owner), limit: 9, ..AuditQuery::default() };
+    let own = store.audit(own).await.unwrap();
+    let words: Vec<&str> = own.iter().map(|record| record.what.as_str()).collect();
+    assert_eq!(
+        words,
+        ["set_account_tier", "set_account_tier", "resume_account", "suspend_account", "create_account"]
+    );
 }
 
 pub(in crate::store) async fn a_deleted_owner_leaves_only_audit_records_without_the_address(

@@ -134,14 +134,15 @@ pub(super) fn audit(connection: &Connection, query: AuditQuery) -> Result<Vec<Au
     let before = query.before.map_or(i64::MAX, |number| i64::try_from(number).unwrap_or(i64::MAX));
     let limit = i64::try_from(query.limit).unwrap_or(i64::MAX);
     // Uses the index: the last record of one application may be a million records back.
-    let (application, filter) = match query.application {
-        Some(id) => (id.to_string(), "application = ?3"),
-        None => (String::new(), "?3 = ''"),
+    let (subject, filter) = match (query.application, query.owner) {
+        (Some(id), _) => (id.to_string(), "application = ?3"),
+        (None, Some(id)) => (id.to_string(), "application = '' AND (detail = ?3 OR detail LIKE ?3 || ',%')"),
+        (None, None) => (String::new(), "?3 = ''"),
     };
     let mut records = connection.prepare_cached(&format!(
         "SELECT id, at, who, what, application, detail FROM audit WHERE id < ?1 AND {filter} ORDER BY id DESC LIMIT ?2"
     ))?;
-    let mut rows = records.query(params![before, limit, application])?;
+    let mut rows = records.query(params![before, limit, subject])?;
     let mut trail = Vec::new();
     while let Some(row) = rows.next()? {
         let word = |column: usize| row.get::<_, String>(column).unwrap_or_else(|_| "?".into());

@@ -56,6 +56,7 @@ ORDER BY a.id, k.created_at, k.digest";
 const AUDIT: &str = "
 SELECT id, at, who, what, application, detail FROM {schema}.audit
 WHERE ($1::text IS NULL OR application = $1) AND ($2::int8 IS NULL OR id < $2)
+  AND ($4::text IS NULL OR application = '' AND (detail = $4 OR starts_with(detail, $4 || ',')))
 ORDER BY id DESC LIMIT $3";
 
 impl RecordStatements {
@@ -131,8 +132,9 @@ impl RecordStatements {
         let application = query.application.map(|id| id.to_string());
         let before = query.before.map(|before| i64::try_from(before).unwrap_or(i64::MAX));
         let limit = i64::try_from(query.limit).unwrap_or(i64::MAX);
-        let parameters: [Parameter<'_>; 3] =
-            [(&application, Type::TEXT), (&before, Type::INT8), (&limit, Type::INT8)];
+        let owner = query.owner.map(|id| id.to_string());
+        let parameters: [Parameter<'_>; 4] =
+            [(&application, Type::TEXT), (&before, Type::INT8), (&limit, Type::INT8), (&owner, Type::TEXT)];
         let rows = client.query_typed(&self.audit, &parameters).await?;
         rows.iter().map(audit_record).collect()
     }
