@@ -325,7 +325,7 @@ UPSTREAM = [
          (f"scoregate_config_rejected{{{I}}}", "settings, {{instance}}"), (f"scoregate_certificates_rejected{{{I}}}", "certificates, {{instance}}"), words=YES_NO, bad=1),
     panel("Do people sign up?", "cps", "Uses of links by e-mail. Many invalid links: someone guesses tokens. Zero on a day with visitors: check whether mail is sent.",
           (rate("scoregate_sign_ins_total", "result"), "{{result}}")),
-    panel("Who asks for links?", "cps", "queued: a mail was queued; mailbox_limit and network_limit: someone asks for too many; domain: the mail domain is not accepted.",
+    panel("Who asks for links?", "cps", "queued: a mail was queued; mailbox_limit, network_limit and total_limit: someone asks for too many; domain: the mail domain is not accepted.",
           (rate("scoregate_sign_in_links_total", "result"), "{{result}}")),
     panel("Do the account pages work?", "cps", "Responses of the pages below /account. 5xx: the store fails, or too many requests at once.",
           (rate("scoregate_site_requests_total", "class"), "{{class}}")),

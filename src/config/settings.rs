@@ -104,6 +104,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("site.allowed_mail_domains", Texts, Some("[]"), "Mail domains that can sign up and sign in, with their subdomains; default: all. In the environment, separated by commas."),
     setting("site.denied_mail_domains", Texts, Some("[]"), "Mail domains that cannot sign up or sign in, with their subdomains. In the environment, separated by commas."),
     setting("site.sign_in_links_per_hour", Number(1, 1_000_000), Some("60"), "Maximum number of links by e-mail that one client address can request in an hour; an IPv6 /64 counts as one address."),
+    setting("site.max_sign_in_links_per_minute", Number(1, 1_000_000), Some("120"), "Maximum number of links by e-mail in a minute from all client addresses; more are refused with 503."),
     setting("cors.origins", Texts, Some("[]"), "Origins whose pages may read responses in a browser, such as \"https://dash.example.org\"; [\"*\"] for all. In the environment, separated by commas."),
     setting("cors.max_age", Duration, Some("\"1h\""), "Time for which browsers may cache a preflight response."),
     setting("keys.prefix", Text, Some("\"sg_live\""), "Prefix of API keys."),

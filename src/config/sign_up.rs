@@ -26,6 +26,7 @@ impl ConfigReader<'_> {
         let terms_version = self.text("site.terms_version");
         let applications_per_account = count(self.number("site.applications_per_account"));
         let links_per_hour = count(self.number("site.sign_in_links_per_hour"));
+        let links_per_minute = count(self.number("site.max_sign_in_links_per_minute"));
         let domains = MailDomains {
             allowed: self.domains("site.allowed_mail_domains"),
             denied: self.domains("site.denied_mail_domains"),
@@ -43,6 +44,7 @@ impl ConfigReader<'_> {
             tier,
             applications_per_account,
             links_per_hour,
+            links_per_minute,
             domains,
             proxies: config.proxies.clone(),
             pages: AccountSite {

@@ -24,6 +24,8 @@ pub(crate) enum LinkRequest {
     MailboxLimit,
     /// The network has had its links.
     NetworkLimit,
+    /// All networks together have had their links.
+    TotalLimit,
     /// The operator does not accept the domain.
     Domain,
 }
@@ -67,7 +69,7 @@ impl SiteInstruments {
                 .counters("scoregate_site_requests_total", &words(&["2xx", "3xx", "4xx", "5xx"])),
             links: registry.counters(
                 "scoregate_sign_in_links_total",
-                &words(&["queued", "mailbox_limit", "network_limit", "domain"]),
+                &words(&["queued", "mailbox_limit", "network_limit", "total_limit", "domain"]),
             ),
             sign_ins: registry.counters(
                 "scoregate_sign_ins_total",

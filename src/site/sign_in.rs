@@ -64,6 +64,9 @@ impl Site {
         self.admission
             .count_link(visit.client, visit.now)
             .inspect_err(|_| self.instruments.link_requested(LinkRequest::NetworkLimit))?;
+        self.admission
+            .count_any_link(visit.config.links_per_minute, visit.now)
+            .inspect_err(|_| self.instruments.link_requested(LinkRequest::TotalLimit))?;
         self.queue_link(visit, &address).await?;
         Ok(SiteReply::page(visit.config.pages.link_sent(&address.entered)))
     }

@@ -4,11 +4,13 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, header};
+use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::address::Proxies;
 use crate::clock::{Clock, Mono, Now};
 use crate::gateway::{AddressGuard, Peer};
+use crate::limits::TokenBucket;
 
 use super::site_refusal::SiteRefusal;
 
@@ -28,6 +30,7 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto")
 pub(super) struct SiteAdmission {
     requests: AddressGuard,
     links: AddressGuard,
+    all_links: Mutex<TokenBucket>,
     slots: Semaphore,
     queue: Semaphore,
 }
@@ -38,6 +41,7 @@ impl SiteAdmission {
         Self {
             requests: AddressGuard::new(PER_MINUTE),
             links: AddressGuard::new(links_per_hour),
+            all_links: Mutex::default(),
             slots: Semaphore::new(AT_ONCE),
             queue: Semaphore::new(QUEUED),
         }
@@ -57,6 +61,14 @@ impl SiteAdmission {
     pub(super) fn count_link(&self, client: IpAddr, now: Now) -> Result<(), SiteRefusal> {
         let slowed = Now { mono: Mono::from_nanos(now.mono.nanos() / MINUTES), ..now };
         if self.links.take(client, slowed) { Ok(()) } else { Err(SiteRefusal::TooManyLinks) }
+    }
+
+    /// Counts a link of any client. All together have a limit: a flood from many networks would ruin the reputation of the
+    /// mail server, and each link is a commit of the store.
+    pub(super) fn count_any_link(&self, limit: u32, now: Now) -> Result<(), SiteRefusal> {
+        let mut bucket = self.all_links.lock();
+        *bucket = bucket.take(limit, now.mono).ok_or(SiteRefusal::TooManyLinksInTotal)?;
+        Ok(())
     }
 
     /// Takes a slot for as long as the request uses the store. Waits for it in a short queue.
@@ -120,6 +132,13 @@ mod tests {
         assert_eq!(sent(100_000 + 601), 1);
         assert_eq!(sent(100_000 + 4_300), 6);
         assert!(admission.count_link("192.0.2.2".parse().unwrap(), now(100_000)).is_ok());
+    }
+
+    #[test]
+    fn all_networks_together_have_a_limit_of_links() {
+        let admission = SiteAdmission::new(6);
+        let sent = |at: u64| (0..100).filter(|_| admission.count_any_link(60, now(at)).is_ok()).count();
+        assert_eq!((sent(100), sent(100), sent(101), sent(160)), (60, 0, 1, 59));
     }
 
     #[tokio::test]

@@ -15,6 +15,8 @@ pub(super) enum SiteRefusal {
     TooManyRequests,
     /// Too many links requested from one network.
     TooManyLinks,
+    /// Too many links requested from all networks together.
+    TooManyLinksInTotal,
     /// There is no such page, or it belongs to another account.
     UnknownPage,
     /// The path does not accept the method.
@@ -84,6 +86,8 @@ impl SiteRefusal {
                 &["Your network has sent too many requests. Try again in a minute."], None)),
             Self::TooManyLinks => after(600, row(StatusCode::TOO_MANY_REQUESTS, "too_many_links", "Too many links",
                 &["Your network has requested too many links. Use a link that has already arrived, or try again in ten minutes."], None)),
+            Self::TooManyLinksInTotal => after(60, row(StatusCode::SERVICE_UNAVAILABLE, "too_many_links_in_total", "Too many sign-ins",
+                &["Too many people ask for a link at the moment, so none was sent. Use a link that has already arrived, or try again in a minute."], None)),
             Self::UnknownPage => row(StatusCode::NOT_FOUND, "unknown_page", "Page not found",
                 &["There is no such page, or it belongs to another account."], ACCOUNT),
             Self::Method(_) => row(StatusCode::METHOD_NOT_ALLOWED, "method", "Method not allowed",

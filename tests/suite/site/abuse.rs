@@ -61,6 +61,26 @@ async fn a_mailbox_gets_five_mails_an_hour_from_any_number_of_networks() {
 }
 
 #[tokio::test]
+async fn sign_ups_from_a_thousand_networks_queue_no_more_mails_than_the_limit_of_all() {
+    let world = World::with_sign_up(&format!("{PROXIED}site.max_sign_in_links_per_minute = 30")).await;
+    let mut robot = Browser::of(&world);
+    robot.visit("/account/sign-in").await;
+    let csrf = robot.csrf();
+    let mut refused = 0;
+    for number in 0..1_000 {
+        robot.moved_to(number);
+        let email = format!("robot{number}@example.org");
+        let sent = robot.submit_only("/account/sign-in", &[("email", &email), ("csrf", &csrf)]).await;
+        assert!(matches!(sent.status, 200 | 503), "{}: {}", sent.status, robot.page);
+        refused += u32::from(sent.status == 503);
+    }
+    assert_eq!(refused, 970);
+    assert_eq!(world.rows("SELECT count(*) FROM mail_queue"), ["30"]);
+    world.pass(Duration::from_mins(1));
+    Browser::of(&world).sign_in("ann@example.org").await;
+}
+
+#[tokio::test]
 async fn tokens_cannot_be_guessed() {
     let world = World::with_sign_up("").await;
     let mut ann = Browser::of(&world);
