@@ -34,7 +34,7 @@ use http_body::Body;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 
 use crate::accounts::Registrar;
-use crate::clock::Clock;
+use crate::clock::{Clock, Wall};
 use crate::gateway::Peer;
 use crate::instruments::SiteInstruments;
 use crate::pages::account::content_security_policy;
@@ -112,28 +112,28 @@ impl Site {
             self.instruments.panicked();
             Err(SiteRefusal::Internal)
         });
-        if let Err(refusal) = &answered {
-            tracing::debug!(
-                reason = refusal.row().word,
-                path = head.uri.path(),
-                "page of an account refused"
-            );
-        }
-        self.respond(&config, answered, closes)
+        self.respond(&config, answered, head, closes)
     }
 
     /// Refuses a request whose body cannot be read now.
-    pub fn refuse_as_busy(&self) -> Response<Full<Bytes>> {
-        self.respond(&self.config.load(), Err(SiteRefusal::Busy), false)
+    pub fn refuse_as_busy(&self, head: &Parts) -> Response<Full<Bytes>> {
+        self.respond(&self.config.load(), Err(SiteRefusal::Busy), head, false)
     }
 
     fn respond(
         &self,
         config: &SiteConfig,
         answered: Result<SiteReply, SiteRefusal>,
+        head: &Parts,
         closes: bool,
     ) -> Response<Full<Bytes>> {
-        let style = ResponseStyle { policy: self.policy.clone(), is_https: config.is_https(), closes };
+        let request_id = request_id(self.clock.now().wall);
+        if let Err(refusal) = &answered {
+            log_refusal(*refusal, &request_id, head.uri.path());
+        }
+        let (policy, is_https) = (self.policy.clone(), config.is_https());
+        let style =
+            ResponseStyle { request_id, is_head: head.method == Method::HEAD, policy, is_https, closes };
         let response = response(answered, style, |refusal| config.pages.message(&refusal.row().page));
         self.instruments.answered(response.status());
         response
@@ -215,5 +215,20 @@ impl Site {
             (SitePath::Revoke(id), _) => self.revoke_key(visit, id).await,
             (SitePath::Close(id), _) => self.close_application(visit, id).await,
         }
+    }
+}
+
+/// A new id: it is in the response and in the log.
+fn request_id(now: Wall) -> String {
+    format!("{:016x}", getrandom::u64().unwrap_or_else(|_| now.millis()))
+}
+
+/// Logs a refusal. The path has no secrets; the query may have.
+fn log_refusal(refusal: SiteRefusal, request: &str, path: &str) {
+    let row = refusal.row();
+    if row.status.is_server_error() {
+        tracing::warn!(request, reason = row.word, path, "page of an account failed");
+    } else {
+        tracing::debug!(request, reason = row.word, path, "page of an account refused");
     }
 }

@@ -2,14 +2,15 @@
 
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, LOCATION,
-    REFERRER_POLICY, RETRY_AFTER, SET_COOKIE, STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName,
+    LOCATION, REFERRER_POLICY, RETRY_AFTER, SET_COOKIE, STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::Full;
 
 use super::site_refusal::SiteRefusal;
 
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
 /// A response before its common headers.
@@ -52,6 +53,10 @@ impl SiteReply {
 /// The common properties of the responses of the site.
 #[derive(Clone, Debug)]
 pub(super) struct ResponseStyle {
+    /// The id of the request, for the logs.
+    pub(super) request_id: String,
+    /// Whether only the head is sent.
+    pub(super) is_head: bool,
     /// `Content-Security-Policy`.
     pub(super) policy: HeaderValue,
     /// Whether the site is reached over HTTPS.
@@ -102,7 +107,12 @@ pub(super) fn response(
     if style.closes {
         headers.insert(CONNECTION, fixed("close"));
     }
-    let mut response = Response::new(Full::new(Bytes::from(reply.html)));
+    if let Ok(id) = HeaderValue::try_from(style.request_id) {
+        headers.insert(REQUEST_ID, id);
+    }
+    headers.insert(CONTENT_LENGTH, reply.html.len().into());
+    let body = if style.is_head { Bytes::new() } else { Bytes::from(reply.html) };
+    let mut response = Response::new(Full::new(body));
     *response.status_mut() = reply.status;
     *response.headers_mut() = headers;
     response

@@ -124,6 +124,17 @@ async fn forms_work_over_http2() {
 }
 
 #[tokio::test]
+async fn head_over_http2_has_the_length_of_the_page_and_no_body() {
+    let world = World::with_sign_up("").await;
+    let client = world.http2_client().await;
+    let page = client.request("GET", "/account/sign-in", &[]).await.unwrap();
+    let head = client.request("HEAD", "/account/sign-in", &[]).await.unwrap();
+    assert_eq!((head.status, head.body.len()), (200, 0));
+    assert_eq!(head.number("content-length"), page.body.len() as u64);
+    assert_ne!(head.header("x-request-id"), page.header("x-request-id"));
+}
+
+#[tokio::test]
 async fn many_forms_at_once_on_an_http2_connection_are_all_answered() {
     let world = World::with_sign_up("").await;
     let client: Http2Client = world.http2_client().await;

@@ -14,7 +14,10 @@ async fn known_and_unknown_addresses_get_the_same_answer() {
         let mut browser = Browser::of(&world);
         browser.visit("/account/sign-in").await;
         let sent = browser.submit("/account/sign-in", &[("email", email)]).await;
-        let fields: Vec<_> = sent.headers.iter().filter(|(name, _)| name != "date").cloned().collect();
+        let differs = ["date", "x-request-id"];
+        let fields = sent.headers.iter().filter(|(name, _)| !differs.contains(&name.as_str()));
+        // Addresses of equal length, so that the pages have equal length.
+        let fields: Vec<_> = fields.cloned().collect();
         answers.push((sent.status, fields, browser.page.replace(email, "ADDRESS")));
     }
     assert_eq!(answers[0], answers[1]);
