@@ -144,7 +144,7 @@ class Scenario:
         self.check(NAME, "1 active key")
         self.visitor.follow("a", NAME)
         self.ask_to_revoke()
-        self.check("The key is revoked", "No key can be used at present")
+        self.check("The key is revoked", "No active keys")
         self.expect_status(401, self.second)
         status, body = self.demo.run(self.command.replace(self.first, self.second))
         self.visitor.expect(status == 401, f"the command with the revoked key returns {status}: {body[:200]}")

@@ -123,7 +123,7 @@ pub(super) async fn build(
         tracer,
     });
     let registrar = Arc::new(registrar);
-    let site = site::build(config, &store, &registrar, clock, registry);
+    let site = site::build(config, &store, &registrar, clock, registry, ledger_calls);
     Ok(BuiltGateway { gateway, registrar, site, store, scoring, backend, exporter, mail })
 }
 

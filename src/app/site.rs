@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use tokio_util::task::TaskTracker;
+
 use crate::accounts::Registrar;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -24,12 +26,13 @@ pub(super) fn build(
     registrar: &Arc<Registrar>,
     clock: &Clock,
     registry: &MetricsRegistry,
+    tasks: &TaskTracker,
 ) -> Option<Arc<Site>> {
     // The metrics exist without the site too, for dashboards.
     let instruments = SiteInstruments::new(registry);
     let site = config.site.clone()?;
     let (store, registrar) = (Arc::clone(store), Arc::clone(registrar));
-    Some(Arc::new(Site::new(site, store, registrar, clock.clone(), instruments)))
+    Some(Arc::new(Site::new(site, store, registrar, clock.clone(), instruments, tasks.clone())))
 }
 
 /// Applies other settings.

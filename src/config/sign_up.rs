@@ -82,7 +82,8 @@ impl ConfigReader<'_> {
     fn root(&mut self, config: &Config) -> String {
         let value = self.maybe(BASE_URL);
         let Some(url) = &config.base_url else {
-            if !config.listen.ip().is_loopback() && value.is_none() {
+            let is_plain_loopback = config.listen.ip().is_loopback() && config.certificates.is_empty();
+            if !is_plain_loopback && value.is_none() {
                 self.problem(
                     BASE_URL,
                     None,

@@ -113,7 +113,7 @@ async fn answer(
     let (head, body) = request.into_parts();
     let has_body = !body.is_end_stream();
     let mut response = match context.site_for(&head) {
-        Some(site) if has_body && !stream.await_body() => site.refuse_as_busy(&head),
+        Some(site) if has_body && !stream.await_body() => site.refuse_as_busy(&head, peer),
         Some(site) => site.handle(&head, body, peer).await,
         None => {
             let gateway = context.gateway.load_full();

@@ -16,7 +16,7 @@ use super::visit::{LiveSession, Visit, change_failed, store_failed};
 
 impl Site {
     /// The page of an account.
-    pub(super) async fn account_page(&self, visit: &Visit<'_>) -> Result<SiteReply, SiteRefusal> {
+    pub(super) async fn account_page(&self, visit: &Visit) -> Result<SiteReply, SiteRefusal> {
         let Some(live) = visit.session(&*self.store).await? else {
             return Ok(SiteReply::redirect("/account/sign-in"));
         };
@@ -30,7 +30,7 @@ impl Site {
 
     async fn account_html(
         &self,
-        visit: &Visit<'_>,
+        visit: &Visit,
         live: &LiveSession,
         entered: &ApplicationFields,
         problem: Option<FormProblem<'_>>,
@@ -54,7 +54,7 @@ impl Site {
     }
 
     /// Creates an application and shows its key.
-    pub(super) async fn create_application(&self, visit: &Visit<'_>) -> Result<SiteReply, SiteRefusal> {
+    pub(super) async fn create_application(&self, visit: &Visit) -> Result<SiteReply, SiteRefusal> {
         let Some(live) = visit.session(&*self.store).await? else {
             return Ok(SiteReply::redirect("/account/sign-in"));
         };
@@ -90,7 +90,7 @@ impl Site {
     }
 
     /// Deletes the account.
-    pub(super) async fn delete_account(&self, visit: &Visit<'_>) -> Result<SiteReply, SiteRefusal> {
+    pub(super) async fn delete_account(&self, visit: &Visit) -> Result<SiteReply, SiteRefusal> {
         let Some(live) = visit.session(&*self.store).await? else {
             return Ok(SiteReply::redirect("/account/sign-in"));
         };
@@ -128,21 +128,21 @@ pub(super) fn form_message(error: &RegistrarError) -> Option<FormMessage> {
     } else {
         return None;
     };
-    let text = error.to_string();
+    let text = error.to_string().replacen("the url", "the website", 1);
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
     Some(FormMessage { field, text: format!("{first}{}.", letters.as_str()) })
 }
 
 /// The entered fields of an application.
-pub(super) fn entered_fields(visit: &Visit<'_>) -> ApplicationFields {
+pub(super) fn entered_fields(visit: &Visit) -> ApplicationFields {
     let field = |name| visit.form.field(name).to_owned();
     ApplicationFields { name: field("name"), url: field("url"), contact: field("contact") }
 }
 
 /// The page with a new key.
 pub(super) fn issued_key(
-    visit: &Visit<'_>,
+    visit: &Visit,
     live: &LiveSession,
     issued: &IssuedKey,
     others_end_at: Option<crate::clock::Wall>,
@@ -157,11 +157,11 @@ pub(super) fn issued_key(
 }
 
 /// The page that asks to sign in again.
-pub(super) fn sign_in_again(visit: &Visit<'_>, live: &LiveSession) -> SiteReply {
+pub(super) fn sign_in_again(visit: &Visit, live: &LiveSession) -> SiteReply {
     SiteReply::forbidden(visit.config.pages.sign_in_again(&signed_in(live, visit)))
 }
 
 /// The common content of the pages of a session.
-pub(super) fn signed_in<'v>(live: &'v LiveSession, visit: &Visit<'_>) -> SignedIn<'v> {
+pub(super) fn signed_in<'v>(live: &'v LiveSession, visit: &Visit) -> SignedIn<'v> {
     SignedIn { csrf: &live.csrf, owner: &live.session.owner, now: visit.now.wall }
 }

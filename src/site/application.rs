@@ -17,6 +17,10 @@ use super::site_refusal::SiteRefusal;
 use super::site_reply::SiteReply;
 use super::visit::{LiveSession, Visit, change_failed, store_failed};
 
+/// Limits on the keys of an application.
+const MAX_ACTIVE_KEYS: usize = 10;
+const MAX_NEW_KEYS: usize = 20;
+const DAY: Duration = Duration::from_hours(24);
 /// Days of requests on the page.
 const SHOWN_DAYS: u32 = 30;
 
@@ -30,7 +34,7 @@ pub(super) enum Access {
 
 impl Site {
     /// The session and its application. Applications of others are unknown.
-    async fn owned(&self, visit: &Visit<'_>, id: ApplicationId) -> Result<Access, SiteRefusal> {
+    async fn owned(&self, visit: &Visit, id: ApplicationId) -> Result<Access, SiteRefusal> {
         let Some(live) = visit.session(&*self.store).await? else { return Ok(Access::SignIn) };
         if !live.session.owner.applications.contains(&id) {
             return Err(SiteRefusal::UnknownPage);
@@ -43,7 +47,7 @@ impl Site {
     /// The page of an application.
     pub(super) async fn application_page(
         &self,
-        visit: &Visit<'_>,
+        visit: &Visit,
         id: ApplicationId,
     ) -> Result<SiteReply, SiteRefusal> {
         let Access::Granted(access) = self.owned(visit, id).await? else {
@@ -62,7 +66,7 @@ impl Site {
 
     async fn application_html(
         &self,
-        visit: &Visit<'_>,
+        visit: &Visit,
         live: &LiveSession,
         application: &StoredApplication,
         entered: &ApplicationFields,
@@ -91,7 +95,7 @@ impl Site {
     /// Replaces the description of an application.
     pub(super) async fn describe_application(
         &self,
-        visit: &Visit<'_>,
+        visit: &Visit,
         id: ApplicationId,
     ) -> Result<SiteReply, SiteRefusal> {
         let Access::Granted(access) = self.owned(visit, id).await? else {
@@ -128,7 +132,7 @@ impl Site {
     /// Creates a key and shows it. Other keys work until the overlap ends.
     pub(super) async fn rotate_key(
         &self,
-        visit: &Visit<'_>,
+        visit: &Visit,
         id: ApplicationId,
     ) -> Result<SiteReply, SiteRefusal> {
         let Access::Granted(access) = self.owned(visit, id).await? else {
@@ -137,9 +141,12 @@ impl Site {
         let (live, application) = *access;
         visit.form_belongs_to(&[SiteCookie::Session])?;
         let Some(overlap) = overlap(visit.form.field("overlap")) else {
-            let message = "Choose how long the present keys still work.";
+            let message = "Choose how long the existing keys keep working.";
             return Ok(self.with_problem(visit, &live, &application, "overlap", message).await);
         };
+        if let Some(message) = key_limit(&application.keys, visit.now.wall) {
+            return Ok(self.with_problem(visit, &live, &application, "overlap", message).await);
+        }
         let replaces_keys = application.keys.iter().any(|key| is_active(key, visit.now.wall));
         if overlap.is_zero() && replaces_keys && !live.is_recent(visit.now) {
             return Ok(sign_in_again(visit, &live));
@@ -154,7 +161,7 @@ impl Site {
     /// Revokes a key.
     pub(super) async fn revoke_key(
         &self,
-        visit: &Visit<'_>,
+        visit: &Visit,
         id: ApplicationId,
     ) -> Result<SiteReply, SiteRefusal> {
         let Access::Granted(access) = self.owned(visit, id).await? else {
@@ -178,7 +185,7 @@ impl Site {
     /// Closes an application.
     pub(super) async fn close_application(
         &self,
-        visit: &Visit<'_>,
+        visit: &Visit,
         id: ApplicationId,
     ) -> Result<SiteReply, SiteRefusal> {
         let Access::Granted(access) = self.owned(visit, id).await? else {
@@ -201,7 +208,7 @@ impl Site {
 
     async fn with_problem(
         &self,
-        visit: &Visit<'_>,
+        visit: &Visit,
         live: &LiveSession,
         application: &StoredApplication,
         field: &'static str,
@@ -221,7 +228,7 @@ fn fields_of(application: &StoredApplication) -> ApplicationFields {
     }
 }
 
-/// The time for which the present keys still work.
+/// The time for which the existing keys keep working.
 fn overlap(word: &str) -> Option<Duration> {
     match word {
         "none" => Some(Duration::ZERO),
@@ -229,6 +236,21 @@ fn overlap(word: &str) -> Option<Duration> {
         "1d" => Some(Duration::from_hours(24)),
         "7d" => Some(Duration::from_hours(7 * 24)),
         _ => None,
+    }
+}
+
+/// The message if an owner may create no more keys now. All keys are in the memory of every gateway.
+fn key_limit(keys: &[StoredKey], now: Wall) -> Option<&'static str> {
+    let active = keys.iter().filter(|key| is_active(key, now)).count();
+    let new = keys.iter().filter(|key| now < key.created_at.plus(DAY)).count();
+    if active >= MAX_ACTIVE_KEYS {
+        Some(
+            "The application has reached the limit of 10 active keys. Revoke one, or wait until one expires.",
+        )
+    } else if new >= MAX_NEW_KEYS {
+        Some("The application has reached the limit of 20 new keys in 24 hours. Try again later.")
+    } else {
+        None
     }
 }
 

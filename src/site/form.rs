@@ -22,6 +22,11 @@ impl Form {
         if fields.next().is_some() { Err(SiteRefusal::NotAForm) } else { Ok(Self(form)) }
     }
 
+    /// The first fields of a query. What follows them is ignored.
+    pub(super) fn of_query(query: &str) -> Self {
+        Self(form_urlencoded::parse(query.as_bytes()).into_owned().take(MAX_FIELDS).collect())
+    }
+
     /// The value of a field without surrounding spaces; empty if the field is missing or repeated.
     pub(super) fn field(&self, name: &str) -> &str {
         let mut values = self.0.iter().filter(|(field, _)| field == name).map(|(_, value)| value.trim());
@@ -57,6 +62,7 @@ mod tests {
         assert_eq!((form.field("twice"), form.field("other")), ("", ""));
         assert!(form.is_set("box") && !form.is_set("name"));
         assert_eq!(Form::parse(&[0xff, b'%', b'=', b'%', b'z']).unwrap().field("\u{fffd}%"), "%z");
+        assert_eq!(Form::of_query(&format!("token=x{}", "&a=".repeat(99))).field("token"), "x");
         assert_eq!(Form::parse("a=&".repeat(17).as_bytes()).unwrap_err(), SiteRefusal::NotAForm);
     }
 }

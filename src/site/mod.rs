@@ -32,6 +32,7 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Response, Version};
 use http_body::Body;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use tokio_util::task::TaskTracker;
 
 use crate::accounts::Registrar;
 use crate::clock::{Clock, Wall};
@@ -62,6 +63,8 @@ pub struct Site {
     clock: Clock,
     admission: SiteAdmission,
     instruments: SiteInstruments,
+    /// The tasks of requests. A shutdown waits for them.
+    tasks: TaskTracker,
     policy: HeaderValue,
 }
 
@@ -73,6 +76,7 @@ impl Site {
         registrar: Arc<Registrar>,
         clock: Clock,
         instruments: SiteInstruments,
+        tasks: TaskTracker,
     ) -> Self {
         let admission = SiteAdmission::new(config.links_per_hour);
         let policy = HeaderValue::try_from(content_security_policy()).expect("the policy is visible ASCII");
@@ -83,6 +87,7 @@ impl Site {
             clock,
             admission,
             instruments,
+            tasks,
             policy,
         }
     }
@@ -99,7 +104,7 @@ impl Site {
     }
 
     /// Answers a request. Never fails and never panics: a panic becomes a 500.
-    pub async fn handle<B>(&self, head: &Parts, body: B, peer: Peer) -> Response<Full<Bytes>>
+    pub async fn handle<B>(self: &Arc<Self>, head: &Parts, body: B, peer: Peer) -> Response<Full<Bytes>>
     where
         B: Body<Data = Bytes>,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -116,8 +121,11 @@ impl Site {
     }
 
     /// Refuses a request whose body cannot be read now.
-    pub fn refuse_as_busy(&self, head: &Parts) -> Response<Full<Bytes>> {
-        self.respond(&self.config.load(), Err(SiteRefusal::Busy), head, false)
+    pub fn refuse_as_busy(&self, head: &Parts, peer: Peer) -> Response<Full<Bytes>> {
+        let config = self.config.load();
+        let client = config.proxies.client(peer.address, &head.headers);
+        let counted = self.admission.count(client, self.clock.now());
+        self.respond(&config, counted.and(Err(SiteRefusal::Busy)), head, false)
     }
 
     fn respond(
@@ -141,7 +149,7 @@ impl Site {
 
     /// The steps in order.
     async fn answer<B>(
-        &self,
+        self: &Arc<Self>,
         config: &Arc<SiteConfig>,
         head: &Parts,
         body: B,
@@ -161,12 +169,34 @@ impl Site {
         }
         let is_form = head.method == Method::POST;
         let form = if is_form { self.read_form(config, head, body).await? } else { Form::default() };
-        let slot = self.admission.enter(&self.clock).await?;
-        let query = Form::parse(head.uri.query().unwrap_or_default().as_bytes())?;
-        let visit = Visit { config: Arc::clone(config), headers: &head.headers, query, form, client, now };
-        let reply = self.reply(path, is_form, &visit).await;
-        drop(slot);
-        reply
+        if is_form && path.changes_an_account() {
+            self.admission.count_change(client, now)?;
+        }
+        let query = Form::of_query(head.uri.query().unwrap_or_default());
+        let headers = head.headers.clone();
+        let visit = Visit { config: Arc::clone(config), headers, query, form, client, now };
+        self.completed(path, is_form, visit).await
+    }
+
+    /// Answers in a task that does not end with the connection: a change that is stored must take effect here too, and a
+    /// connection to the store is used to the end.
+    async fn completed(
+        self: &Arc<Self>,
+        path: SitePath,
+        is_form: bool,
+        visit: Visit,
+    ) -> Result<SiteReply, SiteRefusal> {
+        let site = Arc::clone(self);
+        let task = self.tasks.spawn(async move {
+            let slot = site.admission.enter(&site.clock).await?;
+            let reply = site.reply(path, is_form, &visit).await;
+            drop(slot);
+            reply
+        });
+        task.await.unwrap_or_else(|_| {
+            self.instruments.panicked();
+            Err(SiteRefusal::Internal)
+        })
     }
 
     /// Reads a form that a page of this site has sent.
@@ -194,12 +224,7 @@ impl Site {
         }
     }
 
-    async fn reply(
-        &self,
-        path: SitePath,
-        is_form: bool,
-        visit: &Visit<'_>,
-    ) -> Result<SiteReply, SiteRefusal> {
+    async fn reply(&self, path: SitePath, is_form: bool, visit: &Visit) -> Result<SiteReply, SiteRefusal> {
         match (path, is_form) {
             (SitePath::Account, _) => self.account_page(visit).await,
             (SitePath::SignIn, false) => self.sign_in_page(visit).await,

@@ -33,7 +33,7 @@ struct SignInState<'s> {
 
 impl Site {
     /// The form for an address.
-    pub(super) async fn sign_in_page(&self, visit: &Visit<'_>) -> Result<SiteReply, SiteRefusal> {
+    pub(super) async fn sign_in_page(&self, visit: &Visit) -> Result<SiteReply, SiteRefusal> {
         if visit.session(&*self.store).await?.is_some() {
             return Ok(SiteReply::redirect("/account"));
         }
@@ -47,7 +47,7 @@ impl Site {
     }
 
     /// Sends a link to an address.
-    pub(super) async fn request_link(&self, visit: &Visit<'_>) -> Result<SiteReply, SiteRefusal> {
+    pub(super) async fn request_link(&self, visit: &Visit) -> Result<SiteReply, SiteRefusal> {
         visit.form_belongs_to(&[SiteCookie::Visitor, SiteCookie::Session])?;
         let entered = visit.form.field("email");
         let address = match EmailAddress::parse(entered, &visit.config.domains) {
@@ -61,17 +61,22 @@ impl Site {
                 return sign_in_form(visit, &state);
             }
         };
+        let in_total = visit.config.links_per_minute;
         self.admission
-            .count_link(visit.client, visit.now)
-            .inspect_err(|_| self.instruments.link_requested(LinkRequest::NetworkLimit))?;
-        self.admission
-            .count_any_link(visit.config.links_per_minute, visit.now)
+            .count_any_link(in_total, visit.now)
             .inspect_err(|_| self.instruments.link_requested(LinkRequest::TotalLimit))?;
-        self.queue_link(visit, &address).await?;
+        self.admission.count_link(visit.client, visit.now).inspect_err(|_| {
+            self.admission.return_link(in_total);
+            self.instruments.link_requested(LinkRequest::NetworkLimit);
+        })?;
+        if !self.queue_link(visit, &address).await? {
+            self.admission.return_link(in_total);
+        }
         Ok(SiteReply::page(visit.config.pages.link_sent(&address.entered)))
     }
 
-    async fn queue_link(&self, visit: &Visit<'_>, address: &EmailAddress) -> Result<(), SiteRefusal> {
+    /// Queues the mail, unless the mailbox has had its links.
+    async fn queue_link(&self, visit: &Visit, address: &EmailAddress) -> Result<bool, SiteRefusal> {
         let (config, now) = (&visit.config, visit.now.wall);
         let token = new_token().map_err(no_randomness)?;
         let number = getrandom::u64().map_err(no_randomness)?;
@@ -97,18 +102,18 @@ impl Site {
         } else {
             LinkRequest::MailboxLimit
         });
-        Ok(())
+        Ok(is_queued)
     }
 
     /// The page of a link. Opening it changes nothing: programs that scan mail open links.
-    pub(super) async fn link_page(&self, visit: &Visit<'_>) -> Result<SiteReply, SiteRefusal> {
+    pub(super) async fn link_page(&self, visit: &Visit) -> Result<SiteReply, SiteRefusal> {
         let token = Secret::new(visit.query.field("token").to_owned());
         self.link_form(visit, &token, None).await
     }
 
     async fn link_form(
         &self,
-        visit: &Visit<'_>,
+        visit: &Visit,
         token: &Secret,
         problem: Option<FormProblem<'_>>,
     ) -> Result<SiteReply, SiteRefusal> {
@@ -130,7 +135,7 @@ impl Site {
         })
     }
 
-    async fn usable_link(&self, visit: &Visit<'_>, token: &Secret) -> Result<UsableLink, SiteRefusal> {
+    async fn usable_link(&self, visit: &Visit, token: &Secret) -> Result<UsableLink, SiteRefusal> {
         let found = if is_token(token.expose()) {
             let digest = Digest::of(token.expose());
             self.store.usable_link(digest, visit.now.wall).await.map_err(|error| store_failed(&error))?
@@ -144,14 +149,14 @@ impl Site {
     }
 
     /// Whether the terms must be accepted: by new owners, and after a change of the terms.
-    async fn needs_terms(&self, visit: &Visit<'_>, link: &UsableLink) -> Result<bool, SiteRefusal> {
+    async fn needs_terms(&self, visit: &Visit, link: &UsableLink) -> Result<bool, SiteRefusal> {
         let Some(id) = link.owner else { return Ok(true) };
         let owner = self.store.owner(id).await.map_err(|error| store_failed(&error))?;
         Ok(owner.is_none_or(|owner| owner.terms_version != visit.config.pages.terms_version))
     }
 
     /// Uses a link: creates the account if the mailbox is new, and a session with a new token.
-    pub(super) async fn use_link(&self, visit: &Visit<'_>) -> Result<SiteReply, SiteRefusal> {
+    pub(super) async fn use_link(&self, visit: &Visit) -> Result<SiteReply, SiteRefusal> {
         visit.form_belongs_to(&[SiteCookie::Visitor])?;
         let token = Secret::new(visit.form.field("token").to_owned());
         let link = self.usable_link(visit, &token).await?;
@@ -185,22 +190,24 @@ impl Site {
         if let Some(refusal) = refusal {
             return Err(refusal);
         }
-        self.end_replaced_session(visit).await?;
+        self.end_replaced_session(visit).await;
         let cookies = visit.cookies();
         Ok(SiteReply::redirect("/account")
             .with_cookie(cookies.set(SiteCookie::Session, &session))
             .with_cookie(cookies.delete(SiteCookie::Visitor)))
     }
 
-    /// Ends the session that the browser had before.
-    async fn end_replaced_session(&self, visit: &Visit<'_>) -> Result<(), SiteRefusal> {
-        let Some(before) = visit.cookie(SiteCookie::Session) else { return Ok(()) };
-        let ended = self.store.end_session(Digest::of(before.expose())).await;
-        ended.map_err(|error| store_failed(&error))
+    /// Ends the session that the browser had before. The new one is stored already, so a failure changes nothing for the
+    /// visitor.
+    async fn end_replaced_session(&self, visit: &Visit) {
+        let Some(before) = visit.cookie(SiteCookie::Session) else { return };
+        if let Err(error) = self.store.end_session(Digest::of(before.expose())).await {
+            tracing::warn!(%error, "the replaced session could not be ended; it ends by its age");
+        }
     }
 
     /// Ends the session, or all sessions of the account.
-    pub(super) async fn sign_out(&self, visit: &Visit<'_>) -> Result<SiteReply, SiteRefusal> {
+    pub(super) async fn sign_out(&self, visit: &Visit) -> Result<SiteReply, SiteRefusal> {
         let Some(live) = visit.session(&*self.store).await? else {
             return Ok(SiteReply::redirect("/account/sign-in"));
         };
@@ -217,7 +224,7 @@ impl Site {
 }
 
 /// The visitor's cookie, with its header if it is new.
-fn visitor(visit: &Visit<'_>) -> Result<(Secret, Option<http::HeaderValue>), SiteRefusal> {
+fn visitor(visit: &Visit) -> Result<(Secret, Option<http::HeaderValue>), SiteRefusal> {
     if let Some(known) = visit.cookie(SiteCookie::Visitor) {
         return Ok((known, None));
     }
@@ -227,7 +234,7 @@ fn visitor(visit: &Visit<'_>) -> Result<(Secret, Option<http::HeaderValue>), Sit
 }
 
 /// The page with the form for an address.
-fn sign_in_form(visit: &Visit<'_>, state: &SignInState<'_>) -> Result<SiteReply, SiteRefusal> {
+fn sign_in_form(visit: &Visit, state: &SignInState<'_>) -> Result<SiteReply, SiteRefusal> {
     let (visitor, cookie) = visitor(visit)?;
     let &SignInState { email, problem, notice } = state;
     let problem = problem.map(|message| FormProblem { field: Some("email"), message });

@@ -21,6 +21,8 @@ const QUEUED: usize = 64;
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum number of requests of a network in a minute.
 const PER_MINUTE: u32 = 240;
+/// Maximum number of changes by a network in a minute. Each is kept in the audit trail.
+const CHANGES_PER_MINUTE: u32 = 30;
 /// The buckets of a guard are filled in a minute. On a clock this much slower, they are filled in an hour.
 const MINUTES: u64 = 60;
 
@@ -29,6 +31,7 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto")
 /// The state of the limits.
 pub(super) struct SiteAdmission {
     requests: AddressGuard,
+    changes: AddressGuard,
     links: AddressGuard,
     all_links: Mutex<TokenBucket>,
     slots: Semaphore,
@@ -40,6 +43,7 @@ impl SiteAdmission {
     pub(super) fn new(links_per_hour: u32) -> Self {
         Self {
             requests: AddressGuard::new(PER_MINUTE),
+            changes: AddressGuard::new(CHANGES_PER_MINUTE),
             links: AddressGuard::new(links_per_hour),
             all_links: Mutex::default(),
             slots: Semaphore::new(AT_ONCE),
@@ -57,6 +61,11 @@ impl SiteAdmission {
         if self.requests.take(client, now) { Ok(()) } else { Err(SiteRefusal::TooManyRequests) }
     }
 
+    /// Counts a change by a client.
+    pub(super) fn count_change(&self, client: IpAddr, now: Now) -> Result<(), SiteRefusal> {
+        if self.changes.take(client, now) { Ok(()) } else { Err(SiteRefusal::TooManyRequests) }
+    }
+
     /// Counts a link for a client.
     pub(super) fn count_link(&self, client: IpAddr, now: Now) -> Result<(), SiteRefusal> {
         let slowed = Now { mono: Mono::from_nanos(now.mono.nanos() / MINUTES), ..now };
@@ -69,6 +78,12 @@ impl SiteAdmission {
         let mut bucket = self.all_links.lock();
         *bucket = bucket.take(limit, now.mono).ok_or(SiteRefusal::TooManyLinksInTotal)?;
         Ok(())
+    }
+
+    /// A counted link was not sent.
+    pub(super) fn return_link(&self, limit: u32) {
+        let mut bucket = self.all_links.lock();
+        *bucket = bucket.give_back(limit);
     }
 
     /// Takes a slot for as long as the request uses the store. Waits for it in a short queue.

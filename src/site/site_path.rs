@@ -58,6 +58,19 @@ impl SitePath {
         }
     }
 
+    /// Whether its form changes an account, as opposed to signing in and out.
+    pub(super) const fn changes_an_account(self) -> bool {
+        match self {
+            Self::Account | Self::SignIn | Self::Confirm | Self::SignOut => false,
+            Self::Delete
+            | Self::Applications
+            | Self::Application(_)
+            | Self::Rotate(_)
+            | Self::Revoke(_)
+            | Self::Close(_) => true,
+        }
+    }
+
     /// The methods, as in an `Allow` header.
     pub(super) const fn methods(self) -> &'static str {
         match self {

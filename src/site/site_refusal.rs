@@ -35,7 +35,7 @@ pub(super) enum SiteRefusal {
     InvalidLink,
     /// The account is suspended.
     Suspended,
-    /// The account has as many applications as it may have.
+    /// The account has reached its application limit.
     TooManyApplications,
     /// Too many requests at once.
     Busy,
@@ -87,7 +87,7 @@ impl SiteRefusal {
             Self::TooManyLinks => after(600, row(StatusCode::TOO_MANY_REQUESTS, "too_many_links", "Too many links",
                 &["Your network has requested too many links. Use a link that has already arrived, or try again in ten minutes."], None)),
             Self::TooManyLinksInTotal => after(60, row(StatusCode::SERVICE_UNAVAILABLE, "too_many_links_in_total", "Too many sign-ins",
-                &["Too many people ask for a link at the moment, so none was sent. Use a link that has already arrived, or try again in a minute."], None)),
+                &["Too many sign-in links are being requested right now, so none was sent. Use a link that has already arrived, or try again in a minute."], None)),
             Self::UnknownPage => row(StatusCode::NOT_FOUND, "unknown_page", "Page not found",
                 &["There is no such page, or it belongs to another account."], ACCOUNT),
             Self::Method(_) => row(StatusCode::METHOD_NOT_ALLOWED, "method", "Method not allowed",
@@ -95,7 +95,7 @@ impl SiteRefusal {
             Self::NotAForm => row(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_a_form", "Form expected",
                 &["This address accepts forms only (application/x-www-form-urlencoded)."], ACCOUNT),
             Self::TooLarge => row(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "Form too large",
-                &["A form may have 8 KiB. Shorten the texts and send it again."], ACCOUNT),
+                &["The limit is 8 KiB. Shorten the texts and send the form again."], ACCOUNT),
             Self::Slow => row(StatusCode::REQUEST_TIMEOUT, "slow", "Timeout",
                 &["The form did not arrive in time. Send it again."], ACCOUNT),
             Self::CrossSite => row(StatusCode::FORBIDDEN, "cross_site", "Form refused",
@@ -108,11 +108,11 @@ impl SiteRefusal {
             Self::Suspended => row(StatusCode::FORBIDDEN, "suspended", "Account suspended",
                 &["The operator of this service has suspended the account. Its keys do not work."], None),
             Self::TooManyApplications => row(StatusCode::CONFLICT, "too_many_applications", "Too many applications",
-                &["The account has as many applications as it may have. Nothing was created."], ACCOUNT),
+                &["The account has reached its application limit. Nothing was created."], ACCOUNT),
             Self::Busy => after(5, row(StatusCode::SERVICE_UNAVAILABLE, "busy", "Busy",
-                &["The service handles too many requests at the moment. Try again in a few seconds."], None)),
+                &["The service is handling too many requests right now. Try again in a few seconds."], None)),
             Self::Store => after(60, row(StatusCode::SERVICE_UNAVAILABLE, "store", "Accounts not available",
-                &["The service cannot read or change accounts at the moment. Try again in a minute. Keys work as before."], None)),
+                &["Accounts are temporarily unavailable. Try again in a minute. Keys work as before."], None)),
             Self::Internal => row(StatusCode::INTERNAL_SERVER_ERROR, "internal", "Internal error",
                 &["The request failed because of an error in the service."], None),
         }

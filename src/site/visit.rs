@@ -22,9 +22,9 @@ use super::site_refusal::SiteRefusal;
 const RECENT: Duration = Duration::from_mins(15);
 
 /// A request with its parts.
-pub(super) struct Visit<'r> {
+pub(super) struct Visit {
     pub(super) config: Arc<SiteConfig>,
-    pub(super) headers: &'r HeaderMap,
+    pub(super) headers: HeaderMap,
     pub(super) query: Form,
     /// Empty for requests that only read.
     pub(super) form: Form,
@@ -40,14 +40,14 @@ pub(super) struct LiveSession {
     pub(super) csrf: String,
 }
 
-impl Visit<'_> {
+impl Visit {
     pub(super) fn cookies(&self) -> CookieNames {
         CookieNames { is_https: self.config.is_https() }
     }
 
     /// The value of a cookie.
     pub(super) fn cookie(&self, cookie: SiteCookie) -> Option<Secret> {
-        self.cookies().read(self.headers, cookie)
+        self.cookies().read(&self.headers, cookie)
     }
 
     /// The session of the request, if it has not ended.
@@ -70,7 +70,9 @@ impl Visit<'_> {
 impl LiveSession {
     /// Whether the visitor signed in recently enough for a step that cannot be undone.
     pub(super) fn is_recent(&self, now: Now) -> bool {
-        now.wall < self.session.created_at.plus(RECENT)
+        // After a step of the clock back, no session is recent.
+        let begun = self.session.created_at;
+        (begun..begun.plus(RECENT)).contains(&now.wall)
     }
 
     /// The owner, who makes the changes.

@@ -9,6 +9,8 @@ use crate::store::{
 
 use super::{Actor, Registrar, RegistrarError};
 
+/// How often the deletion of an account is tried while applications are created.
+const DELETE_TRIES: u32 = 3;
 /// Maximum number of owners per page.
 const OWNERS_PAGE: usize = 1_000;
 
@@ -74,11 +76,22 @@ impl Registrar {
         id: OwnerId,
     ) -> Result<StoredOwner, RegistrarError> {
         let who = who.into();
-        for application in self.owner(id).await?.applications {
-            self.close(who, application).await?;
+        let mut tries = 1;
+        loop {
+            for application in self.owner(id).await?.applications {
+                self.close(who, application).await?;
+            }
+            let what = OwnerChangeKind::Delete { in_own_name: who.owner().is_some() };
+            match self.change_owner(who, id, what).await {
+                // One was created meanwhile.
+                Err(RegistrarError::Store(StoreError::Owner(OwnerRefusal::HasApplications(_))))
+                    if tries < DELETE_TRIES =>
+                {
+                    tries += 1;
+                }
+                deleted => return deleted,
+            }
         }
-        let in_own_name = who.owner().is_some();
-        self.change_owner(who, id, OwnerChangeKind::Delete { in_own_name }).await
     }
 
     async fn change_owner(

@@ -22,7 +22,7 @@ pub(super) fn page(site: &AccountSite, view: &OwnedApplicationView<'_>) -> Strin
         notice(view.notice),
         alert(view.problem.filter(|_| is_elsewhere)),
         facts(view),
-        section("use", "Present use", &current(name, view.usage)),
+        section("use", "Current usage", &current(name, view.usage)),
         keys(view),
         requests(view.requests, &view.days),
         edit(view, at_edit),

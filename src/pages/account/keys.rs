@@ -12,7 +12,7 @@ use crate::store::{StoredApplication, StoredKey};
 pub(super) const KEY_FIELDS: [&str; 2] = ["key", "overlap"];
 /// Maximum number of keys that can no longer be used in the first table.
 const FEW: usize = 3;
-/// Choices for the present keys when one is created, as sent and as shown.
+/// Choices for the existing keys when one is created, as sent and as shown.
 const OVERLAPS: [(&str, &str); 4] = [
     ("none", "stop working at once"),
     ("1h", "work for 1 more hour"),
@@ -69,7 +69,7 @@ pub(super) fn section(view: &OwnedApplicationView<'_>) -> String {
     let problem = problem_of(view.problem, &KEY_FIELDS);
     let shown: Vec<&StoredKey> = active.iter().chain(beside).copied().collect();
     let first = if shown.is_empty() { String::new() } else { table("Keys", &shown, view) };
-    let none = if active.is_empty() { "<p>No key can be used at present.</p>\n" } else { "" };
+    let none = if active.is_empty() { "<p>No active keys.</p>\n" } else { "" };
     let rest = if apart.is_empty() {
         String::new()
     } else {
@@ -130,8 +130,8 @@ fn new_key(view: &OwnedApplicationView<'_>, has_active: bool, problem: Option<Fo
     };
     let options: String = OVERLAPS.iter().map(option).collect();
     format!(
-        "<h3>New key</h3>\n<p>Replace a key regularly, and at once if others may know it.</p>\n{form}\
-         <p class=\"field\"><label for=\"field-overlap\">The present keys</label>\n\
+        "<h3>New key</h3>\n<p>Replace a key regularly, and at once if it may have been exposed.</p>\n{form}\
+         <p class=\"field\"><label for=\"field-overlap\">Existing keys</label>\n\
          <select id=\"field-overlap\" name=\"overlap\"{}>\n{options}</select>\n\
          <span class=\"hint\" id=\"hint-overlap\">Keys that expire sooner are not extended.</span></p>\n\
          <p><button class=\"button\">Create a new key</button></p>\n</form>\n",
@@ -143,7 +143,7 @@ fn new_key(view: &OwnedApplicationView<'_>, has_active: bool, problem: Option<Fo
 pub(super) fn issued(site: &AccountSite, view: &IssuedKeyView<'_>) -> String {
     let older = view.others_end_at.map_or_else(String::new, |at| {
         if at > view.signed_in.now {
-            format!("<p>The older keys work until {}. Replace them before.</p>\n", time(at))
+            format!("<p>The older keys work until {}. Replace them before then.</p>\n", time(at))
         } else {
             "<p>The older keys no longer work.</p>\n".into()
         }

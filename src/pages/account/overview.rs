@@ -29,7 +29,7 @@ pub(super) fn page(site: &AccountSite, view: &AccountView<'_>) -> String {
 
 fn applications(view: &AccountView<'_>) -> String {
     if view.applications.is_empty() {
-        return "<p>You have no application yet. Create one to get a key.</p>\n".into();
+        return "<p>You have no applications yet. Create one to get a key.</p>\n".into();
     }
     let mut html = String::from("<ul class=\"cards\">\n");
     for listed in view.applications {
@@ -62,9 +62,9 @@ fn card(html: &mut String, listed: &ListedApplication<'_>, view: &AccountView<'_
 fn upgrade(site: &AccountSite) -> String {
     match (&site.upgrade_url, &site.contact_email) {
         (Some(url), _) => {
-            format!("<p>Do you need more requests? {}.</p>\n", link(url, "Upgrade to a higher tier"))
+            format!("<p>Need higher limits? {}.</p>\n", link(url, "Upgrade to a higher tier"))
         }
-        (None, Some(email)) => format!("<p>Do you need more requests? Write to {}.</p>\n", mail_link(email)),
+        (None, Some(email)) => format!("<p>Need higher limits? Write to {}.</p>\n", mail_link(email)),
         (None, None) => String::new(),
     }
 }

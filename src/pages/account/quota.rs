@@ -7,11 +7,11 @@ use crate::pages::html::{capitalized, escape, grouped, push, time};
 /// The use of the application with this name.
 pub(super) fn current(name: &str, usage: Option<CurrentUsage>) -> String {
     let Some(usage) = usage else {
-        return "<p>Its use cannot be shown at present. Reload the page in a minute.</p>\n".into();
+        return "<p>Usage is temporarily unavailable. Reload the page in a minute.</p>\n".into();
     };
     let mut html = String::from("<dl class=\"quotas\">\n");
     let day = (usage.day_used, usage.day_limit);
-    let until = format!("The day ends at {}.", time(usage.day_ends_at));
+    let until = format!("Resets at {}.", time(usage.day_ends_at));
     quota(&mut html, "Today", &format!("Requests of {name} today"), day, &until);
     let minute = (usage.minute_used, usage.minute_limit);
     quota(&mut html, "Last minute", &format!("Requests of {name} in the last minute"), minute, "");

@@ -19,8 +19,8 @@ pub(super) fn form(site: &AccountSite, form: &SignInForm<'_>) -> String {
         value: form.email,
     };
     let body = format!(
-        "<h1>Sign in or sign up</h1>\n{}<p class=\"lede\">Enter your e-mail address. A link is sent to it, which \
-         signs you in. If you have no account yet, it creates one: accounts and keys are free.</p>\n\
+        "<h1>Sign in or sign up</h1>\n{}<p class=\"lede\">Enter your e-mail address. We will send you a link \
+         to sign in. If you do not have an account, the link creates one. Accounts and keys are free.</p>\n\
          {}{}{}<p><button class=\"button\">Send the link</button></p>\n</form>\n\
          <p class=\"note\">{HOW_LINKS_WORK}</p>\n",
         notice(form.notice),
@@ -34,7 +34,7 @@ pub(super) fn form(site: &AccountSite, form: &SignInForm<'_>) -> String {
 pub(super) fn link_sent(site: &AccountSite, email: &str) -> String {
     let body = format!(
         "<h1>Check your e-mail</h1>\n<p class=\"lede\">To continue, open the link that is sent to {}.</p>\n\
-         <p>{HOW_LINKS_WORK}</p>\n<ul>\n<li>Nothing has arrived after a few minutes? Look into the spam folder. \
+         <p>{HOW_LINKS_WORK}</p>\n<ul>\n<li>Nothing has arrived after a few minutes? Check your spam folder. \
          The number of links to an address is limited.</li>\n\
          <li>Is the address wrong? {}.</li>\n</ul>\n",
         bdi(email),

@@ -10,7 +10,7 @@ use crate::store::{OutcomeCounts, RequestList, RequestOutcome, RequestQuery};
 pub(super) fn section(requests: Option<&RequestList>, days: &RequestQuery) -> String {
     let count = days.days().count();
     let content = match requests {
-        None => "<p>The requests cannot be shown at present. Reload the page in a minute.</p>\n".into(),
+        None => "<p>Requests are temporarily unavailable. Reload the page in a minute.</p>\n".into(),
         Some(requests) if requests.sum().total() == 0 => {
             "<p>No requests yet. Requests appear here within about a minute.</p>\n".into()
         }

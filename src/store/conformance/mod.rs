@@ -83,6 +83,7 @@ macro_rules! run_with {
             a_suspended_owner_has_no_sessions_and_cannot_sign_in
             a_suspended_owner_changes_no_application
             an_application_of_another_owner_is_unknown
+            a_link_to_an_account_goes_to_its_address
             a_deleted_owner_leaves_only_audit_records_without_the_address
             owners_are_found_by_address_and_application_in_pages
             a_mail_is_claimed_as_it_was_queued_and_removed_once_sent

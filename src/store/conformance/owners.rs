@@ -108,7 +108,7 @@ pub(in crate::store) async fn a_second_link_of_a_mailbox_signs_in_its_owner(stor
     let owner = signed_up(store, "ann@example.org").await;
     assert!(send(store, "second", "ANN@example.org").await);
     let usable = store.usable_link(Digest::of("second"), NOON).await.unwrap().unwrap();
-    assert_eq!((usable.email.as_str(), usable.owner), ("ANN@example.org", Some(owner.id)));
+    assert_eq!((usable.email.as_str(), usable.owner), ("ann@example.org", Some(owner.id)));
     let without = SignIn { accepted_terms: None, ..using("second", "second") };
     let signed_in = store.sign_in(without).await.unwrap();
     assert_eq!(signed_in, SignInOutcome::SignedIn { owner: owner.clone(), is_new: false });
@@ -272,6 +272,19 @@ pub(in crate::store) async fn a_suspended_owner_has_no_sessions_and_cannot_sign_
         words,
         ["set_account_tier", "set_account_tier", "resume_account", "suspend_account", "create_account"]
     );
+}
+
+pub(in crate::store) async fn a_link_to_an_account_goes_to_its_address(store: &dyn Store) {
+    signed_up(store, "ann@example.org").await;
+    let tagged = "ann+x@example.org";
+    let link = NewSignInLink { mailbox: "ann@example.org".into(), ..a_link("tagged", tagged) };
+    assert!(store.send_link(link, a_mail("tagged", tagged)).await.unwrap());
+    let usable = store.usable_link(Digest::of("tagged"), NOON).await.unwrap().unwrap();
+    assert_eq!(usable.email, "ann@example.org");
+    let claim = MailClaim { now: NOON, until: NOON.plus(MINUTES), limit: 9 };
+    let claimed = store.claim_mail(claim).await.unwrap();
+    assert!(claimed.iter().all(|claimed| claimed.mail.recipient == "ann@example.org"), "{claimed:?}");
+    assert!(claimed.iter().any(|claimed| claimed.mail.message_id == "tagged"));
 }
 
 pub(in crate::store) async fn a_deleted_owner_leaves_only_audit_records_without_the_address(

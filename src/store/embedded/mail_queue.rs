@@ -37,13 +37,13 @@ pub(super) fn add_notice(connection: &Connection, notice: &NewNotice) -> Result<
     audit::add(connection, notice.at, [&notice.who, NewNotice::WORD, "", &notice.audited()])
 }
 
-/// Claims mails that are due. Unreadable ones are claimed and skipped.
+/// Claims mails that are due, links first: they expire soon. Unreadable ones are claimed and skipped.
 pub(super) fn claim(connection: &Connection, claim: &MailClaim) -> Result<Vec<ClaimedMail>, StoreFault> {
     let limit = i64::try_from(claim.limit).unwrap_or(i64::MAX);
     let mut update = connection.prepare_cached(
         "UPDATE mail_queue SET due_at = ?2, attempts = attempts + 1
          WHERE message_id IN (
-             SELECT message_id FROM mail_queue WHERE due_at <= ?1 ORDER BY due_at, message_id LIMIT ?3)
+             SELECT message_id FROM mail_queue WHERE due_at <= ?1 ORDER BY kind <> 'sign_in', due_at, message_id LIMIT ?3)
          RETURNING message_id, kind, recipient, subject, text, html, created_at, expires_at, attempts",
     )?;
     let mut rows = update.query(params![millis(claim.now), millis(claim.until), limit])?;
@@ -57,7 +57,8 @@ pub(super) fn claim(connection: &Connection, claim: &MailClaim) -> Result<Vec<Cl
     }
     // SQLite returns changed rows in any order.
     claimed.sort_by(|one, other| {
-        (one.mail.created_at, &one.mail.message_id).cmp(&(other.mail.created_at, &other.mail.message_id))
+        let order = |mail: &NewMail| (mail.kind != MailKind::SignIn, mail.created_at);
+        (order(&one.mail), &one.mail.message_id).cmp(&(order(&other.mail), &other.mail.message_id))
     });
     Ok(claimed)
 }

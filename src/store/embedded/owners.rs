@@ -14,7 +14,7 @@ use crate::store::{
 const OWNERS: &str =
     "SELECT id, email, created_at, terms_version, terms_accepted_at, tier, suspended_at FROM owners";
 
-/// Stores a link with its mail, unless the mailbox has had its allowance.
+/// Stores a link with its mail, unless the mailbox has had its allowance. The link to an account goes to its address.
 pub(super) fn send_link(
     connection: &Connection,
     link: &NewSignInLink,
@@ -26,6 +26,8 @@ pub(super) fn send_link(
     if sent >= i64::from(link.allowance.links) {
         return Ok(false);
     }
+    let known = of_mailbox(connection, &link.mailbox)?;
+    let email = known.map_or_else(|| link.email.clone(), |owner| owner.email);
     connection
         .prepare_cached(
             "INSERT INTO sign_in_links (digest, mailbox, email, created_at, expires_at) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -33,11 +35,11 @@ pub(super) fn send_link(
         .execute(params![
             link.digest.as_bytes(),
             link.mailbox,
-            link.email,
+            email,
             millis(link.created_at),
             millis(link.expires_at)
         ])?;
-    mail_queue::add(connection, std::slice::from_ref(mail))?;
+    mail_queue::add(connection, &[NewMail { recipient: email, ..mail.clone() }])?;
     Ok(true)
 }
 

@@ -20,17 +20,17 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text
     AS m (message_id, kind, recipient, subject, text, html, created_at, expires_at)
 ON CONFLICT DO NOTHING";
 
-/// Gateways skip each other's mails instead of waiting.
+/// Gateways skip each other's mails instead of waiting. Links come first: they expire soon.
 const CLAIM: &str = "
 WITH due AS (
     SELECT message_id FROM {schema}.mail_queue WHERE due_at <= $1
-    ORDER BY due_at, message_id LIMIT $3 FOR UPDATE SKIP LOCKED
+    ORDER BY kind <> 'sign_in', due_at, message_id LIMIT $3 FOR UPDATE SKIP LOCKED
 ), claimed AS (
     UPDATE {schema}.mail_queue m SET due_at = $2, attempts = attempts + 1 FROM due WHERE m.message_id = due.message_id
     RETURNING m.*
 )
 SELECT message_id, kind, recipient, subject, text, html, created_at, expires_at, attempts
-FROM claimed ORDER BY created_at, message_id";
+FROM claimed ORDER BY kind <> 'sign_in', created_at, message_id";
 
 const REMOVE: &str = "DELETE FROM {schema}.mail_queue WHERE message_id = $1 AND attempts = $2";
 

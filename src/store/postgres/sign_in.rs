@@ -18,6 +18,8 @@ const LINKS_SENT: &str =
 const ADD_LINK: &str = "
 INSERT INTO {schema}.sign_in_links (digest, mailbox, email, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)";
 
+const EMAIL_OF_MAILBOX: &str = "SELECT email FROM {schema}.owners WHERE mailbox = $1";
+
 const USE_LINK: &str = "UPDATE {schema}.sign_in_links SET used_at = $2 WHERE digest = $1";
 
 const ADD_OWNER: &str = "
@@ -31,6 +33,7 @@ const ADD_SESSION: &str = "
 INSERT INTO {schema}.owner_sessions (digest, owner, created_at, expires_at) VALUES ($1, $2, $3, $4)";
 
 impl OwnerTransaction<'_> {
+    /// Stores a link with its mail, unless the mailbox has had its allowance. The link to an account goes to its address.
     pub(super) async fn send_link(&self, link: &NewSignInLink, mail: &NewMail) -> OwnerResult<bool> {
         let lock_name = format!("scoregate links of {}", link.mailbox);
         self.execute(LOCK_MAILBOX, &[(&lock_name, Type::TEXT)]).await?;
@@ -41,18 +44,30 @@ impl OwnerTransaction<'_> {
         if sent >= i64::from(link.allowance.links) {
             return Ok(false);
         }
+        let email = self.email_for(link).await?;
         let digest = link.digest.as_bytes().as_slice();
         let [created_at, expires_at] = [link.created_at, link.expires_at].map(millis);
         let row: [Parameter<'_>; 5] = [
             (&digest, Type::BYTEA),
             (&link.mailbox, Type::TEXT),
-            (&link.email, Type::TEXT),
+            (&email, Type::TEXT),
             (&created_at, Type::INT8),
             (&expires_at, Type::INT8),
         ];
         self.execute(ADD_LINK, &row).await?;
-        mail_queue::add(self.transaction.client(), self.schema, std::slice::from_ref(mail)).await?;
+        let mail = NewMail { recipient: email, ..mail.clone() };
+        mail_queue::add(self.transaction.client(), self.schema, &[mail]).await?;
         Ok(true)
+    }
+
+    /// The address that a link goes to.
+    async fn email_for(&self, link: &NewSignInLink) -> OwnerResult<String> {
+        let statement = self.schema.statement(EMAIL_OF_MAILBOX);
+        let mailbox: [Parameter<'_>; 1] = [(&link.mailbox, Type::TEXT)];
+        match self.transaction.client().query_typed_opt(&statement, &mailbox).await? {
+            Some(row) => row.try_get(0),
+            None => Ok(link.email.clone()),
+        }
     }
 
     pub(super) async fn sign_in(&self, sign_in: &SignIn) -> OwnerResult<SignInOutcome> {

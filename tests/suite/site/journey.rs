@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use super::browser::Browser;
+use crate::client::Connection;
+use crate::ledger_unreachable::Lock;
 use crate::world::World;
 
 impl World {
@@ -104,7 +106,7 @@ async fn an_owner_describes_and_closes_applications() {
     }
     for (fields, words) in [
         ([("name", ""), ("url", "")], "The name must be"),
-        ([("name", "First"), ("url", "javascript:alert(1)")], "The url"),
+        ([("name", "First"), ("url", "javascript:alert(1)")], "The website"),
     ] {
         let refused = ann.submit(&path, &fields).await;
         assert_eq!(refused.status, 422);
@@ -157,4 +159,54 @@ async fn an_operator_moves_an_account_to_a_tier_for_its_applications() {
     for key in [first, second] {
         assert_eq!(world.get("/api/v1/me").key(&key).send().await.json()["data"][0]["tier"], "pro");
     }
+}
+
+#[tokio::test]
+async fn a_change_takes_effect_although_its_client_disconnects_before_it_is_stored() {
+    let world = World::with_sign_up("site.tier = \"enterprise\"").await;
+    let mut ann = Browser::of(&world);
+    ann.sign_in("ann@example.org").await;
+    let (path, key) = ann.create("One").await;
+    ann.visit(&path).await;
+    let body = format!("confirm=yes&csrf={}", ann.csrf());
+    let lock = Lock::on(world.directory.path());
+    let mut connection = Connection::open(world.address()).await;
+    connection.write(&ann.request("POST", &format!("{path}/close"), Some(&body))).await;
+    connection.finish().await;
+    assert!(connection.is_closed().await, "no response");
+    assert_eq!(world.get("/api/v1/me").key(&key).send().await.status, 200);
+    drop(lock);
+    let mut tries = 0;
+    while world.get("/api/v1/me").key(&key).send().await.status != 401 {
+        tries += 1;
+        assert!(tries < 900, "the key of a closed application works");
+    }
+    assert_eq!(world.rows("SELECT count(*) FROM owned_applications"), ["0"]);
+}
+
+#[tokio::test]
+async fn an_application_has_at_most_ten_active_keys_and_twenty_new_ones_a_day() {
+    let world = World::with_sign_up("").await;
+    let mut ann = Browser::of(&world);
+    ann.sign_in("ann@example.org").await;
+    let (path, _) = ann.create("One").await;
+    let rotate = format!("{path}/rotate");
+    for number in 2..=11 {
+        ann.visit(&path).await;
+        let created = ann.submit(&rotate, &[("overlap", "7d")]).await;
+        assert_eq!(created.status, if number <= 10 { 200 } else { 422 }, "{number}: {}", ann.page);
+    }
+    assert!(ann.page.contains("limit of 10 active keys"));
+    for key in world.rows("SELECT lower(hex(digest)) FROM keys") {
+        world.pass(Duration::from_secs(10));
+        ann.visit(&path).await;
+        ann.submit(&format!("{path}/revoke"), &[("key", &key)]).await;
+    }
+    for number in 11..=21 {
+        world.pass(Duration::from_secs(10));
+        ann.visit(&path).await;
+        let created = ann.submit(&rotate, &[("overlap", "none")]).await;
+        assert_eq!(created.status, if number <= 20 { 200 } else { 422 }, "{number}: {}", ann.page);
+    }
+    assert!(ann.page.contains("limit of 20 new keys"));
 }

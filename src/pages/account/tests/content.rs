@@ -47,7 +47,7 @@ fn a_new_key_needs_a_decision_about_the_present_ones_only_if_there_are_any() {
     shows(
         &html,
         &[
-            "No key can be used",
+            "No active keys",
             "<input type=\"hidden\" name=\"overlap\" value=\"none\">",
             "Create a key</button>",
         ],
@@ -74,7 +74,7 @@ fn a_new_key_is_shown_with_a_command_that_uses_it() {
 fn an_application_can_be_created_while_the_account_may_have_more() {
     let mut shown = Shown::ordinary();
     let (form, used) = ("action=\"/account/applications\"", Some(Shown::usage(1, 1)));
-    shows(&shown.account(&[]), &[form, "You have no application yet."]);
+    shows(&shown.account(&[]), &[form, "You have no applications yet."]);
     shows(
         &shown.account(&[used, used]),
         &[form, "href=\"/account/applications/app_0Ab3dEf7hIj\"", "2 active keys"],
@@ -91,9 +91,9 @@ fn a_higher_tier_is_available_by_link_or_from_the_operator() {
     let mut shown = Shown::ordinary();
     shows(&shown.account(&[]), &["<a href=\"https://example.org/upgrade\">Upgrade"]);
     shown.site.upgrade_url = None;
-    shows(&shown.account(&[]), &["more requests? Write to <a href=\"mailto:support@example.org\">"]);
+    shows(&shown.account(&[]), &["Need higher limits? Write to <a href=\"mailto:support@example.org\">"]);
     shown.site.contact_email = None;
-    assert!(!shown.account(&[]).contains("more requests?"));
+    assert!(!shown.account(&[]).contains("higher limits?"));
     shown.owner.tier = Some("pro".into());
     shows(&shown.account(&[]), &["<dt>Tier of new applications</dt><dd><span class=\"tier\"><bdi>Pro</bdi>"]);
 }
@@ -136,7 +136,7 @@ fn use_is_shown_against_the_limits() {
     shows(&of(1_001, 1_000), &["1,001 of 1,000 requests <span class=\"badge\">used up</span>"]);
     shows(&of(0, 0), &["0 of 0 requests <span class=\"badge\">used up</span>", "max=\"1\" low=\"0\""]);
     shows(&of(u32::MAX, u32::MAX), &["4,294,967,295 of 4,294,967,295", "low=\"3435973836\""]);
-    shows(&shown.application_with(None, None), &["Its use cannot be shown at present."]);
+    shows(&shown.application_with(None, None), &["Usage is temporarily unavailable."]);
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn requests_are_shown_as_chart_and_tables() {
         &shown.application_with(None, Some(&none)),
         &["No requests yet. Requests appear here within about a minute."],
     );
-    shows(&shown.application_with(None, None), &["The requests cannot be shown at present."]);
+    shows(&shown.application_with(None, None), &["Requests are temporarily unavailable."]);
 }
 
 #[test]
