@@ -210,3 +210,21 @@ async fn an_application_has_at_most_ten_active_keys_and_twenty_new_ones_a_day() 
     }
     assert!(ann.page.contains("limit of 20 new keys"));
 }
+
+#[tokio::test]
+async fn closing_an_application_and_creating_another_gives_no_second_quota_of_a_day() {
+    let world = World::with_sign_up("").await;
+    let mut ann = Browser::of(&world);
+    ann.sign_in("ann@example.org").await;
+    let (path, key) = ann.create("One").await;
+    assert_eq!(world.get("/api/v1/models").key(&key).send().await.status, 200);
+    ann.visit(&path).await;
+    let refused = ann.submit(&format!("{path}/close"), &[("confirm", "yes")]).await;
+    assert_eq!(refused.status, 422);
+    assert!(ann.page.contains("has used requests today"), "{}", ann.page);
+    world.pass(Duration::from_hours(12));
+    ann.sign_in("ann@example.org").await;
+    ann.visit(&path).await;
+    let closed = ann.submit(&format!("{path}/close"), &[("confirm", "yes")]).await;
+    assert_eq!(closed.header("location"), "/account?done=closed");
+}
