@@ -43,7 +43,7 @@ class Scenario:
         self.check("Create your account", self.address, "Terms of use", "must be cited as the source")
         self.visitor.click("#field-accept_terms")
         self.visitor.follow("button", "Create account")
-        self.check("Your account", self.address, "You have no application yet")
+        self.check("Your account", self.address, "You have no applications yet")
 
     def sign_up(self):
         self.visitor.go(f"{self.demo.origin}/")
@@ -68,7 +68,7 @@ class Scenario:
 
     def enter_unusable_website(self):
         self.fill_in("ftp://dashboard.example")
-        self.check("The url", status=422)
+        self.check("The website", status=422)
         is_marked = self.visitor.value("!!document.querySelector('#field-url[aria-invalid=true][aria-describedby~=problem]')")
         self.visitor.expect(is_marked, "the field is not marked")
         self.visitor.go(f"{self.demo.origin}/account")
@@ -187,4 +187,4 @@ class Scenario:
         visitor.press(" ")
         visitor.tab_to("form .button")
         visitor.opening(lambda: visitor.press("Enter"))
-        self.check("You have no application yet")
+        self.check("You have no applications yet")
