@@ -122,9 +122,12 @@ fn attack(
     counts: Option<&[AtomicU32; 4]>,
     is_over: &AtomicBool,
 ) {
-    let begun = Instant::now();
+    // The connections take turns, so that the requests are spread evenly.
+    let interval = Duration::from_secs(1) / u32::try_from(ATTACKS_PER_SECOND).unwrap();
+    let begun =
+        Instant::now() + interval * u32::try_from(attacker).unwrap() / u32::try_from(ATTACKERS).unwrap();
     for number in 0_u32.. {
-        let due = begun + Duration::from_secs(1) * number / u32::try_from(ATTACKS_PER_SECOND).unwrap();
+        let due = begun + interval * number;
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
         if is_over.load(Ordering::Relaxed) {
             return;
