@@ -17,9 +17,7 @@ use super::visit::{LiveSession, Visit, change_failed, store_failed};
 impl Site {
     /// The page of an account.
     pub(super) async fn account_page(&self, visit: &Visit) -> Result<SiteReply, SiteRefusal> {
-        let Some(live) = visit.session(&*self.store).await? else {
-            return Ok(SiteReply::redirect("/account/sign-in"));
-        };
+        let live = visit.signed_in(&*self.store).await?;
         let notice = match visit.query.field("done") {
             "closed" => Some("The application is closed. Its keys no longer work."),
             _ => None,
@@ -55,10 +53,7 @@ impl Site {
 
     /// Creates an application and shows its key.
     pub(super) async fn create_application(&self, visit: &Visit) -> Result<SiteReply, SiteRefusal> {
-        let Some(live) = visit.session(&*self.store).await? else {
-            return Ok(SiteReply::redirect("/account/sign-in"));
-        };
-        visit.form_belongs_to(&[SiteCookie::Session])?;
+        let live = visit.signed_in_by_form(&*self.store).await?;
         let (owner, entered) = (&live.session.owner, entered_fields(visit));
         let tier = owner.tier.clone().unwrap_or_else(|| visit.config.tier.clone());
         let filled = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
@@ -91,10 +86,7 @@ impl Site {
 
     /// Deletes the account.
     pub(super) async fn delete_account(&self, visit: &Visit) -> Result<SiteReply, SiteRefusal> {
-        let Some(live) = visit.session(&*self.store).await? else {
-            return Ok(SiteReply::redirect("/account/sign-in"));
-        };
-        visit.form_belongs_to(&[SiteCookie::Session])?;
+        let live = visit.signed_in_by_form(&*self.store).await?;
         if !live.is_recent(visit.now) {
             return Ok(sign_in_again(visit, &live));
         }

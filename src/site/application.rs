@@ -24,24 +24,31 @@ const DAY: Duration = Duration::from_hours(24);
 /// Days of requests on the page.
 const SHOWN_DAYS: u32 = 30;
 
-/// A page or form of an application of the visitor.
-pub(super) enum Access {
-    /// The application belongs to the account of the session.
-    Granted(Box<(LiveSession, StoredApplication)>),
-    /// The visitor is not signed in.
-    SignIn,
-}
-
 impl Site {
     /// The session and its application. Applications of others are unknown.
-    async fn owned(&self, visit: &Visit, id: ApplicationId) -> Result<Access, SiteRefusal> {
-        let Some(live) = visit.session(&*self.store).await? else { return Ok(Access::SignIn) };
+    async fn owned(
+        &self,
+        visit: &Visit,
+        id: ApplicationId,
+    ) -> Result<(LiveSession, StoredApplication), SiteRefusal> {
+        let live = visit.signed_in(&*self.store).await?;
         if !live.session.owner.applications.contains(&id) {
             return Err(SiteRefusal::UnknownPage);
         }
         let found = self.store.application(id, visit.now.wall.day()).await;
         let application = found.map_err(|error| store_failed(&error))?.ok_or(SiteRefusal::UnknownPage)?;
-        Ok(Access::Granted(Box::new((live, application))))
+        Ok((live, application))
+    }
+
+    /// The session and its application, for a form of the session.
+    async fn owned_by_form(
+        &self,
+        visit: &Visit,
+        id: ApplicationId,
+    ) -> Result<(LiveSession, StoredApplication), SiteRefusal> {
+        let owned = self.owned(visit, id).await?;
+        visit.form_belongs_to(&[SiteCookie::Session])?;
+        Ok(owned)
     }
 
     /// The page of an application.
@@ -50,10 +57,7 @@ impl Site {
         visit: &Visit,
         id: ApplicationId,
     ) -> Result<SiteReply, SiteRefusal> {
-        let Access::Granted(access) = self.owned(visit, id).await? else {
-            return Ok(SiteReply::redirect("/account/sign-in"));
-        };
-        let (live, application) = *access;
+        let (live, application) = self.owned(visit, id).await?;
         let notice = match visit.query.field("done") {
             "saved" => Some("The changes are saved."),
             "revoked" => Some("The key is revoked. Requests with it are refused from now on."),
@@ -98,11 +102,7 @@ impl Site {
         visit: &Visit,
         id: ApplicationId,
     ) -> Result<SiteReply, SiteRefusal> {
-        let Access::Granted(access) = self.owned(visit, id).await? else {
-            return Ok(SiteReply::redirect("/account/sign-in"));
-        };
-        let (live, application) = *access;
-        visit.form_belongs_to(&[SiteCookie::Session])?;
+        let (live, application) = self.owned_by_form(visit, id).await?;
         let entered = entered_fields(visit);
         let change = |text: &str| match text {
             "" => FieldChange::Remove,
@@ -135,11 +135,7 @@ impl Site {
         visit: &Visit,
         id: ApplicationId,
     ) -> Result<SiteReply, SiteRefusal> {
-        let Access::Granted(access) = self.owned(visit, id).await? else {
-            return Ok(SiteReply::redirect("/account/sign-in"));
-        };
-        let (live, application) = *access;
-        visit.form_belongs_to(&[SiteCookie::Session])?;
+        let (live, application) = self.owned_by_form(visit, id).await?;
         let Some(overlap) = overlap(visit.form.field("overlap")) else {
             let message = "Choose how long the existing keys keep working.";
             return Ok(self.with_problem(visit, &live, &application, "overlap", message).await);
@@ -164,11 +160,7 @@ impl Site {
         visit: &Visit,
         id: ApplicationId,
     ) -> Result<SiteReply, SiteRefusal> {
-        let Access::Granted(access) = self.owned(visit, id).await? else {
-            return Ok(SiteReply::redirect("/account/sign-in"));
-        };
-        let (live, application) = *access;
-        visit.form_belongs_to(&[SiteCookie::Session])?;
+        let (live, application) = self.owned_by_form(visit, id).await?;
         let digest = Digest::from_hex(visit.form.field("key"));
         let Some(key) = application.keys.iter().find(|key| Some(key.digest) == digest) else {
             return Err(SiteRefusal::UnknownPage);
@@ -188,11 +180,7 @@ impl Site {
         visit: &Visit,
         id: ApplicationId,
     ) -> Result<SiteReply, SiteRefusal> {
-        let Access::Granted(access) = self.owned(visit, id).await? else {
-            return Ok(SiteReply::redirect("/account/sign-in"));
-        };
-        let (live, application) = *access;
-        visit.form_belongs_to(&[SiteCookie::Session])?;
+        let (live, application) = self.owned_by_form(visit, id).await?;
         if !live.is_recent(visit.now) {
             return Ok(sign_in_again(visit, &live));
         }

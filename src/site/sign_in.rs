@@ -208,10 +208,7 @@ impl Site {
 
     /// Ends the session, or all sessions of the account.
     pub(super) async fn sign_out(&self, visit: &Visit) -> Result<SiteReply, SiteRefusal> {
-        let Some(live) = visit.session(&*self.store).await? else {
-            return Ok(SiteReply::redirect("/account/sign-in"));
-        };
-        visit.form_belongs_to(&[SiteCookie::Session])?;
+        let live = visit.signed_in_by_form(&*self.store).await?;
         let (ended, done) = if visit.form.is_set("everywhere") {
             (self.store.end_sessions(live.session.owner.id).await, "signed-out-everywhere")
         } else {

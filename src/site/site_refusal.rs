@@ -9,6 +9,8 @@ use super::site_path::SitePath;
 /// A refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SiteRefusal {
+    /// The visitor is not signed in. A redirect leads to the form for that.
+    SignedOut,
     /// The connection is not encrypted.
     ClearText,
     /// Too many requests from one network.
@@ -58,7 +60,9 @@ pub(super) struct SiteRefusalRow {
     pub(super) page: MessagePage<'static>,
 }
 
-const SIGN_IN: Option<(&str, &str)> = Some(("/account/sign-in", "Sign in"));
+/// The path of the form for signing in.
+pub(super) const SIGN_IN_PATH: &str = "/account/sign-in";
+const SIGN_IN: Option<(&str, &str)> = Some((SIGN_IN_PATH, "Sign in"));
 const ACCOUNT: Option<(&str, &str)> = Some(("/account", "Your account"));
 
 const fn row(
@@ -80,6 +84,7 @@ impl SiteRefusal {
     #[rustfmt::skip]
     pub(super) const fn row(self) -> SiteRefusalRow {
         match self {
+            Self::SignedOut => row(StatusCode::SEE_OTHER, "signed_out", "Signed out", &["Sign in to see your account."], SIGN_IN),
             Self::ClearText => row(StatusCode::FORBIDDEN, "clear_text", "HTTPS is required",
                 &["This page is available over HTTPS only, because it handles keys and addresses. Open it with https://."], None),
             Self::TooManyRequests => after(60, row(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", "Too many requests",

@@ -8,7 +8,7 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::Full;
 
-use super::site_refusal::SiteRefusal;
+use super::site_refusal::{SIGN_IN_PATH, SiteRefusal};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
@@ -73,6 +73,9 @@ pub(super) fn response(
 ) -> Response<Full<Bytes>> {
     let mut headers = HeaderMap::new();
     if let Err(refusal) = &answered {
+        if *refusal == SiteRefusal::SignedOut {
+            headers.insert(LOCATION, HeaderValue::from_static(SIGN_IN_PATH));
+        }
         if let SiteRefusal::Method(path) = refusal {
             headers.insert(ALLOW, HeaderValue::from_static(path.methods()));
         }

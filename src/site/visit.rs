@@ -58,6 +58,18 @@ impl Visit {
         Ok(found.map(|session| LiveSession { csrf: form_token(&token), token, session }))
     }
 
+    /// The session of the request. Without one, the visitor must sign in.
+    pub(super) async fn signed_in(&self, store: &dyn Store) -> Result<LiveSession, SiteRefusal> {
+        self.session(store).await?.ok_or(SiteRefusal::SignedOut)
+    }
+
+    /// The session of the request, for a form of the session.
+    pub(super) async fn signed_in_by_form(&self, store: &dyn Store) -> Result<LiveSession, SiteRefusal> {
+        let live = self.signed_in(store).await?;
+        self.form_belongs_to(&[SiteCookie::Session])?;
+        Ok(live)
+    }
+
     /// Whether the submitted form belongs to one of these cookies of the request.
     pub(super) fn form_belongs_to(&self, cookies: &[SiteCookie]) -> Result<(), SiteRefusal> {
         let sent = self.form.field("csrf");
