@@ -143,7 +143,7 @@ impl Site {
         if let Some(message) = key_limit(&application.keys, visit.now.wall) {
             return Ok(self.with_problem(visit, &live, &application, "overlap", message).await);
         }
-        let replaces_keys = application.keys.iter().any(|key| is_active(key, visit.now.wall));
+        let replaces_keys = application.keys.iter().any(|key| key.is_active(visit.now.wall));
         if overlap.is_zero() && replaces_keys && !live.is_recent(visit.now) {
             return Ok(sign_in_again(visit, &live));
         }
@@ -234,7 +234,7 @@ fn overlap(word: &str) -> Option<Duration> {
 
 /// The message if an owner may create no more keys now. All keys are in the memory of every gateway.
 fn key_limit(keys: &[StoredKey], now: Wall) -> Option<&'static str> {
-    let active = keys.iter().filter(|key| is_active(key, now)).count();
+    let active = keys.iter().filter(|key| key.is_active(now)).count();
     let new = keys.iter().filter(|key| now < key.created_at.plus(DAY)).count();
     if active >= MAX_ACTIVE_KEYS {
         Some(
@@ -245,8 +245,4 @@ fn key_limit(keys: &[StoredKey], now: Wall) -> Option<&'static str> {
     } else {
         None
     }
-}
-
-fn is_active(key: &StoredKey, now: Wall) -> bool {
-    key.revoked_at.is_none() && key.expires_at.is_none_or(|ends| ends > now)
 }

@@ -54,6 +54,13 @@ pub struct StoredKey {
     pub last_used_at: Option<Wall>,
 }
 
+impl StoredKey {
+    /// Whether it is neither revoked nor expired.
+    pub fn is_active(&self, now: Wall) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|ends| ends > now)
+    }
+}
+
 /// A page of applications, ordered by id.
 #[derive(Clone, Debug, Default)]
 pub struct ApplicationPage {

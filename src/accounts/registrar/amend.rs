@@ -185,8 +185,7 @@ fn all_in_force(
     now: Wall,
     at: Option<Wall>,
 ) -> Result<Vec<Digest>, RegistrarError> {
-    let goes_on = |key: &&StoredKey| key.revoked_at.is_none() && key.expires_at.is_none_or(|ends| ends > now);
-    let keys: Vec<&StoredKey> = application.keys.iter().filter(goes_on).collect();
+    let keys: Vec<&StoredKey> = application.keys.iter().filter(|key| key.is_active(now)).collect();
     let is_put_off = |key: &&StoredKey| key.expires_at.is_some_and(|ends| at.is_none_or(|at| at > ends));
     match keys.as_slice() {
         [] => Err(RegistrarError::NoneInForce(application.id)),

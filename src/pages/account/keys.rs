@@ -40,10 +40,6 @@ impl KeyState {
         }
     }
 
-    const fn is_active(self) -> bool {
-        matches!(self, Self::Active | Self::Expiring(_))
-    }
-
     fn html(self) -> String {
         match self {
             Self::Active => "<span class=\"method\">active</span>".into(),
@@ -56,15 +52,14 @@ impl KeyState {
 
 /// The keys that can be used.
 pub(super) fn active_keys(application: &StoredApplication, now: Wall) -> impl Iterator<Item = &StoredKey> {
-    application.keys.iter().filter(move |key| KeyState::of(key, now).is_active())
+    application.keys.iter().filter(move |key| key.is_active(now))
 }
 
 /// The tables of the keys, newest first, and the form for a new one.
 pub(super) fn section(view: &OwnedApplicationView<'_>) -> String {
     let now = view.signed_in.now;
     let newest_first = || view.application.keys.iter().rev();
-    let (active, ended): (Vec<_>, Vec<_>) =
-        newest_first().partition(|key| KeyState::of(key, now).is_active());
+    let (active, ended): (Vec<_>, Vec<_>) = newest_first().partition(|key| key.is_active(now));
     let (beside, apart) = if ended.len() > FEW { (&[][..], &ended[..]) } else { (&ended[..], &[][..]) };
     let problem = problem_of(view.problem, &KEY_FIELDS);
     let shown: Vec<&StoredKey> = active.iter().chain(beside).copied().collect();
@@ -92,7 +87,7 @@ fn table(name: &str, keys: &[&StoredKey], view: &OwnedApplicationView<'_>) -> St
             state.html(),
             format!("{}{}", narrow("Created"), date(key.created_at)),
             format!("{}{used}", narrow("Hour of last use")),
-            if state.is_active() { revocation(key, view) } else { String::new() },
+            if key.is_active(view.signed_in.now) { revocation(key, view) } else { String::new() },
         ]
     });
     stacking_table(name, &["Key", "State", "Created", "Hour of last use", "Revoke"], rows)
@@ -196,9 +191,9 @@ mod tests {
             (Some(at(11)), None, KeyState::Expiring(at(11))),
             (Some(at(11)), Some(at(5)), KeyState::Revoked(at(5))),
         ] {
-            let state = KeyState::of(&key(expires, revoked), at(10));
-            assert_eq!(state, expected);
-            assert_eq!(state.is_active(), matches!(expected, KeyState::Active | KeyState::Expiring(_)));
+            let key = key(expires, revoked);
+            assert_eq!(KeyState::of(&key, at(10)), expected);
+            assert_eq!(key.is_active(at(10)), matches!(expected, KeyState::Active | KeyState::Expiring(_)));
         }
     }
 

@@ -21,6 +21,16 @@ fn plant(directory: &TempDir, id: &str) {
     );
 }
 
+/// The environment of a program that sends mail to this server without TLS.
+fn without_tls(address: &str) -> [(&str, &str); 4] {
+    [
+        BUILT_IN[0],
+        ("SCOREGATE_MAIL_SERVER", address),
+        ("SCOREGATE_MAIL_TLS", "none"),
+        ("SCOREGATE_MAIL_FROM", "noreply@example.org"),
+    ]
+}
+
 fn queued(directory: &TempDir) -> String {
     sqlite3(directory.path(), "SELECT count(*) FROM mail_queue").trim().to_owned()
 }
@@ -71,12 +81,7 @@ async fn a_message_of_the_operator_arrives_at_the_owner() {
     let text = directory.path().join("text");
     std::fs::write(&text, "Terms change.\n").unwrap();
     let address = format!("127.0.0.1:{}", server.port);
-    let mail = [
-        BUILT_IN[0],
-        ("SCOREGATE_MAIL_SERVER", address.as_str()),
-        ("SCOREGATE_MAIL_TLS", "none"),
-        ("SCOREGATE_MAIL_FROM", "noreply@example.org"),
-    ];
+    let mail = without_tls(&address);
     let program = Program::serve(directory.path(), &mail);
     program.public();
     let (text, data_dir) = (text.to_str().unwrap(), directory.path().to_str().unwrap());
@@ -100,13 +105,7 @@ async fn neither_log_nor_metrics_nor_stored_reasons_contain_personal_data() {
         plant(&directory, id);
     }
     let address = format!("127.0.0.1:{}", server.port);
-    let mail = [
-        BUILT_IN[0],
-        ("SCOREGATE_MAIL_SERVER", address.as_str()),
-        ("SCOREGATE_MAIL_TLS", "none"),
-        ("SCOREGATE_MAIL_FROM", "noreply@example.org"),
-        ("SCOREGATE_LOG_LEVEL", "trace"),
-    ];
+    let mail = [&without_tls(&address)[..], &[("SCOREGATE_LOG_LEVEL", "trace")]].concat();
     let program = Program::serve(directory.path(), &mail);
     let (_, side) = program.ports();
     for event in ["defer", "refuse", "refuse_content", "mail", "mail", "refuse_sender"] {
@@ -139,13 +138,7 @@ async fn a_shutdown_finishes_the_mail_in_progress_and_leaves_the_others_to_be_se
     plant(&directory, "one");
     plant(&directory, "two");
     let address = format!("127.0.0.1:{}", server.port);
-    let mail = [
-        BUILT_IN[0],
-        ("SCOREGATE_MAIL_SERVER", address.as_str()),
-        ("SCOREGATE_MAIL_TLS", "none"),
-        ("SCOREGATE_MAIL_FROM", "noreply@example.org"),
-        ("SCOREGATE_LOG_LEVEL", "debug"),
-    ];
+    let mail = [&without_tls(&address)[..], &[("SCOREGATE_LOG_LEVEL", "debug")]].concat();
     let program = Program::serve(directory.path(), &mail);
     program.public();
     server.event("mail").await;
@@ -167,13 +160,7 @@ async fn a_server_that_never_replies_does_not_prevent_a_shutdown_and_the_mail_is
     let directory = TempDir::new().unwrap();
     plant(&directory, "one");
     let address = format!("127.0.0.1:{}", server.port);
-    let mail = [
-        BUILT_IN[0],
-        ("SCOREGATE_MAIL_SERVER", address.as_str()),
-        ("SCOREGATE_MAIL_TLS", "none"),
-        ("SCOREGATE_MAIL_FROM", "noreply@example.org"),
-        ("SCOREGATE_SERVER_SHUTDOWN_TIMEOUT", "100ms"),
-    ];
+    let mail = [&without_tls(&address)[..], &[("SCOREGATE_SERVER_SHUTDOWN_TIMEOUT", "100ms")]].concat();
     let program = Program::serve(directory.path(), &mail);
     program.public();
     server.event("mail").await;
