@@ -3,7 +3,7 @@
 //! does with the attack, without the cost of the attack itself.
 //!
 //! The attack comes from many networks, as far as the gateway can know: each request has another client address, from a
-//! trusted proxy. `cargo bench --bench site_attack` is small; `SCOREGATE_FULL=1` gives reliable figures.
+//! trusted proxy. Hits and attacks arrive at random times, independent of each other. `cargo bench --bench site_attack` is small; `SCOREGATE_FULL=1` gives reliable figures.
 
 #![expect(
     clippy::print_stdout,
@@ -24,9 +24,9 @@ use hdrhistogram::Histogram;
 use tempfile::TempDir;
 
 /// Hits: connections, and requests per second on each.
-const HIT_CONNECTIONS: u64 = 4;
-const HITS_PER_SECOND: u64 = 200;
-/// The attack: connections, and requests per second on each.
+const HIT_CONNECTIONS: u64 = 16;
+const HITS_PER_SECOND: u64 = 50;
+/// The attack: clients, and requests per second of each.
 const ATTACKERS: u64 = 8;
 const ATTACKS_PER_SECOND: u64 = 50;
 /// The argument that makes this program the constant responder.
@@ -81,7 +81,8 @@ fn measure(gateway: &Gateway, attacked: Option<SocketAddr>, forms: &Forms, time:
                 scope.spawn(move || attack(address, attacker, forms, counts, is_over));
             }
         }
-        let callers: Vec<_> = (0..HIT_CONNECTIONS).map(|_| scope.spawn(|| hits(gateway, time))).collect();
+        let callers: Vec<_> =
+            (0..HIT_CONNECTIONS).map(|caller| scope.spawn(move || hits(gateway, caller, time))).collect();
         for caller in callers {
             all.add(caller.join().unwrap()).unwrap();
         }
@@ -90,28 +91,51 @@ fn measure(gateway: &Gateway, attacked: Option<SocketAddr>, forms: &Forms, time:
     all
 }
 
-/// Sends hits at a fixed rate on one connection.
-fn hits(gateway: &Gateway, time: Duration) -> Histogram<u64> {
+/// Random times of arrival: a Poisson process.
+struct Arrivals {
+    next: Instant,
+    mean: Duration,
+    state: u64,
+}
+
+impl Arrivals {
+    fn new(per_second: u64, seed: u64) -> Self {
+        let mean = Duration::from_secs(1) / u32::try_from(per_second).unwrap();
+        Self { next: Instant::now(), mean, state: seed }
+    }
+}
+
+impl Iterator for Arrivals {
+    type Item = Instant;
+
+    fn next(&mut self) -> Option<Instant> {
+        // SplitMix64. Its upper half is a number between 0 and 1.
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let upper = u32::try_from((mixed ^ (mixed >> 31)) >> 32).unwrap();
+        let uniform = f64::from(upper) / 4_294_967_296.0;
+        self.next += self.mean.mul_f64(-(1.0 - uniform).ln());
+        Some(self.next)
+    }
+}
+
+/// Sends hits on one connection. A late response delays the next request, and its latency counts from when it was due.
+fn hits(gateway: &Gateway, caller: u64, time: Duration) -> Histogram<u64> {
     let mut stream = TcpStream::connect(gateway.address).unwrap();
     stream.set_nodelay(true).unwrap();
     let request =
         format!("GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: {}\r\n\r\n", gateway.key).into_bytes();
     let mut taken = Histogram::new(3).unwrap();
-    let begun = Instant::now();
-    for number in 0.. {
-        let due = begun
-            + Duration::from_secs(1) * u32::try_from(number).unwrap()
-                / u32::try_from(HITS_PER_SECOND).unwrap();
-        if due.duration_since(begun) >= time {
-            return taken;
-        }
+    let end = Instant::now() + time;
+    for due in Arrivals::new(HITS_PER_SECOND, caller).take_while(|due| *due < end) {
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
         stream.write_all(&request).unwrap();
         let status = read_response(&mut stream).unwrap();
         assert_eq!(status, 200);
         taken.record(u64::try_from(due.elapsed().as_nanos()).unwrap()).unwrap();
     }
-    unreachable!("the rounds are shorter")
+    taken
 }
 
 /// Sends requests of all kinds to the account pages, each from another network.
@@ -122,19 +146,14 @@ fn attack(
     counts: Option<&[AtomicU32; 4]>,
     is_over: &AtomicBool,
 ) {
-    // The connections take turns, so that the requests are spread evenly.
-    let interval = Duration::from_secs(1) / u32::try_from(ATTACKS_PER_SECOND).unwrap();
-    let begun =
-        Instant::now() + interval * u32::try_from(attacker).unwrap() / u32::try_from(ATTACKERS).unwrap();
-    for number in 0_u32.. {
-        let due = begun + interval * number;
+    for (number, due) in (0_u64..).zip(Arrivals::new(ATTACKS_PER_SECOND, HIT_CONNECTIONS + attacker)) {
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
         if is_over.load(Ordering::Relaxed) {
             return;
         }
         let Ok(mut stream) = TcpStream::connect(address) else { continue };
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-        let sent = stream.write_all(&forms.request(attacker + u64::from(number)));
+        let sent = stream.write_all(&forms.request(attacker + number));
         let status = sent.ok().and_then(|()| read_response(&mut stream));
         if let (Some(status), Some(counts)) = (status, counts) {
             counts[usize::from(status / 100).clamp(2, 5) - 2].fetch_add(1, Ordering::Relaxed);
