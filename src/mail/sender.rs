@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, Mono};
 use crate::instruments::{Instruments, MailResult, StoreWork};
-use crate::store::{ClaimedMail, MailAttempt, MailClaim, Store, StoreError, StoreFuture};
+use crate::store::{ClaimedMail, MailAttempt, MailClaim, MailOutcome, Store, StoreError, StoreFuture};
 
 use super::failure::MailFailure;
 use super::message::{SenderMailbox, outgoing};
@@ -110,9 +110,14 @@ impl MailSender {
                 unavailable = attempted.err().filter(MailFailure::is_about_all_mail);
                 next
             };
+            // A mail that was sent must not be sent again. Other results share a commit.
+            let is_done = matches!(next.outcome, MailOutcome::Remove);
             self.unrecorded.push(next);
-            self.record().await;
+            if is_done {
+                self.record().await;
+            }
         }
+        self.record().await;
         session.close().await;
         unavailable.is_none()
     }
