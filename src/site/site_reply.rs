@@ -73,9 +73,6 @@ pub(super) fn response(
 ) -> Response<Full<Bytes>> {
     let mut headers = HeaderMap::new();
     if let Err(refusal) = &answered {
-        if *refusal == SiteRefusal::SignedOut {
-            headers.insert(LOCATION, HeaderValue::from_static(SIGN_IN_PATH));
-        }
         if let SiteRefusal::Method(path) = refusal {
             headers.insert(ALLOW, HeaderValue::from_static(path.methods()));
         }
@@ -83,10 +80,11 @@ pub(super) fn response(
             headers.insert(RETRY_AFTER, seconds.into());
         }
     }
-    let reply = answered.unwrap_or_else(|refusal| SiteReply {
-        status: refusal.row().status,
-        html: page(refusal),
-        ..SiteReply::default()
+    let reply = answered.unwrap_or_else(|refusal| {
+        if refusal == SiteRefusal::SignedOut {
+            return SiteReply::redirect(SIGN_IN_PATH);
+        }
+        SiteReply { status: refusal.row().status, html: page(refusal), ..SiteReply::default() }
     });
     if let Some(location) = reply.location {
         headers
