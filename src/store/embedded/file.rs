@@ -144,6 +144,8 @@ pub(super) fn write_ahead(connection: &Connection) -> Result<(), StoreFault> {
         )));
     }
     connection.pragma_update(None, "synchronous", "FULL")?;
+    // Deleted personal data is overwritten.
+    connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update_and_check(None, "journal_size_limit", LOG_BYTES, |_| Ok(()))?;
     connection.pragma_update_and_check(None, "wal_autocheckpoint", LOG_PAGES, |_| Ok(()))?;
