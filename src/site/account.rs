@@ -3,7 +3,7 @@
 use crate::accounts::{IssuedKey, NewApplication, RegistrarError};
 use crate::instruments::AccountStep;
 use crate::pages::account::{
-    AccountView, ApplicationFields, FormProblem, IssuedKeyView, ListedApplication, SignedIn,
+    AccountView, ApplicationFields, EXISTING, FormProblem, IssuedKeyView, ListedApplication, SignedIn,
 };
 use crate::store::{OwnLimits, OwnerRefusal, StoreError, StoredApplication};
 
@@ -55,6 +55,13 @@ impl Site {
     pub(super) async fn create_application(&self, visit: &Visit) -> Result<SiteReply, SiteRefusal> {
         let live = visit.signed_in_by_form(&*self.store).await?;
         let (owner, entered) = (&live.session.owner, entered_fields(visit));
+        let (existing, at_most) = (owner.applications.len(), visit.config.applications_per_account);
+        if existing < usize::try_from(at_most).unwrap_or(usize::MAX) && !visit.form.is_current(existing) {
+            let message = "The applications have changed since this page was opened, so none was created. Check the list and try again.";
+            let problem = Some(FormProblem { field: Some(EXISTING), message });
+            let html = self.account_html(visit, &live, &entered, problem, None).await?;
+            return Ok(SiteReply::problem(html));
+        }
         let tier = owner.tier.clone().unwrap_or_else(|| visit.config.tier.clone());
         let filled = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         let new = NewApplication {
@@ -66,7 +73,6 @@ impl Site {
             note: None,
             expires_at: None,
         };
-        let at_most = visit.config.applications_per_account;
         match self.registrar.create_for(owner.id, at_most, new).await {
             Ok(issued) => {
                 self.instruments.changed(AccountStep::Create);

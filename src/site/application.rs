@@ -6,7 +6,7 @@ use crate::accounts::{DescriptionChange, FieldChange};
 use crate::clock::{Day, Wall};
 use crate::instruments::AccountStep;
 use crate::keys::{ApplicationId, Digest};
-use crate::pages::account::{ApplicationFields, FormProblem, OwnedApplicationView};
+use crate::pages::account::{ApplicationFields, EXISTING, FormProblem, OwnedApplicationView};
 use crate::store::{RequestQuery, StoredApplication, StoredKey};
 
 use super::Site;
@@ -136,6 +136,10 @@ impl Site {
         id: ApplicationId,
     ) -> Result<SiteReply, SiteRefusal> {
         let (live, application) = self.owned_by_form(visit, id).await?;
+        if !visit.form.is_current(application.keys.len()) {
+            let message = "The keys have changed since this page was opened, so no key was created. Check the list and try again.";
+            return Ok(self.with_problem(visit, &live, &application, EXISTING, message).await);
+        }
         let Some(overlap) = overlap(visit.form.field("overlap")) else {
             let message = "Choose how long the existing keys keep working.";
             return Ok(self.with_problem(visit, &live, &application, "overlap", message).await);

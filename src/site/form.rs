@@ -3,6 +3,8 @@
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 
+use crate::pages::account::EXISTING;
+
 use super::site_refusal::SiteRefusal;
 
 /// Maximum size of a form.
@@ -34,6 +36,11 @@ impl Form {
             (Some(value), None) => value,
             _ => "",
         }
+    }
+
+    /// Whether the page of the form showed this many keys or applications. A reloaded form is older than its own result.
+    pub(super) fn is_current(&self, existing: usize) -> bool {
+        self.field(EXISTING).parse() == Ok(existing)
     }
 
     /// Whether a checkbox is set.

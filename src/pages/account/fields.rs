@@ -4,8 +4,11 @@ use super::frame::section;
 use super::{ApplicationFields, FormProblem};
 use crate::pages::html::{escape, push};
 
+/// The hidden field of forms that create a key or an application: how many of them the page shows.
+pub const EXISTING: &str = "existing";
+
 /// Names of the fields of an application.
-pub(super) const APPLICATION_FIELDS: [&str; 3] = ["name", "url", "contact"];
+pub(super) const APPLICATION_FIELDS: [&str; 4] = ["name", "url", "contact", EXISTING];
 
 /// Names of the fields of a step that cannot be undone.
 pub(super) const CONFIRMATION: [&str; 1] = ["confirm"];
@@ -34,6 +37,11 @@ pub(super) struct FinalStep<'a> {
 /// The beginning of a form. The path is one of ours.
 pub(super) fn open_form(action: &str, csrf: &str) -> String {
     format!("<form method=\"post\" action=\"{}\">\n{}", escape(action), hidden("csrf", csrf))
+}
+
+/// The hidden field with the number of existing keys or applications.
+pub(super) fn existing(count: usize) -> String {
+    hidden(EXISTING, &count.to_string())
 }
 
 pub(super) fn hidden(name: &str, value: &str) -> String {

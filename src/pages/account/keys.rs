@@ -1,6 +1,6 @@
 //! The keys of an application: their table, revoking one, creating one, and the page that shows a new one.
 
-use super::fields::{alert, described, hidden, open_form, problem_of};
+use super::fields::{EXISTING, alert, described, existing, hidden, open_form, problem_of};
 use super::frame::{self, Frame, bdi};
 use super::{AccountSite, FormProblem, IssuedKeyView, OwnedApplicationView};
 use crate::clock::Wall;
@@ -9,7 +9,7 @@ use crate::pages::html::{code_block, date, escape, stacking_table, time};
 use crate::store::{StoredApplication, StoredKey};
 
 /// The fields of the forms for keys.
-pub(super) const KEY_FIELDS: [&str; 2] = ["key", "overlap"];
+pub(super) const KEY_FIELDS: [&str; 3] = ["key", "overlap", EXISTING];
 /// Maximum number of keys that can no longer be used in the first table.
 const FEW: usize = 3;
 /// Choices for the existing keys when one is created, as sent and as shown.
@@ -112,7 +112,7 @@ fn revocation(key: &StoredKey, view: &OwnedApplicationView<'_>) -> String {
 
 fn new_key(view: &OwnedApplicationView<'_>, has_active: bool, problem: Option<FormProblem<'_>>) -> String {
     let path = format!("/account/applications/{}/rotate", view.application.id);
-    let form = open_form(&path, view.signed_in.csrf);
+    let form = open_form(&path, view.signed_in.csrf) + &existing(view.application.keys.len());
     if !has_active {
         return format!(
             "{form}{}<p><button class=\"button\">Create a key</button></p>\n</form>\n",

@@ -19,6 +19,7 @@ mod views;
 use data_encoding::BASE64;
 use sha2::{Digest as _, Sha256};
 
+pub use fields::EXISTING;
 pub use link_mail::link_mail_html;
 pub use views::{
     AccountView, ApplicationFields, CurrentUsage, FormProblem, IssuedKeyView, LinkForm, ListedApplication,

@@ -1,7 +1,7 @@
 //! The page of an account: applications, a form for a new one, the account itself, and its deletion.
 
 use super::fields::{
-    APPLICATION_FIELDS, CONFIRMATION, FinalStep, alert, application_fields, open_form, problem_of,
+    APPLICATION_FIELDS, CONFIRMATION, FinalStep, alert, application_fields, existing, open_form, problem_of,
 };
 use super::frame::{Frame, bdi, link, mail_link, notice, section};
 use super::keys::active_keys;
@@ -71,10 +71,11 @@ fn upgrade(site: &AccountSite) -> String {
 
 fn new_application(view: &AccountView<'_>, problem: Option<FormProblem<'_>>) -> String {
     let form = format!(
-        "<p>Keys belong to an application. Its first key is created with it, and shown once.</p>\n{}{}{}\
+        "<p>Keys belong to an application. Its first key is created with it, and shown once.</p>\n{}{}{}{}\
          <p><button class=\"button\">Create application</button></p>\n</form>\n",
         alert(problem),
         open_form("/account/applications", view.signed_in.csrf),
+        existing(view.signed_in.owner.applications.len()),
         application_fields(view.entered, problem)
     );
     section("new", "New application", &form)

@@ -135,15 +135,18 @@ impl<'w> Browser<'w> {
         field.split("value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
     }
 
-    /// Submits a form of the page with its token.
+    /// Submits a form of the page with its hidden fields.
     pub async fn submit(&mut self, target: &str, fields: &[(&str, &str)]) -> Response {
         // Each link has a time of its own.
         if let Some(world) = self.world {
             world.pass(Duration::from_secs(1));
         }
         let csrf = self.csrf();
-        let with_token: Vec<(&str, &str)> = fields.iter().copied().chain([("csrf", csrf.as_str())]).collect();
-        self.submit_only(target, &with_token).await
+        let existing = self.page.contains("name=\"existing\"").then(|| self.hidden("existing"));
+        let mut all = fields.to_vec();
+        all.push(("csrf", &csrf));
+        all.extend(existing.as_deref().map(|count| ("existing", count)));
+        self.submit_only(target, &all).await
     }
 
     /// Submits exactly these fields.

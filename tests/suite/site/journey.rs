@@ -212,6 +212,32 @@ async fn an_application_has_at_most_ten_active_keys_and_twenty_new_ones_a_day() 
 }
 
 #[tokio::test]
+async fn a_form_sent_again_creates_no_second_key_and_no_second_application() {
+    let world = World::with_sign_up("site.applications_per_account = 3").await;
+    let mut ann = Browser::of(&world);
+    ann.sign_in("ann@example.org").await;
+    let account = ann.page.clone();
+    let (path, _) = ann.create("One").await;
+    ann.page = account;
+    let again = ann.submit("/account/applications", &[("name", "One")]).await;
+    assert_eq!(again.status, 422);
+    assert!(ann.page.contains("The applications have changed"), "{}", ann.page);
+    assert!(ann.page.contains("value=\"One\""), "the entered name is kept");
+    assert_eq!(world.rows("SELECT count(*) FROM applications"), ["1"]);
+
+    ann.visit(&path).await;
+    let application = ann.page.clone();
+    let rotate = format!("{path}/rotate");
+    assert_eq!(ann.submit(&rotate, &[("overlap", "1d")]).await.status, 200);
+    ann.page = application;
+    assert_eq!(ann.submit(&rotate, &[("overlap", "1d")]).await.status, 422);
+    assert!(ann.page.contains("The keys have changed"), "{}", ann.page);
+    assert_eq!(world.rows("SELECT count(*) FROM keys"), ["2"]);
+    // The page of the refusal shows the present keys, so its form can be sent.
+    assert_eq!(ann.submit(&rotate, &[("overlap", "1d")]).await.status, 200);
+}
+
+#[tokio::test]
 async fn closing_an_application_and_creating_another_gives_no_second_quota_of_a_day() {
     let world = World::with_sign_up("").await;
     let mut ann = Browser::of(&world);

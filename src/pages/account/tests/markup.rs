@@ -88,11 +88,11 @@ fn forms_are_sent_to_this_service_with_their_csrf_token() {
         "/account/sign-in csrf email".into(),
         "/account/confirm csrf token".into(),
         "/account/confirm csrf token terms_version accept_terms".into(),
-        "/account/applications csrf name url contact".into(),
+        "/account/applications csrf existing name url contact".into(),
         "/account/sign-out csrf everywhere".into(),
         "/account/delete csrf confirm".into(),
         format!("{app} csrf name url contact"),
-        format!("{app}/rotate csrf overlap"),
+        format!("{app}/rotate csrf existing overlap"),
         format!("{app}/revoke csrf key"),
         format!("{app}/close csrf confirm"),
     ];
