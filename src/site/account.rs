@@ -5,7 +5,7 @@ use crate::instruments::AccountStep;
 use crate::pages::account::{
     AccountView, ApplicationFields, EXISTING, FormProblem, IssuedKeyView, ListedApplication, SignedIn,
 };
-use crate::store::{OwnLimits, OwnerRefusal, StoreError, StoredApplication};
+use crate::store::{OwnLimits, StoredApplication};
 
 use super::Site;
 use super::cookies::SiteCookie;
@@ -77,9 +77,6 @@ impl Site {
             Ok(issued) => {
                 self.instruments.changed(AccountStep::Create);
                 Ok(issued_key(visit, &live, &issued, None))
-            }
-            Err(RegistrarError::Store(StoreError::Owner(OwnerRefusal::TooManyApplications(_)))) => {
-                Err(SiteRefusal::TooManyApplications)
             }
             Err(error) => {
                 let message = form_message(&error).ok_or_else(|| change_failed(&error))?;

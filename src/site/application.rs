@@ -192,11 +192,6 @@ impl Site {
             let message = "Check the box to close the application.";
             return Ok(self.with_problem(visit, &live, &application, "confirm", message).await);
         }
-        // Otherwise an owner could close it and create another one, for the quota of the day once more.
-        if application.granted > 0 {
-            let message = "The application has used requests today. To stop it now, revoke its keys. You can close it tomorrow (UTC).";
-            return Ok(self.with_problem(visit, &live, &application, "confirm", message).await);
-        }
         let closed = self.registrar.close(live.owner(), id).await;
         closed.map_err(|error| change_failed(&error))?;
         self.instruments.changed(AccountStep::Close);

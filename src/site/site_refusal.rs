@@ -39,6 +39,8 @@ pub(super) enum SiteRefusal {
     Suspended,
     /// The account has reached its application limit.
     TooManyApplications,
+    /// Applications of the mailbox that were closed today used requests, and count until the day ends.
+    QuotaUsedToday,
     /// Too many requests at once.
     Busy,
     /// The store failed.
@@ -114,6 +116,9 @@ impl SiteRefusal {
                 &["The operator of this service has suspended the account. Its keys do not work."], None),
             Self::TooManyApplications => row(StatusCode::CONFLICT, "too_many_applications", "Too many applications",
                 &["The account has reached its application limit. Nothing was created."], ACCOUNT),
+            Self::QuotaUsedToday => row(StatusCode::CONFLICT, "quota_used_today", "Try again tomorrow",
+                &["An application of your e-mail address was closed today after it had used requests. Nothing was created.",
+                  "You can create another application tomorrow, from 00:00 UTC."], ACCOUNT),
             Self::Busy => after(5, row(StatusCode::SERVICE_UNAVAILABLE, "busy", "Busy",
                 &["The service is handling too many requests right now. Try again in a few seconds."], None)),
             Self::Store => after(60, row(StatusCode::SERVICE_UNAVAILABLE, "store", "Accounts not available",

@@ -112,6 +112,9 @@ pub(super) fn change_failed(error: &RegistrarError) -> SiteRefusal {
         RegistrarError::Store(StoreError::Owner(OwnerRefusal::TooManyApplications(_))) => {
             SiteRefusal::TooManyApplications
         }
+        RegistrarError::Store(StoreError::Owner(OwnerRefusal::QuotaUsedToday(_))) => {
+            SiteRefusal::QuotaUsedToday
+        }
         RegistrarError::Store(
             StoreError::UnknownApplication(_)
             | StoreError::UnknownKey(_)

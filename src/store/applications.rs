@@ -159,7 +159,7 @@ pub enum ChangeKind {
         note: Option<String>,
     },
     /// Closes it in the name of its owner: revokes all keys, removes owner, website, contact and note, and
-    /// replaces the name.
+    /// replaces the name. The digest of the owner's mailbox is stored until the day ends.
     Close,
 }
 
@@ -168,7 +168,8 @@ pub enum ChangeKind {
 pub struct Ownership {
     /// The owner, who must not be suspended.
     pub owner: OwnerId,
-    /// Maximum number of the owner's applications, this one included.
+    /// Maximum number of the owner's applications, this one included. Applications of the same mailbox that were closed
+    /// today after they used units count too.
     pub at_most: u32,
 }
 

@@ -39,6 +39,22 @@ impl StoredOwner {
         if has_none { Ok(()) } else { Err(OwnerRefusal::HasApplications(self.id).into()) }
     }
 
+    /// Whether another application may be created. `closed` is the number of applications of the mailbox that were closed on
+    /// the day of the change and used units of it. They count: otherwise closing an application, or deleting the account and
+    /// signing up again, would give another quota of the day.
+    pub(in crate::store) fn check_creation(&self, closed: usize, at_most: u32) -> Result<(), StoreError> {
+        let (open, at_most) = (self.applications.len(), usize::try_from(at_most).unwrap_or(usize::MAX));
+        if self.suspended_at.is_some() {
+            Err(OwnerRefusal::Suspended(self.id).into())
+        } else if open >= at_most {
+            Err(OwnerRefusal::TooManyApplications(self.id).into())
+        } else if open.saturating_add(closed) >= at_most {
+            Err(OwnerRefusal::QuotaUsedToday(self.id).into())
+        } else {
+            Ok(())
+        }
+    }
+
     /// Whether an application may be changed in the name of the owner.
     pub(in crate::store) fn check_change_of(&self, application: ApplicationId) -> Result<(), StoreError> {
         if self.suspended_at.is_some() {
@@ -61,6 +77,12 @@ pub enum OwnerRefusal {
     /// The owner may have no more applications.
     #[error("account {0} has as many applications as it may have")]
     TooManyApplications(OwnerId),
+    /// Applications that were closed today count until the day ends, if they used units of it.
+    #[error(
+        "an application of the address of account {0} was closed today after it had used requests; \
+         a new one can be created tomorrow (UTC)"
+    )]
+    QuotaUsedToday(OwnerId),
     /// An account with applications is not deleted.
     #[error("account {0} has applications; run the command again")]
     HasApplications(OwnerId),

@@ -103,6 +103,7 @@ impl From<RegistrarError> for CommandProblem {
                 | StoreError::Owner(
                     OwnerRefusal::Suspended(_)
                     | OwnerRefusal::TooManyApplications(_)
+                    | OwnerRefusal::QuotaUsedToday(_)
                     | OwnerRefusal::HasApplications(_),
                 ),
             ) => StatusCode::CONFLICT,

@@ -59,6 +59,7 @@ fn closing(view: &OwnedApplicationView<'_>, problem: Option<FormProblem<'_>>) ->
         consequences: &[
             "All its keys stop working at once.",
             "Its name, website and contact are removed.",
+            "If it has used requests today, you can create one in its place tomorrow, from 00:00 UTC.",
             "This cannot be undone.",
         ],
         confirmation: &format!("Close {}.", bdi(&view.application.name)),

@@ -86,7 +86,10 @@ fn limit_reached(site: &AccountSite) -> String {
         1 => "one application".into(),
         count => format!("{count} applications"),
     };
-    format!("<p class=\"note\">An account may have {allowed}. To create another, close one first.</p>\n")
+    format!(
+        "<p class=\"note\">An account may have {allowed}. To create another, close one first. If that one has used requests today, \
+         you can create another tomorrow, from 00:00 UTC.</p>\n"
+    )
 }
 
 fn account(view: &AccountView<'_>) -> String {
@@ -119,6 +122,8 @@ fn deletion(view: &AccountView<'_>, problem: Option<FormProblem<'_>>) -> String 
             "All keys of your applications stop working at once.",
             "Your e-mail address, and the names, websites and contacts of your applications are removed.",
             "The audit trail is kept, without this personal data.",
+            "If an application has used requests today, a new account with your address can create one tomorrow, from 00:00 UTC.",
+            "A SHA-256 digest of your address is kept for that until tomorrow.",
             "This cannot be undone.",
         ],
         confirmation: &format!("Delete the account of {email} and all its applications."),

@@ -4,6 +4,7 @@
 //! alive. Guarantees of a single engine are tested beside it.
 
 mod changes;
+mod closed_applications;
 mod days;
 mod feed;
 mod mail;
@@ -21,6 +22,7 @@ use crate::keys::Digest;
 use crate::limits::{NodeReport, NodeTotals};
 
 pub(super) use changes::*;
+pub(super) use closed_applications::*;
 pub(super) use days::*;
 pub(super) use feed::*;
 pub(super) use mail::*;
@@ -86,6 +88,12 @@ macro_rules! run_with {
             a_link_to_an_account_goes_to_its_address
             a_deleted_owner_leaves_only_audit_records_without_the_address
             owners_are_found_by_address_and_application_in_pages
+            an_application_closed_after_use_counts_until_the_next_day
+            open_and_closed_applications_count_together
+            an_unused_application_can_be_replaced_at_once
+            units_granted_after_the_closing_count
+            a_new_account_of_a_mailbox_gets_no_second_quota
+            closed_applications_are_deleted_on_the_next_day
             a_mail_is_claimed_as_it_was_queued_and_removed_once_sent
             a_notice_is_queued_with_one_audit_record_without_its_text
             each_mail_is_claimed_by_one_reader

@@ -6,8 +6,8 @@ use rusqlite::types::Null;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::fault::{StoreFault, is_conflict};
-use super::{audit, owners, records};
-use crate::clock::Wall;
+use super::{audit, closed_applications, owners, records};
+use crate::clock::{Day, Wall};
 use crate::keys::{ApplicationId, Digest};
 use crate::store::{
     ChangeKind, KeyUse, OwnLimits, Ownership, StoreChange, StoreError, StoredApplication, StoredKey,
@@ -28,7 +28,7 @@ pub(super) fn make(connection: &Connection, change: &StoreChange) -> Result<Stor
         ChangeKind::Create { name, tier, own, url, contact, note, key, owner } => {
             let at = millis(change.at);
             let row = params![id, name, tier, own.minute, own.day, contact, note, at, url];
-            create(connection, row, (&id, key, *owner))?;
+            create(connection, row, (&id, key, *owner), change.at.day())?;
             audit_detail::created(tier, *own, key, *owner)
         }
         ChangeKind::AddKey { key } => {
@@ -66,11 +66,7 @@ pub(super) fn make(connection: &Connection, change: &StoreChange) -> Result<Stor
             describe(connection, params![id, name, contact, note, url])?;
             audit_detail::described([url, contact, note])
         }
-        ChangeKind::Close => {
-            describe(connection, params![id, ChangeKind::CLOSED, Null, Null, Null])?;
-            owners::disown(connection, &id)?;
-            audit_detail::all_revoked(revoke_all(connection, &id, change.at)?)
-        }
+        ChangeKind::Close => audit_detail::all_revoked(close(connection, &id, change.at)?),
     };
     audit::add(connection, change.at, [&change.who, change.what.word(), &id, &detail])?;
     answer(connection, change)?.ok_or_else(unknown)
@@ -105,6 +101,7 @@ fn create(
     connection: &Connection,
     row: &[&dyn rusqlite::ToSql],
     (id, key, owner): (&str, &StoredKey, Option<Ownership>),
+    day: Day,
 ) -> Result<(), StoreFault> {
     let inserted = connection
         .prepare_cached(
@@ -114,7 +111,7 @@ fn create(
         .execute(row);
     unless_there(inserted, "that application")?;
     add_key(connection, id, key)?;
-    owner.map_or(Ok(()), |Ownership { owner, at_most }| owners::own(connection, id, owner, at_most))
+    owner.map_or(Ok(()), |owner| owners::own(connection, id, owner, day))
 }
 
 fn add_key(connection: &Connection, id: &str, key: &StoredKey) -> Result<(), StoreFault> {
@@ -215,6 +212,14 @@ fn describe(connection: &Connection, row: &[&dyn rusqlite::ToSql]) -> Result<(),
         .prepare_cached("UPDATE applications SET name = ?2, contact = ?3, note = ?4, url = ?5 WHERE id = ?1")?
         .execute(row)?;
     Ok(())
+}
+
+/// Closes an application in the name of its owner, and returns the number of revoked keys.
+fn close(connection: &Connection, id: &str, at: Wall) -> Result<usize, StoreFault> {
+    describe(connection, params![id, ChangeKind::CLOSED, Null, Null, Null])?;
+    closed_applications::add(connection, id, at.day())?;
+    owners::disown(connection, id)?;
+    revoke_all(connection, id, at)
 }
 
 /// Records uses of keys in one statement.

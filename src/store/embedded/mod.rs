@@ -6,6 +6,7 @@
 
 mod audit;
 mod changes;
+mod closed_applications;
 mod deferred_check;
 mod fault;
 mod feed;
@@ -150,7 +151,8 @@ impl Ledger for Embedded {
             Ok(usage::merge(file)?
                 + requests::merge(file)?
                 + status::delete_outdated(file)?
-                + owners::delete_expired(file)?)
+                + owners::delete_expired(file)?
+                + closed_applications::delete_outdated(file)?)
         };
         Box::pin(self.writer.run("merge usage", work))
     }

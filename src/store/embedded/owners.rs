@@ -3,12 +3,12 @@
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::fault::StoreFault;
-use super::{audit, ledger, mail_queue, records};
-use crate::clock::Wall;
+use super::{audit, closed_applications, ledger, mail_queue, records};
+use crate::clock::{Day, Wall};
 use crate::keys::{ApplicationId, Digest, OwnerId};
 use crate::store::{
-    NewMail, NewSignInLink, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, OwnerSession, SignIn,
-    SignInOutcome, StoreError, StoredOwner, UsableLink,
+    NewMail, NewSignInLink, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, OwnerSession, Ownership,
+    SignIn, SignInOutcome, StoreError, StoredOwner, UsableLink,
 };
 
 const OWNERS: &str =
@@ -294,20 +294,15 @@ fn delete(connection: &Connection, owner: &StoredOwner) -> Result<(), StoreFault
     Ok(())
 }
 
-/// Gives a new application to an owner.
+/// Gives a new application to an owner on a day.
 pub(super) fn own(
     connection: &Connection,
     application: &str,
-    owner: OwnerId,
-    at_most: u32,
+    Ownership { owner, at_most }: Ownership,
+    day: Day,
 ) -> Result<(), StoreFault> {
-    let known = read(connection, owner)?;
-    if known.suspended_at.is_some() {
-        return Err(StoreError::from(OwnerRefusal::Suspended(owner)).into());
-    }
-    if known.applications.len() >= usize::try_from(at_most).unwrap_or(usize::MAX) {
-        return Err(StoreError::from(OwnerRefusal::TooManyApplications(owner)).into());
-    }
+    let closed = closed_applications::used_on(connection, owner, day)?;
+    read(connection, owner)?.check_creation(closed, at_most)?;
     connection
         .prepare_cached("INSERT INTO owned_applications (application, owner) VALUES (?1, ?2)")?
         .execute([application, &owner.to_string()])?;

@@ -10,7 +10,7 @@
 //! tables can be read in parallel.
 
 /// The steps; a file's format is the number of applied steps.
-pub(super) const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH];
+pub(super) const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH];
 
 const FIRST: &str = "
 CREATE TABLE applications (
@@ -207,4 +207,16 @@ CREATE INDEX mail_queue_by_due ON mail_queue (due_at);
 
 const EIGHTH: &str = "
 ALTER TABLE applications ADD COLUMN url TEXT; -- the website
+";
+
+/// Applications that count against the limit of their mailbox until the day ends. There is no address: the owner may have
+/// deleted the account.
+const NINTH: &str = "
+CREATE TABLE closed_applications (
+    mailbox_digest BLOB NOT NULL, -- SHA-256 of the mailbox of the owner
+    application    TEXT NOT NULL,
+    day            TEXT NOT NULL, -- the UTC day on which it was closed
+    PRIMARY KEY (mailbox_digest, application)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX closed_applications_by_day ON closed_applications (day);
 ";

@@ -6,10 +6,9 @@
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Transaction};
 
-use super::audit;
 use super::connection::{Parameter, SchemaName};
-use super::owners;
 use super::records::{self, RecordStatements};
+use super::{audit, closed_applications, owners};
 use crate::clock::Wall;
 use crate::keys::Digest;
 use crate::store::audit_detail;
@@ -202,7 +201,10 @@ impl RunningChange<'_> {
         }
         let added = self.add_key(id, key).await?;
         match (added, owner) {
-            (Ok(()), Some(owner)) => owners::own(self.transaction, &self.statements.0, id, owner).await,
+            (Ok(()), Some(owner)) => {
+                let day = self.change.at.day();
+                owners::own(self.transaction, &self.statements.0, id, owner, day).await
+            }
             (added, _) => Ok(added),
         }
     }
@@ -227,6 +229,7 @@ impl RunningChange<'_> {
         let set = "
 UPDATE {schema}.applications SET name = $2, contact = NULL, note = NULL, url = NULL WHERE id = $1";
         self.execute(set, &[(id, Type::TEXT), (&name, Type::TEXT)]).await?;
+        closed_applications::add(self.transaction, &self.statements.0, id, self.change.at.day()).await?;
         let disown = "DELETE FROM {schema}.owned_applications WHERE application = $1";
         self.execute(disown, &[(id, Type::TEXT)]).await?;
         Ok(Ok(audit_detail::all_revoked(revoked)))

@@ -6,6 +6,7 @@
 mod address;
 mod audit;
 mod changes;
+mod closed_applications;
 mod connection;
 mod document_statements;
 mod documents;

@@ -24,6 +24,7 @@ pub(super) struct OutdatedRecords {
     refreshes: String,
     links: String,
     sessions: String,
+    closed: String,
 }
 
 /// A lock of the transaction: it also works behind a pooler.
@@ -80,12 +81,20 @@ DELETE FROM {schema}.owner_sessions WHERE digest IN (
     WHERE expires_at < (SELECT (day - date '1970-01-01')::int8 * 86400000 FROM {schema}.calendar)
     ORDER BY digest LIMIT $1 FOR UPDATE SKIP LOCKED)";
 
+/// Applications that were closed before the current day.
+const CLOSED: &str = "
+DELETE FROM {schema}.closed_applications WHERE (mailbox_digest, application) IN (
+    SELECT mailbox_digest, application FROM {schema}.closed_applications
+    WHERE day < (SELECT day FROM {schema}.calendar)
+    ORDER BY mailbox_digest, application LIMIT $1 FOR UPDATE SKIP LOCKED)";
+
 impl OutdatedRecords {
     pub(super) fn new(schema: &SchemaName) -> Self {
-        let [nodes, days, minutes, documents, refreshes, links, sessions] =
-            [NODES, DAYS, MINUTES, DOCUMENTS, REFRESHES, LINKS, SESSIONS].map(|text| schema.statement(text));
+        let [nodes, days, minutes, documents, refreshes, links, sessions, closed] =
+            [NODES, DAYS, MINUTES, DOCUMENTS, REFRESHES, LINKS, SESSIONS, CLOSED]
+                .map(|text| schema.statement(text));
         let lock_name = schema.statement("{schema} outdated records");
-        Self { lock_name, nodes, days, minutes, documents, refreshes, links, sessions }
+        Self { lock_name, nodes, days, minutes, documents, refreshes, links, sessions, closed }
     }
 
     /// Deletes a batch, unless another gateway does. Returns the number of changed records.
@@ -111,6 +120,7 @@ impl OutdatedRecords {
             + transaction.execute_typed(&self.refreshes, &[]).await?
             + transaction.execute_typed(&self.links, &batch).await?
             + transaction.execute_typed(&self.sessions, &batch).await?
+            + transaction.execute_typed(&self.closed, &batch).await?
             + nodes.delete_outdated(&transaction).await?
             + status.delete_outdated(&transaction, AT_ONCE).await?
             + usage.merge(&transaction, AT_ONCE).await?

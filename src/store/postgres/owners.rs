@@ -7,8 +7,8 @@ use tokio_postgres::{Client, Row, Transaction};
 
 use super::connection::{Parameter, SchemaName};
 use super::link::DatabaseLink;
-use super::{PostgresStore, audit};
-use crate::clock::Wall;
+use super::{PostgresStore, audit, closed_applications};
+use crate::clock::{Day, Wall};
 use crate::keys::{Digest, OwnerId};
 use crate::store::{
     NewMail, NewSignInLink, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, OwnerSession, OwnerStore,
@@ -109,23 +109,22 @@ impl OwnerTransaction<'_> {
     }
 }
 
-/// Gives a new application to an owner, in the transaction that creates it.
+/// Gives a new application to an owner on a day, in the transaction that creates it.
 pub(super) async fn own(
     transaction: &Transaction<'_>,
     schema: &SchemaName,
     application: &String,
     Ownership { owner: id, at_most }: Ownership,
+    day: Day,
 ) -> OwnerResult<Result<(), StoreError>> {
     let Some(owner) = owner(transaction.client(), schema, id).await? else {
         return Ok(Err(OwnerRefusal::Unknown(id).into()));
     };
-    if owner.suspended_at.is_some() {
-        return Ok(Err(OwnerRefusal::Suspended(id).into()));
-    }
-    if owner.applications.len() >= usize::try_from(at_most).unwrap_or(usize::MAX) {
-        return Ok(Err(OwnerRefusal::TooManyApplications(id).into()));
-    }
     let id = id.to_string();
+    let closed = closed_applications::used_on(transaction, schema, &id, day).await?;
+    if let Err(refusal) = owner.check_creation(closed, at_most) {
+        return Ok(Err(refusal));
+    }
     let row: [Parameter<'_>; 2] = [(application, Type::TEXT), (&id, Type::TEXT)];
     transaction.client().execute_typed(&schema.statement(OWN), &row).await.map(|_| Ok(()))
 }

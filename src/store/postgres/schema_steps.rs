@@ -7,8 +7,16 @@
 //! milliseconds since 1970.
 
 /// The steps; the format of a schema is the number of applied steps.
-pub(super) const STEPS: &[&str] =
-    &[FIRST, SHARED_MINUTES, NODES_AND_USAGE, SHARED_DOCUMENTS, REQUESTS_AND_STATUS, SELF_SERVICE, WEBSITES];
+pub(super) const STEPS: &[&str] = &[
+    FIRST,
+    SHARED_MINUTES,
+    NODES_AND_USAGE,
+    SHARED_DOCUMENTS,
+    REQUESTS_AND_STATUS,
+    SELF_SERVICE,
+    WEBSITES,
+    CLOSED_APPLICATIONS,
+];
 
 const FIRST: &str = r#"
 CREATE TABLE {schema}.applications (
@@ -312,3 +320,19 @@ COMMENT ON COLUMN {schema}.applications.url IS 'the website';
 
 UPDATE {schema}.site SET format = 7;
 ";
+
+const CLOSED_APPLICATIONS: &str = r#"
+CREATE TABLE {schema}.closed_applications (
+    mailbox_digest bytea NOT NULL,
+    application    text COLLATE "C" NOT NULL,
+    day            date  NOT NULL,
+    PRIMARY KEY (mailbox_digest, application)
+);
+CREATE INDEX closed_applications_by_day ON {schema}.closed_applications (day);
+COMMENT ON TABLE {schema}.closed_applications IS
+    'applications that count against the limit of their mailbox until the day ends';
+COMMENT ON COLUMN {schema}.closed_applications.mailbox_digest IS 'SHA-256 of the mailbox of the owner';
+COMMENT ON COLUMN {schema}.closed_applications.day IS 'the UTC day on which it was closed';
+
+UPDATE {schema}.site SET format = 8;
+"#;

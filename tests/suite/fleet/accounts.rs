@@ -109,3 +109,23 @@ async fn one_of_two_concurrent_uses_of_a_link_signs_in() {
     assert_eq!(site.rows("SELECT count(*) FROM owners"), ["5"]);
     assert_eq!(site.rows("SELECT count(*) FROM owner_sessions"), ["5"]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_application_closed_at_one_gateway_counts_at_the_others_until_the_day_ends() {
+    let site = Site::new();
+    let (one, other) = (site.gateway_with(&ON), site.gateway_with(&ON));
+    let mut ann = Browser::to(one.public);
+    ann.visit("/account/sign-in").await;
+    ann.submit("/account/sign-in", &[("email", "ann@example.org")]).await;
+    ann.use_link(&site.link()).await;
+    let (path, key) = ann.create("Station").await;
+    tokio::task::block_in_place(|| other.reaches(&key, 200));
+    let day = || Clock::system().now().wall.day();
+    let began = day();
+    ann.visit(&path).await;
+    assert_eq!(ann.submit(&format!("{path}/close"), &[("confirm", "yes")]).await.status, 303);
+    ann.address = other.public;
+    ann.visit("/account").await;
+    let refused = ann.submit("/account/applications", &[("name", "Another")]).await;
+    assert!(refused.status == 409 || day() != began, "{}", ann.page);
+}

@@ -236,21 +236,3 @@ async fn a_form_sent_again_creates_no_second_key_and_no_second_application() {
     // The page of the refusal shows the present keys, so its form can be sent.
     assert_eq!(ann.submit(&rotate, &[("overlap", "1d")]).await.status, 200);
 }
-
-#[tokio::test]
-async fn closing_an_application_and_creating_another_gives_no_second_quota_of_a_day() {
-    let world = World::with_sign_up("").await;
-    let mut ann = Browser::of(&world);
-    ann.sign_in("ann@example.org").await;
-    let (path, key) = ann.create("One").await;
-    assert_eq!(world.get("/api/v1/models").key(&key).send().await.status, 200);
-    ann.visit(&path).await;
-    let refused = ann.submit(&format!("{path}/close"), &[("confirm", "yes")]).await;
-    assert_eq!(refused.status, 422);
-    assert!(ann.page.contains("has used requests today"), "{}", ann.page);
-    world.pass(Duration::from_hours(12));
-    ann.sign_in("ann@example.org").await;
-    ann.visit(&path).await;
-    let closed = ann.submit(&format!("{path}/close"), &[("confirm", "yes")]).await;
-    assert_eq!(closed.header("location"), "/account?done=closed");
-}

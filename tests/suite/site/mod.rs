@@ -5,5 +5,6 @@ pub mod browser;
 mod forms;
 mod injection;
 mod journey;
+mod second_quotas;
 mod sessions;
 mod signing_in;

@@ -1,5 +1,6 @@
 //! Guarantees of the embedded engine beyond the traits: durability, the file, and unusable files.
 
+mod closed_applications;
 mod damage;
 mod moved_owners;
 mod moved_status;

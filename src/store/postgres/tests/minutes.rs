@@ -107,7 +107,8 @@ async fn tables_without_shared_minutes_are_upgraded_and_keep_their_rows() {
         "DROP TABLE {schema}.minute_pools, {schema}.minute_shares, {schema}.nodes, {schema}.usage_nodes, {schema}.usage_days,
              {schema}.documents, {schema}.document_contents, {schema}.backend_refreshes, {schema}.request_nodes,
              {schema}.request_days, {schema}.status_minutes, {schema}.status_messages, {schema}.owners,
-             {schema}.owned_applications, {schema}.sign_in_links, {schema}.owner_sessions, {schema}.mail_queue;
+             {schema}.owned_applications, {schema}.sign_in_links, {schema}.owner_sessions, {schema}.mail_queue,
+             {schema}.closed_applications;
          ALTER TABLE {schema}.applications DROP COLUMN url;
          UPDATE {schema}.site SET format = 1",
     );
@@ -116,7 +117,7 @@ async fn tables_without_shared_minutes_are_upgraded_and_keep_their_rows() {
     let refused = PostgresStore::open(config.clone(), Clock::system()).await.err().unwrap();
     assert!(refused.to_string().contains("scoregate store upgrade"), "{refused}");
     let upgrade = PostgresStore::change_tables(config.clone(), Clock::system(), TablesWork::Upgrade, None);
-    assert_eq!(upgrade.await.unwrap(), TablesChange::Upgraded { from: 1, to: 7 });
+    assert_eq!(upgrade.await.unwrap(), TablesChange::Upgraded { from: 1, to: 8 });
     let upgraded = PostgresStore::open_with(config, Clock::system(), true).await.unwrap();
     let reply = upgraded.exchange(about(id, 1, wants(1, 20))).await.unwrap();
     assert_eq!(reply.minutes[0].map(|grant| grant.capacity), Some(20));

@@ -1,5 +1,6 @@
 //! The engine against a real server.
 
+mod closed_applications;
 mod deadlocks;
 mod document_losses;
 mod documents;

@@ -48,7 +48,7 @@ async fn a_host_that_never_answers_does_not_hide_the_next_one() {
     let (clock, manual) = Clock::manual(NOON);
     let timeout = config.timeout;
 
-    let opening = PostgresStore::open_with(config, clock, true);
+    let opening = Box::pin(PostgresStore::open_with(config, clock, true));
     let (store, _waiting) =
         within_limit(async { tokio::join!(opening, silent.keep_waiting(timeout, &manual)) }).await;
     let store = store.unwrap();

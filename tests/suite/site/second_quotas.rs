@@ -1,0 +1,126 @@
+//! An account gets no second quota of a day by closing applications, or by its deletion and another sign-up.
+
+use std::time::Duration;
+
+use scoregate::keys::Digest;
+
+use super::browser::Browser;
+use crate::world::World;
+
+const REFUSED: &str = "An application of your e-mail address was closed today after it had used requests.";
+const WHEN: &str = "tomorrow, from 00:00 UTC";
+/// From noon to the next day.
+const TO_MIDNIGHT: Duration = Duration::from_hours(12);
+
+impl World {
+    /// Uses a unit of the day.
+    async fn use_key(&self, key: &str) {
+        assert_eq!(self.get("/api/v1/models").key(key).send().await.status, 200);
+    }
+}
+
+impl Browser<'_> {
+    async fn close(&mut self, path: &str) {
+        self.visit(path).await;
+        assert!(self.page.contains(WHEN), "{}", self.page);
+        let closed = self.submit(&format!("{path}/close"), &[("confirm", "yes")]).await;
+        assert_eq!(closed.header("location"), "/account?done=closed", "{}", self.page);
+    }
+
+    async fn delete_account(&mut self) {
+        self.visit("/account").await;
+        assert!(
+            self.page.contains(WHEN) && self.page.contains("SHA-256 digest of your address"),
+            "{}",
+            self.page
+        );
+        let deleted = self.submit("/account/delete", &[("confirm", "yes")]).await;
+        assert_eq!(deleted.header("location"), "/account/sign-in?done=deleted", "{}", self.page);
+    }
+
+    /// A creation is refused until the next day.
+    async fn is_refused_until_tomorrow(&mut self) {
+        self.visit("/account").await;
+        let refused = self.submit("/account/applications", &[("name", "Another")]).await;
+        assert_eq!(refused.status, 409);
+        assert!(self.page.contains(REFUSED) && self.page.contains(WHEN), "{}", self.page);
+    }
+}
+
+#[tokio::test]
+async fn an_application_closed_after_use_is_replaced_on_the_next_day() {
+    let world = World::with_sign_up("").await;
+    let mut ann = Browser::of(&world);
+    ann.sign_in("ann@example.org").await;
+    let (path, key) = ann.create("One").await;
+    world.use_key(&key).await;
+    ann.close(&path).await;
+    assert_eq!(world.get("/api/v1/me").key(&key).send().await.status, 401);
+    ann.is_refused_until_tomorrow().await;
+    assert_eq!(world.rows("SELECT count(*) FROM applications"), ["1"]);
+    assert_eq!(world.counted("scoregate_account_changes_total{change=\"create\"}").await, 1);
+    assert_eq!(world.counted("scoregate_site_requests_total{class=\"4xx\"}").await, 1);
+
+    world.pass(TO_MIDNIGHT);
+    ann.sign_in("ann@example.org").await;
+    let (_, key) = ann.create("Two").await;
+    world.use_key(&key).await;
+}
+
+#[tokio::test]
+async fn another_account_of_the_mailbox_gets_a_quota_on_the_next_day() {
+    let world = World::with_sign_up("").await;
+    let mut ann = Browser::of(&world);
+    ann.sign_in("Ann@example.org").await;
+    let (_, key) = ann.create("One").await;
+    world.use_key(&key).await;
+    ann.delete_account().await;
+    let kept = world.rows("SELECT lower(hex(mailbox_digest)) FROM closed_applications");
+    assert_eq!(kept, [Digest::of("ann@example.org").to_string()]);
+
+    ann.sign_in("ann+again@example.org").await;
+    ann.is_refused_until_tomorrow().await;
+    let owner = world.rows("SELECT id FROM owners").pop().unwrap().parse().unwrap();
+    world.registrar().delete_owner("test", owner).await.unwrap();
+    ann.sign_in("ann@example.org").await;
+    ann.is_refused_until_tomorrow().await;
+    let mut bob = Browser::of(&world);
+    bob.sign_in("bob@example.org").await;
+    bob.create("Bob's").await;
+
+    world.pass(TO_MIDNIGHT);
+    ann.sign_in("ann@example.org").await;
+    let (_, key) = ann.create("Two").await;
+    world.use_key(&key).await;
+}
+
+#[tokio::test]
+async fn an_unused_application_is_replaced_and_its_account_starts_over_at_once() {
+    let world = World::with_sign_up("").await;
+    let mut ann = Browser::of(&world);
+    ann.sign_in("ann@example.org").await;
+    let (path, _) = ann.create("One").await;
+    ann.close(&path).await;
+    ann.create("Two").await;
+    ann.delete_account().await;
+    ann.sign_in("ann@example.org").await;
+    let (_, key) = ann.create("Three").await;
+    world.use_key(&key).await;
+}
+
+#[tokio::test]
+async fn an_application_closed_after_use_takes_the_place_of_one_until_the_next_day() {
+    let world = World::with_sign_up("site.applications_per_account = 2").await;
+    let mut ann = Browser::of(&world);
+    ann.sign_in("ann@example.org").await;
+    let (path, key) = ann.create("One").await;
+    world.use_key(&key).await;
+    ann.close(&path).await;
+    let (_, second) = ann.create("Two").await;
+    ann.is_refused_until_tomorrow().await;
+    world.use_key(&second).await;
+
+    world.pass(TO_MIDNIGHT);
+    ann.sign_in("ann@example.org").await;
+    ann.create("Three").await;
+}
