@@ -72,6 +72,10 @@ pub(super) fn response(
     page: impl Fn(SiteRefusal) -> String,
 ) -> Response<Full<Bytes>> {
     let mut headers = HeaderMap::new();
+    // Not over clear text (RFC 6797, section 7.2).
+    if style.is_https && !matches!(answered, Err(SiteRefusal::ClearText)) {
+        headers.insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
+    }
     if let Err(refusal) = &answered {
         if let SiteRefusal::Method(path) = refusal {
             headers.insert(ALLOW, HeaderValue::from_static(path.methods()));
@@ -102,9 +106,6 @@ pub(super) fn response(
     headers.insert(CONTENT_SECURITY_POLICY, style.policy);
     headers.insert(X_CONTENT_TYPE_OPTIONS, fixed("nosniff"));
     headers.insert(OPENER_POLICY, fixed("same-origin"));
-    if style.is_https {
-        headers.insert(STRICT_TRANSPORT_SECURITY, fixed("max-age=31536000"));
-    }
     if style.closes {
         headers.insert(CONNECTION, fixed("close"));
     }

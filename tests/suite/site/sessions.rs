@@ -102,5 +102,7 @@ async fn cookies_are_bound_to_the_host_over_https() {
     assert!(ann.cookies.contains_key("__Host-scoregate-session"));
     ann.fields.clear();
     ann.fields.push(("X-Forwarded-Proto", "http".into()));
-    assert_eq!(ann.open("/account").await.status, 403, "in clear text");
+    let in_clear_text = ann.open("/account").await;
+    assert_eq!(in_clear_text.status, 403);
+    assert!(in_clear_text.headers.iter().all(|(name, _)| name != "strict-transport-security"));
 }
