@@ -18,7 +18,7 @@ impl Site {
     /// The page of an account.
     pub(super) async fn account_page(&self, visit: &Visit) -> Result<SiteReply, SiteRefusal> {
         let live = visit.signed_in(&*self.store).await?;
-        let notice = match visit.query.field("done") {
+        let notice = match visit.finished_step() {
             "closed" => Some("The application is closed. Its keys no longer work."),
             _ => None,
         };

@@ -58,7 +58,7 @@ impl Site {
         id: ApplicationId,
     ) -> Result<SiteReply, SiteRefusal> {
         let (live, application) = self.owned(visit, id).await?;
-        let notice = match visit.query.field("done") {
+        let notice = match visit.finished_step() {
             "saved" => Some("The changes are saved."),
             "revoked" => Some("The key is revoked. Requests with it are refused from now on."),
             _ => None,

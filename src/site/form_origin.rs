@@ -22,6 +22,11 @@ pub(super) fn has_token(sent: &str, cookie: &Secret) -> bool {
     sent.as_bytes().ct_eq(form_token(cookie).as_bytes()).into()
 }
 
+/// Whether the browser says that something else than a page of this site led here, such as a link in a mail.
+pub(super) fn is_followed_from_outside(headers: &HeaderMap) -> bool {
+    headers.get(SEC_FETCH_SITE).is_some_and(|site| site != "same-origin")
+}
+
 /// Whether the browser says that another site sent the form. Programs that are no browsers send neither header; for them
 /// the token decides alone.
 pub(super) fn is_cross_site(uri: &Uri, headers: &HeaderMap, site_origin: &str) -> bool {

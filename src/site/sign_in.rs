@@ -37,7 +37,7 @@ impl Site {
         if visit.session(&*self.store).await?.is_some() {
             return Ok(SiteReply::redirect("/account"));
         }
-        let notice = match visit.query.field("done") {
+        let notice = match visit.finished_step() {
             "signed-out" => Some("You are signed out."),
             "signed-out-everywhere" => Some("You are signed out in all browsers."),
             "deleted" => Some("The account is deleted. Its keys no longer work."),

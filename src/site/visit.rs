@@ -14,7 +14,7 @@ use crate::store::{OwnerRefusal, OwnerSession, Store, StoreError};
 
 use super::cookies::{CookieNames, SiteCookie};
 use super::form::Form;
-use super::form_origin::{form_token, has_token};
+use super::form_origin::{form_token, has_token, is_followed_from_outside};
 use super::site_config::SiteConfig;
 use super::site_refusal::SiteRefusal;
 
@@ -43,6 +43,12 @@ pub(super) struct LiveSession {
 impl Visit {
     pub(super) fn cookies(&self) -> CookieNames {
         CookieNames { is_https: self.config.is_https() }
+    }
+
+    /// The finished step that the page tells about; empty if a link of another site or program led here, which could claim
+    /// anything.
+    pub(super) fn finished_step(&self) -> &str {
+        if is_followed_from_outside(&self.headers) { "" } else { self.query.field("done") }
     }
 
     /// The value of a cookie.

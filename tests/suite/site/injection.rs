@@ -125,3 +125,16 @@ async fn pages_forbid_everything_that_they_do_not_need() {
         assert!(!ann.page.contains("<script") && !ann.page.contains(" style="), "{target}");
     }
 }
+
+#[tokio::test]
+async fn a_link_of_another_site_shows_no_message_about_a_finished_step() {
+    let world = World::with_sign_up("").await;
+    let mut ann = Browser::of(&world);
+    for (from, is_shown) in
+        [("same-origin", true), ("cross-site", false), ("same-site", false), ("none", false)]
+    {
+        ann.fields = vec![("Sec-Fetch-Site", from.into())];
+        ann.visit("/account/sign-in?done=deleted").await;
+        assert_eq!(ann.page.contains("The account is deleted"), is_shown, "{from}");
+    }
+}
