@@ -64,7 +64,7 @@ def make_pictures(visitor, demo, inspector, pictures, days):
     visitor.follow("button", "Sign in")
     scenario.check(NAME, "Pro")
     visitor.follow("a", NAME)
-    scenario.check("Requests of the last 30 days", "Requests by endpoint")
+    scenario.check("Requests in the last 30 days", "Requests by endpoint")
     visitor.paint("light")
     bottom = visitor.value("document.getElementById('requests-title').closest('section').getBoundingClientRect().bottom")
     visitor.picture(f"{pictures}/account-application.png", height=int(bottom + visitor.value("scrollY")) + 24)

@@ -119,7 +119,7 @@ class Scenario:
         self.expect_status(401, self.first)
         self.expect_status(200, self.second)
         self.visitor.go(self.application)
-        self.check("expired", "Requests of the last 30 days", "3 successful", "1 refused")
+        self.check("expired", "Requests in the last 30 days", "3 successful", "1 refused")
         self.visitor.click("summary", "Requests by endpoint")
         table = self.visitor.text("details[open] table")
         self.visitor.expect("models" in table, f"the requests by endpoint are {table}")

@@ -114,8 +114,8 @@ impl MailFailure {
 
     /// Whether every other attempt would fail too, so that the mail is given up.
     pub(super) fn is_permanent(&self) -> bool {
-        let is_final = |reply: &ReplyCode| reply.code >= 500;
-        self.keeps_the_connection() && !matches!(self, Self::Reply { reply, .. } if !is_final(reply))
+        let is_final = |step, reply: &ReplyCode| reply.code >= 500 && !reply.is_about_the_configuration(step);
+        self.keeps_the_connection() && !matches!(self, Self::Reply { step, reply } if !is_final(*step, reply))
     }
 }
 
@@ -135,6 +135,19 @@ impl ReplyCode {
     /// 503 requires another order of commands, and 53x authentication.
     fn is_about_the_login(self) -> bool {
         matches!(self.code, 503 | 530..=538)
+    }
+
+    /// Whether the cause can be the configuration of the server or of this program, instead of the recipient or the message.
+    /// The server may accept the mail later, and other mails now.
+    fn is_about_the_configuration(self, step: SmtpStep) -> bool {
+        match self.enhanced {
+            // 5.7 is policy, authentication and relaying. 5.1.7 and 5.1.8 are the sender: many servers reply to `RCPT TO`
+            // with the refusal of an earlier step.
+            Some((_, 7, _) | (_, 1, 7 | 8)) => true,
+            Some(_) => false,
+            // Servers refuse an unknown recipient with 550.
+            None => step == SmtpStep::Recipient && self.code == 554,
+        }
     }
 }
 
@@ -204,7 +217,7 @@ mod tests {
     #[test]
     fn only_refusals_of_the_recipient_or_the_message_are_permanent() {
         for step in [SmtpStep::Recipient, SmtpStep::Data, SmtpStep::Content] {
-            assert!(reply(step, 550).is_permanent() && reply(step, 554).is_permanent());
+            assert!(reply(step, 550).is_permanent() && reply(step, 552).is_permanent());
             for code in [421, 450, 452] {
                 assert!(!reply(step, code).is_permanent(), "{code}");
             }
@@ -222,6 +235,32 @@ mod tests {
             assert!(!failure.is_permanent(), "{failure}");
         }
         assert!(MailFailure::Invalid(InvalidMail::Recipient).is_permanent());
+    }
+
+    #[test]
+    fn a_reply_about_policy_or_the_sender_keeps_the_mail_and_does_not_stop_others() {
+        let refused = |step, code, text| MailFailure::Reply { step, reply: ReplyCode::new(code, text) };
+        for (step, code, text) in [
+            (SmtpStep::Recipient, 554, "5.7.1 <ann@example.org>: Relay access denied"),
+            (SmtpStep::Recipient, 550, "5.7.60 client does not have permissions to send as this sender"),
+            (SmtpStep::Recipient, 553, "5.1.8 <noreply@example.org>: Sender address rejected"),
+            (SmtpStep::Recipient, 554, "Relay access denied"),
+            (SmtpStep::Content, 550, "5.7.26 unauthenticated mail is prohibited"),
+        ] {
+            let failure = refused(step, code, text);
+            assert!(!failure.is_permanent() && !failure.is_about_all_mail(), "{text}");
+            assert!(failure.keeps_the_connection(), "{text}");
+        }
+        for (step, code, text) in [
+            (SmtpStep::Recipient, 550, "5.1.1 <ann@example.org>: no such user"),
+            (SmtpStep::Recipient, 553, "5.1.3 bad address"),
+            (SmtpStep::Recipient, 554, "5.2.1 mailbox disabled"),
+            (SmtpStep::Recipient, 550, "no such user"),
+            (SmtpStep::Content, 554, "5.6.0 invalid message"),
+            (SmtpStep::Content, 554, "rejected"),
+        ] {
+            assert!(refused(step, code, text).is_permanent(), "{text}");
+        }
     }
 
     #[test]

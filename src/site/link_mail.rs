@@ -31,8 +31,8 @@ impl LinkMail<'_> {
         let link = format!("{root}/account/confirm?token={}", token.expose());
         let text = format!(
             "Open this link to sign in to {service}:\n\n{link}\n\n\
-             The page has a button; the link is used when you press it. It is valid once, for 15 minutes.\n\n\
-             If you did not ask for this mail, ignore it. Nobody can sign in without the link.\n"
+             Press the button on that page to sign in. The link works once and expires in 15 minutes.\n\n\
+             If you did not request this e-mail, you can ignore it. Nobody can sign in without the link.\n"
         );
         NewMail {
             kind: MailKind::SignIn,

@@ -8,6 +8,7 @@ Each mail takes the next act of `--acts`, and `accept` after the last one:
     accept          accepts it
     defer           450 to the recipient, with the address in the text
     refuse          550 to the recipient, with the address in the text
+    deny_relay      554 to the recipient: a policy of the server, which is not about the recipient
     refuse_sender   550 to the sender
     refuse_content  554 to the content
     end             421 to the sender, and closes the connection
@@ -31,6 +32,13 @@ from aiosmtpd.smtp import SMTP, AuthResult
 # Failed handshakes and missing TLS are what tests are about.
 logging.disable(logging.CRITICAL)
 warnings.simplefilter("ignore")
+
+
+REPLIES_TO_RECIPIENT = {
+    "defer": "450 4.2.1 <{}>: not now",
+    "refuse": "550 5.1.1 <{}>: not now",
+    "deny_relay": "554 5.7.1 <{}>: Relay access denied",
+}
 
 
 def report(event, **fields):
@@ -59,10 +67,9 @@ class Handler:
         return "250 2.1.0 OK"
 
     async def handle_RCPT(self, server, session, envelope, address, options):
-        if session.act in ("defer", "refuse"):
+        if session.act in REPLIES_TO_RECIPIENT:
             report(session.act)
-            code = "450 4.2.1" if session.act == "defer" else "550 5.1.1"
-            return f"{code} <{address}>: not now"
+            return REPLIES_TO_RECIPIENT[session.act].format(address)
         envelope.rcpt_tos.append(address)
         return "250 2.1.5 OK"
 

@@ -34,7 +34,7 @@ pub(super) fn page(site: &AccountSite, view: &OwnedApplicationView<'_>) -> Strin
 fn facts(view: &OwnedApplicationView<'_>) -> String {
     let application = view.application;
     format!(
-        "<dl class=\"facts\">\n<dt>Tier</dt><dd>{}</dd>\n<dt>Created</dt><dd>{}</dd>\n<dt>Id</dt><dd>{}</dd>\n</dl>\n",
+        "<dl class=\"facts\">\n<dt>Tier</dt><dd>{}</dd>\n<dt>Created</dt><dd>{}</dd>\n<dt>ID</dt><dd>{}</dd>\n</dl>\n",
         tier(&application.tier),
         date(application.created_at),
         code(&application.id.to_string())
@@ -57,9 +57,9 @@ fn closing(view: &OwnedApplicationView<'_>, problem: Option<FormProblem<'_>>) ->
         id: "close",
         name: "Close the application",
         consequences: &[
-            "All its keys stop working at once.",
+            "All its keys stop working immediately.",
             "Its name, website and contact are removed.",
-            "If it has used requests today, you can create one in its place tomorrow, from 00:00 UTC.",
+            "If it has used part of today's quota, you can create a replacement tomorrow, from 00:00 UTC.",
             "This cannot be undone.",
         ],
         confirmation: &format!("Close {}.", bdi(&view.application.name)),

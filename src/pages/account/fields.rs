@@ -136,14 +136,14 @@ pub(super) fn application_fields(entered: &ApplicationFields, problem: Option<Fo
         TextField {
             name: "url",
             label: "Website (optional)",
-            hint: "Begins with <code>https://</code> or <code>http://</code>.",
+            hint: "Must start with <code>https://</code> or <code>http://</code>.",
             kind: "type=\"url\" maxlength=\"200\" autocomplete=\"url\"",
             value: &entered.url,
         },
         TextField {
             name: "contact",
             label: "Contact (optional)",
-            hint: "How to reach those who run the application, such as an e-mail address.",
+            hint: "How we can reach whoever runs the application, such as an e-mail address.",
             kind: "type=\"text\" maxlength=\"200\" autocomplete=\"off\"",
             value: &entered.contact,
         },

@@ -12,9 +12,11 @@ use crate::store::{StoredApplication, StoredKey};
 pub(super) const KEY_FIELDS: [&str; 3] = ["key", "overlap", EXISTING];
 /// Maximum number of keys that can no longer be used in the first table.
 const FEW: usize = 3;
+/// The store has only the hour of the last use.
+const PRECISION: &str = "<p class=\"hint\">Last-used times are rounded down to the hour.</p>\n";
 /// Choices for the existing keys when one is created, as sent and as shown.
 const OVERLAPS: [(&str, &str); 4] = [
-    ("none", "stop working at once"),
+    ("none", "stop working immediately"),
     ("1h", "work for 1 more hour"),
     ("1d", "work for 1 more day"),
     ("7d", "work for 7 more days"),
@@ -63,7 +65,7 @@ pub(super) fn section(view: &OwnedApplicationView<'_>) -> String {
     let (beside, apart) = if ended.len() > FEW { (&[][..], &ended[..]) } else { (&ended[..], &[][..]) };
     let problem = problem_of(view.problem, &KEY_FIELDS);
     let shown: Vec<&StoredKey> = active.iter().chain(beside).copied().collect();
-    let first = if shown.is_empty() { String::new() } else { table("Keys", &shown, view) };
+    let first = if shown.is_empty() { String::new() } else { table("Keys", &shown, view) + PRECISION };
     let none = if active.is_empty() { "<p>No active keys.</p>\n" } else { "" };
     let rest = if apart.is_empty() {
         String::new()
@@ -86,11 +88,11 @@ fn table(name: &str, keys: &[&StoredKey], view: &OwnedApplicationView<'_>) -> St
             format!("<code>{}…</code>", escape(&key.shown)),
             state.html(),
             format!("{}{}", narrow("Created"), date(key.created_at)),
-            format!("{}{used}", narrow("Hour of last use")),
+            format!("{}{used}", narrow("Last used")),
             if key.is_active(view.signed_in.now) { revocation(key, view) } else { String::new() },
         ]
     });
-    stacking_table(name, &["Key", "State", "Created", "Hour of last use", "Revoke"], rows)
+    stacking_table(name, &["Key", "State", "Created", "Last used", "Revoke"], rows)
 }
 
 /// The head of a column, for narrow screens, where the heads are hidden.
@@ -103,7 +105,7 @@ fn revocation(key: &StoredKey, view: &OwnedApplicationView<'_>) -> String {
     let path = format!("/account/applications/{}/revoke", view.application.id);
     format!(
         "<details>\n<summary>Revoke…<span class=\"unseen\"> {shown}</span></summary>\n\
-         <p>Requests with this key are refused at once. This cannot be undone.</p>\n{}{}\
+         <p>Requests with this key are refused immediately. This cannot be undone.</p>\n{}{}\
          <button class=\"button danger\">Revoke key<span class=\"unseen\"> {shown}</span></button>\n</form>\n</details>",
         open_form(&path, view.signed_in.csrf),
         hidden("key", &key.digest.to_string())
@@ -125,7 +127,7 @@ fn new_key(view: &OwnedApplicationView<'_>, has_active: bool, problem: Option<Fo
     };
     let options: String = OVERLAPS.iter().map(option).collect();
     format!(
-        "<h3>New key</h3>\n<p>Replace a key regularly, and at once if it may have been exposed.</p>\n{form}\
+        "<h3>New key</h3>\n<p>Replace your keys regularly, and immediately if one may have been exposed.</p>\n{form}\
          <p class=\"field\"><label for=\"field-overlap\">Existing keys</label>\n\
          <select id=\"field-overlap\" name=\"overlap\"{}>\n{options}</select>\n\
          <span class=\"hint\" id=\"hint-overlap\">Keys that expire sooner are not extended.</span></p>\n\
@@ -150,9 +152,9 @@ pub(super) fn issued(site: &AccountSite, view: &IssuedKeyView<'_>) -> String {
     );
     let body = format!(
         "<h1>New key</h1>\n<p class=\"lede\">For {}.</p>\n\
-         <p class=\"warning\"><strong>Copy the key now.</strong> It is shown once, and cannot be shown again: the service \
-         stores only a hash of it.</p>\n\
-         <p class=\"issued\"><code>{}</code></p>\n<p class=\"hint\">A click selects the whole key. Keep it secret: everyone who \
+         <p class=\"warning\"><strong>Copy the key now.</strong> It will not be shown again: the service stores only a \
+         hash of it.</p>\n\
+         <p class=\"issued\"><code>{}</code></p>\n<p class=\"hint\">Click the key to select all of it. Keep it secret: anyone who \
          has it can use your quota.</p>\n{older}\
          <h2>Try it</h2>\n<div class=\"example\">{}</div>\n\
          <p><a class=\"button\" href=\"/account/applications/{}\">I have copied the key</a></p>\n",

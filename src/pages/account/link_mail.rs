@@ -8,7 +8,7 @@ pub fn link_mail_html(service: &str, link: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Sign in to {service}</title></head>\n<body>\n\
          <p>Open this link to sign in to {service}:</p>\n<p><a href=\"{link}\">{link}</a></p>\n\
-         <p>The page has a button; the link is used when you press it. It is valid once, for 15 minutes.</p>\n\
-         <p>If you did not ask for this mail, ignore it. Nobody can sign in without the link.</p>\n</body></html>\n"
+         <p>Press the button on that page to sign in. The link works once and expires in 15 minutes.</p>\n\
+         <p>If you did not request this e-mail, you can ignore it. Nobody can sign in without the link.</p>\n</body></html>\n"
     )
 }

@@ -71,7 +71,7 @@ fn upgrade(site: &AccountSite) -> String {
 
 fn new_application(view: &AccountView<'_>, problem: Option<FormProblem<'_>>) -> String {
     let form = format!(
-        "<p>Keys belong to an application. Its first key is created with it, and shown once.</p>\n{}{}{}{}\
+        "<p>Keys belong to an application. A new application comes with its first key, which is shown once.</p>\n{}{}{}{}\
          <p><button class=\"button\">Create application</button></p>\n</form>\n",
         alert(problem),
         open_form("/account/applications", view.signed_in.csrf),
@@ -87,8 +87,8 @@ fn limit_reached(site: &AccountSite) -> String {
         count => format!("{count} applications"),
     };
     format!(
-        "<p class=\"note\">An account may have {allowed}. To create another, close one first. If that one has used requests today, \
-         you can create another tomorrow, from 00:00 UTC.</p>\n"
+        "<p class=\"note\">An account may have {allowed}. To create another, close one first. If that one has used part of today's \
+         quota, you can create another tomorrow, from 00:00 UTC.</p>\n"
     )
 }
 
@@ -119,11 +119,11 @@ fn deletion(view: &AccountView<'_>, problem: Option<FormProblem<'_>>) -> String 
         id: "delete",
         name: "Delete the account",
         consequences: &[
-            "All keys of your applications stop working at once.",
-            "Your e-mail address, and the names, websites and contacts of your applications are removed.",
+            "All keys of your applications stop working immediately.",
+            "Your e-mail address and the names, websites and contacts of your applications are removed.",
             "The audit trail is kept, without this personal data.",
-            "If an application has used requests today, a new account with your address can create one tomorrow, from 00:00 UTC.",
-            "A SHA-256 digest of your address is kept for that until tomorrow.",
+            "If an application has used part of today's quota, a new account with your address can create one tomorrow, from 00:00 UTC.",
+            "To enforce this, a SHA-256 hash of your address is kept until then.",
             "This cannot be undone.",
         ],
         confirmation: &format!("Delete the account of {email} and all its applications."),

@@ -12,9 +12,9 @@ pub(super) fn current(name: &str, usage: Option<CurrentUsage>) -> String {
     let mut html = String::from("<dl class=\"quotas\">\n");
     let day = (usage.day_used, usage.day_limit);
     let until = format!("Resets at {}.", time(usage.day_ends_at));
-    quota(&mut html, "Today", &format!("Requests of {name} today"), day, &until);
+    quota(&mut html, "Today", &format!("Requests by {name} today"), day, &until);
     let minute = (usage.minute_used, usage.minute_limit);
-    quota(&mut html, "Last minute", &format!("Requests of {name} in the last minute"), minute, "");
+    quota(&mut html, "Last minute", &format!("Requests by {name} in the last minute"), minute, "");
     html.push_str("</dl>\n");
     html
 }

@@ -8,7 +8,7 @@ use crate::pages::html::escape;
 const SIGN_IN: &str = "/account/sign-in";
 const CONFIRM: &str = "/account/confirm";
 
-const HOW_LINKS_WORK: &str = "The link is valid once, for 15 minutes. There is no password.";
+const HOW_LINKS_WORK: &str = "The link works once and expires in 15 minutes. There is no password.";
 
 pub(super) fn form(site: &AccountSite, form: &SignInForm<'_>) -> String {
     let email = TextField {
@@ -33,10 +33,10 @@ pub(super) fn form(site: &AccountSite, form: &SignInForm<'_>) -> String {
 
 pub(super) fn link_sent(site: &AccountSite, email: &str) -> String {
     let body = format!(
-        "<h1>Check your e-mail</h1>\n<p class=\"lede\">To continue, open the link that is sent to {}.</p>\n\
+        "<h1>Check your e-mail</h1>\n<p class=\"lede\">To continue, open the link we send to {}.</p>\n\
          <p>{HOW_LINKS_WORK}</p>\n<ul>\n<li>Nothing has arrived after a few minutes? Check your spam folder. \
-         The number of links to an address is limited.</li>\n\
-         <li>Is the address wrong? {}.</li>\n</ul>\n",
+         We limit how many links we send to one address.</li>\n\
+         <li>Wrong address? {}.</li>\n</ul>\n",
         bdi(email),
         anchor(SIGN_IN, "Enter it again")
     );
@@ -50,7 +50,7 @@ pub(super) fn link(site: &AccountSite, form: &LinkForm<'_>) -> String {
     let terms = if form.needs_terms { terms(site, form) } else { String::new() };
     let body = format!(
         "<h1>{title}</h1>\n<p class=\"lede\">{intent} {}.</p>\n{}{}{}{terms}<p><button class=\"button\">{button}</button></p>\n\
-         </form>\n<p class=\"note\">The link is used up when you press the button. If the address is not yours, close this page.</p>\n",
+         </form>\n<p class=\"note\">Pressing the button uses up the link. If the address is not yours, close this page.</p>\n",
         bdi(form.email),
         alert(form.problem),
         open_form(CONFIRM, form.csrf),
@@ -65,7 +65,7 @@ fn terms(site: &AccountSite, form: &LinkForm<'_>) -> String {
     let items = site.terms.iter().map(|term| format!("<li dir=\"auto\">{}</li>\n", escape(term)));
     let items: Vec<String> = items.collect();
     let complete = site.terms_url.as_deref().map_or_else(String::new, |url| {
-        format!("<p>The complete text: {}.</p>\n", anchor(url, "terms of service"))
+        format!("<p>Read the full {}.</p>\n", anchor(url, "terms of service"))
     });
     let problem: Option<FormProblem<'_>> = problem_of(form.problem, &["accept_terms"]);
     let label = format!("I accept the terms of use (version {}).", bdi(&site.terms_version));
@@ -81,7 +81,7 @@ fn terms(site: &AccountSite, form: &LinkForm<'_>) -> String {
 pub(super) fn again(site: &AccountSite, signed_in: &SignedIn<'_>) -> String {
     let body = format!(
         "<h1>Sign in again</h1>\n<p class=\"lede\">This step cannot be undone, and you signed in more than 15 minutes ago. \
-         To continue, sign in again: a link is sent to {}.</p>\n<p>{HOW_LINKS_WORK} Then repeat the step. Nothing has \
+         To continue, sign in again. We will send a link to {}.</p>\n<p>{HOW_LINKS_WORK} Then repeat the step. Nothing has \
          been changed.</p>\n{}{}<p class=\"actions\"><button class=\"button\">Send the link</button> {}</p>\n</form>\n",
         bdi(&signed_in.owner.email),
         open_form(SIGN_IN, signed_in.csrf),

@@ -146,7 +146,7 @@ fn description(days: &[(Day, OutcomeCounts)]) -> String {
         format!(" Most requests: {} on {day}.", grouped(sum(counts)))
     });
     format!(
-        "A bar for each of {} days, divided by outcome.{most} The tables below have the numbers.",
+        "One bar for each of {} days, divided by outcome.{most} The tables below list the numbers.",
         days.len()
     )
 }

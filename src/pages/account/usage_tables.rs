@@ -16,13 +16,14 @@ pub(super) fn section(requests: Option<&RequestList>, days: &RequestQuery) -> St
         }
         Some(requests) => content(requests, days),
     };
-    frame::section("requests", &format!("Requests of the last {count} days"), &content)
+    frame::section("requests", &format!("Requests in the last {count} days"), &content)
 }
 
 fn content(requests: &RequestList, query: &RequestQuery) -> String {
     let days = requests.by_day(query);
     format!(
-        "<div class=\"usage\">\n{}{}</div>\n<p class=\"hint\">Days are UTC. Requests appear within about a minute.</p>\n{}{}",
+        "<div class=\"usage\">\n{}{}</div>\n<p class=\"hint\">Days are in UTC. Requests appear within about a minute. 304 responses, refused and failed \
+         requests, and requests to <code>/api/v1/me</code> are included; they do not count toward the daily quota.</p>\n{}{}",
         legend(&requests.sum()),
         chart(&days),
         by_day(&days),
@@ -46,7 +47,7 @@ fn by_day(days: &[(Day, OutcomeCounts)]) -> String {
         let groups = OutcomeGroup::ALL.map(|group| grouped(group.of(counts)));
         [day.to_string(), grouped(counts.total())].into_iter().chain(groups).collect()
     });
-    let heads = ["Day", "All", "Successful", "Refused", "Failed", "Disconnected"];
+    let heads = ["Day", "Total", "Successful", "Refused", "Failed", "Disconnected"];
     let table = table("Requests by day", &heads, rows);
     format!("<details class=\"numbers\">\n<summary>Requests by day</summary>\n{table}</details>\n")
 }
@@ -57,13 +58,13 @@ fn by_endpoint(requests: &RequestList) -> String {
         let endpoint = if endpoint == "none" { "other paths".into() } else { code(endpoint) };
         [endpoint, grouped(counts.total())].into_iter().chain(outcomes).collect()
     });
-    let heads: Vec<&str> = ["Endpoint", "All"].into_iter().chain(RequestOutcome::ALL.map(head)).collect();
+    let heads: Vec<&str> = ["Endpoint", "Total"].into_iter().chain(RequestOutcome::ALL.map(head)).collect();
     let table = table("Requests by endpoint", &heads, rows);
     format!(
         "<details class=\"numbers\">\n<summary>Requests by endpoint and outcome</summary>\n{table}<p class=\"hint\">{}</p>\n</details>\n",
         escape(
-            "Successful: OK (200) and not modified (304). Refused: client errors (4xx), and 429 by the limit of the minute or \
-             the quota of the day. Failed: server errors (5xx). Disconnected: the client disconnected before the response."
+            "Successful: OK (200) and not modified (304). Refused: client errors (4xx), and 429 because of the limit per \
+             minute or the daily quota. Failed: server errors (5xx). Disconnected: the client disconnected before the response."
         )
     )
 }

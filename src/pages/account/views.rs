@@ -61,7 +61,7 @@ pub struct ApplicationFields {
     pub name: String,
     /// Its website.
     pub url: String,
-    /// How to reach those who run it.
+    /// An e-mail address or another way to reach whoever runs it.
     pub contact: String,
 }
 

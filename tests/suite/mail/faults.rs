@@ -73,6 +73,45 @@ async fn a_permanent_refusal_removes_the_mail_and_no_other() {
 }
 
 #[tokio::test]
+async fn mail_is_kept_while_a_server_denies_relaying_and_delivered_once_it_accepts() {
+    let mut server = server_that("deny_relay,deny_relay").await;
+    let mut station = MailStation::plain(&server);
+    station.queue(&["one", "two"]).await;
+    station.send().await;
+    server.event("deny_relay").await;
+    server.event("deny_relay").await;
+    assert_eq!(station.last_error().await, "reply 554 5.7.1 to RCPT TO");
+    let counted = |station: &MailStation| ["sent", "retried", "refused"].map(|result| station.counted(result));
+    assert_eq!((station.backlog().await.mails, counted(&station)), (2, [0, 2, 0]));
+
+    station.pass(5 * SECOND);
+    station.send().await;
+    assert_eq!(header(&server.event("mail").await, "Message-ID"), "<one@example.org>");
+    assert_eq!(header(&server.event("mail").await, "Message-ID"), "<two@example.org>");
+    assert_eq!((station.backlog().await.mails, counted(&station)), (0, [2, 2, 0]));
+}
+
+#[tokio::test]
+async fn mail_that_a_server_never_relays_is_retried_until_it_expires() {
+    let mut server = server_that(&["deny_relay"; 20].join(",")).await;
+    let mut station = MailStation::plain(&server);
+    station.queue(&["one"]).await;
+    station.send().await;
+    for seconds in [5, 10, 20, 40, 80, 160, 300] {
+        server.event("deny_relay").await;
+        assert_eq!(station.backlog().await.mails, 1, "it is kept");
+        station.pass(seconds * SECOND);
+        station.send().await;
+    }
+    server.event("deny_relay").await;
+    station.pass(300 * SECOND);
+    station.send().await;
+    assert!(server.events_so_far().is_empty());
+    assert_eq!(station.backlog().await.mails, 0);
+    assert_eq!(["sent", "retried", "refused", "expired"].map(|result| station.counted(result)), [0, 8, 0, 1]);
+}
+
+#[tokio::test]
 async fn an_invalid_recipient_is_refused_without_a_server() {
     let mut server = server_that("").await;
     let mut station = MailStation::plain(&server);
@@ -94,6 +133,11 @@ async fn a_refused_sender_is_a_wrong_setting_and_keeps_all_mail() {
     assert_eq!(station.last_error().await, "reply 550 5.7.1 to MAIL FROM");
     assert_eq!((station.backlog().await.mails, station.counted("retried")), (2, 2));
     assert!(server.events_so_far().is_empty(), "the second would be refused too");
+    station.pass(5 * SECOND);
+    station.send().await;
+    assert_eq!(header(&server.event("mail").await, "Message-ID"), "<one@example.org>");
+    assert_eq!(header(&server.event("mail").await, "Message-ID"), "<two@example.org>");
+    assert_eq!(["sent", "refused"].map(|result| station.counted(result)), [2, 0]);
 }
 
 #[tokio::test]

@@ -22,8 +22,8 @@ fn keys_are_shown_with_their_state_and_only_active_ones_can_be_revoked() {
         assert_eq!(row.contains("/revoke\""), may_be_revoked, "{row}");
     }
     let digest = format!("name=\"key\" value=\"{}\"", KeyDigest::of("sg_live_a1B2"));
-    // Only the hour is stored.
-    shows(&html, &["<th scope=\"col\">Hour of last use</th>", "Hour of last use: </span><time "]);
+    shows(&html, &["<th scope=\"col\">Last used</th>", "Last used: </span><time "]);
+    shows(&html, &["<p class=\"hint\">Last-used times are rounded down to the hour.</p>"]);
     shows(&html, &[&digest, "<summary>Revoke…<span class=\"unseen\"> sg_live_a1B2</span></summary>"]);
     assert!(!html.contains("Revoked and expired keys"));
     shown
@@ -146,7 +146,8 @@ fn requests_are_shown_as_chart_and_tables() {
     let day =
         "<tr><th scope=\"row\">2026-11-25</th><td>216</td><td>182</td><td>22</td><td>8</td><td>4</td></tr>";
     let endpoint = "<th scope=\"row\">other paths</th><td>21</td><td>0</td><td>0</td><td>21</td><td>0</td>";
-    shows(&html, &["Requests of the last 30 days</h2>", day, endpoint, "<code>models</code>"]);
+    shows(&html, &["Requests in the last 30 days</h2>", day, endpoint, "<code>models</code>"]);
+    shows(&html, &["requests to <code>/api/v1/me</code> are included; they do not count toward the daily quota."]);
     assert_eq!(html.matches("<rect class=\"column\"").count(), 30);
     assert_eq!(html.matches("<tr><th scope=\"row\">2026-").count(), 20, "days with requests");
     shown.requests.totals.iter_mut().for_each(|total| total.requests = u64::MAX);
