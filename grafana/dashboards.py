@@ -331,7 +331,7 @@ UPSTREAM = [
           (rate("scoregate_site_requests_total", "class"), "{{class}}")),
     panel("What do owners change?", "cps", "Applications and keys that owners create, describe, rotate, revoke and close, and accounts that they delete.",
           (rate("scoregate_account_changes_total", "change"), "{{change}}")),
-    panel("Is mail sent?", "cps", "retried: the mail server cannot be used, or defers mail; refused: it does not accept the recipient or the message; expired: a mail waited too long. The log has the reason. Runbook: ScoregateMailFailing.",
+    panel("Is mail sent?", "cps", "retried: the mail server cannot be used, defers mail, or refuses it by policy, such as relaying; refused: it does not accept the recipient or the message; expired: a mail waited too long. The log has the reason. Runbook: ScoregateMailFailing, ScoregateMailRefused.",
           (rate("scoregate_mails_total", "result"), "{{result}}")),
     panel("How many mails are queued?", "short", "It returns to 0 within seconds. A rise: mail is queued faster than the server accepts it, or not sent at all.",
           (f"max(scoregate_mail_queue_length{{{I}}})", "mails")),

@@ -29,6 +29,8 @@ pub(super) struct ReplyCode {
     pub(super) code: u16,
     /// The enhanced code, such as 5.1.1.
     pub(super) enhanced: Option<(u16, u16, u16)>,
+    /// Whether its text mentions relaying. Some servers, such as Exim, have no enhanced codes.
+    pub(super) mentions_relaying: bool,
 }
 
 /// Why a mail was not sent.
@@ -129,7 +131,7 @@ impl ReplyCode {
             let found = (numbers.next()??, numbers.next()??, numbers.next()??);
             numbers.next().is_none().then_some(found)
         };
-        Self { code, enhanced: enhanced() }
+        Self { code, enhanced: enhanced(), mentions_relaying: text.to_ascii_lowercase().contains("relay") }
     }
 
     /// 503 requires another order of commands, and 53x authentication.
@@ -145,8 +147,8 @@ impl ReplyCode {
             // with the refusal of an earlier step.
             Some((_, 7, _) | (_, 1, 7 | 8)) => true,
             Some(_) => false,
-            // Servers refuse an unknown recipient with 550.
-            None => step == SmtpStep::Recipient && self.code == 554,
+            // Servers refuse an unknown recipient with 550, and relaying with either.
+            None => step == SmtpStep::Recipient && (self.code == 554 || self.mentions_relaying),
         }
     }
 }
@@ -244,7 +246,9 @@ mod tests {
             (SmtpStep::Recipient, 554, "5.7.1 <ann@example.org>: Relay access denied"),
             (SmtpStep::Recipient, 550, "5.7.60 client does not have permissions to send as this sender"),
             (SmtpStep::Recipient, 553, "5.1.8 <noreply@example.org>: Sender address rejected"),
-            (SmtpStep::Recipient, 554, "Relay access denied"),
+            (SmtpStep::Recipient, 554, "access denied"),
+            (SmtpStep::Recipient, 550, "relay not permitted"),
+            (SmtpStep::Recipient, 550, "Relaying denied"),
             (SmtpStep::Content, 550, "5.7.26 unauthenticated mail is prohibited"),
         ] {
             let failure = refused(step, code, text);
@@ -257,7 +261,7 @@ mod tests {
             (SmtpStep::Recipient, 554, "5.2.1 mailbox disabled"),
             (SmtpStep::Recipient, 550, "no such user"),
             (SmtpStep::Content, 554, "5.6.0 invalid message"),
-            (SmtpStep::Content, 554, "rejected"),
+            (SmtpStep::Content, 554, "rejected as relayed"),
         ] {
             assert!(refused(step, code, text).is_permanent(), "{text}");
         }

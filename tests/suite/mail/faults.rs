@@ -81,7 +81,8 @@ async fn mail_is_kept_while_a_server_denies_relaying_and_delivered_once_it_accep
     server.event("deny_relay").await;
     server.event("deny_relay").await;
     assert_eq!(station.last_error().await, "reply 554 5.7.1 to RCPT TO");
-    let counted = |station: &MailStation| ["sent", "retried", "refused"].map(|result| station.counted(result));
+    let counted =
+        |station: &MailStation| ["sent", "retried", "refused"].map(|result| station.counted(result));
     assert_eq!((station.backlog().await.mails, counted(&station)), (2, [0, 2, 0]));
 
     station.pass(5 * SECOND);

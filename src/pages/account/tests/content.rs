@@ -147,7 +147,10 @@ fn requests_are_shown_as_chart_and_tables() {
         "<tr><th scope=\"row\">2026-11-25</th><td>216</td><td>182</td><td>22</td><td>8</td><td>4</td></tr>";
     let endpoint = "<th scope=\"row\">other paths</th><td>21</td><td>0</td><td>0</td><td>21</td><td>0</td>";
     shows(&html, &["Requests in the last 30 days</h2>", day, endpoint, "<code>models</code>"]);
-    shows(&html, &["requests to <code>/api/v1/me</code> are included; they do not count toward the daily quota."]);
+    shows(
+        &html,
+        &["requests to <code>/api/v1/me</code> are included; they do not count toward the daily quota."],
+    );
     assert_eq!(html.matches("<rect class=\"column\"").count(), 30);
     assert_eq!(html.matches("<tr><th scope=\"row\">2026-").count(), 20, "days with requests");
     shown.requests.totals.iter_mut().for_each(|total| total.requests = u64::MAX);
