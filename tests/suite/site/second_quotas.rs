@@ -31,7 +31,7 @@ impl Browser<'_> {
     async fn delete_account(&mut self) {
         self.visit("/account").await;
         assert!(
-            self.page.contains(WHEN) && self.page.contains("SHA-256 digest of your address"),
+            self.page.contains(WHEN) && self.page.contains("SHA-256 hash of your address"),
             "{}",
             self.page
         );
