@@ -143,7 +143,7 @@ pub(super) fn application_fields(entered: &ApplicationFields, problem: Option<Fo
         TextField {
             name: "contact",
             label: "Contact (optional)",
-            hint: "How we can reach whoever runs the application, such as an e-mail address.",
+            hint: "How we can reach the people who run the application, such as an e-mail address.",
             kind: "type=\"text\" maxlength=\"200\" autocomplete=\"off\"",
             value: &entered.contact,
         },

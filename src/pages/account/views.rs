@@ -61,7 +61,7 @@ pub struct ApplicationFields {
     pub name: String,
     /// Its website.
     pub url: String,
-    /// An e-mail address or another way to reach whoever runs it.
+    /// An e-mail address or another way to reach the people who run it.
     pub contact: String,
 }
 
