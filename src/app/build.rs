@@ -370,5 +370,6 @@ fn pages(config: &Config) -> Pages {
         status_page: config.status_page,
         sign_up: config.site.is_some(),
         links: config.links.clone(),
+        terms: config.terms.clone(),
     })
 }

@@ -96,6 +96,8 @@ pub struct Config {
     pub site: Option<SiteConfig>,
     /// Contacts and links on the public pages.
     pub links: SiteLinks,
+    /// The terms of use, one sentence each.
+    pub terms: Vec<String>,
     /// CORS policy; `None` if no origin is allowed.
     pub cors: Option<CorsPolicy>,
     /// Deprecation and sunset of the API.

@@ -35,6 +35,7 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
         status_page: reading.flag("site.status_page"),
         site: None,
         links: reading.site(),
+        terms: Vec::new(),
         cors: reading.cors(),
         deprecation: reading.deprecation(),
         key_prefix: reading.key_prefix(),
@@ -60,6 +61,7 @@ pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
         mail: reading.mail(),
         written: written.clone(),
     };
+    config.terms = reading.terms(&config.service);
     config.site = reading.sign_up(&config);
     reading.no_plain_http_by_accident(config.listen, !config.certificates.is_empty());
     reading.done(config)

@@ -99,7 +99,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("site.tier", Text, None, "Tier of applications that people create; default: the first tier."),
     setting("site.applications_per_account", Number(1, 1_000), Some("1"), "Maximum number of applications of an account."),
     setting("site.upgrade_url", Text, None, "URL where higher tiers are available, which the account pages link to."),
-    setting("site.terms", Texts, None, "Terms of use that people must accept, one string each; default: those on /docs. In the environment, separated by commas."),
+    setting("site.terms", Texts, None, "Terms of use, one string each, which /docs lists and people accept when they sign up; default: the four of the data API. In the environment, separated by commas."),
     setting("site.terms_version", Text, Some("\"1\""), "Version of the terms of use. It is recorded with the acceptance. After a change, people must accept the terms again at their next sign-in."),
     setting("site.allowed_mail_domains", Texts, Some("[]"), "Mail domains that can sign up and sign in, with their subdomains; default: all. In the environment, separated by commas."),
     setting("site.denied_mail_domains", Texts, Some("[]"), "Mail domains that cannot sign up or sign in, with their subdomains. In the environment, separated by commas."),

@@ -4,6 +4,7 @@ use http::Uri;
 
 use crate::keys::Tier;
 use crate::pages::account::AccountSite;
+use crate::pages::default_terms;
 use crate::routes::API_BASE;
 use crate::site::{MailDomains, SiteConfig, is_domain};
 
@@ -22,7 +23,6 @@ impl ConfigReader<'_> {
         let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         let is_on = self.flag(SIGN_UP);
         let upgrade_url = self.url("site.upgrade_url");
-        let terms = self.terms(&config.service);
         let terms_version = self.text("site.terms_version");
         let applications_per_account = count(self.number("site.applications_per_account"));
         let links_per_hour = count(self.number("site.sign_in_links_per_hour"));
@@ -49,7 +49,7 @@ impl ConfigReader<'_> {
             proxies: config.proxies.clone(),
             pages: AccountSite {
                 service: config.service.clone(),
-                terms,
+                terms: config.terms.clone(),
                 terms_version,
                 terms_url: config.links.terms_url.clone(),
                 upgrade_url,
@@ -108,7 +108,7 @@ impl ConfigReader<'_> {
     }
 
     /// The terms of use; default: those of the data API.
-    fn terms(&mut self, service: &str) -> Vec<String> {
+    pub(super) fn terms(&mut self, service: &str) -> Vec<String> {
         let path = "site.terms";
         if self.maybe(path).is_none() {
             return default_terms(service);
@@ -151,18 +151,6 @@ impl ConfigReader<'_> {
     }
 }
 
-/// The terms of the data API.
-fn default_terms(service: &str) -> Vec<String> {
-    vec![
-        format!("Wherever the data is displayed, {service} must be cited as the source, with a link."),
-        "The rankings must not be republished as a competing leaderboard, and the data must not be resold.".into(),
-        "One key is used per application; keys are not shared across products.".into(),
-        "Volume beyond the Pro tier, commercial redistribution, or a guarantee of stability needs a separate arrangement \
-         (Enterprise tier, by arrangement, not purchasable online)."
-            .into(),
-    ]
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::{Config, ConfigProblems, read_text, resolve};
@@ -187,8 +175,10 @@ mod tests {
             ("", 4, "1")
         );
         assert!(site.pages.terms[0].contains("scoregate must be cited"));
-        let off = resolve(&read_text("upstream = \"built-in\"").unwrap()).unwrap();
+        let off =
+            resolve(&read_text("upstream = \"built-in\"\nsite.terms = [\"Be kind.\"]").unwrap()).unwrap();
         assert_eq!(off.site.map(|site| site.tier), None);
+        assert_eq!(off.terms, ["Be kind."], "the documentation states them");
     }
 
     #[test]

@@ -19,6 +19,8 @@ const ANY: HeaderValue = HeaderValue::from_static("*");
 const READING: HeaderValue = HeaderValue::from_static("GET, HEAD");
 const ASKED_WITH: HeaderValue =
     HeaderValue::from_static("Authorization, X-API-Key, If-None-Match, X-Request-Id");
+/// `Vary` of responses that do not depend on a key.
+const VARIES_BY_ORIGIN: HeaderValue = HeaderValue::from_static("Origin");
 const VARIES: HeaderValue = HeaderValue::from_static("Accept-Encoding, Authorization, X-API-Key, Origin");
 
 /// CORS policy.
@@ -57,7 +59,8 @@ impl CorsPolicy {
     pub(super) fn write(&self, request_headers: &HeaderMap, options: bool, headers: &mut HeaderMap) {
         if let AllowedOrigins::Listed(_) = self.allowed {
             // Even without an origin in this request: caches must not reuse the response for a request with one.
-            headers.insert(VARY, VARIES);
+            let varies = if headers.contains_key(VARY) { VARIES } else { VARIES_BY_ORIGIN };
+            headers.insert(VARY, varies);
         }
         let Some(origin) = self.allows(request_headers) else { return };
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
@@ -101,7 +104,17 @@ mod tests {
         fields: &[(&'static str, &'static str)],
         options: bool,
     ) -> Vec<(String, String)> {
-        let (mut request_headers, mut headers) = (HeaderMap::new(), HeaderMap::new());
+        added_to(HeaderMap::new(), cors, fields, options)
+    }
+
+    /// The headers of a response with these headers.
+    fn added_to(
+        mut headers: HeaderMap,
+        cors: &CorsPolicy,
+        fields: &[(&'static str, &'static str)],
+        options: bool,
+    ) -> Vec<(String, String)> {
+        let mut request_headers = HeaderMap::new();
         for (name, value) in fields {
             request_headers.append(*name, HeaderValue::from_static(value));
         }
@@ -149,7 +162,10 @@ mod tests {
 
     #[test]
     fn responses_vary_by_origin_only_with_listed_origins() {
-        assert_eq!(added(&listed(), &[], false), [("vary".into(), VARIES.to_str().unwrap().into())]);
+        let by_key = HeaderMap::from_iter([(VARY, HeaderValue::from_static("Authorization"))]);
+        let varies = added_to(by_key, &listed(), &[], false);
+        assert_eq!(varies, [("vary".into(), VARIES.to_str().unwrap().into())]);
+        assert_eq!(added(&listed(), &[], false), [("vary".into(), "Origin".into())]);
         let any = added(&CorsPolicy::any(HOUR), &[("origin", "https://any.example")], false);
         assert_eq!(any, added(&CorsPolicy::any(HOUR), &[], false));
         assert_eq!(any[0], ("access-control-allow-origin".into(), "*".into()));

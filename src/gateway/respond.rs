@@ -14,7 +14,7 @@ use crate::cache::{DocumentForm, Representation, freshness, is_current};
 use crate::clock::Now;
 use crate::instruments::CacheOutcome;
 use crate::limits::{LimitRule, LimitStatus};
-use crate::pages::{self, Page};
+use crate::pages::Page;
 
 use super::authenticate::Caller;
 use super::cors::CorsPolicy;
@@ -65,7 +65,6 @@ const VARIES: HeaderValue = HeaderValue::from_static("Accept-Encoding, Authoriza
 /// One year, as HSTS recommends.
 const NEVER_IN_THE_CLEAR: HeaderValue = HeaderValue::from_static("max-age=31536000");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
-const PAGE_POLICY: HeaderValue = HeaderValue::from_static(pages::CONTENT_SECURITY_POLICY);
 
 impl DocumentReply {
     /// Chooses the form by the caller's rights and the encoding, and decides on a 304.
@@ -131,6 +130,7 @@ pub(super) fn respond(
     let is_options = matches!(answered, Ok(Reply::Options));
     let is_page =
         matches!(answered, Ok(Reply::Page(_) | Reply::Published(_) | Reply::Moved(_) | Reply::Health));
+    let is_shared = is_for_shared_caches(answered.as_ref().ok());
     let of_the_page = header_of_the_page(answered.as_ref().ok());
     let head = &mut ResponseHead::default();
     let (status, body) = match answered {
@@ -143,8 +143,10 @@ pub(super) fn respond(
         Ok(Reply::Options) => options(head),
         Err(refusal) => error(&refusal, exchange, &limits, at, head, values),
     };
-    limits.write(head, values);
-    head.put(HeaderField::Vary, VARIES);
+    if !is_shared {
+        limits.write(head, values);
+        head.put(HeaderField::Vary, VARIES);
+    }
     head.put(HeaderField::ContentTypeOptions, NOSNIFF);
     head.put(HeaderField::RequestId, exchange.id.value(values));
     if exchange.peer.is_encrypted {
@@ -164,6 +166,17 @@ pub(super) fn respond(
     let mut response = Response::new(Full::new(body));
     (*response.status_mut(), *response.headers_mut()) = (status, headers);
     response
+}
+
+/// Whether shared caches may store the response. It then states nothing about one client and does not depend on a key.
+fn is_for_shared_caches(reply: Option<&Reply<'_>>) -> bool {
+    match reply {
+        Some(Reply::Page(page)) => page.is_public(),
+        Some(Reply::Published(page)) => page.is_public(),
+        Some(Reply::Moved(_) | Reply::Health | Reply::Options | Reply::Me(_) | Reply::Document(_)) | None => {
+            false
+        }
+    }
 }
 
 /// The header that only a certain page or redirect has.
@@ -214,7 +227,7 @@ fn public_page(
     let known = is_current(request_headers, &etag);
     head.put(HeaderField::Etag, etag);
     head.put(HeaderField::CacheControl, HeaderValue::from_static(page.cache_control));
-    head.put(HeaderField::ContentSecurityPolicy, PAGE_POLICY);
+    head.put(HeaderField::ContentSecurityPolicy, page.content_policy.clone());
     head.put(HeaderField::ReferrerPolicy, HeaderValue::from_static("no-referrer"));
     if known {
         return (StatusCode::NOT_MODIFIED, Bytes::new());

@@ -17,7 +17,7 @@ pub(super) const API_CATALOG: &str = "/.well-known/api-catalog";
 const LINKSET: &str = "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"";
 /// RFC 9727 requires this `Link` in the response to HEAD.
 const CATALOG_LINK: &str = "</.well-known/api-catalog>; rel=\"api-catalog\"";
-/// The default terms of the service are a section of the docs page.
+/// The terms of the service, in a section of the docs page.
 pub(super) const TERMS: &str = "/docs#terms";
 /// `Expires` is this long after the current day. RFC 9116 recommends less than a year.
 const SECURITY_TXT_VALID: Duration = Duration::from_hours(180 * 24);

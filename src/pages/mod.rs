@@ -6,6 +6,7 @@
 
 pub mod account;
 mod colour;
+mod content_policy;
 mod discovery;
 mod docs;
 mod escape;
@@ -14,24 +15,24 @@ mod icon;
 mod openapi;
 mod sample;
 pub mod status;
+mod terms;
 
 use std::fmt::Write as _;
 
 use bytes::Bytes;
+use http::HeaderValue;
 use sha2::{Digest as _, Sha256};
 
 use crate::clock::Wall;
 use crate::keys::{Tier, standard_tiers};
 use crate::routes::{API_BASE, Endpoint, Param, PublishedField, SourceDescription};
+use content_policy::{AllowedContent, FILE_POLICY};
 use discovery::{API_CATALOG, SECURITY_TXT, SecurityTxt};
 use sample::SampleAnswer;
 
 pub use discovery::SiteLinks;
 pub(crate) use escape::escape;
-
-/// `Content-Security-Policy` of the HTML pages: browsers may show them, and run the one script of the docs page,
-/// identified by its hash, which may send requests to this service only.
-pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'sha256-nSbAMbI5QrPfhJNEAcwDnXSixmDi4UO0gDsLEt+oyCA='; style-src 'unsafe-inline'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+pub use terms::default_terms;
 
 const HTML: &str = "text/html; charset=utf-8";
 const JSON: &str = "application/json";
@@ -75,6 +76,8 @@ pub struct PagesConfig {
     pub status_page: bool,
     /// Whether callers can sign up.
     pub sign_up: bool,
+    /// The terms of use, one sentence each.
+    pub terms: Vec<String>,
     /// Contacts and links of the operator.
     pub links: SiteLinks,
 }
@@ -93,6 +96,7 @@ impl Default for PagesConfig {
             source: SourceDescription::default(),
             status_page: false,
             sign_up: false,
+            terms: default_terms("scoregate"),
             links: SiteLinks::default(),
         }
     }
@@ -114,6 +118,8 @@ pub struct Page {
     pub etag: String,
     /// Its `Link`.
     pub link: Option<&'static str>,
+    /// Its `Content-Security-Policy`.
+    pub content_policy: HeaderValue,
 }
 
 /// All pages.
@@ -132,8 +138,8 @@ impl Pages {
     /// Generates them. Takes milliseconds; done once.
     pub fn build(config: &PagesConfig) -> Self {
         Self {
-            landing: Page::new(HTML, REVALIDATED, docs::landing(config)),
-            docs: Page::new(HTML, REVALIDATED, docs::page(config)),
+            landing: Page::html(REVALIDATED, docs::LANDING_CONTENT, docs::landing(config)),
+            docs: Page::html(REVALIDATED, docs::CONTENT, docs::page(config)),
             openapi: Page::new(JSON, REVALIDATED, openapi::document(config)),
             robots: Page::new(TEXT, REVALIDATED, discovery::robots(config)),
             icon: Page::new(ICON, REUSED, icon::file()),
@@ -178,7 +184,18 @@ impl Page {
             write!(etag, "{byte:02x}").expect("writing to a string cannot fail");
         }
         etag.push('"');
-        Self { content_type, cache_control, body, etag, link: None }
+        let content_policy = HeaderValue::from_static(FILE_POLICY);
+        Self { content_type, cache_control, body, etag, link: None, content_policy }
+    }
+
+    /// Whether shared caches may store it.
+    pub fn is_public(&self) -> bool {
+        self.cache_control.starts_with("public")
+    }
+
+    fn html(cache_control: &'static str, allowed: AllowedContent<'_>, body: String) -> Self {
+        let policy = HeaderValue::try_from(allowed.policy()).expect("the policy is visible ASCII");
+        Self { content_policy: policy, ..Self::new(HTML, cache_control, body) }
     }
 }
 

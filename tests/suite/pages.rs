@@ -74,12 +74,29 @@ async fn pages_load_nothing_and_cannot_be_framed() {
         {
             assert!(policy.split("; ").any(|known| known == part), "{page}: {policy}");
         }
-        let scripts: Vec<&str> = policy.split("; ").filter(|part| part.starts_with("script-src")).collect();
-        assert!(scripts.len() == 1 && scripts[0].starts_with("script-src 'sha256-"), "{page}: {policy}");
+        let of = |name: &str| policy.split("; ").find(|part| part.starts_with(name)).unwrap_or_default();
+        assert_eq!(of("script-src").starts_with("script-src 'sha256-"), page == "/docs", "{page}: {policy}");
+        assert_eq!(of("connect-src"), if page == "/docs" { "connect-src 'self'" } else { "" }, "{page}");
+        if page != "/openapi.json" {
+            assert!(of("style-src").starts_with("style-src 'sha256-"), "{page}: {policy}");
+        }
         assert_eq!(response.header("x-content-type-options"), "nosniff", "{page}");
         assert_eq!(response.header("referrer-policy"), "no-referrer", "{page}");
     }
     assert_eq!(world.get("/healthz").send().await.header("x-content-type-options"), "nosniff");
+}
+
+#[tokio::test]
+async fn pages_docs_states_the_terms_of_the_settings_which_the_api_description_links_to() {
+    let mut world = World::with("site.terms = [\"Be <kind>.\", \"Cite us.\"]", good).await;
+    let docs = async |world: &World| String::from_utf8(world.get("/docs").send().await.body).unwrap();
+    let page = docs(&world).await;
+    let terms = "<ol>\n<li>Be &lt;kind&gt;.</li>\n<li>Cite us.</li>\n</ol>";
+    assert!(page.contains(terms) && !page.contains("competing leaderboard"), "{page}");
+    let description = world.get("/openapi.json").send().await.json();
+    assert_eq!(description["info"]["termsOfService"], "/docs#terms");
+    world.reload("").await.unwrap();
+    assert_eq!(docs(&world).await.matches("competing leaderboard").count(), 1, "the default terms");
 }
 
 #[tokio::test]

@@ -104,9 +104,14 @@ async fn status_needs_no_key_costs_nothing_and_is_revalidated() {
     {
         let response = world.get(path).send().await;
         assert_eq!((response.status, response.header("content-type")), (200, kind), "{path}");
-        assert_eq!(response.header("cache-control"), "private, max-age=30", "{path}");
-        assert_eq!(response.number("x-ratelimit-remaining"), 1, "{path}");
-        assert!(response.header("content-security-policy").contains("default-src 'none'"), "{path}");
+        assert_eq!(response.header("cache-control"), "public, max-age=30", "{path}");
+        for name in ["vary", "x-ratelimit-remaining", "ratelimit", "ratelimit-policy"] {
+            assert_eq!(response.header(name), "", "{path} {name}: a shared cache may store it");
+        }
+        let of_the_guard = world.get("/").send().await.number("x-ratelimit-remaining");
+        assert_eq!(of_the_guard, 1, "{path}");
+        let policy = response.header("content-security-policy");
+        assert!(policy.starts_with("default-src 'none'; style-src ") && !policy.contains("script"), "{path}");
         let head = world.request("HEAD", path).send().await;
         assert_eq!((head.status, head.body.len(), head.header("etag")), (200, 0, response.header("etag")));
         let current =
@@ -124,6 +129,35 @@ async fn status_needs_no_key_costs_nothing_and_is_revalidated() {
         let page = String::from_utf8(world.get(path).send().await.body).unwrap();
         assert!(page.contains("href=\"/status\""), "{path}");
     }
+}
+
+#[tokio::test]
+async fn status_depends_on_the_origin_alone_where_listed_origins_may_read_it() {
+    let world = World::with_status("cors.origins = [\"https://dash.example.org\"]\n", good).await;
+    for path in ["/status", "/status.atom"] {
+        let response = world.get(path).header("Origin", "https://dash.example.org").send().await;
+        assert_eq!(response.header("vary"), "Origin", "{path}");
+        assert_eq!(response.header("access-control-allow-origin"), "https://dash.example.org", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn status_has_no_data_yet_while_the_backend_lists_no_models() {
+    let has_models = Arc::new(AtomicU64::new(0));
+    let script = Arc::clone(&has_models);
+    let world = World::with(ON, move |_| match script.load(Ordering::Relaxed) {
+        0 => json(r#"{"generated_at":"2026-11-21T12:00:00Z","data":[]}"#),
+        _ => data_of(12),
+    })
+    .await;
+    world.minutes(5).await;
+    assert!(!world.backend.received().is_empty(), "an empty list was received");
+    let page = world.status().await;
+    assert!(page.contains("The API is up, but has no data yet"), "{page}");
+    assert!(page.contains("<dt>State</dt><dd>no data yet</dd>"), "{page}");
+    has_models.store(1, Ordering::Relaxed);
+    world.minutes(5).await;
+    world.status_with("its data is current").await;
 }
 
 #[tokio::test]
@@ -150,7 +184,7 @@ async fn status_counts_gaps_as_downtime_and_a_restart_keeps_the_history() {
     let world = World::with_status("", good).await;
     world.minutes(10).await;
     let page = world.status_with("Availability: 100 %").await;
-    assert!(page.contains("Down for 0 min in 1 day.") && page.contains("The history begins at"), "{page}");
+    assert!(page.contains("No downtime in 1 day.") && page.contains("The history begins at"), "{page}");
     // The machine sleeps: nothing is recorded between 12:10 and 12:25.
     world.pass(15 * MINUTE);
     world.observed().await;
@@ -177,7 +211,7 @@ async fn status_says_during_a_shutdown_that_the_gateway_is_not_ready_and_counts_
         }
     }
     let page = String::from_utf8(status.find("/status").unwrap().body.to_vec()).unwrap();
-    assert!(page.contains("This gateway cannot serve requests"), "{page}");
+    assert!(page.contains("The API is down at this gateway"), "{page}");
     let minutes = "SELECT sum(is_ready), count(*) FROM status_minutes";
     assert_eq!(sqlite3(directory.path(), minutes).trim(), "4|8", "from 12:00 to 12:03 it was ready");
     manual_clock.advance(10 * MINUTE);
@@ -199,7 +233,7 @@ async fn status_says_since_when_the_data_is_stale_and_counts_these_minutes() {
     world.minutes(2).await;
     let page = world.status_with("its data is stale").await;
     assert!(page.contains(&format!("<dd>stale since {}</dd>", time("13:00"))), "{page}");
-    world.status_with("The source of the data does not answer.").await;
+    world.status_with("The data source is not responding; we are serving stored data.").await;
     world.minutes(10).await;
     hour.store(13, Ordering::Relaxed);
     world.minutes(8).await;
@@ -239,29 +273,33 @@ async fn status_is_kept_in_memory_while_the_store_fails_and_says_so() {
     );
     let stored = rows(&world);
     world.minutes(20).await;
-    let page = world.status_with("The API is up, with restrictions").await;
-    assert!(page.contains("does not answer this gateway") && page.contains("The history ends at"), "{page}");
+    let page = world.status_with("The API is up, but degraded").await;
+    assert!(
+        page.contains("is not responding to this gateway") && page.contains("The history ends at"),
+        "{page}"
+    );
     assert_eq!(rows(&world), stored);
     assert!(world.counted("scoregate_store_failures_total{operation=\"status\"}").await >= 20);
     sqlite3(world.directory.path(), "DROP TRIGGER no_minutes");
     world.minutes(2).await;
     world.status_with("its data is current").await;
     world.minutes(2).await;
-    world.status_with("Down for 0 min in 1 day.").await;
+    world.status_with("No downtime in 1 day.").await;
 }
 
 #[tokio::test]
 async fn status_messages_of_the_side_port_are_on_the_page_and_in_the_feed_at_once() {
     let world =
         World::with_status(&format!("{TOKEN}service.base_url = \"https://api.example\"\n"), good).await;
-    let body = r#"{"title":"Late <scores>","message":"We look into it.\nMore at 13:00."}"#;
+    let body = r#"{"title":"Late <scores>","message":"We are looking into it.\nMore at 13:00."}"#;
     assert_eq!(world.side("POST", "/v1/status", body, &[]).await.status, 401);
     let posted = world.post("/v1/status", body).await;
     assert_eq!((posted.status, &posted.json()["published"]), (200, &true.into()));
     assert_eq!(posted.json()["state"], "investigating");
     let page = world.status().await;
     assert!(page.contains("Open incident: Late &lt;scores&gt;"), "{page}");
-    assert!(page.contains("We look into it.<br>\nMore at 13:00."), "{page}");
+    assert!(page.contains("The API is up, and its data is current"), "{page}");
+    assert!(page.contains("We are looking into it.<br>\nMore at 13:00."), "{page}");
     let more = world.post("/v1/status/1", r#"{"message":"Found.","state":"identified"}"#).await;
     assert_eq!((more.status, &more.json()["title"]), (200, &"Late <scores>".into()));
     let last = world.post("/v1/status/1/resolve", r#"{"message":"Over."}"#).await;
@@ -300,7 +338,8 @@ fn status_commands_work_on_a_stopped_and_on_a_running_server() {
     let status = |arguments: &[&str]| run(&[&["status"], arguments, &["--data-dir", path]].concat());
     status(&["list"]).with(1);
     run(&["keys", "create", "--name", "a", "--tier", "free", "--data-dir", path]).with(0);
-    let posted = status(&["post", "Late scores", "--message", "We look into it."]).with(0);
+    let posted =
+        status(&["post", "Late scores", "--message", "We are looking into it.\nMore at 13:00."]).with(0);
     assert_eq!(posted.out, "incident 1: investigating\n");
 
     let on = [("SCOREGATE_UPSTREAM", "built-in"), ("SCOREGATE_SITE_STATUS_PAGE", "true")];
@@ -322,8 +361,13 @@ fn status_commands_work_on_a_stopped_and_on_a_running_server() {
         table.starts_with("INCIDENT") && table.contains("Late scores") && table.contains("Over."),
         "{table}"
     );
+    let first_lines = ["Over.", "Found.", "We are looking into it. …"];
+    assert!(
+        table.lines().skip(1).zip(first_lines).all(|(row, text)| row.trim_end().ends_with(text)),
+        "{table}"
+    );
     for (arguments, words) in [
-        (&["resolve", "1", "--message", "Again."][..], "incident 1 is resolved"),
+        (&["resolve", "1", "--message", "Again."][..], "incident 1 is already resolved; open a new one"),
         (&["resolve", "7", "--message", "Again."], "there is no incident 7"),
         (&["post", "a", "--message", "b\u{7}"], "printable characters"),
         (&["post", "--message", "b"], "required"),

@@ -16,8 +16,7 @@ mod usage_chart;
 mod usage_tables;
 mod views;
 
-use data_encoding::BASE64;
-use sha2::{Digest as _, Sha256};
+use super::content_policy::AllowedContent;
 
 pub use fields::EXISTING;
 pub use link_mail::link_mail_html;
@@ -97,11 +96,7 @@ impl AccountSite {
 /// `Content-Security-Policy` of the pages: browsers show them and send their forms to this service, and nothing else.
 /// Computes a hash: for callers that store it.
 pub fn content_security_policy() -> String {
-    let hash = BASE64.encode(&Sha256::digest(STYLE));
-    format!(
-        "default-src 'none'; style-src 'sha256-{hash}'; img-src 'self'; form-action 'self'; base-uri 'none'; \
-         frame-ancestors 'none'"
-    )
+    AllowedContent { style: STYLE, script: None, has_forms: true }.policy()
 }
 
 #[cfg(test)]

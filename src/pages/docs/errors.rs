@@ -8,7 +8,7 @@ use super::super::sample;
 use super::reference;
 use crate::pages::PagesConfig;
 use crate::routes::bodies::{ERROR, ERROR_SOMETIMES, PROBLEM};
-use crate::routes::codes::{CODES, CodeRow};
+use crate::routes::codes::{CODES, CodeRow, ErrorCode};
 use crate::routes::prices::PricedEnding;
 
 /// Links to all sections, for the navigation.
@@ -21,11 +21,20 @@ pub(super) fn links() -> String {
 }
 
 /// All sections.
-pub(super) fn all() -> String {
-    CODES.iter().map(section).collect()
+pub(super) fn all(sign_up: bool) -> String {
+    CODES.iter().map(|row| section(row, sign_up)).collect()
 }
 
-fn section(row: &CodeRow) -> String {
+/// The remedy for an error. Accounts exist only where callers can sign up.
+fn remedy(row: &CodeRow, sign_up: bool) -> &'static str {
+    if row.code == ErrorCode::InvalidApiKey && !sign_up {
+        "Check the key for typing errors. If it is correct, ask the operator for a new one."
+    } else {
+        row.remedy
+    }
+}
+
+fn section(row: &CodeRow, sign_up: bool) -> String {
     let price = PricedEnding::Error(row.code).price();
     let costs = [
         (price.minute, "one request of the minute"),
@@ -42,7 +51,7 @@ fn section(row: &CodeRow) -> String {
     );
     push(&mut html, heading);
     push(&mut html, format_args!("<p class=\"title\">{}</p>\n<dl>", escape(row.title)));
-    for (term, text) in [("When", row.condition), ("Remedy", row.remedy), ("Costs", &costs)] {
+    for (term, text) in [("When", row.condition), ("Remedy", remedy(row, sign_up)), ("Costs", &costs)] {
         push(&mut html, format_args!("<dt>{term}</dt><dd>{}</dd>", prose(text)));
     }
     html.push_str("</dl>\n</section>\n");

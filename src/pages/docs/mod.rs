@@ -6,14 +6,15 @@ mod operations;
 mod reference;
 
 use super::colour::CodeLanguage;
+use super::content_policy::AllowedContent;
 use super::html::{capitalized, code_block, escape, fill, grouped, prose, push, table};
 use super::sample;
-use super::{ACCOUNT_SIGN_IN, PagesConfig, SiteLinks};
+use super::{ACCOUNT_SIGN_IN, PagesConfig, SiteLinks, default_terms};
 use crate::keys::Tier;
 use crate::routes::prices::PRICES;
 use crate::routes::{ENDPOINTS, Route};
 
-pub(super) const CSS: &str = include_str!("page.css");
+const CSS: &str = include_str!("page.css");
 /// A module, so its names are not global.
 const SCRIPT: &str = concat!(
     include_str!("copy.js"),
@@ -22,7 +23,15 @@ const SCRIPT: &str = concat!(
     include_str!("response.js"),
     include_str!("try_it.js"),
 );
-const TRY_IT_CSS: &str = include_str!("try_it.css");
+/// The style sheet of the docs page.
+const DOCS_CSS: &str = concat!(include_str!("page.css"), include_str!("try_it.css"));
+
+/// The contents of the landing page.
+pub(super) const LANDING_CONTENT: AllowedContent<'static> =
+    AllowedContent { style: CSS, script: None, has_forms: false };
+/// The contents of the docs page. Its forms are handled by the script.
+pub(super) const CONTENT: AllowedContent<'static> =
+    AllowedContent { style: DOCS_CSS, script: Some(SCRIPT), has_forms: false };
 const DOCS: &str = include_str!("docs.html");
 const LANDING: &str = include_str!("landing.html");
 
@@ -33,7 +42,7 @@ pub(super) fn landing(config: &PagesConfig) -> String {
 
 /// The docs page.
 pub(super) fn page(config: &PagesConfig) -> String {
-    fill(DOCS, |name| common(config, name).or_else(|| section(config, name)))
+    fill(DOCS, |name| section(config, name).or_else(|| common(config, name)))
 }
 
 /// Values used by both pages.
@@ -84,8 +93,28 @@ fn get_a_key(config: &PagesConfig) -> String {
     }
 }
 
-fn sign_up(config: &PagesConfig) -> String {
-    if config.sign_up { link(ACCOUNT_SIGN_IN, "Sign up") } else { "Sign up".to_owned() }
+/// How to get a key, as the beginning of a sentence.
+fn first_step(config: &PagesConfig) -> String {
+    if config.sign_up {
+        format!("{}, create a key", link(ACCOUNT_SIGN_IN, "Sign up"))
+    } else {
+        "Ask the operator of this service for a key".into()
+    }
+}
+
+/// The terms as a list, and what follows from the default ones.
+fn terms(config: &PagesConfig) -> String {
+    let items: Vec<String> = config.terms.iter().map(|term| format!("<li>{}</li>\n", escape(term))).collect();
+    let items = items.concat();
+    let mirrors = if config.terms == default_terms(&config.service) {
+        " Keys that behave\nas a mirror of the data rather than as a client may be revoked without notice."
+    } else {
+        ""
+    };
+    format!(
+        "<ol>\n{items}</ol>\n<p>A key identifies its client, so that it can be rate-limited, its owner contacted and the key \
+         revoked.{mirrors}</p>\n"
+    )
 }
 
 /// A sentence with a link, if there is one.
@@ -97,10 +126,11 @@ fn section(config: &PagesConfig, name: &str) -> Option<String> {
     Some(match name {
         "script" => SCRIPT.to_owned(),
         "operations" => operations::data(config),
-        "try_it_css" => TRY_IT_CSS.to_owned(),
+        "css" => DOCS_CSS.to_owned(),
         "sign_in_link" => sign_in_link(config),
-        "sign_up" => sign_up(config),
+        "first_step" => first_step(config),
         "further_docs" => linked("There is ", config.links.docs_url.as_deref(), "further documentation"),
+        "terms" => terms(config),
         "full_terms" => linked("The complete text: ", config.links.terms_url.as_deref(), "terms of service"),
         "model_note" => model_note(config).to_owned(),
         "endpoint_links" => reference::links(),
@@ -119,8 +149,8 @@ fn section(config: &PagesConfig, name: &str) -> Option<String> {
         "parameters" => reference::parameters(),
         "error_example" => code_block("An error", CodeLanguage::Json, &errors::example(config)),
         "error_fields" => errors::fields(),
-        "errors" => errors::all(),
-        "tiers" => tiers(&config.tiers),
+        "errors" => errors::all(config.sign_up),
+        "tiers" => tiers(config),
         "prices" => prices(),
         "headers" => reference::headers(),
         _ => return None,
@@ -169,23 +199,24 @@ fn quick_start(config: &PagesConfig) -> String {
     html
 }
 
-fn tiers(tiers: &[Tier]) -> String {
-    let rows = tiers.iter().map(|tier| {
+fn tiers(config: &PagesConfig) -> String {
+    let rows = config.tiers.iter().map(|tier| {
         vec![
             escape(&capitalized(&tier.name)),
             grouped(tier.limits.day),
             grouped(tier.limits.minute),
             (if tier.rights.is_paid() { "all" } else { "all but <code>latest</code>" }).into(),
-            escape(&how_obtained(tier)),
+            escape(&how_obtained(tier, config.sign_up)),
         ]
     });
     let heads = ["Tier", "Requests a day", "Requests a minute", "Periods", "Availability"];
     table("Tiers", &heads, rows)
 }
 
-fn how_obtained(tier: &Tier) -> String {
+fn how_obtained(tier: &Tier, sign_up: bool) -> String {
     match tier.name.as_str() {
-        _ if !tier.rights.is_paid() => "Sign up and create a key".into(),
+        _ if !tier.rights.is_paid() && sign_up => "Sign up and create a key".into(),
+        _ if !tier.rights.is_paid() => "From the operator".into(),
         "enterprise" => "By arrangement".into(),
         name => format!("Included with the {} plan", capitalized(name)),
     }

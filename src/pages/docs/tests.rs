@@ -30,7 +30,8 @@ fn every_code_has_its_anchor_with_its_status_and_remedy() {
         let section = section.split_once("</section>").unwrap().0;
         assert!(section.contains(row.status.as_str()), "{}", row.word);
         assert!(section.contains(&prose(row.condition)), "{}", row.word);
-        assert!(section.contains(&prose(row.remedy)), "{}", row.word);
+        let is_general = row.word != "invalid_api_key";
+        assert_eq!(section.contains(&prose(row.remedy)), is_general, "{}", row.word);
     }
 }
 
@@ -103,13 +104,26 @@ fn the_policy_allows_the_script_of_the_page_and_no_other() {
     let html = default();
     let script = html.split_once("<script type=\"module\">").unwrap().1.split_once("</script>").unwrap().0;
     let hash = base64(&Sha256::digest(script.as_bytes()));
-    let policy = crate::pages::CONTENT_SECURITY_POLICY;
-    assert!(
-        policy.contains(&format!("; script-src 'sha256-{hash}'; ")),
-        "the script's hash is sha256-{hash}"
-    );
+    let policy = CONTENT.policy();
+    assert!(policy.contains(&format!("; script-src 'sha256-{hash}'; ")), "{policy}");
     assert_eq!(policy.matches("script").count(), 1);
     assert!(policy.contains("; connect-src 'self'; "));
+    assert!(!LANDING_CONTENT.policy().contains("script"), "the landing page has none");
+}
+
+#[test]
+fn the_policies_allow_the_style_sheets_of_the_pages_and_no_other_styles() {
+    for (html, content) in [(default(), CONTENT), (landing(&PagesConfig::default()), LANDING_CONTENT)] {
+        assert_eq!(html.matches("<style").count(), 1);
+        let style = html.split_once("<style>").unwrap().1.split_once("</style>").unwrap().0;
+        let hash = base64(&Sha256::digest(style.as_bytes()));
+        let policy = content.policy();
+        assert!(policy.contains(&format!("; style-src 'sha256-{hash}'; ")), "{policy}");
+        assert!(!policy.contains("unsafe"), "{policy}");
+    }
+    for change in [".style", "setAttribute(\"style", "cssText", "createElement(\"style"] {
+        assert!(!SCRIPT.contains(change), "browsers block it: {change}");
+    }
 }
 
 fn base64(bytes: &[u8]) -> String {
@@ -226,6 +240,7 @@ fn text_from_the_settings_is_escaped() {
         },
         status_page: true,
         sign_up: true,
+        terms: vec![evil.into()],
         links: SiteLinks {
             contact_name: Some(evil.into()),
             contact_email: Some(evil.into()),
@@ -263,6 +278,42 @@ fn contact_terms_and_documentation_are_linked_if_they_are_set() {
         "<a href=\"https://example.org/guide\">further documentation</a>",
     ] {
         assert!(html.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn the_terms_are_those_that_people_accept() {
+    let section = |config: &PagesConfig| {
+        let html = page(config);
+        let from = html.split_once("<section id=\"terms\"").unwrap().1;
+        from.split_once("</section>").unwrap().0.to_owned()
+    };
+    let service = "Scores".to_owned();
+    let default = section(&PagesConfig {
+        terms: default_terms(&service),
+        service: service.clone(),
+        ..PagesConfig::default()
+    });
+    assert_eq!(default.matches("<li>").count(), 4);
+    assert!(default.contains("Scores must be cited as the source") && default.contains("as a mirror"));
+    let terms = vec!["Be <kind> & fair.".into(), "Cite us.".into()];
+    let own = section(&PagesConfig { service, terms, ..PagesConfig::default() });
+    let list = "<ol>\n<li>Be &lt;kind&gt; &amp; fair.</li>\n<li>Cite us.</li>\n</ol>";
+    assert!(own.contains(list) && !own.contains("as a mirror") && !own.contains("competing"), "{own}");
+}
+
+#[test]
+fn without_sign_up_the_page_says_that_keys_come_from_the_operator() {
+    let markup = |sign_up| {
+        let html = page(&PagesConfig { sign_up, ..PagesConfig::default() });
+        html.split_once("<script").unwrap().0.to_owned()
+    };
+    let (without, with) = (markup(false), markup(true));
+    for words in ["Sign up", "your account"] {
+        assert!(!without.contains(words) && with.contains(words), "{words}");
+    }
+    for words in ["Ask the operator of this service for a key, and send it", ">From the operator<"] {
+        assert!(without.contains(words) && !with.contains(words), "{words}");
     }
 }
 

@@ -10,7 +10,8 @@ mod view;
 
 use std::sync::Arc;
 
-use super::{HTML, Page};
+use super::Page;
+use super::content_policy::AllowedContent;
 use crate::clock::Wall;
 use crate::routes::API_BASE;
 use crate::store::StatusMessage;
@@ -21,8 +22,8 @@ pub(super) const STATUS: &str = "/status";
 pub(super) const FEED: &str = "/status.atom";
 const ATOM: &str = "application/atom+xml; charset=utf-8";
 
-/// Reused for half a minute. No shared cache may store it, like the other pages: it has the limit headers of one client.
-const BRIEFLY: &str = "private, max-age=30";
+/// Reused for half a minute, also by shared caches: these pages are the same for all clients.
+const BRIEFLY: &str = "public, max-age=30";
 
 /// The service that the pages are about. All texts are escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +77,8 @@ pub struct StatusPages {
 impl StatusPages {
     /// Renders the pages for the first time.
     pub fn new(site: &StatusSite, status: &ServiceStatus, now: Wall) -> Self {
-        let html = Page::new(HTML, BRIEFLY, view::page(site, status, now));
+        let allowed = AllowedContent { style: view::STYLE, ..AllowedContent::default() };
+        let html = Page::html(BRIEFLY, allowed, view::page(site, status, now));
         let atom = feed::feed(site, &status.messages, status.begun.unwrap_or_default());
         Self { html: Arc::new(html), atom: Arc::new(Page::new(ATOM, BRIEFLY, atom)), changed_at: now }
     }

@@ -44,17 +44,23 @@ fn message(id: u64, incident: u64, state: IncidentState, title: &str, message: &
 fn html(status: &ServiceStatus) -> String {
     let pages = StatusPages::new(&site(), status, NOON);
     let page = pages.find("/status").unwrap();
-    assert_eq!((page.content_type, page.cache_control), (HTML, "private, max-age=30"));
+    assert_eq!((page.content_type, page.cache_control), ("text/html; charset=utf-8", "public, max-age=30"));
+    assert!(page.is_public() && !page.content_policy.to_str().unwrap().contains("script"));
     let html = String::from_utf8(page.body.to_vec()).unwrap();
     assert!(!html.contains("{{service}}") && !html.contains("<script"), "{html}");
     html
 }
 
-fn headline(status: &ServiceStatus) -> String {
+/// The lines about the state of the service, each with its class.
+fn state_lines(status: &ServiceStatus) -> Vec<String> {
     let html = html(status);
-    let line = html.lines().find(|line| line.starts_with("<p class=\"state")).unwrap();
-    let words = line.split("<span dir=\"auto\">").nth(1).unwrap();
-    words.trim_end_matches("</span></p>").to_owned()
+    let lines = html.lines().filter_map(|line| line.strip_prefix("<p class=\"state "));
+    let words = |line: &str| {
+        let (class, rest) = line.split_once('"').unwrap();
+        let words = rest.split_once("<span dir=\"auto\">").unwrap().1;
+        format!("{class}: {}", words.trim_end_matches("</span></p>"))
+    };
+    lines.map(words).collect()
 }
 
 fn atom(site: &StatusSite, status: &ServiceStatus) -> String {
@@ -69,27 +75,33 @@ fn ids(feed: &str) -> Vec<&str> {
 }
 
 #[test]
-fn the_headline_names_the_worst_of_what_is_known() {
+fn the_page_always_states_whether_the_api_is_up_and_open_incidents_beside_it() {
     let fine = up(90);
     let stale = DataState { stale_since: Some(NOON), ..current() };
-    let open = vec![message(1, 1, IncidentState::Identified, "Late scores", "We look into it.")];
-    let resolved = vec![message(2, 1, IncidentState::Resolved, "Late scores", "Over.")];
-    for (status, expected) in [
-        (fine.clone(), "The API is up, and its data is current"),
-        (ServiceStatus { messages: resolved, ..fine.clone() }, "The API is up, and its data is current"),
-        (ServiceStatus { data: DataState::default(), ..fine.clone() }, "The API is up, and has no data yet"),
-        (ServiceStatus { data: stale, ..fine.clone() }, "The API is up, and its data is stale"),
+    let states = [
+        (fine.clone(), "good: The API is up, and its data is current"),
+        (
+            ServiceStatus { data: DataState::default(), ..fine.clone() },
+            "warn: The API is up, but has no data yet",
+        ),
+        (ServiceStatus { data: stale, ..fine.clone() }, "warn: The API is up, but its data is stale"),
         (
             ServiceStatus { data: stale, store_fails: true, ..fine.clone() },
-            "The API is up, with restrictions",
+            "warn: The API is up, but degraded",
         ),
         (
-            ServiceStatus { is_ready: false, store_fails: true, ..fine.clone() },
-            "This gateway cannot serve requests",
+            ServiceStatus { is_ready: false, store_fails: true, ..fine },
+            "warn: The API is down at this gateway",
         ),
-        (ServiceStatus { is_ready: false, messages: open, ..fine }, "Open incident: Late scores"),
-    ] {
-        assert_eq!(headline(&status), expected);
+    ];
+    let open = |id| message(id, id, IncidentState::Identified, "Late scores", "We are looking into it.");
+    let over = |id| message(id + 9, id, IncidentState::Resolved, "Late scores", "Over.");
+    for (status, expected) in states {
+        let with = |messages: Vec<StatusMessage>| state_lines(&ServiceStatus { messages, ..status.clone() });
+        assert_eq!(with(vec![]), [expected]);
+        assert_eq!(with(vec![over(1), open(1)]), [expected]);
+        assert_eq!(with(vec![open(1)]), [expected, "warn: Open incident: Late scores"]);
+        assert_eq!(with(vec![open(2), open(1)]), [expected, "warn: 2 open incidents"]);
     }
 }
 
@@ -103,7 +115,7 @@ fn stale_data_is_shown_with_the_time_since_when() {
         &format!("<dt>State</dt><dd>stale since {time}</dd>"),
         &format!("<dt>Next refresh expected</dt><dd>{time}</dd>"),
         &format!("A refresh of the data was expected at {time}"),
-        "The source of the data does not answer.",
+        "The data source is not responding; we are serving stored data.",
     ] {
         assert!(page.contains(expected), "{expected}: {page}");
     }
@@ -117,7 +129,10 @@ fn a_new_service_has_no_history_and_its_first_day_counts_from_its_first_minute()
     );
     assert!(html(&ServiceStatus { days: Vec::new(), ..up(1) }).contains("has not been read yet"));
     let page = html(&up(1));
-    assert!(page.contains("<h3>Availability: 100 %</h3>\n<p>Down for 0 min in 1 day.</p>"), "{page}");
+    assert!(page.contains("<h3>Availability: 100 %</h3>\n<p>No downtime in 1 day.</p>"), "{page}");
+    assert!(
+        page.contains("<p>Never stale while the API was up.</p>") && page.contains("No downtime. The table")
+    );
     assert_eq!(page.matches("<rect class=\"none\"").count(), 2 * 89, "days before it are not down");
     assert!(page.contains("The history begins at <time datetime=\"2025-11-21T00:00:00Z\">"));
 }
@@ -133,7 +148,7 @@ fn downtime_and_stale_data_are_shown_in_charts_and_in_a_table() {
     assert!(page.contains("2 days have downtime.") && page.contains("1 day has stale data."));
     assert!(page.contains("<title>2025-11-20: down for 3 min</title>"));
     assert!(page.contains("<title>2025-11-20: stale for 37 min</title>"));
-    let row = "<th scope=\"row\">2025-11-20</th><td>99.79 %</td><td>down 3 min</td><td>stale 37 min</td>";
+    let row = "<th scope=\"row\">2025-11-20</th><td>99.79 %</td><td>3 min</td><td>37 min</td>";
     assert!(page.contains(row), "{page}");
     assert_eq!(page.matches("<tr><th scope=\"row\">").count(), 90);
     assert_eq!(page.matches("<rect class=\"down\"").count(), 3);

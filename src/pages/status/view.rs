@@ -5,12 +5,12 @@ use super::chart::{ChartDay, chart};
 use super::threads::{IncidentThread, name, paragraphs, threads};
 use super::{DataState, ServiceStatus, StatusSite};
 use crate::clock::Wall;
-use crate::pages::docs::CSS;
-use crate::pages::html::{escape, fill, push, stacking_table, time};
+use crate::pages::html::{self, escape, fill, push, time};
 use crate::store::IncidentState;
 
 const TEMPLATE: &str = include_str!("status.html");
-const OWN_CSS: &str = include_str!("status.css");
+/// The style sheet of the page: the text of its only `style` element.
+pub(super) const STYLE: &str = concat!(include_str!("../docs/page.css"), include_str!("status.css"));
 /// Maximum number of resolved incidents shown.
 const PAST_INCIDENTS: usize = 20;
 
@@ -20,9 +20,10 @@ pub(super) fn page(site: &StatusSite, status: &ServiceStatus, changed_at: Wall) 
     let (open, past): (Vec<_>, Vec<_>) = threads.into_iter().partition(IncidentThread::is_open);
     fill(TEMPLATE, |name| {
         Some(match name {
-            "css" => format!("{CSS}{OWN_CSS}"),
+            "css" => STYLE.to_owned(),
             "service" => escape(&site.service),
-            "headline" => headline(status, &open),
+            "availability" => availability(status),
+            "incidents" => incident_line(&open),
             "notes" => notes(status),
             "open" => open_incidents(&open),
             "data" => data(&status.data),
@@ -34,17 +35,33 @@ pub(super) fn page(site: &StatusSite, status: &ServiceStatus, changed_at: Wall) 
     })
 }
 
-/// The state in one sentence.
-fn headline(status: &ServiceStatus, open: &[IncidentThread<'_>]) -> String {
-    let (is_good, words) = match open {
-        [only] => (false, format!("Open incident: {}", escape(only.title))),
-        [_, _, ..] => (false, format!("{} open incidents", open.len())),
-        [] if !status.is_ready => (false, "This gateway cannot serve requests".into()),
-        [] if status.store_fails => (false, "The API is up, with restrictions".into()),
-        [] if status.data.stale_since.is_some() => (false, "The API is up, and its data is stale".into()),
-        [] if status.data.newest.is_none() => (false, "The API is up, and has no data yet".into()),
-        [] => (true, "The API is up, and its data is current".into()),
+/// Whether the API is up, in one sentence. It does not depend on the messages of the operator.
+fn availability(status: &ServiceStatus) -> String {
+    let (is_good, words) = if !status.is_ready {
+        (false, "The API is down at this gateway")
+    } else if status.store_fails {
+        (false, "The API is up, but degraded")
+    } else if status.data.stale_since.is_some() {
+        (false, "The API is up, but its data is stale")
+    } else if status.data.newest.is_none() {
+        (false, "The API is up, but has no data yet")
+    } else {
+        (true, "The API is up, and its data is current")
     };
+    state_line(is_good, words)
+}
+
+/// The open incidents in one sentence, if there are any.
+fn incident_line(open: &[IncidentThread<'_>]) -> String {
+    match open {
+        [] => String::new(),
+        [only] => state_line(false, &format!("Open incident: {}", escape(only.title))),
+        [_, _, ..] => state_line(false, &format!("{} open incidents", open.len())),
+    }
+}
+
+/// A line about the state of the service; `words` are HTML.
+fn state_line(is_good: bool, words: &str) -> String {
     let (class, mark) = if is_good { ("good", "\u{2713}") } else { ("warn", "!") };
     format!(
         "<p class=\"state {class}\"><span aria-hidden=\"true\">{mark}</span> <span dir=\"auto\">{words}</span></p>\n"
@@ -55,17 +72,19 @@ fn headline(status: &ServiceStatus, open: &[IncidentThread<'_>]) -> String {
 fn notes(status: &ServiceStatus) -> String {
     let mut notes = Vec::new();
     if !status.is_ready {
-        notes.push("This gateway is starting, stopping or overloaded. Others may serve requests.".into());
+        notes.push(
+            "This gateway is starting, stopping or overloaded. Other gateways may serve requests.".into(),
+        );
     }
     if status.store_fails {
         let end = status.counted_until.map(|end| format!(" The history ends at {}.", time(end)));
         notes.push(format!(
-            "The store of keys and quotas does not answer this gateway. Some requests may get a 503.{}",
+            "The store of keys and quotas is not responding to this gateway. Some requests may get a 503.{}",
             end.unwrap_or_default()
         ));
     }
     if status.backend_fails {
-        notes.push("The source of the data does not answer. Stored data is served.".into());
+        notes.push("The data source is not responding; we are serving stored data.".into());
     }
     if let Some(since) = status.data.stale_since {
         let words = "has not arrived. Responses with older data are marked as stale.";
@@ -148,16 +167,21 @@ fn days(status: &ServiceStatus) -> String {
         &lost(&status.days, "downtime", DayAvailability::down),
         &up_bars(status),
     );
-    let (availability, down) = (share(whole.up, whole.counted), in_words(whole.down()));
+    let (availability, down) = (share(whole.up, whole.counted), whole.down());
     let days = match status.days.iter().filter(|day| day.counted > 0).count() {
         1 => "1 day".into(),
         count => format!("{count} days"),
     };
+    let down = if down == 0 {
+        format!("No downtime in {days}.")
+    } else {
+        format!("Down for {} in {days}.", in_words(down))
+    };
     format!(
-        "<h3>Availability: {availability}</h3>\n<p>Down for {down} in {days}.</p>\n{up}{ends}{}{}{}",
+        "<h3>Availability: {availability}</h3>\n<p>{down}</p>\n{up}{ends}{}{}{}",
         freshness(status, &whole, &ends),
         rules(status),
-        table(&status.days),
+        day_table(&status.days),
     )
 }
 
@@ -166,10 +190,14 @@ fn freshness(status: &ServiceStatus, whole: &DayAvailability, ends: &str) -> Str
     if whole.up == 0 {
         return String::new();
     }
-    let (current, stale) = (share(whole.fresh, whole.up), in_words(whole.stale()));
+    let current = share(whole.fresh, whole.up);
+    let stale = match whole.stale() {
+        0 => "Never stale while the API was up.".into(),
+        stale => format!("Stale for {} while the API was up.", in_words(stale)),
+    };
     let words = lost(&status.days, "stale data", DayAvailability::stale);
     let chart = chart("fresh", "Freshness of the data by day", &words, &fresh_bars(status));
-    format!("<h3>Data current: {current}</h3>\n<p>Stale for {stale} while the API was up.</p>\n{chart}{ends}")
+    format!("<h3>Data current: {current}</h3>\n<p>{stale}</p>\n{chart}{ends}")
 }
 
 fn up_bars(status: &ServiceStatus) -> Vec<ChartDay> {
@@ -199,8 +227,12 @@ fn fresh_bars(status: &ServiceStatus) -> Vec<ChartDay> {
 /// The content of a chart in words.
 fn lost(days: &[DayAvailability], what: &str, lost: fn(&DayAvailability) -> u64) -> String {
     let count = days.iter().filter(|day| lost(day) > 0).count();
-    let days = if count == 1 { "1 day has".into() } else { format!("{count} days have") };
-    format!("A bar for each day. {days} {what}. The table below has the numbers.")
+    let days = match count {
+        0 => format!("No {what}"),
+        1 => format!("1 day has {what}"),
+        count => format!("{count} days have {what}"),
+    };
+    format!("A bar for each day. {days}. The table below has the numbers.")
 }
 
 fn rules(status: &ServiceStatus) -> String {
@@ -213,17 +245,11 @@ fn rules(status: &ServiceStatus) -> String {
 }
 
 /// The days with data, newest first.
-fn table(days: &[DayAvailability]) -> String {
+fn day_table(days: &[DayAvailability]) -> String {
     let rows = days.iter().rev().filter(|day| day.counted > 0).map(|day| {
-        let down = format!("down {}", in_words(day.down()));
-        vec![
-            day.day.to_string(),
-            share(day.up, day.counted),
-            down,
-            format!("stale {}", in_words(day.stale())),
-        ]
+        vec![day.day.to_string(), share(day.up, day.counted), in_words(day.down()), in_words(day.stale())]
     });
     let heads = ["Day", "Available", "Down", "Stale data"];
-    let table = stacking_table("Availability by day", &heads, rows);
+    let table = html::table("Availability by day", &heads, rows);
     format!("<details>\n<summary>Numbers of each day</summary>\n{table}</details>\n")
 }

@@ -49,16 +49,17 @@ fn a_message_posted_at_one_gateway_appears_at_the_others_and_one_that_stops_take
     // It has read the store before the message is posted.
     page_with(other.public, "no history yet");
     let data_dir = one.data_dir.path().to_str().unwrap();
-    let post = ["status", "post", "Late scores", "--message", "We look into it.", "--data-dir", data_dir];
+    let post =
+        ["status", "post", "Late scores", "--message", "We are looking into it.", "--data-dir", data_dir];
     assert_eq!(run(&post).with(0).out, "incident 1: investigating\n");
     assert!(page(one.public).contains("Open incident: Late scores"), "at once");
     page_with(other.public, "Open incident: Late scores");
 
     one.program.signal("TERM");
-    page_with(one.public, "Others may serve requests.");
+    page_with(one.public, "Other gateways may serve requests.");
     let listed = run_with(&["status", "list", "--json"], &site.environment()).with(0).json();
     assert_eq!(listed["messages"][0]["title"], "Late scores");
-    assert!(!page(other.public).contains("Others may serve requests."));
+    assert!(!page(other.public).contains("Other gateways may serve requests."));
     let (clock, start) = (Clock::system(), Clock::system().mono());
     while !is_ready_in_each_minute(&site) {
         assert!(clock.mono().since(start).as_secs() < READING_SECONDS, "the other gateway is ready");

@@ -2,6 +2,9 @@
 
 use std::collections::HashSet;
 
+use data_encoding::BASE64;
+use sha2::{Digest as _, Sha256};
+
 use super::*;
 
 /// The problems that the pages are tested with: of no field, and of each.

@@ -1,0 +1,62 @@
+//! `Content-Security-Policy` of the pages. Style sheet and script of a page are inline and identified by their hashes.
+
+use data_encoding::BASE64;
+use sha2::{Digest as _, Sha256};
+
+/// The policy of files that are not HTML. Browsers display text and JSON with styles of their own.
+pub(super) const FILE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
+
+/// The contents of an HTML page that browsers may use. Everything else is blocked, except for the icon.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct AllowedContent<'p> {
+    /// The text of its only `style` element.
+    pub(super) style: &'p str,
+    /// The text of its only script, which may send requests to this service.
+    pub(super) script: Option<&'p str>,
+    /// Whether it has forms, which are sent to this service.
+    pub(super) has_forms: bool,
+}
+
+impl AllowedContent<'_> {
+    /// The policy. Computes hashes: for callers that store it.
+    pub(super) fn policy(&self) -> String {
+        let script = |text| format!("script-src '{}'; connect-src 'self'; ", source(text));
+        format!(
+            "default-src 'none'; {}style-src '{}'; img-src 'self'; form-action {}; base-uri 'none'; frame-ancestors 'none'",
+            self.script.map(script).unwrap_or_default(),
+            source(self.style),
+            if self.has_forms { "'self'" } else { "'none'" },
+        )
+    }
+}
+
+/// The expression that allows exactly this text.
+fn source(text: &str) -> String {
+    format!("sha256-{}", BASE64.encode(&Sha256::digest(text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_contents_of_the_page_are_allowed() {
+        // The digests of the empty text and of "abc" are those of FIPS 180-4.
+        let (empty, abc) = (
+            "sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=",
+            "sha256-ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=",
+        );
+        let fixed = "img-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
+        let styled = AllowedContent { style: "abc", ..AllowedContent::default() };
+        assert_eq!(styled.policy(), format!("default-src 'none'; style-src '{abc}'; {fixed}"));
+        let scripted = AllowedContent { script: Some("abc"), ..AllowedContent::default() };
+        assert_eq!(
+            scripted.policy(),
+            format!(
+                "default-src 'none'; script-src '{abc}'; connect-src 'self'; style-src '{empty}'; {fixed}"
+            )
+        );
+        let form = AllowedContent { has_forms: true, ..AllowedContent::default() };
+        assert!(form.policy().contains("form-action 'self'"));
+    }
+}
