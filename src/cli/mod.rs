@@ -90,7 +90,7 @@ enum CliCommand {
     /// List the gateways on the store.
     #[command(after_help = nodes::AFTER_HELP)]
     Nodes(nodes::NodesArgs),
-    /// Write about incidents on the status page.
+    /// Publish incident updates on the status page.
     #[command(after_help = status::AFTER_HELP)]
     Status(status::StatusArgs),
     /// Check, back up, export and import the store of keys and quotas.

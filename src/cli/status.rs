@@ -1,4 +1,4 @@
-//! `scoregate status`: writes about incidents on the status page.
+//! `scoregate status`: publishes incident updates on the status page.
 //!
 //! Over the Unix socket of a running gateway, or on the store if none runs on this machine.
 
@@ -15,9 +15,9 @@ use super::printer;
 use super::serve::ServerArgs;
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  \
-scoregate status post 'Scores are late' --message 'We look into it.' --data-dir DIR\n  \
-scoregate status post --incident 1 --message 'The cause is found.' --state identified --data-dir DIR\n  \
-scoregate status resolve 1 --message 'All scores are there.' --data-dir DIR\n  \
+scoregate status post 'Scores are late' --message 'We are looking into it.' --data-dir DIR\n  \
+scoregate status post --incident 1 --message 'We have found the cause.' --state identified --data-dir DIR\n  \
+scoregate status resolve 1 --message 'All scores are up to date.' --data-dir DIR\n  \
 scoregate status list --data-dir DIR\n\n\
 DIR is the data directory of the server; --config FILE reads it from the configuration. Messages are public: they appear on\n\
 /status and in /status.atom, if site.status_page is on, at once at this gateway and within a minute at others. They are\n\
@@ -38,8 +38,8 @@ pub(super) struct StatusArgs {
 enum StatusAction {
     /// Open an incident, or add a message to an open one.
     #[command(after_help = "Examples:\n  \
-        scoregate status post 'Scores are late' --message 'We look into it.' --data-dir DIR\n  \
-        scoregate status post --incident 1 --message 'The cause is found.' --state identified --data-dir DIR\n\n\
+        scoregate status post 'Scores are late' --message 'We are looking into it.' --data-dir DIR\n  \
+        scoregate status post --incident 1 --message 'We have found the cause.' --state identified --data-dir DIR\n\n\
         A new incident is `investigating` unless --state is set; an open one keeps its state.")]
     Post {
         /// Title of a new incident.
@@ -57,7 +57,7 @@ enum StatusAction {
     },
     /// Resolve an incident.
     #[command(after_help = "Example:\n  \
-        scoregate status resolve 1 --message 'All scores are there.' --data-dir DIR")]
+        scoregate status resolve 1 --message 'All scores are up to date.' --data-dir DIR")]
     Resolve {
         /// Number of the incident.
         incident: u64,
@@ -81,7 +81,7 @@ enum OpenIncidentState {
     Investigating,
     /// The cause is known.
     Identified,
-    /// A fix is being watched.
+    /// A fix is in place and being monitored.
     Monitoring,
 }
 
@@ -154,11 +154,24 @@ fn list(response: Value) -> Exit {
         Err(error) => return invalid(&error),
     };
     let row = |view: &StatusMessageView| {
-        let text = view.text.lines().next().unwrap_or_default().to_owned();
-        vec![view.incident.to_string(), view.at.clone(), view.state.clone(), view.title.clone(), text]
+        vec![
+            view.incident.to_string(),
+            view.at.clone(),
+            view.state.clone(),
+            view.title.clone(),
+            first_line(&view.text),
+        ]
     };
     let rows: Vec<Vec<String>> = listed.messages.iter().map(row).collect();
     printer::table(&["incident", "at", "state", "title", "message"], &rows)
+}
+
+/// The first line of a text, with a mark if there are more.
+fn first_line(text: &str) -> String {
+    match text.split_once('\n') {
+        Some((first, more)) if !more.trim().is_empty() => format!("{} …", first.trim_end()),
+        _ => text.trim_end().to_owned(),
+    }
 }
 
 fn invalid(error: &serde_json::Error) -> Exit {

@@ -8,11 +8,12 @@ use crate::cache::freshness::overdue_interval;
 use crate::clock::{Now, Wall};
 
 use super::cached_documents::Documents;
+use super::known_models::KnownModels;
 
 /// The state of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataRefresh {
-    /// The time of the newest data; `None` if no data was received yet.
+    /// The time of the newest data; `None` if none was received yet, or if the backend lists no models.
     pub newest: Option<Wall>,
     /// The next expected refresh, possibly in the past; `None` if nothing is known.
     pub expected: Option<Wall>,
@@ -23,7 +24,8 @@ pub struct DataRefresh {
 impl Documents {
     /// The state of the data.
     pub fn data_refresh(&self, now: Now) -> DataRefresh {
-        let (newest, expected) = (self.schedule().newest_data(), self.expected_refresh(now));
+        let newest = self.schedule().newest_data().filter(|_| !KnownModels::is_empty(self));
+        let expected = self.expected_refresh(now);
         DataRefresh::new(newest, expected, self.retention().cadence, now.wall)
     }
 }

@@ -17,9 +17,19 @@ pub(super) struct KnownModels {
 impl KnownModels {
     /// The list confirmed last. Counts as a use, so that it is refreshed.
     pub(super) fn newest(documents: &Documents) -> Option<Self> {
+        let known = Self::confirmed_last(documents)?;
+        known.stored.used();
+        Some(known)
+    }
+
+    /// Whether the list confirmed last is empty. Does not count as a use.
+    pub(super) fn is_empty(documents: &Documents) -> bool {
+        Self::confirmed_last(documents).is_some_and(|known| known.stored.document.items() == 0)
+    }
+
+    fn confirmed_last(documents: &Documents) -> Option<Self> {
         let lists = DocumentKey::lists_of_models().filter_map(|key| Some((documents.get(&key)?, key)));
         let (stored, key) = lists.max_by_key(|(list, _)| list.confirmed)?;
-        stored.used();
         Some(Self { key, stored })
     }
 

@@ -101,7 +101,7 @@ pub enum StoreError {
     #[error(transparent)]
     Owner(#[from] OwnerRefusal),
     /// Nothing is added to a resolved incident.
-    #[error("incident {0} is resolved; post a new one")]
+    #[error("incident {0} is already resolved; open a new one")]
     IncidentResolved(u64),
     /// An application or key with this identity exists.
     #[error("{0} already exists")]

@@ -48,7 +48,7 @@ pub enum IncidentState {
     Investigating,
     /// The cause is known.
     Identified,
-    /// A fix is being watched.
+    /// A fix is in place and being monitored.
     Monitoring,
     /// It is over. Nothing is added to it.
     Resolved,

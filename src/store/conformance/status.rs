@@ -35,7 +35,7 @@ fn new(subject: MessageSubject, state: Option<IncidentState>, message: &str) -> 
 
 async fn open_incident(store: &dyn Store, title: &str) -> StatusMessage {
     let subject = MessageSubject::New(title.into());
-    store.post_status(new(subject, None, "We look into it.\n\nMore later.")).await.unwrap()
+    store.post_status(new(subject, None, "We are looking into it.\n\nMore later.")).await.unwrap()
 }
 
 pub(in crate::store) async fn a_minute_is_ready_if_any_gateway_stored_that_and_reports_may_be_repeated(
