@@ -27,6 +27,8 @@ pub(super) const FILE_NAME: &str = "scoregate.db";
 const OPENING: &str = "open its file";
 /// Lock timeout. The command line holds the lock only for a moment.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Lock timeout of the checkpoint that empties the log. The writer's queue waits for it.
+const EMPTY_LOG_PATIENCE: Duration = Duration::from_millis(100);
 /// The log grows while a reader lingers; afterwards it is truncated to this size.
 const LOG_BYTES: i64 = 64 << 20;
 /// Checkpoint interval in pages of the log. A page changed by a thousand imported keys is copied once.
@@ -151,6 +153,15 @@ pub(super) fn write_ahead(connection: &Connection) -> Result<(), StoreFault> {
     connection.pragma_update_and_check(None, "wal_autocheckpoint", LOG_PAGES, |_| Ok(()))?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     Ok(())
+}
+
+/// Copies the log into the file and truncates it: it contains deleted data as it was before. While another connection
+/// reads an older state this is not possible; the next deletion of data tries again.
+pub(super) fn empty_log(writer: &Connection) {
+    drop(writer.busy_timeout(EMPTY_LOG_PATIENCE));
+    // The result may be `busy`. After an error nothing is lost: the log is complete.
+    drop(writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
+    drop(writer.busy_timeout(PATIENCE));
 }
 
 /// Applies pending migration steps, all or none, after copying an existing file.

@@ -33,13 +33,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use super::{
-    ApplicationPage, AuditQuery, AuditRecord, ChangeFeed, ChangedApplications, ClaimedMail, DocumentSharing,
-    FeedPosition, KeyStore, KeyUse, Ledger, LedgerExchange, LedgerExchangeReply, MailAttempt, MailBacklog,
-    MailClaim, MailQueue, NewMail, NewNotice, NewSignInLink, NewStatusMessage, NodeList, NodeRegistry,
-    NodeStatus, OwnerChange, OwnerQuery, OwnerSession, OwnerStore, RequestList, RequestQuery, RequestStore,
-    RequestTotal, SignIn, SignInOutcome, StatusHistory, StatusMessage, StatusMinute, StatusStore,
-    StoreChange, StoreError, StoreFuture, StoreHealth, StoredApplication, StoredOwner, UsableLink, UsageList,
-    UsageQuery, UsageStore, UsageTotal,
+    ApplicationPage, AuditQuery, AuditRecord, ChangeFeed, ChangeKind, ChangedApplications, ClaimedMail,
+    DocumentSharing, FeedPosition, KeyStore, KeyUse, Ledger, LedgerExchange, LedgerExchangeReply,
+    MailAttempt, MailBacklog, MailClaim, MailQueue, NewMail, NewNotice, NewSignInLink, NewStatusMessage,
+    NodeList, NodeRegistry, NodeStatus, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerSession, OwnerStore,
+    RequestList, RequestQuery, RequestStore, RequestTotal, SignIn, SignInOutcome, StatusHistory,
+    StatusMessage, StatusMinute, StatusStore, StoreChange, StoreError, StoreFuture, StoreHealth,
+    StoredApplication, StoredOwner, UsableLink, UsageList, UsageQuery, UsageStore, UsageTotal,
 };
 use crate::clock::{Day, Wall};
 use crate::keys::{ApplicationId, Digest, OwnerId};
@@ -110,8 +110,9 @@ impl KeyStore for Embedded {
     }
 
     fn change(&self, change: StoreChange) -> StoreFuture<'_, StoredApplication> {
+        let closes = matches!(change.what, ChangeKind::Close);
         let work = move |file: &rusqlite::Connection| changes::make(file, &change);
-        Box::pin(self.writer.run("apply a change", work))
+        Box::pin(self.writer.run_erasing(closes, "apply a change", work))
     }
 
     fn record_uses(&self, keys: Vec<KeyUse>) -> StoreFuture<'_, ()> {
@@ -145,7 +146,7 @@ impl Ledger for Embedded {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    /// Records of the ledger are deleted with other writes.
+    /// Records of the ledger are deleted with other writes. Personal data is among the rest, such as expired links.
     fn delete_outdated(&self) -> StoreFuture<'_, u64> {
         let work = |file: &rusqlite::Connection| {
             Ok(usage::merge(file)?
@@ -154,7 +155,7 @@ impl Ledger for Embedded {
                 + owners::delete_expired(file)?
                 + closed_applications::delete_outdated(file)?)
         };
-        Box::pin(self.writer.run("merge usage", work))
+        Box::pin(self.writer.run_erasing(true, "merge usage", work))
     }
 }
 
@@ -246,8 +247,9 @@ impl OwnerStore for Embedded {
     }
 
     fn change_owner(&self, change: OwnerChange) -> StoreFuture<'_, StoredOwner> {
+        let deletes = matches!(change.what, OwnerChangeKind::Delete { .. });
         let work = move |file: &rusqlite::Connection| owners::change(file, &change);
-        Box::pin(self.writer.run("change an owner", work))
+        Box::pin(self.writer.run_erasing(deletes, "change an owner", work))
     }
 }
 

@@ -11,6 +11,7 @@ use rusqlite::config::DbConfig;
 use tokio::sync::{mpsc, oneshot};
 
 use super::fault::{OpenFile, StoreFault};
+use super::file::empty_log;
 use crate::store::StoreError;
 
 /// Maximum number of commands per transaction, so that the first need not wait long.
@@ -35,12 +36,16 @@ pub(super) trait Job: Send {
     /// Runs it; an `Err` rolls back its effects.
     fn run(&mut self, connection: &Connection) -> Result<(), String>;
 
+    /// Whether it deleted personal data.
+    fn has_erased(&self) -> bool;
+
     /// Sends the reply; `lost` is the reason if the whole group failed to become durable.
     fn answer(self: Box<Self>, lost: Option<&str>);
 }
 
 struct WorkerCommand<T, W> {
     doing: &'static str,
+    erases: bool,
     file: OpenFile,
     work: Option<W>,
     outcome: Option<Result<T, StoreError>>,
@@ -69,10 +74,24 @@ impl StoreWorker {
         T: Send + 'static,
         W: FnOnce(&Connection) -> Result<T, StoreFault> + Send + 'static,
     {
+        self.run_erasing(false, doing, work).await
+    }
+
+    /// The same for work that may delete personal data: the writer then empties the write-ahead log before it replies.
+    pub(super) async fn run_erasing<T, W>(
+        &self,
+        erases: bool,
+        doing: &'static str,
+        work: W,
+    ) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        W: FnOnce(&Connection) -> Result<T, StoreFault> + Send + 'static,
+    {
         let stopped = || unavailable(doing, &"its worker thread has stopped");
         let (reply, answer) = oneshot::channel();
         let file = self.file.clone();
-        let command = WorkerCommand { doing, file, work: Some(work), outcome: None, reply };
+        let command = WorkerCommand { doing, erases, file, work: Some(work), outcome: None, reply };
         let queue = self.queue.as_ref().ok_or_else(stopped)?;
         queue.send(Box::new(command)).await.map_err(|_| stopped())?;
         answer.await.map_err(|_| stopped())?
@@ -99,6 +118,10 @@ where
         let result = outcome.as_ref().map(drop).map_err(ToString::to_string);
         self.outcome = Some(outcome);
         result
+    }
+
+    fn has_erased(&self) -> bool {
+        self.erases && matches!(self.outcome, Some(Ok(_)))
     }
 
     fn answer(self: Box<Self>, lost: Option<&str>) {
@@ -128,6 +151,9 @@ pub(super) fn in_groups(connection: &Connection, file: &OpenFile, mut queue: Wor
         let outcome = commit_group(connection, file, &mut queue, &mut group);
         if outcome.is_ok() {
             commits.fetch_add(1, Ordering::Relaxed);
+            if group.iter().any(|job| job.has_erased()) {
+                empty_log(connection);
+            }
         } else {
             // Commands that arrived while we waited for a disk or a lock would only wait for the same.
             while group.len() < MAX_GROUP

@@ -6,6 +6,7 @@ mod moved_owners;
 mod moved_status;
 mod moved_usage;
 mod opening;
+mod personal_data;
 mod upkeep;
 mod websites;
 
@@ -24,7 +25,6 @@ use crate::keys::Digest;
 use crate::store::conformance::{
     self, LeaseReply, LeaseRequest, SingleLease as _, a_key, an_id, asking, changing, created, creating,
 };
-use crate::store::{ChangeKind, OwnerChangeKind};
 
 const TODAY: Day = Day::from_number(20_413);
 
@@ -95,28 +95,6 @@ async fn drop_completes_queued_commands() {
     assert!(!directory.path().join("scoregate.db-wal").exists(), "a clean end leaves no log");
     let again = Embedded::open(directory.path()).unwrap();
     assert_eq!(again.application(id, TODAY).await.unwrap().unwrap().granted, 100);
-}
-
-#[tokio::test]
-async fn addresses_of_deleted_owners_are_overwritten_in_the_file() {
-    let (directory, store) = fresh();
-    let address = |number: u32| format!("{number}@deleted.example");
-    let mut owners = Vec::new();
-    for number in 0..200 {
-        owners.push(conformance::signed_up(&store, &address(number)).await.id);
-    }
-    drop(store);
-    let contains = |text: &str| {
-        let bytes = fs::read(file(&directory)).unwrap();
-        bytes.windows(text.len()).any(|window| window == text.as_bytes())
-    };
-    assert!(contains("@deleted.example"), "the test would prove nothing");
-    let store = Embedded::open(directory.path()).unwrap();
-    for owner in owners {
-        conformance::changed(&store, owner, OwnerChangeKind::Delete { in_own_name: true }).await;
-    }
-    drop(store);
-    assert!(!contains("@deleted.example"));
 }
 
 #[tokio::test]
