@@ -12,7 +12,7 @@ use super::Site;
 use super::cookies::{SESSION_HOURS, SiteCookie, is_token, new_token};
 use super::form_origin::form_token;
 use super::link_mail::{LINK_VALID, LinkMail};
-use super::mailbox::{AddressProblem, EmailAddress};
+use super::mailbox::{AddressProblem, EmailAddress, MailDomains};
 use super::site_refusal::SiteRefusal;
 use super::site_reply::SiteReply;
 use super::visit::{Visit, no_randomness, store_failed};
@@ -21,6 +21,9 @@ use std::time::Duration;
 
 /// Maximum number of links that a mailbox gets in an hour.
 const LINKS_PER_MAILBOX: u32 = 5;
+/// The same if the owner of the mailbox is signed in: anybody can use up the others, and an owner who cannot sign in again
+/// cannot revoke a leaked key.
+const LINKS_WITH_SESSION: u32 = 10;
 const HOUR: Duration = Duration::from_hours(1);
 
 /// The content of the form for an address.
@@ -69,14 +72,29 @@ impl Site {
             self.admission.return_link(in_total);
             self.instruments.link_requested(LinkRequest::NetworkLimit);
         })?;
-        if !self.queue_link(visit, &address).await? {
+        let links =
+            if self.is_signed_in_as(visit, &address).await? { LINKS_WITH_SESSION } else { LINKS_PER_MAILBOX };
+        if !self.queue_link(visit, &address, links).await? {
             self.admission.return_link(in_total);
         }
         Ok(SiteReply::page(visit.config.pages.link_sent(&address.entered)))
     }
 
-    /// Queues the mail, unless the mailbox has had its links.
-    async fn queue_link(&self, visit: &Visit, address: &EmailAddress) -> Result<bool, SiteRefusal> {
+    /// Whether the visitor is signed in as the owner of the mailbox.
+    async fn is_signed_in_as(&self, visit: &Visit, address: &EmailAddress) -> Result<bool, SiteRefusal> {
+        let Some(live) = visit.session(&*self.store).await? else { return Ok(false) };
+        // The domain may have been denied since.
+        let own = EmailAddress::parse(&live.session.owner.email, &MailDomains::default());
+        Ok(own.is_ok_and(|own| own.mailbox == address.mailbox))
+    }
+
+    /// Queues the mail, unless the mailbox has had this number of links in an hour.
+    async fn queue_link(
+        &self,
+        visit: &Visit,
+        address: &EmailAddress,
+        links: u32,
+    ) -> Result<bool, SiteRefusal> {
         let (config, now) = (&visit.config, visit.now.wall);
         let token = new_token().map_err(no_randomness)?;
         let number = getrandom::u64().map_err(no_randomness)?;
@@ -93,7 +111,7 @@ impl Site {
             mailbox: address.mailbox.clone(),
             created_at: now,
             expires_at: now.plus(LINK_VALID),
-            allowance: LinkAllowance { since: now.minus(HOUR), links: LINKS_PER_MAILBOX },
+            allowance: LinkAllowance { since: now.minus(HOUR), links },
         };
         let is_queued =
             self.store.send_link(link, mail.at(now)).await.map_err(|error| store_failed(&error))?;
