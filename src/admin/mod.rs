@@ -29,8 +29,8 @@ mod view;
 pub use access::{AdminAccess, BadToken};
 pub use cache::{DocumentView, PurgeBody};
 pub use command::{
-    AdminCommand, CommandProblem, ContactView, MAX_BATCH, NewKey, OwnerCommand, OwnerView, StatusCommand,
-    StatusMessageView, is_searchable, perform,
+    AdminCommand, CommandProblem, ContactView, MAX_BATCH, NOT_SEARCHABLE, NewKey, OwnerCommand, OwnerView,
+    StatusCommand, StatusMessageView, is_searchable, perform,
 };
 pub use fleet::{FleetApplicationView, FleetUsageView, NodeView, NodesView};
 pub use heartbeat::Heartbeat;

@@ -1,4 +1,5 @@
-//! Query parameters of the side port, without percent-decoding: no name or value needs it.
+//! Query parameters of the side port, without percent-decoding: only the address of an account needs it, whose command
+//! decodes it.
 //!
 //! Does not parse queries of the public API; see `routes::params`.
 

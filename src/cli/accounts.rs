@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::accounts::{ContactRequest, ContactSelection};
-use crate::admin::{AdminCommand, ContactView, OwnerCommand, OwnerView, is_searchable};
+use crate::admin::{AdminCommand, ContactView, NOT_SEARCHABLE, OwnerCommand, OwnerView, is_searchable};
 use crate::keys::{ApplicationId, OwnerId};
 use crate::store::OwnerQuery;
 
@@ -48,7 +48,7 @@ enum AccountsAction {
         scoregate accounts list --email ann@example.org --data-dir DIR\n  \
         scoregate accounts list --application app_3kTMd9Qw0aB --data-dir DIR")]
     List {
-        /// Only accounts whose e-mail address contains this text, in any case.
+        /// Only accounts whose e-mail address, with or without its `+tag`, contains this text, in any case.
         #[arg(long, value_name = "TEXT", value_parser = searchable)]
         email: Option<String>,
         /// Only the account of this application.
@@ -73,25 +73,28 @@ enum AccountsAction {
         /// The account.
         id: OwnerId,
     },
-    /// End a suspension. Revoked keys remain revoked; the owner creates new ones.
+    /// Lift a suspension. Revoked keys stay revoked; the owner has to create new ones.
     #[command(after_help = "Example:\n  scoregate accounts resume own_3kTMd9Qw0aB --data-dir DIR")]
     Resume {
         /// The account.
         id: OwnerId,
     },
     /// Set the tier of an account's applications, present and future.
-    #[command(after_help = "Examples:\n  \
+    #[command(
+        group = ArgGroup::new("new tier").required(true),
+        after_help = "Examples:\n  \
         scoregate accounts set-tier own_3kTMd9Qw0aB pro --data-dir DIR\n  \
         scoregate accounts set-tier own_3kTMd9Qw0aB --default --data-dir DIR\n\n\
-        With --default present applications keep their tier.")]
+        With --default present applications keep their tier."
+    )]
     SetTier {
         /// The account.
         id: OwnerId,
         /// The tier.
-        #[arg(required_unless_present = "default", conflicts_with = "default")]
+        #[arg(group = "new tier")]
         tier: Option<String>,
         /// Use the default tier for future applications.
-        #[arg(long)]
+        #[arg(long, group = "new tier")]
         default: bool,
     },
     /// Delete an account: close its applications, revoke their keys, and remove its personal data.
@@ -107,8 +110,8 @@ enum AccountsAction {
         after_help = "Examples:\n  \
         scoregate accounts contact --tier free --subject 'New terms' --message terms.txt --dry-run --data-dir DIR\n  \
         scoregate accounts contact --application app_3kTMd9Qw0aB --subject 'Your key' --message - --data-dir DIR < text\n\n\
-        Each account gets one mail, whatever number of its applications is selected. A mail that could not be sent within three\n\
-        days is dropped. The audit trail has the number of accounts, without text and addresses."
+        Each account gets one mail, no matter how many of its applications match. A mail that could not be sent within three days\n\
+        is dropped. The audit trail has the number of accounts, without text and addresses."
     )]
     Contact {
         /// Subject of the mail.
@@ -133,10 +136,11 @@ enum AccountsAction {
         #[arg(long)]
         dry_run: bool,
     },
-    /// Print an account with its applications and their audit records, as JSON.
+    /// Print an account with its applications, their requests and their audit records, as JSON.
     #[command(after_help = "Example:\n  \
         scoregate accounts export own_3kTMd9Qw0aB --data-dir DIR > account.json\n\n\
-        The output has the account, its applications, and up to 1,000 audit records of each application.")]
+        The output has the account, its applications, their requests by day, endpoint and outcome, and up to 1,000 audit records\n\
+        of each application.")]
     Export {
         /// The account.
         id: OwnerId,
@@ -161,7 +165,8 @@ pub(super) fn run(args: AccountsArgs) -> Exit {
     };
     let (is_list, is_export) =
         (matches!(command, OwnerCommand::List(_)), matches!(command, OwnerCommand::Export(_)));
-    let is_contact = matches!(command, OwnerCommand::Contact(_));
+    let (is_contact, is_delete) =
+        (matches!(command, OwnerCommand::Contact(_)), matches!(command, OwnerCommand::Delete(_)));
     let response = block_on(async {
         let target = CommandTarget::find(&config, MissingStore::Refuse).await?;
         target.perform(AdminCommand::Owner(command)).await
@@ -170,7 +175,7 @@ pub(super) fn run(args: AccountsArgs) -> Exit {
         Ok(response) if json || is_export => printer::data(&format!("{response:#}\n")),
         Ok(response) if is_list => list(response),
         Ok(response) if is_contact => contacted(response),
-        Ok(response) => shown(response),
+        Ok(response) => shown(response, is_delete),
         Err(error) => report(error),
     }
 }
@@ -202,11 +207,7 @@ impl AccountsAction {
 }
 
 fn searchable(text: &str) -> Result<String, String> {
-    if is_searchable(text) {
-        Ok(text.to_owned())
-    } else {
-        Err("use letters, digits and @ . _ + - only".into())
-    }
+    if is_searchable(text) { Ok(text.to_owned()) } else { Err(NOT_SEARCHABLE.into()) }
 }
 
 fn list(response: Value) -> Exit {
@@ -217,7 +218,7 @@ fn list(response: Value) -> Exit {
     if let Some(next) = &listed.next {
         printer::message(&format!("there are more: continue with --after {next}"));
     }
-    table(&listed.accounts)
+    table(&listed.accounts, false)
 }
 
 /// Reads the text of a mail.
@@ -248,16 +249,20 @@ fn contacted(response: Value) -> Exit {
     printer::data(&format!("accounts: {}, queued mails: {}\n", view.accounts, view.queued))
 }
 
-fn shown(response: Value) -> Exit {
+fn shown(response: Value, is_deleted: bool) -> Exit {
     match serde_json::from_value(response) {
-        Ok(view) => table(&[view]),
+        Ok(view) => table(&[view], is_deleted),
         Err(error) => invalid(&error),
     }
 }
 
-fn table(accounts: &[OwnerView]) -> Exit {
+fn table(accounts: &[OwnerView], are_deleted: bool) -> Exit {
     let row = |view: &OwnerView| {
-        let state = if view.suspended_at.is_some() { "suspended" } else { "active" };
+        let state = match (are_deleted, &view.suspended_at) {
+            (true, _) => "deleted",
+            (false, Some(_)) => "suspended",
+            (false, None) => "active",
+        };
         let tier = view.tier.clone().unwrap_or_else(|| "default".into());
         let applications = view.applications.join(" ");
         vec![view.id.clone(), view.email.clone(), state.into(), tier, view.created_at.clone(), applications]

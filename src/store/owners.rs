@@ -221,7 +221,7 @@ impl OwnerChangeKind {
 /// A query of owners, ordered by id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnerQuery {
-    /// Only owners whose address contains this text, in any case.
+    /// Only owners whose address or mailbox contains this text, in any case.
     pub email: Option<String>,
     /// Only the owner of this application.
     pub application: Option<ApplicationId>,

@@ -61,13 +61,18 @@ async fn a_suspended_account_has_no_valid_key_at_once() {
     }
     assert!(client.identity(&unowned).await.is_ok());
     assert!(accounts.json(&["resume", ANN])["suspended_at"].is_null());
-    assert_eq!(client.identity(&key).await, Err("invalid_api_key".into()), "keys remain revoked");
+    assert_eq!(client.identity(&key).await, Err("invalid_api_key".into()), "keys stay revoked");
     let new = keys.json(&["rotate", &second])["key"].as_str().unwrap().to_owned();
     assert_eq!(client.identity(&new).await, Ok(("pro".into(), second)));
     assert_eq!(accounts.json(&["set-tier", ANN, "--default"])["tier"], Value::Null);
     assert_eq!(client.identity(&new).await.unwrap().0, "pro", "present applications keep their tier");
 
-    accounts.run(&["delete", ANN]).with(0);
+    assert_eq!(accounts.ids(&["--email", "o'brien%"]), Vec::<String>::new());
+    assert_eq!(accounts.ids(&["--email", "Ann+x@"]), [ANN]);
+    let exported = accounts.run(&["export", ANN]).with(0).json();
+    assert!(exported["requests"].is_array(), "{exported}");
+    let deleted = accounts.run(&["delete", ANN]).with(0);
+    assert!(deleted.out.contains("deleted") && !deleted.out.contains("active"), "{}", deleted.out);
     assert_eq!(client.identity(&new).await, Err("invalid_api_key".into()));
     assert_eq!(accounts.ids(&[]), [BOB]);
     program.stop().with(0);
@@ -83,13 +88,25 @@ fn accounts_are_found_exported_and_deleted_on_a_stopped_server() {
     assert_eq!(accounts.ids(&[]), [ANN, BOB]);
     assert_eq!(accounts.ids(&["--email", "ann+X@"]), [ANN]);
     assert_eq!(accounts.ids(&["--email", "example"]), [ANN, BOB]);
+    sqlite3(directory.path(), &format!("UPDATE owners SET email = 'o''b%rien@x.example' WHERE id = '{BOB}'"));
+    assert_eq!(accounts.ids(&["--email", "O'B%R"]), [BOB]);
     assert_eq!(accounts.ids(&["--application", &id]), [ANN]);
     assert_eq!(accounts.ids(&["--after", ANN]), [BOB]);
     let page = accounts.run(&["list", "--limit", "1"]).with(0);
     assert!(page.out.contains("Ann+x@example.org") && !page.out.contains("bob@"), "{}", page.out);
     assert!(page.err.contains(&format!("--after {ANN}")), "{}", page.err);
 
+    let day = "date('now'), ?, 'models', 'ok', 7".replace('?', &format!("'{id}'"));
+    sqlite3(directory.path(), &format!("INSERT INTO request_days VALUES ({day})"));
     let exported = accounts.run(&["export", ANN]).with(0).json();
+    let requests = exported["requests"].as_array().unwrap();
+    assert_eq!(requests.len(), 1, "{exported}");
+    for (field, value) in
+        [("application", json!(id)), ("endpoint", json!("models")), ("outcome", json!("ok"))]
+    {
+        assert_eq!(requests[0][field], value);
+    }
+    assert_eq!(requests[0]["requests"], 7);
     assert_eq!(exported["account"]["email"], "Ann+x@example.org");
     assert_eq!(exported["account"]["applications"], json!([id]));
     assert_eq!(exported["applications"][0]["contact"], "ann@example.org");
@@ -120,9 +137,9 @@ fn a_wrong_account_command_is_a_usage_error() {
         (&["show", "app_0000000000A"][..], "`own_` and eleven"),
         (&["suspend", ANN], "there is no account"),
         (&["delete", ANN], "there is no account"),
-        (&["set-tier", ANN], "<TIER>"),
+        (&["set-tier", ANN], "<TIER|--default>"),
         (&["set-tier", ANN, "pro", "--default"], "cannot be used with"),
-        (&["list", "--email", "a b"], "letters, digits"),
+        (&["list", "--email", "a b"], "a part of an e-mail address"),
     ] {
         let refused = accounts.run(arguments).with(1);
         assert!(refused.err.contains(words), "{arguments:?}: {}", refused.err);

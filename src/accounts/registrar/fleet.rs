@@ -84,4 +84,11 @@ impl Registrar {
         let requests = self.store.requests(query).await?;
         Ok(ApplicationRequests { query, requests, fleet })
     }
+
+    /// All requests of an application that are kept, by day, endpoint and outcome.
+    pub async fn kept_requests(&self, application: ApplicationId) -> Result<RequestList, RegistrarError> {
+        let last = self.clock.now().wall.day();
+        let first = Day::from_number(last.number().saturating_sub(REQUEST_DAYS_KEPT - 1));
+        Ok(self.store.requests(RequestQuery { application, first, last }).await?)
+    }
 }

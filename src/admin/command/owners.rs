@@ -11,7 +11,7 @@ use crate::admin::query::QueryPairs;
 use crate::admin::view::{ApplicationView, ChangeView};
 use crate::clock::Wall;
 use crate::keys::OwnerId;
-use crate::store::{AuditQuery, OwnerQuery, StoredOwner};
+use crate::store::{AuditQuery, OwnerQuery, RequestTotal, StoredOwner};
 
 use super::bodies::{NoBody, OwnerTierBody, read, to_json};
 use super::contact::{self, ContactView};
@@ -49,6 +49,16 @@ pub struct OwnerView {
     pub applications: Vec<String>,
 }
 
+/// Requests of an application on a day to an endpoint with an outcome.
+#[derive(Serialize)]
+struct RequestTotalView {
+    application: String,
+    day: String,
+    endpoint: String,
+    outcome: &'static str,
+    requests: u64,
+}
+
 impl OwnerCommand {
     /// Converts the command to method, target and body.
     pub(super) fn to_request(&self) -> (Method, String, Vec<u8>) {
@@ -60,7 +70,7 @@ impl OwnerCommand {
             Self::List(OwnerQuery { email, application, after, limit }) => {
                 let part = |name, text: Option<String>| text.map(|text| format!("&{name}={text}"));
                 let parts = [
-                    part("email", email.clone()),
+                    part("email", email.as_deref().map(encoded)),
                     part("application", application.map(|id| id.to_string())),
                     part("after", after.map(|id| id.to_string())),
                 ];
@@ -121,9 +131,9 @@ impl OwnerCommand {
 
     fn list(query: Option<&str>) -> Result<Self, CommandProblem> {
         let pairs = QueryPairs::read(query, &["email", "application", "after", "most"])?;
-        let email = pairs.get("email").map(str::to_owned);
+        let email = pairs.get("email").map(decoded);
         if email.as_ref().is_some_and(|text| !is_searchable(text)) {
-            return Err(CommandProblem::bad("email may contain letters, digits and @ . _ + - only"));
+            return Err(CommandProblem::bad(format!("email: {NOT_SEARCHABLE}")));
         }
         let application = pairs
             .get("application")
@@ -159,27 +169,46 @@ impl OwnerCommand {
     }
 }
 
-/// Whether a text can be searched for. It is sent in a URL as it is.
+/// The error for a text that cannot be a part of an address.
+pub const NOT_SEARCHABLE: &str = "write a part of an e-mail address; addresses have letters, digits and @ . ! # $ % & ' * + - / = ? ^ _ ` { | } ~";
+
+/// Whether a text can be a part of an address that is accepted for an account.
 pub fn is_searchable(text: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"@._+-".contains(&byte);
-    !text.is_empty() && text.bytes().all(is_plain)
+    let is_accepted = |byte: u8| byte.is_ascii_alphanumeric() || b"@.!#$%&'*+-/=?^_`{|}~".contains(&byte);
+    !text.is_empty() && text.bytes().all(is_accepted)
 }
 
-/// The account, the applications, and the newest audit records of each.
+fn encoded(text: &str) -> String {
+    form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}
+
+/// Decodes a value. A plus sign is one: addresses contain no spaces.
+fn decoded(value: &str) -> String {
+    let pair = format!("={}", value.replace('+', "%2B"));
+    form_urlencoded::parse(pair.as_bytes()).map(|(_, value)| value.into_owned()).collect()
+}
+
+/// The account, the applications, and the requests and the newest audit records of each.
 async fn exported(registrar: &Registrar, id: OwnerId) -> Result<Value, CommandProblem> {
     let owner = registrar.owner(id).await?;
     let query = AuditQuery { owner: Some(id), limit: EXPORTED_RECORDS, ..AuditQuery::default() };
     let (found, _) = registrar.audit(query).await?;
     let mut records: Vec<ChangeView> = found.iter().map(ChangeView::from).collect();
-    let mut applications = Vec::new();
+    let (mut applications, mut requests) = (Vec::new(), Vec::new());
     for id in &owner.applications {
         let stored = registrar.show(*id).await?;
         applications.push(ApplicationView::new(&stored, registrar.used_today(&stored)));
+        requests.extend(registrar.kept_requests(*id).await?.totals.iter().map(RequestTotalView::from));
         let query = AuditQuery { application: Some(*id), limit: EXPORTED_RECORDS, ..AuditQuery::default() };
         let (found, _) = registrar.audit(query).await?;
         records.extend(found.iter().map(ChangeView::from));
     }
-    Ok(json!({ "account": OwnerView::from(&owner), "applications": applications, "audit": records }))
+    Ok(json!({
+        "account": OwnerView::from(&owner),
+        "applications": applications,
+        "requests": requests,
+        "audit": records,
+    }))
 }
 
 impl From<&StoredOwner> for OwnerView {
@@ -193,6 +222,18 @@ impl From<&StoredOwner> for OwnerView {
             tier: owner.tier.clone(),
             suspended_at: owner.suspended_at.map(Wall::rfc3339),
             applications: owner.applications.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+impl From<&RequestTotal> for RequestTotalView {
+    fn from(total: &RequestTotal) -> Self {
+        Self {
+            application: total.application.to_string(),
+            day: total.day.to_string(),
+            endpoint: total.endpoint.clone().into_owned(),
+            outcome: total.outcome.word(),
+            requests: total.requests,
         }
     }
 }
@@ -229,9 +270,12 @@ mod tests {
             after: Some(id),
             limit: 3,
         };
+        let unusual = Some("o'!#$%&'*+-/=?^_`{|}~brien@".into());
+        let unusual = OwnerQuery { email: unusual, limit: 3, ..OwnerQuery::default() };
         for command in [
             OwnerCommand::List(query),
             OwnerCommand::List(narrow),
+            OwnerCommand::List(unusual),
             OwnerCommand::Show(id),
             OwnerCommand::Export(id),
             OwnerCommand::Suspend(id),
@@ -273,7 +317,8 @@ mod tests {
                 400,
             ),
             (Method::POST, "/contact", r#"{"message":"m","all":true}"#, 400),
-            (Method::GET, "?email=a%40b", "", 400),
+            (Method::GET, "?email=a%20b", "", 400),
+            (Method::GET, "?email=%ff", "", 400),
             (Method::GET, "?email=", "", 400),
             (Method::GET, "?mail=a", "", 400),
             (Method::GET, "?after=app_0123456789a", "", 400),

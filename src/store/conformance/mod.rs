@@ -88,6 +88,7 @@ macro_rules! run_with {
             a_link_to_an_account_goes_to_its_address
             a_deleted_owner_leaves_only_audit_records_without_the_address
             owners_are_found_by_address_and_application_in_pages
+            an_owner_is_found_by_the_address_without_its_tag
             an_application_closed_after_use_counts_until_the_next_day
             open_and_closed_applications_count_together
             an_unused_application_can_be_replaced_at_once

@@ -344,6 +344,7 @@ pub(in crate::store) async fn owners_are_found_by_address_and_application_in_pag
     assert_eq!(found(of("example.org")).await, all);
     assert_eq!(found(of("BOB@")).await, [bob]);
     assert_eq!(found(of("%")).await, []);
+    assert_eq!(found(of("_ob@")).await, []);
     let by_application = OwnerQuery { application: Some(application), limit: 9, ..OwnerQuery::default() };
     assert_eq!(found(by_application).await, [bob]);
     let unknown = OwnerQuery { application: Some(an_id()), limit: 9, ..OwnerQuery::default() };
@@ -351,4 +352,23 @@ pub(in crate::store) async fn owners_are_found_by_address_and_application_in_pag
     assert_eq!(found(OwnerQuery { limit: 2, ..OwnerQuery::default() }).await, all[..2]);
     let rest = OwnerQuery { after: Some(all[1]), limit: 2, ..OwnerQuery::default() };
     assert_eq!(found(rest).await, all[2..]);
+}
+
+pub(in crate::store) async fn an_owner_is_found_by_the_address_without_its_tag(store: &dyn Store) {
+    signed_up(store, "bob@example.org").await;
+    for (email, mailbox) in [("Ann+x@example.org", "ann@example.org"), ("o'%_+y@a.example", "o'%_@a.example")]
+    {
+        let link = NewSignInLink { mailbox: mailbox.into(), ..a_link(email, email) };
+        assert!(store.send_link(link, a_mail(email, email)).await.unwrap());
+        let SignInOutcome::SignedIn { owner, is_new: true } =
+            store.sign_in(using(email, email)).await.unwrap()
+        else {
+            panic!("not signed up")
+        };
+        for text in [email, mailbox, &mailbox.to_uppercase()] {
+            let query = OwnerQuery { email: Some(text.into()), limit: 9, ..OwnerQuery::default() };
+            let ids: Vec<OwnerId> = store.owners(query).await.unwrap().iter().map(|owner| owner.id).collect();
+            assert_eq!(ids, [owner.id], "{text}");
+        }
+    }
 }

@@ -177,7 +177,7 @@ pub(super) fn end_sessions(connection: &Connection, owner: OwnerId) -> Result<()
 /// Owners, ordered by id. Unreadable ones are skipped.
 pub(super) fn owners(connection: &Connection, query: &OwnerQuery) -> Result<Vec<StoredOwner>, StoreFault> {
     let mut read = connection.prepare_cached(&format!(
-        "{OWNERS} WHERE (?1 IS NULL OR instr(lower(email), lower(?1)) > 0)
+        "{OWNERS} WHERE (?1 IS NULL OR instr(lower(email), lower(?1)) > 0 OR instr(mailbox, lower(?1)) > 0)
            AND (?2 IS NULL OR id = (SELECT owner FROM owned_applications WHERE application = ?2))
            AND (?3 IS NULL OR id > ?3)
          ORDER BY id LIMIT ?4"

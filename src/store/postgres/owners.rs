@@ -34,7 +34,7 @@ const COLUMNS: &str = "
 const OWNERS: &str = "
 SELECT {columns}
 FROM {schema}.owners o
-WHERE ($1::text IS NULL OR position(lower($1) IN lower(o.email)) > 0)
+WHERE ($1::text IS NULL OR position(lower($1) IN lower(o.email)) > 0 OR position(lower($1) IN o.mailbox) > 0)
   AND ($2::text IS NULL OR o.id = (SELECT owner FROM {schema}.owned_applications WHERE application = $2))
   AND ($3::text IS NULL OR o.id > $3)
 ORDER BY o.id LIMIT $4";
