@@ -71,6 +71,11 @@ fn reason(error: &anyhow::Error) -> String {
     )
 }
 
+/// A number with its noun in the singular or the plural.
+pub(super) fn number_of(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
 /// Writes a table with a header row.
 pub(super) fn table(header: &[&str], rows: &[Vec<String>]) -> Exit {
     let width = |column: usize| {

@@ -15,7 +15,9 @@ pub(super) fn key_added(key: &StoredKey) -> String {
 }
 
 pub(super) fn rotated(key: &StoredKey, retired: impl Display, at: Wall) -> String {
-    format!("new key {}; {retired} older expire at {}", shown(key), at.rfc3339())
+    let retired = retired.to_string();
+    let expire = if retired == "1" { "expires" } else { "expire" };
+    format!("new key {}; {retired} older {expire} at {}", shown(key), at.rfc3339())
 }
 
 pub(super) fn replaced(key: &StoredKey, revoked: impl Display) -> String {
@@ -27,7 +29,8 @@ pub(super) fn key_revoked(shown: &str) -> String {
 }
 
 pub(super) fn all_revoked(count: impl Display) -> String {
-    format!("{count} keys")
+    let count = count.to_string();
+    format!("{count} {}", if count == "1" { "key" } else { "keys" })
 }
 
 pub(super) fn tier_set(before: &str, tier: &str) -> String {

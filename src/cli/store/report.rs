@@ -102,10 +102,19 @@ pub(super) fn counted(done: &str, counts: RecordCounts) -> String {
         status_messages,
         owners,
     } = counts;
-    format!(
-        "{done}: {applications} applications, {keys} keys, {ledger} ledger records, {usage} usage records, {requests} request records, \
-         {audit} audit records, {availability} periods of availability, {status_messages} status messages, {owners} accounts"
-    )
+    let kinds = [
+        (applications, "application", "applications"),
+        (keys, "key", "keys"),
+        (ledger, "ledger record", "ledger records"),
+        (usage, "usage record", "usage records"),
+        (requests, "request record", "request records"),
+        (audit, "audit record", "audit records"),
+        (availability, "period of availability", "periods of availability"),
+        (status_messages, "status message", "status messages"),
+        (owners, "account", "accounts"),
+    ];
+    let kinds = kinds.map(|(number, one, many)| printer::number_of(number, one, many));
+    format!("{done}: {}", kinds.join(", "))
 }
 
 pub(super) fn print_closed(closed: &ClosedDays, today: Day) -> Exit {
@@ -130,19 +139,19 @@ pub(super) fn print_imported(imported: &ImportSummary, options: &ImportOptions) 
         printer::message(&format!("the previous store is kept as {}", aside.display()));
     }
     if imported.still_revoked > 0 {
-        printer::message(&format!("{} keys revoked after this backup stay revoked", imported.still_revoked));
+        let revoked = "key revoked after this backup stays revoked";
+        let all_revoked = "keys revoked after this backup stay revoked";
+        printer::message(&printer::number_of(imported.still_revoked, revoked, all_revoked));
     }
     if imported.still_ended > 0 {
-        printer::message(&format!(
-            "{} keys keep an earlier expiry set after this backup",
-            imported.still_ended
-        ));
+        let ended = "key keeps an earlier expiry set after this backup";
+        let all_ended = "keys keep an earlier expiry set after this backup";
+        printer::message(&printer::number_of(imported.still_ended, ended, all_ended));
     }
     if imported.only_aside > 0 {
-        printer::message(&format!(
-            "{} keys created after this backup are only in the previous store",
-            imported.only_aside
-        ));
+        let created = "key created after this backup is only in the previous store";
+        let all_created = "keys created after this backup are only in the previous store";
+        printer::message(&printer::number_of(imported.only_aside, created, all_created));
     }
     match (imported.unknown.is_empty(), imported.forfeited) {
         (true, None) => printer::message("units granted after this backup stay granted"),

@@ -21,11 +21,11 @@ fn a_site_moves_to_a_database_and_back_with_keys_and_units_used_today() {
         assert!(running.contains("in use"), "{running}");
         program.stop().with(0);
         let closed = run_with(&close, &FILE).with(0).err;
-        assert!(closed.contains("exported: 1 applications, 1 keys") && closed.contains("aside-"), "{closed}");
+        assert!(closed.contains("exported: 1 application, 1 key,") && closed.contains("aside-"), "{closed}");
 
         let site = Site::new();
         let imported = run_with(&["store", "import", file], &site.environment()).with(0).err;
-        assert!(imported.contains("imported: 1 applications, 1 keys"), "{imported}");
+        assert!(imported.contains("imported: 1 application, 1 key,"), "{imported}");
         let again = run_with(&["store", "import", file], &site.environment()).with(1).err;
         assert!(again.contains("holds 1 applications"), "{again}");
         let gateway = site.gateway();

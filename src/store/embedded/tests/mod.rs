@@ -329,7 +329,7 @@ async fn every_change_leaves_one_audit_record_and_no_secret() {
         "describe: url none, contact none, note given".to_owned(),
         format!("set_expiry: keys {shown} expire at 2027-01-15T08:00:00Z"),
         format!("set_expiry: keys {shown} never expire"),
-        "revoke_all: 1 keys".to_owned(),
+        "revoke_all: 1 key".to_owned(),
     ];
     assert_eq!(found, wanted);
 }
