@@ -30,7 +30,7 @@ pub use access::{AdminAccess, BadToken};
 pub use cache::{DocumentView, PurgeBody};
 pub use command::{
     AdminCommand, CommandProblem, ContactView, MAX_BATCH, NOT_SEARCHABLE, NewKey, OwnerCommand, OwnerView,
-    StatusCommand, StatusMessageView, is_searchable, perform,
+    StatusCommand, StatusMessageView, perform,
 };
 pub use fleet::{FleetApplicationView, FleetUsageView, NodeView, NodesView};
 pub use heartbeat::Heartbeat;

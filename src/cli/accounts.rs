@@ -11,8 +11,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::accounts::{ContactRequest, ContactSelection};
-use crate::admin::{AdminCommand, ContactView, NOT_SEARCHABLE, OwnerCommand, OwnerView, is_searchable};
+use crate::admin::{AdminCommand, ContactView, NOT_SEARCHABLE, OwnerCommand, OwnerView};
 use crate::keys::{ApplicationId, OwnerId};
+use crate::site::is_address_fragment;
 use crate::store::OwnerQuery;
 
 use super::control::{CommandError, CommandTarget, MissingStore, block_on, report};
@@ -207,7 +208,7 @@ impl AccountsAction {
 }
 
 fn searchable(text: &str) -> Result<String, String> {
-    if is_searchable(text) { Ok(text.to_owned()) } else { Err(NOT_SEARCHABLE.into()) }
+    if is_address_fragment(text) { Ok(text.to_owned()) } else { Err(NOT_SEARCHABLE.into()) }
 }
 
 fn list(response: Value) -> Exit {

@@ -71,11 +71,17 @@ impl EmailAddress {
 
 /// Whether a text is a local part: atoms between dots (RFC 5322).
 fn is_local_part(text: &str) -> bool {
-    let is_atom = |part: &str| {
-        !part.is_empty()
-            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~".contains(&byte))
-    };
+    let is_atom = |part: &str| !part.is_empty() && part.bytes().all(is_atom_byte);
     text.len() <= MAX_LOCAL && text.split('.').all(is_atom)
+}
+
+fn is_atom_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~".contains(&byte)
+}
+
+/// Whether a text can be a part of an accepted address.
+pub fn is_address_fragment(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| is_atom_byte(byte) || b".@".contains(&byte))
 }
 
 /// Whether a text is a domain name with at least two labels, the last of which is not a number.

@@ -49,7 +49,7 @@ use site_refusal::SiteRefusal;
 use site_reply::{ResponseStyle, SiteReply, response};
 use visit::Visit;
 
-pub use mailbox::{MailDomains, is_domain};
+pub use mailbox::{MailDomains, is_address_fragment, is_domain};
 pub use site_config::SiteConfig;
 
 /// Time for a form to arrive after its head.

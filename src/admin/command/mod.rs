@@ -27,7 +27,7 @@ use super::view::{ApplicationView, AuditView, ExportView, ImportView, IssuedView
 
 pub use bodies::NewKey;
 pub use contact::ContactView;
-pub use owners::{NOT_SEARCHABLE, OwnerCommand, OwnerView, is_searchable};
+pub use owners::{NOT_SEARCHABLE, OwnerCommand, OwnerView};
 pub use problem::CommandProblem;
 pub use request::MAX_BATCH;
 pub(super) use request::max_body_bytes;

@@ -11,6 +11,7 @@ use crate::admin::query::QueryPairs;
 use crate::admin::view::{ApplicationView, ChangeView};
 use crate::clock::Wall;
 use crate::keys::OwnerId;
+use crate::site::is_address_fragment;
 use crate::store::{AuditQuery, OwnerQuery, RequestTotal, StoredOwner};
 
 use super::bodies::{NoBody, OwnerTierBody, read, to_json};
@@ -132,7 +133,7 @@ impl OwnerCommand {
     fn list(query: Option<&str>) -> Result<Self, CommandProblem> {
         let pairs = QueryPairs::read(query, &["email", "application", "after", "most"])?;
         let email = pairs.get("email").map(decoded);
-        if email.as_ref().is_some_and(|text| !is_searchable(text)) {
+        if email.as_ref().is_some_and(|text| !is_address_fragment(text)) {
             return Err(CommandProblem::bad(format!("email: {NOT_SEARCHABLE}")));
         }
         let application = pairs
@@ -171,12 +172,6 @@ impl OwnerCommand {
 
 /// The error for a text that cannot be a part of an address.
 pub const NOT_SEARCHABLE: &str = "write a part of an e-mail address; addresses have letters, digits and @ . ! # $ % & ' * + - / = ? ^ _ ` { | } ~";
-
-/// Whether a text can be a part of an address that is accepted for an account.
-pub fn is_searchable(text: &str) -> bool {
-    let is_accepted = |byte: u8| byte.is_ascii_alphanumeric() || b"@.!#$%&'*+-/=?^_`{|}~".contains(&byte);
-    !text.is_empty() && text.bytes().all(is_accepted)
-}
 
 fn encoded(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect()
