@@ -39,6 +39,14 @@ impl Browser<'_> {
         assert_eq!(deleted.header("location"), "/account/sign-in?done=deleted", "{}", self.page);
     }
 
+    /// On the next day the mailbox gets an application with a quota.
+    async fn gets_a_quota_tomorrow(&mut self, world: &World) {
+        world.pass(TO_MIDNIGHT);
+        self.sign_in("ann@example.org").await;
+        let (_, key) = self.create("Tomorrow").await;
+        world.use_key(&key).await;
+    }
+
     /// A creation is refused until the next day.
     async fn is_refused_until_tomorrow(&mut self) {
         self.visit("/account").await;
@@ -62,10 +70,7 @@ async fn an_application_closed_after_use_is_replaced_on_the_next_day() {
     assert_eq!(world.counted("scoregate_account_changes_total{change=\"create\"}").await, 1);
     assert_eq!(world.counted("scoregate_site_requests_total{class=\"4xx\"}").await, 1);
 
-    world.pass(TO_MIDNIGHT);
-    ann.sign_in("ann@example.org").await;
-    let (_, key) = ann.create("Two").await;
-    world.use_key(&key).await;
+    ann.gets_a_quota_tomorrow(&world).await;
 }
 
 #[tokio::test]
@@ -89,10 +94,7 @@ async fn another_account_of_the_mailbox_gets_a_quota_on_the_next_day() {
     bob.sign_in("bob@example.org").await;
     bob.create("Bob's").await;
 
-    world.pass(TO_MIDNIGHT);
-    ann.sign_in("ann@example.org").await;
-    let (_, key) = ann.create("Two").await;
-    world.use_key(&key).await;
+    ann.gets_a_quota_tomorrow(&world).await;
 }
 
 #[tokio::test]
@@ -121,7 +123,5 @@ async fn an_application_closed_after_use_takes_the_place_of_one_until_the_next_d
     ann.is_refused_until_tomorrow().await;
     world.use_key(&second).await;
 
-    world.pass(TO_MIDNIGHT);
-    ann.sign_in("ann@example.org").await;
-    ann.create("Three").await;
+    ann.gets_a_quota_tomorrow(&world).await;
 }
