@@ -24,7 +24,7 @@ impl Form {
         if fields.next().is_some() { Err(SiteRefusal::NotAForm) } else { Ok(Self(form)) }
     }
 
-    /// The first fields of a query. What follows them is ignored.
+    /// The fields of a query. Fields beyond the maximum number are ignored.
     pub(super) fn of_query(query: &str) -> Self {
         Self(form_urlencoded::parse(query.as_bytes()).into_owned().take(MAX_FIELDS).collect())
     }
@@ -38,7 +38,8 @@ impl Form {
         }
     }
 
-    /// Whether the page of the form showed this many keys or applications. A reloaded form is older than its own result.
+    /// Whether the form was rendered with this number of existing keys or applications. A form that is sent again was rendered
+    /// before its own result.
     pub(super) fn is_current(&self, existing: usize) -> bool {
         self.field(EXISTING).parse() == Ok(existing)
     }

@@ -21,8 +21,8 @@ use std::time::Duration;
 
 /// Maximum number of links that a mailbox gets in an hour.
 const LINKS_PER_MAILBOX: u32 = 5;
-/// The same if the owner of the mailbox is signed in: anybody can use up the others, and an owner who cannot sign in again
-/// cannot revoke a leaked key.
+/// The maximum if the owner of the mailbox is signed in. Anyone can use up the first five, and an owner who cannot sign in
+/// again cannot revoke a leaked key.
 const LINKS_WITH_SESSION: u32 = 10;
 const HOUR: Duration = Duration::from_hours(1);
 

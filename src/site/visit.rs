@@ -45,8 +45,8 @@ impl Visit {
         CookieNames { is_https: self.config.is_https() }
     }
 
-    /// The finished step that the page tells about; empty if a link of another site or program led here, which could claim
-    /// anything.
+    /// The step named in the redirect after a form. Empty if the navigation started elsewhere: a prepared link could name any
+    /// step.
     pub(super) fn finished_step(&self) -> &str {
         if is_followed_from_outside(&self.headers) { "" } else { self.query.field("done") }
     }
