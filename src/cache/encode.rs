@@ -195,7 +195,7 @@ impl AcceptedCodings {
 }
 
 /// Parses `q=0.5` as thousandths, by the grammar of RFC 9110: at most three decimals, from 0 to 1.
-fn quality(parameter: &str) -> Option<u16> {
+pub fn quality(parameter: &str) -> Option<u16> {
     let value = parameter.strip_prefix("q=").or_else(|| parameter.strip_prefix("Q="))?;
     let (whole, decimals) = value.split_once('.').unwrap_or((value, ""));
     let well_formed = decimals.len() <= 3 && decimals.bytes().all(|digit| digit.is_ascii_digit());

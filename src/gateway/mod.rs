@@ -14,6 +14,7 @@ mod cors;
 mod credentials;
 mod deprecation;
 mod error_body;
+mod error_format;
 mod exchange;
 mod fetch;
 mod guard;

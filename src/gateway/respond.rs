@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, HeaderName, LINK, LOCATION};
+use http::header::{HeaderName, LINK, LOCATION};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use http_body_util::Full;
 
@@ -19,6 +19,7 @@ use crate::pages::Page;
 use super::authenticate::Caller;
 use super::cors::CorsPolicy;
 use super::deprecation::Deprecation;
+use super::error_format::prefers_problem;
 use super::exchange::Exchange;
 use super::fetch::Served;
 use super::guard::AddressGuard;
@@ -290,16 +291,6 @@ fn error(
     (status, body)
 }
 
-/// Whether the client accepts `application/problem+json`.
-fn prefers_problem(headers: &HeaderMap) -> bool {
-    let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
-    lines.flat_map(|line| line.split(',')).any(|range| {
-        let mut parts = range.split(';').map(str::trim);
-        let named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("application/problem+json"));
-        named && !parts.any(|parameter| matches!(parameter, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"))
-    })
-}
-
 /// The limit headers of a response.
 struct LimitHeaders {
     /// The rule named in `X-RateLimit-Resource`.
@@ -366,30 +357,4 @@ fn part(values: &mut HeaderValueWriter, limit_status: &LimitStatus) {
     let seconds = limit_status.full_in.as_secs() + u64::from(limit_status.full_in.subsec_nanos() > 0);
     values.text("\"").text(limit_status.rule.name()).text("\";r=").number(limit_status.remaining);
     values.text(";t=").number(seconds);
-}
-
-#[cfg(test)]
-mod tests {
-    use http::HeaderName;
-
-    use super::*;
-
-    fn with(name: HeaderName, value: &str) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        headers.insert(name, HeaderValue::from_str(value).unwrap());
-        headers
-    }
-
-    #[test]
-    fn problem_format_is_used_when_accepted() {
-        for request_headers in
-            ["application/problem+json", "application/json, Application/Problem+JSON;q=0.5"]
-        {
-            assert!(prefers_problem(&with(ACCEPT, request_headers)), "{request_headers}");
-        }
-        for other in ["*/*", "application/json", "application/problem+json;q=0", "application/problem+jsonx"]
-        {
-            assert!(!prefers_problem(&with(ACCEPT, other)), "{other}");
-        }
-    }
 }
