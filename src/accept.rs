@@ -6,6 +6,10 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 
+/// Length of the kernel's queue of connections, for load peaks and for the handover between two processes. If it is full, a
+/// client tries again after a second.
+pub const BACKLOG: u32 = 4_096;
+
 /// Pause after a failure to accept: descriptors become free only with time.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 

@@ -21,6 +21,7 @@ mod requests;
 mod scoring;
 mod serve;
 mod settings;
+mod side_connections;
 mod timer;
 mod upstream;
 mod usage;

@@ -33,6 +33,7 @@ use super::paths::AdminPath;
 use super::readiness::Readiness;
 use super::reload::{self, Reloads};
 use super::settings::{self, SettingView};
+use super::side_connections::SideConnections;
 use super::timer::ClockTimer;
 use super::{body, cache, log_level, scoring, upstream, usage};
 
@@ -108,10 +109,10 @@ pub async fn run(side: SidePort, config: SideConfig, stop: CancellationToken) ->
     });
     let socket = socket.transpose()?;
     let side = Arc::new(side);
-    let connections = TaskTracker::new();
+    let (connections, slots) = (TaskTracker::new(), Arc::<SideConnections>::default());
     let over_tcp = async {
         while let Some((stream, _)) = stop.run_until_cancelled(accept_next(&clock, || tcp.accept())).await {
-            open(stream, &side, AdminTransport::Tcp, &connections, &stop);
+            open(stream, &side, AdminTransport::Tcp, &connections, &slots, &stop);
         }
     };
     let over_socket = async {
@@ -119,7 +120,7 @@ pub async fn run(side: SidePort, config: SideConfig, stop: CancellationToken) ->
         while let Some((stream, _)) = stop.run_until_cancelled(accept_next(&clock, || socket.accept())).await
         {
             let uid = stream.peer_cred().ok().map(|peer| peer.uid());
-            open(stream, &side, AdminTransport::Socket { uid }, &connections, &stop);
+            open(stream, &side, AdminTransport::Socket { uid }, &connections, &slots, &stop);
         }
     };
     tokio::join!(over_tcp, over_socket);
@@ -141,14 +142,17 @@ fn open(
     side: &Arc<SidePort>,
     transport: AdminTransport,
     connections: &TaskTracker,
+    slots: &Arc<SideConnections>,
     stop: &CancellationToken,
 ) {
+    let Some(slot) = slots.open() else { return };
     let (side, stop) = (Arc::clone(side), stop.clone());
     let timer = ClockTimer::new(&side.gateway.load().clock);
     connections.spawn(async move {
         let service = service_fn(|request: Request<Incoming>| {
-            let side = Arc::clone(&side);
+            let (side, slot) = (Arc::clone(&side), &slot);
             async move {
+                let _request = slot.begin_request();
                 let access = transport.access(&side);
                 Ok::<_, Infallible>(side.handle(request, &access).await)
             }
@@ -160,6 +164,7 @@ fn open(
         let mut connection = std::pin::pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
+            () = slot.displaced() => return tracing::debug!("side port connection closed for another"),
             () = stop.cancelled() => {
                 connection.as_mut().graceful_shutdown();
                 connection.await

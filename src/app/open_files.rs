@@ -4,8 +4,9 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Reserved for everything except connections of the public port.
-const RESERVED: u64 = 64;
+/// Reserved for everything except connections of the public port, but at most half of all; 128 of them are for those of the
+/// side port.
+const RESERVED: u64 = 192;
 
 /// The limit of open files; `None` if unlimited.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +32,7 @@ impl OpenFiles {
     /// The number of connections, at most `configured`.
     pub(crate) fn max_connections(self, configured: usize) -> usize {
         let Some(limit) = self.0 else { return configured };
-        let possible = usize::try_from(limit.saturating_sub(RESERVED).max(1)).unwrap_or(usize::MAX);
+        let possible = usize::try_from((limit - RESERVED.min(limit / 2)).max(1)).unwrap_or(usize::MAX);
         if possible < configured {
             tracing::warn!(
                 configured,
@@ -51,8 +52,9 @@ mod tests {
     #[test]
     fn connections_leave_reserved_file_descriptors() {
         assert_eq!(OpenFiles(None).max_connections(10_000), 10_000);
-        assert_eq!(OpenFiles(Some(1_024)).max_connections(10_000), 960);
+        assert_eq!(OpenFiles(Some(1_024)).max_connections(10_000), 832);
         assert_eq!(OpenFiles(Some(1_024)).max_connections(100), 100);
-        assert_eq!(OpenFiles(Some(10)).max_connections(100), 1);
+        assert_eq!(OpenFiles(Some(128)).max_connections(10_000), 64);
+        assert_eq!(OpenFiles(Some(1)).max_connections(100), 1);
     }
 }

@@ -3,13 +3,16 @@
 //! The first socket is the public port, the second, if any, the side port. The socket stays open during a handover,
 //! and new connections wait in its queue.
 
-use std::net::TcpListener;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use listenfd::ListenFd;
+use tokio::net::TcpSocket;
 
+use crate::accept::BACKLOG;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::server::{self, PublicPort};
@@ -59,8 +62,33 @@ impl InheritedSockets {
             None => server::bind(config.listen).await,
         };
         let public = public.with_context(|| format!("the public port {} cannot be opened", config.listen))?;
-        let side = self.side.map_or_else(|| TcpListener::bind(config.admin_listen), Ok);
+        let side = self.side.map_or_else(|| listen(config.admin_listen), Ok);
         let side = side.with_context(|| format!("the side port {} cannot be opened", config.admin_listen))?;
         Ok((public, side))
+    }
+}
+
+/// A listening socket with a longer queue than that of the standard library, 128 connections: a probe would wait a second
+/// behind a burst of others.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)?.into_std()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_burst_of_connections_waits_in_the_queue_of_the_side_port() {
+        let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = listener.local_addr().unwrap();
+        let connect = || TcpStream::connect_timeout(&address, Duration::from_millis(500));
+        let waiting: Vec<TcpStream> = (0..300).map(|_| connect().unwrap()).collect();
+        assert_eq!(waiting.len(), 300);
     }
 }

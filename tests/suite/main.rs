@@ -125,6 +125,7 @@ mod scoring_tool_logs;
 mod scoring_unfinished;
 mod secret_files;
 mod side_port;
+mod side_port_connections;
 mod side_port_keys;
 mod side_port_settings;
 mod side_port_under_load;
