@@ -163,9 +163,9 @@ impl Gateway {
     }
 
     /// Whether size and syntax of a request head are valid. The first check of every request; others than those of the
-    /// API may have a body.
-    pub fn accepts_head(head: &Parts) -> bool {
-        is_well_formed(head)
+    /// API may be a POST with a body.
+    pub fn accepts_head(head: &Parts, has_body: bool) -> bool {
+        is_well_formed(head, has_body)
     }
 
     /// Removes expired documents and keys. Called every few seconds.

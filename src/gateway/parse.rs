@@ -55,7 +55,7 @@ pub(super) fn parse(request: ReceivedRequest<'_>) -> Result<ParsedRequest<'_>, R
     framing(headers, has_body)?;
     let is_connect = head.method == Method::CONNECT;
     if !is_connect {
-        origin_form(head, target)?;
+        valid_form(head, target)?;
     }
     one_host(head, headers, is_connect)?;
     let wants = match head.method {
@@ -67,12 +67,17 @@ pub(super) fn parse(request: ReceivedRequest<'_>) -> Result<ParsedRequest<'_>, R
     Ok(ParsedRequest { path: head.uri.path(), query: head.uri.query(), headers, credentials, method: wants })
 }
 
-/// Whether size and syntax of a head are valid, apart from those that the API requires of a body.
-pub(super) fn is_well_formed(head: &Parts) -> bool {
+/// Whether size and syntax of a head are valid. Only a POST may have a body, and only one whose length is not stated by
+/// `Transfer-Encoding`: the codec hides a `Content-Length` beside it.
+pub(super) fn is_well_formed(head: &Parts, has_body: bool) -> bool {
     let headers = RequestHeaders::of(&head.headers);
     let is_connect = head.method == Method::CONNECT;
-    let is_valid = |target| origin_form(head, target).is_ok() && one_host(head, headers, false).is_ok();
-    !is_connect && limited_target(head, headers).is_ok_and(is_valid)
+    let is_framed = match head.method {
+        Method::POST => !headers.has(&TRANSFER_ENCODING),
+        _ => framing(headers, has_body).is_ok(),
+    };
+    let is_valid = |target| valid_form(head, target).is_ok() && one_host(head, headers, false).is_ok();
+    !is_connect && is_framed && limited_target(head, headers).is_ok_and(is_valid)
 }
 
 /// The request target, if target and head are not too large.
@@ -105,29 +110,48 @@ fn framing(headers: RequestHeaders<'_>, has_body: bool) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Requires a path on this server: no scheme, no asterisk, ASCII only. On HTTP/2 scheme and authority are fields of
-/// their own.
-fn origin_form(head: &Parts, target: &str) -> Result<(), Refusal> {
-    let is_absolute =
-        head.version < Version::HTTP_2 && (head.uri.scheme().is_some() || head.uri.authority().is_some());
-    if is_absolute || !target.starts_with('/') || !target.is_ascii() {
-        return Err(Refusal::BadRequest(HttpViolation::Target));
-    }
-    Ok(())
+/// Requires a path on this server, in ASCII; on HTTP/1 also as an `http` or `https` URL (RFC 9112, 3.2.2), whose authority is
+/// compared with `Host` later. Of a URL only path and query are used. OPTIONS may have an asterisk instead.
+fn valid_form(head: &Parts, target: &str) -> Result<(), Refusal> {
+    let is_asterisk = head.method == Method::OPTIONS && target == "*";
+    let is_valid = match (head.uri.scheme_str(), head.uri.authority()) {
+        (None, None) => target.starts_with('/') || is_asterisk,
+        // On HTTP/2 scheme and authority are fields of their own.
+        _ if head.version >= Version::HTTP_2 => target.starts_with('/') || is_asterisk,
+        // The path of a URL may be empty.
+        (Some("http" | "https"), Some(_)) => target.starts_with(['/', '?']),
+        _ => false,
+    };
+    if is_valid && target.is_ascii() { Ok(()) } else { Err(Refusal::BadRequest(HttpViolation::Target)) }
 }
 
-/// Requires exactly one valid Host on HTTP/1.1. On HTTP/2 requires the authority, and a Host must equal it.
+/// Requires exactly one valid Host on HTTP/1.1, on HTTP/2 an authority or a Host. If both are present, they must be equal.
 fn one_host(head: &Parts, headers: RequestHeaders<'_>, is_connect: bool) -> Result<(), Refusal> {
     let [first, second] = headers.first_two(&HOST);
     let authority = head.uri.authority().filter(|_| !is_connect).map(http::uri::Authority::as_str);
+    let is_http2 = head.version >= Version::HTTP_2;
     let agreed = match (first, authority) {
-        (Some(host), Some(authority)) => host.as_bytes() == authority.as_bytes() && is_host(host.as_bytes()),
+        (Some(host), Some(authority)) => {
+            is_host(host.as_bytes()) && is_same_host(host.as_bytes(), authority, head.uri.scheme_str())
+        }
         (Some(host), None) => is_host(host.as_bytes()),
-        (None, Some(authority)) => is_host(authority.as_bytes()),
+        (None, Some(authority)) => is_http2 && is_host(authority.as_bytes()),
         // On HTTP/2 the target of CONNECT is its authority.
-        (None, None) => head.version <= Version::HTTP_10 || (is_connect && head.version == Version::HTTP_2),
+        (None, None) => head.version <= Version::HTTP_10 || (is_connect && is_http2),
     };
     if second.is_some() || !agreed { Err(Refusal::BadRequest(HttpViolation::Host)) } else { Ok(()) }
+}
+
+/// Whether a valid host and an authority are equal. Letters may be in any case, and the default port of the scheme may be
+/// absent (RFC 9110, 4.2.3).
+fn is_same_host(host: &[u8], authority: &str, scheme: Option<&str>) -> bool {
+    let default_port = if scheme == Some("https") { 443 } else { 80 };
+    let parts = |host: &str| {
+        let (name, port) = host.rsplit_once(':').filter(|(_, port)| is_port(port)).unwrap_or((host, ""));
+        (name.to_ascii_lowercase(), port.parse::<u16>().unwrap_or(default_port))
+    };
+    host == authority.as_bytes()
+        || std::str::from_utf8(host).is_ok_and(|host| parts(host) == parts(authority))
 }
 
 /// A name or an address, with or without a port. No user information, list, escape or zone: a proxy in front of us
@@ -226,14 +250,65 @@ mod tests {
             Err(Refusal::HeadersTooLarge)
         );
         assert_eq!(
-            parsed(|request| request.uri("http://other/x")),
-            Err(Refusal::BadRequest(HttpViolation::Target))
-        );
-        assert_eq!(
-            parsed(|request| request.uri("*").method("OPTIONS")),
+            parsed(|request| request.uri("ftp://other/x").method("PUT")),
             Err(Refusal::BadRequest(HttpViolation::Target))
         );
         assert_eq!(parsed(|request| request.method("PUT")), Err(Refusal::MethodNotAllowed));
         assert_eq!(parsed(|request| request.uri("host:443").method("CONNECT")), Err(Refusal::TunnelRefused));
+    }
+
+    #[test]
+    fn a_url_is_accepted_if_its_authority_is_the_host() {
+        let of = |target: &str, host: &'static str, method: &str| {
+            let request = Request::builder().uri(target).header("host", host).method(method);
+            method_kind(&request.body(()).unwrap().into_parts().0)
+        };
+        for (target, host) in [
+            ("http://a/x", "a"),
+            ("https://a/x?y", "a"),
+            ("HTTP://A/x", "a"),
+            ("http://a", "A"),
+            ("http://a?x", "a"),
+            ("http://a:80/", "a"),
+            ("http://a/", "a:80"),
+            ("http://a:/", "a"),
+            ("https://a:443/", "a"),
+            ("http://[::1]/", "[::1]:80"),
+            ("http://[2001:DB8::1]:81/", "[2001:db8::1]:81"),
+        ] {
+            assert_eq!(of(target, host, "GET"), Ok(MethodKind::Answer), "{target} {host}");
+            assert_eq!(of(target, host, "OPTIONS"), Ok(MethodKind::Options), "{target} {host}");
+            assert_eq!(of(target, host, "PUT"), Err(Refusal::MethodNotAllowed), "{target} {host}");
+        }
+        for (target, host) in [
+            ("http://a/x", "b"),
+            ("http://a:443/", "a"),
+            ("https://a:80/", "a"),
+            ("https://a/", "a:80"),
+            ("http://a:81/", "a"),
+            ("http://a/", "a:81"),
+            ("http://u@a/", "a"),
+            ("http://u:p@a/", "u:p@a"),
+            ("http://a./", "a"),
+            ("http://[::1]/", "[::2]"),
+        ] {
+            for method in ["GET", "PUT", "OPTIONS"] {
+                let host_violation = Err(Refusal::BadRequest(HttpViolation::Host));
+                assert_eq!(of(target, host, method), host_violation, "{method} {target} {host}");
+            }
+        }
+        for target in ["ws://a/x", "ftp://a", "a:80", "a"] {
+            let target_violation = Err(Refusal::BadRequest(HttpViolation::Target));
+            assert_eq!(of(target, "a", "GET"), target_violation, "{target}");
+        }
+    }
+
+    #[test]
+    fn an_asterisk_is_the_target_of_options_only() {
+        assert_eq!(parsed(|request| request.uri("*").method("OPTIONS")), Ok(MethodKind::Options));
+        for method in ["GET", "HEAD", "PUT"] {
+            let refused = parsed(|request| request.uri("*").method(method));
+            assert_eq!(refused, Err(Refusal::BadRequest(HttpViolation::Target)), "{method}");
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use http::request::Parts;
+use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
@@ -18,13 +19,15 @@ pub(super) struct ConnectionContext {
     /// The pages of accounts, if people can sign up.
     pub(super) site: Option<Arc<Site>>,
     pub(super) clock: Clock,
+    /// Permits to read HTTP/1.1 heads that are larger than the gateway accepts: they bound the memory for all of them.
+    pub(super) large_heads: Arc<Semaphore>,
     /// Owns the tasks beside connections.
     pub(super) tasks: TaskTracker,
 }
 
 impl ConnectionContext {
     /// The site, if it answers this request.
-    pub(super) fn site_for(&self, head: &Parts) -> Option<&Arc<Site>> {
-        self.site.as_ref().filter(|_| Site::serves(head.uri.path()) && Gateway::accepts_head(head))
+    pub(super) fn site_for(&self, head: &Parts, has_body: bool) -> Option<&Arc<Site>> {
+        self.site.as_ref().filter(|_| Site::serves(head.uri.path()) && Gateway::accepts_head(head, has_body))
     }
 }

@@ -26,6 +26,14 @@ impl<S, F> FilteredIo<S, F> {
     pub(super) fn new(stream: S, filter: F) -> Self {
         Self { stream, filter }
     }
+
+    pub(super) fn stream(&self) -> &S {
+        &self.stream
+    }
+
+    pub(super) fn into_filter(self) -> F {
+        self.filter
+    }
 }
 
 impl<S: AsyncRead + Unpin, F: ReadFilter + Unpin> AsyncRead for FilteredIo<S, F> {

@@ -1,14 +1,16 @@
 //! Checks HTTP/1.1 requests for two rules that the codec does not enforce: a line ends with CR and LF,
-//! and a target has no fragment.
+//! and a target has no fragment. Holds back what exceeds the usual codec's limits.
 //!
-//! Proxies disagree on both, and requests that two hops parse differently can be smuggled. For a violation the codec
-//! gets a head that ends there with a NUL, which it rejects anywhere. Bodies need no check: a request with one is
-//! refused and its connection closed. On HTTP/2 the codec removes fragments itself.
+//! Proxies disagree on both rules, and requests that two hops parse differently can be smuggled. For a violation the codec
+//! gets a head that ends there with a NUL, which it rejects anywhere. Bodies need no check: no request follows one. On HTTP/2
+//! the codec removes fragments itself.
 
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 
+use bytes::{Buf as _, Bytes};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::filtered_io::{FilteredIo, ReadFilter};
@@ -16,11 +18,32 @@ use super::filtered_io::{FilteredIo, ReadFilter};
 /// The codec rejects this anywhere in a head.
 const REFUSED: &[u8] = b"\0\r\n\r\n";
 
-pub(super) struct HeadScanner {
+/// A head that reaches one of these is larger than the gateway accepts, and is left to another codec.
+const MAX_SIZE: usize = 24_576;
+const MAX_FIELDS: usize = 100;
+/// A head in fewer bytes has no more fields than that.
+const MIN_SIZE_OF_MANY_FIELDS: usize = 4 * MAX_FIELDS;
+
+pub(super) struct HeadScanner<'l> {
     at: ScanState,
     last: u8,
+    /// Bytes and complete header lines of the current head.
+    size: usize,
+    fields: usize,
     /// Bytes that the codec reads before anything else.
     refused: &'static [u8],
+    limit: Option<&'l HeadLimit>,
+    /// The rest of a head that is too large, as far as received.
+    held: Bytes,
+}
+
+/// The state of a connection that its codec and its scanner share.
+#[derive(Default)]
+pub(super) struct HeadLimit {
+    /// The codec waits for the rest of a head that is too large for it.
+    is_exceeded: AtomicBool,
+    /// A request with a body was received: what follows is not a head.
+    has_body: AtomicBool,
 }
 
 /// Position of the next byte in a head.
@@ -38,43 +61,90 @@ enum ScanState {
     Field,
 }
 
-impl HeadScanner {
-    pub(super) fn stream<S>(stream: S) -> FilteredIo<S, Self> {
-        FilteredIo::new(stream, Self::new())
+/// What is wrong with a head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HeadFault {
+    Invalid,
+    TooLarge,
+}
+
+impl HeadLimit {
+    pub(super) fn is_exceeded(&self) -> bool {
+        self.is_exceeded.load(Ordering::Relaxed)
     }
 
-    fn new() -> Self {
-        Self { at: ScanState::Start, last: 0, refused: &[] }
+    pub(super) fn body_follows(&self) {
+        self.has_body.store(true, Ordering::Relaxed);
+    }
+}
+
+impl<'l> HeadScanner<'l> {
+    /// Without a limit, heads of any size are passed on.
+    pub(super) fn stream<S>(stream: S, limit: Option<&'l HeadLimit>) -> FilteredIo<S, Self> {
+        FilteredIo::new(stream, Self::new(limit))
     }
 
-    /// The position of the first violation. Most input is a complete valid head, which is recognised at once.
-    fn broken(&mut self, bytes: &[u8]) -> Option<usize> {
+    fn new(limit: Option<&'l HeadLimit>) -> Self {
+        let held = Bytes::new();
+        Self { at: ScanState::Start, last: 0, size: 0, fields: 0, refused: &[], limit, held }
+    }
+
+    /// What was held back.
+    pub(super) fn into_held(self) -> Bytes {
+        self.held
+    }
+
+    /// The position of the first fault. Most input is a complete valid head, which is recognised without a look at each byte.
+    fn fault(&mut self, bytes: &[u8]) -> Option<(usize, HeadFault)> {
         let is_whole = self.at == ScanState::Start && bytes.ends_with(b"\r\n\r\n");
-        if !is_whole || may_be_broken(bytes) {
-            return bytes.iter().position(|byte| self.breaks(*byte));
+        if !is_whole || bytes.len() > MAX_SIZE || may_be_broken(bytes) || may_have_many_fields(bytes) {
+            return bytes.iter().enumerate().find_map(|(at, byte)| Some((at, self.fault_at(*byte)?)));
         }
         self.last = b'\n';
         None
     }
 
-    /// Whether the next byte is a violation.
-    fn breaks(&mut self, byte: u8) -> bool {
-        let breaks = match byte {
+    /// Whether the next byte is a fault.
+    fn fault_at(&mut self, byte: u8) -> Option<HeadFault> {
+        let is_invalid = match byte {
             b'\n' => self.last != b'\r',
             b'#' => self.at == ScanState::Target,
             _ => false,
         };
+        let is_one_field_more = self.at == ScanState::Line && self.fields == MAX_FIELDS && byte != b'\r';
+        if is_invalid {
+            return Some(HeadFault::Invalid);
+        }
+        if self.limit.is_some() && (self.size == MAX_SIZE || is_one_field_more) {
+            return Some(HeadFault::TooLarge);
+        }
         self.last = byte;
+        self.size += 1;
         self.at = match (self.at, byte) {
-            (ScanState::Start | ScanState::Line, b'\n') => ScanState::Start,
-            (ScanState::Method | ScanState::Target | ScanState::Field, b'\n') => ScanState::Line,
+            (ScanState::Start | ScanState::Line, b'\n') => {
+                (self.size, self.fields) = (0, 0);
+                ScanState::Start
+            }
+            (ScanState::Method | ScanState::Target, b'\n') => ScanState::Line,
+            (ScanState::Field, b'\n') => {
+                self.fields += 1;
+                ScanState::Line
+            }
             (ScanState::Start | ScanState::Line, b'\r') => self.at,
             (ScanState::Start, _) => ScanState::Method,
             (ScanState::Method, b' ') => ScanState::Target,
             (ScanState::Line, _) => ScanState::Field,
             (ScanState::Method | ScanState::Target | ScanState::Field, _) => self.at,
         };
-        breaks
+        None
+    }
+
+    /// Reads what was held back, which is part of a body after all.
+    #[cold]
+    fn release(&mut self, buffer: &mut ReadBuf<'_>) {
+        let length = self.held.len().min(buffer.remaining());
+        buffer.put_slice(self.held.get(..length).unwrap_or_default());
+        self.held.advance(length);
     }
 }
 
@@ -87,21 +157,44 @@ fn may_be_broken(bytes: &[u8]) -> bool {
     found != 0 || bytes.first().is_some_and(|first| b"\n#".contains(first))
 }
 
-impl ReadFilter for HeadScanner {
+/// Whether there may be more header lines than [`MAX_FIELDS`].
+fn may_have_many_fields(bytes: &[u8]) -> bool {
+    bytes.len() > MIN_SIZE_OF_MANY_FIELDS && bytes.iter().filter(|byte| **byte == b'\n').count() > MAX_FIELDS
+}
+
+impl ReadFilter for HeadScanner<'_> {
     fn poll_read(
         &mut self,
         stream: Pin<&mut impl AsyncRead>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.refused.is_empty() {
+        if self.limit.is_some_and(|limit| limit.has_body.load(Ordering::Relaxed)) {
+            if self.held.is_empty() {
+                return stream.poll_read(cx, buffer);
+            }
+            self.release(buffer);
+            return Poll::Ready(Ok(()));
+        }
+        if self.refused.is_empty() && self.held.is_empty() {
             let begin = buffer.filled().len();
             ready!(stream.poll_read(cx, buffer))?;
-            let Some(at) = self.broken(buffer.filled().get(begin..).unwrap_or_default()) else {
-                return Poll::Ready(Ok(()));
-            };
+            let received = buffer.filled().get(begin..).unwrap_or_default();
+            let Some((at, fault)) = self.fault(received) else { return Poll::Ready(Ok(())) };
+            match fault {
+                HeadFault::Invalid => self.refused = REFUSED,
+                HeadFault::TooLarge => {
+                    self.held = Bytes::copy_from_slice(received.get(at..).unwrap_or_default());
+                }
+            }
             buffer.set_filled(begin + at);
-            self.refused = REFUSED;
+            if fault == HeadFault::TooLarge && at > 0 {
+                return Poll::Ready(Ok(()));
+            }
+        }
+        if let Some(limit) = self.limit.filter(|_| !self.held.is_empty()) {
+            limit.is_exceeded.store(true, Ordering::Relaxed);
+            return Poll::Pending; // the owner of the codec is polled after it
         }
         let (now, later) = self.refused.split_at(self.refused.len().min(buffer.remaining()));
         buffer.put_slice(now);
@@ -118,8 +211,42 @@ mod tests {
 
     /// The position of the first violation in bytes that arrive in parts of this size.
     fn broken(bytes: &[u8], size: usize) -> Option<usize> {
-        let mut heads = HeadScanner::new();
-        bytes.chunks(size).enumerate().find_map(|(part, bytes)| Some(part * size + heads.broken(bytes)?))
+        fault(bytes, size, None).map(|(at, fault)| {
+            assert_eq!(fault, HeadFault::Invalid);
+            at
+        })
+    }
+
+    fn fault(bytes: &[u8], size: usize, limit: Option<&HeadLimit>) -> Option<(usize, HeadFault)> {
+        let mut heads = HeadScanner::new(limit);
+        bytes.chunks(size).enumerate().find_map(|(part, bytes)| {
+            let (at, fault) = heads.fault(bytes)?;
+            Some((part * size + at, fault))
+        })
+    }
+
+    #[test]
+    fn a_head_is_too_large_from_the_101st_field_or_24_kib_on_and_not_because_of_the_heads_before_it() {
+        let limit = HeadLimit::default();
+        let start = "GET / HTTP/1.1\r\n";
+        for before in [String::new(), format!("{start}{}\r\n", "A: b\r\n".repeat(60)).repeat(3)] {
+            for size in [1, 7, 1_024, usize::MAX] {
+                let found = |fields: usize, value: usize| {
+                    let more = format!("B: {}\r\n\r\n", "x".repeat(value));
+                    let bytes = format!("{before}{start}{}{more}{start}", "a:\r\n".repeat(fields - 1));
+                    let found = fault(bytes.as_bytes(), size.min(bytes.len()), Some(&limit));
+                    found.map(|(at, fault)| (at - before.len(), fault))
+                };
+                assert_eq!(found(100, 1), None);
+                let many = (start.len() + 100 * "a:\r\n".len(), HeadFault::TooLarge);
+                assert_eq!(found(101, 1), Some(many));
+                let fixed = start.len() + "B: \r\n\r\n".len();
+                assert_eq!(found(1, MAX_SIZE - fixed), None);
+                assert_eq!(found(1, MAX_SIZE - fixed + 1), Some((MAX_SIZE, HeadFault::TooLarge)));
+            }
+        }
+        let long = format!("{start}B: {}\r\n\r\n", "x".repeat(2 * MAX_SIZE));
+        assert_eq!(fault(long.as_bytes(), 999, None), None, "without a limit");
     }
 
     const GOOD: &[&[u8]] = &[

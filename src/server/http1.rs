@@ -1,16 +1,21 @@
 //! HTTP/1.1, with codec limits above the gateway's own, so that clients get the gateway's error responses.
 
 use std::convert::Infallible;
+use std::future::{Future as _, poll_fn};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::header::CONNECTION;
-use http::{HeaderValue, Request};
+use http::{HeaderValue, Request, Response};
 use http_body::Body as _;
+use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
+use hyper::server::conn::http1::{self, Parts};
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
@@ -21,11 +26,17 @@ use super::connection_context::ConnectionContext;
 use super::connection_end::ConnectionEnd;
 use super::deadline_timer::{ConnectionSignal, DeadlineTimer};
 use super::deadlines::MissedDeadline;
-use super::head_scanner::HeadScanner;
+use super::head_scanner::{HeadLimit, HeadScanner};
+use super::read_ahead::ReadAhead;
 
-/// Twice the gateway's limit, so that too large requests get the API's own error. The codec accepts 100 header
-/// fields, which is above the gateway's limit too; any other number would make it allocate for each request.
+/// Larger than the largest head that the scanner passes on, so that too large requests get the API's own error. The codec
+/// accepts 100 header fields, which is above the gateway's limit too; any other number would make it allocate for each
+/// request.
 const CODEC_HEAD_BYTES: usize = 32_768;
+
+/// Limits of the codec for heads that are larger. What exceeds them gets a 431 without a body.
+const LARGE_HEAD_BYTES: usize = 65_536;
+const LARGE_HEAD_FIELDS: usize = 256;
 
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
@@ -45,18 +56,21 @@ pub(super) async fn serve<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let closes = AtomicBool::new(false);
+    let (closes, limit) = (AtomicBool::new(false), HeadLimit::default());
     let service = service_fn(|request: Request<Incoming>| {
         activity.request_started();
         let (head, body) = request.into_parts();
-        let closes = &closes;
+        let (closes, has_body) = (&closes, !body.is_end_stream());
+        if has_body {
+            limit.body_follows();
+        }
         async move {
-            let site = context.site_for(&head);
+            let site = context.site_for(&head, has_body);
             let mut response = if let Some(site) = site {
                 Box::pin(site.handle(&head, body, peer)).await
             } else {
                 let gateway = context.gateway.load();
-                gateway.handle(&head, !body.is_end_stream(), peer, activity.authenticated()).await
+                gateway.handle(&head, has_body, peer, activity.authenticated()).await
             };
             let is_the_last = activity.response_complete();
             // Only refusals and responses to forms close the connection.
@@ -69,12 +83,7 @@ where
             Ok::<_, Infallible>(response)
         }
     });
-    // Our own timeouts: the codec's would set a timer for each request.
-    let connection = http1::Builder::new()
-        .header_read_timeout(None)
-        .max_buf_size(CODEC_HEAD_BYTES)
-        .serve_connection(TokioIo::new(HeadScanner::stream(&mut stream)), service);
-    let ended = timer.run(connection).await;
+    let ended = timer.run(serve_heads(&mut stream, &limit, activity, context, &service)).await;
     match ended {
         Ok(Ok(())) if !closes.load(Ordering::Relaxed) => ConnectionEnd::Done,
         Ok(ended) => {
@@ -90,6 +99,49 @@ where
             ConnectionEnd::from(signal)
         }
     }
+}
+
+/// Serves a stream by the usual codec. A head that is too large for it is read by another one: it is refused, and the last of
+/// its connection, so that the memory for it is limited and needed only here.
+async fn serve_heads<S, V>(
+    stream: &mut S,
+    limit: &HeadLimit,
+    activity: &ConnectionActivity,
+    context: &ConnectionContext,
+    service: &V,
+) -> hyper::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    V: Service<Request<Incoming>, Response = Response<Full<Bytes>>, Error = Infallible>,
+{
+    let scanner = HeadScanner::stream(&mut *stream, Some(limit));
+    let mut connection = codec(CODEC_HEAD_BYTES).serve_connection(TokioIo::new(scanner), service);
+    let ended = poll_fn(|cx| {
+        let polled = Pin::new(&mut connection).poll(cx);
+        // Responses to earlier requests are sent before.
+        if polled.is_pending() && limit.is_exceeded() && !activity.is_blocked() {
+            return Poll::Ready(None);
+        }
+        polled.map(Some)
+    });
+    if let Some(ended) = ended.await {
+        return ended;
+    }
+    let Parts { io, read_buf, .. } = connection.into_parts();
+    let received = [read_buf, io.into_inner().into_filter().into_held()].concat();
+    let permit = context.large_heads.try_acquire();
+    let max_fields = if permit.is_ok() { LARGE_HEAD_FIELDS } else { 0 };
+    let scanner = HeadScanner::stream(ReadAhead::put_back(received.into(), stream), None);
+    let mut codec = codec(LARGE_HEAD_BYTES);
+    codec.max_header_size(LARGE_HEAD_BYTES).max_headers(max_fields);
+    Box::pin(codec.serve_connection(TokioIo::new(scanner), service)).await
+}
+
+/// A codec without timeouts: they are our own, since the codec's would set a timer for each request.
+fn codec(max_head: usize) -> http1::Builder {
+    let mut codec = http1::Builder::new();
+    codec.header_read_timeout(None).max_buf_size(max_head);
+    codec
 }
 
 /// After the last response: closes our side, and reads what is in transit, so that no reset destroys the response

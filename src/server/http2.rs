@@ -34,8 +34,9 @@ const STREAMS: u32 = 100;
 /// Requests have no bodies, so the smallest initial windows suffice.
 const WINDOW: u32 = 65_535;
 const FRAME: u32 = 16_384;
-/// Twice the gateway's limit, as on HTTP/1.1.
-const HEAD_BYTES: u32 = 32_768;
+/// Larger heads than the gateway accepts get its error response: up to 64 KiB in 256 fields, each of which counts 32 bytes more
+/// (RFC 9113, 6.5.2). The codec refuses larger ones with a 431 of its own.
+const HEAD_BYTES: u32 = 65_536 + 256 * 32;
 /// Maximum number of streams reset by the client before they were processed; more is an attack and closes the
 /// connection.
 const RESETS: usize = 20;
@@ -112,7 +113,7 @@ async fn answer(
 ) -> Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
     let has_body = !body.is_end_stream();
-    let mut response = match context.site_for(&head) {
+    let mut response = match context.site_for(&head, has_body) {
         Some(site) if has_body && !stream.await_body() => site.refuse_as_busy(&head, peer),
         Some(site) => site.handle(&head, body, peer).await,
         None => {

@@ -10,10 +10,11 @@ use futures_util::{FutureExt as _, TryFutureExt as _};
 use metrics::{Counter, Gauge};
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::accept::accept_next;
+use crate::accept::{BACKLOG, accept_next};
 use crate::clock::Clock;
 use crate::gateway::{Gateway, Peer};
 use crate::site::Site;
@@ -31,8 +32,10 @@ const SEND_BUFFER: u32 = 256 * 1_024;
 /// The kernel accepts more bytes only below this number of unsent ones, so almost all progress of a client is
 /// visible.
 const UNSENT_BYTES: u32 = 4 * 1_024;
-/// Length of the kernel's queue of connections, for load peaks and for the handover between two processes.
-const BACKLOG: u32 = 4_096;
+
+/// Maximum number of heads above the gateway's limit that are read concurrently, up to 64 KiB each. Others get their 431
+/// without a body.
+const LARGE_HEADS: usize = 64;
 
 /// Settings of the public port.
 #[derive(Clone, Debug)]
@@ -121,7 +124,9 @@ impl Server {
     ) -> Self {
         let slots = ConnectionSlots::new(config.max_connections, config.max_per_address);
         let live_config = Arc::new(LiveServerConfig { config: ArcSwap::from_pointee(config), slots });
-        let context = ConnectionContext { gateway, site: None, clock, tasks: TaskTracker::new() };
+        let large_heads = Arc::new(Semaphore::new(LARGE_HEADS));
+        let context =
+            ConnectionContext { gateway, site: None, clock, large_heads, tasks: TaskTracker::new() };
         let shared = ServerShared {
             context,
             live_config,

@@ -217,6 +217,8 @@ impl Site {
         }
         let read = self.clock.within(BODY_TIMEOUT, Limited::new(body, MAX_FORM).collect()).await;
         match read {
+            // On HTTP/2 the codec removes pseudo-header fields from them.
+            Ok(Ok(body)) if body.trailers().is_some() => Err(SiteRefusal::Trailers),
             Ok(Ok(body)) => Form::parse(&body.to_bytes()),
             Ok(Err(error)) if error.is::<LengthLimitError>() => Err(SiteRefusal::TooLarge),
             Ok(Err(_)) => Err(SiteRefusal::NotAForm),

@@ -25,6 +25,8 @@ pub(super) enum SiteRefusal {
     Method(SitePath),
     /// The body is not a form.
     NotAForm,
+    /// Fields follow the form.
+    Trailers,
     /// The form is too large.
     TooLarge,
     /// The form did not arrive in time.
@@ -101,6 +103,8 @@ impl SiteRefusal {
                 &["This page does not accept that request method."], ACCOUNT),
             Self::NotAForm => row(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_a_form", "Form expected",
                 &["This page accepts only forms (application/x-www-form-urlencoded)."], ACCOUNT),
+            Self::Trailers => row(StatusCode::BAD_REQUEST, "trailers", "Form refused",
+                &["The request has trailer fields, which no browser sends. Nothing was changed."], ACCOUNT),
             Self::TooLarge => row(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "Form too large",
                 &["Forms are limited to 8 KiB. Shorten the text and send the form again."], ACCOUNT),
             Self::Slow => row(StatusCode::REQUEST_TIMEOUT, "slow", "Timeout",

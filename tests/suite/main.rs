@@ -67,6 +67,7 @@ mod fleet;
 mod form_isolation;
 mod forwarded;
 mod framing;
+mod framing_sizes;
 mod freshness;
 mod fuzz_seeds;
 mod grace_at_shutdown;

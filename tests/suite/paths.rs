@@ -74,7 +74,7 @@ const MALFORMED: &[(&[u8], (u16, &str))] = &[
     (b"/api/v1/models/\xff", BARE), (b"/api/v1/models/\xc0\xaf", BARE), (b"/api/v1/models/a\x00", BARE), (b"/api/v1/models/a\x0b", BARE),
     (b"/api/v1/models/a\tb", BARE), (b"/api/v1/models/a b", BARE), (b"api/v1/models", BARE), (b"", BARE), (b"/api/v1/models/<a>", BARE),
     (b"?period=24h", BARE), (b"*", BAD), (b"/*", NOT_FOUND),
-    (b"http://localhost/api/v1/models", BAD), (b"HTTP://localhost/api/v1/models", BAD), (b"https://localhost/api/v1/models", BAD),
+    (b"http://a/api/v1/models", BAD), (b"HTTP://a/api/v1/models", BAD), (b"ftp://localhost/api/v1/models", BAD),
     (b"http://evil.example/api/v1/models", BAD), (b"http:/api/v1/models", BARE), (b"file:///etc/passwd", BARE), (b"localhost", BAD), (b"localhost:80", BAD),
 ];
 

@@ -225,6 +225,11 @@ impl ConnectionActivity {
         self.state().socket.begin(now);
     }
 
+    /// Whether written bytes wait for the socket.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.state().socket.since().is_some()
+    }
+
     /// The socket accepted bytes.
     pub(super) fn wrote(&self, bytes: usize) {
         let mut state = self.state();

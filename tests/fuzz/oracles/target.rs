@@ -53,15 +53,17 @@ pub fn check(bytes: &[u8]) {
 /// The address of the document that a target selects, or the error code.
 fn read(target: &[u8], is_paid: bool) -> Result<String, ErrorCode> {
     let target = target.split(|byte| *byte == b'#').next().unwrap();
-    if target.first() != Some(&b'/') {
-        // An absolute URL may also be too long, which is reported first. Measuring its path is not worth a second parser.
-        let is_long = Uri::try_from(target)
-            .is_ok_and(|uri| uri.path_and_query().is_some_and(|p| p.as_str().len() > 2_048));
-        return Err(if is_long { ErrorCode::UriTooLong } else { ErrorCode::BadRequest });
-    }
-    if target.len() > 2_048 {
+    let is_path = target.first() == Some(&b'/');
+    // The length of a URL is that of its path. Measuring it is not worth a second parser.
+    let is_long = match Uri::try_from(target) {
+        Ok(uri) if !is_path => uri.path_and_query().is_some_and(|path| path.as_str().len() > 2_048),
+        _ => target.len() > 2_048,
+    };
+    if is_long {
         return Err(ErrorCode::UriTooLong);
     }
+    let of_url = if is_path { None } else { Some(path_of_url(target).ok_or(ErrorCode::BadRequest)?) };
+    let target = of_url.as_deref().unwrap_or(target);
     let target =
         std::str::from_utf8(target).ok().filter(|target| target.is_ascii()).ok_or(ErrorCode::BadRequest)?;
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
@@ -89,6 +91,25 @@ fn read(target: &[u8], is_paid: bool) -> Result<String, ErrorCode> {
     }
     let pairs: Vec<String> = values.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
     Ok(if pairs.is_empty() { address } else { format!("{address}?{}", pairs.join("&")) })
+}
+
+/// Path and query of a URL whose authority is `a`.
+fn path_of_url(target: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(target).ok()?;
+    let (scheme, rest) = text.split_once("://")?;
+    let default = match scheme.to_ascii_lowercase().as_str() {
+        "http" => 80,
+        "https" => 443,
+        _ => return None,
+    };
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let (host, port) = authority.split_once(':').unwrap_or((authority, ""));
+    let is_digits = port.bytes().all(|byte| byte.is_ascii_digit());
+    let is_default = port.is_empty() || (is_digits && port.parse() == Ok(default));
+    let is_same = host.eq_ignore_ascii_case("a") && is_default;
+    let slash = if path.starts_with('/') { "" } else { "/" };
+    is_same.then(|| format!("{slash}{path}").into_bytes())
 }
 
 fn id(segment: &str) -> Result<String, ErrorCode> {

@@ -7,6 +7,7 @@
 mod deadlines;
 mod fairness;
 mod floods;
+mod head_sizes;
 mod heads;
 pub mod http2_client;
 mod parity;

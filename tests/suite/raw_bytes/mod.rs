@@ -123,7 +123,8 @@ fn check(server: &TestServer, bytes: &[u8], response: &Response) {
     let mut words = bytes.trim_ascii_start().split(u8::is_ascii_whitespace);
     let method = String::from_utf8_lossy(words.next().unwrap()).into_owned();
     let target = String::from_utf8_lossy(words.next().unwrap_or_default()).into_owned();
-    let target = target.split('#').next().filter(|target| target.starts_with('/'));
+    let path = target.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..]));
+    let target = path.unwrap_or(&target).split('#').next().filter(|target| target.starts_with('/'));
     server.rules.check(&method, target.unwrap_or("/"), response);
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::browser::Browser;
 use crate::client::Connection;
-use crate::http2::http2_client::Http2Client;
+use crate::http2::{self, http2_client::Http2Client};
 use crate::world::World;
 
 #[tokio::test]
@@ -24,15 +24,6 @@ async fn only_forms_of_eight_kib_are_accepted() {
             "{length}"
         );
     }
-    let chunked = format!(
-        "POST /account/sign-in HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\n\
-         Transfer-Encoding: chunked\r\n\r\n2001\r\n{}\r\n0\r\n\r\n",
-        body(8_193)
-    );
-    let mut connection = Connection::open(world.address()).await;
-    connection.write(chunked.as_bytes()).await;
-    let refused = connection.read(false).await.unwrap();
-    assert_eq!((refused.status, refused.closes()), (413, true));
     for kind in ["application/json", "multipart/form-data; boundary=x", "text/plain", ""] {
         let request = String::from_utf8(ann.request("POST", "/account/sign-in", Some(&body(200)))).unwrap();
         let request = request.replace("application/x-www-form-urlencoded", kind);
@@ -176,4 +167,71 @@ async fn requests_of_the_api_with_a_body_are_refused_as_before() {
     connection.write(request.as_bytes()).await;
     let refused = connection.read(false).await.unwrap();
     assert!(refused.status >= 400 && refused.closes());
+}
+
+#[tokio::test]
+async fn a_form_whose_length_is_not_stated_by_one_content_length_is_a_400() {
+    let world = World::with_sign_up("").await;
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    let next = "GET /account/sign-in HTTP/1.1\r\nHost: a\r\n\r\n";
+    let chunked = format!("5\r\nemail\r\n0\r\n\r\n{next}");
+    for lengths in [
+        "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+        "Transfer-Encoding: chunked\r\nContent-Length: 0\r\n",
+        "Transfer-Encoding: chunked\r\n",
+    ] {
+        for path in ["/account", "/account/sign-in", "/account/applications", "/"] {
+            let head = format!("POST {path} HTTP/1.1\r\nHost: a\r\n{form}{lengths}\r\n");
+            for before in ["", next] {
+                let mut connection = Connection::open(world.address()).await;
+                connection.write(format!("{before}{head}{chunked}").as_bytes()).await;
+                if !before.is_empty() {
+                    assert_eq!(connection.read(false).await.unwrap().status, 200);
+                }
+                let refused = connection.read(false).await.unwrap();
+                assert_eq!((refused.code().as_str(), refused.closes()), ("bad_request", true), "{head}");
+                assert!(connection.is_closed().await, "{head}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_an_account_is_not_requested_with_a_body() {
+    let world = World::with_sign_up("").await;
+    for method in ["GET", "HEAD", "OPTIONS"] {
+        let mut connection = Connection::open(world.address()).await;
+        let head = format!("{method} /account/sign-in HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
+        connection.write(head.as_bytes()).await;
+        let refused = connection.read(method == "HEAD").await.unwrap();
+        assert_eq!((refused.status, refused.closes()), (400, true), "{method}");
+    }
+}
+
+#[tokio::test]
+async fn http2_trailers_of_a_request_for_an_account_are_a_400() {
+    let world = World::with_sign_up("").await;
+    let post = [("content-type", "application/x-www-form-urlencoded")];
+    for method in ["GET", "POST"] {
+        for trailers in [
+            &[(":path", "/account/delete")][..],
+            &[(":method", "DELETE"), ("x", "1")],
+            &[(":status", "200")],
+            &[("x-api-key", "another")],
+            &[],
+        ] {
+            let mut head = http2::get("/account/sign-in", if method == "POST" { &post[..] } else { &[] });
+            head[0].1 = method.into();
+            let end = http2::END_STREAM | http2::END_HEADERS;
+            let mut connection = http2::Wire::open(world.address()).await;
+            let data = http2::frame(http2::DATA, 0, 1, b"email=a");
+            let trailers = http2::frame(http2::HEADERS, end, 1, &http2::block(&http2::fields(trailers)));
+            connection.send(&[http2::opening(1, &head, 0), data, trailers.clone()].concat()).await;
+            let outcome = connection.stream_outcome(1).await;
+            let is_refused = outcome.is_error() || matches!(outcome, http2::StreamOutcome::Response(400, _));
+            assert!(is_refused, "{method} {trailers:?}: {outcome:?}");
+        }
+    }
+    assert_eq!(world.rows("SELECT count(*) FROM mail_queue"), ["0"]);
 }
