@@ -194,9 +194,7 @@ impl Serialize for SampleFields<'_> {
             FieldShape::Flag => serializer.serialize_bool(false),
             FieldShape::Words(words) => words.first().serialize(serializer),
             FieldShape::Object(_) => serializer.serialize_map(Some(0))?.end(),
-            FieldShape::Objects(_) | FieldShape::Texts | FieldShape::Values => {
-                serializer.collect_seq([""; 0])
-            }
+            FieldShape::Objects(_) | FieldShape::Texts => serializer.collect_seq([""; 0]),
         }
     }
 }

@@ -3,9 +3,12 @@
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 
-/// The allowed values of a parameter. As JSON: a list of words, or a JSON Schema fragment.
+use super::bodies::{ALLOWED, MAXIMUM, MINIMUM, PATTERN};
+
+/// The allowed values of a parameter. Each variant has members of its own in the body of an error, so that every member
+/// has one type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AllowedValues {
     /// One of these words.
@@ -35,6 +38,15 @@ impl AllowedValues {
             other @ (Self::Range { .. } | Self::Pattern { .. }) => other,
         }
     }
+
+    /// The members that describe them in the body of an error, with their values.
+    pub fn members(&self) -> Vec<(&'static str, Value)> {
+        match self {
+            Self::Words(words) => vec![(ALLOWED, json!(words))],
+            Self::Range { minimum, maximum } => vec![(MINIMUM, json!(minimum)), (MAXIMUM, json!(maximum))],
+            Self::Pattern { expression, .. } => vec![(PATTERN, format!("^{expression}$").into())],
+        }
+    }
 }
 
 impl fmt::Display for AllowedValues {
@@ -47,38 +59,20 @@ impl fmt::Display for AllowedValues {
     }
 }
 
-impl Serialize for AllowedValues {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        #[serde(tag = "type", rename_all = "lowercase")]
-        enum Schema {
-            Integer { minimum: u8, maximum: u8 },
-            String { pattern: String },
-        }
-        match *self {
-            Self::Words(ref words) => words.serialize(serializer),
-            Self::Range { minimum, maximum } => Schema::Integer { minimum, maximum }.serialize(serializer),
-            Self::Pattern { expression, .. } => {
-                Schema::String { pattern: format!("^{expression}$") }.serialize(serializer)
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn json_form_is_a_list_of_words_or_a_schema() {
-        let json = |allowed: &AllowedValues| serde_json::to_string(allowed).unwrap();
+    fn words_ranges_and_patterns_have_members_of_their_own() {
         let words = AllowedValues::Words(vec!["latest", "24h"]);
-        assert_eq!((json(&words), words.to_string()), (r#"["latest","24h"]"#.into(), "latest, 24h".into()));
-        assert_eq!(json(&words.without("latest")), r#"["24h"]"#);
+        assert_eq!(words.to_string(), "latest, 24h");
+        assert_eq!(words.members(), [("allowed", json!(["latest", "24h"]))]);
+        assert_eq!(words.without("latest").members(), [("allowed", json!(["24h"]))]);
         let range = AllowedValues::Range { minimum: 1, maximum: 9 };
-        assert_eq!(json(&range), r#"{"type":"integer","minimum":1,"maximum":9}"#);
+        assert_eq!(range.members(), [("minimum", json!(1)), ("maximum", json!(9))]);
         assert_eq!(range.clone().without("latest"), range);
         let pattern = AllowedValues::Pattern { expression: "[a-z]\"", words: "a letter" };
-        assert_eq!(json(&pattern), r#"{"type":"string","pattern":"^[a-z]\"$"}"#);
+        assert_eq!(pattern.members(), [("pattern", json!("^[a-z]\"$"))]);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The API description and the docs page are generated from these, and tests validate responses against them.
 
-use super::field::FieldShape::{Flag, Instant, Integer, Object, Objects, Text, Values, Words};
+use super::field::FieldShape::{Flag, Instant, Integer, Object, Objects, Text, Texts, Words};
 use super::field::ItemField;
 use super::field::{field, nullable};
 
@@ -41,13 +41,17 @@ pub const ERROR_SOMETIMES: &[ItemField] = &[
         Words(&["id", "period", "sortBy", "limit"]),
         "On 400 and 403 because of a parameter: its name.",
     ),
-    field(
-        "allowed",
-        Values,
-        "With `param`: the values that this key may use. A list of words; for `limit` and `id` the JSON Schema of a value \
-         (`type` with `minimum` and `maximum`, or with `pattern`).",
-    ),
+    field(ALLOWED, Texts, "With `param`, if its values are words: those that this key may use."),
+    field(MINIMUM, Integer, "With `param`, if it is a number: the smallest allowed value."),
+    field(MAXIMUM, Integer, "With `param`, if it is a number: the largest allowed value."),
+    field(PATTERN, Text, "With `param`, if it is an id: the regular expression of an allowed value."),
 ];
+
+/// Names of the fields that describe allowed values.
+pub(super) const ALLOWED: &str = "allowed";
+pub(super) const MINIMUM: &str = "minimum";
+pub(super) const MAXIMUM: &str = "maximum";
+pub(super) const PATTERN: &str = "pattern";
 
 /// The fields of `limit`.
 pub const LIMIT: &[ItemField] = &[

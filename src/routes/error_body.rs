@@ -6,7 +6,7 @@
 
 use std::io::Write as _;
 
-use serde::Serialize;
+use serde_json::Value;
 
 use super::codes::CodeRow;
 use super::{API_VERSION, AllowedValues, Param};
@@ -30,16 +30,14 @@ impl<'a> ErrorBody<'a> {
         let CodeRow { status, word, .. } = self.row;
         let status = status.as_u16();
         put(body, format_args!("\"success\":false,\"version\":\"{API_VERSION}\",\"status\":{status},"));
-        put(body, format_args!("\"code\":\"{word}\",\"message\":{}", json(self.message)));
+        put(body, format_args!("\"code\":\"{word}\",\"message\":{}", Value::from(self.message)));
         if let Some((param, allowed)) = &self.param {
-            let (name, allowed) = (param.name(), json(allowed));
-            put(body, format_args!(",\"param\":\"{name}\",\"allowed\":{allowed}"));
+            put(body, format_args!(",\"param\":\"{}\"", param.name()));
+            for (name, value) in allowed.members() {
+                put(body, format_args!(",\"{name}\":{value}"));
+            }
         }
     }
-}
-
-fn json(value: &(impl Serialize + ?Sized)) -> String {
-    serde_json::to_string(value).expect("texts, numbers and lists of them are always JSON")
 }
 
 fn put(body: &mut Vec<u8>, words: std::fmt::Arguments<'_>) {
@@ -62,7 +60,7 @@ mod tests {
         )
         .write(&mut body);
         body.push(b'}');
-        let read: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        let read: Value = serde_json::from_slice(&body).unwrap();
         let expected = serde_json::json!({
             "success": false, "version": API_VERSION, "status": 400, "code": "invalid_period", "message": message,
             "param": "period", "allowed": ["24h", "7d"],

@@ -52,8 +52,6 @@ pub enum FieldShape {
     Objects(&'static [ItemField]),
     /// A list of strings.
     Texts,
-    /// The values of a parameter: a list of strings, or an object of JSON Schema keywords.
-    Values,
 }
 
 pub(super) const fn field(name: &'static str, shape: FieldShape, meaning: &'static str) -> ItemField {

@@ -139,6 +139,15 @@ fn param(code: ErrorCode) -> Option<&'static str> {
     }
 }
 
+/// The fields that describe the allowed values of a parameter, each of one type.
+fn described(param: &str) -> &'static [&'static str] {
+    match param {
+        "limit" => &["minimum", "maximum"],
+        "id" => &["pattern"],
+        _ => &["allowed"],
+    }
+}
+
 fn fields(body: &Json) -> BTreeSet<&str> {
     body.as_object().unwrap().keys().map(String::as_str).collect()
 }
@@ -149,7 +158,9 @@ fn check_body(row: &CodeRow, response: &Response, problem: bool) {
     let mut expected =
         BTreeSet::from(["success", "version", "status", "code", "message", "request_id", "docs"]);
     expected.extend((row.status == 429).then_some("limit"));
-    expected.extend(param(row.code).is_some().then_some(["param", "allowed"]).into_iter().flatten());
+    if let Some(param) = param(row.code) {
+        expected.extend(["param"].iter().chain(described(param)));
+    }
     expected.extend(problem.then_some(["type", "title", "detail", "instance"]).into_iter().flatten());
     assert_eq!(fields(&body), expected, "{}", row.word);
     assert_eq!(body["success"], false);
@@ -168,8 +179,14 @@ fn check_body(row: &CodeRow, response: &Response, problem: bool) {
     }
     if let Some(param) = param(row.code) {
         assert_eq!(body["param"], param, "{}", row.word);
-        let words = body["allowed"].as_array().is_some_and(|values| values.iter().all(Json::is_string));
-        assert!(words || body["allowed"]["type"].is_string(), "{}", body["allowed"]);
+        for field in described(param) {
+            let has_its_type = match *field {
+                "allowed" => body[field].as_array().is_some_and(|values| values.iter().all(Json::is_string)),
+                "pattern" => body[field].is_string(),
+                _ => body[field].is_u64(),
+            };
+            assert!(has_its_type, "{}: {field} is {}", row.word, body[field]);
+        }
     }
     if problem {
         assert_eq!((&body["type"], &body["detail"]), (&body["docs"], &body["message"]), "{}", row.word);
@@ -271,11 +288,12 @@ async fn codes_a_free_key_that_requests_latest_gets_the_allowed_periods() {
     assert_eq!(case.request.send().await.json()["allowed"], serde_json::json!(["24h", "7d", "1m"]));
 }
 
-/// The `allowed` field and the message of a refused request.
-async fn allowed(tier: &str, target: &str) -> (Json, String) {
+/// The body and the message of a refused request.
+async fn refused(tier: &str, target: &str) -> (Json, String) {
     let case = caller(tier, target).await;
     let body = case.send(case.request.clone()).await.json();
-    (body["allowed"].clone(), body["message"].as_str().unwrap().to_owned())
+    let message = body["message"].as_str().unwrap().to_owned();
+    (body, message)
 }
 
 #[tokio::test]
@@ -285,24 +303,23 @@ async fn codes_allowed_periods_are_those_of_this_key() {
     for target in
         ["/api/v1/models?period=7D", "/api/v1/incidents?period=", "/api/v1/models?period=1m&period=1m"]
     {
-        let (values, message) = allowed("free", target).await;
-        assert_eq!(values, free, "{target}");
+        let (body, message) = refused("free", target).await;
+        assert_eq!(body["allowed"], free, "{target}");
         assert!(message.ends_with("Allowed: 24h, 7d, 1m."), "{target}: {message}");
-        let (values, message) = allowed("pro", target).await;
-        assert_eq!(values, paid, "{target}");
+        let (body, message) = refused("pro", target).await;
+        assert_eq!(body["allowed"], paid, "{target}");
         assert!(message.ends_with("Allowed: latest, 24h, 7d, 1m."), "{target}: {message}");
     }
 }
 
 #[tokio::test]
 async fn codes_allowed_limits_are_a_range_and_allowed_ids_a_pattern() {
-    let (limit, message) = allowed("free", "/api/v1/incidents?limit=0").await;
-    assert_eq!(limit, serde_json::json!({"type": "integer", "minimum": 1, "maximum": 100}));
+    let (body, message) = refused("free", "/api/v1/incidents?limit=0").await;
+    assert_eq!((&body["minimum"], &body["maximum"]), (&1.into(), &100.into()));
     assert!(message.ends_with("Allowed: an integer from 1 to 100."), "{message}");
-    let (id, message) = allowed("pro", "/api/v1/models/a%2Fb").await;
-    assert_eq!(id["type"], "string");
+    let (body, message) = refused("pro", "/api/v1/models/a%2Fb").await;
     assert!(message.ends_with("127 letters, digits, dots, underscores, colons or hyphens."), "{message}");
-    let schema = jsonschema::validator_for(&id).unwrap();
+    let schema = jsonschema::validator_for(&serde_json::json!({"pattern": body["pattern"]})).unwrap();
     for good in ["a", "7", "atlas-4.1:thinking", &"x".repeat(128)] {
         assert!(schema.is_valid(&good.into()), "{good}");
     }

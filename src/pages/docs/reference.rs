@@ -183,8 +183,7 @@ pub(super) fn rows(path: &str, fields: &[ItemField]) -> Vec<Vec<String>> {
             | FieldShape::Integer
             | FieldShape::Flag
             | FieldShape::Words(_)
-            | FieldShape::Texts
-            | FieldShape::Values => {}
+            | FieldShape::Texts => {}
         }
     }
     rows
@@ -204,7 +203,6 @@ fn type_words(field: &ItemField) -> String {
         FieldShape::Object(_) => "object".into(),
         FieldShape::Objects(_) => "array of objects".into(),
         FieldShape::Texts => "array of strings".into(),
-        FieldShape::Values => "array of strings, or object".into(),
     };
     words.push_str(match field.presence {
         Presence::Always => "",

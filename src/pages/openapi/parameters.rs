@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::schemas::{insert, reference};
 use crate::pages::sample;
-use crate::routes::{Endpoint, Limit, Param, Period, SortBy};
+use crate::routes::{AllowedValues, Endpoint, Limit, Param, Period, SortBy};
 
 const IF_NONE_MATCH: &str = "If-None-Match";
 
@@ -44,10 +44,14 @@ fn parameter(param: Param) -> Value {
     })
 }
 
-/// The schema that an error states for a parameter, plus one keyword.
+/// The schema of a number or a text, plus one keyword. An error states the same constraints.
 fn schema_with(param: Param, keyword: &str, value: Value) -> Value {
-    let mut schema = sample::value(&param.allowed());
-    insert(&mut schema, keyword, value);
+    let allowed = param.allowed();
+    let is_number = matches!(allowed, AllowedValues::Range { .. });
+    let mut schema = json!({ "type": if is_number { "integer" } else { "string" }, keyword: value });
+    for (name, constraint) in allowed.members() {
+        insert(&mut schema, name, constraint);
+    }
     schema
 }
 

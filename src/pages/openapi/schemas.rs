@@ -108,24 +108,28 @@ fn error() -> Value {
     for field in ERROR_SOMETIMES {
         narrow(&mut schema, field.name, of_field(field));
     }
-    let with_param: Vec<_> = CODES.iter().filter(|row| about_a_parameter(row)).map(|row| row.word).collect();
     let words: Vec<_> = CODES.iter().map(|row| row.word).collect();
     narrow(&mut schema, "success", json!({ "const": false }));
     narrow(&mut schema, "version", json!({ "pattern": "^[0-9]+\\.[0-9]+\\.[0-9]+$" }));
     narrow(&mut schema, "code", json!({ "enum": words }));
     narrow(&mut schema, "docs", json!({ "pattern": "/docs#[a-z_]+$" }));
     narrow(&mut schema, "limit", reference("schemas", "Limit"));
-    let conditions = json!([
-        only_if("status", &json!({ "const": 429 }), &["limit"]),
-        only_if("code", &json!({ "enum": with_param }), &["param", "allowed"]),
-    ]);
-    insert(&mut schema, "allOf", conditions);
+    let mut conditions = vec![only_if("status", &json!({ "const": 429 }), &["limit"])];
+    for field in ERROR_SOMETIMES.iter().filter(|field| field.name != "limit") {
+        let with_it = CODES.iter().filter(|row| about_a_parameter(row).contains(&field.name));
+        let words: Vec<_> = with_it.map(|row| row.word).collect();
+        conditions.push(only_if("code", &json!({ "enum": words }), &[field.name]));
+    }
+    insert(&mut schema, "allOf", conditions.into());
     schema
 }
 
-/// Whether an error with this code names a parameter.
-fn about_a_parameter(row: &CodeRow) -> bool {
-    row.code == ErrorCode::LatestRequiresPlan || Param::ALL.iter().any(|param| param.code() == row.code)
+/// The fields that describe the parameter of an error with this code.
+fn about_a_parameter(row: &CodeRow) -> Vec<&'static str> {
+    let of_the_plan = (row.code == ErrorCode::LatestRequiresPlan).then_some(Param::Period);
+    let param = of_the_plan.or_else(|| Param::ALL.into_iter().find(|param| param.code() == row.code));
+    let described = param.map(|param| param.allowed().members()).unwrap_or_default();
+    param.map(|_| "param").into_iter().chain(described.into_iter().map(|(name, _)| name)).collect()
 }
 
 /// The fields `then` are present exactly if `field` satisfies `condition`.
@@ -193,10 +197,6 @@ fn of_shape(shape: &FieldShape) -> (Vec<&'static str>, Value) {
         FieldShape::Object(fields) => (vec!["object"], object(fields, &[])),
         FieldShape::Objects(fields) => (vec!["array"], json!({ "items": object(fields, &[]) })),
         FieldShape::Texts => (vec!["array"], json!({ "items": { "type": "string" } })),
-        // `items` applies to arrays only and `required` to objects only.
-        FieldShape::Values => {
-            (vec!["array", "object"], json!({ "items": { "type": "string" }, "required": ["type"] }))
-        }
     }
 }
 

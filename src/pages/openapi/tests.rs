@@ -198,6 +198,33 @@ fn error_schema_requires_limit_on_429_and_parameter_if_any() {
     error["allowed"] = json!(["24h"]);
     bad.validate(&error).unwrap();
     bad.validate(&an_error(400, "bad_request")).unwrap();
+    error["minimum"] = json!(1);
+    assert!(!bad.is_valid(&error), "words have no minimum");
+    let number = validator(&document, &content(&document, Route::Incidents, "400", media));
+    let mut error = an_error(400, "invalid_limit");
+    (error["param"], error["minimum"], error["maximum"]) = (json!("limit"), json!(1), json!(100));
+    number.validate(&error).unwrap();
+    error["allowed"] = json!(["1"]);
+    assert!(!number.is_valid(&error), "a number has no words");
+}
+
+#[test]
+fn every_field_of_an_error_has_one_type_and_every_error_the_same_schema() {
+    let document = described();
+    for name in ["Error", "Problem", "Limit"] {
+        for (field, schema) in document["components"]["schemas"][name]["properties"].as_object().unwrap() {
+            assert!(schema["type"].is_string() || schema["$ref"].is_string(), "{name}.{field}: {schema}");
+        }
+    }
+    for (name, response) in document["components"]["responses"].as_object().unwrap() {
+        let content = response["content"].as_object().filter(|_| !name.starts_with("200"));
+        for (media, content) in content.into_iter().flatten() {
+            let whole = if media == "application/json" { "Error" } else { "Problem" };
+            let target = format!("#/components/schemas/{whole}");
+            assert_eq!(content["schema"]["$ref"], target, "{name}");
+            assert_eq!(content["schema"].get("allOf"), None, "{name}");
+        }
+    }
 }
 
 #[test]

@@ -101,7 +101,6 @@ fn check_field(value: &Value, field: &ItemField, of: &str) {
         FieldShape::Integer => value.is_u64(),
         FieldShape::Flag => value.is_boolean(),
         FieldShape::Words(words) => value.as_str().is_some_and(|word| words.contains(&word)),
-        FieldShape::Values => false,
         FieldShape::Texts => value.as_array().is_some_and(|all| all.iter().all(Value::is_string)),
         FieldShape::Object(fields) => {
             check_object(value, fields, of);

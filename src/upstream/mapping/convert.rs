@@ -58,7 +58,6 @@ fn standard<'v>(value: &'v RawValue, field: &ItemField) -> Option<Cow<'v, str>> 
         }
         FieldShape::Texts => serde_json::from_str::<Vec<String>>(text).ok().map(|_| text.into()),
         // Only errors of the gateway have it.
-        FieldShape::Values => None,
     }
 }
 
