@@ -1,8 +1,8 @@
 # Functions for a running gateway on free loopback ports, for steps that test it from outside. To be sourced.
 #
 # gateway_start BINARY   starts `serve` with the built-in backend, runs to score, and limits that no tool reaches except
-#                        in the tier `limited`; sets gateway_address, gateway_side and gateway_dir. Waits for the log
-#                        line "serving".
+#                        in the tier `limited` and the settings in gateway_tiers; sets gateway_address, gateway_side and
+#                        gateway_dir. Waits for the log line "serving".
 # gateway_key TIER       prints the key of a new application.
 # gateway_stop           stops it and fails unless the exit code is 0.
 
@@ -31,6 +31,7 @@ paid = false
 minute = 100000000
 day = 100000000
 paid = true
+${gateway_tiers:-}
 TOML
     .ci/runs.py | "$gateway_binary" scoring import - --config "$gateway_dir/scoregate.toml" >&2
     mkfifo "$gateway_dir/stderr"

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Clients of other projects: a generated client gets a typed error for every code, and the caching libraries do what the
+# recipes of the docs page promise. Loopback only; the packages are installed below target/.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. .ci/gateway.sh
+export PYTHONDONTWRITEBYTECODE=1
+
+tools=$PWD/target/clients
+if ! cat .ci/clients/requirements.txt .ci/clients/package-lock.json | cmp -s - "$tools/installed"; then
+    rm -rf "$tools"
+    python3 -m venv "$tools"
+    "$tools/bin/pip" install --quiet --disable-pip-version-check --no-deps -r .ci/clients/requirements.txt
+    cp .ci/clients/package.json .ci/clients/package-lock.json "$tools"
+    npm ci --prefix "$tools" --ignore-scripts --no-audit --no-fund --silent
+    cat .ci/clients/requirements.txt .ci/clients/package-lock.json >"$tools/installed"
+fi
+
+gateway_tiers='
+[tiers.few]
+minute = 2
+day = 1
+paid = false
+[tiers.burst]
+minute = 30
+day = 1000
+paid = true'
+gateway_start "$1"
+base=http://$gateway_address/api/v1
+for name in pro free burst; do
+    export "${name^^}_KEY=$(gateway_key "$name")"
+done
+MINUTE_KEY=$(gateway_key few) DAY_KEY=$(gateway_key few)
+export MINUTE_KEY DAY_KEY
+
+"$tools/bin/python" .ci/clients/recipes.py "$base" "$gateway_side" "$tools/node_modules"
+
+description=$gateway_dir/openapi.json
+curl -fsS "http://$gateway_address/openapi.json" -o "$description"
+printf 'post_hooks: []\n' >"$gateway_dir/generator.yaml"
+"$tools/bin/openapi-python-client" generate --path "$description" --config "$gateway_dir/generator.yaml" --meta none \
+    --output-path "$gateway_dir/api_client" >"$gateway_dir/generated" 2>&1
+# The generator omits what it cannot express, and succeeds.
+if grep -Eiq 'warning|unable|omitted' "$gateway_dir/generated"; then
+    cat "$gateway_dir/generated" >&2
+    exit 1
+fi
+PYTHONPATH=$gateway_dir GATEWAY_PID=$gateway_pid GATEWAY_SETTINGS=$gateway_dir/scoregate.toml \
+    "$tools/bin/python" .ci/clients/errors.py "$base" "$description"
+gateway_stop
