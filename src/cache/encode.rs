@@ -45,16 +45,23 @@ pub struct Representation {
 }
 
 /// A body in all its encodings. Encodings that would not be smaller are left out.
-#[derive(Debug)]
-pub(super) struct EncodedBodies {
+#[derive(Clone, Debug)]
+pub struct EncodedBodies {
     identity: Representation,
     gzip: Option<Representation>,
     brotli: Option<Representation>,
 }
 
 impl EncodedBodies {
+    /// A body that is not encoded.
+    pub fn identity(body: &[u8], modified_at: Wall) -> Self {
+        let (tag, date) = (tag(body), modified_at.http_date());
+        let identity = Representation::new(body, &tag, &date, ContentCoding::Identity);
+        Self { identity, gzip: None, brotli: None }
+    }
+
     /// Encodes a body. Expensive: not for the request path.
-    pub(super) fn new(body: &[u8], modified_at: Wall) -> Self {
+    pub fn new(body: &[u8], modified_at: Wall) -> Self {
         let (tag, date) = (tag(body), modified_at.http_date());
         let smaller = |encoded: &Vec<u8>| encoded.len() < body.len();
         let is_worthwhile = body.len() >= WORTH_ENCODING;
@@ -68,12 +75,12 @@ impl EncodedBodies {
     }
 
     /// The body without encoding.
-    pub(super) fn plain(&self) -> &Bytes {
+    pub fn plain(&self) -> &Bytes {
         &self.identity.body
     }
 
     /// The representation for a client that prefers `encoding`.
-    pub(super) fn choose(&self, encoding: ContentCoding) -> &Representation {
+    pub fn choose(&self, encoding: ContentCoding) -> &Representation {
         let encoded = match encoding {
             ContentCoding::Identity => None,
             ContentCoding::Gzip => self.gzip.as_ref(),

@@ -28,7 +28,7 @@ use crate::routes::DocumentKey;
 pub use copies::is_current;
 pub use data_marks::DataMarks;
 pub use document::{Document, DocumentContent, DocumentForm, EnvelopeFields, Validators};
-pub use encode::{ContentCoding, Representation, negotiate, quality};
+pub use encode::{ContentCoding, EncodedBodies, Representation, negotiate, quality};
 pub use freshness::{Freshness, StaleWindows};
 pub use members::{DuplicateMember, Member, Members};
 pub use negative_cache::NegativeCache;

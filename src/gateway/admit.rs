@@ -121,6 +121,11 @@ fn decide(
     caller.account.state().admit(&limits, leases.gateways(), now, conditional, ledger)
 }
 
+/// Takes the bytes of a page from the allowance of the address.
+pub(super) fn take_page(guard: &AddressGuard, bytes: usize, peer: Peer, now: Now) -> Result<(), Refusal> {
+    guard.take_page(peer.address, bytes, now).map_err(|retry_after| Refusal::TooManyPages { retry_after })
+}
+
 /// Takes a guard token for a refusal or for `/me`: of the application if it is known, else of the address. Returns
 /// `false` if none is left.
 pub(super) fn take_guard_token(guard: &AddressGuard, caller: Option<&Caller>, peer: Peer, now: Now) -> bool {

@@ -20,7 +20,7 @@ const READING: HeaderValue = HeaderValue::from_static("GET, HEAD");
 const ASKED_WITH: HeaderValue =
     HeaderValue::from_static("Authorization, X-API-Key, If-None-Match, X-Request-Id");
 /// `Vary` of responses that do not depend on a key.
-const VARIES_BY_ORIGIN: HeaderValue = HeaderValue::from_static("Origin");
+const VARIES_FOR_ALL: HeaderValue = HeaderValue::from_static("Accept-Encoding, Origin");
 const VARIES: HeaderValue = HeaderValue::from_static("Accept-Encoding, Authorization, X-API-Key, Origin");
 
 /// CORS policy.
@@ -59,7 +59,8 @@ impl CorsPolicy {
     pub(super) fn write(&self, request_headers: &HeaderMap, options: bool, headers: &mut HeaderMap) {
         if let AllowedOrigins::Listed(_) = self.allowed {
             // Even without an origin in this request: caches must not reuse the response for a request with one.
-            let varies = if headers.contains_key(VARY) { VARIES } else { VARIES_BY_ORIGIN };
+            let is_for_all = headers.get(VARY).is_some_and(|by| *by == "Accept-Encoding");
+            let varies = if is_for_all { VARIES_FOR_ALL } else { VARIES };
             headers.insert(VARY, varies);
         }
         let Some(origin) = self.allows(request_headers) else { return };
@@ -162,10 +163,13 @@ mod tests {
 
     #[test]
     fn responses_vary_by_origin_only_with_listed_origins() {
-        let by_key = HeaderMap::from_iter([(VARY, HeaderValue::from_static("Authorization"))]);
-        let varies = added_to(by_key, &listed(), &[], false);
-        assert_eq!(varies, [("vary".into(), VARIES.to_str().unwrap().into())]);
-        assert_eq!(added(&listed(), &[], false), [("vary".into(), "Origin".into())]);
+        let vary = |before: &'static str| {
+            let before = HeaderMap::from_iter([(VARY, HeaderValue::from_static(before))]);
+            added_to(before, &listed(), &[], false)
+        };
+        let by_key = [("vary".into(), VARIES.to_str().unwrap().into())];
+        assert_eq!(vary("Accept-Encoding, Authorization, X-API-Key"), by_key);
+        assert_eq!(vary("Accept-Encoding"), [("vary".into(), "Accept-Encoding, Origin".into())]);
         let any = added(&CorsPolicy::any(HOUR), &[("origin", "https://any.example")], false);
         assert_eq!(any, added(&CorsPolicy::any(HOUR), &[], false));
         assert_eq!(any[0], ("access-control-allow-origin".into(), "*".into()));

@@ -20,6 +20,7 @@ mod fetch;
 mod guard;
 mod header_values;
 mod me;
+mod page_reply;
 mod parse;
 mod refusal;
 mod request_headers;
@@ -39,8 +40,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
-use http::Response;
 use http::request::Parts;
+use http::{Method, Response};
 use http_body_util::Full;
 
 use crate::accounts::{KeyDirectory, Leases, RequestCounter};
@@ -60,6 +61,7 @@ use authenticate::{Caller, authenticate};
 use credentials::Credentials;
 use exchange::Exchange;
 use fetch::{Served, fetch, stored_only};
+use page_reply::PageReply;
 use parse::{MethodKind, ParsedRequest, ReceivedRequest, is_well_formed, parse};
 use request_headers::RequestHeaders;
 use resolve::{ResolvedTarget, resolve};
@@ -182,11 +184,16 @@ impl Gateway {
         request: ReceivedRequest<'_>,
         authenticated: &Authenticated,
         x: &mut Exchange<'_>,
-    ) -> Result<Reply<'_>, Refusal> {
+    ) -> Result<Reply, Refusal> {
         let head = request.head;
         let parsed = parse(request)?;
         if let Some((subject, answer)) = self.unauthenticated_reply(&parsed, x.started.wall) {
             x.subject = subject;
+            if let Reply::Page(page) = &answer
+                && head.method != Method::HEAD
+            {
+                admit::take_page(&self.guard, page.bytes(), x.peer, x.started)?;
+            }
             return Ok(answer);
         }
         self.ensure_fresh_keys(x.started).await?;
@@ -287,17 +294,16 @@ impl Gateway {
         &self,
         parsed: &ParsedRequest<'_>,
         now: Wall,
-    ) -> Option<(RequestSubject, Reply<'_>)> {
+    ) -> Option<(RequestSubject, Reply)> {
         match parsed.method {
             MethodKind::Options => Some((RequestSubject::Options, Reply::Options)),
             MethodKind::Answer if parsed.path == HEALTH => Some((RequestSubject::Page, Reply::Health)),
             MethodKind::Answer => {
-                let page = self.pages.find(parsed.path).map(Reply::Page);
-                let status = || self.status.as_ref()?.find(parsed.path).map(Reply::Published);
-                let dated = || self.pages.of_the_day(parsed.path, now).map(Arc::new).map(Reply::Published);
+                let status = || self.status.as_ref()?.find(parsed.path);
+                let page = self.pages.find(parsed.path, now).or_else(status);
+                let page = page.map(|page| Reply::Page(PageReply::of(page, parsed.headers.map())));
                 let moved = || Pages::moved(parsed.path).map(Reply::Moved);
-                let answer = page.or_else(moved).or_else(status).or_else(dated);
-                answer.map(|answer| (RequestSubject::Page, answer))
+                page.or_else(moved).map(|answer| (RequestSubject::Page, answer))
             }
         }
     }
@@ -309,7 +315,7 @@ impl Gateway {
         caller: &Caller,
         peer: Peer,
         now: Now,
-    ) -> Result<Reply<'_>, Refusal> {
+    ) -> Result<Reply, Refusal> {
         if !admit::take_guard_token(&self.guard, Some(caller), peer, now) {
             return Err(Refusal::TooManyRefusals);
         }

@@ -38,6 +38,11 @@ pub enum Refusal {
     Limited(LimitRule),
     /// The guard is exhausted.
     TooManyRefusals,
+    /// The address got too many bytes of pages.
+    TooManyPages {
+        /// Time until the page can be sent.
+        retry_after: Duration,
+    },
     /// The model does not exist.
     ModelNotFound,
     /// The model is in no list, and the backend may not be queried for it yet.
@@ -138,6 +143,7 @@ impl Refusal {
             Self::Limited(LimitRule::Minute)      => nature(ErrorCode::RateLimitExceeded,   Responsibility::Caller,   false, false),
             Self::Limited(LimitRule::Guard)
             | Self::TooManyRefusals          => nature(ErrorCode::TooManyRefusals,     Responsibility::Caller,   false, true),
+            Self::TooManyPages { .. }        => nature(ErrorCode::TooManyRefusals,     Responsibility::Caller,   false, false),
             Self::ModelNotFound
             | Self::ModelUnlisted { .. }     => nature(ErrorCode::ModelNotFound,       Responsibility::Caller,   false, false),
             Self::UpstreamInvalid            => nature(ErrorCode::UpstreamInvalid,     Responsibility::Upstream, false, false),
@@ -176,7 +182,7 @@ impl Refusal {
         if let Self::Limited(rule) = self {
             return Some(*rule);
         }
-        (*self == Self::TooManyRefusals).then_some(LimitRule::Guard)
+        matches!(self, Self::TooManyRefusals | Self::TooManyPages { .. }).then_some(LimitRule::Guard)
     }
 
     /// Whether the minute token is returned if the request was admitted before it was refused: no work was done for
@@ -230,6 +236,12 @@ impl Refusal {
                 let (limit, wait) = (limit_status.limit, whole_seconds(limit_status.wait));
                 let limit = counted(limit, "refused request");
                 format!("The limit of {limit} a minute is used up. Retry in {wait} s.")
+            }
+            Self::TooManyPages { retry_after } => {
+                let wait = whole_seconds(*retry_after);
+                format!(
+                    "Too many bytes of pages were sent to this address. Retry in {wait} s. The data API is not affected."
+                )
             }
             Self::ModelUnlisted { retry_after } => {
                 let wait = whole_seconds(*retry_after);

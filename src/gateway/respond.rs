@@ -3,8 +3,6 @@
 //! Everything constant was prepared when the document was stored; only numbers that change are written here. One code
 //! path writes the limit headers of every response. What to answer is decided by earlier stages.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use http::header::{HeaderName, LINK, LOCATION};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
@@ -14,7 +12,6 @@ use crate::cache::{DocumentForm, Representation, freshness, is_current};
 use crate::clock::Now;
 use crate::instruments::CacheOutcome;
 use crate::limits::{LimitRule, LimitStatus};
-use crate::pages::Page;
 
 use super::authenticate::Caller;
 use super::cors::CorsPolicy;
@@ -24,17 +21,16 @@ use super::exchange::Exchange;
 use super::fetch::Served;
 use super::guard::AddressGuard;
 use super::header_values::{HeaderValueWriter, frequent_number};
+use super::page_reply::PageReply;
 use super::refusal::{Refusal, whole_seconds};
 use super::resolve::ResolvedTarget;
 use super::response_head::{HeaderField, ResponseHead};
 
 /// The content of a response.
 #[derive(Debug)]
-pub(super) enum Reply<'g> {
+pub(super) enum Reply {
     /// A page that needs no key.
-    Page(&'g Page),
-    /// A page that is replaced while the server runs.
-    Published(Arc<Page>),
+    Page(PageReply),
     /// A redirect to the canonical address of a page.
     Moved(&'static str),
     /// The process is alive.
@@ -63,6 +59,7 @@ const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json"
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 const VARIES: HeaderValue = HeaderValue::from_static("Accept-Encoding, Authorization, X-API-Key");
+const VARIES_FOR_ALL: HeaderValue = HeaderValue::from_static("Accept-Encoding");
 /// One year, as HSTS recommends.
 const NEVER_IN_THE_CLEAR: HeaderValue = HeaderValue::from_static("max-age=31536000");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
@@ -122,23 +119,21 @@ pub(super) struct ResponseContext<'r> {
 }
 
 pub(super) fn respond(
-    answered: Result<Reply<'_>, Refusal>,
+    answered: Result<Reply, Refusal>,
     exchange: &Exchange<'_>,
     at: &ResponseContext<'_>,
 ) -> Response<Full<Bytes>> {
     let values = &mut HeaderValueWriter::new();
-    let limits = LimitHeaders::of(exchange, answered.as_ref().err().and_then(Refusal::rule), at);
+    let limits = LimitHeaders::of(exchange, answered.as_ref().err(), at);
     let is_options = matches!(answered, Ok(Reply::Options));
-    let is_page =
-        matches!(answered, Ok(Reply::Page(_) | Reply::Published(_) | Reply::Moved(_) | Reply::Health));
+    let is_page = matches!(answered, Ok(Reply::Page(_) | Reply::Moved(_) | Reply::Health));
     let is_shared = is_for_shared_caches(answered.as_ref().ok());
     let of_the_page = header_of_the_page(answered.as_ref().ok());
     let head = &mut ResponseHead::default();
     let (status, body) = match answered {
         Ok(Reply::Document(delivery)) => document(delivery, head, values),
         Ok(Reply::Me(body)) => me(body, head, values),
-        Ok(Reply::Page(page)) => public_page(page, at.headers, head, values),
-        Ok(Reply::Published(page)) => public_page(&page, at.headers, head, values),
+        Ok(Reply::Page(page)) => public_page(page, head),
         Ok(Reply::Moved(_)) => moved(head),
         Ok(Reply::Health) => health(head),
         Ok(Reply::Options) => options(head),
@@ -146,8 +141,8 @@ pub(super) fn respond(
     };
     if !is_shared {
         limits.write(head, values);
-        head.put(HeaderField::Vary, VARIES);
     }
+    head.put(HeaderField::Vary, if is_shared { VARIES_FOR_ALL } else { VARIES });
     head.put(HeaderField::ContentTypeOptions, NOSNIFF);
     head.put(HeaderField::RequestId, exchange.id.value(values));
     if exchange.peer.is_encrypted {
@@ -170,10 +165,9 @@ pub(super) fn respond(
 }
 
 /// Whether shared caches may store the response. It then states nothing about one client and does not depend on a key.
-fn is_for_shared_caches(reply: Option<&Reply<'_>>) -> bool {
+fn is_for_shared_caches(reply: Option<&Reply>) -> bool {
     match reply {
-        Some(Reply::Page(page)) => page.is_public(),
-        Some(Reply::Published(page)) => page.is_public(),
+        Some(Reply::Page(reply)) => reply.page.is_public(),
         Some(Reply::Moved(_) | Reply::Health | Reply::Options | Reply::Me(_) | Reply::Document(_)) | None => {
             false
         }
@@ -181,11 +175,10 @@ fn is_for_shared_caches(reply: Option<&Reply<'_>>) -> bool {
 }
 
 /// The header that only a certain page or redirect has.
-fn header_of_the_page(reply: Option<&Reply<'_>>) -> Option<(HeaderName, &'static str)> {
+fn header_of_the_page(reply: Option<&Reply>) -> Option<(HeaderName, &'static str)> {
     match reply? {
         Reply::Moved(to) => Some((LOCATION, to)),
-        Reply::Page(page) => page.link.map(|link| (LINK, link)),
-        Reply::Published(page) => page.link.map(|link| (LINK, link)),
+        Reply::Page(reply) => reply.page.link.map(|link| (LINK, link)),
         Reply::Health | Reply::Options | Reply::Me(_) | Reply::Document(_) => None,
     }
 }
@@ -218,24 +211,21 @@ fn me(body: Bytes, head: &mut ResponseHead, values: &mut HeaderValueWriter) -> (
     (StatusCode::OK, body)
 }
 
-fn public_page(
-    page: &Page,
-    request_headers: &HeaderMap,
-    head: &mut ResponseHead,
-    values: &mut HeaderValueWriter,
-) -> (StatusCode, Bytes) {
-    let etag = HeaderValue::try_from(page.etag.as_str()).expect("a quoted digest is visible ASCII");
-    let known = is_current(request_headers, &etag);
-    head.put(HeaderField::Etag, etag);
+fn public_page(reply: PageReply, head: &mut ResponseHead) -> (StatusCode, Bytes) {
+    let PageReply { page, representation, not_modified } = reply;
+    head.put(HeaderField::Etag, representation.etag);
     head.put(HeaderField::CacheControl, HeaderValue::from_static(page.cache_control));
     head.put(HeaderField::ContentSecurityPolicy, page.content_policy.clone());
     head.put(HeaderField::ReferrerPolicy, HeaderValue::from_static("no-referrer"));
-    if known {
+    if not_modified {
         return (StatusCode::NOT_MODIFIED, Bytes::new());
     }
     head.put(HeaderField::ContentType, HeaderValue::from_static(page.content_type));
-    head.put(HeaderField::ContentLength, values.number(page.body.len()).value());
-    (StatusCode::OK, page.body.clone())
+    head.put(HeaderField::ContentLength, representation.length);
+    if let Some(encoding) = representation.encoding {
+        head.put(HeaderField::ContentEncoding, encoding);
+    }
+    (StatusCode::OK, representation.body)
 }
 
 fn moved(head: &mut ResponseHead) -> (StatusCode, Bytes) {
@@ -311,11 +301,17 @@ enum LimitScope {
 impl LimitHeaders {
     /// By the rule that refused the request, if any; else the day of a known application; else the guard of the
     /// address.
-    fn of(exchange: &Exchange<'_>, hit: Option<LimitRule>, at: &ResponseContext<'_>) -> Self {
+    fn of(exchange: &Exchange<'_>, refusal: Option<&Refusal>, at: &ResponseContext<'_>) -> Self {
+        let hit = refusal.and_then(Refusal::rule);
         let Some(caller) = &exchange.caller else {
             let limit_status = at.guard.limit_status(exchange.peer.address, at.now);
-            let reported =
+            let mut reported =
                 if hit.is_some() { limit_status.as_hit(exchange.started, at.now) } else { limit_status };
+            if let Some(Refusal::TooManyPages { retry_after }) = refusal {
+                let reset = at.now.wall.plus(*retry_after).rounded_up();
+                let full_in = reset.since(at.now.wall);
+                reported = LimitStatus { wait: *retry_after, reset, full_in, ..reported };
+            }
             return Self { reported, next_token: std::time::Duration::ZERO, scope: LimitScope::Address };
         };
         let rule = hit.unwrap_or(LimitRule::Day);

@@ -46,10 +46,17 @@ impl TokenBucket {
 
     /// Takes a token. `None` if there is none; then nothing changes.
     pub fn take(self, capacity: u32, now: Mono) -> Option<Self> {
+        self.take_several(1, capacity, now).ok()
+    }
+
+    /// Takes several tokens, or none. The error is the time until there are as many.
+    pub fn take_several(self, tokens: u32, capacity: u32, now: Mono) -> Result<Self, Duration> {
         let step = interval(capacity);
-        let missing = self.missing(now) + step;
-        (missing <= step * u64::from(capacity))
-            .then(|| Self { full_at: Mono::from_nanos(now.nanos() + missing) })
+        let missing = self.missing(now) + step * u64::from(tokens);
+        match missing.checked_sub(step * u64::from(capacity)) {
+            None | Some(0) => Ok(Self { full_at: Mono::from_nanos(now.nanos() + missing) }),
+            Some(early) => Err(Duration::from_nanos(early)),
+        }
     }
 
     /// Returns an unused token.
@@ -133,6 +140,14 @@ mod tests {
         assert_eq!(bucket.take(60, at(6_001)), None);
         assert_eq!(bucket.level(60, at(66_000)).tokens, 60);
         assert!(bucket.is_full(at(66_000)) && !bucket.is_full(at(65_999)));
+    }
+
+    #[test]
+    fn several_tokens_are_taken_together_or_not_at_all() {
+        let bucket = TokenBucket::default().take_several(50, 60, at(5_000)).unwrap();
+        assert_eq!(bucket.take_several(11, 60, at(5_000)), Err(Duration::from_secs(1)));
+        assert_eq!(bucket.take_several(11, 60, at(5_999)), Err(Duration::from_millis(1)));
+        assert_eq!(bucket.take_several(11, 60, at(6_000)).unwrap().level(60, at(6_000)).tokens, 0);
     }
 
     #[test]

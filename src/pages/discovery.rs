@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{ACCOUNT, DOCS, OPENAPI, Page, PagesConfig, REVALIDATED, TEXT, sample};
+use crate::cache::EncodedBodies;
 use crate::clock::Wall;
 use crate::pages::status::STATUS;
 use crate::routes::API_BASE;
@@ -107,7 +108,8 @@ pub(super) fn api_catalog(config: &PagesConfig) -> Option<Page> {
         status: Vec::new(),
         terms_of_service: Vec::new(),
     };
-    let page = Page::new(LINKSET, REVALIDATED, sample::text_of(&LinkSet { linkset: [catalog, api] }));
+    let text = sample::text_of(&LinkSet { linkset: [catalog, api] });
+    let page = Page::new(LINKSET, REVALIDATED, text.as_bytes());
     Some(Page { link: Some(CATALOG_LINK), ..page })
 }
 
@@ -134,7 +136,8 @@ impl SecurityTxt {
     pub(super) fn page(&self, now: Wall) -> Page {
         let expires = now.day().start().plus(SECURITY_TXT_VALID).rfc3339();
         let text = format!("{}Expires: {expires}\n{}", self.contact, self.rest);
-        Page::new(TEXT, REVALIDATED, text)
+        // Made for each request, so it is not encoded.
+        Page::of(TEXT, REVALIDATED, EncodedBodies::identity(text.as_bytes(), now))
     }
 }
 
@@ -147,7 +150,7 @@ mod tests {
     const NOON: &str = "2026-11-25T12:00:00Z";
 
     fn text(page: &Page) -> &str {
-        std::str::from_utf8(&page.body).unwrap()
+        std::str::from_utf8(page.body()).unwrap()
     }
 
     fn security_txt(config: &PagesConfig, now: &str) -> Option<Page> {
@@ -178,7 +181,7 @@ mod tests {
     #[test]
     fn security_txt_changes_once_a_day_and_expires_within_a_year() {
         let config = PagesConfig { links: links(), ..PagesConfig::default() };
-        let tag = |now: &str| security_txt(&config, now).unwrap().etag;
+        let tag = |now: &str| security_txt(&config, now).unwrap().body().clone();
         assert_eq!(tag("2026-11-25T00:00:00Z"), tag("2026-11-25T23:59:59Z"));
         assert_ne!(tag("2026-11-25T23:59:59Z"), tag("2026-11-26T00:00:00Z"));
         for now in ["1970-01-01T00:00:00Z", NOON, "2028-02-29T23:59:59Z", "2100-12-31T23:59:59Z"] {
@@ -205,7 +208,7 @@ mod tests {
         let base_url = Some("https://x.example/".into());
         let config = PagesConfig { base_url, ..PagesConfig::default() };
         let page = api_catalog(&config).unwrap();
-        let catalog: serde_json::Value = serde_json::from_slice(&page.body).unwrap();
+        let catalog: serde_json::Value = serde_json::from_slice(page.body()).unwrap();
         let html = |path: &str| json!([{ "href": format!("https://x.example{path}"), "type": "text/html" }]);
         assert_eq!(
             catalog,
@@ -233,7 +236,8 @@ mod tests {
             SiteLinks { terms_url: Some(terms.into()), docs_url: Some(docs.into()), ..SiteLinks::default() };
         let base_url = Some("https://x.example/api/v1".into());
         let config = PagesConfig { base_url, status_page: true, links, ..PagesConfig::default() };
-        let catalog: serde_json::Value = serde_json::from_slice(&api_catalog(&config).unwrap().body).unwrap();
+        let catalog: serde_json::Value =
+            serde_json::from_slice(api_catalog(&config).unwrap().body()).unwrap();
         let api = &catalog["linkset"][1];
         assert_eq!(api["status"][0]["href"], "https://x.example/status");
         assert_eq!(api["service-doc"][1], json!({ "href": docs }));

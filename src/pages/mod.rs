@@ -17,12 +17,12 @@ mod sample;
 pub mod status;
 mod terms;
 
-use std::fmt::Write as _;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::HeaderValue;
-use sha2::{Digest as _, Sha256};
 
+use crate::cache::{ContentCoding, EncodedBodies, Representation};
 use crate::clock::Wall;
 use crate::keys::{Tier, standard_tiers};
 use crate::routes::{API_BASE, Endpoint, Param, PublishedField, SourceDescription};
@@ -112,25 +112,23 @@ pub struct Page {
     pub content_type: &'static str,
     /// Its `Cache-Control`.
     pub cache_control: &'static str,
-    /// Its bytes.
-    pub body: Bytes,
-    /// Its strong entity tag, in quotes. Equal bytes have equal tags on every machine.
-    pub etag: String,
     /// Its `Link`.
     pub link: Option<&'static str>,
     /// Its `Content-Security-Policy`.
     pub content_policy: HeaderValue,
+    /// Its bytes in all encodings. Equal bytes have equal tags on every machine.
+    encoded: EncodedBodies,
 }
 
 /// All pages.
 #[derive(Clone, Debug)]
 pub struct Pages {
-    landing: Page,
-    docs: Page,
-    openapi: Page,
-    robots: Page,
-    icon: Page,
-    api_catalog: Option<Page>,
+    landing: Arc<Page>,
+    docs: Arc<Page>,
+    openapi: Arc<Page>,
+    robots: Arc<Page>,
+    icon: Arc<Page>,
+    api_catalog: Option<Arc<Page>>,
     security_txt: Option<SecurityTxt>,
 }
 
@@ -138,18 +136,18 @@ impl Pages {
     /// Generates them. Takes milliseconds; done once.
     pub fn build(config: &PagesConfig) -> Self {
         Self {
-            landing: Page::html(REVALIDATED, docs::LANDING_CONTENT, docs::landing(config)),
-            docs: Page::html(REVALIDATED, docs::CONTENT, docs::page(config)),
-            openapi: Page::new(JSON, REVALIDATED, openapi::document(config)),
-            robots: Page::new(TEXT, REVALIDATED, discovery::robots(config)),
-            icon: Page::new(ICON, REUSED, icon::file()),
-            api_catalog: discovery::api_catalog(config),
+            landing: Arc::new(Page::html(REVALIDATED, docs::LANDING_CONTENT, &docs::landing(config))),
+            docs: Arc::new(Page::html(REVALIDATED, docs::CONTENT, &docs::page(config))),
+            openapi: Arc::new(Page::new(JSON, REVALIDATED, openapi::document(config).as_bytes())),
+            robots: Arc::new(Page::new(TEXT, REVALIDATED, discovery::robots(config).as_bytes())),
+            icon: Arc::new(Page::new(ICON, REUSED, &icon::file())),
+            api_catalog: discovery::api_catalog(config).map(Arc::new),
             security_txt: SecurityTxt::of(config),
         }
     }
 
-    /// The page at exactly this path.
-    pub fn find(&self, path: &str) -> Option<&Page> {
+    /// The page at exactly this path. The content of one depends on the day.
+    pub fn find(&self, path: &str, now: Wall) -> Option<Arc<Page>> {
         match path {
             "/" => Some(&self.landing),
             DOCS => Some(&self.docs),
@@ -157,16 +155,10 @@ impl Pages {
             "/robots.txt" => Some(&self.robots),
             "/favicon.ico" => Some(&self.icon),
             API_CATALOG => self.api_catalog.as_ref(),
+            SECURITY_TXT => return self.security_txt.as_ref().map(|file| Arc::new(file.page(now))),
             _ => None,
         }
-    }
-
-    /// The page at exactly this path whose content depends on the day.
-    pub fn of_the_day(&self, path: &str, now: Wall) -> Option<Page> {
-        if path != SECURITY_TXT {
-            return None;
-        }
-        self.security_txt.as_ref().map(|file| file.page(now))
+        .cloned()
     }
 
     /// The page that this path permanently redirects to.
@@ -176,16 +168,24 @@ impl Pages {
 }
 
 impl Page {
-    fn new(content_type: &'static str, cache_control: &'static str, body: impl Into<Bytes>) -> Self {
-        let body = body.into();
-        let mut etag = String::from("\"");
-        // 128 bits suffice to identify a page.
-        for byte in Sha256::digest(&body).iter().take(16) {
-            write!(etag, "{byte:02x}").expect("writing to a string cannot fail");
-        }
-        etag.push('"');
+    /// Encodes the body: for pages that are stored.
+    fn new(content_type: &'static str, cache_control: &'static str, body: &[u8]) -> Self {
+        Self::of(content_type, cache_control, EncodedBodies::new(body, Wall::default()))
+    }
+
+    fn of(content_type: &'static str, cache_control: &'static str, encoded: EncodedBodies) -> Self {
         let content_policy = HeaderValue::from_static(FILE_POLICY);
-        Self { content_type, cache_control, body, etag, link: None, content_policy }
+        Self { content_type, cache_control, encoded, link: None, content_policy }
+    }
+
+    /// Its bytes without encoding.
+    pub fn body(&self) -> &Bytes {
+        self.encoded.plain()
+    }
+
+    /// The representation for a client that prefers `encoding`.
+    pub fn choose(&self, encoding: ContentCoding) -> &Representation {
+        self.encoded.choose(encoding)
     }
 
     /// Whether shared caches may store it.
@@ -193,9 +193,9 @@ impl Page {
         self.cache_control.starts_with("public")
     }
 
-    fn html(cache_control: &'static str, allowed: AllowedContent<'_>, body: String) -> Self {
+    fn html(cache_control: &'static str, allowed: AllowedContent<'_>, body: &str) -> Self {
         let policy = HeaderValue::try_from(allowed.policy()).expect("the policy is visible ASCII");
-        Self { content_policy: policy, ..Self::new(HTML, cache_control, body) }
+        Self { content_policy: policy, ..Self::new(HTML, cache_control, body.as_bytes()) }
     }
 }
 
@@ -231,6 +231,8 @@ impl PagesConfig {
 mod tests {
     use super::*;
 
+    const NOW: Wall = Wall::from_seconds(0);
+
     #[test]
     fn pages_are_found_by_their_exact_path_only() {
         let pages = Pages::build(&PagesConfig::default());
@@ -241,7 +243,7 @@ mod tests {
             ("/robots.txt", TEXT),
             ("/favicon.ico", ICON),
         ] {
-            assert_eq!(pages.find(path).unwrap().content_type, kind, "{path}");
+            assert_eq!(pages.find(path, NOW).unwrap().content_type, kind, "{path}");
         }
         for path in [
             "",
@@ -255,7 +257,7 @@ mod tests {
             "//",
             "/api/v1",
         ] {
-            assert!(pages.find(path).is_none(), "{path}");
+            assert!(pages.find(path, NOW).is_none(), "{path}");
         }
     }
 
@@ -264,11 +266,25 @@ mod tests {
         let (one, two) = (Pages::build(&PagesConfig::default()), Pages::build(&PagesConfig::default()));
         let other = Pages::build(&PagesConfig { service: "other".into(), ..PagesConfig::default() });
         for path in ["/", "/docs", "/openapi.json"] {
-            let (one, two, other) =
-                (one.find(path).unwrap(), two.find(path).unwrap(), other.find(path).unwrap());
-            assert_eq!((&one.body, &one.etag), (&two.body, &two.etag));
-            assert_ne!(one.etag, other.etag);
-            assert!(one.etag.starts_with('"') && one.etag.ends_with('"') && one.etag.len() == 34);
+            for encoding in [ContentCoding::Identity, ContentCoding::Gzip, ContentCoding::Brotli] {
+                let [one, two, other] = [&one, &two, &other].map(|pages| pages.find(path, NOW).unwrap());
+                let [one, two, other] = [&one, &two, &other].map(|page| page.choose(encoding));
+                assert_eq!((&one.body, &one.etag), (&two.body, &two.etag));
+                assert_ne!(one.etag, other.etag);
+            }
+        }
+    }
+
+    #[test]
+    fn large_pages_are_a_fifth_of_their_size_with_gzip_and_brotli() {
+        let pages = Pages::build(&PagesConfig::default());
+        for path in ["/docs", "/openapi.json"] {
+            let page = pages.find(path, NOW).unwrap();
+            for (encoding, name) in [(ContentCoding::Gzip, "gzip"), (ContentCoding::Brotli, "br")] {
+                let encoded = page.choose(encoding);
+                assert_eq!(encoded.encoding.as_ref().unwrap(), name);
+                assert!(encoded.body.len() * 5 < page.body().len(), "{path}: {}", encoded.body.len());
+            }
         }
     }
 

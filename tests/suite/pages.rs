@@ -1,5 +1,7 @@
 //! The pages that need no key, OPTIONS and HEAD.
 
+use std::time::Duration;
+
 use crate::client::Connection;
 use crate::raw::{After, exchange};
 use crate::world::{World, good};
@@ -62,6 +64,63 @@ async fn pages_a_current_copy_is_a_304() {
             assert_eq!(response.status, 200, "{page}");
         }
     }
+}
+
+#[tokio::test]
+async fn pages_are_compressed_for_clients_that_accept_it() {
+    let world = World::with_status("", good).await;
+    for page in ["/", "/docs", "/openapi.json", "/status"] {
+        let plain = world.get(page).send().await;
+        assert_eq!(plain.header("content-encoding"), "", "{page}");
+        let mut tags = vec![plain.header("etag").to_owned()];
+        for (accepted, encoding) in [("gzip", "gzip"), ("gzip, deflate, br", "br"), ("br;q=0, *", "gzip")] {
+            let send = async |method: &str, tag: &str| {
+                let request = world.request(method, page).header("Accept-Encoding", accepted);
+                request.header("If-None-Match", tag).send().await
+            };
+            let response = send("GET", "\"other\"").await;
+            assert_eq!((response.status, response.header("content-encoding")), (200, encoding), "{page}");
+            assert!(response.header("vary").starts_with("Accept-Encoding"), "{page}");
+            assert_eq!(response.decoded(), plain.body, "{page} {encoding}");
+            assert!(response.body.len() * 2 < plain.body.len(), "{page} {encoding}: {}", response.body.len());
+            let head = send("HEAD", "\"other\"").await;
+            assert_eq!(head.number("content-length"), response.body.len() as u64, "{page}");
+            let tag = response.header("etag");
+            assert_eq!(send("GET", tag).await.status, 304, "{page} {encoding}");
+            tags.push(tag.to_owned());
+        }
+        tags.sort_unstable();
+        tags.dedup();
+        assert_eq!(tags.len(), 3, "{page}: each encoding has a tag of its own");
+    }
+}
+
+#[tokio::test]
+async fn pages_of_an_address_are_limited_by_their_bytes_and_nothing_else_is() {
+    let world = World::with("guard.per_minute = 1", good).await;
+    let key = world.customer("pro").await.key;
+    let size = world.get("/openapi.json").send().await.body.len().div_ceil(1024);
+    // 15 MiB a minute, of which one page has been sent.
+    for _ in 1..15 * 1024 / size {
+        assert_eq!(world.get("/openapi.json").send().await.status, 200);
+    }
+    let mut connection = Connection::open(world.address()).await;
+    let refused = connection.send(world.get("/openapi.json")).await;
+    assert_eq!((refused.status, refused.code().as_str()), (429, "too_many_refusals"));
+    assert_eq!(refused.header("x-ratelimit-resource"), "guard");
+    assert_eq!(refused.json()["limit"]["retry_after"], refused.number("retry-after"));
+    // The connection is still open, and requests without a large body are answered.
+    let etag = connection.send(world.request("HEAD", "/openapi.json")).await.header("etag").to_owned();
+    let known = connection.send(world.get("/openapi.json").header("If-None-Match", &etag)).await;
+    assert_eq!(known.status, 304);
+    assert_eq!(connection.send(world.get("/healthz")).await.status, 200);
+    assert_eq!(connection.send(world.get("/api/v1/models").key(&key)).await.status, 200);
+    // The guard for refusals is another one.
+    assert_eq!(connection.send(world.get("/nothing")).await.status, 401);
+    world.pass(Duration::from_secs(refused.number("retry-after")));
+    assert_eq!(world.get("/openapi.json").send().await.status, 200);
+    assert_eq!(world.get("/openapi.json").send().await.status, 429);
+    assert!(world.counted("scoregate_refusals_total{code=\"too_many_refusals\"}").await == 2);
 }
 
 #[tokio::test]

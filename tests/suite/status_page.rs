@@ -17,7 +17,10 @@ const TOKEN: &str = "admin.token = \"a-token-of-the-side-port\"\n";
 const MINUTE: Duration = Duration::from_mins(1);
 
 impl World {
-    async fn with_status(settings: &str, script: impl Fn(&Received) -> Act + Send + Sync + 'static) -> Self {
+    pub async fn with_status(
+        settings: &str,
+        script: impl Fn(&Received) -> Act + Send + Sync + 'static,
+    ) -> Self {
         let world = Self::with(&format!("{ON}{settings}"), script).await;
         world.status_with("its data is current").await;
         world
@@ -105,7 +108,8 @@ async fn status_needs_no_key_costs_nothing_and_is_revalidated() {
         let response = world.get(path).send().await;
         assert_eq!((response.status, response.header("content-type")), (200, kind), "{path}");
         assert_eq!(response.header("cache-control"), "public, max-age=30", "{path}");
-        for name in ["vary", "x-ratelimit-remaining", "ratelimit", "ratelimit-policy"] {
+        assert_eq!(response.header("vary"), "Accept-Encoding", "{path}");
+        for name in ["x-ratelimit-remaining", "ratelimit", "ratelimit-policy"] {
             assert_eq!(response.header(name), "", "{path} {name}: a shared cache may store it");
         }
         let of_the_guard = world.get("/").send().await.number("x-ratelimit-remaining");
@@ -132,11 +136,11 @@ async fn status_needs_no_key_costs_nothing_and_is_revalidated() {
 }
 
 #[tokio::test]
-async fn status_depends_on_the_origin_alone_where_listed_origins_may_read_it() {
+async fn status_depends_on_encoding_and_origin_where_listed_origins_may_read_it() {
     let world = World::with_status("cors.origins = [\"https://dash.example.org\"]\n", good).await;
     for path in ["/status", "/status.atom"] {
         let response = world.get(path).header("Origin", "https://dash.example.org").send().await;
-        assert_eq!(response.header("vary"), "Origin", "{path}");
+        assert_eq!(response.header("vary"), "Accept-Encoding, Origin", "{path}");
         assert_eq!(response.header("access-control-allow-origin"), "https://dash.example.org", "{path}");
     }
 }
@@ -210,7 +214,7 @@ async fn status_says_during_a_shutdown_that_the_gateway_is_not_ready_and_counts_
             tokio::task::yield_now().await;
         }
     }
-    let page = String::from_utf8(status.find("/status").unwrap().body.to_vec()).unwrap();
+    let page = String::from_utf8(status.find("/status").unwrap().body().to_vec()).unwrap();
     assert!(page.contains("The API is down at this gateway"), "{page}");
     let minutes = "SELECT sum(is_ready), count(*) FROM status_minutes";
     assert_eq!(sqlite3(directory.path(), minutes).trim(), "4|8", "from 12:00 to 12:03 it was ready");

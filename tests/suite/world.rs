@@ -135,7 +135,7 @@ impl World {
         }
         let running = begin(config, &clock).await;
         let rules = Rules::of(
-            &running.gateway().pages.find("/openapi.json").unwrap().body,
+            running.gateway().pages.find("/openapi.json", clock.now().wall).unwrap().body(),
             OptionalHeaders::of(settings),
         );
         Self { manual_clock, clock, backend, running, directory, rules, settings: settings.to_owned() }

@@ -78,19 +78,16 @@ impl StatusPages {
     /// Renders the pages for the first time.
     pub fn new(site: &StatusSite, status: &ServiceStatus, now: Wall) -> Self {
         let allowed = AllowedContent { style: view::STYLE, ..AllowedContent::default() };
-        let html = Page::html(BRIEFLY, allowed, view::page(site, status, now));
-        let atom = feed::feed(site, &status.messages, status.begun.unwrap_or_default());
-        Self { html: Arc::new(html), atom: Arc::new(Page::new(ATOM, BRIEFLY, atom)), changed_at: now }
+        let html = Page::html(BRIEFLY, allowed, &view::page(site, status, now));
+        let atom = Page::new(ATOM, BRIEFLY, atom(site, status).as_bytes());
+        Self { html: Arc::new(html), atom: Arc::new(atom), changed_at: now }
     }
 
     /// The pages with other content; `None` if nothing on them has changed.
     pub fn changed(&self, site: &StatusSite, status: &ServiceStatus, now: Wall) -> Option<Self> {
-        let as_before = Self::new(site, status, self.changed_at);
-        let is_same = |before: &Page, after: &Page| before.body == after.body;
-        if is_same(&self.html, &as_before.html) && is_same(&self.atom, &as_before.atom) {
-            return None;
-        }
-        Some(Self::new(site, status, now))
+        let is_same = *self.html.body() == view::page(site, status, self.changed_at)
+            && *self.atom.body() == atom(site, status);
+        (!is_same).then(|| Self::new(site, status, now))
     }
 
     /// The page at exactly this path.
@@ -101,6 +98,10 @@ impl StatusPages {
             _ => None,
         }
     }
+}
+
+fn atom(site: &StatusSite, status: &ServiceStatus) -> String {
+    feed::feed(site, &status.messages, status.begun.unwrap_or_default())
 }
 
 impl StatusSite {
