@@ -41,7 +41,11 @@ pub(super) fn publisher(
 
 /// The service that the page is about.
 pub(super) fn site(config: &Config) -> StatusSite {
-    StatusSite { service: config.service.clone(), base_url: config.base_url.clone() }
+    StatusSite {
+        service: config.service.clone(),
+        base_url: config.base_url.clone(),
+        sign_up: config.site.is_some(),
+    }
 }
 
 /// Starts the observations, the first one at once.

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{ACCOUNT, DOCS, OPENAPI, Page, PagesConfig, REVALIDATED, TEXT, sample};
+use super::{ACCOUNT, DOCS, OPENAPI, Page, PagesConfig, REVALIDATED, STATUS, TEXT, sample};
 use crate::cache::EncodedBodies;
 use crate::clock::Wall;
-use crate::pages::status::STATUS;
 use crate::routes::API_BASE;
 
 pub(super) const SECURITY_TXT: &str = "/.well-known/security.txt";

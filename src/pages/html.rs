@@ -4,7 +4,57 @@
 
 use super::colour::{CodeLanguage, coloured};
 pub(super) use super::escape::{escape, push};
+use super::{ACCOUNT, ACCOUNT_SIGN_IN, DOCS, OPENAPI, STATUS};
 use crate::clock::Wall;
+
+/// The header of every page.
+pub(super) struct SiteHeader<'a> {
+    pub(super) service: &'a str,
+    pub(super) has_status_page: bool,
+    pub(super) account: AccountLink,
+    /// The path of the page.
+    pub(super) current: &'a str,
+}
+
+/// The link to the account.
+#[derive(Clone, Copy)]
+pub(super) enum AccountLink {
+    /// Callers cannot sign up.
+    Absent,
+    /// The reader is not known, or not signed in.
+    SignIn,
+    /// The reader is signed in.
+    Account,
+}
+
+impl AccountLink {
+    /// The link on pages that are the same for all readers.
+    pub(super) fn for_all(sign_up: bool) -> Self {
+        if sign_up { Self::SignIn } else { Self::Absent }
+    }
+}
+
+impl SiteHeader<'_> {
+    pub(super) fn html(&self) -> String {
+        let account = match self.account {
+            AccountLink::Absent => None,
+            AccountLink::SignIn => Some((ACCOUNT_SIGN_IN, "Sign in")),
+            AccountLink::Account => Some((ACCOUNT, "Account")),
+        };
+        let status = self.has_status_page.then_some((STATUS, "Status"));
+        let mut html = format!(
+            "<header>\n<p class=\"brand\"><a href=\"/\">{}</a></p>\n<nav aria-label=\"Service\">\n",
+            escape(self.service)
+        );
+        let links = [Some((DOCS, "Documentation")), Some((OPENAPI, "OpenAPI")), status, account];
+        for (path, text) in links.into_iter().flatten() {
+            let current = if path == self.current { " aria-current=\"page\"" } else { "" };
+            push(&mut html, format_args!("<a href=\"{path}\"{current}>{text}</a>\n"));
+        }
+        html.push_str("</nav>\n</header>\n");
+        html
+    }
+}
 
 /// A sentence from our tables as HTML: text between backticks is code.
 pub(super) fn prose(text: &str) -> String {
@@ -37,7 +87,7 @@ pub(super) fn fill(template: &str, value: impl Fn(&str) -> Option<String>) -> St
 /// A table with a heading for each column. The cells are HTML. It scrolls by itself on narrow screens, so it can be
 /// focused by keyboard and has a name.
 pub(super) fn table(name: &str, heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    table_of("scroll", name, heads, rows)
+    table_of("scroll", name, heads, rows, false)
 }
 
 /// A table of text: on narrow screens the cells of a row are stacked.
@@ -46,10 +96,21 @@ pub(super) fn stacking_table(
     heads: &[&str],
     rows: impl IntoIterator<Item = Vec<String>>,
 ) -> String {
-    table_of("scroll stack", name, heads, rows)
+    table_of("scroll stack", name, heads, rows, false)
 }
 
-fn table_of(class: &str, name: &str, heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+/// A table of numbers: on narrow screens a row is a card whose cells have the headings of their columns.
+pub(super) fn card_table(name: &str, heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    table_of("scroll stack cards", name, heads, rows, true)
+}
+
+fn table_of(
+    class: &str,
+    name: &str,
+    heads: &[&str],
+    rows: impl IntoIterator<Item = Vec<String>>,
+    is_labelled: bool,
+) -> String {
     let name = escape(name);
     let mut html = format!(
         "<div class=\"{class}\" role=\"group\" aria-label=\"{name}\" tabindex=\"0\"><table><thead><tr>"
@@ -61,8 +122,10 @@ fn table_of(class: &str, name: &str, heads: &[&str], rows: impl IntoIterator<Ite
     for row in rows {
         html.push_str("<tr>");
         for (column, cell) in row.into_iter().enumerate() {
-            let (open, close) = if column == 0 { ("<th scope=\"row\">", "</th>") } else { ("<td>", "</td>") };
-            push(&mut html, format_args!("{open}{cell}{close}"));
+            let head = heads.get(column).filter(|_| is_labelled);
+            let label = head.map_or_else(String::new, |head| format!(" data-label=\"{}\"", escape(head)));
+            let (open, close) = if column == 0 { ("<th scope=\"row\"", "</th>") } else { ("<td", "</td>") };
+            push(&mut html, format_args!("{open}{label}>{cell}{close}"));
         }
         html.push_str("</tr>\n");
     }
@@ -121,6 +184,21 @@ mod tests {
     fn text_is_escaped() {
         assert_eq!(escape("<a href='x' b=\"y\">&"), "&lt;a href=&#39;x&#39; b=&quot;y&quot;&gt;&amp;");
         assert_eq!(prose("say `a<b` now"), "say <code>a&lt;b</code> now");
+    }
+
+    #[test]
+    fn the_header_links_what_exists_and_marks_the_page() {
+        let header = |has_status_page, account, current| {
+            SiteHeader { service: "<S>", has_status_page, account, current }.html()
+        };
+        let plain = header(false, AccountLink::for_all(false), DOCS);
+        assert!(plain.contains("<a href=\"/\">&lt;S&gt;</a>"));
+        assert!(plain.contains("<a href=\"/docs\" aria-current=\"page\">Documentation</a>"));
+        assert!(!plain.contains(STATUS) && !plain.contains(ACCOUNT));
+        let whole = header(true, AccountLink::for_all(true), STATUS);
+        assert!(whole.contains("<a href=\"/status\" aria-current=\"page\">Status</a>"));
+        assert!(whole.contains("<a href=\"/account/sign-in\">Sign in</a>"));
+        assert!(header(true, AccountLink::Account, "").contains("<a href=\"/account\">Account</a>"));
     }
 
     #[test]

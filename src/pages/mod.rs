@@ -46,6 +46,7 @@ const REUSED: &str = "private, max-age=86400";
 
 const DOCS: &str = "/docs";
 const OPENAPI: &str = "/openapi.json";
+const STATUS: &str = "/status";
 /// Paths of accounts begin with this.
 const ACCOUNT: &str = "/account";
 const ACCOUNT_SIGN_IN: &str = "/account/sign-in";

@@ -1,7 +1,7 @@
 //! The frame of every page: head, header, footer, notices, and pages that are only a message.
 
 use super::{AccountSite, MessagePage, STYLE};
-use crate::pages::html::{escape, fill};
+use crate::pages::html::{AccountLink, SiteHeader, escape, fill};
 
 const TEMPLATE: &str = include_str!("account.html");
 
@@ -20,15 +20,20 @@ impl Frame<'_> {
                 "css" => STYLE.to_owned(),
                 // The title is last: characters that reverse text affect nothing after it.
                 "title" => format!("{}: {}", escape(&site.service), escape(self.title)),
-                "service" => escape(&site.service),
-                "status_link" if site.has_status_page => "\n<a href=\"/status\">Status</a>".into(),
-                "account_link" if self.is_signed_in => "\n<a href=\"/account\">Account</a>".into(),
-                "status_link" | "account_link" => String::new(),
+                "header" => self.header(site),
                 "body" => self.body.to_owned(),
                 "footer" => footer(site),
                 _ => return None,
             })
         })
+    }
+}
+
+impl Frame<'_> {
+    fn header(&self, site: &AccountSite) -> String {
+        let account = if self.is_signed_in { AccountLink::Account } else { AccountLink::SignIn };
+        let has_status_page = site.has_status_page;
+        SiteHeader { service: &site.service, has_status_page, account, current: "" }.html()
     }
 }
 

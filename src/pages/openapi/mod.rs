@@ -9,8 +9,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::discovery::{API_CATALOG, SECURITY_TXT};
-use super::status::{FEED, STATUS};
-use super::{DOCS, OPENAPI, PagesConfig, SiteLinks, sample};
+use super::status::FEED;
+use super::{DOCS, OPENAPI, PagesConfig, STATUS, SiteLinks, sample};
 use crate::routes::{API_BASE, ENDPOINTS, Endpoint};
 use responses::NamedResponses;
 

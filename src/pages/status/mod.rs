@@ -10,15 +10,14 @@ mod view;
 
 use std::sync::Arc;
 
-use super::Page;
 use super::content_policy::AllowedContent;
+use super::{Page, STATUS};
 use crate::clock::Wall;
 use crate::routes::API_BASE;
 use crate::store::StatusMessage;
 
 pub use availability::{DayAvailability, SHOWN_DAYS, last_days};
 
-pub(super) const STATUS: &str = "/status";
 pub(super) const FEED: &str = "/status.atom";
 const ATOM: &str = "application/atom+xml; charset=utf-8";
 
@@ -32,6 +31,8 @@ pub struct StatusSite {
     pub service: String,
     /// Its public address, for absolute links in the feed.
     pub base_url: Option<String>,
+    /// Whether callers can sign up.
+    pub sign_up: bool,
 }
 
 /// The state of the data.

@@ -8,7 +8,7 @@ const NOON: Wall = Wall::from_seconds(20_413 * 86_400 + 43_200); // 2025-11-21T1
 const EVIL: &str = "<script>\"'&]]>{{changed}}";
 
 fn site() -> StatusSite {
-    StatusSite { service: "Scores".into(), base_url: None }
+    StatusSite { service: "Scores".into(), base_url: None, sign_up: false }
 }
 
 fn current() -> DataState {
@@ -75,7 +75,7 @@ fn ids(feed: &str) -> Vec<&str> {
 }
 
 #[test]
-fn the_page_always_states_whether_the_api_is_up_and_open_incidents_beside_it() {
+fn the_headline_follows_open_incidents_and_the_measured_state_is_always_below_it() {
     let fine = up(90);
     let stale = DataState { stale_since: Some(NOON), ..current() };
     let states = [
@@ -100,8 +100,8 @@ fn the_page_always_states_whether_the_api_is_up_and_open_incidents_beside_it() {
         let with = |messages: Vec<StatusMessage>| state_lines(&ServiceStatus { messages, ..status.clone() });
         assert_eq!(with(vec![]), [expected]);
         assert_eq!(with(vec![over(1), open(1)]), [expected]);
-        assert_eq!(with(vec![open(1)]), [expected, "warn: Open incident: Late scores"]);
-        assert_eq!(with(vec![open(2), open(1)]), [expected, "warn: 2 open incidents"]);
+        assert_eq!(with(vec![open(1)]), ["warn: Open incident: Late scores (identified)", expected]);
+        assert_eq!(with(vec![open(2), open(1)]), ["warn: 2 open incidents", expected]);
     }
 }
 
@@ -176,12 +176,18 @@ fn incidents_are_shown_with_all_their_messages_and_open_ones_first() {
     );
     assert!(at("Past incidents</h2>") < at("id=\"incident-1\"") && at(">Over.<") < at(">Found.<"));
     assert!(page.contains("<p dir=\"auto\">One.</p>\n<p dir=\"auto\">Two.</p>"));
-    assert!(html(&up(1)).contains("<p>None.</p>"));
+    assert!(page.contains("<h3>Incidents: 2</h3>\n<p>1 is open.</p>"), "{page}");
+    let none = html(&up(1));
+    assert!(none.contains("<p>None.</p>") && none.contains("<h3>Incidents: 0</h3>\n<p>None is open.</p>"));
 }
 
 #[test]
 fn texts_of_operators_and_settings_are_escaped() {
-    let site = StatusSite { service: EVIL.into(), base_url: Some(format!("https://x.example/{EVIL}")) };
+    let site = StatusSite {
+        service: EVIL.into(),
+        base_url: Some(format!("https://x.example/{EVIL}")),
+        sign_up: true,
+    };
     let messages = vec![message(1, 1, IncidentState::Identified, EVIL, EVIL)];
     let status = ServiceStatus { messages, ..up(1) };
     let pages = StatusPages::new(&site, &status, NOON);
@@ -247,7 +253,11 @@ fn feed_has_an_entry_for_each_message_with_ids_that_stay() {
     );
     assert!(all[0] != all[1] && all[1] != all[2] && all[0] != all[2]);
 
-    let named = StatusSite { service: "Scores".into(), base_url: Some("https://x.example/api/v1/".into()) };
+    let named = StatusSite {
+        service: "Scores".into(),
+        base_url: Some("https://x.example/api/v1/".into()),
+        sign_up: false,
+    };
     let absolute = atom(&named, &ServiceStatus { messages: messages[1..].to_vec(), ..up(3) });
     assert!(
         absolute

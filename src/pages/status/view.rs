@@ -5,7 +5,8 @@ use super::chart::{ChartDay, chart};
 use super::threads::{IncidentThread, name, paragraphs, threads};
 use super::{DataState, ServiceStatus, StatusSite};
 use crate::clock::Wall;
-use crate::pages::html::{self, escape, fill, push, time};
+use crate::pages::STATUS;
+use crate::pages::html::{self, AccountLink, SiteHeader, escape, fill, push, time};
 use crate::store::IncidentState;
 
 const TEMPLATE: &str = include_str!("status.html");
@@ -17,22 +18,29 @@ const PAST_INCIDENTS: usize = 20;
 /// The page. It states that it last changed at `changed_at`.
 pub(super) fn page(site: &StatusSite, status: &ServiceStatus, changed_at: Wall) -> String {
     let threads = threads(&status.messages);
+    let incidents = incident_count(status, &threads);
     let (open, past): (Vec<_>, Vec<_>) = threads.into_iter().partition(IncidentThread::is_open);
     fill(TEMPLATE, |name| {
         Some(match name {
             "css" => STYLE.to_owned(),
             "service" => escape(&site.service),
+            "header" => header(site),
             "availability" => availability(status),
             "incidents" => incident_line(&open),
             "notes" => notes(status),
             "open" => open_incidents(&open),
             "data" => data(&status.data),
-            "days" => days(status),
+            "days" => days(status) + &incidents,
             "past" => past_incidents(&past),
             "changed" => time(changed_at),
             _ => return None,
         })
     })
+}
+
+fn header(site: &StatusSite) -> String {
+    let account = AccountLink::for_all(site.sign_up);
+    SiteHeader { service: &site.service, has_status_page: true, account, current: STATUS }.html()
 }
 
 /// Whether the API is up, in one sentence. It does not depend on the messages of the operator.
@@ -51,11 +59,15 @@ fn availability(status: &ServiceStatus) -> String {
     state_line(is_good, words)
 }
 
-/// The open incidents in one sentence, if there are any.
+/// The open incidents in one sentence, if there are any. They are the headline: what people report comes before what
+/// was measured.
 fn incident_line(open: &[IncidentThread<'_>]) -> String {
     match open {
         [] => String::new(),
-        [only] => state_line(false, &format!("Open incident: {}", escape(only.title))),
+        [only] => {
+            let state = name(only.state).to_lowercase();
+            state_line(false, &format!("Open incident: {} ({state})", escape(only.title)))
+        }
         [_, _, ..] => state_line(false, &format!("{} open incidents", open.len())),
     }
 }
@@ -198,6 +210,22 @@ fn freshness(status: &ServiceStatus, whole: &DayAvailability, ends: &str) -> Str
     let words = lost(&status.days, "stale data", DayAvailability::stale);
     let chart = chart("fresh", "Freshness of the data by day", &words, &fresh_bars(status));
     format!("<h3>Data current: {current}</h3>\n<p>{stale}</p>\n{chart}{ends}")
+}
+
+/// The number of incidents that began in the days that are shown.
+fn incident_count(status: &ServiceStatus, threads: &[IncidentThread<'_>]) -> String {
+    let Some(first) = status.days.first() else { return String::new() };
+    let from = first.day.start();
+    let is_recent =
+        |thread: &&IncidentThread<'_>| thread.messages.last().is_some_and(|begun| begun.at >= from);
+    let recent = threads.iter().filter(is_recent).count();
+    let open = threads.iter().filter(|thread| thread.is_open()).count();
+    let words = match open {
+        0 => "None is open.".into(),
+        1 => "1 is open.".into(),
+        _ => format!("{open} are open."),
+    };
+    format!("<h3>Incidents: {recent}</h3>\n<p>{words}</p>\n")
 }
 
 fn up_bars(status: &ServiceStatus) -> Vec<ChartDay> {
