@@ -122,7 +122,7 @@ def check_page(browser, what):
     found = browser.value(SHOWN)
     expect("endpoint-drift" in found and "endpoint-me" not in found and "errors" not in found,
            f"{what}: the search shows {found}")
-    links = browser.value("[...document.querySelectorAll('nav a')].filter(one => one.offsetParent).length")
+    links = browser.value("[...document.querySelectorAll('body > nav a')].filter(one => one.offsetParent).length")
     expect(links <= len(found) + 1, f"{what}: {links} links for {len(found)} sections")
     press(browser, "Escape")
     expect(browser.value(SHOWN) == everything, f"{what}: Escape does not show all sections again")
@@ -130,8 +130,29 @@ def check_page(browser, what):
     label = browser.value("new Promise(done => setTimeout(() => "
                           "done(document.querySelector('.endpoint button.copy').textContent), 200))")
     expect(label == "Copied", f"{what}: the label of the copy button is {label}")
+    check_layout(browser, what)
     expect(not browser.console(), f"{what}: on the console: {browser.console()}")
     return everything
+
+
+def check_layout(browser, what):
+    """Header and search stay in view, the menu marks the section, and the layout fits the width."""
+    seen = browser.value("""(async () => {
+        document.getElementById('limits').scrollIntoView({ behavior: 'instant' });
+        await new Promise((done) => setTimeout(done, 200));
+        const box = (selector) => document.querySelector(selector).getBoundingClientRect();
+        const [text, code] = ['#endpoint-models .pair > :first-child', '#endpoint-models .pair > :nth-child(2)'].map(box);
+        return {
+            header: box('body > header').bottom, search: box('#search').top, covered: box('#limits-title').top - box('body > header').bottom,
+            marked: [...document.querySelectorAll('body > nav a[aria-current]')].map((link) => link.hash),
+            columns: code.left >= text.right, label: getComputedStyle(document.querySelector('.cards td'), '::before').content };
+    })()""")
+    expect(0 <= seen["search"] < seen["header"] < 136, f"{what}: the header ends at {seen['header']}, the search is at {seen['search']}")
+    expect(seen["covered"] >= 0, f"{what}: the header covers the heading of a section")
+    expect(seen["marked"] == ["#limits"], f"{what}: the menu marks {seen['marked']}")
+    width = browser.value("innerWidth")
+    expect(seen["columns"] == (width >= 1400), f"{what}: text and code are {'' if seen['columns'] else 'not '}in two columns")
+    expect((seen["label"] == '"Requests a day"') == (width <= 640), f"{what}: the label of a limit is {seen['label']}")
 
 
 def main(program, url, profile, pictures=None):
@@ -139,7 +160,7 @@ def main(program, url, profile, pictures=None):
     try:
         browser.do("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
         sections = None
-        for width, height in ((1280, 900), (390, 844)):
+        for width, height in ((1500, 900), (1280, 900), (390, 844)):
             for scheme in ("light", "dark"):
                 browser.open(url, width, height, scheme)
                 sections = check_page(browser, f"{width} pixels, {scheme}")

@@ -201,12 +201,14 @@ def check_snippets(browser, origin):
 
 
 def check_search(browser):
-    """The search finds an operation, a field and an error code by name, and leads to them."""
+    """The search finds operations, fields, error codes and what is not available by name, and leads to them."""
     for text, hit, section in (("/drift", "Endpoint /api/v1/drift/:id", "endpoint-drift"),
                                ("confidencelow", "Field confidenceLower of /api/v1/models", "endpoint-models"),
                                ("quota_ex", "Error quota_exceeded", "quota_exceeded"),
                                ("sortby", "Parameter sortBy of /api/v1/models", "endpoint-models"),
-                               ("retry-a", "Header Retry-After", "headers")):
+                               ("retry-a", "Header Retry-After", "headers"),
+                               ("csv", "Not available: CSV", "not-available"),
+                               ("pagination", "Not available: Pagination", "not-available")):
         browser.value("document.getElementById('search').focus()")
         press(browser, "Escape")
         browser.do("Input.insertText", text=text)

@@ -272,3 +272,20 @@ async fn pages_leave_the_connection_open() {
         }
     }
 }
+
+#[tokio::test]
+async fn pages_docs_is_right_about_what_is_not_available() {
+    let world = World::new().await;
+    let key = world.customer("pro").await.key;
+    let plain = world.get("/api/v1/models").key(&key).send().await;
+    for ignored in ["page=2", "offset=50", "cursor=x", "format=csv"] {
+        let response = world.get(&format!("/api/v1/models?{ignored}")).key(&key).send().await;
+        assert_eq!((response.status, &response.body), (200, &plain.body), "{ignored}");
+    }
+    let csv = world.get("/api/v1/models").key(&key).header("Accept", "text/csv").send().await;
+    assert_eq!((csv.header("content-type"), &csv.body), ("application/json", &plain.body));
+    let missing = world.get("/api/v1/models.csv").key(&key).send().await;
+    assert_eq!((missing.status, missing.code().as_str()), (404, "not_found"));
+    let message = missing.json()["message"].clone();
+    assert!(message.as_str().unwrap().contains("pagination and CSV are not available"), "{message}");
+}

@@ -7,9 +7,11 @@ mod reference;
 
 use super::colour::CodeLanguage;
 use super::content_policy::AllowedContent;
-use super::html::{capitalized, code_block, escape, fill, grouped, prose, push, table};
+use super::html::{
+    AccountLink, SiteHeader, capitalized, card_table, code_block, escape, fill, grouped, prose, push, table,
+};
 use super::sample;
-use super::{ACCOUNT_SIGN_IN, PagesConfig, SiteLinks, default_terms};
+use super::{ACCOUNT_SIGN_IN, DOCS as DOCS_PATH, PagesConfig, SiteLinks, default_terms};
 use crate::keys::Tier;
 use crate::routes::prices::PRICES;
 use crate::routes::{ENDPOINTS, Route};
@@ -18,6 +20,7 @@ const CSS: &str = include_str!("page.css");
 /// A module, so its names are not global.
 const SCRIPT: &str = concat!(
     include_str!("copy.js"),
+    include_str!("menu.js"),
     include_str!("search.js"),
     include_str!("snippets.js"),
     include_str!("response.js"),
@@ -37,7 +40,14 @@ const LANDING: &str = include_str!("landing.html");
 
 /// The landing page.
 pub(super) fn landing(config: &PagesConfig) -> String {
-    fill(LANDING, |name| common(config, name))
+    fill(LANDING, |name| {
+        Some(match name {
+            "css" => CSS.to_owned(),
+            "header" => header(config, "/"),
+            "doors" => doors(config),
+            _ => return common(config, name),
+        })
+    })
 }
 
 /// The docs page.
@@ -48,24 +58,37 @@ pub(super) fn page(config: &PagesConfig) -> String {
 /// Values used by both pages.
 fn common(config: &PagesConfig, name: &str) -> Option<String> {
     Some(match name {
-        "css" => CSS.to_owned(),
         "service" => escape(&config.service),
         "version" => escape(&config.version),
         "license" => escape(&config.license),
         "base" => escape(&address(config)),
         "host_note" => host_note(config).to_owned(),
-        "get_a_key" => get_a_key(config),
         "key_prefix" => escape(&config.key_prefix),
         "guard" => config.guard_per_minute.to_string(),
-        "status_link" => status_link(config).to_owned(),
+        "tiers" => tiers(config),
+        "sample" => {
+            let answer = config.sample(Route::Models.endpoint());
+            code_block("Response of /models", CodeLanguage::Json, &sample::pretty(&answer))
+        }
         "contact" => contact(&config.links),
         _ => return None,
     })
 }
 
-/// A link to the status page, if there is one.
-fn status_link(config: &PagesConfig) -> &'static str {
-    if config.status_page { " · <a href=\"/status\">Status</a>" } else { "" }
+fn header(config: &PagesConfig, current: &str) -> String {
+    let account = AccountLink::for_all(config.sign_up);
+    SiteHeader { service: &config.service, has_status_page: config.status_page, account, current }.html()
+}
+
+/// The actions of the landing page, the primary one first.
+fn doors(config: &PagesConfig) -> String {
+    let docs = [(DOCS_PATH, "Read the documentation"), ("/openapi.json", "API description (OpenAPI 3.1)")];
+    let sign_up = config.sign_up.then_some((ACCOUNT_SIGN_IN, "Sign up"));
+    let doors = sign_up.into_iter().chain(docs).enumerate().map(|(at, (path, text))| {
+        let class = if at == 0 { "button" } else { "button quiet" };
+        format!("<a class=\"{class}\" href=\"{path}\">{text}</a>\n")
+    });
+    format!("<p class=\"doors\">{}</p>", doors.collect::<String>())
 }
 
 /// Links to the contact, if there is one.
@@ -79,18 +102,6 @@ fn contact(links: &SiteLinks) -> String {
 
 fn link(href: &str, text: &str) -> String {
     format!("<a href=\"{}\">{}</a>", escape(href), escape(text))
-}
-
-fn sign_in_link(config: &PagesConfig) -> String {
-    if config.sign_up { format!(" · {}", link(ACCOUNT_SIGN_IN, "Sign in")) } else { String::new() }
-}
-
-fn get_a_key(config: &PagesConfig) -> String {
-    if config.sign_up {
-        format!("<p>{} to get a key, or sign in to manage yours.</p>\n", link(ACCOUNT_SIGN_IN, "Sign up"))
-    } else {
-        String::new()
-    }
 }
 
 /// How to get a key, as the beginning of a sentence.
@@ -127,7 +138,7 @@ fn section(config: &PagesConfig, name: &str) -> Option<String> {
         "script" => SCRIPT.to_owned(),
         "operations" => operations::data(config),
         "css" => DOCS_CSS.to_owned(),
-        "sign_in_link" => sign_in_link(config),
+        "header" => header(config, DOCS_PATH),
         "first_step" => first_step(config),
         "further_docs" => linked("There is ", config.links.docs_url.as_deref(), "further documentation"),
         "terms" => terms(config),
@@ -136,10 +147,7 @@ fn section(config: &PagesConfig, name: &str) -> Option<String> {
         "endpoint_links" => reference::links(),
         "error_links" => errors::links(),
         "quick_start" => quick_start(config),
-        "envelope_example" => {
-            let answer = config.sample(Route::Models.endpoint());
-            code_block("Response of /models", CodeLanguage::Json, &sample::pretty(&answer))
-        }
+        "recipes" => recipes(config),
         "envelope_fields" => reference::envelope(),
         "endpoint_table" => reference::overview(),
         "endpoints" => {
@@ -150,7 +158,6 @@ fn section(config: &PagesConfig, name: &str) -> Option<String> {
         "error_example" => code_block("An error", CodeLanguage::Json, &errors::example(config)),
         "error_fields" => errors::fields(),
         "errors" => errors::all(config.sign_up),
-        "tiers" => tiers(config),
         "prices" => prices(),
         "headers" => reference::headers(),
         _ => return None,
@@ -199,6 +206,28 @@ fn quick_start(config: &PagesConfig) -> String {
     html
 }
 
+/// The recipes for clients that cache or retry. `.ci/clients/recipes.py` runs the same files.
+fn recipes(config: &PagesConfig) -> String {
+    use CodeLanguage::{Hash, Slashes};
+    let base = address(config);
+    let recipes = [
+        ("requests-cache (Python)", Hash, include_str!("recipes/requests_cache.py")),
+        ("hishel (Python)", Hash, include_str!("recipes/hishel.py")),
+        ("CacheControl (Python)", Hash, include_str!("recipes/cachecontrol.py")),
+        ("got (JavaScript)", Slashes, include_str!("recipes/got.mjs")),
+        ("axios-cache-interceptor (JavaScript)", Slashes, include_str!("recipes/axios.mjs")),
+        ("make-fetch-happen (JavaScript)", Slashes, include_str!("recipes/make_fetch_happen.mjs")),
+        ("curl (shell)", Hash, include_str!("recipes/curl.sh")),
+        ("Retries that wait for Retry-After (Python)", Hash, include_str!("recipes/retry.py")),
+    ];
+    let mut html = String::new();
+    for (name, language, text) in recipes {
+        let block = code_block(name, language, text.replace("BASE_ADDRESS", &base).trim_end());
+        push(&mut html, format_args!("<details><summary>{name}</summary>\n{block}</details>\n"));
+    }
+    html
+}
+
 fn tiers(config: &PagesConfig) -> String {
     let rows = config.tiers.iter().map(|tier| {
         vec![
@@ -210,7 +239,7 @@ fn tiers(config: &PagesConfig) -> String {
         ]
     });
     let heads = ["Tier", "Requests a day", "Requests a minute", "Periods", "Availability"];
-    table("Tiers", &heads, rows)
+    card_table("Tiers", &heads, rows)
 }
 
 fn how_obtained(tier: &Tier, sign_up: bool) -> String {

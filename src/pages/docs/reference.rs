@@ -60,7 +60,7 @@ pub(super) fn endpoint(row: &Endpoint, config: &PagesConfig, base: &str, model: 
         escape(&path),
     );
     push(&mut html, heading);
-    push(&mut html, format_args!("<p>{}</p>\n", prose(row.summary)));
+    push(&mut html, format_args!("<div class=\"pair\">\n<div><p>{}</p>\n", prose(row.summary)));
     let parameters: Vec<_> =
         taken(row).map(|param| vec![code(param.name()), allowed(param), prose(param.meaning())]).collect();
     if !parameters.is_empty() {
@@ -78,12 +78,11 @@ pub(super) fn endpoint(row: &Endpoint, config: &PagesConfig, base: &str, model: 
             format_args!("<p>The data source ignores {names}: all values return the same data.</p>\n"),
         );
     }
-    html.push_str(&code_block(
-        &format!("Request for {path}"),
-        CodeLanguage::Hash,
-        &request(row, base, model),
-    ));
-    push(&mut html, format_args!("<h4>Fields of {}</h4>\n", if row.one { "the item" } else { "an item" }));
+    html.push_str(&samples(row, config, base, model));
+    push(
+        &mut html,
+        format_args!("<div><h4>Fields of {}</h4>\n", if row.one { "the item" } else { "an item" }),
+    );
     let fields = match config.listed(row) {
         None => rows("", row.item),
         Some(listed) => {
@@ -94,19 +93,27 @@ pub(super) fn endpoint(row: &Endpoint, config: &PagesConfig, base: &str, model: 
     if !fields.is_empty() {
         html.push_str(&stacking_table(&format!("Fields of {path}"), &FIELD_HEADS, fields));
     }
-    let example = sample::pretty(&config.sample(row));
-    let example = code_block(&format!("Response of {path}"), CodeLanguage::Json, &example);
-    push(&mut html, format_args!("<details><summary>Example response</summary>\n{example}</details>\n"));
     let codes: Vec<_> =
         row.codes().map(|code| format!("<a href=\"#{0}\"><code>{0}</code></a>", code.word)).collect();
     push(
         &mut html,
         format_args!(
-            "<details><summary>Possible errors</summary>\n<p class=\"codes\">{}</p></details>\n</section>\n",
+            "<details><summary>Possible errors</summary>\n<p class=\"codes\">{}</p></details></div>\n</div>\n</section>\n",
             codes.join(" ")
         ),
     );
     html
+}
+
+/// The end of the introduction, and the code beside it: a request and a response.
+fn samples(row: &Endpoint, config: &PagesConfig, base: &str, model: &str) -> String {
+    let path = row.documented_path().replace("{id}", ":id");
+    let request = code_block(&format!("Request for {path}"), CodeLanguage::Hash, &request(row, base, model));
+    let response = sample::pretty(&config.sample(row));
+    let response = code_block(&format!("Response of {path}"), CodeLanguage::Json, &response);
+    format!(
+        "</div>\n<div>{request}<details open><summary>Example response</summary>\n{response}</details></div>\n"
+    )
 }
 
 fn request(row: &Endpoint, base: &str, model: &str) -> String {

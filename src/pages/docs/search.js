@@ -1,10 +1,10 @@
-// The search field: it filters sections, and lists the endpoints, parameters, fields, headers and error codes whose
-// names contain the text. The page is indexed as it is without forms.
+// The search field: it filters sections, and lists the endpoints, parameters, fields, headers, error codes and missing
+// features whose names contain the text. The page is indexed as it is without forms.
 
 const main = document.getElementById("content");
 const leaves = [...main.querySelectorAll("section")].filter((part) => !part.querySelector("section"));
 const texts = new Map(leaves.map((part) => [part, part.textContent.toLowerCase()]));
-const links = [...document.querySelectorAll("nav a")];
+const links = [...document.querySelectorAll("body > nav a")];
 const MOST_HITS = 8;
 
 // The kind of the names in the first column of a table; none for tables of other things, and for the overview of
@@ -33,6 +33,7 @@ function indexNames() {
       }
     }
   }
+  for (const term of main.querySelectorAll("#not-available dt")) add("Not available:", term.textContent, "", term);
   return names;
 }
 const names = indexNames();

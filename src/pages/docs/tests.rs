@@ -328,6 +328,52 @@ fn sign_up_is_linked_if_callers_can_sign_up() {
 }
 
 #[test]
+fn sign_up_is_the_primary_action_of_the_landing_page_if_callers_can_sign_up() {
+    let primary = |sign_up| {
+        let html = landing(&PagesConfig { sign_up, ..PagesConfig::default() });
+        assert_eq!(html.matches("class=\"button\"").count(), 1, "one primary action");
+        let tiers = PagesConfig::default().tiers;
+        assert!(tiers.iter().all(|tier| html.contains(&format!(">{}</t", grouped(tier.limits.day)))));
+        assert!(html.contains("currentScore"), "a response");
+        html.split_once("<a class=\"button\" href=\"").unwrap().1.split('"').next().unwrap().to_owned()
+    };
+    assert_eq!((primary(false).as_str(), primary(true).as_str()), ("/docs", "/account/sign-in"));
+}
+
+#[test]
+fn recipes_for_caching_have_the_address_of_the_service() {
+    let config = PagesConfig { base_url: Some("https://x.example".into()), ..PagesConfig::default() };
+    let html = page(&config);
+    assert!(!html.contains("BASE_ADDRESS"));
+    let section = html.split_once("<section id=\"caching\"").unwrap().1.split_once("</section>").unwrap().0;
+    for client in [
+        "requests-cache",
+        "hishel",
+        "CacheControl",
+        "got",
+        "axios-cache-interceptor",
+        "make-fetch-happen",
+        "curl",
+    ] {
+        assert!(section.contains(&format!("<summary>{client} (")), "{client}");
+    }
+    assert_eq!(section.matches("https://x.example/api/v1").count(), 8, "one in each recipe");
+}
+
+#[test]
+fn missing_features_are_named_and_errors_refer_to_them() {
+    let html = default();
+    let section =
+        html.split_once("<section id=\"not-available\"").unwrap().1.split_once("</section>").unwrap().0;
+    for feature in ["Pagination", "CSV", "Webhooks"] {
+        assert!(section.contains(&format!(">{feature}</dt>")), "{feature}");
+    }
+    let remedy = |word| CODES.iter().find(|row| row.word == word).unwrap().remedy;
+    assert!(remedy("not_found").contains("pagination and CSV are not available"));
+    assert!(remedy("invalid_limit").contains("Pagination is not available"));
+}
+
+#[test]
 fn the_example_of_an_error_has_the_fields_of_the_table() {
     let example: serde_json::Value = serde_json::from_str(&errors::example(&PagesConfig::default())).unwrap();
     for field in ERROR {
