@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::net::TcpStream;
 
 use crate::address::Networks;
-use crate::gateway::Peer;
+use crate::gateway::{Peer, network};
 
 use super::connection_activity::ConnectionActivity;
 use super::connection_context::ConnectionContext;
@@ -22,8 +22,12 @@ use super::http2::PREFACE;
 use super::proxy_header::{self, NoHeader};
 use super::read_ahead::ReadAhead;
 use super::timed_io::TimedIo;
-use super::tls::TlsTermination;
+use super::tls::{HandshakeFailure, TlsTermination};
 use super::{http1, http2};
+
+/// Maximum number of TLS handshakes of a network that wait for the CPU: with RSA certificates the last of them waits for about
+/// 0.1 s.
+const MAX_WAITING_HANDSHAKES: usize = 128;
 
 /// Settings of a connection.
 #[derive(Clone, Debug)]
@@ -80,14 +84,18 @@ pub(super) async fn serve(
     let Some(tls) = &config.tls else {
         return serve_protocol(stream, peer, activity, context, &mut timer).await;
     };
-    match timer.run(Box::pin(tls.open(stream))).await {
+    let max_waiting = if is_trusted_proxy { usize::MAX } else { MAX_WAITING_HANDSHAKES };
+    match timer.run(Box::pin(tls.open(stream, network(peer.address), max_waiting))).await {
         Ok(Ok(stream)) => {
             peer.is_encrypted = true;
             serve_protocol(stream, peer, activity, context, &mut timer).await
         }
         Ok(Err(error)) => {
             tracing::debug!(%error, client = %peer.address, "TLS handshake failed");
-            ConnectionEnd::Tls
+            match error {
+                HandshakeFailure::TooManyWaiting => ConnectionEnd::Refused,
+                HandshakeFailure::Io(_) => ConnectionEnd::Tls,
+            }
         }
         Err(signal) => ConnectionEnd::from(signal),
     }

@@ -22,7 +22,7 @@ pub(super) enum ConnectionEnd {
     Unread,
     /// Its slot was needed, and it was idle, did not read, or had no key.
     Displaced,
-    /// Its address had too many connections.
+    /// Its address had too many connections, or TLS handshakes that wait.
     Refused,
     /// The TLS handshake failed.
     Tls,

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::connection_activity::ConnectionActivity;
@@ -19,6 +19,14 @@ pub(super) struct TimedIo {
 impl TimedIo {
     pub(super) fn new(stream: TcpStream, activity: Arc<ConnectionActivity>) -> Self {
         Self { stream, activity }
+    }
+
+    /// Waits until the client has closed its side or reset the connection. Waits forever once bytes can be read: they have to be
+    /// read first.
+    pub(super) async fn closed(&self) {
+        if self.stream.ready(Interest::READABLE).await.is_ok_and(|ready| !ready.is_read_closed()) {
+            std::future::pending().await
+        }
     }
 
     fn record_write(&self, written: &Poll<io::Result<usize>>) {

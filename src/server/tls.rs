@@ -1,29 +1,42 @@
 //! TLS 1.2 and 1.3 on the public port: certificate by server name, session resumption.
 //!
-//! Certificates can be replaced at run time; new connections use the new ones. Files are read in `certificates`.
+//! Certificates can be replaced at run time; new connections use the new ones. Files are read in `certificates`. When and
+//! where the expensive part of a handshake runs is decided in `handshake_threads`.
 
 use std::fmt;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use rustls::ServerConfig;
+use bytes::BytesMut;
 use rustls::crypto::ring;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use tokio::io::{AsyncRead, AsyncWrite};
+use rustls::{ServerConfig, ServerConnection};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::certificates::Certificates;
+use super::filtered_io::FilteredIo;
+use super::handshake_threads::{HandshakeThreads, StepNotDone};
+use super::read_ahead::ReadAhead;
+use super::timed_io::TimedIo;
 
 const HTTP2: &[u8] = b"h2";
 const HTTP1: &[u8] = b"http/1.1";
+/// Bytes read at a time during a handshake: more than most messages of clients.
+const READ: usize = 4_096;
+
+/// A connection below TLS.
+pub(super) type TlsInput = FilteredIo<TimedIo, ReadAhead>;
 
 /// Accepts TLS connections.
 #[derive(Clone)]
 pub struct TlsTermination {
     acceptor: TlsAcceptor,
+    threads: Arc<HandshakeThreads>,
     current: Arc<CurrentTls>,
 }
 
@@ -33,7 +46,21 @@ struct CurrentTls(ArcSwap<Certificates>);
 /// TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 #[error("TLS cannot be set up: {0}")]
-pub struct TlsError(#[from] rustls::Error);
+pub enum TlsError {
+    /// By the library.
+    Library(#[from] rustls::Error),
+    /// No thread can be started.
+    Thread(#[from] io::Error),
+}
+
+/// A handshake did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum HandshakeFailure {
+    #[error("too many handshakes of the network wait")]
+    TooManyWaiting,
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
 
 impl TlsTermination {
     /// With these certificates.
@@ -48,7 +75,8 @@ impl TlsTermination {
         config.alpn_protocols = vec![HTTP2.to_vec(), HTTP1.to_vec()];
         // Stateless tickets: resumption uses no memory here. Their key rotates every few hours.
         config.ticketer = ring::Ticketer::new()?;
-        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), current })
+        let threads = Arc::new(HandshakeThreads::start()?);
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), threads, current })
     }
 
     /// Replaces the certificates for new connections.
@@ -61,13 +89,69 @@ impl TlsTermination {
         self.current.0.load_full()
     }
 
-    /// Performs the handshake.
-    pub(super) async fn open<S>(&self, stream: S) -> io::Result<TlsStream<S>>
-    where
-        S: AsyncRead + AsyncWrite + Unpin,
-    {
-        self.acceptor.accept(stream).await
+    /// Performs the handshake with a client of this network, of which `max_waiting` handshakes may wait. Ends early if the
+    /// client has gone before the certificate is signed for it.
+    pub(super) async fn open(
+        &self,
+        mut stream: TlsInput,
+        network: IpAddr,
+        max_waiting: usize,
+    ) -> Result<TlsStream<TlsInput>, HandshakeFailure> {
+        let session = ServerConnection::new(Arc::clone(self.acceptor.config()));
+        let mut session = session.map_err(invalid)?;
+        while session.is_handshaking() {
+            let mut received = BytesMut::with_capacity(READ);
+            if stream.read_buf(&mut received).await? == 0 {
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+            }
+            // Known from the first complete ClientHello on.
+            let is_signed = session.protocol_version().is_some();
+            let step = self.threads.run(network, max_waiting, move || {
+                let advanced = advance(&mut session, &received);
+                (session, advanced)
+            });
+            let done = tokio::select! {
+                biased;
+                () = stream.stream().closed(), if !is_signed => {
+                    return Err(io::Error::from(io::ErrorKind::ConnectionAborted).into());
+                }
+                done = step => done,
+            };
+            let (advanced, result) = done.map_err(|not_done| match not_done {
+                StepNotDone::TooManyWaiting => HandshakeFailure::TooManyWaiting,
+                StepNotDone::Panicked => io::Error::other("the handshake panicked").into(),
+            })?;
+            session = advanced;
+            // After an error it has an alert for the client.
+            let sent = send(&mut session, &mut stream).await;
+            result?;
+            sent?;
+        }
+        Ok(self.acceptor.accept_with(stream, |fresh| *fresh = session).await?)
     }
+}
+
+/// Handles received bytes.
+fn advance(session: &mut ServerConnection, mut received: &[u8]) -> io::Result<()> {
+    while !received.is_empty() {
+        session.read_tls(&mut received)?;
+        session.process_new_packets().map_err(invalid)?;
+    }
+    Ok(())
+}
+
+/// Sends what the session has for the client.
+async fn send(session: &mut ServerConnection, stream: &mut TlsInput) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    while session.wants_write() {
+        session.write_tls(&mut bytes)?;
+    }
+    stream.write_all(&bytes).await?;
+    stream.flush().await
+}
+
+fn invalid(error: rustls::Error) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
 }
 
 impl ResolvesServerCert for CurrentTls {

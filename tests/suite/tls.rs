@@ -291,3 +291,46 @@ fn check_reports_every_problem_of_certificates() {
         assert!(ended.err.contains(words), "{words}: {}", ended.err);
     }
 }
+
+#[tokio::test]
+async fn a_client_whose_handshake_fails_gets_an_alert_with_the_reason() {
+    let authority = Authority::new();
+    authority.certify("default", &["localhost"], 2040);
+    let world = world(&authority, &["default"]).await;
+    let client = authority.client(&rustls::version::TLS13, &["spdy/9"]);
+    let error = client.handshake(world.address(), "localhost").await.unwrap_err();
+    assert!(error.to_string().contains("NoApplicationProtocol"), "{error}");
+    world.reaches("scoregate_connections_total{reason=\"tls_handshake\"}", 1).await;
+}
+
+/// A ClientHello as a client sends it, which an attacker can record and repeat.
+fn recorded_hello(client: &Client) -> Vec<u8> {
+    let name = ServerName::try_from("localhost").unwrap();
+    let mut session = rustls::ClientConnection::new(Arc::clone(client.0.config()), name).unwrap();
+    let mut hello = Vec::new();
+    session.write_tls(&mut hello).unwrap();
+    hello
+}
+
+#[tokio::test]
+async fn a_hello_in_any_parts_is_answered_and_clients_that_repeat_it_keep_nobody_out() {
+    let authority = Authority::new();
+    authority.certify("default", &["localhost"], 2040);
+    let world = world(&authority, &["default"]).await;
+    let client = authority.modern();
+    let hello = recorded_hello(&client);
+    let mut repeating = Vec::new();
+    for number in 0..100 {
+        let mut connection = Connection::open(world.address()).await;
+        let (first, rest) = hello.split_at(number % hello.len());
+        connection.write(first).await;
+        tokio::task::yield_now().await;
+        connection.write(rest).await;
+        repeating.push(connection);
+    }
+    let mut honest = Connection::over(client.handshake(world.address(), "localhost").await.unwrap());
+    assert_eq!(health(&mut honest).await, 200);
+    drop(repeating);
+    world.reaches("scoregate_connections", 1).await;
+    assert_eq!(health(&mut honest).await, 200);
+}

@@ -1,0 +1,294 @@
+//! Latency of cached hits on open TLS connections, and of new connections, while clients repeat a recorded ClientHello: an
+//! attack that costs its sender no cryptography and the server a signature each. With RSA-2048 and ECDSA P-256.
+//!
+//! Where there are two processors and `taskset`, the gateway has one, and clients and attackers have the other.
+//! `cargo bench --bench tls_attack` is small; `SCOREGATE_FULL=1` gives reliable figures.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a bench prints what it measured, reads the machine's clock and may end where something is not as it should be"
+)]
+
+use std::collections::VecDeque;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use rcgen::{CertificateParams, KeyPair};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use socket2::{Domain, Socket, Type};
+use tempfile::TempDir;
+
+const RSA_KEY: &str = include_str!("rsa_2048.pem");
+/// Open connections, and the time between two hits on each.
+const CALLERS: u32 = 4;
+const HIT_INTERVAL: Duration = Duration::from_millis(20);
+/// The time between two new connections.
+const CONNECT_INTERVAL: Duration = Duration::from_millis(100);
+/// Threads of the attack, and the time between two ClientHellos of each: 1,000 per second together.
+const ATTACKERS: u32 = 4;
+const HELLO_INTERVAL: Duration = Duration::from_millis(4);
+/// Connections that an attacker keeps open if it does not close them.
+const KEPT: usize = 100;
+/// The argument of the process that runs on the second processor.
+const PINNED: &str = "on-the-second-processor";
+
+/// An attack.
+#[derive(Clone, Copy, Debug)]
+struct Attack {
+    name: &'static str,
+    /// The last number of its address. The attacks on each key come from a network of their own.
+    host: u8,
+    /// Whether it closes a connection after the ClientHello.
+    closes: bool,
+}
+
+const CALLER: u8 = 2;
+const ATTACKS: [Attack; 3] = [
+    Attack { name: "closes", host: 3, closes: true },
+    Attack { name: "waits", host: 4, closes: false },
+    Attack { name: "waits, same address", host: CALLER, closes: false },
+];
+
+fn main() {
+    let is_pinned = std::env::args().any(|argument| argument == PINNED);
+    if !is_pinned && has_two_processors() {
+        let this = std::env::current_exe().unwrap();
+        let mut command = Command::new("taskset");
+        assert!(command.args(["-c", "1"]).arg(this).arg(PINNED).status().unwrap().success());
+        return;
+    }
+    let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
+    let time = Duration::from_secs(if is_full { 20 } else { 2 });
+    println!(
+        "{:>22} {:>20} {:>9} {:>9} {:>9} {:>9} {:>11} {:>9}",
+        "key", "attack", "hits", "p50", "p99", "max", "connect p99", "failed"
+    );
+    let ecdsa_key = KeyPair::generate().unwrap().serialize_pem();
+    for (network, name, key) in [(1, "RSA-2048", RSA_KEY.to_owned()), (2, "ECDSA P-256", ecdsa_key)] {
+        println!("{name:>22}: a signature takes {:.0?}", signing_time(&key));
+        let directory = TempDir::new().unwrap();
+        let gateway = Gateway::start(directory.path(), network, &key, is_pinned);
+        report(name, "none", &gateway.measure(None, time));
+        for attack in ATTACKS {
+            report(name, attack.name, &gateway.measure(Some(attack), time));
+        }
+    }
+}
+
+fn has_two_processors() -> bool {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let taskset = Command::new("taskset").arg("--version").stdout(Stdio::null()).status();
+    processors > 1 && taskset.is_ok_and(|status| status.success())
+}
+
+/// The mean duration of a signature in a handshake.
+fn signing_time(key: &str) -> Duration {
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+    let key = rustls::crypto::ring::sign::any_supported_type(&key).unwrap();
+    let schemes = [rustls::SignatureScheme::RSA_PSS_SHA256, rustls::SignatureScheme::ECDSA_NISTP256_SHA256];
+    let signer = key.choose_scheme(&schemes).unwrap();
+    let (start, count) = (Instant::now(), 200);
+    for _ in 0..count {
+        signer.sign(&[7; 130]).unwrap();
+    }
+    start.elapsed() / count
+}
+
+/// What was measured.
+struct Measured {
+    hits: Histogram<u64>,
+    connects: Histogram<u64>,
+    failed: u64,
+}
+
+fn report(key: &str, attack: &str, measured: &Measured) {
+    let Measured { hits, connects, failed } = measured;
+    let at =
+        |histogram: &Histogram<u64>, quantile| Duration::from_nanos(histogram.value_at_quantile(quantile));
+    println!(
+        "{key:>22} {attack:>20} {:>9} {:>9.1?} {:>9.1?} {:>9.1?} {:>11.1?} {failed:>9}",
+        hits.len(),
+        at(hits, 0.5),
+        at(hits, 0.99),
+        at(hits, 1.0),
+        at(connects, 0.99)
+    );
+}
+
+/// The gateway, with a key without effective limits.
+struct Gateway {
+    child: Child,
+    address: SocketAddr,
+    network: u8,
+    key: String,
+    client: Arc<ClientConfig>,
+}
+
+impl Gateway {
+    fn start(directory: &Path, network: u8, private_key: &str, is_pinned: bool) -> Self {
+        let pair = KeyPair::from_pem(private_key).unwrap();
+        let certificate =
+            CertificateParams::new(vec!["localhost".into()]).unwrap().self_signed(&pair).unwrap();
+        std::fs::write(directory.join("certificate.pem"), certificate.pem()).unwrap();
+        std::fs::write(directory.join("key.pem"), private_key).unwrap();
+        let file = directory.join("scoregate.toml");
+        let shown = directory.display();
+        let text = format!(
+            "upstream = \"built-in\"\nlisten = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\ndata_dir = \"{shown}/data\"\n\
+             log.access = false\n[tls.default]\ncertificate = \"{shown}/certificate.pem\"\nkey = \"{shown}/key.pem\"\n\
+             [tiers.load]\nminute = 1000000000\nday = 1000000000\npaid = true\n"
+        );
+        std::fs::create_dir(directory.join("data")).unwrap();
+        std::fs::write(&file, text).unwrap();
+        let binary = env!("CARGO_BIN_EXE_scoregate");
+        let config = ["--config", file.to_str().unwrap()];
+        let create = ["keys", "create", "--name", "bench", "--tier", "load", "--json"];
+        let created = Command::new(binary).args(create).args(config).output().unwrap();
+        let created: serde_json::Value = serde_json::from_slice(&created.stdout).unwrap();
+        let key = created.get("key").and_then(|key| key.as_str()).unwrap().to_owned();
+        let mut command = Command::new(if is_pinned { "taskset" } else { binary });
+        if is_pinned {
+            command.args(["-c", "0", binary]);
+        }
+        command.arg("serve").args(config).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let serving = lines.find_map(|line| line.ok().filter(|line| line.contains("serving"))).unwrap();
+        let address = serving.split("public=").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+        std::thread::spawn(move || lines.count());
+        Self { child, address, network, key, client: client(certificate.der()) }
+    }
+
+    fn connect(&self) -> std::io::Result<StreamOwned<ClientConnection, TcpStream>> {
+        let stream: TcpStream = self.socket(CALLER)?.into();
+        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+        let name = ServerName::try_from("localhost").unwrap();
+        let session = ClientConnection::new(Arc::clone(&self.client), name).map_err(std::io::Error::other)?;
+        Ok(StreamOwned::new(session, stream))
+    }
+
+    /// The time to a 200, or nothing.
+    fn hit(&self, stream: &mut StreamOwned<ClientConnection, TcpStream>) -> std::io::Result<()> {
+        let head =
+            format!("GET /api/v1/models HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {}\r\n\r\n", self.key);
+        stream.write_all(head.as_bytes())?;
+        let (mut response, mut chunk) = (Vec::new(), [0; 16 * 1_024]);
+        loop {
+            let read = stream.read(&mut chunk)?;
+            if read == 0 {
+                return Err(std::io::ErrorKind::UnexpectedEof.into());
+            }
+            response.extend_from_slice(chunk.get(..read).unwrap());
+            let text = String::from_utf8_lossy(&response);
+            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+            if body.len() >= length.parse().unwrap() {
+                assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+                return Ok(());
+            }
+        }
+    }
+
+    /// A connection from a host of the network.
+    fn socket(&self, host: u8) -> std::io::Result<Socket> {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+        socket.set_tcp_nodelay(true)?;
+        socket.bind(&SocketAddr::new([127, 0, self.network, host].into(), 0).into())?;
+        socket.connect_timeout(&self.address.into(), Duration::from_secs(5))?;
+        Ok(socket)
+    }
+
+    fn measure(&self, attack: Option<Attack>, time: Duration) -> Measured {
+        let (is_over, failed) = (AtomicBool::new(false), AtomicU64::new(0));
+        let hello = self.hello();
+        let repeat = |interval: Duration, work: &mut dyn FnMut() -> std::io::Result<()>| {
+            let mut taken = Histogram::new(3).unwrap();
+            let mut due = Instant::now();
+            while !is_over.load(Ordering::Relaxed) {
+                due += interval;
+                std::thread::sleep(due.saturating_duration_since(Instant::now()));
+                // A late response delays the next request, and counts from when that was due.
+                match work() {
+                    Ok(()) => taken.record(u64::try_from(due.elapsed().as_nanos()).unwrap()).unwrap(),
+                    Err(_) => drop(failed.fetch_add(1, Ordering::Relaxed)),
+                }
+            }
+            taken
+        };
+        std::thread::scope(|scope| {
+            let mut open: Vec<_> = (0..CALLERS).map(|_| self.connect().unwrap()).collect();
+            open.iter_mut().for_each(|stream| self.hit(stream).unwrap());
+            if let Some(attack) = attack {
+                for _ in 0..ATTACKERS {
+                    let (hello, is_over) = (&hello, &is_over);
+                    scope.spawn(move || self.attack(attack, hello, is_over));
+                }
+            }
+            let mut callers = Vec::new();
+            for mut stream in open {
+                let repeat = &repeat;
+                callers.push(scope.spawn(move || repeat(HIT_INTERVAL, &mut || self.hit(&mut stream))));
+            }
+            let connects = scope.spawn(|| repeat(CONNECT_INTERVAL, &mut || self.hit(&mut self.connect()?)));
+            std::thread::sleep(time);
+            is_over.store(true, Ordering::Relaxed);
+            let mut hits = Histogram::new(3).unwrap();
+            callers.into_iter().for_each(|caller| hits.add(caller.join().unwrap()).unwrap());
+            let connects = connects.join().unwrap();
+            Measured { hits, connects, failed: failed.load(Ordering::Relaxed) }
+        })
+    }
+
+    /// A ClientHello as a client sends it.
+    fn hello(&self) -> Vec<u8> {
+        let name = ServerName::try_from("localhost").unwrap();
+        let mut session = ClientConnection::new(Arc::clone(&self.client), name).unwrap();
+        let mut hello = Vec::new();
+        session.write_tls(&mut hello).unwrap();
+        hello
+    }
+
+    fn attack(&self, attack: Attack, hello: &[u8], is_over: &AtomicBool) {
+        let (mut due, mut kept) = (Instant::now(), VecDeque::new());
+        while !is_over.load(Ordering::Relaxed) {
+            due += HELLO_INTERVAL;
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            let Ok(mut socket) = self.socket(attack.host) else { continue };
+            if socket.write_all(hello).is_ok() && !attack.closes {
+                // Otherwise the ports of the address would all be in TIME_WAIT soon.
+                socket.set_linger(Some(Duration::ZERO)).unwrap();
+                kept.push_back(socket);
+            }
+            if kept.len() > KEPT {
+                kept.pop_front();
+            }
+        }
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+fn client(certificate: &CertificateDer<'_>) -> Arc<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate.clone().into_owned()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let mut config = config.with_root_certificates(roots).with_no_client_auth();
+    config.resumption = rustls::client::Resumption::disabled();
+    Arc::new(config)
+}

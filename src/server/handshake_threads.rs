@@ -1,0 +1,204 @@
+//! Threads for the part of a TLS handshake that needs much CPU time: key exchange and signature, about a millisecond with
+//! RSA.
+//!
+//! They have a low priority, so that open connections are served first. Networks take turns ([`FairTurns`]), and each can
+//! have few handshakes waiting. A handshake whose client has gone is skipped. Otherwise clients that repeat a recorded
+//! ClientHello, without cryptography of their own, would take the time of all others.
+
+use std::io;
+use std::net::IpAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::oneshot;
+
+use super::fair_turns::FairTurns;
+
+/// How much lower the priority of the threads is: a tenth of the CPU time where serving threads need all of it.
+const NICENESS: i32 = 10;
+
+/// The threads. They end when this is dropped.
+pub(super) struct HandshakeThreads {
+    queue: Arc<HandshakeQueue>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct HandshakeQueue {
+    state: Mutex<QueueState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct QueueState {
+    turns: FairTurns<HandshakeStep>,
+    is_closed: bool,
+}
+
+/// The step of one handshake, and whether its client still waits.
+struct HandshakeStep {
+    run: Box<dyn FnOnce() + Send>,
+    client: Weak<()>,
+}
+
+/// The step was not done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StepNotDone {
+    /// Too many handshakes of the network wait.
+    TooManyWaiting,
+    /// A defect.
+    Panicked,
+}
+
+impl HandshakeThreads {
+    /// Half as many threads as processors.
+    pub(super) fn start() -> io::Result<Self> {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        Self::start_several((processors / 2).max(1))
+    }
+
+    fn start_several(count: usize) -> io::Result<Self> {
+        let mut started = Self { queue: Arc::default(), threads: Vec::new() };
+        for _ in 0..count {
+            let queue = Arc::clone(&started.queue);
+            let thread = std::thread::Builder::new().name("tls-handshakes".into());
+            started.threads.push(thread.spawn(move || queue.run_steps())?);
+        }
+        Ok(started)
+    }
+
+    /// Runs a step of a handshake when it is the turn of its network, of which `max_waiting` may wait. It is skipped if the
+    /// future is dropped before.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        network: IpAddr,
+        max_waiting: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, StepNotDone> {
+        let (reply, result) = oneshot::channel();
+        let client = Arc::new(());
+        let run = Box::new(move || drop(reply.send(work())));
+        let step = HandshakeStep { run, client: Arc::downgrade(&client) };
+        if !self.queue.state.lock().turns.add(network, step, max_waiting, HandshakeStep::is_needed) {
+            return Err(StepNotDone::TooManyWaiting);
+        }
+        self.queue.changed.notify_one();
+        let result = result.await;
+        drop(client);
+        result.map_err(|_| StepNotDone::Panicked)
+    }
+}
+
+impl Drop for HandshakeThreads {
+    fn drop(&mut self) {
+        self.queue.state.lock().is_closed = true;
+        self.queue.changed.notify_all();
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a thread of TLS handshakes panicked");
+            }
+        }
+    }
+}
+
+impl HandshakeStep {
+    fn is_needed(&self) -> bool {
+        self.client.strong_count() > 0
+    }
+}
+
+impl HandshakeQueue {
+    fn run_steps(&self) {
+        // On Linux this applies to the calling thread alone.
+        if let Err(error) = rustix::process::nice(NICENESS) {
+            tracing::warn!(%error, "the priority of TLS handshakes cannot be lowered");
+        }
+        while let Some(step) = self.next() {
+            if catch_unwind(AssertUnwindSafe(step.run)).is_err() {
+                tracing::error!("a TLS handshake panicked");
+            }
+        }
+    }
+
+    /// Waits for the next step. `None` at the end.
+    fn next(&self) -> Option<HandshakeStep> {
+        let mut state = self.state.lock();
+        loop {
+            if state.is_closed {
+                return None;
+            }
+            match state.turns.next() {
+                Some(step) if step.is_needed() => return Some(step),
+                Some(_) => {}
+                None => self.changed.wait(&mut state),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::{Pin, pin};
+    use std::sync::mpsc::{Sender, channel};
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    fn address(last: u8) -> IpAddr {
+        [192, 0, 2, last].into()
+    }
+
+    /// One thread, with a step that runs until the sender is dropped.
+    fn busy() -> (HandshakeThreads, Sender<()>) {
+        let threads = HandshakeThreads::start_several(1).unwrap();
+        let (release, released) = channel::<()>();
+        let (begin, begun) = channel();
+        let waits = move || {
+            begin.send(()).unwrap();
+            assert!(released.recv().is_err());
+        };
+        // The step has begun, so it no longer matters that nobody waits for it.
+        let mut step = Box::pin(threads.run(address(0), 1, waits));
+        assert!(step.as_mut().now_or_never().is_none());
+        begun.recv().unwrap();
+        drop(step);
+        (threads, release)
+    }
+
+    #[tokio::test]
+    async fn a_step_is_skipped_if_its_client_has_gone_and_networks_take_turns() {
+        let (threads, release) = busy();
+        let (done, order) = channel();
+        let step = |network: u8, name: &'static str| {
+            let done = done.clone();
+            let run = move || done.send(name).unwrap();
+            let mut step = Box::pin(threads.run(address(network), 3, run));
+            assert!(step.as_mut().now_or_never().is_none());
+            step
+        };
+        let gone = step(1, "gone");
+        let waiting = [step(1, "first of 1"), step(1, "second of 1"), step(2, "first of 2")];
+        drop(gone);
+        let late = step(1, "third of 1");
+        let refused = pin!(threads.run(address(1), 3, || ()));
+        assert_eq!(refused.now_or_never(), Some(Err(StepNotDone::TooManyWaiting)));
+        drop(release);
+        for step in waiting.into_iter().chain([late]) {
+            let step: Pin<Box<dyn Future<Output = _>>> = step;
+            assert_eq!(step.await, Ok(()));
+        }
+        let order: Vec<&str> = order.try_iter().collect();
+        assert_eq!(order, ["first of 1", "first of 2", "second of 1", "third of 1"]);
+    }
+
+    #[tokio::test]
+    async fn a_panic_ends_only_its_own_handshake() {
+        let threads = HandshakeThreads::start_several(1).unwrap();
+        let panicked = threads.run(address(1), 9, || -> u8 { panic!("on purpose") }).await;
+        assert_eq!(panicked, Err(StepNotDone::Panicked));
+        assert_eq!(threads.run(address(1), 9, || 7).await, Ok(7));
+    }
+}
