@@ -170,6 +170,9 @@ impl AccountState {
     /// Returns the minute token of a request that cost nothing.
     pub(crate) fn give_back_token(&mut self) {
         self.balance = self.balance.give_back_token();
+        if let Some(share) = self.lease.as_mut().and_then(|lease| lease.minute.as_mut()) {
+            share.gave_back();
+        }
     }
 
     /// Takes a token of the guard. Returns `false` if there is none.

@@ -230,6 +230,7 @@ mod tests {
                     | AdmissionVerdict::RevalidateWithoutUnits
                     | AdmissionVerdict::Refused(_)
                     | AdmissionVerdict::OnGrace { .. }
+                    | AdmissionVerdict::NoToken { .. }
                     | AdmissionVerdict::NoUnits) => panic!("{other:?}"),
                 }
             }

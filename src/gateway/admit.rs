@@ -17,6 +17,9 @@ use super::refusal::Refusal;
 /// Maximum number of ledger calls that a request waits for.
 const MAX_LEASES: u32 = 32;
 
+/// No unit can be had until the ledger is reachable again.
+const NO_UNITS: Refusal = Refusal::LedgerUnavailable { token_in: None };
+
 /// The result of admission.
 #[derive(Debug)]
 pub(super) enum Admission<'a> {
@@ -90,7 +93,13 @@ pub(super) async fn admit<'a>(
                 return hold(day);
             }
             AdmissionVerdict::RevalidateOnly => return revalidate(Refusal::Limited(LimitRule::Day)),
-            AdmissionVerdict::RevalidateWithoutUnits => return revalidate(Refusal::LedgerUnavailable),
+            AdmissionVerdict::RevalidateWithoutUnits => return revalidate(NO_UNITS),
+            // The share of the minute may be used up and not the limit.
+            AdmissionVerdict::Refused(LimitRule::Minute)
+                if ledger == LeaseAvailability::Reachable && leases.is_unreachable() =>
+            {
+                ledger = LeaseAvailability::Unreachable;
+            }
             AdmissionVerdict::Refused(rule) => return Err(Refusal::Limited(rule)),
             // Every round trip brings units or tokens, which concurrent requests may take, or shows that there are none.
             AdmissionVerdict::LeaseFirst => {
@@ -100,14 +109,15 @@ pub(super) async fn admit<'a>(
                     Err(_) => ledger = LeaseAvailability::Unreachable,
                 }
             }
-            AdmissionVerdict::NoUnits => {
+            AdmissionVerdict::NoToken { wait } => {
                 leases.refused();
-                return Err(Refusal::LedgerUnavailable);
+                return Err(Refusal::LedgerUnavailable { token_in: Some(wait) });
             }
+            AdmissionVerdict::NoUnits => break,
         }
     }
     leases.refused();
-    Err(Refusal::LedgerUnavailable)
+    Err(NO_UNITS)
 }
 
 fn decide(

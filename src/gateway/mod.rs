@@ -52,6 +52,7 @@ use crate::instruments::{CacheOutcome, Instruments, RequestSubject};
 use crate::keys::KeyForm;
 use crate::pages::Pages;
 use crate::routes::Route;
+use crate::routes::codes::ErrorCode;
 use crate::status::StatusPublisher;
 use crate::telemetry::trace::TraceContext;
 use crate::traces::{OpenSpan, RequestSpan, TracedSpanKind, Tracer};
@@ -237,7 +238,7 @@ impl Gateway {
             Ok(delivery)
         });
         let settled = settle(admitted, delivery);
-        if matches!(settled, Err(Refusal::LedgerUnavailable)) {
+        if matches!(settled, Err(Refusal::LedgerUnavailable { .. })) {
             self.leases.refused();
         }
         let (reply, charged) = settled?;
@@ -357,8 +358,8 @@ fn log_refusal(refusal: &Refusal, exchange: &Exchange<'_>) {
         Responsibility::Upstream => {
             tracing::debug!(request, code, "backend failure without a stored document");
         }
-        // Too frequent to log one by one: `concurrency_limit` logs a summary.
-        Responsibility::Us if *refusal == Refusal::Overloaded => {}
+        // Too frequent to log one by one: `concurrency_limit` logs a summary, and `leases` when the ledger becomes unreachable.
+        Responsibility::Us if refusal.code() == ErrorCode::Overloaded => {}
         Responsibility::Us => tracing::error!(request, code, "internal error"),
     }
 }

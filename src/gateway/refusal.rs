@@ -59,8 +59,11 @@ pub enum Refusal {
     },
     /// The backend is too slow, and no document is stored.
     UpstreamTimeout,
-    /// The ledger is unreachable, and no leased unit is left.
-    LedgerUnavailable,
+    /// The ledger is unreachable, and this gateway has no unit or no token for the request.
+    LedgerUnavailable {
+        /// Time until the next token, if nothing else is missing.
+        token_in: Option<Duration>,
+    },
     /// The store is unreachable, and keys may have been revoked.
     KeysOutdated,
     /// A concurrency limit is reached.
@@ -149,7 +152,7 @@ impl Refusal {
             Self::UpstreamInvalid            => nature(ErrorCode::UpstreamInvalid,     Responsibility::Upstream, false, false),
             Self::UpstreamUnavailable { .. } => nature(ErrorCode::UpstreamUnavailable, Responsibility::Upstream, false, false),
             Self::UpstreamTimeout            => nature(ErrorCode::UpstreamTimeout,     Responsibility::Upstream, false, false),
-            Self::LedgerUnavailable
+            Self::LedgerUnavailable { .. }
             | Self::KeysOutdated
             | Self::Overloaded               => nature(ErrorCode::Overloaded,          Responsibility::Us,       false, false),
             Self::Internal                   => nature(ErrorCode::InternalError,       Responsibility::Us,       false, false),
@@ -206,7 +209,10 @@ impl Refusal {
         if let Self::ModelUnlisted { retry_after } = self {
             return Some(*retry_after);
         }
-        matches!(self, Self::LedgerUnavailable | Self::KeysOutdated).then_some(UPSTREAM_RETRY)
+        if let Self::LedgerUnavailable { token_in } = self {
+            return Some(token_in.unwrap_or(UPSTREAM_RETRY));
+        }
+        (*self == Self::KeysOutdated).then_some(UPSTREAM_RETRY)
     }
 
     /// The refused parameter, and the values this caller may use.
@@ -260,7 +266,7 @@ impl Refusal {
             | Self::UpstreamInvalid
             | Self::UpstreamUnavailable { .. }
             | Self::UpstreamTimeout
-            | Self::LedgerUnavailable
+            | Self::LedgerUnavailable { .. }
             | Self::KeysOutdated
             | Self::Overloaded
             | Self::Internal => {

@@ -316,9 +316,10 @@ impl LimitHeaders {
         };
         let rule = hit.unwrap_or(LimitRule::Day);
         let terms = caller.account.terms();
-        let [minute, day, limit_status] = caller.account.limit_statuses(rule, &terms.limits, at.now);
-        let reported =
-            if hit.is_some() { limit_status.as_hit(exchange.started, at.now) } else { limit_status };
+        let statuses = caller.account.limit_statuses(rule, &terms.limits, at.now);
+        let [minute, day, reported] = statuses.map(|status| {
+            if Some(status.rule) == hit { status.as_hit(exchange.started, at.now) } else { status }
+        });
         Self {
             reported,
             next_token: minute.wait,

@@ -142,7 +142,7 @@ impl ScheduleState {
                 }
             }
             Ok(Admission::ToRevalidate(_)) => panic!("nobody asked to look"),
-            Err(Refusal::Limited(_) | Refusal::LedgerUnavailable) => {}
+            Err(Refusal::Limited(_) | Refusal::LedgerUnavailable { .. }) => {}
             Err(other) => panic!("{other:?}"),
         }
     }

@@ -1,5 +1,7 @@
 //! Admission: one decision that takes a minute token *and* holds a day unit, or nothing.
 
+use std::time::Duration;
+
 use crate::clock::{Day, Now};
 
 use super::bucket::TokenBucket;
@@ -43,6 +45,11 @@ pub enum AdmissionVerdict {
     },
     /// Nothing is taken: no unit, ledger unreachable, no grace left.
     NoUnits,
+    /// Nothing is taken: ledger unreachable, and this gateway's share of the minute is used up, but not the limit.
+    NoToken {
+        /// Time until the next token of the share.
+        wait: Duration,
+    },
 }
 
 /// Whether more units can be leased.
@@ -143,7 +150,7 @@ impl AccountBalance {
             LimitRule::Day => {
                 let remaining = current.day.remaining(limits.day);
                 let reset = current.day.day().end();
-                let wait = if remaining == 0 { reset.since(now.wall) } else { std::time::Duration::ZERO };
+                let wait = if remaining == 0 { reset.since(now.wall) } else { Duration::ZERO };
                 LimitStatus {
                     rule,
                     limit: limits.day,
@@ -179,11 +186,17 @@ impl LimitStatus {
     }
 
     /// The status for a request that this rule refused: zero remaining, even if units or tokens came back since it
-    /// was `decided`. After a midnight in between, the request may be repeated at once.
+    /// was `decided`. The reset of the minute is the time of the next token. That of the day is a midnight; if it has passed
+    /// since, the request may be repeated without a wait.
     pub fn as_hit(self, decided: Now, now: Now) -> Self {
-        let soon = now.wall.plus(std::time::Duration::from_secs(1)).rounded_up();
-        let day_is_over = self.rule == LimitRule::Day && now.wall >= decided.wall.day().end();
-        let reset = if day_is_over { soon } else { self.reset.max(soon) };
+        let soon = now.wall.plus(Duration::from_secs(1)).rounded_up();
+        let decided_end = decided.wall.day().end();
+        let reset = match self.rule {
+            LimitRule::Day if now.wall >= decided_end => decided_end,
+            LimitRule::Day => self.reset,
+            LimitRule::Minute => now.wall.plus(self.wait).rounded_up().max(soon),
+            LimitRule::Guard => self.reset.max(soon),
+        };
         let wait = if self.rule == LimitRule::Day { reset.since(now.wall) } else { self.wait };
         Self { remaining: 0, reset, full_in: reset.since(now.wall), wait, ..self }
     }
@@ -193,7 +206,6 @@ impl LimitStatus {
 mod tests {
     use super::*;
     use crate::clock::{Mono, Wall};
-    use std::time::Duration;
 
     const FREE: Limits = Limits { minute: 1, day: 10, guard: 60, grace: 0 };
     const PRO: Limits = Limits { minute: 60, day: 10_000, guard: 60, grace: 100 };
@@ -307,8 +319,14 @@ mod tests {
         let full = opened(&PRO, 0).limit_status(LimitRule::Minute, &PRO, noon()).as_hit(noon(), noon());
         let midnight = after(noon(), 12 * 3600);
         let status = opened(&FREE, 10).limit_status(LimitRule::Day, &FREE, midnight).as_hit(noon(), midnight);
-        assert_eq!((status.remaining, status.wait), (0, Duration::from_secs(1)));
+        assert_eq!((status.remaining, status.reset, status.wait), (0, midnight.wall, Duration::ZERO));
         assert!(full.remaining == 0 && full.reset > noon().wall);
+        let by = Duration::from_millis(11 * 3_600_000 + 3_599_600);
+        let last_second = Now { wall: noon().wall.plus(by), mono: noon().mono.plus(by) };
+        let status = opened(&FREE, 10)
+            .limit_status(LimitRule::Day, &FREE, last_second)
+            .as_hit(last_second, last_second);
+        assert_eq!((status.reset, status.wait), (midnight.wall, Duration::from_millis(400)));
     }
 
     #[test]

@@ -185,7 +185,7 @@ impl SharedMinute {
             return Ok(());
         };
         asking.tokens = ShareTokens { bucket, capacity };
-        asking.share.used(now);
+        asking.share.used(limit, now);
         self.take_of_whole()
     }
 

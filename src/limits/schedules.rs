@@ -211,7 +211,8 @@ impl ScheduleWorld {
                 AdmissionVerdict::RevalidateOnly
                 | AdmissionVerdict::RevalidateWithoutUnits
                 | AdmissionVerdict::Refused(_)
-                | AdmissionVerdict::NoUnits => {
+                | AdmissionVerdict::NoUnits
+                | AdmissionVerdict::NoToken { .. } => {
                     return;
                 }
             }

@@ -26,8 +26,10 @@ impl AccountBalance {
         let minute = share.capacity(limits.minute, now.mono, is_unreachable);
         let (after, verdict) = before.admit(&Limits { minute, ..*limits }, now, conditional, ledger);
         let verdict = match verdict {
-            AdmissionVerdict::Refused(LimitRule::Minute) if minute == 0 && is_unreachable => {
-                AdmissionVerdict::NoUnits
+            AdmissionVerdict::Refused(LimitRule::Minute)
+                if is_unreachable && !share.admitted_all(limits.minute, now.mono) =>
+            {
+                after.without_token(minute, limits, now, conditional)
             }
             AdmissionVerdict::Refused(rule) => {
                 // A conditional request would be admitted with a token.
@@ -36,19 +38,31 @@ impl AccountBalance {
                 if needs_token && may_grow { AdmissionVerdict::LeaseFirst } else { verdict }
             }
             AdmissionVerdict::Admitted { day, runs_low } => {
-                share.used(now.mono);
+                share.used(limits.minute, now.mono);
                 let runs_low = runs_low || share.runs_low(after.share_tokens(), limits, now.mono);
                 AdmissionVerdict::Admitted { day, runs_low }
             }
             AdmissionVerdict::RevalidateOnly
             | AdmissionVerdict::RevalidateWithoutUnits
             | AdmissionVerdict::OnGrace { .. } => {
-                share.used(now.mono);
+                share.used(limits.minute, now.mono);
                 verdict
             }
-            AdmissionVerdict::LeaseFirst | AdmissionVerdict::NoUnits => verdict,
+            AdmissionVerdict::LeaseFirst | AdmissionVerdict::NoUnits | AdmissionVerdict::NoToken { .. } => {
+                verdict
+            }
         };
         (after, verdict)
+    }
+
+    /// The verdict on a request without a token of the share, of this capacity, while the ledger is unreachable.
+    fn without_token(self, capacity: u32, limits: &Limits, now: Now, conditional: bool) -> AdmissionVerdict {
+        let has_unit = self.day.hold(limits.day).or_else(|| self.day.hold_on_grace(limits.day)).is_some();
+        if capacity == 0 || !(has_unit || conditional) {
+            return AdmissionVerdict::NoUnits;
+        }
+        let share = self.limit_status(LimitRule::Minute, &Limits { minute: capacity, ..*limits }, now);
+        AdmissionVerdict::NoToken { wait: share.wait }
     }
 
     /// Status of the minute: of the tokens of `share`, and of those elsewhere as far as known.
@@ -70,7 +84,8 @@ impl AccountBalance {
 
 #[cfg(test)]
 mod tests {
-    use super::super::minute_pool::MinutePool;
+    use super::super::minute_pool::{MinuteGrant, MinutePool};
+    use super::super::minute_share::ShareTokens;
     use super::*;
     use crate::clock::{Day, Mono, Wall};
     use std::time::Duration;
@@ -129,13 +144,48 @@ mod tests {
         let (mut share, unreachable) = (MinuteShare::default(), LeaseAvailability::Unreachable);
         let (balance, verdict) =
             opened(5).admit_with_share(&mut share, THREE, &PRO, at(0), false, unreachable);
-        assert_eq!(verdict, AdmissionVerdict::Refused(LimitRule::Minute));
+        assert_eq!(verdict, AdmissionVerdict::NoToken { wait: Duration::from_secs(3) });
         assert_eq!(balance.shared_minute_status(&share, &PRO, at(0)).wait, Duration::from_secs(3));
+        let without_units = AccountBalance::opened(&PRO, at(0).wall.day(), 0);
+        let decide = |conditional| {
+            let mut share = MinuteShare::default();
+            without_units.admit_with_share(&mut share, THREE, &PRO, at(0), conditional, unreachable).1
+        };
+        assert_eq!(decide(false), AdmissionVerdict::NoUnits, "a token would not help");
+        assert_eq!(decide(true), AdmissionVerdict::NoToken { wait: Duration::from_secs(3) });
         let (_, verdict) = balance.admit_with_share(&mut share, THREE, &PRO, at(3), false, unreachable);
         assert!(matches!(verdict, AdmissionVerdict::Admitted { .. }), "{verdict:?}");
         let many = NonZeroU32::new(100).unwrap();
         let (_, verdict) =
             opened(5).admit_with_share(&mut MinuteShare::default(), many, &PRO, at(0), false, unreachable);
         assert_eq!(verdict, AdmissionVerdict::NoUnits);
+    }
+
+    #[test]
+    fn without_the_ledger_the_limit_is_used_up_only_if_all_of_it_was_admitted_here() {
+        let unreachable = LeaseAvailability::Unreachable;
+        for (capacity, expected) in [
+            (60, AdmissionVerdict::Refused(LimitRule::Minute)),
+            (59, AdmissionVerdict::NoToken { wait: Duration::from_nanos(60_000_000_000u64.div_ceil(59)) }),
+        ] {
+            let (mut share, now) = (MinuteShare::default(), at(0).mono);
+            let (tokens, report) = share.report(ShareTokens::default(), &PRO, 3, now);
+            let grant = MinuteGrant {
+                round: report.round,
+                is_kept: true,
+                capacity,
+                tokens: i64::from(capacity) * 1_000_000,
+                pool_capacity: 60 - capacity,
+                pool_tokens: 0,
+            };
+            let mut balance = opened(100).with_share_tokens(share.apply(tokens, &report, &grant, now, now));
+            for _ in 0..capacity {
+                let admitted = balance.admit_with_share(&mut share, THREE, &PRO, at(0), false, unreachable);
+                assert!(matches!(admitted.1, AdmissionVerdict::Admitted { .. }), "{:?}", admitted.1);
+                balance = admitted.0;
+            }
+            let refused = balance.admit_with_share(&mut share, THREE, &PRO, at(0), false, unreachable);
+            assert_eq!(refused, (balance, expected), "nothing is taken");
+        }
     }
 }

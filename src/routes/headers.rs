@@ -56,7 +56,7 @@ pub static HEADERS: [Header; 25] = [
     Header { name: "X-RateLimit-Remaining", on: HeaderScope::Every, always: true, value: Integer, example: "9876",
         meaning: "Requests left when the response was sent." },
     Header { name: "X-RateLimit-Reset", on: HeaderScope::Every, always: true, value: Integer, example: "1795305600",
-        meaning: "Time when the allowance is full again, in seconds since 1970-01-01 UTC: for the day the next 00:00 UTC." },
+        meaning: "Time when the allowance is full again, in seconds since 1970-01-01 UTC: for the day the next 00:00 UTC. On a 429 of the minute, the time of the next token." },
     Header { name: "X-RateLimit-Resource", on: HeaderScope::Every, always: true, value: Words(&["day", "minute", "guard"]), example: "day",
         meaning: "The rule of the three headers above: `day` for a known key; on a 429 the exhausted rule; `guard` without a known key." },
     Header { name: "RateLimit-Policy", on: HeaderScope::Every, always: true, value: Pattern("^\"[a-z]+\";q=[0-9]+;w=[0-9]+(, \"[a-z]+\";q=[0-9]+;w=[0-9]+)*$"),

@@ -27,7 +27,11 @@ async fn the_day_resets_once_at_midnight_utc() {
     used(&world, &customer, 3).await;
     let spent = world.get_as(&customer, MODELS).await;
     assert_eq!((spent.code(), spent.header("retry-after")), ("quota_exceeded".into(), "2"));
-    world.pass(Duration::from_secs(2));
+    world.pass(Duration::from_millis(1_600));
+    let spent = world.get_as(&customer, MODELS).await;
+    let midnight = Wall::parse_rfc3339("2026-11-22T00:00:00Z").unwrap().seconds();
+    assert_eq!((spent.number("x-ratelimit-reset"), spent.header("retry-after")), (midnight, "1"));
+    world.pass(Duration::from_millis(400));
     let first = world.get_as(&customer, MODELS).await;
     assert_eq!((first.status, first.number("x-ratelimit-remaining")), (200, 2));
     let next_midnight = Wall::parse_rfc3339("2026-11-23T00:00:00Z").unwrap().seconds();

@@ -40,10 +40,10 @@ async fn the_requests_of_a_minute_can_be_used_in_a_burst_and_are_refilled_one_by
     }
     let refused = world.get_as(&customer, MODELS).await;
     assert_eq!((refused.status, refused.code()), (429, "rate_limit_exceeded".into()));
-    assert_eq!(rate_limit_headers(&refused), ("minute", 60, 0, noon() + 60));
+    assert_eq!(rate_limit_headers(&refused), ("minute", 60, 0, noon() + 1));
     assert_eq!(refused.header("retry-after"), "1");
     let limit = serde_json::json!({"name": "minute", "quota": 60, "remaining": 0, "window_seconds": 60,
-        "reset_at": "2026-11-21T12:01:00Z", "retry_after": 1});
+        "reset_at": "2026-11-21T12:00:01Z", "retry_after": 1});
     assert_eq!(refused.json()["limit"], limit);
 
     world.pass(Duration::from_millis(999));

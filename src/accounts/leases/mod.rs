@@ -173,7 +173,12 @@ impl Leases {
         self.grace.add(account);
     }
 
-    /// Counts a request that found no unit, no ledger and no grace.
+    /// Whether the ledger cannot be used now, as far as known.
+    pub(crate) fn is_unreachable(&self) -> bool {
+        self.health.is_unreachable() || self.key_freshness.is_copied()
+    }
+
+    /// Counts a request that found no unit or no token, and no ledger.
     pub(crate) fn refused(&self) {
         self.instruments.decided_while_unreachable(UnreachableDecision::Refused);
     }

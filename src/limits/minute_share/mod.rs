@@ -43,6 +43,8 @@ pub struct MinuteShare {
     ask_at: Mono,
     recall_at: Mono,
     last_used: Mono,
+    /// Requests admitted here, counted against the whole limit.
+    admitted: ShareTokens,
     elsewhere: ElsewhereTokens,
 }
 
@@ -99,9 +101,23 @@ impl MinuteShare {
         if self.is_fallback { Duration::MAX } else { self.ask_at.since(now) }
     }
 
-    /// Records a request.
-    pub fn used(&mut self, now: Mono) {
+    /// Records a request that was admitted.
+    pub fn used(&mut self, limit: u32, now: Mono) {
         self.last_used = now;
+        let bucket = self.admitted.bucket.rebase(self.admitted.capacity, limit, now);
+        let bucket = bucket.take(limit, now).unwrap_or(bucket);
+        self.admitted = ShareTokens { bucket, capacity: limit };
+    }
+
+    /// Records that an admitted request cost nothing.
+    pub fn gave_back(&mut self) {
+        self.admitted.bucket = self.admitted.bucket.give_back(self.admitted.capacity);
+    }
+
+    /// Whether the requests admitted here use up the whole limit.
+    pub fn admitted_all(&self, limit: u32, now: Mono) -> bool {
+        let ShareTokens { bucket, capacity } = self.admitted;
+        bucket.rebase(capacity, limit, now).take(limit, now).is_none()
     }
 
     /// Whether a report may bring tokens to a share without any.

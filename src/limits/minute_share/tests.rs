@@ -49,7 +49,7 @@ impl TestGateway {
         let capacity = self.share.capacity(limits.minute, now, is_unreachable);
         let Some(bucket) = self.tokens.bucket.take(capacity, now) else { return false };
         self.tokens = ShareTokens { bucket, capacity };
-        self.share.used(now);
+        self.share.used(limits.minute, now);
         true
     }
 
