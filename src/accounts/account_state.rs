@@ -22,7 +22,7 @@ pub(crate) struct AccountState {
     balance: AccountBalance,
     /// Boxed: of a million applications hardly any has one.
     lease: Option<Box<LeaseState>>,
-    /// Whether it is listed among the accounts that delivered units on grace.
+    /// Whether it is listed among the accounts that reserved units of grace.
     pub(super) is_uncharged: bool,
     /// Whether it is listed among the accounts whose delivered units are recorded.
     is_listed: bool,
@@ -125,7 +125,7 @@ impl AccountState {
             let ahead = self.lease.as_mut().and_then(|lease| lease.ahead.take());
             let day = match ahead.filter(|ahead| ahead.day.day() == today) {
                 Some(BalanceAhead { leased_under, day }) if leased_under == *limits => day,
-                Some(BalanceAhead { day, .. }) => day.release(limits.grace).0,
+                Some(BalanceAhead { day, .. }) => day.without_idle(),
                 None => self.day().on(today),
             };
             self.set_day(day);
@@ -165,6 +165,21 @@ impl AccountState {
         if kept && day != self.day().day() {
             self.keep_ended(day, 1);
         }
+    }
+
+    /// Whether it owes units of this day to the ledger.
+    pub(super) fn owes_on(&self, today: Day) -> bool {
+        self.day().on(today).owed() > 0
+    }
+
+    /// Units are reserved: this total of a day is recorded as granted.
+    pub(super) fn reserve(&mut self, day: Day, total: u32) {
+        self.balance.day = self.balance.day.reserve(day, total);
+    }
+
+    /// Nothing is reserved any more.
+    pub(super) fn drop_reserve(&mut self) {
+        self.balance.day = self.balance.day.without_reserve();
     }
 
     /// Returns the minute token of a request that cost nothing.

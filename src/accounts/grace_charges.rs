@@ -1,50 +1,116 @@
 //! Units delivered on grace while the ledger was unreachable: those of this process that have not been charged, and
-//! those that earlier processes saved when they stopped.
+//! those of earlier processes on its data directory.
 
-use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use parking_lot::Mutex;
-
-use crate::clock::Day;
+use crate::clock::{Day, Now};
 use crate::limits::{NodeReport, NodeTotals};
-use crate::store::{Ledger, LedgerExchange, LedgerReport, OwedFile, OwedUnits, StoreError};
+use crate::store::{
+    HeldGraceShare, Ledger, LedgerExchange, LedgerReport, OwedFile, OwedRecords, OwedUnits, StoreError,
+};
 
 use super::account::Account;
+use super::grace_book::GraceBook;
+use super::grace_writer::{GraceWriter, NewContent};
 
-/// Units delivered on grace and not charged.
+/// Number of applications per exchange that charges units.
+const CHARGED_AT_ONCE: usize = 256;
+/// Earliest time of a claim for tomorrow, before midnight.
+const CLAIM_AHEAD: Duration = Duration::from_mins(5);
+
+/// Units delivered on grace and not charged, and the right to deliver more.
 #[derive(Default)]
 pub(super) struct GraceCharges {
     /// Identifies this process in the ledger.
     node: u64,
-    /// Accounts that delivered units on grace and have not been charged.
-    uncharged: Mutex<Vec<Arc<Account>>>,
-    /// Where uncharged units are saved.
-    owed_file: Option<OwedFile>,
+    book: Arc<GraceBook>,
+    /// Writes `scoregate.owed`.
+    writer: Option<GraceWriter>,
+    /// Whether units are in the file before they are spent, and the next process continues the shares.
+    is_durable: bool,
     /// Units delivered on grace by earlier processes and not charged. Nothing is leased before they are.
     carried: tokio::sync::Mutex<Vec<OwedUnits>>,
-    /// The content of the file. Locked while it is written.
-    saved: tokio::sync::Mutex<Vec<OwedUnits>>,
-    is_failing: AtomicBool,
 }
 
 impl GraceCharges {
-    /// Reads what an earlier process saved in `file`, and saves uncharged units of `node` there.
-    pub(super) async fn carrying(file: OwedFile, node: u64) -> Self {
-        let (read, mut charges) = (file.clone(), Self { node, ..Self::default() });
-        match tokio::task::spawn_blocking(move || read.read()).await {
-            Ok(Ok(owed)) => {
-                charges.saved = tokio::sync::Mutex::new(owed.clone());
-                charges.carried = tokio::sync::Mutex::new(owed);
-            }
+    /// Reads what an earlier process saved in `file`, and saves units of `node` there: before they are spent if `is_durable`,
+    /// else at the end. With a store in a file it may be the disk that fails, so grace must not depend on it.
+    pub(super) async fn opened(file: OwedFile, node: u64, is_durable: bool) -> Self {
+        let read = file.clone();
+        let mut records = match tokio::task::spawn_blocking(move || read.read()).await {
+            Ok(Ok(records)) => records,
             Ok(Err(error)) => {
                 tracing::error!(%error, "scoregate.owed cannot be read; units delivered on grace are not charged");
+                OwedRecords::default()
             }
-            Err(_) => tracing::error!("reading scoregate.owed panicked"),
+            Err(_) => {
+                tracing::error!("reading scoregate.owed panicked");
+                OwedRecords::default()
+            }
+        };
+        if !is_durable {
+            records.shares.clear();
         }
-        charges.owed_file = Some(file);
+        let book = Arc::new(GraceBook::continuing(&records));
+        let carried = tokio::sync::Mutex::new(records.owed.clone());
+        let saved = OwedRecords { shares: Vec::new(), ..records };
+        let writer = GraceWriter::start((file, saved), node, &book, is_durable);
+        let writer =
+            writer.inspect_err(|error| tracing::error!(%error, "no thread can write scoregate.owed"));
+        let charges = Self { node, book, writer: writer.ok(), is_durable, carried };
+        // The file must say that this process continues the shares before it uses them.
+        if is_durable
+            && !charges.book.shares().is_empty()
+            && charges.save(Day::default(), false).await.is_err()
+        {
+            charges.book.take_shares();
+        }
         charges
+    }
+
+    /// Units that the account may owe here.
+    pub(super) fn part(&self, account: &Account, today: Day) -> u32 {
+        self.book.part(account, today)
+    }
+
+    /// Whether this gateway holds a share of the grace of a day.
+    pub(super) fn holds_share(&self, day: Day) -> bool {
+        self.book.holds(day)
+    }
+
+    /// Reserves units that the account may owe. Returns whether there are any.
+    pub(super) async fn reserve(&self, account: &Arc<Account>) -> bool {
+        match &self.writer {
+            Some(writer) => writer.reserve(account).await,
+            None => false,
+        }
+    }
+
+    /// Claims that are due: for today, and for tomorrow shortly before midnight.
+    pub(super) async fn claim(&self, ledger: &dyn Ledger, gateways: u32, now: Now) {
+        let today = now.wall.day();
+        let is_near = today.end().since(now.wall) <= CLAIM_AHEAD;
+        let days = if is_near { &[today, today.next()][..] } else { &[today] };
+        let token = || getrandom::u64().ok();
+        for claim in self.book.due_claims(days, (self.node, gateways), now.mono, token) {
+            match ledger.claim_grace(claim).await {
+                Ok(share) => {
+                    if share.is_none() && claim.held.is_some() {
+                        tracing::warn!(day = %claim.day, "another process holds this gateway's share of the grace of the day");
+                    }
+                    if self.book.claimed(&claim, share) && self.is_durable {
+                        drop(self.save(today, false).await);
+                    }
+                }
+                Err(error) => tracing::debug!(%error, "no share of grace can be claimed yet"),
+            }
+        }
+    }
+
+    /// Confirms shares with the next call: the ledger may have lost commits.
+    pub(super) fn claim_soon(&self) {
+        self.book.claim_soon();
     }
 
     /// Charges units that earlier processes delivered on grace. A failed charge is repeated before the next lease.
@@ -53,89 +119,74 @@ impl GraceCharges {
         if carried.is_empty() {
             return Ok(());
         }
-        for owed in carried.iter() {
-            let totals = NodeReport {
-                known: NodeTotals { granted: owed.granted, ..NodeTotals::default() },
-                ..NodeReport::default()
-            };
-            let report = LedgerReport::of_units(owed.application, owed.day, totals);
-            ledger.exchange(LedgerExchange { node: owed.node, today, reports: vec![report] }).await?;
+        for of_node in carried.chunk_by(|one, next| one.node == next.node) {
+            for owed in of_node.chunks(CHARGED_AT_ONCE) {
+                let Some(OwedUnits { node, .. }) = owed.first() else { continue };
+                let reports = owed.iter().map(charge).collect();
+                ledger.exchange(LedgerExchange { node: *node, today, reports }).await?;
+            }
         }
         let applications = carried.len();
         carried.clear();
         drop(carried);
+        self.book.settle_carried();
         tracing::info!(applications, "charged the units delivered on grace before the last shutdown");
-        if self.write().await.is_err() {
-            tracing::warn!("scoregate.owed cannot be removed; its entries are not charged again");
+        if self.save(today, false).await.is_err() {
+            tracing::warn!("scoregate.owed cannot be changed; its entries are not charged again");
         }
         Ok(())
     }
 
-    /// Saves uncharged units: those of this process and those of earlier ones. A failure is logged when it begins.
-    pub(super) async fn save(&self) {
-        let failure = self.write().await.err();
-        let was_failing = self.is_failing.swap(failure.is_some(), Ordering::Relaxed);
-        if let Some(error) = failure.filter(|_| !was_failing) {
-            tracing::error!(%error, "units delivered on grace cannot be saved; a crash would lose their charge");
+    /// Saves uncharged units for the next start, and returns shares on which nothing is owed if the ledger is reachable.
+    pub(super) async fn finish(&self, ledger: &dyn Ledger, is_unreachable: bool, today: Day) {
+        let owed = |account: &Arc<Account>| account.state().day().on(today).owed();
+        let units: u32 = self.book.listed().iter().map(owed).sum();
+        let owes = units > 0 || !self.carried.lock().await.is_empty();
+        // Once the file has no share, one that cannot be returned is lost.
+        let keeps = owes || is_unreachable || ledger.day().await.is_err();
+        let returned = if keeps { Vec::new() } else { self.book.take_shares() };
+        if let Err(error) = self.save(today, true).await {
+            tracing::error!(%error, units, "units delivered on grace cannot be saved and will not be charged");
+            return;
         }
+        if units > 0 {
+            tracing::warn!(units, "units delivered on grace will be charged at the next start");
+        }
+        self.give_back(ledger, returned).await;
     }
 
-    /// Saves uncharged units for the next start.
-    pub(super) async fn save_at_shutdown(&self) {
-        let units = self.own().iter().map(|(_, units)| units).sum::<u32>();
-        if units == 0 || self.owed_file.is_none() {
-            return; // those of earlier processes are in the file already
-        }
-        match self.write().await {
-            Ok(()) => tracing::warn!(units, "units delivered on grace will be charged at the next start"),
-            Err(error) => {
-                tracing::error!(%error, units, "units delivered on grace cannot be saved and will not be charged");
+    /// The file contains them no more, so no process continues them.
+    async fn give_back(&self, ledger: &dyn Ledger, shares: Vec<HeldGraceShare>) {
+        for share in shares {
+            if let Err(error) = ledger.return_grace(share).await {
+                tracing::warn!(%error, day = %share.day, "the share of the grace of the day cannot be returned; it is lost until the day ends");
             }
         }
     }
 
-    /// Uncharged units of this process, and their numbers.
-    fn own(&self) -> Vec<(OwedUnits, u32)> {
-        let entry = |account: &Arc<Account>| {
-            let day = account.state().day();
-            let granted = day.charge().known.granted;
-            let owed = OwedUnits { node: self.node, application: account.id, day: day.day(), granted };
-            (day.owed() > 0).then_some((owed, day.owed()))
-        };
-        self.uncharged.lock().iter().filter_map(entry).collect()
+    /// Writes the file.
+    async fn save(&self, today: Day, is_last: bool) -> std::io::Result<()> {
+        let Some(writer) = &self.writer else { return Ok(()) };
+        let shares = if self.is_durable { self.book.shares() } else { Vec::new() };
+        let carried = self.carried.lock().await.clone();
+        writer.replace(NewContent { shares, carried, today, is_last }).await
     }
 
-    /// Writes the file unless it has this content.
-    async fn write(&self) -> io::Result<()> {
-        let Some(file) = self.owed_file.clone() else { return Ok(()) };
-        let mut saved = self.saved.lock().await;
-        let mut all = self.carried.lock().await.clone();
-        all.extend(self.own().into_iter().map(|(owed, _)| owed));
-        if all == *saved {
-            return Ok(());
+    /// Accounts that owe units of this day. Units of a past day can no longer be charged: the ledger has closed it. The units of
+    /// accounts that owe nothing any more leave the file.
+    pub(super) async fn uncharged_on(&self, today: Day) -> Vec<Arc<Account>> {
+        let mut listed = self.book.listed();
+        let before = listed.len();
+        listed.retain(|account| account.state().owes_on(today));
+        if listed.len() < before {
+            // A failure is logged by the writer.
+            drop(self.save(today, false).await);
         }
-        let content = all.clone();
-        let write = move || if content.is_empty() { file.remove() } else { file.write(&content) };
-        tokio::task::spawn_blocking(write).await.map_err(io::Error::other)??;
-        *saved = all;
-        Ok(())
+        listed
     }
+}
 
-    /// Records that the account delivers units on grace.
-    pub(super) fn add(&self, account: &Arc<Account>) {
-        if !std::mem::replace(&mut account.state().is_uncharged, true) {
-            self.uncharged.lock().push(Arc::clone(account));
-        }
-    }
-
-    /// Accounts that owe units of this day. Units of a past day can no longer be charged: the ledger has closed it.
-    pub(super) fn uncharged_on(&self, today: Day) -> Vec<Arc<Account>> {
-        let mut uncharged = self.uncharged.lock();
-        uncharged.retain(|account| {
-            let mut state = account.state();
-            state.is_uncharged = state.day().on(today).owed() > 0;
-            state.is_uncharged
-        });
-        uncharged.clone()
-    }
+fn charge(owed: &OwedUnits) -> LedgerReport {
+    let known = NodeTotals { granted: owed.granted, ..NodeTotals::default() };
+    LedgerReport::of_units(owed.application, owed.day, NodeReport { known, ..NodeReport::default() })
 }

@@ -69,7 +69,7 @@ impl LeasesAhead {
             accounts.iter().map(|account| (account, Arc::clone(&account.terms()))).collect();
         let report = |(account, terms): &(&Arc<Account>, Arc<Terms>)| {
             let limits = terms.limits;
-            let totals = DayBalance::opened(tomorrow, 0).report_ahead(limits.day, limits.grace);
+            let totals = DayBalance::opened(tomorrow, 0).report_ahead(limits.day);
             let units = LedgerReport::of_units(account.id, tomorrow, totals);
             LedgerReport { terms: Some(terms.assumed()), ..units }
         };
@@ -105,9 +105,12 @@ mod tests {
     use crate::clock::{ManualClock, Wall};
     use crate::keys::{Digest, standard_tiers};
     use crate::limits::{
-        AdmissionVerdict, DayTotals, LeaseAvailability, MinuteGrant, MinuteReport, NodeTotals,
+        AdmissionVerdict, DayTotals, GraceClaim, GraceShare, LeaseAvailability, MinuteGrant, MinuteReport,
+        NodeTotals,
     };
-    use crate::store::{LedgerExchangeReply, OwnLimits, StoreFuture, StoredApplication, StoredKey};
+    use crate::store::{
+        HeldGraceShare, LedgerExchangeReply, OwnLimits, StoreFuture, StoredApplication, StoredKey,
+    };
     use crate::telemetry::metrics::MetricsRegistry;
 
     const KEY: &str = "key";
@@ -141,6 +144,14 @@ mod tests {
                 }
                 Ok(LedgerExchangeReply { today, outcomes, minutes })
             })
+        }
+
+        fn claim_grace(&self, _: GraceClaim) -> StoreFuture<'_, Option<GraceShare>> {
+            Box::pin(async { Ok(None) })
+        }
+
+        fn return_grace(&self, _: HeldGraceShare) -> StoreFuture<'_, ()> {
+            Box::pin(async { Ok(()) })
         }
 
         fn recalled(&self, _: u64) -> StoreFuture<'_, Vec<ApplicationId>> {

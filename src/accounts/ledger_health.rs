@@ -18,6 +18,8 @@ const REACHABLE: u64 = 0;
 pub(super) struct LedgerHealth {
     /// When the next attempt is due, in nanoseconds of monotonic time.
     retry_at: AtomicU64,
+    /// When it was last found to be unreachable.
+    since: AtomicU64,
 }
 
 impl LedgerHealth {
@@ -39,7 +41,16 @@ impl LedgerHealth {
 
     /// Records a failed or late call. Returns `true` if the ledger was reachable before.
     pub(super) fn failed(&self, now: Mono) -> bool {
-        self.retry_at.swap(now.plus(RETRY).nanos(), Ordering::AcqRel) == REACHABLE
+        let was_reachable = self.retry_at.swap(now.plus(RETRY).nanos(), Ordering::AcqRel) == REACHABLE;
+        if was_reachable {
+            self.since.store(now.nanos(), Ordering::Release);
+        }
+        was_reachable
+    }
+
+    /// When the ledger was last found to be unreachable.
+    pub(super) fn unreachable_since(&self) -> Mono {
+        Mono::from_nanos(self.since.load(Ordering::Acquire))
     }
 
     /// Records a successful call. Returns `true` if the ledger was unreachable before.
@@ -57,7 +68,7 @@ mod tests {
         let (reach, start) = (LedgerHealth::default(), Mono::from_nanos(5));
         assert!(reach.may_try(start) && reach.may_try(start));
         assert!(reach.failed(start) && !reach.failed(start));
-        assert!(reach.is_unreachable() && !reach.may_try(start));
+        assert!(reach.is_unreachable() && !reach.may_try(start) && reach.unreachable_since() == start);
         let later = start.plus(RETRY);
         assert!(reach.may_try(later) && !reach.may_try(later));
         assert!(reach.succeeded() && !reach.succeeded());

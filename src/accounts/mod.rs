@@ -5,7 +5,9 @@
 mod account;
 mod account_state;
 mod delivered_units;
+mod grace_book;
 mod grace_charges;
+mod grace_writer;
 mod key_directory;
 mod key_freshness;
 mod leases;

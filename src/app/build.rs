@@ -94,6 +94,9 @@ pub(super) async fn build(
     );
     let restoring = restoring(&engine);
     let leases = leases(Arc::clone(&store), config, data_dir, clock, &instruments, ledger_calls).await?;
+    if copy.is_none() {
+        leases.keep_grace_share().await;
+    }
     match copy {
         Some(copy) => registrar.load_copy(copy).context("the local copy of the keys cannot be read")?,
         None => registrar.load().await.context("the stored applications and keys cannot be read")?,

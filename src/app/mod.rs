@@ -216,7 +216,7 @@ impl RunningServer {
         self.stop_public.cancel();
         let served = self.serving.await.unwrap_or(false);
         let gateway = self.gateway.load_full();
-        gateway.leases.charge_owed();
+        gateway.leases.charge_owed().await;
         self.ledger_calls.close();
         // A fetch without waiters may end with the process; a lease in flight may not.
         let timeout = self.reloader.config.server.shutdown_timeout;

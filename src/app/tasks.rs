@@ -31,13 +31,15 @@ const ACCOUNT_EVERY: Duration = Duration::from_secs(30);
 const LEASE_TOMORROW_EVERY: Duration = Duration::from_secs(10);
 /// Interval between checks for units and shares of minutes that other gateways may use.
 const RETURN_UNUSED_EVERY: Duration = Duration::from_millis(300);
+/// Interval between checks for claims of shares of grace that are due.
+const KEEP_GRACE_EVERY: Duration = Duration::from_secs(1);
 /// Interval between deletions of outdated records of the ledger.
 const DELETE_OUTDATED_EVERY: Duration = Duration::from_mins(5);
 /// Interval between reads of the change feed of a shared store.
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);
 /// Interval between readings of the state of a shared store, for its metrics.
 const MEASURE_STORE_EVERY: Duration = Duration::from_secs(15);
-/// Interval between writes to the local copy of a shared store, and of units delivered on grace without it.
+/// Interval between writes to the local copy of a shared store.
 const KEEP_COPY_EVERY: Duration = Duration::from_secs(1);
 /// Interval between checks that the store file is in place.
 const WATCH_EVERY: Duration = Duration::from_secs(2);
@@ -68,10 +70,8 @@ pub(super) fn spawn(
         let freshness = Arc::clone(&gateway.load().key_directory.freshness);
         background.spawn(follow_changes(Arc::clone(registrar), freshness, clock.clone(), stop.clone()));
         background.spawn(measure_store(Arc::clone(registrar), clock.clone(), stop.clone()));
-        let (owner, lessor) = (Arc::clone(registrar), Arc::clone(&leases));
-        let keep = async move || {
-            tokio::join!(owner.keep_copy(), lessor.save_grace());
-        };
+        let owner = Arc::clone(registrar);
+        let keep = async move || owner.keep_copy().await;
         background.spawn(repeat(KEEP_COPY_EVERY, clock.clone(), stop.clone(), keep));
     }
     spawn_periodic(background, gateway, registrar, &leases, config, clock, stop);
@@ -100,6 +100,9 @@ fn spawn_periodic(
     let (lessor, key_directory) = (Arc::clone(leases), Arc::clone(&gateway.load().key_directory));
     let return_unused = async move || lessor.return_unused(&key_directory).await;
     background.spawn(repeat(RETURN_UNUSED_EVERY, clock(), stop(), return_unused));
+    let lessor = Arc::clone(leases);
+    let keep_grace = async move || lessor.keep_grace_share().await;
+    background.spawn(repeat(KEEP_GRACE_EVERY, clock(), stop(), keep_grace));
     let lessor = Arc::clone(leases);
     let delete = async move || lessor.delete_outdated().await;
     background.spawn(repeat(DELETE_OUTDATED_EVERY, clock(), stop(), delete));
@@ -226,7 +229,7 @@ pub(super) async fn repeat(every: Duration, clock: Clock, stop: CancellationToke
 }
 
 async fn settle_accounts(registrar: &Registrar, leases: &Arc<Leases>) {
-    leases.charge_owed();
+    leases.charge_owed().await;
     registrar.store_uses().await;
     registrar.check_damage();
 }

@@ -72,7 +72,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("store.client_certificate", Path, None, "Client certificate for the database, in PEM."),
     setting("store.client_key", Path, None, "Private key of the client certificate, in PEM."),
     setting("store.plain_text", Flag, Some("false"), "Allow connections without TLS to a database on another machine. Only for a private network."),
-    setting("store.gateways", Number(1, 1_000), Some("3"), "Number of gateways on this database, at most. Each uses an equal part of every minute limit while the database is unreachable."),
+    setting("store.gateways", Number(1, 1_000), Some("3"), "Number of gateways on this database, at most. Each uses an equal part of every minute limit, and of the grace of paid tiers, while the database is unreachable."),
     setting("store.node_name", Text, None, "Name of this gateway in `scoregate nodes`; default: the host name."),
     setting("store.schema", Text, Some("\"scoregate\""), "Schema of the tables."),
     setting("store.timeout", Duration, Some("\"2s\""), "Timeout for connecting to the database, for each transaction, and for requests that wait for one."),

@@ -89,7 +89,7 @@ pub(super) async fn admit<'a>(
                 return hold(day);
             }
             AdmissionVerdict::OnGrace { day } => {
-                leases.record_grace(&caller.account);
+                leases.delivers_on_grace();
                 return hold(day);
             }
             AdmissionVerdict::RevalidateOnly => return revalidate(Refusal::Limited(LimitRule::Day)),
@@ -98,7 +98,7 @@ pub(super) async fn admit<'a>(
             AdmissionVerdict::Refused(LimitRule::Minute)
                 if ledger == LeaseAvailability::Reachable && leases.is_unreachable() =>
             {
-                ledger = LeaseAvailability::Unreachable;
+                ledger = leases.without_ledger(&caller.account);
             }
             AdmissionVerdict::Refused(rule) => return Err(Refusal::Limited(rule)),
             // Every round trip brings units or tokens, which concurrent requests may take, or shows that there are none.
@@ -106,8 +106,12 @@ pub(super) async fn admit<'a>(
                 before_waiting();
                 match leases.lease(&caller.account).await {
                     Ok(answered) => now = answered,
-                    Err(_) => ledger = LeaseAvailability::Unreachable,
+                    Err(_) => ledger = leases.without_ledger(&caller.account),
                 }
+            }
+            AdmissionVerdict::ReserveFirst => {
+                before_waiting();
+                ledger = leases.reserve_grace(&caller.account).await;
             }
             AdmissionVerdict::NoToken { wait } => {
                 leases.refused();

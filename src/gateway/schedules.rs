@@ -15,10 +15,10 @@ use crate::accounts::{Account, KeyDirectory, Leases, LedgerWork, SpawnLedgerWork
 use crate::clock::{Clock, Day, ManualClock, Wall};
 use crate::instruments::Instruments;
 use crate::keys::{ApplicationId, Digest, standard_tiers};
-use crate::limits::{DayTotals, NodeTotals};
+use crate::limits::{DayTotals, GraceClaim, GraceShare, NodeTotals};
 use crate::store::{
-    Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, OwnLimits, ReportOutcome, StoreError,
-    StoreFuture, StoredApplication, StoredKey,
+    HeldGraceShare, Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, OwnLimits, ReportOutcome,
+    StoreError, StoreFuture, StoredApplication, StoredKey,
 };
 use crate::telemetry::metrics::MetricsRegistry;
 
@@ -88,6 +88,14 @@ impl Ledger for SingleLedger {
 
     fn exchange(&self, exchange: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply> {
         Box::pin(self.answer(exchange))
+    }
+
+    fn claim_grace(&self, _: GraceClaim) -> StoreFuture<'_, Option<GraceShare>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn return_grace(&self, _: HeldGraceShare) -> StoreFuture<'_, ()> {
+        Box::pin(async { Ok(()) })
     }
 
     fn recalled(&self, _: u64) -> StoreFuture<'_, Vec<ApplicationId>> {
@@ -160,7 +168,7 @@ impl ScheduleState {
                 let Some(call) = self.calls.lock().unwrap().pop() else { break };
                 call.await.unwrap();
             }
-            self.leases.charge_owed();
+            self.leases.charge_owed().await;
         }
         self.leases.drain(&self.key_directory).await;
     }

@@ -57,6 +57,7 @@ pub struct Instruments {
     store_damaged: Gauge,
     store_file_invalid: Gauge,
     ledger_unreachable: Gauge,
+    grace_share: Gauge,
     while_unreachable: MetricFamily<Counter, UnreachableDecision>,
     lease_waits: Counter,
     unreadable_records: Gauge,
@@ -133,6 +134,7 @@ impl Instruments {
             store_damaged: registry.gauge("scoregate_store_damaged"),
             store_file_invalid: registry.gauge("scoregate_store_file_invalid"),
             ledger_unreachable: registry.gauge("scoregate_ledger_unreachable"),
+            grace_share: registry.gauge("scoregate_grace_share"),
             while_unreachable: registry.counters("scoregate_ledger_unreachable_decisions_total", &decisions),
             lease_waits: registry.counter("scoregate_lease_waits_total"),
             unreadable_records: registry.gauge("scoregate_store_unreadable_records"),
@@ -294,6 +296,10 @@ impl Instruments {
     }
 
     /// Sets whether the ledger is unreachable.
+    pub(crate) fn holds_grace_share(&self, holds: bool) {
+        self.grace_share.set(f64::from(u8::from(holds)));
+    }
+
     pub(crate) fn ledger_unreachable(&self, unreachable: bool) {
         self.ledger_unreachable.set(f64::from(u8::from(unreachable)));
     }

@@ -22,10 +22,6 @@ pub struct NodeTotals {
     pub granted: u32,
     /// Units returned by it.
     pub returned: u32,
-    /// Units of grace promised to it.
-    pub promised: u32,
-    /// Units of grace that it will not use.
-    pub released: u32,
 }
 
 /// Totals of all nodes for an application's day.
@@ -33,8 +29,6 @@ pub struct NodeTotals {
 pub struct DayTotals {
     /// Units granted and not returned.
     pub granted: u64,
-    /// Units of grace promised and not released.
-    pub promised: u64,
 }
 
 /// Known and requested totals of a node.
@@ -44,8 +38,6 @@ pub struct NodeReport {
     pub known: NodeTotals,
     /// The requested total of granted units. At most `known.granted` requests none.
     pub granted: u32,
-    /// The requested total of promised units of grace.
-    pub promised: u32,
     /// The quota in force. Grants never raise the day's total above it.
     pub quota: u32,
 }
@@ -54,22 +46,12 @@ impl NodeTotals {
     /// The larger of both, number by number.
     #[must_use]
     pub fn merged(self, other: Self) -> Self {
-        Self {
-            granted: self.granted.max(other.granted),
-            returned: self.returned.max(other.returned),
-            promised: self.promised.max(other.promised),
-            released: self.released.max(other.released),
-        }
+        Self { granted: self.granted.max(other.granted), returned: self.returned.max(other.returned) }
     }
 
     /// Units granted and not returned.
     pub fn held(self) -> u32 {
         self.granted.saturating_sub(self.returned)
-    }
-
-    /// Units of grace promised and not released.
-    pub fn grace(self) -> u32 {
-        self.promised.saturating_sub(self.released)
     }
 }
 
@@ -80,24 +62,14 @@ impl DayTotals {
         let known = node.merged(report.known);
         let total = self.replace(node, known);
         let unleased = u64::from(report.quota).saturating_sub(total.granted);
-        let unpromised = u64::from(report.quota / 100).saturating_sub(total.promised);
-        let granted = NodeTotals {
-            granted: raised(known.granted, report.granted, unleased),
-            promised: raised(known.promised, report.promised, unpromised),
-            ..known
-        };
+        let granted = NodeTotals { granted: raised(known.granted, report.granted, unleased), ..known };
         (total.replace(known, granted), granted)
     }
 
     /// The totals with one node's `before` replaced by `after`.
     fn replace(self, before: NodeTotals, after: NodeTotals) -> Self {
-        let replaced = |total: u64, before: u32, after: u32| {
-            total.saturating_sub(before.into()).saturating_add(after.into())
-        };
-        Self {
-            granted: replaced(self.granted, before.held(), after.held()),
-            promised: replaced(self.promised, before.grace(), after.grace()),
-        }
+        let others = self.granted.saturating_sub(before.held().into());
+        Self { granted: others.saturating_add(after.held().into()) }
     }
 }
 
@@ -110,38 +82,9 @@ fn raised(from: u32, to: u32, room: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn nodes_that_crash_keep_their_promises_and_all_promises_are_one_hundredth(
-            steps in prop::collection::vec((0usize..3, 0u32..9, 0u32..9, any::<bool>(), 0usize..9), 1..60),
-        ) {
-            let (mut day, mut nodes, mut live) = (DayTotals::default(), vec![NodeTotals::default(); 3], [0, 1, 2]);
-            let mut sent: Vec<(usize, NodeReport)> = Vec::new();
-            for (node, wanted, released, crashes, late) in steps {
-                let id: usize = live[node];
-                let known = nodes[id];
-                let known = NodeTotals { released: known.released + released.min(known.grace()), ..known };
-                let promised = known.promised + wanted;
-                sent.push((id, NodeReport { known, granted: 0, promised, quota: 1_000 }));
-                // Some arrive once more, later.
-                for (id, report) in [sent.last().copied(), sent.get(late).copied()].into_iter().flatten() {
-                    (day, nodes[id]) = day.apply(nodes[id], &report);
-                    let promised: u64 = nodes.iter().map(|node| u64::from(node.grace())).sum();
-                    prop_assert_eq!(day.promised, promised);
-                    prop_assert!(promised <= 10, "{} units of grace for a day of 1000", promised);
-                }
-                if crashes {
-                    live[node] = nodes.len();
-                    nodes.push(NodeTotals::default());
-                }
-            }
-        }
-    }
 
     fn asks(known: NodeTotals, granted: u32) -> NodeReport {
-        NodeReport { known, granted, promised: 0, quota: 10 }
+        NodeReport { known, granted, quota: 10 }
     }
 
     #[test]
@@ -169,22 +112,10 @@ mod tests {
 
     #[test]
     fn a_ledger_that_lost_commits_learns_the_totals_from_reports() {
-        let known = NodeTotals { granted: 7, returned: 1, promised: 0, released: 0 };
+        let known = NodeTotals { granted: 7, returned: 1 };
         let forgotten = NodeTotals { granted: 2, ..NodeTotals::default() };
-        let total = DayTotals { granted: 5, promised: 0 };
+        let total = DayTotals { granted: 5 };
         let (total, node) = total.apply(forgotten, &asks(known, 9));
         assert_eq!((total.granted, node), (10, NodeTotals { granted: 8, ..known }));
-    }
-
-    #[test]
-    fn promises_are_one_hundredth_of_the_quota_in_total() {
-        let none = NodeTotals::default();
-        let report = NodeReport { known: none, granted: 0, promised: 6, quota: 1_000 };
-        let (total, first) = DayTotals::default().apply(none, &report);
-        let (total, second) = total.apply(none, &report);
-        assert_eq!((first.promised, second.promised, total.promised), (6, 4, 10));
-        let released = NodeTotals { released: 6, ..first };
-        let (total, _) = total.apply(first, &NodeReport { known: released, ..report });
-        assert_eq!((total.promised, total.granted), (4, 0));
     }
 }

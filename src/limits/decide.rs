@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::clock::{Day, Now};
+use crate::clock::{Day, Mono, Now};
 
 use super::bucket::TokenBucket;
 use super::lease::DayBalance;
@@ -43,6 +43,8 @@ pub enum AdmissionVerdict {
         /// The day of the unit.
         day: Day,
     },
+    /// Nothing is taken: ledger unreachable, and units must be reserved before they are owed.
+    ReserveFirst,
     /// Nothing is taken: no unit, ledger unreachable, no grace left.
     NoUnits,
     /// Nothing is taken: ledger unreachable, and this gateway's share of the minute is used up, but not the limit.
@@ -58,7 +60,12 @@ pub enum LeaseAvailability {
     /// Yes, as far as known.
     Reachable,
     /// No: the ledger is unreachable or cannot write.
-    Unreachable,
+    Unreachable {
+        /// Units that may be owed to it.
+        grace: u32,
+        /// Since when.
+        since: Mono,
+    },
 }
 
 impl AccountBalance {
@@ -113,8 +120,10 @@ impl AccountBalance {
         }
         match ledger {
             LeaseAvailability::Reachable => (untouched, AdmissionVerdict::LeaseFirst),
-            LeaseAvailability::Unreachable => match before.day.hold_on_grace(limits.day) {
+            LeaseAvailability::Unreachable { grace, .. } => match before.day.hold_on_grace(limits.day, grace)
+            {
                 Some(day) => (Self { minute, day, ..before }, AdmissionVerdict::OnGrace { day: day.day() }),
+                None if before.day.may_owe(limits.day, grace) => (untouched, AdmissionVerdict::ReserveFirst),
                 None if conditional => (Self { minute, ..before }, AdmissionVerdict::RevalidateWithoutUnits),
                 None => (untouched, AdmissionVerdict::NoUnits),
             },
@@ -184,28 +193,12 @@ impl LimitStatus {
     pub fn of_bucket(rule: LimitRule, bucket: TokenBucket, limit: u32, now: Now) -> Self {
         bucket_status(rule, bucket, limit, now)
     }
-
-    /// The status for a request that this rule refused: zero remaining, even if units or tokens came back since it
-    /// was `decided`. The reset of the minute is the time of the next token. That of the day is a midnight; if it has passed
-    /// since, the request may be repeated without a wait.
-    pub fn as_hit(self, decided: Now, now: Now) -> Self {
-        let soon = now.wall.plus(Duration::from_secs(1)).rounded_up();
-        let decided_end = decided.wall.day().end();
-        let reset = match self.rule {
-            LimitRule::Day if now.wall >= decided_end => decided_end,
-            LimitRule::Day => self.reset,
-            LimitRule::Minute => now.wall.plus(self.wait).rounded_up().max(soon),
-            LimitRule::Guard => self.reset.max(soon),
-        };
-        let wait = if self.rule == LimitRule::Day { reset.since(now.wall) } else { self.wait };
-        Self { remaining: 0, reset, full_in: reset.since(now.wall), wait, ..self }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::{Mono, Wall};
+    use crate::clock::Wall;
 
     const FREE: Limits = Limits { minute: 1, day: 10, guard: 60, grace: 0 };
     const PRO: Limits = Limits { minute: 60, day: 10_000, guard: 60, grace: 100 };
@@ -229,7 +222,7 @@ mod tests {
     #[test]
     fn without_units_and_ledger_a_conditional_request_may_revalidate_and_costs_no_unit() {
         let empty = opened(&PRO, 0);
-        let unreachable = LeaseAvailability::Unreachable;
+        let unreachable = LeaseAvailability::Unreachable { grace: 0, since: Mono::default() };
         assert_eq!(empty.admit(&PRO, noon(), false, unreachable), (empty, AdmissionVerdict::NoUnits));
         let (revalidating, verdict) = empty.admit(&PRO, noon(), true, unreachable);
         assert_eq!(verdict, AdmissionVerdict::RevalidateWithoutUnits);
@@ -334,28 +327,52 @@ mod tests {
         let today = noon().wall.day();
         let mut balance = opened(&PRO, 0);
         balance.day = balance.day.grant(today, 1, 1, 1);
-        let status = [(); 3].map(|()| {
-            let (next, verdict) = balance.admit(&PRO, noon(), false, LeaseAvailability::Unreachable);
+        let status = [(); 5].map(|()| {
+            let (next, verdict) = balance.admit(
+                &PRO,
+                noon(),
+                false,
+                LeaseAvailability::Unreachable { grace: 2, since: Mono::default() },
+            );
             balance = next;
+            if verdict == AdmissionVerdict::ReserveFirst {
+                balance.day = balance.day.reserve(today, 3);
+            }
             verdict
         });
         let expected = [
             AdmissionVerdict::Admitted { day: today, runs_low: true },
             AdmissionVerdict::OnGrace { day: today },
+            AdmissionVerdict::ReserveFirst,
+            AdmissionVerdict::OnGrace { day: today },
             AdmissionVerdict::NoUnits,
         ];
         assert_eq!(status, expected);
-        assert_eq!(balance.limit_status(LimitRule::Minute, &PRO, noon()).remaining, 58);
+        assert_eq!(balance.limit_status(LimitRule::Minute, &PRO, noon()).remaining, 57);
         assert_eq!(
             balance.admit(&PRO, noon(), false, LeaseAvailability::Reachable).1,
             AdmissionVerdict::LeaseFirst
         );
         assert_eq!(
-            opened(&FREE, 0).admit(&FREE, noon(), false, LeaseAvailability::Unreachable).1,
+            opened(&FREE, 0)
+                .admit(
+                    &FREE,
+                    noon(),
+                    false,
+                    LeaseAvailability::Unreachable { grace: 0, since: Mono::default() }
+                )
+                .1,
             AdmissionVerdict::NoUnits
         );
         assert_eq!(
-            opened(&FREE, 10).admit(&FREE, noon(), false, LeaseAvailability::Unreachable).1,
+            opened(&FREE, 10)
+                .admit(
+                    &FREE,
+                    noon(),
+                    false,
+                    LeaseAvailability::Unreachable { grace: 0, since: Mono::default() }
+                )
+                .1,
             AdmissionVerdict::Refused(LimitRule::Day)
         );
     }

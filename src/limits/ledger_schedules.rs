@@ -214,7 +214,7 @@ impl Fleet {
 
     fn report(&mut self, node: usize, units: u32) {
         let FleetNode { id, day, known, .. } = self.nodes[node];
-        let report = NodeReport { known, granted: known.granted + units, promised: 0, quota: self.quota };
+        let report = NodeReport { known, granted: known.granted + units, quota: self.quota };
         self.reports.push(SentReport { id, day, report, snapshot: self.ledger.rows(day) });
     }
 

@@ -7,6 +7,9 @@
 mod bucket;
 mod day_ledger;
 mod decide;
+#[cfg(test)]
+mod grace_schedules;
+mod grace_share;
 mod lease;
 #[cfg(test)]
 mod ledger_model;
@@ -27,6 +30,7 @@ mod terms_schedules;
 pub use bucket::{BucketLevel, TokenBucket};
 pub use day_ledger::{DayTotals, NodeReport, NodeTotals};
 pub use decide::{AccountBalance, AdmissionVerdict, LeaseAvailability};
+pub use grace_share::{GraceClaim, GraceHolder, GraceShare};
 pub use lease::{DayBalance, largest_lease};
 pub use minute_pool::{MinuteGrant, MinutePool, MinuteReport};
 pub use minute_share::{MinuteShare, ShareTokens};

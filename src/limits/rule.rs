@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::clock::Wall;
+use crate::clock::{Now, Wall};
 
 /// A rule that can refuse a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,6 +43,24 @@ pub struct LimitStatus {
     pub full_in: Duration,
     /// Time until one more request is possible; zero if one is possible now.
     pub wait: Duration,
+}
+
+impl LimitStatus {
+    /// The status for a request that this rule refused: zero remaining, even if units or tokens came back since it
+    /// was `decided`. The reset of the minute is the time of the next token. That of the day is a midnight; if it has passed
+    /// since, the request may be repeated without a wait.
+    pub fn as_hit(self, decided: Now, now: Now) -> Self {
+        let soon = now.wall.plus(Duration::from_secs(1)).rounded_up();
+        let decided_end = decided.wall.day().end();
+        let reset = match self.rule {
+            LimitRule::Day if now.wall >= decided_end => decided_end,
+            LimitRule::Day => self.reset,
+            LimitRule::Minute => now.wall.plus(self.wait).rounded_up().max(soon),
+            LimitRule::Guard => self.reset.max(soon),
+        };
+        let wait = if self.rule == LimitRule::Day { reset.since(now.wall) } else { self.wait };
+        Self { remaining: 0, reset, full_in: reset.since(now.wall), wait, ..self }
+    }
 }
 
 impl LimitRule {

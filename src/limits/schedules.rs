@@ -125,6 +125,8 @@ struct ScheduleWorld {
     /// Units of the balance's day granted by the ledger, and delivered to callers, before this process.
     granted_before: u64,
     delivered_before: u64,
+    /// The day of the last crash.
+    crashed_on: Option<Day>,
 }
 
 impl ScheduleWorld {
@@ -145,6 +147,7 @@ impl ScheduleWorld {
             process: 0,
             granted_before: 0,
             delivered_before: 0,
+            crashed_on: None,
         }
     }
 
@@ -166,6 +169,11 @@ impl ScheduleWorld {
         self.balance.day.day()
     }
 
+    /// Units that may be owed: none after a crash, since the share of the day is lost.
+    fn grace(&self) -> u32 {
+        if self.crashed_on == Some(self.balance.day.day()) { 0 } else { self.limits.grace }
+    }
+
     fn outcome(&mut self, day: Day) -> &mut DayOutcome {
         self.days.entry(day).or_default()
     }
@@ -177,7 +185,7 @@ impl ScheduleWorld {
     /// The ledger's part of a lease; `None` if it is unreachable.
     fn begin_lease(&mut self) -> Option<(Day, ModelLease)> {
         let day = self.day();
-        let report = self.balance.day.report(self.limits.day, self.limits.grace);
+        let report = self.balance.day.report(self.limits.day);
         (!self.is_away).then(|| (day, self.ledger.exchange(day, self.process, &report)))
     }
 
@@ -206,8 +214,14 @@ impl ScheduleWorld {
                 // A call in flight is shared, so its reply comes first.
                 AdmissionVerdict::LeaseFirst => match self.pending.take().or_else(|| self.begin_lease()) {
                     Some(answer) => self.end_lease(answer),
-                    None => state = LeaseAvailability::Unreachable,
+                    None => {
+                        state = LeaseAvailability::Unreachable { grace: self.grace(), since: self.now.mono }
+                    }
                 },
+                AdmissionVerdict::ReserveFirst => {
+                    let (day, (total, _)) = (self.balance.day, self.balance.day.to_reserve(self.grace()));
+                    self.balance.day = day.reserve(day.day(), total);
+                }
                 AdmissionVerdict::RevalidateOnly
                 | AdmissionVerdict::RevalidateWithoutUnits
                 | AdmissionVerdict::Refused(_)
@@ -233,7 +247,7 @@ impl ScheduleWorld {
         // Never with a lease in flight: a shutdown waits for it.
         if !self.is_away && self.pending.is_none() {
             let day = self.balance.day.day();
-            let (left, report) = self.balance.day.drain();
+            let (left, report) = self.balance.day.release();
             self.balance.day = left;
             // Sent twice, as after a lost reply.
             for report in report.into_iter().flat_map(|report| [report; 2]) {
@@ -247,6 +261,7 @@ impl ScheduleWorld {
         let day = self.balance.day.day();
         self.running.clear();
         self.pending = None;
+        self.crashed_on = Some(day);
         let granted = self.granted(day) - self.granted_before;
         let delivered = self.outcome(day).delivered - self.delivered_before;
         let most_running = self.most_running as u64;
@@ -280,7 +295,9 @@ impl ScheduleWorld {
         }
         self.drain();
         assert!(self.balance.day.unspent() == 0, "a hold was lost: {:?}", self.balance);
+        let crashed_on = self.crashed_on;
         self.crash();
+        self.crashed_on = crashed_on;
     }
 
     fn start(&mut self) {
@@ -317,14 +334,12 @@ impl ScheduleWorld {
                 self.now.wall = if seconds < 0 { wall.minus(by) } else { wall.plus(by) };
             }
             ScheduleStep::SetTier { day, paid } => {
-                let grace = if paid { day / 100 } else { 0 };
-                self.limits = Limits { day, grace, ..self.limits };
+                self.limits = Limits { day, grace: if paid { day / 100 } else { 0 }, ..self.limits };
             }
             ScheduleStep::LedgerGoesAway(away) => self.is_away = away,
         }
         let (day, quota) = (self.day(), self.limits.day);
-        let outcome = self.outcome(day);
-        outcome.largest_quota = outcome.largest_quota.max(quota);
+        self.outcome(day).largest_quota = quota.max(self.outcome(day).largest_quota);
     }
 
     /// Checks the guarantees.

@@ -19,9 +19,13 @@ impl AccountBalance {
         conditional: bool,
         ledger: LeaseAvailability,
     ) -> (Self, AdmissionVerdict) {
-        let is_unreachable = ledger == LeaseAvailability::Unreachable;
-        let fallback =
-            is_unreachable.then(|| share.fall_back(limits.minute, gateways.get(), now.mono)).flatten();
+        let without_ledger = match ledger {
+            LeaseAvailability::Reachable => None,
+            LeaseAvailability::Unreachable { grace, since } => Some((grace, since)),
+        };
+        let is_unreachable = without_ledger.is_some();
+        let fallback = without_ledger
+            .and_then(|(_, since)| share.fall_back(limits.minute, gateways.get(), since, now.mono));
         let before = fallback.map_or(self, |tokens| self.with_share_tokens(tokens));
         let minute = share.capacity(limits.minute, now.mono, is_unreachable);
         let (after, verdict) = before.admit(&Limits { minute, ..*limits }, now, conditional, ledger);
@@ -29,7 +33,14 @@ impl AccountBalance {
             AdmissionVerdict::Refused(LimitRule::Minute)
                 if is_unreachable && !share.admitted_all(limits.minute, now.mono) =>
             {
-                after.without_token(minute, limits, now, conditional)
+                let may_deliver = conditional || after.day.available(limits.day) > 0;
+                let may_owe = without_ledger.is_some_and(|(grace, _)| after.day.may_owe(limits.day, grace));
+                if minute > 0 && (may_deliver || may_owe) {
+                    let own = after.limit_status(LimitRule::Minute, &Limits { minute, ..*limits }, now);
+                    AdmissionVerdict::NoToken { wait: own.wait }
+                } else {
+                    AdmissionVerdict::NoUnits
+                }
             }
             AdmissionVerdict::Refused(rule) => {
                 // A conditional request would be admitted with a token.
@@ -48,21 +59,12 @@ impl AccountBalance {
                 share.used(limits.minute, now.mono);
                 verdict
             }
-            AdmissionVerdict::LeaseFirst | AdmissionVerdict::NoUnits | AdmissionVerdict::NoToken { .. } => {
-                verdict
-            }
+            AdmissionVerdict::LeaseFirst
+            | AdmissionVerdict::ReserveFirst
+            | AdmissionVerdict::NoUnits
+            | AdmissionVerdict::NoToken { .. } => verdict,
         };
         (after, verdict)
-    }
-
-    /// The verdict on a request without a token of the share, of this capacity, while the ledger is unreachable.
-    fn without_token(self, capacity: u32, limits: &Limits, now: Now, conditional: bool) -> AdmissionVerdict {
-        let has_unit = self.day.hold(limits.day).or_else(|| self.day.hold_on_grace(limits.day)).is_some();
-        if capacity == 0 || !(has_unit || conditional) {
-            return AdmissionVerdict::NoUnits;
-        }
-        let share = self.limit_status(LimitRule::Minute, &Limits { minute: capacity, ..*limits }, now);
-        AdmissionVerdict::NoToken { wait: share.wait }
     }
 
     /// Status of the minute: of the tokens of `share`, and of those elsewhere as far as known.
@@ -141,7 +143,8 @@ mod tests {
 
     #[test]
     fn without_the_ledger_a_fixed_part_is_used_that_starts_empty() {
-        let (mut share, unreachable) = (MinuteShare::default(), LeaseAvailability::Unreachable);
+        let (mut share, unreachable) =
+            (MinuteShare::default(), LeaseAvailability::Unreachable { grace: 0, since: at(0).mono });
         let (balance, verdict) =
             opened(5).admit_with_share(&mut share, THREE, &PRO, at(0), false, unreachable);
         assert_eq!(verdict, AdmissionVerdict::NoToken { wait: Duration::from_secs(3) });
@@ -163,7 +166,7 @@ mod tests {
 
     #[test]
     fn without_the_ledger_the_limit_is_used_up_only_if_all_of_it_was_admitted_here() {
-        let unreachable = LeaseAvailability::Unreachable;
+        let unreachable = LeaseAvailability::Unreachable { grace: 0, since: at(0).mono };
         for (capacity, expected) in [
             (60, AdmissionVerdict::Refused(LimitRule::Minute)),
             (59, AdmissionVerdict::NoToken { wait: Duration::from_nanos(60_000_000_000u64.div_ceil(59)) }),

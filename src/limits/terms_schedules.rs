@@ -180,7 +180,7 @@ impl TermsFleet {
         }
         if node.call.is_none() {
             node.balance = node.balance.without_excess(node.known.quota);
-            let report = node.balance.report(node.known.quota, 0);
+            let report = node.balance.report(node.known.quota);
             let (id, assumed) = (node.id, node.known);
             node.call = Some(TermsCall { id, report, assumed, is_return: false, reply: None });
         }
@@ -197,7 +197,7 @@ impl TermsFleet {
             node.returned_after = node.known.change;
             return;
         }
-        let (left, report) = node.balance.release(0);
+        let (left, report) = node.balance.release();
         node.balance = left;
         let report = report.unwrap_or(NodeReport { known: left.totals(), ..NodeReport::default() });
         let (id, assumed) = (node.id, node.known);

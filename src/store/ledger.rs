@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::clock::Day;
 use crate::keys::ApplicationId;
-use crate::limits::{MinuteGrant, MinuteReport, NodeReport, NodeTotals};
+use crate::limits::{GraceShare, MinuteGrant, MinuteReport, NodeReport, NodeTotals};
 
 use super::OwnLimits;
 
@@ -22,6 +22,21 @@ pub struct OwedUnits {
     pub day: Day,
     /// The total of units that count as granted to the process.
     pub granted: u32,
+    /// The part of them that the ledger had not granted.
+    pub owed: u32,
+}
+
+/// A share of a day's grace, as its holder knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldGraceShare {
+    /// The day.
+    pub day: Day,
+    /// The share.
+    pub share: GraceShare,
+    /// Identifies the holder and the processes that continue it.
+    pub token: u64,
+    /// Number of the process among them.
+    pub life: u32,
 }
 
 /// Reports of one node, at most one for each application and day.

@@ -34,6 +34,7 @@ use futures_util::{Stream, stream};
 
 use crate::clock::{Day, Wall};
 use crate::keys::{ApplicationId, Digest, OwnerId};
+use crate::limits::{GraceClaim, GraceShare};
 
 pub use applications::{
     ApplicationPage, AuditQuery, AuditRecord, ChangeKind, KeyUse, OwnLimits, Ownership, StoreChange,
@@ -44,7 +45,9 @@ pub use disk_mirror::{Mirror, MirrorContents, MirrorError, MirrorRecord, RecordF
 pub use dump::{RecordCounts, TransferError};
 pub use embedded::{Embedded, maintenance};
 pub use feed::{ChangedApplications, FeedPosition};
-pub use ledger::{AssumedTerms, LedgerExchange, LedgerExchangeReply, LedgerReport, OwedUnits, ReportOutcome};
+pub use ledger::{
+    AssumedTerms, HeldGraceShare, LedgerExchange, LedgerExchangeReply, LedgerReport, OwedUnits, ReportOutcome,
+};
 pub use local_copy::{
     CopiedReading, LocalCopy, LocalCopyFlaw, LocalCopyLog, NewLocalCopy, VerifiedLocalCopy,
 };
@@ -52,7 +55,7 @@ pub use mail_queue::{
     ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailOutcome, NewMail, NewNotice,
 };
 pub use nodes::{NodeList, NodeStatus};
-pub use owed::OwedFile;
+pub use owed::{OwedFile, OwedLog, OwedRecords};
 pub use owners::{
     LinkAllowance, NewSignInLink, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, OwnerSession,
     SignIn, SignInOutcome, StoredOwner, UsableLink,
@@ -195,6 +198,13 @@ pub trait Ledger: Send + Sync + 'static {
     /// Applies reports of a node, durably, before it returns. A failed exchange may have been applied; it can be
     /// repeated.
     fn exchange(&self, exchange: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply>;
+
+    /// Registers for a share of a day's grace, or confirms the one that is held. `None` if no share is free, or if the one that
+    /// is held must not be used any more. A failed claim may have been applied; it can be repeated.
+    fn claim_grace(&self, claim: GraceClaim) -> StoreFuture<'_, Option<GraceShare>>;
+
+    /// Returns a share on which nothing is owed.
+    fn return_grace(&self, share: HeldGraceShare) -> StoreFuture<'_, ()>;
 
     /// Applications of which other nodes need the shares of minutes that this node has.
     fn recalled(&self, node: u64) -> StoreFuture<'_, Vec<ApplicationId>>;

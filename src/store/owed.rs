@@ -1,27 +1,56 @@
-//! Units that a server delivered on grace and could not charge: a small file beside the store, written while they are
-//! delivered and read at the next start.
+//! What the next process on a data directory must know about grace: the shares that a gateway holds, and the units that it
+//! owes. A small file beside the store, to which units are added before they are spent.
 //!
-//! The file is written under another name first, and its first line contains a checksum of the rest. Each entry has
-//! an identity, so that the ledger charges it once, however often the file is read.
+//! Each line has a checksum. A line that was torn by a crash was not acknowledged and is ignored. Each entry has an identity, so
+//! that the ledger charges it once, however often the file is read.
+//!
+//! Shares are read from the original file only. A copy of the data directory, or a backup that was restored, may lack units
+//! that were spent since; on another machine the holder may still run. So the file names itself when it is created, by the
+//! boot of the machine, its device, its inode and its time of birth, none of which a copy has. A file may also be overwritten in
+//! place. So after each write its time of modification is set back by an hour: it no longer fits the time of the last change,
+//! which nobody can set.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
-use crate::clock::Wall;
+use crate::clock::{Day, Wall};
 use crate::keys::ApplicationId;
+use crate::limits::GraceShare;
 
-use super::OwedUnits;
 use super::durable_file::{FileReplacement, sync_directory};
+use super::{HeldGraceShare, OwedUnits};
 
-/// The first bytes of the file, followed by the checksum.
-const OPENING: &str = "scoregate-owed 1 ";
+/// The first line of the file.
+const OPENING: &str = "scoregate-owed 2";
+/// That of earlier versions, followed by a checksum. They kept no shares.
+const OPENING_BEFORE: &str = "scoregate-owed 1 ";
 /// Maximum size of a file to be read.
 const LARGEST: u64 = 256 << 20;
+/// By how much the time of modification is set back, and by how much the difference may be off, in seconds.
+const SET_BACK: i64 = 3_600;
+const TOLERANCE: i64 = 5;
+/// Identity of the machine's boot.
+const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
 /// The file in a data directory.
 #[derive(Clone, Debug)]
 pub struct OwedFile(PathBuf);
+
+/// The content of the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwedRecords {
+    /// Shares that the holder's next process may continue.
+    pub shares: Vec<HeldGraceShare>,
+    /// Units to charge, the newest entry for each process, application and day.
+    pub owed: Vec<OwedUnits>,
+}
+
+/// The open file, to which entries are added.
+#[derive(Debug)]
+pub struct OwedLog(File);
 
 impl OwedFile {
     /// The file's name in the data directory.
@@ -32,30 +61,39 @@ impl OwedFile {
         Self(directory.join(Self::NAME))
     }
 
-    /// The entries; none without a file. A damaged file is an error of the kind `InvalidData`.
-    pub fn read(&self) -> io::Result<Vec<OwedUnits>> {
-        match fs::metadata(&self.0) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-            Ok(found) if found.len() > LARGEST => return Err(damaged()),
-            Ok(_) => {}
-        }
-        let text = String::from_utf8(fs::read(&self.0)?).map_err(|_| damaged())?;
-        let (first, rest) = text.split_once('\n').ok_or_else(damaged)?;
-        if first.strip_prefix(OPENING) != Some(&*checksum(rest)) {
+    /// The content; nothing without a file. A damaged file is an error of the kind `InvalidData`.
+    pub fn read(&self) -> io::Result<OwedRecords> {
+        let file = match File::open(&self.0) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(OwedRecords::default()),
+            opened => opened?,
+        };
+        if file.metadata()?.len() > LARGEST {
             return Err(damaged());
         }
-        rest.lines().map(|line| entry(line).ok_or_else(damaged)).collect()
+        let bytes = fs::read(&self.0)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let (first, rest) = text.split_once('\n').ok_or_else(damaged)?;
+        if first == OPENING {
+            return records(rest, &file);
+        }
+        if first.strip_prefix(OPENING_BEFORE) != Some(&*checksum(rest)) {
+            return Err(damaged());
+        }
+        let owed = rest.lines().map(|line| units(&format!("{line} 0")).ok_or_else(damaged));
+        Ok(OwedRecords { shares: Vec::new(), owed: owed.collect::<io::Result<_>>()? })
     }
 
-    /// Replaces the entries. They are durable when this returns.
-    pub fn write(&self, owed: &[OwedUnits]) -> io::Result<()> {
-        let line =
-            |one: &OwedUnits| format!("{:016x} {} {} {}\n", one.node, one.application, one.day, one.granted);
-        let rest: String = owed.iter().map(line).collect();
+    /// Replaces the content. It is durable when this returns.
+    pub fn replace(&self, records: &OwedRecords) -> io::Result<OwedLog> {
         let mut replacement = FileReplacement::begin(&self.0)?;
-        replacement.file().write_all(format!("{OPENING}{}\n{rest}", checksum(&rest)).as_bytes())?;
-        replacement.finish().map(drop)
+        let file = replacement.file();
+        let own = identity(file).map(|identity| format!("file {identity}"));
+        let shares = records.shares.iter().map(share_words);
+        let lines = own.into_iter().chain(shares).chain(records.owed.iter().map(units_words));
+        file.write_all(format!("{OPENING}\n{}", lines_of(lines)).as_bytes())?;
+        let log = OwedLog(replacement.finish()?);
+        log.mark()?;
+        Ok(log)
     }
 
     /// Removes the file, if it exists.
@@ -67,13 +105,91 @@ impl OwedFile {
     }
 }
 
-fn entry(line: &str) -> Option<OwedUnits> {
-    let mut fields = line.split(' ');
+impl OwedLog {
+    /// Adds entries. They are durable when this returns. After an error nothing can be added: what was written is unknown.
+    pub fn add(&mut self, owed: &[OwedUnits]) -> io::Result<()> {
+        self.0.write_all(lines_of(owed.iter().map(units_words)).as_bytes())?;
+        self.mark()?;
+        self.0.sync_data()
+    }
+
+    /// Sets the time of modification back.
+    fn mark(&self) -> io::Result<()> {
+        let changed_at = u64::try_from(self.0.metadata()?.ctime() - SET_BACK).unwrap_or(0);
+        self.0.set_modified(UNIX_EPOCH + Duration::from_secs(changed_at))
+    }
+}
+
+fn records(text: &str, file: &File) -> io::Result<OwedRecords> {
+    let (mut records, mut is_original) = (OwedRecords::default(), false);
+    // What follows the last line break was not written completely.
+    for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
+        let (sum, words) = line.split_once(' ').ok_or_else(damaged)?;
+        if sum != checksum(words) {
+            return Err(damaged());
+        }
+        match words.split_once(' ') {
+            Some(("file", own)) => is_original = identity(file).is_some_and(|identity| identity == own),
+            Some(("share", words)) => records.shares.push(share(words).ok_or_else(damaged)?),
+            Some(("owed", words)) => keep(&mut records.owed, units(words).ok_or_else(damaged)?),
+            _ => return Err(damaged()),
+        }
+    }
+    let times = file.metadata()?;
+    let is_overwritten = (times.ctime() - times.mtime() - SET_BACK).abs() > TOLERANCE;
+    if !is_original || is_overwritten {
+        records.shares.clear();
+    }
+    Ok(records)
+}
+
+/// Keeps the entry with the larger total.
+fn keep(all: &mut Vec<OwedUnits>, new: OwedUnits) {
+    let same =
+        |one: &&mut OwedUnits| (one.node, one.application, one.day) == (new.node, new.application, new.day);
+    match all.iter_mut().rev().find(same) {
+        Some(found) if found.granted <= new.granted => *found = new,
+        Some(_) => {}
+        None => all.push(new),
+    }
+}
+
+/// What no copy of the file has. `None` if the system does not provide all of it.
+fn identity(file: &File) -> Option<String> {
+    let (boot, found) = (fs::read_to_string(BOOT).ok()?, file.metadata().ok()?);
+    let born = found.created().ok()?.duration_since(UNIX_EPOCH).ok()?.as_nanos();
+    Some(format!("{} {} {} {born}", boot.trim(), found.dev(), found.ino()))
+}
+
+fn lines_of(all: impl Iterator<Item = String>) -> String {
+    all.map(|words| format!("{} {words}\n", checksum(&words))).collect()
+}
+
+fn share_words(held: &HeldGraceShare) -> String {
+    let HeldGraceShare { day, share: GraceShare { number, shares }, token, life } = held;
+    format!("share {day} {number} {shares} {token:016x} {life}")
+}
+
+fn share(words: &str) -> Option<HeldGraceShare> {
+    let mut fields = words.split(' ');
+    let day = Day::parse(fields.next()?)?;
+    let share = GraceShare { number: fields.next()?.parse().ok()?, shares: fields.next()?.parse().ok()? };
+    let token = u64::from_str_radix(fields.next()?, 16).ok()?;
+    Some(HeldGraceShare { day, share, token, life: fields.next()?.parse().ok()? })
+}
+
+fn units_words(units: &OwedUnits) -> String {
+    let OwedUnits { node, application, day, granted, owed } = units;
+    format!("owed {node:016x} {application} {day} {granted} {owed}")
+}
+
+fn units(words: &str) -> Option<OwedUnits> {
+    let mut fields = words.split(' ');
     let node = u64::from_str_radix(fields.next()?, 16).ok()?;
     let application: ApplicationId = fields.next()?.parse().ok()?;
     let day = Wall::parse_rfc3339(&format!("{}T00:00:00Z", fields.next()?))?.day();
-    let granted = fields.next()?.parse().ok()?;
-    fields.next().is_none().then_some(OwedUnits { node, application, day, granted })
+    let (granted, owed) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    fields.next().is_none().then_some(OwedUnits { node, application, day, granted, owed })
 }
 
 fn checksum(text: &str) -> String {
@@ -87,25 +203,77 @@ fn damaged() -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Day;
+
+    const DAY: Day = Day::from_number(20_000);
+
+    fn owed(node: u64, granted: u32) -> OwedUnits {
+        OwedUnits { node, application: "app_0123456789a".parse().unwrap(), day: DAY, granted, owed: 3 }
+    }
+
+    fn held() -> OwedRecords {
+        let share = GraceShare { number: 1, shares: 3 };
+        let shares = vec![HeldGraceShare { day: DAY, share, token: u64::MAX, life: 2 }];
+        OwedRecords { shares, owed: vec![owed(1, 20), owed(u64::MAX, 20)] }
+    }
 
     #[test]
-    fn entries_are_read_back_and_a_damaged_file_is_an_error() {
+    fn the_newest_entries_are_read_back_with_the_shares_and_a_torn_line_is_ignored() {
         let directory = tempfile::tempdir().unwrap();
         let file = OwedFile::of(directory.path());
-        assert_eq!(file.read().unwrap(), []);
-        let (application, day) = ("app_0123456789a".parse().unwrap(), Day::from_number(20_000));
-        let owed = [1, u64::MAX].map(|node| OwedUnits { node, application, day, granted: 20 });
-        file.write(&owed).unwrap();
-        assert_eq!(file.read().unwrap(), owed);
-        let path = directory.path().join(OwedFile::NAME);
-        let whole = fs::read(&path).unwrap();
-        for spoilt in [&whole[..whole.len() - 3], &whole[1..], b"", b"\xff\n"] {
-            fs::write(&path, spoilt).unwrap();
+        assert_eq!(file.read().unwrap(), OwedRecords::default());
+        let mut log = file.replace(&held()).unwrap();
+        assert_eq!(file.read().unwrap(), held());
+        log.add(&[owed(1, 25), owed(1, 24)]).unwrap();
+        let newest = OwedRecords { owed: vec![owed(1, 25), owed(u64::MAX, 20)], ..held() };
+        assert_eq!(file.read().unwrap(), newest);
+        let whole = fs::read(&file.0).unwrap();
+        let torn = File::options().append(true).open(&file.0).unwrap().write_all(&whole[40..60]);
+        assert_eq!((torn.is_ok(), file.read().unwrap()), (true, newest));
+        file.remove().unwrap();
+        file.remove().unwrap();
+        assert_eq!(file.read().unwrap(), OwedRecords::default());
+    }
+
+    #[test]
+    fn a_damaged_file_is_an_error_and_that_of_an_earlier_version_is_charged() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = OwedFile::of(directory.path());
+        file.replace(&held()).unwrap();
+        let whole = fs::read(&file.0).unwrap();
+        let changed: Vec<u8> = whole.iter().map(|byte| if *byte == b'3' { b'4' } else { *byte }).collect();
+        for spoilt in [&whole[1..], &changed, b"", b"\xff\n"] {
+            fs::write(&file.0, spoilt).unwrap();
             assert_eq!(file.read().unwrap_err().kind(), io::ErrorKind::InvalidData);
         }
-        file.remove().unwrap();
-        file.remove().unwrap();
-        assert_eq!(file.read().unwrap(), []);
+        let line = "0000000000000001 app_0123456789a 2024-10-04 20\n";
+        fs::write(&file.0, format!("{OPENING_BEFORE}{}\n{line}", checksum(line))).unwrap();
+        let read = file.read().unwrap();
+        assert_eq!(
+            read,
+            OwedRecords { shares: Vec::new(), owed: vec![OwedUnits { owed: 0, ..owed(1, 20) }] }
+        );
+    }
+
+    #[test]
+    fn a_copied_or_restored_file_has_its_units_and_no_share() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = OwedFile::of(directory.path());
+        file.replace(&held()).unwrap();
+        let without_share = OwedRecords { shares: Vec::new(), ..held() };
+        let backup = directory.path().join("backup");
+        fs::copy(&file.0, &backup).unwrap();
+        assert_eq!(file.read().unwrap(), held(), "reading changes nothing");
+        // Moved back under its name.
+        fs::rename(&backup, &file.0).unwrap();
+        assert_eq!(file.read().unwrap(), without_share);
+        // Overwritten in place, with and without the times of the backup.
+        file.replace(&held()).unwrap();
+        let whole = fs::read(&file.0).unwrap();
+        let modified = fs::metadata(&file.0).unwrap().modified().unwrap();
+        fs::write(&file.0, &whole).unwrap();
+        assert_eq!(file.read().unwrap(), without_share);
+        let earlier = modified - Duration::from_secs(60);
+        File::options().write(true).open(&file.0).unwrap().set_modified(earlier).unwrap();
+        assert_eq!(file.read().unwrap(), without_share);
     }
 }

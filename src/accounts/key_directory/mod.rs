@@ -257,9 +257,9 @@ impl KeyDirectory {
         let with_keys = self.entries.iter().map(|entry| Arc::clone(&entry.account));
         let drained = with_keys.chain(without_keys).flat_map(|account| {
             let mut state = account.state();
-            let ahead = state.take_ahead().and_then(|ahead| Some((ahead.day(), ahead.drain().1?)));
+            let ahead = state.take_ahead().and_then(|ahead| Some((ahead.day(), ahead.release().1?)));
             let before = state.day();
-            let (day, report) = before.drain();
+            let (day, report) = before.release();
             state.set_day(day);
             units += before.leased() - day.leased();
             let is_changed = changed.remove(&account.id);

@@ -3,6 +3,7 @@
 //!
 //! How much to lease is decided in `limits::DayBalance`; the guarantees of the ledger are in `store`.
 
+mod grace;
 mod reported;
 mod returns;
 
@@ -10,14 +11,15 @@ use std::future::Future;
 use std::num::NonZeroU32;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::MutexGuard;
 use tokio::sync::watch;
 
-use crate::clock::{Clock, Day, Now};
-use crate::instruments::{Instruments, StoreWork, UnitUse, UnreachableDecision};
-use crate::store::{Ledger, LedgerExchange, LedgerReport, OwedFile, ReportOutcome, StoreError};
+use crate::clock::{Clock, Day, Mono, Now};
+use crate::instruments::{Instruments, StoreWork, UnitUse};
+use crate::store::{Ledger, LedgerExchange, LedgerReport, ReportOutcome};
 
 use crate::accounts::account::Account;
 use crate::accounts::account_state::{AccountState, LeaseCall};
@@ -70,8 +72,12 @@ pub struct Leases {
     instruments: Arc<Instruments>,
     health: LedgerHealth,
     timeout: Duration,
-    /// Units delivered on grace.
+    /// Units delivered on grace, and the right to deliver them.
     grace: GraceCharges,
+    /// Whether the ledger has answered a report.
+    has_leased: AtomicBool,
+    /// The start of this process.
+    started: Mono,
     /// Notified when the store is reachable again.
     key_freshness: Arc<KeyFreshness>,
     /// Units of tomorrow.
@@ -91,6 +97,7 @@ impl Leases {
         clock: Clock,
         instruments: Arc<Instruments>,
     ) -> Self {
+        let started = clock.now().mono;
         let ahead = LeasesAhead::new(Arc::clone(&ledger), node, clock.clone(), Arc::clone(&instruments));
         Self {
             ledger,
@@ -101,6 +108,8 @@ impl Leases {
             health: LedgerHealth::default(),
             timeout: LEASE_TIMEOUT,
             grace: GraceCharges::default(),
+            has_leased: AtomicBool::new(false),
+            started,
             ahead,
             minutes: SharedMinutes::default(),
             delivered: DeliveredUnits::default(),
@@ -126,22 +135,6 @@ impl Leases {
         self
     }
 
-    /// Reads what an earlier process saved in `file`, and saves uncharged units there.
-    pub async fn carrying(mut self, file: OwedFile) -> Self {
-        self.grace = GraceCharges::carrying(file, self.node).await;
-        self
-    }
-
-    /// Saves units delivered on grace and not charged, so that a crash loses few of them. Called every second.
-    pub async fn save_grace(&self) {
-        self.grace.save().await;
-    }
-
-    /// Charges units that earlier processes delivered on grace. A failed charge is repeated before the next lease.
-    pub async fn charge_carried(&self) -> Result<(), StoreError> {
-        self.grace.charge_carried(&*self.ledger, self.clock.now().wall.day()).await
-    }
-
     /// Waits until a ledger call for the account has succeeded, the one in flight or a new one, and returns the time after
     /// it. Does not wait while the ledger is unreachable.
     pub(crate) async fn lease(self: &Arc<Self>, account: &Arc<Account>) -> Result<Now, LeaseUnavailable> {
@@ -165,29 +158,6 @@ impl Leases {
     /// Starts a ledger call for the account unless one is in flight, without waiting for it.
     pub(crate) fn lease_ahead(self: &Arc<Self>, account: &Arc<Account>) {
         drop(self.call(account));
-    }
-
-    /// Records that the account delivers units on grace.
-    pub(crate) fn record_grace(&self, account: &Arc<Account>) {
-        self.instruments.decided_while_unreachable(UnreachableDecision::Grace);
-        self.grace.add(account);
-    }
-
-    /// Whether the ledger cannot be used now, as far as known.
-    pub(crate) fn is_unreachable(&self) -> bool {
-        self.health.is_unreachable() || self.key_freshness.is_copied()
-    }
-
-    /// Counts a request that found no unit or no token, and no ledger.
-    pub(crate) fn refused(&self) {
-        self.instruments.decided_while_unreachable(UnreachableDecision::Refused);
-    }
-
-    /// Charges units delivered on grace once the ledger is reachable. Called every few seconds.
-    pub fn charge_owed(self: &Arc<Self>) {
-        for account in self.grace.uncharged_on(self.clock.now().wall.day()) {
-            self.lease_ahead(&account);
-        }
     }
 
     /// Deletes outdated records of the ledger. Called every few minutes.
@@ -230,7 +200,7 @@ impl Leases {
         let day = before.without_excess(limits.day);
         self.instruments.units(UnitUse::Returned, before.leased() - day.leased());
         state.set_day(day);
-        let totals = day.report(limits.day, limits.grace);
+        let totals = day.report(limits.day);
         let minute = self.minutes.report_if_due(state, &limits, now.mono);
         let terms = Some(terms.assumed());
         LedgerReport { application: account.id, day: day.day(), totals, minute, terms }
@@ -298,8 +268,10 @@ impl Leases {
         self.instruments.store_operation(StoreWork::Lease, self.clock.now().mono.since(started.mono));
         match reply {
             Ok(reply) => {
+                self.has_leased.store(true, Ordering::Relaxed);
                 if self.health.succeeded() {
                     self.key_freshness.require_reading();
+                    self.grace.claim_soon();
                     self.instruments.ledger_unreachable(false);
                     tracing::info!("ledger reachable again");
                 }

@@ -32,10 +32,10 @@ impl Leases {
                 continue;
             }
             let report = SharedMinutes::release(&account, &mut state, false, now);
-            let (day, promise) = state.day().release(account.terms().limits.grace);
+            let (day, returned) = state.day().release();
             state.set_day(day);
             self.instruments.units(UnitUse::Returned, units);
-            self.begin(&account, state, LedgerReport { totals: promise.unwrap_or(report.totals), ..report });
+            self.begin(&account, state, LedgerReport { totals: returned.unwrap_or(report.totals), ..report });
         }
     }
 
@@ -64,16 +64,17 @@ impl Leases {
     /// Returns all leased and unspent units, and saves uncharged ones for the next start. Units that cannot be
     /// returned are unavailable to their application until midnight.
     pub async fn drain(&self, key_directory: &KeyDirectory) {
-        self.return_leases(key_directory).await;
-        self.grace.save_at_shutdown().await;
+        let is_away = !self.return_leases(key_directory).await || self.is_unreachable();
+        self.grace.finish(&*self.ledger, is_away, self.clock.now().wall.day()).await;
     }
 
-    async fn return_leases(&self, key_directory: &KeyDirectory) {
+    /// Returns whether the ledger answered, if there was anything to return.
+    async fn return_leases(&self, key_directory: &KeyDirectory) -> bool {
         let (reports, units) = key_directory.drain();
         let started = self.clock.now();
         let shares = self.minutes.drain(started);
         if reports.is_empty() && shares.is_empty() {
-            return;
+            return true;
         }
         let mut returned = Ok(());
         for reports in reports.chunks(RETURNS_AT_ONCE).chain(shares.chunks(RETURNS_AT_ONCE)) {
@@ -86,6 +87,7 @@ impl Leases {
             }
         }
         self.instruments.store_operation(StoreWork::GiveBack, self.clock.now().mono.since(started.mono));
+        let is_returned = returned.is_ok();
         match returned {
             Ok(()) => self.instruments.units(UnitUse::Returned, units),
             Err(error) => {
@@ -94,6 +96,7 @@ impl Leases {
                 tracing::error!(%error, units, "leased units could not be returned");
             }
         }
+        is_returned
     }
 }
 
@@ -106,8 +109,10 @@ mod tests {
     use crate::clock::{Clock, Day, Wall};
     use crate::instruments::Instruments;
     use crate::keys::{ApplicationId, Digest, standard_tiers};
+    use crate::limits::{GraceClaim, GraceShare};
     use crate::store::{
-        Ledger, LedgerExchangeReply, OwnLimits, StoreError, StoreFuture, StoredApplication, StoredKey,
+        HeldGraceShare, Ledger, LedgerExchangeReply, OwnLimits, StoreError, StoreFuture, StoredApplication,
+        StoredKey,
     };
     use crate::telemetry::metrics::MetricsRegistry;
 
@@ -124,6 +129,14 @@ mod tests {
             self.0.fetch_add(1, Ordering::Relaxed);
             let error = StoreError::Unavailable { doing: "exchange", reason: "it is unreachable".into() };
             Box::pin(std::future::ready(Err(error)))
+        }
+
+        fn claim_grace(&self, _: GraceClaim) -> StoreFuture<'_, Option<GraceShare>> {
+            Box::pin(std::future::ready(Ok(None)))
+        }
+
+        fn return_grace(&self, _: HeldGraceShare) -> StoreFuture<'_, ()> {
+            Box::pin(std::future::ready(Ok(())))
         }
 
         fn recalled(&self, _: u64) -> StoreFuture<'_, Vec<ApplicationId>> {

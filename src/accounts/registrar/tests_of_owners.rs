@@ -166,7 +166,7 @@ async fn current_use_is_known_without_a_key_in_memory() {
     let directory = TempDir::new().unwrap();
     let (running, keys) = gateway(&directory).await;
     let id = running.create("a test", site()).await.unwrap().application.id;
-    let totals = NodeReport { known: NodeTotals::default(), granted: 7, promised: 0, quota: 10 };
+    let totals = NodeReport { known: NodeTotals::default(), granted: 7, quota: 10 };
     let reports = vec![LedgerReport::of_units(id, NOON.day(), totals)];
     let exchange = LedgerExchange { node: 7, today: NOON.day(), reports };
     running.store.exchange(exchange).await.unwrap();

@@ -4,9 +4,9 @@
 //! lease: leasing fills the balance up to one lease. Leases start at one unit and double with use, so a process that
 //! crashes after a few requests loses a few units.
 //!
-//! The one exception is grace: units that the ledger promised for the time when it is unreachable. They are spent
-//! before they are leased and owed to the ledger until it is reachable. They never exceed the quota as this process
-//! knows it, and all promises together are one hundredth of the day, also after crashes.
+//! The one exception is grace, for the time when the ledger is unreachable. Units are spent before they are leased, and owed
+//! to the ledger until it is reachable. They never exceed the quota as this process knows it, nor what the application
+//! may owe on this gateway's share (`grace_share`), and are reserved durably first.
 //!
 //! Pure. A lease is valid for its day only. The day only moves forward: setting the wall clock back never reopens a
 //! closed day.
@@ -17,6 +17,7 @@ mod tests;
 use crate::clock::Day;
 
 use crate::limits::day_ledger::{NodeReport, NodeTotals};
+use crate::limits::grace_share::grace_block;
 
 /// Units leased of a day before it begins, unless the largest lease is smaller.
 const FIRST_LEASE: u32 = 8;
@@ -31,8 +32,8 @@ pub struct DayBalance {
     returned: u32,
     spent: u32,
     held: u32,
-    /// Units of grace promised by the ledger, and not released, for the time when it is unreachable.
-    promised: u32,
+    /// The total that is durably recorded as granted: units in use never exceed it without a lease.
+    reserved: u32,
     /// Granted by the ledger to other nodes and earlier processes. Together with leased units never more than a
     /// quota.
     elsewhere: u32,
@@ -82,26 +83,26 @@ impl DayBalance {
 
     /// The totals of this process.
     pub const fn totals(self) -> NodeTotals {
-        NodeTotals { granted: self.granted, returned: self.returned, promised: self.promised, released: 0 }
+        NodeTotals { granted: self.granted, returned: self.returned }
     }
 
-    /// The report that leases what is needed next, with `grace` as the application's grace.
-    pub fn report(self, quota: u32, grace: u32) -> NodeReport {
+    /// The report that leases what is needed next.
+    pub fn report(self, quota: u32) -> NodeReport {
         // One unit, even if none is left as far as known: others may have returned some.
         let least = u32::from(self.idle() == 0 && self.may_gain(quota));
         let granted = self.granted.saturating_add(self.units_to_lease(quota).max(least));
-        NodeReport { known: self.totals(), granted, promised: grace, quota }
+        NodeReport { known: self.totals(), granted, quota }
     }
 
     /// The report that leases the first units of a day before it begins.
-    pub fn report_ahead(self, quota: u32, grace: u32) -> NodeReport {
+    pub fn report_ahead(self, quota: u32) -> NodeReport {
         let granted = largest_lease(quota).min(FIRST_LEASE);
-        NodeReport { known: self.totals(), granted, promised: grace, quota }
+        NodeReport { known: self.totals(), granted, quota }
     }
 
     /// Whether the ledger has totals of this process.
     pub const fn is_leased(self) -> bool {
-        self.granted > 0 || self.promised > 0
+        self.granted > 0
     }
 
     /// Whether a unit was spent here.
@@ -140,10 +141,41 @@ impl DayBalance {
         (self.available(quota) > 0).then(|| Self { held: self.held + 1, ..self })
     }
 
-    /// Holds an unleased unit because the ledger is unreachable. `None` if no grace or no quota is left.
-    pub fn hold_on_grace(self, quota: u32) -> Option<Self> {
-        let may = self.owed() < self.promised.min(quota / 100) && self.remaining(quota) > 0;
+    /// Whether one more unit may be owed, of `grace` that the application may owe here.
+    pub fn may_owe(self, quota: u32, grace: u32) -> bool {
+        self.owed() < grace && self.remaining(quota) > 0
+    }
+
+    /// Holds an unleased unit because the ledger is unreachable. `None` if it may not be owed, or is not reserved.
+    pub fn hold_on_grace(self, quota: u32, grace: u32) -> Option<Self> {
+        let may = self.may_owe(quota, grace) && self.has_reserved();
         may.then(|| Self { held: self.held + 1, ..self })
+    }
+
+    /// Whether one more unit is reserved than are owed.
+    pub fn has_reserved(self) -> bool {
+        self.granted.saturating_add(self.owed()) < self.reserved
+    }
+
+    /// The total to record as granted before more units are owed, and the number of owed units in it.
+    pub fn to_reserve(self, grace: u32) -> (u32, u32) {
+        let owed = self.owed().saturating_add(grace_block(grace)).min(grace);
+        (self.granted.saturating_add(owed), owed)
+    }
+
+    /// The total that is reserved.
+    pub const fn reserved(self) -> u32 {
+        self.reserved
+    }
+
+    /// Units are reserved: this total of `day` is recorded as granted.
+    pub fn reserve(self, day: Day, total: u32) -> Self {
+        if day == self.day { Self { reserved: self.reserved.max(total), ..self } } else { self }
+    }
+
+    /// Nothing is reserved any more.
+    pub fn without_reserve(self) -> Self {
+        Self { reserved: 0, ..self }
     }
 
     /// Settles a unit held on `day`: spent if `kept`, else available again. Units of an earlier day are ignored.
@@ -161,27 +193,17 @@ impl DayBalance {
             return current; // leased for a day that has ended: worthless
         }
         let NodeTotals { granted, returned, .. } = current.totals().merged(node);
-        let leased = Self { granted, returned, promised: node.grace(), ..current };
+        let leased = Self { granted, returned, ..current };
         // The reply may be older than a return of this process, which `total` then still contains.
         let elsewhere = total.saturating_sub(u64::from(node.held()));
         Self { elsewhere: u32::try_from(elsewhere).unwrap_or(u32::MAX), ..leased }
     }
 
-    /// Takes out everything to return to the ledger, and reports it. `None` if there is nothing. This process uses no
-    /// grace afterwards.
-    pub fn drain(self) -> (Self, Option<NodeReport>) {
-        self.release(0)
-    }
-
-    /// Takes out leased units neither spent nor held, and the promise beyond `grace` unless units are owed on it, and
-    /// reports them. `None` if there is nothing. The ledger does not promise them again.
-    pub fn release(self, grace: u32) -> (Self, Option<NodeReport>) {
-        let (idle, unused) = (self.idle(), self.promised.saturating_sub(self.owed().max(grace)));
-        let left =
-            Self { returned: self.returned.saturating_add(idle), promised: self.promised - unused, ..self };
-        let known = NodeTotals { promised: self.promised, released: unused, ..left.totals() };
-        let report = NodeReport { known, granted: 0, promised: 0, quota: 0 };
-        (left, (idle > 0 || unused > 0).then_some(report))
+    /// Takes out leased units neither spent nor held, and reports them. `None` if there are none.
+    pub fn release(self) -> (Self, Option<NodeReport>) {
+        let left = self.without_idle();
+        let report = NodeReport { known: left.totals(), ..NodeReport::default() };
+        (left, (self.idle() > 0).then_some(report))
     }
 
     /// Without units neither spent nor held: its next report returns them.
@@ -198,7 +220,7 @@ impl DayBalance {
     /// Charges units without a lease to the ledger: all units in use count as granted.
     pub fn charge(self) -> NodeReport {
         let known = NodeTotals { granted: self.granted.saturating_add(self.owed()), ..self.totals() };
-        NodeReport { known, granted: 0, promised: 0, quota: 0 }
+        NodeReport { known, ..NodeReport::default() }
     }
 
     /// Units used as far as known: spent here, and granted to other nodes or earlier processes.
@@ -238,11 +260,11 @@ impl DayBalance {
 
 #[cfg(test)]
 impl DayBalance {
-    /// Applies a grant of units and a promise of grace, with the total of all nodes.
+    /// Applies a grant of units, with the total of all nodes, and reserves units of grace beyond them.
     pub(crate) fn grant(self, day: Day, units: u32, grace: u32, total: u64) -> Self {
         let before = self.on(day).totals();
-        let (granted, promised) = (before.granted + units, before.promised + grace);
-        self.apply(day, NodeTotals { granted, promised, ..before }, total)
+        let granted = before.granted + units;
+        self.apply(day, NodeTotals { granted, ..before }, total).reserve(day, granted + grace)
     }
 }
 

@@ -136,8 +136,8 @@ fn a_lower_quota_limits_units_leased_before() {
 fn a_drain_returns_what_is_neither_spent_nor_held() {
     let balance = DayBalance::opened(TODAY, 7).grant(TODAY, 10, 3, 17);
     let busy = balance.hold(100).unwrap().hold(100).unwrap().settle(TODAY, true);
-    let (rest, returned) = busy.drain();
-    let known = NodeTotals { granted: 10, returned: 8, promised: 3, released: 3 };
+    let (rest, returned) = busy.release();
+    let known = NodeTotals { granted: 10, returned: 8 };
     assert_eq!(returned.map(|report| report.known), Some(known));
     assert!(!rest.settle(TODAY, true).can_be_dropped() && rest.on(TOMORROW).can_be_dropped());
     assert_eq!(rest.remaining(100), 100 - 7 - 2);
@@ -156,40 +156,25 @@ fn a_reply_older_than_a_return_does_not_count_the_returned_units_as_used() {
 }
 
 #[test]
-fn released_grace_is_not_used_again() {
-    let (drained, report) = DayBalance::opened(TODAY, 0).grant(TODAY, 1, 3, 1).drain();
-    let again = drained.apply(TODAY, NodeTotals { granted: 2, ..report.unwrap().known }, 1);
-    assert_eq!((again.available(300), again.hold(300).unwrap().hold_on_grace(300)), (1, None));
-}
-
-#[test]
-fn grace_is_promised_owed_until_leased_and_within_the_quota() {
-    let promised = DayBalance::opened(TODAY, 0).grant(TODAY, 0, 2, 0);
-    assert_eq!(DayBalance::opened(TODAY, 0).hold_on_grace(200), None);
-    let one = promised.hold_on_grace(200).unwrap().settle(TODAY, true);
-    let two = one.hold_on_grace(200).unwrap().settle(TODAY, true);
-    assert_eq!(two.hold_on_grace(200), None);
+fn grace_is_reserved_owed_until_leased_and_within_the_quota() {
+    let empty = DayBalance::opened(TODAY, 0);
+    assert!(empty.may_owe(200, 2) && !empty.may_owe(200, 0) && !empty.may_owe(0, 2));
+    assert_eq!((empty.hold_on_grace(200, 2), empty.to_reserve(2)), (None, (1, 1)));
+    assert_eq!(empty.to_reserve(80), (10, 10), "an eighth");
+    let reserved = empty.reserve(TODAY, 2);
+    assert_eq!(reserved.reserve(TOMORROW, 9).reserve(TODAY, 1), reserved);
+    let one = reserved.hold_on_grace(200, 2).unwrap().settle(TODAY, true);
+    assert_eq!(one.hold_on_grace(200, 1), None, "the share of this gateway became smaller");
+    let two = one.hold_on_grace(200, 2).unwrap().settle(TODAY, true);
+    assert_eq!((two.hold_on_grace(200, 9), two.to_reserve(9)), (None, (3, 3)));
     assert_eq!((two.owed(), two.remaining(200), two.available(200)), (2, 198, 0));
     assert_eq!(two.units_to_lease(200), 2 + 2);
-    assert_eq!(two.drain().1, None);
-    assert_eq!(two.charge().known, NodeTotals { granted: 2, promised: 2, ..NodeTotals::default() });
+    assert_eq!(two.release().1, None);
+    assert_eq!(two.charge().known, NodeTotals { granted: 2, ..NodeTotals::default() });
     let back = two.grant(TODAY, 4, 0, 4);
     assert_eq!((back.owed(), back.remaining(200), back.available(200)), (0, 198, 2));
-    assert!(back.hold_on_grace(200).is_some());
-    assert_eq!(promised.hold_on_grace(0), None);
-}
-
-#[test]
-fn a_release_returns_idle_units_and_the_promise_beyond_the_new_grace() {
-    let balance = DayBalance::opened(TODAY, 0).grant(TODAY, 20, 100, 20);
-    let used = spent(balance, 10_000, 5).hold(10_000).unwrap();
-    let (left, report) = used.release(30);
-    assert_eq!((left.leased(), left.available(10_000)), (6, 0));
-    let known = report.unwrap().known;
-    assert_eq!((known.granted, known.returned, known.promised, known.released), (20, 14, 100, 70));
-    assert_eq!(left.release(30).1, None, "there is nothing more");
-    // Under a lower limit, no more grace than its hundredth.
-    assert_eq!(left.release(30).0.hold_on_grace(10), None);
+    assert_eq!(back.hold_on_grace(200, 2), None, "what was leased since is not part of the reserve");
+    assert_eq!(back.to_reserve(2), (5, 1));
 }
 
 #[test]
@@ -203,7 +188,7 @@ fn units_beyond_a_lowered_quota_are_returned() {
 #[test]
 fn a_report_requests_a_unit_even_if_others_hold_all() {
     let balance = DayBalance::opened(TODAY, 10).grant(TODAY, 0, 0, 10);
-    assert_eq!((balance.report(10, 0).granted, balance.may_gain(10)), (1, true));
+    assert_eq!((balance.report(10).granted, balance.may_gain(10)), (1, true));
     let all = spent(leased(10, 10), 10, 10);
-    assert_eq!((all.report(10, 0).granted, all.may_gain(10)), (10, false));
+    assert_eq!((all.report(10).granted, all.may_gain(10)), (10, false));
 }

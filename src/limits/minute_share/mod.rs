@@ -265,15 +265,16 @@ impl MinuteShare {
         ShareTokens::holding(own, grant.capacity, now)
     }
 
-    /// Begins to use a fixed part of the limit because the ledger is unreachable and the share has ended. It starts
-    /// empty. `None` if there is a share or this part already.
-    pub fn fall_back(&mut self, limit: u32, gateways: u32, now: Mono) -> Option<ShareTokens> {
+    /// Begins to use a fixed part of the limit because the ledger is unreachable and the share has ended. It was empty
+    /// at the later of both times, since when it is refilled. `None` if there is a share or this part already.
+    pub fn fall_back(&mut self, limit: u32, gateways: u32, since: Mono, now: Mono) -> Option<ShareTokens> {
         if self.capacity > 0 && now < self.ends {
             return None;
         }
         self.capacity = limit / gateways.max(1);
+        let empty_at = self.ends.max(since).min(now);
         (self.is_fallback, self.ends) = (true, Mono::from_nanos(u64::MAX));
-        Some(ShareTokens::holding(0, self.capacity, now))
+        Some(ShareTokens::holding(0, self.capacity, empty_at))
     }
 
     /// Tokens in the pool and in other shares, as far as known, and the time until all of them are refilled.

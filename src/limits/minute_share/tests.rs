@@ -147,10 +147,10 @@ fn a_recalled_share_in_use_is_halved() {
 fn without_the_ledger_a_share_is_used_to_its_end_and_then_a_part_that_starts_empty() {
     let (mut pool, mut gateway) = (pool(&PRO), TestGateway::new(1));
     assert!(gateway.request(&mut pool, &PRO, at(0)));
-    assert_eq!(gateway.share.fall_back(60, 3, at(239_000)), None);
+    assert_eq!(gateway.share.fall_back(60, 3, at(239_000), at(239_000)), None);
     let end = at(240_000);
     assert!(!gateway.take(&PRO, end, true), "the share has ended");
-    gateway.tokens = gateway.share.fall_back(60, 3, end).unwrap();
+    gateway.tokens = gateway.share.fall_back(60, 3, end, end).unwrap();
     assert!(!gateway.take(&PRO, end, true));
     let served = (0..180).filter(|second| gateway.take(&PRO, at(240_000 + second * 1_000), true)).count();
     assert_eq!(served, 59, "20 a minute");
@@ -167,8 +167,8 @@ fn without_the_ledger_a_returned_share_is_replaced_at_once() {
     let (mut pool, mut gateway) = (pool(&PRO), TestGateway::new(1));
     assert!(gateway.request(&mut pool, &PRO, at(0)));
     gateway.release(&mut pool, &PRO, at(31_000));
-    gateway.tokens = gateway.share.fall_back(60, 3, at(32_000)).unwrap();
-    assert_eq!(gateway.share.fall_back(60, 3, at(33_000)), None, "it does not start again");
+    gateway.tokens = gateway.share.fall_back(60, 3, at(32_000), at(32_000)).unwrap();
+    assert_eq!(gateway.share.fall_back(60, 3, at(33_000), at(33_000)), None, "it does not start again");
     assert!(!gateway.take(&PRO, at(34_000), true) && gateway.take(&PRO, at(35_001), true));
 }
 

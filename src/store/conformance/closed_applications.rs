@@ -72,7 +72,7 @@ pub(in crate::store) async fn an_unused_application_can_be_replaced_at_once(stor
     close(store, id).await;
     let refused = created_at(store, NOON, owner, 1).await;
     assert!(is_used_today(&refused, owner), "{refused:?}");
-    store.give_back(leased, 4, 0).await.unwrap();
+    store.give_back(leased, 4).await.unwrap();
     created_at(store, NOON, owner, 1).await.unwrap();
 }
 

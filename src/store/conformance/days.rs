@@ -11,7 +11,7 @@ use super::*;
 
 pub(in crate::store) async fn lease_is_limited_by_the_remaining_quota(store: &dyn Store) {
     let (id, other, day) = (created(store).await, created(store).await, NOON.day());
-    let granted = |units, total| LeaseReply::Granted { units, total, grace: 0 };
+    let granted = |units, total| LeaseReply::Granted { units, total };
     assert_eq!(store.day().await.unwrap(), None);
     for (want, quota, given) in [
         (0, 10, granted(0, 0)),
@@ -45,7 +45,7 @@ pub(in crate::store) async fn a_day_is_closed_once_a_later_one_is_opened(store: 
     assert_eq!(store.day().await.unwrap(), Some(tomorrow));
     let closed = store.lease(asking(id, today, 1, 10)).await.unwrap();
     assert_eq!(closed, LeaseReply::Closed { newest: tomorrow });
-    store.give_back(first, 3, 0).await.unwrap();
+    store.give_back(first, 3).await.unwrap();
     assert_eq!(store.application(id, today).await.unwrap().unwrap().granted, 3, "a closed day moved");
     assert_eq!(units(store, asking(id, tomorrow, 99, 10)).await, 10);
 }
@@ -53,13 +53,13 @@ pub(in crate::store) async fn a_day_is_closed_once_a_later_one_is_opened(store: 
 pub(in crate::store) async fn returned_units_are_leased_again_and_never_negative(store: &dyn Store) {
     let (id, day) = (created(store).await, NOON.day());
     let first = asking(id, day, 10, 10);
-    store.give_back(first, 1, 0).await.unwrap();
+    store.give_back(first, 1).await.unwrap();
     assert_eq!(units(store, first).await, 10);
-    store.give_back(first, 4, 0).await.unwrap();
-    store.give_back(asking(an_id(), day, 4, 10), 4, 0).await.unwrap();
+    store.give_back(first, 4).await.unwrap();
+    store.give_back(asking(an_id(), day, 4, 10), 4).await.unwrap();
     assert_eq!(store.day().await.unwrap(), Some(day), "units given back opened a day");
     assert_eq!(units(store, asking(id, day, 10, 10)).await, 4);
-    store.give_back(first, u32::MAX, 0).await.unwrap();
+    store.give_back(first, u32::MAX).await.unwrap();
     assert_eq!(units(store, asking(id, day, 99, 10)).await, 6);
 }
 
@@ -76,25 +76,6 @@ pub(in crate::store) async fn many_leases_at_once_never_exceed_the_quota(store: 
         .sum();
     assert_eq!(given, 500);
     assert_eq!(store.application(id, day).await.unwrap().unwrap().granted, 500);
-}
-
-pub(in crate::store) async fn promised_grace_is_a_hundredth_of_the_quota(store: &dyn Store) {
-    let (id, day) = (created(store).await, NOON.day());
-    let promised = |request| async move {
-        let asked = store.lease(request).await.unwrap();
-        let LeaseReply::Granted { grace, total, .. } = asked else { panic!("{asked:?}") };
-        (grace, total)
-    };
-    let with_grace = |want| LeaseRequest { grace: 6, ..asking(id, day, want, 1_000) };
-    let first = with_grace(5);
-    assert_eq!(promised(first).await, (6, 5));
-    assert_eq!(promised(with_grace(0)).await, (4, 5), "another node was promised as much as was left");
-    assert_eq!(promised(with_grace(1_000)).await, (0, 1_000), "a promise is no grant");
-    store.give_back(first, 0, 3).await.unwrap();
-    assert_eq!(promised(with_grace(0)).await, (3, 1_000));
-    let free =
-        store.lease(LeaseRequest { grace: 1, ..asking(created(store).await, day, 1, 10) }).await.unwrap();
-    assert_eq!(free, LeaseReply::Granted { units: 1, total: 1, grace: 0 });
 }
 
 /// A call of a schedule; `day` is relative to the schedule's first day.
@@ -140,7 +121,7 @@ async fn schedule_holds(store: &dyn Store, first: u32, rounds: Vec<Vec<LedgerCal
                 let units = units.min(*left);
                 *left -= units;
                 *held.entry(day).or_default() -= u64::from(units);
-                back.push(store.give_back(*request, units, 0));
+                back.push(store.give_back(*request, units));
             }
         }
         let asks = round.iter().filter_map(|call| match *call {

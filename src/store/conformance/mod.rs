@@ -7,6 +7,7 @@ mod changes;
 mod closed_applications;
 mod days;
 mod feed;
+mod grace;
 mod mail;
 mod owner_changes;
 mod owners;
@@ -25,6 +26,7 @@ pub(super) use changes::*;
 pub(super) use closed_applications::*;
 pub(super) use days::*;
 pub(super) use feed::*;
+pub(super) use grace::*;
 pub(super) use mail::*;
 pub(super) use owner_changes::*;
 pub(super) use owners::*;
@@ -53,7 +55,9 @@ macro_rules! run_with {
             a_day_is_closed_once_a_later_one_is_opened
             returned_units_are_leased_again_and_never_negative
             many_leases_at_once_never_exceed_the_quota
-            promised_grace_is_a_hundredth_of_the_quota
+            shares_of_grace_have_one_holder_until_they_are_returned
+            a_share_of_grace_is_continued_by_the_next_process_only
+            claims_of_grace_made_at_once_get_shares_of_their_own
             the_feed_names_each_changed_application_once_in_order
             a_reader_of_the_feed_misses_no_concurrent_change
             a_position_ahead_of_the_feed_requires_a_reload
@@ -170,27 +174,26 @@ pub(super) struct LeaseRequest {
     pub(super) day: Day,
     pub(super) want: u32,
     pub(super) quota: u32,
-    pub(super) grace: u32,
 }
 
 /// The grant to a node that had nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeaseReply {
-    Granted { units: u32, total: u64, grace: u32 },
+    Granted { units: u32, total: u64 },
     Closed { newest: Day },
 }
 
 /// A request of a new node.
 pub(super) fn asking(application: ApplicationId, day: Day, want: u32, quota: u32) -> LeaseRequest {
     static NODES: AtomicU64 = AtomicU64::new(1);
-    LeaseRequest { application, node: NODES.fetch_add(1, Ordering::Relaxed), day, want, quota, grace: 0 }
+    LeaseRequest { application, node: NODES.fetch_add(1, Ordering::Relaxed), day, want, quota }
 }
 
 impl LeaseRequest {
     /// The exchange of this request alone, on its day.
     pub(super) fn exchange(self) -> LedgerExchange {
-        let Self { application, node, day, want, quota, grace } = self;
-        let totals = NodeReport { known: NodeTotals::default(), granted: want, promised: grace, quota };
+        let Self { application, node, day, want, quota } = self;
+        let totals = NodeReport { known: NodeTotals::default(), granted: want, quota };
         LedgerExchange { node, today: day, reports: vec![LedgerReport::of_units(application, day, totals)] }
     }
 }
@@ -202,7 +205,7 @@ pub(super) trait SingleLease: Ledger {
             let reply = self.exchange(request.exchange()).await?;
             match reply.outcomes[..] {
                 [ReportOutcome::Applied { node, granted, .. }] => {
-                    Ok(LeaseReply::Granted { units: node.granted, total: granted, grace: node.promised })
+                    Ok(LeaseReply::Granted { units: node.granted, total: granted })
                 }
                 [ReportOutcome::Closed] => Ok(LeaseReply::Closed { newest: reply.today }),
                 [ReportOutcome::UnknownApplication] => {
@@ -213,18 +216,14 @@ pub(super) trait SingleLease: Ledger {
         })
     }
 
-    /// Returns units and grace that were granted to a request.
-    fn give_back(&self, request: LeaseRequest, units: u32, grace: u32) -> StoreFuture<'_, ()> {
+    /// Returns units that were granted to a request.
+    fn give_back(&self, request: LeaseRequest, units: u32) -> StoreFuture<'_, ()> {
         Box::pin(async move {
-            let nothing = LeaseRequest { want: 0, grace: 0, quota: 0, ..request };
+            let nothing = LeaseRequest { want: 0, quota: 0, ..request };
             let reply = self.exchange(nothing.exchange()).await?;
             let [ReportOutcome::Applied { node, .. }] = reply.outcomes[..] else { return Ok(()) };
             let mut exchange = nothing.exchange();
-            let known = NodeTotals {
-                returned: node.returned + units.min(node.held()),
-                released: node.released + grace.min(node.grace()),
-                ..node
-            };
+            let known = NodeTotals { returned: node.returned + units.min(node.held()), ..node };
             exchange.reports[0].totals.known = known;
             self.exchange(exchange).await.map(drop)
         })

@@ -53,18 +53,18 @@ fn apply(connection: &Connection, node: u64, report: &LedgerReport) -> Result<Re
     if (total, totals) != before || found.is_none() {
         connection
             .prepare_cached(
-                "INSERT INTO ledger (day, application, granted, grace) VALUES (?1, ?2, ?3, ?4)
-                 ON CONFLICT (day, application) DO UPDATE SET granted = ?3, grace = ?4",
+                "INSERT INTO ledger (day, application, granted) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (day, application) DO UPDATE SET granted = ?3",
             )?
-            .execute(params![day, id, total.granted.cast_signed(), total.promised.cast_signed()])?;
-        let NodeTotals { granted, returned, promised, released } = totals;
+            .execute(params![day, id, total.granted.cast_signed()])?;
+        let NodeTotals { granted, returned } = totals;
         connection
             .prepare_cached(
                 "INSERT INTO ledger_nodes (day, application, node, granted, returned, promised, released)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (day, application, node)
-                 DO UPDATE SET granted = ?4, returned = ?5, promised = ?6, released = ?7",
+                 VALUES (?1, ?2, ?3, ?4, ?5, 0, 0) ON CONFLICT (day, application, node)
+                 DO UPDATE SET granted = ?4, returned = ?5",
             )?
-            .execute(params![day, id, node.cast_signed(), granted, returned, promised, released])?;
+            .execute(params![day, id, node.cast_signed(), granted, returned])?;
     }
     if found.is_none() {
         prune(connection, report.day)?;
@@ -98,16 +98,13 @@ pub(super) fn newest_day(connection: &Connection) -> Result<Option<Day>, StoreFa
 }
 
 fn day_totals(connection: &Connection, day: &str, id: &str) -> Result<Option<DayTotals>, StoreFault> {
-    let found: Option<(i64, i64)> = connection
-        .prepare_cached("SELECT granted, grace FROM ledger WHERE day = ?1 AND application = ?2")?
-        .query_row([day, id], |row| Ok((row.get(0)?, row.get(1)?)))
+    let found: Option<i64> = connection
+        .prepare_cached("SELECT granted FROM ledger WHERE day = ?1 AND application = ?2")?
+        .query_row([day, id], |row| row.get(0))
         .optional()?;
-    let Some((granted, grace)) = found else { return Ok(None) };
-    let bad =
-        |_| StoreFault::Record(format!("ledger of {id} for {day}: granted is {granted}, grace is {grace}"));
-    let read = u32::try_from(granted).and_then(|granted| Ok((granted, u32::try_from(grace)?)));
-    let (granted, promised) = read.map_err(bad)?;
-    Ok(Some(DayTotals { granted: granted.into(), promised: promised.into() }))
+    let Some(granted) = found else { return Ok(None) };
+    let bad = |_| StoreFault::Record(format!("ledger of {id} for {day}: granted is {granted}"));
+    Ok(Some(DayTotals { granted: u32::try_from(granted).map_err(bad)?.into() }))
 }
 
 fn node_totals(
@@ -117,27 +114,19 @@ fn node_totals(
     node: u64,
 ) -> Result<NodeTotals, StoreFault> {
     let id = application.to_string();
-    let found: Option<[i64; 4]> = connection
+    let found: Option<[i64; 2]> = connection
         .prepare_cached(
-            "SELECT granted, returned, promised, released FROM ledger_nodes
-             WHERE day = ?1 AND application = ?2 AND node = ?3",
+            "SELECT granted, returned FROM ledger_nodes WHERE day = ?1 AND application = ?2 AND node = ?3",
         )?
-        .query_row(params![day, id, node.cast_signed()], |row| {
-            Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?])
-        })
+        .query_row(params![day, id, node.cast_signed()], |row| Ok([row.get(0)?, row.get(1)?]))
         .optional()?;
     let Some(found) = found else { return Ok(NodeTotals::default()) };
     let read = |number: i64| {
         let bad = |_| StoreFault::Record(format!("ledger_nodes of {id} for {day}: {number} is no total"));
         u32::try_from(number).map_err(bad)
     };
-    let [granted, returned, promised, released] = found;
-    Ok(NodeTotals {
-        granted: read(granted)?,
-        returned: read(returned)?,
-        promised: read(promised)?,
-        released: read(released)?,
-    })
+    let [granted, returned] = found;
+    Ok(NodeTotals { granted: read(granted)?, returned: read(returned)? })
 }
 
 fn prune(connection: &Connection, today: Day) -> Result<(), StoreFault> {
@@ -158,7 +147,7 @@ fn prune(connection: &Connection, today: Day) -> Result<(), StoreFault> {
 }
 
 /// A day as stored; fails beyond the calendar, where it would be ambiguous.
-fn written(day: Day) -> Result<String, StoreFault> {
+pub(super) fn written(day: Day) -> Result<String, StoreFault> {
     let text = day.to_string();
     if read(&text) == Some(day) {
         return Ok(text);

@@ -11,6 +11,7 @@ mod deferred_check;
 mod fault;
 mod feed;
 mod file;
+mod grace_shares;
 mod integrity;
 mod ledger;
 mod mail_queue;
@@ -34,15 +35,16 @@ use parking_lot::Mutex;
 
 use super::{
     ApplicationPage, AuditQuery, AuditRecord, ChangeFeed, ChangeKind, ChangedApplications, ClaimedMail,
-    DocumentSharing, FeedPosition, KeyStore, KeyUse, Ledger, LedgerExchange, LedgerExchangeReply,
-    MailAttempt, MailBacklog, MailClaim, MailQueue, NewMail, NewNotice, NewSignInLink, NewStatusMessage,
-    NodeList, NodeRegistry, NodeStatus, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerSession, OwnerStore,
-    RequestList, RequestQuery, RequestStore, RequestTotal, SignIn, SignInOutcome, StatusHistory,
-    StatusMessage, StatusMinute, StatusStore, StoreChange, StoreError, StoreFuture, StoreHealth,
-    StoredApplication, StoredOwner, UsableLink, UsageList, UsageQuery, UsageStore, UsageTotal,
+    DocumentSharing, FeedPosition, HeldGraceShare, KeyStore, KeyUse, Ledger, LedgerExchange,
+    LedgerExchangeReply, MailAttempt, MailBacklog, MailClaim, MailQueue, NewMail, NewNotice, NewSignInLink,
+    NewStatusMessage, NodeList, NodeRegistry, NodeStatus, OwnerChange, OwnerChangeKind, OwnerQuery,
+    OwnerSession, OwnerStore, RequestList, RequestQuery, RequestStore, RequestTotal, SignIn, SignInOutcome,
+    StatusHistory, StatusMessage, StatusMinute, StatusStore, StoreChange, StoreError, StoreFuture,
+    StoreHealth, StoredApplication, StoredOwner, UsableLink, UsageList, UsageQuery, UsageStore, UsageTotal,
 };
 use crate::clock::{Day, Wall};
 use crate::keys::{ApplicationId, Digest, OwnerId};
+use crate::limits::{GraceClaim, GraceShare};
 use deferred_check::DeferredCheck;
 use fault::OpenFile;
 use worker::StoreWorker;
@@ -139,6 +141,16 @@ impl Ledger for Embedded {
     fn exchange(&self, exchange: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply> {
         let work = move |file: &rusqlite::Connection| ledger::exchange(file, &exchange);
         Box::pin(self.writer.run("exchange ledger reports", work))
+    }
+
+    fn claim_grace(&self, claim: GraceClaim) -> StoreFuture<'_, Option<GraceShare>> {
+        let work = move |file: &rusqlite::Connection| grace_shares::claim(file, &claim);
+        Box::pin(self.writer.run("register for grace", work))
+    }
+
+    fn return_grace(&self, share: HeldGraceShare) -> StoreFuture<'_, ()> {
+        let work = move |file: &rusqlite::Connection| grace_shares::give_back(file, &share);
+        Box::pin(self.writer.run("return grace", work))
     }
 
     /// None: there is only one node.

@@ -10,7 +10,8 @@
 //! tables can be read in parallel.
 
 /// The steps; a file's format is the number of applied steps.
-pub(super) const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH];
+pub(super) const STEPS: &[&str] =
+    &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH];
 
 const FIRST: &str = "
 CREATE TABLE applications (
@@ -219,4 +220,18 @@ CREATE TABLE closed_applications (
     PRIMARY KEY (mailbox_digest, application)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX closed_applications_by_day ON closed_applications (day);
+";
+
+/// Shares of a day's grace. On days on which earlier versions promised grace to processes, nobody gets a share.
+const TENTH: &str = "
+CREATE TABLE grace_shares (
+    day    TEXT    NOT NULL,
+    share  INTEGER NOT NULL, -- its number, from 0
+    shares INTEGER NOT NULL, -- the number of shares of the day
+    token  INTEGER NOT NULL, -- the holder, and the processes that continue it
+    life   INTEGER NOT NULL, -- the number of the process among them
+    node   INTEGER NOT NULL, -- the process; 0: nobody gets it
+    PRIMARY KEY (day, share)
+) STRICT, WITHOUT ROWID;
+INSERT INTO grace_shares SELECT DISTINCT day, 0, 1, 0, 0, 0 FROM ledger WHERE grace > 0;
 ";

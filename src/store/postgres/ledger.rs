@@ -12,7 +12,7 @@ use super::minutes::MinuteStatements;
 use super::terms_columns::TermsColumns;
 use crate::clock::Day;
 use crate::keys::ApplicationId;
-use crate::limits::NodeTotals;
+use crate::limits::{NodeReport, NodeTotals};
 use crate::store::{LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome};
 
 /// The statements, with the schema's name.
@@ -47,55 +47,41 @@ SELECT FROM {schema}.ledger_days
 WHERE (day, application) IN (SELECT * FROM unnest($1::text[]::date[], $2::text[]))
 ORDER BY day, application FOR UPDATE";
 
-/// A report that assumes outdated terms (`$11` to `$13`) is granted nothing.
+/// A report that assumes outdated terms (`$8` to `$10`) is granted nothing.
 const APPLY: &str = "
 WITH report AS (
-    SELECT * FROM unnest($2::text[]::date[], $3::text[], $4::int8[], $5::int8[], $6::int8[], $7::int8[], $8::int8[],
-                         $9::int8[], $10::int8[], $11::text[], $12::int8[], $13::int8[]) WITH ORDINALITY
-        AS r (day, application, granted, returned, promised, released, want, want_promised, quota, tier, own_minute, own_day,
-              position)
+    SELECT * FROM unnest($2::text[]::date[], $3::text[], $4::int8[], $5::int8[], $6::int8[], $7::int8[], $8::text[], $9::int8[],
+                         $10::int8[]) WITH ORDINALITY
+        AS r (day, application, granted, returned, want, quota, tier, own_minute, own_day, position)
 ), checked AS (
     SELECT r.*, r.tier IS NOT NULL AND (r.tier, r.own_minute, r.own_day) IS DISTINCT FROM (a.tier, a.own_minute, a.own_day)
         AS is_outdated
     FROM report r JOIN {schema}.applications a ON a.id = r.application
 ), known AS (
-    SELECT r.day, r.application, r.want, r.want_promised, CASE WHEN is_outdated THEN 0 ELSE r.quota END AS quota, is_outdated,
-           d.granted AS day_granted, d.promised AS day_promised,
-           greatest(coalesce(n.granted, 0) - coalesce(n.returned, 0), 0) AS held_before,
-           greatest(coalesce(n.promised, 0) - coalesce(n.released, 0), 0) AS grace_before,
-           greatest(r.granted, n.granted) AS granted, greatest(r.returned, n.returned) AS returned,
-           greatest(r.promised, n.promised) AS promised, greatest(r.released, n.released) AS released
+    SELECT r.day, r.application, r.want, CASE WHEN is_outdated THEN 0 ELSE r.quota END AS quota, is_outdated,
+           d.granted AS day_granted, greatest(coalesce(n.granted, 0) - coalesce(n.returned, 0), 0) AS held_before,
+           greatest(r.granted, n.granted) AS granted, greatest(r.returned, n.returned) AS returned
     FROM checked r
     JOIN {schema}.calendar c ON r.day IN (c.day, c.day + 1)
     JOIN {schema}.ledger_days d ON (d.day, d.application) = (r.day, r.application)
     LEFT JOIN {schema}.ledger_nodes n ON (n.day, n.application, n.node) = (r.day, r.application, $1)
 ), totals AS (
-    SELECT *, greatest(day_granted - held_before, 0) + greatest(granted - returned, 0) AS total,
-           greatest(day_promised - grace_before, 0) + greatest(promised - released, 0) AS promised_total
-    FROM known
+    SELECT *, greatest(day_granted - held_before, 0) + greatest(granted - returned, 0) AS total FROM known
 ), decided AS (
-    SELECT day, application, returned, released, is_outdated,
+    SELECT day, application, returned, is_outdated,
            granted + least(greatest(want - granted, 0), greatest(quota - total, 0)) AS granted,
-           total + least(greatest(want - granted, 0), greatest(quota - total, 0)) AS total,
-           promised + least(greatest(want_promised - promised, 0), greatest(quota / 100 - promised_total, 0)) AS promised,
-           promised_total + least(greatest(want_promised - promised, 0), greatest(quota / 100 - promised_total, 0))
-               AS promised_total
+           total + least(greatest(want - granted, 0), greatest(quota - total, 0)) AS total
     FROM totals
 ), node AS (
     INSERT INTO {schema}.ledger_nodes AS n (day, application, node, granted, returned, promised, released)
-    SELECT day, application, $1, granted, returned, promised, released FROM decided
-    WHERE (granted, promised) <> (0, 0)
-    ON CONFLICT (day, application, node) DO UPDATE SET
-        granted = excluded.granted, returned = excluded.returned,
-        promised = excluded.promised, released = excluded.released
-    WHERE (n.granted, n.returned, n.promised, n.released)
-       <> (excluded.granted, excluded.returned, excluded.promised, excluded.released)
+    SELECT day, application, $1, granted, returned, 0, 0 FROM decided WHERE granted <> 0
+    ON CONFLICT (day, application, node) DO UPDATE SET granted = excluded.granted, returned = excluded.returned
+    WHERE (n.granted, n.returned) <> (excluded.granted, excluded.returned)
 ), day AS (
-    UPDATE {schema}.ledger_days d SET granted = decided.total, promised = decided.promised_total
-    FROM decided WHERE (d.day, d.application) = (decided.day, decided.application)
-    AND (d.granted, d.promised) <> (decided.total, decided.promised_total)
+    UPDATE {schema}.ledger_days d SET granted = decided.total
+    FROM decided WHERE (d.day, d.application) = (decided.day, decided.application) AND d.granted <> decided.total
 )
-SELECT c.day::text AS today, r.day IN (c.day, c.day + 1) AS is_open, d.granted, d.returned, d.promised, d.released, d.total,
+SELECT c.day::text AS today, r.day IN (c.day, c.day + 1) AS is_open, d.granted, d.returned, d.total,
        coalesce(d.is_outdated, false) AS is_outdated
 FROM report r CROSS JOIN {schema}.calendar c
 LEFT JOIN decided d ON (d.day, d.application) = (r.day, r.application)
@@ -123,19 +109,16 @@ impl LedgerStatements {
         let (today, node) = (exchange.today.to_string(), exchange.node.cast_signed());
         let advance: [Parameter<'_>; 2] = [(&today, Type::TEXT), (&ignores_clock, Type::BOOL)];
         let rows: [Parameter<'_>; 2] = columns.keys();
-        let [granted, returned, promised, released, want, want_promised, quota] = columns.numbers();
+        let [granted, returned, want, quota] = columns.numbers();
         let [days, applications] = columns.keys();
         let [tier, own_minute, own_day] = columns.terms.parameters();
-        let apply: [Parameter<'_>; 13] = [
+        let apply: [Parameter<'_>; 10] = [
             (&node, Type::INT8),
             days,
             applications,
             granted,
             returned,
-            promised,
-            released,
             want,
-            want_promised,
             quota,
             tier,
             own_minute,
@@ -198,12 +181,7 @@ fn outcome(row: &Row) -> Result<ReportOutcome, tokio_postgres::Error> {
     let Some(total) = row.try_get::<_, Option<i64>>("total")? else {
         return Ok(ReportOutcome::UnknownApplication);
     };
-    let node = NodeTotals {
-        granted: number("granted")?,
-        returned: number("returned")?,
-        promised: number("promised")?,
-        released: number("released")?,
-    };
+    let node = NodeTotals { granted: number("granted")?, returned: number("returned")? };
     let granted = u64::try_from(total).unwrap_or(0);
     Ok(ReportOutcome::Applied { node, granted, has_outdated_terms: row.try_get("is_outdated")? })
 }
@@ -213,17 +191,15 @@ fn outcome(row: &Row) -> Result<ReportOutcome, tokio_postgres::Error> {
 struct ReportColumns {
     days: Vec<String>,
     applications: Vec<String>,
-    numbers: [Vec<i64>; 7],
+    numbers: [Vec<i64>; 4],
     terms: TermsColumns,
 }
 
 impl ReportColumns {
     fn new(reports: &[LedgerReport]) -> Self {
         let numbers = |report: &LedgerReport| {
-            let totals = report.totals;
-            let NodeTotals { granted, returned, promised, released } = totals.known;
-            [granted, returned, promised, released, totals.granted, totals.promised, totals.quota]
-                .map(i64::from)
+            let NodeReport { known: NodeTotals { granted, returned }, granted: want, quota } = report.totals;
+            [granted, returned, want, quota].map(i64::from)
         };
         let mut columns = Self::default();
         for report in reports {
@@ -241,7 +217,7 @@ impl ReportColumns {
         [(&self.days, Type::TEXT_ARRAY), (&self.applications, Type::TEXT_ARRAY)]
     }
 
-    fn numbers(&self) -> [Parameter<'_>; 7] {
+    fn numbers(&self) -> [Parameter<'_>; 4] {
         self.numbers.each_ref().map(|column| (column as &(dyn ToSql + Sync), Type::INT8_ARRAY))
     }
 }

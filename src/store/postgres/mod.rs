@@ -11,6 +11,7 @@ mod connection;
 mod document_statements;
 mod documents;
 mod feed;
+mod grace_shares;
 mod hosts;
 mod inspect;
 mod ledger;
@@ -47,16 +48,18 @@ use std::time::Duration;
 
 use crate::clock::{Clock, Day};
 use crate::keys::ApplicationId;
+use crate::limits::{GraceClaim, GraceShare};
 
 use super::{
     ApplicationPage, ApplicationPages, AuditQuery, AuditRecord, ChangeFeed, ChangedApplications,
-    DatabaseStatus, ExchangeCounts, FeedPosition, KeyStore, KeyUse, Ledger, LedgerExchange,
+    DatabaseStatus, ExchangeCounts, FeedPosition, HeldGraceShare, KeyStore, KeyUse, Ledger, LedgerExchange,
     LedgerExchangeReply, RecordCounts, StoreChange, StoreError, StoreFuture, StoreHealth, StoredApplication,
     TransferError, dump::DumpReader,
 };
 use changes::ChangeStatements;
 use documents::DocumentDatabase;
 use feed::FeedStatements;
+use grace_shares::GraceStatements;
 use ledger::LedgerStatements;
 use ledger_queue::LedgerQueue;
 use link::DatabaseLink;
@@ -89,6 +92,7 @@ pub struct PostgresStore {
     connection: DatabaseLink,
     ledger: LedgerQueue,
     days: LedgerStatements,
+    grace: GraceStatements,
     usage: UsageStatements,
     requests: Box<RequestStatements>,
     nodes: NodeStatements,
@@ -114,6 +118,7 @@ const USES: &str = "record uses of keys";
 const AUDIT: &str = "read the audit trail";
 const FEED: &str = "read the change feed";
 const DAY: &str = "read the current day";
+const GRACE: &str = "change shares of grace";
 const RECALLED: &str = "read recalled shares";
 const DELETE: &str = "delete outdated records";
 const STATUS: &str = "read its state";
@@ -327,6 +332,20 @@ impl Ledger for PostgresStore {
 
     fn exchange(&self, exchange: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply> {
         Box::pin(self.ledger.exchange(exchange))
+    }
+
+    fn claim_grace(&self, claim: GraceClaim) -> StoreFuture<'_, Option<GraceShare>> {
+        Box::pin(async move {
+            let work = async |client: &mut tokio_postgres::Client| self.grace.claim(client, &claim).await;
+            Ok(Box::pin(self.connection.run(GRACE, work)).await?)
+        })
+    }
+
+    fn return_grace(&self, share: HeldGraceShare) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            let work = async |client: &mut tokio_postgres::Client| self.grace.give_back(client, &share).await;
+            Ok(self.connection.run(GRACE, work).await?)
+        })
     }
 
     fn recalled(&self, node: u64) -> StoreFuture<'_, Vec<ApplicationId>> {

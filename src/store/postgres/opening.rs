@@ -6,6 +6,7 @@ use super::changes::ChangeStatements;
 use super::connection::DatabaseConfig;
 use super::documents::DocumentDatabase;
 use super::feed::FeedStatements;
+use super::grace_shares::GraceStatements;
 use super::ledger::LedgerStatements;
 use super::ledger_queue::LedgerQueue;
 use super::link::DatabaseLink;
@@ -90,6 +91,7 @@ impl PostgresStore {
             connection: link(),
             ledger: LedgerQueue::start(&schema, link(), ignores_clock),
             days: LedgerStatements::new(&schema),
+            grace: GraceStatements::new(&schema),
             usage: UsageStatements::new(&schema),
             requests: Box::new(RequestStatements::new(&schema)),
             nodes: NodeStatements::new(&schema),

@@ -16,6 +16,7 @@ pub(super) const STEPS: &[&str] = &[
     SELF_SERVICE,
     WEBSITES,
     CLOSED_APPLICATIONS,
+    GRACE_SHARES,
 ];
 
 const FIRST: &str = r#"
@@ -335,4 +336,30 @@ COMMENT ON COLUMN {schema}.closed_applications.mailbox_digest IS 'SHA-256 of the
 COMMENT ON COLUMN {schema}.closed_applications.day IS 'the UTC day on which it was closed';
 
 UPDATE {schema}.site SET format = 8;
+"#;
+
+/// Earlier releases promise grace for each application. From this step on they find all of it promised, in every row that is
+/// created after it. On days with rows from before it they may promise some, so nobody gets a share of these days.
+const GRACE_SHARES: &str = r#"
+CREATE TABLE {schema}.grace_shares (
+    day    date   NOT NULL,
+    share  bigint NOT NULL,
+    shares bigint NOT NULL,
+    token  bigint NOT NULL,
+    life   bigint NOT NULL,
+    node   bigint NOT NULL,
+    PRIMARY KEY (day, share)
+);
+COMMENT ON TABLE {schema}.grace_shares IS 'numbered shares of a day''s grace, each held by one gateway';
+COMMENT ON COLUMN {schema}.grace_shares.shares IS 'the number of shares of the day, fixed by the first holder';
+COMMENT ON COLUMN {schema}.grace_shares.token IS 'the holder, and the processes that continue it';
+COMMENT ON COLUMN {schema}.grace_shares.life IS 'the number of the process among them';
+COMMENT ON COLUMN {schema}.grace_shares.node IS 'the process; 0: nobody gets it';
+
+ALTER TABLE {schema}.ledger_days ALTER COLUMN promised SET DEFAULT 1000000000000;
+COMMENT ON COLUMN {schema}.ledger_days.promised IS 'for releases without grace_shares, which promise nothing above a hundredth';
+INSERT INTO {schema}.grace_shares
+SELECT DISTINCT d.day, 0, 1, 0, 0, 0 FROM {schema}.ledger_days d JOIN {schema}.calendar c ON d.day >= c.day;
+
+UPDATE {schema}.site SET format = 9;
 "#;

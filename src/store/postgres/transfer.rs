@@ -48,7 +48,7 @@ const TABLES: [(&str, ReadLine); 9] = [
         read_key,
     ),
     (
-        "SELECT day::text, application, granted, promised FROM {schema}.ledger_days ORDER BY day, application",
+        "SELECT day::text, application, granted FROM {schema}.ledger_days ORDER BY day, application",
         read_ledger,
     ),
     (
@@ -94,7 +94,7 @@ LOCK TABLE {schema}.site, {schema}.applications, {schema}.keys, {schema}.audit, 
     {schema}.ledger_nodes, {schema}.minute_pools, {schema}.minute_shares, {schema}.nodes, {schema}.usage_nodes,
     {schema}.usage_days, {schema}.documents, {schema}.document_contents, {schema}.backend_refreshes,
     {schema}.request_nodes, {schema}.request_days, {schema}.status_minutes, {schema}.status_messages, {schema}.owners, {schema}.owned_applications, {schema}.sign_in_links,
-    {schema}.owner_sessions, {schema}.mail_queue, {schema}.closed_applications IN ACCESS EXCLUSIVE MODE";
+    {schema}.owner_sessions, {schema}.mail_queue, {schema}.closed_applications, {schema}.grace_shares IN ACCESS EXCLUSIVE MODE";
 
 /// Exports everything in one snapshot. `keep` makes the output durable. With `closes` the tables get another schema before
 /// the commit, so that no gateway uses them any more.
@@ -157,9 +157,9 @@ FROM json_to_recordset($1::text::json) AS r (application text, digest text, show
                                              expires_at timestamptz, revoked_at timestamptz, last_used_at timestamptz)";
 
 const INSERT_LEDGER: &str = "
-INSERT INTO {schema}.ledger_days (day, application, granted, promised)
-SELECT day, application, granted, grace
-FROM json_to_recordset($1::text::json) AS r (day date, application text, granted int8, grace int8)";
+INSERT INTO {schema}.ledger_days (day, application, granted)
+SELECT day, application, granted
+FROM json_to_recordset($1::text::json) AS r (day date, application text, granted int8)";
 
 /// Gateways report more of the days that are open.
 const INSERT_USAGE: &str = "
@@ -205,9 +205,12 @@ FROM r";
 
 /// Later audit records continue the numbers. The newest day in the ledger is open or closed already. Gateways that know
 /// another identity read all keys again.
+/// The grace of the current day may have been used with the exported store.
 const FINISH: &str = "
 SELECT setval(pg_get_serial_sequence('{schema}.audit', 'id'), max(id)) FROM {schema}.audit HAVING max(id) IS NOT NULL;
 UPDATE {schema}.calendar SET day = greatest(day, (SELECT max(day) FROM {schema}.ledger_days));
+DELETE FROM {schema}.grace_shares;
+INSERT INTO {schema}.grace_shares SELECT day, 0, 1, 0, 0, 0 FROM {schema}.calendar WHERE day > '1970-01-01';
 UPDATE {schema}.site SET id = gen_random_uuid()";
 
 const RECORD: &str = "
@@ -300,7 +303,7 @@ fn read_ledger(row: &Row) -> Result<DumpLine, tokio_postgres::Error> {
         day: row.try_get(0)?,
         application: row.try_get(1)?,
         granted: units(row.try_get(2)?),
-        grace: units(row.try_get(3)?),
+        grace: 0,
     }))
 }
 

@@ -3,6 +3,7 @@
 mod accounts;
 mod database_state;
 mod faults;
+mod grace;
 mod mail;
 mod midnight;
 mod minutes;

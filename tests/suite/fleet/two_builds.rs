@@ -14,8 +14,8 @@ use super::minutes::{refilled, seconds_since, served};
 use super::*;
 use crate::program::CommandOutput;
 
-/// The last commit without the newest step in `src/store/postgres/schema_steps.rs`, which was `CLOSED_APPLICATIONS`.
-const PREVIOUS: &str = "1aca886decdc55edfe89b28d256be3673db8ba5b";
+/// The last commit without the newest step in `src/store/postgres/schema_steps.rs`, which was `GRACE_SHARES`.
+const PREVIOUS: &str = "4f96a1ce5c7e1c92755bbfed02bc46fe33f6c066";
 
 const QUOTA: u32 = 5_000;
 /// The least number of requests during a change.

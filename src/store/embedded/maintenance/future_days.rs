@@ -90,5 +90,6 @@ fn count_for(store: &Connection, day: Day, today: Day) -> Result<u64, StoreFault
     )?;
     store.execute("DELETE FROM ledger WHERE day = ?1", [&day])?;
     store.execute("DELETE FROM ledger_nodes WHERE day = ?1", [&day])?;
+    store.execute("DELETE FROM grace_shares WHERE day = ?1", [&day])?;
     Ok(u64::try_from(granted).unwrap_or_default())
 }

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::super::fault::StoreFault;
 use super::super::paths::{BACKUP_BEGINS, backup_kind, remove_database};
-use super::super::{file, integrity, schema};
+use super::super::{file, grace_shares, integrity, schema};
 use super::{dump_rows, read_only};
 use crate::store::dump::DumpReader;
 
@@ -23,12 +23,14 @@ pub(super) fn new_store(from: &Path, to: &Path) -> Result<Connection, StoreFault
             let mut store = file::connect(to, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
             file::write_ahead(&store)?;
             file::take_steps(&mut store, schema::STEPS)?;
+            grace_shares::withhold(&store)?;
             Ok(store)
         }
         Some(_) => {
             let store = file::make_at(to, schema::STEPS)?;
             let all = store.unchecked_transaction()?;
             lines(from, &all)?;
+            grace_shares::withhold(&all)?;
             all.commit()?;
             Ok(store)
         }

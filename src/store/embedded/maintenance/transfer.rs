@@ -8,7 +8,7 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::super::fault::StoreFault;
-use super::super::{integrity, ledger};
+use super::super::{grace_shares, integrity, ledger};
 use super::dump::CUT;
 use super::dump_rows::millis;
 use super::walk::{TableKind, walk};
@@ -82,6 +82,7 @@ pub(super) fn from_old(old: &Path, new: &Connection) -> Result<TransferSummary, 
         Err(StoreFault::Disk(error)) => return Err(error.into()),
         Err(fault) => summary.gaps.push(fault.into_error("be read", old).to_string()),
     }
+    grace_shares::withhold(new)?;
     all.commit()?;
     Ok(summary)
 }

@@ -23,7 +23,7 @@ use super::*;
 use crate::clock::Wall;
 use crate::keys::Digest;
 use crate::store::conformance::{
-    self, LeaseReply, LeaseRequest, SingleLease as _, a_key, an_id, asking, changing, created, creating,
+    self, LeaseReply, SingleLease as _, a_key, an_id, asking, changing, created, creating,
 };
 
 const TODAY: Day = Day::from_number(20_413);
@@ -179,7 +179,7 @@ async fn concurrent_leases_share_commits_and_a_refused_one_affects_no_other() {
     let refused = (0..8).map(|_| store.lease(asking(an_id(), TODAY, 1, 10)));
     let (given, refused) = tokio::join!(join_all(asks), join_all(refused));
     assert!(
-        given.iter().all(|lease| matches!(lease, Ok(LeaseReply::Granted { units: 1, total: 1, grace: 0 }))),
+        given.iter().all(|lease| matches!(lease, Ok(LeaseReply::Granted { units: 1, total: 1 }))),
         "{given:?}"
     );
     assert!(refused.iter().all(|lease| matches!(lease, Err(StoreError::UnknownApplication(_)))));
@@ -207,7 +207,7 @@ async fn a_failed_commit_is_reported_to_the_whole_group_and_the_next_group_succe
     assert!(matches!(spoiler, Err(StoreError::Unavailable { .. })), "{spoiler:?}");
     assert!(matches!(lease, Err(StoreError::Unavailable { .. })), "{lease:?}");
     let next = store.lease(asking(id, TODAY, 1, 10)).await.unwrap();
-    assert_eq!(next, LeaseReply::Granted { units: 1, total: 1, grace: 0 });
+    assert_eq!(next, LeaseReply::Granted { units: 1, total: 1 });
 }
 
 #[tokio::test]
@@ -259,7 +259,7 @@ async fn a_full_disk_is_unavailable_until_there_is_space_again() {
     created(&store).await;
     assert_eq!(
         store.lease(asking(id, TODAY, 1, 10)).await.unwrap(),
-        LeaseReply::Granted { units: 1, total: 1, grace: 0 }
+        LeaseReply::Granted { units: 1, total: 1 }
     );
 }
 

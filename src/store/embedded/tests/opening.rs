@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
+use crate::limits::GraceClaim;
 
 #[test]
 fn file_and_directory_are_private() {
@@ -29,7 +30,7 @@ fn newer_file_is_refused_and_unchanged() {
     let left = crashed(&directory);
     let before = fs::read(file(&left)).unwrap();
     let refused = refusal(left.path());
-    assert!(matches!(refused, StoreError::Newer { found: 10, known: 9, .. }), "{refused}");
+    assert!(matches!(refused, StoreError::Newer { found: 11, known: 10, .. }), "{refused}");
     assert_eq!(fs::read(file(&left)).unwrap(), before);
     assert!(fs::metadata(left.path().join("scoregate.db-wal")).unwrap().len() > 0);
 }
@@ -77,7 +78,7 @@ async fn upgrade_keeps_the_content_and_a_complete_backup() {
     assert_eq!(colour, None);
     assert!(matches!(refusal(directory.path()), StoreError::Newer { found: 10, known: 9, .. }));
 
-    let backup = directory.path().join("scoregate.db.v9.bak");
+    let backup = directory.path().join("scoregate.db.v10.bak");
     assert_eq!(fs::metadata(&backup).unwrap().permissions().mode() & 0o777, 0o600);
     let restored = TempDir::new().unwrap();
     fs::copy(&backup, file(&restored)).unwrap();
@@ -100,8 +101,8 @@ async fn first_format_is_upgraded_with_its_content() {
     let store = Embedded::open(directory.path()).unwrap();
     let application = store.application(id, TODAY).await.unwrap().unwrap();
     assert_eq!((application.granted, application.keys[0].last_used_at), (7, None));
-    let lease = store.lease(LeaseRequest { grace: 5, ..asking(id, TODAY, 1, 1_000) }).await.unwrap();
-    assert_eq!(lease, LeaseReply::Granted { units: 1, total: 8, grace: 5 });
+    let lease = store.lease(asking(id, TODAY, 1, 1_000)).await.unwrap();
+    assert_eq!(lease, LeaseReply::Granted { units: 1, total: 8 });
     assert!(directory.path().join("scoregate.db.v1.bak").exists());
 }
 
@@ -112,4 +113,16 @@ fn an_upgrade_that_fails_changes_nothing() {
     let next = [schema::STEPS, &["CREATE TABLE half (a TEXT)"], &["CREATE TABEL"]].concat();
     file::open_steps(directory.path(), &file(&directory), &next).map(drop).unwrap_err();
     drop(Embedded::open(directory.path()).unwrap());
+}
+
+#[tokio::test]
+async fn on_days_with_promised_grace_nobody_gets_a_share() {
+    let directory = TempDir::new().unwrap();
+    drop(file::open_steps(directory.path(), &file(&directory), &schema::STEPS[..9]).unwrap());
+    edit(&directory, &format!("INSERT INTO ledger VALUES ('{TODAY}', '{}', 7, 3)", an_id()));
+    let store = Embedded::open(directory.path()).unwrap();
+    for (day, is_free) in [(TODAY, false), (TODAY.next(), true)] {
+        let claim = GraceClaim { day, gateways: 1, held: None, token: 1, life: 0, node: 1 };
+        assert_eq!(store.claim_grace(claim).await.unwrap().is_some(), is_free, "{day}");
+    }
 }

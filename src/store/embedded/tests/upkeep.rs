@@ -40,7 +40,7 @@ fn grants_of_an_application_survive_a_backup_without_it() {
     // Restored, as by an import of keys.
     assert_eq!(wait(store.change(creating(id))).unwrap().granted, 10);
     let lease = wait(store.lease(asking(id, TODAY, 1, 10))).unwrap();
-    assert_eq!(lease, LeaseReply::Granted { units: 0, total: 10, grace: 0 });
+    assert_eq!(lease, LeaseReply::Granted { units: 0, total: 10 });
 }
 
 #[test]
@@ -85,14 +85,10 @@ fn closed_future_days_count_their_grants_for_today() {
     assert_eq!((granted(one, TODAY), granted(other, TODAY)), (12, 7));
     assert_eq!((granted(one, day(1)), granted(other, day(1))), (0, 0));
     let lease = |id, want| wait(store.lease(asking(id, TODAY, want, 10))).unwrap();
-    assert_eq!(
-        lease(one, 1),
-        LeaseReply::Granted { units: 0, total: 12, grace: 0 },
-        "today is not granted twice"
-    );
-    assert_eq!(lease(other, 9), LeaseReply::Granted { units: 3, total: 10, grace: 0 });
+    assert_eq!(lease(one, 1), LeaseReply::Granted { units: 0, total: 12 }, "today is not granted twice");
+    assert_eq!(lease(other, 9), LeaseReply::Granted { units: 3, total: 10 });
     let tomorrow = wait(store.lease(asking(one, day(1), 99, 10))).unwrap();
-    assert_eq!(tomorrow, LeaseReply::Granted { units: 10, total: 10, grace: 0 });
+    assert_eq!(tomorrow, LeaseReply::Granted { units: 10, total: 10 });
     let trail = wait(store.audit(AuditQuery { limit: 9, ..Default::default() })).unwrap();
     let found: Vec<_> = trail.iter().filter(|record| record.what == "close_future_days").collect();
     assert!(found.len() == 1 && found[0].who == "anna" && found[0].detail.contains("15 units"), "{trail:?}");
@@ -196,7 +192,7 @@ fn a_backup_overwrites_files_only_with_an_option_and_never_the_store() {
 fn exports_and_backups_contain_everything() {
     let (directory, store) = fresh();
     let id = wait(created(&store));
-    wait(store.lease(LeaseRequest { grace: 5, ..asking(id, TODAY, 7, 1_000) })).unwrap();
+    wait(store.lease(asking(id, TODAY, 7, 1_000))).unwrap();
     let own = OwnLimits { minute: Some(3), day: None };
     wait(store.change(changing(id, ChangeKind::SetLimits { own }))).unwrap();
     wait(store.change(changing(
@@ -287,11 +283,11 @@ fn forfeited_day_grants_no_units_and_the_next_day_does() {
     let options = ImportOptions { forfeit_today: true, ..ImportOptions::default() };
     assert_eq!(import(&directory, &backup, &options).unwrap().forfeited, Some(TODAY));
     let store = Embedded::open(directory.path()).unwrap();
-    let lease = wait(store.lease(LeaseRequest { grace: 5, ..asking(id, TODAY, 5, 250_000) })).unwrap();
-    assert_eq!(lease, LeaseReply::Granted { units: 0, total: u64::from(u32::MAX), grace: 0 });
+    let lease = wait(store.lease(asking(id, TODAY, 5, 250_000))).unwrap();
+    assert_eq!(lease, LeaseReply::Granted { units: 0, total: u64::from(u32::MAX) });
     let tomorrow = Day::from_number(TODAY.number() + 1);
     let lease = wait(store.lease(asking(id, tomorrow, 5, 10))).unwrap();
-    assert_eq!(lease, LeaseReply::Granted { units: 5, total: 5, grace: 0 });
+    assert_eq!(lease, LeaseReply::Granted { units: 5, total: 5 });
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod closed_applications;
 mod deadlocks;
 mod document_losses;
 mod documents;
+mod grace_step;
 mod minutes;
 mod outdated;
 #[path = "../../../../tests/servers/postgres.rs"]
@@ -91,7 +92,7 @@ async fn created(store: &PostgresStore) -> ApplicationId {
 }
 
 fn report(application: ApplicationId, node: u64, known: NodeTotals, granted: u32) -> LedgerExchange {
-    let totals = NodeReport { known, granted, promised: 3, quota: 500 };
+    let totals = NodeReport { known, granted, quota: 500 };
     let day = NOON.day();
     LedgerExchange { node, today: day, reports: vec![LedgerReport::of_units(application, day, totals)] }
 }
@@ -139,18 +140,18 @@ async fn many_nodes_at_once_never_get_more_than_the_quota() {
 fn the_statements_follow_the_rules() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let store = runtime.block_on(fresh());
-    let totals = || (0u32..20, 0u32..20, 0u32..8, 0u32..8);
-    let reports = prop::collection::vec((0u64..3, totals(), 0u32..25, 0u32..9, 0u32..900), 1..12);
+    let totals = || (0u32..20, 0u32..20);
+    let reports = prop::collection::vec((0u64..3, totals(), 0u32..25, 0u32..900), 1..12);
     let config = Config { cases: 60, failure_persistence: None, ..Config::default() };
     let held = TestRunner::new(config).run(&reports, |reports| {
         runtime.block_on(async {
             let application = created(&store).await;
             let (mut day, mut nodes) = (DayTotals::default(), [NodeTotals::default(); 3]);
-            for (node, (granted, returned, promised, released), want, want_promised, quota) in reports {
+            for (node, (granted, returned), want, quota) in reports {
                 // A node returns only what it was granted.
-                let (returned, released) = (returned.min(granted), released.min(promised));
-                let known = NodeTotals { granted, returned, promised, released };
-                let totals = NodeReport { known, granted: want, promised: want_promised, quota };
+                let returned = returned.min(granted);
+                let known = NodeTotals { granted, returned };
+                let totals = NodeReport { known, granted: want, quota };
                 let row = &mut nodes[usize::try_from(node).unwrap()];
                 (day, *row) = day.apply(*row, &totals);
                 let reports = vec![LedgerReport::of_units(application, NOON.day(), totals)];

@@ -10,7 +10,7 @@ fn terms(tier: &str, day: Option<u32>) -> AssumedTerms {
 
 /// A report that requests 5 units and a capacity of 20, and returns what it `knows` as returned.
 fn request(application: ApplicationId, terms: Option<AssumedTerms>, known: NodeTotals) -> LedgerExchange {
-    let totals = NodeReport { known, granted: known.granted + 5, promised: 3, quota: 500 };
+    let totals = NodeReport { known, granted: known.granted + 5, quota: 500 };
     let minute = MinuteReport { wanted: 20, limit: 60, lifetime: 60_000_000, ..MinuteReport::default() };
     // Each report about a minute has a higher number.
     let minute = Some(MinuteReport { round: known.granted + 1, ..minute });
@@ -33,7 +33,7 @@ async fn a_report_with_outdated_terms_is_granted_nothing_and_returns_units() {
     let id = created(&store).await;
     let (granted, capacity, is_outdated) =
         exchanged(&store, request(id, Some(terms("pro", None)), NodeTotals::default())).await;
-    assert_eq!((granted.granted, granted.promised, capacity, is_outdated), (5, 3, 20, false));
+    assert_eq!((granted.granted, capacity, is_outdated), (5, 20, false));
 
     let change = |what| StoreChange { at: NOON, who: "a test".into(), owner: None, application: id, what };
     store.change(change(ChangeKind::SetTier { tier: "free".into() })).await.unwrap();

@@ -1,6 +1,6 @@
 //! The rules that hold under all faults, checked on the record of a run. Each check returns the violations it found.
 
-use super::trace::{KnownRevocation, SeenOutcome, SeenRequest, Trace};
+use super::trace::{AllowedUse, KnownRevocation, RequestNumber, SeenOutcome, SeenRequest, Trace};
 
 /// Number of gateways.
 const GATEWAYS: f64 = 3.0;
@@ -10,6 +10,10 @@ const PROPAGATION: f64 = 5.0;
 const RECOVERY: f64 = 8.0;
 /// How long a gateway may take to notice that the database is reachable again: two deadlines.
 const RECONNECTION: f64 = 4.0;
+/// The longest time until a retry, and limits that no client of a run reaches.
+const RETRY: f64 = 6.0;
+const UNLIMITED: u32 = 1_000_000;
+const LARGE_DAY: u32 = 300_000;
 /// The longest life of a share of a minute limit.
 const SHARE_LIFE: f64 = 240.0;
 
@@ -73,6 +77,41 @@ fn exceptions(trace: &Trace, limit: f64, from: f64, until: f64) -> f64 {
         .sum();
     let steps = u32::try_from(set_ahead).map_or(f64::MAX, f64::from);
     limit * steps + limit / GATEWAYS * unreachable / 60.0
+}
+
+/// A paid caller below its limits gets a 200 from some gateway within its retry, also while faults last, unless each gateway
+/// has a fault of its own.
+pub(super) fn retries(trace: &Trace) -> Vec<String> {
+    let is_below = |request: &&SeenRequest| {
+        let AllowedUse { minute, day, is_paid } = trace.applications[request.id.application];
+        is_paid && minute >= UNLIMITED && day >= LARGE_DAY
+    };
+    let below: Vec<&SeenRequest> = trace.requests.iter().filter(is_below).collect();
+    let mut found = Vec::new();
+    let last = below.iter().map(|request| request.done).fold(0.0, f64::max);
+    for failed in below.iter().filter(|request| request.outcome != SeenOutcome::Served) {
+        let until = failed.done + RETRY;
+        let is_retry = |other: &&&SeenRequest| {
+            let is_same = other.id.application == failed.id.application;
+            is_same
+                && other.outcome == SeenOutcome::Served
+                && other.sent >= failed.sent
+                && other.done <= until
+        };
+        let has_fault = |gateway: usize| {
+            trace.faults.iter().any(|fault| {
+                fault.gateway == Some(gateway) && fault.from < until && fault.until + RECOVERY > failed.sent
+            })
+        };
+        if until < last && !below.iter().any(|other| is_retry(&other)) && !(0..3).all(has_fault) {
+            let RequestNumber { application, gateway, .. } = failed.id;
+            found.push(format!(
+                "application {application} got {:?} from gateway {gateway} at {:.3}, and no 200 until {until:.3}",
+                failed.outcome, failed.sent
+            ));
+        }
+    }
+    found
 }
 
 /// A revoked key gets no 200 from a gateway that knows of a later change, nor more than five seconds later from a gateway

@@ -42,8 +42,8 @@ struct FaultSize {
     midnight: i64,
 }
 
-const SMALL: FaultSize = FaultSize { applications: 10, revoked: 6, faults: 0.0, midnight: 28 };
-const FULL: FaultSize = FaultSize { applications: 50, revoked: 60, faults: 600.0, midnight: 300 };
+const SMALL: FaultSize = FaultSize { applications: 11, revoked: 6, faults: 0.0, midnight: 28 };
+const FULL: FaultSize = FaultSize { applications: 55, revoked: 60, faults: 600.0, midnight: 300 };
 
 #[test]
 fn no_schedule_of_faults_breaks_a_quota_a_minute_limit_or_a_revocation() {
@@ -55,7 +55,9 @@ fn no_schedule_of_faults_breaks_a_quota_a_minute_limit_or_a_revocation() {
     note(&format!("SCOREGATE_SEED={seed}"));
     let trace = run(&size, seed);
     let (revocations, checked) = laws::revocations(&trace);
-    let found = [laws::days(&trace), laws::minutes(&trace), revocations, laws::rest(&trace)].concat();
+    let found =
+        [laws::days(&trace), laws::minutes(&trace), revocations, laws::rest(&trace), laws::retries(&trace)]
+            .concat();
     note(&figures::described(&trace, checked));
     assert!(found.is_empty(), "seed {seed}: {found:#?}");
     let days: std::collections::BTreeSet<&String> = trace.days.values().collect();

@@ -104,3 +104,21 @@ fn units_that_nobody_can_use_and_an_early_refusal_are_found() {
     assert!(laws::rest(&used_up(200, 0, 193.5)).is_empty());
     assert_eq!(laws::rest(&used_up(200, 0, 192.5)).len(), 1);
 }
+
+#[test]
+fn a_paid_caller_without_a_200_within_its_retry_is_found() {
+    const BELOW: AllowedUse = AllowedUse { minute: 4_000_000, day: 300_000, is_paid: true };
+    let refused = |allowed: AllowedUse, pause: f64| {
+        let mut trace = trace(allowed, 30, pause);
+        trace.requests.push(request(0, 900, 20.5, SeenOutcome::Refused(503, "overloaded".into())));
+        trace
+    };
+    assert!(laws::retries(&refused(BELOW, 5.0)).is_empty());
+    assert_eq!(laws::retries(&refused(BELOW, 10.0)).len(), 1);
+    assert!(laws::retries(&refused(PAID, 10.0)).is_empty(), "it may be above its limits");
+    let mut excused = refused(BELOW, 10.0);
+    excused.faults.extend([0, 1].map(|gateway| fault(Some(gateway), 19.0, 22.0)));
+    assert_eq!(laws::retries(&excused).len(), 1, "the third gateway has no fault");
+    excused.faults.push(fault(Some(2), 19.0, 22.0));
+    assert!(laws::retries(&excused).is_empty());
+}

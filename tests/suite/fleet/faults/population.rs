@@ -49,7 +49,9 @@ const fn row(tier: &'static str, role: ApplicationRole, minute: u32, day: u32, p
     Template { tier, role, minute, day, pause }
 }
 
-const TEMPLATES: [Template; 10] = [
+const TEMPLATES: [Template; 11] = [
+    // Below its limits at all times.
+    row("enterprise", ApplicationRole::Minute, NO_LIMIT, 300_000, 200),
     row("free", ApplicationRole::Minute, 1, 10, 5_000),
     row("pro", ApplicationRole::Minute, 60, 10_000, 2_000),
     row("developer", ApplicationRole::Minute, 120, 25_000, 1_000),

@@ -1,0 +1,156 @@
+//! What this gateway may deliver on grace, and what it owes: its shares of the grace of a day, units that earlier processes
+//! owe on them, and accounts that reserved units.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::clock::{Day, Mono};
+use crate::keys::ApplicationId;
+use crate::limits::{GraceClaim, GraceShare};
+use crate::store::{HeldGraceShare, OwedRecords, OwedUnits};
+
+use super::account::Account;
+
+/// Interval between claims while a share is missing, and between confirmations of those that are held, in seconds.
+const CLAIM_EVERY: u64 = 10;
+const CONFIRM_EVERY: u64 = 60;
+
+/// The shares of this gateway, and the units that are owed on them.
+#[derive(Debug, Default)]
+pub(super) struct GraceBook(Mutex<GraceEntries>);
+
+#[derive(Debug, Default)]
+struct GraceEntries {
+    shares: Vec<HeldGraceShare>,
+    /// Tokens of claims that were not answered.
+    tokens: HashMap<Day, u64>,
+    next_claim: Mono,
+    /// Units that earlier processes owe.
+    carried: HashMap<(ApplicationId, Day), u32>,
+    /// Accounts that reserved units and have not been charged.
+    accounts: Vec<Arc<Account>>,
+}
+
+impl GraceBook {
+    /// The shares and the owed units of an earlier process.
+    pub(super) fn continuing(records: &OwedRecords) -> Self {
+        let mut carried = HashMap::<_, u32>::new();
+        for OwedUnits { application, day, owed, .. } in &records.owed {
+            let units = carried.entry((*application, *day)).or_default();
+            *units = units.saturating_add(*owed);
+        }
+        let next = |held: &HeldGraceShare| HeldGraceShare { life: held.life.saturating_add(1), ..*held };
+        let shares = records.shares.iter().map(next).collect();
+        Self(Mutex::new(GraceEntries { shares, carried, ..GraceEntries::default() }))
+    }
+
+    /// Units that the account may owe here on its day.
+    pub(super) fn part(&self, account: &Account, today: Day) -> u32 {
+        let day = account.state().day().on(today).day();
+        let grace = account.terms().limits.grace;
+        let entries = self.0.lock();
+        let held = entries.shares.iter().find(|held| held.day == day);
+        let part = held.map_or(0, |held| held.share.part(grace));
+        part.saturating_sub(entries.carried.get(&(account.id, day)).copied().unwrap_or(0))
+    }
+
+    /// Whether it holds a share of this day.
+    pub(super) fn holds(&self, day: Day) -> bool {
+        self.0.lock().shares.iter().any(|held| held.day == day)
+    }
+
+    /// Its shares.
+    pub(super) fn shares(&self) -> Vec<HeldGraceShare> {
+        self.0.lock().shares.clone()
+    }
+
+    /// Takes its shares out: nothing more is delivered on grace.
+    pub(super) fn take_shares(&self) -> Vec<HeldGraceShare> {
+        std::mem::take(&mut self.0.lock().shares)
+    }
+
+    /// The claims that are due, for these days, with a fresh token for each day without a share.
+    pub(super) fn due_claims(
+        &self,
+        days: &[Day],
+        (node, gateways): (u64, u32),
+        now: Mono,
+        token: impl Fn() -> Option<u64>,
+    ) -> Vec<GraceClaim> {
+        let entries = &mut *self.0.lock();
+        if now < entries.next_claim {
+            return Vec::new();
+        }
+        let oldest = days.iter().min().copied().unwrap_or_default();
+        entries.shares.retain(|held| held.day >= oldest);
+        entries.tokens.retain(|day, _| *day >= oldest);
+        let has_all = days.iter().all(|day| entries.shares.iter().any(|held| held.day == *day));
+        let wait = if has_all { CONFIRM_EVERY } else { CLAIM_EVERY };
+        entries.next_claim = now.plus(std::time::Duration::from_secs(wait));
+        let mut claims = Vec::new();
+        for day in days {
+            let held = entries.shares.iter().find(|held| held.day == *day);
+            let (share, life) = held.map_or((None, 0), |held| (Some(held.share), held.life));
+            let waiting = held.map(|held| held.token).or_else(|| entries.tokens.get(day).copied());
+            let Some(token) = waiting.or_else(&token) else { continue };
+            if share.is_none() {
+                entries.tokens.insert(*day, token);
+            }
+            claims.push(GraceClaim { day: *day, gateways, held: share, token, life, node });
+        }
+        claims
+    }
+
+    /// Makes claims due for these days, after a midnight or an outage.
+    pub(super) fn claim_soon(&self) {
+        self.0.lock().next_claim = Mono::default();
+    }
+
+    /// Records the answer to a claim. Returns whether the shares changed.
+    pub(super) fn claimed(&self, claim: &GraceClaim, share: Option<GraceShare>) -> bool {
+        let entries = &mut *self.0.lock();
+        entries.tokens.remove(&claim.day);
+        if share == claim.held {
+            return false;
+        }
+        entries.shares.retain(|held| held.day != claim.day);
+        if let Some(share) = share {
+            let GraceClaim { day, token, life, .. } = *claim;
+            entries.shares.push(HeldGraceShare { day, share, token, life });
+        } else {
+            entries.next_claim = Mono::default();
+        }
+        true
+    }
+
+    /// Forgets the units of earlier processes: they are charged.
+    pub(super) fn settle_carried(&self) {
+        self.0.lock().carried.clear();
+    }
+
+    /// Lists an account that reserved units.
+    pub(super) fn list(&self, account: &Arc<Account>) {
+        if !std::mem::replace(&mut account.state().is_uncharged, true) {
+            self.0.lock().accounts.push(Arc::clone(account));
+        }
+    }
+
+    /// The listed accounts.
+    pub(super) fn listed(&self) -> Vec<Arc<Account>> {
+        self.0.lock().accounts.clone()
+    }
+
+    /// Takes accounts that owe nothing off the list, and their reserves with it.
+    pub(super) fn drop_settled(&self, today: Day) {
+        self.0.lock().accounts.retain(|account| {
+            let mut state = account.state();
+            state.is_uncharged = state.owes_on(today);
+            if !state.is_uncharged {
+                state.drop_reserve();
+            }
+            state.is_uncharged
+        });
+    }
+}

@@ -1,0 +1,85 @@
+//! Grace: the shares that this gateway registers for, and decisions while the ledger is unreachable.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::accounts::account::Account;
+use crate::accounts::grace_charges::GraceCharges;
+use crate::instruments::UnreachableDecision;
+use crate::limits::LeaseAvailability;
+use crate::store::{OwedFile, StoreError};
+
+use super::Leases;
+
+impl Leases {
+    /// Reads what an earlier process saved in `file`, and saves uncharged units there. With a shared ledger this process
+    /// continues the shares of grace of the one before it.
+    pub async fn carrying(mut self, file: OwedFile) -> Self {
+        self.grace = GraceCharges::opened(file, self.node, self.gateways().is_some()).await;
+        self.instruments.holds_grace_share(self.holds_grace_share());
+        self
+    }
+
+    /// Registers for a share of today's grace, and of tomorrow's shortly before midnight. Called every second.
+    pub async fn keep_grace_share(&self) {
+        if !self.is_unreachable() {
+            self.grace.claim(&*self.ledger, self.max_gateways().get(), self.clock.now()).await;
+        }
+        self.instruments.holds_grace_share(self.holds_grace_share());
+    }
+
+    /// Whether this gateway can deliver to paid applications without the ledger: it holds a share of today's grace.
+    pub fn holds_grace_share(&self) -> bool {
+        self.grace.holds_share(self.clock.now().wall.day())
+    }
+
+    /// Whether the ledger has answered a report of this process.
+    pub fn has_leased(&self) -> bool {
+        self.has_leased.load(Ordering::Relaxed)
+    }
+
+    /// Whether the ledger cannot be used now, as far as known.
+    pub(crate) fn is_unreachable(&self) -> bool {
+        self.health.is_unreachable() || self.key_freshness.is_copied()
+    }
+
+    /// What the account may use without the ledger.
+    pub(crate) fn without_ledger(&self, account: &Account) -> LeaseAvailability {
+        let since = self.health.unreachable_since().max(self.started);
+        LeaseAvailability::Unreachable { grace: self.grace.part(account, self.clock.now().wall.day()), since }
+    }
+
+    /// Reserves units that the account may owe, and returns what it may use then: no grace if they cannot be reserved.
+    pub(crate) async fn reserve_grace(&self, account: &Arc<Account>) -> LeaseAvailability {
+        let reserving = self.clock.within(self.timeout, self.grace.reserve(account));
+        let is_reserved = reserving.await.unwrap_or(false);
+        match self.without_ledger(account) {
+            LeaseAvailability::Unreachable { since, .. } if !is_reserved => {
+                LeaseAvailability::Unreachable { grace: 0, since }
+            }
+            available => available,
+        }
+    }
+
+    /// Counts a unit that is delivered on grace.
+    pub(crate) fn delivers_on_grace(&self) {
+        self.instruments.decided_while_unreachable(UnreachableDecision::Grace);
+    }
+
+    /// Counts a request that found no unit or no token, and no ledger.
+    pub(crate) fn refused(&self) {
+        self.instruments.decided_while_unreachable(UnreachableDecision::Refused);
+    }
+
+    /// Charges units that earlier processes delivered on grace. A failed charge is repeated before the next lease.
+    pub async fn charge_carried(&self) -> Result<(), StoreError> {
+        self.grace.charge_carried(&*self.ledger, self.clock.now().wall.day()).await
+    }
+
+    /// Charges units delivered on grace once the ledger is reachable. Called every few seconds.
+    pub async fn charge_owed(self: &Arc<Self>) {
+        for account in self.grace.uncharged_on(self.clock.now().wall.day()).await {
+            self.lease_ahead(&account);
+        }
+    }
+}

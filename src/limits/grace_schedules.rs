@@ -1,0 +1,332 @@
+//! Random schedules of gateways and their data directories on one day: outages of the ledger, requests, ends and kills,
+//! restarts with and without the ledger, copied data directories and restored backups, changes of the quota and of the number
+//! of gateways. All processes together never owe more than one hundredth of the largest quota.
+//!
+//! The same schedules run against rules with known bugs, and must find each of them.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::TestRunner;
+
+use super::day_ledger::{DayTotals, NodeReport, NodeTotals};
+use super::grace_share::{GraceClaim, GraceHolder, GraceShare};
+use super::lease::DayBalance;
+use crate::clock::Day;
+
+const CASES: u32 = 10_000;
+const DIRECTORIES: usize = 3;
+const TODAY: Day = Day::from_number(20_000);
+
+#[derive(Clone, Copy, Debug)]
+enum GraceStep {
+    Start(usize),
+    Request(usize),
+    /// The ledger answers: owed units are charged, and the share is confirmed or a free one is taken.
+    Contact(usize),
+    Stop(usize),
+    Kill(usize),
+    Outage(bool),
+    /// The data directory of the first one is copied over that of the second.
+    Copy(usize, usize),
+    BackUp(usize),
+    Restore(usize),
+    Quota(u32),
+    Gateways(u32),
+}
+
+fn step() -> impl Strategy<Value = GraceStep> {
+    let at = || 0..DIRECTORIES;
+    prop_oneof![
+        4 => at().prop_map(GraceStep::Start),
+        20 => at().prop_map(GraceStep::Request),
+        4 => at().prop_map(GraceStep::Contact),
+        1 => at().prop_map(GraceStep::Stop),
+        2 => at().prop_map(GraceStep::Kill),
+        3 => any::<bool>().prop_map(GraceStep::Outage),
+        1 => (at(), at()).prop_map(|(from, to)| GraceStep::Copy(from, to)),
+        1 => at().prop_map(GraceStep::BackUp),
+        1 => at().prop_map(GraceStep::Restore),
+        1 => prop_oneof![100u32..1_500, Just(600u32)].prop_map(GraceStep::Quota),
+        1 => (1u32..5).prop_map(GraceStep::Gateways),
+    ]
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum GraceRules {
+    Shares,
+    /// Bug: a copy of the file counts as the original.
+    CopiesContinue,
+    /// Bug: units are spent before they are reserved in the file.
+    SpendsFirst,
+    /// Bug: a clean end returns a share on which units are owed.
+    ReturnsOwing,
+    /// Bug: the share of a killed process is free.
+    Reclaim,
+    /// Bug: each gateway divides by its own number of gateways.
+    OwnNumber,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct ModelShare {
+    share: GraceShare,
+    token: u64,
+    life: u32,
+}
+
+/// What a data directory contains.
+#[derive(Clone, Debug, Default)]
+struct ModelFile {
+    is_copy: bool,
+    share: Option<ModelShare>,
+    /// Totals and owed units, by process.
+    owed: BTreeMap<u64, (u32, u32)>,
+}
+
+#[derive(Clone, Debug)]
+struct ModelProcess {
+    id: u64,
+    balance: DayBalance,
+    share: Option<ModelShare>,
+    carried: u32,
+}
+
+struct GraceFleet {
+    rules: GraceRules,
+    quota: u32,
+    largest_quota: u32,
+    gateways: u32,
+    is_away: bool,
+    holders: Vec<GraceHolder>,
+    total: DayTotals,
+    /// Totals of each process in the ledger.
+    nodes: BTreeMap<u64, NodeTotals>,
+    spent: BTreeMap<u64, u32>,
+    files: [ModelFile; DIRECTORIES],
+    backups: [ModelFile; DIRECTORIES],
+    processes: [Option<ModelProcess>; DIRECTORIES],
+    next_id: u64,
+    most_owed: u64,
+}
+
+impl GraceFleet {
+    fn new(rules: GraceRules) -> Self {
+        Self {
+            rules,
+            quota: 600,
+            largest_quota: 600,
+            gateways: 2,
+            is_away: false,
+            holders: Vec::new(),
+            total: DayTotals::default(),
+            nodes: BTreeMap::new(),
+            spent: BTreeMap::new(),
+            files: Default::default(),
+            backups: Default::default(),
+            processes: Default::default(),
+            next_id: 1,
+            most_owed: 0,
+        }
+    }
+
+    fn take(&mut self, step: GraceStep) {
+        match step {
+            GraceStep::Start(at) if self.processes[at].is_none() => self.start(at),
+            GraceStep::Request(at) => self.with(at, Self::request),
+            GraceStep::Contact(at) if !self.is_away => self.with(at, Self::contact),
+            GraceStep::Stop(at) => self.with_last(at),
+            GraceStep::Kill(at) => {
+                if let Some(ModelProcess { share: Some(share), .. }) = self.processes[at].take()
+                    && self.rules == GraceRules::Reclaim
+                {
+                    self.holders.retain(|holder| holder.token != share.token);
+                }
+            }
+            GraceStep::Outage(is_away) => self.is_away = is_away,
+            GraceStep::Copy(from, to) if from != to && self.processes[to].is_none() => {
+                self.files[to] = self.copy_of(&self.files[from]);
+            }
+            GraceStep::BackUp(at) => self.backups[at] = self.files[at].clone(),
+            GraceStep::Restore(at) if self.processes[at].is_none() => {
+                self.files[at] = self.copy_of(&self.backups[at]);
+            }
+            GraceStep::Quota(quota) => {
+                self.quota = quota;
+                self.largest_quota = self.largest_quota.max(quota);
+            }
+            GraceStep::Gateways(gateways) => self.gateways = gateways,
+            GraceStep::Start(_) | GraceStep::Contact(_) | GraceStep::Copy(..) | GraceStep::Restore(_) => {}
+        }
+    }
+
+    fn copy_of(&self, file: &ModelFile) -> ModelFile {
+        ModelFile { is_copy: self.rules != GraceRules::CopiesContinue, ..file.clone() }
+    }
+
+    fn with(&mut self, at: usize, work: impl Fn(&mut Self, usize, &mut ModelProcess)) {
+        if let Some(mut process) = self.processes[at].take() {
+            work(self, at, &mut process);
+            self.spent.insert(process.id, process.balance.spent());
+            self.processes[at] = Some(process);
+        }
+    }
+
+    fn start(&mut self, at: usize) {
+        let file = &mut self.files[at];
+        let next = |share: ModelShare| ModelShare { life: share.life + 1, ..share };
+        file.share = file.share.filter(|_| !file.is_copy).map(next);
+        file.is_copy = false;
+        let carried = file.owed.values().map(|(_, owed)| owed).sum();
+        let granted = if self.is_away { 0 } else { self.total.granted };
+        let balance = DayBalance::opened(TODAY, granted);
+        self.processes[at] = Some(ModelProcess { id: self.next_id, balance, share: file.share, carried });
+        self.next_id += 1;
+    }
+
+    fn report(&mut self, id: u64, report: &NodeReport) -> NodeTotals {
+        let node = self.nodes.entry(id).or_default();
+        (self.total, *node) = self.total.apply(*node, report);
+        *node
+    }
+
+    fn lease(&mut self, process: &mut ModelProcess) {
+        let node = self.report(process.id, &process.balance.report(self.quota));
+        process.balance = process.balance.apply(TODAY, node, self.total.granted);
+    }
+
+    fn request(&mut self, at: usize, process: &mut ModelProcess) {
+        let quota = self.quota;
+        if !self.is_away && process.carried == 0 {
+            self.lease(process);
+        }
+        let grace = process.share.map_or(0, |held| held.share.part(quota / 100));
+        let part = if self.is_away { grace.saturating_sub(process.carried) } else { 0 };
+        let balance = process.balance;
+        let held = balance.hold(quota).or_else(|| balance.hold_on_grace(quota, part)).or_else(|| {
+            let (granted, owed) = balance.to_reserve(part);
+            if !balance.may_owe(quota, part) {
+                return None;
+            }
+            if self.rules != GraceRules::SpendsFirst {
+                self.files[at].owed.insert(process.id, (granted, owed));
+            }
+            balance.reserve(TODAY, granted).hold_on_grace(quota, part)
+        });
+        process.balance = held.map_or(balance, |held| held.settle(TODAY, true));
+    }
+
+    fn contact(&mut self, at: usize, process: &mut ModelProcess) {
+        let earlier: Vec<(u64, u32)> = self.files[at]
+            .owed
+            .iter()
+            .filter(|(id, _)| **id != process.id)
+            .map(|(id, owed)| (*id, owed.0))
+            .collect();
+        for (id, granted) in earlier {
+            let known = NodeTotals { granted, returned: 0 };
+            self.report(id, &NodeReport { known, ..NodeReport::default() });
+            self.files[at].owed.remove(&id);
+        }
+        process.carried = 0;
+        self.lease(process);
+        if process.balance.owed() == 0 {
+            process.balance = process.balance.without_reserve();
+            self.files[at].owed.remove(&process.id);
+        }
+        let (held, token, life) = match process.share {
+            Some(ModelShare { share, token, life }) => (Some(share), token, life),
+            None => (None, process.id, 0),
+        };
+        let (gateways, node) = (self.gateways, process.id);
+        let claim = GraceClaim { day: TODAY, gateways, held, token, life, node };
+        let applied = claim.applied_to(&self.holders);
+        if let Some(holder) = applied {
+            self.holders.retain(|other| other.share.number != holder.share.number);
+            self.holders.push(holder);
+        }
+        process.share = applied.map(|GraceHolder { share, token, life, .. }| {
+            let shares = if self.rules == GraceRules::OwnNumber { gateways } else { share.shares };
+            ModelShare { share: GraceShare { shares, ..share }, token, life }
+        });
+        self.files[at].share = process.share;
+    }
+
+    fn with_last(&mut self, at: usize) {
+        let Some(mut process) = self.processes[at].take() else { return };
+        let forgets = self.rules == GraceRules::ReturnsOwing;
+        if !self.is_away && !forgets {
+            self.contact(at, &mut process);
+        }
+        let balance = process.balance;
+        let (total, owed) = (balance.charge().known.granted, balance.owed());
+        self.files[at].owed.remove(&process.id);
+        if owed > 0 {
+            self.files[at].owed.insert(process.id, (total, owed));
+        }
+        let owes = !self.files[at].owed.is_empty();
+        if !self.is_away && (!owes || forgets) {
+            self.files[at].share = None;
+            let is_own = |holder: &GraceHolder| {
+                process.share.is_some_and(|own| (own.token, own.life) == (holder.token, holder.life))
+            };
+            self.holders.retain(|holder| !is_own(holder));
+        }
+    }
+
+    fn check(&mut self) -> Result<(), String> {
+        let owed = |(id, spent): (&u64, &u32)| {
+            u64::from(spent.saturating_sub(self.nodes.get(id).copied().unwrap_or_default().held()))
+        };
+        let owed: u64 = self.spent.iter().map(owed).sum();
+        self.most_owed = self.most_owed.max(owed);
+        let most = u64::from(self.largest_quota / 100);
+        if owed > most { Err(format!("{owed} units are owed of {most}")) } else { Ok(()) }
+    }
+}
+
+fn run(rules: GraceRules, steps: &[GraceStep]) -> Result<GraceFleet, String> {
+    let mut fleet = GraceFleet::new(rules);
+    for step in steps {
+        fleet.take(*step);
+        fleet.check().map_err(|broken| format!("{step:?}: {broken}"))?;
+    }
+    Ok(fleet)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: CASES, ..ProptestConfig::default() })]
+
+    #[test]
+    fn all_processes_owe_at_most_a_hundredth_of_the_largest_quota(steps in prop::collection::vec(step(), 1..200)) {
+        let held = run(GraceRules::Shares, &steps).map(|_| ());
+        prop_assert!(held.is_ok(), "{:?}", held);
+    }
+}
+
+/// Whether one of this many schedules shows that these rules are wrong, and the most units that were owed in one.
+fn found(rules: GraceRules, schedules: u32) -> (bool, u64) {
+    let mut runner = TestRunner::deterministic();
+    let (steps, mut most) = (prop::collection::vec(step(), 1..200), 0);
+    let is_found = (0..schedules).any(|_| {
+        let done = run(rules, &steps.new_tree(&mut runner).unwrap().current());
+        most = most.max(done.as_ref().map_or(0, |fleet| fleet.most_owed));
+        done.is_err()
+    });
+    (is_found, most)
+}
+
+#[test]
+fn the_schedules_find_every_known_bug_of_grace() {
+    for rules in [
+        GraceRules::CopiesContinue,
+        GraceRules::SpendsFirst,
+        GraceRules::ReturnsOwing,
+        GraceRules::Reclaim,
+        GraceRules::OwnNumber,
+    ] {
+        assert!(found(rules, 5_000).0, "{rules:?}");
+    }
+    let (is_found, most) = found(GraceRules::Shares, 1_000);
+    assert!(!is_found && most >= 6, "{most}: the schedules use grace");
+}

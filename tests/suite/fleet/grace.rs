@@ -1,0 +1,204 @@
+//! Grace while the database is away: every gateway delivers its share to every paid application, restarts and copies of a data
+//! directory add nothing, and a refusal for lack of units or of a share of the minute is no refusal by a limit.
+//!
+//! `SCOREGATE_FULL=1` runs the outage for ten minutes and writes the figures to `tests/results/`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::without_database::{ObservedGateway, SETTINGS, digest, restartable_site, until};
+use super::*;
+
+const GATEWAYS: usize = 3;
+const SHARE: &str = "scoregate_grace_share";
+const GRACE_DECISIONS: &str = "scoregate_ledger_unreachable_decisions_total{decision=\"grace\"}";
+
+/// The size of an outage.
+struct OutageSize {
+    quota: u32,
+    /// Requests of each client, and the pause after each.
+    requests: u32,
+    pause: Duration,
+}
+
+const SMALL: OutageSize = OutageSize { quota: 36_000, requests: 100, pause: Duration::from_millis(20) };
+const FULL: OutageSize = OutageSize { quota: 600_000, requests: 1_500, pause: Duration::from_millis(400) };
+
+/// Sends requests and returns the number of 200s.
+fn paced(public: SocketAddr, key: &str, size: &OutageSize) -> u32 {
+    let mut connection = Wire::open(public).unwrap();
+    let mut served = 0;
+    for _ in 0..size.requests {
+        served += u32::from(connection.get(TARGET, key).status_and_code().0 == 200);
+        std::thread::sleep(size.pause);
+    }
+    served
+}
+
+fn started(site: &Site) -> ObservedGateway {
+    let gateway = ObservedGateway::start(site, TempDir::new().unwrap());
+    until(|| gateway.metric(SHARE) == "1");
+    gateway
+}
+
+fn granted_today(site: &Site, id: &str) -> u64 {
+    let shown = run_with(&["keys", "show", id, "--json"], &site.environment()).with(0).json();
+    shown["granted_today"].as_u64().unwrap()
+}
+
+#[test]
+fn without_the_database_every_gateway_serves_every_paid_application_until_its_share_is_used() {
+    let size = if is_full_size() { FULL } else { SMALL };
+    within_one_day(|| {
+        let (mut server, site) = restartable_site();
+        let applications = [site.create(&size.quota.to_string()), site.create(&size.quota.to_string())];
+        let gateways = [(); GATEWAYS].map(|()| started(&site));
+        // The first application was used at one gateway only, the other one nowhere.
+        assert_eq!(gateways[0].gateway.status(&applications[0].1), 200);
+        for gateway in &gateways {
+            applications.iter().for_each(|(_, key)| gateway.copies(&digest(key)));
+        }
+        server.stop();
+        let clients = gateways.iter().flat_map(|gateway| applications.iter().map(move |one| (gateway, one)));
+        let paced: Vec<u32> = std::thread::scope(|scope| {
+            let size = &size;
+            let clients: Vec<_> = clients
+                .clone()
+                .map(|(gateway, (_, key))| {
+                    let public = gateway.gateway.public;
+                    scope.spawn(move || paced(public, key, size))
+                })
+                .collect();
+            clients.into_iter().map(|client| client.join().unwrap()).collect()
+        });
+        let until_used: Vec<u32> =
+            clients.map(|(gateway, (_, key))| gateway.served_until(key, "overloaded")).collect();
+        let decisions: Vec<String> = gateways.iter().map(|gateway| gateway.metric(GRACE_DECISIONS)).collect();
+        let totals = [0, 1].map(|number| {
+            let of_one = |all: &[u32]| all.iter().skip(number).step_by(2).sum::<u32>();
+            of_one(&paced) + of_one(&until_used)
+        });
+        let rows = format!(
+            "200s of {} requests at each gateway, by application: {paced:?}; then until the shares were used: {until_used:?}; \
+             in total {totals:?}, grace {}; units on grace by gateway: {decisions:?}",
+            size.requests,
+            size.quota / 100
+        );
+        note(&rows);
+        assert!(paced.iter().all(|served| served * 100 >= size.requests * 99), "{rows}");
+        assert_eq!(totals[1], size.quota / 100, "{rows}");
+        // A unit was leased with the first request, and one ahead.
+        assert!((size.quota / 100..=size.quota / 100 + 2).contains(&totals[0]), "{rows}");
+
+        server.restart(&SETTINGS);
+        for (gateway, (_, key)) in
+            gateways.iter().flat_map(|one| applications.iter().map(move |app| (one, app)))
+        {
+            gateway.gateway.reaches_within(key, 200, 30);
+        }
+        for ((id, _), total) in applications.iter().zip(totals) {
+            assert!(granted_today(&site, id) >= u64::from(total), "units delivered on grace are charged");
+        }
+        if is_full_size() {
+            write(&rows);
+        }
+    });
+}
+
+/// Copies the files of a data directory.
+fn copied(from: &Path) -> TempDir {
+    let to = TempDir::new().unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        if entry.file_type().unwrap().is_file() {
+            std::fs::copy(entry.path(), to.path().join(entry.file_name())).unwrap();
+        }
+    }
+    to
+}
+
+#[test]
+fn a_gateway_killed_without_its_database_continues_its_share_and_a_copy_of_its_directory_has_none() {
+    within_one_day(|| {
+        let (mut server, site) = restartable_site();
+        // 240 units of grace, 80 for each gateway, reserved ten by ten.
+        let (id, key) = site.create("24000");
+        let first = started(&site);
+        first.copies(&digest(&key));
+        server.stop();
+        // The part of the minute limit is empty when the outage is noticed.
+        first.gateway.reaches(&key, 200);
+        let mut connection = Wire::open(first.gateway.public).unwrap();
+        assert!((0..24).all(|_| connection.get(TARGET, &key).status_and_code().0 == 200));
+        let SiteGateway { data_dir, program, .. } = first.gateway;
+        program.signal("KILL");
+        program.end();
+        let copy = copied(data_dir.path());
+
+        let next = ObservedGateway::start(&site, data_dir);
+        let other = ObservedGateway::start(&site, copy);
+        assert_eq!((next.metric(SHARE), other.metric(SHARE)), ("1".into(), "0".into()));
+        let served = next.served_until(&key, "overloaded");
+        assert!((70..=80).contains(&(25 + served)), "25 and {served}");
+        assert_eq!(other.served_until(&key, "overloaded"), 0);
+
+        server.restart(&SETTINGS);
+        next.gateway.reaches_within(&key, 200, 30);
+        assert!(granted_today(&site, &id) >= u64::from(25 + served));
+        until(|| other.metric(SHARE) == "1");
+        assert_eq!(next.metric(SHARE), "1", "the share is confirmed");
+    });
+}
+
+#[test]
+fn the_share_of_a_stopped_gateway_is_free_and_that_of_a_killed_one_is_lost() {
+    within_one_day(|| {
+        let (_server, site) = restartable_site();
+        let [stopped, killed, _last] = [(); GATEWAYS].map(|()| started(&site));
+        killed.gateway.program.signal("KILL");
+        let waiting = ObservedGateway::start(&site, TempDir::new().unwrap());
+        assert_eq!(waiting.metric(SHARE), "0", "three shares are held");
+        stopped.gateway.program.stop().with(0);
+        until(|| waiting.metric(SHARE) == "1");
+    });
+}
+
+#[test]
+fn a_share_of_the_minute_that_is_used_up_without_the_database_is_an_overload_and_free() {
+    within_one_day(|| {
+        let (mut server, site) = restartable_site();
+        let (_, key) = site.create_with(&["--tier", "pro", "--minute", "60", "--day", "100000"]);
+        let gateway = started(&site);
+        gateway.copies(&digest(&key));
+        server.stop();
+        // A token every three seconds, from the beginning of the outage.
+        gateway.gateway.reaches_within(&key, 200, 30);
+        let mut connection = Wire::open(gateway.gateway.public).unwrap();
+        for _ in 0..80 {
+            let (status, code) = connection.get(TARGET, &key).status_and_code();
+            assert!(status == 200 || (status, &*code) == (503, "overloaded"), "{status} {code}");
+        }
+        let refused = gateway.raw(&format!(
+            "GET {TARGET} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\nConnection: close\r\n\r\n"
+        ));
+        let wait = refused
+            .lines()
+            .find_map(|line| line.to_lowercase().strip_prefix("retry-after: ")?.parse::<u32>().ok());
+        assert!(wait.is_some_and(|wait| (1..=3).contains(&wait)), "{refused}");
+    });
+}
+
+/// Writes the page to `tests/results/`.
+fn write(rows: &str) {
+    let day = Clock::system().now().wall.day();
+    let cores = std::thread::available_parallelism().unwrap();
+    let page = format!(
+        "# Grace without the database, {day}\n\n\
+         `SCOREGATE_FULL=1 cargo test --test suite fleet::grace`: three gateways, two paid applications with 600,000 requests a \
+         day, and a database that is stopped. Each application sends {} requests to each gateway in ten minutes, then as many as \
+         are served. Debug build on {cores} cores shared with the clients. Required: at least 99 % of the paced requests are served \
+         at each gateway, and each application gets exactly one hundredth of its day on grace.\n\n{rows}\n",
+        FULL.requests
+    );
+    let name = format!("tests/results/{day}-fleet-grace.md");
+    std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(name), page).unwrap();
+}
