@@ -36,7 +36,7 @@ use super::notices::notice_settings;
 use super::opened_days;
 use super::site;
 use super::status_report;
-use super::store_engine::{ServerStore, open_for_server};
+use super::store_engine::open_for_server;
 use super::trace_export;
 
 /// Version of the encoding of shared documents. Gateways with different versions share none.
@@ -76,7 +76,8 @@ pub(super) async fn build(
     ledger_calls: &TaskTracker,
 ) -> anyhow::Result<BuiltGateway> {
     let instruments = instruments(config, registry);
-    let ServerStore { store, copy } = open_for_server(config, data_dir.path(), clock).await?;
+    let opened = open_for_server(config, data_dir.path(), clock).await?;
+    let store = Arc::clone(&opened.store);
     let mail = MailTasks::open(config, &store, clock, &instruments)?;
     let key_directory = Arc::new(key_directory(config));
     let form = KeyForm::new(&config.key_prefix, config.accept_imported);
@@ -94,13 +95,10 @@ pub(super) async fn build(
     );
     let restoring = restoring(&engine);
     let leases = leases(Arc::clone(&store), config, data_dir, clock, &instruments, ledger_calls).await?;
-    if copy.is_none() {
+    if opened.is_connected() {
         leases.keep_grace_share().await;
     }
-    match copy {
-        Some(copy) => registrar.load_copy(copy).context("the local copy of the keys cannot be read")?,
-        None => registrar.load().await.context("the stored applications and keys cannot be read")?,
-    }
+    opened.load_keys(&registrar).await?;
     report_days(config, &*store, data_dir, clock).await?;
     let (tracer, exporter) = trace_export::open(config, registry, clock)?.unzip();
     restoring.await.context("restoring documents panicked")?;

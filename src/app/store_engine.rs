@@ -1,22 +1,40 @@
 //! Opens the store: the file in the data directory, or the database that several gateways share.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 
-use crate::clock::Clock;
+use crate::accounts::Registrar;
+use crate::clock::{Clock, Mono};
 use crate::config::Config;
 use crate::store::{
-    DatabaseConfig, DatabaseSettings, Embedded as EmbeddedStore, LocalCopy, OpenFailure, PostgresStore,
-    SeenTimelines, Store, VerifiedLocalCopy,
+    DatabaseAddress, DatabaseConfig, DatabaseSettings, Embedded as EmbeddedStore, LocalCopy, OpenFailure,
+    PostgresStore, SeenTimelines, Store, StoreError, VerifiedLocalCopy,
 };
+
+const UNREADABLE: &str = "the stored applications and keys cannot be read";
+/// Pause between attempts of a start to reach the database.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 /// The store of a server.
 pub(super) struct ServerStore {
     pub(super) store: Arc<dyn Store>,
-    /// The local copy, if the store is unreachable.
-    pub(super) copy: Option<VerifiedLocalCopy>,
+    /// The shared database, if there is one.
+    database: Option<StartingDatabase>,
+    /// The local copy, if the database is unreachable.
+    copy: Option<VerifiedLocalCopy>,
+}
+
+/// A database during the start of a server.
+struct StartingDatabase {
+    store: Arc<PostgresStore>,
+    address: DatabaseAddress,
+    data_dir: PathBuf,
+    clock: Clock,
+    /// When the last attempt to reach it begins.
+    until: Mono,
 }
 
 /// Opens the configured store.
@@ -43,26 +61,109 @@ pub(super) async fn open_for_server(
     clock: &Clock,
 ) -> anyhow::Result<ServerStore> {
     let Some(settings) = &config.database else {
-        return Ok(ServerStore { store: open_store(config, data_dir, clock).await?, copy: None });
+        return Ok(ServerStore {
+            store: open_store(config, data_dir, clock).await?,
+            database: None,
+            copy: None,
+        });
     };
     let database = read_database_files(settings).await?;
     let directory = data_dir.to_owned();
     let seen = tokio::task::spawn_blocking(move || SeenTimelines::kept_in(&directory)).await?;
-    let store = PostgresStore::unopened(database, clock.clone(), seen);
-    let named = || format!("the database {}", settings.address);
-    let error = match Box::pin(store.check()).await {
-        Ok(()) => return Ok(ServerStore { store: Arc::new(store), copy: None }),
-        Err(unusable @ OpenFailure::UnusableTables(_)) => return Err(unusable).with_context(named),
-        Err(OpenFailure::Unreachable(error)) => error,
+    let store = Arc::new(PostgresStore::unopened(database, clock.clone(), seen));
+    let database = StartingDatabase {
+        store: Arc::clone(&store),
+        address: settings.address.clone(),
+        data_dir: data_dir.to_owned(),
+        clock: clock.clone(),
+        until: clock.mono().plus(settings.start_timeout),
     };
-    let Some(copy) = usable_copy(data_dir).await? else { return Err(error).with_context(named) };
-    store.accept_only(copy.reading().position.data_set());
-    let (read_at, database) = (copy.reading().at.rfc3339(), settings.address.to_string());
-    tracing::error!(
-        %error, read_at, database,
-        "database unreachable: started from the local copy of the keys. No units are leased, so requests for data get 503          until the database answers; changes of keys since the copy was read are unknown. Restore the database, or correct          store.url and restart"
-    );
-    Ok(ServerStore { store: Arc::new(store), copy: Some(copy) })
+    let connected = database.retrying(async || store.connect_to_serve().await, is_transient).await;
+    let copy = match connected {
+        Ok(()) => None,
+        Err(OpenFailure::UnusableTables(error)) => return Err(error).with_context(|| database.name()),
+        Err(OpenFailure::Unreachable(error) | OpenFailure::Refused(error)) => {
+            Some(database.copy_instead(error).await?)
+        }
+    };
+    Ok(ServerStore { store, database: Some(database), copy })
+}
+
+/// Whether a later attempt may succeed.
+fn is_transient(failure: &OpenFailure) -> bool {
+    match failure {
+        OpenFailure::Unreachable(_) | OpenFailure::Refused(_) => true,
+        OpenFailure::UnusableTables(_) => false,
+    }
+}
+
+impl ServerStore {
+    /// Whether the store answers, so that the server does not start from the local copy.
+    pub(super) fn is_connected(&self) -> bool {
+        self.copy.is_none()
+    }
+
+    /// Loads the keys from the store, or from the local copy if the database is unreachable.
+    pub(super) async fn load_keys(self, registrar: &Registrar) -> anyhow::Result<()> {
+        let copy = match (self.copy, self.database) {
+            (Some(copy), _) => copy,
+            (None, None) => return registrar.load().await.context(UNREADABLE),
+            (None, Some(database)) => {
+                let is_transient = |error: &StoreError| matches!(error, StoreError::Unavailable { .. });
+                match database.retrying(async || registrar.load().await, is_transient).await {
+                    Ok(()) => return Ok(()),
+                    Err(error) if is_transient(&error) => {
+                        database.copy_instead(error).await.context(UNREADABLE)?
+                    }
+                    Err(error) => return Err(error).context(UNREADABLE),
+                }
+            }
+        };
+        registrar.load_copy(copy).context("the local copy of the keys cannot be read")
+    }
+}
+
+impl StartingDatabase {
+    fn name(&self) -> String {
+        format!("the database {}", self.address)
+    }
+
+    /// Repeats an attempt that may succeed later, for the time that a start has.
+    async fn retrying<E: std::fmt::Display>(
+        &self,
+        attempt: impl AsyncFn() -> Result<(), E>,
+        is_transient: impl Fn(&E) -> bool,
+    ) -> Result<(), E> {
+        let mut is_logged = false;
+        loop {
+            let Err(error) = attempt().await else { return Ok(()) };
+            let now = self.clock.mono();
+            if !is_transient(&error) || now.plus(RETRY_PAUSE) > self.until {
+                return Err(error);
+            }
+            if !std::mem::replace(&mut is_logged, true) {
+                let (database, seconds) = (self.address.to_string(), self.until.since(now).as_secs());
+                tracing::warn!(%error, database, "database unreachable; the start tries again for {seconds} s");
+            }
+            self.clock.sleep(RETRY_PAUSE).await;
+        }
+    }
+
+    /// The local copy, from which the server starts because of this error.
+    async fn copy_instead(&self, error: StoreError) -> anyhow::Result<VerifiedLocalCopy> {
+        let Some(copy) = usable_copy(&self.data_dir).await? else {
+            return Err(error).with_context(|| self.name());
+        };
+        self.store.accept_only(copy.reading().position.data_set());
+        let (read_at, database) = (copy.reading().at.rfc3339(), self.address.to_string());
+        tracing::error!(
+            %error, read_at, database,
+            "database unreachable: started from the local copy of the keys. No units are leased, so requests for data get \
+             503 until the database answers; changes of keys since the copy was read are unknown. Restore the database, or \
+             correct store.url and restart"
+        );
+        Ok(copy)
+    }
 }
 
 /// The local copy, if there is one without damage.

@@ -75,6 +75,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("store.gateways", Number(1, 1_000), Some("3"), "Number of gateways on this database, at most. Each uses an equal part of every minute limit, and of the grace of paid tiers, while the database is unreachable."),
     setting("store.node_name", Text, None, "Name of this gateway in `scoregate nodes`; default: the host name."),
     setting("store.schema", Text, Some("\"scoregate\""), "Schema of the tables."),
+    setting("store.start_timeout", Duration, Some("\"10s\""), "Time in which a start tries again to reach the database, before it uses the local copy of the keys, or fails without one."),
     setting("store.timeout", Duration, Some("\"2s\""), "Timeout for connecting to the database, for each transaction, and for requests that wait for one."),
     setting("upstream", Words(&["built-in"]), None, "\"built-in\" for the built-in backend; for a backend over HTTP, write a table [upstream] instead."),
     setting("admin.listen", Address, Some("\"127.0.0.1:9464\""), "Address and port of the side port. Keep it on loopback or behind a firewall."),

@@ -42,6 +42,7 @@ impl ConfigReader<'_> {
             client_certificate: self.client_certificate(ca_file.is_some()),
             ca_file,
             schema: self.schema()?,
+            start_timeout: self.duration("store.start_timeout"),
             timeout: self.duration("store.timeout"),
         })
     }

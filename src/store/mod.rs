@@ -61,9 +61,9 @@ pub use owners::{
     SignIn, SignInOutcome, StoredOwner, UsableLink,
 };
 pub use postgres::{
-    BadDatabaseFile, BadDatabaseUrl, BadName, ClientCertificateFiles, DatabaseAddress, DatabaseConfig,
-    DatabaseExport, DatabaseReport, DatabaseSettings, OpenFailure, PostgresStore, RoleName, SchemaName,
-    SeenTimelines, TablesChange, TablesWork,
+    BadDatabaseFile, BadDatabaseUrl, BadName, CONNECTIONS_PER_GATEWAY, ClientCertificateFiles,
+    DatabaseAddress, DatabaseConfig, DatabaseExport, DatabaseReport, DatabaseSettings, OpenFailure,
+    PostgresStore, RoleName, SchemaName, SeenTimelines, TablesChange, TablesWork, connection_limit,
 };
 pub use requests::{
     OutcomeCounts, REQUEST_DAYS_KEPT, RequestList, RequestOutcome, RequestQuery, RequestTotal,
@@ -208,6 +208,12 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// Applications of which other nodes need the shares of minutes that this node has.
     fn recalled(&self, node: u64) -> StoreFuture<'_, Vec<ApplicationId>>;
+
+    /// Connects as far as requests of callers need it, unless that is done. Returns why a store that answers refuses this
+    /// gateway; an error if it does not answer.
+    fn refusal(&self) -> StoreFuture<'_, Option<String>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
 
     /// Deletes a batch of outdated records, merges usage and requests of days that are closed, and returns the number of changed records.
     /// Some engines delete some records with other writes.

@@ -94,6 +94,12 @@ impl KeyDirectory {
         Self { freshness: Arc::new(freshness), ..Self::default() }
     }
 
+    /// Forgets all keys. Only before requests are served.
+    pub(super) fn clear(&self) {
+        self.entries.clear();
+        self.by_expiry.lock().clear();
+    }
+
     /// Looks up a key.
     pub fn find(&self, digest: &Digest) -> Option<KeyLookup> {
         self.entries.get(digest).map(|entry| KeyLookup {

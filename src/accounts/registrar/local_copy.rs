@@ -61,6 +61,8 @@ impl Registrar {
     /// Loads the key directory from a local copy, because the store is unreachable.
     pub fn load_copy(&self, copy: VerifiedLocalCopy) -> Result<(), LocalCopyFlaw> {
         let Some(key_directory) = &self.key_directory else { return Ok(()) };
+        // An attempt to load the store may have ended midway, and the copy may be of another data set.
+        key_directory.clear();
         let read_at = copy.reading().at;
         let mut skipped = 0;
         copy.read(|page| skipped += self.apply_page(page, read_at.day()))?;

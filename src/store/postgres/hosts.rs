@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
+use tokio_postgres::error::SqlState;
 
 use super::address::host_and_port;
 use crate::clock::Clock;
@@ -19,8 +20,18 @@ pub(super) struct DatabaseHosts(Vec<Config>);
 #[error("{}", .reasons.join("; "))]
 pub(super) struct UnreachableHosts {
     reasons: Vec<String>,
+    pub(super) kind: ConnectionFault,
+}
+
+/// How far the attempts to connect came. The greatest one of all hosts counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum ConnectionFault {
+    /// No host answered, or none serves anyone.
+    Unreachable,
+    /// A host answered, and this gateway may not or must not use it.
+    Refused,
     /// A host answered, and its tables cannot be used.
-    pub(super) has_unusable_tables: bool,
+    UnusableTables,
 }
 
 /// Why a host cannot be used.
@@ -35,6 +46,22 @@ pub(super) enum HostFault {
     /// Its tables are missing, or this program cannot use them.
     #[error("{0}")]
     UnusableTables(String),
+}
+
+impl HostFault {
+    fn kind(&self) -> ConnectionFault {
+        // A server that starts or stops refuses every client.
+        let serves_nobody =
+            [SqlState::CANNOT_CONNECT_NOW, SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN];
+        match self {
+            Self::Connection(error) if error.code().is_some_and(|code| !serves_nobody.contains(code)) => {
+                ConnectionFault::Refused
+            }
+            Self::Connection(_) => ConnectionFault::Unreachable,
+            Self::Refused(_) => ConnectionFault::Refused,
+            Self::UnusableTables(_) => ConnectionFault::UnusableTables,
+        }
+    }
 }
 
 impl DatabaseHosts {
@@ -56,7 +83,7 @@ impl DatabaseHosts {
     {
         let hosts = self.0.len();
         let share = u32::try_from(hosts).ok().and_then(|hosts| timeout.checked_div(hosts)).unwrap_or(timeout);
-        let (mut reasons, mut has_unusable_tables) = (Vec::new(), false);
+        let (mut reasons, mut kind) = (Vec::new(), ConnectionFault::Unreachable);
         for tried in 0..hosts {
             let Some(server) = self.0.get(tried) else { break };
             let reason = match clock.within(share, open(server.clone())).await {
@@ -66,7 +93,7 @@ impl DatabaseHosts {
                 }
                 Ok(Err(error)) => {
                     let fault = error.into();
-                    has_unusable_tables |= matches!(fault, HostFault::UnusableTables(_));
+                    kind = kind.max(fault.kind());
                     fault.to_string()
                 }
                 Err(_) => no_answer(share),
@@ -74,7 +101,7 @@ impl DatabaseHosts {
             reasons.push(if hosts > 1 { format!("{}: {reason}", shown(server)) } else { reason });
         }
         self.skip_first();
-        Err(UnreachableHosts { reasons, has_unusable_tables })
+        Err(UnreachableHosts { reasons, kind })
     }
 
     /// Moves the first host to the end.

@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use super::connection::SchemaName;
 use super::ledger::LedgerStatements;
-use super::link::DatabaseLink;
+use super::link::{DatabaseError, DatabaseLink};
 use crate::store::{ExchangeCounts, LedgerExchange, LedgerExchangeReply, LedgerReport, StoreError};
 
 /// Maximum number of reports per transaction.
@@ -30,6 +30,7 @@ const EXCHANGE: &str = "exchange ledger reports";
 /// The sending side.
 pub(super) struct LedgerQueue {
     queue: mpsc::Sender<QueuedExchange>,
+    connection: Arc<DatabaseLink>,
     worker: AbortHandle,
     committed: Arc<CommittedExchanges>,
 }
@@ -48,7 +49,7 @@ struct QueuedExchange {
 
 /// The receiving side.
 struct LedgerWorker {
-    connection: DatabaseLink,
+    connection: Arc<DatabaseLink>,
     statements: LedgerStatements,
     /// Exchanges that could not be part of the previous transaction.
     waiting: VecDeque<QueuedExchange>,
@@ -62,16 +63,22 @@ impl LedgerQueue {
     /// Starts the worker. It ends when this is dropped.
     pub(super) fn start(schema: &SchemaName, connection: DatabaseLink, ignores_clock: bool) -> Self {
         let (queue, exchanges) = mpsc::channel(QUEUE);
-        let committed = Arc::<CommittedExchanges>::default();
+        let (connection, committed) = (Arc::new(connection), Arc::<CommittedExchanges>::default());
         let worker = LedgerWorker {
-            connection,
+            connection: Arc::clone(&connection),
             statements: LedgerStatements::new(schema),
             waiting: VecDeque::new(),
             queue: exchanges,
             ignores_clock,
             committed: Arc::clone(&committed),
         };
-        Self { queue, worker: TaskTracker::new().spawn(worker.run()).abort_handle(), committed }
+        let worker = TaskTracker::new().spawn(worker.run()).abort_handle();
+        Self { queue, connection, worker, committed }
+    }
+
+    /// Connects, unless it is connected.
+    pub(super) async fn connect(&self, doing: &'static str) -> Result<(), DatabaseError> {
+        self.connection.connect(doing).await
     }
 
     /// Sends an exchange and waits for its reply. It is carried out even if the caller leaves.

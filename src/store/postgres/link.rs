@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio_postgres::{Client, Config};
 
 use super::connection::{DatabaseConfig, DatabaseConnection};
-use super::hosts::{DatabaseHosts, HostFault, described, no_answer};
+use super::hosts::{ConnectionFault, DatabaseHosts, HostFault, described, no_answer};
 use super::server_check::ServerCheck;
 use crate::clock::Clock;
 use crate::store::StoreError;
@@ -49,30 +49,35 @@ impl DatabaseLink {
         let mut state = self.state.lock().await;
         let LinkState { hosts, open } = &mut *state;
         let timeout = self.config.timeout;
-        let connect = |server: Config| self.connect(server);
+        let connect = |server: Config| self.open(server);
         let done = self.clock.within(timeout, async {
             let mut connection = if let Some(usable) = open.take().filter(DatabaseConnection::is_usable) {
                 usable
             } else {
                 let connecting = Box::pin(hosts.connect(&self.clock, timeout, connect));
-                connecting.await.map_err(|error| (error.to_string(), error.has_unusable_tables))?
+                connecting.await.map_err(|error| (error.to_string(), error.kind))?
             };
             let done = work(&mut connection.client).await;
             if done.as_ref().err().is_none_or(|error| error.as_db_error().is_some()) && connection.is_usable()
             {
                 *open = Some(connection);
             }
-            done.map_err(|error| (described(&error), false))
+            done.map_err(|error| (described(&error), ConnectionFault::Unreachable))
         });
-        let (reason, has_unusable_tables) = match done.await {
+        let (reason, kind) = match done.await {
             Ok(Ok(done)) => return Ok(done),
             Ok(Err(fault)) => fault,
             Err(_) => {
                 hosts.skip_first();
-                (no_answer(timeout), false)
+                (no_answer(timeout), ConnectionFault::Unreachable)
             }
         };
-        Err(DatabaseError { doing, reason, has_unusable_tables })
+        Err(DatabaseError { doing, reason, kind })
+    }
+
+    /// Connects, unless it is connected.
+    pub(super) async fn connect(&self, doing: &'static str) -> Result<(), DatabaseError> {
+        Box::pin(self.run(doing, async |_: &mut Client| Ok(()))).await
     }
 
     /// Opens a connection that is not shared.
@@ -81,13 +86,12 @@ impl DatabaseLink {
         doing: &'static str,
     ) -> Result<DatabaseConnection, DatabaseError> {
         let mut state = self.state.lock().await;
-        let connect = |server: Config| self.connect(server);
-        Box::pin(state.hosts.connect(&self.clock, self.config.timeout, connect)).await.map_err(|error| {
-            DatabaseError { doing, reason: error.to_string(), has_unusable_tables: error.has_unusable_tables }
-        })
+        let connect = |server: Config| self.open(server);
+        let connected = Box::pin(state.hosts.connect(&self.clock, self.config.timeout, connect)).await;
+        connected.map_err(|error| DatabaseError { doing, reason: error.to_string(), kind: error.kind })
     }
 
-    async fn connect(&self, server: Config) -> Result<DatabaseConnection, HostFault> {
+    async fn open(&self, server: Config) -> Result<DatabaseConnection, HostFault> {
         let connection = DatabaseConnection::open(&server, self.config.tls.as_deref()).await?;
         if let Some(check) = &self.check {
             check.admit(&connection.client, self.clock.mono()).await?;
@@ -101,8 +105,7 @@ impl DatabaseLink {
 pub(super) struct DatabaseError {
     doing: &'static str,
     reason: String,
-    /// The server answered, and its tables cannot be used.
-    pub(super) has_unusable_tables: bool,
+    pub(super) kind: ConnectionFault,
 }
 
 impl From<DatabaseError> for StoreError {

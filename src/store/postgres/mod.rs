@@ -77,7 +77,7 @@ use usage::UsageStatements;
 pub use address::{BadDatabaseUrl, DatabaseAddress};
 pub use connection::{BadName, DatabaseConfig, RoleName, SchemaName};
 pub use inspect::DatabaseReport;
-pub use opening::OpenFailure;
+pub use opening::{CONNECTIONS_PER_GATEWAY, OpenFailure, connection_limit};
 pub use schema::{TablesChange, TablesWork};
 pub use seen_timelines::SeenTimelines;
 pub use tls::{BadDatabaseFile, ClientCertificateFiles, DatabaseSettings};
@@ -323,6 +323,18 @@ impl StoreHealth for PostgresStore {
 }
 
 impl Ledger for PostgresStore {
+    fn refusal(&self) -> StoreFuture<'_, Option<String>> {
+        Box::pin(async move {
+            match Box::pin(self.connect_to_serve()).await {
+                Ok(()) => Ok(None),
+                Err(OpenFailure::Unreachable(error)) => Err(error),
+                Err(OpenFailure::Refused(error) | OpenFailure::UnusableTables(error)) => {
+                    Ok(Some(error.to_string()))
+                }
+            }
+        })
+    }
+
     fn day(&self) -> StoreFuture<'_, Option<Day>> {
         Box::pin(async move {
             let work = async |client: &mut tokio_postgres::Client| self.days.day(client).await;

@@ -7,9 +7,10 @@ use super::connection::DatabaseConfig;
 use super::documents::DocumentDatabase;
 use super::feed::FeedStatements;
 use super::grace_shares::GraceStatements;
+use super::hosts::ConnectionFault;
 use super::ledger::LedgerStatements;
 use super::ledger_queue::LedgerQueue;
-use super::link::DatabaseLink;
+use super::link::{DatabaseError, DatabaseLink};
 use super::nodes::NodeStatements;
 use super::outdated::OutdatedRecords;
 use super::owners::AccountsDatabase;
@@ -23,12 +24,26 @@ use super::{OPEN, PostgresStore};
 use crate::clock::Clock;
 use crate::store::StoreError;
 
+/// The most connections that a gateway opens: for keys, for leases, for accounts of people, for notifications, two for
+/// shared documents, and one while it reads all keys.
+pub const CONNECTIONS_PER_GATEWAY: u32 = 7;
+
+/// The connection limit of the role of this many gateways. The server counts the connections of a gateway that vanished
+/// until it misses their keepalives, so each gateway may be there twice.
+pub const fn connection_limit(gateways: u32) -> u32 {
+    2 * gateways * CONNECTIONS_PER_GATEWAY
+}
+
 /// Why the store cannot be used yet.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenFailure {
     /// No server answered that may be used. One may answer later.
     #[error(transparent)]
     Unreachable(StoreError),
+    /// A server answered that this gateway may not or must not use: no connection is left for its role, the password is
+    /// wrong, it is read-only or holds another data set. It may accept a connection later.
+    #[error(transparent)]
+    Refused(StoreError),
     /// A server answered, and this program cannot use its tables.
     #[error(transparent)]
     UnusableTables(StoreError),
@@ -37,8 +52,21 @@ pub enum OpenFailure {
 impl From<OpenFailure> for StoreError {
     fn from(failure: OpenFailure) -> Self {
         match failure {
-            OpenFailure::Unreachable(error) | OpenFailure::UnusableTables(error) => error,
+            OpenFailure::Unreachable(error)
+            | OpenFailure::Refused(error)
+            | OpenFailure::UnusableTables(error) => error,
         }
+    }
+}
+
+impl From<DatabaseError> for OpenFailure {
+    fn from(error: DatabaseError) -> Self {
+        let failure = match error.kind {
+            ConnectionFault::Unreachable => Self::Unreachable,
+            ConnectionFault::Refused => Self::Refused,
+            ConnectionFault::UnusableTables => Self::UnusableTables,
+        };
+        failure(error.into())
     }
 }
 
@@ -67,12 +95,13 @@ impl PostgresStore {
 
     /// Connects, unless it is connected.
     pub async fn check(&self) -> Result<(), OpenFailure> {
-        let nothing = async |_: &mut tokio_postgres::Client| Ok(());
-        Box::pin(self.connection.run(OPEN, nothing)).await.map_err(|error| {
-            let is_unusable = error.has_unusable_tables;
-            let kind = if is_unusable { OpenFailure::UnusableTables } else { OpenFailure::Unreachable };
-            kind(error.into())
-        })
+        Ok(self.connection.connect(OPEN).await?)
+    }
+
+    /// Opens the connections that requests of callers need, unless they are open: for keys and for leases.
+    pub async fn connect_to_serve(&self) -> Result<(), OpenFailure> {
+        self.check().await?;
+        Ok(self.ledger.connect(OPEN).await?)
     }
 
     /// From now on refuses servers with another data set.

@@ -29,6 +29,8 @@ pub struct DatabaseSettings {
     pub client_certificate: Option<ClientCertificateFiles>,
     /// The schema of the tables.
     pub schema: SchemaName,
+    /// How long a start tries to reach it.
+    pub start_timeout: Duration,
     /// Deadline of connecting and of each transaction.
     pub timeout: Duration,
 }

@@ -1,6 +1,7 @@
 //! The engine against a real server.
 
 mod closed_applications;
+mod connections;
 mod deadlocks;
 mod document_losses;
 mod documents;

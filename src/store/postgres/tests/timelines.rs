@@ -19,7 +19,7 @@ fn store(config: &DatabaseConfig, servers: &[&PostgresServer], directory: &Path)
 
 fn reason(failure: Result<(), OpenFailure>) -> String {
     match failure {
-        Err(OpenFailure::Unreachable(error)) => error.to_string(),
+        Err(OpenFailure::Refused(error)) => error.to_string(),
         other => panic!("{other:?}"),
     }
 }
