@@ -15,6 +15,9 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMPOSE = ROOT / "deploy/compose"
 TIMES = {"m": 60, "s": 1}
+# The most connections of one gateway to the database.
+OPENING = (ROOT / "src/store/postgres/opening.rs").read_text()
+CONNECTIONS = int(re.search(r"CONNECTIONS_PER_GATEWAY: u32 = (\d+);", OPENING)[1])
 # Debian installs it outside the path of ordinary users.
 HAPROXY = shutil.which("haproxy", path=f"{os.environ['PATH']}:/usr/sbin")
 
@@ -127,7 +130,7 @@ def of_database(services, gateways):
     yield "the settings name another host", host == "database"
     yield "the script creates another database", f"CREATE DATABASE {name} " in roles
     limit = re.search(rf"CREATE ROLE {user} .* CONNECTION LIMIT (\d+);", roles)
-    yield "the connection limit is too low for a restart", limit and int(limit[1]) >= 2 * 3 * len(gateways)
+    yield "the connection limit is too low for a restart", limit and int(limit[1]) >= 2 * CONNECTIONS * len(gateways)
     for service, command in (("tables", "init"), ("tables-upgrade", "upgrade")):
         environment = services[service]["environment"]
         owner, of_owner = re.fullmatch(r"postgresql://(\w+)@(.+)", environment["SCOREGATE_STORE_URL"]).groups()

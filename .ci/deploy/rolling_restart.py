@@ -327,8 +327,8 @@ def main():
         directory = pathlib.Path(directory)
         directory.chmod(0o755)
         site = Site(binary, directory, stack)
-        if (used := site.connections()) > 3 * len(site.gateways):
-            wrong.append(f"{len(site.gateways)} gateways have {used} connections to the database, more than three each")
+        if (used := site.connections()) > compose_fleet.CONNECTIONS * len(site.gateways):
+            wrong.append(f"{len(site.gateways)} gateways have {used} connections to the database")
         proxy = Proxy(site, "proxy")
         with Load(proxy, site.keys) as first:
             of_compose = restart_as_compose(site, proxy)
