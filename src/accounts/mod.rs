@@ -25,7 +25,7 @@ mod unrecorded_requests;
 pub use account::Account;
 pub use key_directory::KeyDirectory;
 pub use key_freshness::{KeyFreshness, KeysOutdated};
-pub use leases::{Leases, LedgerWork, SpawnLedgerWork};
+pub use leases::{Leases, LedgerWork, ServingFacts, SpawnLedgerWork};
 pub use node_reporter::NodeReporter;
 pub use registrar::{
     Actor, AdoptError, ApplicationRequests, BadField, ContactOutcome, ContactRequest, ContactSelection,

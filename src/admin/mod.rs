@@ -38,7 +38,7 @@ pub use heartbeat::Heartbeat;
 pub use key_lines::{FIELDS, LineObject, REQUIRED, known_field, read_json};
 pub use operator::operator;
 pub use paths::{CACHE, NODES, PURGE, RELOAD, SCORING_REFRESH, USAGE};
-pub use readiness::Readiness;
+pub use readiness::{Readiness, Unreadiness};
 pub use reload::{ReloadRequest, Reloaded, Reloads};
 pub use requests::{ApplicationRequestsView, DayRequestsView, EndpointRequestsView};
 pub use serve::{ActiveSettings, SideConfig, SidePort, run};

@@ -1,8 +1,11 @@
-//! Readiness of the public port: everything is loaded, no shutdown has begun, and its runtime runs.
+//! Readiness of the public port: everything is loaded, no shutdown has begun, its runtime runs, and it can serve requests
+//! for data unless no gateway can.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+use crate::accounts::ServingFacts;
 
 use super::heartbeat::Heartbeat;
 
@@ -13,6 +16,23 @@ pub struct Readiness {
     is_serving: AtomicBool,
     /// Heartbeat of the public port's runtime.
     heartbeat: Arc<Heartbeat>,
+}
+
+/// Why a gateway is not ready.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadiness {
+    /// Not everything is loaded, or a shutdown has begun.
+    #[error("starting or stopping")]
+    StartingOrStopping,
+    /// The heartbeat is this old.
+    #[error("the runtime of the public port has not run a task for {} s", .0.as_secs())]
+    Stalled(Duration),
+    /// The database was unreachable at the start.
+    #[error("started from the local copy of the keys, without units, and the database is still unreachable")]
+    OnLocalCopy,
+    /// The database answers, and refuses the connections of this gateway.
+    #[error("no units were leased since the start, and the database refuses this gateway: {0}")]
+    Refused(String),
 }
 
 impl Readiness {
@@ -32,27 +52,41 @@ impl Readiness {
     }
 
     /// Fails with the reason if the public port is not ready.
-    pub fn check(&self) -> Result<(), String> {
-        if !self.is_serving.load(Ordering::Acquire) {
-            return Err("starting or stopping".into());
-        }
-        self.heartbeat.is_ready().map_err(stalled)
+    pub fn check(&self, facts: &ServingFacts) -> Result<(), Unreadiness> {
+        let stalled = self.heartbeat.is_ready().err();
+        readiness(self.is_serving.load(Ordering::Acquire), stalled, facts)
     }
 
     /// The same for a task of the public port's runtime: since it runs, so does the runtime.
-    pub fn check_from_within(&self) -> Result<(), String> {
+    pub fn check_from_within(&self, facts: &ServingFacts) -> Result<(), Unreadiness> {
         self.heartbeat.beat();
-        self.check()
+        self.check(facts)
     }
 
     /// Fails with the reason if a restart is needed.
-    pub(super) fn check_alive(&self) -> Result<(), String> {
-        self.heartbeat.is_alive().map_err(stalled)
+    pub(super) fn check_alive(&self) -> Result<(), Unreadiness> {
+        self.heartbeat.is_alive().map_err(Unreadiness::Stalled)
     }
 }
 
-fn stalled(age: Duration) -> String {
-    format!("the runtime of the public port has not run a task for {} s", age.as_secs())
+/// Decides whether a gateway is ready. A gateway that has leased units stays ready without the database, as do all others
+/// like it: if it is unreachable for all, they must not leave the load balancer together. So the decision never depends
+/// on what other gateways can do.
+fn readiness(is_serving: bool, stalled: Option<Duration>, facts: &ServingFacts) -> Result<(), Unreadiness> {
+    if !is_serving {
+        return Err(Unreadiness::StartingOrStopping);
+    }
+    if let Some(age) = stalled {
+        return Err(Unreadiness::Stalled(age));
+    }
+    if facts.is_alone || facts.has_leased || facts.holds_grace_share {
+        return Ok(());
+    }
+    match &facts.refusal {
+        Some(reason) => Err(Unreadiness::Refused(reason.clone())),
+        None if facts.is_copied => Err(Unreadiness::OnLocalCopy),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -62,18 +96,69 @@ mod tests {
     use super::*;
     use crate::clock::{Clock, Wall};
 
+    const DOCUMENTATION: &str = include_str!("../../docs/fleet.md");
+
+    const NEW: ServingFacts = ServingFacts {
+        is_alone: false,
+        is_copied: false,
+        refusal: None,
+        has_leased: false,
+        holds_grace_share: false,
+    };
+
     #[test]
     fn a_server_is_ready_while_it_serves_and_its_runtime_runs() {
         let (clock, manual) = Clock::manual(Wall::from_seconds(0));
         let readiness = Readiness::new(Arc::new(Heartbeat::new(clock, Gauge::noop())));
-        assert_eq!(readiness.check().unwrap_err(), "starting or stopping");
+        assert_eq!(readiness.check(&NEW), Err(Unreadiness::StartingOrStopping));
         readiness.set(true);
-        assert_eq!(readiness.check(), Ok(()));
+        assert_eq!(readiness.check(&NEW), Ok(()));
         manual.advance(Duration::from_secs(5));
-        assert!(readiness.check().unwrap_err().contains("for 5 s"));
-        assert_eq!(readiness.check_from_within(), Ok(()));
-        assert_eq!(readiness.check(), Ok(()));
+        assert_eq!(readiness.check(&NEW), Err(Unreadiness::Stalled(Duration::from_secs(5))));
+        assert_eq!(readiness.check_from_within(&NEW), Ok(()));
+        assert_eq!(readiness.check(&NEW), Ok(()));
         readiness.set(false);
-        assert_eq!(readiness.check().unwrap_err(), "starting or stopping");
+        assert_eq!(readiness.check(&NEW), Err(Unreadiness::StartingOrStopping));
+    }
+
+    /// The cell of the documentation: ready in all of these cases, or in none.
+    fn cell(is_serving: bool, stalled: Option<Duration>, cases: &[ServingFacts]) -> &'static str {
+        let is_ready = |facts: &ServingFacts| readiness(is_serving, stalled, facts).is_ok();
+        let first = is_ready(&cases[0]);
+        assert!(cases.iter().all(|facts| is_ready(facts) == first), "{cases:?}");
+        if first { "200" } else { "503" }
+    }
+
+    #[test]
+    fn the_table_of_readiness_in_the_documentation_is_that_of_the_program() {
+        let refusal = Some("no connection is left".to_owned());
+        let stalled = Some(Duration::from_secs(5));
+        let copied = ServingFacts { is_copied: true, ..NEW };
+        let refused =
+            [false, true].map(|is_copied| ServingFacts { is_copied, refusal: refusal.clone(), ..NEW });
+        let any = [&[NEW, copied.clone()], &refused[..]].concat();
+        for (state, is_serving, stalled, cases) in [
+            ("starts or stops", false, None, &any[..]),
+            ("its runtime has stalled for 5 s", true, stalled, &any),
+            ("read the keys from the database", true, None, &[NEW]),
+            ("uses the local copy of the keys since its start", true, None, &[copied]),
+            ("is refused by a database that answers", true, None, &refused),
+        ] {
+            let alike = |change: fn(&mut ServingFacts)| {
+                let changed = cases.iter().cloned().map(move |mut facts| {
+                    change(&mut facts);
+                    facts
+                });
+                cell(is_serving, stalled, &changed.collect::<Vec<_>>())
+            };
+            let row = format!(
+                "| {state} | {} | {} | {} | {} |",
+                cell(is_serving, stalled, cases),
+                alike(|facts| facts.has_leased = true),
+                alike(|facts| facts.holds_grace_share = true),
+                alike(|facts| facts.is_alone = true)
+            );
+            assert!(DOCUMENTATION.lines().any(|line| line == row), "docs/fleet.md lacks the row\n{row}");
+        }
     }
 }

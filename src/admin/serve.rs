@@ -30,7 +30,7 @@ use super::access::AdminAccess;
 use super::command::{AdminCommand, CommandProblem, perform};
 use super::operator::operator;
 use super::paths::AdminPath;
-use super::readiness::Readiness;
+use super::readiness::{Readiness, Unreadiness};
 use super::reload::{self, Reloads};
 use super::settings::{self, SettingView};
 use super::side_connections::SideConnections;
@@ -190,7 +190,10 @@ impl SidePort {
             Some(AdminPath::Alive) if is_get => {
                 health("alive", self.readiness.check_alive(), self.degradation())
             }
-            Some(AdminPath::Ready) if is_get => health("ready", self.readiness.check(), self.degradation()),
+            Some(AdminPath::Ready) if is_get => {
+                let facts = self.gateway.load().leases.serving_facts();
+                health("ready", self.readiness.check(&facts), self.degradation())
+            }
             route => self.command(route, request, access).await.unwrap_or_else(|problem| refused(&problem)),
         }
     }
@@ -275,7 +278,11 @@ fn actor(access: &AdminAccess, headers: &HeaderMap) -> String {
 }
 
 /// The response to a probe.
-fn health(state: &str, checked: Result<(), String>, degradation: Option<String>) -> Response<Full<Bytes>> {
+fn health(
+    state: &str,
+    checked: Result<(), Unreadiness>,
+    degradation: Option<String>,
+) -> Response<Full<Bytes>> {
     let (status, body) = match checked {
         Ok(()) => {
             let more = degradation.map(|degradation| format!("{degradation}\n")).unwrap_or_default();

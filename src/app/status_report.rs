@@ -74,7 +74,7 @@ pub(super) fn start(
 fn observation(gateway: &Gateway, readiness: &Readiness) -> Observation {
     let breaker = gateway.engine.fetcher.status().condition.breaker;
     Observation {
-        is_ready: readiness.check_from_within().is_ok(),
+        is_ready: readiness.check_from_within(&gateway.leases.serving_facts()).is_ok(),
         backend_fails: breaker != BreakerState::Closed,
         data: data_state(&gateway.engine.documents, &gateway.clock),
     }

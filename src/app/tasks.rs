@@ -41,6 +41,8 @@ const FOLLOW_EVERY: Duration = Duration::from_secs(1);
 const MEASURE_STORE_EVERY: Duration = Duration::from_secs(15);
 /// Interval between writes to the local copy of a shared store.
 const KEEP_COPY_EVERY: Duration = Duration::from_secs(1);
+/// Interval between attempts to connect to a shared store, until units were leased.
+const CHECK_ACCESS_EVERY: Duration = Duration::from_secs(1);
 /// Interval between checks that the store file is in place.
 const WATCH_EVERY: Duration = Duration::from_secs(2);
 
@@ -73,6 +75,9 @@ pub(super) fn spawn(
         let owner = Arc::clone(registrar);
         let keep = async move || owner.keep_copy().await;
         background.spawn(repeat(KEEP_COPY_EVERY, clock.clone(), stop.clone(), keep));
+        let lessor = Arc::clone(&leases);
+        let check = async move || lessor.check_access().await;
+        background.spawn(repeat(CHECK_ACCESS_EVERY, clock.clone(), stop.clone(), check));
     }
     spawn_periodic(background, gateway, registrar, &leases, config, clock, stop);
 }

@@ -1,7 +1,6 @@
 //! Grace: the shares that this gateway registers for, and decisions while the ledger is unreachable.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use crate::accounts::account::Account;
 use crate::accounts::grace_charges::GraceCharges;
@@ -31,11 +30,6 @@ impl Leases {
     /// Whether this gateway can deliver to paid applications without the ledger: it holds a share of today's grace.
     pub fn holds_grace_share(&self) -> bool {
         self.grace.holds_share(self.clock.now().wall.day())
-    }
-
-    /// Whether the ledger has answered a report of this process.
-    pub fn has_leased(&self) -> bool {
-        self.has_leased.load(Ordering::Relaxed)
     }
 
     /// Whether the ledger cannot be used now, as far as known.

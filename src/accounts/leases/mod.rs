@@ -3,6 +3,7 @@
 //!
 //! How much to lease is decided in `limits::DayBalance`; the guarantees of the ledger are in `store`.
 
+mod access;
 mod grace;
 mod reported;
 mod returns;
@@ -11,7 +12,6 @@ use std::future::Future;
 use std::num::NonZeroU32;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::MutexGuard;
@@ -30,6 +30,10 @@ use crate::accounts::key_freshness::KeyFreshness;
 use crate::accounts::leases_ahead::LeasesAhead;
 use crate::accounts::ledger_health::LedgerHealth;
 use crate::accounts::shared_minutes::SharedMinutes;
+
+use access::LedgerAccess;
+
+pub use access::ServingFacts;
 
 /// How long a request waits for a lease before the ledger counts as unreachable, unless configured.
 const LEASE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -71,11 +75,10 @@ pub struct Leases {
     clock: Clock,
     instruments: Arc<Instruments>,
     health: LedgerHealth,
+    access: LedgerAccess,
     timeout: Duration,
     /// Units delivered on grace, and the right to deliver them.
     grace: GraceCharges,
-    /// Whether the ledger has answered a report.
-    has_leased: AtomicBool,
     /// The start of this process.
     started: Mono,
     /// Notified when the store is reachable again.
@@ -106,9 +109,9 @@ impl Leases {
             clock,
             instruments,
             health: LedgerHealth::default(),
+            access: LedgerAccess::default(),
             timeout: LEASE_TIMEOUT,
             grace: GraceCharges::default(),
-            has_leased: AtomicBool::new(false),
             started,
             ahead,
             minutes: SharedMinutes::default(),
@@ -268,7 +271,7 @@ impl Leases {
         self.instruments.store_operation(StoreWork::Lease, self.clock.now().mono.since(started.mono));
         match reply {
             Ok(reply) => {
-                self.has_leased.store(true, Ordering::Relaxed);
+                self.access.leased();
                 if self.health.succeeded() {
                     self.key_freshness.require_reading();
                     self.grace.claim_soon();

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::without_database::{ObservedGateway, SETTINGS, digest, restartable_site, until};
+use super::without_database::{ObservedGateway, SETTINGS, digest, restartable_site};
 use super::*;
 
 const GATEWAYS: usize = 3;

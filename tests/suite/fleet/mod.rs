@@ -1,14 +1,17 @@
 //! Several gateways on one database: real programs, a real PostgreSQL server.
 
 mod accounts;
+mod connections;
 mod database_state;
 mod faults;
 mod grace;
+mod load_balancer;
 mod mail;
 mod midnight;
 mod minutes;
 mod nodes;
 mod pooler;
+mod readiness;
 mod request_totals;
 mod rolling;
 mod shared_checks;
@@ -23,10 +26,12 @@ mod without_database;
 use std::net::SocketAddr;
 
 use scoregate::clock::Clock;
+use scoregate::keys::Digest;
+use scoregate::store::LocalCopy;
 use tempfile::TempDir;
 
 use crate::fake_clock::library;
-use crate::load_clients::{TARGET, Wire};
+use crate::load_clients::{Reply, TARGET, Wire};
 use crate::postgres::{PostgresServer, new_schema, shared_server};
 use crate::program::{Keys, Program, run_with, within_one_day};
 
@@ -67,7 +72,7 @@ impl Site {
         site
     }
 
-    fn environment(&self) -> [(&str, &str); 5] {
+    fn environment(&self) -> [(&str, &str); 6] {
         [
             ("SCOREGATE_UPSTREAM", "built-in"),
             ("SCOREGATE_STORE_URL", &self.url),
@@ -75,6 +80,8 @@ impl Site {
             ("SCOREGATE_GUARD_PER_MINUTE", "1000000"),
             // A busy machine delays transactions. No test depends on this timeout.
             ("SCOREGATE_STORE_TIMEOUT", "30s"),
+            // Tests of starts without a database need not wait for one.
+            ("SCOREGATE_STORE_START_TIMEOUT", "1s"),
         ]
     }
 
@@ -149,6 +156,30 @@ impl SiteGateway {
 
     fn keys(&self) -> Keys<'_> {
         Keys(self.data_dir.path())
+    }
+}
+
+/// Waits until this is true.
+fn until(mut is_reached: impl FnMut() -> bool) {
+    let clock = Clock::system();
+    let start = clock.mono();
+    while !is_reached() {
+        assert!(clock.mono().since(start) < std::time::Duration::from_mins(1), "not reached within a minute");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+/// Waits until the local copy in this directory has the key.
+fn until_copied(data_dir: &TempDir, key: &str) {
+    let (copy, digest) = (LocalCopy::of(data_dir.path()), Digest::of(key).to_string());
+    until(|| std::fs::read_to_string(copy.path()).is_ok_and(|copy| copy.contains(&digest)));
+}
+
+/// The status and the text of a probe.
+fn probe(side: SocketAddr, path: &str) -> (u16, String) {
+    match Wire::open(side).unwrap().get(path, "") {
+        Reply::Response { status, body, .. } => (status, body),
+        other @ (Reply::NoResponse | Reply::Partial) => panic!("{path}: {other:?}"),
     }
 }
 
@@ -243,6 +274,7 @@ fn a_database_without_tables_and_one_that_is_away_are_reported_with_the_remedy()
             ("SCOREGATE_UPSTREAM", "built-in"),
             ("SCOREGATE_STORE_URL", url),
             ("SCOREGATE_STORE_SCHEMA", &schema),
+            ("SCOREGATE_STORE_START_TIMEOUT", "1s"),
         ]
     };
     let missing = run_with(&serve, &environment(&url)).with(2).err;

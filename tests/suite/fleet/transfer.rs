@@ -31,7 +31,7 @@ fn a_site_moves_to_a_database_and_back_with_keys_and_units_used_today() {
         let gateway = site.gateway();
         let remaining = |gateway: &SiteGateway| {
             let reply = Wire::open(gateway.public).unwrap().get("/api/v1/me", &key);
-            let crate::load_clients::Reply::Response { body, .. } = reply else { panic!("{reply:?}") };
+            let Reply::Response { body, .. } = reply else { panic!("{reply:?}") };
             let body: serde_json::Value = serde_json::from_str(&body).unwrap();
             body["data"][0]["limits"][1]["remaining"].as_u64().unwrap_or_else(|| panic!("{body}"))
         };

@@ -3,15 +3,12 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::time::Duration;
 
 use scoregate::store::{LocalCopy, OwedFile};
 
 use super::*;
 
 pub(super) const SETTINGS: [&str; 1] = ["fsync=off"];
-/// Longest wait for a file or a metric.
-const MAX_WAIT: Duration = Duration::from_mins(1);
 const QUOTA: u32 = 2_000;
 /// The first of three shares of the grace.
 const GRACE: u32 = 7;
@@ -110,15 +107,6 @@ impl ObservedGateway {
     }
 }
 
-/// Waits until this is true.
-pub(super) fn until(mut is_reached: impl FnMut() -> bool) {
-    let clock = Clock::system();
-    let start = clock.mono();
-    while !is_reached() {
-        assert!(clock.mono().since(start) < MAX_WAIT, "not reached within {MAX_WAIT:?}");
-    }
-}
-
 pub(super) fn digest(key: &str) -> String {
     scoregate::keys::Digest::of(key).to_string()
 }
@@ -140,7 +128,7 @@ fn a_gateway_that_starts_without_its_database_knows_the_keys_and_delivers_nothin
     let gateway = first.restarted_without_a_share(&site);
     let head = gateway.side("/readyz");
     assert!(
-        head.starts_with("HTTP/1.1 200") && head.contains("ready\ndegraded: serving from the local copy"),
+        head.starts_with("HTTP/1.1 503") && head.contains("not ready: started from the local copy"),
         "{head}"
     );
     assert!(gateway.side("/healthz").contains("alive\ndegraded: serving from the local copy"));

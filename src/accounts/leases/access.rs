@@ -1,0 +1,135 @@
+//! Whether this gateway can lease units: what readiness depends on. The decision is in `admin::readiness`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arc_swap::ArcSwapOption;
+
+use super::Leases;
+
+/// The access of this process to a shared store.
+#[derive(Debug, Default)]
+pub(super) struct LedgerAccess {
+    /// Whether an exchange has succeeded since the start.
+    has_leased: AtomicBool,
+    /// Why the store refuses connections, while it answers.
+    refusal: ArcSwapOption<String>,
+}
+
+/// Facts about this gateway that decide whether it can serve requests for data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServingFacts {
+    /// No other gateway uses the store.
+    pub is_alone: bool,
+    /// The keys are those of the local copy: the store was not read since the start.
+    pub is_copied: bool,
+    /// Why the store refuses the connections of this gateway, while it answers.
+    pub refusal: Option<String>,
+    /// An exchange with the ledger has succeeded since the start.
+    pub has_leased: bool,
+    /// A part of the grace of the day belongs to this gateway.
+    pub holds_grace_share: bool,
+}
+
+impl LedgerAccess {
+    /// Records an exchange with the ledger.
+    pub(super) fn leased(&self) {
+        self.has_leased.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Leases {
+    /// Facts about this gateway that decide whether it can serve requests for data.
+    pub fn serving_facts(&self) -> ServingFacts {
+        ServingFacts {
+            is_alone: self.gateways().is_none_or(|gateways| gateways.get() == 1),
+            is_copied: self.key_freshness.is_copied(),
+            refusal: self.access.refusal.load().as_deref().cloned(),
+            has_leased: self.access.has_leased.load(Ordering::Relaxed),
+            holds_grace_share: self.holds_grace_share(),
+        }
+    }
+
+    /// Connects to a shared store, until a lease has succeeded: a gateway that is not ready gets no requests that would
+    /// try. Called every second.
+    pub async fn check_access(&self) {
+        if self.access.has_leased.load(Ordering::Relaxed) {
+            return;
+        }
+        // An unreachable store changes nothing: it may be unreachable for every gateway.
+        let Ok(refusal) = self.ledger.refusal().await else { return };
+        let before = self.access.refusal.swap(refusal.clone().map(Arc::new));
+        match (before, refusal) {
+            (None, Some(reason)) => tracing::error!(
+                %reason,
+                "the database answers and refuses this gateway, which has leased no units; it tries every second"
+            ),
+            (Some(_), None) => tracing::info!("the database accepts the connections of this gateway"),
+            (None, None) | (Some(_), Some(_)) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+    use std::time::Duration;
+
+    use parking_lot::Mutex;
+
+    use super::*;
+    use crate::clock::{Clock, Day, Wall};
+    use crate::instruments::Instruments;
+    use crate::keys::ApplicationId;
+    use crate::store::{Ledger, LedgerExchange, LedgerExchangeReply, StoreError, StoreFuture};
+    use crate::telemetry::metrics::MetricsRegistry;
+
+    /// Answers attempts to connect in this order, from the end.
+    struct ScriptedLedger(Mutex<Vec<Result<Option<String>, ()>>>);
+
+    fn unreachable() -> StoreError {
+        StoreError::Unavailable { doing: "connect", reason: "no answer".into() }
+    }
+
+    impl Ledger for ScriptedLedger {
+        fn day(&self) -> StoreFuture<'_, Option<Day>> {
+            Box::pin(async { Err(unreachable()) })
+        }
+
+        fn exchange(&self, _: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply> {
+            Box::pin(async { Err(unreachable()) })
+        }
+
+        fn recalled(&self, _: u64) -> StoreFuture<'_, Vec<ApplicationId>> {
+            Box::pin(async { Err(unreachable()) })
+        }
+
+        fn refusal(&self) -> StoreFuture<'_, Option<String>> {
+            let answer = self.0.lock().pop().expect("no further attempt");
+            Box::pin(async move { answer.map_err(|()| unreachable()) })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refusal_lasts_until_a_connection_succeeds_and_is_not_asked_for_after_a_lease() {
+        let refused = || Some("no connection is left".to_owned());
+        let script = vec![Ok(None), Err(()), Ok(refused()), Err(())];
+        let leases = Leases::new(
+            Arc::new(ScriptedLedger(Mutex::new(script))),
+            7,
+            Box::new(|_| ()),
+            Clock::manual(Wall::from_seconds(0)).0,
+            Arc::new(Instruments::new(&MetricsRegistry::default(), &[])),
+        );
+        assert!(leases.serving_facts().is_alone);
+        let leases = leases.shared(NonZeroU32::new(2).unwrap(), Duration::from_secs(2));
+        for expected in [None, refused(), refused(), None] {
+            leases.check_access().await;
+            let facts = leases.serving_facts();
+            assert_eq!((facts.refusal, facts.is_alone, facts.has_leased), (expected, false, false));
+        }
+        leases.access.leased();
+        leases.check_access().await;
+        assert!(leases.serving_facts().has_leased);
+    }
+}
