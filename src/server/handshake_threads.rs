@@ -27,12 +27,12 @@ pub(super) struct HandshakeThreads {
 
 #[derive(Default)]
 struct HandshakeQueue {
-    state: Mutex<QueueState>,
+    state: Mutex<HandshakeQueueState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct QueueState {
+struct HandshakeQueueState {
     turns: FairTurns<HandshakeStep>,
     is_closed: bool,
 }

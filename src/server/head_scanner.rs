@@ -61,7 +61,7 @@ enum ScanState {
     Field,
 }
 
-/// What is wrong with a head.
+/// The reason to stop a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HeadFault {
     Invalid,
@@ -89,7 +89,7 @@ impl<'l> HeadScanner<'l> {
         Self { at: ScanState::Start, last: 0, size: 0, fields: 0, refused: &[], limit, held }
     }
 
-    /// What was held back.
+    /// The bytes that were held back.
     pub(super) fn into_held(self) -> Bytes {
         self.held
     }
@@ -284,7 +284,7 @@ mod tests {
     async fn the_codec_gets_a_head_that_ends_at_the_violation_however_little_it_reads() {
         use tokio::io::AsyncReadExt as _;
         for size in 1..9 {
-            let (mut heads, mut read) = (HeadScanner::stream(&b"GET /#a\r\n"[..]), Vec::new());
+            let (mut heads, mut read) = (HeadScanner::stream(&b"GET /#a\r\n"[..], None), Vec::new());
             let mut part = vec![0; size];
             while !read.ends_with(b"\r\n\r\n") {
                 let length = heads.read(&mut part).await.unwrap();
