@@ -251,6 +251,20 @@ async fn status_says_since_when_the_data_is_stale_and_counts_these_minutes() {
 }
 
 #[tokio::test]
+async fn status_of_the_shipped_dashboard_backend_is_current_between_its_main_runs() {
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/backends/dashboard.toml");
+    let shipped = std::fs::read_to_string(shipped).unwrap().replace("127.0.0.1:4000", "{address}");
+    let head = [("content-type", "application/json"), ("last-modified", "Sat, 21 Nov 2026 11:55:00 GMT")];
+    let models = r#"{"success":true,"data":[{"id":"17","name":"Atlas","currentScore":80.1}]}"#;
+    let world = World::with_status(&shipped, move |_| respond("200 OK", &head, models)).await;
+    world.minutes(60).await;
+    let page = world.status().await;
+    assert!(page.contains("its data is current"), "65 minutes old: {page}");
+    world.minutes(180).await;
+    world.status_with("its data is stale").await;
+}
+
+#[tokio::test]
 async fn status_after_a_start_with_old_copies_says_so_until_the_backend_answers() {
     let hour = Arc::new(AtomicU64::new(12));
     let script = Arc::clone(&hour);
