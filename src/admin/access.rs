@@ -8,11 +8,9 @@ use http::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN};
 use subtle::ConstantTimeEq as _;
 
 use crate::keys::Digest;
-use crate::secret::Secret;
+use crate::secret::SecretSetting;
 
 use super::command::CommandProblem;
-
-const MIN_TOKEN_LENGTH: usize = 16;
 
 /// Access rules of a connection to the side port.
 #[derive(Clone, Debug)]
@@ -25,7 +23,7 @@ pub enum AdminAccess {
     /// TCP.
     Tcp {
         /// The token. Without one only metrics and health are served.
-        token: Option<Secret>,
+        token: Option<SecretSetting>,
         /// Accepted host names besides IP addresses and `localhost`.
         hosts: Vec<String>,
     },
@@ -33,14 +31,17 @@ pub enum AdminAccess {
 
 /// The token is too short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a token must have at least {MIN_TOKEN_LENGTH} characters")]
+#[error("a token must have at least {} characters", AdminAccess::MIN_TOKEN_LENGTH)]
 pub struct BadToken;
 
 impl AdminAccess {
+    /// Minimum length of the token.
+    pub const MIN_TOKEN_LENGTH: usize = 16;
+
     /// Access over TCP; rejects a short token.
-    pub fn over_tcp(token: Option<Secret>, hosts: Vec<String>) -> Result<Self, BadToken> {
+    pub fn over_tcp(token: Option<SecretSetting>, hosts: Vec<String>) -> Result<Self, BadToken> {
         match &token {
-            Some(secret) if secret.expose().len() < MIN_TOKEN_LENGTH => Err(BadToken),
+            Some(secret) if secret.current().expose().len() < Self::MIN_TOKEN_LENGTH => Err(BadToken),
             Some(_) | None => Ok(Self::Tcp { token, hosts }),
         }
     }
@@ -77,8 +78,10 @@ impl AdminAccess {
         }
         // Digests are compared in constant time, so that timing reveals neither content nor length.
         let sent = Digest::of(first.and_then(bearer).unwrap_or(""));
+        let expected = expected.current();
+        let is_usable = expected.expose().len() >= Self::MIN_TOKEN_LENGTH;
         let expected = Digest::of(expected.expose());
-        if bool::from(sent.as_bytes().ct_eq(expected.as_bytes())) {
+        if is_usable && bool::from(sent.as_bytes().ct_eq(expected.as_bytes())) {
             Ok(())
         } else {
             Err(CommandProblem::unauthorized())
@@ -108,6 +111,11 @@ fn is_own_host(host: &str, hosts: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::secret::Secret;
+
+    fn token(text: &str) -> Option<SecretSetting> {
+        Some(SecretSetting::fixed(Secret::new(text.into())))
+    }
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         pairs.iter().fold(HeaderMap::new(), |mut headers, (name, value)| {
@@ -118,7 +126,7 @@ mod tests {
 
     #[test]
     fn the_token_is_required_and_browsers_are_refused() {
-        let access = AdminAccess::over_tcp(Some(Secret::new("0123456789abcdef".into())), Vec::new()).unwrap();
+        let access = AdminAccess::over_tcp(token("0123456789abcdef"), Vec::new()).unwrap();
         let good = ("authorization", "Bearer 0123456789abcdef");
         assert!(access.check(&headers(&[good])).is_ok());
         for refused in [
@@ -136,6 +144,14 @@ mod tests {
     fn tcp_is_refused_without_a_token_and_a_short_token_is_rejected() {
         let closed = AdminAccess::over_tcp(None, Vec::new()).unwrap();
         assert!(closed.check(&headers(&[("host", "localhost"), ("authorization", "Bearer ")])).is_err());
-        assert!(AdminAccess::over_tcp(Some(Secret::new("short".into())), Vec::new()).is_err());
+        assert!(AdminAccess::over_tcp(token("short"), Vec::new()).is_err());
+    }
+
+    #[test]
+    fn an_empty_token_matches_nothing() {
+        let access = AdminAccess::Tcp { token: token(""), hosts: Vec::new() };
+        for sent in [&[][..], &[("authorization", "Bearer ")], &[("authorization", "Bearer")]] {
+            assert!(access.check(&headers(sent)).is_err(), "{sent:?}");
+        }
     }
 }

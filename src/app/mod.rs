@@ -13,6 +13,7 @@ mod notices;
 mod open_files;
 mod opened_days;
 mod reload;
+mod secret_watch;
 mod site;
 mod sockets;
 mod status_report;
@@ -45,6 +46,7 @@ use certificates::CertificateReloader;
 use mail_delivery::MailWorker;
 pub(crate) use open_files::OpenFiles;
 use reload::Reloader;
+use secret_watch::SecretWatch;
 use watched_files::CertificateGauges;
 
 pub use data_dir::{DOCUMENTS, DataDir, DataDirInUse, SOCKET};
@@ -106,7 +108,7 @@ pub async fn start_on(
     mut config: Config,
     clock: Clock,
 ) -> anyhow::Result<RunningServer> {
-    let (registry, certificates) = prepare_public_port(&mut config, &clock)?;
+    let (registry, certificates, secrets) = prepare_public_port(&mut config, &clock)?;
     let mut data_dir = sockets.data_dir(&config.data_dir, &clock).await?;
     // Ports first: an address in use is noticed before anything is loaded.
     let ((port, tcp), ledger_calls) = (sockets.open(&config).await?, TaskTracker::new());
@@ -117,7 +119,7 @@ pub async fn start_on(
     let (updater, update_requests) = tasks::snapshot_updater(built.scoring, &clock);
     let (stop_public, stop_side) = <(CancellationToken, CancellationToken)>::default();
     let (background, readiness) = tasks::begin(&registry, &clock, &stop_side);
-    tasks::watch_files(&background, &data_dir, &registry, &certificates, &clock, &stop_side);
+    tasks::watch_files(&background, &data_dir, &registry, &certificates, &secrets, &clock, &stop_side);
     let active = Arc::new(ArcSwap::from_pointee(reload::active(&config)?));
     let (reload_requests, reloads) = mpsc::channel(1);
     let side_port = SidePort {
@@ -146,7 +148,7 @@ pub async fn start_on(
         registrar,
         gateway,
         reloads,
-        reloader: Reloader { config, registry, certificates, live_config, active, site: built.site },
+        reloader: Reloader { config, registry, certificates, secrets, live_config, active, site: built.site },
         mail: MailWorker::start(built.mail, &background, &clock, &stop_side),
         clock,
         readiness,
@@ -175,17 +177,19 @@ fn public_server(
     server.with_site(site.cloned())
 }
 
-/// Begins the metrics, loads the certificates, and applies them and the limit of open files to the public port.
+/// Begins the metrics and the watch of secrets, loads the certificates, and applies them and the limit of open files to the
+/// public port.
 fn prepare_public_port(
     config: &mut Config,
     clock: &Clock,
-) -> anyhow::Result<(MetricsRegistry, CertificateReloader)> {
+) -> anyhow::Result<(MetricsRegistry, CertificateReloader, SecretWatch)> {
     let registry = registry(clock);
     let gauges = CertificateGauges::new(&registry);
     let certificates = CertificateReloader::new(&config.certificates, clock.now().wall, gauges)?;
     config.server.connection.tls = certificates.tls();
     reload::limit_connections(&mut config.server, &registry);
-    Ok((registry, certificates))
+    let secrets = SecretWatch::new(config, &registry);
+    Ok((registry, certificates, secrets))
 }
 
 /// The metrics registry, with build information.

@@ -18,6 +18,7 @@ use crate::telemetry::metrics::{Counter, MetricFamily, MetricLabel, MetricsRegis
 use super::backend_watch::BackendWatch;
 use super::certificates::CertificateReloader;
 use super::open_files::OpenFiles;
+use super::secret_watch::SecretWatch;
 use super::watched_files::WatchedFiles as _;
 use super::{RunningServer, build, site};
 
@@ -27,6 +28,7 @@ pub(super) struct Reloader {
     pub(super) config: Config,
     pub(super) registry: MetricsRegistry,
     pub(super) certificates: CertificateReloader,
+    pub(super) secrets: SecretWatch,
     pub(super) live_config: Arc<LiveServerConfig>,
     pub(super) active: Arc<ArcSwap<ActiveSettings>>,
     pub(super) site: Option<Arc<Site>>,
@@ -70,6 +72,8 @@ impl RunningServer {
         server.connection.tls = self.reloader.certificates.tls();
         self.reloader.live_config.change(server);
         self.reloader.active.store(Arc::new(active));
+        self.reloader.secrets.replace_token(&config);
+        self.reloader.secrets.refresh().await;
         log::set_level(&config.log.level);
         self.reloader.config = config;
         Ok(changed)

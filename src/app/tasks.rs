@@ -19,6 +19,7 @@ use crate::scoring::{Change, Scoring, SnapshotUpdater, UpdateRequests};
 use crate::telemetry::metrics::MetricsRegistry;
 
 use super::data_dir::DataDir;
+use super::secret_watch::SecretWatch;
 use super::storage::StorageGauges;
 use super::{certificates, clock_steps};
 
@@ -116,16 +117,18 @@ fn spawn_periodic(
     background.spawn(repeat(ACCOUNT_EVERY, clock(), stop(), settle));
 }
 
-/// Watches files: renewed certificates, free disk space.
+/// Watches files: renewed certificates and secrets, free disk space.
 pub(super) fn watch_files(
     background: &TaskTracker,
     data_dir: &DataDir,
     registry: &MetricsRegistry,
     certificates: &certificates::CertificateReloader,
+    secrets: &SecretWatch,
     clock: &Clock,
     stop: &CancellationToken,
 ) {
     background.spawn(certificates.clone().run(clock.clone(), stop.clone()));
+    background.spawn(secrets.clone().run(clock.clone(), stop.clone()));
     background.spawn(StorageGauges::new(data_dir.path(), registry).run(clock.clone(), stop.clone()));
 }
 

@@ -15,7 +15,7 @@ use crate::config::ConfigProblems;
 use crate::telemetry::metrics::MetricsRegistry;
 
 /// Interval between checks of the files.
-const CHECK_INTERVAL: Duration = Duration::from_secs(10);
+pub(super) const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Files that belong together.
 pub(super) trait WatchedFiles: Clone + Send + 'static {

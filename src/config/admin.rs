@@ -1,7 +1,7 @@
 //! Reads `admin.*`: the token of the side port and its accepted host names, each without a port.
 
 use crate::admin::AdminAccess;
-use crate::secret::Secret;
+use crate::secret::SecretSetting;
 
 use super::config_reader::ConfigReader;
 
@@ -11,8 +11,8 @@ const MOST_HOSTS: usize = 64;
 const LONGEST_HOST: usize = 253;
 
 impl ConfigReader<'_> {
-    pub(super) fn token(&mut self) -> Option<Secret> {
-        let token = self.secret("admin.token")?;
+    pub(super) fn token(&mut self) -> Option<SecretSetting> {
+        let token = self.secret("admin.token", AdminAccess::MIN_TOKEN_LENGTH)?;
         if let Err(error) = AdminAccess::over_tcp(Some(token.clone()), Vec::new()) {
             self.problem("admin.token", None, error.to_string());
         }

@@ -1,16 +1,16 @@
 //! Reads single settings and collects problems.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use toml::Value;
 
-use crate::secret::Secret;
+use crate::secret::{Secret, SecretSetting};
 
 use super::file::ConfigValues;
 use super::renamed::new_path;
-use super::settings::{Setting, ValueKind, setting_of};
+use super::settings::{IN_A_FILE, Setting, ValueKind, setting_of};
 use super::shown::showable;
 use super::tables::is_in_a_table;
 use super::words::{duration, nearest, size};
@@ -116,9 +116,15 @@ impl<'w> ConfigReader<'w> {
             .unwrap_or_default()
     }
 
-    pub(super) fn secret(&mut self, path: &str) -> Option<Secret> {
+    /// A secret. One in a file is read again; a later one must have this many characters.
+    pub(super) fn secret(&mut self, path: &str, min_length: usize) -> Option<SecretSetting> {
         self.maybe(path)?;
-        self.value(path, |value| value.as_str().map(str::to_owned)).map(Secret::new)
+        let secret = Secret::new(self.value(path, |value| value.as_str().map(str::to_owned))?);
+        let file = self.maybe(&format!("{path}{IN_A_FILE}")).and_then(Value::as_str);
+        Some(match file {
+            Some(file) => SecretSetting::in_file(path, Path::new(file), min_length, secret),
+            None => SecretSetting::fixed(secret),
+        })
     }
 
     /// A path that may be missing.

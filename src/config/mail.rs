@@ -83,7 +83,7 @@ impl ConfigReader<'_> {
 
     fn login(&mut self) -> Option<SmtpLogin> {
         let username = self.maybe(USERNAME).map(|_| self.text(USERNAME));
-        match (username, self.secret(PASSWORD)) {
+        match (username, self.secret(PASSWORD, 1)) {
             (Some(username), Some(password)) => Some(SmtpLogin { username, password }),
             (None, None) => None,
             // The file of the password is read before, unless it is unusable, which is reported then.
@@ -182,7 +182,7 @@ mod tests {
             "{SERVER_AND_SENDER}tls = \"implicit\"\nca_file = \"ca.pem\"\nusername = \"u\"\npassword = \"p\""
         );
         let found = server(&all);
-        assert_eq!((found.tls, found.login.unwrap().password.expose()), (SmtpTls::Implicit, "p"));
+        assert_eq!((found.tls, found.login.unwrap().password.current().expose()), (SmtpTls::Implicit, "p"));
     }
 
     #[test]

@@ -46,7 +46,7 @@ use crate::gateway::{ConcurrencyConfig, CorsPolicy, Deprecation, LogSampling};
 use crate::keys::Tier;
 use crate::mail::MailConfig;
 use crate::pages::SiteLinks;
-use crate::secret::Secret;
+use crate::secret::SecretSetting;
 use crate::server::{CertificateFiles, ServerConfig};
 use crate::site::SiteConfig;
 use crate::store::DatabaseSettings;
@@ -75,7 +75,7 @@ pub struct Config {
     /// Accepted host names of the side port.
     pub admin_hosts: Vec<String>,
     /// Bearer token of the side port.
-    pub admin_token: Option<Secret>,
+    pub admin_token: Option<SecretSetting>,
     /// The data directory.
     pub data_dir: PathBuf,
     /// The database of the store; `None` for the file in the data directory.

@@ -4,6 +4,7 @@
 use crate::admin::Reloaded;
 
 use super::file::ConfigValues;
+use super::settings::IN_A_FILE;
 use super::{Config, ConfigProblems, resolve};
 
 /// Settings and tables that are used only at the start: ports, threads, the store, the backend and its stored documents.
@@ -42,7 +43,8 @@ impl Config {
         let tls_is_toggled = self.certificates.is_empty() != before.certificates.is_empty();
         for path in paths {
             let (old, new) = (from.values.get(path), to.values.get(path));
-            let needs_restart = needs_restart(path) || (tls_is_toggled && path.starts_with("tls."));
+            let needs_restart = needs_restart(path) && !is_read_again(path, from, to)
+                || (tls_is_toggled && path.starts_with("tls."));
             if old != new {
                 let list = if needs_restart { &mut changed.at_next_start } else { &mut changed.at_once };
                 list.push(path.clone());
@@ -54,6 +56,12 @@ impl Config {
         }
         Ok((resolve(&written)?, changed))
     }
+}
+
+/// Whether the setting is a secret in a file that both settings name: the running program reads it itself.
+fn is_read_again(path: &str, from: &ConfigValues, to: &ConfigValues) -> bool {
+    let file = format!("{path}{IN_A_FILE}");
+    from.values.get(&file).is_some_and(|of| to.values.get(&file) == Some(of))
 }
 
 /// Returns whether a setting takes effect at the next start.
@@ -81,6 +89,21 @@ mod tests {
         assert_eq!(changed.at_next_start, ["cache.max_bytes", "data_dir", "listen"]);
         assert_eq!((config.guard_per_minute, config.listen.port()), (8, 1));
         assert_eq!((config.data_dir.to_str(), config.cache_bytes), (Some("a"), before.cache_bytes));
+    }
+
+    #[test]
+    fn a_secret_applies_at_once_if_it_is_in_the_same_file() {
+        let reloaded = |before: &str, after: &str| {
+            let store = "store.url = \"postgresql://g@localhost\"\nstore.password";
+            let [before, after] = [before, after].map(|rest| config(&format!("{store} = {rest}")));
+            after.in_place_of(&before).unwrap().1
+        };
+        let in_file = |file: &str| format!("\"{file}\"\nstore.password_file = \"{file}\"");
+        let (first, second) = (in_file("a"), "\"b\"\nstore.password_file = \"a\"");
+        assert_eq!(reloaded(&first, second).at_once, ["store.password"]);
+        let moved = reloaded(&first, &in_file("b"));
+        assert_eq!(moved.at_next_start, ["store.password", "store.password_file"]);
+        assert_eq!(reloaded("\"a\"", "\"b\"").at_next_start, ["store.password"]);
     }
 
     #[test]

@@ -1,17 +1,15 @@
 //! Reads secrets from files, as containers and supervisors provide them: each secret setting has a counterpart whose name
-//! ends with `_file`. Certificates are reloaded when they change; see `tls`.
+//! ends with `_file`. The files are read again in `secret::setting`.
 
-use std::io::Read as _;
 use std::path::Path;
 
 use toml::Value;
 
+use crate::secret::read_secret_file;
+
 use super::file::ConfigValues;
 use super::settings::{IN_A_FILE, SETTINGS, ValueKind};
 use super::{ConfigProblem, ConfigProblems};
-
-/// Maximum size of a secret file in bytes.
-const LARGEST: u64 = 16 * 1024;
 
 /// Sets each secret from its file. A secret that is given both ways is a problem.
 pub fn read_secrets(written: &mut ConfigValues) -> Result<(), ConfigProblems> {
@@ -34,27 +32,15 @@ fn read_secret(written: &mut ConfigValues, secret: &str) -> Result<(), ConfigPro
         return Err(problem(format!("write either this or {secret}, not both")));
     }
     let file_path = file.as_str().ok_or_else(|| problem(ValueKind::Path.remedy()))?;
-    let text = read(Path::new(file_path)).map_err(&problem)?;
-    written.put(secret, Value::String(text), written.origin(&path));
+    let read = read_secret_file(Path::new(file_path)).map_err(|error| problem(error.to_string()))?;
+    written.put(secret, Value::String(read.expose().to_owned()), written.origin(&path));
     Ok(())
-}
-
-/// Reads a file of one line, without its line ending.
-fn read(file: &Path) -> Result<String, String> {
-    let mut text = String::new();
-    let opened = std::fs::File::open(file);
-    let read = opened.and_then(|opened| opened.take(LARGEST + 1).read_to_string(&mut text));
-    let length = read.map_err(|error| format!("the file cannot be read: {error}"))?;
-    let line = text.trim_end_matches(['\r', '\n']);
-    let is_one_line = !line.is_empty() && !line.chars().any(char::is_control);
-    if !is_one_line || length as u64 > LARGEST {
-        return Err("the file must contain only the secret, on one line".into());
-    }
-    Ok(line.to_owned())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::super::{UpstreamConfig, read_environment, read_text, resolve};
     use super::*;
 
@@ -84,9 +70,9 @@ mod tests {
         let mut written = written(&lines.concat());
         read_secrets(&mut written).unwrap();
         let config = resolve(&written).unwrap();
-        assert_eq!(config.admin_token.unwrap().expose(), TOKEN);
+        assert_eq!(config.admin_token.unwrap().current().expose(), TOKEN);
         let UpstreamConfig::Http(http) = config.upstream else { panic!("{:?}", config.upstream) };
-        assert_eq!(http.credential.unwrap().expose(), "of the backend");
+        assert_eq!(http.credential.unwrap().current().expose(), "of the backend");
     }
 
     #[test]
@@ -107,6 +93,10 @@ mod tests {
             let message = remedy(&format!("admin.token_file = \"{}\"", file.path().display()));
             assert!(message.contains("the file"), "{message}");
         }
+        let open = file_with(TOKEN.as_bytes());
+        std::fs::set_permissions(open.path(), std::fs::Permissions::from_mode(0o644)).unwrap();
+        let message = remedy(&format!("admin.token_file = \"{}\"", open.path().display()));
+        assert!(message.contains("its mode is 0644"), "{message}");
     }
 
     #[test]
@@ -123,11 +113,11 @@ mod tests {
         let mut one = written(&by_file);
         one.overlay(given("SCOREGATE_ADMIN_TOKEN", "from the environment"));
         read_secrets(&mut one).unwrap();
-        assert_eq!(resolve(&one).unwrap().admin_token.unwrap().expose(), "from the environment");
+        assert_eq!(resolve(&one).unwrap().admin_token.unwrap().current().expose(), "from the environment");
 
         let mut other = written("admin.token = \"from the file itself\"");
         other.overlay(given("SCOREGATE_ADMIN_TOKEN_FILE", token.path().to_str().unwrap()));
         read_secrets(&mut other).unwrap();
-        assert_eq!(resolve(&other).unwrap().admin_token.unwrap().expose(), TOKEN);
+        assert_eq!(resolve(&other).unwrap().admin_token.unwrap().current().expose(), TOKEN);
     }
 }

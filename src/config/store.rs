@@ -38,7 +38,7 @@ impl ConfigReader<'_> {
         Some(DatabaseSettings {
             address: self.address_in(URL, url, may_be_plain)?,
             listen_address,
-            password: self.secret("store.password"),
+            password: self.secret("store.password", 1),
             client_certificate: self.client_certificate(ca_file.is_some()),
             ca_file,
             schema: self.schema()?,

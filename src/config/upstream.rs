@@ -60,7 +60,7 @@ impl ConfigReader<'_> {
             more.map(|(_, base, is_standby)| MoreAddress { base: base.clone(), is_standby: *is_standby });
         let http = HttpConfig {
             base: base.unwrap_or_default(),
-            credential: self.secret("upstream.credential"),
+            credential: self.secret("upstream.credential", 1),
             connect: self.duration("upstream.connect_timeout"),
             first_byte: self.duration("upstream.first_byte_timeout"),
             total: self.duration("upstream.timeout"),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::secret::Secret;
+use crate::secret::SecretSetting;
 
 use super::message::SenderMailbox;
 
@@ -64,5 +64,5 @@ pub struct SmtpLogin {
     /// The user name.
     pub username: String,
     /// The password.
-    pub password: Secret,
+    pub password: SecretSetting,
 }

@@ -94,7 +94,8 @@ impl SmtpClient {
                 return Err(MailFailure::NoMechanism);
             }
             *step = SmtpStep::Login;
-            let credentials = Credentials::new(login.username.clone(), login.password.expose().to_owned());
+            let password = login.password.latest().await;
+            let credentials = Credentials::new(login.username.clone(), password.expose().to_owned());
             let entered = connection.auth(&MECHANISMS, &credentials).await;
             entered.map_err(|error| MailFailure::of(SmtpStep::Login, &error))?;
         }

@@ -34,7 +34,6 @@ use super::{Upstream, UpstreamFailure, UpstreamFuture, UpstreamRequest, Upstream
 pub struct HttpUpstream {
     connections: Connections,
     config: HttpConfig,
-    authorization: Option<HeaderValue>,
     /// Validators with another origin are not sent here.
     origin: Option<Arc<str>>,
     clock: Clock,
@@ -46,9 +45,9 @@ impl HttpUpstream {
         let mut config = config;
         config.base.truncate(config.base.trim_end_matches('/').len());
         config.check()?;
-        let (authorization, origin) = (config.authorization()?, config.origin());
+        let origin = config.origin();
         let connections = Connections::new(config.connect, config.idle, tls);
-        Ok(Self { connections, config, authorization, origin, clock })
+        Ok(Self { connections, config, origin, clock })
     }
 
     /// Checks whether it is healthy: it accepts a connection, or responds to this path with a status of 2xx.
@@ -182,8 +181,9 @@ impl HttpUpstream {
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         headers
             .insert(USER_AGENT, HeaderValue::from_static(concat!("scoregate/", env!("CARGO_PKG_VERSION"))));
-        if let Some(authorization) = &self.authorization {
-            headers.insert(AUTHORIZATION, authorization.clone());
+        // A credential without control characters is a valid header, and those of files have none.
+        if let Ok(Some(authorization)) = self.config.authorization() {
+            headers.insert(AUTHORIZATION, authorization);
         }
     }
 

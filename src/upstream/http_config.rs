@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ::http::{HeaderValue, Uri};
 
-use crate::secret::Secret;
+use crate::secret::SecretSetting;
 
 use super::addresses::AddressRules;
 use super::mapping::Mapping;
@@ -17,7 +17,7 @@ pub struct HttpConfig {
     /// Base address, such as `http://127.0.0.1:4000/api/v1`; paths of documents are appended.
     pub base: String,
     /// A service credential, sent as `Authorization: Bearer …`.
-    pub credential: Option<Secret>,
+    pub credential: Option<SecretSetting>,
     /// Connect timeout.
     pub connect: Duration,
     /// Timeout for the response head, from the start of the request.
@@ -112,12 +112,13 @@ impl HttpConfig {
         (!is_alone).then(|| self.name())
     }
 
-    /// The header with the credential.
+    /// The header with the credential in use.
     pub(super) fn authorization(&self) -> Result<Option<HeaderValue>, BadUpstreamUrl> {
         let Some(credential) = &self.credential else { return Ok(None) };
-        let mut value = HeaderValue::try_from(format!("Bearer {}", credential.expose())).map_err(|_| {
-            BadUpstreamUrl("the credential contains characters that are not allowed in a header".into())
-        })?;
+        let mut value =
+            HeaderValue::try_from(format!("Bearer {}", credential.current().expose())).map_err(|_| {
+                BadUpstreamUrl("the credential contains characters that are not allowed in a header".into())
+            })?;
         value.set_sensitive(true);
         Ok(Some(value))
     }

@@ -1,9 +1,11 @@
 //! The real program as operators use it: arguments in, lines and an exit code out. It does not inherit the environment
 //! of the test, and every wait is for a line of its output.
 
+use std::fs::OpenOptions;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -272,6 +274,12 @@ pub fn within_one_day(scenario: impl Fn()) {
             return outcome.unwrap_or_else(|reason| resume_unwind(reason));
         }
     }
+}
+
+/// Writes a file that only its owner can read.
+pub fn write_secret(path: &Path, text: &str) {
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
 }
 
 /// The environment of a server with the built-in backend.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::client::{Connection, Response};
-use crate::program::{Keys, Program, ProgramClient};
+use crate::program::{Keys, Program, ProgramClient, write_secret};
 use crate::world::{World, good};
 
 const TOKEN: &str = "a-token-of-the-side-port";
@@ -54,7 +54,7 @@ async fn request_side(program: std::net::SocketAddr, method: &str, target: &str,
 async fn each_setting_shows_its_source() {
     let directory = TempDir::new().unwrap();
     let token = directory.path().join("token");
-    std::fs::write(&token, TOKEN).unwrap();
+    write_secret(&token, TOKEN);
     let file = directory.path().join("scoregate.toml");
     std::fs::write(&file, "guard.per_minute = 7\nlisten = \"127.0.0.1:1\"\n[tls]\n").unwrap();
     let environment = [

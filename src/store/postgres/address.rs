@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
-use crate::secret::Secret;
-
 /// Hosts, user and database.
 #[derive(Clone)]
 pub struct DatabaseAddress(tokio_postgres::Config);
@@ -67,22 +65,14 @@ impl DatabaseAddress {
         })
     }
 
-    /// How to connect to it. Only a writable host is used.
-    pub(super) fn server(
-        &self,
-        password: Option<&Secret>,
-        has_tls: bool,
-        timeout: Duration,
-    ) -> tokio_postgres::Config {
+    /// How to connect to it, without the password. Only a writable host is used.
+    pub(super) fn server(&self, has_tls: bool, timeout: Duration) -> tokio_postgres::Config {
         let mut server = self.0.clone();
         server
             .ssl_mode(if has_tls { SslMode::Require } else { SslMode::Disable })
             .target_session_attrs(TargetSessionAttrs::ReadWrite)
             .connect_timeout(timeout)
             .application_name("scoregate");
-        if let Some(password) = password {
-            server.password(password.expose());
-        }
         server
     }
 }

@@ -11,6 +11,8 @@ use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::task::TaskTracker;
 
+use crate::secret::SecretSetting;
+
 /// The routine of the server that warns of a commit without its synchronous standby. The text depends on the server's
 /// language.
 const UNREPLICATED: &str = "SyncRepWaitForLSN";
@@ -24,10 +26,12 @@ pub(super) type NotificationSink = Arc<dyn Fn(&str) + Send + Sync>;
 /// How to reach the database.
 #[derive(Clone)]
 pub struct DatabaseConfig {
-    /// Hosts, database, user and password.
+    /// Hosts, database and user.
     pub server: Config,
     /// The same for notifications of changes, which a pooler does not pass on; `None` if it is not different.
     pub listen_server: Option<Config>,
+    /// The password of the user, read for each connection.
+    pub password: Option<SecretSetting>,
     /// TLS; clear text without it.
     pub tls: Option<Arc<rustls::ClientConfig>>,
     /// The schema of the tables.
@@ -95,22 +99,19 @@ pub(super) struct DatabaseConnection {
 }
 
 impl DatabaseConnection {
-    /// Connects, with TLS if there is a configuration for it.
-    pub(super) async fn open(
-        server: &Config,
-        tls: Option<&rustls::ClientConfig>,
-    ) -> Result<Self, tokio_postgres::Error> {
-        Self::open_with(server, tls, None).await
+    /// Connects to this server, with TLS if there is a configuration for it.
+    pub(super) async fn open(config: &DatabaseConfig, server: Config) -> Result<Self, tokio_postgres::Error> {
+        Self::open_with(config, server, None).await
     }
 
     /// A connection that reports each notification; `listen` names the channels.
     pub(super) async fn listening(
-        server: &Config,
-        tls: Option<&rustls::ClientConfig>,
+        config: &DatabaseConfig,
+        server: Config,
         notified: &NotificationSink,
         listen: &str,
     ) -> Result<Self, tokio_postgres::Error> {
-        let connection = Self::open_with(server, tls, Some(Arc::clone(notified))).await?;
+        let connection = Self::open_with(config, server, Some(Arc::clone(notified))).await?;
         connection.client.batch_execute(listen).await?;
         Ok(connection)
     }
@@ -122,11 +123,14 @@ impl DatabaseConnection {
     }
 
     async fn open_with(
-        server: &Config,
-        tls: Option<&rustls::ClientConfig>,
+        config: &DatabaseConfig,
+        mut server: Config,
         notified: Option<NotificationSink>,
     ) -> Result<Self, tokio_postgres::Error> {
-        if let Some(tls) = tls {
+        if let Some(password) = &config.password {
+            server.password(password.latest().await.expose());
+        }
+        if let Some(tls) = config.tls.as_deref() {
             let (client, connection) = server.connect(MakeRustlsConnect::new(tls.clone())).await?;
             return Ok(Self::drive(client, connection, notified));
         }

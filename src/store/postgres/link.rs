@@ -92,7 +92,7 @@ impl DatabaseLink {
     }
 
     async fn open(&self, server: Config) -> Result<DatabaseConnection, HostFault> {
-        let connection = DatabaseConnection::open(&server, self.config.tls.as_deref()).await?;
+        let connection = DatabaseConnection::open(&self.config, server).await?;
         if let Some(check) = &self.check {
             check.admit(&connection.client, self.clock.mono()).await?;
         }

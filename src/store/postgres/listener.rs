@@ -90,9 +90,9 @@ async fn listen(config: DatabaseConfig, clock: Clock, hints: Arc<ListenerHints>)
     let mut hosts = DatabaseHosts::new(config.listen_server.as_ref().unwrap_or(&config.server));
     let notified = Arc::clone(&hints);
     let sink: NotificationSink = Arc::new(move |channel| notified.notified(channel));
-    let (tls, sink, statement) = (config.tls.as_deref(), &sink, &statement);
+    let (config, sink, statement) = (&config, &sink, &statement);
     let open =
-        |server: Config| async move { DatabaseConnection::listening(&server, tls, sink, statement).await };
+        |server: Config| async move { DatabaseConnection::listening(config, server, sink, statement).await };
     loop {
         match Box::pin(hosts.connect(&clock, config.timeout, &open)).await {
             Ok(connection) => {

@@ -9,7 +9,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
-use crate::secret::Secret;
+use crate::secret::SecretSetting;
 
 use super::address::DatabaseAddress;
 use super::connection::{DatabaseConfig, SchemaName};
@@ -22,7 +22,7 @@ pub struct DatabaseSettings {
     /// The address for notifications of changes; `None` if it is the same.
     pub listen_address: Option<DatabaseAddress>,
     /// The password of the user.
-    pub password: Option<Secret>,
+    pub password: Option<SecretSetting>,
     /// Certificates of the authorities that may issue its certificate, in PEM; clear text without them.
     pub ca_file: Option<PathBuf>,
     /// The certificate that this program presents.
@@ -59,11 +59,11 @@ impl DatabaseSettings {
     pub fn read_files(&self) -> Result<DatabaseConfig, BadDatabaseFile> {
         let tls = self.ca_file.as_deref().map(|file| self.tls(file)).transpose()?;
         let has_tls = tls.is_some();
-        let server =
-            |address: &DatabaseAddress| address.server(self.password.as_ref(), has_tls, self.timeout);
+        let server = |address: &DatabaseAddress| address.server(has_tls, self.timeout);
         Ok(DatabaseConfig {
             server: server(&self.address),
             listen_server: self.listen_address.as_ref().map(server),
+            password: self.password.clone(),
             tls: tls.map(Arc::new),
             schema: self.schema.clone(),
             timeout: self.timeout,

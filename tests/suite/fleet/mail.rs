@@ -7,7 +7,7 @@ use crate::mail::smtp_server::{SmtpOptions, SmtpTestServer};
 use crate::postgres::unprivileged;
 
 /// Runs a statement on the database.
-fn sql(site: &Site, statement: &str) -> String {
+pub(super) fn sql(site: &Site, statement: &str) -> String {
     let output = unprivileged("psql").args(["-q", "-t", "-A", "-c", statement, &site.url]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().trim().to_owned()

@@ -11,6 +11,7 @@ mod midnight;
 mod minutes;
 mod nodes;
 mod pooler;
+mod passwords;
 mod readiness;
 mod request_totals;
 mod rolling;

@@ -29,7 +29,11 @@ pub(super) struct ObservedGateway {
 
 impl ObservedGateway {
     pub(super) fn start(site: &Site, data_dir: TempDir) -> Self {
-        let program = Program::serve(data_dir.path(), &site.environment());
+        Self::start_with(&site.environment(), data_dir)
+    }
+
+    pub(super) fn start_with(environment: &[(&str, &str)], data_dir: TempDir) -> Self {
+        let program = Program::serve(data_dir.path(), environment);
         let (public, probes) = program.ports();
         Self { gateway: SiteGateway { data_dir, program, public, side: probes }, probes }
     }

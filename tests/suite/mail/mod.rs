@@ -16,7 +16,7 @@ use scoregate::mail::{
     MailConfig, MailDelivery, MailSender, MailTransport, QueueMonitor, SenderMailbox, SmtpLogin, SmtpServer,
     SmtpTls,
 };
-use scoregate::secret::Secret;
+use scoregate::secret::{Secret, SecretSetting};
 use scoregate::store::{Embedded, MailBacklog, MailKind, MailQueue as _, NewMail, Store};
 use scoregate::telemetry::metrics::MetricsRegistry;
 use tempfile::TempDir;
@@ -48,7 +48,7 @@ fn server(port: u16, tls: SmtpTls, ca_file: Option<PathBuf>) -> SmtpServer {
 }
 
 fn login(password: &str) -> SmtpLogin {
-    SmtpLogin { username: USER.into(), password: Secret::new(password.into()) }
+    SmtpLogin { username: USER.into(), password: SecretSetting::fixed(Secret::new(password.into())) }
 }
 
 impl MailStation {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use super::*;
 use crate::client::Connection;
-use crate::program::{BUILT_IN, CommandOutput, Keys, Program, ProgramClient, run, sqlite3};
+use crate::program::{BUILT_IN, CommandOutput, Keys, Program, ProgramClient, run, sqlite3, write_secret};
 
 /// Queues a mail in the store of a stopped program.
 fn plant(directory: &TempDir, id: &str) {
@@ -44,7 +44,7 @@ async fn the_program_sends_mail_with_its_settings_and_logs_no_personal_data() {
     let directory = TempDir::new().unwrap();
     plant(&directory, "one");
     let password = authority.path("password");
-    std::fs::write(&password, format!("{PASSWORD}\n")).unwrap();
+    write_secret(&password, &format!("{PASSWORD}\n"));
     let (address, ca_file) = (format!("localhost:{}", server.port), authority.ca_file());
     let environment = [
         BUILT_IN[0],

@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
+use crate::program::write_secret;
 
 async fn server_with(tls: &str, authority: &BackendAuthority) -> SmtpTestServer {
     SmtpTestServer::start(SmtpOptions { tls: Some((tls, authority)), ..SmtpOptions::default() }).await
@@ -90,6 +91,29 @@ async fn a_rejected_or_missing_login_keeps_the_mail() {
         assert_eq!(station.counted("retried"), 1);
     }
     assert_eq!(message_ids(&mail_server.events_so_far()), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_changed_password_is_used_for_the_next_connection() {
+    let authority = BackendAuthority::new();
+    let options =
+        SmtpOptions { tls: Some(("starttls", &authority)), needs_login: true, ..SmtpOptions::default() };
+    let mut mail_server = SmtpTestServer::start(options).await;
+    let (file, before) = (authority.path("password"), "the password before");
+    write_secret(&file, before);
+    let password = SecretSetting::in_file("mail.password", &file, 1, Secret::new(before.into()));
+    let login = SmtpLogin { username: USER.into(), password };
+    let to = server(mail_server.port, SmtpTls::StartTls, Some(authority.ca_file()));
+    let mut station = MailStation::to(SmtpServer { login: Some(login), ..to });
+    station.queue(&["one"]).await;
+    station.send().await;
+    assert_eq!(station.last_error().await, "reply 535 5.7.8 to the login");
+    mail_server.event("bad_login").await;
+    write_secret(&file, PASSWORD);
+    station.pass(Duration::from_mins(1));
+    station.send().await;
+    mail_server.event("login").await;
+    assert_eq!((station.counted("sent"), station.backlog().await.mails), (1, 0));
 }
 
 #[tokio::test]

@@ -41,6 +41,7 @@ fn config() -> DatabaseConfig {
         server: shared_server().url().parse().unwrap(),
         listen_server: None,
         tls: None,
+        password: None,
         schema: SchemaName::parse(&new_schema()).unwrap(),
         timeout: Duration::from_secs(20),
     }

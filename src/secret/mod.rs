@@ -2,9 +2,15 @@
 //!
 //! For keys, tokens and credentials. Digests are meant to be stored and need no such protection.
 
+mod file;
+mod setting;
+
 use std::fmt;
 
 use zeroize::Zeroizing;
+
+pub use file::{BadSecretFile, read_secret_file};
+pub use setting::SecretSetting;
 
 /// Text that only [`Secret::expose`] returns.
 #[derive(Clone)]

@@ -1,0 +1,135 @@
+//! Reads the files of secrets again at intervals, and reports rejected ones. Whether a file is used is decided in
+//! `secret::setting`; connections read the file of their password themselves.
+
+use std::sync::Arc;
+
+use metrics::Gauge;
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::Clock;
+use crate::config::{Config, UpstreamConfig};
+use crate::mail::{MailConfig, MailDelivery};
+use crate::secret::SecretSetting;
+use crate::telemetry::metrics::{MetricFamily, MetricLabel, MetricsRegistry};
+
+use super::tasks::repeat;
+use super::watched_files::CHECK_INTERVAL;
+
+/// A secret of the settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WatchedSecret {
+    Database,
+    AdminToken,
+    Backend,
+    Mail,
+}
+
+impl WatchedSecret {
+    const ALL: [Self; 4] = [Self::Database, Self::AdminToken, Self::Backend, Self::Mail];
+
+    /// The path of the setting.
+    fn path(self) -> &'static str {
+        match self {
+            Self::Database => "store.password",
+            Self::AdminToken => "admin.token",
+            Self::Backend => "upstream.credential",
+            Self::Mail => "mail.password",
+        }
+    }
+
+    /// The secret that components use which were built from these settings.
+    fn of(self, config: &Config) -> Option<SecretSetting> {
+        match self {
+            Self::Database => config.database.as_ref()?.password.clone(),
+            Self::AdminToken => config.admin_token.clone(),
+            Self::Backend => match &config.upstream {
+                UpstreamConfig::Http(http) => http.credential.clone(),
+                UpstreamConfig::BuiltIn { .. } | UpstreamConfig::Simulated { .. } => None,
+            },
+            Self::Mail => match config.mail.as_ref()? {
+                MailConfig { delivery: MailDelivery::Smtp(server), .. } => {
+                    server.login.as_ref().map(|login| login.password.clone())
+                }
+                MailConfig { delivery: MailDelivery::Directory { .. }, .. } => None,
+            },
+        }
+    }
+}
+
+impl MetricLabel for WatchedSecret {
+    const NAME: &'static str = "secret";
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// The secrets in use.
+#[derive(Clone)]
+pub(super) struct SecretWatch {
+    secrets: Arc<Mutex<Vec<(WatchedSecret, SecretSetting)>>>,
+    rejected: Arc<MetricFamily<Gauge, WatchedSecret>>,
+}
+
+impl SecretWatch {
+    pub(super) fn new(config: &Config, registry: &MetricsRegistry) -> Self {
+        let names = WatchedSecret::ALL.map(|secret| secret.path().to_owned());
+        let rejected = registry.gauges("scoregate_secret_files_rejected", &names);
+        let secrets = WatchedSecret::ALL.into_iter().filter_map(|secret| Some((secret, secret.of(config)?)));
+        let watch = Self { secrets: Arc::new(Mutex::new(secrets.collect())), rejected: Arc::new(rejected) };
+        WatchedSecret::ALL.into_iter().for_each(|secret| watch.report(secret, false));
+        watch
+    }
+
+    /// Watches the token of other settings: all other secrets stay those of the start.
+    pub(super) fn replace_token(&self, config: &Config) {
+        let token = WatchedSecret::AdminToken;
+        let mut secrets = self.secrets.lock();
+        secrets.retain(|(secret, _)| *secret != token);
+        secrets.extend(token.of(config).map(|setting| (token, setting)));
+    }
+
+    /// Reads all files.
+    pub(super) async fn refresh(&self) {
+        let watch = self.clone();
+        // Files may be on a slow disk.
+        if tokio::task::spawn_blocking(move || watch.refresh_all()).await.is_err() {
+            tracing::error!("checking the files of secrets panicked");
+        }
+    }
+
+    /// Reads all files at intervals until shutdown.
+    pub(super) async fn run(self, clock: Clock, stop: CancellationToken) {
+        repeat(CHECK_INTERVAL, clock, stop, async move || self.refresh().await).await;
+    }
+
+    fn refresh_all(&self) {
+        let secrets = self.secrets.lock().clone();
+        for (secret, setting) in secrets {
+            setting.refresh();
+            self.report(secret, setting.is_rejected());
+        }
+    }
+
+    fn report(&self, secret: WatchedSecret, is_rejected: bool) {
+        if let Some(gauge) = self.rejected.of(secret) {
+            gauge.set(f64::from(u8::from(is_rejected)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{SETTINGS, ValueKind};
+
+    #[test]
+    fn every_secret_of_the_settings_is_watched() {
+        let secrets = SETTINGS.iter().filter(|setting| setting.kind == ValueKind::Secret);
+        let mut expected: Vec<_> = secrets.map(|setting| setting.path).collect();
+        let mut watched = WatchedSecret::ALL.map(WatchedSecret::path);
+        expected.sort_unstable();
+        watched.sort_unstable();
+        assert_eq!(watched.as_slice(), expected);
+    }
+}

@@ -1,0 +1,176 @@
+//! A secret of the settings. One in a file is read again while the program runs, so that it can be rotated without a
+//! restart. A rejected file never replaces the value in use.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::{BadSecretFile, Secret, read_secret_file};
+
+/// A secret, fixed or in a file. All clones share one value.
+#[derive(Clone, Debug)]
+pub struct SecretSetting {
+    held: Arc<Mutex<HeldSecret>>,
+    source: Option<Arc<SecretSource>>,
+}
+
+#[derive(Debug)]
+struct HeldSecret {
+    secret: Secret,
+    /// Why the file is rejected.
+    rejected: Option<String>,
+}
+
+#[derive(Debug)]
+struct SecretSource {
+    /// The path of the setting.
+    setting: String,
+    file: PathBuf,
+    min_length: usize,
+    /// Held while the file is read, so that an older content never replaces a newer one.
+    reading: Mutex<()>,
+}
+
+impl SecretSetting {
+    /// A secret that does not change.
+    pub fn fixed(secret: Secret) -> Self {
+        Self { held: Arc::new(Mutex::new(HeldSecret { secret, rejected: None })), source: None }
+    }
+
+    /// A secret that was read from this file. A later one must have this many characters.
+    pub fn in_file(setting: &str, file: &Path, min_length: usize, secret: Secret) -> Self {
+        let (setting, file, reading) = (setting.to_owned(), file.to_owned(), Mutex::default());
+        let source = Some(Arc::new(SecretSource { setting, file, min_length, reading }));
+        Self { source, ..Self::fixed(secret) }
+    }
+
+    /// The secret in use.
+    pub fn current(&self) -> Secret {
+        self.held.lock().secret.clone()
+    }
+
+    /// The secret for a new connection: the file is read first.
+    pub async fn latest(&self) -> Secret {
+        if self.source.is_some() {
+            let setting = self.clone();
+            if tokio::task::spawn_blocking(move || setting.refresh()).await.is_err() {
+                tracing::error!("reading a secret panicked");
+            }
+        }
+        self.current()
+    }
+
+    /// Reads the file, if there is one. Blocks. Each reason of a rejection is logged once.
+    pub fn refresh(&self) {
+        let Some(source) = &self.source else { return };
+        let reading = source.reading.lock();
+        let read = source.read();
+        let mut held = self.held.lock();
+        let (setting, file) = (&source.setting, source.file.display());
+        match read {
+            Ok(secret) => {
+                held.rejected = None;
+                if secret.expose() != held.secret.expose() {
+                    held.secret = secret;
+                    tracing::info!(setting, %file, "secret renewed");
+                }
+            }
+            Err(error) => {
+                let reason = error.to_string();
+                if held.rejected.as_ref() != Some(&reason) {
+                    tracing::error!(setting, %file, reason, "secret file rejected; the previous secret stays in use");
+                    held.rejected = Some(reason);
+                }
+            }
+        }
+        drop(held);
+        drop(reading);
+    }
+
+    /// Whether the file was rejected when it was last read.
+    pub fn is_rejected(&self) -> bool {
+        self.held.lock().rejected.is_some()
+    }
+}
+
+impl SecretSource {
+    fn read(&self) -> Result<Secret, BadSecretFile> {
+        let secret = read_secret_file(&self.file)?;
+        let is_long_enough = secret.expose().len() >= self.min_length;
+        if is_long_enough { Ok(secret) } else { Err(BadSecretFile::TooShort(self.min_length)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    const FIRST: &str = "the first secret of sixteen";
+    const SECOND: &str = "the second secret";
+
+    #[test]
+    fn a_rejected_file_keeps_the_secret_and_a_good_one_replaces_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let open = |mode| fs::set_permissions(directory.path(), Permissions::from_mode(mode)).unwrap();
+        open(0o755);
+        let file = directory.path().join("secret");
+        let write = |text: &str, mode: u32| {
+            fs::write(&file, text).unwrap();
+            fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+        };
+        let setting = SecretSetting::in_file("admin.token", &file, 16, Secret::new(FIRST.into()));
+        let state = |setting: &SecretSetting| {
+            setting.refresh();
+            (setting.current().expose().to_owned(), setting.is_rejected())
+        };
+        assert_eq!(state(&setting), (FIRST.into(), true), "there is no file");
+        let large = "x".repeat(20_000);
+        for (text, mode) in [
+            ("", 0o600),
+            ("\n", 0o600),
+            ("too short", 0o600),
+            ("sixteen characters\nin two lines", 0o600),
+            (&large, 0o600),
+            (SECOND, 0o640),
+            (SECOND, 0o604),
+            (SECOND, 0o602),
+        ] {
+            write(text, mode);
+            assert_eq!(state(&setting), (FIRST.into(), true), "{text} {mode:o}");
+        }
+        write(&format!("{SECOND}\n"), 0o600);
+        assert_eq!(state(&setting.clone()), (SECOND.into(), false));
+        assert_eq!(setting.current().expose(), SECOND, "all clones share the value");
+        open(0o700);
+        write(FIRST, 0o644);
+        assert_eq!(state(&setting), (FIRST.into(), false), "nobody else can enter the directory");
+        write(SECOND, 0o600);
+        assert_eq!(state(&setting), (SECOND.into(), false));
+        fs::remove_file(&file).unwrap();
+        fs::create_dir(&file).unwrap();
+        assert_eq!(state(&setting), (SECOND.into(), true), "a directory");
+    }
+
+    #[test]
+    fn a_pipe_is_rejected_without_waiting_for_its_writer() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").args(["-m", "600"]).arg(&pipe).status().unwrap();
+        assert!(made.success());
+        assert!(matches!(read_secret_file(&pipe), Err(BadSecretFile::NotAFile)));
+    }
+
+    #[tokio::test]
+    async fn a_fixed_secret_stays_and_one_in_a_file_is_read_for_each_connection() {
+        assert_eq!(SecretSetting::fixed(Secret::new(FIRST.into())).latest().await.expose(), FIRST);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let setting = SecretSetting::in_file("store.password", file.path(), 1, Secret::new(FIRST.into()));
+        assert_eq!(setting.latest().await.expose(), FIRST);
+        fs::write(file.path(), SECOND).unwrap();
+        assert_eq!((setting.current().expose(), setting.latest().await.expose()), (FIRST, SECOND));
+    }
+}
