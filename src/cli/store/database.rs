@@ -169,6 +169,12 @@ fn print(settings: &DatabaseSettings, report: &DatabaseReport, now: Wall, as_jso
              synchronous_standby_names, and leave synchronous_commit on.",
         );
     }
+    if let Some(reason) = &report.hidden_timeline {
+        printer::message(&format!(
+            "The server does not disclose its timeline ({reason}): a former primary that accepts connections after a \
+             failover is not recognized, and lacks later changes and grants. Make sure that the service prevents this."
+        ));
+    }
     if is_wrong {
         printer::message(&format!(
             "The clocks of the database ({}) and of this machine ({}) differ by {} s: correct them. The database's \
@@ -194,6 +200,7 @@ fn as_text(settings: &DatabaseSettings, report: &DatabaseReport) -> String {
         ("units granted", report.granted.to_string()),
         ("audit records", report.audit.to_string()),
         ("shared documents", report.documents.to_string()),
+        ("timeline", if report.hidden_timeline.is_none() { "checked" } else { "cannot be checked" }.into()),
         ("replication", if report.is_synchronous { "synchronous" } else { "not synchronous" }.into()),
     ];
     let lines = fields.iter().map(|(name, value)| format!("{name:<18} {value}"));
@@ -219,6 +226,7 @@ fn as_value(
         "audit": report.audit,
         "documents": report.documents,
         "synchronous": report.is_synchronous,
+        "timeline_checked": report.hidden_timeline.is_none(),
         "clock_difference_seconds": difference.as_secs(),
     })
 }

@@ -6,6 +6,7 @@ use tokio_postgres::{Client, Row};
 use crate::clock::{Day, Wall};
 
 use super::connection::{Parameter, SchemaName};
+use super::server_history::ServerHistory;
 use crate::store::{DatabaseStatus, HotTable, TableRows};
 
 /// The database, as the current user sees it.
@@ -31,6 +32,8 @@ pub struct DatabaseReport {
     pub documents: u64,
     /// Whether commits wait for a synchronous standby.
     pub is_synchronous: bool,
+    /// Why the timeline of the server cannot be checked.
+    pub hidden_timeline: Option<String>,
     /// The server's clock.
     pub clock: Wall,
 }
@@ -69,6 +72,10 @@ pub(super) async fn report(
     let row = client.query_typed_one(&statement(schema, REPORT), &[]).await?;
     let count = |column: &str| Ok(u64::try_from(row.try_get::<_, i64>(column)?).unwrap_or(0));
     let day: Option<&str> = row.try_get("day")?;
+    let hidden_timeline = match ServerHistory::read(client).await? {
+        ServerHistory::Hidden(reason) => Some(reason),
+        ServerHistory::Disclosed { .. } => None,
+    };
     Ok(DatabaseReport {
         server: row.try_get("server")?,
         format: u32::try_from(row.try_get::<_, i32>("format")?).unwrap_or(0),
@@ -80,6 +87,7 @@ pub(super) async fn report(
         audit: count("audit")?,
         documents: count("documents")?,
         is_synchronous: row.try_get("is_synchronous")?,
+        hidden_timeline,
         clock: Wall::from_millis(count("clock")?),
     })
 }

@@ -31,6 +31,7 @@ mod schema;
 mod schema_steps;
 mod seen_timelines;
 mod server_check;
+mod server_history;
 mod sign_in;
 mod status;
 mod terms_columns;
@@ -279,15 +280,18 @@ impl KeyStore for PostgresStore {
 impl ChangeFeed for PostgresStore {
     fn position(&self) -> StoreFuture<'_, FeedPosition> {
         Box::pin(async move {
-            let work = async |client: &mut tokio_postgres::Client| self.feed.position(client).await;
+            let work = async |client: &mut tokio_postgres::Client| {
+                self.feed.position(client, self.check.history_form()).await
+            };
             Ok(self.connection.run(FEED, work).await?)
         })
     }
 
     fn changed_after(&self, after: FeedPosition, limit: usize) -> StoreFuture<'_, ChangedApplications> {
         Box::pin(async move {
-            let work =
-                async |client: &mut tokio_postgres::Client| self.feed.changed(client, &after, limit).await;
+            let work = async |client: &mut tokio_postgres::Client| {
+                self.feed.changed(client, self.check.history_form(), &after, limit).await
+            };
             Ok(self.connection.run(FEED, work).await?)
         })
     }

@@ -21,6 +21,8 @@ pub struct SeenTimelines {
     /// Where they are kept. `None` for a process that only reads them.
     file: Option<PathBuf>,
     highest: Mutex<BTreeMap<String, u32>>,
+    /// There is a file, and it cannot be read.
+    is_unreadable: bool,
     /// Held while the file is written, so that an older state never replaces a newer one.
     writing: Mutex<()>,
 }
@@ -49,23 +51,28 @@ impl SeenTimelines {
     /// Reads those of a data directory. New ones are kept in memory only.
     pub fn read_in(directory: &Path) -> Self {
         let path = directory.join(Self::NAME);
-        let highest = match read(&path) {
-            Ok(highest) => highest,
+        let (highest, is_unreadable) = match read(&path) {
+            Ok(highest) => (highest, false),
             Err(error) => {
                 tracing::error!(
                     %error, path = %path.display(),
                     "the file of database timelines cannot be read; a server that was the primary before an earlier failover \
                      is not recognized until the current one was used"
                 );
-                BTreeMap::new()
+                (BTreeMap::new(), true)
             }
         };
-        Self { highest: Mutex::new(highest), ..Self::default() }
+        Self { highest: Mutex::new(highest), is_unreadable, ..Self::default() }
     }
 
     /// The file, for messages.
     pub(super) fn file(&self) -> Option<&Path> {
         self.file.as_deref()
+    }
+
+    /// Whether a timeline was ever checked from this data directory.
+    pub(super) fn has_any(&self) -> bool {
+        self.is_unreadable || !self.highest.lock().is_empty()
     }
 
     /// Compares the timeline of a server with the highest one, and remembers it if it is higher.
@@ -158,6 +165,7 @@ mod tests {
         for cut in 0..whole.len() {
             fs::write(&path, &whole[..cut]).unwrap();
             assert_eq!(read(&path).unwrap_err().kind(), io::ErrorKind::InvalidData, "{cut}");
+            assert!(SeenTimelines::kept_in(directory.path()).has_any(), "{cut}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Checks the server of each new connection, in one round trip: a writable primary that is not behind a later one, with
 //! tables that this program can use.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -12,18 +13,14 @@ use super::connection::SchemaName;
 use super::hosts::HostFault;
 use super::schema::{SchemaFormat, SchemaState};
 use super::seen_timelines::{SeenTimelines, TimelineAge};
+use super::server_history::{HistoryForm, ServerHistory};
 use crate::clock::Mono;
 
 /// Minimum interval between log lines about the same refusal.
 const LOG_INTERVAL: Duration = Duration::from_mins(1);
 
-/// The timeline is that of the current end of the log: the one of the last checkpoint is out of date for a while after a
-/// promotion.
-const SERVER: &str = "
-SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean AS is_read_only,
-       (SELECT system_identifier FROM pg_control_system())::text AS system,
-       CASE WHEN pg_is_in_recovery() THEN 0
-            ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint END AS timeline";
+const SERVER: &str =
+    "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean AS is_read_only";
 
 const SITE: &str = "SELECT id::text, format, compatible_from FROM {schema}.site";
 
@@ -34,6 +31,8 @@ pub(super) struct ServerCheck {
     seen: Arc<SeenTimelines>,
     /// The only data set that is accepted.
     data_set: OnceLock<String>,
+    /// A server whose history is hidden was accepted.
+    accepts_hidden: AtomicBool,
     /// The refusal that was logged last, and when.
     logged: Mutex<Option<(String, Mono)>>,
 }
@@ -44,6 +43,7 @@ impl ServerCheck {
             site: schema.statement(SITE),
             seen: Arc::new(seen),
             data_set: OnceLock::new(),
+            accepts_hidden: AtomicBool::new(false),
             logged: Mutex::default(),
         }
     }
@@ -53,12 +53,21 @@ impl ServerCheck {
         self.data_set.get_or_init(|| data_set.to_owned());
     }
 
+    /// How the change feed recognizes another server.
+    pub(super) fn history_form(&self) -> HistoryForm {
+        let is_hidden = self.accepts_hidden.load(Ordering::Acquire);
+        if is_hidden { HistoryForm::ServerStart } else { HistoryForm::Timeline }
+    }
+
     /// Returns an error if the server must not be used.
     pub(super) async fn admit(&self, client: &Client, now: Mono) -> Result<(), HostFault> {
-        // Polled together, so both are sent before the first answer.
-        let (server, site) =
-            tokio::join!(client.query_typed_one(SERVER, &[]), client.query_typed_opt(&self.site, &[]));
-        let admitted = self.judge(&server?, site).await;
+        // Polled together, so all are sent before the first answer.
+        let (server, site, history) = tokio::join!(
+            client.query_typed_one(SERVER, &[]),
+            client.query_typed_opt(&self.site, &[]),
+            ServerHistory::read(client)
+        );
+        let admitted = self.judge(&server?, site, history).await;
         if let Err(HostFault::Refused(reason) | HostFault::UnusableTables(reason)) = &admitted {
             self.log(reason, now);
         }
@@ -69,6 +78,7 @@ impl ServerCheck {
         &self,
         server: &Row,
         site: Result<Option<Row>, tokio_postgres::Error>,
+        history: Result<ServerHistory, tokio_postgres::Error>,
     ) -> Result<(), HostFault> {
         if server.try_get("is_read_only")? {
             return Err(HostFault::Refused("the server is read-only".into()));
@@ -91,8 +101,39 @@ impl ServerCheck {
                  store.url, or restart the gateway to use this database"
             )));
         }
-        let timeline = u32::try_from(server.try_get::<_, i64>("timeline")?).unwrap_or(0);
-        self.compare(server.try_get("system")?, timeline).await
+        match history? {
+            ServerHistory::Disclosed { system, timeline } => {
+                self.compare(&system, timeline).await?;
+                self.accepts_hidden.store(false, Ordering::Release);
+                Ok(())
+            }
+            ServerHistory::Hidden(reason) => self.accept_hidden(&reason),
+        }
+    }
+
+    /// A server that does not disclose its timeline is accepted only where none was ever checked: neither a failover nor
+    /// a withdrawn right may weaken the check.
+    fn accept_hidden(&self, reason: &str) -> Result<(), HostFault> {
+        if self.seen.has_any() {
+            return Err(HostFault::Refused(format!(
+                "the server does not disclose its timeline ({reason}), and timelines were checked before: it may be a former \
+                 primary. Grant EXECUTE on the control functions to this role, or, if the database was moved to a service \
+                 without them,{} restart the gateway",
+                self.file_to_delete()
+            )));
+        }
+        if !self.accepts_hidden.swap(true, Ordering::AcqRel) {
+            tracing::warn!(
+                reason,
+                "the database does not disclose its timeline: a former primary that accepts connections after a failover is \
+                 not recognized, and lacks later changes and grants"
+            );
+        }
+        Ok(())
+    }
+
+    fn file_to_delete(&self) -> String {
+        self.seen.file().map(|file| format!(" delete {} and", file.display())).unwrap_or_default()
     }
 
     async fn compare(&self, system: &str, timeline: u32) -> Result<(), HostFault> {
@@ -100,12 +141,11 @@ impl ServerCheck {
             TimelineAge::Known => {}
             TimelineAge::New => self.save().await,
             TimelineAge::Behind(highest) => {
-                let file = self.seen.file().map(|file| format!(" delete {} and", file.display()));
                 return Err(HostFault::Refused(format!(
                     "the server is on timeline {timeline}, and one on timeline {highest} was used before: it was the primary \
                      before a failover and lacks later changes. Rebuild it as a standby, or remove it from store.url. If \
                      the newer server is lost,{} restart the gateway to accept this one",
-                    file.unwrap_or_default()
+                    self.file_to_delete()
                 )));
             }
         }

@@ -5,6 +5,7 @@ mod connections;
 mod database_state;
 mod faults;
 mod grace;
+mod hidden_timeline;
 mod load_balancer;
 mod mail;
 mod midnight;

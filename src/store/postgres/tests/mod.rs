@@ -6,6 +6,7 @@ mod deadlocks;
 mod document_losses;
 mod documents;
 mod grace_step;
+mod hidden_history;
 mod minutes;
 mod outdated;
 #[path = "../../../../tests/servers/postgres.rs"]
@@ -40,8 +41,8 @@ fn config() -> DatabaseConfig {
     DatabaseConfig {
         server: shared_server().url().parse().unwrap(),
         listen_server: None,
-        tls: None,
         password: None,
+        tls: None,
         schema: SchemaName::parse(&new_schema()).unwrap(),
         timeout: Duration::from_secs(20),
     }

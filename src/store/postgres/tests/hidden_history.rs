@@ -1,0 +1,110 @@
+//! A database that refuses the control functions, as some managed services do.
+
+use std::path::Path;
+
+use tokio::sync::OnceCell;
+
+use super::postgres::PostgresServer;
+use super::*;
+
+const SETTINGS: [&str; 1] = ["fsync=off"];
+const PREPARE: &str = "
+REVOKE EXECUTE ON FUNCTION pg_control_system(), pg_control_checkpoint(), pg_current_wal_lsn(), pg_walfile_name(pg_lsn)
+FROM PUBLIC;
+CREATE ROLE managed LOGIN;
+GRANT CREATE ON DATABASE {database} TO managed";
+
+async fn execute(config: &DatabaseConfig, statement: &str) {
+    let owner = DatabaseLink::new(Arc::new(config.clone()), Clock::system());
+    let work = async |client: &mut tokio_postgres::Client| client.batch_execute(statement).await;
+    owner.run("prepare a test", work).await.unwrap();
+}
+
+/// A schema in a database of the shared server, for a role without the functions.
+async fn managed() -> DatabaseConfig {
+    static READY: OnceCell<()> = OnceCell::const_new();
+    let mut config = config();
+    let owner = config.clone();
+    config.server.dbname("managed");
+    let prepare = async || {
+        execute(&owner, "CREATE DATABASE managed").await;
+        execute(&config, &PREPARE.replace("{database}", "managed")).await;
+    };
+    READY.get_or_init(prepare).await;
+    config.server.user("managed");
+    config
+}
+
+async fn fresh_store() -> ((), PostgresStore) {
+    let config = managed().await;
+    create_tables(config.clone()).await;
+    ((), PostgresStore::open_with(config, Clock::system(), true).await.unwrap())
+}
+
+conformance::run_with!(fresh_store);
+
+/// A store of this data directory.
+fn store(config: &DatabaseConfig, directory: &Path) -> PostgresStore {
+    PostgresStore::unopened(config.clone(), Clock::system(), SeenTimelines::kept_in(directory))
+}
+
+#[tokio::test]
+async fn a_hidden_timeline_is_accepted_only_where_none_was_checked() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = managed().await;
+    create_tables(config.clone()).await;
+    store(&config, directory.path()).check().await.unwrap();
+    let reason = PostgresStore::inspect(config.clone(), Clock::system()).await.unwrap().hidden_timeline;
+    assert!(reason.as_ref().is_some_and(|reason| reason.contains("permission denied")), "{reason:?}");
+
+    let mut disclosed = config.clone();
+    disclosed.server.user(postgres::OWNER);
+    store(&disclosed, directory.path()).check().await.unwrap();
+    let refused = store(&config, directory.path()).check().await;
+    let Err(OpenFailure::Unreachable(error)) = refused else { panic!("{refused:?}") };
+    let text = error.to_string();
+    for words in
+        ["does not disclose its timeline (permission denied", "were checked before", SeenTimelines::NAME]
+    {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    std::fs::remove_file(directory.path().join(SeenTimelines::NAME)).unwrap();
+    store(&config, directory.path()).check().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_right_that_is_withdrawn_while_the_program_runs_does_not_weaken_the_check() {
+    let mut server = PostgresServer::start(&SETTINGS);
+    let mut config = DatabaseConfig { server: server.url().parse().unwrap(), ..config() };
+    let owner = config.clone();
+    execute(&owner, "CREATE ROLE managed LOGIN; GRANT CREATE ON DATABASE postgres TO managed").await;
+    config.server.user("managed");
+    create_tables(config.clone()).await;
+    let store = PostgresStore::unopened(config, Clock::system(), SeenTimelines::default());
+    store.check().await.unwrap();
+    execute(&owner, "REVOKE EXECUTE ON FUNCTION pg_current_wal_lsn() FROM PUBLIC").await;
+    server.stop();
+    server.restart(&SETTINGS);
+    // The first call finds the connection closed.
+    drop(store.position().await);
+    let error = store.position().await.unwrap_err().to_string();
+    assert!(error.contains("were checked before"), "{error}");
+}
+
+#[tokio::test]
+async fn the_feed_of_a_server_with_a_hidden_timeline_has_another_source_after_each_restart() {
+    let mut server = PostgresServer::start(&SETTINGS);
+    let mut config = DatabaseConfig { server: server.url().parse().unwrap(), ..config() };
+    execute(&config, &PREPARE.replace("{database}", "postgres")).await;
+    config.server.user("managed");
+    create_tables(config.clone()).await;
+    let store = PostgresStore::open(config, Clock::system()).await.unwrap();
+    let before = store.position().await.unwrap();
+    assert_eq!(store.position().await.unwrap(), before);
+    server.stop();
+    server.restart(&SETTINGS);
+    drop(store.position().await);
+    let changed = store.changed_after(before.clone(), 1).await.unwrap();
+    assert!(changed.requires_reload(&before), "{changed:?}");
+    assert_eq!(changed.reached.data_set(), before.data_set());
+}
