@@ -68,7 +68,7 @@ enum StoreCommand {
         scoregate store export salvaged.jsonl --damaged DIR/scoregate.db\n\n\
         With --damaged the readable part of a file is exported and each skipped record is reported; the exit code is\n\
         then 1. With --close nothing can be changed or served after the snapshot: a store file is renamed to\n\
-        scoregate.db.aside-TIME (its server must be stopped), and the tables of a database get another schema.")]
+        scoregate.db.closed-TIME (its server must be stopped), and the tables of a database get another schema.")]
     Export {
         /// The file to write, or - for standard output.
         file: PathBuf,

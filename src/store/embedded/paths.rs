@@ -22,6 +22,8 @@ pub(super) const HALF: &str = ".half";
 pub(super) const NEXT: &str = ".next-";
 /// A replaced store; the same timestamp follows.
 pub(super) const ASIDE: &str = ".aside-";
+/// A store that an export closed; a timestamp follows. Its contents were moved, so it is never offered.
+pub(super) const CLOSED: &str = ".closed-";
 /// The copy made before a migration.
 const UPGRADED: &str = ".bak";
 /// Marks a directory that has held a store. Created at the first start, before the store is used.
@@ -116,6 +118,7 @@ pub(super) fn store_traces(path: &Path) -> Vec<PathBuf> {
     let mut found = files_with_prefix(path, ".v");
     found.retain(|other| file_name(other).ends_with(UPGRADED));
     found.extend(files_with_prefix(path, ASIDE));
+    found.extend(files_with_prefix(path, CLOSED));
     found.extend(has_log.then_some(log));
     found.extend(has_marker.then_some(marker));
     found.extend(has_documents.then_some(documents));
@@ -130,7 +133,7 @@ pub(super) fn store_traces(path: &Path) -> Vec<PathBuf> {
 /// Backups and exports beside the path, newest first. Replaced stores are not listed: they were replaced for a
 /// reason.
 fn backups(path: &Path) -> Vec<(PathBuf, Wall)> {
-    let excluded = [HALF, NEXT, ASIDE].map(|suffix| format!("{}{suffix}", file_name(path)));
+    let excluded = [HALF, NEXT, ASIDE, CLOSED].map(|suffix| format!("{}{suffix}", file_name(path)));
     let mut found: Vec<(PathBuf, Wall)> = sibling_files(path)
         .into_iter()
         .filter(|other| !excluded.iter().any(|prefix| file_name(other).starts_with(prefix)))
@@ -183,6 +186,9 @@ pub fn recovery_steps(error: &StoreError) -> Option<String> {
         | StoreError::Unavailable { .. } => return None,
     };
     let here = quoted(path.parent().unwrap_or(Path::new(".")));
+    if let Some(steps) = closed(path, &here) {
+        return Some(steps);
+    }
     let mut lines = vec![
         "The file is unchanged. To recover, with the server stopped:".to_owned(),
         format!("  scoregate store check --data-dir {here}"),
@@ -209,6 +215,17 @@ pub fn recovery_steps(error: &StoreError) -> Option<String> {
     }
     lines.push("An import keeps the replaced store, with `aside` in its name.".into());
     Some(lines.join("\n"))
+}
+
+/// The advice where an export closed the store. A copy of it would grant the quotas of today again.
+fn closed(path: &Path, here: &str) -> Option<String> {
+    let newest = files_with_prefix(path, CLOSED).pop().filter(|_| !path.exists())?;
+    Some(format!(
+        "It was exported and closed, and is kept as {}. Use the store into which the export was imported: with a copy of the \
+         closed one, callers would get today's quota twice.\nTo create an empty store here, without keys and with today's whole \
+         quota:\n  scoregate store init --data-dir {here}",
+        quoted(&newest)
+    ))
 }
 
 /// Further commands if the file itself is missing.

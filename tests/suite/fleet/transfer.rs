@@ -21,7 +21,12 @@ fn a_site_moves_to_a_database_and_back_with_keys_and_units_used_today() {
         assert!(running.contains("in use"), "{running}");
         program.stop().with(0);
         let closed = run_with(&close, &FILE).with(0).err;
-        assert!(closed.contains("exported: 1 application, 1 key,") && closed.contains("aside-"), "{closed}");
+        assert!(closed.contains("exported: 1 application, 1 key,") && closed.contains("closed-"), "{closed}");
+        let refused = Program::serve(single.path(), &FILE).end().0.err;
+        assert!(
+            refused.contains("It was exported and closed") && !refused.contains("store import"),
+            "{refused}"
+        );
 
         let site = Site::new();
         let imported = run_with(&["store", "import", file], &site.environment()).with(0).err;

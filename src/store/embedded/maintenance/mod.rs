@@ -22,7 +22,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::fault::StoreFault;
-use super::paths::{HALF, remove_database, sync_directory, with_suffix};
+use super::paths::{CLOSED, HALF, remove_database, sync_directory, with_suffix};
 use super::{file, schema};
 use crate::clock::{Day, Wall};
 use crate::store::StoreError;
@@ -109,10 +109,9 @@ impl MaintenanceError {
 /// Puts the store out of use by giving it another name, which it returns. The directory must be locked.
 pub fn close(directory: &Path, now: Wall) -> Result<PathBuf, MaintenanceError> {
     let path = file_in(directory);
-    let instant = swap::instant(now);
-    swap::move_aside(&path, &instant)
-        .map_err(|error| StoreFault::from(error).into_error("be closed", &path))?;
-    Ok(swap::aside(&path, &instant))
+    let closed = with_suffix(&path, &format!("{CLOSED}{}", swap::instant(now)));
+    swap::rename(&path, &closed).map_err(|error| StoreFault::from(error).into_error("be closed", &path))?;
+    Ok(closed)
 }
 
 /// Creates a new, empty store where the store is missing, despite traces of an old one. Files left by the old one are

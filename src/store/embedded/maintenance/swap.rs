@@ -55,9 +55,9 @@ pub(super) fn run(path: &Path, instant: &str) -> io::Result<()> {
 }
 
 /// Renames a store and its log.
-pub(super) fn move_aside(path: &Path, instant: &str) -> io::Result<()> {
-    let [store, log, index, _] = steps(path, instant);
-    [store, log, index].iter().try_for_each(rename_if_present)
+pub(super) fn rename(path: &Path, to: &Path) -> io::Result<()> {
+    let step = |suffix| (with_suffix(path, suffix), with_suffix(to, suffix));
+    ["", LOG, INDEX].map(step).iter().try_for_each(rename_if_present)
 }
 
 /// Renames what is left of a store whose file is missing: a new store must not be beside another store's write-ahead
