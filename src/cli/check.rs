@@ -46,5 +46,9 @@ pub(super) fn run(config: Option<&Path>, print_sample: bool) -> Exit {
     for problem in &problems {
         printer::message(&problem.to_string());
     }
-    if problems.is_empty() { Exit::Done } else { Exit::Input }
+    if !problems.is_empty() {
+        return Exit::Input;
+    }
+    printer::message(&format!("{}: ok", path.display()));
+    Exit::Done
 }

@@ -28,8 +28,8 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 pub use exit::Exit;
 
-const AFTER_HELP: &str = "Try it:\n  scoregate demo\n\nRun it:\n  scoregate check --sample > scoregate.toml\n  \
-echo 'upstream = \"built-in\"' >> scoregate.toml\n  \
+const AFTER_HELP: &str = "Try it:\n  scoregate demo\n\nRun it:\n  echo 'upstream = \"built-in\"' > scoregate.toml\n  \
+scoregate check --sample >> scoregate.toml\n  \
 scoregate check --config scoregate.toml\n  scoregate serve --config scoregate.toml\n\n\
 Exit codes: 0 success, 1 invalid input, 2 internal error.";
 

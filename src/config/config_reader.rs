@@ -12,7 +12,7 @@ use super::file::ConfigValues;
 use super::renamed::new_path;
 use super::settings::{IN_A_FILE, Setting, ValueKind, setting_of};
 use super::shown::showable;
-use super::tables::is_in_a_table;
+use super::tables::{is_in_a_table, may_be_empty};
 use super::words::{duration, nearest, size};
 use super::{ConfigProblem, ConfigProblems};
 
@@ -43,6 +43,13 @@ impl<'w> ConfigReader<'w> {
     }
 
     pub(super) fn unknown_paths(&mut self) {
+        for table in self.written.empty_tables.iter().filter(|table| !may_be_empty(table)) {
+            let remedy = match table.split_once('.') {
+                Some(("tiers" | "tls", _)) => "the table is empty: write its settings, or remove it",
+                Some(_) | None => "there is no such table; `scoregate check --sample` prints all settings",
+            };
+            self.problem(table, None, remedy);
+        }
         for path in self.written.values.keys() {
             if setting_of(path).is_some() || is_in_a_table(path) {
                 continue;

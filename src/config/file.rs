@@ -15,6 +15,8 @@ use super::{ConfigProblem, ConfigProblems};
 #[derive(Clone, Debug, Default)]
 pub struct ConfigValues {
     pub(super) values: BTreeMap<String, Value>,
+    /// Tables of the file without any value.
+    pub(super) empty_tables: Vec<String>,
     /// Origins of the values that are not from the file.
     origins: BTreeMap<String, SettingOrigin>,
 }
@@ -110,7 +112,7 @@ pub fn read_text(text: &str) -> Result<ConfigValues, ConfigProblems> {
         }])
     })?;
     let mut written = ConfigValues::default();
-    flatten("", Value::Table(table), &mut written.values);
+    flatten("", Value::Table(table), &mut written);
     Ok(written)
 }
 
@@ -133,13 +135,16 @@ fn malformed(text: &str, error: &toml::de::Error) -> String {
     }
 }
 
-fn flatten(path: &str, value: Value, into: &mut BTreeMap<String, Value>) {
+fn flatten(path: &str, value: Value, into: &mut ConfigValues) {
     match value {
         // Its keys are names of fields, which may contain dots.
         Value::Table(_) if is_one_value(path) => {
-            into.insert(path.to_owned(), value);
+            into.values.insert(path.to_owned(), value);
         }
         Value::Table(table) => {
+            if table.is_empty() && !path.is_empty() {
+                into.empty_tables.push(path.to_owned());
+            }
             for (name, value) in table {
                 let below = if path.is_empty() { name } else { format!("{path}.{name}") };
                 flatten(&below, value, into);
@@ -151,7 +156,7 @@ fn flatten(path: &str, value: Value, into: &mut BTreeMap<String, Value>) {
         | Value::Boolean(_)
         | Value::Datetime(_)
         | Value::Array(_)) => {
-            into.insert(path.to_owned(), other);
+            into.values.insert(path.to_owned(), other);
         }
     }
 }

@@ -3,16 +3,20 @@
 use super::settings::variable;
 
 /// Old and new paths. `*` is the name of an endpoint.
-const RENAMED: [(&str, &str); 22] = [
+const RENAMED: [(&str, &str); 26] = [
     ("upstream.at_once", "upstream.max_concurrent_requests"),
     ("upstream.idle", "upstream.idle_timeout"),
     ("freshness.refresh", "freshness.refresh_interval"),
     ("freshness.while_revalidate", "freshness.stale_while_revalidate"),
     ("freshness.if_error", "freshness.stale_if_error"),
+    ("freshness.while_refreshed", "freshness.stale_while_revalidate"),
+    ("freshness.on_error", "freshness.stale_if_error"),
     ("freshness.probing", "freshness.probe"),
     ("freshness.patience", "freshness.max_wait"),
     ("freshness.*.while_revalidate", "freshness.*.stale_while_revalidate"),
     ("freshness.*.if_error", "freshness.*.stale_if_error"),
+    ("freshness.*.while_refreshed", "freshness.*.stale_while_revalidate"),
+    ("freshness.*.on_error", "freshness.*.stale_if_error"),
     ("server.max_age", "server.max_connection_age"),
     ("server.grace", "server.shutdown_timeout"),
     ("proxies.protocol", "proxies.proxy_protocol"),

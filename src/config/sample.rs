@@ -4,11 +4,13 @@ use super::reload::needs_restart;
 use super::settings::SETTINGS;
 
 /// The sample configuration: every setting with its meaning and default. Everything is commented out, table headers
-/// included, so that settings can be appended without duplicate keys.
+/// included, so that settings can be appended without duplicate keys. Settings without a table come first: after a table
+/// they would be in it.
 pub fn sample() -> String {
     let mut lines = vec![HEAD_SAMPLE.to_owned()];
     let mut section = "";
-    for row in SETTINGS {
+    let (top, in_tables): (Vec<_>, Vec<_>) = SETTINGS.iter().partition(|row| !row.path.contains('.'));
+    for row in top.into_iter().chain(in_tables) {
         let (table, name) = row.path.rsplit_once('.').unwrap_or(("", row.path));
         if table != section {
             section = table;
@@ -29,7 +31,8 @@ pub fn sample() -> String {
 
 const HEAD_SAMPLE: &str = "\
 # All settings of scoregate with their defaults. Only the backend has no default: set `upstream`, or `url` in [upstream].
-# To set one, remove the `# ` before it and before its [table], or append both at the end.
+# To set one, remove the `# ` before it and before its [table], or append both at the end. Settings without a table
+# must be before the first table.
 # Environment variables override the file: SCOREGATE_ and the path in capitals with underscores for dots, such as
 # SCOREGATE_UPSTREAM_URL. [tiers], [tls] and [mapping] can only be set in the file.
 # `scoregate reload` and SIGHUP reload the settings; the marked ones take effect at the next start.
@@ -99,6 +102,20 @@ mod tests {
             let name = setting.path.rsplit('.').next().unwrap();
             assert!(text.contains(&format!("# {name} = ")), "{}", setting.path);
             assert!(text.contains(setting.meaning), "{}", setting.path);
+        }
+    }
+
+    #[test]
+    fn every_line_of_the_sample_is_toml_without_its_comment_and_settings_without_a_table_come_first() {
+        let mut text = String::from("upstream = \"built-in\"\n");
+        text.extend(
+            sample().lines().filter_map(|line| line.strip_prefix("# [")).map(|line| format!("[{line}\n")),
+        );
+        read_text(&text).unwrap_or_else(|problems| panic!("{problems}: {text}"));
+        let sample = sample();
+        let (before, _) = sample.split_once("\n# [").unwrap();
+        for row in SETTINGS.iter().filter(|row| !row.path.contains('.')) {
+            assert!(before.contains(&format!("\n# {} = ", row.path)), "{}", row.path);
         }
     }
 

@@ -2,10 +2,26 @@
 
 use crate::routes::ENDPOINTS;
 
+use super::settings::SETTINGS;
+
 /// Returns whether a path is a setting in a named table.
 pub(super) fn is_in_a_table(path: &str) -> bool {
     // Paths below `mapping` are checked in `config::mapping`.
     path.starts_with("mapping.") || is_in_a_named_table(path)
+}
+
+/// Returns whether a table without values has a meaning: all its settings have their defaults, or it names nothing yet.
+pub(super) fn may_be_empty(table: &str) -> bool {
+    let names_an_endpoint = |parent: &str| {
+        table
+            .strip_prefix(parent)
+            .is_some_and(|name| ENDPOINTS.iter().any(|one| one.stored && one.name == name))
+    };
+    let has_settings =
+        || SETTINGS.iter().any(|one| one.path.strip_prefix(table).is_some_and(|rest| rest.starts_with('.')));
+    ["tiers", "tls", "mapping"].contains(&table)
+        || ["mapping.", "freshness."].into_iter().any(names_an_endpoint)
+        || has_settings()
 }
 
 /// Returns whether the table at a path is one value: the fields of a mapping.

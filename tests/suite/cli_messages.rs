@@ -146,16 +146,34 @@ fn the_sample_configuration_can_be_appended_to() {
     for more in [
         "upstream = \"built-in\"\n",
         "[upstream]\nurl = \"http://127.0.0.1:4000/api/v1\"\n",
-        "upstream = \"built-in\"\n[admin]\nlisten = \"127.0.0.1:1\"\n[tiers.one]\nminute = 1\nday = 1\npaid = true\n",
+        "upstream = \"built-in\"\n[admin]\n[cors]\n[tls]\n[mapping.models]\n[tiers.one]\nminute = 1\nday = 1\npaid = true\n",
     ] {
         std::fs::write(&file, format!("{sample}{more}")).unwrap();
         let checked = run(&["check", "--config", file.to_str().unwrap()]).with(0);
-        assert_eq!((checked.out.as_str(), checked.err.as_str()), ("", ""), "{more}");
+        assert_eq!(
+            (checked.out, checked.err),
+            (String::new(), format!("{}: ok\n", file.display())),
+            "{more}"
+        );
     }
     // The printed sample lacks only the upstream.
     std::fs::write(&file, sample).unwrap();
     let bare = run(&["check", "--config", file.to_str().unwrap()]).with(1);
     assert!(bare.err.starts_with("upstream: ") && bare.err.lines().count() == 1, "{}", bare.err);
+}
+
+#[test]
+fn check_reports_tables_without_settings_that_do_not_exist() {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("tables.toml");
+    let tables = ["admn", "tiers.gold", "tls.default", "mapping.modles", "freshness.modles", "site.more"];
+    let text: String = tables.iter().map(|table| format!("[{table}]\n")).collect();
+    std::fs::write(&file, format!("upstream = \"built-in\"\n{text}")).unwrap();
+    let refused = run(&["check", "--config", file.to_str().unwrap()]).with(1).err;
+    for table in tables {
+        assert!(refused.contains(&format!("{table}: ")), "{table}: {refused}");
+    }
+    assert_eq!(refused.lines().count(), tables.len(), "{refused}");
 }
 
 #[test]
@@ -167,7 +185,8 @@ fn check_uses_the_configuration_file_named_in_the_environment() {
     assert!(run_with(&["check"], &named).with(1).err.contains("upstrem: "));
     let other = directory.path().join("other.toml");
     std::fs::write(&other, "upstream = \"built-in\"\n").unwrap();
-    assert_eq!(run_with(&["check", "--config", other.to_str().unwrap()], &named).with(0).err, "");
+    let checked = run_with(&["check", "--config", other.to_str().unwrap()], &named).with(0);
+    assert_eq!(checked.err, format!("{}: ok\n", other.display()));
     assert!(run_with(&["check", "--sample"], &named).with(0).out.contains("# [upstream]"));
 }
 
