@@ -2,7 +2,6 @@
 //!
 //! Over the Unix socket of a running gateway, or on the store if none runs on this machine.
 
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -18,6 +17,7 @@ use crate::store::OwnerQuery;
 
 use super::control::{CommandError, CommandTarget, MissingStore, block_on, report};
 use super::exit::Exit;
+use super::input_file;
 use super::printer;
 use super::serve::ServerArgs;
 
@@ -228,7 +228,7 @@ fn read_message(file: &Path) -> Result<String, CommandError> {
     let read = if file == Path::new("-") {
         io::stdin().lock().take(MAX_MESSAGE_BYTES).read_to_string(&mut text)
     } else {
-        File::open(file).and_then(|file| file.take(MAX_MESSAGE_BYTES).read_to_string(&mut text))
+        input_file::open(file).and_then(|file| file.take(MAX_MESSAGE_BYTES).read_to_string(&mut text))
     };
     match read {
         Ok(_) => Ok(text),

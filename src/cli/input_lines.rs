@@ -1,8 +1,13 @@
 //! Reads the lines of an untrusted file. A line that is too long or not UTF-8 is an error of that line only.
 //!
-//! Memory is bounded by the maximum line length.
+//! Memory is bounded by the maximum line length. An input that never ends is an error before long.
 
 use std::io::{self, BufRead, Read as _};
+
+/// Maximum number of blank lines in succession.
+const MAX_BLANK_LINES: u64 = 100_000;
+/// Maximum length of the rest of a line that is too long.
+const MAX_SKIPPED: u64 = 64 * 1024 * 1024;
 
 /// A line that is not blank.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,7 +44,11 @@ impl<R: BufRead> InputLines<R> {
         self.bytes += read as u64;
         let is_complete = raw.ends_with(b"\n") || raw.len() <= self.max_length;
         if !is_complete {
-            self.bytes += self.reader.skip_until(b'\n')? as u64;
+            let skipped = (&mut self.reader).take(MAX_SKIPPED).skip_until(b'\n')? as u64;
+            self.bytes += skipped;
+            if skipped == MAX_SKIPPED {
+                return Err(endless(&format!("line {} is longer than {MAX_SKIPPED} bytes", self.number)));
+            }
         }
         let text = if is_complete {
             String::from_utf8(raw).map_err(|_| "is not UTF-8".to_owned())
@@ -60,13 +69,21 @@ impl<R: BufRead> Iterator for InputLines<R> {
     type Item = io::Result<InputLine>;
 
     fn next(&mut self) -> Option<io::Result<InputLine>> {
-        loop {
+        for _ in 0..=MAX_BLANK_LINES {
             match self.read().transpose()? {
                 Ok(InputLine { text: Ok(text), .. }) if text.trim().is_empty() => {}
                 line => return Some(line),
             }
         }
+        Some(Err(endless(&format!(
+            "there are more than {MAX_BLANK_LINES} blank lines before line {}",
+            self.number
+        ))))
     }
+}
+
+fn endless(reason: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, reason)
 }
 
 #[cfg(test)]
@@ -104,6 +121,15 @@ mod tests {
         assert_eq!(lines[2], (3, Err(&too_long)));
         assert_eq!(lines[3], (4, Ok("four")));
         assert_eq!(lines[4], (5, Err(&too_long)));
+    }
+
+    #[test]
+    fn an_input_of_blank_lines_or_without_a_line_end_is_an_error_before_it_ends() {
+        for (byte, words) in [(b'\n', "more than 100000 blank lines"), (0, "line 1 is longer than")] {
+            let endless = io::BufReader::new(io::repeat(byte));
+            let error = InputLines::new(endless, MAX_LENGTH).next().unwrap().unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod control;
 mod demo;
 mod exit;
 mod health;
+mod input_file;
 mod input_lines;
 mod keys;
 mod nodes;

@@ -4,7 +4,6 @@
 //! see `admin`.
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -17,6 +16,7 @@ use crate::accounts::{BadField, KeyRecord};
 use crate::admin::{AdminCommand, ImportView, LineView, MAX_BATCH, read_json};
 use crate::cli::control::{CommandError, CommandTarget, MissingStore};
 use crate::cli::exit::Exit;
+use crate::cli::input_file;
 use crate::cli::input_lines::{InputLine, InputLines};
 use crate::cli::printer::{self, Progress};
 use crate::cli::serve::StopSignals;
@@ -221,7 +221,7 @@ fn open(file: &Path) -> Result<(Box<dyn BufRead + Send>, Option<u64>), CommandEr
         return Ok((Box::new(BufReader::new(io::stdin())), None));
     }
     let bad = |error: io::Error| CommandError::Input(format!("{} cannot be read: {error}", file.display()));
-    let opened = File::open(file).map_err(bad)?;
+    let opened = input_file::open(file).map_err(bad)?;
     let metadata = opened.metadata().map_err(bad)?;
     let size = metadata.is_file().then_some(metadata.len());
     Ok((Box::new(BufReader::with_capacity(1 << 16, opened)), size))

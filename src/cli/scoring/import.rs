@@ -4,7 +4,6 @@
 //! updated when the import ends, also after an error, and a running server is notified. After a killed import they
 //! are updated by a server.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,6 +20,7 @@ use tokio::sync::mpsc;
 use crate::admin::SCORING_REFRESH;
 use crate::cli::control::request_if_running;
 use crate::cli::exit::Exit;
+use crate::cli::input_file;
 use crate::cli::input_lines::{InputLine, InputLines};
 use crate::cli::printer::{self, Progress};
 use crate::cli::serve::StopSignals;
@@ -243,12 +243,8 @@ impl RunFile {
         if path == Path::new("-") {
             return Ok(Self { name: "standard input".into(), file: Box::new(io::stdin()), size: None });
         }
-        let file = File::open(path)?;
-        let metadata = file.metadata()?;
-        if metadata.is_dir() {
-            return Err(io::ErrorKind::IsADirectory.into());
-        }
-        let size = metadata.is_file().then_some(metadata.len());
+        let file = input_file::open(path)?;
+        let size = Some(file.metadata()?.len());
         Ok(Self { name: path.display().to_string().into(), file: Box::new(file), size })
     }
 

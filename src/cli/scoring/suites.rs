@@ -1,6 +1,5 @@
 //! `scoregate scoring suites`: shows or replaces the suite table of an archive.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -8,9 +7,13 @@ use clap::Subcommand;
 
 use super::import::{create_parent, notify_server};
 use crate::cli::exit::Exit;
+use crate::cli::input_file::read_text;
 use crate::cli::printer;
 use crate::clock::Clock;
 use crate::scoring::{Archive, SuiteTable};
+
+/// Maximum size of a table.
+const MAX_BYTES: u64 = 1024 * 1024;
 
 pub(super) const AFTER_HELP: &str = r#"Examples:
   scoregate scoring suites show --data-dir DIR > suites.toml
@@ -57,7 +60,7 @@ fn show(archive: &Path) -> anyhow::Result<Exit> {
 }
 
 fn set(archive: &Path, data_dir: Option<&Path>, file: &Path) -> anyhow::Result<Exit> {
-    let text = match read(file) {
+    let text = match read_text(file, MAX_BYTES) {
         Ok(text) => text,
         Err(error) => {
             return Ok(printer::input_error(&format!("{} cannot be read: {error}", file.display())));
@@ -79,13 +82,4 @@ fn set(archive: &Path, data_dir: Option<&Path>, file: &Path) -> anyhow::Result<E
     let runtime = runtime.context("the running server cannot be notified")?;
     runtime.block_on(notify_server(data_dir.into_iter().chain(archive.parent())));
     Ok(Exit::Done)
-}
-
-fn read(file: &Path) -> std::io::Result<String> {
-    if file != Path::new("-") {
-        return std::fs::read_to_string(file);
-    }
-    let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text)?;
-    Ok(text)
 }
