@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
@@ -45,6 +45,7 @@ impl DataDir {
             .mode(0o700)
             .create(path)
             .with_context(|| format!("the data directory {shown} cannot be created"))?;
+        warn_if_open(path)?;
         let lock = lock_file(&path.join(LOCK));
         let lock = lock.with_context(|| format!("the data directory {shown} is not writable"))?;
         match lock.try_lock() {
@@ -81,6 +82,22 @@ impl DataDir {
     }
 }
 
+/// Warns about a directory of this user that others can enter or write. Another owner decides about its mode: the volumes of
+/// pods belong to root and are open to all.
+fn warn_if_open(path: &Path) -> io::Result<()> {
+    let found = std::fs::metadata(path)?;
+    let is_own = found.uid() == rustix::process::geteuid().as_raw();
+    let mode = found.mode() & 0o7777;
+    if is_own && mode & 0o033 != 0 {
+        tracing::warn!(
+            path = %path.display(), mode = format!("{mode:04o}"),
+            "other users can enter or write the data directory, which holds digests of keys and mail addresses: \
+             remove their rights, with chmod 700"
+        );
+    }
+    Ok(())
+}
+
 /// Opens the lock file. A new one marks a directory without a store. It appears with its content: another process that finds
 /// it empty takes it for the lock of a store.
 fn lock_file(path: &Path) -> io::Result<File> {
@@ -94,7 +111,9 @@ fn lock_file(path: &Path) -> io::Result<File> {
         std::fs::remove_file(&new)?;
         if linked.is_err_and(|error| error.kind() != ErrorKind::AlreadyExists) {
             // A file system without hard links.
-            std::fs::write(path, NO_STORE_YET)?;
+            let mut file =
+                OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path)?;
+            file.write_all(NO_STORE_YET)?;
         }
         return OpenOptions::new().write(true).open(path);
     }

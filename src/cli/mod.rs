@@ -136,6 +136,8 @@ struct LocationArgs {
 
 /// Parses the command line and runs the command.
 pub fn main() -> Exit {
+    // All files are private, those that SQLite creates too.
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

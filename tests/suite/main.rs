@@ -100,6 +100,7 @@ mod pooled_connections;
 mod postgres;
 #[path = "../servers/postgres_restarts.rs"]
 mod postgres_restarts;
+mod private_files;
 mod program;
 mod protection;
 mod proxied;

@@ -8,6 +8,7 @@
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -103,7 +104,12 @@ fn lock_path(archive: &Path) -> PathBuf {
 fn lock_file(path: &Path) -> io::Result<File> {
     match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            OpenOptions::new().write(true).create(true).truncate(false).open(path)
+            let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+            // Root may run the import, and the server locks the file as the owner of the directory.
+            let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            let owner = std::fs::metadata(directory.unwrap_or(Path::new(".")))?;
+            drop(fchown(&file, Some(owner.uid()), Some(owner.gid())));
+            Ok(file)
         }
         opened => opened,
     }

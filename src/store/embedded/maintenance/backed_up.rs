@@ -2,14 +2,13 @@
 
 use std::fs;
 use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::Path;
 
 use super::super::paths::{HALF, LAST_BACKUP as FILE, remove, sync_directory, with_suffix};
 use crate::clock::Wall;
 
-/// The operator may run the backup as another user. The directory itself is private.
-const MODE: u32 = 0o644;
+const MODE: u32 = 0o600;
 
 /// Records a complete backup or export.
 pub fn record_backup(directory: &Path, now: Wall) -> io::Result<()> {
@@ -18,6 +17,9 @@ pub fn record_backup(directory: &Path, now: Wall) -> io::Result<()> {
     remove(&half)?;
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(MODE).open(&half)?;
     writeln!(file, "{}", now.rfc3339())?;
+    // Root may run the backup, and the server reads the file as the owner of the directory. Others cannot give files away.
+    let owner = fs::metadata(directory)?;
+    drop(fchown(&file, Some(owner.uid()), Some(owner.gid())));
     file.sync_all()?;
     fs::rename(&half, &path)?;
     sync_directory(&path)
