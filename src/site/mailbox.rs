@@ -63,16 +63,19 @@ impl EmailAddress {
         if !domains.accept(&domain) {
             return Err(AddressProblem::Domain);
         }
-        let untagged = local.split_once('+').map(|(name, _)| name).filter(|name| !name.is_empty());
-        let mailbox = format!("{}@{domain}", untagged.unwrap_or(local).to_ascii_lowercase());
+        let untagged = local.split_once('+').map_or(local, |(name, _)| name);
+        let mailbox = format!("{}@{domain}", untagged.to_ascii_lowercase());
         Ok(Self { entered: text.to_owned(), mailbox })
     }
 }
 
-/// Whether a text is a local part: atoms between dots (RFC 5322).
+/// Whether a text is a local part: atoms between dots (RFC 5322), without what the programs behind a mail server may take for
+/// an option, a command, a file or a route.
 fn is_local_part(text: &str) -> bool {
-    let is_atom = |part: &str| !part.is_empty() && part.bytes().all(is_atom_byte);
-    text.len() <= MAX_LOCAL && text.split('.').all(is_atom)
+    let is_plain = |byte: u8| is_atom_byte(byte) && !b"|`$!%".contains(&byte);
+    let is_atom = |part: &str| !part.is_empty() && part.bytes().all(is_plain);
+    let begins_plainly = !text.starts_with(['-', '/', '+', '#', '~']);
+    text.len() <= MAX_LOCAL && begins_plainly && text.split('.').all(is_atom)
 }
 
 fn is_atom_byte(byte: u8) -> bool {
@@ -110,7 +113,7 @@ mod tests {
             assert_eq!(parsed(text).unwrap(), "ann@example.org", "{text}");
         }
         assert_eq!(parsed("a.nn@example.org").unwrap(), "a.nn@example.org");
-        assert_eq!(parsed("+ann@example.org").unwrap(), "+ann@example.org");
+        assert_eq!(parsed("o'brien&co/x-_=?^{}~@example.org").unwrap(), "o'brien&co/x-_=?^{}~@example.org");
         let entered = EmailAddress::parse(" Ann+x@Example.org", &MailDomains::default()).unwrap().entered;
         assert_eq!(entered, "Ann+x@Example.org");
     }
@@ -140,6 +143,16 @@ mod tests {
             "<a@example.org>",
             "ann@example.org.",
             "a\0@example.org",
+            "-oQ/tmp@example.org",
+            "--help@example.org",
+            "|id@example.org",
+            "a|id@example.org",
+            "`id`@example.org",
+            "$(id)@example.org",
+            "/etc/passwd@example.org",
+            "+ann@example.org",
+            "ann!host@example.org",
+            "ann%example.net@example.org",
             &long,
             &longer,
         ] {

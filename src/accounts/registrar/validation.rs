@@ -13,7 +13,11 @@ pub(super) const MAX_MESSAGE: usize = 4_000;
 pub(super) fn check_text(what: &'static str, text: Option<&String>) -> Result<(), RegistrarError> {
     let is_printable = |text: &String| {
         let length = text.chars().take(MAX_TEXT + 1).count();
-        (1..=MAX_TEXT).contains(&length) && !text.chars().any(is_misleading) && !text.trim().is_empty()
+        let is_visible = !text.chars().any(|char| is_misleading(char) || is_variation_selector(char));
+        (1..=MAX_TEXT).contains(&length)
+            && is_visible
+            && has_only_needed_joiners(text)
+            && !text.trim().is_empty()
     };
     if text.is_none_or(is_printable) { Ok(()) } else { Err(RegistrarError::BadText(what)) }
 }
@@ -31,13 +35,42 @@ pub(super) fn check_message(message: &str) -> Result<(), RegistrarError> {
 }
 
 /// Whether a character can make a text look like another one: control characters, invisible ones and those that
-/// change the writing direction. Joiners are allowed; some scripts need them.
+/// change the writing direction. Joiners and variation selectors are not among them.
 fn is_misleading(character: char) -> bool {
     let is_unseen = matches!(
         character,
-        '\u{200B}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}'
+        '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}' | '\u{180E}' | '\u{200B}'
+            | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{2800}' | '\u{3164}'
+            | '\u{FEFF}' | '\u{FFA0}' | '\u{FFF0}'..='\u{FFFB}' | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}'
+            | '\u{E0000}'..='\u{E00FF}' | '\u{E01F0}'..='\u{E0FFF}'
     );
     character.is_control() || is_unseen
+}
+
+/// Whether it selects a variant of the character before it. Emojis in messages have it; two names that differ in it only look
+/// the same.
+const fn is_variation_selector(character: char) -> bool {
+    matches!(
+        character,
+        '\u{180B}'..='\u{180D}' | '\u{180F}' | '\u{FE00}'..='\u{FE0F}' | '\u{E0100}'..='\u{E01EF}'
+    )
+}
+
+/// Whether each joiner stands between letters of a script that can need it. Elsewhere it is invisible.
+fn has_only_needed_joiners(text: &str) -> bool {
+    let is_joiner = |character| matches!(character, '\u{200C}' | '\u{200D}');
+    let mut before = None;
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        let is_letter = |beside: Option<char>| {
+            beside.is_some_and(|beside| !beside.is_ascii() && !is_joiner(beside) && !beside.is_whitespace())
+        };
+        if is_joiner(character) && !(is_letter(before) && is_letter(characters.peek().copied())) {
+            return false;
+        }
+        before = Some(character);
+    }
+    true
 }
 
 pub(super) fn check_limits(own: OwnLimits) -> Result<(), RegistrarError> {
@@ -49,9 +82,54 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_name_has_only_visible_characters() {
+        let check = |name: &str| check_text("name", Some(&name.to_owned())).is_ok();
+        for fit in [
+            "Weather site",
+            "O'Brien & S\u{f6}hne",
+            "\u{5929}\u{6c17}",
+            "\u{645}\u{6cc}\u{200c}\u{62e}\u{648}\u{627}\u{647}\u{645}",
+            "\u{915}\u{94d}\u{200d}\u{937}",
+            "\u{1f326} rain",
+        ] {
+            assert!(check(fit), "{fit:?}");
+        }
+        for unseen in [
+            '\u{0}',
+            '\n',
+            '\u{7f}',
+            '\u{ad}',
+            '\u{34f}',
+            '\u{61c}',
+            '\u{115f}',
+            '\u{180e}',
+            '\u{200b}',
+            '\u{200c}',
+            '\u{200d}',
+            '\u{200e}',
+            '\u{202e}',
+            '\u{2060}',
+            '\u{2064}',
+            '\u{2066}',
+            '\u{2800}',
+            '\u{3164}',
+            '\u{fe0f}',
+            '\u{feff}',
+            '\u{ffa0}',
+            '\u{fff9}',
+            '\u{e0041}',
+            '\u{e0100}',
+        ] {
+            for text in [format!("Weather{unseen} site"), unseen.to_string(), format!("{unseen}{unseen}")] {
+                assert!(!check(&text), "{text:?}");
+            }
+        }
+    }
+
+    #[test]
     fn a_message_has_printable_lines_and_a_maximum_length() {
         let longest = "\u{e9}".repeat(MAX_MESSAGE);
-        for fit in ["a", "One.\n\nTwo.", &longest] {
+        for fit in ["a", "One.\n\nTwo.", "\u{26a0}\u{fe0f} Degraded", &longest] {
             assert!(check_message(fit).is_ok(), "{fit:?}");
         }
         let too_long = format!("{longest}a");

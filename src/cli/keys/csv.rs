@@ -2,11 +2,17 @@
 //!
 //! A separate parser because of this exception: an unclosed quote invalidates one line and not the rest of the file.
 //! Does not validate the fields; see `admin`.
+//!
+//! Names and contacts may come from anyone who signs up, and spreadsheets run a cell that begins like a formula. Such cells are written
+//! with an apostrophe in front, which is removed when they are read.
 
 use serde_json::Value;
 
 use crate::accounts::{BadField, KeyRecord};
 use crate::admin::{FIELDS, LineObject, REQUIRED, known_field};
+
+/// The characters with which spreadsheets begin a formula, the wide forms of East Asian scripts included.
+const FORMULA: [char; 10] = ['=', '+', '-', '@', '\t', '\r', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
 
 /// The field of each column, from the header line.
 #[derive(Debug)]
@@ -52,9 +58,24 @@ pub(super) fn line(fields: &LineObject) -> String {
     FIELDS.map(|name| quoted(&fields.cell(name))).join(",")
 }
 
+/// A cell as it is written.
 fn quoted(cell: &str) -> String {
+    let cell = &if is_formula(cell) { format!("'{cell}") } else { cell.to_owned() };
     let is_plain = !cell.contains([',', '"', '\r', '\n']) && cell.trim() == cell;
     if is_plain { cell.to_owned() } else { format!("\"{}\"", cell.replace('"', "\"\"")) }
+}
+
+/// Whether a spreadsheet would run a cell, or it would be read as one that was escaped.
+fn is_formula(cell: &str) -> bool {
+    cell.trim_start_matches('\'').starts_with(FORMULA)
+}
+
+/// A cell without the apostrophe that keeps it from being run.
+fn unescaped(cell: String) -> String {
+    match cell.strip_prefix('\'') {
+        Some(rest) if is_formula(rest) => rest.to_owned(),
+        _ => cell,
+    }
 }
 
 fn cells(line: &str) -> Result<Vec<String>, BadField> {
@@ -70,7 +91,7 @@ fn cells(line: &str) -> Result<Vec<String>, BadField> {
         if !(after.is_empty() || after.starts_with(',')) {
             return Err(bad("has text instead of a comma after a closing quote"));
         }
-        cells.push(cell);
+        cells.push(unescaped(cell));
         match after.strip_prefix(',') {
             Some(more) => rest = more,
             None => return Ok(cells),
@@ -146,7 +167,35 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_cell_that_a_spreadsheet_would_run_is_escaped() {
+        for (cell, written) in [
+            ("=cmd|'/c calc'!A1", "'=cmd|'/c calc'!A1"),
+            ("+1", "'+1"),
+            ("-1", "'-1"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("\t=1", "'\t=1"),
+            ("\t", "\"'\t\""),
+            ("\u{ff1d}1", "'\u{ff1d}1"),
+            ("'=1", "''=1"),
+            ("=HYPERLINK(\"a\",b)", "\"'=HYPERLINK(\"\"a\"\",b)\""),
+            ("a=b", "a=b"),
+            ("'quoted'", "'quoted'"),
+            ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
+        ] {
+            assert_eq!(quoted(cell), written);
+            assert_eq!(cells(written).unwrap(), [cell]);
+        }
+    }
+
     proptest! {
+        #[test]
+        fn no_written_cell_begins_like_a_formula(cell in "['=+@\\-\t\u{ff1d}a]{0,4}") {
+            let line = quoted(&cell);
+            prop_assert!(!line.trim_start_matches('"').starts_with(FORMULA), "{line}");
+            prop_assert_eq!(cells(&line).unwrap(), [cell]);
+        }
+
         #[test]
         fn any_cells_are_read_back_as_they_were_written(expected in proptest::collection::vec("[^\r\n]*", 1..5)) {
             let line = expected.iter().map(|cell| quoted(cell)).collect::<Vec<_>>().join(",");
