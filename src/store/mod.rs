@@ -275,7 +275,7 @@ pub trait StatusStore: Send + Sync + 'static {
 /// Owners of applications, their links by e-mail and their sessions. Links and sessions that have expired do not exist.
 pub trait OwnerStore: Send + Sync + 'static {
     /// Makes a link and its mail durable, both or neither. Returns `false` and stores nothing if the mailbox has had its
-    /// allowance.
+    /// allowance. Both cases run the same statements: the duration must not depend on the mailbox.
     fn send_link(&self, link: NewSignInLink, mail: NewMail) -> StoreFuture<'_, bool>;
 
     /// The link with this digest, unless it was used.

@@ -41,7 +41,8 @@ fn using(token: &str, session: &str) -> SignIn {
     }
 }
 
-async fn send(store: &dyn Store, token: &str, email: &str) -> bool {
+/// Sends a link; a mailbox gets three.
+pub(in crate::store) async fn send(store: &dyn Store, token: &str, email: &str) -> bool {
     store.send_link(a_link(token, email), a_mail(token, email)).await.unwrap()
 }
 

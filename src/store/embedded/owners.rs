@@ -15,6 +15,8 @@ const OWNERS: &str =
     "SELECT id, email, created_at, terms_version, terms_accepted_at, tier, suspended_at FROM owners";
 
 /// Stores a link with its mail, unless the mailbox has had its allowance. The link to an account goes to its address.
+///
+/// A link that is not allowed is stored and deleted again: the duration must not depend on the mailbox.
 pub(super) fn send_link(
     connection: &Connection,
     link: &NewSignInLink,
@@ -23,9 +25,7 @@ pub(super) fn send_link(
     let sent: i64 = connection
         .prepare_cached("SELECT count(*) FROM sign_in_links WHERE mailbox = ?1 AND created_at >= ?2")?
         .query_row(params![link.mailbox, millis(link.allowance.since)], |row| row.get(0))?;
-    if sent >= i64::from(link.allowance.links) {
-        return Ok(false);
-    }
+    let is_allowed = sent < i64::from(link.allowance.links);
     // Only the address is read: the time must not depend on the applications of an owner.
     let known: Option<String> = connection
         .prepare_cached("SELECT email FROM owners WHERE mailbox = ?1")?
@@ -44,7 +44,13 @@ pub(super) fn send_link(
             millis(link.expires_at)
         ])?;
     mail_queue::add(connection, &[NewMail { recipient: email, ..mail.clone() }])?;
-    Ok(true)
+    connection
+        .prepare_cached("DELETE FROM sign_in_links WHERE digest = ?1 AND NOT ?2")?
+        .execute(params![link.digest.as_bytes(), is_allowed])?;
+    connection
+        .prepare_cached("DELETE FROM mail_queue WHERE message_id = ?1 AND NOT ?2")?
+        .execute(params![mail.message_id, is_allowed])?;
+    Ok(is_allowed)
 }
 
 /// A link that was not used and has not expired.

@@ -18,6 +18,10 @@ const LINKS_SENT: &str =
 const ADD_LINK: &str = "
 INSERT INTO {schema}.sign_in_links (digest, mailbox, email, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)";
 
+const DELETE_LINK_UNLESS: &str = "DELETE FROM {schema}.sign_in_links WHERE digest = $1 AND NOT $2";
+
+const DELETE_MAIL_UNLESS: &str = "DELETE FROM {schema}.mail_queue WHERE message_id = $1 AND NOT $2";
+
 const EMAIL_OF_MAILBOX: &str = "SELECT email FROM {schema}.owners WHERE mailbox = $1";
 
 const USE_LINK: &str = "UPDATE {schema}.sign_in_links SET used_at = $2 WHERE digest = $1";
@@ -34,6 +38,8 @@ INSERT INTO {schema}.owner_sessions (digest, owner, created_at, expires_at) VALU
 
 impl OwnerTransaction<'_> {
     /// Stores a link with its mail, unless the mailbox has had its allowance. The link to an account goes to its address.
+    ///
+    /// A link that is not allowed is stored and deleted again: the duration must not depend on the mailbox.
     pub(super) async fn send_link(&self, link: &NewSignInLink, mail: &NewMail) -> OwnerResult<bool> {
         let lock_name = format!("scoregate links of {}", link.mailbox);
         self.execute(LOCK_MAILBOX, &[(&lock_name, Type::TEXT)]).await?;
@@ -41,9 +47,7 @@ impl OwnerTransaction<'_> {
         let bounds: [Parameter<'_>; 2] = [(&link.mailbox, Type::TEXT), (&since, Type::INT8)];
         let sent = self.schema.statement(LINKS_SENT);
         let sent: i64 = self.transaction.client().query_typed_one(&sent, &bounds).await?.try_get(0)?;
-        if sent >= i64::from(link.allowance.links) {
-            return Ok(false);
-        }
+        let is_allowed = sent < i64::from(link.allowance.links);
         let email = self.email_for(link).await?;
         let digest = link.digest.as_bytes().as_slice();
         let [created_at, expires_at] = [link.created_at, link.expires_at].map(millis);
@@ -56,8 +60,11 @@ impl OwnerTransaction<'_> {
         ];
         self.execute(ADD_LINK, &row).await?;
         let mail = NewMail { recipient: email, ..mail.clone() };
-        mail_queue::add(self.transaction.client(), self.schema, &[mail]).await?;
-        Ok(true)
+        mail_queue::add(self.transaction.client(), self.schema, std::slice::from_ref(&mail)).await?;
+        self.execute(DELETE_LINK_UNLESS, &[(&digest, Type::BYTEA), (&is_allowed, Type::BOOL)]).await?;
+        let of_mail: [Parameter<'_>; 2] = [(&mail.message_id, Type::TEXT), (&is_allowed, Type::BOOL)];
+        self.execute(DELETE_MAIL_UNLESS, &of_mail).await?;
+        Ok(is_allowed)
     }
 
     /// The address that a link goes to.

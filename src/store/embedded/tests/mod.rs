@@ -167,6 +167,28 @@ async fn records_made_unreadable_by_manual_edits_are_reported_and_skipped() {
 }
 
 #[tokio::test]
+async fn a_link_that_is_not_allowed_writes_as_much_as_one_that_is() {
+    let (directory, store) = fresh();
+    let log = || fs::metadata(directory.path().join("scoregate.db-wal")).unwrap().len();
+    let sent = async |name: String, email: String| {
+        let before = (store.commits(), log());
+        let is_sent = conformance::send(&store, &name, &email).await;
+        (is_sent, store.commits() - before.0, log() - before.1)
+    };
+    for number in 0..3 {
+        sent(number.to_string(), "ann@example.org".into()).await;
+    }
+    let mut bytes = [0, 0];
+    for number in 0..20 {
+        let other = sent(format!("other {number}"), format!("{number}@example.org")).await;
+        let ann = sent(format!("ann {number}"), "ann@example.org".into()).await;
+        assert_eq!(((other.0, other.1), (ann.0, ann.1)), ((true, 1), (false, 1)));
+        bytes = [bytes[0] + other.2, bytes[1] + ann.2];
+    }
+    assert!(bytes[1] * 10 >= bytes[0] * 9 && bytes[0] * 10 >= bytes[1] * 9, "{bytes:?}");
+}
+
+#[tokio::test]
 async fn concurrent_leases_share_commits_and_a_refused_one_affects_no_other() {
     let (_directory, store) = fresh();
     let mut ids = Vec::new();
