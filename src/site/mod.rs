@@ -44,7 +44,7 @@ use crate::store::Store;
 use form::{Form, MAX_FORM, has_form_type};
 use form_origin::is_cross_site;
 use site_admission::{SiteAdmission, require_encryption};
-use site_path::SitePath;
+use site_path::{SitePath, is_of_site};
 use site_refusal::SiteRefusal;
 use site_reply::{ResponseStyle, SiteReply, response};
 use visit::Visit;
@@ -92,9 +92,9 @@ impl Site {
         }
     }
 
-    /// Whether this path is one of the site.
+    /// Whether this path is one of the site. Most do not exist.
     pub fn serves(path: &str) -> bool {
-        SitePath::parse(path).is_some()
+        is_of_site(path)
     }
 
     /// Changes the settings.
@@ -228,6 +228,7 @@ impl Site {
 
     async fn reply(&self, path: SitePath, is_form: bool, visit: &Visit) -> Result<SiteReply, SiteRefusal> {
         match (path, is_form) {
+            (SitePath::AccountSlash, _) => Ok(SiteReply::moved("/account")),
             (SitePath::Account, _) => self.account_page(visit).await,
             (SitePath::SignIn, false) => self.sign_in_page(visit).await,
             (SitePath::SignIn, true) => self.request_link(visit).await,

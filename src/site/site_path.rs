@@ -1,4 +1,4 @@
-//! The paths of the site and their methods. Other paths below `/account` are unknown paths of the API.
+//! The paths of the site and their methods.
 
 use http::Method;
 
@@ -12,6 +12,8 @@ const ACCOUNT: &str = "/account";
 pub(super) enum SitePath {
     /// `/account`
     Account,
+    /// `/account/`, which leads to `/account`
+    AccountSlash,
     /// `/account/sign-in`
     SignIn,
     /// `/account/confirm`
@@ -32,6 +34,11 @@ pub(super) enum SitePath {
     Close(ApplicationId),
 }
 
+/// Whether a path is `/account` or below it.
+pub(super) fn is_of_site(path: &str) -> bool {
+    path.strip_prefix(ACCOUNT).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 impl SitePath {
     /// The page or form at exactly this path.
     pub(super) fn parse(path: &str) -> Option<Self> {
@@ -49,6 +56,7 @@ impl SitePath {
         }
         match rest {
             "" => Some(Self::Account),
+            "/" => Some(Self::AccountSlash),
             "/sign-in" => Some(Self::SignIn),
             "/confirm" => Some(Self::Confirm),
             "/sign-out" => Some(Self::SignOut),
@@ -61,7 +69,7 @@ impl SitePath {
     /// Whether its form changes an account, as opposed to signing in and out.
     pub(super) const fn changes_an_account(self) -> bool {
         match self {
-            Self::Account | Self::SignIn | Self::Confirm | Self::SignOut => false,
+            Self::Account | Self::AccountSlash | Self::SignIn | Self::Confirm | Self::SignOut => false,
             Self::Delete
             | Self::Applications
             | Self::Application(_)
@@ -74,7 +82,7 @@ impl SitePath {
     /// The methods, as in an `Allow` header.
     pub(super) const fn methods(self) -> &'static str {
         match self {
-            Self::Account => "GET, HEAD",
+            Self::Account | Self::AccountSlash => "GET, HEAD",
             Self::SignIn | Self::Confirm | Self::Application(_) => "GET, HEAD, POST",
             Self::SignOut
             | Self::Delete
@@ -100,7 +108,7 @@ mod tests {
         let id = ApplicationId::mint().unwrap();
         for (path, parsed) in [
             ("/account".to_owned(), Some(SitePath::Account)),
-            ("/account/".into(), None),
+            ("/account/".into(), Some(SitePath::AccountSlash)),
             ("/accounts".into(), None),
             ("/account/sign-in".into(), Some(SitePath::SignIn)),
             ("/account/sign-in/".into(), None),
@@ -113,7 +121,9 @@ mod tests {
             ("/account/applications/".into(), None),
         ] {
             assert_eq!(SitePath::parse(&path), parsed, "{path}");
+            assert_eq!(is_of_site(&path), path != "/accounts", "{path}");
         }
+        assert!(!is_of_site("/account%2f") && !is_of_site("/api/v1/account"));
     }
 
     #[test]

@@ -43,6 +43,11 @@ impl SiteReply {
         Self { status: StatusCode::SEE_OTHER, location: Some(path.into()), ..Self::default() }
     }
 
+    /// A permanent redirect to the right path of a page.
+    pub(super) fn moved(path: &str) -> Self {
+        Self { status: StatusCode::PERMANENT_REDIRECT, location: Some(path.into()), ..Self::default() }
+    }
+
     /// The same with a cookie.
     pub(super) fn with_cookie(mut self, cookie: HeaderValue) -> Self {
         self.cookies.push(cookie);

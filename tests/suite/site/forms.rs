@@ -68,15 +68,37 @@ async fn methods_that_a_page_does_not_accept_are_refused() {
         let refused = ann.send(method, target, None).await;
         assert_eq!((refused.status, refused.header("allow")), (405, allowed), "{method} {target}");
     }
-    for path in ["/account/nothing", "/account/", "/account/applications/app_1"] {
-        assert_eq!(
-            world.get(path).send().await.code(),
-            "api_key_required",
-            "an unknown path of the API: {path}"
-        );
-    }
     let head = ann.send("HEAD", "/account/sign-in", None).await;
     assert_eq!((head.status, head.body.len()), (200, 0));
+}
+
+#[tokio::test]
+async fn a_wrong_page_is_a_page_and_a_slash_at_the_end_is_redirected() {
+    let world = World::with_sign_up("").await;
+    let mut ann = Browser::of(&world);
+    let key = world.customer("free").await.key;
+    for path in ["/account/nothing", "/account//", "/account/sign-in/", "/account/applications/app_1"] {
+        let missing = ann.open(path).await;
+        assert_eq!(
+            (missing.status, missing.header("content-type")),
+            (404, "text/html; charset=utf-8"),
+            "{path}"
+        );
+        assert!(ann.page.contains("Page not found") && ann.page.contains("href=\"/docs\""), "{path}");
+        assert_eq!(ann.send("POST", path, Some("a=b")).await.status, 404, "{path}");
+        // With a key too: it is no path of the API.
+        ann.fields = vec![("Authorization", format!("Bearer {key}"))];
+        assert_eq!(ann.open(path).await.header("content-type"), "text/html; charset=utf-8", "{path}");
+        ann.fields.clear();
+    }
+    let slash = ann.open("/account/").await;
+    assert_eq!((slash.status, slash.header("location")), (308, "/account"));
+    let client = world.http2_client().await;
+    assert_eq!(client.request("GET", "/account/", &[]).await.unwrap().status, 308);
+    assert_eq!(client.request("GET", "/account/nothing", &[]).await.unwrap().status, 404);
+    for path in ["/accounts", "/account%2f", "/Account/"] {
+        assert_eq!(world.get(path).send().await.code(), "api_key_required", "{path}");
+    }
 }
 
 #[tokio::test]
