@@ -26,6 +26,7 @@ impl ConfigReader<'_> {
         let terms_version = self.text("site.terms_version");
         let applications_per_account = count(self.number("site.applications_per_account"));
         let links_per_hour = count(self.number("site.sign_in_links_per_hour"));
+        let accounts_per_day = count(self.number("site.accounts_per_day"));
         let links_per_minute = count(self.number("site.max_sign_in_links_per_minute"));
         let domains = MailDomains {
             allowed: self.domains("site.allowed_mail_domains"),
@@ -44,6 +45,7 @@ impl ConfigReader<'_> {
             tier,
             applications_per_account,
             links_per_hour,
+            accounts_per_day,
             links_per_minute,
             domains,
             proxies: config.proxies.clone(),

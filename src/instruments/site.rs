@@ -24,6 +24,8 @@ pub(crate) enum LinkRequest {
     MailboxLimit,
     /// The network has had its links.
     NetworkLimit,
+    /// The remaining links of all networks are kept for those that have asked for less.
+    Kept,
     /// All networks together have had their links.
     TotalLimit,
     /// The operator does not accept the domain.
@@ -41,6 +43,8 @@ pub(crate) enum SignInEnd {
     InvalidLink,
     /// The account is suspended.
     Suspended,
+    /// The network has created its accounts with the mail domain.
+    AccountLimit,
 }
 
 /// A change that an owner made.
@@ -69,11 +73,11 @@ impl SiteInstruments {
                 .counters("scoregate_site_requests_total", &words(&["2xx", "3xx", "4xx", "5xx"])),
             links: registry.counters(
                 "scoregate_sign_in_links_total",
-                &words(&["queued", "mailbox_limit", "network_limit", "total_limit", "domain"]),
+                &words(&["queued", "mailbox_limit", "network_limit", "kept", "total_limit", "domain"]),
             ),
             sign_ins: registry.counters(
                 "scoregate_sign_ins_total",
-                &words(&["signed_in", "signed_up", "invalid_link", "suspended"]),
+                &words(&["signed_in", "signed_up", "invalid_link", "suspended", "account_limit"]),
             ),
             changes: registry.counters(
                 "scoregate_account_changes_total",

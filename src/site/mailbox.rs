@@ -82,6 +82,14 @@ fn is_atom_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~".contains(&byte)
 }
 
+/// The last two labels of the domain of an address: the owner of a domain receives mail in any
+/// number of subdomains.
+pub(super) fn registered_domain(address: &str) -> String {
+    let domain = address.rsplit('@').next().unwrap_or_default().to_ascii_lowercase();
+    let start = domain.rmatch_indices('.').nth(1).map_or(0, |(dot, _)| dot + 1);
+    domain.get(start..).unwrap_or_default().to_owned()
+}
+
 /// Whether a text can be a part of an accepted address.
 pub fn is_address_fragment(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| is_atom_byte(byte) || b".@".contains(&byte))
@@ -159,6 +167,18 @@ mod tests {
             assert_eq!(parsed(text), Err(AddressProblem::Malformed), "{text}");
         }
         assert_eq!(parsed("änn@example.org"), Err(AddressProblem::NotAscii));
+    }
+
+    #[test]
+    fn the_subdomains_of_a_domain_count_as_one() {
+        for (address, domain) in [
+            ("ann@example.org", "example.org"),
+            ("ann@a.b.Example.ORG", "example.org"),
+            ("ann@mail.example.co.uk", "co.uk"),
+            ("ann@localhost", "localhost"),
+        ] {
+            assert_eq!(registered_domain(address), domain);
+        }
     }
 
     #[test]

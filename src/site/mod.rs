@@ -12,6 +12,7 @@ mod form;
 mod form_origin;
 mod link_mail;
 mod mailbox;
+mod network_limit;
 mod sign_in;
 mod site_admission;
 mod site_config;
@@ -78,7 +79,7 @@ impl Site {
         instruments: SiteInstruments,
         tasks: TaskTracker,
     ) -> Self {
-        let admission = SiteAdmission::new(config.links_per_hour);
+        let admission = SiteAdmission::new(config.links_per_hour, config.accounts_per_day);
         let policy = HeaderValue::try_from(content_security_policy()).expect("the policy is visible ASCII");
         Self {
             config: ArcSwap::from_pointee(config),
@@ -99,7 +100,7 @@ impl Site {
 
     /// Changes the settings.
     pub fn set_config(&self, config: SiteConfig) {
-        self.admission.set_links_per_hour(config.links_per_hour);
+        self.admission.set_limits(config.links_per_hour, config.accounts_per_day);
         self.config.store(Arc::new(config));
     }
 
@@ -188,7 +189,7 @@ impl Site {
     ) -> Result<SiteReply, SiteRefusal> {
         let site = Arc::clone(self);
         let task = self.tasks.spawn(async move {
-            let slot = site.admission.enter(&site.clock).await?;
+            let slot = site.admission.enter(visit.client, &site.clock).await?;
             let reply = site.reply(path, is_form, &visit).await;
             drop(slot);
             reply

@@ -12,7 +12,8 @@ use super::Site;
 use super::cookies::{SESSION_HOURS, SiteCookie, is_token, new_token};
 use super::form_origin::form_token;
 use super::link_mail::{LINK_VALID, LinkMail};
-use super::mailbox::{AddressProblem, EmailAddress, MailDomains};
+use super::mailbox::{AddressProblem, EmailAddress, MailDomains, registered_domain};
+use super::site_admission::LinkLimit;
 use super::site_refusal::SiteRefusal;
 use super::site_reply::SiteReply;
 use super::visit::{Visit, no_randomness, store_failed};
@@ -64,20 +65,25 @@ impl Site {
                 return sign_in_form(visit, &state);
             }
         };
-        let in_total = visit.config.links_per_minute;
-        self.admission
-            .count_any_link(in_total, visit.now)
-            .inspect_err(|_| self.instruments.link_requested(LinkRequest::TotalLimit))?;
-        self.admission.count_link(visit.client, visit.now).inspect_err(|_| {
-            self.admission.return_link(in_total);
-            self.instruments.link_requested(LinkRequest::NetworkLimit);
-        })?;
+        self.count_link(visit)?;
         let links =
             if self.is_signed_in_as(visit, &address).await? { LINKS_WITH_SESSION } else { LINKS_PER_MAILBOX };
-        if !self.queue_link(visit, &address, links).await? {
-            self.admission.return_link(in_total);
-        }
+        self.queue_link(visit, &address, links).await?;
         Ok(SiteReply::page(visit.config.pages.link_sent(&address.entered)))
+    }
+
+    /// Counts a link against the limits of networks.
+    fn count_link(&self, visit: &Visit) -> Result<(), SiteRefusal> {
+        let counted = self.admission.count_link(visit.client, visit.config.links_per_minute, visit.now);
+        counted.map_err(|limit| {
+            let (result, refusal) = match limit {
+                LinkLimit::Network => (LinkRequest::NetworkLimit, SiteRefusal::TooManyLinks),
+                LinkLimit::Kept => (LinkRequest::Kept, SiteRefusal::TooManyLinksInTotal),
+                LinkLimit::Total => (LinkRequest::TotalLimit, SiteRefusal::TooManyLinksInTotal),
+            };
+            self.instruments.link_requested(result);
+            refusal
+        })
     }
 
     /// Whether the visitor is signed in as the owner of the mailbox.
@@ -89,12 +95,7 @@ impl Site {
     }
 
     /// Queues the mail, unless the mailbox has had this number of links in an hour.
-    async fn queue_link(
-        &self,
-        visit: &Visit,
-        address: &EmailAddress,
-        links: u32,
-    ) -> Result<bool, SiteRefusal> {
+    async fn queue_link(&self, visit: &Visit, address: &EmailAddress, links: u32) -> Result<(), SiteRefusal> {
         let (config, now) = (&visit.config, visit.now.wall);
         let token = new_token().map_err(no_randomness)?;
         let number = getrandom::u64().map_err(no_randomness)?;
@@ -120,7 +121,7 @@ impl Site {
         } else {
             LinkRequest::MailboxLimit
         });
-        Ok(is_queued)
+        Ok(())
     }
 
     /// The page of a link. Opening it changes nothing: programs that scan mail open links.
@@ -194,7 +195,7 @@ impl Site {
             new_owner: OwnerId::mint().map_err(no_randomness)?,
             accepted_terms: accepts.then(|| terms.clone()),
         };
-        let outcome = self.store.sign_in(sign_in).await.map_err(|error| store_failed(&error))?;
+        let outcome = self.counted_sign_in(visit, &link, sign_in).await?;
         let (end, refusal) = match outcome {
             SignInOutcome::SignedIn { is_new: true, .. } => (SignInEnd::SignedUp, None),
             SignInOutcome::SignedIn { is_new: false, .. } => (SignInEnd::SignedIn, None),
@@ -213,6 +214,27 @@ impl Site {
         Ok(SiteReply::redirect("/account")
             .with_cookie(cookies.set(SiteCookie::Session, &session))
             .with_cookie(cookies.delete(SiteCookie::Visitor)))
+    }
+
+    /// Signs in. An account that this creates is counted.
+    async fn counted_sign_in(
+        &self,
+        visit: &Visit,
+        link: &UsableLink,
+        sign_in: SignIn,
+    ) -> Result<SignInOutcome, SiteRefusal> {
+        if link.owner.is_some() {
+            return self.store.sign_in(sign_in).await.map_err(|error| store_failed(&error));
+        }
+        let domain = registered_domain(&link.email);
+        self.admission
+            .count_account(&domain, visit.client, visit.now)
+            .inspect_err(|_| self.instruments.signed_in(SignInEnd::AccountLimit))?;
+        let outcome = self.store.sign_in(sign_in).await;
+        if !matches!(outcome, Ok(SignInOutcome::SignedIn { is_new: true, .. })) {
+            self.admission.return_account(&domain, visit.client);
+        }
+        outcome.map_err(|error| store_failed(&error))
     }
 
     /// Ends the session that the browser had before. The new one is stored already, so a failure changes nothing for the

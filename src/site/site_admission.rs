@@ -8,10 +8,11 @@ use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::address::Proxies;
-use crate::clock::{Clock, Mono, Now};
-use crate::gateway::{AddressGuard, Peer};
+use crate::clock::{Clock, Now};
+use crate::gateway::Peer;
 use crate::limits::TokenBucket;
 
+use super::network_limit::NetworkLimit;
 use super::site_refusal::SiteRefusal;
 
 /// Maximum number of requests at once. Each uses the store for milliseconds.
@@ -19,77 +20,118 @@ const AT_ONCE: usize = 8;
 /// Maximum number of requests that wait for that, and how long each does.
 const QUEUED: usize = 64;
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(1);
+/// This part of the queue, and of the links of all networks, is kept for networks that have asked for little.
+const KEPT: usize = 3;
 /// Maximum number of requests of a network in a minute.
 const PER_MINUTE: u32 = 240;
 /// Maximum number of changes by a network in a minute. Each is kept in the audit trail.
 const CHANGES_PER_MINUTE: u32 = 30;
-/// The buckets of a guard are filled in a minute. On a clock this much slower, they are filled in an hour.
-const MINUTES: u64 = 60;
+const MINUTE: Duration = Duration::from_mins(1);
+const HOUR: Duration = Duration::from_hours(1);
+const DAY: Duration = Duration::from_hours(24);
 
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// The state of the limits.
 pub(super) struct SiteAdmission {
-    requests: AddressGuard,
-    changes: AddressGuard,
-    links: AddressGuard,
+    requests: NetworkLimit,
+    changes: NetworkLimit,
+    links: NetworkLimit,
+    /// New accounts, by mail domain: a limit of a domain alone would let one network close it for all others.
+    accounts: NetworkLimit,
     all_links: Mutex<TokenBucket>,
     slots: Semaphore,
     queue: Semaphore,
 }
 
+/// Why a link was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LinkLimit {
+    /// A network around the client has had its links.
+    Network,
+    /// The remaining links of all networks are kept for those that have asked for less.
+    Kept,
+    /// All networks together have had their links.
+    Total,
+}
+
 impl SiteAdmission {
-    /// Allows this many links per network in an hour.
-    pub(super) fn new(links_per_hour: u32) -> Self {
+    /// Allows this many links in an hour, and new accounts with one mail domain in a day, to a network.
+    pub(super) fn new(links_per_hour: u32, accounts_per_day: u32) -> Self {
         Self {
-            requests: AddressGuard::new(PER_MINUTE),
-            changes: AddressGuard::new(CHANGES_PER_MINUTE),
-            links: AddressGuard::new(links_per_hour),
+            requests: NetworkLimit::new(PER_MINUTE, MINUTE),
+            changes: NetworkLimit::new(CHANGES_PER_MINUTE, MINUTE),
+            links: NetworkLimit::new(links_per_hour, HOUR),
+            accounts: NetworkLimit::new(accounts_per_day, DAY),
             all_links: Mutex::default(),
             slots: Semaphore::new(AT_ONCE),
             queue: Semaphore::new(QUEUED),
         }
     }
 
-    /// Changes the limit on links.
-    pub(super) fn set_links_per_hour(&self, limit: u32) {
-        self.links.set_limit(limit);
+    /// Changes the limits on links and accounts.
+    pub(super) fn set_limits(&self, links_per_hour: u32, accounts_per_day: u32) {
+        self.links.set_limit(links_per_hour);
+        self.accounts.set_limit(accounts_per_day);
     }
 
     /// Counts a request of a client.
     pub(super) fn count(&self, client: IpAddr, now: Now) -> Result<(), SiteRefusal> {
-        if self.requests.take(client, now) { Ok(()) } else { Err(SiteRefusal::TooManyRequests) }
+        if self.requests.take("", client, now) { Ok(()) } else { Err(SiteRefusal::TooManyRequests) }
     }
 
     /// Counts a change by a client.
     pub(super) fn count_change(&self, client: IpAddr, now: Now) -> Result<(), SiteRefusal> {
-        if self.changes.take(client, now) { Ok(()) } else { Err(SiteRefusal::TooManyRequests) }
+        if self.changes.take("", client, now) { Ok(()) } else { Err(SiteRefusal::TooManyRequests) }
     }
 
-    /// Counts a link for a client.
-    pub(super) fn count_link(&self, client: IpAddr, now: Now) -> Result<(), SiteRefusal> {
-        let slowed = Now { mono: Mono::from_nanos(now.mono.nanos() / MINUTES), ..now };
-        if self.links.take(client, slowed) { Ok(()) } else { Err(SiteRefusal::TooManyLinks) }
+    /// Counts a link for a client. All networks together have a limit: a flood from many would ruin the reputation of the mail
+    /// server, and each link is a commit of the store. A part of it is kept, so that a few networks cannot use all of it.
+    pub(super) fn count_link(&self, client: IpAddr, in_total: u32, now: Now) -> Result<(), LinkLimit> {
+        let is_modest = self.links.is_modest(client, now);
+        if !self.links.take("", client, now) {
+            return Err(LinkLimit::Network);
+        }
+        let counted = self.count_any_link(in_total, is_modest, now);
+        if counted.is_err() {
+            self.links.give_back("", client);
+        }
+        counted
     }
 
-    /// Counts a link of any client. All together have a limit: a flood from many networks would ruin the reputation of the
-    /// mail server, and each link is a commit of the store.
-    pub(super) fn count_any_link(&self, limit: u32, now: Now) -> Result<(), SiteRefusal> {
+    fn count_any_link(&self, limit: u32, is_modest: bool, now: Now) -> Result<(), LinkLimit> {
         let mut bucket = self.all_links.lock();
-        *bucket = bucket.take(limit, now.mono).ok_or(SiteRefusal::TooManyLinksInTotal)?;
+        let kept = if is_modest { 0 } else { limit / u32::try_from(KEPT).unwrap_or(1) };
+        let taken = bucket.take(limit, now.mono).ok_or(LinkLimit::Total)?;
+        if taken.level(limit, now.mono).tokens < kept {
+            return Err(LinkLimit::Kept);
+        }
+        *bucket = taken;
         Ok(())
     }
 
-    /// A counted link was not sent.
-    pub(super) fn return_link(&self, limit: u32) {
-        let mut bucket = self.all_links.lock();
-        *bucket = bucket.give_back(limit);
+    /// Counts a new account with an address of a mail domain.
+    pub(super) fn count_account(&self, domain: &str, client: IpAddr, now: Now) -> Result<(), SiteRefusal> {
+        if self.accounts.take(domain, client, now) { Ok(()) } else { Err(SiteRefusal::TooManyAccounts) }
+    }
+
+    /// A counted account was not created.
+    pub(super) fn return_account(&self, domain: &str, client: IpAddr) {
+        self.accounts.give_back(domain, client);
     }
 
     /// Takes a slot for as long as the request uses the store. Waits for it in a short queue.
-    pub(super) async fn enter(&self, clock: &Clock) -> Result<SemaphorePermit<'_>, SiteRefusal> {
+    pub(super) async fn enter(
+        &self,
+        client: IpAddr,
+        clock: &Clock,
+    ) -> Result<SemaphorePermit<'_>, SiteRefusal> {
         if let Ok(free) = self.slots.try_acquire() {
             return Ok(free);
+        }
+        let kept = if self.requests.is_modest(client, clock.now()) { 0 } else { QUEUED / KEPT };
+        if self.queue.available_permits() <= kept {
+            return Err(SiteRefusal::Busy);
         }
         let _queued = self.queue.try_acquire().map_err(|_| SiteRefusal::Busy)?;
         let waited = clock.within(QUEUE_TIMEOUT, self.slots.acquire()).await;
@@ -130,45 +172,90 @@ fn says_clear_text(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv6Addr;
+
     use super::*;
-    use crate::clock::Wall;
+    use crate::clock::{Mono, Wall};
 
     fn now(seconds: u64) -> Now {
         Now { wall: Wall::from_seconds(seconds), mono: Mono::from_nanos(seconds * 1_000_000_000) }
     }
 
     #[test]
-    fn a_network_gets_its_links_in_an_hour_and_not_in_a_minute() {
-        let admission = SiteAdmission::new(6);
-        let client = "192.0.2.1".parse().unwrap();
-        let sent = |at: u64| (0..100).filter(|_| admission.count_link(client, now(at)).is_ok()).count();
-        assert_eq!(sent(100_000), 6);
-        assert_eq!(sent(100_000 + 599), 0);
-        assert_eq!(sent(100_000 + 601), 1);
-        assert_eq!(sent(100_000 + 4_300), 6);
-        assert!(admission.count_link("192.0.2.2".parse().unwrap(), now(100_000)).is_ok());
+    fn all_networks_together_have_a_limit_of_links_and_a_third_is_kept_for_modest_ones() {
+        let admission = SiteAdmission::new(1_000, 10);
+        let loud = "2001:db8::1".parse().unwrap();
+        let quiet = |number: u128| IpAddr::V6(Ipv6Addr::from_bits(0x2001_0db9 << 96 | number << 80));
+        let results = |clients: &mut dyn Iterator<Item = IpAddr>, at: u64| {
+            let counted = clients.map(|client| admission.count_link(client, 150, now(at)));
+            counted.fold([0; 3], |[sent, kept, total], counted| match counted {
+                Ok(()) => [sent + 1, kept, total],
+                Err(LinkLimit::Kept) => [sent, kept + 1, total],
+                Err(other) => {
+                    assert_eq!(other, LinkLimit::Total);
+                    [sent, kept, total + 1]
+                }
+            })
+        };
+        // It is modest for its first 126 links.
+        assert_eq!(results(&mut std::iter::repeat_n(loud, 300), 100), [126, 174, 0]);
+        assert_eq!(results(&mut (0..30).map(quiet), 100), [24, 0, 6]);
+        assert_eq!(results(&mut std::iter::repeat_n(loud, 300), 150), [75, 225, 0]);
+        assert_eq!(results(&mut (30..90).map(quiet), 150), [50, 0, 10]);
     }
 
     #[test]
-    fn all_networks_together_have_a_limit_of_links() {
-        let admission = SiteAdmission::new(6);
-        let sent = |at: u64| (0..100).filter(|_| admission.count_any_link(60, now(at)).is_ok()).count();
-        assert_eq!((sent(100), sent(100), sent(101), sent(160)), (60, 0, 1, 59));
+    fn a_refused_link_costs_its_network_nothing() {
+        let admission = SiteAdmission::new(6, 10);
+        let client = "192.0.2.1".parse().unwrap();
+        let sent = |in_total, at| {
+            let sent = || admission.count_link(client, in_total, now(at));
+            [sent(), sent(), sent()]
+        };
+        assert_eq!(sent(1, 100), [Ok(()), Err(LinkLimit::Total), Err(LinkLimit::Total)]);
+        assert_eq!(sent(60, 200), [Ok(()); 3]);
+        assert_eq!(sent(60, 200), [Ok(()), Ok(()), Err(LinkLimit::Network)]);
+    }
+
+    #[test]
+    fn new_accounts_are_limited_by_pair_of_domain_and_network() {
+        let admission = SiteAdmission::new(60, 2);
+        let [one, beside, other] =
+            ["192.0.2.1", "192.0.2.2", "198.51.100.1"].map(|text| text.parse().unwrap());
+        let created = |domain, client, at: u64| {
+            (0..10).filter(|_| admission.count_account(domain, client, now(at)).is_ok()).count()
+        };
+        assert_eq!((created("a.example", one, 100), created("b.example", one, 100)), (2, 2));
+        assert_eq!((created("a.example", beside, 100), created("a.example", other, 100)), (2, 2));
+        assert_eq!((created("a.example", one, 43_299), created("a.example", one, 43_301)), (0, 1));
+        admission.return_account("a.example", one);
+        assert_eq!(created("a.example", one, 43_302), 1);
     }
 
     #[tokio::test]
     async fn requests_beyond_the_slots_wait_for_a_second_and_beyond_the_queue_not_at_all() {
-        let admission = SiteAdmission::new(1);
+        let admission = SiteAdmission::new(1, 1);
         let (clock, manual) = Clock::manual(Wall::from_seconds(100));
+        let [loud, quiet] = ["192.0.2.1", "198.51.100.1"].map(|text| text.parse().unwrap());
+        for _ in 0..=PER_MINUTE / 8 {
+            admission.count(loud, clock.now()).unwrap();
+        }
         let mut held = Vec::new();
         for _ in 0..AT_ONCE {
-            held.push(admission.enter(&clock).await.unwrap());
+            held.push(admission.enter(loud, &clock).await.unwrap());
         }
-        let mut waiting: Vec<_> = (0..QUEUED).map(|_| Box::pin(admission.enter(&clock))).collect();
-        for entering in &mut waiting {
-            assert!(futures_util::poll!(entering).is_pending());
+        let mut waiting: Vec<_> = Vec::new();
+        for client in std::iter::repeat_n(loud, QUEUED - QUEUED / KEPT) {
+            waiting.push(Box::pin(admission.enter(client, &clock)));
+            assert!(futures_util::poll!(waiting.last_mut().unwrap()).is_pending());
         }
-        assert_eq!(admission.enter(&clock).await.unwrap_err(), SiteRefusal::Busy);
+        let refused = admission.enter(loud, &clock).await.unwrap_err();
+        assert_eq!(refused, SiteRefusal::Busy, "the rest is kept for networks that send little");
+        for client in std::iter::repeat_n(quiet, QUEUED / KEPT) {
+            waiting.push(Box::pin(admission.enter(client, &clock)));
+            assert!(futures_util::poll!(waiting.last_mut().unwrap()).is_pending());
+        }
+        assert_eq!(admission.enter(quiet, &clock).await.unwrap_err(), SiteRefusal::Busy);
         held.pop();
         let first = waiting.remove(0).await.unwrap();
         manual.advance(QUEUE_TIMEOUT);
@@ -176,7 +263,7 @@ mod tests {
             assert_eq!(entering.await.unwrap_err(), SiteRefusal::Busy);
         }
         drop(first);
-        assert!(admission.enter(&clock).await.is_ok());
+        assert!(admission.enter(quiet, &clock).await.is_ok());
     }
 
     #[test]

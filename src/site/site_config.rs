@@ -18,6 +18,8 @@ pub struct SiteConfig {
     pub applications_per_account: u32,
     /// Maximum number of links by e-mail that one network can request in an hour.
     pub links_per_hour: u32,
+    /// Maximum number of new accounts with one mail domain that one network can create in a day.
+    pub accounts_per_day: u32,
     /// Maximum number of links by e-mail in a minute from all networks.
     pub links_per_minute: u32,
     /// The accepted mail domains.

@@ -19,6 +19,8 @@ pub(super) enum SiteRefusal {
     TooManyLinks,
     /// Too many links requested from all networks together.
     TooManyLinksInTotal,
+    /// Too many new accounts with one mail domain from one network.
+    TooManyAccounts,
     /// There is no such page, or it belongs to another account.
     UnknownPage,
     /// The path does not accept the method.
@@ -97,6 +99,8 @@ impl SiteRefusal {
                 &["Your network has requested too many links. Use a link that has already arrived, or try again in ten minutes."], None)),
             Self::TooManyLinksInTotal => after(60, row(StatusCode::SERVICE_UNAVAILABLE, "too_many_links_in_total", "Too many sign-ins",
                 &["Too many sign-in links are being requested right now, so none was sent. Use a link that has already arrived, or try again in a minute."], None)),
+            Self::TooManyAccounts => after(3_600, row(StatusCode::TOO_MANY_REQUESTS, "too_many_accounts", "Too many new accounts",
+                &["Too many accounts with addresses of this mail domain were created from your network today, so none was created. Try again tomorrow, or from another network."], None)),
             Self::UnknownPage => row(StatusCode::NOT_FOUND, "unknown_page", "Page not found",
                 &["There is no such page, or it belongs to another account."], ACCOUNT),
             Self::Method(_) => row(StatusCode::METHOD_NOT_ALLOWED, "method", "Method not allowed",

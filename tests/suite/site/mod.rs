@@ -2,6 +2,7 @@
 
 mod abuse;
 pub mod browser;
+mod floods;
 mod forms;
 mod injection;
 mod journey;
