@@ -7,6 +7,7 @@ use crate::config::{
     ConfigValues, certificate_files, check_database_files, open_mail_transport, read_backend_tls,
     read_certificates, read_environment, read_file, read_secrets, resolve, sample,
 };
+use crate::mail::MailDelivery;
 
 use super::exit::Exit;
 use super::printer;
@@ -38,7 +39,14 @@ pub(super) fn run(config: Option<&Path>, print_sample: bool) -> Exit {
         let backend = resolved.as_ref().ok().and_then(|config| config.upstream.tls());
         let backend = backend.and_then(|tls| read_backend_tls(tls, &clock).err());
         let mail = resolved.as_ref().ok().and_then(|config| config.mail.as_ref());
-        let mail = mail.and_then(|mail| open_mail_transport(mail, &clock).err());
+        let mail = mail.and_then(|mail| match &mail.delivery {
+            MailDelivery::Smtp(_) => open_mail_transport(mail, &clock).err(),
+            // Only a start creates it.
+            MailDelivery::Directory { path, .. } => {
+                printer::message(&format!("mail is written to {} and not sent, for trials", path.display()));
+                None
+            }
+        });
         let public = read_certificates(&certificate_files(&values), now).err();
         let found = [secrets, resolved.err(), database, backend, mail, public];
         problems.extend(found.into_iter().flatten().flat_map(|found| found.0));

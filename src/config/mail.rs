@@ -1,6 +1,6 @@
-//! Reads `mail.*`: the server that accepts mail, and the sender.
+//! Reads `mail.*`: the server that accepts mail, or the directory it is written to, and the sender.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use toml::Value;
@@ -15,18 +15,24 @@ use super::cors::{host_and_port, is_host, is_port};
 use super::{ConfigProblem, ConfigProblems};
 
 const SERVER: &str = "mail.server";
+const DIRECTORY: &str = "mail.directory";
 const FROM: &str = "mail.from";
 const TLS: &str = "mail.tls";
 const CA_FILE: &str = "mail.ca_file";
 const USERNAME: &str = "mail.username";
 const PASSWORD: &str = "mail.password";
 const TIMEOUT: &str = "mail.timeout";
+/// The sender of mail that stays on this machine.
+const TRIAL_SENDER: &str = "scoregate@localhost.localdomain";
 /// A mail is claimed for six times as long, and another gateway sends the mail of one that crashed only after that.
 const MAX_TIMEOUT: Duration = Duration::from_mins(5);
 
 impl ConfigReader<'_> {
-    /// `None` without a server.
+    /// `None` without a server and a directory.
     pub(super) fn mail(&mut self) -> Option<MailConfig> {
+        if let Some(value) = self.maybe(DIRECTORY) {
+            return self.mail_directory(value);
+        }
         let Some(value) = self.maybe(SERVER) else {
             let others: Vec<&String> =
                 self.written.values.keys().filter(|path| path.starts_with("mail.")).collect();
@@ -34,18 +40,48 @@ impl ConfigReader<'_> {
                 self.problem(
                     path,
                     None,
-                    format!("this setting needs {SERVER}, the address of the mail server"),
+                    format!("this setting needs {SERVER}, the address of the mail server, or {DIRECTORY}"),
                 );
             }
             return None;
         };
-        let (server, from) = (self.smtp_server(value), self.sender());
+        let (server, from, timeout) = (self.smtp_server(value), self.sender(), self.mail_timeout());
+        Some(MailConfig { from: from?, delivery: MailDelivery::Smtp(Box::new(server?)), timeout })
+    }
+
+    fn mail_timeout(&mut self) -> Duration {
         let timeout = self.duration(TIMEOUT);
         if timeout > MAX_TIMEOUT {
             let value = self.maybe(TIMEOUT);
             self.problem(TIMEOUT, value, "write at most \"5m\"");
         }
-        Some(MailConfig { from: from?, delivery: MailDelivery::Smtp(Box::new(server?)), timeout })
+        timeout
+    }
+
+    /// Mail as files, for trials on one machine: nobody else gets it.
+    fn mail_directory(&mut self, value: &Value) -> Option<MailConfig> {
+        let (path, timeout) = (self.optional_path(DIRECTORY)?, self.mail_timeout());
+        let others: Vec<String> =
+            self.written.values.keys().filter(|path| path.starts_with("mail.")).cloned().collect();
+        for other in others.iter().filter(|other| ![DIRECTORY, FROM, TIMEOUT].contains(&other.as_str())) {
+            self.problem(
+                other,
+                None,
+                format!("remove this setting or {DIRECTORY}, with which mail is written to files"),
+            );
+        }
+        let is_loopback = |listen: &str| listen.parse().is_ok_and(|at: SocketAddr| at.ip().is_loopback());
+        let listen = self.maybe("listen").and_then(Value::as_str);
+        if !listen.is_none_or(is_loopback) {
+            self.problem(
+                DIRECTORY,
+                Some(value),
+                format!("mail is written to files on loopback only: set {SERVER}"),
+            );
+        }
+        let from =
+            if self.maybe(FROM).is_some() { self.sender()? } else { SenderMailbox::parse(TRIAL_SENDER)? };
+        Some(MailConfig { from, delivery: MailDelivery::Directory { path, print: |_| {} }, timeout })
     }
 
     fn smtp_server(&mut self, value: &Value) -> Option<SmtpServer> {
@@ -128,9 +164,8 @@ pub fn open_mail_transport(config: &MailConfig, clock: &Clock) -> Result<MailTra
             UnusableTransport::Authorities { file, reason } => {
                 (CA_FILE, Some(file.display().to_string()), reason)
             }
-            other @ (UnusableTransport::Tls(_) | UnusableTransport::Directory { .. }) => {
-                (SERVER, None, other.to_string())
-            }
+            UnusableTransport::Tls(_) => (SERVER, None, unusable.to_string()),
+            UnusableTransport::Directory { .. } => (DIRECTORY, None, unusable.to_string()),
         };
         ConfigProblems(vec![ConfigProblem { path: path.into(), found, remedy }])
     })
@@ -183,6 +218,31 @@ mod tests {
         );
         let found = server(&all);
         assert_eq!((found.tls, found.login.unwrap().password.current().expose()), (SmtpTls::Implicit, "p"));
+    }
+
+    #[test]
+    fn mail_is_written_to_a_directory_on_loopback_only() {
+        let mail = read("directory = \"/tmp/mail\"").unwrap().mail.unwrap();
+        let MailDelivery::Directory { path, .. } = mail.delivery else { panic!("{mail:?}") };
+        assert_eq!((path.to_str(), mail.from.to_string()), (Some("/tmp/mail"), TRIAL_SENDER.into()));
+        let from = read("directory = \"mail\"\nfrom = \"a@example.org\"").unwrap().mail.unwrap().from;
+        assert_eq!(from.to_string(), "a@example.org");
+        for (text, path, remedy) in [
+            ("directory = \"mail\"\nserver = \"localhost:25\"", "mail.server", "mail.directory"),
+            ("directory = \"mail\"\nusername = \"u\"", "mail.username", "mail.directory"),
+            ("directory = \"\"", "mail.directory", "a path"),
+            ("directory = \"mail\"\nfrom = \"a\"", "mail.from", "noreply@example.org"),
+            ("directory = \"mail\"\ntimeout = \"6m\"", "mail.timeout", "at most"),
+        ] {
+            let found = read(text).err().unwrap_or_default();
+            assert!(
+                found.len() == 1 && found[0].starts_with(path) && found[0].contains(remedy),
+                "{text}: {found:?}"
+            );
+        }
+        let public = "listen = \"0.0.0.0:80\"\nserver.plain_http = true\nupstream = \"built-in\"\nmail.directory = \"mail\"";
+        let found = resolve(&read_text(public).unwrap()).unwrap_err().to_string();
+        assert!(found.starts_with("mail.directory") && found.contains("mail.server"), "{found}");
     }
 
     #[test]

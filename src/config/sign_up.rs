@@ -37,8 +37,10 @@ impl ConfigReader<'_> {
             return None;
         }
         self.check_privacy(config);
-        if config.mail.is_none() && self.maybe("mail.server").is_none() {
-            self.problem("mail.server", None, "set it for site.sign_up, which sends links by e-mail");
+        let is_mail_set = ["mail.server", "mail.directory"].iter().any(|path| self.maybe(path).is_some());
+        if config.mail.is_none() && !is_mail_set {
+            let remedy = "set it for site.sign_up, which sends links by e-mail; on loopback, mail.directory writes them to files";
+            self.problem("mail.server", None, remedy);
         }
         let root = self.root(config);
         Some(SiteConfig {

@@ -23,11 +23,11 @@ pub struct MailConfig {
 pub enum MailDelivery {
     /// To an SMTP server.
     Smtp(Box<SmtpServer>),
-    /// To files in a directory. Used by the demo only; no setting selects it.
+    /// To files in a directory, for trials on one machine and the demo.
     Directory {
         /// The directory.
         path: PathBuf,
-        /// Prints the text of each mail.
+        /// Prints the text of each mail, in the demo only: it has addresses and tokens.
         print: fn(&str),
     },
 }
