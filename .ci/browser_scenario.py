@@ -66,6 +66,17 @@ class Scenario:
         self.visitor.expect(key.startswith("sg_live_"), f"the key is {key!r}")
         return key
 
+    def copy(self, button, text):
+        """The button puts the text on the clipboard. Without JavaScript there is none."""
+        if not self.visitor.script:
+            shown = self.visitor.value("document.querySelectorAll('[data-copy]:not([hidden])').length")
+            self.visitor.expect(shown == 0, "there is a button that does nothing")
+            return
+        self.visitor.allow_clipboard(self.demo.origin)
+        self.visitor.click("button", button)
+        copied = self.visitor.value("navigator.clipboard.readText()")
+        self.visitor.expect(copied == text.strip(), f"{copied!r} is copied instead of {text!r}")
+
     def enter_unusable_website(self):
         self.fill_in("ftp://dashboard.example")
         self.check("The website", status=422)
@@ -82,6 +93,8 @@ class Scenario:
         self.fill_in("https://dashboard.example")
         self.check("Copy the key now", NAME)
         self.first, self.command = self.issued_key(), self.visitor.text(".example pre")
+        self.copy("Copy the key", self.first)
+        self.copy("Copy the command", self.command)
         self.visitor.expect(self.first in self.command, f"the command is {self.command}")
 
     def use_key(self):
@@ -96,16 +109,27 @@ class Scenario:
         source = self.visitor.value("document.documentElement.outerHTML")
         self.visitor.expect(self.first not in source, "the key is shown again")
 
+    def add_key(self):
+        """Another key changes nothing for the first one."""
+        self.visitor.type("#field-key_name", "Station")
+        self.visitor.follow("button", "Add a key")
+        added = self.issued_key()
+        self.visitor.follow("a.button", "I have copied the key")
+        self.check("Station", added[:12])
+        self.visitor.expect("expires" not in self.visitor.text("table"), "a key expires")
+
     def rotate(self):
+        self.visitor.click("summary", "Replace all keys")
         self.visitor.value("document.getElementById('field-overlap').focus()")
         self.visitor.press("ArrowUp")
         chosen = self.visitor.value("document.getElementById('field-overlap').selectedOptions[0].textContent")
-        self.visitor.expect(chosen == "work for 1 more hour", f"the overlap is {chosen}")
-        self.visitor.follow("button", "Create a new key")
+        self.visitor.expect(chosen == "expire in 1 hour", f"the overlap is {chosen}")
+        self.visitor.click("#field-replace")
+        self.visitor.follow("details[open] button", "Replace all keys")
         self.check("The older keys work until")
         self.second = self.issued_key()
         self.visitor.follow("a.button", "I have copied the key")
-        self.check(self.second[:12], "expires")
+        self.check(self.second[:12], "expires", "Cancel the expiry")
         self.expect_status(200, self.first, self.second)
 
     def expect_status(self, expected, *keys):
@@ -150,7 +174,7 @@ class Scenario:
         self.visitor.expect(status == 401, f"the command with the revoked key returns {status}: {body[:200]}")
 
     def delete(self):
-        self.visitor.follow("button", "Create a key")
+        self.visitor.follow("button", "Add a key")
         third = self.issued_key()
         self.expect_status(200, third)
         self.visitor.follow("nav a", "Account")
@@ -170,7 +194,7 @@ class Scenario:
 
     def run(self):
         for step in (self.sign_up, self.use_link_again, self.enter_unusable_website, self.create_application, self.use_key,
-                     self.rotate, self.pass_overlap, self.revoke, self.delete, self.start_over):
+                     self.add_key, self.rotate, self.pass_overlap, self.revoke, self.delete, self.start_over):
             step()
 
     def sign_up_by_keyboard(self):

@@ -39,6 +39,14 @@ class Visitor(Browser):
     def paint(self, scheme):
         self.do("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
+    def allow_clipboard(self, origin):
+        """Lets pages write the clipboard, and this test read it."""
+        session, self.session = self.session, None
+        self.do("Browser.grantPermissions", origin=origin, browserContextId=self.context,
+                permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+        self.session = session
+        self.do("Emulation.setFocusEmulationEnabled", enabled=True)
+
     def fail(self, what):
         raise Failure(f"{self.name}, {self.where}: {what}")
 

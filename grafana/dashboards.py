@@ -330,7 +330,7 @@ UPSTREAM = [
           (rate("scoregate_sign_in_links_total", "result"), "{{result}}")),
     panel("Do the account pages work?", "cps", "Responses of the pages below /account. 5xx: the store fails, or too many requests at once.",
           (rate("scoregate_site_requests_total", "class"), "{{class}}")),
-    panel("What do owners change?", "cps", "Applications and keys that owners create, describe, rotate, revoke and close, and accounts that they delete.",
+    panel("What do owners change?", "cps", "Applications and keys that owners create, describe, add, rotate, keep, revoke and close, and accounts that they delete.",
           (rate("scoregate_account_changes_total", "change"), "{{change}}")),
     panel("Is mail sent?", "cps", "retried: the mail server cannot be used, defers mail, or refuses it by policy, such as relaying; refused: it does not accept the recipient or the message; expired: a mail waited too long. The log has the reason. Runbook: ScoregateMailFailing, ScoregateMailRefused.",
           (rate("scoregate_mails_total", "result"), "{{result}}")),

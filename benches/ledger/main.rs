@@ -89,6 +89,7 @@ fn creating(number: usize) -> StoreChange {
         created_at: at,
         expires_at: None,
         revoked_at: None,
+        name: None,
         last_used_at: None,
     };
     let what = ChangeKind::Create {

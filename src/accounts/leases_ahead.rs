@@ -192,6 +192,7 @@ mod tests {
                 created_at: Wall::default(),
                 expires_at: None,
                 revoked_at: None,
+                name: None,
                 last_used_at: None,
             };
             let stored = StoredApplication {

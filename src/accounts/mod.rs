@@ -29,8 +29,8 @@ pub use leases::{Leases, LedgerWork, ServingFacts, SpawnLedgerWork};
 pub use node_reporter::NodeReporter;
 pub use registrar::{
     Actor, AdoptError, ApplicationRequests, BadField, ContactOutcome, ContactRequest, ContactSelection,
-    CurrentUse, DescriptionChange, FieldChange, FleetNodes, FleetUsage, ImportedKey, IssuedKey, KeyRecord,
-    NewApplication, NoticeSettings, Registrar, RegistrarError,
+    CurrentUse, DescriptionChange, FieldChange, FleetNodes, FleetUsage, ImportedKey, IssuedKey, KeyDetails,
+    KeyRecord, NewApplication, NoticeSettings, Registrar, RegistrarError,
 };
 pub use request_counter::RequestCounter;
 pub use terms::{Terms, TermsByTier};

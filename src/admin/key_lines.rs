@@ -15,12 +15,13 @@ use crate::keys::Digest;
 use crate::store::OwnLimits;
 
 /// All fields, in the order of an export.
-pub const FIELDS: [&str; 13] = [
+pub const FIELDS: [&str; 14] = [
     "sha256",
     "name",
     "tier",
     "application",
     "prefix",
+    "key_name",
     "minute_limit",
     "day_limit",
     "url",
@@ -51,6 +52,7 @@ impl LineObject {
             ("tier", Some(Value::from(record.tier.clone()))),
             ("application", record.application.map(|id| Value::from(id.to_string()))),
             ("prefix", text(&record.shown)),
+            ("key_name", text(&record.key_name)),
             ("minute_limit", record.own.minute.map(Value::from)),
             ("day_limit", record.own.day.map(Value::from)),
             ("url", text(&record.url)),
@@ -79,6 +81,7 @@ impl LineObject {
                 |text| text.parse().ok(),
             )?,
             shown: known.text("prefix")?,
+            key_name: known.text("key_name")?,
             own: OwnLimits { minute: known.number("minute_limit")?, day: known.number("day_limit")? },
             url: known.text("url")?,
             contact: known.text("contact")?,
@@ -214,7 +217,7 @@ mod tests {
     fn a_line_is_parsed_as_it_was_written() {
         let minimal = format!(r#"{{"sha256":"{DIGEST}","name":"One","tier":"pro"}}"#);
         let full = format!(
-            r#"{{"sha256":"{DIGEST}","name":"One, \"two\" 🌦","tier":"pro","application":"app_0123456789a","prefix":"tp_12","minute_limit":7,"day_limit":4294967295,"url":"https://example.org/?a=b","contact":"a@example.org","note":"'; --","created_at":"2026-01-02T03:04:05.006Z","expires_at":"2027-01-01T00:00:00Z","revoked_at":"2026-06-01T00:00:00Z"}}"#
+            r#"{{"sha256":"{DIGEST}","name":"One, \"two\" 🌦","tier":"pro","application":"app_0123456789a","prefix":"tp_12","key_name":"Station 7","minute_limit":7,"day_limit":4294967295,"url":"https://example.org/?a=b","contact":"a@example.org","note":"'; --","created_at":"2026-01-02T03:04:05.006Z","expires_at":"2027-01-01T00:00:00Z","revoked_at":"2026-06-01T00:00:00Z"}}"#
         );
         for line in [minimal, full] {
             let record = read_json(&line).unwrap();

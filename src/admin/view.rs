@@ -34,6 +34,8 @@ pub struct ApplicationView {
 #[expect(missing_docs, reason = "the fields' names are the JSON's, documented in README and `keys --help`")]
 pub struct KeyView {
     pub prefix: String,
+    #[serde(default)]
+    pub name: Option<String>,
     pub created_at: String,
     pub expires_at: Option<String>,
     pub revoked_at: Option<String>,
@@ -138,6 +140,7 @@ impl From<&StoredKey> for KeyView {
     fn from(key: &StoredKey) -> Self {
         Self {
             prefix: key.shown.clone(),
+            name: key.name.clone(),
             created_at: key.created_at.rfc3339(),
             expires_at: key.expires_at.map(Wall::rfc3339),
             revoked_at: key.revoked_at.map(Wall::rfc3339),

@@ -181,6 +181,7 @@ fn stored(quota: u32) -> StoredApplication {
         created_at: Wall::default(),
         expires_at: None,
         revoked_at: None,
+        name: None,
         last_used_at: None,
     };
     StoredApplication {

@@ -54,8 +54,12 @@ pub(crate) enum AccountStep {
     Create,
     /// Described an application.
     Describe,
-    /// Created a key for an application.
+    /// Added a key to an application.
+    AddKey,
+    /// Replaced the keys of an application.
     Rotate,
+    /// Cancelled the expiry of a key.
+    KeepKey,
     /// Revoked a key.
     Revoke,
     /// Closed an application.
@@ -81,7 +85,7 @@ impl SiteInstruments {
             ),
             changes: registry.counters(
                 "scoregate_account_changes_total",
-                &words(&["create", "describe", "rotate", "revoke", "close", "delete"]),
+                &words(&["create", "describe", "add_key", "rotate", "keep_key", "revoke", "close", "delete"]),
             ),
             panics: registry.counter("scoregate_panics_total"),
         }

@@ -123,7 +123,7 @@ pub(super) fn form_message(error: &RegistrarError) -> Option<FormMessage> {
     } else {
         return None;
     };
-    let text = error.to_string().replacen("the url", "the website", 1);
+    let text = error.to_string().replacen("the url", "the website", 1).replacen("key_name", "name", 1);
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
     Some(FormMessage { field, text: format!("{first}{}.", letters.as_str()) })
@@ -143,7 +143,7 @@ pub(super) fn issued_key(
     others_end_at: Option<crate::clock::Wall>,
 ) -> SiteReply {
     let application: &StoredApplication = &issued.application;
-    SiteReply::page(visit.config.pages.issued_key(&IssuedKeyView {
+    SiteReply::page_with_script(visit.config.pages.issued_key(&IssuedKeyView {
         signed_in: signed_in(live, visit),
         application,
         key: issued.key.expose(),

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use crate::accounts::{DescriptionChange, FieldChange};
+use crate::accounts::{DescriptionChange, FieldChange, KeyDetails, RegistrarError};
 use crate::clock::{Day, Wall};
 use crate::instruments::AccountStep;
 use crate::keys::{ApplicationId, Digest};
-use crate::pages::account::{ApplicationFields, EXISTING, FormProblem, OwnedApplicationView};
+use crate::pages::account::{
+    ApplicationFields, FormProblem, KEY_NAME, NEW_NAME, OwnedApplicationView, REPLACE,
+};
 use crate::store::{RequestQuery, StoredApplication, StoredKey};
 
 use super::Site;
@@ -61,6 +63,7 @@ impl Site {
         let notice = match visit.finished_step() {
             "saved" => Some("The changes are saved."),
             "revoked" => Some("The key is revoked. Requests with it are refused from now on."),
+            "kept" => Some("The key no longer expires."),
             _ => None,
         };
         let entered = fields_of(&application);
@@ -129,33 +132,77 @@ impl Site {
         }
     }
 
-    /// Creates a key and shows it. Other keys work until the overlap ends.
+    /// Adds a key and shows it. The other keys are unaffected.
+    pub(super) async fn add_key(&self, visit: &Visit, id: ApplicationId) -> Result<SiteReply, SiteRefusal> {
+        let (live, application) = self.owned_by_form(visit, id).await?;
+        if let Some(message) = no_new_key(visit, &application) {
+            return Ok(self.with_problem(visit, &live, &application, "key", message).await);
+        }
+        match self.registrar.add_key(live.owner(), id, key_details(visit, KEY_NAME)).await {
+            Ok(issued) => {
+                self.instruments.changed(AccountStep::AddKey);
+                Ok(issued_key(visit, &live, &issued, None))
+            }
+            Err(error) => self.bad_key_name(visit, (&live, &application), KEY_NAME, &error).await,
+        }
+    }
+
+    /// Replaces the keys by one and shows it. The others work until the overlap ends.
     pub(super) async fn rotate_key(
         &self,
         visit: &Visit,
         id: ApplicationId,
     ) -> Result<SiteReply, SiteRefusal> {
         let (live, application) = self.owned_by_form(visit, id).await?;
-        if !visit.form.is_current(application.keys.len()) {
-            let message = "The keys have changed since this page was opened, so no key was created. Check the list and try again.";
-            return Ok(self.with_problem(visit, &live, &application, EXISTING, message).await);
+        if let Some(message) = no_new_key(visit, &application) {
+            return Ok(self.with_problem(visit, &live, &application, "key", message).await);
         }
         let Some(overlap) = overlap(visit.form.field("overlap")) else {
-            let message = "Choose how long the existing keys keep working.";
+            let message = "Choose when the existing keys expire.";
             return Ok(self.with_problem(visit, &live, &application, "overlap", message).await);
         };
-        if let Some(message) = key_limit(&application.keys, visit.now.wall) {
-            return Ok(self.with_problem(visit, &live, &application, "overlap", message).await);
+        if !visit.form.is_set(REPLACE) {
+            let message = "Check the box to replace the keys.";
+            return Ok(self.with_problem(visit, &live, &application, REPLACE, message).await);
         }
         let replaces_keys = application.keys.iter().any(|key| key.is_active(visit.now.wall));
         if overlap.is_zero() && replaces_keys && !live.is_recent(visit.now) {
             return Ok(sign_in_again(visit, &live));
         }
-        let issued = self.registrar.rotate(live.owner(), id, overlap).await;
-        let issued = issued.map_err(|error| change_failed(&error))?;
-        self.instruments.changed(AccountStep::Rotate);
-        let others_end_at = replaces_keys.then(|| visit.now.wall.plus(overlap));
-        Ok(issued_key(visit, &live, &issued, others_end_at))
+        match self.registrar.rotate_with(live.owner(), id, overlap, key_details(visit, NEW_NAME)).await {
+            Ok(issued) => {
+                self.instruments.changed(AccountStep::Rotate);
+                let others_end_at = replaces_keys.then(|| visit.now.wall.plus(overlap));
+                Ok(issued_key(visit, &live, &issued, others_end_at))
+            }
+            Err(error) => self.bad_key_name(visit, (&live, &application), NEW_NAME, &error).await,
+        }
+    }
+
+    /// The page with the problem of the name of a key.
+    async fn bad_key_name(
+        &self,
+        visit: &Visit,
+        (live, application): (&LiveSession, &StoredApplication),
+        field: &'static str,
+        error: &RegistrarError,
+    ) -> Result<SiteReply, SiteRefusal> {
+        let message = form_message(error).ok_or_else(|| change_failed(error))?;
+        Ok(self.with_problem(visit, live, application, field, &message.text).await)
+    }
+
+    /// Cancels the expiry of a key that has not expired.
+    pub(super) async fn keep_key(&self, visit: &Visit, id: ApplicationId) -> Result<SiteReply, SiteRefusal> {
+        let (live, application) = self.owned_by_form(visit, id).await?;
+        let key = key_of_form(visit, &application)?;
+        if !key.is_active(visit.now.wall) {
+            let message = "The key has expired or is revoked, so it cannot be kept. Add a new one.";
+            return Ok(self.with_problem(visit, &live, &application, "key", message).await);
+        }
+        let kept = self.registrar.set_expiry(live.owner(), id, Some(&key.digest.to_string()), None).await;
+        kept.map_err(|error| change_failed(&error))?;
+        self.instruments.changed(AccountStep::KeepKey);
+        Ok(SiteReply::redirect(format!("/account/applications/{id}?done=kept")))
     }
 
     /// Revokes a key.
@@ -165,10 +212,7 @@ impl Site {
         id: ApplicationId,
     ) -> Result<SiteReply, SiteRefusal> {
         let (live, application) = self.owned_by_form(visit, id).await?;
-        let digest = Digest::from_hex(visit.form.field("key"));
-        let Some(key) = application.keys.iter().find(|key| Some(key.digest) == digest) else {
-            return Err(SiteRefusal::UnknownPage);
-        };
+        let key = key_of_form(visit, &application)?;
         if !live.is_recent(visit.now) {
             return Ok(sign_in_again(visit, &live));
         }
@@ -217,6 +261,29 @@ fn fields_of(application: &StoredApplication) -> ApplicationFields {
         name: application.name.clone(),
         url: application.url.clone().unwrap_or_default(),
         contact: application.contact.clone().unwrap_or_default(),
+    }
+}
+
+/// The key that the form of a key is about.
+fn key_of_form<'a>(visit: &Visit, application: &'a StoredApplication) -> Result<&'a StoredKey, SiteRefusal> {
+    let digest = Digest::from_hex(visit.form.field("key"));
+    application.keys.iter().find(|key| Some(key.digest) == digest).ok_or(SiteRefusal::UnknownPage)
+}
+
+/// The entered properties of a new key.
+fn key_details(visit: &Visit, field: &str) -> KeyDetails {
+    let name = Some(visit.form.field(field).to_owned()).filter(|name| !name.is_empty());
+    KeyDetails { name, expires_at: None }
+}
+
+/// Why no key can be created now, if so.
+fn no_new_key(visit: &Visit, application: &StoredApplication) -> Option<&'static str> {
+    if visit.form.is_current(application.keys.len()) {
+        key_limit(&application.keys, visit.now.wall)
+    } else {
+        Some(
+            "The keys have changed since this page was opened, so no key was created. Check the list and try again.",
+        )
     }
 }
 

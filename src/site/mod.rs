@@ -39,7 +39,7 @@ use crate::accounts::Registrar;
 use crate::clock::{Clock, Wall};
 use crate::gateway::Peer;
 use crate::instruments::SiteInstruments;
-use crate::pages::account::content_security_policy;
+use crate::pages::account::{content_security_policy, policy_with_script};
 use crate::store::Store;
 
 use form::{Form, MAX_FORM, has_form_type};
@@ -67,6 +67,7 @@ pub struct Site {
     /// The tasks of requests. A shutdown waits for them.
     tasks: TaskTracker,
     policy: HeaderValue,
+    policy_with_script: HeaderValue,
 }
 
 impl Site {
@@ -80,7 +81,8 @@ impl Site {
         tasks: TaskTracker,
     ) -> Self {
         let admission = SiteAdmission::new(config.links_per_hour, config.accounts_per_day);
-        let policy = HeaderValue::try_from(content_security_policy()).expect("the policy is visible ASCII");
+        let [policy, policy_with_script] = [content_security_policy(), policy_with_script()]
+            .map(|policy| HeaderValue::try_from(policy).expect("the policy is visible ASCII"));
         Self {
             config: ArcSwap::from_pointee(config),
             store,
@@ -90,6 +92,7 @@ impl Site {
             instruments,
             tasks,
             policy,
+            policy_with_script,
         }
     }
 
@@ -140,7 +143,9 @@ impl Site {
         if let Err(refusal) = &answered {
             log_refusal(*refusal, &request_id, head.uri.path());
         }
-        let (policy, is_https) = (self.policy.clone(), config.is_https());
+        let has_script = answered.as_ref().is_ok_and(SiteReply::has_script);
+        let policy = if has_script { &self.policy_with_script } else { &self.policy };
+        let (policy, is_https) = (policy.clone(), config.is_https());
         let style =
             ResponseStyle { request_id, is_head: head.method == Method::HEAD, policy, is_https, closes };
         let response = response(answered, style, |refusal| config.pages.message(&refusal.row().page));
@@ -240,7 +245,9 @@ impl Site {
             (SitePath::Applications, _) => self.create_application(visit).await,
             (SitePath::Application(id), false) => self.application_page(visit, id).await,
             (SitePath::Application(id), true) => self.describe_application(visit, id).await,
+            (SitePath::Keys(id), _) => self.add_key(visit, id).await,
             (SitePath::Rotate(id), _) => self.rotate_key(visit, id).await,
+            (SitePath::Keep(id), _) => self.keep_key(visit, id).await,
             (SitePath::Revoke(id), _) => self.revoke_key(visit, id).await,
             (SitePath::Close(id), _) => self.close_application(visit, id).await,
         }

@@ -26,8 +26,12 @@ pub(super) enum SitePath {
     Applications,
     /// `/account/applications/APP`
     Application(ApplicationId),
+    /// `/account/applications/APP/keys`
+    Keys(ApplicationId),
     /// `/account/applications/APP/rotate`
     Rotate(ApplicationId),
+    /// `/account/applications/APP/keep`
+    Keep(ApplicationId),
     /// `/account/applications/APP/revoke`
     Revoke(ApplicationId),
     /// `/account/applications/APP/close`
@@ -48,7 +52,9 @@ impl SitePath {
             let id = id.parse().ok()?;
             return match form {
                 None => Some(Self::Application(id)),
+                Some("keys") => Some(Self::Keys(id)),
                 Some("rotate") => Some(Self::Rotate(id)),
+                Some("keep") => Some(Self::Keep(id)),
                 Some("revoke") => Some(Self::Revoke(id)),
                 Some("close") => Some(Self::Close(id)),
                 Some(_) => None,
@@ -73,7 +79,9 @@ impl SitePath {
             Self::Delete
             | Self::Applications
             | Self::Application(_)
+            | Self::Keys(_)
             | Self::Rotate(_)
+            | Self::Keep(_)
             | Self::Revoke(_)
             | Self::Close(_) => true,
         }
@@ -87,7 +95,9 @@ impl SitePath {
             Self::SignOut
             | Self::Delete
             | Self::Applications
+            | Self::Keys(_)
             | Self::Rotate(_)
+            | Self::Keep(_)
             | Self::Revoke(_)
             | Self::Close(_) => "POST",
         }

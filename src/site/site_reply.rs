@@ -20,12 +20,23 @@ pub(super) struct SiteReply {
     html: String,
     location: Option<String>,
     cookies: Vec<HeaderValue>,
+    has_script: bool,
 }
 
 impl SiteReply {
     /// A page.
     pub(super) fn page(html: String) -> Self {
         Self { html, ..Self::default() }
+    }
+
+    /// A page with a script.
+    pub(super) fn page_with_script(html: String) -> Self {
+        Self { html, has_script: true, ..Self::default() }
+    }
+
+    /// Whether it is a page with a script.
+    pub(super) const fn has_script(&self) -> bool {
+        self.has_script
     }
 
     /// A page with a problem that the visitor can correct.

@@ -44,6 +44,8 @@ pub struct StoredKey {
     pub digest: Digest,
     /// Its first characters, to tell keys apart.
     pub shown: String,
+    /// The name that its owner gave it.
+    pub name: Option<String>,
     /// When it was created.
     pub created_at: Wall,
     /// When it expires, if ever.

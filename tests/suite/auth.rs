@@ -313,6 +313,7 @@ fn import(world: &World, key: &str) {
             created_at: Wall::default(),
             expires_at: None,
             revoked_at: None,
+            name: None,
             last_used_at: None,
         }],
         granted: 0,

@@ -74,6 +74,7 @@ async fn prepared() -> TempDir {
             created_at: at,
             expires_at: None,
             revoked_at: None,
+            name: None,
             last_used_at: None,
         };
         let (name, tier) = (tier.to_owned(), tier.to_owned());

@@ -64,6 +64,7 @@ fn creation(tier: &str, day: Option<u32>) -> (String, StoreChange) {
         created_at: at,
         expires_at: None,
         revoked_at: None,
+        name: None,
         last_used_at: None,
     };
     let what = ChangeKind::Create {

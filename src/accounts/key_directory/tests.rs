@@ -13,6 +13,7 @@ fn stored(tier: &str, keys: &[&str]) -> StoredApplication {
         created_at: Wall::default(),
         expires_at: None,
         revoked_at: None,
+        name: None,
         last_used_at: None,
     };
     StoredApplication {

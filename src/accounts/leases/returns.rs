@@ -151,6 +151,7 @@ mod tests {
             created_at: Wall::default(),
             expires_at: None,
             revoked_at: None,
+            name: None,
             last_used_at: None,
         };
         StoredApplication {

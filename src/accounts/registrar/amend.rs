@@ -111,11 +111,12 @@ impl Registrar {
     /// key is reactivated by its own name only; a revoked key never.
     pub async fn set_expiry(
         &self,
-        who: &str,
+        who: impl Into<Actor<'_>>,
         id: ApplicationId,
         prefix: Option<&str>,
         at: Option<Wall>,
     ) -> Result<StoredApplication, RegistrarError> {
+        let who = who.into();
         let turn = self.turn.lock().await;
         let now = self.clock.now().wall;
         if at.is_some_and(|at| at <= now) {
@@ -126,7 +127,7 @@ impl Registrar {
             Some(prefix) => vec![one_key(&application, prefix)?],
             None => all_in_force(&application, now, at)?,
         };
-        let application = self.make(who.into(), id, ChangeKind::SetExpiry { digests, at }).await?;
+        let application = self.make(who, id, ChangeKind::SetExpiry { digests, at }).await?;
         drop(turn);
         Ok(application)
     }

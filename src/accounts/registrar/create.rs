@@ -1,11 +1,11 @@
-//! New applications, by operators and by owners. Further keys of an application are created by `rotate`.
+//! New applications, by operators and by owners. Further keys of an application are created by `add_key` and `rotate`.
 
 use crate::clock::Wall;
 use crate::keys::{ApplicationId, OwnerId};
 use crate::store::{ChangeKind, OwnLimits, Ownership};
 
 use super::validation::{check_limits, check_text, check_url};
-use super::{Actor, IssuedKey, Registrar, RegistrarError};
+use super::{Actor, IssuedKey, KeyDetails, Registrar, RegistrarError};
 
 /// A new application.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ impl Registrar {
         self.check(&new)?;
         let id = ApplicationId::mint()?;
         let now = self.clock.now().wall;
-        let (secret, key) = self.mint(now, new.expires_at)?;
+        let (secret, key) = self.mint(now, KeyDetails { name: None, expires_at: new.expires_at })?;
         let NewApplication { name, tier, own, url, contact, note, .. } = new;
         let what = ChangeKind::Create { name, tier, own, url, contact, note, key, owner };
         let application = self.change(who, id, what).await?;

@@ -31,6 +31,8 @@ pub struct KeyRecord {
     pub application: Option<ApplicationId>,
     /// The visible characters of the key; `None` for the first ones of its SHA-256.
     pub shown: Option<String>,
+    /// The name that its owner gave the key.
+    pub key_name: Option<String>,
     /// Limits of this application only.
     pub own: OwnLimits,
     /// Website of its application.
@@ -189,6 +191,7 @@ impl KeyRecord {
             tier: application.tier.clone(),
             application: Some(application.id),
             shown: Some(key.shown.clone()).filter(|shown| !shown.is_empty()),
+            key_name: key.name.clone(),
             own: application.own,
             url: application.url.clone(),
             contact: application.contact.clone(),
@@ -207,6 +210,7 @@ impl KeyRecord {
             ("tier", Some(&self.tier)),
             ("contact", self.contact.as_ref()),
             ("note", self.note.as_ref()),
+            ("key_name", self.key_name.as_ref()),
         ];
         for (field, text) in texts {
             check_text(field, text).map_err(|error| BadField::new(field, error.to_string()))?;
@@ -248,6 +252,7 @@ impl KeyRecord {
         StoredKey {
             digest: self.digest,
             shown: self.shown.clone().unwrap_or_else(|| format!("sha256:{}", sha256())),
+            name: self.key_name.clone(),
             created_at: self.created_at.unwrap_or(now),
             expires_at: self.expires_at,
             revoked_at: self.revoked_at,

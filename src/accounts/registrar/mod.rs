@@ -40,7 +40,7 @@ use super::terms::TermsByTier;
 
 use follow::FeedProgress;
 use local_copy::LocalCopyKeeper;
-use validation::{MAX_MESSAGE, MAX_TEXT};
+use validation::{MAX_MESSAGE, MAX_TEXT, check_text};
 
 pub use actor::Actor;
 pub use adopt::AdoptError;
@@ -77,6 +77,15 @@ pub struct Registrar {
     /// The local copy of a shared store.
     copy: Option<LocalCopyKeeper>,
     notices: NoticeSettings,
+}
+
+/// The properties of a new key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyDetails {
+    /// The name that its owner gives it.
+    pub name: Option<String>,
+    /// When it expires.
+    pub expires_at: Option<Wall>,
 }
 
 /// An application with a new key: the only time the key is visible.
@@ -182,21 +191,33 @@ impl Registrar {
         id: ApplicationId,
         overlap: Duration,
     ) -> Result<IssuedKey, RegistrarError> {
-        self.rotate_until(who, id, overlap, None).await
+        self.rotate_with(who, id, overlap, KeyDetails::default()).await
     }
 
-    /// Rotates with an expiry for the new key.
-    pub async fn rotate_until(
+    /// Rotates with a name or an expiry for the new key.
+    pub async fn rotate_with(
         &self,
         who: impl Into<Actor<'_>>,
         id: ApplicationId,
         overlap: Duration,
-        expires_at: Option<Wall>,
+        details: KeyDetails,
     ) -> Result<IssuedKey, RegistrarError> {
         let now = self.clock.now().wall;
-        let (secret, key) = self.mint(now, expires_at)?;
+        let (secret, key) = self.mint(now, details)?;
         let what = ChangeKind::Rotate { key, retire_others_at: now.plus(overlap) };
         Ok(IssuedKey { application: self.change(who, id, what).await?, key: secret })
+    }
+
+    /// Creates a further key for an application; its other keys are unaffected.
+    pub async fn add_key(
+        &self,
+        who: impl Into<Actor<'_>>,
+        id: ApplicationId,
+        details: KeyDetails,
+    ) -> Result<IssuedKey, RegistrarError> {
+        let (secret, key) = self.mint(self.clock.now().wall, details)?;
+        let application = self.change(who, id, ChangeKind::AddKey { key }).await?;
+        Ok(IssuedKey { application, key: secret })
     }
 
     /// Returns an application.
@@ -343,7 +364,9 @@ impl Registrar {
         }
     }
 
-    fn mint(&self, now: Wall, expires_at: Option<Wall>) -> Result<(Secret, StoredKey), RegistrarError> {
+    fn mint(&self, now: Wall, details: KeyDetails) -> Result<(Secret, StoredKey), RegistrarError> {
+        let KeyDetails { name, expires_at } = details;
+        check_text("key_name", name.as_ref())?;
         if expires_at.is_some_and(|ends| ends <= now) {
             return Err(RegistrarError::BadExpiry);
         }
@@ -351,7 +374,15 @@ impl Registrar {
         let (digest, shown) = (Digest::of(secret.expose()), shown_prefix(secret.expose()).to_owned());
         Ok((
             secret,
-            StoredKey { digest, shown, created_at: now, expires_at, revoked_at: None, last_used_at: None },
+            StoredKey {
+                digest,
+                shown,
+                name,
+                created_at: now,
+                expires_at,
+                revoked_at: None,
+                last_used_at: None,
+            },
         ))
     }
 

@@ -39,6 +39,8 @@ pub struct NewKey {
 pub(super) struct RotateBody {
     pub(super) overlap_seconds: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) key_name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) expires_at: Option<String>,
 }
 

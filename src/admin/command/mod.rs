@@ -15,7 +15,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::accounts::{
-    BadField, DescriptionChange, FieldChange, ImportedKey, IssuedKey, KeyRecord, NewApplication, Registrar,
+    BadField, DescriptionChange, FieldChange, ImportedKey, IssuedKey, KeyDetails, KeyRecord, NewApplication,
+    Registrar,
 };
 use crate::clock::{Day, Wall};
 use crate::keys::ApplicationId;
@@ -43,7 +44,7 @@ pub enum AdminCommand {
     Create(NewKey),
     List { after: Option<ApplicationId>, limit: usize },
     Show(ApplicationId),
-    Rotate { id: ApplicationId, overlap_seconds: u64, expires_at: Option<String> },
+    Rotate { id: ApplicationId, overlap_seconds: u64, key_name: Option<String>, expires_at: Option<String> },
     Revoke { id: ApplicationId, key: Option<String> },
     SetTier { id: ApplicationId, tier: String },
     SetLimits { id: ApplicationId, minute: FieldChange<u32>, day: FieldChange<u32> },
@@ -73,10 +74,10 @@ pub async fn perform(
             json(&PageView::new(&page, |stored| registrar.used_today(stored)))
         }
         AdminCommand::Show(id) => application(registrar, &registrar.show(id).await?),
-        AdminCommand::Rotate { id, overlap_seconds, expires_at } => {
+        AdminCommand::Rotate { id, overlap_seconds, key_name, expires_at } => {
             let overlap = Duration::from_secs(overlap_seconds);
-            let expiry = expires_at.map(timestamp).transpose()?;
-            issued(registrar, &registrar.rotate_until(actor, id, overlap, expiry).await?)
+            let details = KeyDetails { name: key_name, expires_at: expires_at.map(timestamp).transpose()? };
+            issued(registrar, &registrar.rotate_with(actor, id, overlap, details).await?)
         }
         AdminCommand::Revoke { id, key } => {
             application(registrar, &registrar.revoke(actor, id, key.as_deref()).await?)

@@ -62,9 +62,10 @@ impl AdminCommand {
                 let keys = lines.iter().flatten().map(raw).collect();
                 (Method::POST, format!("{ROOT}/import"), to_json(&ImportBody { keys }))
             }
-            Self::Rotate { id, overlap_seconds, expires_at } => {
-                let (overlap_seconds, expires_at) = (*overlap_seconds, expires_at.clone());
-                post(*id, "rotate", &RotateBody { overlap_seconds, expires_at })
+            Self::Rotate { id, overlap_seconds, key_name, expires_at } => {
+                let overlap_seconds = *overlap_seconds;
+                let (key_name, expires_at) = (key_name.clone(), expires_at.clone());
+                post(*id, "rotate", &RotateBody { overlap_seconds, key_name, expires_at })
             }
             Self::Revoke { id, key } => post(*id, "revoke", &RevokeBody { key: key.clone() }),
             Self::SetTier { id, tier } => post(*id, "tier", &TierBody { tier: tier.clone() }),
@@ -121,8 +122,8 @@ impl AdminCommand {
 fn change(id: ApplicationId, action: &str, body: &[u8]) -> Result<AdminCommand, CommandProblem> {
     Ok(match action {
         "rotate" => {
-            let RotateBody { overlap_seconds, expires_at } = read(body)?;
-            AdminCommand::Rotate { id, overlap_seconds, expires_at }
+            let RotateBody { overlap_seconds, key_name, expires_at } = read(body)?;
+            AdminCommand::Rotate { id, overlap_seconds, key_name, expires_at }
         }
         "revoke" => {
             let RevokeBody { key } = read(body)?;
@@ -213,8 +214,13 @@ mod tests {
             AdminCommand::List { after: Some(id), limit: 5 },
             AdminCommand::List { after: None, limit: 5 },
             AdminCommand::Show(id),
-            AdminCommand::Rotate { id, overlap_seconds: 60, expires_at: None },
-            AdminCommand::Rotate { id, overlap_seconds: 60, expires_at: expiry.clone() },
+            AdminCommand::Rotate { id, overlap_seconds: 60, key_name: None, expires_at: None },
+            AdminCommand::Rotate {
+                id,
+                overlap_seconds: 60,
+                key_name: Some("Station".into()),
+                expires_at: expiry.clone(),
+            },
             AdminCommand::Revoke { id, key: None },
             AdminCommand::Revoke { id, key: Some("sg_live_abcd".into()) },
             AdminCommand::SetTier { id, tier: "teams".into() },

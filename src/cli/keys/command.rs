@@ -74,6 +74,9 @@ pub(super) enum KeysCommand {
         /// Hours for which the older keys stay valid.
         #[arg(long, default_value_t = 24, value_name = "HOURS")]
         overlap_hours: u64,
+        /// Name of the new key, to tell keys apart.
+        #[arg(long, value_name = "NAME")]
+        key_name: Option<String>,
         /// Expiry of the new key, such as 2027-01-31T00:00:00Z.
         #[arg(long, value_name = "TIME")]
         expires_at: Option<String>,
@@ -188,8 +191,9 @@ impl KeysCommand {
             }
             Self::List { after, limit } => AdminCommand::List { after, limit },
             Self::Show { id, usage: _ } => AdminCommand::Show(id),
-            Self::Rotate { id, overlap_hours, expires_at } => {
-                AdminCommand::Rotate { id, overlap_seconds: overlap_hours.saturating_mul(3_600), expires_at }
+            Self::Rotate { id, overlap_hours, key_name, expires_at } => {
+                let overlap_seconds = overlap_hours.saturating_mul(3_600);
+                AdminCommand::Rotate { id, overlap_seconds, key_name, expires_at }
             }
             Self::Revoke { id, key } => AdminCommand::Revoke { id, key },
             Self::SetTier { id, tier } => AdminCommand::SetTier { id, tier },

@@ -92,11 +92,11 @@ fn details(application: &ApplicationView) -> Exit {
     let row = |key: &KeyView| {
         let (expires, revoked) = (or_dash(key.expires_at.as_ref()), or_dash(key.revoked_at.as_ref()));
         let used = or_dash(key.last_used_at.as_ref());
-        vec![key.prefix.clone(), key.created_at.clone(), expires, revoked, used]
+        vec![key.prefix.clone(), or_dash(key.name.as_ref()), key.created_at.clone(), expires, revoked, used]
     };
     let rows: Vec<Vec<String>> = application.keys.iter().map(row).collect();
     if exit == Exit::Done {
-        printer::table(&["key prefix", "created", "expires", "revoked", "last used"], &rows)
+        printer::table(&["key prefix", "name", "created", "expires", "revoked", "last used"], &rows)
     } else {
         exit
     }

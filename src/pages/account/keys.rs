@@ -1,25 +1,32 @@
-//! The keys of an application: their table, revoking one, creating one, and the page that shows a new one.
+//! The keys of an application: their table, revoking and keeping one, adding one, replacing all, and the page that shows a new
+//! one.
 
-use super::fields::{EXISTING, alert, described, existing, hidden, open_form, problem_of};
+use super::fields::{TextField, alert, checkbox, described, existing, hidden, open_form, problem_of};
 use super::frame::{self, Frame, bdi};
-use super::{AccountSite, FormProblem, IssuedKeyView, OwnedApplicationView};
+use super::{AccountSite, COPY_SCRIPT, FormProblem, IssuedKeyView, OwnedApplicationView};
 use crate::clock::Wall;
 use crate::pages::colour::CodeLanguage;
 use crate::pages::html::{code_block, date, escape, stacking_table, time};
 use crate::store::{StoredApplication, StoredKey};
 
+/// The name of a key that is added.
+pub const KEY_NAME: &str = "key_name";
+/// The name of a key that replaces others.
+pub const NEW_NAME: &str = "new_name";
+/// The box that confirms that keys are replaced.
+pub const REPLACE: &str = "replace";
 /// The fields of the forms for keys.
-pub(super) const KEY_FIELDS: [&str; 3] = ["key", "overlap", EXISTING];
+pub(super) const KEY_FIELDS: [&str; 5] = ["key", KEY_NAME, NEW_NAME, "overlap", REPLACE];
 /// Maximum number of keys that can no longer be used in the first table.
 const FEW: usize = 3;
 /// The store has only the hour of the last use.
 const PRECISION: &str = "<p class=\"hint\">Last-used times are rounded down to the hour.</p>\n";
-/// Choices for the existing keys when one is created, as sent and as shown.
+/// Choices for the existing keys when they are replaced, as sent and as shown.
 const OVERLAPS: [(&str, &str); 4] = [
     ("none", "stop working immediately"),
-    ("1h", "work for 1 more hour"),
-    ("1d", "work for 1 more day"),
-    ("7d", "work for 7 more days"),
+    ("1h", "expire in 1 hour"),
+    ("1d", "expire in 1 day"),
+    ("7d", "expire in 7 days"),
 ];
 const DEFAULT_OVERLAP: &str = "1d";
 
@@ -57,7 +64,7 @@ pub(super) fn active_keys(application: &StoredApplication, now: Wall) -> impl It
     application.keys.iter().filter(move |key| key.is_active(now))
 }
 
-/// The tables of the keys, newest first, and the form for a new one.
+/// The tables of the keys, newest first, and the forms for a new one.
 pub(super) fn section(view: &OwnedApplicationView<'_>) -> String {
     let now = view.signed_in.now;
     let newest_first = || view.application.keys.iter().rev();
@@ -76,7 +83,7 @@ pub(super) fn section(view: &OwnedApplicationView<'_>) -> String {
             table("Revoked and expired keys", apart, view)
         )
     };
-    let new = new_key(view, !active.is_empty(), problem);
+    let new = addition(view, problem) + &replacement(view, &active, problem);
     frame::section("keys", "Keys", &format!("{}{none}{first}{rest}{new}", alert(problem)))
 }
 
@@ -85,8 +92,9 @@ fn table(name: &str, keys: &[&StoredKey], view: &OwnedApplicationView<'_>) -> St
         let state = KeyState::of(key, view.signed_in.now);
         let used = key.last_used_at.map_or_else(|| "never".into(), time);
         vec![
-            format!("<code>{}…</code>", escape(&key.shown)),
-            state.html(),
+            label(key),
+            state.html()
+                + &if let KeyState::Expiring(_) = state { keeping(key, view) } else { String::new() },
             format!("{}{}", narrow("Created"), date(key.created_at)),
             format!("{}{used}", narrow("Last used")),
             if key.is_active(view.signed_in.now) { revocation(key, view) } else { String::new() },
@@ -98,6 +106,22 @@ fn table(name: &str, keys: &[&StoredKey], view: &OwnedApplicationView<'_>) -> St
 /// The head of a column, for narrow screens, where the heads are hidden.
 fn narrow(head: &str) -> String {
     format!("<span class=\"narrow\">{head}: </span>")
+}
+
+/// The first characters of a key, and its name.
+fn label(key: &StoredKey) -> String {
+    let name = key.name.as_deref().map(|name| format!(" {}", bdi(name))).unwrap_or_default();
+    format!("<code>{}…</code>{name}", escape(&key.shown))
+}
+
+fn keeping(key: &StoredKey, view: &OwnedApplicationView<'_>) -> String {
+    let path = format!("/account/applications/{}/keep", view.application.id);
+    format!(
+        "\n{}{}<button class=\"button quiet\">Cancel the expiry<span class=\"unseen\"> of {}</span></button>\n</form>",
+        open_form(&path, view.signed_in.csrf),
+        hidden("key", &key.digest.to_string()),
+        escape(&key.shown)
+    )
 }
 
 fn revocation(key: &StoredKey, view: &OwnedApplicationView<'_>) -> String {
@@ -112,27 +136,60 @@ fn revocation(key: &StoredKey, view: &OwnedApplicationView<'_>) -> String {
     )
 }
 
-fn new_key(view: &OwnedApplicationView<'_>, has_active: bool, problem: Option<FormProblem<'_>>) -> String {
-    let path = format!("/account/applications/{}/rotate", view.application.id);
-    let form = open_form(&path, view.signed_in.csrf) + &existing(view.application.keys.len());
-    if !has_active {
-        return format!(
-            "{form}{}<p><button class=\"button\">Create a key</button></p>\n</form>\n",
-            hidden("overlap", "none")
-        );
+fn name_field(name: &'static str, problem: Option<FormProblem<'_>>) -> String {
+    let field = TextField {
+        name,
+        label: "Name of the new key (optional)",
+        hint: "To tell keys apart, such as the program or the machine that uses it.",
+        kind: "type=\"text\" maxlength=\"200\" autocomplete=\"off\"",
+        value: "",
+    };
+    field.html(problem)
+}
+
+/// The form that adds a key.
+fn addition(view: &OwnedApplicationView<'_>, problem: Option<FormProblem<'_>>) -> String {
+    let path = format!("/account/applications/{}/keys", view.application.id);
+    format!(
+        "<h3>Add a key</h3>\n<p>Existing keys are not affected.</p>\n{}{}{}\
+         <p><button class=\"button\">Add a key</button></p>\n</form>\n",
+        open_form(&path, view.signed_in.csrf),
+        existing(view.application.keys.len()),
+        name_field(KEY_NAME, problem)
+    )
+}
+
+/// The form that replaces the active keys, which it lists.
+fn replacement(
+    view: &OwnedApplicationView<'_>,
+    active: &[&StoredKey],
+    problem: Option<FormProblem<'_>>,
+) -> String {
+    if active.is_empty() {
+        return String::new();
     }
+    let path = format!("/account/applications/{}/rotate", view.application.id);
+    let open = if problem_of(problem, &[NEW_NAME, "overlap", REPLACE]).is_some() { " open" } else { "" };
     let option = |(value, label): &(&str, &str)| {
         let selected = if *value == DEFAULT_OVERLAP { " selected" } else { "" };
         format!("<option value=\"{value}\"{selected}>{label}</option>\n")
     };
-    let options: String = OVERLAPS.iter().map(option).collect();
+    let ending: String = active.iter().map(|key| format!("<li>{}</li>\n", label(key))).collect();
     format!(
-        "<h3>New key</h3>\n<p>Replace your keys regularly, and immediately if one may have been exposed.</p>\n{form}\
-         <p class=\"field\"><label for=\"field-overlap\">Existing keys</label>\n\
-         <select id=\"field-overlap\" name=\"overlap\"{}>\n{options}</select>\n\
-         <span class=\"hint\" id=\"hint-overlap\">Keys that expire sooner are not extended.</span></p>\n\
-         <p><button class=\"button\">Create a new key</button></p>\n</form>\n",
-        described("overlap", true, problem)
+        "<details class=\"replacement\"{open}>\n<summary>Replace all keys…</summary>\n\
+         <p>Replace your keys regularly, and immediately if one may have been exposed. A new key is created, and these keys stop \
+         working:</p>\n<ul>\n{ending}</ul>\n{}{}{}\
+         <p class=\"field\"><label for=\"field-overlap\">The existing keys</label>\n\
+         <select id=\"field-overlap\" name=\"overlap\"{}>\n{}</select>\n\
+         <span class=\"hint\" id=\"hint-overlap\">Keys that expire sooner are not extended. An expiry can be cancelled until it \
+         has passed.</span></p>\n{}\
+         <p><button class=\"button\">Replace all keys</button></p>\n</form>\n</details>\n",
+        open_form(&path, view.signed_in.csrf),
+        existing(view.application.keys.len()),
+        name_field(NEW_NAME, problem),
+        described("overlap", true, problem),
+        OVERLAPS.iter().map(option).collect::<String>(),
+        checkbox(REPLACE, "The keys listed above stop working at that time.", problem)
     )
 }
 
@@ -154,16 +211,27 @@ pub(super) fn issued(site: &AccountSite, view: &IssuedKeyView<'_>) -> String {
         "<h1>New key</h1>\n<p class=\"lede\">For {}.</p>\n\
          <p class=\"warning\"><strong>Copy the key now.</strong> It will not be shown again: the service stores only a \
          hash of it.</p>\n\
-         <p class=\"issued\"><code>{}</code></p>\n<p class=\"hint\">Click the key to select all of it. Keep it secret: anyone who \
-         has it can use your quota.</p>\n{older}\
-         <h2>Try it</h2>\n<div class=\"example\">{}</div>\n\
-         <p><a class=\"button\" href=\"/account/applications/{}\">I have copied the key</a></p>\n",
+         <p class=\"issued\"><code id=\"new-key\">{}</code></p>\n<p class=\"hint\">Click the key to select all of it. Keep it secret: \
+         anyone who has it can use your quota.</p>\n{}{older}\
+         <h2>Try it</h2>\n<div class=\"example\" id=\"new-command\">{}</div>\n{}\
+         <p id=\"copied\" role=\"status\"></p>\n\
+         <p><a class=\"button\" href=\"/account/applications/{}\">I have copied the key</a></p>\n\
+         <script>{COPY_SCRIPT}</script>\n",
         bdi(&view.application.name),
         escape(view.key),
+        copy_button("new-key", "Copy the key", "The key is copied."),
         code_block("A request with the new key", CodeLanguage::Hash, &curl),
+        copy_button("new-command", "Copy the command", "The command is copied."),
         view.application.id
     );
     Frame { title: "New key", is_signed_in: true, body: &body }.html(site)
+}
+
+/// A button that copies the text of an element. The script shows it.
+fn copy_button(of: &str, name: &str, done: &str) -> String {
+    format!(
+        "<p><button type=\"button\" class=\"button quiet\" data-copy=\"{of}\" data-done=\"{done}\" hidden>{name}</button></p>\n"
+    )
 }
 
 /// A text as one word of a POSIX shell.
@@ -185,6 +253,7 @@ mod tests {
             created_at: at(1),
             expires_at,
             revoked_at,
+            name: None,
             last_used_at: None,
         };
         for (expires, revoked, expected) in [

@@ -1,7 +1,7 @@
 //! The pages of an account as HTML: signing in, applications, keys and their use. Pure: what is shown is collected in
 //! `site`. Everything that comes from a person is escaped.
 //!
-//! The pages work without JavaScript and contain none. They load nothing but the icon. Paths and names of fields are those
+//! The pages work without JavaScript; only that of a new key has a script, which copies the key. They load nothing but the icon. Paths and names of fields are those
 //! that `site` handles.
 
 mod application;
@@ -19,6 +19,7 @@ mod views;
 use super::content_policy::AllowedContent;
 
 pub use fields::EXISTING;
+pub use keys::{KEY_NAME, NEW_NAME, REPLACE};
 pub use link_mail::link_mail_html;
 pub use views::{
     AccountView, ApplicationFields, CurrentUsage, FormProblem, IssuedKeyView, LinkForm, ListedApplication,
@@ -27,6 +28,9 @@ pub use views::{
 
 /// The style sheet of the pages: the text of their only `style` element.
 pub const STYLE: &str = concat!(include_str!("../docs/page.css"), include_str!("account.css"));
+
+/// The only script, on the page of a new key.
+pub const COPY_SCRIPT: &str = include_str!("copy.js");
 
 /// The service that the pages are about. All texts are escaped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -97,6 +101,11 @@ impl AccountSite {
 /// Computes a hash: for callers that store it.
 pub fn content_security_policy() -> String {
     AllowedContent { style: STYLE, script: None, has_forms: true }.policy()
+}
+
+/// The policy of the page of a new key, which has a script.
+pub fn policy_with_script() -> String {
+    AllowedContent { style: STYLE, script: Some(COPY_SCRIPT), has_forms: true }.policy()
 }
 
 #[cfg(test)]

@@ -135,6 +135,7 @@ pub(super) fn a_key(text: &str) -> StoredKey {
         created_at: NOON,
         expires_at: None,
         revoked_at: None,
+        name: Some(format!("The key of {text}")),
         last_used_at: None,
     }
 }

@@ -67,6 +67,9 @@ pub(in crate::store) struct KeyLine {
     pub(in crate::store) application: String,
     pub(in crate::store) digest: String,
     pub(in crate::store) shown: String,
+    /// Left out without a name, so that the previous release reads such an export.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) name: Option<String>,
     pub(in crate::store) created_at: String,
     pub(in crate::store) expires_at: Option<String>,
     pub(in crate::store) revoked_at: Option<String>,

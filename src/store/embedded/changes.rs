@@ -117,8 +117,8 @@ fn create(
 fn add_key(connection: &Connection, id: &str, key: &StoredKey) -> Result<(), StoreFault> {
     let inserted = connection
         .prepare_cached(
-            "INSERT INTO keys (application, digest, shown, created_at, expires_at, revoked_at, last_used_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            "INSERT INTO keys (application, digest, shown, created_at, expires_at, revoked_at, last_used_at, name)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         )?
         .execute(params![
             id,
@@ -128,6 +128,7 @@ fn add_key(connection: &Connection, id: &str, key: &StoredKey) -> Result<(), Sto
             key.expires_at.map(millis),
             key.revoked_at.map(millis),
             key.last_used_at.map(millis),
+            key.name,
         ]);
     unless_there(inserted, "that key")
 }
@@ -219,6 +220,9 @@ fn close(connection: &Connection, id: &str, at: Wall) -> Result<usize, StoreFaul
     describe(connection, params![id, ChangeKind::CLOSED, Null, Null, Null])?;
     closed_applications::add(connection, id, at.day())?;
     owners::disown(connection, id)?;
+    connection
+        .prepare_cached("UPDATE keys SET name = NULL WHERE application = ?1 AND name IS NOT NULL")?
+        .execute([id])?;
     revoke_all(connection, id, at)
 }
 

@@ -15,7 +15,7 @@ use crate::store::{ApplicationPage, AuditQuery, AuditRecord, OwnLimits, StoredAp
 const APPLICATIONS: &str =
     "SELECT id, name, tier, own_minute, own_day, contact, note, created_at, url FROM applications";
 const KEYS: &str =
-    "SELECT application, digest, shown, created_at, expires_at, revoked_at, last_used_at FROM keys";
+    "SELECT application, digest, shown, created_at, expires_at, revoked_at, last_used_at, name FROM keys";
 const LEDGER: &str = "SELECT application, granted FROM ledger WHERE day = ?1";
 
 /// Applications after `after`, ordered by id. The three tables have that order and are read in parallel, in one
@@ -217,10 +217,11 @@ pub(super) fn key(row: &Row<'_>) -> Result<StoredKey, StoreFault> {
     Ok(StoredKey {
         digest: Digest::from_bytes(digest),
         shown: text(row, 2, "shown")?,
+        // Optional, like the last use: an unreadable value must not cost the key.
+        name: row.get(7).unwrap_or(None),
         created_at: instant(row, 3, "created_at")?.ok_or_else(|| missing("created_at"))?,
         expires_at: instant(row, 4, "expires_at")?,
         revoked_at: instant(row, 5, "revoked_at")?,
-        // Optional: an unreadable value must not cost the key.
         last_used_at: instant(row, 6, "last_used_at").unwrap_or(None),
     })
 }

@@ -222,7 +222,7 @@ CREATE TABLE closed_applications (
 CREATE INDEX closed_applications_by_day ON closed_applications (day);
 ";
 
-/// Shares of a day's grace. On days on which earlier versions promised grace to processes, nobody gets a share.
+/// Shares of a day's grace, and names of keys. On days on which earlier versions promised grace to processes, nobody gets a share.
 const TENTH: &str = "
 CREATE TABLE grace_shares (
     day    TEXT    NOT NULL,
@@ -234,4 +234,5 @@ CREATE TABLE grace_shares (
     PRIMARY KEY (day, share)
 ) STRICT, WITHOUT ROWID;
 INSERT INTO grace_shares SELECT DISTINCT day, 0, 1, 0, 0, 0 FROM ledger WHERE grace > 0;
+ALTER TABLE keys ADD COLUMN name TEXT; -- given by its owner
 ";

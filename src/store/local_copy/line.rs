@@ -91,6 +91,7 @@ impl CopiedApplication {
                 created_at: Wall::default(),
                 expires_at: end.map(Wall::from_millis),
                 revoked_at: end.filter(|end| *end == 0).map(Wall::from_millis),
+                name: None,
                 last_used_at: None,
             })
         };

@@ -17,6 +17,7 @@ fn application(number: u64, keys: &[(&str, Option<Wall>, Option<Wall>)]) -> Stor
         created_at: Wall::default(),
         expires_at: *expires_at,
         revoked_at: *revoked_at,
+        name: None,
         last_used_at: None,
     };
     StoredApplication {

@@ -25,8 +25,8 @@ INSERT INTO {schema}.applications (id, name, tier, own_minute, own_day, contact,
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING";
 
 const ADD_KEY: &str = "
-INSERT INTO {schema}.keys (application, digest, shown, created_at, expires_at, revoked_at, last_used_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING";
+INSERT INTO {schema}.keys (application, digest, shown, created_at, expires_at, revoked_at, last_used_at, name)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING";
 
 const RETIRE: &str = "
 UPDATE {schema}.keys SET expires_at = $2
@@ -229,6 +229,8 @@ impl RunningChange<'_> {
         let set = "
 UPDATE {schema}.applications SET name = $2, contact = NULL, note = NULL, url = NULL WHERE id = $1";
         self.execute(set, &[(id, Type::TEXT), (&name, Type::TEXT)]).await?;
+        let unnamed = "UPDATE {schema}.keys SET name = NULL WHERE application = $1 AND name IS NOT NULL";
+        self.execute(unnamed, &[(id, Type::TEXT)]).await?;
         closed_applications::add(self.transaction, &self.statements.0, id, self.change.at.day()).await?;
         let disown = "DELETE FROM {schema}.owned_applications WHERE application = $1";
         self.execute(disown, &[(id, Type::TEXT)]).await?;
@@ -256,7 +258,7 @@ UPDATE {schema}.applications SET name = $2, contact = NULL, note = NULL, url = N
         let created_at = millis(key.created_at);
         let [expires_at, revoked_at, last_used_at] =
             [key.expires_at, key.revoked_at, key.last_used_at].map(|at| at.map(millis));
-        let row: [Parameter<'_>; 7] = [
+        let row: [Parameter<'_>; 8] = [
             (id, Type::TEXT),
             (&digest, Type::BYTEA),
             (&key.shown, Type::TEXT),
@@ -264,6 +266,7 @@ UPDATE {schema}.applications SET name = $2, contact = NULL, note = NULL, url = N
             (&expires_at, Type::INT8),
             (&revoked_at, Type::INT8),
             (&last_used_at, Type::INT8),
+            (&key.name, Type::TEXT),
         ];
         let added = self.execute(ADD_KEY, &row).await?;
         Ok(if added == 0 { Err(StoreError::Exists("that key")) } else { Ok(()) })

@@ -23,7 +23,8 @@ pub(super) struct RecordStatements {
 
 const COLUMNS: &str = "
        a.id, a.name, a.tier, a.own_minute, a.own_day, a.contact, a.note, a.created_at, a.url, l.granted,
-       k.digest, k.shown, k.created_at AS key_created_at, k.expires_at, k.revoked_at, k.last_used_at";
+       k.digest, k.shown, k.created_at AS key_created_at, k.expires_at, k.revoked_at, k.last_used_at,
+       k.name AS key_name";
 
 /// A row for each key, and one for an application without keys. The page is cut by applications.
 /// `OFFSET 0` keeps the planner from joining each page by a scan of all keys, which is quadratic in all pages together.
@@ -219,10 +220,11 @@ fn key(row: &Row) -> Result<Option<StoredKey>, String> {
     Ok(Some(StoredKey {
         digest: Digest::from_bytes(digest),
         shown: column(row, "shown")?,
+        // Optional, like the last use: an unreadable value must not cost the key.
+        name: column(row, "key_name").unwrap_or(None),
         created_at: instant(row, "key_created_at")?.ok_or("created_at is missing")?,
         expires_at: instant(row, "expires_at")?,
         revoked_at: instant(row, "revoked_at")?,
-        // Optional: an unreadable value must not cost the key.
         last_used_at: instant(row, "last_used_at").unwrap_or(None),
     }))
 }

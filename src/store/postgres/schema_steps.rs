@@ -16,7 +16,7 @@ pub(super) const STEPS: &[&str] = &[
     SELF_SERVICE,
     WEBSITES,
     CLOSED_APPLICATIONS,
-    GRACE_SHARES,
+    GRACE_SHARES_AND_KEY_NAMES,
 ];
 
 const FIRST: &str = r#"
@@ -340,7 +340,7 @@ UPDATE {schema}.site SET format = 8;
 
 /// Earlier releases promise grace for each application. From this step on they find all of it promised, in every row that is
 /// created after it. On days with rows from before it they may promise some, so nobody gets a share of these days.
-const GRACE_SHARES: &str = r#"
+const GRACE_SHARES_AND_KEY_NAMES: &str = r#"
 CREATE TABLE {schema}.grace_shares (
     day    date   NOT NULL,
     share  bigint NOT NULL,
@@ -360,6 +360,9 @@ ALTER TABLE {schema}.ledger_days ALTER COLUMN promised SET DEFAULT 1000000000000
 COMMENT ON COLUMN {schema}.ledger_days.promised IS 'for releases without grace_shares, which promise nothing above a hundredth';
 INSERT INTO {schema}.grace_shares
 SELECT DISTINCT d.day, 0, 1, 0, 0, 0 FROM {schema}.ledger_days d JOIN {schema}.calendar c ON d.day >= c.day;
+
+ALTER TABLE {schema}.keys ADD COLUMN name text;
+COMMENT ON COLUMN {schema}.keys.name IS 'given by its owner';
 
 UPDATE {schema}.site SET format = 9;
 "#;

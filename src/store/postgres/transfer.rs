@@ -43,7 +43,7 @@ const TABLES: [(&str, ReadLine); 9] = [
         read_application,
     ),
     (
-        "SELECT application, encode(digest, 'hex'), shown, created_at, expires_at, revoked_at, last_used_at
+        "SELECT application, encode(digest, 'hex'), shown, created_at, expires_at, revoked_at, last_used_at, name
          FROM {schema}.keys ORDER BY application, digest",
         read_key,
     ),
@@ -149,12 +149,13 @@ FROM json_to_recordset($1::text::json) AS r (id text, name text, tier text, own_
                                              note text, created_at timestamptz, url text)";
 
 const INSERT_KEYS: &str = "
-INSERT INTO {schema}.keys (application, digest, shown, created_at, expires_at, revoked_at, last_used_at)
+INSERT INTO {schema}.keys (application, digest, shown, created_at, expires_at, revoked_at, last_used_at, name)
 SELECT application, decode(digest, 'hex'), shown, (extract(epoch FROM created_at) * 1000)::int8,
        (extract(epoch FROM expires_at) * 1000)::int8, (extract(epoch FROM revoked_at) * 1000)::int8,
-       (extract(epoch FROM last_used_at) * 1000)::int8
+       (extract(epoch FROM last_used_at) * 1000)::int8, name
 FROM json_to_recordset($1::text::json) AS r (application text, digest text, shown text, created_at timestamptz,
-                                             expires_at timestamptz, revoked_at timestamptz, last_used_at timestamptz)";
+                                             expires_at timestamptz, revoked_at timestamptz, last_used_at timestamptz,
+                                             name text)";
 
 const INSERT_LEDGER: &str = "
 INSERT INTO {schema}.ledger_days (day, application, granted)
@@ -295,6 +296,7 @@ fn read_key(row: &Row) -> Result<DumpLine, tokio_postgres::Error> {
         expires_at: maybe(4)?,
         revoked_at: maybe(5)?,
         last_used_at: maybe(6)?,
+        name: row.try_get(7)?,
     }))
 }
 

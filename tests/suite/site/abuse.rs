@@ -146,6 +146,8 @@ async fn forms_of_other_sites_change_nothing() {
         (format!("{path}/close"), ("confirm", "yes")),
         (format!("{path}/revoke"), ("key", digest.as_str())),
         (format!("{path}/rotate"), ("overlap", "none")),
+        (format!("{path}/keys"), ("key_name", "Mine")),
+        (format!("{path}/keep"), ("key", digest.as_str())),
         (path.clone(), ("name", "Mine")),
         ("/account/applications".into(), ("name", "Mine")),
         ("/account/sign-out".into(), ("everywhere", "yes")),
@@ -196,6 +198,8 @@ async fn applications_of_others_are_unknown() {
         for (form, field) in [
             ("", ("name", "Mine")),
             ("/rotate", ("overlap", "none")),
+            ("/keys", ("key_name", "Mine")),
+            ("/keep", ("key", digest.as_str())),
             ("/revoke", ("key", digest.as_str())),
             ("/close", ("confirm", "yes")),
         ] {

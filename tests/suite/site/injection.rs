@@ -52,6 +52,8 @@ async fn texts_in_every_field_of_an_application_are_escaped_or_refused() {
         for (form, fields) in [
             ("", vec![("name", HOSTILE[0]), ("url", HOSTILE[1]), ("contact", HOSTILE[2])]),
             ("/rotate", vec![("overlap", HOSTILE[0])]),
+            ("/keys", vec![("key_name", HOSTILE[3])]),
+            ("/keep", vec![("key", HOSTILE[0])]),
             ("/revoke", vec![("key", HOSTILE[0])]),
         ] {
             ann.visit(&path).await;
@@ -124,6 +126,12 @@ async fn pages_forbid_everything_that_they_do_not_need() {
         }
         assert!(!ann.page.contains("<script") && !ann.page.contains(" style="), "{target}");
     }
+    // Only the page of a new key has a script, and its policy allows no other.
+    ann.visit("/account").await;
+    let issued = ann.submit("/account/applications", &[("name", "One")]).await;
+    let policy = issued.header("content-security-policy");
+    assert!(policy.contains("script-src 'sha256-") && !policy.contains("unsafe"), "{policy}");
+    assert_eq!(ann.page.matches("<script>").count(), 1);
 }
 
 #[tokio::test]

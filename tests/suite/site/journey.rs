@@ -48,7 +48,7 @@ async fn a_person_signs_up_uses_rotates_and_revokes_a_key_and_deletes_the_accoun
     assert!(!ann.page.contains(&first), "the key is shown once");
     assert!(ann.page.contains("1 of 10"), "{}", ann.page);
 
-    ann.submit(&format!("{path}/rotate"), &[("overlap", "1h")]).await;
+    ann.submit(&format!("{path}/rotate"), &[("overlap", "1h"), ("replace", "yes")]).await;
     let second = ann.key();
     assert_ne!(first, second);
     for key in [&first, &second] {
@@ -71,7 +71,7 @@ async fn a_person_signs_up_uses_rotates_and_revokes_a_key_and_deletes_the_accoun
     assert_eq!(world.get("/api/v1/me").key(&second).send().await.status, 401);
 
     ann.visit(&path).await;
-    ann.submit(&format!("{path}/rotate"), &[("overlap", "none")]).await;
+    ann.submit(&format!("{path}/rotate"), &[("overlap", "none"), ("replace", "yes")]).await;
     let third = ann.key();
     assert_eq!(world.get("/api/v1/me").key(&third).send().await.status, 200);
     ann.visit("/account").await;
@@ -190,10 +190,10 @@ async fn an_application_has_at_most_ten_active_keys_and_twenty_new_ones_a_day() 
     let mut ann = Browser::of(&world);
     ann.sign_in("ann@example.org").await;
     let (path, _) = ann.create("One").await;
-    let rotate = format!("{path}/rotate");
+    let (add, rotate) = (format!("{path}/keys"), format!("{path}/rotate"));
     for number in 2..=11 {
         ann.visit(&path).await;
-        let created = ann.submit(&rotate, &[("overlap", "7d")]).await;
+        let created = ann.submit(&add, &[]).await;
         assert_eq!(created.status, if number <= 10 { 200 } else { 422 }, "{number}: {}", ann.page);
     }
     assert!(ann.page.contains("limit of 10 active keys"));
@@ -205,7 +205,7 @@ async fn an_application_has_at_most_ten_active_keys_and_twenty_new_ones_a_day() 
     for number in 11..=21 {
         world.pass(Duration::from_secs(10));
         ann.visit(&path).await;
-        let created = ann.submit(&rotate, &[("overlap", "none")]).await;
+        let created = ann.submit(&rotate, &[("overlap", "none"), ("replace", "yes")]).await;
         assert_eq!(created.status, if number <= 20 { 200 } else { 422 }, "{number}: {}", ann.page);
     }
     assert!(ann.page.contains("limit of 20 new keys"));
@@ -228,11 +228,11 @@ async fn a_form_sent_again_creates_no_second_key_and_no_second_application() {
     ann.visit(&path).await;
     let application = ann.page.clone();
     let rotate = format!("{path}/rotate");
-    assert_eq!(ann.submit(&rotate, &[("overlap", "1d")]).await.status, 200);
+    assert_eq!(ann.submit(&rotate, &[("overlap", "1d"), ("replace", "yes")]).await.status, 200);
     ann.page = application;
-    assert_eq!(ann.submit(&rotate, &[("overlap", "1d")]).await.status, 422);
+    assert_eq!(ann.submit(&rotate, &[("overlap", "1d"), ("replace", "yes")]).await.status, 422);
     assert!(ann.page.contains("The keys have changed"), "{}", ann.page);
     assert_eq!(world.rows("SELECT count(*) FROM keys"), ["2"]);
     // The page of the refusal shows the present keys, so its form can be sent.
-    assert_eq!(ann.submit(&rotate, &[("overlap", "1d")]).await.status, 200);
+    assert_eq!(ann.submit(&rotate, &[("overlap", "1d"), ("replace", "yes")]).await.status, 200);
 }

@@ -6,6 +6,7 @@ mod floods;
 mod forms;
 mod injection;
 mod journey;
+mod keys;
 mod second_quotas;
 mod sessions;
 mod signing_in;

@@ -51,7 +51,7 @@ async fn steps_that_cannot_be_undone_need_a_recent_session() {
     let digest = ann.hidden("key");
     for (target, fields) in [
         (format!("{path}/revoke"), vec![("key", digest.as_str())]),
-        (format!("{path}/rotate"), vec![("overlap", "none")]),
+        (format!("{path}/rotate"), vec![("overlap", "none"), ("replace", "yes")]),
         (format!("{path}/close"), vec![("confirm", "yes")]),
         ("/account/delete".into(), vec![("confirm", "yes")]),
     ] {
@@ -67,7 +67,12 @@ async fn steps_that_cannot_be_undone_need_a_recent_session() {
     assert_eq!((sent.status, links().as_str()), (200, "2"));
     // What can be undone needs none.
     ann.visit(&path).await;
-    assert_eq!(ann.submit(&format!("{path}/rotate"), &[("overlap", "1d")]).await.status, 200);
+    let replaced = ann.submit(&format!("{path}/rotate"), &[("overlap", "1d"), ("replace", "yes")]).await;
+    assert_eq!(replaced.status, 200);
+    ann.visit(&path).await;
+    assert_eq!(ann.submit(&format!("{path}/keep"), &[("key", &digest)]).await.status, 303);
+    ann.visit(&path).await;
+    assert_eq!(ann.submit(&format!("{path}/keys"), &[]).await.status, 200);
 }
 
 #[tokio::test]

@@ -20,7 +20,9 @@ fn keys_are_shown_with_their_state_and_only_active_ones_can_be_revoked() {
         let row = row.split_once("</tr>").unwrap().0;
         assert!(row.contains(state), "{row}");
         assert_eq!(row.contains("/revoke\""), may_be_revoked, "{row}");
+        assert_eq!(row.contains("/keep\""), state.ends_with("expires"), "{row}");
     }
+    shows(&html, &["<code>sg_live_9KdQ…</code> <bdi>Station</bdi></th>", "Cancel the expiry<span"]);
     let digest = format!("name=\"key\" value=\"{}\"", KeyDigest::of("sg_live_a1B2"));
     shows(&html, &["<th scope=\"col\">Last used</th>", "Last used: </span><time "]);
     shows(&html, &["<p class=\"hint\">Last-used times are rounded down to the hour.</p>"]);
@@ -34,25 +36,27 @@ fn keys_are_shown_with_their_state_and_only_active_ones_can_be_revoked() {
 }
 
 #[test]
-fn a_new_key_needs_a_decision_about_the_present_ones_only_if_there_are_any() {
+fn keys_are_added_without_and_replaced_with_a_decision_about_the_present_ones() {
     let mut shown = Shown::ordinary();
     let html = shown.application();
     shows(
         &html,
-        &["<option value=\"1d\" selected>work for 1 more day</option>", "Create a new key</button>"],
-    );
-    assert_eq!(html.matches(" selected>").count(), 1);
-    shown.application.keys.truncate(2);
-    let html = shown.application();
-    shows(
-        &html,
         &[
-            "No active keys",
-            "<input type=\"hidden\" name=\"overlap\" value=\"none\">",
-            "Create a key</button>",
+            "<option value=\"1d\" selected>expire in 1 day</option>",
+            "Add a key</button>",
+            "Replace all keys</button>",
+            "<li><code>sg_live_a1B2…</code></li>\n<li><code>sg_live_9KdQ…</code> <bdi>Station</bdi></li>\n</ul>",
         ],
     );
-    assert!(!html.contains("<select"));
+    assert_eq!(html.matches(" selected>").count(), 1);
+    assert!(html.contains("<details class=\"replacement\">"));
+    shown.problem = Some((Some("replace"), "Check the box.".into()));
+    shows(&shown.application(), &["<details class=\"replacement\" open>"]);
+    shown.problem = None;
+    shown.application.keys.truncate(2);
+    let html = shown.application();
+    shows(&html, &["No active keys", "Add a key</button>"]);
+    assert!(!html.contains("<select") && !html.contains("Replace all keys"));
 }
 
 #[test]
@@ -63,7 +67,16 @@ fn a_new_key_is_shown_with_a_command_that_uses_it() {
     let command = "<span class=\"w\">curl</span> -H &#39;Authorization: Bearer sg_live_abc&#39; \
                    &#39;https://scores.example.org/api/v1/models?period=";
     let back = "<a class=\"button\" href=\"/account/applications/app_0Ab3dEf7hIj\">";
-    shows(&html, &["<code>sg_live_abc</code>", command, back, "The older keys work until <time"]);
+    shows(
+        &html,
+        &[
+            "<code id=\"new-key\">sg_live_abc</code>",
+            "data-copy=\"new-command\"",
+            command,
+            back,
+            "The older keys work until <time",
+        ],
+    );
     shows(&shown.issued("sg_live_abc", Some(NOON)), &["The older keys no longer work."]);
     assert!(!shown.issued("sg_live_abc", None).contains("older keys"));
     shown.site.example_url = "https://x.example/'; rm".into();

@@ -9,7 +9,19 @@ use super::*;
 
 /// The problems that the pages are tested with: of no field, and of each.
 fn problems() -> Vec<Option<&'static str>> {
-    let fields = ["email", "accept_terms", "name", "url", "contact", "confirm", "overlap", "key"];
+    let fields = [
+        "email",
+        "accept_terms",
+        "name",
+        "url",
+        "contact",
+        "confirm",
+        "overlap",
+        "key",
+        "key_name",
+        "new_name",
+        "replace",
+    ];
     [None].into_iter().chain(fields.map(Some)).collect()
 }
 
@@ -27,11 +39,13 @@ fn all_pages() -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn pages_contain_no_script_and_no_inline_style_whatever_people_enter() {
+fn pages_contain_no_script_of_others_and_no_inline_style_whatever_people_enter() {
     for (name, html) in all_pages() {
         assert_eq!(html.matches("<style>").count(), 1, "{name}");
+        assert_eq!(html.matches("<script").count(), usize::from(name == "issued"), "{name}");
         for tag in tags(&html) {
-            assert!(!tag.starts_with("script") && !tag.starts_with("iframe"), "{name}: <{tag}>");
+            assert!(!tag.starts_with("iframe"), "{name}: <{tag}>");
+            assert!(!tag.starts_with("script") || (name == "issued" && tag == "script"), "{name}: <{tag}>");
             for (attribute, value) in attributes(tag) {
                 assert!(attribute != "style" && !attribute.starts_with("on"), "{name}: <{tag}>");
                 assert!(!value.contains('<'), "{name}: <{tag}>");
@@ -54,17 +68,24 @@ fn texts_are_escaped_and_none_is_taken_for_a_placeholder() {
 }
 
 #[test]
-fn the_policy_allows_the_style_sheet_of_every_page() {
+fn the_policy_allows_the_style_sheet_of_every_page_and_the_script() {
     for (name, html) in Shown::ordinary().pages() {
         // Browsers hash the text between the tags.
         let style = html.split_once("<style>").unwrap().1.split_once("</style>").unwrap().0;
-        let hash = BASE64.encode(&Sha256::digest(style.as_bytes()));
+        let script = html.split_once("<script>").map(|(_, rest)| rest.split_once("</script>").unwrap().0);
+        let hash = |text: &str| BASE64.encode(&Sha256::digest(text.as_bytes()));
+        let allowed = |text| format!("script-src 'sha256-{}'; connect-src 'self'; ", hash(text));
         let expected = format!(
-            "default-src 'none'; style-src 'sha256-{hash}'; img-src 'self'; form-action 'self'; base-uri 'none'; \
-             frame-ancestors 'none'"
+            "default-src 'none'; {}style-src 'sha256-{}'; img-src 'self'; form-action 'self'; base-uri 'none'; \
+             frame-ancestors 'none'",
+            script.map(allowed).unwrap_or_default(),
+            hash(style)
         );
-        assert_eq!(content_security_policy(), expected, "{name}");
+        let policy = if name == "issued" { policy_with_script() } else { content_security_policy() };
+        assert_eq!(policy, expected, "{name}");
     }
+    // No text that a tag could begin with, for the tests of tags.
+    assert!(!COPY_SCRIPT.contains('<'));
     // The sheet loads nothing.
     assert!(!STYLE.contains("url(") && !STYLE.contains("@import") && !STYLE.contains('<'));
 }
@@ -95,7 +116,9 @@ fn forms_are_sent_to_this_service_with_their_csrf_token() {
         "/account/sign-out csrf everywhere".into(),
         "/account/delete csrf confirm".into(),
         format!("{app} csrf name url contact"),
-        format!("{app}/rotate csrf existing overlap"),
+        format!("{app}/keys csrf existing key_name"),
+        format!("{app}/rotate csrf existing new_name overlap replace"),
+        format!("{app}/keep csrf key"),
         format!("{app}/revoke csrf key"),
         format!("{app}/close csrf confirm"),
     ];

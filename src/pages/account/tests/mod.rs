@@ -36,6 +36,7 @@ fn key(shown: &str, expires_at: Option<Wall>, revoked_at: Option<Wall>) -> Store
     StoredKey {
         digest: KeyDigest::of(shown),
         shown: shown.into(),
+        name: (shown == "sg_live_9KdQ").then(|| "Station".into()),
         created_at: ago(20 * 86_400),
         expires_at,
         revoked_at,
@@ -154,6 +155,7 @@ impl Shown {
         shown.application.contact = some();
         for key in &mut shown.application.keys {
             key.shown = text.into();
+            key.name = some();
         }
         for total in &mut shown.requests.totals {
             total.endpoint = text.to_owned().into();

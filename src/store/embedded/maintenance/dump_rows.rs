@@ -33,6 +33,7 @@ pub(super) fn read_key(row: &Row<'_>) -> Result<DumpLine, StoreFault> {
         application,
         digest: key.digest.to_string(),
         shown: key.shown,
+        name: key.name,
         created_at: key.created_at.rfc3339(),
         expires_at: key.expires_at.map(Wall::rfc3339),
         revoked_at: key.revoked_at.map(Wall::rfc3339),
@@ -152,12 +153,13 @@ fn insert_key(store: &Connection, line: &KeyLine) -> Result<rusqlite::Result<usi
         millis(&line.created_at)?,
         instant(&line.expires_at)?,
         instant(&line.revoked_at)?,
-        instant(&line.last_used_at)?
+        instant(&line.last_used_at)?,
+        line.name
     ];
     Ok(store
         .prepare_cached(
-            "INSERT INTO keys (application, digest, shown, created_at, expires_at, revoked_at, last_used_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            "INSERT INTO keys (application, digest, shown, created_at, expires_at, revoked_at, last_used_at, name)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         )?
         .execute(row))
 }

@@ -70,7 +70,7 @@ impl TableKind {
 
     /// Its columns and table; its order, forwards and backwards; how a row is read.
     fn parts(self, store: &Connection) -> WalkQuery {
-        // A file of an older format lacks three columns and eight tables.
+        // A file of an older format lacks four columns and eight tables.
         let has = |sql: &str| store.prepare(sql).is_ok();
         let if_kept = |tables: &str, columns: &str, nothing: &str| {
             let is_kept = has(&format!("SELECT 1 FROM {tables} LIMIT 0"));
@@ -84,9 +84,10 @@ impl TableKind {
             }
             Self::Keys => {
                 let used = if has("SELECT last_used_at FROM keys LIMIT 0") { "last_used_at" } else { "NULL" };
+                let name = if has("SELECT name FROM keys LIMIT 0") { "name" } else { "NULL" };
                 let columns = "application, digest, shown, created_at, expires_at, revoked_at";
                 (
-                    format!("{columns}, {used} FROM keys"),
+                    format!("{columns}, {used}, {name} FROM keys"),
                     ["application, digest", "application DESC, digest DESC"],
                     read_key,
                 )

@@ -26,6 +26,8 @@ use crate::store::conformance::{
     self, LeaseReply, SingleLease as _, a_key, an_id, asking, changing, created, creating,
 };
 
+/// A format that this program does not know.
+const NEWER: u32 = 11;
 const TODAY: Day = Day::from_number(20_413);
 
 fn fresh() -> (TempDir, Embedded) {
@@ -132,8 +134,8 @@ async fn records_made_unreadable_by_manual_edits_are_reported_and_skipped() {
         format!("UPDATE applications SET name = CAST(x'ff00' AS TEXT) WHERE id = '{}'", ids[5]),
         format!("UPDATE keys SET expires_at = 9223372036854775807 WHERE application = '{}'", ids[6]),
         "INSERT INTO applications VALUES ('nobody', '', '', NULL, NULL, NULL, NULL, 0, NULL)".to_owned(),
-        "INSERT INTO keys VALUES ('app_00000000000', x'00', '', 0, NULL, NULL, NULL)".to_owned(),
-        "INSERT INTO keys VALUES (CAST(x'7aff' AS TEXT), x'01', '', 0, NULL, NULL, NULL)".to_owned(),
+        "INSERT INTO keys VALUES ('app_00000000000', x'00', '', 0, NULL, NULL, NULL, NULL)".to_owned(),
+        "INSERT INTO keys VALUES (CAST(x'7aff' AS TEXT), x'01', '', 0, NULL, NULL, NULL, NULL)".to_owned(),
         "INSERT INTO ledger VALUES ('2026-99-99', 'nobody', 1, 0), ('ZZZ', 'x', 1, 0), ('zzz', 'x', 1, 0)"
             .to_owned(),
     ];
@@ -220,7 +222,7 @@ async fn a_failed_commit_is_reported_to_the_whole_group_and_the_next_group_succe
         wait_for_go.recv().unwrap();
         file.execute_batch(
             "PRAGMA defer_foreign_keys = ON;
-             INSERT INTO keys VALUES ('app_nobody', x'00', '', 0, NULL, NULL, NULL)",
+             INSERT INTO keys VALUES ('app_nobody', x'00', '', 0, NULL, NULL, NULL, NULL)",
         )?;
         Ok(())
     });

@@ -132,7 +132,7 @@ fn a_check_names_every_record_that_cannot_be_read() {
     let spoilt = format!(
         "UPDATE applications SET own_day = -1 WHERE id = '{}';
          INSERT INTO ledger VALUES ('{TODAY}', '{}', 4294967296, 0), ('{TODAY}', '{}', 1, -1), ('2026-99-99', '{}', 1, 0);
-         INSERT INTO keys VALUES ('app_00000000000', zeroblob(32), '', 0, NULL, NULL, NULL)",
+         INSERT INTO keys VALUES ('app_00000000000', zeroblob(32), '', 0, NULL, NULL, NULL, NULL)",
         ids[0], ids[0], ids[1], ids[2]
     );
     edit(&directory, &spoilt);
@@ -327,7 +327,7 @@ fn a_crash_between_any_two_steps_of_an_import_leaves_the_old_store_or_the_new_on
 fn only_stores_are_imported() {
     let (directory, store) = fresh();
     drop(store);
-    edit(&directory, "PRAGMA user_version = 10");
+    edit(&directory, &format!("PRAGMA user_version = {NEWER}"));
     let newer = file(&directory);
     let other = TempDir::new().unwrap();
     let text = other.path().join("text");

@@ -75,6 +75,7 @@ fn creation() -> StoreChange {
         created_at: NOON,
         expires_at: None,
         revoked_at: None,
+        name: None,
         last_used_at: None,
     };
     let what = ChangeKind::Create {

@@ -1,0 +1,110 @@
+//! Keys of an application: adding one, replacing all, cancelling an expiry, and their names.
+
+use std::time::Duration;
+
+use super::browser::Browser;
+use crate::world::World;
+
+/// The expiry of each key, oldest first.
+fn expiries(world: &World) -> Vec<String> {
+    world.rows("SELECT coalesce(expires_at, 'never') FROM keys ORDER BY created_at")
+}
+
+#[tokio::test]
+async fn a_key_that_is_added_changes_no_other() {
+    let world = World::with_sign_up("admin.token = \"a-token-of-the-side-port\"").await;
+    let mut ann = Browser::of(&world);
+    ann.sign_in("ann@example.org").await;
+    let (path, first) = ann.create("One").await;
+    ann.visit(&path).await;
+    assert_eq!(ann.submit(&format!("{path}/keys"), &[("key_name", "Station 7")]).await.status, 200);
+    assert!(!ann.page.contains("older keys"), "{}", ann.page);
+    let second = ann.key();
+    assert_eq!(expiries(&world), ["never", "never"]);
+    world.pass(Duration::from_hours(24 * 30));
+    for key in [&first, &second] {
+        assert_eq!(world.get("/api/v1/me").key(key).send().await.status, 200);
+    }
+    assert_eq!(world.rows("SELECT coalesce(name, '-') FROM keys ORDER BY created_at"), ["-", "Station 7"]);
+    assert_eq!(world.rows("SELECT what FROM audit ORDER BY id DESC LIMIT 1"), ["add_key"]);
+    assert_eq!(world.rows("SELECT count(*) FROM audit WHERE detail LIKE '%Station%'"), ["0"]);
+    assert_eq!(world.counted("scoregate_account_changes_total{change=\"add_key\"}").await, 1);
+    let read = async |target: String| {
+        let token = [("Authorization", "Bearer a-token-of-the-side-port")];
+        world.side("GET", &target, "", &token).await.json()
+    };
+    let id = path.rsplit('/').next().unwrap();
+    assert_eq!(read(format!("/v1/applications/{id}")).await["keys"][1]["name"], "Station 7");
+    assert_eq!(read("/v1/applications/export".into()).await["keys"][1]["key_name"], "Station 7");
+}
+
+#[tokio::test]
+async fn keys_are_replaced_only_with_a_confirmation_and_an_expiry_can_be_cancelled_until_it_has_passed() {
+    let world = World::with_sign_up("").await;
+    let mut ann = Browser::of(&world);
+    ann.sign_in("ann@example.org").await;
+    let (path, first) = ann.create("One").await;
+    let (rotate, keep) = (format!("{path}/rotate"), format!("{path}/keep"));
+    for fields in [
+        &[("overlap", "1h")][..],
+        &[("overlap", "1h"), ("replace", "no")],
+        &[("replace", "yes")],
+        &[("overlap", "2h"), ("replace", "yes")],
+    ] {
+        ann.visit(&path).await;
+        assert_eq!(ann.submit(&rotate, fields).await.status, 422, "{fields:?}");
+        assert!(ann.page.contains("<details class=\"replacement\" open>"), "{}", ann.page);
+        assert_eq!(expiries(&world), ["never"]);
+    }
+    ann.visit(&path).await;
+    let digest = ann.hidden("key");
+    let fields = [("overlap", "1h"), ("replace", "yes"), ("new_name", "New")];
+    assert_eq!(ann.submit(&rotate, &fields).await.status, 200);
+    assert!(ann.page.contains("The older keys work until"), "{}", ann.page);
+    assert_ne!(expiries(&world)[0], "never");
+
+    ann.visit(&path).await;
+    let kept = ann.submit(&keep, &[("key", &digest)]).await;
+    assert_eq!(kept.header("location"), format!("{path}?done=kept"));
+    assert_eq!(expiries(&world), ["never", "never"]);
+    world.pass(Duration::from_hours(2));
+    assert_eq!(world.get("/api/v1/me").key(&first).send().await.status, 200);
+
+    ann.visit(&path).await;
+    ann.submit(&rotate, &[("overlap", "1h"), ("replace", "yes")]).await;
+    ann.visit(&path).await;
+    assert_eq!(ann.page.matches("Cancel the expiry").count(), 2);
+    world.pass(Duration::from_hours(1));
+    assert_eq!(ann.submit(&keep, &[("key", &digest)]).await.status, 422);
+    assert!(ann.page.contains("cannot be kept"), "{}", ann.page);
+    assert_eq!(world.get("/api/v1/me").key(&first).send().await.status, 401);
+    // Nor does it bring back a revoked key, or reach a key of another application.
+    ann.visit(&path).await;
+    assert_eq!(ann.submit(&keep, &[("key", "00")]).await.status, 404);
+    assert_eq!(world.counted("scoregate_account_changes_total{change=\"keep_key\"}").await, 1);
+}
+
+#[tokio::test]
+async fn a_name_of_a_key_has_visible_characters_and_ends_with_the_application() {
+    let world = World::with_sign_up("").await;
+    let mut ann = Browser::of(&world);
+    ann.sign_in("ann@example.org").await;
+    let (path, _) = ann.create("One").await;
+    for (form, field, more) in
+        [("keys", "key_name", None), ("rotate", "new_name", Some([("overlap", "1h"), ("replace", "yes")]))]
+    {
+        for name in ["a\u{200b}b", "a\u{202e}b", "a\nb", &"x".repeat(201)] {
+            ann.visit(&path).await;
+            let fields: Vec<_> = [(field, name)].into_iter().chain(more.into_iter().flatten()).collect();
+            assert_eq!(ann.submit(&format!("{path}/{form}"), &fields).await.status, 422, "{name:?}");
+            assert!(ann.page.contains("The name must be 1 to 200 printable characters."), "{}", ann.page);
+        }
+    }
+    assert_eq!(world.rows("SELECT count(*) FROM keys"), ["1"]);
+    ann.visit(&path).await;
+    ann.submit(&format!("{path}/keys"), &[("key_name", "<b>Station</b>")]).await;
+    ann.visit(&path).await;
+    assert!(ann.page.contains("&lt;b&gt;Station&lt;/b&gt;") && !ann.page.contains("<b>Station"));
+    ann.submit(&format!("{path}/close"), &[("confirm", "yes")]).await;
+    assert_eq!(world.rows("SELECT count(*) FROM keys WHERE name IS NOT NULL"), ["0"]);
+}
