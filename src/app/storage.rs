@@ -12,6 +12,7 @@ use rustix::fs::statvfs;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, Wall};
+use crate::config::Config;
 use crate::store::maintenance::last_backup;
 use crate::telemetry::metrics::MetricsRegistry;
 
@@ -22,17 +23,19 @@ pub(super) struct StorageGauges {
     directory: PathBuf,
     free: Gauge,
     size: Gauge,
-    last_backup: Gauge,
+    /// None with a database, whose backups are not ours.
+    last_backup: Option<Gauge>,
 }
 
 impl StorageGauges {
     /// Measures for the first time.
-    pub(super) fn new(directory: &Path, registry: &MetricsRegistry) -> Self {
+    pub(super) fn new(directory: &Path, config: &Config, registry: &MetricsRegistry) -> Self {
+        let last_backup = || registry.gauge("scoregate_last_backup_timestamp_seconds");
         let storage = Self {
             directory: directory.to_owned(),
             free: registry.gauge("scoregate_data_dir_free_bytes"),
             size: registry.gauge("scoregate_data_dir_size_bytes"),
-            last_backup: registry.gauge("scoregate_last_backup_timestamp_seconds"),
+            last_backup: config.database.is_none().then(last_backup),
         };
         if let Err(error) = storage.measure() {
             storage.report(&error);
@@ -70,8 +73,9 @@ impl StorageGauges {
         let file_system = statvfs(&self.directory)?;
         self.free.set(file_system.f_bavail.saturating_mul(file_system.f_frsize) as f64);
         self.size.set(file_system.f_blocks.saturating_mul(file_system.f_frsize) as f64);
-        let at = last_backup(&self.directory)?;
-        self.last_backup.set(at.map_or(0, Wall::seconds) as f64);
+        if let Some(gauge) = &self.last_backup {
+            gauge.set(last_backup(&self.directory)?.map_or(0, Wall::seconds) as f64);
+        }
         Ok(())
     }
 

@@ -120,8 +120,7 @@ fn spawn_periodic(
 /// Watches files: renewed certificates and secrets, free disk space.
 pub(super) fn watch_files(
     background: &TaskTracker,
-    data_dir: &DataDir,
-    registry: &MetricsRegistry,
+    storage: StorageGauges,
     certificates: &certificates::CertificateReloader,
     secrets: &SecretWatch,
     clock: &Clock,
@@ -129,7 +128,7 @@ pub(super) fn watch_files(
 ) {
     background.spawn(certificates.clone().run(clock.clone(), stop.clone()));
     background.spawn(secrets.clone().run(clock.clone(), stop.clone()));
-    background.spawn(StorageGauges::new(data_dir.path(), registry).run(clock.clone(), stop.clone()));
+    background.spawn(storage.run(clock.clone(), stop.clone()));
 }
 
 /// The updater of the built-in backend, if it is used, and its channel for requests.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::load_clients::Reply;
+use crate::program::BUILT_IN;
 
 const EVERY: Duration = Duration::from_millis(100);
 /// More than the interval between readings, and the delay with which the server reports its statistics.
@@ -69,4 +70,18 @@ async fn the_metrics_show_a_missing_standby_dead_rows_and_the_exchanges_of_the_l
     assert!(value(admin, "scoregate_store_duration_seconds_count{operation=\"lease\"}") >= 20);
     program.stop().with(0);
     driver.abort();
+}
+
+#[test]
+fn only_a_gateway_with_a_store_of_its_own_reports_the_time_of_the_last_backup() {
+    let scrape = |environment: &[(&str, &str)]| {
+        let gateway = Site::start(environment);
+        let Reply::Response { body, .. } = Wire::open(gateway.side).unwrap().get("/metrics", "") else {
+            panic!("no metrics")
+        };
+        gateway.program.stop().with(0);
+        body.contains("\nscoregate_last_backup_timestamp_seconds ")
+    };
+    let reports = (scrape(&BUILT_IN), scrape(&Site::new().environment()));
+    assert_eq!(reports, (true, false), "the backup of a database is not made by the gateway");
 }
