@@ -18,7 +18,6 @@ use crate::gateway::Gateway;
 use crate::scoring::{Change, Scoring, SnapshotUpdater, UpdateRequests};
 use crate::telemetry::metrics::MetricsRegistry;
 
-use super::data_dir::DataDir;
 use super::secret_watch::SecretWatch;
 use super::storage::StorageGauges;
 use super::{certificates, clock_steps};
