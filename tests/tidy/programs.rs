@@ -25,12 +25,14 @@ const MINIMAL_DEBIAN: [(&str, &str); 13] = [
 ];
 
 /// Programs that a step of `.ci/check` installs: the step, the program, and the word of `.ci/check` that shows it.
-const INSTALLED: [(&str, &str, &str); 7] = [
+const INSTALLED: [(&str, &str, &str); 9] = [
     ("test", "git", "need git "),
     ("test", "sqlite3", "need sqlite3 "),
     ("test", "python3", "need python3 "),
     ("test", "promtool", "install_idle prometheus"),
     ("test", "prometheus", "install_idle prometheus"),
+    ("test", "prometheus-alertmanager", "install_idle prometheus-alertmanager"),
+    ("test", "amtool", "install_idle prometheus-alertmanager"),
     ("bench", "valgrind", "need valgrind "),
     // A part of valgrind.
     ("bench", "callgrind_control", "need valgrind "),

@@ -1,6 +1,7 @@
 //! Dashboards, rules and alerts, compared with the table of metrics and run on a real Prometheus that scrapes a
 //! gateway under all kinds of traffic.
 
+mod alertmanager;
 mod dashboards;
 mod names;
 mod prometheus;
