@@ -78,6 +78,7 @@ fn every_command_in_words(keys: &Keys<'_>) {
     assert!(keys.run(&["set-tier", &id, "free"]).with(0).out.contains("free"));
     let list = keys.run(&["list"]).with(0).out;
     assert!(list.starts_with("APPLICATION") && list.contains(&id) && list.contains("free"), "{list}");
+    assert!(list.contains("UNITS TODAY"), "`top` counts requests: {list}");
     assert!(keys.run(&["revoke", &id]).with(0).out.contains(&id));
     let output = keys.run(&["audit", &id, "--limit", "1"]).with(0);
     assert!(output.out.starts_with("NUMBER") && output.out.contains("revoke_all"), "{}", output.out);

@@ -55,10 +55,10 @@ fn list(page: &PageView) -> Exit {
         ]
     };
     let rows: Vec<Vec<String>> = page.applications.iter().map(row).collect();
-    let exit = printer::table(&["application", "tier", "keys", "today", "created", "name"], &rows);
+    let exit = printer::table(&["application", "tier", "keys", "units today", "created", "name"], &rows);
     if page.applications.iter().any(|application| application.used_today.is_none()) {
         printer::message(
-            "no server is running: TODAY shows granted units, which exceed the used units after a crash",
+            "no server is running: UNITS TODAY are granted units, which exceed the used units after a crash",
         );
     }
     if let Some(next) = &page.next {

@@ -61,8 +61,10 @@ impl FleetSample {
     }
 
     fn gateways(&self) -> Vec<FrameLine> {
-        let header =
-            format!("{:<17} {:<10} {:>12} {:>12} {:>10}  NAME", "GATEWAY", "VERSION", "UP", "SEEN", "HELD");
+        let header = format!(
+            "{:<17} {:<10} {:>12} {:>12} {:>10}  NAME",
+            "GATEWAY", "VERSION", "UP", "SEEN", "UNITS HELD"
+        );
         let live = self.nodes.nodes.iter().filter(|node| node.live).take(NODE_ROWS);
         std::iter::once(FrameLine::header(header)).chain(live.map(|node| self.gateway(node))).collect()
     }
@@ -78,7 +80,8 @@ impl FleetSample {
     }
 
     fn applications(&self) -> Vec<FrameLine> {
-        let header = format!("{:<17} {:<10} {:>12} {:>12}  NAME", "APPLICATION", "TIER", "USED", "GRANTED");
+        let header =
+            format!("{:<17} {:<10} {:>12} {:>12}  NAME", "APPLICATION", "TIER", "UNITS TODAY", "GRANTED");
         let rows = self.usage.applications.iter().map(|used| {
             let FleetApplicationView { application, name, tier, .. } = used;
             let tier = short(tier.as_deref().unwrap_or("-"), 10);

@@ -204,8 +204,16 @@ fn alarms(figures: &UsageRates<'_>) -> Vec<String> {
 
 fn applications(figures: &UsageRates<'_>) -> Vec<FrameLine> {
     let header = format!(
-        "{:<15}  {:<12} {:>8} {:>8} {:>8} {:>9} {:>8} {:>11} {:>11}  NAME",
-        "APPLICATION", "TIER", "REQ/S", "DATA/S", "304/S", "LIMITED/S", "FAILED/S", "TODAY", "DAY LEFT"
+        "{:<15}  {:<12} {:>8} {:>8} {:>8} {:>9} {:>8} {:>14} {:>11}  NAME",
+        "APPLICATION",
+        "TIER",
+        "REQ/S",
+        "DATA/S",
+        "304/S",
+        "LIMITED/S",
+        "FAILED/S",
+        "REQUESTS TODAY",
+        "UNITS LEFT"
     );
     let row = |(used, change): &(&ApplicationUseView, RequestDelta)| {
         let rates = |of| rate(change.rate(of));
@@ -213,7 +221,7 @@ fn applications(figures: &UsageRates<'_>) -> Vec<FrameLine> {
         let is_day = |limit: &&AllowanceView| limit.name == "day";
         let remaining = used.limits.iter().find(is_day).map_or(0, |limit| limit.remaining);
         format!(
-            "{:<15}  {:<12} {:>8} {:>8} {:>8} {:>9} {:>8} {:>11} {:>11}  {}",
+            "{:<15}  {:<12} {:>8} {:>8} {:>8} {:>9} {:>8} {:>14} {:>11}  {}",
             used.application,
             short(&used.tier, 12),
             rates(|counts| counts.requests),
@@ -230,12 +238,13 @@ fn applications(figures: &UsageRates<'_>) -> Vec<FrameLine> {
 }
 
 fn unauthenticated(figures: &UsageRates<'_>) -> Vec<FrameLine> {
-    let header = format!("{:<40} {:>10} {:>10} {:>11}", "UNAUTHENTICATED", "REFUSED/S", "LIMITED/S", "TODAY");
+    let header =
+        format!("{:<40} {:>10} {:>10} {:>14}", "UNAUTHENTICATED", "REFUSED/S", "LIMITED/S", "REQUESTS TODAY");
     let rows = figures.unauthenticated().into_iter().map(|(used, change)| {
         let rates = |of| rate(change.rate(of));
         let today = count(as_f64(used.requests.today.requests));
         let (refused, limited) = (rates(|counts| counts.requests), rates(|counts| counts.limited));
-        format!("{:<40} {refused:>10} {limited:>10} {today:>11}", used.address)
+        format!("{:<40} {refused:>10} {limited:>10} {today:>14}", used.address)
     });
     table(header, rows.collect())
 }
@@ -325,6 +334,11 @@ mod tests {
         assert_eq!(fast.1[1..9], ["pro", "1,000", "500", "0", "500", "0", "2,010", "9,000"]);
         assert_eq!(slow.1[1..9], ["pro", "2.0", "1.0", "0", "1.0", "0", "54", "9,000"]);
         assert_eq!(fast.1[9], "fast?[2J", "control characters are replaced");
+        for header in
+            texts.iter().filter(|line| line.starts_with("APPLICATION") || line.starts_with("UNAUTHENTICATED"))
+        {
+            assert_eq!(header.matches("TODAY").count(), header.matches("REQUESTS TODAY").count(), "{header}");
+        }
         let addresses = texts.iter().filter(|line| line.starts_with("192.0.2.")).count();
         assert_eq!((addresses, page.len()), (5, 18));
         assert_eq!(lines(&UsageRates::new(&before, &after), 9).len(), 9);

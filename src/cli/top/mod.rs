@@ -35,9 +35,9 @@ use screen::Screen;
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  scoregate top --data-dir DIR\n  scoregate top --once --data-dir DIR\n  scoregate top --fleet --data-dir DIR\n\n\
 DIR is the data directory of the running server; --config FILE reads it from the configuration. Quit with q or\n\
-Ctrl-C. Rates are averages over the interval; TODAY counts from midnight UTC or from the start of the server. If the\n\
-server stops, top waits until it is back. --fleet shows all gateways on the store of the running server, and usage\n\
-added up over them.";
+Ctrl-C. Rates are averages over the interval; REQUESTS TODAY counts all requests since midnight UTC or the start of the\n\
+server, UNITS LEFT is the rest of the daily quota. If the server stops, top waits until it is back. --fleet shows all\n\
+gateways on the store of the running server, and usage added up over them.";
 
 /// Applications, and unauthenticated addresses, in a sample: the ones with the most requests.
 const SAMPLE_LIMIT: usize = 256;
