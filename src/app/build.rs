@@ -359,6 +359,7 @@ fn pages(config: &Config) -> Pages {
         version: API_VERSION.to_owned(),
         tiers: config.tiers.clone(),
         base_url: config.base_url.clone(),
+        local_url: config.local_url(),
         key_prefix: config.key_prefix.clone(),
         // The models of other backends are unknown.
         example_model: matches!(config.upstream, UpstreamConfig::Simulated { .. })

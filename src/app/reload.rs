@@ -49,7 +49,8 @@ impl RunningServer {
 
     async fn apply(&mut self, config: Config) -> Result<Reloaded, ConfigProblems> {
         let (before, now) = (&self.reloader.config, self.clock.now().wall);
-        let (config, changed) = config.in_place_of(before)?;
+        let (mut config, changed) = config.in_place_of(before)?;
+        site::located(&mut config, self.public);
         // Steps that can fail come first, the terms last among them: they are restored if their adoption fails.
         let certificates = read_certificates(&config.certificates, now)?;
         let backend = self.reloader.certificates.backend();
@@ -62,7 +63,7 @@ impl RunningServer {
 
         let gateway = build::renewed(&self.gateway.load(), before, &config, &self.reloader.registry);
         self.gateway.store(Arc::new(gateway));
-        site::renew(self.reloader.site.as_ref(), &config, self.public);
+        site::renew(self.reloader.site.as_ref(), &config);
         self.reloader.certificates.replace(&config.certificates, certificates);
         if let (Some(backend), Some(tls)) = (self.reloader.certificates.backend(), backend_tls) {
             backend.renew(tls);

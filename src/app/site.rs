@@ -15,6 +15,7 @@ use crate::telemetry::metrics::MetricsRegistry;
 
 /// Completes the settings with the address of the port, which is only known once it is open. Returns the address.
 pub(super) fn located(config: &mut Config, public: SocketAddr) -> SocketAddr {
+    config.listen = public;
     config.site = config.site.take().map(|site| site.at(public));
     public
 }
@@ -36,8 +37,8 @@ pub(super) fn build(
 }
 
 /// Applies other settings.
-pub(super) fn renew(site: Option<&Arc<Site>>, config: &Config, public: SocketAddr) {
+pub(super) fn renew(site: Option<&Arc<Site>>, config: &Config) {
     if let (Some(site), Some(config)) = (site, &config.site) {
-        site.set_config(config.clone().at(public));
+        site.set_config(config.clone());
     }
 }

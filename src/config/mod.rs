@@ -180,6 +180,15 @@ impl UpstreamConfig {
     }
 }
 
+impl Config {
+    /// The address of the public port, if clients are on this machine. With trusted proxies they are not.
+    pub fn local_url(&self) -> Option<String> {
+        let is_local = self.listen.ip().is_loopback() && self.proxies.trusted.is_empty();
+        let scheme = if self.certificates.is_empty() { "http" } else { "https" };
+        is_local.then(|| format!("{scheme}://{}", self.listen))
+    }
+}
+
 /// A problem with a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigProblem {

@@ -65,6 +65,8 @@ pub struct PagesConfig {
     /// The address for clients, with or without a trailing `/api/v1`. Without it, the pages show `/api/v1` without a
     /// host.
     pub base_url: Option<String>,
+    /// The address of the port if only this machine reaches it, for examples without a `base_url`.
+    pub local_url: Option<String>,
     /// Prefix of keys, for examples.
     pub key_prefix: String,
     /// A model for the examples, if the backend is known to have one.
@@ -91,6 +93,7 @@ impl Default for PagesConfig {
             version: "1.0.0".into(),
             tiers: standard_tiers(),
             base_url: None,
+            local_url: None,
             key_prefix: "sg_live".into(),
             example_model: None,
             guard_per_minute: 60,

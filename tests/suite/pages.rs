@@ -289,3 +289,18 @@ async fn pages_docs_is_right_about_what_is_not_available() {
     let message = missing.json()["message"].clone();
     assert!(message.as_str().unwrap().contains("pagination and CSV are not available"), "{message}");
 }
+
+#[tokio::test]
+async fn the_docs_of_a_gateway_on_loopback_show_the_address_of_its_port_instead_of_a_placeholder() {
+    let docs = async |settings: &str| {
+        let world = World::with(settings, good).await;
+        let body = world.get("/docs").send().await.body;
+        (String::from_utf8(body).unwrap(), world.running.public)
+    };
+    let (local, port) = docs("").await;
+    assert!(local.contains(&format!("http://{port}/api/v1")) && !local.contains("YOUR-HOST"));
+    let (proxied, port) = docs("proxies.trusted = [\"127.0.0.1\"]").await;
+    assert!(proxied.contains("https://YOUR-HOST/api/v1") && !proxied.contains(&port.to_string()));
+    let (named, port) = docs("service.base_url = \"https://api.example\"").await;
+    assert!(named.contains("https://api.example/api/v1") && !named.contains(&port.to_string()));
+}

@@ -164,14 +164,17 @@ fn section(config: &PagesConfig, name: &str) -> Option<String> {
     })
 }
 
-/// The base address; a placeholder if none is configured.
+/// The base address: as configured, that of the port, or a placeholder.
 fn address(config: &PagesConfig) -> String {
     let base = config.base();
-    if config.base_url.is_some() { base } else { format!("https://YOUR-HOST{base}") }
+    if config.base_url.is_some() {
+        return base;
+    }
+    format!("{}{base}", config.local_url.as_deref().unwrap_or("https://YOUR-HOST"))
 }
 
 fn host_note(config: &PagesConfig) -> &'static str {
-    if config.base_url.is_some() {
+    if config.base_url.is_some() || config.local_url.is_some() {
         ""
     } else {
         "<p class=\"note\"><code>https://YOUR-HOST</code> is a placeholder for the address of this page.</p>"

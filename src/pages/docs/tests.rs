@@ -225,6 +225,7 @@ fn text_from_the_settings_is_escaped() {
         license: evil.into(),
         version: evil.into(),
         base_url: Some(evil.into()),
+        local_url: None,
         key_prefix: evil.into(),
         tiers: vec![Tier {
             name: evil.into(),
