@@ -8,7 +8,7 @@ use std::process::Command;
 use scoregate::clock::Clock;
 use tempfile::TempDir;
 
-use crate::program::{Keys, Program};
+use crate::program::{BUILT_IN, Keys, Program, ProgramClient};
 
 /// A block of commands, with its page for messages.
 struct CommandBlock {
@@ -79,4 +79,19 @@ fn documented_commands_work_as_written() {
     for block in stopped {
         run(block, work.path(), data.path(), &application);
     }
+}
+
+#[tokio::test]
+async fn the_sample_of_benchmark_runs_in_the_documentation_gives_a_score() {
+    let blocks = blocks();
+    let sample = blocks.iter().find(|block| block.script.contains("sample.jsonl")).unwrap();
+    let (data, work) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let program = Program::serve(data.path(), &BUILT_IN);
+    let client = ProgramClient::to(program.public()).await;
+    let (application, key) = Keys(data.path()).create("pro");
+    run(sample, work.path(), data.path(), &application);
+    let models = client.get("/api/v1/models", &key).send().await.json();
+    let (model, score) = (&models["data"][0]["id"], models["data"][0]["currentScore"].as_f64());
+    assert!(*model == "sample" && score.is_some_and(|score| (50.0..90.0).contains(&score)), "{models:#}");
+    program.stop().with(0);
 }
