@@ -1,20 +1,29 @@
 """Generates the dashboards in `grafana/dashboards/` from the table below, with one entry per panel.
 
-    dashboards.py          writes the files
-    dashboards.py --check  fails if a file is stale
+    dashboards.py                    writes the files
+    dashboards.py --runbook ADDRESS  the same, with the address of your copy of this repository
+    dashboards.py --check            fails if a file is stale
 
 A panel has a question as its title, a unit, a description of what to do, and queries. Requires only Python. The data source
 is configured in `provisioning/`, alerts are in `deploy/prometheus/rules/`.
 """
 
+import argparse
 import json
 import pathlib
+import re
 import sys
 
 DIRECTORY = pathlib.Path(__file__).resolve().parent / "dashboards"
 SCHEMA = 41
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 WIDTH = 24
+# The variable with the address of the repository, for links to the runbook, and its default, which does not exist.
+RUNBOOK = "${runbook:raw}deploy/prometheus/RUNBOOK.md"
+NO_ADDRESS = "https://repository.example/scoregate/"
+# The objective of availability in slo.yml, and the burn rate from which a budget is shown in red.
+AVAILABILITY = 0.999
+BURN_RATE = 6
 
 I = 'instance=~"$instance"'
 T = f'{I}, tier=~"$tier"'
@@ -32,6 +41,7 @@ MEANINGS = {
     "result": (("success|applied|sent|signed_in|signed_up|queued", GREEN), ("not_found", BLUE), ("unreachable|error_status|timeout|invalid|rejected|refused|suspended", RED), ("circuit_open|queue_full|retried|expired|invalid_link|.*_limit|domain", AMBER)),
     "use": (("delivered", GREEN), ("leased", BLUE), ("returned", AMBER), ("lost", RED)),
     "decision": (("grace", AMBER), ("refused", RED)),
+    "tier": (("free", "#38bdf8"), ("pro", BLUE), ("developer", "#7c3aed"), ("teams", "#db2777"), ("enterprise", "#0d9488"), ("none", GREY)),
     "reason": (("done", GREEN), (".*_timeout", AMBER), ("failed|displaced|address_limit", RED), ("tls_handshake", GREY)),
 }
 # Legends by prefix.
@@ -91,9 +101,17 @@ def panel(title, unit, todo, *queries, kind="timeseries", words=None, bad=None, 
         for index, (expr, legend) in enumerate(queries)
     ]
     return {
-        "type": kind, "title": title, "description": todo, "datasource": DATASOURCE,
+        "type": kind, "title": title, "description": todo, "links": runbook_links(todo), "datasource": DATASOURCE,
         "fieldConfig": {"defaults": defaults, "overrides": list(coloured(queries))}, "options": options, "targets": targets,
     }
+
+
+def runbook_links(todo):
+    """Links to the sections of the runbook that a description names, or to all of it if it names the file."""
+    sections = [(f"Runbook: {name}", f"{RUNBOOK}#{name.lower()}") for name in dict.fromkeys(re.findall(r"\bScoregate\w+", todo))]
+    if "RUNBOOK.md" in todo:
+        sections.append(("Runbook", RUNBOOK))
+    return [{"title": title, "url": url, "targetBlank": True} for title, url in sections]
 
 
 def table(title, todo, expr, *columns):
@@ -104,7 +122,7 @@ def table(title, todo, expr, *columns):
     coloured_text = {"matcher": {"id": "byName", "options": "severity"}, "properties": [
         {"id": "custom.cellOptions", "value": {"type": "color-text"}}, {"id": "mappings", "value": [urgency]}]}
     return {
-        "type": "table", "title": title, "description": todo, "datasource": DATASOURCE,
+        "type": "table", "title": title, "description": todo, "links": runbook_links(todo), "datasource": DATASOURCE,
         "fieldConfig": {"defaults": defaults, "overrides": [coloured_text]}, "options": {"showHeader": True, "cellHeight": "sm"},
         "targets": [{"refId": "A", "datasource": DATASOURCE, "expr": expr, "format": "table", "legendFormat": "", "instant": True, "range": False}],
         "transformations": [{"id": "organize", "options": organize}],
@@ -139,13 +157,14 @@ WITHOUT_CLIENT_ERRORS = 'class=~"2xx|3xx|5xx", endpoint!~"page|options"'
 
 ON_CALL = [
     stat("Are callers being served?", "percentunit",
-         "Below 99.9 %: read 'Why are requests refused?', then the runbook's ScoregateAvailabilityBurnRateFast. 4xx do not count.",
-         (f'1 - sum(rate(scoregate_requests_total{{{I}, class="5xx", endpoint!~"page|options"}}[5m])) / sum(rate(scoregate_requests_total{{{I}, {WITHOUT_CLIENT_ERRORS}}}[5m]))', "served"), good=0.999, top=1),
+         f"In five minutes. Red from {BURN_RATE} times the errors that the objective of {AVAILABILITY * 100:g} % allows: read 'Why are requests refused?', then the runbook's ScoregateAvailabilityBurnRateFast. 4xx do not count.",
+         (f'1 - sum(rate(scoregate_requests_total{{{I}, class="5xx", endpoint!~"page|options"}}[5m])) / sum(rate(scoregate_requests_total{{{I}, {WITHOUT_CLIENT_ERRORS}}}[5m]))', "served"),
+         good=round(1 - BURN_RATE * (1 - AVAILABILITY), 6), top=1),
     stat("How fast do error budgets burn?", "suffix: ×",
-         "A burn rate of 1 consumes the month's budget in a month. Above 14 an alert pages. Each has a section in the runbook. All instances together.",
-         ("job:scoregate_answers_failed:ratio_rate1h / 0.001", "availability"),
-         ("job:scoregate_answers_slow:ratio_rate1h / 0.01", "latency"),
-         ("job:scoregate_answers_old:ratio_rate1h / 0.01", "freshness"), bad=6),
+         "In five minutes, of all instances. A burn rate of 1 consumes the month's budget in a month. Above 14.4 for an hour or 6 for six hours an alert pages: ScoregateAvailabilityBurnRateFast, ScoregateLatencyBurnRateFast, ScoregateFreshnessBurnRateFast.",
+         ("job:scoregate_answers_failed:ratio_rate5m / 0.001", "availability"),
+         ("job:scoregate_answers_slow:ratio_rate5m / 0.01", "latency"),
+         ("job:scoregate_answers_old:ratio_rate5m / 0.01", "freshness"), bad=BURN_RATE),
     stat("Is every instance up?", "none", "If one is down, check its service and the end of its log. Runbook: ScoregateDown.",
          (f'up{{job="scoregate", {I}}}', "{{instance}}"), words=YES_NO, good=1),
     BREAKER,
@@ -299,7 +318,7 @@ UPSTREAM = [
           (f"process_resident_memory_bytes{{{I}}}", "{{instance}}"), (f"scoregate_memory_limit_bytes{{{I}}}", "limit, {{instance}}")),
     panel("Is there space on the disk?", "bytes", "Free space on the file system of the data directory; the dashed line is its size. Runbook: ScoregateDiskSpaceLow.",
           (f"scoregate_data_dir_free_bytes{{{I}}}", "free, {{instance}}"), (f"scoregate_data_dir_size_bytes{{{I}}}", "limit: size, {{instance}}")),
-    stat("How old is the last backup?", "s", "Older than two days, or no value: check the job that runs `scoregate store backup`. Runbook: ScoregateBackupOld, ScoregateBackupMissing.",
+    stat("How old is the last backup?", "s", "Older than two days, or no value: check the job that runs `scoregate store backup`. Gateways on a database have no value. Runbook: ScoregateBackupOld, ScoregateBackupMissing.",
          (f"time() - (scoregate_last_backup_timestamp_seconds{{{I}}} > 0)", "{{instance}}"), bad=2 * 86400),
     panel("Are file descriptors left?", "short", "Each connection uses one. Near the limit: raise LimitNOFILE, or lower server.max_connections. Runbook: ScoregateOpenFilesNearLimit.",
           (f"process_open_fds{{{I}}}", "open, {{instance}}"), (f"process_max_fds{{{I}}}", "limit, {{instance}}")),
@@ -358,7 +377,8 @@ def query_variable(name, label, metric):
     }
 
 
-def variables(panels):
+def variables(panels, address):
+    yield {"type": "constant", "name": "runbook", "label": "Address of the repository, for links to the runbook", "hide": 2, "query": address, "skipUrlSync": True, "current": {"text": address, "value": address}}
     yield {"type": "datasource", "name": "datasource", "label": "Prometheus", "query": "prometheus", "current": {}, "refresh": 1}
     yield query_variable("instance", "Instance", "scoregate_keys")
     if any("$tier" in target["expr"] for one in panels for target in one.get("targets", ())):
@@ -391,23 +411,26 @@ def placed(panels, rows):
         top += height
 
 
-def dashboard(uid, title, purpose, panels, *rows):
+def dashboard(address, uid, title, purpose, panels, *rows):
     panels = list(placed(panels, rows))
     link = {"type": "dashboards", "title": "scoregate", "tags": ["scoregate"], "asDropdown": False, "includeVars": True, "keepTime": True}
     return {
         "uid": f"scoregate-{uid}", "title": title, "description": purpose, "tags": ["scoregate"], "schemaVersion": SCHEMA, "version": 1,
         "editable": True, "refresh": "30s", "time": {"from": "now-6h", "to": "now"}, "timezone": "utc", "graphTooltip": 1,
-        "links": [link], "templating": {"list": list(variables(panels))}, "annotations": {"list": list(annotations())}, "panels": panels,
+        "links": [link], "templating": {"list": list(variables(panels, address))}, "annotations": {"list": list(annotations())}, "panels": panels,
     }
 
 
 def main():
-    check, stale = "--check" in sys.argv, []
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--check", action="store_true")
+    arguments.add_argument("--runbook", metavar="ADDRESS", default=NO_ADDRESS)
+    options, stale = arguments.parse_args(), []
     DIRECTORY.mkdir(exist_ok=True)
     for uid, *rest in DASHBOARDS:
-        text = json.dumps(dashboard(uid, *rest), indent=2, ensure_ascii=False) + "\n"
+        text = json.dumps(dashboard(f"{options.runbook.rstrip('/')}/", uid, *rest), indent=2, ensure_ascii=False) + "\n"
         file = DIRECTORY / f"{uid}.json"
-        if not check:
+        if not options.check:
             file.write_text(text)
         elif not file.exists() or file.read_text() != text:
             stale.append(file.name)

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Makes the pictures of this folder from a real run: a backend, a gateway in front of it, callers of every tier, a Prometheus.
 
-    make.py BINARY [--seconds 300] [--into DIR]
+    make.py BINARY [--seconds 300] [--into DIR]   makes them
+    make.py BINARY [--seconds 300] --compare      makes them elsewhere, and fails if those of this folder show something else
+    make.py --check                               fails if a picture of this folder is older than its dashboard
 
 During the run the backend fails for a while, an application exceeds its minute limit, and a client tries invented keys. Then
 each panel of each dashboard is queried and drawn, and the output of `scoregate top` too. Requires Python and Prometheus, and
@@ -25,7 +27,9 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import plot
 
-TREE = pathlib.Path(__file__).resolve().parents[2]
+HERE = pathlib.Path(__file__).resolve().parent
+TREE = HERE.parents[1]
+DASHBOARDS = sorted((TREE / "grafana/dashboards").glob("*.json"))
 PATHS = ["/api/v1/models", "/api/v1/models?period=24h&sortBy=reasoning", "/api/v1/index", "/api/v1/alerts", "/api/v1/providers",
          "/api/v1/models/atlas-2", "/api/v1/models/kestrel-70b", "/api/v1/models/basalt-3/history?period=7d", "/api/v1/incidents",
          "/api/v1/drift/atlas-2", "/api/v1/me", "/api/v1/models/nobody", "/api/v1/incidents?limit={}"]
@@ -119,11 +123,34 @@ def until(moment):
 
 def main():
     arguments = argparse.ArgumentParser()
-    arguments.add_argument("binary")
+    arguments.add_argument("binary", nargs="?")
     arguments.add_argument("--seconds", type=int, default=300)
-    arguments.add_argument("--into", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent)
+    arguments.add_argument("--into", type=pathlib.Path, default=HERE)
+    arguments.add_argument("--compare", action="store_true")
+    arguments.add_argument("--check", action="store_true")
     options = arguments.parse_args()
-    binary, seconds = str(pathlib.Path(options.binary).resolve()), options.seconds
+    if options.check:
+        compare({file.stem: plot.digest_of_dashboard(json.loads(file.read_text())) for file in DASHBOARDS})
+    elif not options.binary:
+        arguments.error("the binary is missing")
+    elif options.compare:
+        with tempfile.TemporaryDirectory() as pictures:
+            make(options.binary, options.seconds, pathlib.Path(pictures))
+            compare({file.stem: plot.digest_in(file.read_text()) for file in pathlib.Path(pictures).glob("*.svg")})
+    else:
+        make(options.binary, options.seconds, options.into)
+
+
+def compare(expected):
+    """Fails if a picture of this folder has another digest. What depends on the run is not compared: values and series."""
+    found = {name: plot.digest_in((HERE / f"{name}.svg").read_text()) for name in expected}
+    stale = ", ".join(f"{name}.svg" for name in sorted(expected) if expected[name] != found[name])
+    if stale:
+        raise SystemExit(f"pictures of an earlier dashboard or program: {stale}; run grafana/pictures/make.py BINARY")
+
+
+def make(program, seconds, into):
+    binary = str(pathlib.Path(program).resolve())
     with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as cleanup:
         directory = pathlib.Path(directory)
         archive, state = directory / "runs.db", directory / "state"
@@ -174,10 +201,10 @@ def main():
             thread.join()
         end = time.time()
 
-        (options.into / "top.svg").write_text(plot.terminal(top))
-        for file in sorted((TREE / "grafana/dashboards").glob("*.json")):
+        (into / "top.svg").write_text(plot.terminal(top))
+        for file in DASHBOARDS:
             drawn, empty = plot.draw(f"http://{prometheus}", json.loads(file.read_text()), begin, end, 10)
-            (options.into / f"{file.stem}.svg").write_text(drawn)
+            (into / f"{file.stem}.svg").write_text(drawn)
             print(f"{file.stem}: {len(empty)} panels without data: {', '.join(empty) or 'none'}")
             if len(empty) > MAX_EMPTY:
                 raise SystemExit(f"{file.stem}: too many panels without data")

@@ -1,8 +1,10 @@
 """Draws dashboards as SVG: each panel with the results of its queries from a Prometheus.
 
-Requires only Python. The run that is queried is made by `make.py`.
+Requires only Python. The run that is queried is made by `make.py`. A picture contains the digest of what it draws, apart from data,
+so that a picture of an earlier dashboard is detected.
 """
 
+import hashlib
 import html
 import json
 import math
@@ -14,6 +16,8 @@ COLUMN, ROW, GAP = 44, 24, 8
 # Without green, amber and red, which have a meaning.
 COLOURS = ["#2563eb", "#7c3aed", "#0891b2", "#be185d", "#475569", "#60a5fa", "#c084fc", "#155e75", "#f472b6", "#94a3b8"]
 POINTS = 90
+# Rows of a terminal that begin a table.
+HEADINGS = ("APPLICATION", "UNAUTHENTICATED")
 
 
 def series_of(prometheus, expr, begin, end, window):
@@ -145,6 +149,28 @@ def graph(panel, lines, width, height, begin, end):
         x += length
 
 
+def digest(content):
+    """Returns the digest of something that JSON can express."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def digest_of_dashboard(dashboard):
+    """Returns the digest of everything in a dashboard that a picture shows."""
+    panels = [{name: value for name, value in panel.items() if name not in ("description", "links")} for panel in dashboard["panels"]]
+    return digest([dashboard["title"], panels])
+
+
+def digest_of_terminal(words):
+    """Returns the digest of the headings of a terminal's tables."""
+    return digest([row.split() for row in words.split("\n") if row.startswith(HEADINGS)])
+
+
+def digest_in(picture):
+    """Returns the digest that a picture contains; `None` if it has none."""
+    found = re.search(r"<metadata>(\w+)</metadata>", picture)
+    return found and found[1]
+
+
 def draw(prometheus, dashboard, begin, end, window):
     """Returns a dashboard as SVG, and the titles of panels without data."""
     bottom = max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for panel in dashboard["panels"])
@@ -172,7 +198,8 @@ def draw(prometheus, dashboard, begin, end, window):
         # A nested SVG, which clips text that is too long.
         x, y = position["x"] * COLUMN + GAP, position["y"] * ROW + 40
         parts.append(f'<svg x="{x}" y="{y}" width="{width}" height="{height}">{"".join(inside)}</svg>')
-    return page(whole, tall, [text(GAP + 2, 26, dashboard["title"], 17, "#0f172a", weight="bold"), *parts]), empty
+    title = text(GAP + 2, 26, dashboard["title"], 17, "#0f172a", weight="bold")
+    return page(whole, tall, [title, *parts], digest_of_dashboard(dashboard)), empty
 
 
 def terminal(words):
@@ -181,13 +208,13 @@ def terminal(words):
     width, height = 20 + 7.3 * max(map(len, rows)), 26 + 17 * len(rows)
     parts = [f'<rect width="{width:.0f}" height="{height}" rx="6" fill="#0f172a"/>']
     for number, row in enumerate(rows):
-        colour = "#f87171" if row.startswith("!") else "#38bdf8" if row.startswith(("APPLICATION", "UNAUTHENTICATED")) else "#e2e8f0"
+        colour = "#f87171" if row.startswith("!") else "#38bdf8" if row.startswith(HEADINGS) else "#e2e8f0"
         y = 26 + 17 * number
         parts.append(f'<text x="10" y="{y}" font-size="12" fill="{colour}" font-family="monospace" xml:space="preserve">{html.escape(row)}</text>')
-    return page(width, height, parts)
+    return page(width, height, parts, digest_of_terminal(words))
 
 
-def page(width, height, parts):
+def page(width, height, parts, of):
     inside = "\n".join(parts)
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}" font-family="system-ui, sans-serif">'
-    return f'{head}\n<rect width="100%" height="100%" fill="#f1f5f9"/>\n{inside}\n</svg>\n'
+    return f'{head}\n<metadata>{of}</metadata>\n<rect width="100%" height="100%" fill="#f1f5f9"/>\n{inside}\n</svg>\n'

@@ -4,6 +4,7 @@
 mod alertmanager;
 mod dashboards;
 mod names;
+mod panels;
 mod prometheus;
 mod promql;
 mod rules;
