@@ -228,7 +228,7 @@ impl RunningServer {
         let settling = self.clock.within(timeout, self.ledger_calls.wait());
         let (settled, ()) = tokio::join!(settling, self.mail.finish(&self.clock, timeout));
         gateway.leases.drain(&gateway.key_directory).await;
-        self.registrar.store_uses().await;
+        self.registrar.store_uses(0).await;
         self.registrar.finish_copy().await;
         self.reporter.stop().await;
         gateway.engine.mirror.flush().await;

@@ -27,6 +27,8 @@ const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// Interval between writes of key uses, and between attempts to charge units delivered on grace.
 const ACCOUNT_EVERY: Duration = Duration::from_secs(30);
+/// The store writes last uses of keys for a quarter of the time at most.
+const PAUSES_OF_USES: u32 = 3;
 /// Interval between checks for applications whose units of tomorrow are due.
 const LEASE_TOMORROW_EVERY: Duration = Duration::from_secs(10);
 /// Interval between checks for units and shares of minutes that other gateways may use.
@@ -236,7 +238,7 @@ pub(super) async fn repeat(every: Duration, clock: Clock, stop: CancellationToke
 
 async fn settle_accounts(registrar: &Registrar, leases: &Arc<Leases>) {
     leases.charge_owed().await;
-    registrar.store_uses().await;
+    registrar.store_uses(PAUSES_OF_USES).await;
     registrar.check_damage();
 }
 

@@ -196,9 +196,11 @@ impl ChangeKind {
     }
 }
 
-/// A use of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A use of a key. In the order of the stored records, so that neighbours are written together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KeyUse {
+    /// Its application.
+    pub application: ApplicationId,
     /// The key.
     pub digest: Digest,
     /// The beginning of the hour.

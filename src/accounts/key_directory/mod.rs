@@ -8,6 +8,7 @@ mod tests;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -59,7 +60,7 @@ pub struct KeyDirectory {
     pub freshness: Arc<KeyFreshness>,
     entries: DashMap<Digest, DirectoryEntry, BuildHasherDefault<DigestHasher>>,
     /// Keys whose hour of last use changed: at most one entry per key and hour.
-    used: Mutex<Vec<KeyUse>>,
+    used: Mutex<BTreeSet<KeyUse>>,
     /// Keys that expire, by expiry, so that a sweep visits no others. A key whose expiry changed is listed twice.
     by_expiry: Mutex<BTreeSet<(Wall, Digest)>>,
     /// Accounts without known keys whose units of the day must not be forgotten: the ledger would report them as unspent
@@ -117,18 +118,25 @@ impl KeyDirectory {
         }
         let before = self.entries.get(digest).map(|entry| entry.used.fetch_max(hour.0, Ordering::Relaxed));
         if before.is_some_and(|before| before < hour.0) {
-            lock(&self.used).push(KeyUse { digest: *digest, at: hour.start() });
+            let (application, at) = (found.account.id, hour.start());
+            lock(&self.used).insert(KeyUse { application, digest: *digest, at });
         }
     }
 
-    /// Takes the recorded uses.
-    pub(super) fn take_used(&self) -> Vec<KeyUse> {
-        std::mem::take(&mut *lock(&self.used))
+    /// Takes the first recorded uses after one, in order.
+    pub(super) fn take_used(&self, after: Option<KeyUse>, most: usize) -> Vec<KeyUse> {
+        let mut used = lock(&self.used);
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let taken: Vec<KeyUse> = used.range((from, Bound::Unbounded)).take(most).copied().collect();
+        for one in &taken {
+            used.remove(one);
+        }
+        taken
     }
 
     /// Puts back uses that could not be stored, to be tried again.
-    pub(super) fn put_used_back(&self, mut uses: Vec<KeyUse>) {
-        lock(&self.used).append(&mut uses);
+    pub(super) fn put_used_back(&self, uses: Vec<KeyUse>) {
+        lock(&self.used).extend(uses);
     }
 
     /// Number of known keys.

@@ -47,7 +47,7 @@ fn a_use_is_recorded_once_an_hour_and_survives_a_change_of_the_application() {
     let (key, noon) = (Digest::of("a"), Wall::from_seconds(12 * 3_600 + 5));
     let uses = |at: Wall| {
         key_directory.mark_used(&key, &key_directory.find(&key).unwrap(), at);
-        key_directory.take_used().into_iter().map(|used| used.at.seconds()).collect::<Vec<_>>()
+        key_directory.take_used(None, 9).into_iter().map(|used| used.at.seconds()).collect::<Vec<_>>()
     };
     key_directory.apply(&stored("free", &["a"]), &terms, DAY);
     assert_eq!(uses(noon), [12 * 3_600]);

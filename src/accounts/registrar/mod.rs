@@ -18,6 +18,8 @@ mod owners;
 mod status;
 #[cfg(test)]
 mod tests_of_owners;
+#[cfg(test)]
+mod tests_of_uses;
 mod validation;
 
 use std::sync::Arc;
@@ -55,8 +57,8 @@ pub use intake::{BadField, ImportedKey, KeyRecord};
 const AUDIT_PAGE: usize = 1_000;
 /// Maximum number of applications per page.
 const LIST_PAGE: usize = 10_000;
-/// Uses of keys stored at a time: leases must not wait behind more.
-const USES: usize = 500;
+/// Uses of keys stored at a time. Leases wait for one write, which may change a page of the file for each.
+const USES: usize = 100;
 /// Minimum interval between log lines while the store file is missing or replaced.
 const LOG_INTERVAL: Duration = Duration::from_mins(1);
 
@@ -298,18 +300,25 @@ impl Registrar {
         }
     }
 
-    /// Stores which keys were used since the last call. Uses that cannot be stored are kept for the next call.
-    pub async fn store_uses(&self) {
+    /// Stores which keys were used since the last call, a few at a time. Waits after each write `pauses` times as long as it
+    /// took, so that leases have most of the store's time. Uses that cannot be stored are kept for the next call.
+    pub async fn store_uses(&self, pauses: u32) {
         let Some(key_directory) = &self.key_directory else { return };
-        let uses = key_directory.take_used();
-        for (number, some) in uses.chunks(USES).enumerate() {
-            let remembered = self.timed(StoreWork::Uses, self.store.record_uses(some.to_vec())).await;
-            if let Err(error) = remembered {
+        let mut last = None;
+        loop {
+            let uses = key_directory.take_used(last, USES);
+            let Some(newest) = uses.last() else { return };
+            last = Some(*newest);
+            let started = self.clock.now().mono;
+            let stored = self.timed(StoreWork::Uses, self.store.record_uses(uses.clone())).await;
+            if let Err(error) = stored {
                 self.instruments.store_failed(StoreWork::Uses);
                 tracing::warn!(%error, "last use of keys could not be recorded");
-                key_directory.put_used_back(uses.get(number * USES..).unwrap_or_default().to_vec());
+                key_directory.put_used_back(uses);
                 return;
             }
+            let took = self.clock.now().mono.since(started);
+            self.clock.sleep(took * pauses).await;
         }
     }
 

@@ -217,8 +217,11 @@ pub(in crate::store) async fn last_use_is_stored_and_never_decreases(store: &dyn
     let id = created(store).await;
     let digest = Digest::of(&id.to_string());
     for (at, remembered) in [(HOUR, HOUR), (2 * HOUR, 2 * HOUR), (HOUR, 2 * HOUR)] {
-        let unknown = KeyUse { digest: Digest::of("unknown"), at: NOON };
-        store.record_uses(vec![unknown, KeyUse { digest, at: NOON.plus(at) }]).await.unwrap();
+        let unknown = KeyUse { application: id, digest: Digest::of("unknown"), at: NOON };
+        store
+            .record_uses(vec![unknown, KeyUse { application: id, digest, at: NOON.plus(at) }])
+            .await
+            .unwrap();
         let known = store.application(id, NOON.day()).await.unwrap().unwrap();
         assert_eq!(known.keys[0].last_used_at, Some(NOON.plus(remembered)));
     }

@@ -226,13 +226,14 @@ fn close(connection: &Connection, id: &str, at: Wall) -> Result<usize, StoreFaul
     revoke_all(connection, id, at)
 }
 
-/// Records uses of keys in one statement.
+/// Records uses of keys.
 pub(super) fn used(connection: &Connection, keys: &[KeyUse]) -> Result<(), StoreFault> {
     let mut update = connection.prepare_cached(
-        "UPDATE keys SET last_used_at = ?2 WHERE digest = ?1 AND (last_used_at IS NULL OR last_used_at < ?2)",
+        "UPDATE keys SET last_used_at = ?3
+         WHERE application = ?1 AND digest = ?2 AND (last_used_at IS NULL OR last_used_at < ?3)",
     )?;
     for key in keys {
-        update.execute(params![key.digest.as_bytes(), millis(key.at)])?;
+        update.execute(params![key.application.to_string(), key.digest.as_bytes(), millis(key.at)])?;
     }
     Ok(())
 }
