@@ -82,7 +82,7 @@ impl Program {
         let backend = backend();
         let text = format!(
             "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\ndata_dir = \"{}\"\nguard.per_minute = 100000000\n\
-             freshness.probe = false\nproxies.trusted = [\"127.0.0.0/8\"]\nserver.max_connections_per_address = 10000\n\
+             freshness.probe = false\nproxies.trusted = [\"127.0.0.0/8\"]\nserver.max_connections_per_address = 10000\nserver.max_connections_per_application = 10000\n\
              upstream.url = \"http://{backend}/\"\n\
              [tiers.load]\nminute = 1000000000\nday = 1000000000\npaid = true\n",
             data.display()

@@ -42,7 +42,7 @@ MEANINGS = {
     "use": (("delivered", GREEN), ("leased", BLUE), ("returned", AMBER), ("lost", RED)),
     "decision": (("grace", AMBER), ("refused", RED)),
     "tier": (("free", "#38bdf8"), ("pro", BLUE), ("developer", "#7c3aed"), ("teams", "#db2777"), ("enterprise", "#0d9488"), ("none", GREY)),
-    "reason": (("done", GREEN), (".*_timeout", AMBER), ("failed|displaced|address_limit", RED), ("tls_handshake", GREY)),
+    "reason": (("done", GREEN), (".*_timeout", AMBER), ("failed|displaced|address_limit|application_limit", RED), ("tls_handshake", GREY)),
 }
 # Legends by prefix.
 PHRASES = (("queued", AMBER), ("refused", RED), ("disconnected", GREY))
@@ -328,8 +328,9 @@ UPSTREAM = [
           (f"process_threads{{{I}}}", "{{instance}}")),
     panel("How many connections are open?", "short", "Near server.max_connections the longest idle connection is closed for a new one. Raise it together with the limit of file descriptors.",
           (f"scoregate_connections{{{I}}}", "{{instance}}"), (f"scoregate_connections_limit{{{I}}}", "limit, {{instance}}")),
-    panel("How do connections end?", "cps", "done is usual. displaced: no free slot; *_timeout: many at once come from slow or hostile clients; tls_handshake: clients without TLS, or that do not trust the certificate.",
-          (rate("scoregate_connections_total", "reason"), "{{reason}}")),
+    panel("How do connections end?", "cps", "done is usual. displaced: no free slot; *_timeout: many at once come from slow or hostile clients; tls_handshake: clients without TLS, or that do not trust the certificate. Refused streams: clients that do not read their responses.",
+          (rate("scoregate_connections_total", "reason"), "{{reason}}"),
+          (rate("scoregate_streams_refused_total", "scope"), "refused streams, {{scope}}")),
     stat("Are log lines lost?", "short", "In a day. Above 0: the reader of standard output (access) or standard error (events) is too slow or stopped, or its disk is full. Requests are not affected. Runbook: ScoregateLogLinesLost.",
          (f"sum by (log) (increase(scoregate_log_lines_lost_total{{{I}}}[1d]))", "{{log}}"), bad=1),
     stat("Are spans of traces lost?", "short", "In a day, if traces.endpoint is set. failed: the collector is unreachable or rejects them, the log has the reason; dropped: it is too slow; raise traces.sample_one_in. Requests are not affected.",

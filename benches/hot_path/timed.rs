@@ -10,7 +10,7 @@ use scoregate::app;
 use scoregate::clock::Clock;
 use scoregate::config::{read_file, resolve};
 use scoregate::gateway::cache_hit::CacheHit;
-use scoregate::gateway::{Authenticated, Gateway, Peer};
+use scoregate::gateway::{ConnectionTrust, Gateway, Peer};
 use scoregate::routes::Selection;
 
 use super::program::Installation;
@@ -27,10 +27,10 @@ pub(crate) fn all(is_full: bool) {
         let running = app::start(config, Clock::system()).await.unwrap();
         let gateway = running.gateway();
         let hit = head(&installation.key, None);
-        let first = gateway.handle(&hit, false, PEER, &Authenticated::default()).await;
+        let first = gateway.handle(&hit, false, PEER, &ConnectionTrust::default()).await;
         assert_eq!(first.status(), 200);
         let tag = first.headers()["etag"].to_str().unwrap().to_owned();
-        gateway.handle(&head(&installation.spent, None), false, PEER, &Authenticated::default()).await;
+        gateway.handle(&head(&installation.spent, None), false, PEER, &ConnectionTrust::default()).await;
         println!("{:<34} {:>10} {:>9}", "within the process", "ns", "to a hit");
         let mut of_a_hit = 0.0;
         for (name, head, status) in [
@@ -40,7 +40,7 @@ pub(crate) fn all(is_full: bool) {
             ("429, the minute is over", head(&installation.spent, None), 429),
         ] {
             let once = async || {
-                gateway.handle(&head, false, PEER, &Authenticated::default()).await.status() == status
+                gateway.handle(&head, false, PEER, &ConnectionTrust::default()).await.status() == status
             };
             let took = median(times, once).await;
             of_a_hit = if of_a_hit == 0.0 { took } else { of_a_hit };
@@ -103,7 +103,7 @@ async fn misses(gateway: &Gateway, head: &Parts, times: usize) -> f64 {
     for _ in 0..times {
         gateway.engine.purge(&all, true).await;
         let began = Instant::now();
-        assert_eq!(gateway.handle(head, false, PEER, &Authenticated::default()).await.status(), 200);
+        assert_eq!(gateway.handle(head, false, PEER, &ConnectionTrust::default()).await.status(), 200);
         took += began.elapsed().as_nanos() as f64;
     }
     took / times as f64

@@ -148,7 +148,7 @@ fn listen(runtime: &Runtime) -> TcpListener {
 fn settings(directory: &Path, fake: Option<&FakeBackend>, has_tls: bool) {
     let data_dir = directory.join("data");
     let mut text = format!(
-        "admin.listen = \"127.0.0.1:0\"\ndata_dir = \"{}\"\nserver.max_connections_per_address = 10000\n",
+        "admin.listen = \"127.0.0.1:0\"\ndata_dir = \"{}\"\nserver.max_connections_per_address = 10000\nserver.max_connections_per_application = 10000\n",
         data_dir.display()
     );
     match fake {

@@ -23,6 +23,7 @@ impl ConfigReader<'_> {
         let mut count = |path| usize::try_from(self.number(path)).unwrap_or(usize::MAX);
         let max_connections = count("server.max_connections");
         let max_per_address = count("server.max_connections_per_address");
+        let max_per_application = count("server.max_connections_per_application");
         let deadlines = Deadlines {
             head: self.duration("server.head_timeout"),
             idle: self.duration("server.idle_timeout"),
@@ -33,6 +34,7 @@ impl ConfigReader<'_> {
         ServerConfig {
             max_connections,
             max_per_address,
+            max_per_application,
             connection: ConnectionConfig {
                 deadlines,
                 tls: None,

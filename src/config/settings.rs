@@ -146,6 +146,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("cache.disk_max_bytes", Size, Some("\"64MiB\""), "Maximum size of the copies on disk, which are loaded at a restart."),
     setting("server.max_connections", Number(1, 1_000_000), Some("10000"), "Maximum connections on the public port."),
     setting("server.max_connections_per_address", Number(1, 1_000_000), Some("1024"), "Maximum connections per client address; an IPv6 /64 counts as one address."),
+    setting("server.max_connections_per_application", Number(1, 1_000_000), Some("256"), "Maximum connections per application, or its requests per minute if that is more; further ones are closed after a response. Connections of trusted proxies are not counted."),
     setting("server.head_timeout", Duration, Some("\"9s\""), "Timeout for the first request of a connection, and for each request head."),
     setting("server.idle_timeout", Duration, Some("\"60s\""), "Time after which an idle connection is closed."),
     setting("server.request_timeout", Duration, Some("\"60s\""), "Timeout from a request head to the last byte of its response."),

@@ -4,12 +4,10 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::StatusCode;
 use http::request::Parts;
-use tokio::sync::Notify;
 
 use crate::clock::{Day, Now};
 use crate::instruments::{CacheOutcome, RequestObservation, RequestSubject};
@@ -35,34 +33,6 @@ pub struct Peer {
     pub address: IpAddr,
     /// Whether its connection is encrypted.
     pub is_encrypted: bool,
-}
-
-/// Whether a valid key was presented on a connection. Set by the gateway, read by the server, which may close connections
-/// without a key first.
-#[derive(Debug, Default)]
-pub struct Authenticated {
-    is_set: AtomicBool,
-    notify: Arc<Notify>,
-}
-
-impl Authenticated {
-    /// No key so far. `notify` is notified when one is presented.
-    pub fn not_yet(notify: Arc<Notify>) -> Self {
-        Self { is_set: AtomicBool::new(false), notify }
-    }
-
-    /// Whether a valid key was presented.
-    pub fn get(&self) -> bool {
-        self.is_set.load(Ordering::Relaxed)
-    }
-
-    /// Records that a key was presented. After the first call this costs one load.
-    pub fn set(&self) {
-        if !self.get() {
-            self.is_set.store(true, Ordering::Relaxed);
-            self.notify.notify_one();
-        }
-    }
 }
 
 /// A request and its results so far.

@@ -10,6 +10,7 @@ mod authenticate;
 #[doc(hidden)]
 pub mod cache_hit;
 mod concurrency_limit;
+mod connection_trust;
 mod cors;
 mod credentials;
 mod deprecation;
@@ -71,9 +72,10 @@ use settle::settle;
 
 pub use access_log::{AccessLog, LogSampling};
 pub use concurrency_limit::{ConcurrencyConfig, ConcurrencyLimit};
+pub use connection_trust::{ConnectionApplication, ConnectionTrust, TrustLevel};
 pub use cors::CorsPolicy;
 pub use deprecation::Deprecation;
-pub use exchange::{Authenticated, Peer};
+pub use exchange::Peer;
 pub use guard::{AddressGuard, network};
 pub use refusal::{HttpViolation, MisplacedKey, Refusal, Responsibility};
 pub use usage::{ApplicationUse, CountedRequests, RequestCounts, UnauthenticatedUse, UsageTracker};
@@ -133,14 +135,13 @@ pub struct ServiceNotice {
 }
 
 impl Gateway {
-    /// Answers a request. Never fails and never panics: a panic becomes a 500. `authenticated` belongs to the
-    /// connection.
+    /// Answers a request. Never fails and never panics: a panic becomes a 500. `trust` belongs to the connection.
     pub async fn handle(
         &self,
         head: &Parts,
         has_body: bool,
         peer: Peer,
-        authenticated: &Authenticated,
+        trust: &ConnectionTrust,
     ) -> Response<Full<Bytes>> {
         let started = self.clock.now();
         let client = Peer { address: self.proxies.client(peer.address, &head.headers), ..peer };
@@ -148,7 +149,7 @@ impl Gateway {
         let credentials = Credentials::of(headers);
         let mut exchange = Exchange::open(self, started, client, headers, &credentials);
         let request = ReceivedRequest { head, headers, has_body, credentials };
-        let answering = self.answer(request, authenticated, &mut exchange);
+        let answering = self.answer(request, trust, &mut exchange);
         let answered = AssertUnwindSafe(answering).catch_unwind().await;
         let answered = answered.unwrap_or_else(|_| {
             self.instruments.panicked();
@@ -183,7 +184,7 @@ impl Gateway {
     async fn answer(
         &self,
         request: ReceivedRequest<'_>,
-        authenticated: &Authenticated,
+        trust: &ConnectionTrust,
         x: &mut Exchange<'_>,
     ) -> Result<Reply, Refusal> {
         let head = request.head;
@@ -199,7 +200,7 @@ impl Gateway {
         }
         self.ensure_fresh_keys(x.started).await?;
         let caller = authenticate(&parsed, &self.form, &self.key_directory, x.started)?;
-        authenticated.set();
+        trust.authenticated(&caller);
         x.begin_span(head, &parsed.credentials);
         let caller = &*x.caller.insert(caller);
         let (endpoint, raw_id) = resolve::endpoint(&parsed)?;
@@ -218,7 +219,7 @@ impl Gateway {
         };
         let admitted = admit(&self.leases, caller, target.conditional, x.started, before_waiting).await;
         drop(lease_wait);
-        let admitted = admitted?;
+        let admitted = admitted.inspect(|_| trust.admitted(caller))?;
         if !self.key_directory.freshness.is_current(x.started) {
             // The store has become reachable during admission: the key may have been revoked meanwhile.
             self.ensure_fresh_keys(self.clock.now()).await?;

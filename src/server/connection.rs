@@ -77,7 +77,9 @@ pub(super) async fn serve(
         is_trusted_proxy = client.is_none_or(|client| config.trusted_proxies.contains(client.ip()));
         peer.address = client.map_or(peer.address, |client| client.ip());
     }
-    if !is_trusted_proxy && !slot.count_for(peer.address) {
+    if is_trusted_proxy {
+        activity.belongs_to_no_application();
+    } else if !slot.count_for(peer.address) {
         return ConnectionEnd::Refused;
     }
     let stream = ReadAhead::put_back(received, stream);

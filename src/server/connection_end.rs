@@ -24,6 +24,8 @@ pub(super) enum ConnectionEnd {
     Displaced,
     /// Its address had too many connections, or TLS handshakes that wait.
     Refused,
+    /// Its application had too many connections.
+    Surplus,
     /// The TLS handshake failed.
     Tls,
 }
@@ -42,7 +44,7 @@ impl From<ConnectionSignal> for ConnectionEnd {
 }
 
 impl ConnectionEnd {
-    pub(super) fn labels() -> [String; 9] {
+    pub(super) fn labels() -> [String; 10] {
         [
             "done",
             "failed",
@@ -52,6 +54,7 @@ impl ConnectionEnd {
             "write_timeout",
             "displaced",
             "address_limit",
+            "application_limit",
             "tls_handshake",
         ]
         .map(String::from)

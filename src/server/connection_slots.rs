@@ -184,8 +184,10 @@ mod tests {
     #[test]
     fn an_address_has_its_slots_and_an_ipv6_network_shares_them() {
         let (clock, _hand) = Clock::manual(Wall::from_seconds(0));
-        let (slots, activity) =
-            (ConnectionSlots::new(10, 2), Arc::new(ConnectionActivity::new(clock, Arc::default())));
+        let (slots, activity) = (
+            ConnectionSlots::new(10, 2),
+            Arc::new(ConnectionActivity::new(clock, Arc::default(), Arc::default())),
+        );
         let take = |address: &str| {
             let mut slot = slots.take(&activity);
             slot.count_for(address.parse().unwrap()).then_some(slot)
@@ -209,7 +211,7 @@ mod tests {
         let slots = ConnectionSlots::new(3, 9);
         let connect = || {
             manual.advance(SECOND / 10);
-            let activity = Arc::new(ConnectionActivity::new(clock.clone(), Arc::default()));
+            let activity = Arc::new(ConnectionActivity::new(clock.clone(), Arc::default(), Arc::default()));
             (slots.take(&activity), activity)
         };
         let (first, second, third) = (connect(), connect(), connect());
@@ -229,11 +231,13 @@ mod tests {
     #[test]
     fn a_connection_with_a_key_and_an_open_request_is_never_displaced() {
         let (clock, manual) = Clock::manual(Wall::from_seconds(0));
-        let (slots, activity) =
-            (ConnectionSlots::new(1, 1), Arc::new(ConnectionActivity::new(clock.clone(), Arc::default())));
+        let (slots, activity) = (
+            ConnectionSlots::new(1, 1),
+            Arc::new(ConnectionActivity::new(clock.clone(), Arc::default(), Arc::default())),
+        );
         let slot = slots.take(&activity);
         activity.request_started();
-        activity.authenticated().set();
+        activity.trust().record_admission();
         manual.advance(60 * SECOND);
         let mut room = Box::pin(slots.wait_for_slot(&clock));
         assert!(room.as_mut().now_or_never().is_none() && !activity.is_cut());

@@ -70,7 +70,7 @@ where
                 Box::pin(site.handle(&head, body, peer)).await
             } else {
                 let gateway = context.gateway.load();
-                gateway.handle(&head, has_body, peer, activity.authenticated()).await
+                gateway.handle(&head, has_body, peer, activity.trust()).await
             };
             let is_the_last = activity.response_complete();
             // Only refusals and responses to forms close the connection.

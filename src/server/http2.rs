@@ -19,6 +19,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::gateway::Peer;
 
+use super::client_limits::STREAMS;
 use super::connection_activity::{ConnectionActivity, StreamGuard};
 use super::connection_context::ConnectionContext;
 use super::connection_end::ConnectionEnd;
@@ -29,8 +30,6 @@ use super::response_body::ResponseBody;
 
 /// The first bytes of an HTTP/2 connection.
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Maximum number of concurrent requests on a connection.
-const STREAMS: u32 = 100;
 /// Requests have no bodies, so the smallest initial windows suffice.
 const WINDOW: u32 = 65_535;
 const FRAME: u32 = 16_384;
@@ -59,14 +58,15 @@ where
 {
     let stream = RequestPacer::stream(stream, PREFACE.len(), Arc::clone(activity));
     let service = service_fn(|request: Request<Incoming>| {
-        let mut guard = activity.open_stream();
+        let opened = activity.open_stream();
         let (context, activity) = (context.clone(), Arc::clone(activity));
         async move {
+            let Ok(mut guard) = opened else {
+                return Err(h2::Error::from(h2::Reason::REFUSED_STREAM));
+            };
             // Boxed, so that a response that waits for its client does not keep all of this in memory.
             let response = Box::pin(answer(context, request, peer, activity, &mut guard)).await;
-            if !guard.response_complete(!response.body().is_end_stream()) {
-                return Err(h2::Error::from(h2::Reason::REFUSED_STREAM));
-            }
+            guard.response_complete(!response.body().is_end_stream());
             Ok(response.map(|body| ResponseBody::new(body, guard)))
         }
     });
@@ -118,7 +118,7 @@ async fn answer(
         Some(site) => site.handle(&head, body, peer).await,
         None => {
             let gateway = context.gateway.load_full();
-            gateway.handle(&head, has_body, peer, activity.authenticated()).await
+            gateway.handle(&head, has_body, peer, activity.trust()).await
         }
     };
     // A `Connection` header is not allowed on HTTP/2: the connection itself is closed.

@@ -20,6 +20,7 @@ use crate::gateway::{Gateway, Peer};
 use crate::site::Site;
 use crate::telemetry::metrics::{MetricFamily, MetricsRegistry};
 
+use super::application_connections::ApplicationConnections;
 use super::connection::{ConnectionConfig, serve};
 use super::connection_activity::ConnectionActivity;
 use super::connection_context::ConnectionContext;
@@ -44,6 +45,8 @@ pub struct ServerConfig {
     pub max_connections: usize,
     /// Maximum number of connections per address.
     pub max_per_address: usize,
+    /// Maximum number of connections per application, unless it may send more requests per minute.
+    pub max_per_application: usize,
     /// Settings of a connection.
     pub connection: ConnectionConfig,
     /// How long a shutdown still accepts connections, so that a load balancer can select other servers.
@@ -56,12 +59,14 @@ pub struct ServerConfig {
 pub struct LiveServerConfig {
     config: ArcSwap<ServerConfig>,
     slots: Arc<ConnectionSlots>,
+    applications: Arc<ApplicationConnections>,
 }
 
 impl LiveServerConfig {
     /// Changes the settings. Open connections keep the timeouts they started with.
     pub fn change(&self, config: ServerConfig) {
         self.slots.allow(config.max_connections, config.max_per_address);
+        self.applications.allow(config.max_per_application);
         self.config.store(Arc::new(config));
     }
 }
@@ -123,14 +128,17 @@ impl Server {
         registry: &MetricsRegistry,
     ) -> Self {
         let slots = ConnectionSlots::new(config.max_connections, config.max_per_address);
-        let live_config = Arc::new(LiveServerConfig { config: ArcSwap::from_pointee(config), slots });
+        let applications = Arc::new(ApplicationConnections::default());
+        applications.allow(config.max_per_application);
+        let config = ArcSwap::from_pointee(config);
+        let live_config = Arc::new(LiveServerConfig { config, slots, applications });
         let large_heads = Arc::new(Semaphore::new(LARGE_HEADS));
         let context =
             ConnectionContext { gateway, site: None, clock, large_heads, tasks: TaskTracker::new() };
         let shared = ServerShared {
             context,
             live_config,
-            unsent: Arc::default(),
+            unsent: Arc::new(UnsentResponses::new(registry)),
             open: registry.gauge("scoregate_connections"),
             closed: registry.counters("scoregate_connections_total", &ConnectionEnd::labels()),
             failures: registry.counter("scoregate_accept_failures_total"),
@@ -181,8 +189,8 @@ impl ServerShared {
         if let Err(error) = SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_BYTES) {
             tracing::debug!(%error, "TCP_NOTSENT_LOWAT cannot be set");
         }
-        let activity =
-            Arc::new(ConnectionActivity::new(self.context.clock.clone(), Arc::clone(&self.unsent)));
+        let (unsent, applications) = (Arc::clone(&self.unsent), Arc::clone(&self.live_config.applications));
+        let activity = Arc::new(ConnectionActivity::new(self.context.clock.clone(), unsent, applications));
         let slot = self.live_config.slots.take(&activity);
         let shared = Arc::clone(self);
         self.context.tasks.spawn(async move { shared.connection(stream, peer, activity, slot).await });
@@ -199,7 +207,7 @@ impl ServerShared {
         let config = self.live_config.config.load_full();
         let peer = Peer { address: peer.ip(), is_encrypted: false };
         let closed = serve(stream, peer, &activity, &mut slot, &config.connection, &self.context).await;
-        self.closed.count(closed);
+        self.closed.count(if activity.is_surplus() { ConnectionEnd::Surplus } else { closed });
         self.open.decrement(1.0);
     }
 }

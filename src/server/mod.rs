@@ -1,6 +1,8 @@
 //! The public port: accepts connections and serves HTTP on them. Requests are answered by `gateway`.
 
+mod application_connections;
 mod certificates;
+mod client_limits;
 mod connection;
 mod connection_activity;
 mod connection_context;

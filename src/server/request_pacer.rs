@@ -1,8 +1,10 @@
-//! Passes HTTP/2 frames on, one request at a time, until a valid key was presented.
+//! Passes HTTP/2 frames on, a few requests at a time, until a request of a paid tier was admitted: one without a valid key,
+//! several with one.
 //!
 //! The codec allocates for all streams that arrive together, and keeps the memory as long as the connection lives.
-//! One at a time, a request is answered or refused before the next one is read, so a connection without a key needs
-//! little memory however many requests it sends. Which requests are refused is decided in `connection_activity`.
+//! A few at a time, a request is answered or refused before further ones are read, so such a connection needs
+//! little memory however many requests it sends. Numbers are in `client_limits`; which requests are refused is decided
+//! in `connection_activity`.
 
 use std::io;
 use std::pin::Pin;
@@ -21,7 +23,7 @@ const FRAME_HEAD: usize = 9;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 
-/// Maximum number of resets by a client without a key. The codec counts only streams that were reset before it
+/// Maximum number of resets by a client whose requests are paced. The codec counts only streams that were reset before it
 /// processed them; here each is processed first.
 const MAX_RESETS: usize = 100;
 
@@ -111,17 +113,16 @@ impl ReadFilter for RequestPacer {
             cx.waker().wake_by_ref(); // by its next poll it is known whether that was a request
             return Poll::Pending;
         }
-        if self.passed_on.is_some() && !self.activity.may_read_head() {
-            return Poll::Pending; // the response wakes the connection to be sent; so does a first key
+        if self.passed_on.is_some() && !self.activity.reads_freely() && !self.activity.may_read_head() {
+            return Poll::Pending; // the response wakes the connection to be sent; so does a higher trust
         }
         if self.frames.resets > MAX_RESETS {
             return Poll::Ready(Err(io::Error::other(
-                "too many streams were reset by a client without a key",
+                "too many streams were reset by a client without an admitted request",
             )));
         }
         self.passed_on = None;
-        // With a key, frames are passed on as they arrive.
-        let is_paced = !self.activity.authenticated().get();
+        let is_paced = !self.activity.reads_freely();
         if self.pending.is_empty() {
             let begin = buffer.filled().len();
             ready!(stream.poll_read(cx, buffer))?;
@@ -189,22 +190,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_request_is_read_at_a_time_until_there_is_a_key() {
+    async fn one_request_is_read_at_a_time_until_one_is_admitted() {
         let (bytes, [first, second, _]) = sample();
         let (clock, _hand) = Clock::manual(Wall::from_seconds(0));
-        let activity = Arc::new(ConnectionActivity::new(clock, Arc::default()));
+        let activity = Arc::new(ConnectionActivity::new(clock, Arc::default(), Arc::default()));
         let mut stream = RequestPacer::stream(&bytes[..], 7, Arc::clone(&activity));
         let mut read = [0; 500];
         assert_eq!(stream.read(&mut read).await.unwrap(), first);
         assert!(futures_util::poll!(pin!(stream.read(&mut read))).is_pending(), "in the same turn");
-        let guard = activity.open_stream();
+        let guard = activity.open_stream().unwrap();
         activity.count_poll();
         assert!(futures_util::poll!(pin!(stream.read(&mut read))).is_pending());
         drop(guard);
         activity.count_poll();
         assert_eq!(stream.read(&mut read).await.unwrap(), second - first);
-        let _ticket = activity.open_stream();
-        activity.authenticated().set();
+        let _ticket = activity.open_stream().unwrap();
+        activity.trust().record_admission();
         activity.count_poll();
         assert_eq!(stream.read(&mut read).await.unwrap(), bytes.len() - second);
         assert_eq!(stream.read(&mut read).await.unwrap(), 0);

@@ -1,19 +1,22 @@
-//! How fast a client reads: since when bytes wait for it, and whether it takes enough of them.
+//! How fast a client reads: since when bytes wait for it, and whether it takes enough of them; and how many responses wait
+//! in the whole process.
 //!
 //! A client must take [`MIN_BYTES`] bytes within each write timeout. Taking nothing violates that, and so does a byte now
-//! and then. Pure.
+//! and then.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use metrics::Counter;
+
 use crate::clock::Mono;
+use crate::telemetry::metrics::{MetricFamily, MetricLabel, MetricsRegistry};
+
+use super::client_limits::ClientLimits;
 
 /// Bytes that a client must take within the write timeout: about 400 B/s with the default of 20 s, a tenth of a slow
 /// mobile link.
 pub(super) const MIN_BYTES: usize = 8 * 1_024;
-
-/// Maximum number of unsent responses in the whole process before clients without a key get less time.
-const MAX_UNSENT: usize = 4_096;
 
 /// Response bytes that wait for a client, on the socket or for an HTTP/2 window.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,36 +64,75 @@ impl UnsentBytes {
     }
 }
 
-/// Number of unsent HTTP/2 responses in the whole process.
-#[derive(Debug, Default)]
-pub(super) struct UnsentResponses(AtomicUsize);
+/// Unsent HTTP/2 responses in the whole process.
+#[derive(Default)]
+pub(super) struct UnsentResponses {
+    count: AtomicUsize,
+    refused: MetricFamily<Counter, StreamRefusal>,
+}
 
 /// One of them; dropped when it is sent.
-#[derive(Debug)]
 pub(super) struct UnsentResponse(Arc<UnsentResponses>);
 
+/// The limit for which an HTTP/2 request was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StreamRefusal {
+    /// Pending responses of the connection.
+    Connection,
+    /// Pending responses of the process.
+    Process,
+}
+
+impl MetricLabel for StreamRefusal {
+    const NAME: &'static str = "scope";
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
 impl UnsentResponses {
+    pub(super) fn new(registry: &MetricsRegistry) -> Self {
+        let words = ["connection", "process"].map(String::from);
+        let refused = registry.counters("scoregate_streams_refused_total", &words);
+        Self { count: AtomicUsize::default(), refused }
+    }
+
     /// Counts one.
     pub(super) fn count(self: &Arc<Self>) -> UnsentResponse {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.count.fetch_add(1, Ordering::Relaxed);
         UnsentResponse(Arc::clone(self))
     }
 
-    /// Whether memory has to be freed.
-    pub(super) fn is_over_limit(&self) -> bool {
-        self.0.load(Ordering::Relaxed) > MAX_UNSENT
+    /// Whether a client with these limits must read within the short timeout.
+    pub(super) fn hurries(&self, limits: &ClientLimits) -> bool {
+        self.count.load(Ordering::Relaxed) >= limits.hurried_from
+    }
+
+    /// Whether a request of a client with these limits is taken, which has `pending` responses on its connection. Counts it
+    /// if it is refused.
+    pub(super) fn take(&self, limits: &ClientLimits, pending: usize) -> Result<(), StreamRefusal> {
+        let refusal = if pending >= limits.pending {
+            StreamRefusal::Connection
+        } else if self.count.load(Ordering::Relaxed) >= limits.pending_in_process {
+            StreamRefusal::Process
+        } else {
+            return Ok(());
+        };
+        self.refused.count(refusal);
+        Err(refusal)
     }
 }
 
 impl Drop for UnsentResponse {
     fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.count.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gateway::TrustLevel;
 
     const START: Mono = Mono::from_nanos(0);
     const LATER: Mono = Mono::from_nanos(5);
@@ -112,10 +154,18 @@ mod tests {
 
     #[test]
     fn the_process_limit_counts_responses_that_wait_now() {
+        let limits = ClientLimits::of(TrustLevel::Anonymous, false);
         let unsent = Arc::new(UnsentResponses::default());
-        let mut all: Vec<_> = (0..=MAX_UNSENT).map(|_| unsent.count()).collect();
-        assert!(unsent.is_over_limit());
+        let mut all: Vec<_> = (1..limits.hurried_from).map(|_| unsent.count()).collect();
+        assert!(!unsent.hurries(&limits));
+        all.push(unsent.count());
+        assert!(unsent.hurries(&limits) && unsent.take(&limits, 0) == Ok(()));
+        all.extend((limits.hurried_from..limits.pending_in_process).map(|_| unsent.count()));
+        assert_eq!(unsent.take(&limits, 0), Err(StreamRefusal::Process));
+        assert_eq!(unsent.take(&limits, limits.pending), Err(StreamRefusal::Connection));
+        let admitted = ClientLimits::of(TrustLevel::Admitted, false);
+        assert!(unsent.take(&admitted, 0) == Ok(()) && !unsent.hurries(&admitted));
         all.pop();
-        assert!(!unsent.is_over_limit());
+        assert_eq!(unsent.take(&limits, 0), Ok(()));
     }
 }

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use http::Request;
-use scoregate::gateway::{Authenticated, Peer};
+use scoregate::gateway::{ConnectionTrust, Peer};
 use scoregate::routes::codes::ErrorCode;
 use scoregate::routes::prices::{PRICES, PricedEnding};
 
@@ -176,7 +176,7 @@ fn outside_of_any_runtime(world: &World, customer: &Customer) -> u16 {
     let (head, ()) = request.body(()).unwrap().into_parts();
     let peer = Peer { address: Ipv4Addr::LOCALHOST.into(), is_encrypted: false };
     let handled = std::thread::spawn(move || {
-        pollster::block_on(gateway.handle(&head, false, peer, &Authenticated::default())).status()
+        pollster::block_on(gateway.handle(&head, false, peer, &ConnectionTrust::default())).status()
     });
     handled.join().unwrap().as_u16()
 }

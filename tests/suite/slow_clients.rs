@@ -293,6 +293,8 @@ pub enum Part {
     Others,
     /// The cost of HTTP/2 clients that read nothing.
     Memory,
+    /// The cost of one key on many connections.
+    Keys,
 }
 
 /// Writes a row to the page in `tests/results/`, at full size only.
@@ -323,6 +325,10 @@ pub fn record(part: Part, row: String) {
         (
             Part::Memory,
             "HTTP/2 clients without a key and without a window\n\n| Transport | Requests | Memory before | During | At most | After | Each during | Each at most | Longest lasted |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+        ),
+        (
+            Part::Keys,
+            "HTTP/2 clients that hold a hundred requests on each connection from ten addresses\n\n| Transport | Shown | Connections tried | Closed by the gateway | Memory taken at most | Requests of a paid caller | Its slowest |\n|---|---|---:|---:|---:|---:|---:|",
         ),
     ] {
         writeln!(page, "\n## {head}").unwrap();

@@ -13,28 +13,13 @@ use smallvec::SmallVec;
 use tokio::sync::Notify;
 
 use crate::clock::{Clock, Mono};
-use crate::gateway::Authenticated;
+use crate::gateway::{ConnectionTrust, TrustLevel};
 
+use super::application_connections::{ApplicationConnections, ConnectionMembership};
+use super::client_limits::{AWAITED_BODIES, ClientLimits, SENT_PER_RECEIVED, UNSOLICITED_BYTES};
 use super::deadlines::{ConnectionPhase, ConnectionProgress, Deadlines, MissedDeadline};
 use super::displacement::DisplacementInput;
-use super::unsent::{UnsentBytes, UnsentResponse, UnsentResponses};
-
-/// Bytes that may arrive on HTTP/2 between the beginnings and ends of requests: twice a request head and a window of
-/// an unwanted body. Otherwise PING, SETTINGS and the like, which request nothing and are answered, could continue
-/// for ever.
-const UNSOLICITED_BYTES: usize = 128 * 1_024;
-/// One more byte may arrive for this many bytes sent: reading a large response requires `WINDOW_UPDATE` frames.
-const SENT_PER_RECEIVED: usize = 4;
-/// Maximum number of unsent responses on an HTTP/2 connection without a key. A browser reads the public pages on
-/// fewer streams; a client that keeps its windows open never has any.
-const UNSENT_WITHOUT_KEY: usize = 8;
-/// Maximum number of requests refused on such a connection while that many responses wait; one more closes it. The
-/// codec keeps a record of each refused stream, 328 bytes in a table that doubles: with the waiting ones there are at
-/// most 32.
-const REFUSED_WITHOUT_KEY: usize = 20;
-
-/// Maximum number of forms that are read at once on an HTTP/2 connection.
-const AWAITED_BODIES: usize = 4;
+use super::unsent::{StreamRefusal, UnsentBytes, UnsentResponse, UnsentResponses};
 
 /// The state of a connection.
 pub(super) struct ConnectionActivity {
@@ -42,11 +27,12 @@ pub(super) struct ConnectionActivity {
     state: Mutex<ActivityState>,
     /// Wakes the connection up to read changes of its state.
     changed: Arc<Notify>,
-    authenticated: Authenticated,
+    trust: ConnectionTrust,
     /// HTTP/2: how often the codec was polled.
     polls: AtomicUsize,
     /// Unsent responses of the whole process.
     all_unsent: Arc<UnsentResponses>,
+    applications: Arc<ApplicationConnections>,
 }
 
 struct ActivityState {
@@ -67,8 +53,11 @@ struct ActivityState {
     awaited_bodies: usize,
     /// HTTP/2: responses whose body is not sent completely.
     unsent: usize,
+    /// HTTP/2: responses without body since the socket stopped to accept bytes.
+    unsent_heads: usize,
     /// HTTP/2: requests refused since a response was last sent completely.
     refused: usize,
+    membership: ConnectionMembership,
     opened: Mono,
     /// Response bytes that the client has taken.
     taken: u64,
@@ -100,7 +89,11 @@ pub(super) struct StreamGuard {
 }
 
 impl ConnectionActivity {
-    pub(super) fn new(clock: Clock, all_unsent: Arc<UnsentResponses>) -> Self {
+    pub(super) fn new(
+        clock: Clock,
+        all_unsent: Arc<UnsentResponses>,
+        applications: Arc<ApplicationConnections>,
+    ) -> Self {
         let opened = clock.mono();
         let state = ActivityState {
             phase: ConnectionPhase::Opening,
@@ -114,20 +107,44 @@ impl ConnectionActivity {
             unanswered: 0,
             awaited_bodies: 0,
             unsent: 0,
+            unsent_heads: 0,
             refused: 0,
+            membership: ConnectionMembership::default(),
             taken: 0,
             retiring: None,
             cut: false,
             unsolicited: 0,
         };
         let (state, changed) = (Mutex::new(state), Arc::new(Notify::new()));
-        let authenticated = Authenticated::not_yet(Arc::clone(&changed));
-        Self { clock, state, changed, authenticated, polls: AtomicUsize::new(0), all_unsent }
+        let trust = ConnectionTrust::new(Arc::clone(&changed));
+        Self { clock, state, changed, trust, polls: AtomicUsize::new(0), all_unsent, applications }
     }
 
-    /// Whether a valid key was presented on this connection; set by the gateway.
-    pub(super) fn authenticated(&self) -> &Authenticated {
-        &self.authenticated
+    /// The trust in its client; set by the gateway.
+    pub(super) fn trust(&self) -> &ConnectionTrust {
+        &self.trust
+    }
+
+    /// It has requests of many applications.
+    pub(super) fn belongs_to_no_application(&self) {
+        self.state().membership = ConnectionMembership::Exempt;
+    }
+
+    /// Whether its application had too many connections.
+    pub(super) fn is_surplus(&self) -> bool {
+        self.state().membership.is_surplus()
+    }
+
+    fn limits(&self, state: &ActivityState) -> ClientLimits {
+        ClientLimits::of(self.trust.level(), state.membership.is_surplus())
+    }
+
+    /// Counts it for the application of its first key, and ends it in order if there are too many.
+    fn count_for_application(&self, state: &mut ActivityState) {
+        if state.membership.decide(&self.trust, &self.applications) {
+            state.retiring.get_or_insert(self.clock.mono());
+            self.changed.notify_one();
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, ActivityState> {
@@ -167,6 +184,7 @@ impl ConnectionActivity {
     pub(super) fn response_complete(&self) -> bool {
         let mut state = self.state();
         state.response_complete = true;
+        self.count_for_application(&mut state);
         state.retiring.is_some()
     }
 
@@ -174,6 +192,7 @@ impl ConnectionActivity {
     pub(super) fn flushed(&self) {
         let mut state = self.state();
         state.socket.end();
+        state.unsent_heads = 0;
         if state.response_complete {
             state.response_complete = false;
             state.requests.clear();
@@ -181,22 +200,30 @@ impl ConnectionActivity {
         }
     }
 
-    /// HTTP/2: a request head is complete.
-    pub(super) fn open_stream(self: &Arc<Self>) -> StreamGuard {
+    /// HTTP/2: a request head is complete. The request is refused if too many responses wait for their clients.
+    pub(super) fn open_stream(self: &Arc<Self>) -> Result<StreamGuard, StreamRefusal> {
         let mut state = self.state();
+        let limits = self.limits(&state);
+        let pending = state.unanswered + state.unsent + state.unsent_heads;
+        if let Err(refusal) = self.all_unsent.take(&limits, pending) {
+            state.refused += 1;
+            state.unsolicited = 0;
+            self.changed.notify_one(); // there may be too many
+            return Err(refusal);
+        }
         let number = state.next;
         state.next = number.wrapping_add(1);
         let since = self.clock.mono();
         state.requests.push((number, since));
         state.unsolicited = 0;
         state.unanswered += 1;
-        StreamGuard {
+        Ok(StreamGuard {
             activity: Arc::clone(self),
             number,
             is_answered: false,
             is_body_awaited: false,
             unsent: None,
-        }
+        })
     }
 
     /// HTTP/2: the codec is polled.
@@ -209,14 +236,19 @@ impl ConnectionActivity {
         self.polls.load(Ordering::Relaxed)
     }
 
-    /// HTTP/2: whether one more request head may be read. Before a key was presented: one after another, but the bytes of an
-    /// awaited body come between heads.
+    /// HTTP/2: whether heads are read as they arrive.
+    pub(super) fn reads_freely(&self) -> bool {
+        self.trust.level() == TrustLevel::Admitted
+    }
+
+    /// HTTP/2: whether one more request head may be read. One is, whatever is pending, once all others are answered: the frame
+    /// that opens a window may follow it. The bytes of an awaited body come between heads.
     pub(super) fn may_read_head(&self) -> bool {
-        if self.authenticated.get() {
-            return true;
-        }
         let state = self.state();
-        state.unanswered == state.awaited_bodies
+        let limits = self.limits(&state);
+        let unanswered = state.unanswered - state.awaited_bodies;
+        let has_room = state.unanswered + state.unsent + state.unsent_heads < limits.pending;
+        unanswered == 0 || (unanswered < limits.unanswered && has_room)
     }
 
     /// The socket accepts no bytes.
@@ -272,7 +304,7 @@ impl ConnectionActivity {
     pub(super) fn displacement_input(&self) -> Option<DisplacementInput> {
         let state = self.state();
         (!state.cut).then(|| DisplacementInput {
-            is_authenticated: self.authenticated.get(),
+            is_authenticated: self.trust.level() != TrustLevel::Anonymous && !state.membership.is_surplus(),
             opened: state.opened,
             idle: state.requests.is_empty().then_some(state.since),
             unread: state.bodies.last_byte().or(state.socket.last_byte()),
@@ -284,10 +316,11 @@ impl ConnectionActivity {
     pub(super) fn snapshot(&self, deadlines: &Deadlines) -> ActivitySnapshot {
         let state = self.state();
         let mut progress = state.progress();
-        let may_be_hurried = progress.blocked.is_some() && !self.authenticated.get();
-        progress.is_hurried = may_be_hurried && self.all_unsent.is_over_limit();
+        let limits = self.limits(&state);
+        let may_be_hurried = progress.blocked.is_some() && limits.hurried_from < usize::MAX;
+        progress.is_hurried = may_be_hurried && self.all_unsent.hurries(&limits);
         let (mut end, mut overdue) = deadlines.next(progress);
-        if state.refused > REFUSED_WITHOUT_KEY {
+        if state.refused > limits.refused {
             (end, overdue) = (progress.since, MissedDeadline::Write);
         }
         ActivitySnapshot {
@@ -310,28 +343,21 @@ impl ActivityState {
 }
 
 impl StreamGuard {
-    /// The response is complete. Returns `false` if it may not be sent: the client has no key and does not read other
-    /// responses.
-    pub(super) fn response_complete(&mut self, has_body: bool) -> bool {
+    /// The response is complete.
+    pub(super) fn response_complete(&mut self, has_body: bool) {
         let activity = Arc::clone(&self.activity);
         let mut state = activity.state();
         self.is_answered = true;
         state.unanswered -= 1;
         state.awaited_bodies -= usize::from(std::mem::take(&mut self.is_body_awaited));
-        if !has_body {
-            return true;
+        activity.count_for_application(&mut state);
+        if has_body {
+            self.unsent = Some(activity.all_unsent.count());
+            state.unsent += 1;
+            state.bodies.begin(activity.clock.mono());
+        } else if state.socket.since().is_some() {
+            state.unsent_heads += 1;
         }
-        if state.unsent >= UNSENT_WITHOUT_KEY && !activity.authenticated.get() {
-            state.refused += 1;
-            if state.refused > REFUSED_WITHOUT_KEY {
-                activity.changed.notify_one();
-            }
-            return false;
-        }
-        self.unsent = Some(activity.all_unsent.count());
-        state.unsent += 1;
-        state.bodies.begin(activity.clock.mono());
-        true
     }
 
     /// The body of the request is read before the response. Wakes the connection up to read it. Returns `false` if too many

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::clock::{ManualClock, Wall};
+use crate::gateway::ConnectionApplication;
 use crate::server::unsent::MIN_BYTES;
 
 const DEADLINES: Deadlines = Deadlines {
@@ -23,7 +24,7 @@ fn next(activity: &ConnectionActivity) -> (u64, MissedDeadline) {
 fn activity() -> (Arc<ConnectionActivity>, ManualClock, impl Fn(u64)) {
     let (clock, manual) = Clock::manual(Wall::from_seconds(0));
     let moving = manual.clone();
-    (Arc::new(ConnectionActivity::new(clock, Arc::default())), manual, move |seconds| {
+    (Arc::new(ConnectionActivity::new(clock, Arc::default(), Arc::default())), manual, move |seconds| {
         moving.advance(Duration::from_secs(seconds));
     })
 }
@@ -95,9 +96,9 @@ fn http2_deadline_follows_the_oldest_request() {
     activity.switch_to_http2();
     activity.received(1);
     assert_eq!(next(&activity), (60, MissedDeadline::Idle));
-    let first = activity.open_stream();
+    let first = activity.open_stream().unwrap();
     pass(5);
-    let second = activity.open_stream();
+    let second = activity.open_stream().unwrap();
     assert_eq!(next(&activity), (45, MissedDeadline::Request));
     drop(first);
     assert_eq!(next(&activity), (50, MissedDeadline::Request));
@@ -114,7 +115,7 @@ fn after_the_idle_timeout_a_connection_has_one_more_second() {
     assert_eq!(next(&activity), (0, MissedDeadline::Idle));
     activity.retire();
     assert_eq!(next(&activity), (1, MissedDeadline::Idle));
-    drop(activity.open_stream());
+    drop(activity.open_stream().unwrap());
     pass(1);
     assert_eq!(next(&activity), (0, MissedDeadline::Idle));
 }
@@ -125,7 +126,7 @@ fn on_http_2_bytes_without_a_request_are_limited() {
     assert!(activity.received(10 * UNSOLICITED_BYTES), "before it is known what is spoken others watch");
     activity.switch_to_http2();
     assert!(activity.received(UNSOLICITED_BYTES) && !activity.received(1));
-    let guard = activity.open_stream();
+    let guard = activity.open_stream().unwrap();
     assert!(activity.received(UNSOLICITED_BYTES) && !activity.received(1));
     activity.wrote(SENT_PER_RECEIVED);
     assert!(activity.received(0) && !activity.received(1));
@@ -152,12 +153,14 @@ fn retiring_connection_waits_one_second_for_a_request_in_transit() {
 fn http2_response_waits_for_flow_control_windows() {
     let (activity, _hand, pass) = activity();
     activity.switch_to_http2();
-    let mut first = activity.open_stream();
-    assert!(!activity.may_read_head() && first.response_complete(true) && activity.may_read_head());
+    let mut first = activity.open_stream().unwrap();
+    assert!(!activity.may_read_head());
+    first.response_complete(true);
+    assert!(activity.may_read_head());
     assert_eq!(next(&activity), (20, MissedDeadline::Write));
     pass(15);
-    let mut second = activity.open_stream();
-    assert!(second.response_complete(true));
+    let mut second = activity.open_stream().unwrap();
+    second.response_complete(true);
     activity.wrote(MIN_BYTES);
     first.sent(MIN_BYTES - 1);
     assert_eq!(next(&activity), (5, MissedDeadline::Write), "what is asked for later gains no time");
@@ -167,40 +170,101 @@ fn http2_response_waits_for_flow_control_windows() {
     assert_eq!(next(&activity), (60, MissedDeadline::Idle));
 }
 
+/// Opens a stream and completes its response. `None` if it is refused.
+fn respond(activity: &Arc<ConnectionActivity>, has_body: bool) -> Option<StreamGuard> {
+    let mut guard = activity.open_stream().ok()?;
+    guard.response_complete(has_body);
+    Some(guard)
+}
+
+fn application(requests_per_minute: u32) -> ConnectionApplication {
+    ConnectionApplication { id: "app_0000000000A".parse().unwrap(), requests_per_minute }
+}
+
 #[test]
-fn http2_unsent_responses_are_limited_without_a_key() {
+fn http2_unsent_responses_are_limited_until_a_request_is_admitted() {
     let (activity, _hand, _pass) = activity();
-    let response_complete = |has_body: bool| {
-        let mut guard = activity.open_stream();
-        guard.response_complete(has_body).then_some(guard)
-    };
-    let mut waiting: Vec<_> = (0..8).map(|_| response_complete(true).unwrap()).collect();
-    assert!(response_complete(true).is_none() && response_complete(false).is_some());
+    let mut waiting: Vec<_> = (0..8).map(|_| respond(&activity, true).unwrap()).collect();
+    assert!(respond(&activity, true).is_none() && respond(&activity, false).is_none());
     waiting.pop();
-    waiting.push(response_complete(true).unwrap());
-    assert!(response_complete(true).is_none());
-    let guard = activity.open_stream();
+    waiting.push(respond(&activity, true).unwrap());
+    activity.trust().record_key(application(60));
+    assert!(respond(&activity, true).is_none(), "a key alone may be out of units");
+    activity.trust().record_admission();
+    waiting.extend((0..92).map(|_| respond(&activity, true).unwrap()));
+}
+
+#[test]
+fn http2_responses_without_body_are_limited_while_the_socket_accepts_no_bytes() {
+    let (activity, _hand, _pass) = activity();
+    for _ in 0..100 {
+        assert!(respond(&activity, false).is_some());
+    }
+    activity.blocked();
+    let answered = (0..100).filter(|_| respond(&activity, false).is_some()).count();
+    assert_eq!(answered, 8);
+    activity.flushed();
+    assert!(respond(&activity, false).is_some());
+}
+
+#[test]
+fn http2_with_a_key_eight_heads_are_read_before_a_response_and_all_after_an_admission() {
+    let (activity, _hand, _pass) = activity();
+    let mut open = vec![activity.open_stream().unwrap()];
     assert!(!activity.may_read_head());
-    activity.authenticated().set();
-    assert!(activity.may_read_head());
-    drop(guard);
-    waiting.extend((0..92).map(|_| response_complete(true).unwrap()));
+    activity.trust().record_key(application(60));
+    while activity.may_read_head() {
+        open.push(activity.open_stream().unwrap());
+    }
+    assert_eq!(open.len(), 8);
+    open.iter_mut().for_each(|guard| guard.response_complete(true));
+    assert!(activity.may_read_head(), "the frame that opens a window may come after it");
+    assert!(activity.open_stream().is_err());
+    activity.trust().record_admission();
+    assert!(activity.reads_freely() && activity.open_stream().is_ok());
+}
+
+#[test]
+fn a_connection_above_the_limit_of_its_application_ends_after_a_response() {
+    let (clock, _hand) = Clock::manual(Wall::from_seconds(0));
+    let applications = Arc::new(ApplicationConnections::default());
+    applications.allow(1);
+    let connect = || {
+        let activity = ConnectionActivity::new(clock.clone(), Arc::default(), Arc::clone(&applications));
+        Arc::new(activity)
+    };
+    let (first, second, of_a_proxy) = (connect(), connect(), connect());
+    of_a_proxy.belongs_to_no_application();
+    for activity in [&first, &second, &of_a_proxy] {
+        activity.trust().record_key(application(1));
+    }
+    let kept = respond(&first, true);
+    assert!(kept.is_some() && !first.is_retiring());
+    let mut unread = second.open_stream().unwrap();
+    unread.response_complete(true);
+    assert!(second.is_retiring() && second.is_surplus() && second.open_stream().is_err());
+    assert_eq!(next(&second), (1, MissedDeadline::Write), "its response must be read soon");
+    of_a_proxy.request_started();
+    assert!(!of_a_proxy.response_complete());
+    drop((first, kept));
+    let third = connect();
+    third.trust().record_key(application(1));
+    third.request_started();
+    assert!(!third.response_complete(), "the first one has ended");
 }
 
 #[test]
 fn write_timeout_without_a_key_is_one_second_under_pressure() {
     let (clock, _hand) = Clock::manual(Wall::from_seconds(0));
     let unsent = Arc::new(UnsentResponses::default());
-    let activity = Arc::new(ConnectionActivity::new(clock, Arc::clone(&unsent)));
-    let mut guard = activity.open_stream();
-    assert!(guard.response_complete(true));
+    let activity = Arc::new(ConnectionActivity::new(clock, Arc::clone(&unsent), Arc::default()));
+    let mut guard = activity.open_stream().unwrap();
+    guard.response_complete(true);
     assert_eq!(next(&activity), (20, MissedDeadline::Write));
-    let mut others = Vec::new();
-    while !unsent.is_over_limit() {
-        others.push(unsent.count());
-    }
+    let limits = ClientLimits::of(TrustLevel::Anonymous, false);
+    let others: Vec<_> = (0..limits.hurried_from).map(|_| unsent.count()).collect();
     assert_eq!(next(&activity), (1, MissedDeadline::Write));
-    activity.authenticated().set();
+    activity.trust().record_key(application(1));
     assert_eq!(next(&activity), (20, MissedDeadline::Write));
     drop(others);
 }

@@ -30,6 +30,13 @@ pub struct MetricFamily<H, L> {
     of: PhantomData<fn(L)>,
 }
 
+/// Without handles: counts nothing.
+impl<H, L> Default for MetricFamily<H, L> {
+    fn default() -> Self {
+        Self { handles: Vec::new(), of: PhantomData }
+    }
+}
+
 impl<H, L: MetricLabel> MetricFamily<H, L> {
     /// The handle of a label value. Always `Some` for a label that lists all its values.
     pub fn of(&self, word: L) -> Option<&H> {

@@ -11,7 +11,7 @@ use http::Request;
 use http_body_util::BodyExt as _;
 use parking_lot::Mutex;
 use pollster::block_on as wait;
-use scoregate::gateway::{AccessLog, Authenticated, LogSampling, Peer};
+use scoregate::gateway::{AccessLog, ConnectionTrust, LogSampling, Peer};
 use scoregate::telemetry::access_log_writer::AccessLogWriter;
 use scoregate::telemetry::metrics::Counter;
 use scoregate::upstream::{Upstream, UpstreamFuture as Answered, UpstreamRequest};
@@ -102,8 +102,9 @@ async fn outside_of_any_runtime(world: &World, canary: &Canary, events: &Dispatc
     }
     let (head, ()) = request.body(()).unwrap().into_parts();
     let peer = Peer { address: Ipv4Addr::LOCALHOST.into(), is_encrypted: false };
-    let handle =
-        move || with_default(&events, || wait(gateway.handle(&head, false, peer, &Authenticated::default())));
+    let handle = move || {
+        with_default(&events, || wait(gateway.handle(&head, false, peer, &ConnectionTrust::default())))
+    };
     let (head, body) = std::thread::spawn(handle).join().unwrap().into_parts();
     assert_eq!(head.status, 500);
     [format!("{:?}", head.headers).as_bytes(), &body.collect().await.unwrap().to_bytes()].concat()

@@ -4,6 +4,7 @@
 //! table and Huffman code, and are not decoded: the status of a response is in its body, or in the first octet of its
 //! head. The rules of all responses are in `client`.
 
+mod client_limits;
 mod deadlines;
 mod fairness;
 mod floods;

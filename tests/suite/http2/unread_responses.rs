@@ -135,7 +135,7 @@ async fn http2_a_first_burst_of_a_hundred_requests_with_a_key_is_answered_comple
 }
 
 /// A connection with or without TLS.
-trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
 /// The address under attack.
@@ -148,7 +148,7 @@ pub struct AttackTarget {
 
 impl AttackTarget {
     /// Opens a connection from another loopback address.
-    async fn open(&self, number: u32) -> io::Result<Box<dyn Stream>> {
+    pub async fn open(&self, number: u32) -> io::Result<Box<dyn Stream>> {
         let socket = TcpSocket::new_v4().unwrap();
         let [.., low] = (number % 200 + 1).to_be_bytes();
         let [.., high] = (number / 200 + 2).to_be_bytes();

@@ -1,0 +1,95 @@
+//! The trust in the client of a connection: it has shown nothing, a valid key, or an admitted request. Set by the gateway, read by
+//! the server, whose limits depend on it (`client_limits` in `server`).
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use tokio::sync::Notify;
+
+use crate::keys::ApplicationId;
+
+use super::authenticate::Caller;
+
+/// The level of trust in a client. Each level includes the ones before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TrustLevel {
+    /// No valid key.
+    #[default]
+    Anonymous,
+    /// A valid key, which may be out of units: its requests cost nothing.
+    Authenticated,
+    /// An admitted request of a paid tier, one that took a token of the minute. A response from the cache or with 304 is
+    /// one; `/me` and every refusal before admission are not.
+    Admitted,
+}
+
+/// The application that a connection belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionApplication {
+    /// Its id.
+    pub id: ApplicationId,
+    /// Its limit of requests per minute.
+    pub requests_per_minute: u32,
+}
+
+/// The trust in the client of a connection, which only grows.
+#[derive(Debug, Default)]
+pub struct ConnectionTrust {
+    level: AtomicU8,
+    application: OnceLock<ConnectionApplication>,
+    notify: Arc<Notify>,
+}
+
+impl ConnectionTrust {
+    /// Of a client that has shown nothing. `notify` is notified when the level rises.
+    pub fn new(notify: Arc<Notify>) -> Self {
+        Self { notify, ..Self::default() }
+    }
+
+    /// The level.
+    pub fn level(&self) -> TrustLevel {
+        match self.level.load(Ordering::Relaxed) {
+            0 => TrustLevel::Anonymous,
+            1 => TrustLevel::Authenticated,
+            _ => TrustLevel::Admitted,
+        }
+    }
+
+    /// The application of the first valid key on this connection.
+    pub fn application(&self) -> Option<ConnectionApplication> {
+        self.application.get().copied()
+    }
+
+    /// Records a valid key of this application. Only the first one on a connection has an effect.
+    pub fn record_key(&self, application: ConnectionApplication) {
+        if self.application.set(application).is_ok() {
+            self.raise_to(TrustLevel::Authenticated);
+        }
+    }
+
+    /// Records that a request of a paid tier was admitted.
+    pub fn record_admission(&self) {
+        self.raise_to(TrustLevel::Admitted);
+    }
+
+    /// Records the key of a caller. After the first one this costs one load.
+    pub(super) fn authenticated(&self, caller: &Caller) {
+        if self.level() == TrustLevel::Anonymous {
+            let requests_per_minute = caller.account.terms().limits.minute;
+            self.record_key(ConnectionApplication { id: caller.account.id, requests_per_minute });
+        }
+    }
+
+    /// Records that a request of this caller was admitted. After the first one this costs one load.
+    pub(super) fn admitted(&self, caller: &Caller) {
+        if self.level() != TrustLevel::Admitted && caller.rights.is_paid() {
+            self.record_admission();
+        }
+    }
+
+    fn raise_to(&self, level: TrustLevel) {
+        if self.level.fetch_max(level as u8, Ordering::Relaxed) < level as u8 {
+            self.notify.notify_one();
+        }
+    }
+}

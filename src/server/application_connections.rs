@@ -1,0 +1,121 @@
+//! Counts the open connections of each application. The limit is in `client_limits`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::gateway::{ConnectionApplication, ConnectionTrust};
+use crate::keys::ApplicationId;
+
+use super::client_limits::connections_of_application;
+
+/// Open connections by application.
+#[derive(Debug)]
+pub(super) struct ApplicationConnections {
+    setting: AtomicUsize,
+    open: Mutex<HashMap<ApplicationId, usize>>,
+}
+
+/// A counted connection. Dropped when it is closed.
+#[derive(Debug)]
+pub(super) struct CountedConnection {
+    connections: Arc<ApplicationConnections>,
+    application: ApplicationId,
+}
+
+/// How a connection counts for the application of its first key.
+#[derive(Debug, Default)]
+pub(super) enum ConnectionMembership {
+    /// No key was presented.
+    #[default]
+    Undecided,
+    /// Counted until it is closed.
+    Counted(#[expect(dead_code, reason = "only dropped")] CountedConnection),
+    /// The application has too many connections: this one is closed after a response.
+    Surplus,
+    /// A proxy's, with requests of many applications.
+    Exempt,
+}
+
+impl ConnectionMembership {
+    pub(super) fn is_surplus(&self) -> bool {
+        matches!(self, Self::Surplus)
+    }
+
+    /// Counts the connection once a key was presented. Returns whether it has become surplus.
+    pub(super) fn decide(
+        &mut self,
+        trust: &ConnectionTrust,
+        connections: &Arc<ApplicationConnections>,
+    ) -> bool {
+        if !matches!(self, Self::Undecided) {
+            return false;
+        }
+        let Some(application) = trust.application() else { return false };
+        *self = connections.count(application).map_or(Self::Surplus, Self::Counted);
+        self.is_surplus()
+    }
+}
+
+impl Default for ApplicationConnections {
+    fn default() -> Self {
+        Self { setting: AtomicUsize::new(usize::MAX), open: Mutex::default() }
+    }
+}
+
+impl ApplicationConnections {
+    /// Changes the limit. Open connections stay.
+    pub(super) fn allow(&self, max_per_application: usize) {
+        self.setting.store(max_per_application, Ordering::Relaxed);
+    }
+
+    /// Counts a connection. `None` if the application has as many as it may have.
+    pub(super) fn count(self: &Arc<Self>, application: ConnectionApplication) -> Option<CountedConnection> {
+        let setting = self.setting.load(Ordering::Relaxed);
+        let limit = connections_of_application(setting, application.requests_per_minute);
+        let mut open = self.open.lock();
+        let count = open.entry(application.id).or_default();
+        if *count >= limit {
+            return None;
+        }
+        *count += 1;
+        Some(CountedConnection { connections: Arc::clone(self), application: application.id })
+    }
+}
+
+impl Drop for CountedConnection {
+    fn drop(&mut self) {
+        let mut open = self.connections.open.lock();
+        if let Some(count) = open.get_mut(&self.application) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.application);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_application_has_its_connections_and_gets_them_back() {
+        let connections = Arc::new(ApplicationConnections::default());
+        connections.allow(2);
+        let [one, two] = ["app_0000000000A", "app_0000000000B"].map(|id| {
+            let count = |requests_per_minute| {
+                connections.count(ConnectionApplication { id: id.parse().unwrap(), requests_per_minute })
+            };
+            let held: Vec<_> = (0..4).map_while(|_| count(1)).collect();
+            assert!(held.len() == 2 && count(3).is_some(), "by the setting, or by requests per minute");
+            held
+        });
+        drop(one);
+        assert_eq!(connections.open.lock().len(), 1);
+        drop(two);
+        assert!(connections.open.lock().is_empty());
+    }
+}

@@ -1,0 +1,95 @@
+//! The limits of what a client may hold, by what it has shown: nothing, a valid key, or an admitted request of a paid tier.
+//!
+//! Pure. Connections per address are a setting alone and counted in `connection_slots`; requests are limited in `gateway`.
+
+use crate::gateway::TrustLevel;
+
+/// HTTP/2: concurrent requests on a connection, which the codec enforces for all clients.
+pub(super) const STREAMS: u32 = 100;
+
+/// Bytes that may arrive on HTTP/2 between the beginnings and ends of requests: twice a request head and a window of
+/// an unwanted body. Otherwise PING, SETTINGS and the like, which request nothing and are answered, could continue
+/// for ever.
+pub(super) const UNSOLICITED_BYTES: usize = 128 * 1_024;
+/// One more byte may arrive for this many bytes sent: reading a large response requires `WINDOW_UPDATE` frames.
+pub(super) const SENT_PER_RECEIVED: usize = 4;
+/// Maximum number of forms that are read at once on an HTTP/2 connection.
+pub(super) const AWAITED_BODIES: usize = 4;
+
+/// The limits of one client. A pending response is complete and has bytes that its client has not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ClientLimits {
+    /// HTTP/2: requests of a connection that are read before the first of them is answered.
+    pub(super) unanswered: usize,
+    /// HTTP/2: pending responses of a connection.
+    pub(super) pending: usize,
+    /// HTTP/2: pending responses of the process from which on no further request of this client is taken. One uses up to
+    /// 5 kB, its body not included, which the cache shares.
+    pub(super) pending_in_process: usize,
+    /// Pending responses of the process from which on this client must read within the short timeout of `deadlines`.
+    pub(super) hurried_from: usize,
+    /// HTTP/2: refused requests, while none of the pending responses is read, above which the connection is closed. The
+    /// codec keeps a record of each refused request, 328 bytes in a table that doubles: with the pending ones there
+    /// are at most 32.
+    pub(super) refused: usize,
+}
+
+/// Browsers read the public pages on fewer streams. A client that keeps its windows open has no pending response.
+const ANONYMOUS: ClientLimits =
+    ClientLimits { unanswered: 1, pending: 8, pending_in_process: 8_192, hurried_from: 4_096, refused: 20 };
+
+/// A key may be of a free tier, or out of units, so that its requests cost nothing.
+const AUTHENTICATED: ClientLimits = ClientLimits { unanswered: 8, hurried_from: usize::MAX, ..ANONYMOUS };
+
+/// Admissions are limited by the minute, and connections by the application.
+const ADMITTED: ClientLimits = ClientLimits {
+    unanswered: STREAMS as usize,
+    pending: STREAMS as usize,
+    pending_in_process: 32_768,
+    hurried_from: usize::MAX,
+    refused: usize::MAX,
+};
+
+/// A connection of an application that has too many gets one response.
+const SURPLUS: ClientLimits = ClientLimits { pending: 0, hurried_from: 0, ..ANONYMOUS };
+
+impl ClientLimits {
+    /// The limits of a client on a connection, which is surplus if its application has more than it may have.
+    pub(super) const fn of(level: TrustLevel, is_surplus: bool) -> Self {
+        match (level, is_surplus) {
+            (TrustLevel::Admitted, _) => ADMITTED,
+            (TrustLevel::Anonymous | TrustLevel::Authenticated, true) => SURPLUS,
+            (TrustLevel::Authenticated, false) => AUTHENTICATED,
+            (TrustLevel::Anonymous, false) => ANONYMOUS,
+        }
+    }
+}
+
+/// Connections that an application may have: the setting, or one for each request per minute if these are more.
+pub(super) fn connections_of_application(setting: usize, requests_per_minute: u32) -> usize {
+    setting.max(usize::try_from(requests_per_minute).unwrap_or(usize::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_may_hold_more_the_more_it_has_shown() {
+        let levels = [TrustLevel::Anonymous, TrustLevel::Authenticated, TrustLevel::Admitted];
+        let [anonymous, authenticated, admitted] = levels.map(|level| ClientLimits::of(level, false));
+        assert_eq!([anonymous, authenticated, admitted].map(|limits| limits.pending), [8, 8, 100]);
+        assert_eq!([anonymous, authenticated, admitted].map(|limits| limits.unanswered), [1, 8, 100]);
+        assert!(anonymous.pending_in_process < admitted.pending_in_process);
+        // The requests of a paid caller that are in flight when its application exceeds the limit are answered.
+        assert_eq!(ClientLimits::of(TrustLevel::Admitted, true), admitted);
+        assert_eq!(ClientLimits::of(TrustLevel::Authenticated, true).pending, 0);
+    }
+
+    #[test]
+    fn the_setting_limits_connections_of_all_but_the_largest_applications() {
+        let tiers = [1, 60, 120, 300, 1_000];
+        let connections = tiers.map(|minute| connections_of_application(256, minute));
+        assert_eq!(connections, [256, 256, 256, 300, 1_000]);
+    }
+}
