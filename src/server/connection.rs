@@ -28,6 +28,9 @@ use super::{http1, http2};
 /// Maximum number of TLS handshakes of a network that wait for the CPU: with RSA certificates the last of them waits for about
 /// 0.1 s.
 const MAX_WAITING_HANDSHAKES: usize = 128;
+/// TLS encrypts this many bytes before the socket accepts them, one record: the rest of a response stays shared with the
+/// cache while its client does not read.
+const UNSENT_TLS_BYTES: usize = 16 * 1_024;
 
 /// Settings of a connection.
 #[derive(Clone, Debug)]
@@ -88,7 +91,8 @@ pub(super) async fn serve(
     };
     let max_waiting = if is_trusted_proxy { usize::MAX } else { MAX_WAITING_HANDSHAKES };
     match timer.run(Box::pin(tls.open(stream, network(peer.address), max_waiting))).await {
-        Ok(Ok(stream)) => {
+        Ok(Ok(mut stream)) => {
+            stream.get_mut().1.set_buffer_limit(Some(UNSENT_TLS_BYTES));
             peer.is_encrypted = true;
             serve_protocol(stream, peer, activity, context, &mut timer).await
         }

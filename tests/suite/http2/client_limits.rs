@@ -11,6 +11,7 @@ use std::time::Duration;
 use scoregate::clock::Clock;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpSocket;
 use tokio::sync::Barrier;
 
 use super::unread_responses::{AttackTarget, program};
@@ -233,4 +234,36 @@ const IDLE: u64 = 24 << 10;
 async fn http2_clients_without_a_key_take_64_megabytes_beyond_their_idle_connections() {
     let connections = if slow_clients::is_full() { at_most_open_files(10_000) } else { 800 };
     check_attack(false, false, connections, 64 * MEGABYTE + u64::from(connections) * IDLE).await;
+}
+
+/// Memory of a TLS connection whose client reads nothing of a large page, in an unoptimized build.
+const UNREAD_OVER_TLS: u64 = 80 << 10;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_that_read_nothing_over_tls_hold_one_record_of_a_large_page_each() {
+    let directory = TempDir::new().unwrap();
+    let (program, target) = program(directory.path(), 10_000, true);
+    let tls = target.tls_of_http1().unwrap();
+    let opening = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(20);
+    let mut held = Vec::new();
+    let mut before = 0;
+    for number in 0..250 {
+        // The first ones warm up the program.
+        if number == 50 {
+            before = program.resident();
+        }
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4_096).unwrap();
+        let stream = socket.connect(target.address).await.unwrap();
+        let mut stream = tls.connect("localhost".try_into().unwrap(), stream).await.unwrap();
+        stream.write_all(&opening).await.unwrap();
+        stream.flush().await.unwrap();
+        held.push(stream);
+    }
+    Clock::system().sleep(2 * SECOND).await;
+    let each = program.resident().saturating_sub(before) / 200;
+    println!("{} kB for each of 200 connections", each >> 10);
+    assert!(each <= UNREAD_OVER_TLS, "{each} bytes for each");
+    drop(held);
+    assert_eq!(program.stop().code, Some(0));
 }
