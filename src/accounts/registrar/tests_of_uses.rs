@@ -20,6 +20,7 @@ fn digest(number: usize) -> Digest {
 fn creating(number: usize) -> StoreChange {
     let key = StoredKey {
         digest: digest(number),
+        name: None,
         shown: "sg_live_x".into(),
         created_at: NOON,
         expires_at: None,

@@ -89,7 +89,7 @@ fn a_start_with_a_wrong_password_uses_the_copy_of_the_keys_until_the_file_is_cor
     let (_, key) = guarded.site.create("100000");
     let first = guarded.start(TempDir::new().unwrap());
     assert_eq!(first.gateway.status(&key), 200);
-    first.copies(&scoregate::keys::Digest::of(&key).to_string());
+    first.copies(&Digest::of(&key).to_string());
     let SiteGateway { data_dir, program, .. } = first.gateway;
     program.stop().with(0);
     guarded.write("wrong\n");

@@ -112,7 +112,7 @@ impl ObservedGateway {
 }
 
 pub(super) fn digest(key: &str) -> String {
-    scoregate::keys::Digest::of(key).to_string()
+    Digest::of(key).to_string()
 }
 
 #[test]
