@@ -317,8 +317,9 @@ impl Registrar {
                 key_directory.put_used_back(uses);
                 return;
             }
-            let took = self.clock.now().mono.since(started);
-            self.clock.sleep(took * pauses).await;
+            if pauses > 0 {
+                self.clock.sleep(self.clock.now().mono.since(started) * pauses).await;
+            }
         }
     }
 
