@@ -217,7 +217,9 @@ fn http2_with_a_key_eight_heads_are_read_before_a_response_and_all_after_an_admi
         open.push(activity.open_stream().unwrap());
     }
     assert_eq!(open.len(), 8);
-    open.iter_mut().for_each(|guard| guard.response_complete(true));
+    for guard in &mut open {
+        guard.response_complete(true);
+    }
     assert!(activity.may_read_head(), "the frame that opens a window may come after it");
     assert!(activity.open_stream().is_err());
     activity.trust().record_admission();

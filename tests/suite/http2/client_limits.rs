@@ -123,8 +123,8 @@ async fn connections_of_a_trusted_proxy_are_not_counted_for_an_application() {
     let mut held = Vec::new();
     for _ in 0..3 {
         let mut connection = Connection::open(world.address()).await;
-        let head = format!("GET /api/v1/models HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n");
-        connection.write(head.as_bytes()).await;
+        let request = format!("GET /api/v1/models HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n");
+        connection.write(request.as_bytes()).await;
         assert!(!connection.read(false).await.unwrap().closes());
         held.push(connection);
     }
