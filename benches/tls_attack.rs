@@ -1,4 +1,4 @@
-//! Latency of cached hits on open TLS connections, and of new connections, while clients repeat a recorded ClientHello: an
+//! Latency of cached hits on open TLS connections, and of new connections, while clients repeat a recorded `ClientHello`: an
 //! attack that costs its sender no cryptography and the server a signature each. With RSA-2048 and ECDSA P-256.
 //!
 //! Where there are two processors and `taskset`, the gateway has one, and clients and attackers have the other.
@@ -34,7 +34,7 @@ const CALLERS: u32 = 4;
 const HIT_INTERVAL: Duration = Duration::from_millis(20);
 /// The time between two new connections.
 const CONNECT_INTERVAL: Duration = Duration::from_millis(100);
-/// Threads of the attack, and the time between two ClientHellos of each: 1,000 per second together.
+/// Threads of the attack, and the time between two `ClientHello` messages of each: 1,000 per second together.
 const ATTACKERS: u32 = 4;
 const HELLO_INTERVAL: Duration = Duration::from_millis(4);
 /// Connections that an attacker keeps open if it does not close them.
@@ -48,7 +48,7 @@ struct Attack {
     name: &'static str,
     /// The last number of its address. The attacks on each key come from a network of their own.
     host: u8,
-    /// Whether it closes a connection after the ClientHello.
+    /// Whether it closes a connection after the `ClientHello`.
     closes: bool,
 }
 
@@ -249,7 +249,7 @@ impl Gateway {
         })
     }
 
-    /// A ClientHello as a client sends it.
+    /// A `ClientHello` as a client sends it.
     fn hello(&self) -> Vec<u8> {
         let name = ServerName::try_from("localhost").unwrap();
         let mut session = ClientConnection::new(Arc::clone(&self.client), name).unwrap();

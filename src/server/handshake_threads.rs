@@ -3,7 +3,7 @@
 //!
 //! They have a low priority, so that open connections are served first. Networks take turns ([`FairTurns`]), and each can
 //! have few handshakes waiting. A handshake whose client has gone is skipped. Otherwise clients that repeat a recorded
-//! ClientHello, without cryptography of their own, would take the time of all others.
+//! `ClientHello`, without cryptography of their own, would take the time of all others.
 
 use std::io;
 use std::net::IpAddr;
@@ -155,9 +155,9 @@ mod tests {
     fn busy() -> (HandshakeThreads, Sender<()>) {
         let threads = HandshakeThreads::start_several(1).unwrap();
         let (release, released) = channel::<()>();
-        let (begin, begun) = channel();
+        let (notify, begun) = channel();
         let waits = move || {
-            begin.send(()).unwrap();
+            notify.send(()).unwrap();
             assert!(released.recv().is_err());
         };
         // The step has begun, so it no longer matters that nobody waits for it.

@@ -159,7 +159,8 @@ fn may_be_broken(bytes: &[u8]) -> bool {
 
 /// Whether there may be more header lines than [`MAX_FIELDS`].
 fn may_have_many_fields(bytes: &[u8]) -> bool {
-    bytes.len() > MIN_SIZE_OF_MANY_FIELDS && bytes.iter().filter(|byte| **byte == b'\n').count() > MAX_FIELDS
+    let lines = || bytes.iter().map(|byte| usize::from(*byte == b'\n')).sum::<usize>();
+    bytes.len() > MIN_SIZE_OF_MANY_FIELDS && lines() > MAX_FIELDS
 }
 
 impl ReadFilter for HeadScanner<'_> {

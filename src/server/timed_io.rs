@@ -25,7 +25,7 @@ impl TimedIo {
     /// read first.
     pub(super) async fn closed(&self) {
         if self.stream.ready(Interest::READABLE).await.is_ok_and(|ready| !ready.is_read_closed()) {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 

@@ -303,7 +303,7 @@ async fn a_client_whose_handshake_fails_gets_an_alert_with_the_reason() {
     world.reaches("scoregate_connections_total{reason=\"tls_handshake\"}", 1).await;
 }
 
-/// A ClientHello as a client sends it, which an attacker can record and repeat.
+/// A `ClientHello` as a client sends it, which an attacker can record and repeat.
 fn recorded_hello(client: &Client) -> Vec<u8> {
     let name = ServerName::try_from("localhost").unwrap();
     let mut session = rustls::ClientConnection::new(Arc::clone(client.0.config()), name).unwrap();
