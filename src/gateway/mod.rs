@@ -191,12 +191,7 @@ impl Gateway {
         let parsed = parse(request)?;
         if let Some((subject, answer)) = self.unauthenticated_reply(&parsed, x.started.wall) {
             x.subject = subject;
-            if let Reply::Page(page) = &answer
-                && head.method != Method::HEAD
-            {
-                admit::take_page(&self.guard, page.bytes(), x.peer, x.started)?;
-            }
-            return Ok(answer);
+            return self.within_page_bytes(answer, head, x);
         }
         self.ensure_fresh_keys(x.started).await?;
         let caller = authenticate(&parsed, &self.form, &self.key_directory, x.started)?;
@@ -308,6 +303,16 @@ impl Gateway {
                 page.or_else(moved).map(|answer| (RequestSubject::Page, answer))
             }
         }
+    }
+
+    /// Refuses a page if its address got too many bytes of pages.
+    fn within_page_bytes(&self, reply: Reply, head: &Parts, x: &Exchange<'_>) -> Result<Reply, Refusal> {
+        if let Reply::Page(page) = &reply
+            && head.method != Method::HEAD
+        {
+            admit::take_page(&self.guard, page.bytes(), x.peer, x.started)?;
+        }
+        Ok(reply)
     }
 
     /// `/me`, the only endpoint that the gateway answers itself. It costs a token of the guard.
