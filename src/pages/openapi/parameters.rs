@@ -48,10 +48,11 @@ fn parameter(param: Param) -> Value {
 fn schema_with(param: Param, keyword: &str, value: Value) -> Value {
     let allowed = param.allowed();
     let is_number = matches!(allowed, AllowedValues::Range { .. });
-    let mut schema = json!({ "type": if is_number { "integer" } else { "string" }, keyword: value });
+    let mut schema = json!({ "type": if is_number { "integer" } else { "string" } });
     for (name, constraint) in allowed.members() {
         insert(&mut schema, name, constraint);
     }
+    insert(&mut schema, keyword, value);
     schema
 }
 
