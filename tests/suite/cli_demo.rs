@@ -105,6 +105,23 @@ async fn every_curl_command_of_the_docs_works_in_the_demo() {
     program.stop().with(0);
 }
 
+#[tokio::test]
+async fn a_demo_has_alerts_incidents_and_degradations_for_every_tier_without_parameters() {
+    let program = demo(None);
+    let printed = DemoOutput::by(&program);
+    let client = printed.client().await;
+    for (tier, key) in &printed.keys {
+        // The minute limit of the free tier is one request.
+        let others = if tier == "free" { &[][..] } else { &["/api/v1/alerts", "/api/v1/incidents"] };
+        for target in others.iter().chain(&["/api/v1/analytics/degradations"]) {
+            let response = client.get(target, key).send().await;
+            assert_eq!(response.status, 200, "{tier}: {target}");
+            assert!(response.json()["count"].as_u64().unwrap() > 0, "{tier}: {target}: {}", response.json());
+        }
+    }
+    program.stop().with(0);
+}
+
 #[test]
 fn a_stopped_demo_shuts_down_gracefully_and_leaves_no_files() {
     for signal in ["TERM", "INT"] {

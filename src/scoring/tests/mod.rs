@@ -8,6 +8,7 @@ mod incident_scan;
 mod meaning;
 mod properties;
 mod reference;
+mod simulated;
 mod stated;
 mod suites;
 
