@@ -302,9 +302,11 @@ impl Traffic {
     }
 
     async fn settings(&mut self) {
-        // There are customers of other tiers.
-        let refused = self.world.reload("[tiers.pro]\nminute = 60\nday = 20\npaid = true\n").await;
-        assert!(refused.is_err());
+        // There are customers of other tiers. Repeated, so that an alert without a delay fires.
+        for _ in 0..5 {
+            let refused = self.world.reload("[tiers.pro]\nminute = 60\nday = 20\npaid = true\n").await;
+            assert!(refused.is_err());
+        }
         assert_eq!(self.world.counted("scoregate_config_rejected").await, 1);
         assert!(self.world.reload(CONCURRENCY).await.is_ok());
     }
