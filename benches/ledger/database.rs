@@ -91,6 +91,7 @@ impl Database {
         let config = DatabaseConfig {
             server: self.url().parse().unwrap(),
             listen_server: None,
+            password: None,
             tls: None,
             schema: SchemaName::parse(schema).unwrap(),
             timeout: Duration::from_mins(1),

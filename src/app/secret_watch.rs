@@ -13,7 +13,6 @@ use crate::mail::{MailConfig, MailDelivery};
 use crate::secret::SecretSetting;
 use crate::telemetry::metrics::{MetricFamily, MetricLabel, MetricsRegistry};
 
-use super::tasks::repeat;
 use super::watched_files::CHECK_INTERVAL;
 
 /// A secret of the settings.
@@ -100,7 +99,9 @@ impl SecretWatch {
 
     /// Reads all files at intervals until shutdown.
     pub(super) async fn run(self, clock: Clock, stop: CancellationToken) {
-        repeat(CHECK_INTERVAL, clock, stop, async move || self.refresh().await).await;
+        while stop.run_until_cancelled(clock.sleep(CHECK_INTERVAL)).await.is_some() {
+            self.refresh().await;
+        }
     }
 
     fn refresh_all(&self) {

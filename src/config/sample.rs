@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn every_line_of_the_sample_is_toml_without_its_comment_and_settings_without_a_table_come_first() {
-        let mut text = String::from("upstream = \"built-in\"\n");
+        let mut text = String::new();
         text.extend(
             sample().lines().filter_map(|line| line.strip_prefix("# [")).map(|line| format!("[{line}\n")),
         );

@@ -295,9 +295,9 @@ impl ScheduleWorld {
         }
         self.drain();
         assert!(self.balance.day.unspent() == 0, "a hold was lost: {:?}", self.balance);
-        let crashed_on = self.crashed_on;
+        let (day, before) = (self.balance.day, self.crashed_on);
         self.crash();
-        self.crashed_on = crashed_on;
+        self.crashed_on = if day.owed() > 0 { Some(day.day()) } else { before };
     }
 
     fn start(&mut self) {

@@ -18,6 +18,7 @@ pub(super) struct LedgerAccess {
 
 /// Facts about this gateway that decide whether it can serve requests for data.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each from another place")]
 pub struct ServingFacts {
     /// No other gateway uses the store.
     pub is_alone: bool,
@@ -50,21 +51,28 @@ impl Leases {
         }
     }
 
-    /// Connects to a shared store, until a lease has succeeded: a gateway that is not ready gets no requests that would
-    /// try. Called every second.
+    /// Connects to a shared store, until that and a lease have succeeded: a gateway that is not ready gets no requests that
+    /// would try. Called every second.
     pub async fn check_access(&self) {
-        if self.access.has_leased.load(Ordering::Relaxed) {
+        let is_accepted = self.access.refusal.load().is_none();
+        if is_accepted && self.access.has_leased.load(Ordering::Relaxed) {
             return;
         }
         // An unreachable store changes nothing: it may be unreachable for every gateway.
         let Ok(refusal) = self.ledger.refusal().await else { return };
         let before = self.access.refusal.swap(refusal.clone().map(Arc::new));
         match (before, refusal) {
-            (None, Some(reason)) => tracing::error!(
-                %reason,
-                "the database answers and refuses this gateway, which has leased no units; it tries every second"
-            ),
-            (Some(_), None) => tracing::info!("the database accepts the connections of this gateway"),
+            (None, Some(reason)) => {
+                self.instruments.ledger_unreachable(true);
+                tracing::error!(
+                    %reason,
+                    "the database answers and refuses this gateway, which has leased no units; it tries every second"
+                );
+            }
+            (Some(_), None) => {
+                self.instruments.ledger_unreachable(false);
+                tracing::info!("the database accepts the connections of this gateway");
+            }
             (None, None) | (Some(_), Some(_)) => {}
         }
     }
@@ -122,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refusal_lasts_until_a_connection_succeeds_and_is_not_asked_for_after_a_lease() {
+    async fn a_refusal_lasts_until_a_connection_succeeds_and_after_a_lease_no_other_attempt_is_made() {
         let refused = || Some("no connection is left".to_owned());
         let script = vec![Ok(None), Err(()), Ok(refused()), Err(())];
         let leases = Leases::new(
@@ -134,13 +142,16 @@ mod tests {
         );
         assert!(leases.serving_facts().is_alone);
         let leases = leases.shared(NonZeroU32::new(2).unwrap(), Duration::from_secs(2));
-        for expected in [None, refused(), refused(), None] {
+        for expected in [None, refused(), refused()] {
             leases.check_access().await;
             let facts = leases.serving_facts();
             assert_eq!((facts.refusal, facts.is_alone, facts.has_leased), (expected, false, false));
         }
         leases.access.leased();
-        leases.check_access().await;
+        for _ in 0..2 {
+            leases.check_access().await;
+            assert_eq!(leases.serving_facts().refusal, None);
+        }
         assert!(leases.serving_facts().has_leased);
     }
 }

@@ -174,11 +174,11 @@ fn replacement(
         let selected = if *value == DEFAULT_OVERLAP { " selected" } else { "" };
         format!("<option value=\"{value}\"{selected}>{label}</option>\n")
     };
-    let ending: String = active.iter().map(|key| format!("<li>{}</li>\n", label(key))).collect();
+    let ending = active.iter().map(|key| label(key)).collect::<Vec<_>>().join("</li>\n<li>");
     format!(
         "<details class=\"replacement\"{open}>\n<summary>Replace all keys…</summary>\n\
          <p>Replace your keys regularly, and immediately if one may have been exposed. A new key is created, and these keys stop \
-         working:</p>\n<ul>\n{ending}</ul>\n{}{}{}\
+         working:</p>\n<ul>\n<li>{ending}</li>\n</ul>\n{}{}{}\
          <p class=\"field\"><label for=\"field-overlap\">The existing keys</label>\n\
          <select id=\"field-overlap\" name=\"overlap\"{}>\n{}</select>\n\
          <span class=\"hint\" id=\"hint-overlap\">Keys that expire sooner are not extended. An expiry can be cancelled until it \

@@ -63,13 +63,13 @@ fn a_gateway_without_connections_for_leases_or_keys_is_not_ready_until_it_has_th
 
         let lingering = LingeringConnections::open(&site, LIMIT - left);
         let program = Program::serve(data_dir.path(), &site.environment());
-        let (public, side) = program.ports();
-        let gateway = SiteGateway { data_dir, program, public, side };
-        until(|| probe(side, "/readyz").1.contains(reason));
-        assert_eq!((probe(side, "/readyz").0, probe(side, "/healthz").0), (503, 200));
+        let (public, probes) = program.ports();
+        let gateway = SiteGateway { data_dir, program, public, side: probes };
+        until(|| probe(probes, "/readyz").1.contains(reason));
+        assert_eq!((probe(probes, "/readyz").0, probe(probes, "/healthz").0), (503, 200));
         gateway.reaches(&key, 503);
         drop(lingering);
-        until(|| probe(side, "/readyz") == (200, "ready\n".into()));
+        until(|| probe(probes, "/readyz") == (200, "ready\n".into()));
         gateway.reaches(&key, 200);
     }
 }

@@ -9,7 +9,8 @@ async fn tables_without_closed_applications_are_upgraded_for_a_runtime_role() {
     let role = format!("runtime_of_{}", config.schema.statement("{schema}"));
     let older = config.schema.statement(&format!(
         "CREATE ROLE {role} LOGIN;
-         DROP TABLE {{schema}}.closed_applications;
+         DROP TABLE {{schema}}.closed_applications, {{schema}}.grace_shares;
+         ALTER TABLE {{schema}}.keys DROP COLUMN name;
          UPDATE {{schema}}.site SET format = 7"
     ));
     let link = DatabaseLink::new(Arc::new(config.clone()), Clock::system());
@@ -20,7 +21,7 @@ async fn tables_without_closed_applications_are_upgraded_for_a_runtime_role() {
     let granted = RoleName::parse(&role).unwrap();
     let work = TablesWork::Upgrade;
     let upgrade = PostgresStore::change_tables(config.clone(), Clock::system(), work, Some(granted));
-    assert_eq!(upgrade.await.unwrap(), TablesChange::Upgraded { from: 7, to: 8 });
+    assert_eq!(upgrade.await.unwrap(), TablesChange::Upgraded { from: 7, to: 9 });
     let mut runtime = config;
     runtime.server.user(&role);
     let store = PostgresStore::open_with(runtime, Clock::system(), true).await.unwrap();

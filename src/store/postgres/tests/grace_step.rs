@@ -10,7 +10,7 @@ const BEFORE: usize = 8;
 async fn releases_before_the_shares_of_grace_are_promised_no_more_and_the_shares_begin_after_their_days() {
     let config = config();
     let connection = DatabaseLink::new(Arc::new(config.clone()), Clock::system());
-    let mut statements = "CREATE SCHEMA {schema};".to_owned();
+    let mut statements = "CREATE SCHEMA IF NOT EXISTS {schema};".to_owned();
     statements.extend(schema_steps::STEPS.iter().take(BEFORE).copied());
     // Units of tomorrow are leased before midnight.
     let application = ApplicationId::mint().unwrap();

@@ -108,8 +108,9 @@ async fn tables_without_shared_minutes_are_upgraded_and_keep_their_rows() {
              {schema}.documents, {schema}.document_contents, {schema}.backend_refreshes, {schema}.request_nodes,
              {schema}.request_days, {schema}.status_minutes, {schema}.status_messages, {schema}.owners,
              {schema}.owned_applications, {schema}.sign_in_links, {schema}.owner_sessions, {schema}.mail_queue,
-             {schema}.closed_applications;
+             {schema}.closed_applications, {schema}.grace_shares;
          ALTER TABLE {schema}.applications DROP COLUMN url;
+         ALTER TABLE {schema}.keys DROP COLUMN name;
          UPDATE {schema}.site SET format = 1",
     );
     let work = async |client: &mut tokio_postgres::Client| client.batch_execute(&older).await;
@@ -117,7 +118,7 @@ async fn tables_without_shared_minutes_are_upgraded_and_keep_their_rows() {
     let refused = PostgresStore::open(config.clone(), Clock::system()).await.err().unwrap();
     assert!(refused.to_string().contains("scoregate store upgrade"), "{refused}");
     let upgrade = PostgresStore::change_tables(config.clone(), Clock::system(), TablesWork::Upgrade, None);
-    assert_eq!(upgrade.await.unwrap(), TablesChange::Upgraded { from: 1, to: 8 });
+    assert_eq!(upgrade.await.unwrap(), TablesChange::Upgraded { from: 1, to: 9 });
     let upgraded = PostgresStore::open_with(config, Clock::system(), true).await.unwrap();
     let reply = upgraded.exchange(about(id, 1, wants(1, 20))).await.unwrap();
     assert_eq!(reply.minutes[0].map(|grant| grant.capacity), Some(20));
