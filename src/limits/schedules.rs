@@ -125,7 +125,6 @@ struct ScheduleWorld {
     /// Units of the balance's day granted by the ledger, and delivered to callers, before this process.
     granted_before: u64,
     delivered_before: u64,
-    /// The day of the last crash.
     crashed_on: Option<Day>,
 }
 
@@ -164,7 +163,8 @@ impl ScheduleWorld {
             let outcome = self.outcome(before.day());
             outcome.forgotten += u64::from(before.owed());
             outcome.is_over = true;
-            (self.granted_before, self.delivered_before) = (0, 0);
+            (self.granted_before, self.delivered_before) =
+                (self.granted(today), self.outcome(today).delivered);
         }
         self.balance.day.day()
     }
