@@ -111,7 +111,8 @@ impl<'l> HeadScanner<'l> {
             b'#' => self.at == ScanState::Target,
             _ => false,
         };
-        let is_one_field_more = self.at == ScanState::Line && self.fields == MAX_FIELDS && byte != b'\r';
+        let is_one_field_more =
+            self.at == ScanState::Line && self.fields == MAX_FIELDS && !b"\r\n".contains(&byte);
         if is_invalid {
             return Some(HeadFault::Invalid);
         }
