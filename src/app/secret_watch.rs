@@ -76,7 +76,9 @@ impl SecretWatch {
         let rejected = registry.gauges("scoregate_secret_files_rejected", &names);
         let secrets = WatchedSecret::ALL.into_iter().filter_map(|secret| Some((secret, secret.of(config)?)));
         let watch = Self { secrets: Arc::new(Mutex::new(secrets.collect())), rejected: Arc::new(rejected) };
-        WatchedSecret::ALL.into_iter().for_each(|secret| watch.report(secret, false));
+        for secret in WatchedSecret::ALL {
+            watch.report(secret, false);
+        }
         watch
     }
 
