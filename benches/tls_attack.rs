@@ -227,7 +227,9 @@ impl Gateway {
         };
         std::thread::scope(|scope| {
             let mut open: Vec<_> = (0..CALLERS).map(|_| self.connect().unwrap()).collect();
-            open.iter_mut().for_each(|stream| self.hit(stream).unwrap());
+            for stream in &mut open {
+                self.hit(stream).unwrap();
+            }
             if let Some(attack) = attack {
                 for _ in 0..ATTACKERS {
                     let (hello, is_over) = (&hello, &is_over);
@@ -243,7 +245,9 @@ impl Gateway {
             std::thread::sleep(time);
             is_over.store(true, Ordering::Relaxed);
             let mut hits = Histogram::new(3).unwrap();
-            callers.into_iter().for_each(|caller| hits.add(caller.join().unwrap()).unwrap());
+            for caller in callers {
+                hits.add(caller.join().unwrap()).unwrap();
+            }
             let connects = connects.join().unwrap();
             Measured { hits, connects, failed: failed.load(Ordering::Relaxed) }
         })

@@ -1,5 +1,4 @@
-//! What this gateway may deliver on grace, and what it owes: its shares of the grace of a day, units that earlier processes
-//! owe on them, and accounts that reserved units.
+//! Grace of this gateway and its debts: its shares of the grace of a day, units that earlier processes owe on them, and accounts that reserved units.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -139,11 +139,11 @@ impl GraceCharges {
 
     /// Saves uncharged units for the next start, and returns shares on which nothing is owed if the ledger is reachable.
     pub(super) async fn finish(&self, ledger: &dyn Ledger, is_unreachable: bool, today: Day) {
-        let owed = |account: &Arc<Account>| account.state().day().on(today).owed();
-        let units: u32 = self.book.listed().iter().map(owed).sum();
-        let owes = units > 0 || !self.carried.lock().await.is_empty();
+        let uncharged = |account: &Arc<Account>| account.state().day().on(today).owed();
+        let units: u32 = self.book.listed().iter().map(uncharged).sum();
+        let is_owing = units > 0 || !self.carried.lock().await.is_empty();
         // Once the file has no share, one that cannot be returned is lost.
-        let keeps = owes || is_unreachable || ledger.day().await.is_err();
+        let keeps = is_owing || is_unreachable || ledger.day().await.is_err();
         let returned = if keeps { Vec::new() } else { self.book.take_shares() };
         if let Err(error) = self.save(today, true).await {
             tracing::error!(%error, units, "units delivered on grace cannot be saved and will not be charged");

@@ -23,7 +23,7 @@ enum GraceWork {
     Replace(NewContent, oneshot::Sender<io::Result<()>>),
 }
 
-/// What is to be in the file.
+/// The next content of the file.
 #[derive(Debug, Default)]
 pub(super) struct NewContent {
     /// Shares for the next process.
@@ -140,17 +140,16 @@ impl WriterState {
             return true;
         }
         self.is_unchanged = false;
-        let added = match &mut self.log {
-            Some(log) => log.add(entries),
-            None => {
-                let mut records = self.records(&NewContent {
-                    shares: self.book.shares(),
-                    carried: self.saved.owed.iter().filter(|one| one.node != self.node).copied().collect(),
-                    ..NewContent::default()
-                });
-                records.owed.extend(entries);
-                self.write(records)
-            }
+        let added = if let Some(log) = &mut self.log {
+            log.add(entries)
+        } else {
+            let mut records = self.records(&NewContent {
+                shares: self.book.shares(),
+                carried: self.saved.owed.iter().filter(|one| one.node != self.node).copied().collect(),
+                ..NewContent::default()
+            });
+            records.owed.extend(entries);
+            self.write(records)
         };
         self.report(&added);
         if added.is_err() {

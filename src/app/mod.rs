@@ -118,9 +118,8 @@ pub async fn start_on(
     let (gateway, registrar) = (Arc::new(ArcSwap::from(built.gateway)), built.registrar);
     let (updater, update_requests) = tasks::snapshot_updater(built.scoring, &clock);
     let (stop_public, stop_side) = <(CancellationToken, CancellationToken)>::default();
-    let (background, readiness) = tasks::begin(&registry, &clock, &stop_side);
-    let storage = storage::StorageGauges::new(data_dir.path(), &config, &registry);
-    tasks::watch_files(&background, storage, &certificates, &secrets, &clock, &stop_side);
+    let disk = storage::StorageGauges::new(data_dir.path(), &config, &registry);
+    let (background, readiness) = tasks::begin(disk, &certificates, &secrets, &registry, &clock, &stop_side);
     let active = Arc::new(ArcSwap::from_pointee(reload::active(&config)?));
     let (reload_requests, reloads) = mpsc::channel(1);
     let side_port = SidePort {

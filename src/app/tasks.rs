@@ -118,20 +118,6 @@ fn spawn_periodic(
     background.spawn(repeat(ACCOUNT_EVERY, clock(), stop(), settle));
 }
 
-/// Watches files: renewed certificates and secrets, free disk space.
-pub(super) fn watch_files(
-    background: &TaskTracker,
-    storage: StorageGauges,
-    certificates: &certificates::CertificateReloader,
-    secrets: &SecretWatch,
-    clock: &Clock,
-    stop: &CancellationToken,
-) {
-    background.spawn(certificates.clone().run(clock.clone(), stop.clone()));
-    background.spawn(secrets.clone().run(clock.clone(), stop.clone()));
-    background.spawn(storage.run(clock.clone(), stop.clone()));
-}
-
 /// The updater of the built-in backend, if it is used, and its channel for requests.
 pub(super) fn snapshot_updater(
     scoring: Option<Arc<Scoring>>,
@@ -162,8 +148,12 @@ async fn update_scores(mut updater: SnapshotUpdater, refresher: Arc<Refresher>, 
     stop.run_until_cancelled(run).await;
 }
 
-/// The owner of background tasks, with the first of them: the heartbeat of the current runtime, on which readiness depends.
+/// The owner of background tasks, with the first of them: measures of the data directory, files that are watched, and the
+/// heartbeat of the current runtime, on which readiness depends.
 pub(super) fn begin(
+    storage: StorageGauges,
+    certificates: &certificates::CertificateReloader,
+    secrets: &SecretWatch,
     registry: &MetricsRegistry,
     clock: &Clock,
     stop: &CancellationToken,
@@ -171,6 +161,9 @@ pub(super) fn begin(
     let age = registry.gauge("scoregate_heartbeat_age_seconds");
     let heartbeat = Arc::new(Heartbeat::new(clock.clone(), age));
     let (background, sender, stop) = (TaskTracker::new(), Arc::clone(&heartbeat), stop.clone());
+    background.spawn(storage.run(clock.clone(), stop.clone()));
+    background.spawn(certificates.clone().run(clock.clone(), stop.clone()));
+    background.spawn(secrets.clone().run(clock.clone(), stop.clone()));
     background.spawn(async move { sender.run(stop).await });
     (background, Arc::new(Readiness::new(heartbeat)))
 }

@@ -75,7 +75,7 @@ struct ModelShare {
     life: u32,
 }
 
-/// What a data directory contains.
+/// The content of a data directory.
 #[derive(Clone, Debug, Default)]
 struct ModelFile {
     is_copy: bool,
@@ -264,8 +264,8 @@ impl GraceFleet {
         if owed > 0 {
             self.files[at].owed.insert(process.id, (total, owed));
         }
-        let owes = !self.files[at].owed.is_empty();
-        if !self.is_away && (!owes || forgets) {
+        let is_owing = !self.files[at].owed.is_empty();
+        if !self.is_away && (!is_owing || forgets) {
             self.files[at].share = None;
             let is_own = |holder: &GraceHolder| {
                 process.share.is_some_and(|own| (own.token, own.life) == (holder.token, holder.life))

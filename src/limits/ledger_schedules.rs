@@ -247,7 +247,7 @@ impl Fleet {
                 let units = node.granted - old.granted;
                 let granted = rows.total.granted + total.granted - sent.snapshot.total.granted;
                 let after = NodeTotals { granted: before.granted + units, ..node };
-                (DayTotals { granted, ..rows.total }, after)
+                (DayTotals { granted }, after)
             }
         };
         rows.total = total;

@@ -70,6 +70,18 @@ pub(super) enum ConnectionPhase {
     Streams,
 }
 
+/// The state of a connection at an instant, for its timer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ActivitySnapshot {
+    pub(super) is_cut: bool,
+    pub(super) is_retiring: bool,
+    /// `end` may move closer because of other connections.
+    pub(super) may_be_hurried: bool,
+    /// The next deadline.
+    pub(super) end: Mono,
+    pub(super) overdue: MissedDeadline,
+}
+
 impl Deadlines {
     /// The next required event and its deadline.
     pub(super) fn next(&self, progress: ConnectionProgress) -> (Mono, MissedDeadline) {

@@ -1,5 +1,4 @@
-//! What the next process on a data directory must know about grace: the shares that a gateway holds, and the units that it
-//! owes. A small file beside the store, to which units are added before they are spent.
+//! Grace for the next process on a data directory: the shares that a gateway holds, and the units that it owes. A small file beside the store, to which units are added before they are spent.
 //!
 //! Each line has a checksum. A line that was torn by a crash was not acknowledged and is ignored. Each entry has an identity, so
 //! that the ledger charges it once, however often the file is read.
@@ -154,7 +153,7 @@ fn keep(all: &mut Vec<OwedUnits>, new: OwedUnits) {
     }
 }
 
-/// What no copy of the file has. `None` if the system does not provide all of it.
+/// The identity of the file, which no copy of it has. `None` if the system does not provide all of it.
 fn identity(file: &File) -> Option<String> {
     let (boot, found) = (fs::read_to_string(BOOT).ok()?, file.metadata().ok()?);
     let born = found.created().ok()?.duration_since(UNIX_EPOCH).ok()?.as_nanos();
@@ -162,7 +161,8 @@ fn identity(file: &File) -> Option<String> {
 }
 
 fn lines_of(all: impl Iterator<Item = String>) -> String {
-    all.map(|words| format!("{} {words}\n", checksum(&words))).collect()
+    let with_checksum = |words: String| [checksum(&words), " ".into(), words, "\n".into()];
+    all.flat_map(with_checksum).collect()
 }
 
 fn share_words(held: &HeldGraceShare) -> String {
@@ -274,7 +274,7 @@ mod tests {
         let modified = fs::metadata(&file.0).unwrap().modified().unwrap();
         fs::write(&file.0, &whole).unwrap();
         assert_eq!(file.read().unwrap(), without_share);
-        let earlier = modified - Duration::from_secs(60);
+        let earlier = modified - Duration::from_mins(1);
         File::options().write(true).open(&file.0).unwrap().set_modified(earlier).unwrap();
         assert_eq!(file.read().unwrap(), without_share);
     }

@@ -167,7 +167,7 @@ fn check_reports_tables_without_settings_that_do_not_exist() {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("tables.toml");
     let tables = ["admn", "tiers.gold", "tls.default", "mapping.modles", "freshness.modles", "site.more"];
-    let text: String = tables.iter().map(|table| format!("[{table}]\n")).collect();
+    let text: String = tables.map(|table| ["[", table, "]\n"].concat()).concat();
     std::fs::write(&file, format!("upstream = \"built-in\"\n{text}")).unwrap();
     let refused = run(&["check", "--config", file.to_str().unwrap()]).with(1).err;
     for table in tables {

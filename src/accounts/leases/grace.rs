@@ -37,22 +37,21 @@ impl Leases {
         self.health.is_unreachable() || self.key_freshness.is_copied()
     }
 
-    /// What the account may use without the ledger.
+    /// Units that the account may use without the ledger.
     pub(crate) fn without_ledger(&self, account: &Account) -> LeaseAvailability {
+        self.unreachable_with(self.grace.part(account, self.clock.now().wall.day()))
+    }
+
+    fn unreachable_with(&self, grace: u32) -> LeaseAvailability {
         let since = self.health.unreachable_since().max(self.started);
-        LeaseAvailability::Unreachable { grace: self.grace.part(account, self.clock.now().wall.day()), since }
+        LeaseAvailability::Unreachable { grace, since }
     }
 
     /// Reserves units that the account may owe, and returns what it may use then: no grace if they cannot be reserved.
     pub(crate) async fn reserve_grace(&self, account: &Arc<Account>) -> LeaseAvailability {
         let reserving = self.clock.within(self.timeout, self.grace.reserve(account));
         let is_reserved = reserving.await.unwrap_or(false);
-        match self.without_ledger(account) {
-            LeaseAvailability::Unreachable { since, .. } if !is_reserved => {
-                LeaseAvailability::Unreachable { grace: 0, since }
-            }
-            available => available,
-        }
+        if is_reserved { self.without_ledger(account) } else { self.unreachable_with(0) }
     }
 
     /// Counts a unit that is delivered on grace.

@@ -5,7 +5,7 @@ use crate::keys::{ApplicationId, OwnerId};
 use crate::store::{ChangeKind, OwnLimits, Ownership};
 
 use super::validation::{check_limits, check_text, check_url};
-use super::{Actor, IssuedKey, KeyDetails, Registrar, RegistrarError};
+use super::{Actor, IssuedKey, Registrar, RegistrarError};
 
 /// A new application.
 #[derive(Clone, Debug)]
@@ -23,6 +23,15 @@ pub struct NewApplication {
     /// A remark.
     pub note: Option<String>,
     /// When its key expires.
+    pub expires_at: Option<Wall>,
+}
+
+/// The properties of a new key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyDetails {
+    /// The name that its owner gives it.
+    pub name: Option<String>,
+    /// When it expires.
     pub expires_at: Option<Wall>,
 }
 

@@ -48,7 +48,7 @@ pub use actor::Actor;
 pub use adopt::AdoptError;
 pub use amend::{DescriptionChange, FieldChange};
 pub use contact::{ContactOutcome, ContactRequest, ContactSelection, NoticeSettings};
-pub use create::NewApplication;
+pub use create::{KeyDetails, NewApplication};
 pub use current_use::CurrentUse;
 pub use fleet::{ApplicationRequests, FleetNodes, FleetUsage};
 pub use intake::{BadField, ImportedKey, KeyRecord};
@@ -79,15 +79,6 @@ pub struct Registrar {
     /// The local copy of a shared store.
     copy: Option<LocalCopyKeeper>,
     notices: NoticeSettings,
-}
-
-/// The properties of a new key.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KeyDetails {
-    /// The name that its owner gives it.
-    pub name: Option<String>,
-    /// When it expires.
-    pub expires_at: Option<Wall>,
 }
 
 /// An application with a new key: the only time the key is visible.

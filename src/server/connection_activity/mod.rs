@@ -17,7 +17,7 @@ use crate::gateway::{ConnectionTrust, TrustLevel};
 
 use super::application_connections::{ApplicationConnections, ConnectionMembership};
 use super::client_limits::{AWAITED_BODIES, ClientLimits, SENT_PER_RECEIVED, UNSOLICITED_BYTES};
-use super::deadlines::{ConnectionPhase, ConnectionProgress, Deadlines, MissedDeadline};
+use super::deadlines::{ActivitySnapshot, ConnectionPhase, ConnectionProgress, Deadlines, MissedDeadline};
 use super::displacement::DisplacementInput;
 use super::unsent::{StreamRefusal, UnsentBytes, UnsentResponse, UnsentResponses};
 
@@ -65,18 +65,6 @@ struct ActivityState {
     cut: bool,
     /// HTTP/2: bytes received since a request began or ended.
     unsolicited: usize,
-}
-
-/// A snapshot of the state for the timer.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ActivitySnapshot {
-    pub(super) is_cut: bool,
-    pub(super) is_retiring: bool,
-    /// `end` may move closer because of other connections.
-    pub(super) may_be_hurried: bool,
-    /// The next deadline.
-    pub(super) end: Mono,
-    pub(super) overdue: MissedDeadline,
 }
 
 /// A request on HTTP/2. It is over when this is dropped.

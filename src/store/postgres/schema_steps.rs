@@ -340,7 +340,7 @@ UPDATE {schema}.site SET format = 8;
 
 /// Earlier releases promise grace for each application. From this step on they find all of it promised, in every row that is
 /// created after it. On days with rows from before it they may promise some, so nobody gets a share of these days.
-const GRACE_SHARES_AND_KEY_NAMES: &str = r#"
+const GRACE_SHARES_AND_KEY_NAMES: &str = r"
 CREATE TABLE {schema}.grace_shares (
     day    date   NOT NULL,
     share  bigint NOT NULL,
@@ -365,4 +365,4 @@ ALTER TABLE {schema}.keys ADD COLUMN name text;
 COMMENT ON COLUMN {schema}.keys.name IS 'given by its owner';
 
 UPDATE {schema}.site SET format = 9;
-"#;
+";

@@ -48,25 +48,27 @@ fn granted_today(site: &Site, id: &str) -> u64 {
 
 #[test]
 fn without_the_database_every_gateway_serves_every_paid_application_until_its_share_is_used() {
-    let size = if is_full_size() { FULL } else { SMALL };
+    let outage = if is_full_size() { FULL } else { SMALL };
     within_one_day(|| {
         let (mut server, site) = restartable_site();
-        let applications = [site.create(&size.quota.to_string()), site.create(&size.quota.to_string())];
+        let applications = [site.create(&outage.quota.to_string()), site.create(&outage.quota.to_string())];
         let gateways = [(); GATEWAYS].map(|()| started(&site));
         // The first application was used at one gateway only, the other one nowhere.
         assert_eq!(gateways[0].gateway.status(&applications[0].1), 200);
         for gateway in &gateways {
-            applications.iter().for_each(|(_, key)| gateway.copies(&digest(key)));
+            for (_, key) in &applications {
+                gateway.copies(&digest(key));
+            }
         }
         server.stop();
         let clients = gateways.iter().flat_map(|gateway| applications.iter().map(move |one| (gateway, one)));
         let paced: Vec<u32> = std::thread::scope(|scope| {
-            let size = &size;
+            let outage = &outage;
             let clients: Vec<_> = clients
                 .clone()
                 .map(|(gateway, (_, key))| {
                     let public = gateway.gateway.public;
-                    scope.spawn(move || paced(public, key, size))
+                    scope.spawn(move || paced(public, key, outage))
                 })
                 .collect();
             clients.into_iter().map(|client| client.join().unwrap()).collect()
@@ -81,14 +83,14 @@ fn without_the_database_every_gateway_serves_every_paid_application_until_its_sh
         let rows = format!(
             "200s of {} requests at each gateway, by application: {paced:?}; then until the shares were used: {until_used:?}; \
              in total {totals:?}, grace {}; units on grace by gateway: {decisions:?}",
-            size.requests,
-            size.quota / 100
+            outage.requests,
+            outage.quota / 100
         );
         note(&rows);
-        assert!(paced.iter().all(|served| served * 100 >= size.requests * 99), "{rows}");
-        assert_eq!(totals[1], size.quota / 100, "{rows}");
+        assert!(paced.iter().all(|served| served * 100 >= outage.requests * 99), "{rows}");
+        assert_eq!(totals[1], outage.quota / 100, "{rows}");
         // A unit was leased with the first request, and one ahead.
-        assert!((size.quota / 100..=size.quota / 100 + 2).contains(&totals[0]), "{rows}");
+        assert!((outage.quota / 100..=outage.quota / 100 + 2).contains(&totals[0]), "{rows}");
 
         server.restart(&SETTINGS);
         for (gateway, (_, key)) in
@@ -137,13 +139,13 @@ fn a_gateway_killed_without_its_database_continues_its_share_and_a_copy_of_its_d
         let next = ObservedGateway::start(&site, data_dir);
         let other = ObservedGateway::start(&site, copy);
         assert_eq!((next.metric(SHARE), other.metric(SHARE)), ("1".into(), "0".into()));
-        let served = next.served_until(&key, "overloaded");
-        assert!((70..=80).contains(&(25 + served)), "25 and {served}");
+        let continued = next.served_until(&key, "overloaded");
+        assert!((70..=80).contains(&(25 + continued)), "25 and {continued}");
         assert_eq!(other.served_until(&key, "overloaded"), 0);
 
         server.restart(&SETTINGS);
         next.gateway.reaches_within(&key, 200, 30);
-        assert!(granted_today(&site, &id) >= u64::from(25 + served));
+        assert!(granted_today(&site, &id) >= u64::from(25 + continued));
         until(|| other.metric(SHARE) == "1");
         assert_eq!(next.metric(SHARE), "1", "the share is confirmed");
     });

@@ -14,13 +14,13 @@ async fn releases_before_the_shares_of_grace_are_promised_no_more_and_the_shares
     statements.extend(schema_steps::STEPS.iter().take(BEFORE).copied());
     // Units of tomorrow are leased before midnight.
     let application = ApplicationId::mint().unwrap();
-    statements.push_str(&format!(
+    let rows = format!(
         "INSERT INTO {{schema}}.applications VALUES ('{application}', 'Station', 'pro', NULL, NULL, NULL, NULL, 1);
          UPDATE {{schema}}.calendar SET day = '2025-11-21';
          INSERT INTO {{schema}}.ledger_days VALUES
              ('2025-11-20', '{application}', 1, 5), ('2025-11-21', '{application}', 1, 5), ('2025-11-22', '{application}', 0, 0);"
-    ));
-    let statements = config.schema.statement(&statements);
+    );
+    let statements = config.schema.statement(&(statements + &rows));
     let work = async |client: &mut tokio_postgres::Client| client.batch_execute(&statements).await;
     connection.run("test", work).await.unwrap();
     let upgraded =
