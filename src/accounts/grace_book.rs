@@ -60,14 +60,17 @@ impl GraceBook {
         self.0.lock().shares.iter().any(|held| held.day == day)
     }
 
-    /// Its shares.
-    pub(super) fn shares(&self) -> Vec<HeldGraceShare> {
-        self.0.lock().shares.clone()
+    /// Its shares of this day and later ones. Units that are owed of earlier days are forgotten, so no process may continue
+    /// their shares, even if the clock is set back.
+    pub(super) fn shares(&self, today: Day) -> Vec<HeldGraceShare> {
+        self.0.lock().shares.iter().filter(|held| held.day >= today).copied().collect()
     }
 
-    /// Takes its shares out: nothing more is delivered on grace.
-    pub(super) fn take_shares(&self) -> Vec<HeldGraceShare> {
-        std::mem::take(&mut self.0.lock().shares)
+    /// Takes its shares out: nothing more is delivered on grace. Returns those of this day and later ones.
+    pub(super) fn take_shares(&self, today: Day) -> Vec<HeldGraceShare> {
+        let taken = self.shares(today);
+        self.0.lock().shares.clear();
+        taken
     }
 
     /// The claims that are due, for these days, with a fresh token for each day without a share.

@@ -61,10 +61,10 @@ impl GraceCharges {
         let charges = Self { node, book, writer: writer.ok(), is_durable, carried };
         // The file must say that this process continues the shares before it uses them.
         if is_durable
-            && !charges.book.shares().is_empty()
+            && !charges.book.shares(Day::default()).is_empty()
             && charges.save(Day::default(), false).await.is_err()
         {
-            charges.book.take_shares();
+            charges.book.take_shares(Day::default());
         }
         charges
     }
@@ -144,7 +144,7 @@ impl GraceCharges {
         let is_owing = units > 0 || !self.carried.lock().await.is_empty();
         // Once the file has no share, one that cannot be returned is lost.
         let keeps = is_owing || is_unreachable || ledger.day().await.is_err();
-        let returned = if keeps { Vec::new() } else { self.book.take_shares() };
+        let returned = if keeps { Vec::new() } else { self.book.take_shares(today) };
         if let Err(error) = self.save(today, true).await {
             tracing::error!(%error, units, "units delivered on grace cannot be saved and will not be charged");
             return;
@@ -167,7 +167,7 @@ impl GraceCharges {
     /// Writes the file.
     async fn save(&self, today: Day, is_last: bool) -> std::io::Result<()> {
         let Some(writer) = &self.writer else { return Ok(()) };
-        let shares = if self.is_durable { self.book.shares() } else { Vec::new() };
+        let shares = if self.is_durable { self.book.shares(today) } else { Vec::new() };
         let carried = self.carried.lock().await.clone();
         writer.replace(NewContent { shares, carried, today, is_last }).await
     }

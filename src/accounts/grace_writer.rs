@@ -143,8 +143,9 @@ impl WriterState {
         let added = if let Some(log) = &mut self.log {
             log.add(entries)
         } else {
+            let today = entries.iter().map(|one| one.day).max().unwrap_or_default();
             let mut records = self.records(&NewContent {
-                shares: self.book.shares(),
+                shares: self.book.shares(today),
                 carried: self.saved.owed.iter().filter(|one| one.node != self.node).copied().collect(),
                 ..NewContent::default()
             });

@@ -4,7 +4,7 @@
 //!
 //! Concurrent threads are tested in `gateway::schedules`, engines in `store::conformance`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -125,7 +125,8 @@ struct ScheduleWorld {
     /// Units of the balance's day granted by the ledger, and delivered to callers, before this process.
     granted_before: u64,
     delivered_before: u64,
-    crashed_on: Option<Day>,
+    /// Days of which no further process has the share: one ended on them owing units, or left them for a later day.
+    lost_shares: BTreeSet<Day>,
 }
 
 impl ScheduleWorld {
@@ -146,7 +147,7 @@ impl ScheduleWorld {
             process: 0,
             granted_before: 0,
             delivered_before: 0,
-            crashed_on: None,
+            lost_shares: BTreeSet::new(),
         }
     }
 
@@ -163,15 +164,16 @@ impl ScheduleWorld {
             let outcome = self.outcome(before.day());
             outcome.forgotten += u64::from(before.owed());
             outcome.is_over = true;
+            self.lost_shares.insert(before.day());
             (self.granted_before, self.delivered_before) =
                 (self.granted(today), self.outcome(today).delivered);
         }
         self.balance.day.day()
     }
 
-    /// Units that may be owed: none after a crash, since the share of the day is lost.
+    /// Units that may be owed.
     fn grace(&self) -> u32 {
-        if self.crashed_on == Some(self.balance.day.day()) { 0 } else { self.limits.grace }
+        if self.lost_shares.contains(&self.balance.day.day()) { 0 } else { self.limits.grace }
     }
 
     fn outcome(&mut self, day: Day) -> &mut DayOutcome {
@@ -261,7 +263,7 @@ impl ScheduleWorld {
         let day = self.balance.day.day();
         self.running.clear();
         self.pending = None;
-        self.crashed_on = Some(day);
+        self.lost_shares.insert(day);
         let granted = self.granted(day) - self.granted_before;
         let delivered = self.outcome(day).delivered - self.delivered_before;
         let most_running = self.most_running as u64;
@@ -295,9 +297,12 @@ impl ScheduleWorld {
         }
         self.drain();
         assert!(self.balance.day.unspent() == 0, "a hold was lost: {:?}", self.balance);
-        let (day, before) = (self.balance.day, self.crashed_on);
+        let day = self.balance.day;
+        let is_returned = day.owed() == 0 && !self.lost_shares.contains(&day.day());
         self.crash();
-        self.crashed_on = if day.owed() > 0 { Some(day.day()) } else { before };
+        if is_returned {
+            self.lost_shares.remove(&day.day());
+        }
     }
 
     fn start(&mut self) {
