@@ -86,7 +86,7 @@ impl KeyFreshness {
     }
 
     /// Whether the directory is that of the local copy.
-    pub(super) fn is_copied(&self) -> bool {
+    pub fn is_copied(&self) -> bool {
         self.is_copied.load(Ordering::Acquire)
     }
 

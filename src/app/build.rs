@@ -95,10 +95,10 @@ pub(super) async fn build(
     );
     let restoring = restoring(&engine);
     let leases = leases(Arc::clone(&store), config, data_dir, clock, &instruments, ledger_calls).await?;
-    if opened.is_connected() {
+    opened.load_keys(&registrar).await?;
+    if !key_directory.freshness.is_copied() {
         leases.keep_grace_share().await;
     }
-    opened.load_keys(&registrar).await?;
     report_days(config, &*store, data_dir, clock).await?;
     let (tracer, exporter) = trace_export::open(config, registry, clock)?.unzip();
     restoring.await.context("restoring documents panicked")?;

@@ -98,11 +98,6 @@ fn is_transient(failure: &OpenFailure) -> bool {
 }
 
 impl ServerStore {
-    /// Whether the store answers, so that the server does not start from the local copy.
-    pub(super) fn is_connected(&self) -> bool {
-        self.copy.is_none()
-    }
-
     /// Loads the keys from the store, or from the local copy if the database is unreachable.
     pub(super) async fn load_keys(self, registrar: &Registrar) -> anyhow::Result<()> {
         let copy = match (self.copy, self.database) {

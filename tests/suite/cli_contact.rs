@@ -129,8 +129,11 @@ fn many_accounts_get_one_mail_each_with_one_audit_record() {
          INSERT INTO owners
          SELECT printf('own_%011d', i), i || '@example.org', i || '@example.org', 0, '1', 0, NULL, NULL FROM n",
     );
+    let empty = directory.path().join("empty");
+    std::fs::write(&empty, "").unwrap();
+    let message = empty.to_str().unwrap();
     let output =
-        Accounts(directory.path()).run(&["contact", "--subject", "s", "--message", "/dev/null", "--all"]);
+        Accounts(directory.path()).run(&["contact", "--subject", "s", "--message", message, "--all"]);
     assert!(output.with(1).err.contains("the message must be 1 to 4000"));
     assert_eq!(contact(directory.path(), &["--all"]).with(0).out, counted(1_100, 1_100));
     let distinct = "SELECT count(DISTINCT message_id), count(DISTINCT recipient) FROM mail_queue";

@@ -69,7 +69,7 @@ async fn case(code: ErrorCode) -> Option<Case> {
             Case { waits: Some(Duration::from_secs(21)), ..backend(|| Act::Hang).await }
         }
         ErrorCode::Overloaded => {
-            let case = caller("pro", "/api/v1/models").await;
+            let case = caller("free", "/api/v1/models").await;
             break_the_ledger(&case.world);
             case
         }

@@ -95,7 +95,9 @@ fn recorded(received: &Received) -> Act {
 }
 
 async fn world() -> World {
-    World::with(&SHIPPED.replace("127.0.0.1:4000", "{address}"), recorded).await
+    // Without it, pages of a gateway on loopback show its port.
+    let settings = format!("service.base_url = \"https://api.example\"\n{SHIPPED}");
+    World::with(&settings.replace("127.0.0.1:4000", "{address}"), recorded).await
 }
 
 /// All documents about model 17 and about no model, with the parameters that a caller may send.

@@ -29,7 +29,7 @@ use std::net::SocketAddr;
 
 use scoregate::clock::Clock;
 use scoregate::keys::Digest;
-use scoregate::store::LocalCopy;
+use scoregate::store::{LocalCopy, OwedFile};
 use tempfile::TempDir;
 
 use crate::fake_clock::library;

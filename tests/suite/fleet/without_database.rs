@@ -4,8 +4,6 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
-use scoregate::store::{LocalCopy, OwedFile};
-
 use super::*;
 
 pub(super) const SETTINGS: [&str; 1] = ["fsync=off"];
