@@ -59,7 +59,11 @@ pub const LIMIT: &[ItemField] = &[
     field("quota", Integer, "Allowed requests."),
     field("remaining", Integer, "Remaining requests."),
     field("window_seconds", Integer, "Window in seconds."),
-    field("reset_at", Instant, "Time when the next request can be granted: of the day midnight UTC, of the others the next token."),
+    field(
+        "reset_at",
+        Instant,
+        "Time when the next request can be granted: of the day midnight UTC, of the others the next token.",
+    ),
     field("retry_after", Integer, "Seconds until the next request can be granted, as in `Retry-After`."),
 ];
 
