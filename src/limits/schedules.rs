@@ -297,11 +297,10 @@ impl ScheduleWorld {
         }
         self.drain();
         assert!(self.balance.day.unspent() == 0, "a hold was lost: {:?}", self.balance);
-        let day = self.balance.day;
-        let is_returned = day.owed() == 0 && !self.lost_shares.contains(&day.day());
+        let (is_returned, before) = (self.balance.day.owed() == 0, self.lost_shares.clone());
         self.crash();
         if is_returned {
-            self.lost_shares.remove(&day.day());
+            self.lost_shares = before;
         }
     }
 
@@ -347,16 +346,12 @@ impl ScheduleWorld {
         self.outcome(day).largest_quota = quota.max(self.outcome(day).largest_quota);
     }
 
-    /// Checks the guarantees.
     fn check(&self, step: ScheduleStep) {
         for (day, outcome) in &self.days {
             let (quota, grace) = (u64::from(outcome.largest_quota), u64::from(outcome.largest_quota / 100));
             assert!(outcome.forgotten <= grace, "{step:?}: {day}: {outcome:?}: more grace than a hundredth");
-            assert!(
-                outcome.delivered <= quota + outcome.forgotten,
-                "{step:?}: {day}: {outcome:?}: over-granted"
-            );
-            let charged = self.granted(*day);
+            let (most, charged) = (quota + outcome.forgotten, self.granted(*day));
+            assert!(outcome.delivered <= most, "{step:?}: {day}: {outcome:?}: over-granted");
             assert!(charged <= quota, "{step:?}: {day}: {outcome:?}: the ledger granted {charged}");
         }
     }
