@@ -317,9 +317,10 @@ impl LimitHeaders {
         let rule = hit.unwrap_or(LimitRule::Day);
         let terms = caller.account.terms();
         let statuses = caller.account.limit_statuses(rule, &terms.limits, at.now);
-        let [minute, day, reported] = statuses.map(|status| {
+        let as_reported = |status: LimitStatus| {
             if Some(status.rule) == hit { status.as_hit(exchange.started, at.now) } else { status }
-        });
+        };
+        let [minute, day, reported] = if hit.is_some() { statuses.map(as_reported) } else { statuses };
         Self {
             reported,
             next_token: minute.wait,

@@ -46,7 +46,10 @@ impl TokenBucket {
 
     /// Takes a token. `None` if there is none; then nothing changes.
     pub fn take(self, capacity: u32, now: Mono) -> Option<Self> {
-        self.take_several(1, capacity, now).ok()
+        let step = interval(capacity);
+        let missing = self.missing(now) + step;
+        (missing <= step * u64::from(capacity))
+            .then(|| Self { full_at: Mono::from_nanos(now.nanos() + missing) })
     }
 
     /// Takes several tokens, or none. The error is the time until there are as many.
