@@ -160,7 +160,7 @@ mod tests {
             notify.send(()).unwrap();
             assert!(released.recv().is_err());
         };
-        // The step has begun, so it no longer matters that nobody waits for it.
+        // The step has begun, so it ends even if its client has gone.
         let mut step = Box::pin(threads.run(address(0), 1, waits));
         assert!(step.as_mut().now_or_never().is_none());
         begun.recv().unwrap();

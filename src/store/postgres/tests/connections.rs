@@ -1,4 +1,4 @@
-//! The number of connections of a gateway, by which the limit of its role is computed.
+//! The connections of a gateway, and the connection limit of its database role.
 
 use futures_util::StreamExt as _;
 
