@@ -1,12 +1,10 @@
 //! The body of an error response: common members and, where known, details. As an RFC 9457 problem if the client
 //! accepts that.
 
-use std::io::Write as _;
-
 use bytes::Bytes;
 
 use crate::limits::LimitStatus;
-use crate::routes::ErrorBody;
+use crate::routes::{ErrorBody, append, append_string};
 
 use super::refusal::{Refusal, whole_seconds};
 
@@ -25,11 +23,13 @@ pub(super) fn render(refusal: &Refusal, status: &LimitStatus, request_id: &str, 
     }
     let word = row.word;
     // Safe to insert: both kinds of request id contain only letters, digits and `._-`.
-    put(&mut body, format_args!(",\"request_id\":\"{request_id}\",\"docs\":\"/docs#{word}\""));
+    append(&mut body, &[",\"request_id\":\"", request_id, "\",\"docs\":\"/docs#", word, "\""]);
     if as_problem {
-        let [title, detail] = [row.title, &message].map(serde_json::Value::from);
-        put(&mut body, format_args!(",\"type\":\"/docs#{word}\",\"title\":{title},\"detail\":{detail}"));
-        put(&mut body, format_args!(",\"instance\":\"urn:scoregate:request:{request_id}\""));
+        append(&mut body, &[",\"type\":\"/docs#", word, "\",\"title\":"]);
+        append_string(&mut body, row.title);
+        append(&mut body, &[",\"detail\":"]);
+        append_string(&mut body, &message);
+        append(&mut body, &[",\"instance\":\"urn:scoregate:request:", request_id, "\""]);
     }
     body.push(b'}');
     Bytes::from(body)
@@ -37,13 +37,11 @@ pub(super) fn render(refusal: &Refusal, status: &LimitStatus, request_id: &str, 
 
 /// Writes the exhausted limit.
 fn limit(body: &mut Vec<u8>, status: &LimitStatus) {
-    let (name, window, reset) = (status.rule.name(), status.rule.window_seconds(), status.reset.rfc3339());
-    let LimitStatus { limit, remaining, .. } = status;
-    let wait = whole_seconds(status.wait);
-    put(body, format_args!(",\"limit\":{{\"name\":\"{name}\",\"quota\":{limit},\"remaining\":{remaining},"));
-    put(body, format_args!("\"window_seconds\":{window},\"reset_at\":\"{reset}\",\"retry_after\":{wait}}}"));
-}
-
-fn put(body: &mut Vec<u8>, words: std::fmt::Arguments<'_>) {
-    body.write_fmt(words).expect("there is always room in a list of bytes");
+    let (name, reset) = (status.rule.name(), status.reset.rfc3339());
+    let [quota, remaining, window, wait] = &mut [itoa::Buffer::new(); 4];
+    append(body, &[",\"limit\":{\"name\":\"", name, "\",\"quota\":", quota.format(status.limit)]);
+    append(body, &[",\"remaining\":", remaining.format(status.remaining)]);
+    append(body, &[",\"window_seconds\":", window.format(status.rule.window_seconds())]);
+    append(body, &[",\"reset_at\":\"", &reset, "\",\"retry_after\":"]);
+    append(body, &[wait.format(whole_seconds(status.wait)), "}"]);
 }

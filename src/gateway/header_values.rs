@@ -10,14 +10,76 @@ use http::HeaderValue;
 /// Initial capacity; enough for all values of a usual response.
 const CAPACITY: usize = 320;
 
-/// Number of frequent numbers that each thread keeps: midnight and the quotas of the tiers.
-const FREQUENT: usize = 8;
+/// Number of values of a kind that each thread keeps.
+const KEPT: usize = 64;
 
 thread_local! {
-    /// Frequent numbers and their values, and the slot of the next one. One list per thread avoids locks and shared
-    /// reference counts.
-    static KNOWN: RefCell<([(u64, HeaderValue); FREQUENT], usize)> =
-        const { RefCell::new(([const { (0, HeaderValue::from_static("0")) }; FREQUENT], 0)) };
+    /// Values of each kind. One table per thread avoids locks and shared reference counts.
+    static FREQUENT: RefCell<[FrequentValues; NumberField::ALL]> =
+        const { RefCell::new([const { FrequentValues::new() }; NumberField::ALL]) };
+}
+
+/// A header value that is one number after a constant text, and that many responses share.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum NumberField {
+    /// The number alone.
+    Plain,
+    /// `Cache-Control` of a document.
+    MaxAge,
+    /// `Cache-Status` of a hit.
+    TimeToLive,
+}
+
+impl NumberField {
+    const ALL: usize = Self::TimeToLive as usize + 1;
+
+    /// The constant text before the number.
+    pub(super) const fn prefix(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::MaxAge => "private, max-age=",
+            Self::TimeToLive => "scoregate; hit; ttl=",
+        }
+    }
+
+    /// The value. For numbers that most responses have.
+    pub(super) fn value(self, number: u64) -> HeaderValue {
+        FREQUENT.with_borrow_mut(|kinds| match kinds.get_mut(self as usize) {
+            Some(kept) => kept.get(self.prefix(), number),
+            None => written(self.prefix(), number),
+        })
+    }
+}
+
+/// Recently written values; each number has one possible place.
+#[derive(Debug)]
+struct FrequentValues([(u64, Option<HeaderValue>); KEPT]);
+
+impl FrequentValues {
+    const fn new() -> Self {
+        Self([const { (0, None) }; KEPT])
+    }
+
+    fn get(&mut self, prefix: &str, number: u64) -> HeaderValue {
+        let Some(place) = self.0.get_mut(place(number)) else { return written(prefix, number) };
+        match place {
+            (known, Some(value)) if *known == number => value.clone(),
+            _ => {
+                place.0 = number;
+                place.1.insert(written(prefix, number)).clone()
+            }
+        }
+    }
+}
+
+/// The place of a number. Its digits are mixed: quotas and midnights are multiples of high powers of two.
+#[expect(clippy::cast_possible_truncation, reason = "the bits that remain count up to KEPT")]
+const fn place(number: u64) -> usize {
+    (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - KEPT.ilog2())) as usize
+}
+
+fn written(prefix: &str, number: u64) -> HeaderValue {
+    HeaderValueWriter(BytesMut::with_capacity(prefix.len() + 20)).text(prefix).number(number).value()
 }
 
 /// A buffer for header values.
@@ -47,21 +109,6 @@ impl HeaderValueWriter {
     }
 }
 
-/// A number as a value. For numbers that most responses have.
-pub(super) fn frequent_number(number: u64) -> HeaderValue {
-    KNOWN.with_borrow_mut(|(known, next)| {
-        if let Some((_, value)) = known.iter().find(|(known, _)| *known == number) {
-            return value.clone();
-        }
-        let value = HeaderValue::from(number);
-        if let Some(slot) = known.get_mut(*next) {
-            *slot = (number, value.clone());
-        }
-        *next = (*next + 1) % FREQUENT;
-        value
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,11 +126,20 @@ mod tests {
     }
 
     #[test]
-    fn a_frequent_number_is_always_the_one_asked_for() {
+    fn the_numbers_of_one_response_have_places_of_their_own() {
+        let numbers = [1_000, 10_000, 100_000, 1_000_000_000, 1_763_769_600, 1_763_856_000].map(place);
+        let distinct: std::collections::BTreeSet<_> = numbers.iter().collect();
+        assert_eq!(distinct.len(), numbers.len(), "{numbers:?}");
+    }
+
+    #[test]
+    fn a_frequent_value_has_always_the_number_and_the_text_asked_for() {
         let mut values = HeaderValueWriter::new();
-        let numbers = (0..3 * FREQUENT as u64).chain([1_763_769_600, 1_763_769_600, 7, 0]);
+        let numbers = (0..3 * KEPT as u64).chain([1_763_769_600, 1_763_769_600, 7, 0, u64::MAX]);
         for number in numbers {
-            assert_eq!(frequent_number(number), number.to_string());
+            assert_eq!(NumberField::Plain.value(number), number.to_string());
+            assert_eq!(NumberField::MaxAge.value(number), format!("private, max-age={number}"));
+            assert_eq!(NumberField::TimeToLive.value(number), format!("scoregate; hit; ttl={number}"));
         }
         assert_eq!(values.text("x").value(), "x");
     }

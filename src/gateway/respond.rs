@@ -20,7 +20,7 @@ use super::error_format::prefers_problem;
 use super::exchange::Exchange;
 use super::fetch::Served;
 use super::guard::AddressGuard;
-use super::header_values::{HeaderValueWriter, frequent_number};
+use super::header_values::{HeaderValueWriter, NumberField};
 use super::page_reply::PageReply;
 use super::refusal::{Refusal, whole_seconds};
 use super::resolve::ResolvedTarget;
@@ -87,8 +87,12 @@ impl DocumentReply {
     }
 
     fn cache_status(&self, values: &mut HeaderValueWriter) -> HeaderValue {
+        let lifetime = NumberField::TimeToLive;
         match self.outcome {
-            CacheOutcome::Hit => values.text("scoregate; hit; ttl=").number(self.ttl).value(),
+            CacheOutcome::Hit => match u64::try_from(self.ttl) {
+                Ok(ttl) => lifetime.value(ttl),
+                Err(_) => values.text(lifetime.prefix()).number(self.ttl).value(),
+            },
             CacheOutcome::Miss if !self.is_cached => {
                 HeaderValue::from_static("scoregate; fwd=miss; detail=miss")
             }
@@ -99,7 +103,7 @@ impl DocumentReply {
             }
             // Clients see both as stale; metrics distinguish them.
             CacheOutcome::Stale | CacheOutcome::StaleOnError => {
-                values.text("scoregate; hit; ttl=").number(self.ttl).text("; detail=stale").value()
+                values.text(lifetime.prefix()).number(self.ttl).text("; detail=stale").value()
             }
         }
     }
@@ -192,7 +196,7 @@ fn document(
     let DocumentReply { representation, not_modified, max_age, .. } = delivery;
     head.put(HeaderField::Etag, representation.etag);
     head.put(HeaderField::LastModified, representation.last_modified);
-    head.put(HeaderField::CacheControl, values.text("private, max-age=").number(max_age).value());
+    head.put(HeaderField::CacheControl, NumberField::MaxAge.value(max_age));
     if not_modified {
         return (StatusCode::NOT_MODIFIED, Bytes::new());
     }
@@ -329,9 +333,9 @@ impl LimitHeaders {
     }
 
     fn write(self, head: &mut ResponseHead, values: &mut HeaderValueWriter) {
-        head.put(HeaderField::Limit, frequent_number(self.reported.limit.into()));
+        head.put(HeaderField::Limit, NumberField::Plain.value(self.reported.limit.into()));
         head.put(HeaderField::Remaining, values.number(self.reported.remaining).value());
-        head.put(HeaderField::Reset, frequent_number(self.reported.reset.seconds()));
+        head.put(HeaderField::Reset, NumberField::Plain.value(self.reported.reset.seconds()));
         head.put(HeaderField::Resource, HeaderValue::from_static(self.reported.rule.name()));
         let policy = match self.scope {
             LimitScope::Application([minute, day], policy) => {

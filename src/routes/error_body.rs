@@ -4,10 +4,6 @@
 //! Written by hand: a refusal must not cost more than the request it refuses, and a serializer inspects every
 //! character of texts that need no escaping.
 
-use std::io::Write as _;
-
-use serde_json::Value;
-
 use super::codes::CodeRow;
 use super::{API_VERSION, AllowedValues, Param};
 
@@ -28,20 +24,28 @@ impl<'a> ErrorBody<'a> {
     /// Writes its members, without braces.
     pub fn write(&self, body: &mut Vec<u8>) {
         let CodeRow { status, word, .. } = self.row;
-        let status = status.as_u16();
-        put(body, format_args!("\"success\":false,\"version\":\"{API_VERSION}\",\"status\":{status},"));
-        put(body, format_args!("\"code\":\"{word}\",\"message\":{}", Value::from(self.message)));
+        append(body, &["\"success\":false,\"version\":\"", API_VERSION, "\",\"status\":", status.as_str()]);
+        append(body, &[",\"code\":\"", word, "\",\"message\":"]);
+        append_string(body, self.message);
         if let Some((param, allowed)) = &self.param {
-            put(body, format_args!(",\"param\":\"{}\"", param.name()));
+            append(body, &[",\"param\":\"", param.name(), "\""]);
             for (name, value) in allowed.members() {
-                put(body, format_args!(",\"{name}\":{value}"));
+                append(body, &[",\"", name, "\":", &value.to_string()]);
             }
         }
     }
 }
 
-fn put(body: &mut Vec<u8>, words: std::fmt::Arguments<'_>) {
-    body.write_fmt(words).expect("there is always room in a list of bytes");
+/// Appends JSON text. Errors are frequent under attack, and pieces cost a fraction of formatted text.
+pub fn append(body: &mut Vec<u8>, pieces: &[&str]) {
+    for piece in pieces {
+        body.extend_from_slice(piece.as_bytes());
+    }
+}
+
+/// Appends text as a JSON string.
+pub fn append_string(body: &mut Vec<u8>, text: &str) {
+    serde_json::to_writer(body, text).expect("a string is valid JSON, and a list of bytes has room");
 }
 
 #[cfg(test)]
@@ -60,7 +64,7 @@ mod tests {
         )
         .write(&mut body);
         body.push(b'}');
-        let read: Value = serde_json::from_slice(&body).unwrap();
+        let read: serde_json::Value = serde_json::from_slice(&body).unwrap();
         let expected = serde_json::json!({
             "success": false, "version": API_VERSION, "status": 400, "code": "invalid_period", "message": message,
             "param": "period", "allowed": ["24h", "7d"],

@@ -19,7 +19,7 @@ pub mod shapes;
 mod table;
 
 pub use allowed::AllowedValues;
-pub use error_body::ErrorBody;
+pub use error_body::{ErrorBody, append, append_string};
 pub use key::{DocumentKey, ModelId};
 pub use params::{BadParam, Limit, Param, Period, Query, SortBy, decode_query, decode_segment, query_names};
 pub use published::{PublishedField, PublishedKind, SourceDescription};
