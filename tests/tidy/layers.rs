@@ -24,9 +24,9 @@ const LAYERS: [&[&str]; 12] = [
 const ENGINES: [(&str, &str, &[&str]); 5] = [
     ("store", "Embedded", &[]),
     // Its tables are created and inspected without a server.
-    ("store", "Postgres", &["src/cli/store/database.rs"]),
-    ("upstream", "Embedded", &[]),
-    ("upstream", "Http", &[]),
+    ("store", "PostgresStore", &["src/cli/store/database.rs"]),
+    ("upstream", "BuiltInUpstream", &[]),
+    ("upstream", "HttpUpstream", &[]),
     // The two interfaces of the built-in backend, and the command that starts one of them.
     (
         "scoring",
@@ -147,6 +147,24 @@ fn named_engines(all: &[File]) -> Vec<String> {
     findings
 }
 
+/// Names in [`ENGINES`] that no file of their module defines, and files that may name an engine but do not exist.
+fn unknown_engines(all: &[File]) -> Vec<String> {
+    let mut findings = Vec::new();
+    for (module, engine, others) in ENGINES {
+        let defines = |file: &File| {
+            let declared = |end: char| code(&file.text).contains(&format!("pub struct {engine}{end}"));
+            module_of(&file.path).first().is_some_and(|home| home == module)
+                && [' ', ';', '(', '<'].map(declared).contains(&true)
+        };
+        if !sources(all).any(defines) {
+            findings.push(format!("`{module}::{engine}`: no such type"));
+        }
+        let is_missing = |path: &&&str| !all.iter().any(|file| file.path == ***path);
+        findings.extend(others.iter().filter(is_missing).map(|path| format!("{path}: no such file")));
+    }
+    findings
+}
+
 fn crates_out_of_room(all: &[File]) -> Vec<String> {
     let mut findings = Vec::new();
     for file in sources(all) {
@@ -184,6 +202,11 @@ fn lib_rs_declares_the_modules_in_layer_order() {
 #[test]
 fn only_the_app_names_concrete_engines() {
     none(&named_engines(&tree()));
+}
+
+#[test]
+fn every_engine_that_may_not_be_named_exists() {
+    none(&unknown_engines(&tree()));
 }
 
 #[test]
@@ -226,10 +249,23 @@ fn a_file_that_only_tests_see_may_name_what_it_likes() {
 fn the_engine_test_fails_when_an_engine_is_named_elsewhere() {
     let import = "use crate::store::{Embedded, Store};";
     found(&named_engines(&[File::planted("src/accounts/leases.rs", import)]), 1, "store::Embedded");
-    let import = "use crate::upstream::Http as Backend;";
-    found(&named_engines(&[File::planted("src/config/mod.rs", import)]), 1, "upstream::Http");
+    let import = "use crate::upstream::HttpUpstream as Backend;";
+    found(&named_engines(&[File::planted("src/config/mod.rs", import)]), 1, "upstream::HttpUpstream");
     none(&named_engines(&[File::planted("src/config/mod.rs", "use crate::upstream::HttpConfig;")]));
     none(&named_engines(&[File::planted("src/app/mod.rs", "use crate::store::Embedded;")]));
+}
+
+#[test]
+fn the_engine_test_fails_when_an_engine_has_another_name() {
+    let planted = ENGINES.map(|(module, engine, _)| {
+        let text =
+            if engine == "Scoring" { "pub struct Scores;".into() } else { format!("pub struct {engine};") };
+        File::planted(&format!("src/{module}/{engine}.rs"), &text)
+    });
+    let others: Vec<File> =
+        ENGINES.iter().flat_map(|(_, _, others)| *others).map(|path| File::planted(path, "")).collect();
+    let all: Vec<File> = planted.into_iter().chain(others).collect();
+    found(&unknown_engines(&all), 1, "`scoring::Scoring`: no such type");
 }
 
 #[test]
