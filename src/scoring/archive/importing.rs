@@ -100,17 +100,23 @@ fn lock_path(archive: &Path) -> PathBuf {
 }
 
 /// Opens the file to lock. An existing one may belong to another user, so it is only read. It is never deleted: a
-/// process could hold the lock of a deleted file.
+/// process could hold the lock of a deleted file. A new one must not be a link: root would give away what it refers to.
 fn lock_file(path: &Path) -> io::Result<File> {
     match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
-            // Root may run the import, and the server locks the file as the owner of the directory.
-            let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-            let owner = std::fs::metadata(directory.unwrap_or(Path::new(".")))?;
-            drop(fchown(&file, Some(owner.uid()), Some(owner.gid())));
-            Ok(file)
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => new_lock_file(path),
         opened => opened,
     }
+}
+
+fn new_lock_file(path: &Path) -> io::Result<File> {
+    let file = match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        // Another import has created it.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return File::open(path),
+        created => created?,
+    };
+    // Root may run the import, and the server locks the file as the owner of the directory. Others cannot give files away.
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let owner = std::fs::metadata(directory.unwrap_or(Path::new(".")))?;
+    drop(fchown(&file, Some(owner.uid()), Some(owner.gid())));
+    Ok(file)
 }

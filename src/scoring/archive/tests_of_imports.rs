@@ -106,3 +106,14 @@ fn a_lock_that_cannot_be_opened_is_reported_and_the_previous_scores_are_served()
     assert!(error.contains("runs.db-import cannot be used") && error.contains("check that"), "{error}");
     assert_eq!(models(in_(&place), now()), "[]");
 }
+
+#[test]
+fn an_import_creates_no_file_through_a_planted_link() {
+    let (place, elsewhere) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let archive = in_(&place);
+    let target = elsewhere.path().join("target");
+    std::os::unix::fs::symlink(&target, place.path().join("runs.db-import")).unwrap();
+    let refused = archive.begin_import().unwrap_err();
+    assert!(matches!(refused, ArchiveError::Lock { .. }), "{refused}");
+    assert!(!target.exists());
+}
