@@ -156,7 +156,8 @@ async fn an_outage_of_one_gateway_hides_no_alert_of_another_one() {
     let alert = |name: &str, number: u32, severity: &str| json!({ "alertname": name, "job": "scoregate", "instance": instance(number), "severity": severity });
     let cut_off = alert("ScoregateStoreChangesDelayed", 1, "page");
     let failing = alert("ScoregateMostRequestsFailing", 2, "page");
-    let for_all = json!({ "alertname": "ScoregateAvailabilityBurnRateFast", "job": "scoregate", "severity": "page" });
+    let for_all =
+        json!({ "alertname": "ScoregateAvailabilityBurnRateFast", "job": "scoregate", "severity": "page" });
     manager.post(&[cut_off, failing, alert("ScoregateMostRequestsFailing", 1, "page"), for_all]).await;
     let mut found = BTreeSet::new();
     for _ in 0..3 {
