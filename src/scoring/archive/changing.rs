@@ -12,9 +12,10 @@ use crate::clock::Wall;
 use super::super::hour::Hour;
 use super::super::run::{ChangeReason, IdentifiedRun, RunId, Withdrawal};
 use super::audit::{self, ChangeAuthor, RunChangeKind};
+use super::description_ids::DescriptionIds;
 use super::rows::{self, StoredRun};
 use super::suites::StoredSuites;
-use super::writing::{DescriptionIds, begin, mark, take_one};
+use super::writing::{begin, mark, take_one};
 use super::{Archive, ArchiveError, Damage, RunInsertion, Trouble};
 
 /// Why runs were not changed.

@@ -35,6 +35,12 @@ pub(in super::super) struct ArchivedModel<'s> {
 }
 
 impl Archive {
+    /// The suite table.
+    pub fn suites(&self) -> Result<Arc<SuiteTable>, ArchiveError> {
+        let stored = StoredSuites::load(&self.inside().connection);
+        stored.map(|stored| stored.table).map_err(|trouble| self.to_error(trouble))
+    }
+
     /// Passes every model with runs in a window, one at a time, by id. The window is chosen by the last import and the
     /// newest run, which are returned with the suite table.
     pub(in super::super) fn each_series(

@@ -10,7 +10,7 @@ use rusqlite::{Connection, params};
 use crate::routes::SortBy;
 
 use super::super::run::{Axis, AxisSet, Suite, SuiteEntry, SuiteIndex, SuiteTable};
-use super::{Archive, ArchiveError, Damage, Trouble};
+use super::{Damage, Trouble};
 
 /// `place` is the position in the table; it is missing for suites that are not in it. Older archives lack the table.
 const LAYOUT: &str = "
@@ -23,14 +23,6 @@ const LAYOUT: &str = "
         feeds TEXT
     ) STRICT;
 ";
-
-impl Archive {
-    /// The suite table.
-    pub fn suites(&self) -> Result<Arc<SuiteTable>, ArchiveError> {
-        let stored = StoredSuites::load(&self.inside().connection);
-        stored.map(|stored| stored.table).map_err(|trouble| self.to_error(trouble))
-    }
-}
 
 /// The suite table, and the numbers of all names.
 pub(super) struct StoredSuites {

@@ -3,6 +3,8 @@
 //!
 //! Killed processes are tested in the suite.
 
+use crate::scoring::SuiteTable;
+use rusqlite::Connection;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,5 +1,8 @@
 //! Archives of older formats: their runs are read unchanged, and older programs reject the upgraded file as newer.
 
+use crate::scoring::SuiteTable;
+use rusqlite::Connection;
+use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 

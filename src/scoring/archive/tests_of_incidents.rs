@@ -1,5 +1,7 @@
 //! Incidents in an archive: recorded once, by the first snapshot that finds them, and not changed by other runs.
 
+use crate::clock::Wall;
+use crate::scoring::SuiteTable;
 use std::sync::Arc;
 use std::time::Duration;
 

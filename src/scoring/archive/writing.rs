@@ -1,7 +1,5 @@
 //! Stores runs, and aggregates their days.
 
-use std::collections::HashMap;
-
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
 
 use crate::clock::Wall;
@@ -9,6 +7,7 @@ use crate::clock::Wall;
 use super::super::hour::Hour;
 use super::super::method;
 use super::super::run::{IdentifiedRun, SuiteTable, TestedModel};
+use super::description_ids::DescriptionIds;
 use super::rows::{self, StoredRun};
 use super::suites::StoredSuites;
 use super::sums::DaySummation;
@@ -29,10 +28,6 @@ pub enum RunInsertion {
     /// A run with its id was withdrawn; it stays withdrawn.
     Withdrawn,
 }
-
-/// Ids of models and descriptions looked up so far.
-#[derive(Debug, Default)]
-pub(super) struct DescriptionIds(HashMap<Vec<u8>, (i64, i64)>);
 
 impl Archive {
     /// Enlarges the page cache for many runs.
@@ -136,49 +131,6 @@ pub(super) fn mark(file: &Connection, model: i64, hour: Hour) -> rusqlite::Resul
     let mut mark = file.prepare_cached("INSERT OR IGNORE INTO unsummed (number) VALUES (?1)")?;
     mark.execute([day_number(model, hour)])?;
     Ok(())
-}
-
-impl DescriptionIds {
-    /// The ids of a model and of this description; new ones are created.
-    fn numbers(&mut self, file: &Connection, model: &TestedModel) -> rusqlite::Result<(i64, i64)> {
-        let key = key(model);
-        if let Some(numbers) = self.0.get(&key) {
-            return Ok(*numbers);
-        }
-        let numbers = look_up(file, model)?;
-        self.0.insert(key, numbers);
-        Ok(numbers)
-    }
-}
-
-fn key(model: &TestedModel) -> Vec<u8> {
-    let price = |price: Option<f64>| price.map_or([0xFF; 8], f64::to_le_bytes);
-    let texts = [model.id().as_str(), model.name(), model.provider()];
-    let texts = texts.map(|text| [text.as_bytes(), b"\0"].concat()).concat();
-    [&texts[..], &price(model.price_input()), &price(model.price_output())].concat()
-}
-
-fn look_up(file: &Connection, model: &TestedModel) -> rusqlite::Result<(i64, i64)> {
-    let id = model.id().as_str();
-    file.execute("INSERT OR IGNORE INTO model (id) VALUES (?1)", [id])?;
-    let number = file.query_row("SELECT number FROM model WHERE id = ?1", [id], |row| row.get(0))?;
-    let all = params![number, model.name(), model.provider(), model.price_input(), model.price_output()];
-    let known = file
-        .query_row(
-            "SELECT number FROM description WHERE model = ?1 AND name = ?2 AND provider = ?3
-             AND price_input IS ?4 AND price_output IS ?5",
-            all,
-            |row| row.get(0),
-        )
-        .optional()?;
-    if let Some(description) = known {
-        return Ok((number, description));
-    }
-    file.execute(
-        "INSERT INTO description (model, name, provider, price_input, price_output) VALUES (?1, ?2, ?3, ?4, ?5)",
-        all,
-    )?;
-    Ok((number, file.last_insert_rowid()))
 }
 
 fn sum_up(connection: &mut Connection, now: Wall) -> Result<(), Trouble> {

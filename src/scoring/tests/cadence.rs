@@ -1,5 +1,8 @@
 //! Benchmarks that do not run every suite every hour, and falls that last for days.
 
+use crate::routes::DocumentKey;
+use crate::routes::ModelId;
+use crate::scoring::hour::Hour;
 use std::sync::Arc;
 
 use serde_json::Value;

@@ -1,5 +1,8 @@
 //! Changes among many models: chance differences at a level of one in a hundred are not reported, real ones are.
 
+use crate::routes::DocumentKey;
+use crate::routes::ModelId;
+use crate::scoring::hour::Hour;
 use std::sync::Arc;
 
 use crate::routes::{Period, Route};

@@ -1,6 +1,7 @@
 //! The scenarios of `tests/reference`, scored: every document, and numbers that are not rounded yet. `.ci/reference.sh`
 //! compares them with an independent implementation.
 
+use crate::clock::Wall;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;

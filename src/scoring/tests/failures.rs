@@ -1,6 +1,8 @@
 //! The effect of failures: those of the model lower its score, those of the provider its availability, and those of
 //! the harness nothing.
 
+use crate::routes::DocumentKey;
+use crate::routes::ModelId;
 use std::sync::Arc;
 
 use proptest::prelude::*;

@@ -1,5 +1,7 @@
 //! Consistency of responses: sorting, agreement of lists and details, models without data.
 
+use crate::routes::DocumentKey;
+use crate::routes::ModelId;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -12,6 +12,7 @@ mod simulated;
 mod stated;
 mod suites;
 
+use crate::clock::Wall;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

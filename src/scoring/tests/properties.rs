@@ -1,6 +1,8 @@
 //! Properties of whole responses for generated runs: intervals, the index, the order of models, and what must not
 //! cause an alert.
 
+use crate::routes::DocumentKey;
+use crate::routes::ModelId;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

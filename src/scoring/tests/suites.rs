@@ -1,5 +1,7 @@
 //! Other suites than the default ones: what they feed, what is absent without them, and how a table is replaced.
 
+use crate::routes::DocumentKey;
+use crate::routes::ModelId;
 use std::sync::Arc;
 
 use serde_json::Value;

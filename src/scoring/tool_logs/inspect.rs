@@ -12,9 +12,8 @@ use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use crate::clock::Wall;
 use crate::scoring::RunFailure;
 
-use super::MOST_SAMPLES;
 use super::eval_archive::EvalArchive;
-use super::evaluation::{EvaluatedSample, Evaluation, LogProblem, SampleOutcome, TokenUsage};
+use super::evaluation::{EvaluatedSample, Evaluation, LogProblem, MOST_SAMPLES, SampleOutcome, TokenUsage};
 use super::mapping::LogMapping;
 use super::python_json::{LimitedMap, read_json};
 use super::sample_error::LoggedException;

@@ -12,8 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::clock::Wall;
 
-use super::MOST_SAMPLES;
-use super::evaluation::{EvaluatedSample, Evaluation, LogProblem, SampleOutcome};
+use super::evaluation::{EvaluatedSample, Evaluation, LogProblem, MOST_SAMPLES, SampleOutcome};
 use super::mapping::{LogMapping, TaskMapping};
 use super::python_json::{LimitedMap, json_values, read_json};
 use super::score::LoggedScore;

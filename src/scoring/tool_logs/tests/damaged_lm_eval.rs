@@ -1,5 +1,6 @@
 //! Damaged logs of lm-evaluation-harness.
 
+use std::path::Path;
 use tempfile::TempDir;
 
 use super::*;

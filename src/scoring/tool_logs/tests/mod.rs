@@ -8,6 +8,7 @@ mod golden;
 mod hostile;
 mod made_up;
 
+use std::path::Path;
 use std::path::PathBuf;
 
 use super::*;

@@ -1,0 +1,30 @@
+//! Why a run was rejected.
+
+/// Why a run was rejected: the field, and what is expected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {problem}")]
+pub struct BadRun {
+    /// The field's path, such as `trials[2].scores.spec`.
+    pub field: String,
+    /// The problem, and the expected value.
+    pub problem: String,
+}
+
+impl BadRun {
+    pub(in super::super) fn new(field: &str, problem: impl Into<String>) -> Self {
+        Self { field: field.to_owned(), problem: problem.into() }
+    }
+
+    /// The same problem in a nested field.
+    pub(in super::super) fn within(self, whole: &str) -> Self {
+        Self { field: format!("{whole}.{}", self.field), ..self }
+    }
+}
+
+/// Checks an amount of money or time.
+pub(super) fn amount(field: &str, number: f64) -> Result<(), BadRun> {
+    if number.is_finite() && number >= 0.0 {
+        return Ok(());
+    }
+    Err(BadRun::new(field, format!("{number} is not an amount; write a number of at least 0")))
+}

@@ -1,0 +1,23 @@
+//! Reads a log and converts it into runs.
+
+use std::path::Path;
+
+use super::convert::{self, MappedRuns};
+use super::evaluation::LogProblem;
+use super::evaluation_tool::EvaluationTool;
+use super::mapping::LogMapping;
+use super::{inspect, lm_eval};
+
+/// The runs of a log, one entry for each evaluation in it.
+pub fn read_log(
+    tool: EvaluationTool,
+    path: &Path,
+    mapping: &LogMapping,
+) -> Vec<Result<MappedRuns, LogProblem>> {
+    let evaluations = match tool {
+        EvaluationTool::Inspect => vec![inspect::read(path, mapping)],
+        EvaluationTool::LmEval => lm_eval::read(path, mapping),
+    };
+    let convert = |evaluation: Result<_, _>| evaluation.and_then(|one| convert::convert(tool, &one, mapping));
+    evaluations.into_iter().map(convert).collect()
+}
