@@ -1,12 +1,14 @@
 //! Valid and invalid headers of both versions; properties that hold for all bytes; seeds of the fuzz target.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use proptest::prelude::*;
-use tokio::io::{AsyncWriteExt as _, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, ReadBuf};
 
 use super::*;
 
