@@ -16,6 +16,8 @@ use crate::program::CommandOutput;
 
 /// The last commit without the newest step in `src/store/postgres/schema_steps.rs`, `GRACE_SHARES_AND_KEY_NAMES`.
 const PREVIOUS: &str = "4f96a1ce5c7e1c92755bbfed02bc46fe33f6c066";
+/// Settings that the previous release does not know.
+const NEW_SETTINGS: [&str; 1] = ["SCOREGATE_STORE_START_TIMEOUT"];
 
 const QUOTA: u32 = 5_000;
 /// The least number of requests during a change.
@@ -50,6 +52,9 @@ impl ProgramBuild {
     fn command(&self, arguments: &[&str], site: &Site) -> Command {
         let mut command = Command::new(&self.0);
         command.args(arguments).env_clear().envs(site.environment()).stdin(Stdio::null());
+        NEW_SETTINGS.iter().for_each(|name| {
+            command.env_remove(name);
+        });
         command
     }
 
