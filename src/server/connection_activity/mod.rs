@@ -2,6 +2,7 @@
 //!
 //! Timeouts are in `deadlines`; nothing here waits or closes.
 
+mod stream_guard;
 #[cfg(test)]
 mod tests;
 
@@ -16,10 +17,12 @@ use crate::clock::{Clock, Mono};
 use crate::gateway::{ConnectionTrust, TrustLevel};
 
 use super::application_connections::{ApplicationConnections, ConnectionMembership};
-use super::client_limits::{AWAITED_BODIES, ClientLimits, SENT_PER_RECEIVED, UNSOLICITED_BYTES};
+use super::client_limits::{ClientLimits, SENT_PER_RECEIVED, UNSOLICITED_BYTES};
 use super::deadlines::{ActivitySnapshot, ConnectionPhase, ConnectionProgress, Deadlines, MissedDeadline};
 use super::displacement::DisplacementInput;
-use super::unsent::{StreamRefusal, UnsentBytes, UnsentResponse, UnsentResponses};
+use super::unsent::{UnsentBytes, UnsentResponses};
+
+pub(super) use stream_guard::StreamGuard;
 
 /// The state of a connection.
 pub(super) struct ConnectionActivity {
@@ -65,15 +68,6 @@ struct ActivityState {
     cut: bool,
     /// HTTP/2: bytes received since a request began or ended.
     unsolicited: usize,
-}
-
-/// A request on HTTP/2. It is over when this is dropped.
-pub(super) struct StreamGuard {
-    activity: Arc<ConnectionActivity>,
-    number: u32,
-    is_answered: bool,
-    is_body_awaited: bool,
-    unsent: Option<UnsentResponse>,
 }
 
 impl ConnectionActivity {
@@ -186,32 +180,6 @@ impl ConnectionActivity {
             state.requests.clear();
             (state.phase, state.since) = (ConnectionPhase::Idle, self.clock.mono());
         }
-    }
-
-    /// HTTP/2: a request head is complete. The request is refused if too many responses wait for their clients.
-    pub(super) fn open_stream(self: &Arc<Self>) -> Result<StreamGuard, StreamRefusal> {
-        let mut state = self.state();
-        let limits = self.limits(&state);
-        let pending = state.unanswered + state.unsent + state.unsent_heads;
-        if let Err(refusal) = self.all_unsent.take(&limits, pending) {
-            state.refused += 1;
-            state.unsolicited = 0;
-            self.changed.notify_one(); // there may be too many
-            return Err(refusal);
-        }
-        let number = state.next;
-        state.next = number.wrapping_add(1);
-        let since = self.clock.mono();
-        state.requests.push((number, since));
-        state.unsolicited = 0;
-        state.unanswered += 1;
-        Ok(StreamGuard {
-            activity: Arc::clone(self),
-            number,
-            is_answered: false,
-            is_body_awaited: false,
-            unsent: None,
-        })
     }
 
     /// HTTP/2: the codec is polled.
@@ -327,67 +295,5 @@ impl ActivityState {
         let requested = self.requests.iter().map(|(_, since)| *since).min();
         let blocked = [self.socket.since(), self.bodies.since()].into_iter().flatten().min();
         ConnectionProgress { phase, since, requested, blocked, is_hurried: false, retiring }
-    }
-}
-
-impl StreamGuard {
-    /// The response is complete.
-    pub(super) fn response_complete(&mut self, has_body: bool) {
-        let activity = Arc::clone(&self.activity);
-        let mut state = activity.state();
-        self.is_answered = true;
-        state.unanswered -= 1;
-        state.awaited_bodies -= usize::from(std::mem::take(&mut self.is_body_awaited));
-        activity.count_for_application(&mut state);
-        if has_body {
-            self.unsent = Some(activity.all_unsent.count());
-            state.unsent += 1;
-            state.bodies.begin(activity.clock.mono());
-        } else if state.socket.since().is_some() {
-            state.unsent_heads += 1;
-        }
-    }
-
-    /// The body of the request is read before the response. Wakes the connection up to read it. Returns `false` if too many
-    /// are being read: then the response must not wait for the body, which may come after further heads.
-    pub(super) fn await_body(&mut self) -> bool {
-        let mut state = self.activity.state();
-        if state.awaited_bodies >= AWAITED_BODIES {
-            return false;
-        }
-        state.awaited_bodies += 1;
-        self.is_body_awaited = true;
-        drop(state);
-        self.activity.changed.notify_one();
-        true
-    }
-
-    /// Bytes of the body were sent: the client's windows had room for them.
-    pub(super) fn sent(&self, bytes: usize) {
-        let mut state = self.activity.state();
-        state.taken += bytes as u64;
-        state.bodies.taken(bytes, || self.activity.clock.mono());
-    }
-}
-
-impl Drop for StreamGuard {
-    fn drop(&mut self) {
-        let mut state = self.activity.state();
-        state.requests.retain(|(number, _)| *number != self.number);
-        state.unsolicited = 0;
-        if !self.is_answered {
-            state.unanswered -= 1;
-        }
-        state.awaited_bodies -= usize::from(self.is_body_awaited);
-        if self.unsent.is_some() {
-            state.unsent -= 1;
-            state.refused = 0;
-        }
-        if state.unsent == 0 {
-            state.bodies.end();
-        }
-        if state.requests.is_empty() {
-            state.since = self.activity.clock.mono();
-        }
     }
 }
