@@ -25,7 +25,7 @@ pub struct Deadlines {
 /// How long a connection that is to end waits for one more request: a request already in transit is answered.
 pub(super) const LAST_REQUEST: Duration = Duration::from_secs(1);
 
-/// The write timeout of clients without a key while too many responses wait in the whole process.
+/// The write timeout of clients without a key while too many responses wait in the whole process, and of surplus connections.
 pub(super) const HURRIED_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A missed deadline.

@@ -97,7 +97,7 @@ impl Drop for HandshakeThreads {
         self.queue.changed.notify_all();
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
-                tracing::error!("a thread of TLS handshakes panicked");
+                tracing::error!("a TLS handshake thread panicked");
             }
         }
     }
@@ -113,7 +113,7 @@ impl HandshakeQueue {
     fn run_steps(&self) {
         // On Linux this applies to the calling thread alone.
         if let Err(error) = rustix::process::nice(NICENESS) {
-            tracing::warn!(%error, "the priority of TLS handshakes cannot be lowered");
+            tracing::warn!(%error, "could not lower the priority of the TLS handshake threads");
         }
         while let Some(step) = self.next() {
             if catch_unwind(AssertUnwindSafe(step.run)).is_err() {

@@ -118,7 +118,7 @@ impl ReadFilter for RequestPacer {
         }
         if self.frames.resets > MAX_RESETS {
             return Poll::Ready(Err(io::Error::other(
-                "too many streams were reset by a client without an admitted request",
+                "a client without an admitted paid request reset too many streams",
             )));
         }
         self.passed_on = None;

@@ -56,7 +56,7 @@ pub enum TlsError {
 /// A handshake did not succeed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HandshakeFailure {
-    #[error("too many handshakes of the network wait")]
+    #[error("too many handshakes from this network are waiting")]
     TooManyWaiting,
     #[error("{0}")]
     Io(#[from] io::Error),

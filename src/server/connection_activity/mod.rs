@@ -56,7 +56,7 @@ struct ActivityState {
     awaited_bodies: usize,
     /// HTTP/2: responses whose body is not sent completely.
     unsent: usize,
-    /// HTTP/2: responses without body since the socket stopped to accept bytes.
+    /// HTTP/2: responses without body since the socket stopped accepting bytes.
     unsent_heads: usize,
     /// HTTP/2: requests refused since a response was last sent completely.
     refused: usize,
