@@ -13,7 +13,7 @@ pub(super) const STREAMS: u32 = 100;
 pub(super) const UNSOLICITED_BYTES: usize = 128 * 1_024;
 /// One more byte may arrive for this many bytes sent: reading a large response requires `WINDOW_UPDATE` frames.
 pub(super) const SENT_PER_RECEIVED: usize = 4;
-/// Maximum number of forms that are read at once on an HTTP/2 connection.
+/// Maximum number of forms that are read concurrently on an HTTP/2 connection.
 pub(super) const AWAITED_BODIES: usize = 4;
 
 /// The limits of one client. A pending response is complete and has bytes that its client has not taken.
@@ -23,8 +23,8 @@ pub(super) struct ClientLimits {
     pub(super) unanswered: usize,
     /// HTTP/2: pending responses of a connection.
     pub(super) pending: usize,
-    /// HTTP/2: pending responses of the process from which on no further request of this client is taken. One uses up to
-    /// 5 kB, its body not included, which the cache shares.
+    /// HTTP/2: pending responses of the process from which on only connections without one have a request of this client taken:
+    /// connections are limited as well. One uses up to 5 kB, its body not included, which the cache shares.
     pub(super) pending_in_process: usize,
     /// Pending responses of the process from which on this client must read within the short timeout of `deadlines`.
     pub(super) hurried_from: usize,
@@ -38,8 +38,10 @@ pub(super) struct ClientLimits {
 const ANONYMOUS: ClientLimits =
     ClientLimits { unanswered: 1, pending: 8, pending_in_process: 8_192, hurried_from: 4_096, refused: 20 };
 
-/// A key may be of a free tier, or out of units, so that its requests cost nothing.
-const AUTHENTICATED: ClientLimits = ClientLimits { unanswered: 8, hurried_from: usize::MAX, ..ANONYMOUS };
+/// A key may be of a free tier, or out of units, so that its requests cost nothing. Clients without a key cannot reach the limit of
+/// the process alone.
+const AUTHENTICATED: ClientLimits =
+    ClientLimits { unanswered: 8, pending_in_process: 16_384, hurried_from: usize::MAX, ..ANONYMOUS };
 
 /// Admissions are limited by the minute, and connections by the application.
 const ADMITTED: ClientLimits = ClientLimits {
@@ -80,7 +82,8 @@ mod tests {
         let [anonymous, authenticated, admitted] = levels.map(|level| ClientLimits::of(level, false));
         assert_eq!([anonymous, authenticated, admitted].map(|limits| limits.pending), [8, 8, 100]);
         assert_eq!([anonymous, authenticated, admitted].map(|limits| limits.unanswered), [1, 8, 100]);
-        assert!(anonymous.pending_in_process < admitted.pending_in_process);
+        let in_process = [anonymous, authenticated, admitted].map(|limits| limits.pending_in_process);
+        assert_eq!(in_process, [8_192, 16_384, 32_768]);
         // The requests of a paid caller that are in flight when its application exceeds the limit are answered.
         assert_eq!(ClientLimits::of(TrustLevel::Admitted, true), admitted);
         assert_eq!(ClientLimits::of(TrustLevel::Authenticated, true).pending, 0);

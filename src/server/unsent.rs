@@ -113,7 +113,7 @@ impl UnsentResponses {
     pub(super) fn take(&self, limits: &ClientLimits, pending: usize) -> Result<(), StreamRefusal> {
         let refusal = if pending >= limits.pending {
             StreamRefusal::Connection
-        } else if self.count.load(Ordering::Relaxed) >= limits.pending_in_process {
+        } else if pending > 0 && self.count.load(Ordering::Relaxed) >= limits.pending_in_process {
             StreamRefusal::Process
         } else {
             return Ok(());
@@ -161,11 +161,12 @@ mod tests {
         all.push(unsent.count());
         assert!(unsent.hurries(&limits) && unsent.take(&limits, 0) == Ok(()));
         all.extend((limits.hurried_from..limits.pending_in_process).map(|_| unsent.count()));
-        assert_eq!(unsent.take(&limits, 0), Err(StreamRefusal::Process));
+        assert_eq!(unsent.take(&limits, 1), Err(StreamRefusal::Process));
+        assert_eq!(unsent.take(&limits, 0), Ok(()), "the first one of a connection");
         assert_eq!(unsent.take(&limits, limits.pending), Err(StreamRefusal::Connection));
         let admitted = ClientLimits::of(TrustLevel::Admitted, false);
-        assert!(unsent.take(&admitted, 0) == Ok(()) && !unsent.hurries(&admitted));
+        assert!(unsent.take(&admitted, 1) == Ok(()) && !unsent.hurries(&admitted));
         all.pop();
-        assert_eq!(unsent.take(&limits, 0), Ok(()));
+        assert_eq!(unsent.take(&limits, 1), Ok(()));
     }
 }

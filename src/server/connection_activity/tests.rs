@@ -270,3 +270,19 @@ fn write_timeout_without_a_key_is_one_second_under_pressure() {
     assert_eq!(next(&activity), (20, MissedDeadline::Write));
     drop(others);
 }
+
+#[test]
+fn http2_the_first_request_of_a_connection_is_taken_however_many_responses_wait_in_the_process() {
+    let (clock, _hand) = Clock::manual(Wall::from_seconds(0));
+    let unsent = Arc::new(UnsentResponses::default());
+    let connect = || Arc::new(ConnectionActivity::new(clock.clone(), Arc::clone(&unsent), Arc::default()));
+    let limits = ClientLimits::of(TrustLevel::Anonymous, false);
+    let flood: Vec<_> = (0..limits.pending_in_process).map(|_| unsent.count()).collect();
+    let (anonymous, with_key) = (connect(), connect());
+    let first = respond(&anonymous, true).unwrap();
+    assert!(respond(&anonymous, true).is_none());
+    let of_a_key = respond(&with_key, true).unwrap();
+    with_key.trust().record_key(application(60));
+    assert!(respond(&with_key, true).is_some(), "clients without a key leave room for those with one");
+    drop((flood, first, of_a_key));
+}
