@@ -19,7 +19,7 @@ pub enum TrustLevel {
     /// A valid key, which may be out of units: its requests cost nothing.
     Authenticated,
     /// An admitted request of a paid tier, one that took a token of the minute. A response from the cache or with 304 is
-    /// one; `/me` and every refusal before admission are not.
+    /// one; `/me` and every refusal before admission are not. A trusted proxy has this level from the beginning.
     Admitted,
 }
 
@@ -85,6 +85,11 @@ impl ConnectionTrust {
         if self.level() != TrustLevel::Admitted && caller.rights.is_paid() {
             self.record_admission();
         }
+    }
+
+    /// Records that the client is a trusted proxy.
+    pub fn record_trusted_proxy(&self) {
+        self.raise_to(TrustLevel::Admitted);
     }
 
     fn raise_to(&self, level: TrustLevel) {

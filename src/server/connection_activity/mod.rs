@@ -107,9 +107,10 @@ impl ConnectionActivity {
         &self.trust
     }
 
-    /// It has requests of many applications.
+    /// It is a trusted proxy's, with requests of many applications: the limits of a single client do not apply.
     pub(super) fn belongs_to_no_application(&self) {
         self.state().membership = ConnectionMembership::Exempt;
+        self.trust.record_trusted_proxy();
     }
 
     /// Whether its application had too many connections.

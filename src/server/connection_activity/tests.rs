@@ -286,3 +286,12 @@ fn http2_the_first_request_of_a_connection_is_taken_however_many_responses_wait_
     assert!(respond(&with_key, true).is_some(), "clients without a key leave room for those with one");
     drop((flood, first, of_a_key));
 }
+
+#[test]
+fn http2_a_trusted_proxy_may_hold_as_much_as_a_paid_caller() {
+    let (activity, _hand, _pass) = activity();
+    activity.belongs_to_no_application();
+    assert!(activity.reads_freely());
+    let waiting: Vec<_> = (0..100).map_while(|_| respond(&activity, true)).collect();
+    assert_eq!(waiting.len(), 100);
+}

@@ -130,6 +130,14 @@ async fn connections_of_a_trusted_proxy_are_not_counted_for_an_application() {
     }
 }
 
+#[tokio::test]
+async fn http2_a_trusted_proxy_has_no_limit_of_a_single_client() {
+    let world = World::with("proxies.trusted = [\"127.0.0.1\"]", good).await;
+    let free = world.customer_with("free", own(100, 100)).await.key;
+    assert_eq!(answered_and_refused(&world, "/api/v1/models", &free).await, (20, 0));
+    assert_eq!(answered_and_refused(&world, "/openapi.json", "").await, (20, 0));
+}
+
 /// A number of connections, fewer if the limit of open files is lower.
 fn at_most_open_files(connections: u32) -> u32 {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
