@@ -18,6 +18,8 @@ pub(super) const MAX_TARGET: usize = 2_048;
 pub(super) const MAX_HEAD: usize = 16_384;
 /// Maximum number of header fields.
 pub(super) const MAX_HEADERS: usize = 64;
+/// Leading zeros could make a host of any length.
+const MAX_PORT_DIGITS: usize = 5;
 
 /// A request as received.
 pub(super) struct ReceivedRequest<'r> {
@@ -176,7 +178,8 @@ fn is_name(name: &str) -> bool {
 
 /// The port after a colon may be empty.
 fn is_port(port: &str) -> bool {
-    port.bytes().all(|byte| byte.is_ascii_digit()) && (port.is_empty() || port.parse::<u16>().is_ok())
+    let is_number = port.len() <= MAX_PORT_DIGITS && port.bytes().all(|byte| byte.is_ascii_digit());
+    is_number && (port.is_empty() || port.parse::<u16>().is_ok())
 }
 
 #[cfg(test)]

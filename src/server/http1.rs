@@ -40,7 +40,7 @@ const LARGE_HEAD_FIELDS: usize = 256;
 
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
-/// How long and how much is read from a client that was refused while it was sending: closing at once would reset the
+/// How long and how much is read from a client that was refused while it was sending: closing immediately would reset the
 /// connection and discard the response.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 const DRAIN_BYTES: u64 = 256 * 1_024;
@@ -85,7 +85,7 @@ where
     });
     let ended = timer.run(serve_heads(&mut stream, &limit, activity, context, &service)).await;
     match ended {
-        Ok(Ok(())) if !closes.load(Ordering::Relaxed) => ConnectionEnd::Done,
+        Ok(Ok(())) if !closes.load(Ordering::Relaxed) && !limit.is_exceeded() => ConnectionEnd::Done,
         Ok(ended) => {
             drain(stream, context).await;
             if ended.is_ok() { ConnectionEnd::Done } else { ConnectionEnd::Failed }
@@ -101,8 +101,8 @@ where
     }
 }
 
-/// Serves a stream by the usual codec. A head that is too large for it is read by another one: it is refused, and the last of
-/// its connection, so that the memory for it is limited and needed only here.
+/// Serves a stream by the usual codec. A head that is too large for it is read by another one: it is the last of its
+/// connection, so that the memory for it is limited and needed only here.
 async fn serve_heads<S, V>(
     stream: &mut S,
     limit: &HeadLimit,
@@ -133,7 +133,8 @@ where
     let max_fields = if permit.is_ok() { LARGE_HEAD_FIELDS } else { 0 };
     let scanner = HeadScanner::stream(ReadAhead::put_back(received.into(), stream), None);
     let mut codec = codec(LARGE_HEAD_BYTES);
-    codec.max_header_size(LARGE_HEAD_BYTES).max_headers(max_fields);
+    // A head that is large by spaces around its values is not refused.
+    codec.max_header_size(LARGE_HEAD_BYTES).max_headers(max_fields).keep_alive(false);
     Box::pin(codec.serve_connection(TokioIo::new(scanner), service)).await
 }
 

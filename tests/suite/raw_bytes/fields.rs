@@ -1,9 +1,10 @@
 //! Rows on the syntax of a head: line endings, names and values of fields, methods, sizes.
 
 use super::row::{
-    BAD, BARE, BARE_LARGE, INDEX, LARGE, LONG, METHOD, MODELS, OK_TWICE, Row, closes, refuses, row, serves,
+    BAD, BARE, BARE_LARGE, INDEX, LARGE, LONG, METHOD, MODELS, OK, OK_TWICE, Row, closes, refuses, row,
+    serves,
 };
-use crate::raw::After::Open;
+use crate::raw::After::{Closed, Open};
 
 /// Line endings.
 #[rustfmt::skip]
@@ -86,6 +87,8 @@ pub const SIZES: &[Row] = &[
     closes("a head of more than 32 KiB", b"{GET}Cookie: {x*33000}\r\n\r\n{INNER}", LARGE),
     closes("a head of nearly 64 KiB", b"{GET}Cookie: {x*65000}\r\n\r\n{INNER}", LARGE),
     closes("a field larger than 24 KiB after 100 fields", b"{GET}{field*99}Cookie: {x*25000}\r\n\r\n{INNER}", LARGE),
+    row("a value after 25,000 spaces", b"{GET}X:{space*25000}a\r\n\r\n{INNER}", OK, Closed, &[MODELS]),
+    row("a value before 25,000 spaces", b"{GET}X: a{space*25000}\r\n\r\n{INNER}", OK, Closed, &[MODELS]),
     closes("an invalid field after 24 KiB", b"{GET}Cookie: {x*25000}\r\nX : 1\r\n\r\n{INNER}", BARE),
     closes("a line end without CR after 24 KiB", b"{GET}Cookie: {x*25000}\nX: 1\r\n\r\n{INNER}", BARE),
     closes("a key of 64 KiB: rejected by the codec", b"GET /api/v1/models HTTP/1.1\r\nHost: a\r\nX-API-Key: {x*65536}\r\n\r\n", BARE_LARGE),
