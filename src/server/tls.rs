@@ -13,7 +13,7 @@ use bytes::BytesMut;
 use rustls::crypto::ring;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use rustls::{ServerConfig, ServerConnection};
+use rustls::{ProtocolVersion, ServerConfig, ServerConnection};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -104,8 +104,7 @@ impl TlsTermination {
             if stream.read_buf(&mut received).await? == 0 {
                 return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
             }
-            // Known from the first complete ClientHello on.
-            let is_signed = session.protocol_version().is_some();
+            let is_signed = is_signed(&session);
             let step = self.threads.run(network, max_waiting, move || {
                 let advanced = advance(&mut session, &received);
                 (session, advanced)
@@ -128,6 +127,15 @@ impl TlsTermination {
             sent?;
         }
         Ok(self.acceptor.accept_with(stream, |fresh| *fresh = session).await?)
+    }
+}
+
+/// Whether the certificate was signed for the client, by the step that handled its last `ClientHello`: with TLS 1.3 the first one may
+/// be answered with a request for another one.
+fn is_signed(session: &ServerConnection) -> bool {
+    match session.protocol_version() {
+        Some(ProtocolVersion::TLSv1_3) => session.negotiated_key_exchange_group().is_some(),
+        version => version.is_some(),
     }
 }
 
@@ -163,5 +171,89 @@ impl ResolvesServerCert for CurrentTls {
 impl fmt::Debug for TlsTermination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Tls").field(&self.current).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use bytes::Bytes;
+    use futures_util::FutureExt as _;
+    use parking_lot::Mutex;
+    use rustls::{ClientConfig, ClientConnection, RootCertStore};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::clock::{Clock, Wall};
+    use crate::server::certificates::CertificateFiles;
+    use crate::server::connection_activity::ConnectionActivity;
+
+    const X25519: [u8; 2] = [0, 29];
+    const UNKNOWN: [u8; 2] = [0x7f, 1];
+
+    /// TLS with a certificate for `localhost`.
+    fn termination() -> TlsTermination {
+        let directory = tempfile::tempdir().unwrap();
+        let issued = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        let (certificate, key) = (directory.path().join("a.pem"), directory.path().join("a.key"));
+        std::fs::write(&certificate, issued.cert.pem()).unwrap();
+        std::fs::write(&key, issued.signing_key.serialize_pem()).unwrap();
+        let files = CertificateFiles { name: "default".into(), certificate, key };
+        let now = Wall::parse_rfc3339("2026-01-01T00:00:00Z").unwrap();
+        TlsTermination::new(Certificates::load(&[files], now).unwrap().unwrap()).unwrap()
+    }
+
+    /// A `ClientHello` for TLS 1.3 with a key share of this group.
+    fn hello(group: [u8; 2]) -> Vec<u8> {
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .unwrap()
+            .with_root_certificates(RootCertStore::empty())
+            .with_no_client_auth();
+        let name = "localhost".try_into().unwrap();
+        let mut hello = Vec::new();
+        ClientConnection::new(Arc::new(config), name).unwrap().write_tls(&mut hello).unwrap();
+        // The extension `key_share`, its length, and the length of its list of one share.
+        let begin = [[0, 51, 0, 38, 0, 36], [X25519[0], X25519[1], 0, 32, 0, 0]].concat();
+        let at = hello.windows(10).position(|bytes| bytes == &begin[..10]).unwrap();
+        hello[at + 6..at + 8].copy_from_slice(&group);
+        hello
+    }
+
+    #[tokio::test]
+    async fn a_client_that_leaves_after_a_hello_retry_request_does_not_wait_for_a_signature() {
+        let (tls, clock) = (termination(), Clock::system());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (accepted, peer) = listener.accept().await.unwrap();
+        let activity = Arc::new(ConnectionActivity::new(clock.clone(), Arc::default(), Arc::default()));
+        let stream = ReadAhead::put_back(Bytes::new(), TimedIo::new(accepted, activity));
+        let mut opened = pin!(tls.open(stream, peer.ip(), 9));
+        client.write_all(&hello(UNKNOWN)).await.unwrap();
+        let mut retry = [0; 1_024];
+        tokio::select! {
+            ended = opened.as_mut() => panic!("{:?}", ended.err()),
+            read = client.read(&mut retry) => assert!(read.unwrap() > 0),
+        }
+        // All threads are busy with steps that end when the sender is dropped.
+        let (release, released) = channel::<()>();
+        let released = Arc::new(Mutex::new(released));
+        let steps = (0..256).map(|_| {
+            let released = Arc::clone(&released);
+            let wait = move || released.lock().recv().is_err();
+            let mut step = Box::pin(tls.threads.run([192, 0, 2, 1].into(), usize::MAX, wait));
+            assert!(step.as_mut().now_or_never().is_none());
+            step
+        });
+        let steps: Vec<_> = steps.collect();
+        client.write_all(&hello(X25519)).await.unwrap();
+        drop(client);
+        let ended = clock.within(Duration::from_secs(9), opened).await;
+        drop((release, steps));
+        let Some(Err(HandshakeFailure::Io(error))) = ended.ok() else { panic!("it waits") };
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
     }
 }
