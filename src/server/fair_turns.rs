@@ -1,22 +1,68 @@
-//! Work that waits, by network: networks take turns, and one that has much waiting delays itself only. Pure.
+//! Work that waits, by network: the blocks that providers give to their customers take turns, and so do the networks of each
+//! block. One that has much waiting delays itself only, however many smaller networks it has. Pure.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 
+use ipnet::IpNet;
+
+/// Lengths of the prefixes of blocks, as in `site::network_limit`.
+const IPV4_BLOCK: u8 = 24;
+const IPV6_BLOCK: u8 = 48;
+
 pub(super) struct FairTurns<T> {
-    waiting: HashMap<IpAddr, VecDeque<T>>,
-    /// The networks with waiting work, in the order of their next turns.
+    blocks: Rotation<Rotation<VecDeque<T>>>,
+}
+
+/// Queues that take turns. None of them is empty.
+struct Rotation<Q> {
+    queues: HashMap<IpAddr, Q>,
+    /// Their keys in the order of their next turns.
     order: VecDeque<IpAddr>,
+}
+
+impl<Q> Default for Rotation<Q> {
+    fn default() -> Self {
+        Self { queues: HashMap::new(), order: VecDeque::new() }
+    }
+}
+
+impl<Q: Default> Rotation<Q> {
+    /// The queue of a key, to which an item is to be added. A new one has the last turn.
+    fn queue(&mut self, key: IpAddr) -> &mut Q {
+        self.queues.entry(key).or_insert_with(|| {
+            self.order.push_back(key);
+            Q::default()
+        })
+    }
+
+    /// Takes an item of the queue whose turn it is.
+    fn next<T>(
+        &mut self,
+        take: impl FnOnce(&mut Q) -> Option<T>,
+        is_empty: impl FnOnce(&Q) -> bool,
+    ) -> Option<T> {
+        let key = self.order.pop_front()?;
+        let queue = self.queues.get_mut(&key)?;
+        let item = take(queue);
+        if is_empty(queue) {
+            self.queues.remove(&key);
+        } else {
+            self.order.push_back(key);
+        }
+        item
+    }
 }
 
 impl<T> Default for FairTurns<T> {
     fn default() -> Self {
-        Self { waiting: HashMap::new(), order: VecDeque::new() }
+        Self { blocks: Rotation::default() }
     }
 }
 
 impl<T> FairTurns<T> {
-    /// Adds work of a network. Returns `false` if it has `max` items waiting; those that are no longer needed do not count.
+    /// Adds work of a network. Returns `false` if it has `max` items waiting, at least one; those that are no longer needed do
+    /// not count.
     pub(super) fn add(
         &mut self,
         network: IpAddr,
@@ -24,10 +70,8 @@ impl<T> FairTurns<T> {
         max: usize,
         is_needed: impl Fn(&T) -> bool,
     ) -> bool {
-        let items = self.waiting.entry(network).or_default();
-        if items.is_empty() {
-            self.order.push_back(network);
-        } else if items.len() >= max {
+        let items = self.blocks.queue(block(network)).queue(network);
+        if items.len() >= max {
             items.retain(is_needed);
         }
         // A network whose work is no longer needed keeps its turn for the new item.
@@ -38,18 +82,18 @@ impl<T> FairTurns<T> {
         is_added
     }
 
-    /// The oldest item of the network whose turn it is.
+    /// The oldest item of the network whose turn it is, in the block whose turn it is.
     pub(super) fn next(&mut self) -> Option<T> {
-        let network = self.order.pop_front()?;
-        let items = self.waiting.get_mut(&network)?;
-        let item = items.pop_front();
-        if items.is_empty() {
-            self.waiting.remove(&network);
-        } else {
-            self.order.push_back(network);
-        }
-        item
+        let of_network = |items: &mut VecDeque<T>| items.pop_front();
+        let of_block = |networks: &mut Rotation<VecDeque<T>>| networks.next(of_network, VecDeque::is_empty);
+        self.blocks.next(of_block, |networks| networks.queues.is_empty())
     }
+}
+
+/// The block around a network.
+fn block(network: IpAddr) -> IpAddr {
+    let length = if network.is_ipv4() { IPV4_BLOCK } else { IPV6_BLOCK };
+    IpNet::new(network, length).map_or(network, |block| block.network())
 }
 
 #[cfg(test)]
@@ -70,7 +114,25 @@ mod tests {
         assert!(turns.add(network(4), 'g', 9, |_| true));
         let rest: String = std::iter::from_fn(|| turns.next()).collect();
         assert_eq!(rest, "debgfc");
-        assert!(turns.waiting.is_empty() && turns.order.is_empty());
+        assert!(turns.blocks.queues.is_empty() && turns.blocks.order.is_empty());
+    }
+
+    #[test]
+    fn the_networks_of_a_provider_block_share_its_turns() {
+        let mut turns = FairTurns::default();
+        let ipv6 = |block, network| IpAddr::from([0x2001, 0xdb8, block, network, 0, 0, 0, 0]);
+        let many = [(ipv6(1, 1), 'a'), (ipv6(1, 2), 'b'), (ipv6(1, 3), 'c'), (ipv6(1, 1), 'd')];
+        let few = [
+            (ipv6(2, 1), 'e'),
+            (ipv6(2, 1), 'f'),
+            ([192, 0, 2, 1].into(), 'g'),
+            ([192, 0, 3, 1].into(), 'h'),
+        ];
+        for (of, item) in many.into_iter().chain(few) {
+            assert!(turns.add(of, item, 9, |_| true));
+        }
+        let order: String = std::iter::from_fn(|| turns.next()).collect();
+        assert_eq!(order, "aeghbfcd");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Threads for the part of a TLS handshake that needs much CPU time: key exchange and signature, about a millisecond with
 //! RSA.
 //!
-//! They have a low priority, so that open connections are served first. Networks take turns ([`FairTurns`]), and each can
-//! have few handshakes waiting. A handshake whose client has gone is skipped. Otherwise clients that repeat a recorded
+//! They have a low priority, so that open connections are served first. Blocks of networks and the networks of each block take
+//! turns ([`FairTurns`]), and each network can have few handshakes waiting. A handshake whose client has gone is skipped. Otherwise clients that repeat a recorded
 //! `ClientHello`, without cryptography of their own, would take the time of all others.
 
 use std::io;
@@ -46,7 +46,7 @@ struct HandshakeStep {
 /// The step was not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StepNotDone {
-    /// Too many handshakes of the network wait.
+    /// Too many handshakes from this network are waiting.
     TooManyWaiting,
     /// A defect.
     Panicked,
