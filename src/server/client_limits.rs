@@ -7,6 +7,10 @@ use crate::gateway::TrustLevel;
 /// HTTP/2: concurrent requests on a connection, which the codec enforces for all clients.
 pub(super) const STREAMS: u32 = 100;
 
+/// A request head of more bytes is larger than the gateway accepts, and needs one of the permits that bound the memory for such
+/// heads.
+pub(super) const LARGE_HEAD: usize = 24_576;
+
 /// Bytes that may arrive on HTTP/2 between the beginnings and ends of requests: twice a request head and a window of
 /// an unwanted body. Otherwise PING, SETTINGS and the like, which request nothing and are answered, could continue
 /// for ever.
@@ -28,9 +32,9 @@ pub(super) struct ClientLimits {
     pub(super) pending_in_process: usize,
     /// Pending responses of the process from which on this client must read within the short timeout of `deadlines`.
     pub(super) hurried_from: usize,
-    /// HTTP/2: refused requests, while none of the pending responses is read, above which the connection is closed. The
-    /// codec keeps a record of each refused request, 328 bytes in a table that doubles: with the pending ones there
-    /// are at most 32.
+    /// HTTP/2: refused requests, while none of the pending responses is read, above which no further request is passed to the
+    /// codec, and the connection ends in order. The codec keeps a record of each refused request, 328 bytes in a table that
+    /// doubles: with the pending ones there are at most 32.
     pub(super) refused: usize,
 }
 

@@ -19,7 +19,7 @@ pub(super) struct ConnectionContext {
     /// The pages of accounts, if people can sign up.
     pub(super) site: Option<Arc<Site>>,
     pub(super) clock: Clock,
-    /// Permits to read HTTP/1.1 heads that are larger than the gateway accepts: they bound the memory for all of them.
+    /// Permits to read heads that are larger than the gateway accepts: they bound the memory for all of them.
     pub(super) large_heads: Arc<Semaphore>,
     /// Owns the tasks beside connections.
     pub(super) tasks: TaskTracker,

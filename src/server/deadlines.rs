@@ -10,7 +10,7 @@ use crate::clock::Mono;
 #[derive(Clone, Copy, Debug)]
 pub struct Deadlines {
     /// From the connection to its first request head, PROXY header and TLS handshake included; and from the first
-    /// byte of any later request to the end of its head.
+    /// byte of any later request to the end of its head. On HTTP/2 also for a frame that is not a part of a body.
     pub head: Duration,
     /// Between two requests.
     pub idle: Duration,
@@ -54,6 +54,8 @@ pub(super) struct ConnectionProgress {
     pub(super) blocked: Option<Mono>,
     /// Whether waiting bytes must be read within [`HURRIED_WRITE_TIMEOUT`].
     pub(super) is_hurried: bool,
+    /// HTTP/2: since when a request head or a frame is incomplete.
+    pub(super) incomplete: Option<Mono>,
     /// Since when the connection is to end.
     pub(super) retiring: Option<Mono>,
 }
@@ -85,7 +87,8 @@ pub(super) struct ActivitySnapshot {
 impl Deadlines {
     /// The next required event and its deadline.
     pub(super) fn next(&self, progress: ConnectionProgress) -> (Mono, MissedDeadline) {
-        let ConnectionProgress { phase, since, requested, blocked, is_hurried, retiring } = progress;
+        let ConnectionProgress { phase, since, requested, blocked, is_hurried, incomplete, retiring } =
+            progress;
         // One that is to end, and has no request, gets as much time as for one that is under way: no more, and no less
         // for having been idle long enough.
         let last = retiring.filter(|_| requested.is_none() && phase != ConnectionPhase::Head);
@@ -101,7 +104,8 @@ impl Deadlines {
         };
         let limit = if is_hurried { self.write.min(HURRIED_WRITE_TIMEOUT) } else { self.write };
         let write = blocked.map(|since| (since.plus(limit), MissedDeadline::Write));
-        [write, last]
+        let head = incomplete.map(|since| (since.plus(self.head), MissedDeadline::Head));
+        [write, last, head]
             .into_iter()
             .flatten()
             .fold(work, |first, other| if other.0 < first.0 { other } else { first })

@@ -56,7 +56,8 @@ pub(super) async fn serve<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let stream = RequestPacer::stream(stream, PREFACE.len(), Arc::clone(activity));
+    let stream =
+        RequestPacer::stream(stream, PREFACE.len(), Arc::clone(activity), Arc::clone(&context.large_heads));
     let service = service_fn(|request: Request<Incoming>| {
         let opened = activity.open_stream();
         let (context, activity) = (context.clone(), Arc::clone(activity));

@@ -13,6 +13,7 @@ mod deadlines;
 mod displacement;
 mod fair_turns;
 mod filtered_io;
+mod frame_sequence;
 mod handshake_threads;
 mod head_scanner;
 mod http1;

@@ -3,8 +3,10 @@
 //!
 //! The codec allocates for all streams that arrive together, and keeps the memory as long as the connection lives.
 //! A few at a time, a request is answered or refused before further ones are read, so such a connection needs
-//! little memory however many requests it sends. Numbers are in `client_limits`; which requests are refused is decided
-//! in `connection_activity`.
+//! little memory however many requests it sends. After too many refusals the codec gets no further request: those have
+//! greater numbers than the last stream of its GOAWAY, so that the client may repeat them. A head must be complete in time,
+//! and a large one needs a permit. Numbers are in `client_limits`; which requests are refused is decided in
+//! `connection_activity`.
 
 use std::io;
 use std::pin::Pin;
@@ -13,15 +15,12 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf as _, BytesMut};
 use tokio::io::{AsyncRead, ReadBuf};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::client_limits::LARGE_HEAD;
 use super::connection_activity::ConnectionActivity;
 use super::filtered_io::{FilteredIo, ReadFilter};
-
-/// Length of a frame header.
-const FRAME_HEAD: usize = 9;
-/// Types of the frames that begin and reset a request.
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
+use super::frame_sequence::FrameSequence;
 
 /// Maximum number of resets by a client whose requests are paced. The codec counts only streams that were reset before it
 /// processed them; here each is processed first.
@@ -29,65 +28,17 @@ const MAX_RESETS: usize = 100;
 
 pub(super) struct RequestPacer {
     activity: Arc<ConnectionActivity>,
+    large_heads: Arc<Semaphore>,
+    /// Held while a large head arrives.
+    permit: Option<OwnedSemaphorePermit>,
     frames: FrameSequence,
+    is_incomplete: bool,
     /// Bytes read and not yet passed to the codec.
     pending: BytesMut,
     /// The codec poll in which a request was passed on whose response must come first.
     passed_on: Option<usize>,
-}
-
-/// The position in the sequence of frames.
-struct FrameSequence {
-    /// Remaining bytes of the current payload, or of the preface.
-    rest: usize,
-    head: [u8; FRAME_HEAD],
-    /// Bytes of the next frame header that have arrived.
-    filled: usize,
-    is_headers: bool,
-    /// Number of resets.
-    resets: usize,
-}
-
-impl FrameSequence {
-    /// The first frame begins after this many other bytes.
-    fn after(preface: usize) -> Self {
-        Self { rest: preface, head: [0; FRAME_HEAD], filled: 0, is_headers: false, resets: 0 }
-    }
-
-    /// Advances to the end of the first HEADERS frame. Returns the number of bytes, and whether they end there.
-    fn advance(&mut self, bytes: &[u8]) -> (usize, bool) {
-        let mut unread = bytes;
-        while !unread.is_empty() {
-            if self.rest == 0 && self.filled < FRAME_HEAD {
-                let (first, after) = unread.split_at((FRAME_HEAD - self.filled).min(unread.len()));
-                for byte in first {
-                    if let Some(slot) = self.head.get_mut(self.filled) {
-                        *slot = *byte;
-                    }
-                    self.filled += 1;
-                }
-                unread = after;
-                if self.filled < FRAME_HEAD {
-                    break;
-                }
-                let [one, two, three, kind, ..] = self.head;
-                self.rest = u32::from_be_bytes([0, one, two, three]) as usize;
-                self.is_headers = kind == HEADERS;
-                self.resets += usize::from(kind == RST_STREAM);
-            } else {
-                let step = self.rest.min(unread.len());
-                unread = unread.get(step..).unwrap_or_default();
-                self.rest -= step;
-            }
-            if self.rest == 0 {
-                self.filled = 0;
-                if std::mem::take(&mut self.is_headers) {
-                    return (bytes.len() - unread.len(), true);
-                }
-            }
-        }
-        (bytes.len(), false)
-    }
+    /// The codec gets no requests after the one on this stream.
+    last_stream: Option<u32>,
 }
 
 impl RequestPacer {
@@ -96,9 +47,69 @@ impl RequestPacer {
         stream: S,
         preface: usize,
         activity: Arc<ConnectionActivity>,
+        large_heads: Arc<Semaphore>,
     ) -> FilteredIo<S, Self> {
-        let (frames, pending) = (FrameSequence::after(preface), BytesMut::new());
-        FilteredIo::new(stream, Self { activity, frames, pending, passed_on: None })
+        let pacer = Self {
+            activity,
+            large_heads,
+            permit: None,
+            frames: FrameSequence::after(preface),
+            is_incomplete: false,
+            pending: BytesMut::new(),
+            passed_on: None,
+            last_stream: None,
+        };
+        FilteredIo::new(stream, pacer)
+    }
+
+    /// The number of bytes up to the end of the next head, which are passed on.
+    fn pass_on(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.activity.reads_freely() {
+            self.passed_on = None;
+            self.record_head(false, false)?;
+            return Ok(bytes.len());
+        }
+        let (length, is_request) = self.frames.advance(bytes);
+        self.passed_on = is_request.then(|| self.activity.polls());
+        self.record_head(self.frames.is_incomplete(), self.frames.head_bytes() > LARGE_HEAD)?;
+        Ok(length)
+    }
+
+    fn record_head(&mut self, is_incomplete: bool, is_large: bool) -> io::Result<()> {
+        if std::mem::replace(&mut self.is_incomplete, is_incomplete) != is_incomplete {
+            self.activity.set_incomplete(is_incomplete);
+        }
+        if !is_large {
+            self.permit = None;
+        } else if self.permit.is_none() {
+            let permit = Arc::clone(&self.large_heads).try_acquire_owned();
+            self.permit = Some(permit.map_err(|_| io::Error::other("too many large request heads arrive"))?);
+        }
+        Ok(())
+    }
+
+    /// Passes on only what is about the connection and its open streams, up to this one.
+    fn poll_open_streams(
+        &mut self,
+        last_stream: u32,
+        mut stream: Pin<&mut impl AsyncRead>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        while self.pending.is_empty() {
+            let begin = buffer.filled().len();
+            ready!(stream.as_mut().poll_read(cx, buffer))?;
+            let read = buffer.filled().get(begin..).unwrap_or_default();
+            if read.is_empty() {
+                return Poll::Ready(Ok(())); // the end
+            }
+            self.pending = self.frames.without_streams_after(last_stream, read);
+            buffer.set_filled(begin);
+        }
+        let length = self.pending.len().min(buffer.remaining());
+        buffer.put_slice(self.pending.get(..length).unwrap_or_default());
+        self.pending.advance(length);
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -109,39 +120,45 @@ impl ReadFilter for RequestPacer {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if let Some(last_stream) = self.last_stream {
+            return self.poll_open_streams(last_stream, stream, cx, buffer);
+        }
         if self.passed_on == Some(self.activity.polls()) {
             cx.waker().wake_by_ref(); // by its next poll it is known whether that was a request
             return Poll::Pending;
         }
+        // A head has just ended, so the first byte that is left out begins a frame.
+        if self.passed_on.is_some() && self.activity.takes_no_more() {
+            let last_stream = *self.last_stream.insert(self.frames.last_stream());
+            let unread = std::mem::take(&mut self.pending);
+            self.pending = self.frames.without_streams_after(last_stream, &unread);
+            return self.poll_open_streams(last_stream, stream, cx, buffer);
+        }
         if self.passed_on.is_some() && !self.activity.reads_freely() && !self.activity.may_read_head() {
             return Poll::Pending; // the response wakes the connection to be sent; so does a higher trust
         }
-        if self.frames.resets > MAX_RESETS {
+        if self.frames.resets() > MAX_RESETS {
             return Poll::Ready(Err(io::Error::other(
                 "a client without an admitted paid request reset too many streams",
             )));
         }
         self.passed_on = None;
-        let is_paced = !self.activity.reads_freely();
-        if self.pending.is_empty() {
+        let mut pending = std::mem::take(&mut self.pending);
+        if pending.is_empty() {
             let begin = buffer.filled().len();
             ready!(stream.poll_read(cx, buffer))?;
-            if is_paced {
-                let read = buffer.filled().get(begin..).unwrap_or_default();
-                let (length, is_request) = self.frames.advance(read);
-                self.pending = read.get(length..).unwrap_or_default().into();
-                self.passed_on = is_request.then(|| self.activity.polls());
-                buffer.set_filled(begin + length);
-            }
+            let read = buffer.filled().get(begin..).unwrap_or_default();
+            let length = self.pass_on(read)?;
+            self.pending = read.get(length..).unwrap_or_default().into();
+            buffer.set_filled(begin + length);
             return Poll::Ready(Ok(()));
         }
-        let next = self.pending.get(..self.pending.len().min(buffer.remaining())).unwrap_or_default();
-        let (length, is_request) = if is_paced { self.frames.advance(next) } else { (next.len(), false) };
+        let next = pending.get(..pending.len().min(buffer.remaining())).unwrap_or_default();
+        let length = self.pass_on(next)?;
         buffer.put_slice(next.get(..length).unwrap_or_default());
-        self.passed_on = is_request.then(|| self.activity.polls());
-        self.pending.advance(length);
-        if self.pending.is_empty() {
-            self.pending = BytesMut::new();
+        pending.advance(length);
+        if !pending.is_empty() {
+            self.pending = pending;
         }
         Poll::Ready(Ok(()))
     }
@@ -156,8 +173,11 @@ mod tests {
     use super::*;
     use crate::clock::{Clock, Wall};
 
+    const HEADERS: u8 = 1;
+
+    /// A frame whose flags end a head.
     fn frame(kind: u8, length: u8) -> Vec<u8> {
-        [&[0, 0, length, kind, 0, 0, 0, 0, 1], &vec![b'x'; usize::from(length)][..]].concat()
+        [&[0, 0, length, kind, 4, 0, 0, 0, 1], &vec![b'x'; usize::from(length)][..]].concat()
     }
 
     /// A preface, and three requests among other frames; the lengths up to the end of each request.
@@ -172,29 +192,13 @@ mod tests {
         (bytes, ends)
     }
 
-    #[test]
-    fn the_end_of_each_request_is_found_however_the_bytes_are_cut() {
-        let (bytes, ends) = sample();
-        for size in 1..bytes.len() {
-            let (mut frames, mut at, mut found) = (FrameSequence::after(7), 0, Vec::new());
-            for chunk in bytes.chunks(size) {
-                let mut rest = chunk;
-                while !rest.is_empty() {
-                    let (length, is_request) = frames.advance(rest);
-                    (at, rest) = (at + length, &rest[length..]);
-                    found.extend(is_request.then_some(at));
-                }
-            }
-            assert_eq!(found, ends, "in chunks of {size}");
-        }
-    }
-
     #[tokio::test]
     async fn one_request_is_read_at_a_time_until_one_is_admitted() {
         let (bytes, [first, second, _]) = sample();
         let (clock, _hand) = Clock::manual(Wall::from_seconds(0));
         let activity = Arc::new(ConnectionActivity::new(clock, Arc::default(), Arc::default()));
-        let mut stream = RequestPacer::stream(&bytes[..], 7, Arc::clone(&activity));
+        let mut stream =
+            RequestPacer::stream(&bytes[..], 7, Arc::clone(&activity), Arc::new(Semaphore::new(1)));
         let mut read = [0; 500];
         assert_eq!(stream.read(&mut read).await.unwrap(), first);
         assert!(futures_util::poll!(pin!(stream.read(&mut read))).is_pending(), "in the same turn");

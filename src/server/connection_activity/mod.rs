@@ -18,7 +18,7 @@ use crate::gateway::{ConnectionTrust, TrustLevel};
 
 use super::application_connections::{ApplicationConnections, ConnectionMembership};
 use super::client_limits::{ClientLimits, SENT_PER_RECEIVED, UNSOLICITED_BYTES};
-use super::deadlines::{ActivitySnapshot, ConnectionPhase, ConnectionProgress, Deadlines, MissedDeadline};
+use super::deadlines::{ActivitySnapshot, ConnectionPhase, ConnectionProgress, Deadlines};
 use super::displacement::DisplacementInput;
 use super::unsent::{UnsentBytes, UnsentResponses};
 
@@ -60,6 +60,10 @@ struct ActivityState {
     unsent_heads: usize,
     /// HTTP/2: requests refused since a response was last sent completely.
     refused: usize,
+    /// HTTP/2: there were too many of them.
+    takes_no_more: bool,
+    /// HTTP/2: since when a request head or a frame is incomplete.
+    incomplete: Option<Mono>,
     membership: ConnectionMembership,
     opened: Mono,
     /// Response bytes that the client has taken.
@@ -91,6 +95,8 @@ impl ConnectionActivity {
             unsent: 0,
             unsent_heads: 0,
             refused: 0,
+            takes_no_more: false,
+            incomplete: None,
             membership: ConnectionMembership::default(),
             taken: 0,
             retiring: None,
@@ -208,6 +214,16 @@ impl ConnectionActivity {
         unanswered == 0 || (unanswered < limits.unanswered && has_room)
     }
 
+    /// HTTP/2: whether no further request may reach the codec, since too many were refused.
+    pub(super) fn takes_no_more(&self) -> bool {
+        self.state().takes_no_more
+    }
+
+    /// HTTP/2: a request head or a frame has arrived in part, or completely.
+    pub(super) fn set_incomplete(&self, is_incomplete: bool) {
+        self.state().incomplete = is_incomplete.then(|| self.clock.mono());
+    }
+
     /// The socket accepts no bytes.
     pub(super) fn blocked(&self) {
         let now = self.clock.mono();
@@ -276,10 +292,7 @@ impl ConnectionActivity {
         let limits = self.limits(&state);
         let may_be_hurried = progress.blocked.is_some() && limits.hurried_from < usize::MAX;
         progress.is_hurried = may_be_hurried && self.all_unsent.hurries(&limits);
-        let (mut end, mut overdue) = deadlines.next(progress);
-        if state.refused > limits.refused {
-            (end, overdue) = (progress.since, MissedDeadline::Write);
-        }
+        let (end, overdue) = deadlines.next(progress);
         ActivitySnapshot {
             is_cut: state.cut,
             is_retiring: state.retiring.is_some(),
@@ -292,9 +305,9 @@ impl ConnectionActivity {
 
 impl ActivityState {
     fn progress(&self) -> ConnectionProgress {
-        let Self { phase, since, retiring, .. } = *self;
+        let Self { phase, since, incomplete, retiring, .. } = *self;
         let requested = self.requests.iter().map(|(_, since)| *since).min();
         let blocked = [self.socket.since(), self.bodies.since()].into_iter().flatten().min();
-        ConnectionProgress { phase, since, requested, blocked, is_hurried: false, retiring }
+        ConnectionProgress { phase, since, requested, blocked, is_hurried: false, incomplete, retiring }
     }
 }

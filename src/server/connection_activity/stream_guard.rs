@@ -24,7 +24,11 @@ impl ConnectionActivity {
         if let Err(refusal) = self.all_unsent.take(&limits, pending) {
             state.refused += 1;
             state.unsolicited = 0;
-            self.changed.notify_one(); // there may be too many
+            if state.refused > limits.refused {
+                state.takes_no_more = true;
+                state.retiring.get_or_insert(self.clock.mono());
+                self.changed.notify_one();
+            }
             return Err(refusal);
         }
         let number = state.next;

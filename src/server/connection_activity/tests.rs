@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::clock::{ManualClock, Wall};
 use crate::gateway::ConnectionApplication;
+use crate::server::deadlines::MissedDeadline;
 use crate::server::unsent::MIN_BYTES;
 
 const DEADLINES: Deadlines = Deadlines {

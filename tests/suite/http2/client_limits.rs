@@ -16,7 +16,8 @@ use tokio::sync::Barrier;
 
 use super::unread_responses::{AttackTarget, program};
 use super::{
-    DATA, END_STREAM, GOAWAY, HEADERS, PREFACE, RST_STREAM, SETTINGS, Wire, code, frame, get, request,
+    DATA, END_STREAM, GOAWAY, HEADERS, PREFACE, RST_STREAM, SETTINGS, WINDOW_UPDATE, Wire, code, frame, get,
+    request,
 };
 use crate::balances::own;
 use crate::client::Connection;
@@ -136,6 +137,45 @@ async fn http2_a_trusted_proxy_has_no_limit_of_a_single_client() {
     let free = world.customer_with("free", own(100, 100)).await.key;
     assert_eq!(answered_and_refused(&world, "/api/v1/models", &free).await, (20, 0));
     assert_eq!(answered_and_refused(&world, "/openapi.json", "").await, (20, 0));
+}
+
+/// Reads to the end of a connection, and opens its windows after the first GOAWAY. Returns the responses begun, completed and
+/// refused, and the last stream of the last GOAWAY.
+async fn drained(connection: &mut Wire) -> (usize, usize, usize, u32) {
+    let (mut begun, mut completed, mut refused, mut last) = (0, 0, 0, 0);
+    while let Some(read) = connection.read().await {
+        begun += usize::from(read.kind == HEADERS);
+        completed += usize::from(read.kind == DATA && read.flags & END_STREAM != 0);
+        refused += usize::from(read.kind == RST_STREAM && code(&read.payload) == REFUSED_STREAM);
+        if read.kind == GOAWAY {
+            assert_eq!(code(&read.payload[4..]), 0);
+            if last == 0 {
+                let room = [
+                    // Of streams that were not taken.
+                    frame(WINDOW_UPDATE, 0, 119, &[0, 1, 0, 0]),
+                    frame(RST_STREAM, 0, 117, &[0, 0, 0, 8]),
+                    frame(SETTINGS, 0, 0, &[0, 4, 0, 15, 0, 0]),
+                    frame(WINDOW_UPDATE, 0, 0, &[0, 127, 0, 0]),
+                ];
+                connection.send(&room.concat()).await;
+            }
+            last = code(&read.payload);
+        }
+    }
+    (begun, completed, refused, last)
+}
+
+#[tokio::test]
+async fn http2_after_a_burst_beyond_the_limit_every_response_that_has_begun_is_completed() {
+    let world = World::new().await;
+    let key = world.customer_with("free", own(100, 100)).await.key;
+    for (number, (target, key)) in (1..).zip([("/api/v1/models", key.as_str()), ("/openapi.json", "")]) {
+        let mut connection = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
+        connection.send(&requests(60, target, key)).await;
+        // The client may repeat the requests after the last stream.
+        assert_eq!(drained(&mut connection).await, (8, 8, 21, 57), "{target}");
+        world.reaches("scoregate_connections_total{reason=\"done\"}", number).await;
+    }
 }
 
 /// A number of connections, fewer if the limit of open files is lower.

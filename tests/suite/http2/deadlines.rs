@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::{
-    DATA, END_STREAM, GOAWAY, HEADERS, PREFACE, StreamOutcome, WINDOW_UPDATE, Wire, block, code, frame, get,
-    request,
+    CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PING, PREFACE, SETTINGS, StreamOutcome,
+    WINDOW_UPDATE, Wire, block, code, frame, get, request,
 };
 use crate::world::{World, good};
 
@@ -38,6 +38,76 @@ async fn http2_half_a_preface_is_cut_off_after_nine_seconds() {
 }
 
 #[tokio::test]
+async fn http2_an_unfinished_head_or_frame_is_cut_off_nine_seconds_after_its_first_byte() {
+    let world = World::new().await;
+    let head = frame(HEADERS, END_STREAM, 1, &block(&get("/healthz", &[])));
+    let continued = [&head[..], &frame(CONTINUATION, 0, 1, &[0])].concat();
+    let mut wires = Vec::new();
+    for unfinished in [&head[..], &head[..20], &continued, &frame(SETTINGS, 0, 0, &[0; 60])[..50]] {
+        let mut connection = Wire::open(world.address()).await;
+        connection.settled().await;
+        wires.push((connection, unfinished.to_vec()));
+    }
+    world.pass(30 * SECOND);
+    for (connection, unfinished) in &mut wires {
+        // The reply to the PING shows that all of it was read.
+        connection.send(&[&frame(PING, 0, 0, b"settled!"), &unfinished[..]].concat()).await;
+        connection.find(PING).await;
+    }
+    world.pass(Duration::from_millis(8_999));
+    assert_eq!(world.ended("head_timeout").await, 0);
+    world.pass(MOMENT);
+    for (connection, _) in &mut wires {
+        connection.rest().await;
+    }
+    assert_eq!(world.ended("head_timeout").await, 4);
+}
+
+#[tokio::test]
+async fn http2_a_head_that_ends_in_time_is_answered_and_starts_no_further_deadline() {
+    let world = World::new().await;
+    let mut connection = Wire::open(world.address()).await;
+    connection.settled().await;
+    let block = block(&get("/healthz", &[]));
+    for stream in [1, 3] {
+        let begins = frame(HEADERS, END_STREAM, stream, &block[..9]);
+        connection.send(&[frame(PING, 0, 0, b"settled!"), begins].concat()).await;
+        connection.find(PING).await;
+        world.pass(8 * SECOND);
+        connection.send(&frame(CONTINUATION, END_HEADERS, stream, &block[9..])).await;
+        assert_eq!(connection.stream_outcome(stream).await, StreamOutcome::Response(200, String::new()));
+        world.pass(8 * SECOND);
+    }
+    connection.settled().await;
+    assert_eq!(world.ended("head_timeout").await, 0);
+}
+
+#[tokio::test]
+async fn http2_sixty_four_clients_can_send_a_large_head_at_a_time() {
+    let world = World::with("guard.per_minute = 1000", good).await;
+    let fields = get("/healthz", &[("x", &"x".repeat(40_000))]);
+    let head = request(1, &fields);
+    let unfinished = &head[..30_000];
+    let mut wires = Vec::new();
+    for _ in 0..65 {
+        let mut connection = Wire::open(world.address()).await;
+        connection.send(unfinished).await;
+        wires.push(connection);
+    }
+    world.reaches("scoregate_connections_total{reason=\"failed\"}", 1).await;
+    let mut answered = 0;
+    for connection in &mut wires {
+        connection.send(&head[30_000..]).await;
+        let outcome = connection.stream_outcome(1).await;
+        answered += usize::from(outcome == StreamOutcome::Response(431, "headers_too_large".into()));
+    }
+    assert_eq!(answered, 64);
+    let mut next = Wire::open(world.address()).await;
+    next.send(&head).await;
+    assert_eq!(next.stream_outcome(1).await, StreamOutcome::Response(431, "headers_too_large".into()));
+}
+
+#[tokio::test]
 async fn http2_an_idle_connection_gets_a_goaway_and_is_closed_a_second_later() {
     let world = World::new().await;
     let mut connection = Wire::open(world.address()).await;
@@ -63,7 +133,7 @@ async fn http2_a_connection_that_sent_only_the_preface_is_idle() {
     let mut connection = Wire::bare(world.address()).await;
     connection.acknowledges = false;
     connection.send(PREFACE).await;
-    connection.find(super::SETTINGS).await;
+    connection.find(SETTINGS).await;
     world.pass(60 * SECOND);
     connection.find(GOAWAY).await;
     world.pass(SECOND);
