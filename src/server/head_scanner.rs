@@ -13,13 +13,14 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf as _, Bytes};
 use tokio::io::{AsyncRead, ReadBuf};
 
+use super::client_limits::LARGE_HEAD;
 use super::filtered_io::{FilteredIo, ReadFilter};
 
 /// The codec rejects this anywhere in a head.
 const REFUSED: &[u8] = b"\0\r\n\r\n";
 
 /// A head that reaches one of these is larger than the gateway accepts, and is left to another codec.
-const MAX_SIZE: usize = 24_576;
+const MAX_SIZE: usize = LARGE_HEAD;
 const MAX_FIELDS: usize = 100;
 /// A head in fewer bytes has no more fields than that.
 const MIN_SIZE_OF_MANY_FIELDS: usize = 4 * MAX_FIELDS;
@@ -30,10 +31,12 @@ pub(super) struct HeadScanner<'l> {
     /// Bytes and complete header lines of the current head.
     size: usize,
     fields: usize,
-    /// Bytes that the codec reads before anything else.
+    /// Bytes that the codec has yet to read after an invalid head.
     refused: &'static [u8],
     limit: Option<&'l HeadLimit>,
-    /// The rest of a head that is too large, as far as received.
+    /// The fault of the current head.
+    stopped_by: Option<HeadFault>,
+    /// Received bytes from the fault on.
     held: Bytes,
 }
 
@@ -86,7 +89,8 @@ impl<'l> HeadScanner<'l> {
 
     fn new(limit: Option<&'l HeadLimit>) -> Self {
         let held = Bytes::new();
-        Self { at: ScanState::Start, last: 0, size: 0, fields: 0, refused: &[], limit, held }
+        let (at, refused) = (ScanState::Start, REFUSED);
+        Self { at, last: 0, size: 0, fields: 0, refused, limit, stopped_by: None, held }
     }
 
     /// The bytes that were held back.
@@ -178,23 +182,19 @@ impl ReadFilter for HeadScanner<'_> {
             self.release(buffer);
             return Poll::Ready(Ok(()));
         }
-        if self.refused.is_empty() && self.held.is_empty() {
+        if self.stopped_by.is_none() {
             let begin = buffer.filled().len();
             ready!(stream.poll_read(cx, buffer))?;
             let received = buffer.filled().get(begin..).unwrap_or_default();
             let Some((at, fault)) = self.fault(received) else { return Poll::Ready(Ok(())) };
-            match fault {
-                HeadFault::Invalid => self.refused = REFUSED,
-                HeadFault::TooLarge => {
-                    self.held = Bytes::copy_from_slice(received.get(at..).unwrap_or_default());
-                }
-            }
+            self.stopped_by = Some(fault);
+            self.held = Bytes::copy_from_slice(received.get(at..).unwrap_or_default());
             buffer.set_filled(begin + at);
-            if fault == HeadFault::TooLarge && at > 0 {
-                return Poll::Ready(Ok(()));
+            if at > 0 {
+                return Poll::Ready(Ok(())); // the codec may find a head, and its body here
             }
         }
-        if let Some(limit) = self.limit.filter(|_| !self.held.is_empty()) {
+        if let Some(limit) = self.limit.filter(|_| self.stopped_by == Some(HeadFault::TooLarge)) {
             limit.is_exceeded.store(true, Ordering::Relaxed);
             return Poll::Pending; // the owner of the codec is polled after it
         }
@@ -293,6 +293,22 @@ mod tests {
                 read.extend_from_slice(&part[..length]);
             }
             assert_eq!(read, b"GET /\0\r\n\r\n");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_follows_a_head_is_read_unchanged_if_it_is_a_body() {
+        use tokio::io::AsyncReadExt as _;
+        let head = b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n";
+        for body in [&b"a=b\nc #d\n"[..], b"G #\n\n\n\n#\n"] {
+            let (bytes, limit) = ([&head[..], body].concat(), HeadLimit::default());
+            let mut heads = HeadScanner::stream(&bytes[..], Some(&limit));
+            let mut read = vec![0; bytes.len()];
+            let first = heads.read(&mut read).await.unwrap();
+            assert!(first >= head.len());
+            limit.body_follows();
+            heads.read_exact(&mut read[first..]).await.unwrap();
+            assert_eq!(read.escape_ascii().to_string(), bytes.escape_ascii().to_string());
         }
     }
 
