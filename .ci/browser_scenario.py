@@ -129,7 +129,7 @@ class Scenario:
         self.check("The older keys work until")
         self.second = self.issued_key()
         self.visitor.follow("a.button", "I have copied the key")
-        self.check(self.second[:12], "expires", "Cancel the expiry")
+        self.check(self.second[:12], "expires", "Cancel expiry")
         self.expect_status(200, self.first, self.second)
 
     def expect_status(self, expected, *keys):

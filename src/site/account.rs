@@ -56,7 +56,9 @@ impl Site {
         let live = visit.signed_in_by_form(&*self.store).await?;
         let (owner, entered) = (&live.session.owner, entered_fields(visit));
         let (existing, at_most) = (owner.applications.len(), visit.config.applications_per_account);
-        if existing < usize::try_from(at_most).unwrap_or(usize::MAX) && !visit.form.is_current(existing) {
+        if existing < usize::try_from(at_most).unwrap_or(usize::MAX)
+            && visit.form.existing() != Some(existing)
+        {
             let message = "The applications have changed since this page was opened, so none was created. Check the list and try again.";
             let problem = Some(FormProblem { field: Some(EXISTING), message });
             let html = self.account_html(visit, &live, &entered, problem, None).await?;

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use crate::accounts::{DescriptionChange, FieldChange, KeyDetails, RegistrarError};
-use crate::clock::{Day, Wall};
+use crate::clock::Day;
 use crate::instruments::AccountStep;
 use crate::keys::{ApplicationId, Digest};
 use crate::pages::account::{
-    ApplicationFields, FormProblem, KEY_NAME, NEW_NAME, OwnedApplicationView, REPLACE,
+    ApplicationFields, FormProblem, KEY_NAME, KeyFields, NEW_NAME, OVERLAP, OwnedApplicationView, REPLACE,
 };
-use crate::store::{RequestQuery, StoredApplication, StoredKey};
+use crate::store::{KeyAllowance, OwnerRefusal, RequestQuery, StoreError, StoredApplication, StoredKey};
 
 use super::Site;
 use super::account::{entered_fields, form_message, issued_key, sign_in_again, signed_in};
@@ -22,7 +22,6 @@ use super::visit::{LiveSession, Visit, change_failed, store_failed};
 /// Limits on the keys of an application.
 const MAX_ACTIVE_KEYS: usize = 10;
 const MAX_NEW_KEYS: usize = 20;
-const DAY: Duration = Duration::from_hours(24);
 /// Days of requests on the page.
 const SHOWN_DAYS: u32 = 30;
 
@@ -94,6 +93,11 @@ impl Site {
             requests: requests.as_ref().ok(),
             days,
             entered,
+            entered_keys: KeyFields {
+                key_name: visit.form.field(KEY_NAME),
+                new_name: visit.form.field(NEW_NAME),
+                overlap: visit.form.field(OVERLAP),
+            },
             problem,
             notice,
         })
@@ -135,15 +139,12 @@ impl Site {
     /// Adds a key and shows it. The other keys are unaffected.
     pub(super) async fn add_key(&self, visit: &Visit, id: ApplicationId) -> Result<SiteReply, SiteRefusal> {
         let (live, application) = self.owned_by_form(visit, id).await?;
-        if let Some(message) = no_new_key(visit, &application) {
-            return Ok(self.with_problem(visit, &live, &application, "key", message).await);
-        }
         match self.registrar.add_key(live.owner(), id, key_details(visit, KEY_NAME)).await {
             Ok(issued) => {
                 self.instruments.changed(AccountStep::AddKey);
                 Ok(issued_key(visit, &live, &issued, None))
             }
-            Err(error) => self.bad_key_name(visit, (&live, &application), KEY_NAME, &error).await,
+            Err(error) => self.no_new_key(visit, (&live, &application), KEY_NAME, &error).await,
         }
     }
 
@@ -154,12 +155,9 @@ impl Site {
         id: ApplicationId,
     ) -> Result<SiteReply, SiteRefusal> {
         let (live, application) = self.owned_by_form(visit, id).await?;
-        if let Some(message) = no_new_key(visit, &application) {
-            return Ok(self.with_problem(visit, &live, &application, "key", message).await);
-        }
-        let Some(overlap) = overlap(visit.form.field("overlap")) else {
+        let Some(overlap) = overlap(visit.form.field(OVERLAP)) else {
             let message = "Choose when the existing keys expire.";
-            return Ok(self.with_problem(visit, &live, &application, "overlap", message).await);
+            return Ok(self.with_problem(visit, &live, &application, OVERLAP, message).await);
         };
         if !visit.form.is_set(REPLACE) {
             let message = "Check the box to replace the keys.";
@@ -175,18 +173,23 @@ impl Site {
                 let others_end_at = replaces_keys.then(|| visit.now.wall.plus(overlap));
                 Ok(issued_key(visit, &live, &issued, others_end_at))
             }
-            Err(error) => self.bad_key_name(visit, (&live, &application), NEW_NAME, &error).await,
+            Err(error) => self.no_new_key(visit, (&live, &application), NEW_NAME, &error).await,
         }
     }
 
-    /// The page with the problem of the name of a key.
-    async fn bad_key_name(
+    /// The page with the reason why a key was not created: the keys, or the name in this field.
+    async fn no_new_key(
         &self,
         visit: &Visit,
         (live, application): (&LiveSession, &StoredApplication),
         field: &'static str,
         error: &RegistrarError,
     ) -> Result<SiteReply, SiteRefusal> {
+        if let Some(message) = key_limit(error) {
+            // They may have changed after they were read.
+            let (live, application) = self.owned(visit, application.id).await?;
+            return Ok(self.with_problem(visit, &live, &application, "key", message).await);
+        }
         let message = form_message(error).ok_or_else(|| change_failed(error))?;
         Ok(self.with_problem(visit, live, application, field, &message.text).await)
     }
@@ -270,21 +273,12 @@ fn key_of_form<'a>(visit: &Visit, application: &'a StoredApplication) -> Result<
     application.keys.iter().find(|key| Some(key.digest) == digest).ok_or(SiteRefusal::UnknownPage)
 }
 
-/// The entered properties of a new key.
+/// The entered properties of a new key. A form without the number of keys creates none.
 fn key_details(visit: &Visit, field: &str) -> KeyDetails {
     let name = Some(visit.form.field(field).to_owned()).filter(|name| !name.is_empty());
-    KeyDetails { name, expires_at: None }
-}
-
-/// Why no key can be created now, if so.
-fn no_new_key(visit: &Visit, application: &StoredApplication) -> Option<&'static str> {
-    if visit.form.is_current(application.keys.len()) {
-        key_limit(&application.keys, visit.now.wall)
-    } else {
-        Some(
-            "The keys have changed since this page was opened, so no key was created. Check the list and try again.",
-        )
-    }
+    let existing = visit.form.existing().unwrap_or(usize::MAX);
+    let allowance = KeyAllowance { existing, active: MAX_ACTIVE_KEYS, per_day: MAX_NEW_KEYS };
+    KeyDetails { name, expires_at: None, allowance: Some(allowance) }
 }
 
 /// The time for which the existing keys keep working.
@@ -298,17 +292,19 @@ fn overlap(word: &str) -> Option<Duration> {
     }
 }
 
-/// The message if an owner may create no more keys now. All keys are in the memory of every gateway.
-fn key_limit(keys: &[StoredKey], now: Wall) -> Option<&'static str> {
-    let active = keys.iter().filter(|key| key.is_active(now)).count();
-    let new = keys.iter().filter(|key| now < key.created_at.plus(DAY)).count();
-    if active >= MAX_ACTIVE_KEYS {
-        Some(
-            "The application has reached the limit of 10 active keys. Revoke one, or wait until one expires.",
-        )
-    } else if new >= MAX_NEW_KEYS {
-        Some("The application has reached the limit of 20 new keys in 24 hours. Try again later.")
-    } else {
-        None
+/// The message if the keys of the application do not allow another one.
+fn key_limit(error: &RegistrarError) -> Option<&'static str> {
+    let RegistrarError::Store(StoreError::Owner(refusal)) = error else { return None };
+    if let OwnerRefusal::KeysChanged(_) = refusal {
+        return Some(
+            "The keys have changed since this page was opened, so no key was created. Check the list and try again.",
+        );
     }
+    if let OwnerRefusal::TooManyActiveKeys(_) = refusal {
+        return Some(
+            "The application has reached the limit of 10 active keys. Revoke one, or wait until one expires.",
+        );
+    }
+    matches!(refusal, OwnerRefusal::TooManyNewKeys(_))
+        .then_some("The application has reached the limit of 20 new keys in 24 hours. Try again later.")
 }

@@ -38,10 +38,10 @@ impl Form {
         }
     }
 
-    /// Whether the form was rendered with this number of existing keys or applications. A form that is sent again was rendered
+    /// The number of existing keys or applications with which the form was rendered. A form that is sent again was rendered
     /// before its own result.
-    pub(super) fn is_current(&self, existing: usize) -> bool {
-        self.field(EXISTING).parse() == Ok(existing)
+    pub(super) fn existing(&self) -> Option<usize> {
+        self.field(EXISTING).parse().ok()
     }
 
     /// Whether a checkbox is set.

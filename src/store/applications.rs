@@ -1,7 +1,13 @@
 //! Applications and keys as stored, and changes to them. Data only.
 
+use std::time::Duration;
+
 use crate::clock::Wall;
 use crate::keys::{ApplicationId, Digest, OwnerId};
+
+use super::OwnerRefusal;
+
+const DAY: Duration = Duration::from_hours(24);
 
 /// An application as stored, with its keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,6 +122,8 @@ pub enum ChangeKind {
     AddKey {
         /// The key.
         key: StoredKey,
+        /// The conditions for it, if an owner adds it.
+        allowance: Option<KeyAllowance>,
     },
     /// Adds a key; keys in force until now expire at `retire_others_at`. If that is not after the change, they are
     /// revoked: a clock that is set back must not bring them back.
@@ -124,6 +132,8 @@ pub enum ChangeKind {
         key: StoredKey,
         /// When the older ones expire, unless they expire sooner.
         retire_others_at: Wall,
+        /// The conditions for the new key, if an owner rotates.
+        allowance: Option<KeyAllowance>,
     },
     /// Revokes one key.
     RevokeKey {
@@ -175,7 +185,54 @@ pub struct Ownership {
     pub at_most: u32,
 }
 
+/// Conditions for a new key of an application, checked with the change that adds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyAllowance {
+    /// The number of keys that the owner has seen, revoked and expired ones included.
+    pub existing: usize,
+    /// Maximum number of active keys, the new one included.
+    pub active: usize,
+    /// Maximum number of new keys in 24 hours, this one included. All keys are in the memory of every gateway.
+    pub per_day: usize,
+}
+
+impl KeyAllowance {
+    /// Whether a key may be added to these.
+    pub(in crate::store) fn check(
+        &self,
+        application: &StoredApplication,
+        now: Wall,
+    ) -> Result<(), OwnerRefusal> {
+        let (id, keys) = (application.id, &application.keys);
+        let count = |counts: &dyn Fn(&StoredKey) -> bool| keys.iter().filter(|key| counts(key)).count();
+        if keys.len() != self.existing {
+            Err(OwnerRefusal::KeysChanged(id))
+        } else if count(&|key| key.is_active(now)) >= self.active {
+            Err(OwnerRefusal::TooManyActiveKeys(id))
+        } else if count(&|key| now < key.created_at.plus(DAY)) >= self.per_day {
+            Err(OwnerRefusal::TooManyNewKeys(id))
+        } else {
+            Ok(())
+        }
+    }
+}
+
 impl ChangeKind {
+    /// The conditions for the key that it adds.
+    pub(in crate::store) const fn key_allowance(&self) -> Option<KeyAllowance> {
+        match self {
+            Self::AddKey { allowance, .. } | Self::Rotate { allowance, .. } => *allowance,
+            Self::Create { .. }
+            | Self::RevokeKey { .. }
+            | Self::RevokeAll
+            | Self::SetTier { .. }
+            | Self::SetLimits { .. }
+            | Self::SetExpiry { .. }
+            | Self::Describe { .. }
+            | Self::Close => None,
+        }
+    }
+
     /// The name of a closed application.
     pub(in crate::store) const CLOSED: &str = "closed";
 

@@ -37,8 +37,8 @@ use crate::keys::{ApplicationId, Digest, OwnerId};
 use crate::limits::{GraceClaim, GraceShare};
 
 pub use applications::{
-    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, KeyUse, OwnLimits, Ownership, StoreChange,
-    StoredApplication, StoredKey,
+    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, KeyAllowance, KeyUse, OwnLimits, Ownership,
+    StoreChange, StoredApplication, StoredKey,
 };
 pub use database_status::{DatabaseStatus, ExchangeCounts, HotTable, TableRows};
 pub use disk_mirror::{Mirror, MirrorContents, MirrorError, MirrorRecord, RecordFlaw, RejectedRecord};

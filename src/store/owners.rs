@@ -83,6 +83,15 @@ pub enum OwnerRefusal {
          a new one can be created tomorrow (UTC)"
     )]
     QuotaUsedToday(OwnerId),
+    /// The application has not the keys that the owner has seen.
+    #[error("the keys of application {0} have changed; look at them again")]
+    KeysChanged(ApplicationId),
+    /// The application may have no more active keys.
+    #[error("application {0} has as many active keys as it may have")]
+    TooManyActiveKeys(ApplicationId),
+    /// The application may get no more keys in this period.
+    #[error("application {0} got as many keys in the last 24 hours as it may get")]
+    TooManyNewKeys(ApplicationId),
     /// An account with applications is not deleted.
     #[error("account {0} has applications; run the command again")]
     HasApplications(OwnerId),

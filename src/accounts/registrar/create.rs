@@ -2,7 +2,7 @@
 
 use crate::clock::Wall;
 use crate::keys::{ApplicationId, OwnerId};
-use crate::store::{ChangeKind, OwnLimits, Ownership};
+use crate::store::{ChangeKind, KeyAllowance, OwnLimits, Ownership};
 
 use super::validation::{check_limits, check_text, check_url};
 use super::{Actor, IssuedKey, Registrar, RegistrarError};
@@ -33,6 +33,8 @@ pub struct KeyDetails {
     pub name: Option<String>,
     /// When it expires.
     pub expires_at: Option<Wall>,
+    /// The conditions for it, if an owner creates it.
+    pub allowance: Option<KeyAllowance>,
 }
 
 impl Registrar {
@@ -60,7 +62,8 @@ impl Registrar {
         self.check(&new)?;
         let id = ApplicationId::mint()?;
         let now = self.clock.now().wall;
-        let (secret, key) = self.mint(now, KeyDetails { name: None, expires_at: new.expires_at })?;
+        let (secret, key) =
+            self.mint(now, KeyDetails { expires_at: new.expires_at, ..KeyDetails::default() })?;
         let NewApplication { name, tier, own, url, contact, note, .. } = new;
         let what = ChangeKind::Create { name, tier, own, url, contact, note, key, owner };
         let application = self.change(who, id, what).await?;

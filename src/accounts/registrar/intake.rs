@@ -164,7 +164,7 @@ impl Registrar {
         if let Err(differs) = record.agrees_with(there) {
             return Ok(Err(differs));
         }
-        match self.make(who.into(), id, ChangeKind::AddKey { key: record.key(now) }).await {
+        match self.make(who.into(), id, ChangeKind::AddKey { key: record.key(now), allowance: None }).await {
             Ok(application) => {
                 *known = Some(application);
                 Ok(Ok(ImportedKey::Imported(id)))

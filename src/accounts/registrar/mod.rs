@@ -195,9 +195,9 @@ impl Registrar {
         overlap: Duration,
         details: KeyDetails,
     ) -> Result<IssuedKey, RegistrarError> {
-        let now = self.clock.now().wall;
+        let (now, allowance) = (self.clock.now().wall, details.allowance);
         let (secret, key) = self.mint(now, details)?;
-        let what = ChangeKind::Rotate { key, retire_others_at: now.plus(overlap) };
+        let what = ChangeKind::Rotate { key, retire_others_at: now.plus(overlap), allowance };
         Ok(IssuedKey { application: self.change(who, id, what).await?, key: secret })
     }
 
@@ -208,8 +208,9 @@ impl Registrar {
         id: ApplicationId,
         details: KeyDetails,
     ) -> Result<IssuedKey, RegistrarError> {
+        let allowance = details.allowance;
         let (secret, key) = self.mint(self.clock.now().wall, details)?;
-        let application = self.change(who, id, ChangeKind::AddKey { key }).await?;
+        let application = self.change(who, id, ChangeKind::AddKey { key, allowance }).await?;
         Ok(IssuedKey { application, key: secret })
     }
 
@@ -366,7 +367,7 @@ impl Registrar {
     }
 
     fn mint(&self, now: Wall, details: KeyDetails) -> Result<(Secret, StoredKey), RegistrarError> {
-        let KeyDetails { name, expires_at } = details;
+        let KeyDetails { name, expires_at, .. } = details;
         check_text("key_name", name.as_ref())?;
         if expires_at.is_some_and(|ends| ends <= now) {
             return Err(RegistrarError::BadExpiry);

@@ -76,7 +76,8 @@ pub async fn perform(
         AdminCommand::Show(id) => application(registrar, &registrar.show(id).await?),
         AdminCommand::Rotate { id, overlap_seconds, key_name, expires_at } => {
             let overlap = Duration::from_secs(overlap_seconds);
-            let details = KeyDetails { name: key_name, expires_at: expires_at.map(timestamp).transpose()? };
+            let expires_at = expires_at.map(timestamp).transpose()?;
+            let details = KeyDetails { name: key_name, expires_at, allowance: None };
             issued(registrar, &registrar.rotate_with(actor, id, overlap, details).await?)
         }
         AdminCommand::Revoke { id, key } => {

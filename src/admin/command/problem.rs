@@ -104,6 +104,9 @@ impl From<RegistrarError> for CommandProblem {
                     OwnerRefusal::Suspended(_)
                     | OwnerRefusal::TooManyApplications(_)
                     | OwnerRefusal::QuotaUsedToday(_)
+                    | OwnerRefusal::KeysChanged(_)
+                    | OwnerRefusal::TooManyActiveKeys(_)
+                    | OwnerRefusal::TooManyNewKeys(_)
                     | OwnerRefusal::HasApplications(_),
                 ),
             ) => StatusCode::CONFLICT,

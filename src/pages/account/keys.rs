@@ -13,10 +13,12 @@ use crate::store::{StoredApplication, StoredKey};
 pub const KEY_NAME: &str = "key_name";
 /// The name of a key that replaces others.
 pub const NEW_NAME: &str = "new_name";
+/// When the keys that are replaced expire.
+pub const OVERLAP: &str = "overlap";
 /// The box that confirms that keys are replaced.
 pub const REPLACE: &str = "replace";
 /// The fields of the forms for keys.
-pub(super) const KEY_FIELDS: [&str; 5] = ["key", KEY_NAME, NEW_NAME, "overlap", REPLACE];
+pub(super) const KEY_FIELDS: [&str; 5] = ["key", KEY_NAME, NEW_NAME, OVERLAP, REPLACE];
 /// Maximum number of keys that can no longer be used in the first table.
 const FEW: usize = 3;
 /// The store has only the hour of the last use.
@@ -117,7 +119,7 @@ fn label(key: &StoredKey) -> String {
 fn keeping(key: &StoredKey, view: &OwnedApplicationView<'_>) -> String {
     let path = format!("/account/applications/{}/keep", view.application.id);
     format!(
-        "\n{}{}<button class=\"button quiet\">Cancel the expiry<span class=\"unseen\"> of {}</span></button>\n</form>",
+        "\n{}{}<button class=\"button quiet\">Cancel expiry<span class=\"unseen\"> of {}</span></button>\n</form>",
         open_form(&path, view.signed_in.csrf),
         hidden("key", &key.digest.to_string()),
         escape(&key.shown)
@@ -136,13 +138,13 @@ fn revocation(key: &StoredKey, view: &OwnedApplicationView<'_>) -> String {
     )
 }
 
-fn name_field(name: &'static str, problem: Option<FormProblem<'_>>) -> String {
+fn name_field(name: &'static str, value: &str, problem: Option<FormProblem<'_>>) -> String {
     let field = TextField {
         name,
         label: "Name of the new key (optional)",
         hint: "To tell keys apart, such as the program or the machine that uses it.",
         kind: "type=\"text\" maxlength=\"200\" autocomplete=\"off\"",
-        value: "",
+        value,
     };
     field.html(problem)
 }
@@ -155,7 +157,7 @@ fn addition(view: &OwnedApplicationView<'_>, problem: Option<FormProblem<'_>>) -
          <p><button class=\"button\">Add a key</button></p>\n</form>\n",
         open_form(&path, view.signed_in.csrf),
         existing(view.application.keys.len()),
-        name_field(KEY_NAME, problem)
+        name_field(KEY_NAME, view.entered_keys.key_name, problem)
     )
 }
 
@@ -169,9 +171,12 @@ fn replacement(
         return String::new();
     }
     let path = format!("/account/applications/{}/rotate", view.application.id);
-    let open = if problem_of(problem, &[NEW_NAME, "overlap", REPLACE]).is_some() { " open" } else { "" };
+    let open = if problem_of(problem, &[NEW_NAME, OVERLAP, REPLACE]).is_some() { " open" } else { "" };
+    let entered = view.entered_keys.overlap;
+    let is_choice = OVERLAPS.iter().any(|(value, _)| *value == entered);
+    let chosen = if is_choice { entered } else { DEFAULT_OVERLAP };
     let option = |(value, label): &(&str, &str)| {
-        let selected = if *value == DEFAULT_OVERLAP { " selected" } else { "" };
+        let selected = if *value == chosen { " selected" } else { "" };
         format!("<option value=\"{value}\"{selected}>{label}</option>\n")
     };
     let ending = active.iter().map(|key| label(key)).collect::<Vec<_>>().join("</li>\n<li>");
@@ -186,8 +191,8 @@ fn replacement(
          <p><button class=\"button\">Replace all keys</button></p>\n</form>\n</details>\n",
         open_form(&path, view.signed_in.csrf),
         existing(view.application.keys.len()),
-        name_field(NEW_NAME, problem),
-        described("overlap", true, problem),
+        name_field(NEW_NAME, view.entered_keys.new_name, problem),
+        described(OVERLAP, true, problem),
         OVERLAPS.iter().map(option).collect::<String>(),
         checkbox(REPLACE, "The keys listed above stop working at that time.", problem)
     )

@@ -1,8 +1,8 @@
 //! The pages of an account as HTML: signing in, applications, keys and their use. Pure: what is shown is collected in
 //! `site`. Everything that comes from a person is escaped.
 //!
-//! The pages work without JavaScript; only that of a new key has a script, which copies the key. They load nothing but the icon. Paths and names of fields are those
-//! that `site` handles.
+//! The pages work without JavaScript; only that of a new key has a script, which copies the key. They load nothing but the
+//! icon. Paths and names of fields are those that `site` handles.
 
 mod application;
 mod fields;
@@ -19,11 +19,11 @@ mod views;
 use super::content_policy::AllowedContent;
 
 pub use fields::EXISTING;
-pub use keys::{KEY_NAME, NEW_NAME, REPLACE};
+pub use keys::{KEY_NAME, NEW_NAME, OVERLAP, REPLACE};
 pub use link_mail::link_mail_html;
 pub use views::{
-    AccountView, ApplicationFields, CurrentUsage, FormProblem, IssuedKeyView, LinkForm, ListedApplication,
-    MessagePage, OwnedApplicationView, SignInForm, SignedIn,
+    AccountView, ApplicationFields, CurrentUsage, FormProblem, IssuedKeyView, KeyFields, LinkForm,
+    ListedApplication, MessagePage, OwnedApplicationView, SignInForm, SignedIn,
 };
 
 /// The style sheet of the pages: the text of their only `style` element.

@@ -65,6 +65,17 @@ pub struct ApplicationFields {
     pub contact: String,
 }
 
+/// The fields of a new key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyFields<'a> {
+    /// The name of a key that is added.
+    pub key_name: &'a str,
+    /// The name of a key that replaces others.
+    pub new_name: &'a str,
+    /// When the others expire.
+    pub overlap: &'a str,
+}
+
 /// The use of an application at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CurrentUsage {
@@ -119,6 +130,8 @@ pub struct OwnedApplicationView<'a> {
     pub days: RequestQuery,
     /// The entered fields of the application.
     pub entered: &'a ApplicationFields,
+    /// The entered fields of a new key.
+    pub entered_keys: KeyFields<'a>,
     /// The problem with a form.
     pub problem: Option<FormProblem<'a>>,
     /// A message about the last change, such as "The key was revoked."

@@ -41,7 +41,8 @@ pub(in crate::store) async fn existing_records_are_not_created_again_and_failed_
     assert!(matches!(store.change(same_key).await, Err(StoreError::Exists(_))));
     assert_eq!(store.application(second, NOON.day()).await.unwrap(), None, "half a creation stayed");
 
-    let again = ChangeKind::Rotate { key: a_key(&first.to_string()), retire_others_at: NOON };
+    let again =
+        ChangeKind::Rotate { key: a_key(&first.to_string()), retire_others_at: NOON, allowance: None };
     assert!(matches!(store.change(changing(first, again)).await, Err(StoreError::Exists(_))));
     let application = store.application(first, NOON.day()).await.unwrap().unwrap();
     assert_eq!(application.keys, [a_key(&first.to_string())], "half a rotation stayed");
@@ -95,7 +96,10 @@ pub(in crate::store) async fn all_applications_are_read_once_with_their_keys_and
         let id = created(store).await;
         let key = a_key(&format!("key {number}"));
         store
-            .change(changing(id, ChangeKind::Rotate { key, retire_others_at: NOON.plus(HOUR) }))
+            .change(changing(
+                id,
+                ChangeKind::Rotate { key, retire_others_at: NOON.plus(HOUR), allowance: None },
+            ))
             .await
             .unwrap();
         assert_eq!(units(store, asking(id, NOON.day(), number, 50)).await, number);
@@ -110,7 +114,8 @@ pub(in crate::store) async fn all_applications_are_read_once_with_their_keys_and
 
 pub(in crate::store) async fn rotation_never_extends_older_keys(store: &dyn Store) {
     let id = created(store).await;
-    let rotate = |key: StoredKey, at| changing(id, ChangeKind::Rotate { key, retire_others_at: at });
+    let rotate =
+        |key: StoredKey, at| changing(id, ChangeKind::Rotate { key, retire_others_at: at, allowance: None });
     let soon = StoredKey { expires_at: Some(NOON.plus(HOUR)), created_at: NOON.plus(HOUR), ..a_key("soon") };
     store.change(rotate(soon, NOON.plus(3 * HOUR))).await.unwrap();
     let last = StoredKey { created_at: NOON.plus(2 * HOUR), ..a_key("last") };
@@ -123,7 +128,10 @@ pub(in crate::store) async fn rotation_never_extends_older_keys(store: &dyn Stor
 pub(in crate::store) async fn rotation_without_overlap_revokes_older_keys(store: &dyn Store) {
     let id = created(store).await;
     let key = StoredKey { created_at: NOON.plus(HOUR), ..a_key("newer") };
-    let now = store.change(changing(id, ChangeKind::Rotate { key, retire_others_at: NOON })).await.unwrap();
+    let now = store
+        .change(changing(id, ChangeKind::Rotate { key, retire_others_at: NOON, allowance: None }))
+        .await
+        .unwrap();
     let states: Vec<_> = now.keys.iter().map(|key| (key.revoked_at, key.expires_at)).collect();
     assert_eq!(states, [(Some(NOON), None), (None, None)], "oldest first");
     let record = &store.audit(AuditQuery { limit: 1, ..AuditQuery::default() }).await.unwrap()[0];
@@ -134,7 +142,10 @@ pub(in crate::store) async fn revocation_is_final_and_keeps_its_first_time(store
     let (id, other) = (created(store).await, created(store).await);
     let later = StoredKey { created_at: NOON.plus(HOUR), ..a_key("later") };
     store
-        .change(changing(id, ChangeKind::Rotate { key: later, retire_others_at: NOON.plus(HOUR) }))
+        .change(changing(
+            id,
+            ChangeKind::Rotate { key: later, retire_others_at: NOON.plus(HOUR), allowance: None },
+        ))
         .await
         .unwrap();
     let first = ChangeKind::RevokeKey { digest: Digest::of(&id.to_string()) };
@@ -160,11 +171,13 @@ pub(in crate::store) async fn added_key_keeps_the_other_keys(store: &dyn Store) 
     let id = created(store).await;
     let added =
         StoredKey { created_at: NOON.plus(HOUR), expires_at: Some(NOON.plus(2 * HOUR)), ..a_key("added") };
-    let now = store.change(changing(id, ChangeKind::AddKey { key: added.clone() })).await.unwrap();
+    let now =
+        store.change(changing(id, ChangeKind::AddKey { key: added.clone(), allowance: None })).await.unwrap();
     assert_eq!(now.keys, [a_key(&id.to_string()), added.clone()]);
-    let again = store.change(changing(id, ChangeKind::AddKey { key: added.clone() })).await;
+    let again = store.change(changing(id, ChangeKind::AddKey { key: added.clone(), allowance: None })).await;
     assert!(matches!(again, Err(StoreError::Exists(_))));
-    let nowhere = store.change(changing(an_id(), ChangeKind::AddKey { key: a_key("nowhere") })).await;
+    let nowhere =
+        store.change(changing(an_id(), ChangeKind::AddKey { key: a_key("nowhere"), allowance: None })).await;
     assert!(matches!(nowhere, Err(StoreError::UnknownApplication(_))));
 }
 

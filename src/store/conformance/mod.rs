@@ -48,6 +48,7 @@ macro_rules! run_with {
             revocation_is_final_and_keeps_its_first_time
             tier_change_keeps_everything_else
             added_key_keeps_the_other_keys
+            of_concurrent_new_keys_one_meets_the_conditions
             limits_descriptions_and_expiries_change_alone
             every_change_is_in_the_audit_trail_newest_first
             last_use_is_stored_and_never_decreases

@@ -1,5 +1,9 @@
 //! Conformance checks of changes that owners make to their applications.
 
+use std::time::Duration;
+
+use futures_util::future::join_all;
+
 use super::*;
 
 /// A change in the name of an owner.
@@ -14,9 +18,14 @@ fn changes_by_owners(id: ApplicationId, number: u32) -> Vec<ChangeKind> {
         ChangeKind::Rotate {
             key: a_key(&format!("{id} rotated {number}")),
             retire_others_at: NOON.plus(HOUR),
+            allowance: None,
         },
-        ChangeKind::Rotate { key: a_key(&format!("{id} replaced {number}")), retire_others_at: NOON },
-        ChangeKind::AddKey { key: a_key(&format!("{id} added {number}")) },
+        ChangeKind::Rotate {
+            key: a_key(&format!("{id} replaced {number}")),
+            retire_others_at: NOON,
+            allowance: None,
+        },
+        ChangeKind::AddKey { key: a_key(&format!("{id} added {number}")), allowance: None },
         ChangeKind::RevokeKey { digest: Digest::of(&id.to_string()) },
         ChangeKind::Describe { name, url, contact: None, note: None },
         ChangeKind::RevokeAll,
@@ -71,4 +80,38 @@ pub(in crate::store) async fn an_application_of_another_owner_is_unknown(store: 
         matches!(&refused, Err(StoreError::Owner(OwnerRefusal::Unknown(id))) if *id == nobody),
         "{refused:?}"
     );
+}
+
+pub(in crate::store) async fn of_concurrent_new_keys_one_meets_the_conditions(store: &dyn Store) {
+    let owner = signed_up(store, "ann@example.org").await.id;
+    let id = store.change(owned(owner, 1)).await.unwrap().id;
+    let number = AtomicU64::new(0);
+    let key = || a_key(&format!("{id} new {}", number.fetch_add(1, Ordering::Relaxed)));
+    let add = async |existing, active, per_day, at| {
+        let allowance = Some(KeyAllowance { existing, active, per_day });
+        let what = ChangeKind::AddKey { key: key(), allowance };
+        match store.change(StoreChange { at, ..in_name_of(owner, id, what) }).await {
+            Ok(_) => None,
+            Err(StoreError::Owner(refusal)) => Some(refusal),
+            Err(other) => panic!("{other}"),
+        }
+    };
+    let refused: Vec<_> = join_all((0..8).map(|_| add(1, 9, 9, NOON))).await.into_iter().flatten().collect();
+    assert_eq!(refused, [OwnerRefusal::KeysChanged(id); 7]);
+    assert_eq!(add(2, 2, 9, NOON).await, Some(OwnerRefusal::TooManyActiveKeys(id)));
+    assert_eq!(add(2, 3, 2, NOON).await, Some(OwnerRefusal::TooManyNewKeys(id)));
+    let rotations = join_all((0..8).map(|_| {
+        let allowance = Some(KeyAllowance { existing: 2, active: 3, per_day: 3 });
+        let what = ChangeKind::Rotate { key: key(), retire_others_at: NOON.plus(HOUR), allowance };
+        store.change(in_name_of(owner, id, what))
+    }));
+    assert_eq!(rotations.await.into_iter().filter(Result::is_ok).count(), 1);
+    let keys = store.application(id, NOON.day()).await.unwrap().unwrap().keys;
+    assert_eq!(
+        keys.iter().filter(|key| key.expires_at.is_some()).count(),
+        2,
+        "a refused rotation retires no key"
+    );
+    let day = Duration::from_hours(24);
+    assert_eq!(add(3, 2, 3, NOON.plus(day)).await, None, "two have expired, and all are a day old");
 }

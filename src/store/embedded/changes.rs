@@ -24,6 +24,10 @@ pub(super) fn make(connection: &Connection, change: &StoreChange) -> Result<Stor
     if let Some(owner) = change.owner {
         owners::read(connection, owner)?.check_change_of(change.application)?;
     }
+    if let Some(allowance) = change.what.key_allowance() {
+        let read = records::application(connection, change.application, change.at.day())?;
+        allowance.check(&read.ok_or_else(unknown)?, change.at).map_err(StoreError::from)?;
+    }
     let detail = match &change.what {
         ChangeKind::Create { name, tier, own, url, contact, note, key, owner } => {
             let at = millis(change.at);
@@ -31,16 +35,16 @@ pub(super) fn make(connection: &Connection, change: &StoreChange) -> Result<Stor
             create(connection, row, (&id, key, *owner), change.at.day())?;
             audit_detail::created(tier, *own, key, *owner)
         }
-        ChangeKind::AddKey { key } => {
+        ChangeKind::AddKey { key, .. } => {
             add_key(connection, &id, key)?;
             audit_detail::key_added(key)
         }
-        ChangeKind::Rotate { key, retire_others_at } if *retire_others_at <= change.at => {
+        ChangeKind::Rotate { key, retire_others_at, .. } if *retire_others_at <= change.at => {
             let revoked = revoke_all(connection, &id, change.at)?;
             add_key(connection, &id, key)?;
             audit_detail::replaced(key, revoked)
         }
-        ChangeKind::Rotate { key, retire_others_at } => {
+        ChangeKind::Rotate { key, retire_others_at, .. } => {
             let retired = retire(connection, &id, *retire_others_at)?;
             add_key(connection, &id, key)?;
             audit_detail::rotated(key, retired, *retire_others_at)

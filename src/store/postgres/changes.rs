@@ -65,14 +65,9 @@ impl ChangeStatements {
         records: &RecordStatements,
     ) -> Made<StoredApplication> {
         let transaction = client.transaction().await?;
-        let made = RunningChange { transaction: &transaction, statements: self, change }.make().await?;
-        let changed = match made {
-            Ok(()) => {
-                let read =
-                    records.application(transaction.client(), change.application, change.at.day()).await?;
-                read.ok_or(StoreError::UnknownApplication(change.application))
-                    .and_then(|read| read.map_err(records::unreadable))
-            }
+        let running = RunningChange { transaction: &transaction, statements: self, records, change };
+        let changed = match running.make().await? {
+            Ok(()) => running.application().await?,
             Err(refusal) => Err(refusal),
         };
         if changed.is_ok() {
@@ -95,6 +90,7 @@ impl ChangeStatements {
 struct RunningChange<'c> {
     transaction: &'c Transaction<'c>,
     statements: &'c ChangeStatements,
+    records: &'c RecordStatements,
     change: &'c StoreChange,
 }
 
@@ -123,22 +119,25 @@ impl RunningChange<'_> {
         if let Err(refusal) = self.check_owner().await? {
             return Ok(Err(refusal));
         }
+        if let Err(refusal) = self.check_key_allowance().await? {
+            return Ok(Err(refusal));
+        }
         match &self.change.what {
             ChangeKind::Create { name, tier, own, url, contact, note, key, owner } => {
                 let row: [Parameter<'_>; 3] = [(id, Type::TEXT), (name, Type::TEXT), (tier, Type::TEXT)];
                 let created = self.create(row, *own, [url, contact, note], (id, key, *owner)).await?;
                 Ok(created.map(|()| audit_detail::created(tier, *own, key, *owner)))
             }
-            ChangeKind::AddKey { key } => {
+            ChangeKind::AddKey { key, .. } => {
                 Ok(self.add_key(id, key).await?.map(|()| audit_detail::key_added(key)))
             }
-            ChangeKind::Rotate { key, retire_others_at } if *retire_others_at <= self.change.at => {
+            ChangeKind::Rotate { key, retire_others_at, .. } if *retire_others_at <= self.change.at => {
                 let at = millis(self.change.at);
                 let revoked = self.execute(REVOKE_ALL, &[(id, Type::TEXT), (&at, Type::INT8)]).await?;
                 let added = self.add_key(id, key).await?;
                 Ok(added.map(|()| audit_detail::replaced(key, revoked)))
             }
-            ChangeKind::Rotate { key, retire_others_at } => {
+            ChangeKind::Rotate { key, retire_others_at, .. } => {
                 let at = millis(*retire_others_at);
                 let retired = self.execute(RETIRE, &[(id, Type::TEXT), (&at, Type::INT8)]).await?;
                 let added = self.add_key(id, key).await?;
@@ -174,6 +173,21 @@ impl RunningChange<'_> {
         let owner = owners::owner(self.transaction.client(), &self.statements.0, id).await?;
         let owner = owner.ok_or(StoreError::Owner(OwnerRefusal::Unknown(id)));
         Ok(owner.and_then(|owner| owner.check_change_of(self.change.application)))
+    }
+
+    /// Checks the conditions for a new key. The row of `site` is locked, so no other key comes between.
+    async fn check_key_allowance(&self) -> Made<()> {
+        let Some(allowance) = self.change.what.key_allowance() else { return Ok(Ok(())) };
+        let application = self.application().await?;
+        Ok(application.and_then(|read| Ok(allowance.check(&read, self.change.at)?)))
+    }
+
+    /// Reads the application.
+    async fn application(&self) -> Made<StoredApplication> {
+        let (client, id, day) = (self.transaction.client(), self.change.application, self.change.at.day());
+        let read = self.records.application(client, id, day).await?;
+        let read = read.ok_or(StoreError::UnknownApplication(id));
+        Ok(read.and_then(|read| read.map_err(records::unreadable)))
     }
 
     /// Creates an application with its first key and its owner.

@@ -22,7 +22,7 @@ fn keys_are_shown_with_their_state_and_only_active_ones_can_be_revoked() {
         assert_eq!(row.contains("/revoke\""), may_be_revoked, "{row}");
         assert_eq!(row.contains("/keep\""), state.ends_with("expires"), "{row}");
     }
-    shows(&html, &["<code>sg_live_9KdQ…</code> <bdi>Station</bdi></th>", "Cancel the expiry<span"]);
+    shows(&html, &["<code>sg_live_9KdQ…</code> <bdi>Station</bdi></th>", "Cancel expiry<span"]);
     let digest = format!("name=\"key\" value=\"{}\"", KeyDigest::of("sg_live_a1B2"));
     shows(&html, &["<th scope=\"col\">Last used</th>", "Last used: </span><time "]);
     shows(&html, &["<p class=\"hint\">Last-used times are rounded down to the hour.</p>"]);

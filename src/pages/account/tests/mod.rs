@@ -223,6 +223,11 @@ impl Shown {
             requests,
             days,
             entered: &self.entered,
+            entered_keys: KeyFields {
+                key_name: &self.entered.name,
+                new_name: &self.entered.name,
+                overlap: &self.entered.name,
+            },
             problem: self.problem(),
             notice: self.notice.as_deref(),
         })

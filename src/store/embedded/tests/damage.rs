@@ -250,7 +250,7 @@ async fn an_unreadable_record_can_be_revoked_and_repaired() {
     let revoked = store.change(changing(id, ChangeKind::RevokeKey { digest })).await.unwrap();
     assert!(revoked.keys.len() == 1 && revoked.keys[0].revoked_at.is_some());
     let key = a_key("another");
-    let refused = store.change(changing(id, ChangeKind::AddKey { key })).await;
+    let refused = store.change(changing(id, ChangeKind::AddKey { key, allowance: None })).await;
     assert!(matches!(refused, Err(StoreError::Damaged { .. })), "a key that would not work was made");
     store.change(changing(id, ChangeKind::SetLimits { own: OwnLimits::default() })).await.unwrap();
     let words = ChangeKind::Describe { name: "mended".into(), url: None, contact: None, note: None };

@@ -376,7 +376,7 @@ fn older_backup_keeps_rotated_keys_expired() {
     let backup = directory.path().join("backup.db");
     maintenance::back_up(directory.path(), &backup, false).unwrap();
     let end = NOW.plus(std::time::Duration::from_hours(1));
-    let rotate = ChangeKind::Rotate { key: a_key("newer"), retire_others_at: end };
+    let rotate = ChangeKind::Rotate { key: a_key("newer"), retire_others_at: end, allowance: None };
     wait(store.change(changing(id, rotate))).unwrap();
     drop(store);
     let imported = import(&directory, &backup, &REPLACE).unwrap();
