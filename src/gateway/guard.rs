@@ -1,18 +1,15 @@
-//! Limits refusals per address for clients without a valid key, and bytes of pages per address for all clients.
+//! Limits refusals per address for clients without a valid key, and bytes of pages per network for all clients.
 //!
-//! Fixed tables of buckets under a keyed hash: clients cannot grow them and cannot choose whom they share a bucket
-//! with. An IPv6 address counts as its /64. Callers with a known key have a guard of their own.
+//! For refusals an IPv6 address counts as its /64. Pages count in the larger blocks around it too: a page costs more than a
+//! refusal, and a /48 has 65,536 /64s. Callers with a known key have a guard of their own.
 
-use std::hash::BuildHasher as _;
-use std::net::{IpAddr, Ipv6Addr};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::clock::Now;
-use crate::limits::{LimitRule, LimitStatus, TokenBucket};
+use crate::limits::{LimitRule, LimitStatus, NetworkBlocks, NetworkLimit};
 
-const BUCKETS: usize = 65_536;
-
+const MINUTE: Duration = Duration::from_mins(1);
 /// KiB of pages that an address gets a minute for each refusal that the guard allows it. The largest page is delivered at
 /// the cost of up to seven hits, so 60 refusals allow pages at the cost of about ten hits a second.
 const PAGE_KIB_PER_REFUSAL: u32 = 256;
@@ -21,89 +18,57 @@ const LEAST_REFUSALS: u32 = 60;
 
 /// Token buckets of refusals and of KiB of pages, by address.
 pub struct AddressGuard {
-    buckets: Box<[AtomicU64]>,
-    page_buckets: Box<[AtomicU64]>,
-    hash_builder: foldhash::quality::RandomState,
-    limit: AtomicU32,
+    refusals: NetworkLimit,
+    pages: NetworkLimit,
 }
 
 impl AddressGuard {
     /// Allows `limit` refusals a minute per address.
     pub fn new(limit: u32) -> Self {
-        let buckets = || (0..BUCKETS).map(|_| AtomicU64::new(0)).collect();
         Self {
-            buckets: buckets(),
-            page_buckets: buckets(),
-            hash_builder: foldhash::quality::RandomState::default(),
-            limit: AtomicU32::new(limit),
+            refusals: NetworkLimit::new(limit, MINUTE, NetworkBlocks::OWN),
+            pages: NetworkLimit::new(page_kib(limit), MINUTE, NetworkBlocks::NESTED),
         }
     }
 
     /// Refusals a minute per address.
     pub fn limit(&self) -> u32 {
-        self.limit.load(Ordering::Relaxed)
+        self.refusals.limit()
     }
 
-    /// Changes the limit. A bucket above it is reduced at its next token.
+    /// Changes the limit.
     pub fn set_limit(&self, limit: u32) {
-        self.limit.store(limit, Ordering::Relaxed);
+        self.refusals.set_limit(limit);
+        self.pages.set_limit(page_kib(limit));
     }
 
     /// Takes a token of an address. Returns `false` if there is none.
     pub fn take(&self, address: IpAddr, now: Now) -> bool {
-        let Some(bucket) = self.buckets.get(self.index(address)) else { return false };
-        let limit = self.limit();
-        let taken = bucket.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |nanos| {
-            TokenBucket::from_nanos(nanos).take(limit, now.mono).map(TokenBucket::to_nanos)
-        });
-        taken.is_ok()
+        self.refusals.take("", address, now).is_ok()
     }
 
-    /// Takes the bytes of a page. The error is the time until it can be sent.
+    /// Takes the bytes of a page. The error is the time until it can be sent. A page that is larger than the whole allowance
+    /// needs all of it.
     pub fn take_page(&self, address: IpAddr, bytes: usize, now: Now) -> Result<(), Duration> {
-        let Some(bucket) = self.page_buckets.get(self.index(address)) else { return Ok(()) };
-        let capacity = self.page_kib();
-        // A page that is larger than the whole allowance needs all of it.
-        let tokens = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX).min(capacity);
-        let mut wait = Duration::ZERO;
-        let taken = bucket.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |nanos| {
-            let rest = TokenBucket::from_nanos(nanos).take_several(tokens, capacity, now.mono);
-            rest.map(TokenBucket::to_nanos).inspect_err(|early| wait = *early).ok()
-        });
-        taken.map(|_| ()).map_err(|_| wait)
-    }
-
-    /// KiB of pages a minute per address.
-    fn page_kib(&self) -> u32 {
-        self.limit().max(LEAST_REFUSALS).saturating_mul(PAGE_KIB_PER_REFUSAL)
+        let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
+        self.pages.take_several("", address, kib, now)
     }
 
     /// Remaining tokens of an address.
     pub fn limit_status(&self, address: IpAddr, now: Now) -> LimitStatus {
-        let bucket = self.buckets.get(self.index(address));
-        let nanos = bucket.map_or(0, |bucket| bucket.load(Ordering::Relaxed));
-        LimitStatus::of_bucket(LimitRule::Guard, TokenBucket::from_nanos(nanos), self.limit(), now)
-    }
-
-    fn index(&self, address: IpAddr) -> usize {
-        let hash = self.hash_builder.hash_one(network(address));
-        usize::try_from(hash % BUCKETS as u64).unwrap_or_default()
+        self.refusals.status(LimitRule::Guard, address, now)
     }
 }
 
-/// The network an address counts as: itself, or its /64.
-pub fn network(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(address) => match address.to_ipv4_mapped() {
-            Some(ipv4) => IpAddr::V4(ipv4),
-            None => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
-        },
-    }
+/// KiB of pages a minute per address.
+fn page_kib(limit: u32) -> u32 {
+    limit.max(LEAST_REFUSALS).saturating_mul(PAGE_KIB_PER_REFUSAL)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv6Addr;
+
     use super::*;
     use crate::clock::{Mono, Wall};
 
@@ -135,5 +100,17 @@ mod tests {
         );
         assert_eq!(guard.take_page(one, 0, now), Ok(()), "a 304 has no bytes");
         assert_eq!(guard.take_page(other, usize::MAX, now), Ok(()), "the whole allowance");
+    }
+
+    #[test]
+    fn a_large_network_gets_the_pages_of_four_addresses() {
+        let guard = AddressGuard::new(60);
+        let now = Now { wall: Wall::from_seconds(100), mono: Mono::from_nanos(1_000_000_000) };
+        let all_pages = |address| guard.take_page(address, 15 << 20, now).is_ok();
+        let ipv6 = |number: u128| IpAddr::V6(Ipv6Addr::from_bits(0x2001_0db8 << 96 | number << 72));
+        assert_eq!((0..100).map(ipv6).filter(|address| all_pages(*address)).count(), 4, "a /48");
+        let ipv4 = |number| IpAddr::from([192, 0, 2, number]);
+        assert_eq!((0..100).map(ipv4).filter(|address| all_pages(*address)).count(), 4, "a /24");
+        assert_eq!((0..100).map(ipv6).filter(|address| guard.take(*address, now)).count(), 100, "refusals");
     }
 }

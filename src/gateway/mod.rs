@@ -76,7 +76,7 @@ pub use connection_trust::{ConnectionApplication, ConnectionTrust, TrustLevel};
 pub use cors::CorsPolicy;
 pub use deprecation::Deprecation;
 pub use exchange::Peer;
-pub use guard::{AddressGuard, network};
+pub use guard::AddressGuard;
 pub use refusal::{HttpViolation, MisplacedKey, Refusal, Responsibility};
 pub use usage::{ApplicationUse, CountedRequests, RequestCounts, UnauthenticatedUse, UsageTracker};
 

@@ -14,10 +14,9 @@ use crate::accounts::Account;
 use crate::clock::{Now, Wall};
 use crate::instruments::CacheOutcome;
 use crate::keys::ApplicationId;
-use crate::limits::{LimitRule, LimitStatus};
+use crate::limits::{LimitRule, LimitStatus, network};
 use crate::telemetry::space_saving::{SketchEntry, SpaceSaving};
 
-use super::guard::network;
 use super::refusal::Responsibility;
 
 const NANOS_A_MINUTE: u64 = 60_000_000_000;

@@ -64,7 +64,13 @@ impl TokenBucket {
 
     /// Returns an unused token.
     pub fn give_back(self, capacity: u32) -> Self {
-        Self { full_at: Mono::from_nanos(self.full_at.nanos().saturating_sub(interval(capacity))) }
+        self.give_back_several(1, capacity)
+    }
+
+    /// Returns several unused tokens.
+    pub fn give_back_several(self, tokens: u32, capacity: u32) -> Self {
+        let returned = interval(capacity).saturating_mul(u64::from(tokens));
+        Self { full_at: Mono::from_nanos(self.full_at.nanos().saturating_sub(returned)) }
     }
 
     /// The content at `now`.

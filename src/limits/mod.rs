@@ -1,6 +1,6 @@
 //! Limits, balances and `now` in, a verdict out.
 //!
-//! Pure: nothing here waits, locks or knows a caller. Three rules: the minute (a token bucket that pays for work),
+//! Nothing here waits, locks or knows a caller, and only `NetworkLimit` keeps a state. Three rules: the minute (a token bucket that pays for work),
 //! the day (units of a UTC day, leased from a ledger, that pay for delivered data) and the guard (a token bucket that
 //! pays for refusals). Balances are kept in `accounts`; units come from `store`.
 
@@ -19,6 +19,7 @@ mod minute_pool;
 #[cfg(test)]
 mod minute_schedules;
 mod minute_share;
+mod network_limit;
 mod returned_units;
 mod rule;
 #[cfg(test)]
@@ -34,5 +35,6 @@ pub use grace_share::{GraceClaim, GraceHolder, GraceShare};
 pub use lease::{DayBalance, largest_lease};
 pub use minute_pool::{MinuteGrant, MinutePool, MinuteReport};
 pub use minute_share::{MinuteShare, ShareTokens};
+pub use network_limit::{NetworkBlocks, NetworkLimit, network};
 pub use returned_units::ReturnedUnits;
 pub use rule::{LimitRule, LimitStatus, Limits};

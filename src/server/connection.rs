@@ -10,7 +10,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::net::TcpStream;
 
 use crate::address::Networks;
-use crate::gateway::{Peer, network};
+use crate::gateway::Peer;
+use crate::limits::network;
 
 use super::connection_activity::ConnectionActivity;
 use super::connection_context::ConnectionContext;

@@ -14,7 +14,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use crate::clock::{Clock, Mono};
-use crate::gateway::network;
+use crate::limits::network;
 
 use super::connection_activity::ConnectionActivity;
 use super::displacement::DisplacementRank;

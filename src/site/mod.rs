@@ -12,7 +12,6 @@ mod form;
 mod form_origin;
 mod link_mail;
 mod mailbox;
-mod network_limit;
 mod sign_in;
 mod site_admission;
 mod site_config;

@@ -10,9 +10,8 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use crate::address::Proxies;
 use crate::clock::{Clock, Now};
 use crate::gateway::Peer;
-use crate::limits::TokenBucket;
+use crate::limits::{NetworkBlocks, NetworkLimit, TokenBucket};
 
-use super::network_limit::NetworkLimit;
 use super::site_refusal::SiteRefusal;
 
 /// Maximum number of requests at once. Each uses the store for milliseconds.
@@ -58,11 +57,12 @@ pub(super) enum LinkLimit {
 impl SiteAdmission {
     /// Allows this many links in an hour, and new accounts with one mail domain in a day, to a network.
     pub(super) fn new(links_per_hour: u32, accounts_per_day: u32) -> Self {
+        let limit = |limit, period| NetworkLimit::new(limit, period, NetworkBlocks::NESTED);
         Self {
-            requests: NetworkLimit::new(PER_MINUTE, MINUTE),
-            changes: NetworkLimit::new(CHANGES_PER_MINUTE, MINUTE),
-            links: NetworkLimit::new(links_per_hour, HOUR),
-            accounts: NetworkLimit::new(accounts_per_day, DAY),
+            requests: limit(PER_MINUTE, MINUTE),
+            changes: limit(CHANGES_PER_MINUTE, MINUTE),
+            links: limit(links_per_hour, HOUR),
+            accounts: limit(accounts_per_day, DAY),
             all_links: Mutex::default(),
             slots: Semaphore::new(AT_ONCE),
             queue: Semaphore::new(QUEUED),
@@ -77,21 +77,19 @@ impl SiteAdmission {
 
     /// Counts a request of a client.
     pub(super) fn count(&self, client: IpAddr, now: Now) -> Result<(), SiteRefusal> {
-        if self.requests.take("", client, now) { Ok(()) } else { Err(SiteRefusal::TooManyRequests) }
+        self.requests.take("", client, now).map_err(|_| SiteRefusal::TooManyRequests)
     }
 
     /// Counts a change by a client.
     pub(super) fn count_change(&self, client: IpAddr, now: Now) -> Result<(), SiteRefusal> {
-        if self.changes.take("", client, now) { Ok(()) } else { Err(SiteRefusal::TooManyRequests) }
+        self.changes.take("", client, now).map_err(|_| SiteRefusal::TooManyRequests)
     }
 
     /// Counts a link for a client. All networks together have a limit: a flood from many would ruin the reputation of the mail
     /// server, and each link is a commit of the store. A part of it is kept, so that a few networks cannot use all of it.
     pub(super) fn count_link(&self, client: IpAddr, in_total: u32, now: Now) -> Result<(), LinkLimit> {
         let is_modest = self.links.is_modest(client, now);
-        if !self.links.take("", client, now) {
-            return Err(LinkLimit::Network);
-        }
+        self.links.take("", client, now).map_err(|_| LinkLimit::Network)?;
         let counted = self.count_any_link(in_total, is_modest, now);
         if counted.is_err() {
             self.links.give_back("", client);
@@ -112,7 +110,7 @@ impl SiteAdmission {
 
     /// Counts a new account with an address of a mail domain.
     pub(super) fn count_account(&self, domain: &str, client: IpAddr, now: Now) -> Result<(), SiteRefusal> {
-        if self.accounts.take(domain, client, now) { Ok(()) } else { Err(SiteRefusal::TooManyAccounts) }
+        self.accounts.take(domain, client, now).map_err(|_| SiteRefusal::TooManyAccounts)
     }
 
     /// A counted account was not created.

@@ -1,32 +1,43 @@
-//! Limits of networks. An address counts in the block that one customer of a provider gets, and in the larger blocks around it:
-//! who has a large block may use a few times the limit of a small one, not once for each block in it.
+//! Limits of networks. An address counts in a block of its own, and may count in the larger blocks around it: who has a large
+//! block may use a few times the limit of a small one, not once for each block in it.
 //!
-//! A fixed table of buckets under a keyed hash, as in `gateway::AddressGuard`: clients cannot grow it, and cannot choose whom
-//! they share a bucket with.
+//! A fixed table of buckets under a keyed hash: clients cannot grow it, and cannot choose whom they share a bucket with.
 
 use std::hash::BuildHasher as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::{LimitRule, LimitStatus, TokenBucket};
 use crate::clock::{Mono, Now};
-use crate::limits::TokenBucket;
 
 const BUCKETS: usize = 65_536;
-/// The blocks around an address, the largest first: the length of their prefix, and how many times the limit they may use.
-const IPV4_BLOCKS: [(u32, u32); 2] = [(24, 4), (32, 1)];
-const IPV6_BLOCKS: [(u32, u32); 3] = [(48, 4), (56, 2), (64, 1)];
 /// A network is modest until it has used this part of its limit.
 const MODEST: u32 = 8;
 const MINUTE: Duration = Duration::from_mins(1);
 
+/// The blocks around an address, the largest first: the length of their prefix, and how many times the limit they may use.
+#[derive(Clone, Copy, Debug)]
+pub struct NetworkBlocks {
+    ipv4: &'static [(u32, u32)],
+    ipv6: &'static [(u32, u32)],
+}
+
+impl NetworkBlocks {
+    /// The block that one customer of a provider gets, and no larger one.
+    pub const OWN: Self = Self { ipv4: &[(32, 1)], ipv6: &[(64, 1)] };
+    /// That block and the larger ones around it.
+    pub const NESTED: Self = Self { ipv4: &[(24, 4), (32, 1)], ipv6: &[(48, 4), (56, 2), (64, 1)] };
+}
+
 /// A limit of all networks.
-pub(super) struct NetworkLimit {
+pub struct NetworkLimit {
     buckets: Box<[AtomicU64]>,
     hash_builder: foldhash::quality::RandomState,
     limit: AtomicU32,
     /// Buckets are filled in a minute. On a clock this much slower, they are filled in the period.
-    minutes: u64,
+    minutes: u32,
+    blocks: NetworkBlocks,
 }
 
 /// The bucket of a block.
@@ -37,59 +48,75 @@ struct BlockBucket<'b> {
 
 impl NetworkLimit {
     /// Allows this number in a period.
-    pub(super) fn new(limit: u32, period: Duration) -> Self {
+    pub fn new(limit: u32, period: Duration, blocks: NetworkBlocks) -> Self {
         Self {
             buckets: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect(),
             hash_builder: foldhash::quality::RandomState::default(),
             limit: AtomicU32::new(limit),
-            minutes: (period.as_secs() / MINUTE.as_secs()).max(1),
+            minutes: u32::try_from(period.as_secs() / MINUTE.as_secs()).unwrap_or(u32::MAX).max(1),
+            blocks,
         }
     }
 
-    /// Changes the limit.
-    pub(super) fn set_limit(&self, limit: u32) {
+    /// The limit of a block of one customer.
+    pub fn limit(&self) -> u32 {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Changes the limit. A bucket above it is reduced at its next token.
+    pub fn set_limit(&self, limit: u32) {
         self.limit.store(limit, Ordering::Relaxed);
     }
 
-    /// Takes a token of each block around an address. Without one in each, none is taken. Every `scope` has buckets of its own.
-    pub(super) fn take(&self, scope: &str, client: IpAddr, now: Now) -> bool {
-        let now = self.slowed(now);
-        let refused = self
-            .blocks(scope, client)
-            .position(|block| !block.update(|bucket| bucket.take(block.capacity, now)));
-        let Some(refused) = refused else { return true };
+    /// Takes a token of each block around an address. Without one in each, none is taken, and the error is the time until there
+    /// is one. Every `scope` has buckets of its own.
+    pub fn take(&self, scope: &str, client: IpAddr, now: Now) -> Result<(), Duration> {
+        self.take_several(scope, client, 1, now)
+    }
+
+    /// Takes several tokens. More than the limit need all of a block of one customer.
+    pub fn take_several(&self, scope: &str, client: IpAddr, tokens: u32, now: Now) -> Result<(), Duration> {
+        let (tokens, now) = (tokens.min(self.limit().max(1)), self.slowed(now));
+        let refused = self.blocks(scope, client).position(|block| block.take(tokens, now).is_err());
+        let Some(refused) = refused else { return Ok(()) };
         for block in self.blocks(scope, client).take(refused) {
-            block.give_back();
+            block.give_back(tokens);
         }
-        false
+        let waits = self.blocks(scope, client).map(|block| block.wait(tokens, now));
+        Err(waits.max().unwrap_or_default() * self.minutes)
     }
 
     /// Returns a token that was not used.
-    pub(super) fn give_back(&self, scope: &str, client: IpAddr) {
+    pub fn give_back(&self, scope: &str, client: IpAddr) {
         for block in self.blocks(scope, client) {
-            block.give_back();
+            block.give_back(1);
         }
     }
 
     /// Whether no block around an address has used more than a small part of its tokens.
-    pub(super) fn is_modest(&self, client: IpAddr, now: Now) -> bool {
+    pub fn is_modest(&self, client: IpAddr, now: Now) -> bool {
         let now = self.slowed(now);
         self.blocks("", client).all(|block| {
-            let left =
-                TokenBucket::from_nanos(block.state.load(Ordering::Relaxed)).level(block.capacity, now);
+            let left = block.bucket().level(block.capacity, now);
             block.capacity.saturating_sub(left.tokens) <= block.capacity / MODEST
         })
     }
 
-    const fn slowed(&self, now: Now) -> Mono {
-        Mono::from_nanos(now.mono.nanos() / self.minutes)
+    /// The status of the limit for an address, by its smallest block. For limits of a minute.
+    pub fn status(&self, rule: LimitRule, client: IpAddr, now: Now) -> LimitStatus {
+        let bucket = self.blocks("", client).last().map(|block| block.bucket()).unwrap_or_default();
+        LimitStatus::of_bucket(rule, bucket, self.limit(), now)
+    }
+
+    fn slowed(&self, now: Now) -> Mono {
+        Mono::from_nanos(now.mono.nanos() / u64::from(self.minutes))
     }
 
     /// The buckets of the blocks around an address, the largest first: one that has reached its limit touches no others.
     fn blocks(&self, scope: &str, client: IpAddr) -> impl Iterator<Item = BlockBucket<'_>> {
-        let limit = self.limit.load(Ordering::Relaxed);
+        let limit = self.limit();
         let client = client.to_canonical();
-        let blocks: &[(u32, u32)] = if client.is_ipv4() { &IPV4_BLOCKS } else { &IPV6_BLOCKS };
+        let blocks = if client.is_ipv4() { self.blocks.ipv4 } else { self.blocks.ipv6 };
         blocks.iter().filter_map(move |&(length, times)| {
             let hash = self.hash_builder.hash_one((scope, length, block(client, length)));
             let state = self.buckets.get(usize::try_from(hash % BUCKETS as u64).ok()?)?;
@@ -99,14 +126,34 @@ impl NetworkLimit {
 }
 
 impl BlockBucket<'_> {
-    fn update(&self, change: impl Fn(TokenBucket) -> Option<TokenBucket>) -> bool {
-        let changed = |nanos| change(TokenBucket::from_nanos(nanos)).map(TokenBucket::to_nanos);
-        self.state.fetch_update(Ordering::Relaxed, Ordering::Relaxed, changed).is_ok()
+    fn bucket(&self) -> TokenBucket {
+        TokenBucket::from_nanos(self.state.load(Ordering::Relaxed))
     }
 
-    fn give_back(&self) {
-        self.update(|bucket| Some(bucket.give_back(self.capacity)));
+    fn update(&self, change: impl Fn(TokenBucket) -> Option<TokenBucket>) -> Result<u64, u64> {
+        let changed = |nanos| change(TokenBucket::from_nanos(nanos)).map(TokenBucket::to_nanos);
+        self.state.fetch_update(Ordering::Relaxed, Ordering::Relaxed, changed)
     }
+
+    fn take(&self, tokens: u32, now: Mono) -> Result<u64, u64> {
+        self.update(|bucket| bucket.take_several(tokens, self.capacity, now).ok())
+    }
+
+    fn give_back(&self, tokens: u32) {
+        // It always changes the bucket.
+        let _ = self.update(|bucket| Some(bucket.give_back_several(tokens, self.capacity)));
+    }
+
+    /// Time until it has as many tokens.
+    fn wait(&self, tokens: u32, now: Mono) -> Duration {
+        self.bucket().take_several(tokens, self.capacity, now).err().unwrap_or_default()
+    }
+}
+
+/// The network that an address counts as: itself, or its /64.
+pub fn network(address: IpAddr) -> IpAddr {
+    let address = address.to_canonical();
+    block(address, if address.is_ipv4() { 32 } else { 64 })
 }
 
 /// The block of this prefix length around an address.
@@ -138,12 +185,12 @@ mod tests {
 
     /// How many of the requests that a block sends, each from another address, are allowed.
     fn allowed(limit: &NetworkLimit, addresses: impl Iterator<Item = IpAddr>) -> usize {
-        addresses.filter(|client| limit.take("", *client, now(100_000))).count()
+        addresses.filter(|client| limit.take("", *client, now(100_000)).is_ok()).count()
     }
 
     #[test]
     fn larger_blocks_may_use_a_few_times_the_limit() {
-        let limit = NetworkLimit::new(10, MINUTE);
+        let limit = NetworkLimit::new(10, MINUTE, NetworkBlocks::NESTED);
         let ipv6 = |bits: u128| IpAddr::V6(Ipv6Addr::from_bits(0x2001_0db8 << 96 | bits));
         assert_eq!(allowed(&limit, (0..100).map(ipv6)), 10, "a /64");
         assert_eq!(allowed(&limit, (0..100).map(|number| ipv6((number % 256) << 64 | 7))), 10, "its /56");
@@ -158,23 +205,23 @@ mod tests {
 
     #[test]
     fn a_refused_token_is_returned_to_the_other_blocks() {
-        let limit = NetworkLimit::new(10, MINUTE);
+        let limit = NetworkLimit::new(10, MINUTE, NetworkBlocks::NESTED);
         let (loud, quiet) = (address("2001:db8::1"), address("2001:db8:0:1::1"));
         assert_eq!(allowed(&limit, std::iter::repeat_n(loud, 1_000)), 10);
         assert_eq!(allowed(&limit, std::iter::repeat_n(quiet, 1_000)), 10, "the /56 had ten left");
         limit.give_back("", quiet);
         assert_eq!(allowed(&limit, std::iter::repeat_n(quiet, 1_000)), 1);
-        assert!(limit.take("example.org", loud, now(100_000)), "another scope");
+        assert_eq!(limit.take("example.org", loud, now(100_000)), Ok(()), "another scope");
     }
 
     #[test]
     fn a_network_is_modest_until_a_block_around_it_has_used_an_eighth() {
-        let limit = NetworkLimit::new(16, MINUTE);
+        let limit = NetworkLimit::new(16, MINUTE, NetworkBlocks::NESTED);
         let [one, beside, apart] = ["2001:db8::1", "2001:db8:0:1::1", "2001:db9::1"].map(address);
         let modest = |client| limit.is_modest(client, now(100_000));
         for taken in 1..=3 {
             assert!(modest(one), "{taken}");
-            assert!(limit.take("", one, now(100_000)));
+            limit.take("", one, now(100_000)).unwrap();
         }
         assert_eq!((modest(one), modest(beside)), (false, true));
         assert_eq!(allowed(&limit, std::iter::repeat_n(beside, 2)), 2);
@@ -183,9 +230,9 @@ mod tests {
 
     #[test]
     fn a_limit_applies_to_its_period() {
-        let limit = NetworkLimit::new(6, Duration::from_hours(1));
+        let limit = NetworkLimit::new(6, Duration::from_hours(1), NetworkBlocks::NESTED);
         let client = address("192.0.2.1");
-        let sent = |at: u64| (0..100).filter(|_| limit.take("", client, now(at))).count();
+        let sent = |at: u64| (0..100).filter(|_| limit.take("", client, now(at)).is_ok()).count();
         assert_eq!((sent(100_000), sent(100_599), sent(100_601), sent(104_300)), (6, 0, 1, 6));
     }
 }
