@@ -180,12 +180,12 @@ impl Refusal {
         self.traits().closes
     }
 
-    /// The exhausted rule of a 429.
+    /// The exhausted rule of a 429. Pages have none: theirs is a limit of bytes.
     pub fn rule(&self) -> Option<LimitRule> {
         if let Self::Limited(rule) = self {
             return Some(*rule);
         }
-        matches!(self, Self::TooManyRefusals | Self::TooManyPages { .. }).then_some(LimitRule::Guard)
+        (*self == Self::TooManyRefusals).then_some(LimitRule::Guard)
     }
 
     /// Whether the minute token is returned if the request was admitted before it was refused: no work was done for
@@ -197,7 +197,7 @@ impl Refusal {
         )
     }
 
-    /// `Retry-After` of a 503: what the backend requested, and never less than the time until the caller's next
+    /// `Retry-After` without an exhausted rule. For a 503: what the backend requested, and never less than the time until the caller's next
     /// token, since one was spent. For an unlisted model, the time until the backend may be queried again.
     pub fn retry_after(&self, next_token: Duration) -> Option<Duration> {
         if let Self::UpstreamUnavailable { retry_after } = self {
@@ -206,7 +206,7 @@ impl Refusal {
         if *self == Self::Overloaded {
             return Some(OVERLOAD_RETRY);
         }
-        if let Self::ModelUnlisted { retry_after } = self {
+        if let Self::ModelUnlisted { retry_after } | Self::TooManyPages { retry_after } = self {
             return Some(*retry_after);
         }
         if let Self::LedgerUnavailable { token_in } = self {
@@ -246,7 +246,7 @@ impl Refusal {
             Self::TooManyPages { retry_after } => {
                 let wait = whole_seconds(*retry_after);
                 format!(
-                    "Too many bytes of pages were sent to this address. Retry in {wait} s. The data API is not affected."
+                    "This address has downloaded too many pages. Retry in {wait} s. The data API is not affected."
                 )
             }
             Self::ModelUnlisted { retry_after } => {

@@ -309,13 +309,8 @@ impl LimitHeaders {
         let hit = refusal.and_then(Refusal::rule);
         let Some(caller) = &exchange.caller else {
             let limit_status = at.guard.limit_status(exchange.peer.address, at.now);
-            let mut reported =
+            let reported =
                 if hit.is_some() { limit_status.as_hit(exchange.started, at.now) } else { limit_status };
-            if let Some(Refusal::TooManyPages { retry_after }) = refusal {
-                let reset = at.now.wall.plus(*retry_after).rounded_up();
-                let full_in = reset.since(at.now.wall);
-                reported = LimitStatus { wait: *retry_after, reset, full_in, ..reported };
-            }
             return Self { reported, next_token: std::time::Duration::ZERO, scope: LimitScope::Address };
         };
         let rule = hit.unwrap_or(LimitRule::Day);

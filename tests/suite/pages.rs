@@ -108,7 +108,11 @@ async fn pages_of_an_address_are_limited_by_their_bytes_and_nothing_else_is() {
     let refused = connection.send(world.get("/openapi.json")).await;
     assert_eq!((refused.status, refused.code().as_str()), (429, "too_many_refusals"));
     assert_eq!(refused.header("x-ratelimit-resource"), "guard");
-    assert_eq!(refused.json()["limit"]["retry_after"], refused.number("retry-after"));
+    // The guard, which counts requests, is not the exhausted limit.
+    assert_eq!((refused.json().get("limit"), refused.number("x-ratelimit-remaining")), (None, 1));
+    let message = refused.json()["message"].as_str().unwrap().to_owned();
+    assert!(message.starts_with("This address has downloaded too many pages. Retry in "), "{message}");
+    assert_eq!(refused.number("retry-after"), 1);
     // The connection is still open, and requests without a large body are answered.
     let etag = connection.send(world.request("HEAD", "/openapi.json")).await.header("etag").to_owned();
     let known = connection.send(world.get("/openapi.json").header("If-None-Match", &etag)).await;
@@ -290,7 +294,7 @@ async fn pages_docs_is_right_about_what_is_not_available() {
     let missing = world.get("/api/v1/models.csv").key(&key).send().await;
     assert_eq!((missing.status, missing.code().as_str()), (404, "not_found"));
     let message = missing.json()["message"].clone();
-    assert!(message.as_str().unwrap().contains("pagination and CSV are not available"), "{message}");
+    assert!(message.as_str().unwrap().contains("Pagination and CSV are not available"), "{message}");
 }
 
 #[tokio::test]

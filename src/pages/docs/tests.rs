@@ -370,7 +370,7 @@ fn missing_features_are_named_and_errors_refer_to_them() {
         assert!(section.contains(&format!(">{feature}</dt>")), "{feature}");
     }
     let remedy = |word| CODES.iter().find(|row| row.word == word).unwrap().remedy;
-    assert!(remedy("not_found").contains("pagination and CSV are not available"));
+    assert!(remedy("not_found").contains("Pagination and CSV are not available"));
     assert!(remedy("invalid_limit").contains("Pagination is not available"));
 }
 
