@@ -4,6 +4,9 @@
 const MAX_ADDRESS: usize = 254;
 const MAX_LOCAL: usize = 64;
 const MAX_LABEL: usize = 63;
+/// Kinds of organizations that have domains of their own below the domains of countries, as in `ac.uk`. Not every short label:
+/// the owner of `abc.de` would have any number of domains.
+const KINDS: [&str; 12] = ["ac", "co", "com", "edu", "go", "gov", "mil", "ne", "net", "or", "org", "sch"];
 
 /// An address that mail can be sent to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,11 +85,15 @@ fn is_atom_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~".contains(&byte)
 }
 
-/// The last two labels of the domain of an address: the owner of a domain receives mail in any
-/// number of subdomains.
+/// The last two labels of the domain of an address, or three below a country's domain for organizations of one kind: the owner
+/// of a domain receives mail in any number of subdomains.
 pub(super) fn registered_domain(address: &str) -> String {
     let domain = address.rsplit('@').next().unwrap_or_default().to_ascii_lowercase();
-    let start = domain.rmatch_indices('.').nth(1).map_or(0, |(dot, _)| dot + 1);
+    let mut from_last = domain.rsplit('.');
+    let is_country = from_last.next().is_some_and(|label| label.len() == 2);
+    let is_shared = is_country && from_last.next().is_some_and(|label| KINDS.contains(&label));
+    let dots = if is_shared { 2 } else { 1 };
+    let start = domain.rmatch_indices('.').nth(dots).map_or(0, |(dot, _)| dot + 1);
     domain.get(start..).unwrap_or_default().to_owned()
 }
 
@@ -174,7 +181,11 @@ mod tests {
         for (address, domain) in [
             ("ann@example.org", "example.org"),
             ("ann@a.b.Example.ORG", "example.org"),
-            ("ann@mail.example.co.uk", "co.uk"),
+            ("ann@mail.example.co.uk", "example.co.uk"),
+            ("ann@cs.example.ac.uk", "example.ac.uk"),
+            ("ann@a.b.xyz.de", "xyz.de"),
+            ("ann@a.co.example", "co.example"),
+            ("ann@co.uk", "co.uk"),
             ("ann@localhost", "localhost"),
         ] {
             assert_eq!(registered_domain(address), domain);

@@ -110,7 +110,9 @@ impl SiteAdmission {
 
     /// Counts a new account with an address of a mail domain.
     pub(super) fn count_account(&self, domain: &str, client: IpAddr, now: Now) -> Result<(), SiteRefusal> {
-        self.accounts.take(domain, client, now).map_err(|_| SiteRefusal::TooManyAccounts)
+        self.accounts
+            .take(domain, client, now)
+            .map_err(|retry_after| SiteRefusal::TooManyAccounts { retry_after })
     }
 
     /// A counted account was not created.

@@ -1,5 +1,7 @@
 //! Why a request for a page of an account was refused. Each reason has a status and a page, which says what to do.
 
+use std::time::Duration;
+
 use http::StatusCode;
 
 use crate::pages::account::MessagePage;
@@ -20,7 +22,10 @@ pub(super) enum SiteRefusal {
     /// Too many links requested from all networks together.
     TooManyLinksInTotal,
     /// Too many new accounts with one mail domain from one network.
-    TooManyAccounts,
+    TooManyAccounts {
+        /// Time until the next one.
+        retry_after: Duration,
+    },
     /// There is no such page, or it belongs to another account.
     UnknownPage,
     /// The path does not accept the method.
@@ -61,7 +66,7 @@ pub(super) struct SiteRefusalRow {
     /// Its name in the log.
     pub(super) word: &'static str,
     /// `Retry-After` in seconds, if waiting helps.
-    pub(super) retry_after: Option<u32>,
+    pub(super) retry_after: Option<u64>,
     /// The page.
     pub(super) page: MessagePage<'static>,
 }
@@ -81,7 +86,7 @@ const fn row(
     SiteRefusalRow { status, word, retry_after: None, page: MessagePage { title, paragraphs, link } }
 }
 
-const fn after(seconds: u32, row: SiteRefusalRow) -> SiteRefusalRow {
+const fn after(seconds: u64, row: SiteRefusalRow) -> SiteRefusalRow {
     SiteRefusalRow { retry_after: Some(seconds), ..row }
 }
 
@@ -99,8 +104,8 @@ impl SiteRefusal {
                 &["Your network has requested too many links. Use a link that has already arrived, or try again in ten minutes."], None)),
             Self::TooManyLinksInTotal => after(60, row(StatusCode::SERVICE_UNAVAILABLE, "too_many_links_in_total", "Too many sign-ins",
                 &["Too many sign-in links are being requested right now, so none was sent. Use a link that has already arrived, or try again in a minute."], None)),
-            Self::TooManyAccounts => after(3_600, row(StatusCode::TOO_MANY_REQUESTS, "too_many_accounts", "Too many new accounts",
-                &["Too many accounts with addresses of this mail domain were created from your network today, so none was created. Try again tomorrow, or from another network."], None)),
+            Self::TooManyAccounts { retry_after } => after(retry_after.as_secs() + 1, row(StatusCode::TOO_MANY_REQUESTS, "too_many_accounts", "Too many new accounts",
+                &["Too many accounts with addresses at this mail domain were created from your network in the last 24 hours, so none was created. Try again in a few hours."], None)),
             Self::UnknownPage => row(StatusCode::NOT_FOUND, "unknown_page", "Page not found",
                 &["There is no such page, or it belongs to another account."], ACCOUNT),
             Self::Method(_) => row(StatusCode::METHOD_NOT_ALLOWED, "method", "Method not allowed",
