@@ -24,8 +24,8 @@ pub(crate) enum LinkRequest {
     MailboxLimit,
     /// The network has had its links.
     NetworkLimit,
-    /// The remaining links of all networks are kept for those that have asked for less.
-    Kept,
+    /// The remaining links of all networks are reserved for those that have asked for less.
+    Reserved,
     /// All networks together have had their links.
     TotalLimit,
     /// The operator does not accept the domain.
@@ -77,7 +77,7 @@ impl SiteInstruments {
                 .counters("scoregate_site_requests_total", &words(&["2xx", "3xx", "4xx", "5xx"])),
             links: registry.counters(
                 "scoregate_sign_in_links_total",
-                &words(&["queued", "mailbox_limit", "network_limit", "kept", "total_limit", "domain"]),
+                &words(&["queued", "mailbox_limit", "network_limit", "reserved", "total_limit", "domain"]),
             ),
             sign_ins: registry.counters(
                 "scoregate_sign_ins_total",

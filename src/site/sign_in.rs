@@ -78,7 +78,7 @@ impl Site {
         counted.map_err(|limit| {
             let (result, refusal) = match limit {
                 LinkLimit::Network => (LinkRequest::NetworkLimit, SiteRefusal::TooManyLinks),
-                LinkLimit::Kept => (LinkRequest::Kept, SiteRefusal::TooManyLinksInTotal),
+                LinkLimit::Reserved => (LinkRequest::Reserved, SiteRefusal::TooManyLinksInTotal),
                 LinkLimit::Total => (LinkRequest::TotalLimit, SiteRefusal::TooManyLinksInTotal),
             };
             self.instruments.link_requested(result);

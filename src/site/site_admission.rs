@@ -19,8 +19,8 @@ const AT_ONCE: usize = 8;
 /// Maximum number of requests that wait for that, and how long each does.
 const QUEUED: usize = 64;
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(1);
-/// This part of the queue, and of the links of all networks, is kept for networks that have asked for little.
-const KEPT: usize = 3;
+/// This part of the queue, and of the links of all networks, is reserved for networks that have asked for little.
+const RESERVED: usize = 3;
 /// Maximum number of requests of a network in a minute.
 const PER_MINUTE: u32 = 240;
 /// Maximum number of changes by a network in a minute. Each is kept in the audit trail.
@@ -48,8 +48,8 @@ pub(super) struct SiteAdmission {
 pub(super) enum LinkLimit {
     /// A network around the client has had its links.
     Network,
-    /// The remaining links of all networks are kept for those that have asked for less.
-    Kept,
+    /// The remaining links of all networks are reserved for those that have asked for less.
+    Reserved,
     /// All networks together have had their links.
     Total,
 }
@@ -86,7 +86,7 @@ impl SiteAdmission {
     }
 
     /// Counts a link for a client. All networks together have a limit: a flood from many would ruin the reputation of the mail
-    /// server, and each link is a commit of the store. A part of it is kept, so that a few networks cannot use all of it.
+    /// server, and each link is a commit of the store. A part of it is reserved, so that a few networks cannot use all of it.
     pub(super) fn count_link(&self, client: IpAddr, in_total: u32, now: Now) -> Result<(), LinkLimit> {
         let is_modest = self.links.is_modest(client, now);
         self.links.take("", client, now).map_err(|_| LinkLimit::Network)?;
@@ -99,10 +99,10 @@ impl SiteAdmission {
 
     fn count_any_link(&self, limit: u32, is_modest: bool, now: Now) -> Result<(), LinkLimit> {
         let mut bucket = self.all_links.lock();
-        let kept = if is_modest { 0 } else { limit / u32::try_from(KEPT).unwrap_or(1) };
+        let reserved = if is_modest { 0 } else { limit / u32::try_from(RESERVED).unwrap_or(1) };
         let taken = bucket.take(limit, now.mono).ok_or(LinkLimit::Total)?;
-        if taken.level(limit, now.mono).tokens < kept {
-            return Err(LinkLimit::Kept);
+        if taken.level(limit, now.mono).tokens < reserved {
+            return Err(LinkLimit::Reserved);
         }
         *bucket = taken;
         Ok(())
@@ -129,8 +129,8 @@ impl SiteAdmission {
         if let Ok(free) = self.slots.try_acquire() {
             return Ok(free);
         }
-        let kept = if self.requests.is_modest(client, clock.now()) { 0 } else { QUEUED / KEPT };
-        if self.queue.available_permits() <= kept {
+        let reserved = if self.requests.is_modest(client, clock.now()) { 0 } else { QUEUED / RESERVED };
+        if self.queue.available_permits() <= reserved {
             return Err(SiteRefusal::Busy);
         }
         let _queued = self.queue.try_acquire().map_err(|_| SiteRefusal::Busy)?;
@@ -182,18 +182,18 @@ mod tests {
     }
 
     #[test]
-    fn all_networks_together_have_a_limit_of_links_and_a_third_is_kept_for_modest_ones() {
+    fn all_networks_together_have_a_limit_of_links_and_a_third_is_reserved_for_modest_ones() {
         let admission = SiteAdmission::new(1_000, 10);
         let loud = "2001:db8::1".parse().unwrap();
         let quiet = |number: u128| IpAddr::V6(Ipv6Addr::from_bits(0x2001_0db9 << 96 | number << 80));
         let results = |clients: &mut dyn Iterator<Item = IpAddr>, at: u64| {
             let counted = clients.map(|client| admission.count_link(client, 150, now(at)));
-            counted.fold([0; 3], |[sent, kept, total], counted| match counted {
-                Ok(()) => [sent + 1, kept, total],
-                Err(LinkLimit::Kept) => [sent, kept + 1, total],
+            counted.fold([0; 3], |[sent, reserved, total], counted| match counted {
+                Ok(()) => [sent + 1, reserved, total],
+                Err(LinkLimit::Reserved) => [sent, reserved + 1, total],
                 Err(other) => {
                     assert_eq!(other, LinkLimit::Total);
-                    [sent, kept, total + 1]
+                    [sent, reserved, total + 1]
                 }
             })
         };
@@ -245,13 +245,13 @@ mod tests {
             held.push(admission.enter(loud, &clock).await.unwrap());
         }
         let mut waiting: Vec<_> = Vec::new();
-        for client in std::iter::repeat_n(loud, QUEUED - QUEUED / KEPT) {
+        for client in std::iter::repeat_n(loud, QUEUED - QUEUED / RESERVED) {
             waiting.push(Box::pin(admission.enter(client, &clock)));
             assert!(futures_util::poll!(waiting.last_mut().unwrap()).is_pending());
         }
         let refused = admission.enter(loud, &clock).await.unwrap_err();
-        assert_eq!(refused, SiteRefusal::Busy, "the rest is kept for networks that send little");
-        for client in std::iter::repeat_n(quiet, QUEUED / KEPT) {
+        assert_eq!(refused, SiteRefusal::Busy, "the rest is reserved for networks that send little");
+        for client in std::iter::repeat_n(quiet, QUEUED / RESERVED) {
             waiting.push(Box::pin(admission.enter(client, &clock)));
             assert!(futures_util::poll!(waiting.last_mut().unwrap()).is_pending());
         }

@@ -54,7 +54,7 @@ async fn a_flood_from_one_ipv6_site_refuses_no_visitor_of_another_network() {
         async |result| world.counted(&format!("scoregate_sign_in_links_total{{result=\"{result}\"}}")).await;
     assert_eq!(counted("queued").await, mails + 26);
     assert_eq!(counted("total_limit").await, 0, "nobody else was refused");
-    assert!(counted("kept").await > 0 && counted("network_limit").await > 0);
+    assert!(counted("reserved").await > 0 && counted("network_limit").await > 0);
 }
 
 #[tokio::test]
