@@ -295,7 +295,7 @@ impl Instruments {
         self.store_damaged.set(f64::from(u8::from(damaged)));
     }
 
-    /// Sets whether the ledger is unreachable.
+    /// Sets whether this gateway holds a share of today's grace.
     pub(crate) fn holds_grace_share(&self, holds: bool) {
         self.grace_share.set(f64::from(u8::from(holds)));
     }

@@ -8,7 +8,7 @@ for (const button of document.querySelectorAll("[data-copy]")) {
       status.textContent = button.dataset.done;
     } catch {
       getSelection().selectAllChildren(source);
-      status.textContent = "The browser does not allow it. The text is selected: copy it with the keyboard.";
+      status.textContent = "The browser blocked copying. The text is selected: press Ctrl+C or ⌘C.";
     }
   });
 }

@@ -27,9 +27,7 @@ impl Frame<'_> {
             })
         })
     }
-}
 
-impl Frame<'_> {
     fn header(&self, site: &AccountSite) -> String {
         let account = if self.is_signed_in { AccountLink::Account } else { AccountLink::SignIn };
         let has_status_page = site.has_status_page;

@@ -57,7 +57,6 @@ fn standard<'v>(value: &'v RawValue, field: &ItemField) -> Option<Cow<'v, str>> 
             items.iter().all(|item| is_object_of(item.get(), fields)).then(|| text.into())
         }
         FieldShape::Texts => serde_json::from_str::<Vec<String>>(text).ok().map(|_| text.into()),
-        // Only errors of the gateway have it.
     }
 }
 
