@@ -77,7 +77,7 @@ impl NetworkLimit {
     /// Takes several tokens. More than the limit need all of a block of one customer.
     pub fn take_several(&self, scope: &str, client: IpAddr, tokens: u32, now: Now) -> Result<(), Duration> {
         let (tokens, now) = (tokens.min(self.limit().max(1)), self.slowed(now));
-        let refused = self.blocks(scope, client).position(|block| block.take(tokens, now).is_err());
+        let refused = self.blocks(scope, client).position(|block| !block.take(tokens, now));
         let Some(refused) = refused else { return Ok(()) };
         for block in self.blocks(scope, client).take(refused) {
             block.give_back(tokens);
@@ -130,18 +130,17 @@ impl BlockBucket<'_> {
         TokenBucket::from_nanos(self.state.load(Ordering::Relaxed))
     }
 
-    fn update(&self, change: impl Fn(TokenBucket) -> Option<TokenBucket>) -> Result<u64, u64> {
+    fn update(&self, change: impl Fn(TokenBucket) -> Option<TokenBucket>) -> bool {
         let changed = |nanos| change(TokenBucket::from_nanos(nanos)).map(TokenBucket::to_nanos);
-        self.state.fetch_update(Ordering::Relaxed, Ordering::Relaxed, changed)
+        self.state.fetch_update(Ordering::Relaxed, Ordering::Relaxed, changed).is_ok()
     }
 
-    fn take(&self, tokens: u32, now: Mono) -> Result<u64, u64> {
+    fn take(&self, tokens: u32, now: Mono) -> bool {
         self.update(|bucket| bucket.take_several(tokens, self.capacity, now).ok())
     }
 
     fn give_back(&self, tokens: u32) {
-        // It always changes the bucket.
-        let _ = self.update(|bucket| Some(bucket.give_back_several(tokens, self.capacity)));
+        self.update(|bucket| Some(bucket.give_back_several(tokens, self.capacity)));
     }
 
     /// Time until it has as many tokens.
