@@ -87,7 +87,7 @@ pub(super) async fn handle(
     path: &str,
     query: Option<&str>,
 ) -> Result<Value, CommandProblem> {
-    let (usage, now) = (&gateway.usage, gateway.clock.now());
+    let (usage, now) = (&gateway.recorders.usage, gateway.clock.now());
     match (method, path.strip_prefix(USAGE)) {
         (&Method::GET, Some("")) => {
             let UsageParameters { limit, fleet, day } = UsageParameters::read(query)?;

@@ -12,7 +12,9 @@ use crate::accounts::{KeyDirectory, KeyFreshness, Leases, Registrar, SpawnLedger
 use crate::clock::{Clock, Wall};
 use crate::config::{Config, UpstreamConfig, read_backend_tls};
 use crate::documents::{DocumentEngine, MirrorWorker, SharedFetches};
-use crate::gateway::{AccessLog, AddressGuard, ConcurrencyLimit, Gateway, ServiceNotice, UsageTracker};
+use crate::gateway::{
+    AccessLog, AddressGuard, ConcurrencyLimit, Gateway, RequestRecorders, ServiceNotice, UsageTracker,
+};
 use crate::instruments::Instruments;
 use crate::keys::KeyForm;
 use crate::pages::{self, Pages, PagesConfig};
@@ -23,7 +25,7 @@ use crate::store::{LocalCopy, Mirror, OwedFile, Store};
 use crate::telemetry::access_log_writer::{AccessLogWriter, is_enabled};
 use crate::telemetry::log::{self, LogStream};
 use crate::telemetry::metrics::MetricsRegistry;
-use crate::traces::SpanExporter;
+use crate::traces::{SpanExporter, Tracer};
 use crate::upstream::{
     AddressBook, AddressWatcher, BuiltInUpstream as EmbeddedUpstream, HttpAddresses, HttpConfig,
     HttpUpstream, ProtectedUpstream, ProtectionConfig, Upstream,
@@ -113,15 +115,11 @@ pub(super) async fn build(
         status,
         guard: Arc::new(AddressGuard::new(config.guard_per_minute)),
         capacity: Arc::new(ConcurrencyLimit::new(config.concurrency, Arc::clone(&instruments))),
-        instruments,
-        request_log: Arc::new(request_log(config, registry)?),
-        usage: Arc::new(UsageTracker::new(clock.now())),
-        requests: Arc::default(),
+        recorders: recorders(config, clock, registry, instruments, tracer)?,
         proxies: config.proxies.clone(),
         cors: config.cors.clone(),
         deprecation: config.deprecation.clone(),
         notice: notice(config),
-        tracer,
     });
     let registrar = Arc::new(registrar);
     let site = site::build(config, &store, &registrar, clock, registry, ledger_calls);
@@ -216,7 +214,7 @@ pub(super) fn renewed(
     if let Some(status) = &before.status {
         status.set_site(status_report::site(config));
     }
-    let instruments = instruments(config, registry);
+    let (instruments, recorders) = (instruments(config, registry), &before.recorders);
     // Pools of another size start empty: slots in the old ones are released as usual.
     let capacity = if config.concurrency == old.concurrency {
         Arc::clone(&before.capacity)
@@ -233,16 +231,36 @@ pub(super) fn renewed(
         status: before.status.clone(),
         guard: Arc::clone(&before.guard),
         capacity,
-        instruments,
-        request_log: Arc::new(before.request_log.resampled(config.sampling)),
-        usage: Arc::clone(&before.usage),
-        requests: Arc::clone(&before.requests),
+        recorders: RequestRecorders {
+            clock: before.clock.clone(),
+            instruments,
+            request_log: Arc::new(recorders.request_log.resampled(config.sampling)),
+            usage: Arc::clone(&recorders.usage),
+            requests: Arc::clone(&recorders.requests),
+            tracer: recorders.tracer.clone(),
+        },
         proxies: config.proxies.clone(),
         cors: config.cors.clone(),
         deprecation: config.deprecation.clone(),
         notice: notice(config),
-        tracer: before.tracer.clone(),
     }
+}
+
+fn recorders(
+    config: &Config,
+    clock: &Clock,
+    registry: &MetricsRegistry,
+    instruments: Arc<Instruments>,
+    tracer: Option<Arc<Tracer>>,
+) -> anyhow::Result<RequestRecorders> {
+    Ok(RequestRecorders {
+        clock: clock.clone(),
+        instruments,
+        request_log: Arc::new(request_log(config, registry)?),
+        usage: Arc::new(UsageTracker::new(clock.now())),
+        requests: Arc::default(),
+        tracer,
+    })
 }
 
 /// The access log on standard output.

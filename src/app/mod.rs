@@ -239,7 +239,7 @@ impl RunningServer {
                 tracing::error!("side port thread panicked");
             }
         }
-        let (log, supervisor) = (Arc::clone(&gateway.request_log), self.supervisor);
+        let (log, supervisor) = (Arc::clone(&gateway.recorders.request_log), self.supervisor);
         let logged = tokio::task::spawn_blocking(move || log.finish(LAST_LINES));
         let notified = tokio::task::spawn_blocking(move || supervisor.finish(LAST_LINES));
         drop(tokio::join!(logged, notified));

@@ -63,7 +63,14 @@ impl<'r> CacheHit<'r> {
     pub async fn of(gateway: &'r Gateway, head: &'r Parts, peer: Peer) -> Result<Self, Refusal> {
         let now = gateway.clock.now();
         let request = parsed(head)?;
-        let mut exchange = Exchange::open(gateway, now, peer, request.headers, &request.credentials);
+        let mut exchange = Exchange::open(
+            &gateway.recorders,
+            &gateway.form,
+            now,
+            peer,
+            request.headers,
+            &request.credentials,
+        );
         let caller = authenticate(&request, &gateway.form, &gateway.key_directory, now)?;
         let (found, raw_id) = endpoint(&request)?;
         let target = resolve(&request, found, raw_id, caller.rights, &gateway.form)?;
@@ -127,7 +134,8 @@ impl<'r> CacheHit<'r> {
     /// Records the request in metrics and log.
     pub fn observe(&self) -> bool {
         let mut exchange = Exchange::open(
-            self.gateway,
+            &self.gateway.recorders,
+            &self.gateway.form,
             self.now,
             self.exchange.peer,
             self.request.headers,

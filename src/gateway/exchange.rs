@@ -11,13 +11,14 @@ use http::request::Parts;
 
 use crate::clock::{Day, Now};
 use crate::instruments::{CacheOutcome, RequestObservation, RequestSubject};
+use crate::keys::KeyForm;
 use crate::telemetry::trace::{SpanId, TRACEPARENT, TraceContext};
 use crate::traces::{RequestSpan, Tracer};
 
-use super::Gateway;
 use super::access_log::AccessRecord;
 use super::authenticate::Caller;
 use super::credentials::Credentials;
+use super::recorders::RequestRecorders;
 use super::refusal::Refusal;
 use super::request_headers::RequestHeaders;
 use super::request_id::RequestId;
@@ -37,7 +38,8 @@ pub struct Peer {
 
 /// A request and its results so far.
 pub(super) struct Exchange<'g> {
-    gateway: &'g Gateway,
+    recorders: &'g RequestRecorders,
+    form: &'g KeyForm,
     /// When its head was received.
     pub(super) started: Now,
     pub(super) id: RequestId,
@@ -68,19 +70,21 @@ pub(super) struct Exchange<'g> {
 impl<'g> Exchange<'g> {
     /// Opens the exchange of a received request.
     pub(super) fn open(
-        gateway: &'g Gateway,
+        recorders: &'g RequestRecorders,
+        form: &'g KeyForm,
         started: Now,
         peer: Peer,
         headers: RequestHeaders<'_>,
         credentials: &Credentials<'_>,
     ) -> Self {
-        gateway.instruments.request_started();
+        recorders.instruments.request_started();
         // An imported key may have the form of a trace id, which is logged and sent to the backend.
         let trace = headers.may_have(&TRACEPARENT).then(|| TraceContext::of(headers.map())).flatten();
-        let trace = trace.filter(|trace| !credentials.appear_in(trace.id(), &gateway.form));
+        let trace = trace.filter(|trace| !credentials.appear_in(trace.id(), form));
         Self {
-            id: RequestId::of(headers, credentials, &gateway.form, started),
-            gateway,
+            id: RequestId::of(headers, credentials, form, started),
+            recorders,
+            form,
             trace,
             span: None,
             started,
@@ -99,7 +103,7 @@ impl<'g> Exchange<'g> {
 
     /// Decides whether spans are recorded. Called once the caller is known: clients without a key cause no export.
     pub(super) fn begin_span(&mut self, head: &Parts, credentials: &Credentials<'_>) {
-        if let Some(tracer) = &self.gateway.tracer {
+        if let Some(tracer) = &self.recorders.tracer {
             self.sample(tracer, head, credentials);
         }
     }
@@ -112,7 +116,7 @@ impl<'g> Exchange<'g> {
             Some(trace) => {
                 // An imported key may have the form of a span id, which is exported.
                 let parent = SpanId::of_caller(&head.headers)
-                    .filter(|parent| !credentials.appear_in(&parent.to_string(), &self.gateway.form));
+                    .filter(|parent| !credentials.appear_in(&parent.to_string(), self.form));
                 let is_taken = parent.is_some() && tracer.takes_callers_trace(self.started);
                 if !is_taken {
                     self.trace = Some(trace.unsampled());
@@ -167,10 +171,10 @@ impl<'g> Exchange<'g> {
             (Some(caller), _) => {
                 let (account, day) = (&caller.account, self.started.wall.day());
                 let outcome = outcome(self.refusal.as_ref(), self.status);
-                self.gateway.usage.count(account, end, ended);
-                self.gateway.requests.count(account, day, self.subject.endpoint(), outcome);
+                self.recorders.usage.count(account, end, ended);
+                self.recorders.requests.count(account, day, self.subject.endpoint(), outcome);
             }
-            (None, Some(_)) => self.gateway.usage.count_unauthenticated(self.peer.address, end, ended),
+            (None, Some(_)) => self.recorders.usage.count_unauthenticated(self.peer.address, end, ended),
             (None, None) => {}
         }
     }
@@ -184,7 +188,7 @@ impl<'g> Exchange<'g> {
 
 impl Drop for Exchange<'_> {
     fn drop(&mut self) {
-        let ended = self.ended.unwrap_or_else(|| self.gateway.clock.now());
+        let ended = self.ended.unwrap_or_else(|| self.recorders.clock.now());
         let took = ended.mono.since(self.started.mono);
         let seen = self.status.map(|status| RequestObservation {
             subject: self.subject,
@@ -195,9 +199,9 @@ impl Drop for Exchange<'_> {
             age: self.age,
             refused: self.refusal.as_ref().map(|refusal| (refusal.code(), refusal.rule())),
         });
-        self.gateway.instruments.record(seen.as_ref());
+        self.recorders.instruments.record(seen.as_ref());
         let fault = self.refusal.as_ref().map(Refusal::responsibility);
-        self.gateway.request_log.record(fault, took, || self.access_record(took));
+        self.recorders.request_log.record(fault, took, || self.access_record(took));
         self.count_use(ended);
         if let Some(span) = &self.span {
             self.end_span(span, ended);

@@ -8,7 +8,7 @@ use scoregate::cache::{DocumentContent, Validators};
 use scoregate::clock::Clock;
 use scoregate::config::{Config, read_text, resolve};
 use scoregate::documents::DocumentEngine;
-use scoregate::gateway::{AccessLog, AddressGuard, ConcurrencyLimit, Gateway};
+use scoregate::gateway::{AccessLog, AddressGuard, ConcurrencyLimit, Gateway, RequestRecorders};
 use scoregate::server::{Server, bind};
 use scoregate::telemetry::metrics::MetricsRegistry;
 use scoregate::upstream::{ProtectedUpstream, Upstream, UpstreamResponse};
@@ -36,7 +36,7 @@ pub async fn behind(
 ) -> CancellationToken {
     let config: Config = resolve(&read_text("upstream = \"built-in\"").unwrap()).unwrap();
     let whole = world.running.gateway();
-    let (clock, instruments) = (world.clock.clone(), Arc::clone(&whole.instruments));
+    let (clock, instruments) = (world.clock.clone(), Arc::clone(&whole.recorders.instruments));
     let protected = ProtectedUpstream::new(backend, config.protection, clock.clone());
     let engine = DocumentEngine::new(
         config.cache_bytes,
@@ -58,14 +58,17 @@ pub async fn behind(
         proxies: config.proxies.clone(),
         guard: Arc::new(AddressGuard::new(config.guard_per_minute)),
         capacity: Arc::new(ConcurrencyLimit::new(config.concurrency, Arc::clone(&instruments))),
-        instruments,
-        request_log: Arc::new(request_log),
-        usage: Arc::clone(&whole.usage),
-        requests: Arc::clone(&whole.requests),
+        recorders: RequestRecorders {
+            clock: whole.clock.clone(),
+            instruments,
+            request_log: Arc::new(request_log),
+            usage: Arc::clone(&whole.recorders.usage),
+            requests: Arc::clone(&whole.recorders.requests),
+            tracer: None,
+        },
         cors: config.cors,
         deprecation: config.deprecation,
         notice: whole.notice.clone(),
-        tracer: None,
     });
     let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
     world.running.public = listener.address().unwrap();

@@ -1,4 +1,4 @@
-//! What the first bytes of a connection are.
+//! Results of parsing the first bytes of a connection.
 
 use std::net::SocketAddr;
 

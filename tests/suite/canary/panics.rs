@@ -137,7 +137,7 @@ async fn a_panic_leaks_no_key_in_its_message_backtrace_response_or_log() {
         }
         canary.is_not_in("the 500", &outside_of_any_runtime(&world, &canary, &events_to).await);
         assert_eq!(world.counted("scoregate_panics_total").await, 3);
-        world.running.gateway().request_log.finish(TIMEOUT);
+        world.running.gateway().recorders.request_log.finish(TIMEOUT);
         for (what, text, words) in [
             ("a panic", &panics, "unexpected upstream request UpstreamRequest"),
             ("a panic", &panics, "there is no reactor running"),

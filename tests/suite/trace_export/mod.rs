@@ -239,7 +239,7 @@ async fn without_an_endpoint_nothing_is_recorded() {
     let world = World::new().await;
     let customer = world.paid().await;
     assert_eq!(sampled(&world, &customer, MODELS).send().await.status, 200);
-    assert!(world.running.gateway().tracer.is_none());
+    assert!(world.running.gateway().recorders.tracer.is_none());
     let header = trace_header(&world.backend.received()[0]).unwrap();
     assert_eq!((header[1].as_str(), header[3].as_str()), (TRACE, "01"));
     for result in ["exported", "dropped", "failed"] {

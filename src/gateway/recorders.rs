@@ -1,0 +1,27 @@
+//! Where requests are recorded when they end.
+
+use std::sync::Arc;
+
+use crate::accounts::RequestCounter;
+use crate::clock::Clock;
+use crate::instruments::Instruments;
+use crate::traces::Tracer;
+
+use super::access_log::AccessLog;
+use super::usage::UsageTracker;
+
+/// Everything that records requests.
+pub struct RequestRecorders {
+    /// The clock, for a request whose client disconnected.
+    pub clock: Clock,
+    /// Metrics.
+    pub instruments: Arc<Instruments>,
+    /// Access log.
+    pub request_log: Arc<AccessLog>,
+    /// Usage per caller.
+    pub usage: Arc<UsageTracker>,
+    /// Requests per application, for reports from the store.
+    pub requests: Arc<RequestCounter>,
+    /// Records spans, if they are exported.
+    pub tracer: Option<Arc<Tracer>>,
+}

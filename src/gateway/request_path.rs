@@ -1,0 +1,328 @@
+//! The life of a request: one function, top to bottom.
+//!
+//! [`Gateway::handle`] opens the exchange, has it answered, renders and records. `answer` lists the stages.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use http::request::Parts;
+use http::{Method, Response};
+use http_body_util::Full;
+
+use crate::accounts::{KeyDirectory, Leases};
+use crate::address::Proxies;
+use crate::clock::{Clock, Now, Wall};
+use crate::documents::{DocumentEngine, FetchPriority, FoundDocument};
+use crate::instruments::{CacheOutcome, RequestSubject};
+use crate::keys::KeyForm;
+use crate::pages::Pages;
+use crate::routes::Route;
+use crate::routes::codes::ErrorCode;
+use crate::status::StatusPublisher;
+use crate::telemetry::trace::TraceContext;
+use crate::traces::{OpenSpan, RequestSpan, TracedSpanKind};
+
+use super::admit::{Admission, admit};
+use super::authenticate::{Caller, authenticate};
+use super::concurrency_limit::ConcurrencyLimit;
+use super::connection_trust::ConnectionTrust;
+use super::cors::CorsPolicy;
+use super::credentials::Credentials;
+use super::deprecation::Deprecation;
+use super::exchange::{Exchange, Peer};
+use super::fetch::{Served, fetch, stored_only};
+use super::guard::AddressGuard;
+use super::page_reply::PageReply;
+use super::parse::{MethodKind, ParsedRequest, ReceivedRequest, is_well_formed, parse};
+use super::recorders::RequestRecorders;
+use super::refusal::{Refusal, Responsibility};
+use super::request_headers::RequestHeaders;
+use super::resolve::{ResolvedTarget, resolve};
+use super::respond::{DocumentReply, Reply, ResponseContext, respond};
+use super::settle::settle;
+use super::{admit, me, resolve};
+
+/// Liveness: answers as long as the process runs.
+const HEALTH: &str = "/healthz";
+
+/// Everything a request may need. Built once by `app`.
+pub struct Gateway {
+    /// The clock.
+    pub clock: Clock,
+    /// The format of API keys.
+    pub form: KeyForm,
+    /// Known API keys and the applications they belong to.
+    pub key_directory: Arc<KeyDirectory>,
+    /// Leases of daily units from the ledger.
+    pub leases: Arc<Leases>,
+    /// Cached documents and fetches.
+    pub engine: DocumentEngine,
+    /// Public pages; no key required.
+    pub pages: Pages,
+    /// The status page, if it is served.
+    pub status: Option<Arc<StatusPublisher>>,
+    /// Trusted proxies.
+    pub proxies: Proxies,
+    /// Limits refusals per address.
+    pub guard: Arc<AddressGuard>,
+    /// Limits concurrent requests.
+    pub capacity: Arc<ConcurrencyLimit>,
+    /// Where requests are recorded.
+    pub recorders: RequestRecorders,
+    /// CORS policy, if cross-origin reads are allowed.
+    pub cors: Option<CorsPolicy>,
+    /// Deprecation and sunset of the API, if announced.
+    pub deprecation: Deprecation,
+    /// Texts and numbers for `/me` and for 401 responses.
+    pub notice: ServiceNotice,
+}
+
+/// Facts about the service that responses state.
+#[derive(Clone, Debug)]
+pub struct ServiceNotice {
+    /// The attribution notice.
+    pub license: String,
+    /// The authentication realm.
+    pub realm: String,
+    /// Seconds between refreshes of the data.
+    pub cadence_seconds: u64,
+}
+
+impl Gateway {
+    /// Answers a request. Never fails and never panics: a panic becomes a 500. `trust` belongs to the connection.
+    pub async fn handle(
+        &self,
+        head: &Parts,
+        has_body: bool,
+        peer: Peer,
+        trust: &ConnectionTrust,
+    ) -> Response<Full<Bytes>> {
+        let started = self.clock.now();
+        let client = Peer { address: self.proxies.client(peer.address, &head.headers), ..peer };
+        let headers = RequestHeaders::of(&head.headers);
+        let credentials = Credentials::of(headers);
+        let mut exchange =
+            Exchange::open(&self.recorders, &self.form, started, client, headers, &credentials);
+        let request = ReceivedRequest { head, headers, has_body, credentials };
+        let answering = self.answer(request, trust, &mut exchange);
+        let answered = AssertUnwindSafe(answering).catch_unwind().await;
+        let answered = answered.unwrap_or_else(|_| {
+            self.recorders.instruments.panicked();
+            Err(Refusal::Internal)
+        });
+        let answered = answered.map_err(|refusal| self.guarded(refusal, &exchange));
+        if let Err(refusal) = &answered {
+            log_refusal(refusal, &exchange);
+            exchange.refusal = Some(refusal.clone());
+        }
+        let now = self.clock.later_than(started);
+        let response = respond(answered, &exchange, &self.response_context(head, now));
+        exchange.close(response.status(), now);
+        response
+    }
+
+    /// Whether size and syntax of a request head are valid. The first check of every request; others than those of the
+    /// API may be a POST with a body.
+    pub fn accepts_head(head: &Parts, has_body: bool) -> bool {
+        is_well_formed(head, has_body)
+    }
+
+    /// Removes expired documents and keys. Called every few seconds.
+    pub fn sweep(&self) {
+        self.engine.sweep();
+        self.key_directory.sweep(self.clock.now());
+        self.recorders.instruments.keys(self.key_directory.len());
+        self.capacity.update_gauges();
+    }
+
+    /// The stages in order.
+    async fn answer(
+        &self,
+        request: ReceivedRequest<'_>,
+        trust: &ConnectionTrust,
+        x: &mut Exchange<'_>,
+    ) -> Result<Reply, Refusal> {
+        let head = request.head;
+        let parsed = parse(request)?;
+        if let Some((subject, answer)) = self.unauthenticated_reply(&parsed, x.started.wall) {
+            x.subject = subject;
+            return self.within_page_bytes(answer, head, x);
+        }
+        self.ensure_fresh_keys(x.started).await?;
+        let caller = authenticate(&parsed, &self.form, &self.key_directory, x.started)?;
+        trust.authenticated(&caller);
+        x.begin_span(head, &parsed.credentials);
+        let caller = &*x.caller.insert(caller);
+        let (endpoint, raw_id) = resolve::endpoint(&parsed)?;
+        x.subject = RequestSubject::Endpoint(endpoint.route);
+        if endpoint.route == Route::Me {
+            return self.me(&parsed, caller, x.peer, x.started);
+        }
+        let target = &*x.target.insert(resolve(&parsed, endpoint, raw_id, caller.rights, &self.form)?);
+        let found = self.engine.documents.find(&target.key, x.started.mono);
+        let is_servable = found.as_ref().is_some_and(FoundDocument::is_servable);
+        let mut slot = self.capacity.enter(is_servable, &self.clock).await?;
+        let mut lease_wait = None;
+        let before_waiting = || {
+            self.capacity.move_to_waiting(&mut slot);
+            self.begin_lease_wait(&mut lease_wait, x.span.as_deref());
+        };
+        let admitted = admit(&self.leases, caller, target.conditional, x.started, before_waiting).await;
+        drop(lease_wait);
+        let admitted = admitted.inspect(|_| trust.admitted(caller))?;
+        if !self.key_directory.freshness.is_current(x.started) {
+            // The store has become reachable during admission: the key may have been revoked meanwhile.
+            self.ensure_fresh_keys(self.clock.now()).await?;
+            authenticate(&parsed, &self.form, &self.key_directory, self.clock.now())?;
+        }
+        let served = match &admitted {
+            Admission::ToFetch(_) => {
+                let priority = priority(caller, x.trace.as_ref(), x.span.as_ref());
+                fetch(&self.engine, target, found, priority, x.started).await
+            }
+            Admission::ToRevalidate(_) => stored_only(found),
+        };
+        let now = self.clock.later_than(x.started);
+        let delivery = served.and_then(|served| {
+            let delivery = self.deliver(&parsed, caller, target, &served, now)?;
+            (x.outcome, x.age) = (Some(served.outcome), Some(served.age(now)));
+            Ok(delivery)
+        });
+        let settled = settle(admitted, delivery);
+        if matches!(settled, Err(Refusal::LedgerUnavailable { .. })) {
+            self.leases.refused();
+        }
+        let (reply, charged) = settled?;
+        x.charged = charged;
+        Ok(Reply::Document(reply))
+    }
+
+    /// Begins the span of the wait for units of a sampled request, at its first wait.
+    fn begin_lease_wait(&self, wait: &mut Option<OpenSpan>, request: Option<&RequestSpan>) {
+        if let (None, Some(request)) = (&wait, request) {
+            *wait = Some(request.child("lease wait", TracedSpanKind::Internal, self.clock.now()));
+        }
+    }
+
+    /// Waits for changes of keys made elsewhere after a pause of this process or of the store.
+    async fn ensure_fresh_keys(&self, now: Now) -> Result<(), Refusal> {
+        let ensured = self.key_directory.freshness.ensure(&self.clock, now).await;
+        ensured.map_err(|_| Refusal::KeysOutdated)
+    }
+
+    /// Returns the document in the form that the caller may see. Unless it is a cache hit, the caller is
+    /// authenticated again: the key may have been revoked or moved to another tier since admission.
+    fn deliver(
+        &self,
+        parsed: &ParsedRequest<'_>,
+        caller: &Caller,
+        target: &ResolvedTarget,
+        served: &Served,
+        now: Now,
+    ) -> Result<DocumentReply, Refusal> {
+        if served.outcome == CacheOutcome::Hit {
+            return Ok(DocumentReply::of(served, target, caller, parsed.headers.map(), now));
+        }
+        let caller = authenticate(parsed, &self.form, &self.key_directory, now)?;
+        resolve::entitle(&target.key, caller.rights)?;
+        Ok(DocumentReply::of(served, target, &caller, parsed.headers.map(), now))
+    }
+
+    /// Everything a response depends on besides the reply.
+    pub(super) fn response_context<'r>(&'r self, head: &'r Parts, now: Now) -> ResponseContext<'r> {
+        ResponseContext {
+            method: &head.method,
+            headers: &head.headers,
+            guard: &self.guard,
+            realm: &self.notice.realm,
+            cors: self.cors.as_ref(),
+            deprecation: &self.deprecation,
+            now,
+        }
+    }
+
+    /// Pages and redirects that need no key.
+    fn unauthenticated_reply(
+        &self,
+        parsed: &ParsedRequest<'_>,
+        now: Wall,
+    ) -> Option<(RequestSubject, Reply)> {
+        match parsed.method {
+            MethodKind::Options => Some((RequestSubject::Options, Reply::Options)),
+            MethodKind::Answer if parsed.path == HEALTH => Some((RequestSubject::Page, Reply::Health)),
+            MethodKind::Answer => {
+                let status = || self.status.as_ref()?.find(parsed.path);
+                let page = self.pages.find(parsed.path, now).or_else(status);
+                let page = page.map(|page| Reply::Page(PageReply::of(page, parsed.headers.map())));
+                let moved = || Pages::moved(parsed.path).map(Reply::Moved);
+                page.or_else(moved).map(|answer| (RequestSubject::Page, answer))
+            }
+        }
+    }
+
+    /// Refuses a page if its address got too many bytes of pages.
+    fn within_page_bytes(&self, reply: Reply, head: &Parts, x: &Exchange<'_>) -> Result<Reply, Refusal> {
+        if let Reply::Page(page) = &reply
+            && head.method != Method::HEAD
+        {
+            admit::take_page(&self.guard, page.bytes(), x.peer, x.started)?;
+        }
+        Ok(reply)
+    }
+
+    /// `/me`, the only endpoint that the gateway answers itself. It costs a token of the guard.
+    fn me(
+        &self,
+        parsed: &ParsedRequest<'_>,
+        caller: &Caller,
+        peer: Peer,
+        now: Now,
+    ) -> Result<Reply, Refusal> {
+        if !admit::take_guard_token(&self.guard, Some(caller), peer, now) {
+            return Err(Refusal::TooManyRefusals);
+        }
+        let known = me::MeContext {
+            key_prefix: parsed.credentials.prefix(),
+            license: &self.notice.license,
+            next_refresh: self.engine.documents.next_refresh(now.wall),
+            cadence_seconds: self.notice.cadence_seconds,
+        };
+        Ok(Reply::Me(me::describe(caller, &known, now)))
+    }
+
+    /// Replaces a refusal by a 429 if the caller has had too many refusals.
+    fn guarded(&self, refusal: Refusal, exchange: &Exchange<'_>) -> Refusal {
+        let Exchange { caller, peer, started, .. } = exchange;
+        if refusal.costs_guard_token()
+            && !admit::take_guard_token(&self.guard, caller.as_ref(), *peer, *started)
+        {
+            return Refusal::TooManyRefusals;
+        }
+        refusal
+    }
+}
+
+/// The priority of a fetch for a request, and the trace that the fetch belongs to.
+fn priority<'x>(
+    caller: &Caller,
+    trace: Option<&'x TraceContext>,
+    span: Option<&'x Arc<RequestSpan>>,
+) -> FetchPriority<'x> {
+    FetchPriority::caller(caller.account.id, caller.rights.is_paid(), trace, span)
+}
+
+/// Logs refusals that are not the caller's fault.
+fn log_refusal(refusal: &Refusal, exchange: &Exchange<'_>) {
+    let (request, code) = (exchange.id.as_str(), refusal.code().row().word);
+    match refusal.responsibility() {
+        Responsibility::Caller => {}
+        Responsibility::Upstream => {
+            tracing::debug!(request, code, "backend failure without a stored document");
+        }
+        // Too frequent to log one by one: `concurrency_limit` logs a summary, and `leases` when the ledger becomes unreachable.
+        Responsibility::Us if refusal.code() == ErrorCode::Overloaded => {}
+        Responsibility::Us => tracing::error!(request, code, "internal error"),
+    }
+}
