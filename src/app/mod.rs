@@ -59,6 +59,9 @@ use trace_export::TraceExport;
 /// How long a shutdown waits for the last lines of the access log. The event log has the same time after it (`cli`).
 const LAST_LINES: Duration = Duration::from_millis(500);
 
+/// How long a shutdown records last uses of keys. The others are lost.
+const LAST_USES: Duration = Duration::from_secs(2);
+
 /// A running server.
 pub struct RunningServer {
     /// Address of the public port.
@@ -227,7 +230,9 @@ impl RunningServer {
         let settling = self.clock.within(timeout, self.ledger_calls.wait());
         let (settled, ()) = tokio::join!(settling, self.mail.finish(&self.clock, timeout));
         gateway.leases.drain(&gateway.key_directory).await;
-        self.registrar.store_uses(0).await;
+        if self.clock.within(LAST_USES, self.registrar.store_uses(0)).await.is_err() {
+            tracing::warn!("some last uses of keys are not recorded: there was no time left");
+        }
         self.registrar.finish_copy().await;
         self.reporter.stop().await;
         gateway.engine.mirror.flush().await;

@@ -114,8 +114,15 @@ fn spawn_periodic(
     let delete = async move || lessor.delete_outdated().await;
     background.spawn(repeat(DELETE_OUTDATED_EVERY, clock(), stop(), delete));
     let (owner, lessor) = (Arc::clone(registrar), Arc::clone(leases));
-    let settle = async move || settle_accounts(&owner, &lessor).await;
-    background.spawn(repeat(ACCOUNT_EVERY, clock(), stop(), settle));
+    let charge = async move || {
+        lessor.charge_owed().await;
+        owner.check_damage();
+    };
+    background.spawn(repeat(ACCOUNT_EVERY, clock(), stop(), charge));
+    // A task of its own: with many keys it takes minutes, and charges must not wait for it.
+    let owner = Arc::clone(registrar);
+    let store_uses = async move || owner.store_uses(PAUSES_OF_USES).await;
+    background.spawn(repeat(ACCOUNT_EVERY, clock(), stop(), store_uses));
 }
 
 /// The updater of the built-in backend, if it is used, and its channel for requests.
@@ -227,12 +234,6 @@ pub(super) async fn repeat(every: Duration, clock: Clock, stop: CancellationToke
     while stop.run_until_cancelled(clock.sleep(every)).await.is_some() {
         work().await;
     }
-}
-
-async fn settle_accounts(registrar: &Registrar, leases: &Arc<Leases>) {
-    leases.charge_owed().await;
-    registrar.store_uses(PAUSES_OF_USES).await;
-    registrar.check_damage();
 }
 
 async fn sweep(gateway: Arc<Gateway>) {

@@ -99,6 +99,13 @@ impl Drop for Lock {
     }
 }
 
+/// Whether a write to the store is in progress.
+fn is_locked(data_dir: &Path) -> bool {
+    let file = data_dir.join(scoregate::store::Embedded::FILE_NAME);
+    let begun = Command::new("sqlite3").arg(file).arg("BEGIN IMMEDIATE; ROLLBACK").output().unwrap();
+    !begun.status.success()
+}
+
 #[tokio::test]
 async fn ledger_unreachable_leased_units_then_grace_then_503_and_all_are_charged_later() {
     let world = World::new().await;
@@ -257,4 +264,63 @@ async fn ledger_unreachable_requests_that_wait_for_it_do_not_use_up_the_slots_of
     assert_eq!(world.served_of(&ready, 1).await.0, 1);
     drop(lock);
     assert_eq!(waiting.read(false).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn ledger_unreachable_owed_units_are_charged_while_last_uses_of_keys_are_recorded() {
+    let world = World::new().await;
+    let customer = world.customer_with("pro", own(1_000, 300)).await;
+    assert_eq!(world.served_of(&customer, 1).await.0, 1);
+    world.has_leased(&customer).await;
+    // A write that takes a minute or more, so that the pause after it is longer than three.
+    let lock = Lock::on(world.directory.path());
+    for _ in 0..100 {
+        world.pass(RETRY);
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+    }
+    drop(lock);
+    while world.running.registrar.list(None, 1).await.unwrap().applications[0].keys[0].last_used_at.is_none()
+    {
+        tokio::task::yield_now().await;
+    }
+    world.has_leased(&customer).await;
+    world.ledger_fails();
+    let (served, _) = world.served_of(&customer, 5).await;
+    world.ledger_works();
+    world.pass(Duration::from_secs(30));
+    for _ in 0..2_000 {
+        if world.counted("scoregate_quota_units_total{use=\"leased\"}").await > served {
+            return;
+        }
+    }
+    panic!("the units are not charged");
+}
+
+#[tokio::test]
+async fn a_shutdown_does_not_wait_until_the_last_uses_of_all_keys_are_recorded() {
+    const KEYS: u32 = 120;
+    let world = World::new().await;
+    for _ in 0..KEYS {
+        let customer = world.customer("free").await;
+        assert_eq!(world.get_as(&customer, MODELS).await.status, 200);
+    }
+    let slow = "CREATE TRIGGER slow BEFORE UPDATE OF last_used_at ON keys
+                BEGIN SELECT count(a.digest || b.digest || c.name)
+                      FROM keys a, keys b, (SELECT name FROM applications LIMIT 4) c; END;";
+    sqlite3(world.directory.path(), slow);
+    let World { manual_clock, running, directory, .. } = world;
+    let stopping = tokio::spawn(running.stop());
+    // Less time passes than until the periodic write.
+    let mut moves = 0;
+    while !stopping.is_finished() {
+        if moves < 10 && is_locked(directory.path()) {
+            moves += 1;
+            manual_clock.advance(Duration::from_secs(2));
+        }
+        tokio::task::yield_now().await;
+    }
+    let recorded = sqlite3(directory.path(), "SELECT count(*) FROM keys WHERE last_used_at IS NOT NULL");
+    assert!(recorded.trim().parse::<u32>().unwrap() < KEYS, "{recorded}");
 }
