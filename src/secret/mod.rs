@@ -9,7 +9,7 @@ use std::fmt;
 
 use zeroize::Zeroizing;
 
-pub use file::{BadSecretFile, read_secret_file};
+pub use file::{BadSecretFile, open_without_waiting, read_secret_file};
 pub use setting::SecretSetting;
 
 /// Text that only [`Secret::expose`] returns.

@@ -156,6 +156,70 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_others_can_replace_is_rejected() {
+        let directory = tempfile::tempdir().unwrap();
+        let outer = directory.path().join("outer");
+        let inner = outer.join("inner");
+        fs::create_dir_all(&inner).unwrap();
+        let file = inner.join("secret");
+        fs::write(&file, FIRST).unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let read = |path: &Path, modes: [u32; 3]| {
+            for (directory, mode) in [directory.path(), &outer, &inner].into_iter().zip(modes) {
+                fs::set_permissions(directory, Permissions::from_mode(mode)).unwrap();
+            }
+            read_secret_file(path).map(|secret| secret.expose().to_owned()).map_err(|error| error.to_string())
+        };
+        for (path, modes, writable) in [
+            (&file, [0o755, 0o755, 0o755], None),
+            (&file, [0o755, 0o755, 0o777], Some("outer/inner")),
+            (&file, [0o755, 0o755, 0o775], Some("outer/inner")),
+            (&file, [0o755, 0o755, 0o1777], None),
+            (&file, [0o755, 0o777, 0o755], Some("outer")),
+            (&file, [0o755, 0o1777, 0o755], None),
+            (&link, [0o755, 0o755, 0o755], None),
+            (&link, [0o755, 0o755, 0o777], Some("outer/inner")),
+            (&link, [0o777, 0o755, 0o755], Some("")),
+            (&link, [0o1777, 0o755, 0o755], None),
+        ] {
+            let found = read(path, modes);
+            match writable {
+                None => assert_eq!(found.as_deref(), Ok(FIRST), "{} {modes:?}", path.display()),
+                Some(directory_name) => {
+                    let error = found.expect_err(&format!("{} {modes:?}", path.display()));
+                    let shown = directory.path().join(directory_name);
+                    assert!(error.contains(shown.to_str().unwrap().trim_end_matches('/')), "{error}");
+                }
+            }
+        }
+        // Only root can give a file away.
+        if std::os::unix::fs::chown(&file, Some(65_534), None).is_ok() {
+            fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+            assert_eq!(read(&file, [0o755; 3]).as_deref(), Ok(FIRST), "as in a container");
+            assert!(read(&file, [0o755, 0o755, 0o1777]).is_err(), "anyone could have created the file");
+            assert!(read(&file, [0o1777, 0o755, 0o755]).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_secret_in_a_volume_of_a_pod_is_accepted() {
+        let volume = tempfile::tempdir().unwrap();
+        let version = volume.path().join("..2026_11_26");
+        fs::create_dir(&version).unwrap();
+        fs::write(version.join("token"), FIRST).unwrap();
+        for (path, mode) in
+            [(version.join("token"), 0o600), (version.clone(), 0o755), (volume.path().into(), 0o1777)]
+        {
+            fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        }
+        std::os::unix::fs::symlink("..2026_11_26", volume.path().join("..data")).unwrap();
+        std::os::unix::fs::symlink("..data/token", volume.path().join("token")).unwrap();
+        assert_eq!(read_secret_file(&volume.path().join("token")).unwrap().expose(), FIRST);
+    }
+
+    #[test]
     fn a_pipe_is_rejected_without_waiting_for_its_writer() {
         let directory = tempfile::tempdir().unwrap();
         let pipe = directory.path().join("pipe");
