@@ -2,8 +2,7 @@
 //!
 //! Over the Unix socket of a running gateway, or on the store if none runs on this machine.
 
-use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
 use serde::Deserialize;
@@ -200,7 +199,9 @@ impl AccountsAction {
                     None if !account.is_empty() => ContactSelection::Accounts(account),
                     None => ContactSelection::All,
                 };
-                let message = read_message(&message)?;
+                let bad =
+                    |error| CommandError::Input(format!("{} cannot be read: {error}", message.display()));
+                let message = input_file::read_text(&message, MAX_MESSAGE_BYTES).map_err(bad)?;
                 OwnerCommand::Contact(ContactRequest { selection, subject, message, is_dry_run: dry_run })
             }
         })
@@ -220,20 +221,6 @@ fn list(response: Value) -> Exit {
         printer::message(&format!("there are more: continue with --after {next}"));
     }
     table(&listed.accounts, false)
-}
-
-/// Reads the text of a mail.
-fn read_message(file: &Path) -> Result<String, CommandError> {
-    let mut text = String::new();
-    let read = if file == Path::new("-") {
-        io::stdin().lock().take(MAX_MESSAGE_BYTES).read_to_string(&mut text)
-    } else {
-        input_file::open(file).and_then(|file| file.take(MAX_MESSAGE_BYTES).read_to_string(&mut text))
-    };
-    match read {
-        Ok(_) => Ok(text),
-        Err(error) => Err(CommandError::Input(format!("{} cannot be read: {error}", file.display()))),
-    }
 }
 
 fn contacted(response: Value) -> Exit {

@@ -1,16 +1,14 @@
 //! Opens files that commands read. A pipe or a device may never end: it has to be given as standard input.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use rustix::fs::OFlags;
+use crate::secret::open_without_waiting;
 
-/// Opens a regular file, without waiting for the other end of a pipe.
+/// Opens a regular file.
 pub(super) fn open(path: &Path) -> io::Result<File> {
-    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let file = open_without_waiting(path)?;
     if file.metadata()?.is_file() {
         return Ok(file);
     }

@@ -222,9 +222,8 @@ fn open(file: &Path) -> Result<(Box<dyn BufRead + Send>, Option<u64>), CommandEr
     }
     let bad = |error: io::Error| CommandError::Input(format!("{} cannot be read: {error}", file.display()));
     let opened = input_file::open(file).map_err(bad)?;
-    let metadata = opened.metadata().map_err(bad)?;
-    let size = metadata.is_file().then_some(metadata.len());
-    Ok((Box::new(BufReader::with_capacity(1 << 16, opened)), size))
+    let size = opened.metadata().map_err(bad)?.len();
+    Ok((Box::new(BufReader::with_capacity(1 << 16, opened)), Some(size)))
 }
 
 /// Sends the parsed lines. Ends early if the receiver is gone.
