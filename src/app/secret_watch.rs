@@ -88,6 +88,7 @@ impl SecretWatch {
         let mut secrets = self.secrets.lock();
         secrets.retain(|(secret, _)| *secret != token);
         secrets.extend(token.of(config).map(|setting| (token, setting)));
+        self.report(token, false);
     }
 
     /// Reads all files.

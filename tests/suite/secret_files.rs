@@ -130,3 +130,18 @@ async fn an_empty_token_file_is_reported_and_the_token_before_stays_valid() {
     assert_eq!(world.valid_tokens().await, [SECOND]);
     assert_eq!(world.rejected("upstream.credential").await, 1);
 }
+
+#[tokio::test]
+async fn a_rejected_token_file_is_no_longer_reported_once_the_settings_do_not_name_it() {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("token");
+    write_secret(&file, FIRST);
+    let named = format!("admin.token_file = \"{}\"\nadmin.token = \"{FIRST}\"\n", file.display());
+    let mut world = World::with(&named, good).await;
+    write_secret(&file, "");
+    while world.rejected("admin.token").await == 0 {
+        world.pass(CHECK_INTERVAL);
+    }
+    world.reload("").await.unwrap();
+    assert_eq!(world.rejected("admin.token").await, 0);
+}
