@@ -118,7 +118,7 @@ pub(super) struct FormMessage {
 
 /// The message for a change that was refused because of what was entered.
 pub(super) fn form_message(error: &RegistrarError) -> Option<FormMessage> {
-    let field = if let RegistrarError::BadText(field) = error {
+    let field = if let RegistrarError::BadText(field, _) = error {
         Some(*field)
     } else if let RegistrarError::BadUrl(_) = error {
         Some("url")

@@ -128,7 +128,7 @@ pub(super) fn change_failed(error: &RegistrarError) -> SiteRefusal {
         ) => SiteRefusal::UnknownPage,
         RegistrarError::Store(error) => store_failed(error),
         RegistrarError::UnknownTier { .. }
-        | RegistrarError::BadText(_)
+        | RegistrarError::BadText(..)
         | RegistrarError::BadUrl(_)
         | RegistrarError::BadMessage
         | RegistrarError::BadLimit

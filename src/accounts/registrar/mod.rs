@@ -42,7 +42,7 @@ use super::terms::TermsByTier;
 
 use follow::FeedProgress;
 use local_copy::LocalCopyKeeper;
-use validation::{MAX_MESSAGE, MAX_TEXT, check_text};
+use validation::{MAX_MESSAGE, MAX_TEXT, TextFlaw, check_text};
 
 pub use actor::Actor;
 pub use adopt::AdoptError;
@@ -102,8 +102,8 @@ pub enum RegistrarError {
         known: String,
     },
     /// A text is empty, too long, or has characters that would confuse a terminal.
-    #[error("the {0} must be 1 to {MAX_TEXT} printable characters")]
-    BadText(&'static str),
+    #[error("the {0} must be 1 to {MAX_TEXT} printable characters{1}")]
+    BadText(&'static str, TextFlaw),
     /// The website is not an address.
     #[error("the url {0}")]
     BadUrl(#[from] BadWebsite),

@@ -1,5 +1,7 @@
 //! Checks of the texts and limits of an application, and of messages of the status page.
 
+use std::fmt;
+
 use crate::store::{OwnLimits, check_website};
 
 use super::RegistrarError;
@@ -10,16 +12,32 @@ pub(super) const MAX_TEXT: usize = 200;
 /// Maximum length of a message, in characters.
 pub(super) const MAX_MESSAGE: usize = 4_000;
 
+/// Why a text is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextFlaw {
+    /// It is empty, blank or too long.
+    Length,
+    /// It has a character that is invisible at its position.
+    Character(char),
+}
+
+impl fmt::Display for TextFlaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Length => Ok(()),
+            Self::Character(character) => write!(f, "; remove U+{:04X}", u32::from(*character)),
+        }
+    }
+}
+
 pub(super) fn check_text(what: &'static str, text: Option<&String>) -> Result<(), RegistrarError> {
-    let is_printable = |text: &String| {
+    let flaw = |text: &String| {
         let length = text.chars().take(MAX_TEXT + 1).count();
-        let is_visible = !text.chars().any(|char| is_misleading(char) || is_variation_selector(char));
-        (1..=MAX_TEXT).contains(&length)
-            && is_visible
-            && has_only_needed_joiners(text)
-            && !text.trim().is_empty()
+        let is_fit = (1..=MAX_TEXT).contains(&length) && !text.trim().is_empty();
+        let character = misplaced_character(text).map(TextFlaw::Character);
+        character.or_else(|| (!is_fit).then_some(TextFlaw::Length))
     };
-    if text.is_none_or(is_printable) { Ok(()) } else { Err(RegistrarError::BadText(what)) }
+    text.and_then(flaw).map_or(Ok(()), |flaw| Err(RegistrarError::BadText(what, flaw)))
 }
 
 pub(super) fn check_url(url: Option<&str>) -> Result<(), RegistrarError> {
@@ -47,8 +65,7 @@ fn is_misleading(character: char) -> bool {
     character.is_control() || is_unseen
 }
 
-/// Whether it selects a variant of the character before it. Emojis in messages have it; two names that differ in it only look
-/// the same.
+/// Whether it selects a variant of the character before it. Two names that differ in it only can look the same.
 const fn is_variation_selector(character: char) -> bool {
     matches!(
         character,
@@ -56,21 +73,27 @@ const fn is_variation_selector(character: char) -> bool {
     )
 }
 
-/// Whether each joiner stands between letters of a script that can need it. Elsewhere it is invisible.
-fn has_only_needed_joiners(text: &str) -> bool {
+/// The first character that is misleading at its position. A joiner is needed between letters of some scripts and between
+/// emojis, and the selector U+FE0F is part of many emojis. Elsewhere they are invisible.
+fn misplaced_character(text: &str) -> Option<char> {
     let is_joiner = |character| matches!(character, '\u{200C}' | '\u{200D}');
+    let is_letter = |beside: Option<char>| {
+        beside.is_some_and(|beside| !beside.is_ascii() && !is_joiner(beside) && !beside.is_whitespace())
+    };
     let mut before = None;
     let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {
-        let is_letter = |beside: Option<char>| {
-            beside.is_some_and(|beside| !beside.is_ascii() && !is_joiner(beside) && !beside.is_whitespace())
+        let is_fit = match character {
+            '\u{200C}' | '\u{200D}' => is_letter(before) && is_letter(characters.peek().copied()),
+            '\u{FE0F}' => is_letter(before) && !before.is_some_and(is_variation_selector),
+            _ => !is_misleading(character) && !is_variation_selector(character),
         };
-        if is_joiner(character) && !(is_letter(before) && is_letter(characters.peek().copied())) {
-            return false;
+        if !is_fit {
+            return Some(character);
         }
         before = Some(character);
     }
-    true
+    None
 }
 
 pub(super) fn check_limits(own: OwnLimits) -> Result<(), RegistrarError> {
@@ -91,6 +114,8 @@ mod tests {
             "\u{645}\u{6cc}\u{200c}\u{62e}\u{648}\u{627}\u{647}\u{645}",
             "\u{915}\u{94d}\u{200d}\u{937}",
             "\u{1f326} rain",
+            "\u{2600}\u{fe0f} Weather",
+            "\u{2764}\u{fe0f}\u{200d}\u{1f525}",
         ] {
             assert!(check(fit), "{fit:?}");
         }
@@ -121,9 +146,16 @@ mod tests {
             '\u{e0100}',
         ] {
             for text in [format!("Weather{unseen} site"), unseen.to_string(), format!("{unseen}{unseen}")] {
-                assert!(!check(&text), "{text:?}");
+                let error = check_text("name", Some(&text)).unwrap_err().to_string();
+                let named = format!("; remove U+{:04X}", u32::from(unseen));
+                assert!(error.ends_with(&named), "{text:?}: {error}");
             }
         }
+        for doubled in ["\u{2600}\u{fe0f}\u{fe0f}", "\u{2600}\u{fe0e}", "\u{2764}\u{200d}\u{fe0f}"] {
+            assert!(!check(doubled), "{doubled:?}");
+        }
+        let empty = check_text("name", Some(&String::new())).unwrap_err().to_string();
+        assert_eq!(empty, "the name must be 1 to 200 printable characters");
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl From<RegistrarError> for CommandProblem {
     fn from(error: RegistrarError) -> Self {
         let status = match &error {
             RegistrarError::UnknownTier { .. }
-            | RegistrarError::BadText(_)
+            | RegistrarError::BadText(..)
             | RegistrarError::BadUrl(_)
             | RegistrarError::BadMessage
             | RegistrarError::BadLimit
