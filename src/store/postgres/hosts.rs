@@ -23,10 +23,10 @@ pub(super) struct UnreachableHosts {
     pub(super) kind: ConnectionFault,
 }
 
-/// How far the attempts to connect came. The greatest one of all hosts counts.
+/// Kind of connection failure. With several hosts the highest is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ConnectionFault {
-    /// No host answered, or none serves anyone.
+    /// No host answered, or none that did serves any gateway: it starts, stops or is read-only.
     Unreachable,
     /// A host answered, and this gateway may not or must not use it.
     Refused,

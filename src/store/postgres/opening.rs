@@ -37,11 +37,11 @@ pub const fn connection_limit(gateways: u32) -> u32 {
 /// Why the store cannot be used yet.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenFailure {
-    /// No server answered that may be used. One may answer later.
+    /// No server answered, or none that is writable: all gateways are affected. One may answer later.
     #[error(transparent)]
     Unreachable(StoreError),
-    /// A server answered that this gateway may not or must not use: no connection is left for its role, the password is
-    /// wrong, it is read-only or holds another data set. It may accept a connection later.
+    /// A writable server answered that this gateway may not or must not use: no connection is left for its role, the
+    /// password is wrong, or it holds another data set. It may accept a connection later.
     #[error(transparent)]
     Refused(StoreError),
     /// A server answered, and this program cannot use its tables.

@@ -1,5 +1,5 @@
-//! Checks the server of each new connection, in one round trip: a writable primary that is not behind a later one, with
-//! tables that this program can use.
+//! Checks the server of each new connection, in one round trip: it is not behind a later one, and this program can use its
+//! tables. A server that is read-only is refused earlier, see [`DatabaseAddress`](super::address::DatabaseAddress).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -18,9 +18,6 @@ use crate::clock::Mono;
 
 /// Minimum interval between log lines about the same refusal.
 const LOG_INTERVAL: Duration = Duration::from_mins(1);
-
-const SERVER: &str =
-    "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean AS is_read_only";
 
 const SITE: &str = "SELECT id::text, format, compatible_from FROM {schema}.site";
 
@@ -61,13 +58,10 @@ impl ServerCheck {
 
     /// Returns an error if the server must not be used.
     pub(super) async fn admit(&self, client: &Client, now: Mono) -> Result<(), HostFault> {
-        // Polled together, so all are sent before the first answer.
-        let (server, site, history) = tokio::join!(
-            client.query_typed_one(SERVER, &[]),
-            client.query_typed_opt(&self.site, &[]),
-            ServerHistory::read(client)
-        );
-        let admitted = self.judge(&server?, site, history).await;
+        // Polled together, so both are sent before the first answer.
+        let (site, history) =
+            tokio::join!(client.query_typed_opt(&self.site, &[]), ServerHistory::read(client));
+        let admitted = self.judge(site, history).await;
         if let Err(HostFault::Refused(reason) | HostFault::UnusableTables(reason)) = &admitted {
             self.log(reason, now);
         }
@@ -76,13 +70,9 @@ impl ServerCheck {
 
     async fn judge(
         &self,
-        server: &Row,
         site: Result<Option<Row>, tokio_postgres::Error>,
         history: Result<ServerHistory, tokio_postgres::Error>,
     ) -> Result<(), HostFault> {
-        if server.try_get("is_read_only")? {
-            return Err(HostFault::Refused("the server is read-only".into()));
-        }
         let site = match site {
             Err(error) if is_missing(&error) => None,
             site => site?,

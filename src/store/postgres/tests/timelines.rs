@@ -12,7 +12,8 @@ fn store(config: &DatabaseConfig, servers: &[&PostgresServer], directory: &Path)
     let urls: Vec<String> = servers.iter().map(|server| server.url()).collect();
     let host = |url: &String| url.split(['@', '/']).nth(3).unwrap().to_owned();
     let all = urls.iter().map(host).collect::<Vec<_>>().join(",");
-    let server = urls[0].replace(&host(&urls[0]), &all).parse().unwrap();
+    let address = DatabaseAddress::parse(&urls[0].replace(&host(&urls[0]), &all)).unwrap();
+    let server = address.server(false, config.timeout);
     let config = DatabaseConfig { server, ..config.clone() };
     PostgresStore::unopened(config, Clock::system(), SeenTimelines::kept_in(directory))
 }
@@ -63,8 +64,10 @@ async fn a_server_that_is_read_only_is_not_used() {
     create_tables(config.clone()).await;
     server.stop();
     server.restart(&["fsync=off", "default_transaction_read_only=on"]);
-    let refused = reason(store(&config, &[&server], directory.path()).check().await);
-    assert!(refused.contains("read-only"), "{refused}");
+    let failure = store(&config, &[&server], directory.path()).check().await.unwrap_err();
+    // It serves no gateway, so this one is not refused.
+    let OpenFailure::Unreachable(error) = failure else { panic!("{failure:?}") };
+    assert!(error.to_string().contains("does not allow writes"), "{error}");
 }
 
 #[tokio::test]
