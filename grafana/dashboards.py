@@ -278,7 +278,7 @@ SHARED_STORE = [
          (f"scoregate_store_clock_offset_seconds{{{I}}}", "{{instance}}"), bad=60),
     stat("Is a synchronous standby missing?", "none", "Yes: commits wait for no standby, so a failover can lose the last key changes and grants. No also without a shared store. Runbook: ScoregateStoreNotSynchronous.",
          (f"scoregate_store_standby_missing{{{I}}}", "{{instance}}"), words=YES_NO, bad=1),
-    stat("Does it run from the local copy?", "none", "Yes: the database was unreachable at the start, and requests for data get 503 until it answers. Runbook: ScoregateStoreLocalCopy.",
+    stat("Does it run from the local copy?", "none", "Yes: the database could not be used at the start. Without a grace share, requests for data get 503 until it can. Runbook: ScoregateStoreLocalCopy.",
          (f"scoregate_store_local_copy{{{I}}}", "{{instance}}"), words=YES_NO, bad=1),
     stat("Is the local key copy old?", "s", "Age of the copy on disk, for a start while the database is unreachable; 0 without a shared store. Above ten minutes it cannot be written. Runbook: ScoregateStoreLocalCopyOld.",
          (f"scoregate_store_local_copy_age_seconds{{{I}}}", "{{instance}}"), bad=600),

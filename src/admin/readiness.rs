@@ -28,7 +28,7 @@ pub enum Unreadiness {
     #[error("the runtime of the public port has not run a task for {} s", .0.as_secs())]
     Stalled(Duration),
     /// The database was unreachable at the start.
-    #[error("started from the local copy of the keys, without units, and the database is still unreachable")]
+    #[error("serving from the local copy of the keys; no units leased, database still unreachable")]
     OnLocalCopy,
     /// The database answers, and refuses the connections of this gateway.
     #[error("no units were leased since the start, and the database refuses this gateway: {0}")]

@@ -138,7 +138,7 @@ impl StartingDatabase {
             }
             if !std::mem::replace(&mut is_logged, true) {
                 let (database, seconds) = (self.address.to_string(), self.until.since(now).as_secs());
-                tracing::warn!(%error, database, "database unreachable; the start tries again for {seconds} s");
+                tracing::warn!(%error, database, "cannot use the database; retrying for {seconds} s");
             }
             self.clock.sleep(RETRY_PAUSE).await;
         }
@@ -153,9 +153,9 @@ impl StartingDatabase {
         let (read_at, database) = (copy.reading().at.rfc3339(), self.address.to_string());
         tracing::error!(
             %error, read_at, database,
-            "database unreachable: started from the local copy of the keys. No units are leased, so requests for data get \
-             503 until the database answers; changes of keys since the copy was read are unknown. Restore the database, or \
-             correct store.url and restart"
+            "cannot use the database: serving from the local copy of the keys. No units can be leased: paid tiers use this \
+             gateway's grace share if it holds one, all other data requests get 503 until the database can be used. Changes \
+             of keys since the copy was read are unknown. Restore the database, or correct store.url and restart"
         );
         Ok(copy)
     }

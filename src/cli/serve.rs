@@ -1,5 +1,6 @@
 //! `scoregate serve`: runs the gateway with a configuration.
 
+use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use anyhow::Context as _;
 use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::app::{self, InheritedSockets, ShutdownReport};
+use crate::app::{self, InheritedSockets};
 use crate::clock::Clock;
 use crate::config::{
     Config, ConfigProblems, ConfigValues, read_database_password, read_environment, read_file, read_secrets,
@@ -44,16 +45,24 @@ pub(super) fn start_log(config: &LogConfig) -> anyhow::Result<()> {
     log::start(config, now).context("the threads that write the log cannot be started")
 }
 
-/// Serves until a stop signal. Reloads the settings on SIGHUP and on request.
+/// Serves until a stop signal. Reloads the settings on SIGHUP and on request. Returns the holder of the data directory's lock:
+/// the shutdown report, or the interrupted start.
 async fn serve(
     config: Config,
     read_settings: impl Fn() -> Result<Config, ConfigProblems>,
-) -> anyhow::Result<ShutdownReport> {
+) -> anyhow::Result<Box<dyn Any>> {
     let (mut stop, mut hang_up) = (StopSignals::listen()?, listen(SignalKind::hangup())?);
-    let mut running = app::start_on(InheritedSockets::inherited()?, config, Clock::system()).await?;
+    let mut start = Box::pin(app::start_on(InheritedSockets::inherited()?, config, Clock::system()));
+    let mut running = tokio::select! {
+        started = &mut start => started?,
+        () = stop.wait() => {
+            tracing::info!("stopped before it served");
+            return Ok(Box::new(start));
+        }
+    };
     loop {
         let reply = tokio::select! {
-            () = stop.wait() => return Ok(running.stop().await),
+            () = stop.wait() => return Ok(Box::new(running.stop().await)),
             _ = hang_up.recv() => None,
             Some(reply) = running.reloads.recv() => Some(reply),
         };

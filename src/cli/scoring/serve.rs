@@ -85,7 +85,10 @@ async fn serve(archive: PathBuf, args: ServeArgs) -> anyhow::Result<()> {
     let clock = Clock::system();
     let now = clock.now().wall;
     let opening = tokio::task::spawn_blocking(move || Scoring::open(source(&archive, now)?, now));
-    let scoring = opening.await.context("opening the archive panicked")??;
+    let scoring = tokio::select! {
+        opened = opening => opened.context("opening the archive panicked")??,
+        () = signals.wait() => return Ok(()),
+    };
     tracing::info!(%address, models = scoring.model_ids().len(), "serving");
     log::write_line(&format!("serving on http://{address}{API_BASE}; stop with Ctrl-C"));
     let backend = Arc::new(BackendServer::new(Arc::new(scoring), args.license, clock));

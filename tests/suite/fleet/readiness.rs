@@ -125,7 +125,7 @@ fn a_rolling_update_in_which_the_database_is_silent_at_a_start_fails_no_request(
                 let started = fleet.gateways[number].spawn(&fleet.environment(number));
                 if number == CUT_OFF {
                     // Nothing was answered within `store.timeout`.
-                    started.logs("database unreachable");
+                    started.logs("cannot use the database");
                     std::thread::sleep(FURTHER_SILENCE);
                     fleet.link.set(LinkMode::Forward);
                 }

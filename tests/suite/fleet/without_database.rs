@@ -114,6 +114,21 @@ pub(super) fn digest(key: &str) -> String {
 }
 
 #[test]
+fn a_stop_signal_ends_a_start_that_waits_for_the_database() {
+    let (mut server, site) = restartable_site();
+    server.stop();
+    for signal in ["TERM", "INT"] {
+        let data_dir = TempDir::new().unwrap();
+        let patient = [&site.environment()[..], &[("SCOREGATE_STORE_START_TIMEOUT", "1h")]].concat();
+        let program = Program::serve(data_dir.path(), &patient);
+        program.logs("cannot use the database; retrying for 3599 s");
+        program.signal(signal);
+        let ended = program.end().0.with(0);
+        assert!(ended.err.contains("stopped before it served"), "{}", ended.err);
+    }
+}
+
+#[test]
 fn a_gateway_that_starts_without_its_database_knows_the_keys_and_delivers_nothing() {
     let (mut server, site) = restartable_site();
     let (_, key) = site.create("100000");
@@ -130,7 +145,7 @@ fn a_gateway_that_starts_without_its_database_knows_the_keys_and_delivers_nothin
     let gateway = first.restarted_without_a_share(&site);
     let head = gateway.side("/readyz");
     assert!(
-        head.starts_with("HTTP/1.1 503") && head.contains("not ready: started from the local copy"),
+        head.starts_with("HTTP/1.1 503") && head.contains("not ready: serving from the local copy"),
         "{head}"
     );
     assert!(gateway.side("/healthz").contains("alive\ndegraded: serving from the local copy"));
@@ -163,7 +178,7 @@ fn a_gateway_that_starts_without_its_database_knows_the_keys_and_delivers_nothin
     assert_eq!(gateway.metric("scoregate_store_local_copy"), "0");
     assert_eq!(gateway.metric("scoregate_ledger_unreachable"), "0");
     let log = gateway.gateway.program.stop().with(0).err;
-    assert!(log.contains("started from the local copy") && log.contains("shared store reachable"), "{log}");
+    assert!(log.contains("serving from the local copy") && log.contains("shared store reachable"), "{log}");
 }
 
 #[test]
