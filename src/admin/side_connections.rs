@@ -1,5 +1,5 @@
-//! The open connections of the side port. If there are too many, the oldest one without a request is closed for a new one:
-//! clients that send nothing, half a head, or do not read keep no probe out.
+//! The open connections of the side port. If there are too many, the oldest one without a request is closed for a new one,
+//! so idle and slow clients cannot block probes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 /// Maximum number of connections: several for every program that should use this port.
 pub(super) const MAX_CONNECTIONS: usize = 128;
 
-/// All of them, oldest first.
+/// Open connections, oldest first.
 #[derive(Default)]
 pub(super) struct SideConnections(Mutex<OpenConnections>);
 
@@ -21,15 +21,15 @@ struct OpenConnections {
     next: u64,
 }
 
-/// The state of one.
+/// State of a connection.
 #[derive(Default)]
 pub(super) struct SideConnection {
-    /// Requests whose response is not complete.
+    /// Requests being handled.
     requests: AtomicUsize,
     displaced: CancellationToken,
 }
 
-/// A connection's place among them. Released by drop.
+/// Slot of a connection. Released by drop.
 pub(super) struct SideSlot {
     all: Arc<SideConnections>,
     number: u64,

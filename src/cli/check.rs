@@ -43,7 +43,7 @@ pub(super) fn run(config: Option<&Path>, print_sample: bool) -> Exit {
             MailDelivery::Smtp(_) => open_mail_transport(mail, &clock).err(),
             // Only a start creates it.
             MailDelivery::Directory { path, .. } => {
-                printer::message(&format!("mail is written to {} and not sent, for trials", path.display()));
+                printer::message(&format!("mail is written to {} and not sent, for testing", path.display()));
                 None
             }
         });

@@ -58,7 +58,7 @@ impl ConfigReader<'_> {
         timeout
     }
 
-    /// Mail as files, for trials on one machine: nobody else gets it.
+    /// Mail as files, for testing on one machine: nobody else gets it.
     fn mail_directory(&mut self, value: &Value) -> Option<MailConfig> {
         let (path, timeout) = (self.optional_path(DIRECTORY)?, self.mail_timeout());
         let others: Vec<String> =

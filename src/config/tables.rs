@@ -10,7 +10,7 @@ pub(super) fn is_in_a_table(path: &str) -> bool {
     path.starts_with("mapping.") || is_in_a_named_table(path)
 }
 
-/// Returns whether a table without values has a meaning: all its settings have their defaults, or it names nothing yet.
+/// Returns whether an empty table is allowed: all its settings have their defaults, or it names nothing yet.
 pub(super) fn may_be_empty(table: &str) -> bool {
     let names_an_endpoint = |parent: &str| {
         table

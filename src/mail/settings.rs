@@ -23,7 +23,7 @@ pub struct MailConfig {
 pub enum MailDelivery {
     /// To an SMTP server.
     Smtp(Box<SmtpServer>),
-    /// To files in a directory, for trials on one machine and the demo.
+    /// To files in a directory, for testing on one machine and the demo.
     Directory {
         /// The directory.
         path: PathBuf,

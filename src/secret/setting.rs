@@ -73,7 +73,7 @@ impl SecretSetting {
                 held.rejected = None;
                 if secret.expose() != held.secret.expose() {
                     held.secret = secret;
-                    tracing::info!(setting, %file, "secret renewed");
+                    tracing::info!(setting, %file, "secret reloaded from its file");
                 }
             }
             Err(error) => {

@@ -3,8 +3,8 @@
 //! A separate parser because of this exception: an unclosed quote invalidates one line and not the rest of the file.
 //! Does not validate the fields; see `admin`.
 //!
-//! Names and contacts may come from anyone who signs up, and spreadsheets run a cell that begins like a formula. Such cells are written
-//! with an apostrophe in front, which is removed when they are read.
+//! Names and contacts may come from anyone who signs up, and spreadsheets run a cell that begins like a formula. Such cells
+//! are written with an apostrophe in front, which is removed when they are read.
 
 use serde_json::Value;
 

@@ -150,8 +150,8 @@ impl PostgresStore {
         Ok(Box::pin(connection.run("inspect the database", inspect)).await?)
     }
 
-    /// Exports everything in one snapshot to `output`, a writer and a call that makes it durable. With `closes` no gateway can use the tables
-    /// afterwards.
+    /// Exports everything in one snapshot to `output`, a writer and a call that makes it durable. With `closes` no gateway
+    /// can use the tables afterwards.
     pub async fn export(
         config: DatabaseConfig,
         clock: Clock,

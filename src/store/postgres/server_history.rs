@@ -1,5 +1,5 @@
-//! How a server discloses its history, which shows a former primary. The only file that names control functions: some
-//! managed services refuse them.
+//! Reads the cluster identifier and timeline of a server, by which a former primary is recognized. Only this file calls
+//! control functions, because some managed services refuse them.
 
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;

@@ -122,7 +122,7 @@ pub static METRICS: &[MetricRow] = &[
     MetricRow { name: "scoregate_fleet_gateways", kind: MetricKind::Gauge, labels: &[], meaning: "Live gateways on the store, this one included, as last read from it." },
     MetricRow { name: "scoregate_fleet_gateways_limit", kind: MetricKind::Gauge, labels: &[], meaning: "Maximum number of gateways on the store (`store.gateways`); 1 without a shared store." },
     MetricRow { name: "scoregate_ledger_unreachable", kind: MetricKind::Gauge, labels: &[], meaning: "1 while the ledger cannot be read or written, else 0." },
-    MetricRow { name: "scoregate_grace_share", kind: MetricKind::Gauge, labels: &[], meaning: "1 while the gateway holds a share of today's grace, with which it can deliver to paid applications without the ledger, else 0." },
+    MetricRow { name: "scoregate_grace_share", kind: MetricKind::Gauge, labels: &[], meaning: "1 while this gateway holds a share of today's grace and can serve paid applications while the ledger is unreachable, else 0." },
     MetricRow { name: "scoregate_ledger_unreachable_decisions_total", kind: MetricKind::Counter, labels: &["decision"], meaning: "Requests without a leased unit while the ledger was unreachable, by decision." },
     MetricRow { name: "scoregate_lease_waits_total", kind: MetricKind::Counter, labels: &[], meaning: "Requests that waited for a lease." },
     MetricRow { name: "scoregate_store_duration_seconds", kind: MetricKind::Histogram(COMMITS), labels: &["operation"], meaning: "Duration of store operations, queueing included." },
