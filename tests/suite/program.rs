@@ -205,12 +205,14 @@ impl Program {
 
     /// Waits until it serves, and returns the addresses of the public port and the side port.
     pub fn ports(&self) -> (SocketAddr, SocketAddr) {
-        ports_in(&self.logs("serving"))
+        self.ports_if_any().unwrap_or_else(|| panic!("it ended: {}", self.err.all.lock().unwrap()))
     }
 
     /// The same; none if it exits before it serves.
     pub fn ports_if_any(&self) -> Option<(SocketAddr, SocketAddr)> {
-        self.err.find("serving").as_deref().map(ports_in)
+        // A start from the local copy logs that it will be serving, too.
+        let mut lines = std::iter::from_fn(|| self.err.find("serving"));
+        lines.find(|line| line.contains("side")).as_deref().map(ports_in)
     }
 
     /// Its process id.

@@ -98,11 +98,17 @@ async fn a_name_of_a_key_has_visible_characters_and_ends_with_the_application() 
     for (form, field, more) in
         [("keys", "key_name", None), ("rotate", "new_name", Some([("overlap", "none"), ("replace", "yes")]))]
     {
-        for name in ["a\u{200b}b", "a\u{202e}b", "a\nb", &"x".repeat(201)] {
+        for (name, more_text) in [
+            ("a\u{200b}b", "; remove U+200B"),
+            ("a\u{202e}b", "; remove U+202E"),
+            ("a\nb", "; remove U+000A"),
+            (&*"x".repeat(201), ""),
+        ] {
             ann.visit(&path).await;
             let fields: Vec<_> = [(field, name)].into_iter().chain(more.into_iter().flatten()).collect();
             assert_eq!(ann.submit(&format!("{path}/{form}"), &fields).await.status, 422, "{name:?}");
-            assert!(ann.page.contains("The name must be 1 to 200 printable characters."), "{}", ann.page);
+            let message = format!("The name must be 1 to 200 printable characters{more_text}.");
+            assert!(ann.page.contains(&message), "{message}: {}", ann.page);
             // It can be corrected, and the form beside it is still empty.
             let value = |field: &str| {
                 let (_, input) = ann.page.split_once(&format!("name=\"{field}\"")).unwrap();
