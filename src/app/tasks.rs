@@ -33,7 +33,7 @@ const PAUSES_OF_USES: u32 = 3;
 const LEASE_TOMORROW_EVERY: Duration = Duration::from_secs(10);
 /// Interval between checks for units and shares of minutes that other gateways may use.
 const RETURN_UNUSED_EVERY: Duration = Duration::from_millis(300);
-/// Interval between checks for claims of shares of grace that are due.
+/// Interval between checks for claims of shares of grace that are due, and between attempts to reach the ledger.
 const KEEP_GRACE_EVERY: Duration = Duration::from_secs(1);
 /// Interval between deletions of outdated records of the ledger.
 const DELETE_OUTDATED_EVERY: Duration = Duration::from_mins(5);
@@ -108,7 +108,10 @@ fn spawn_periodic(
     let return_unused = async move || lessor.return_unused(&key_directory).await;
     background.spawn(repeat(RETURN_UNUSED_EVERY, clock(), stop(), return_unused));
     let lessor = Arc::clone(leases);
-    let keep_grace = async move || lessor.keep_grace_share().await;
+    let keep_grace = async move || {
+        lessor.retry_lease();
+        lessor.keep_grace_share().await;
+    };
     background.spawn(repeat(KEEP_GRACE_EVERY, clock(), stop(), keep_grace));
     let lessor = Arc::clone(leases);
     let delete = async move || lessor.delete_outdated().await;

@@ -27,6 +27,15 @@ impl Leases {
         self.instruments.holds_grace_share(self.holds_grace_share());
     }
 
+    /// Repeats the lease that failed if an attempt is due: there may be no request that would. Called every second.
+    pub fn retry_lease(self: &Arc<Self>) {
+        if self.health.is_unreachable()
+            && let Some(account) = self.failed_lease.load_full()
+        {
+            self.lease_ahead(&account);
+        }
+    }
+
     /// Whether this gateway can deliver to paid applications without the ledger: it holds a share of today's grace.
     pub fn holds_grace_share(&self) -> bool {
         self.grace.holds_share(self.clock.now().wall.day())

@@ -14,6 +14,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use parking_lot::MutexGuard;
 use tokio::sync::watch;
 
@@ -75,6 +76,8 @@ pub struct Leases {
     clock: Clock,
     instruments: Arc<Instruments>,
     health: LedgerHealth,
+    /// The account whose lease failed last.
+    failed_lease: ArcSwapOption<Account>,
     access: LedgerAccess,
     timeout: Duration,
     /// Units delivered on grace, and the right to deliver them.
@@ -109,6 +112,7 @@ impl Leases {
             clock,
             instruments,
             health: LedgerHealth::default(),
+            failed_lease: ArcSwapOption::empty(),
             access: LedgerAccess::default(),
             timeout: LEASE_TIMEOUT,
             grace: GraceCharges::default(),
@@ -147,7 +151,7 @@ impl Leases {
             Ok(Ok(granted)) if *granted == Some(true) => Ok(self.clock.now()),
             Ok(_) => Err(LeaseUnavailable),
             Err(_) => {
-                self.failed(&"it did not answer in time");
+                self.failed(account, &"it did not answer in time");
                 Err(LeaseUnavailable)
             }
         }
@@ -288,7 +292,7 @@ impl Leases {
             }
             Err(error) => {
                 self.instruments.store_failed(StoreWork::Lease);
-                self.failed(&error);
+                self.failed(account, &error);
                 ReportEnd::Failed
             }
         }
@@ -332,7 +336,8 @@ impl Leases {
         }
     }
 
-    fn failed(&self, reason: &dyn std::fmt::Display) {
+    fn failed(&self, account: &Arc<Account>, reason: &dyn std::fmt::Display) {
+        self.failed_lease.store(Some(Arc::clone(account)));
         if self.health.failed(self.clock.now().mono) {
             self.instruments.ledger_unreachable(true);
             tracing::error!(

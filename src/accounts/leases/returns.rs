@@ -64,6 +64,8 @@ impl Leases {
     /// Returns all leased and unspent units, and saves uncharged ones for the next start. Units that cannot be
     /// returned are unavailable to their application until midnight.
     pub async fn drain(&self, key_directory: &KeyDirectory) {
+        // Nothing is leased from here on.
+        self.failed_lease.store(None);
         let is_away = !self.return_leases(key_directory).await || self.is_unreachable();
         self.grace.finish(&*self.ledger, is_away, self.clock.now().wall.day()).await;
     }
