@@ -66,7 +66,7 @@ impl Leases {
                 self.instruments.ledger_unreachable(true);
                 tracing::error!(
                     %reason,
-                    "the database answers and refuses this gateway, which has leased no units; it tries every second"
+                    "the database is up but refuses connections from this gateway; no units leased yet, retrying every second"
                 );
             }
             (Some(_), None) => {
