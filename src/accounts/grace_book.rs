@@ -1,4 +1,4 @@
-//! Grace of this gateway and its debts: its shares of the grace of a day, units that earlier processes owe on them, and accounts that reserved units.
+//! This gateway's grace shares, units owed by earlier processes, and accounts with reserved units.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,8 +26,8 @@ struct GraceEntries {
     /// Tokens of claims that were not answered.
     tokens: HashMap<Day, u64>,
     next_claim: Mono,
-    /// Units that earlier processes owe.
-    carried: HashMap<(ApplicationId, Day), u32>,
+    /// Units of earlier processes that are not charged within the quota. They count on this gateway's shares until the day ends.
+    carried: HashMap<(ApplicationId, Day), Vec<OwedUnits>>,
     /// Accounts that reserved units and have not been charged.
     accounts: Vec<Arc<Account>>,
 }
@@ -35,10 +35,9 @@ struct GraceEntries {
 impl GraceBook {
     /// The shares and the owed units of an earlier process.
     pub(super) fn continuing(records: &OwedRecords) -> Self {
-        let mut carried = HashMap::<_, u32>::new();
-        for OwedUnits { application, day, owed, .. } in &records.owed {
-            let units = carried.entry((*application, *day)).or_default();
-            *units = units.saturating_add(*owed);
+        let mut carried = HashMap::<_, Vec<OwedUnits>>::new();
+        for one in &records.owed {
+            carried.entry((one.application, one.day)).or_default().push(*one);
         }
         let next = |held: &HeldGraceShare| HeldGraceShare { life: held.life.saturating_add(1), ..*held };
         let shares = records.shares.iter().map(next).collect();
@@ -52,7 +51,24 @@ impl GraceBook {
         let entries = self.0.lock();
         let held = entries.shares.iter().find(|held| held.day == day);
         let part = held.map_or(0, |held| held.share.part(grace));
-        part.saturating_sub(entries.carried.get(&(account.id, day)).copied().unwrap_or(0))
+        let carried = entries.carried.get(&(account.id, day)).into_iter().flatten();
+        carried.fold(part, |part, one| part.saturating_sub(one.owed))
+    }
+
+    /// Units of earlier processes, of this day and later ones, ordered by process.
+    pub(super) fn carried(&self, today: Day) -> Vec<OwedUnits> {
+        let entries = self.0.lock();
+        let mut all: Vec<_> =
+            entries.carried.values().flatten().filter(|one| one.day >= today).copied().collect();
+        all.sort_unstable_by_key(|one| (one.node, one.day, one.application));
+        all
+    }
+
+    /// Forgets units of an earlier process: they are charged within the quota, as if they had been leased.
+    pub(super) fn settle_carried(&self, settled: &OwedUnits) {
+        if let Some(carried) = self.0.lock().carried.get_mut(&(settled.application, settled.day)) {
+            carried.retain(|one| one != settled);
+        }
     }
 
     /// Whether it holds a share of this day.
@@ -105,7 +121,7 @@ impl GraceBook {
         claims
     }
 
-    /// Makes claims due for these days, after a midnight or an outage.
+    /// Makes all claims due immediately, after an outage.
     pub(super) fn claim_soon(&self) {
         self.0.lock().next_claim = Mono::default();
     }
@@ -125,11 +141,6 @@ impl GraceBook {
             entries.next_claim = Mono::default();
         }
         true
-    }
-
-    /// Forgets the units of earlier processes: they are charged.
-    pub(super) fn settle_carried(&self) {
-        self.0.lock().carried.clear();
     }
 
     /// Lists an account that reserved units.

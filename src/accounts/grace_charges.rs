@@ -7,7 +7,8 @@ use std::time::Duration;
 use crate::clock::{Day, Now};
 use crate::limits::{NodeReport, NodeTotals};
 use crate::store::{
-    HeldGraceShare, Ledger, LedgerExchange, LedgerReport, OwedFile, OwedRecords, OwedUnits, StoreError,
+    HeldGraceShare, Ledger, LedgerExchange, LedgerReport, OwedFile, OwedRecords, OwedUnits, ReportOutcome,
+    StoreError,
 };
 
 use super::account::Account;
@@ -29,8 +30,10 @@ pub(super) struct GraceCharges {
     writer: Option<GraceWriter>,
     /// Whether units are in the file before they are spent, and the next process continues the shares.
     is_durable: bool,
-    /// Units delivered on grace by earlier processes and not charged. Nothing is leased before they are.
-    carried: tokio::sync::Mutex<Vec<OwedUnits>>,
+    /// Whether units of earlier processes are charged. Nothing is leased before.
+    has_charged: tokio::sync::Mutex<bool>,
+    /// Whether this process claims no more. Locked during claims, so that none follows the return of a share.
+    is_finished: tokio::sync::Mutex<bool>,
 }
 
 impl GraceCharges {
@@ -38,31 +41,26 @@ impl GraceCharges {
     /// else at the end. With a store in a file it may be the disk that fails, so grace must not depend on it.
     pub(super) async fn opened(file: OwedFile, node: u64, is_durable: bool) -> Self {
         let read = file.clone();
-        let mut records = match tokio::task::spawn_blocking(move || read.read()).await {
-            Ok(Ok(records)) => records,
-            Ok(Err(error)) => {
-                tracing::error!(%error, "scoregate.owed cannot be read; units delivered on grace are not charged");
-                OwedRecords::default()
-            }
-            Err(_) => {
-                tracing::error!("reading scoregate.owed panicked");
-                OwedRecords::default()
-            }
+        let reading = tokio::task::spawn_blocking(move || read.read_or_set_aside());
+        let Ok(Ok(mut records)) =
+            reading.await.inspect_err(|_| tracing::error!("reading scoregate.owed panicked"))
+        else {
+            return Self { node, ..Self::default() };
         };
         if !is_durable {
             records.shares.clear();
         }
         let book = Arc::new(GraceBook::continuing(&records));
-        let carried = tokio::sync::Mutex::new(records.owed.clone());
         let saved = OwedRecords { shares: Vec::new(), ..records };
         let writer = GraceWriter::start((file, saved), node, &book, is_durable);
-        let writer =
-            writer.inspect_err(|error| tracing::error!(%error, "no thread can write scoregate.owed"));
-        let charges = Self { node, book, writer: writer.ok(), is_durable, carried };
+        let writer = writer.inspect_err(|error| {
+            tracing::error!(%error, "cannot start the thread that writes scoregate.owed; grace is disabled");
+        });
+        let charges = Self { node, book, writer: writer.ok(), is_durable, ..Self::default() };
         // The file must say that this process continues the shares before it uses them.
         if is_durable
             && !charges.book.shares(Day::default()).is_empty()
-            && charges.save(Day::default(), false).await.is_err()
+            && charges.save(Day::default()).await.is_err()
         {
             charges.book.take_shares(Day::default());
         }
@@ -89,6 +87,10 @@ impl GraceCharges {
 
     /// Claims that are due: for today, and for tomorrow shortly before midnight.
     pub(super) async fn claim(&self, ledger: &dyn Ledger, gateways: u32, now: Now) {
+        let is_finished = self.is_finished.lock().await;
+        if *is_finished {
+            return;
+        }
         let today = now.wall.day();
         let is_near = today.end().since(now.wall) <= CLAIM_AHEAD;
         let days = if is_near { &[today, today.next()][..] } else { &[today] };
@@ -97,10 +99,14 @@ impl GraceCharges {
             match ledger.claim_grace(claim).await {
                 Ok(share) => {
                     if share.is_none() && claim.held.is_some() {
-                        tracing::warn!(day = %claim.day, "another process holds this gateway's share of the grace of the day");
+                        tracing::warn!(
+                            day = %claim.day,
+                            "another process holds this gateway's grace share for the day; grace is disabled until another \
+                             share is free"
+                        );
                     }
                     if self.book.claimed(&claim, share) && self.is_durable {
-                        drop(self.save(today, false).await);
+                        drop(self.save(today).await);
                     }
                 }
                 Err(error) => tracing::debug!(%error, "no share of grace can be claimed yet"),
@@ -115,37 +121,51 @@ impl GraceCharges {
 
     /// Charges units that earlier processes delivered on grace. A failed charge is repeated before the next lease.
     pub(super) async fn charge_carried(&self, ledger: &dyn Ledger, today: Day) -> Result<(), StoreError> {
-        let mut carried = self.carried.lock().await;
-        if carried.is_empty() {
+        let mut has_charged = self.has_charged.lock().await;
+        if *has_charged {
             return Ok(());
         }
+        let carried = self.book.carried(Day::default());
         for of_node in carried.chunk_by(|one, next| one.node == next.node) {
             for owed in of_node.chunks(CHARGED_AT_ONCE) {
                 let Some(OwedUnits { node, .. }) = owed.first() else { continue };
                 let reports = owed.iter().map(charge).collect();
-                ledger.exchange(LedgerExchange { node: *node, today, reports }).await?;
+                let reply = ledger.exchange(LedgerExchange { node: *node, today, reports }).await?;
+                for (one, outcome) in owed.iter().zip(&reply.outcomes) {
+                    // Units beyond the quota are part of the grace of the day, which may not be delivered again.
+                    if matches!(outcome, ReportOutcome::Applied { granted, .. } if *granted <= one.quota.into())
+                    {
+                        self.book.settle_carried(one);
+                    }
+                }
             }
         }
-        let applications = carried.len();
-        carried.clear();
-        drop(carried);
-        self.book.settle_carried();
-        tracing::info!(applications, "charged the units delivered on grace before the last shutdown");
-        if self.save(today, false).await.is_err() {
-            tracing::warn!("scoregate.owed cannot be changed; its entries are not charged again");
+        *has_charged = true;
+        drop(has_charged);
+        if !carried.is_empty() {
+            tracing::info!(
+                entries = carried.len(),
+                "charged the units delivered on grace before the last shutdown"
+            );
+            // A failure is logged by the writer. Repeated charges change nothing.
+            drop(self.save(today).await);
         }
         Ok(())
     }
 
-    /// Saves uncharged units for the next start, and returns shares on which nothing is owed if the ledger is reachable.
+    /// Ends grace in this process. Saves units for the next start, and returns the shares if the ledger is reachable and no
+    /// process on the data directory has owed units that may exceed the quota.
     pub(super) async fn finish(&self, ledger: &dyn Ledger, is_unreachable: bool, today: Day) {
+        *self.is_finished.lock().await = true;
+        // Nothing is delivered on grace from here on.
+        let shares = self.book.take_shares(today);
         let uncharged = |account: &Arc<Account>| account.state().day().on(today).owed();
         let units: u32 = self.book.listed().iter().map(uncharged).sum();
-        let is_owing = units > 0 || !self.carried.lock().await.is_empty();
+        let is_owing = units > 0 || !self.book.carried(today).is_empty();
         // Once the file has no share, one that cannot be returned is lost.
         let keeps = is_owing || is_unreachable || ledger.day().await.is_err();
-        let returned = if keeps { Vec::new() } else { self.book.take_shares(today) };
-        if let Err(error) = self.save(today, true).await {
+        let (kept, returned) = if keeps { (shares, Vec::new()) } else { (Vec::new(), shares) };
+        if let Err(error) = self.replace(kept, today, true).await {
             tracing::error!(%error, units, "units delivered on grace cannot be saved and will not be charged");
             return;
         }
@@ -159,17 +179,20 @@ impl GraceCharges {
     async fn give_back(&self, ledger: &dyn Ledger, shares: Vec<HeldGraceShare>) {
         for share in shares {
             if let Err(error) = ledger.return_grace(share).await {
-                tracing::warn!(%error, day = %share.day, "the share of the grace of the day cannot be returned; it is lost until the day ends");
+                tracing::warn!(%error, day = %share.day, "cannot release the grace share; it stays taken until midnight UTC");
             }
         }
     }
 
     /// Writes the file.
-    async fn save(&self, today: Day, is_last: bool) -> std::io::Result<()> {
+    async fn save(&self, today: Day) -> std::io::Result<()> {
+        self.replace(self.book.shares(today), today, false).await
+    }
+
+    async fn replace(&self, shares: Vec<HeldGraceShare>, today: Day, is_last: bool) -> std::io::Result<()> {
         let Some(writer) = &self.writer else { return Ok(()) };
-        let shares = if self.is_durable { self.book.shares(today) } else { Vec::new() };
-        let carried = self.carried.lock().await.clone();
-        writer.replace(NewContent { shares, carried, today, is_last }).await
+        let shares = if self.is_durable { shares } else { Vec::new() };
+        writer.replace(NewContent { shares, today, is_last }).await
     }
 
     /// Accounts that owe units of this day. Units of a past day can no longer be charged: the ledger has closed it. The units of
@@ -180,7 +203,7 @@ impl GraceCharges {
         listed.retain(|account| account.state().owes_on(today));
         if listed.len() < before {
             // A failure is logged by the writer.
-            drop(self.save(today, false).await);
+            drop(self.save(today).await);
         }
         listed
     }

@@ -28,15 +28,13 @@ enum GraceWork {
 pub(super) struct NewContent {
     /// Shares for the next process.
     pub(super) shares: Vec<HeldGraceShare>,
-    /// Units of earlier processes.
-    pub(super) carried: Vec<OwedUnits>,
     /// The current day. Units of earlier days can no longer be charged.
     pub(super) today: Day,
     /// Whether own units are saved, and as they are: this process spends no more of them.
     pub(super) is_last: bool,
 }
 
-/// Sends work to the thread, which ends with this.
+/// Sends work to the thread, which ends with this, or after the last content.
 #[derive(Debug)]
 pub(super) struct GraceWriter(Sender<GraceWork>);
 
@@ -98,6 +96,10 @@ impl WriterState {
                         self.reserve(std::mem::take(&mut reserving));
                         // The caller may have left.
                         drop(reply.send(self.replace(&content)));
+                        // Nothing replaces the last content.
+                        if content.is_last {
+                            return;
+                        }
                     }
                 }
             }
@@ -121,6 +123,7 @@ impl WriterState {
                 day: day.day(),
                 granted,
                 owed,
+                quota,
             });
             waiting.push((account, reply));
         }
@@ -144,11 +147,8 @@ impl WriterState {
             log.add(entries)
         } else {
             let today = entries.iter().map(|one| one.day).max().unwrap_or_default();
-            let mut records = self.records(&NewContent {
-                shares: self.book.shares(today),
-                carried: self.saved.owed.iter().filter(|one| one.node != self.node).copied().collect(),
-                ..NewContent::default()
-            });
+            let mut records =
+                self.records(&NewContent { shares: self.book.shares(today), ..NewContent::default() });
             records.owed.extend(entries);
             self.write(records)
         };
@@ -180,10 +180,11 @@ impl WriterState {
             let day = account.state().day();
             let total = if content.is_last { day.charge().known.granted } else { day.reserved() };
             let owed = total.saturating_sub(day.totals().granted);
-            OwedUnits { node: self.node, application: account.id, day: day.day(), granted: total, owed }
+            let (application, quota) = (account.id, account.terms().limits.day);
+            OwedUnits { node: self.node, application, day: day.day(), granted: total, owed, quota }
         });
-        let owed =
-            content.carried.iter().copied().chain(own).filter(|one| one.day >= content.today).collect();
+        let own = own.filter(|one| one.day >= content.today);
+        let owed = self.book.carried(content.today).into_iter().chain(own).collect();
         OwedRecords { shares: content.shares.clone(), owed }
     }
 
@@ -204,7 +205,7 @@ impl WriterState {
         if let Err(error) = done
             && !was_failing
         {
-            tracing::error!(%error, "scoregate.owed cannot be written; nothing is delivered on grace while it cannot");
+            tracing::error!(%error, "cannot write scoregate.owed; grace is disabled until a write succeeds");
         }
     }
 }

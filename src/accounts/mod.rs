@@ -20,6 +20,8 @@ mod registrar;
 mod request_counter;
 mod shared_minutes;
 mod terms;
+#[cfg(test)]
+mod tests_of_grace;
 mod unrecorded_requests;
 
 pub use account::Account;

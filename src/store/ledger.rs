@@ -24,6 +24,8 @@ pub struct OwedUnits {
     pub granted: u32,
     /// The part of them that the ledger had not granted.
     pub owed: u32,
+    /// The application's quota when they were delivered; 0 if unknown.
+    pub quota: u32,
 }
 
 /// A share of a day's grace, as its holder knows it.

@@ -1,7 +1,9 @@
-//! Grace for the next process on a data directory: the shares that a gateway holds, and the units that it owes. A small file beside the store, to which units are added before they are spent.
+//! Grace for the next process on a data directory: the shares that a gateway holds, and the units that it owes. A small file
+//! beside the store, to which units are added before they are spent.
 //!
-//! Each line has a checksum. A line that was torn by a crash was not acknowledged and is ignored. Each entry has an identity, so
-//! that the ledger charges it once, however often the file is read.
+//! Each line has a checksum. A line that was torn by a crash was not acknowledged and is ignored. After damage the other lines
+//! are read without the shares, on which an unknown number of units was spent. Each entry has an identity, so that the ledger
+//! charges it once, however often the file is read.
 //!
 //! Shares are read from the original file only. A copy of the data directory, or a backup that was restored, may lack units
 //! that were spent since; on another machine the holder may still run. So the file names itself when it is created, by the
@@ -9,13 +11,14 @@
 //! place. So after each write its time of modification is set back by an hour: it no longer fits the time of the last change,
 //! which nobody can set.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use crate::clock::{Day, Wall};
+use crate::clock::Day;
 use crate::keys::ApplicationId;
 use crate::limits::GraceShare;
 
@@ -60,7 +63,27 @@ impl OwedFile {
         Self(directory.join(Self::NAME))
     }
 
-    /// The content; nothing without a file. A damaged file is an error of the kind `InvalidData`.
+    /// The content. A file that cannot be read is kept under another name, since the next write replaces it. An error if that
+    /// failed: then nothing may be written.
+    pub fn read_or_set_aside(&self) -> io::Result<OwedRecords> {
+        let unread = match self.read() {
+            Err(error) => error,
+            read => return read,
+        };
+        let kept = self.0.with_extension("owed.unreadable");
+        tracing::error!(
+            error = %unread, kept = %kept.display(),
+            "cannot read scoregate.owed; its units are not charged, and the file is renamed"
+        );
+        let renamed = fs::rename(&self.0, &kept).and_then(|()| sync_directory(&kept));
+        let renamed = renamed.inspect_err(|error| {
+            tracing::error!(%error, "cannot rename the unreadable scoregate.owed; grace is disabled");
+        });
+        renamed.map(|()| OwedRecords::default())
+    }
+
+    /// The content; nothing without a file. Damaged lines are skipped. A file without its format is an error of the kind
+    /// `InvalidData`.
     pub fn read(&self) -> io::Result<OwedRecords> {
         let file = match File::open(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(OwedRecords::default()),
@@ -78,7 +101,7 @@ impl OwedFile {
         if first.strip_prefix(OPENING_BEFORE) != Some(&*checksum(rest)) {
             return Err(damaged());
         }
-        let owed = rest.lines().map(|line| units(&format!("{line} 0")).ok_or_else(damaged));
+        let owed = rest.lines().map(|line| units(line).ok_or_else(damaged));
         Ok(OwedRecords { shares: Vec::new(), owed: owed.collect::<io::Result<_>>()? })
     }
 
@@ -120,37 +143,44 @@ impl OwedLog {
 }
 
 fn records(text: &str, file: &File) -> io::Result<OwedRecords> {
-    let (mut records, mut is_original) = (OwedRecords::default(), false);
+    let (mut records, mut places) = (OwedRecords::default(), HashMap::new());
+    let (mut is_original, mut damaged_lines) = (false, 0_u32);
     // What follows the last line break was not written completely.
     for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
-        let (sum, words) = line.split_once(' ').ok_or_else(damaged)?;
-        if sum != checksum(words) {
-            return Err(damaged());
-        }
-        match words.split_once(' ') {
+        match checked(line) {
             Some(("file", own)) => is_original = identity(file).is_some_and(|identity| identity == own),
-            Some(("share", words)) => records.shares.push(share(words).ok_or_else(damaged)?),
-            Some(("owed", words)) => keep(&mut records.owed, units(words).ok_or_else(damaged)?),
-            _ => return Err(damaged()),
+            Some(("share", words)) if let Some(share) = share(words) => records.shares.push(share),
+            Some(("owed", words)) if let Some(units) = units(words) => {
+                let OwedUnits { node, application, day, granted, .. } = units;
+                let place = *places.entry((node, application, day)).or_insert(records.owed.len());
+                // The entry with the larger total is the newest one.
+                match records.owed.get_mut(place) {
+                    Some(found) if found.granted <= granted => *found = units,
+                    Some(_) => {}
+                    None => records.owed.push(units),
+                }
+            }
+            _ => damaged_lines += 1,
         }
     }
     let times = file.metadata()?;
     let is_overwritten = (times.ctime() - times.mtime() - SET_BACK).abs() > TOLERANCE;
-    if !is_original || is_overwritten {
+    if damaged_lines > 0 {
+        tracing::error!(
+            damaged_lines,
+            "scoregate.owed is damaged; units in damaged lines are not charged, and the grace share is not continued"
+        );
+    }
+    if !is_original || is_overwritten || damaged_lines > 0 {
         records.shares.clear();
     }
     Ok(records)
 }
 
-/// Keeps the entry with the larger total.
-fn keep(all: &mut Vec<OwedUnits>, new: OwedUnits) {
-    let same =
-        |one: &&mut OwedUnits| (one.node, one.application, one.day) == (new.node, new.application, new.day);
-    match all.iter_mut().rev().find(same) {
-        Some(found) if found.granted <= new.granted => *found = new,
-        Some(_) => {}
-        None => all.push(new),
-    }
+/// The kind and the words of a line whose checksum is right.
+fn checked(line: &str) -> Option<(&str, &str)> {
+    let (sum, words) = line.split_once(' ')?;
+    if sum == checksum(words) { words.split_once(' ') } else { None }
 }
 
 /// The identity of the file, which no copy of it has. `None` if the system does not provide all of it.
@@ -179,17 +209,19 @@ fn share(words: &str) -> Option<HeldGraceShare> {
 }
 
 fn units_words(units: &OwedUnits) -> String {
-    let OwedUnits { node, application, day, granted, owed } = units;
-    format!("owed {node:016x} {application} {day} {granted} {owed}")
+    let OwedUnits { node, application, day, granted, owed, quota } = units;
+    format!("owed {node:016x} {application} {day} {granted} {owed} {quota}")
 }
 
 fn units(words: &str) -> Option<OwedUnits> {
     let mut fields = words.split(' ');
     let node = u64::from_str_radix(fields.next()?, 16).ok()?;
     let application: ApplicationId = fields.next()?.parse().ok()?;
-    let day = Wall::parse_rfc3339(&format!("{}T00:00:00Z", fields.next()?))?.day();
-    let (granted, owed) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-    fields.next().is_none().then_some(OwedUnits { node, application, day, granted, owed })
+    let day = Day::parse(fields.next()?)?;
+    // Earlier versions wrote neither the last number nor the one before it.
+    let [granted, owed, quota] = [fields.next()?, fields.next().unwrap_or("0"), fields.next().unwrap_or("0")];
+    let [granted, owed, quota] = [granted.parse().ok()?, owed.parse().ok()?, quota.parse().ok()?];
+    fields.next().is_none().then_some(OwedUnits { node, application, day, granted, owed, quota })
 }
 
 fn checksum(text: &str) -> String {
@@ -207,7 +239,8 @@ mod tests {
     const DAY: Day = Day::from_number(20_000);
 
     fn owed(node: u64, granted: u32) -> OwedUnits {
-        OwedUnits { node, application: "app_0123456789a".parse().unwrap(), day: DAY, granted, owed: 3 }
+        let application = "app_0123456789a".parse().unwrap();
+        OwedUnits { node, application, day: DAY, granted, owed: 3, quota: 900 }
     }
 
     fn held() -> OwedRecords {
@@ -237,13 +270,32 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_is_an_error_and_that_of_an_earlier_version_is_charged() {
+    fn damaged_lines_are_skipped_without_the_shares_and_the_other_units_are_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = OwedFile::of(directory.path());
+        let without_share = |owed| OwedRecords { shares: Vec::new(), owed };
+        // The lines are: format, identity, share, and two with units.
+        for (damaged, units) in [(1, 0..2), (2, 0..2), (3, 1..2), (4, 0..1)] {
+            file.replace(&held()).unwrap();
+            let whole = fs::read_to_string(&file.0).unwrap();
+            let mut lines: Vec<String> = whole.lines().map(str::to_owned).collect();
+            lines[damaged].insert(12, 'x');
+            let log = OwedLog(File::options().write(true).truncate(true).open(&file.0).unwrap());
+            (&log.0).write_all((lines.join("\n") + "\n").as_bytes()).unwrap();
+            log.mark().unwrap();
+            assert_eq!(file.read().unwrap(), without_share(held().owed[units].to_vec()), "line {damaged}");
+        }
+        fs::write(&file.0, [OPENING.as_bytes(), b"\n\xff\n\nno checksum\n"].concat()).unwrap();
+        assert_eq!(file.read().unwrap(), OwedRecords::default());
+    }
+
+    #[test]
+    fn a_file_without_its_format_is_an_error_and_that_of_an_earlier_version_is_charged() {
         let directory = tempfile::tempdir().unwrap();
         let file = OwedFile::of(directory.path());
         file.replace(&held()).unwrap();
         let whole = fs::read(&file.0).unwrap();
-        let changed: Vec<u8> = whole.iter().map(|byte| if *byte == b'3' { b'4' } else { *byte }).collect();
-        for spoilt in [&whole[1..], &changed, b"", b"\xff\n"] {
+        for spoilt in [&whole[1..], b"", b"\xff\n"] {
             fs::write(&file.0, spoilt).unwrap();
             assert_eq!(file.read().unwrap_err().kind(), io::ErrorKind::InvalidData);
         }
@@ -252,7 +304,7 @@ mod tests {
         let read = file.read().unwrap();
         assert_eq!(
             read,
-            OwedRecords { shares: Vec::new(), owed: vec![OwedUnits { owed: 0, ..owed(1, 20) }] }
+            OwedRecords { shares: Vec::new(), owed: vec![OwedUnits { owed: 0, quota: 0, ..owed(1, 20) }] }
         );
     }
 
