@@ -10,6 +10,8 @@ use crate::clock::Mono;
 
 /// Minimum interval between attempts while it is unreachable.
 const RETRY: Duration = Duration::from_secs(1);
+/// Without requests, an attempt follows this long after it was due.
+const IDLE_RETRY: Duration = Duration::from_secs(9);
 /// Marks a reachable ledger. Monotonic time starts above it.
 const REACHABLE: u64 = 0;
 
@@ -37,6 +39,12 @@ impl LedgerHealth {
         let next = now.plus(RETRY).nanos();
         now.nanos() >= retry_at
             && self.retry_at.compare_exchange(retry_at, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Whether no request has made the attempt that is due, for a while.
+    pub(super) fn is_idle(&self, now: Mono) -> bool {
+        let retry_at = self.retry_at.load(Ordering::Acquire);
+        retry_at != REACHABLE && now.nanos() >= Mono::from_nanos(retry_at).plus(IDLE_RETRY).nanos()
     }
 
     /// Records a failed or late call. Returns `true` if the ledger was reachable before.

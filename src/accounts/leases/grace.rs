@@ -27,9 +27,9 @@ impl Leases {
         self.instruments.holds_grace_share(self.holds_grace_share());
     }
 
-    /// Repeats the lease that failed if an attempt is due: there may be no request that would. Called every second.
+    /// Repeats the lease that failed if no request has tried for a while. Called every second.
     pub fn retry_lease(self: &Arc<Self>) {
-        if self.health.is_unreachable()
+        if self.health.is_idle(self.clock.now().mono)
             && let Some(account) = self.failed_lease.load_full()
         {
             self.lease_ahead(&account);
