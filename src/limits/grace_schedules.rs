@@ -148,8 +148,14 @@ impl GraceFleet {
         match step {
             GraceStep::Start(at) if self.processes[at].is_none() => self.start(at),
             GraceStep::Request(at, requests) => {
+                let mut spent = None;
+                // Once one is refused, the others are too.
                 for _ in 0..requests {
                     self.with(at, Self::request);
+                    let now = self.processes[at].as_ref().map(|process| process.balance.spent());
+                    if std::mem::replace(&mut spent, now) == now {
+                        break;
+                    }
                 }
             }
             GraceStep::Contact(at) if !self.is_away => self.with(at, Self::contact),
