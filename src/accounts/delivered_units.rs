@@ -135,10 +135,10 @@ mod tests {
     use crate::clock::{Clock, ManualClock, Wall};
     use crate::instruments::Instruments;
     use crate::keys::standard_tiers;
-    use crate::limits::{AdmissionVerdict, GraceClaim, GraceShare, LeaseAvailability, NodeTotals};
+    use crate::limits::{AdmissionVerdict, LeaseAvailability, NodeTotals};
     use crate::store::{
-        HeldGraceShare, Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, OwnLimits, ReportOutcome,
-        StoreFuture, StoredApplication, UsageList, UsageQuery,
+        Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, OwnLimits, ReportOutcome, StoreFuture,
+        StoredApplication, UsageList, UsageQuery,
     };
     use crate::telemetry::metrics::MetricsRegistry;
 
@@ -163,14 +163,6 @@ mod tests {
             let outcomes = exchange.reports.iter().map(outcome).collect();
             let reply = LedgerExchangeReply { today: exchange.today, outcomes, minutes: Vec::new() };
             Box::pin(async { Ok(reply) })
-        }
-
-        fn claim_grace(&self, _: GraceClaim) -> StoreFuture<'_, Option<GraceShare>> {
-            Box::pin(async { Ok(None) })
-        }
-
-        fn return_grace(&self, _: HeldGraceShare) -> StoreFuture<'_, ()> {
-            Box::pin(async { Ok(()) })
         }
 
         fn recalled(&self, _: u64) -> StoreFuture<'_, Vec<ApplicationId>> {

@@ -105,12 +105,9 @@ mod tests {
     use crate::clock::{ManualClock, Wall};
     use crate::keys::{Digest, standard_tiers};
     use crate::limits::{
-        AdmissionVerdict, DayTotals, GraceClaim, GraceShare, LeaseAvailability, MinuteGrant, MinuteReport,
-        NodeTotals,
+        AdmissionVerdict, DayTotals, LeaseAvailability, MinuteGrant, MinuteReport, NodeTotals,
     };
-    use crate::store::{
-        HeldGraceShare, LedgerExchangeReply, OwnLimits, StoreFuture, StoredApplication, StoredKey,
-    };
+    use crate::store::{LedgerExchangeReply, OwnLimits, StoreFuture, StoredApplication, StoredKey};
     use crate::telemetry::metrics::MetricsRegistry;
 
     const KEY: &str = "key";
@@ -144,14 +141,6 @@ mod tests {
                 }
                 Ok(LedgerExchangeReply { today, outcomes, minutes })
             })
-        }
-
-        fn claim_grace(&self, _: GraceClaim) -> StoreFuture<'_, Option<GraceShare>> {
-            Box::pin(async { Ok(None) })
-        }
-
-        fn return_grace(&self, _: HeldGraceShare) -> StoreFuture<'_, ()> {
-            Box::pin(async { Ok(()) })
         }
 
         fn recalled(&self, _: u64) -> StoreFuture<'_, Vec<ApplicationId>> {

@@ -15,10 +15,10 @@ use crate::accounts::{Account, KeyDirectory, Leases, LedgerWork, SpawnLedgerWork
 use crate::clock::{Clock, Day, ManualClock, Wall};
 use crate::instruments::Instruments;
 use crate::keys::{ApplicationId, Digest, standard_tiers};
-use crate::limits::{DayTotals, GraceClaim, GraceShare, NodeTotals};
+use crate::limits::{DayTotals, NodeTotals};
 use crate::store::{
-    HeldGraceShare, Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, OwnLimits, ReportOutcome,
-    StoreError, StoreFuture, StoredApplication, StoredKey,
+    Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, OwnLimits, ReportOutcome, StoreError,
+    StoreFuture, StoredApplication, StoredKey,
 };
 use crate::telemetry::metrics::MetricsRegistry;
 
@@ -88,14 +88,6 @@ impl Ledger for SingleLedger {
 
     fn exchange(&self, exchange: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply> {
         Box::pin(self.answer(exchange))
-    }
-
-    fn claim_grace(&self, _: GraceClaim) -> StoreFuture<'_, Option<GraceShare>> {
-        Box::pin(async { Ok(None) })
-    }
-
-    fn return_grace(&self, _: HeldGraceShare) -> StoreFuture<'_, ()> {
-        Box::pin(async { Ok(()) })
     }
 
     fn recalled(&self, _: u64) -> StoreFuture<'_, Vec<ApplicationId>> {

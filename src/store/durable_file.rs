@@ -53,3 +53,8 @@ impl Drop for FileReplacement {
 pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
 }
+
+/// The checksum of a text, as files contain it.
+pub(super) fn checksum(text: &[u8]) -> String {
+    format!("{:08x}", crc32fast::hash(text))
+}

@@ -22,7 +22,7 @@ use crate::clock::Day;
 use crate::keys::ApplicationId;
 use crate::limits::GraceShare;
 
-use super::durable_file::{FileReplacement, sync_directory};
+use super::durable_file::{FileReplacement, checksum, sync_directory};
 use super::{HeldGraceShare, OwedUnits};
 
 /// The first line of the file.
@@ -98,7 +98,7 @@ impl OwedFile {
         if first == OPENING {
             return records(rest, &file);
         }
-        if first.strip_prefix(OPENING_BEFORE) != Some(&*checksum(rest)) {
+        if first.strip_prefix(OPENING_BEFORE) != Some(&*checksum(rest.as_bytes())) {
             return Err(damaged());
         }
         let owed = rest.lines().map(|line| units(line).ok_or_else(damaged));
@@ -180,7 +180,7 @@ fn records(text: &str, file: &File) -> io::Result<OwedRecords> {
 /// The kind and the words of a line whose checksum is right.
 fn checked(line: &str) -> Option<(&str, &str)> {
     let (sum, words) = line.split_once(' ')?;
-    if sum == checksum(words) { words.split_once(' ') } else { None }
+    if sum == checksum(words.as_bytes()) { words.split_once(' ') } else { None }
 }
 
 /// The identity of the file, which no copy of it has. `None` if the system does not provide all of it.
@@ -191,7 +191,7 @@ fn identity(file: &File) -> Option<String> {
 }
 
 fn lines_of(all: impl Iterator<Item = String>) -> String {
-    let with_checksum = |words: String| [checksum(&words), " ".into(), words, "\n".into()];
+    let with_checksum = |words: String| [checksum(words.as_bytes()), " ".into(), words, "\n".into()];
     all.flat_map(with_checksum).collect()
 }
 
@@ -222,10 +222,6 @@ fn units(words: &str) -> Option<OwedUnits> {
     let [granted, owed, quota] = [fields.next()?, fields.next().unwrap_or("0"), fields.next().unwrap_or("0")];
     let [granted, owed, quota] = [granted.parse().ok()?, owed.parse().ok()?, quota.parse().ok()?];
     fields.next().is_none().then_some(OwedUnits { node, application, day, granted, owed, quota })
-}
-
-fn checksum(text: &str) -> String {
-    format!("{:08x}", crc32fast::hash(text.as_bytes()))
 }
 
 fn damaged() -> io::Error {
@@ -300,7 +296,7 @@ mod tests {
             assert_eq!(file.read().unwrap_err().kind(), io::ErrorKind::InvalidData);
         }
         let line = "0000000000000001 app_0123456789a 2024-10-04 20\n";
-        fs::write(&file.0, format!("{OPENING_BEFORE}{}\n{line}", checksum(line))).unwrap();
+        fs::write(&file.0, format!("{OPENING_BEFORE}{}\n{line}", checksum(line.as_bytes()))).unwrap();
         let read = file.read().unwrap();
         assert_eq!(
             read,

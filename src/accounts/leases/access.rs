@@ -89,10 +89,7 @@ mod tests {
     use crate::clock::{Clock, Day, Wall};
     use crate::instruments::Instruments;
     use crate::keys::ApplicationId;
-    use crate::limits::{GraceClaim, GraceShare};
-    use crate::store::{
-        HeldGraceShare, Ledger, LedgerExchange, LedgerExchangeReply, StoreError, StoreFuture,
-    };
+    use crate::store::{Ledger, LedgerExchange, LedgerExchangeReply, StoreError, StoreFuture};
     use crate::telemetry::metrics::MetricsRegistry;
 
     /// Answers attempts to connect in this order, from the end.
@@ -108,14 +105,6 @@ mod tests {
         }
 
         fn exchange(&self, _: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply> {
-            Box::pin(async { Err(unreachable()) })
-        }
-
-        fn claim_grace(&self, _: GraceClaim) -> StoreFuture<'_, Option<GraceShare>> {
-            Box::pin(async { Err(unreachable()) })
-        }
-
-        fn return_grace(&self, _: HeldGraceShare) -> StoreFuture<'_, ()> {
             Box::pin(async { Err(unreachable()) })
         }
 

@@ -111,10 +111,8 @@ mod tests {
     use crate::clock::{Clock, Day, Wall};
     use crate::instruments::Instruments;
     use crate::keys::{ApplicationId, Digest, standard_tiers};
-    use crate::limits::{GraceClaim, GraceShare};
     use crate::store::{
-        HeldGraceShare, Ledger, LedgerExchangeReply, OwnLimits, StoreError, StoreFuture, StoredApplication,
-        StoredKey,
+        Ledger, LedgerExchangeReply, OwnLimits, StoreError, StoreFuture, StoredApplication, StoredKey,
     };
     use crate::telemetry::metrics::MetricsRegistry;
 
@@ -131,14 +129,6 @@ mod tests {
             self.0.fetch_add(1, Ordering::Relaxed);
             let error = StoreError::Unavailable { doing: "exchange", reason: "it is unreachable".into() };
             Box::pin(std::future::ready(Err(error)))
-        }
-
-        fn claim_grace(&self, _: GraceClaim) -> StoreFuture<'_, Option<GraceShare>> {
-            Box::pin(std::future::ready(Ok(None)))
-        }
-
-        fn return_grace(&self, _: HeldGraceShare) -> StoreFuture<'_, ()> {
-            Box::pin(std::future::ready(Ok(())))
         }
 
         fn recalled(&self, _: u64) -> StoreFuture<'_, Vec<ApplicationId>> {

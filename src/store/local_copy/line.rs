@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Wall;
 use crate::keys::Digest;
+use crate::store::durable_file::checksum;
 use crate::store::{FeedPosition, OwnLimits, StoredApplication, StoredKey};
 
 use super::CopiedReading;
@@ -76,7 +77,7 @@ impl CopyLine {
     /// Appends the line to `text`.
     pub(super) fn write(&self, number: u64, text: &mut Vec<u8>) -> io::Result<()> {
         let content = format!("{number} {}", serde_json::to_string(self)?);
-        text.extend_from_slice(format!("{:08x} {content}\n", crc32fast::hash(content.as_bytes())).as_bytes());
+        text.extend_from_slice(format!("{} {content}\n", checksum(content.as_bytes())).as_bytes());
         Ok(())
     }
 }
@@ -112,9 +113,9 @@ impl CopiedApplication {
 
 /// The number and the JSON of a line with its line break; `None` if the checksum is wrong.
 pub(super) fn checked(text: &[u8]) -> Option<(u64, &[u8])> {
-    let (checksum, content) = text.strip_suffix(b"\n")?.split_at_checked(8)?;
+    let (sum, content) = text.strip_suffix(b"\n")?.split_at_checked(8)?;
     let content = content.strip_prefix(b" ")?;
-    if format!("{:08x}", crc32fast::hash(content)).as_bytes() != checksum {
+    if checksum(content).as_bytes() != sum {
         return None;
     }
     let space = content.iter().position(|byte| *byte == b' ')?;

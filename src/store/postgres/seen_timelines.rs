@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 
-use crate::store::durable_file::FileReplacement;
+use crate::store::durable_file::{FileReplacement, checksum};
 
 /// The first bytes of the file, followed by the checksum.
 const OPENING: &str = "scoregate-timelines 1 ";
@@ -96,7 +96,7 @@ impl SeenTimelines {
         let lines = |(system, timeline): (&String, &u32)| format!("{system} {timeline}\n");
         let rest: String = self.highest.lock().iter().map(lines).collect();
         let mut replacement = FileReplacement::begin(file)?;
-        replacement.file().write_all(format!("{OPENING}{}\n{rest}", checksum(&rest)).as_bytes())?;
+        replacement.file().write_all(format!("{OPENING}{}\n{rest}", checksum(rest.as_bytes())).as_bytes())?;
         replacement.finish()?;
         drop(writing);
         Ok(())
@@ -113,7 +113,7 @@ fn read(path: &Path) -> io::Result<BTreeMap<String, u32>> {
 
 fn parse(text: &str) -> Option<BTreeMap<String, u32>> {
     let (first, rest) = text.split_once('\n')?;
-    if first.strip_prefix(OPENING) != Some(&*checksum(rest)) {
+    if first.strip_prefix(OPENING) != Some(&*checksum(rest.as_bytes())) {
         return None;
     }
     let line = |line: &str| {
@@ -121,10 +121,6 @@ fn parse(text: &str) -> Option<BTreeMap<String, u32>> {
         Some((system.to_owned(), timeline.parse().ok()?))
     };
     rest.lines().map(line).collect()
-}
-
-fn checksum(text: &str) -> String {
-    format!("{:08x}", crc32fast::hash(text.as_bytes()))
 }
 
 #[cfg(test)]
