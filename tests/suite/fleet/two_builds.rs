@@ -52,9 +52,9 @@ impl ProgramBuild {
     fn command(&self, arguments: &[&str], site: &Site) -> Command {
         let mut command = Command::new(&self.0);
         command.args(arguments).env_clear().envs(site.environment()).stdin(Stdio::null());
-        NEW_SETTINGS.iter().for_each(|name| {
+        for name in NEW_SETTINGS {
             command.env_remove(name);
-        });
+        }
         command
     }
 
