@@ -1,9 +1,10 @@
-"""Makes the pictures of accounts for the README, in the run of browser_account.py: on days before today, an application that was
+r"""Makes the pictures of accounts for the README, in the run of browser_account.py: on days before today, an application that was
 created at a phone gets use of several kinds. Then its page is opened at a desktop.
 
 To make them again:
-mkdir target/pictures
-python3 .ci/browser_account.py chromium target/release/scoregate target/pictures --pictures docs/pictures --only-pictures --listen 127.0.0.1:8080
+rm -rf target/pictures; mkdir target/pictures
+python3 .ci/browser_account.py chromium $PWD/target/release/scoregate $PWD/target/pictures --pictures $PWD/docs/pictures \
+    --only-pictures --listen 127.0.0.1:8080
 """
 
 import http.client
@@ -43,6 +44,7 @@ def make_pictures(visitor, demo, inspector, pictures, days):
     scenario.sign_up()
     scenario.create_application()
     visitor.paint("light")
+    visitor.value("scrollTo(0, 0)")
     visitor.picture(f"{pictures}/account-key.png")
     visitor.follow("a.button", "I have copied the key")
     # An operator gives it more requests.
