@@ -1,15 +1,18 @@
 //! Applies changed settings to the running program: all of them, or none.
 //!
-//! Settings that can take effect at once do; the others are reported, and take effect at the next start. Settings are
+//! Some settings take effect immediately; the others are reported, and take effect at the next start. Settings are
 //! read in `config`.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use crate::accounts::TermsByTier;
+use crate::accounts::{Registrar, TermsByTier};
 use crate::admin::{ActiveSettings, AdminAccess, BadToken, Reloaded};
+use crate::clock::Wall;
 use crate::config::{Config, ConfigProblem, ConfigProblems, read_certificates};
+use crate::gateway::Gateway;
 use crate::server::{LiveServerConfig, ServerConfig};
 use crate::site::Site;
 use crate::telemetry::log;
@@ -20,7 +23,7 @@ use super::certificates::CertificateReloader;
 use super::open_files::OpenFiles;
 use super::secret_watch::SecretWatch;
 use super::watched_files::WatchedFiles as _;
-use super::{RunningServer, build, site};
+use super::{build, site};
 
 /// The state that a reload changes.
 pub(super) struct Reloader {
@@ -34,54 +37,66 @@ pub(super) struct Reloader {
     pub(super) site: Option<Arc<Site>>,
 }
 
-impl RunningServer {
+/// Other parts of the running server that a reload uses.
+pub(super) struct ReloadTarget<'r> {
+    /// Replaced by a reload.
+    pub(super) gateway: &'r ArcSwap<Gateway>,
+    pub(super) registrar: &'r Registrar,
+    /// Address of the public port.
+    pub(super) public: SocketAddr,
+    pub(super) now: Wall,
+}
+
+impl Reloader {
     /// Applies other settings. If anything is wrong, nothing changes.
-    pub async fn reload(&mut self, config: Config) -> Result<Reloaded, ConfigProblems> {
-        let outcome = self.apply(config).await;
-        self.reloader.report(&outcome);
+    pub(super) async fn reload(
+        &mut self,
+        target: &ReloadTarget<'_>,
+        config: Config,
+    ) -> Result<Reloaded, ConfigProblems> {
+        let outcome = self.apply(target, config).await;
+        self.report(&outcome);
         outcome
     }
 
     /// Records a reload whose settings could not be read.
-    pub fn reload_refused(&self, problems: &ConfigProblems) {
-        self.reloader.report(&Err(problems.clone()));
+    pub(super) fn refused(&self, problems: &ConfigProblems) {
+        self.report(&Err(problems.clone()));
     }
 
-    async fn apply(&mut self, config: Config) -> Result<Reloaded, ConfigProblems> {
-        let (before, now) = (&self.reloader.config, self.clock.now().wall);
+    async fn apply(&mut self, target: &ReloadTarget<'_>, config: Config) -> Result<Reloaded, ConfigProblems> {
+        let before = &self.config;
         let (mut config, changed) = config.in_place_of(before)?;
-        site::located(&mut config, self.public);
+        site::located(&mut config, target.public);
         // Steps that can fail come first, the terms last among them: they are restored if their adoption fails.
-        let certificates = read_certificates(&config.certificates, now)?;
-        let backend = self.reloader.certificates.backend();
+        let certificates = read_certificates(&config.certificates, target.now)?;
+        let backend = self.certificates.backend();
         let backend_tls = backend.map(BackendWatch::read_again).transpose()?;
         let active = active(&config).map_err(|error| problem("admin.token", &error))?;
         let terms = TermsByTier::new(&config.tiers, config.guard_per_minute);
         if config.tiers != before.tiers || config.guard_per_minute != before.guard_per_minute {
-            self.registrar.adopt(terms).await.map_err(|error| problem("tiers", &error))?;
+            target.registrar.adopt(terms).await.map_err(|error| problem("tiers", &error))?;
         }
 
-        let gateway = build::renewed(&self.gateway.load(), before, &config, &self.reloader.registry);
-        self.gateway.store(Arc::new(gateway));
-        site::renew(self.reloader.site.as_ref(), &config);
-        self.reloader.certificates.replace(&config.certificates, certificates);
-        if let (Some(backend), Some(tls)) = (self.reloader.certificates.backend(), backend_tls) {
+        let gateway = build::renewed(&target.gateway.load(), before, &config, &self.registry);
+        target.gateway.store(Arc::new(gateway));
+        site::renew(self.site.as_ref(), &config);
+        self.certificates.replace(&config.certificates, certificates);
+        if let (Some(backend), Some(tls)) = (self.certificates.backend(), backend_tls) {
             backend.renew(tls);
         }
         let mut server = config.server.clone();
-        limit_connections(&mut server, &self.reloader.registry);
-        server.connection.tls = self.reloader.certificates.tls();
-        self.reloader.live_config.change(server);
-        self.reloader.active.store(Arc::new(active));
-        self.reloader.secrets.replace_token(&config);
-        self.reloader.secrets.refresh().await;
+        limit_connections(&mut server, &self.registry);
+        server.connection.tls = self.certificates.tls();
+        self.live_config.change(server);
+        self.active.store(Arc::new(active));
+        self.secrets.replace_token(&config);
+        self.secrets.refresh().await;
         log::set_level(&config.log.level);
-        self.reloader.config = config;
+        self.config = config;
         Ok(changed)
     }
-}
 
-impl Reloader {
     fn report(&self, outcome: &Result<Reloaded, ConfigProblems>) {
         self.registry.gauge("scoregate_config_rejected").set(f64::from(u8::from(outcome.is_err())));
         count(&self.registry).count(if outcome.is_ok() {
