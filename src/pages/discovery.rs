@@ -5,7 +5,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{ACCOUNT, DOCS, OPENAPI, Page, PagesConfig, REVALIDATED, STATUS, TEXT, sample};
+use super::page::{Page, REVALIDATED, TEXT};
+use super::pages_config::PagesConfig;
+use super::paths::{ACCOUNT, DOCS, OPENAPI, STATUS};
+use super::sample;
+use super::site_links::TERMS;
 use crate::cache::EncodedBodies;
 use crate::clock::Wall;
 use crate::routes::API_BASE;
@@ -17,36 +21,8 @@ pub(super) const API_CATALOG: &str = "/.well-known/api-catalog";
 const LINKSET: &str = "application/linkset+json; profile=\"https://www.rfc-editor.org/info/rfc9727\"";
 /// RFC 9727 requires this `Link` in the response to HEAD.
 const CATALOG_LINK: &str = "</.well-known/api-catalog>; rel=\"api-catalog\"";
-/// The terms of the service, in a section of the docs page.
-pub(super) const TERMS: &str = "/docs#terms";
 /// `Expires` is this long after the current day. RFC 9116 recommends less than a year.
 const SECURITY_TXT_VALID: Duration = Duration::from_hours(180 * 24);
-
-/// The operator's contacts and documents elsewhere. They are checked when the settings are read; URLs are absolute.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SiteLinks {
-    /// Name of the contact.
-    pub contact_name: Option<String>,
-    /// E-mail address of the contact.
-    pub contact_email: Option<String>,
-    /// URL of the contact.
-    pub contact_url: Option<String>,
-    /// URL of the terms of service.
-    pub terms_url: Option<String>,
-    /// URL of further documentation.
-    pub docs_url: Option<String>,
-    /// URL for reports of vulnerabilities: `https:` or `mailto:`.
-    pub security_contact: Option<String>,
-    /// URL of the policy for such reports.
-    pub security_policy_url: Option<String>,
-}
-
-impl SiteLinks {
-    /// URL of the terms of service, relative if they are those of the docs page.
-    pub(super) fn terms(&self) -> &str {
-        self.terms_url.as_deref().unwrap_or(TERMS)
-    }
-}
 
 /// Longer rules win over shorter ones; programs that use the first match read the exceptions first.
 pub(super) fn robots(config: &PagesConfig) -> String {
@@ -145,6 +121,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::pages::SiteLinks;
 
     const NOON: &str = "2026-11-25T12:00:00Z";
 

@@ -4,7 +4,7 @@
 
 use super::colour::{CodeLanguage, coloured};
 pub(super) use super::escape::{escape, push};
-use super::{ACCOUNT, ACCOUNT_SIGN_IN, DOCS, OPENAPI, STATUS};
+use super::paths::{ACCOUNT, ACCOUNT_SIGN_IN, DOCS, OPENAPI, STATUS};
 use crate::clock::Wall;
 
 /// The header of every page.

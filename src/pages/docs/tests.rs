@@ -4,12 +4,18 @@ use std::collections::HashSet;
 
 use sha2::{Digest as _, Sha256};
 
+use super::people_pages::SCRIPT;
 use super::*;
-use crate::keys::{Rights, TierLimits};
+use crate::keys::{Rights, Tier, TierLimits};
+use crate::pages::html::{capitalized, grouped, prose};
+use crate::pages::{PagesConfig, SiteLinks, default_terms};
 use crate::routes::bodies::{ERROR, ERROR_SOMETIMES, LIMIT};
 use crate::routes::codes::CODES;
 use crate::routes::headers::HEADERS;
-use crate::routes::{Param, Period, PublishedField, PublishedKind, SortBy, SourceDescription};
+use crate::routes::prices::PRICES;
+use crate::routes::{
+    ENDPOINTS, Param, Period, PublishedField, PublishedKind, Route, SortBy, SourceDescription,
+};
 
 fn default() -> String {
     page(&PagesConfig::default())
@@ -17,8 +23,7 @@ fn default() -> String {
 
 /// The values of these attributes on both pages.
 fn attributes(name: &str) -> Vec<String> {
-    let html = default() + &landing(&PagesConfig::default());
-    let lead = format!(" {name}=\"");
+    let (html, lead) = (default() + &landing(&PagesConfig::default()), format!(" {name}=\""));
     html.split(&lead).skip(1).map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
 }
 
@@ -26,12 +31,11 @@ fn attributes(name: &str) -> Vec<String> {
 fn every_code_has_its_anchor_with_its_status_and_remedy() {
     let html = default();
     for row in &CODES {
-        let section = html.split_once(&format!("id=\"{}\"", row.word)).unwrap().1;
+        let (_, section) = html.split_once(&format!("id=\"{}\"", row.word)).unwrap();
         let section = section.split_once("</section>").unwrap().0;
         assert!(section.contains(row.status.as_str()), "{}", row.word);
         assert!(section.contains(&prose(row.condition)), "{}", row.word);
-        let is_general = row.word != "invalid_api_key";
-        assert_eq!(section.contains(&prose(row.remedy)), is_general, "{}", row.word);
+        assert_eq!(section.contains(&prose(row.remedy)), row.word != "invalid_api_key", "{}", row.word);
     }
 }
 
@@ -45,9 +49,7 @@ fn page_contains_all_endpoints_parameters_headers_tiers_and_prices() {
             assert!(html.contains(&format!("<code>{}</code>", field.name)), "{} {}", row.name, field.name);
         }
     }
-    for param in Param::ALL {
-        assert!(html.contains(&prose(param.meaning())), "{param:?}");
-    }
+    assert!(Param::ALL.iter().all(|param| html.contains(&prose(param.meaning()))));
     let words = Period::ALL.map(Period::word).into_iter().chain(SortBy::ALL.map(SortBy::word));
     for word in words.chain(HEADERS.iter().map(|header| header.name)) {
         assert!(html.contains(&format!("<code>{word}</code>")), "{word}");
@@ -65,8 +67,8 @@ fn page_contains_all_endpoints_parameters_headers_tiers_and_prices() {
 #[test]
 fn internal_links_resolve_and_anchors_are_unique() {
     let html = default();
-    let ids: Vec<_> = html.split(" id=\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
-    let unique: HashSet<_> = ids.iter().copied().collect();
+    let ids = html.split(" id=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
+    let (ids, unique): (Vec<_>, HashSet<_>) = ids.map(|id| (id, id)).unzip();
     assert_eq!(ids.len(), unique.len());
     for link in attributes("href") {
         if let Some(anchor) = link.strip_prefix('#') {
@@ -86,11 +88,10 @@ fn pages_load_only_the_icon() {
         assert!(!SCRIPT.contains(banned), "{banned}");
     }
     let banned = ["<img", "<iframe", " src=", " style=", "@import", "url(", "@font-face"];
-    for banned in banned.into_iter().chain([" onclick=", " onload=", " onerror="]) {
+    for banned in [&banned[..], &[" onclick=", " onload=", " onerror="]].concat() {
         assert!(!html.replace(SCRIPT, "").contains(banned), "{banned}");
     }
-    let outside: HashSet<_> = attributes("href").into_iter().filter(|link| link.contains(':')).collect();
-    for link in outside {
+    for link in attributes("href").into_iter().filter(|link| link.contains(':')) {
         let documents = ["https://www.rfc-editor.org/rfc/", "https://datatracker.ietf.org/doc/"];
         assert!(documents.iter().any(|lead| link.starts_with(lead)), "{link}");
     }

@@ -3,12 +3,14 @@
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
+use super::document::{path, public_paths};
 use super::*;
 use crate::pages::sample::{SampleAnswer, SampleItem};
+use crate::pages::{PagesConfig, SiteLinks, sample};
 use crate::routes::codes::CODES;
 use crate::routes::headers::HEADERS;
 use crate::routes::shapes::Presence;
-use crate::routes::{Param, PublishedField, PublishedKind, Route, SourceDescription};
+use crate::routes::{ENDPOINTS, Param, PublishedField, PublishedKind, Route, SourceDescription};
 
 fn described() -> Value {
     serde_json::from_str(&document(&PagesConfig::default())).unwrap()

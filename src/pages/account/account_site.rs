@@ -1,0 +1,43 @@
+//! The service that the pages of accounts are about, their style, and their policy.
+
+use crate::pages::content_policy::AllowedContent;
+
+/// The style sheet of the pages: the text of their only `style` element.
+pub const STYLE: &str = concat!(include_str!("../docs/page.css"), include_str!("account.css"));
+
+/// The only script, on the page of a new key.
+pub const COPY_SCRIPT: &str = include_str!("copy.js");
+
+/// The service that the pages are about. All texts are escaped.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccountSite {
+    /// Its name.
+    pub service: String,
+    /// The terms of use, one sentence each.
+    pub terms: Vec<String>,
+    /// Their version.
+    pub terms_version: String,
+    /// URL of the complete terms of service.
+    pub terms_url: Option<String>,
+    /// URL where higher tiers are available.
+    pub upgrade_url: Option<String>,
+    /// E-mail address of the operator.
+    pub contact_email: Option<String>,
+    /// Whether the service has a status page.
+    pub has_status_page: bool,
+    /// The address of an endpoint, for the example with curl.
+    pub example_url: String,
+    /// Maximum number of applications of an account.
+    pub applications_per_account: u32,
+}
+
+/// `Content-Security-Policy` of the pages: browsers show them and send their forms to this service, and nothing else.
+/// Computes a hash: for callers that store it.
+pub fn content_security_policy() -> String {
+    AllowedContent { style: STYLE, script: None, has_forms: true }.policy()
+}
+
+/// The policy of the page of a new key, which has a script.
+pub fn policy_with_script() -> String {
+    AllowedContent { style: STYLE, script: Some(COPY_SCRIPT), has_forms: true }.policy()
+}

@@ -1,0 +1,259 @@
+//! The landing page and the docs page.
+
+use super::super::colour::CodeLanguage;
+use super::super::content_policy::AllowedContent;
+use super::super::html::{
+    AccountLink, SiteHeader, capitalized, card_table, code_block, escape, fill, grouped, prose, push, table,
+};
+use super::super::sample;
+use super::super::{ACCOUNT_SIGN_IN, DOCS as DOCS_PATH, PagesConfig, SiteLinks, default_terms};
+use super::{errors, operations, reference};
+use crate::keys::Tier;
+use crate::routes::prices::PRICES;
+use crate::routes::{ENDPOINTS, Route};
+
+const CSS: &str = include_str!("page.css");
+/// A module, so its names are not global.
+pub(super) const SCRIPT: &str = concat!(
+    include_str!("copy.js"),
+    include_str!("menu.js"),
+    include_str!("search.js"),
+    include_str!("snippets.js"),
+    include_str!("response.js"),
+    include_str!("try_it.js"),
+);
+/// The style sheet of the docs page.
+const DOCS_CSS: &str = concat!(include_str!("page.css"), include_str!("try_it.css"));
+
+/// The contents of the landing page.
+pub(in super::super) const LANDING_CONTENT: AllowedContent<'static> =
+    AllowedContent { style: CSS, script: None, has_forms: false };
+/// The contents of the docs page. Its forms are handled by the script.
+pub(in super::super) const CONTENT: AllowedContent<'static> =
+    AllowedContent { style: DOCS_CSS, script: Some(SCRIPT), has_forms: false };
+const DOCS: &str = include_str!("docs.html");
+const LANDING: &str = include_str!("landing.html");
+
+/// The landing page.
+pub(in super::super) fn landing(config: &PagesConfig) -> String {
+    fill(LANDING, |name| {
+        Some(match name {
+            "css" => CSS.to_owned(),
+            "header" => header(config, "/"),
+            "doors" => doors(config),
+            _ => return common(config, name),
+        })
+    })
+}
+
+/// The docs page.
+pub(in super::super) fn page(config: &PagesConfig) -> String {
+    fill(DOCS, |name| section(config, name).or_else(|| common(config, name)))
+}
+
+/// Values used by both pages.
+fn common(config: &PagesConfig, name: &str) -> Option<String> {
+    Some(match name {
+        "service" => escape(&config.service),
+        "version" => escape(&config.version),
+        "license" => escape(&config.license),
+        "base" => escape(&address(config)),
+        "host_note" => host_note(config).to_owned(),
+        "key_prefix" => escape(&config.key_prefix),
+        "guard" => config.guard_per_minute.to_string(),
+        "tiers" => tiers(config),
+        "sample" => {
+            let answer = config.sample(Route::Models.endpoint());
+            code_block("Response of /models", CodeLanguage::Json, &sample::pretty(&answer))
+        }
+        "contact" => contact(&config.links),
+        _ => return None,
+    })
+}
+
+fn header(config: &PagesConfig, current: &str) -> String {
+    let account = AccountLink::for_all(config.sign_up);
+    SiteHeader { service: &config.service, has_status_page: config.status_page, account, current }.html()
+}
+
+/// The actions of the landing page, the primary one first.
+fn doors(config: &PagesConfig) -> String {
+    let docs = [(DOCS_PATH, "Read the documentation"), ("/openapi.json", "API description (OpenAPI 3.1)")];
+    let sign_up = config.sign_up.then_some((ACCOUNT_SIGN_IN, "Sign up"));
+    let doors = sign_up.into_iter().chain(docs).enumerate().map(|(at, (path, text))| {
+        let class = if at == 0 { "button" } else { "button quiet" };
+        format!("<a class=\"{class}\" href=\"{path}\">{text}</a>\n")
+    });
+    format!("<p class=\"doors\">{}</p>", doors.collect::<String>())
+}
+
+/// Links to the contact, if there is one.
+fn contact(links: &SiteLinks) -> String {
+    let mail = links.contact_email.as_ref().map(|mail| (format!("mailto:{mail}"), mail));
+    let url = links.contact_url.as_ref().map(|url| (url.clone(), url));
+    let to: Vec<_> = mail.into_iter().chain(url).map(|(href, text)| link(&href, text)).collect();
+    let name = links.contact_name.as_ref().map_or_else(String::new, |name| format!("{}, ", escape(name)));
+    if to.is_empty() { String::new() } else { format!("<p>Contact: {name}{}</p>", to.join(", ")) }
+}
+
+fn link(href: &str, text: &str) -> String {
+    format!("<a href=\"{}\">{}</a>", escape(href), escape(text))
+}
+
+/// How to get a key, as the beginning of a sentence.
+fn first_step(config: &PagesConfig) -> String {
+    if config.sign_up {
+        format!("{}, create a key", link(ACCOUNT_SIGN_IN, "Sign up"))
+    } else {
+        "Ask the operator of this service for a key".into()
+    }
+}
+
+/// The terms as a list, and what follows from the default ones.
+fn terms(config: &PagesConfig) -> String {
+    let items: Vec<String> = config.terms.iter().map(|term| format!("<li>{}</li>\n", escape(term))).collect();
+    let items = items.concat();
+    let mirrors = if config.terms == default_terms(&config.service) {
+        " Keys that behave\nas a mirror of the data rather than as a client may be revoked without notice."
+    } else {
+        ""
+    };
+    format!(
+        "<ol>\n{items}</ol>\n<p>A key identifies its client, so that it can be rate-limited, its owner contacted and the key \
+         revoked.{mirrors}</p>\n"
+    )
+}
+
+/// A sentence with a link, if there is one.
+fn linked(before: &str, url: Option<&str>, text: &str) -> String {
+    url.map_or_else(String::new, |url| format!("<p>{before}{}.</p>\n", link(url, text)))
+}
+
+fn section(config: &PagesConfig, name: &str) -> Option<String> {
+    Some(match name {
+        "script" => SCRIPT.to_owned(),
+        "operations" => operations::data(config),
+        "css" => DOCS_CSS.to_owned(),
+        "header" => header(config, DOCS_PATH),
+        "first_step" => first_step(config),
+        "further_docs" => linked("There is ", config.links.docs_url.as_deref(), "further documentation"),
+        "terms" => terms(config),
+        "full_terms" => linked("The complete text: ", config.links.terms_url.as_deref(), "terms of service"),
+        "model_note" => model_note(config).to_owned(),
+        "endpoint_links" => reference::links(),
+        "error_links" => errors::links(),
+        "quick_start" => quick_start(config),
+        "recipes" => recipes(config),
+        "envelope_fields" => reference::envelope(),
+        "endpoint_table" => reference::overview(),
+        "endpoints" => {
+            let (base, model) = (address(config), model(config));
+            ENDPOINTS.iter().map(|row| reference::endpoint(row, config, &base, model)).collect()
+        }
+        "parameters" => reference::parameters(),
+        "error_example" => code_block("An error", CodeLanguage::Json, &errors::example(config)),
+        "error_fields" => errors::fields(),
+        "errors" => errors::all(config.sign_up),
+        "prices" => prices(),
+        "headers" => reference::headers(),
+        _ => return None,
+    })
+}
+
+/// The base address: as configured, that of the port, or a placeholder.
+fn address(config: &PagesConfig) -> String {
+    let base = config.base();
+    if config.base_url.is_some() {
+        return base;
+    }
+    format!("{}{base}", config.local_url.as_deref().unwrap_or("https://YOUR-HOST"))
+}
+
+fn host_note(config: &PagesConfig) -> &'static str {
+    if config.base_url.is_some() || config.local_url.is_some() {
+        ""
+    } else {
+        "<p class=\"note\"><code>https://YOUR-HOST</code> is a placeholder for the address of this page.</p>"
+    }
+}
+
+/// The model in the examples; a placeholder if none is known.
+fn model(config: &PagesConfig) -> &str {
+    config.example_model.as_deref().unwrap_or("MODEL_ID")
+}
+
+fn model_note(config: &PagesConfig) -> &'static str {
+    if config.example_model.is_some() {
+        ""
+    } else {
+        "<p class=\"note\"><code>MODEL_ID</code> is a placeholder for an <code>id</code> of the models list.</p>"
+    }
+}
+
+fn quick_start(config: &PagesConfig) -> String {
+    let base = address(config);
+    let examples = [
+        ("curl", CodeLanguage::Hash, include_str!("quick_start.sh")),
+        ("JavaScript", CodeLanguage::Slashes, include_str!("quick_start.mjs")),
+        ("Python", CodeLanguage::Hash, include_str!("quick_start.py")),
+    ];
+    let mut html = String::new();
+    for (name, language, text) in examples {
+        let text = text.replace("KEY_PREFIX", &config.key_prefix).replace("BASE_ADDRESS", &base);
+        push(&mut html, format_args!("<h3>{name}</h3>\n{}", code_block(name, language, text.trim_end())));
+    }
+    html
+}
+
+/// The recipes for clients that cache or retry. `.ci/clients/recipes.py` runs the same files.
+fn recipes(config: &PagesConfig) -> String {
+    use CodeLanguage::{Hash, Slashes};
+    let base = address(config);
+    let recipes = [
+        ("requests-cache (Python)", Hash, include_str!("recipes/requests_cache.py")),
+        ("hishel (Python)", Hash, include_str!("recipes/hishel.py")),
+        ("CacheControl (Python)", Hash, include_str!("recipes/cachecontrol.py")),
+        ("got (JavaScript)", Slashes, include_str!("recipes/got.mjs")),
+        ("axios-cache-interceptor (JavaScript)", Slashes, include_str!("recipes/axios.mjs")),
+        ("make-fetch-happen (JavaScript)", Slashes, include_str!("recipes/make_fetch_happen.mjs")),
+        ("curl (shell)", Hash, include_str!("recipes/curl.sh")),
+        ("Retries that wait for Retry-After (Python)", Hash, include_str!("recipes/retry.py")),
+    ];
+    let mut html = String::new();
+    for (name, language, text) in recipes {
+        let block = code_block(name, language, text.replace("BASE_ADDRESS", &base).trim_end());
+        push(&mut html, format_args!("<details><summary>{name}</summary>\n{block}</details>\n"));
+    }
+    html
+}
+
+fn tiers(config: &PagesConfig) -> String {
+    let rows = config.tiers.iter().map(|tier| {
+        vec![
+            escape(&capitalized(&tier.name)),
+            grouped(tier.limits.day),
+            grouped(tier.limits.minute),
+            (if tier.rights.is_paid() { "all" } else { "all but <code>latest</code>" }).into(),
+            escape(&how_obtained(tier, config.sign_up)),
+        ]
+    });
+    let heads = ["Tier", "Requests a day", "Requests a minute", "Periods", "Availability"];
+    card_table("Tiers", &heads, rows)
+}
+
+fn how_obtained(tier: &Tier, sign_up: bool) -> String {
+    match tier.name.as_str() {
+        _ if !tier.rights.is_paid() && sign_up => "Sign up and create a key".into(),
+        _ if !tier.rights.is_paid() => "From the operator".into(),
+        "enterprise" => "By arrangement".into(),
+        name => format!("Included with the {} plan", capitalized(name)),
+    }
+}
+
+fn prices() -> String {
+    let rows = PRICES.iter().map(|row| {
+        let cost = |units: u8| if units == 0 { "–".into() } else { units.to_string() };
+        vec![prose(row.outcome), cost(row.minute), cost(row.day), cost(row.guard)]
+    });
+    table("Cost of a request", &["Outcome", "Minute", "Day", "Guard"], rows)
+}

@@ -1,0 +1,70 @@
+//! A prepared page: its bytes in all encodings, and its headers.
+
+use bytes::Bytes;
+use http::HeaderValue;
+
+use crate::cache::{ContentCoding, EncodedBodies, Representation};
+use crate::clock::Wall;
+
+use super::content_policy::{AllowedContent, FILE_POLICY};
+
+pub(super) const HTML: &str = "text/html; charset=utf-8";
+pub(super) const JSON: &str = "application/json";
+pub(super) const TEXT: &str = "text/plain; charset=utf-8";
+pub(super) const ICON: &str = "image/x-icon";
+
+/// A page is revalidated before each use. No shared cache may store it: it has the limit headers of one client.
+pub(super) const REVALIDATED: &str = "private, no-cache";
+/// The icon is reused for a day.
+pub(super) const REUSED: &str = "private, max-age=86400";
+
+/// A prepared page.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// Its media type.
+    pub content_type: &'static str,
+    /// Its `Cache-Control`.
+    pub cache_control: &'static str,
+    /// Its `Link`.
+    pub link: Option<&'static str>,
+    /// Its `Content-Security-Policy`.
+    pub content_policy: HeaderValue,
+    /// Its bytes in all encodings. Equal bytes have equal tags on every machine.
+    pub(super) encoded: EncodedBodies,
+}
+
+impl Page {
+    /// Encodes the body: for pages that are stored.
+    pub(super) fn new(content_type: &'static str, cache_control: &'static str, body: &[u8]) -> Self {
+        Self::of(content_type, cache_control, EncodedBodies::new(body, Wall::default()))
+    }
+
+    pub(super) fn of(
+        content_type: &'static str,
+        cache_control: &'static str,
+        encoded: EncodedBodies,
+    ) -> Self {
+        let content_policy = HeaderValue::from_static(FILE_POLICY);
+        Self { content_type, cache_control, encoded, link: None, content_policy }
+    }
+
+    /// Its bytes without encoding.
+    pub fn body(&self) -> &Bytes {
+        self.encoded.plain()
+    }
+
+    /// The representation for a client that prefers `encoding`.
+    pub fn choose(&self, encoding: ContentCoding) -> &Representation {
+        self.encoded.choose(encoding)
+    }
+
+    /// Whether shared caches may store it.
+    pub fn is_public(&self) -> bool {
+        self.cache_control.starts_with("public")
+    }
+
+    pub(super) fn html(cache_control: &'static str, allowed: AllowedContent<'_>, body: &str) -> Self {
+        let policy = HeaderValue::try_from(allowed.policy()).expect("the policy is visible ASCII");
+        Self { content_policy: policy, ..Self::new(HTML, cache_control, body.as_bytes()) }
+    }
+}

@@ -1,0 +1,91 @@
+//! The values on the pages besides the tables.
+
+use crate::keys::{Tier, standard_tiers};
+use crate::routes::{API_BASE, Endpoint, Param, PublishedField, SourceDescription};
+
+use super::sample::SampleAnswer;
+use super::site_links::SiteLinks;
+use super::terms::default_terms;
+
+/// The values on the pages besides the tables. All are escaped.
+#[derive(Clone, Debug)]
+pub struct PagesConfig {
+    /// The service's name.
+    pub service: String,
+    /// The attribution sentence, as in the envelope.
+    pub license: String,
+    /// The data API's version, as in the envelope.
+    pub version: String,
+    /// The tiers, lowest first.
+    pub tiers: Vec<Tier>,
+    /// The address for clients, with or without a trailing `/api/v1`. Without it, the pages show `/api/v1` without a
+    /// host.
+    pub base_url: Option<String>,
+    /// The address of the port if only this machine reaches it, for examples without a `base_url`.
+    pub local_url: Option<String>,
+    /// Prefix of keys, for examples.
+    pub key_prefix: String,
+    /// A model for the examples, if the backend is known to have one.
+    pub example_model: Option<String>,
+    /// Refusals per minute allowed by the guard.
+    pub guard_per_minute: u32,
+    /// Documented properties of a mapped data source.
+    pub source: SourceDescription,
+    /// Whether the service has a status page.
+    pub status_page: bool,
+    /// Whether callers can sign up.
+    pub sign_up: bool,
+    /// The terms of use, one sentence each.
+    pub terms: Vec<String>,
+    /// Contacts and links of the operator.
+    pub links: SiteLinks,
+}
+
+impl Default for PagesConfig {
+    fn default() -> Self {
+        Self {
+            service: "scoregate".into(),
+            license: "Data by scoregate. Wherever it is shown, the source must be cited with a link.".into(),
+            version: "1.0.0".into(),
+            tiers: standard_tiers(),
+            base_url: None,
+            local_url: None,
+            key_prefix: "sg_live".into(),
+            example_model: None,
+            guard_per_minute: 60,
+            source: SourceDescription::default(),
+            status_page: false,
+            sign_up: false,
+            terms: default_terms("scoregate"),
+            links: SiteLinks::default(),
+        }
+    }
+}
+
+impl PagesConfig {
+    /// The listed fields of an endpoint whose items have the shape of the data source.
+    pub(super) fn listed(&self, endpoint: &Endpoint) -> Option<&[PublishedField]> {
+        self.source.fields.get(&endpoint.route).map(Vec::as_slice)
+    }
+
+    /// The parameters of an endpoint that the data source ignores.
+    pub(super) fn ignored(&self, endpoint: &Endpoint) -> &[Param] {
+        self.source.ignored.get(&endpoint.route).map_or(&[], Vec::as_slice)
+    }
+
+    /// A whole response of an endpoint.
+    pub(super) fn sample(&self, endpoint: &Endpoint) -> SampleAnswer<'_> {
+        SampleAnswer::of(endpoint, &self.version, &self.license).listing(self.listed(endpoint))
+    }
+
+    /// The public address of `/`, without the slash.
+    pub(super) fn root(&self) -> Option<&str> {
+        let url = self.base_url.as_deref()?.trim_end_matches('/');
+        Some(url.strip_suffix(API_BASE).unwrap_or(url))
+    }
+
+    /// The base address of all data paths, ending in `/api/v1`; without a host if none is configured.
+    pub(super) fn base(&self) -> String {
+        format!("{}{API_BASE}", self.root().unwrap_or_default())
+    }
+}

@@ -1,0 +1,30 @@
+//! Contacts of the operator, and documents elsewhere.
+
+/// The terms of the service, in a section of the docs page.
+pub(super) const TERMS: &str = "/docs#terms";
+
+/// The operator's contacts and documents elsewhere. They are checked when the settings are read; URLs are absolute.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SiteLinks {
+    /// Name of the contact.
+    pub contact_name: Option<String>,
+    /// E-mail address of the contact.
+    pub contact_email: Option<String>,
+    /// URL of the contact.
+    pub contact_url: Option<String>,
+    /// URL of the terms of service.
+    pub terms_url: Option<String>,
+    /// URL of further documentation.
+    pub docs_url: Option<String>,
+    /// URL for reports of vulnerabilities: `https:` or `mailto:`.
+    pub security_contact: Option<String>,
+    /// URL of the policy for such reports.
+    pub security_policy_url: Option<String>,
+}
+
+impl SiteLinks {
+    /// URL of the terms of service, relative if they are those of the docs page.
+    pub(super) fn terms(&self) -> &str {
+        self.terms_url.as_deref().unwrap_or(TERMS)
+    }
+}

@@ -1,0 +1,58 @@
+//! The state of the service, and the service that it is about.
+
+use crate::clock::Wall;
+use crate::routes::API_BASE;
+use crate::store::StatusMessage;
+
+use super::availability::DayAvailability;
+
+/// The service that the pages are about. All texts are escaped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatusSite {
+    /// Its name.
+    pub service: String,
+    /// Its public address, for absolute links in the feed.
+    pub base_url: Option<String>,
+    /// Whether callers can sign up.
+    pub sign_up: bool,
+}
+
+/// The state of the data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DataState {
+    /// The time of the newest data.
+    pub newest: Option<Wall>,
+    /// The next expected refresh.
+    pub expected: Option<Wall>,
+    /// The refresh that is overdue, if the data is stale.
+    pub stale_since: Option<Wall>,
+}
+
+/// The state of the service, as one gateway knows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServiceStatus {
+    /// Whether this gateway serves requests.
+    pub is_ready: bool,
+    /// Whether the store of keys and quotas failed.
+    pub store_fails: bool,
+    /// Whether the backend fails.
+    pub backend_fails: bool,
+    /// The state of the data.
+    pub data: DataState,
+    /// The last days, oldest first.
+    pub days: Vec<DayAvailability>,
+    /// The end of the counted minutes; `None` before the history was read.
+    pub counted_until: Option<Wall>,
+    /// The first stored minute of all.
+    pub begun: Option<Wall>,
+    /// Messages of the operator, newest first.
+    pub messages: Vec<StatusMessage>,
+}
+
+impl StatusSite {
+    /// The address of a path: absolute if the public address is configured.
+    pub(super) fn url(&self, path: &str) -> String {
+        let url = self.base_url.as_deref().unwrap_or_default().trim_end_matches('/');
+        format!("{}{path}", url.strip_suffix(API_BASE).unwrap_or(url))
+    }
+}
