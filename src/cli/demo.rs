@@ -18,8 +18,9 @@ use crate::store::{OwnLimits, StoredApplication};
 use crate::telemetry::log;
 
 use super::exit::Exit;
+use super::location_args::LocationArgs;
+use super::printer;
 use super::serve::{StopSignals, runtime, start_log};
-use super::{LocationArgs, printer};
 
 const ACTOR: &str = "demo";
 /// The directory of mail in the data directory.

@@ -18,7 +18,8 @@ use crate::telemetry::access_log_writer;
 use crate::telemetry::log::{self, LogConfig};
 
 use super::exit::Exit;
-use super::{LocationArgs, printer};
+use super::location_args::LocationArgs;
+use super::printer;
 
 pub(super) fn run(path: Option<&Path>, location: &LocationArgs) -> Exit {
     let config = match settings(path, location) {

@@ -17,8 +17,8 @@ use super::super::control::{CommandError, block_on, operator, report};
 use super::super::exit::Exit;
 use super::super::output_file::OutputFile;
 use super::super::printer;
+use super::arguments::{RuntimeRole, StoreCommand};
 use super::report::counted;
-use super::{RuntimeRole, StoreCommand};
 
 /// Largest difference between the clocks of the database and of this machine.
 const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_mins(1);

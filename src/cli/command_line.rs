@@ -1,0 +1,147 @@
+//! All commands with their arguments and help.
+
+use std::path::PathBuf;
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+
+use super::exit::Exit;
+use super::location_args::LocationArgs;
+use super::{
+    accounts, cache, check, demo, health, keys, nodes, printer, reload, scoring, serve, status, store, top,
+};
+
+const AFTER_HELP: &str = "Try it:\n  scoregate demo\n\nRun it:\n  echo 'upstream = \"built-in\"' > scoregate.toml\n  \
+scoregate check --sample >> scoregate.toml\n  \
+scoregate check --config scoregate.toml\n  scoregate serve --config scoregate.toml\n\n\
+Exit codes: 0 success, 1 invalid input, 2 internal error.";
+
+/// A read-through caching API gateway for a public data API of AI-model benchmarks.
+#[derive(Debug, Parser)]
+#[command(name = "scoregate", version, propagate_version = true, after_help = AFTER_HELP)]
+struct Cli {
+    #[command(subcommand)]
+    command: CliCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum CliCommand {
+    /// Run a demo: the gateway, the built-in backend with simulated data, and a key for each tier.
+    #[command(
+        after_help = "Examples:\n  scoregate demo\n  scoregate demo --data-dir demo-data --listen 127.0.0.1:8081\n\n\
+        Prints a key for each tier and a curl command when it is ready. Stop it with Ctrl-C.\n\
+        Without --data-dir the state is in a temporary directory, which is removed at shutdown."
+    )]
+    Demo {
+        #[command(flatten)]
+        location: LocationArgs,
+        /// Seed of the simulated data.
+        #[arg(long, value_name = "NUMBER", default_value_t = 42)]
+        seed: u64,
+    },
+    /// Run the gateway with a configuration file.
+    #[command(after_help = "Example:\n  scoregate serve --config scoregate.toml\n\n\
+        SIGTERM and Ctrl-C stop the server: open requests finish, leased quota is returned. SIGHUP reloads the\n\
+        settings, like `scoregate reload`.\n\
+        Environment variables can set every setting; `scoregate check --sample` lists them.")]
+    Serve {
+        /// The configuration file.
+        #[arg(long, env = "SCOREGATE_CONFIG")]
+        config: Option<PathBuf>,
+        #[command(flatten)]
+        location: LocationArgs,
+    },
+    /// Check a configuration and report all errors.
+    #[command(after_help = "Examples:\n  scoregate check --sample > scoregate.toml\n  \
+        scoregate check --config scoregate.toml\n\n\
+        Prints nothing if the configuration is valid. Environment variables are checked too.\n\
+        Everything in the sample is commented out: append your settings, at least the backend.")]
+    Check {
+        /// The configuration file.
+        #[arg(long, env = "SCOREGATE_CONFIG", required_unless_present = "sample")]
+        config: Option<PathBuf>,
+        /// Print a sample configuration with every setting instead.
+        #[arg(long)]
+        sample: bool,
+    },
+    /// Manage applications and their API keys.
+    #[command(after_help = keys::AFTER_HELP)]
+    Keys(keys::KeysArgs),
+    /// List, suspend and delete the accounts of owners who signed up.
+    #[command(after_help = accounts::AFTER_HELP)]
+    Accounts(accounts::AccountsArgs),
+    /// List the gateways on the store.
+    #[command(after_help = nodes::AFTER_HELP)]
+    Nodes(nodes::NodesArgs),
+    /// Publish incident updates on the status page.
+    #[command(after_help = status::AFTER_HELP)]
+    Status(status::StatusArgs),
+    /// Check, back up, export and import the store of keys and quotas.
+    #[command(after_help = store::AFTER_HELP)]
+    Store(store::StoreArgs),
+    /// Import benchmark runs for the built-in backend, or run that backend alone.
+    #[command(after_help = scoring::AFTER_HELP)]
+    Scoring(scoring::ScoringArgs),
+    /// List and purge the cached documents of a running server.
+    #[command(after_help = cache::AFTER_HELP)]
+    Cache(cache::CacheArgs),
+    /// Reload the settings and certificates of a running server.
+    #[command(after_help = reload::AFTER_HELP)]
+    Reload(reload::ReloadArgs),
+    /// Monitor a running server: request rates, latency, the backend, top callers.
+    #[command(after_help = top::AFTER_HELP)]
+    Top(top::TopArgs),
+    /// Check whether a server is ready; the exit code is the result.
+    #[command(after_help = health::AFTER_HELP)]
+    Health(health::HealthArgs),
+    /// Print shell completions.
+    #[command(after_help = "Example:\n  scoregate completions bash > /etc/bash_completion.d/scoregate")]
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Parses the command line and runs the command.
+pub fn main() -> Exit {
+    // All files are private, those that SQLite creates too.
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
+            let printed = error.print();
+            let is_help = matches!(error.kind(), DisplayHelp | DisplayVersion);
+            return if is_help && printed.is_ok() { Exit::Done } else { Exit::Input };
+        }
+    };
+    match cli.command {
+        CliCommand::Demo { location, seed } => demo::run(&location, seed),
+        CliCommand::Serve { config, location } => serve::run(config.as_deref(), &location),
+        CliCommand::Check { config, sample } => check::run(config.as_deref(), sample),
+        CliCommand::Keys(args) => keys::run(args),
+        CliCommand::Accounts(args) => accounts::run(args),
+        CliCommand::Nodes(args) => nodes::run(&args),
+        CliCommand::Status(args) => status::run(args),
+        CliCommand::Store(args) => store::run(&args),
+        CliCommand::Scoring(args) => scoring::run(args),
+        CliCommand::Cache(args) => cache::run(args),
+        CliCommand::Reload(args) => reload::run(&args),
+        CliCommand::Top(args) => top::run(&args),
+        CliCommand::Health(args) => health::run(&args),
+        CliCommand::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "scoregate", &mut script);
+            printer::data(&String::from_utf8_lossy(&script))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_of_the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

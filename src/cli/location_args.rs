@@ -1,0 +1,20 @@
+//! Options of the commands that run the gateway.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Addresses and directory; these options override the configuration file.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct LocationArgs {
+    /// Address of the public port, such as 127.0.0.1:8080.
+    #[arg(long, value_name = "ADDR")]
+    pub(super) listen: Option<SocketAddr>,
+    /// Address of the side port (metrics, health), such as 127.0.0.1:9464.
+    #[arg(long, value_name = "ADDR")]
+    pub(super) admin_listen: Option<SocketAddr>,
+    /// Directory of the state: keys, quotas, stored documents.
+    #[arg(long, value_name = "DIR")]
+    pub(super) data_dir: Option<PathBuf>,
+}

@@ -1,0 +1,129 @@
+//! Arguments of `scoregate store`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::clock::Day;
+use crate::store::RoleName;
+
+use crate::cli::serve::ServerArgs;
+
+pub(in super::super) const AFTER_HELP: &str = "Examples:\n  \
+scoregate store check --data-dir DIR\n  \
+scoregate store backup backup.db --data-dir DIR\n  \
+scoregate store import backup.db --data-dir DIR\n\n\
+DIR is the data directory of the server; --config FILE reads it from the configuration. With a store file\n\
+`import`, `init`, `close-future-days` and `export --close` need a stopped server; the others also work while it runs.\n\
+Backups and exports contain SHA-256 hashes of keys, not the keys. Keep them private nevertheless.";
+
+#[derive(Debug, Args)]
+pub(in super::super) struct StoreArgs {
+    #[command(subcommand)]
+    pub(super) command: StoreCommand,
+    #[command(flatten)]
+    pub(super) server: ServerArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum StoreCommand {
+    /// Check the store and report its contents and all errors.
+    #[command(after_help = "Example:\n  scoregate store check --data-dir DIR --json\n\n\
+        Exit codes: 0 no errors, 1 errors found, 2 unreadable. Nothing is written.")]
+    Check {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Back up the store to a file; also while the server runs.
+    #[command(after_help = "Example:\n  scoregate store backup backup.db --data-dir DIR\n\n\
+        The backup is a consistent SQLite database.")]
+    Backup {
+        /// The file to write.
+        file: PathBuf,
+        /// Overwrite an existing file.
+        #[arg(long)]
+        force: bool,
+    },
+    /// Export the store as JSON lines, for another engine or machine.
+    #[command(after_help = "Examples:\n  scoregate store export keys.jsonl --data-dir DIR\n  \
+        scoregate store export keys.jsonl --close --config FILE\n  \
+        scoregate store export salvaged.jsonl --damaged DIR/scoregate.db\n\n\
+        With --damaged the readable part of a file is exported and each skipped record is reported; the exit code is\n\
+        then 1. With --close nothing can be changed or served after the snapshot: a store file is renamed to\n\
+        scoregate.db.closed-TIME (its server must be stopped), and the tables of a database get another schema.")]
+    Export {
+        /// The file to write, or - for standard output.
+        file: PathBuf,
+        /// Export the readable part of this store file instead of the data directory's.
+        #[arg(long, value_name = "FILE")]
+        damaged: Option<PathBuf>,
+        /// Overwrite an existing file.
+        #[arg(long)]
+        force: bool,
+        /// Put the store out of use in the same step, to move to another one.
+        #[arg(long, conflicts_with = "damaged")]
+        close: bool,
+    },
+    /// Replace the store of a stopped server by a backup or an export.
+    #[command(after_help = "Examples:\n  scoregate store import backup.db --data-dir DIR\n  \
+        scoregate store import backup.db --replace --data-dir DIR\n\n\
+        The previous store is kept as scoregate.db.aside-TIME. Its grants of today and its revocations are carried\n\
+        over. If it is unreadable, callers may get today's quota again; --forfeit-today refuses them until midnight\n\
+        UTC instead.\n\n\
+        With a database, an export is imported into tables without applications.")]
+    Import {
+        /// The backup or export.
+        file: PathBuf,
+        /// Replace a store that is intact and has applications.
+        #[arg(long)]
+        replace: bool,
+        /// Treat today's quota of every application as spent, until midnight UTC.
+        #[arg(long)]
+        forfeit_today: bool,
+    },
+    /// Close UTC days that a wrong clock opened too early; the server must be stopped.
+    #[command(
+        after_help = "Example:\n  scoregate store close-future-days --today 2026-11-22 --data-dir DIR\n\n\
+        The server never returns to a day before the newest opened one. `scoregate store check` reports a day in the\n\
+        future. Units granted for the closed days count for today, since they were used today; callers get a new quota\n\
+        at 00:00 UTC. Correct the machine's clock first. The change is recorded in `scoregate keys audit`."
+    )]
+    CloseFutureDays {
+        /// Today's date in UTC; has to match the machine's clock.
+        #[arg(long, value_name = "DATE", value_parser = day)]
+        today: Day,
+    },
+    /// Create an empty store: the tables of a database, or a file where the store is missing and there is no backup.
+    #[command(after_help = "Examples:\n  scoregate store init --data-dir DIR\n  \
+        scoregate store init --config FILE --runtime-role gateway\n\n\
+        A server does not start if its store is missing. The new store has no keys and grants today's whole quota\n\
+        again. To restore a file, use `scoregate store import BACKUP`.\n\
+        Tables that exist are kept. Run it as the user that will own the tables. Servers can connect as\n\
+        another one: name it with --runtime-role.")]
+    Init {
+        #[command(flatten)]
+        grant: RuntimeRole,
+    },
+    /// Upgrade the tables of a database for this release; servers may run meanwhile.
+    #[command(after_help = "Example:\n  scoregate store upgrade --config FILE --runtime-role gateway\n\n\
+        A server of this release does not start on older tables. Servers of the previous release run and restart on\n\
+        the upgraded ones. A store file is upgraded when a server opens it.")]
+    Upgrade {
+        #[command(flatten)]
+        grant: RuntimeRole,
+    },
+}
+
+/// The user of the servers, if it is not the owner of the tables.
+#[derive(Debug, Args)]
+pub(super) struct RuntimeRole {
+    /// Grant this role the rights of a server: it cannot change the tables or the audit trail.
+    #[arg(long, value_name = "ROLE", value_parser = RoleName::parse)]
+    pub(super) runtime_role: Option<RoleName>,
+}
+
+/// Parses a date argument.
+fn day(text: &str) -> Result<Day, String> {
+    Day::parse(text).ok_or_else(|| "write a date such as 2026-11-22".into())
+}
