@@ -269,6 +269,18 @@ async fn check_attack(with_key: bool, is_secure: bool, connections: u32, allowed
     assert_eq!(program.stop().code, Some(0));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http2_one_free_key_on_ten_addresses_takes_little_memory_and_paid_callers_are_served() {
+    let connections = if slow_clients::is_full() { at_most_open_files(10_000) } else { 800 };
+    let allowed = if slow_clients::is_full() { 100 } else { 64 };
+    check_attack(true, false, connections, allowed * MEGABYTE).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http2_one_free_key_over_tls_takes_little_memory() {
+    check_attack(true, true, 400, 64 * MEGABYTE).await;
+}
+
 /// An idle connection of an unoptimized build.
 const IDLE: u64 = 24 << 10;
 
