@@ -38,8 +38,8 @@ impl Form {
         }
     }
 
-    /// The number of existing keys or applications with which the form was rendered. A form that is sent again was rendered
-    /// before its own result.
+    /// The number of keys or applications that existed when the form was rendered. A form that is submitted twice has the
+    /// number from before its first submission.
     pub(super) fn existing(&self) -> Option<usize> {
         self.field(EXISTING).parse().ok()
     }
