@@ -198,11 +198,13 @@ async fn mapping_an_error_in_the_body_is_a_502_and_never_replaces_a_stored_docum
         assert_eq!(good.status, 200, "{ours}");
 
         world.backend.set_script(|_| json(BUSY));
-        world.pass(Duration::from_hours(26));
+        // Past `stale_while_revalidate`, so the request waits for its fetch.
+        world.pass(Duration::from_hours(30));
         let stale = world.get_as(&customer, &ours).await;
         assert!(stale.header("cache-status").ends_with("detail=stale"), "{ours}");
         assert_eq!((stale.status, stale.body), (200, good.body), "{ours}");
     }
+    assert_eq!(world.served("stale_on_error").await, 12);
     assert_eq!(world.counted("scoregate_upstream_requests_total{result=\"invalid\"}").await, 24);
 }
 
