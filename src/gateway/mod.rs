@@ -8,6 +8,7 @@ mod access_log;
 mod admit;
 mod authenticate;
 #[doc(hidden)]
+#[cfg(any(test, feature = "lab"))]
 pub mod cache_hit;
 mod concurrency_limit;
 mod connection_trust;

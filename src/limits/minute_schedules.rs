@@ -13,7 +13,8 @@ use proptest::test_runner::TestRunner;
 use crate::clock::Mono;
 
 use super::bucket::TOKEN;
-use super::minute_pool::{MinuteGrant, MinutePool, MinuteReport};
+use super::minute_pool::MinutePool;
+use super::minute_report::{MinuteGrant, MinuteReport};
 use super::minute_share::{MinuteShare, ShareTokens};
 use super::rule::Limits;
 

@@ -15,7 +15,9 @@ mod lease;
 mod ledger_model;
 #[cfg(test)]
 mod ledger_schedules;
+#[cfg(any(test, feature = "lab"))]
 mod minute_pool;
+mod minute_report;
 #[cfg(test)]
 mod minute_schedules;
 mod minute_share;
@@ -33,7 +35,9 @@ pub use day_ledger::{DayTotals, NodeReport, NodeTotals};
 pub use decide::{AccountBalance, AdmissionVerdict, LeaseAvailability};
 pub use grace_share::{GraceClaim, GraceHolder, GraceShare};
 pub use lease::{DayBalance, largest_lease};
-pub use minute_pool::{MinuteGrant, MinutePool, MinuteReport};
+#[cfg(any(test, feature = "lab"))]
+pub use minute_pool::MinutePool;
+pub use minute_report::{MinuteGrant, MinuteReport};
 pub use minute_share::{MinuteShare, ShareTokens};
 pub use network_limit::{NetworkBlocks, NetworkLimit, network};
 pub use returned_units::ReturnedUnits;

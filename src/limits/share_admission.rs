@@ -86,7 +86,8 @@ impl AccountBalance {
 
 #[cfg(test)]
 mod tests {
-    use super::super::minute_pool::{MinuteGrant, MinutePool};
+    use super::super::minute_pool::MinutePool;
+    use super::super::minute_report::MinuteGrant;
     use super::super::minute_share::ShareTokens;
     use super::*;
     use crate::clock::{Day, Mono, Wall};

@@ -12,8 +12,10 @@ mod backend;
 mod catalogue;
 mod changes;
 mod count;
+#[cfg(any(test, feature = "lab"))]
 pub mod coverage;
 mod degradation_scan;
+#[cfg(any(test, feature = "lab"))]
 pub mod detection;
 mod drift;
 mod endpoints;
@@ -39,6 +41,7 @@ mod run;
 mod score_noise;
 mod series;
 mod simulate;
+#[cfg(any(test, feature = "lab"))]
 mod simulated_noise;
 mod snapshot;
 mod snapshot_updater;
@@ -62,6 +65,7 @@ pub use run::{
     Axis, AxisSet, BadRun, BadSuiteTable, ChangeReason, IdentifiedRun, LONGEST_RUN, MAX_SUITES, MAX_TRIALS,
     Run, RunFailure, RunId, RunOutcome, Suite, SuiteEntry, SuiteTable, TestedModel, Trial, Withdrawal,
 };
+#[cfg(any(test, feature = "lab"))]
 pub use simulate::simulated_records;
 pub use snapshot::RunSource;
 pub use snapshot_updater::{SnapshotUpdater, UpdateRequest, UpdateRequests, UpdateSnapshot};

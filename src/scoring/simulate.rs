@@ -42,6 +42,7 @@ pub(super) fn models(seed: u64) -> Vec<Simulated> {
 
 /// Runs of that many models over the hours before the one of `until`, by hour: input for load tests. Beyond the
 /// catalogue its models repeat, with other names and other noise.
+#[cfg(any(test, feature = "lab"))]
 pub fn simulated_records(
     seed: u64,
     models: usize,

@@ -5,7 +5,7 @@
 //! end, and then a fixed part of the limit that starts empty.
 //!
 //! Pure. The tokens are in the balance's bucket, whose capacity is that of the share. The rules of the ledger's side
-//! are in `minute_pool`.
+//! are in `minute_report`.
 
 #[cfg(test)]
 mod tests;
@@ -16,7 +16,7 @@ use crate::clock::Mono;
 
 use super::bucket::{TOKEN, TokenBucket};
 use super::lease::largest_lease;
-use super::minute_pool::{MinuteGrant, MinuteReport};
+use super::minute_report::{MinuteGrant, MinuteReport};
 use super::rule::Limits;
 
 /// Bounds of the lifetime of a share.
