@@ -25,10 +25,10 @@ pub(super) enum KeysCommand {
         #[arg(long)]
         tier: String,
         /// Requests per minute, instead of the tier's limit.
-        #[arg(long, alias = "minute-limit", value_name = "N")]
+        #[arg(long, value_name = "N")]
         minute: Option<u32>,
         /// Requests per day, instead of the tier's quota.
-        #[arg(long, alias = "day-limit", value_name = "N")]
+        #[arg(long, value_name = "N")]
         day: Option<u32>,
         /// Website of the application; begins with `https://` or `http://`.
         #[arg(long)]
@@ -107,10 +107,10 @@ pub(super) enum KeysCommand {
         /// Application id.
         id: ApplicationId,
         /// Requests per minute; `none` for the tier's limit. Unchanged if left out.
-        #[arg(long, alias = "minute-limit", value_name = "N|none", value_parser = limit_or_none, required_unless_present = "day")]
+        #[arg(long, value_name = "N|none", value_parser = limit_or_none, required_unless_present = "day")]
         minute: Option<FieldChange<u32>>,
         /// Requests per day; `none` for the tier's quota. Unchanged if left out.
-        #[arg(long, alias = "day-limit", value_name = "N|none", value_parser = limit_or_none)]
+        #[arg(long, value_name = "N|none", value_parser = limit_or_none)]
         day: Option<FieldChange<u32>>,
     },
     /// Set the expiry of an application's keys.
