@@ -11,7 +11,6 @@ mod discovery;
 mod docs;
 mod escape;
 mod html;
-mod icon;
 mod openapi;
 mod page;
 mod pages_config;

@@ -8,7 +8,7 @@ use super::discovery::{API_CATALOG, SECURITY_TXT, SecurityTxt};
 use super::page::{ICON, JSON, Page, REUSED, REVALIDATED, TEXT};
 use super::pages_config::PagesConfig;
 use super::paths::{DOCS, OPENAPI};
-use super::{discovery, docs, icon, openapi};
+use super::{discovery, docs, openapi};
 
 /// All pages.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ impl Pages {
             docs: Arc::new(Page::html(REVALIDATED, docs::CONTENT, &docs::page(config))),
             openapi: Arc::new(Page::new(JSON, REVALIDATED, openapi::document(config).as_bytes())),
             robots: Arc::new(Page::new(TEXT, REVALIDATED, discovery::robots(config).as_bytes())),
-            icon: Arc::new(Page::new(ICON, REUSED, &icon::file())),
+            icon: Arc::new(Page::new(ICON, REUSED, include_bytes!("favicon.ico"))),
             api_catalog: discovery::api_catalog(config).map(Arc::new),
             security_txt: SecurityTxt::of(config),
         }
