@@ -1,11 +1,41 @@
 //! The page of metrics is the one generated from the table, and a scrape contains exactly the metrics of the table.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::path::Path;
 
-use scoregate::telemetry::metrics::{METRICS, reference};
+use scoregate::telemetry::metrics::{LABELS, METRICS, MetricKind, MetricRow, max_series};
 
 use crate::world::World;
+
+/// The page, as Markdown.
+fn reference() -> String {
+    let mut page = format!(
+        "# Metrics\n\nMetrics of the side port's `/metrics`. Generated from `src/telemetry/metrics/table.rs` by \
+         `SCOREGATE_WRITE=1 cargo test --test suite metrics_reference`; do not edit.\n\n\
+         Clients cannot choose the values of any label, so there are at most {} series.\n\n\
+         | Metric | Kind | Labels | Meaning |\n|---|---|---|---|\n",
+        max_series()
+    );
+    for row in METRICS {
+        let MetricRow { name, meaning, labels, .. } = row;
+        let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
+        writeln!(page, "| `{name}` | {} | {} | {meaning} |", kind(row), labels.join(", ")).unwrap();
+    }
+    page.push_str("\n## Labels\n\n| Label | Maximum values | Values |\n|---|---|---|\n");
+    for label in LABELS {
+        writeln!(page, "| `{}` | {} | {} |", label.name, label.most, label.meaning).unwrap();
+    }
+    page
+}
+
+fn kind(row: &MetricRow) -> &'static str {
+    match row.kind {
+        MetricKind::Counter => "counter",
+        MetricKind::Gauge => "gauge",
+        MetricKind::Histogram(_) => "histogram",
+    }
+}
 
 #[test]
 fn metrics_reference_equals_the_page_generated_from_the_table() {

@@ -3,7 +3,6 @@
 //! Handles are created once; counting is a step in the counting thread's own memory.
 
 mod counter_cells;
-mod reference;
 mod registry;
 mod table;
 
@@ -12,7 +11,6 @@ use std::marker::PhantomData;
 pub use metrics::Counter;
 
 pub use counter_cells::UpDownCounter;
-pub use reference::reference;
 pub use registry::{MetricsRegistry, Scrape};
 pub use table::{LABELS, LabelRow, METRICS, MetricKind, MetricRow, max_series};
 
