@@ -5,26 +5,16 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, ClockEvent, StepDirection, Wall};
-use crate::telemetry::metrics::{Counter, MetricFamily, MetricLabel, MetricsRegistry};
+use crate::telemetry::metrics::{Counter, MetricFamily, MetricsRegistry, metric_label};
 
 /// Interval between comparisons of the clocks if no request causes one.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-impl MetricLabel for StepDirection {
-    const NAME: &'static str = "direction";
-    fn index(self) -> usize {
-        match self {
-            Self::Forward => 0,
-            Self::Backward => 1,
-        }
-    }
-}
+metric_label!(StepDirection: "direction", ["forward", "backward"], |word| word);
 
 /// Counts and logs the steps of this clock from now on.
 pub(super) fn begin(clock: &Clock, registry: &MetricsRegistry) {
-    let words = ["forward", "backward"].map(str::to_owned);
-    let steps: MetricFamily<Counter, StepDirection> =
-        registry.counters("scoregate_clock_steps_total", &words);
+    let steps: MetricFamily<Counter, StepDirection> = registry.counters("scoregate_clock_steps_total");
     clock.report_steps_to(move |event| {
         if let ClockEvent::Stepped { direction, .. } = event {
             steps.count(direction);

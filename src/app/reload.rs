@@ -16,7 +16,7 @@ use crate::gateway::Gateway;
 use crate::server::{LiveServerConfig, ServerConfig};
 use crate::site::Site;
 use crate::telemetry::log;
-use crate::telemetry::metrics::{Counter, MetricFamily, MetricLabel, MetricsRegistry};
+use crate::telemetry::metrics::{Counter, MetricFamily, MetricsRegistry, metric_label};
 
 use super::backend_watch::BackendWatch;
 use super::certificates::CertificateReloader;
@@ -125,17 +125,11 @@ pub(super) fn active(config: &Config) -> Result<ActiveSettings, BadToken> {
     Ok(ActiveSettings { access, settings: config.shown() })
 }
 
-/// The result of a reload.
-#[derive(Clone, Copy)]
-enum ReloadOutcome {
-    Applied,
-    Rejected,
-}
-
-impl MetricLabel for ReloadOutcome {
-    const NAME: &'static str = "result";
-    fn index(self) -> usize {
-        self as usize
+metric_label! {
+    /// The result of a reload.
+    enum ReloadOutcome: "result" {
+        Applied = "applied",
+        Rejected = "rejected",
     }
 }
 
@@ -153,7 +147,7 @@ pub(super) fn limit_connections(server: &mut ServerConfig, registry: &MetricsReg
 }
 
 fn count(registry: &MetricsRegistry) -> MetricFamily<Counter, ReloadOutcome> {
-    registry.counters("scoregate_reloads_total", &["applied", "rejected"].map(str::to_owned))
+    registry.counters("scoregate_reloads_total")
 }
 
 fn problem(path: &str, error: &impl ToString) -> ConfigProblems {

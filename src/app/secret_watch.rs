@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::config::{Config, UpstreamConfig};
 use crate::mail::{MailConfig, MailDelivery};
 use crate::secret::SecretSetting;
-use crate::telemetry::metrics::{MetricFamily, MetricLabel, MetricsRegistry};
+use crate::telemetry::metrics::{MetricFamily, MetricsRegistry, metric_label};
 
 use super::watched_files::CHECK_INTERVAL;
 
@@ -56,12 +56,7 @@ impl WatchedSecret {
     }
 }
 
-impl MetricLabel for WatchedSecret {
-    const NAME: &'static str = "secret";
-    fn index(self) -> usize {
-        self as usize
-    }
-}
+metric_label!(WatchedSecret: "secret", WatchedSecret::ALL, WatchedSecret::path);
 
 /// The secrets in use.
 #[derive(Clone)]
@@ -72,8 +67,7 @@ pub(super) struct SecretWatch {
 
 impl SecretWatch {
     pub(super) fn new(config: &Config, registry: &MetricsRegistry) -> Self {
-        let names = WatchedSecret::ALL.map(|secret| secret.path().to_owned());
-        let rejected = registry.gauges("scoregate_secret_files_rejected", &names);
+        let rejected = registry.gauges("scoregate_secret_files_rejected");
         let secrets = WatchedSecret::ALL.into_iter().filter_map(|secret| Some((secret, secret.of(config)?)));
         let watch = Self { secrets: Arc::new(Mutex::new(secrets.collect())), rejected: Arc::new(rejected) };
         for secret in WatchedSecret::ALL {

@@ -21,9 +21,9 @@ struct AddressLabel(usize);
 impl AddressMetrics {
     pub(super) fn new(registry: &MetricsRegistry, addresses: &[String]) -> Self {
         Self {
-            requests: registry.counters("scoregate_upstream_address_requests_total", addresses),
-            failures: registry.counters("scoregate_upstream_address_failures_total", addresses),
-            usable: registry.gauges("scoregate_upstream_address_usable", addresses),
+            requests: registry.counters_of("scoregate_upstream_address_requests_total", addresses),
+            failures: registry.counters_of("scoregate_upstream_address_failures_total", addresses),
+            usable: registry.gauges_of("scoregate_upstream_address_usable", addresses),
             failovers: registry.counter("scoregate_upstream_failovers_total"),
             denied: registry.counter("scoregate_upstream_failovers_denied_total"),
         }

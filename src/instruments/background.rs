@@ -1,72 +1,65 @@
 //! Label values for background work: results of upstream requests and store calls, and movements of quota units.
 
-use crate::telemetry::metrics::MetricLabel;
+use crate::telemetry::metrics::metric_label;
 use crate::upstream::UpstreamFailure;
 
-/// The result of an upstream request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FetchEnd {
-    Success,
-    NotFound,
-    Unreachable,
-    ErrorStatus,
-    Timeout,
-    Invalid,
-    CircuitOpen,
-    QueueFull,
+metric_label! {
+    /// The result of an upstream request.
+    pub(crate) enum FetchEnd: "result" {
+        Success = "success",
+        NotFound = "not_found",
+        Unreachable = "unreachable",
+        ErrorStatus = "error_status",
+        Timeout = "timeout",
+        Invalid = "invalid",
+        CircuitOpen = "circuit_open",
+        QueueFull = "queue_full",
+    }
 }
 
-/// The result of asking other gateways for a document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SharedFetchEnd {
-    Taken,
-    Claimed,
-    Rejected,
-    Failed,
-    Alone,
+metric_label! {
+    /// The result of asking other gateways for a document.
+    pub(crate) enum SharedFetchEnd: "result" {
+        Taken = "taken",
+        Claimed = "claimed",
+        Rejected = "rejected",
+        Failed = "failed",
+        Alone = "alone",
+    }
 }
 
-/// A movement of daily quota units.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum UnitUse {
-    Leased,
-    Delivered,
-    Returned,
-    Lost,
+metric_label! {
+    /// A movement of daily quota units.
+    pub(crate) enum UnitUse: "use" {
+        Leased = "leased",
+        Delivered = "delivered",
+        Returned = "returned",
+        Lost = "lost",
+    }
 }
 
-/// An operation of the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StoreWork {
-    Lease,
-    GiveBack,
-    Change,
-    Uses,
-    Usage,
-    Status,
-    Mail,
+metric_label! {
+    /// An operation of the store.
+    pub(crate) enum StoreWork: "operation" {
+        Lease = "lease",
+        GiveBack = "return",
+        Change = "change",
+        Uses = "key_uses",
+        Usage = "usage",
+        Status = "status",
+        Mail = "mail",
+    }
 }
 
-/// The decision about a request that finds no unit while the ledger is unreachable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum UnreachableDecision {
-    Grace,
-    Refused,
+metric_label! {
+    /// The decision about a request that finds no unit while the ledger is unreachable.
+    pub(crate) enum UnreachableDecision: "decision" {
+        Grace = "grace",
+        Refused = "refused",
+    }
 }
 
 impl FetchEnd {
-    /// Label values, in the order of the variants.
-    pub(super) const WORDS: [&str; 8] = [
-        "success",
-        "not_found",
-        "unreachable",
-        "error_status",
-        "timeout",
-        "invalid",
-        "circuit_open",
-        "queue_full",
-    ];
-
     /// The label value, also used in spans.
     pub(crate) fn word(self) -> &'static str {
         Self::WORDS.get(self as usize).copied().unwrap_or_default()
@@ -87,60 +80,5 @@ impl FetchEnd {
             UpstreamFailure::CircuitOpen(_) => Self::CircuitOpen,
             UpstreamFailure::QueueFull => Self::QueueFull,
         }
-    }
-}
-
-impl UnitUse {
-    /// Label values, in the order of the variants.
-    pub(super) const WORDS: [&str; 4] = ["leased", "delivered", "returned", "lost"];
-}
-
-impl StoreWork {
-    /// Label values, in the order of the variants.
-    pub(super) const WORDS: [&str; 7] = ["lease", "return", "change", "key_uses", "usage", "status", "mail"];
-}
-
-impl SharedFetchEnd {
-    /// Label values, in the order of the variants.
-    pub(super) const WORDS: [&str; 5] = ["taken", "claimed", "rejected", "failed", "alone"];
-}
-
-impl MetricLabel for SharedFetchEnd {
-    const NAME: &'static str = "result";
-    fn index(self) -> usize {
-        self as usize
-    }
-}
-
-impl UnreachableDecision {
-    /// Label values, in the order of the variants.
-    pub(super) const WORDS: [&str; 2] = ["grace", "refused"];
-}
-
-impl MetricLabel for FetchEnd {
-    const NAME: &'static str = "result";
-    fn index(self) -> usize {
-        self as usize
-    }
-}
-
-impl MetricLabel for StoreWork {
-    const NAME: &'static str = "operation";
-    fn index(self) -> usize {
-        self as usize
-    }
-}
-
-impl MetricLabel for UnreachableDecision {
-    const NAME: &'static str = "decision";
-    fn index(self) -> usize {
-        self as usize
-    }
-}
-
-impl MetricLabel for UnitUse {
-    const NAME: &'static str = "use";
-    fn index(self) -> usize {
-        self as usize
     }
 }

@@ -7,8 +7,10 @@ use metrics::{Counter, Gauge, Histogram};
 
 use crate::keys::TierIndex;
 use crate::limits::LimitRule;
-use crate::routes::codes::{CODES, ErrorCode};
-use crate::telemetry::metrics::{CounterMatrix, MetricFamily, MetricsRegistry, UpDownCounter};
+use crate::routes::codes::ErrorCode;
+use crate::telemetry::metrics::{
+    CounterMatrix, FixedLabel as _, MetricFamily, MetricsRegistry, UpDownCounter,
+};
 use crate::upstream::{BreakerState, ProtectionStatus};
 
 use super::backend_addresses::AddressMetrics;
@@ -84,40 +86,30 @@ pub(crate) struct RequestObservation {
 impl Instruments {
     /// Creates all handles. `tiers` are the names of the configured tiers, in their order.
     pub fn new(registry: &MetricsRegistry, tiers: &[String]) -> Self {
-        let subjects = RequestSubject::words();
-        let classes = ["2xx", "3xx", "4xx", "5xx"].map(String::from);
-        let codes: Vec<String> = CODES.iter().map(|row| row.word.to_owned()).collect();
+        let (subjects, classes) = (RequestSubject::words(), StatusClass::words());
         let tiers: Vec<String> = ["none".into()].into_iter().chain(tiers.iter().cloned()).collect();
-        let outcomes = CacheOutcome::ALL.map(|outcome| outcome.as_str().to_owned());
-        let rules = LimitRule::ALL.map(|rule| rule.name().to_owned());
-        let pools = PoolLabel::ALL.map(|pool| pool.word().to_owned());
-        let results = FetchEnd::WORDS.map(String::from);
-        let shared = SharedFetchEnd::WORDS.map(String::from);
-        let operations = StoreWork::WORDS.map(String::from);
-        let decisions = UnreachableDecision::WORDS.map(String::from);
-        let uses = UnitUse::WORDS.map(String::from);
         Self {
             requests: registry.counter_matrix("scoregate_requests_total", &subjects, &classes),
-            durations: registry.histograms("scoregate_request_duration_seconds", &subjects),
+            durations: registry.histograms("scoregate_request_duration_seconds"),
             tier_requests: registry.counter_matrix("scoregate_tier_requests_total", &tiers, &classes),
-            refusals: registry.counters("scoregate_refusals_total", &codes),
-            limited: registry.counter_matrix("scoregate_limited_total", &rules, &tiers),
+            refusals: registry.counters("scoregate_refusals_total"),
+            limited: registry.counter_matrix("scoregate_limited_total", &LimitRule::words(), &tiers),
             client_disconnects: registry.counter("scoregate_client_disconnects_total"),
             panics: registry.counter("scoregate_panics_total"),
             in_progress: registry.up_down_counter("scoregate_requests_in_progress"),
-            slots_in_use: registry.gauges("scoregate_concurrency_in_use", &pools),
-            slots: registry.gauges("scoregate_concurrency_limit", &pools),
-            queued: registry.counters("scoregate_overload_queued_total", &pools),
-            overloaded: registry.counters("scoregate_overload_refused_total", &pools),
-            served: registry.counters("scoregate_documents_served_total", &outcomes),
+            slots_in_use: registry.gauges("scoregate_concurrency_in_use"),
+            slots: registry.gauges("scoregate_concurrency_limit"),
+            queued: registry.counters("scoregate_overload_queued_total"),
+            overloaded: registry.counters("scoregate_overload_refused_total"),
+            served: registry.counters("scoregate_documents_served_total"),
             ages: registry.histogram("scoregate_document_age_seconds"),
             not_modified: registry.counter("scoregate_not_modified_total"),
             documents: registry.gauge("scoregate_cache_documents"),
             bytes: registry.gauge("scoregate_cache_bytes"),
             fetches_in_progress: registry.gauge("scoregate_fetches_in_progress"),
             waiters: registry.histogram("scoregate_fetch_waiters"),
-            upstream_calls: registry.counters("scoregate_upstream_requests_total", &results),
-            shared_fetches: registry.counters("scoregate_shared_fetches_total", &shared),
+            upstream_calls: registry.counters("scoregate_upstream_requests_total"),
+            shared_fetches: registry.counters("scoregate_shared_fetches_total"),
             upstream_durations: registry.histogram("scoregate_upstream_duration_seconds"),
             upstream_retries: registry.counter("scoregate_upstream_retries_total"),
             upstream_queued: registry.gauge("scoregate_upstream_queue_length"),
@@ -128,14 +120,14 @@ impl Instruments {
             next_refresh: registry.gauge("scoregate_next_refresh_seconds"),
             mirror_bytes: registry.gauge("scoregate_disk_mirror_bytes"),
             mirror_failures: registry.counter("scoregate_disk_mirror_failures_total"),
-            units: registry.counters("scoregate_quota_units_total", &uses),
-            store_durations: registry.histograms("scoregate_store_duration_seconds", &operations),
-            store_failures: registry.counters("scoregate_store_failures_total", &operations),
+            units: registry.counters("scoregate_quota_units_total"),
+            store_durations: registry.histograms("scoregate_store_duration_seconds"),
+            store_failures: registry.counters("scoregate_store_failures_total"),
             store_damaged: registry.gauge("scoregate_store_damaged"),
             store_file_invalid: registry.gauge("scoregate_store_file_invalid"),
             ledger_unreachable: registry.gauge("scoregate_ledger_unreachable"),
             grace_share: registry.gauge("scoregate_grace_share"),
-            while_unreachable: registry.counters("scoregate_ledger_unreachable_decisions_total", &decisions),
+            while_unreachable: registry.counters("scoregate_ledger_unreachable_decisions_total"),
             lease_waits: registry.counter("scoregate_lease_waits_total"),
             unreadable_records: registry.gauge("scoregate_store_unreadable_records"),
             keys: registry.gauge("scoregate_keys"),

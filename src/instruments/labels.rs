@@ -6,7 +6,7 @@ use crate::keys::TierIndex;
 use crate::limits::LimitRule;
 use crate::routes::codes::{CODES, ErrorCode};
 use crate::routes::{ENDPOINTS, Route};
-use crate::telemetry::metrics::MetricLabel;
+use crate::telemetry::metrics::{FixedLabel, MetricLabel, metric_label};
 
 /// The endpoint label of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,25 +21,29 @@ pub(crate) enum RequestSubject {
     Nothing,
 }
 
-/// The class of a status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StatusClass {
-    Success,
-    Redirection,
-    ClientError,
-    ServerError,
+metric_label! {
+    /// The class of a status.
+    pub(super) enum StatusClass: "class" {
+        Success = "2xx",
+        Redirection = "3xx",
+        ClientError = "4xx",
+        ServerError = "5xx",
+    }
 }
 
 /// A configured tier, or none.
 #[derive(Clone, Copy)]
 pub(super) struct TierLabel(pub(super) Option<TierIndex>);
 
-/// A pool of concurrency slots.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PoolLabel {
-    Cached,
-    Waiting,
+metric_label! {
+    /// A pool of concurrency slots.
+    pub(crate) enum PoolLabel: "pool" {
+        Cached = "cached",
+        Waiting = "waiting",
+    }
 }
+
+metric_label!(LimitRule: "rule", LimitRule::ALL, LimitRule::name);
 
 impl StatusClass {
     pub(crate) fn of(status: StatusCode) -> Self {
@@ -53,13 +57,6 @@ impl StatusClass {
 }
 
 impl RequestSubject {
-    /// All label values, in the order of their indexes.
-    pub(super) fn words() -> Vec<String> {
-        let endpoints = ENDPOINTS.iter().map(|endpoint| Self::Endpoint(endpoint.route));
-        let all = endpoints.chain([Self::Page, Self::Options, Self::Nothing]);
-        all.map(|subject| subject.as_str().to_owned()).collect()
-    }
-
     /// The endpoint, if there is one.
     pub(crate) const fn endpoint(self) -> Option<Route> {
         match self {
@@ -91,15 +88,16 @@ impl MetricLabel for RequestSubject {
     }
 }
 
-fn route_index(route: Route) -> usize {
-    route as usize
+impl FixedLabel for RequestSubject {
+    fn words() -> Vec<String> {
+        let endpoints = ENDPOINTS.iter().map(|endpoint| Self::Endpoint(endpoint.route));
+        let all = endpoints.chain([Self::Page, Self::Options, Self::Nothing]);
+        all.map(|subject| subject.as_str().to_owned()).collect()
+    }
 }
 
-impl MetricLabel for StatusClass {
-    const NAME: &'static str = "class";
-    fn index(self) -> usize {
-        self as usize
-    }
+fn route_index(route: Route) -> usize {
+    route as usize
 }
 
 impl MetricLabel for TierLabel {
@@ -117,30 +115,16 @@ impl MetricLabel for ErrorCode {
     }
 }
 
-impl MetricLabel for LimitRule {
-    const NAME: &'static str = "rule";
-    fn index(self) -> usize {
-        self as usize
+impl FixedLabel for ErrorCode {
+    fn words() -> Vec<String> {
+        CODES.iter().map(|row| row.word.to_owned()).collect()
     }
 }
 
 impl PoolLabel {
-    /// Both, in the order of the variants.
-    pub(super) const ALL: [Self; 2] = [Self::Cached, Self::Waiting];
-
     /// The label value, also used in logs.
-    pub(crate) const fn word(self) -> &'static str {
-        match self {
-            Self::Cached => "cached",
-            Self::Waiting => "waiting",
-        }
-    }
-}
-
-impl MetricLabel for PoolLabel {
-    const NAME: &'static str = "pool";
-    fn index(self) -> usize {
-        self as usize
+    pub(crate) fn word(self) -> &'static str {
+        Self::WORDS.get(self as usize).copied().unwrap_or_default()
     }
 }
 

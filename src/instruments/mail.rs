@@ -5,20 +5,23 @@ use std::time::Duration;
 use metrics::Gauge;
 
 use crate::store::MailKind;
-use crate::telemetry::metrics::{CounterMatrix, MetricLabel, MetricsRegistry};
+use crate::telemetry::metrics::{CounterMatrix, FixedLabel as _, MetricsRegistry, metric_label};
 
-/// The result of an attempt to send a mail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MailResult {
-    /// The server accepted it.
-    Sent,
-    /// It will never be accepted, and was removed.
-    Refused,
-    /// It is sent again later.
-    Retried,
-    /// It was removed because it was of no use any more.
-    Expired,
+metric_label! {
+    /// The result of an attempt to send a mail.
+    pub(crate) enum MailResult: "result" {
+        /// The server accepted it.
+        Sent = "sent",
+        /// It will never be accepted, and was removed.
+        Refused = "refused",
+        /// It is sent again later.
+        Retried = "retried",
+        /// It was removed because it was of no use any more.
+        Expired = "expired",
+    }
 }
+
+metric_label!(MailKind: "kind", MailKind::ALL, MailKind::word);
 
 /// Metric handles for mail.
 pub(crate) struct MailMetrics {
@@ -27,17 +30,10 @@ pub(crate) struct MailMetrics {
     oldest_age: Gauge,
 }
 
-impl MailResult {
-    /// Label values, in the order of the variants.
-    const WORDS: [&str; 4] = ["sent", "refused", "retried", "expired"];
-}
-
 impl MailMetrics {
     pub(super) fn new(registry: &MetricsRegistry) -> Self {
-        let kinds = MailKind::ALL.map(|kind| kind.word().to_owned());
-        let results = MailResult::WORDS.map(String::from);
         Self {
-            mails: registry.counter_matrix("scoregate_mails_total", &kinds, &results),
+            mails: registry.counter_matrix("scoregate_mails_total", &MailKind::words(), &MailResult::words()),
             queued: registry.gauge("scoregate_mail_queue_length"),
             oldest_age: registry.gauge("scoregate_mail_oldest_age_seconds"),
         }
@@ -53,19 +49,5 @@ impl MailMetrics {
     pub(crate) fn queue(&self, mails: u64, oldest_age: Duration) {
         self.queued.set(mails as f64);
         self.oldest_age.set(oldest_age.as_secs_f64());
-    }
-}
-
-impl MetricLabel for MailKind {
-    const NAME: &'static str = "kind";
-    fn index(self) -> usize {
-        self as usize
-    }
-}
-
-impl MetricLabel for MailResult {
-    const NAME: &'static str = "result";
-    fn index(self) -> usize {
-        self as usize
     }
 }

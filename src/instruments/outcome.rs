@@ -1,6 +1,6 @@
 //! The source of a delivered document.
 
-use crate::telemetry::metrics::MetricLabel;
+use crate::telemetry::metrics::metric_label;
 
 /// The source of a document. `Cache-Status`, metrics and logs use the same word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,9 +37,4 @@ impl CacheOutcome {
     }
 }
 
-impl MetricLabel for CacheOutcome {
-    const NAME: &'static str = "outcome";
-    fn index(self) -> usize {
-        self as usize
-    }
-}
+metric_label!(CacheOutcome: "outcome", CacheOutcome::ALL, CacheOutcome::as_str);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use metrics::{Counter, Gauge};
 
 use crate::store::{DatabaseStatus, ExchangeCounts, HotTable};
-use crate::telemetry::metrics::{MetricFamily, MetricLabel, MetricsRegistry};
+use crate::telemetry::metrics::{MetricFamily, MetricsRegistry, metric_label};
 
 /// Metric handles for the shared store.
 pub(crate) struct SharedStoreMetrics {
@@ -25,11 +25,10 @@ pub(crate) struct SharedStoreMetrics {
 
 impl SharedStoreMetrics {
     pub(super) fn new(registry: &MetricsRegistry) -> Self {
-        let tables = HotTable::ALL.map(|table| table.name().to_owned());
         Self {
             standby_missing: registry.gauge("scoregate_store_standby_missing"),
-            live_rows: registry.gauges("scoregate_store_live_rows", &tables),
-            dead_rows: registry.gauges("scoregate_store_dead_rows", &tables),
+            live_rows: registry.gauges("scoregate_store_live_rows"),
+            dead_rows: registry.gauges("scoregate_store_dead_rows"),
             exchanges: registry.counter("scoregate_store_exchanges_total"),
             exchange_reports: registry.counter("scoregate_store_exchange_reports_total"),
             changes_age: registry.gauge("scoregate_store_changes_age_seconds"),
@@ -86,9 +85,4 @@ impl SharedStoreMetrics {
     }
 }
 
-impl MetricLabel for HotTable {
-    const NAME: &'static str = "table";
-    fn index(self) -> usize {
-        self as usize
-    }
-}
+metric_label!(HotTable: "table", HotTable::ALL, HotTable::name);

@@ -4,7 +4,7 @@ use http::StatusCode;
 use metrics::Counter;
 
 use super::labels::StatusClass;
-use crate::telemetry::metrics::{MetricFamily, MetricLabel, MetricsRegistry};
+use crate::telemetry::metrics::{MetricFamily, MetricsRegistry, metric_label};
 
 /// Metric handles for the site.
 pub struct SiteInstruments {
@@ -15,78 +15,70 @@ pub struct SiteInstruments {
     panics: Counter,
 }
 
-/// The result of a request for a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LinkRequest {
-    /// The mail is queued.
-    Queued,
-    /// The mailbox has had its links.
-    MailboxLimit,
-    /// The network has had its links.
-    NetworkLimit,
-    /// The remaining links of all networks are reserved for those that have asked for less.
-    Reserved,
-    /// All networks together have had their links.
-    TotalLimit,
-    /// The operator does not accept the domain.
-    Domain,
+metric_label! {
+    /// The result of a request for a link.
+    pub(crate) enum LinkRequest: "result" {
+        /// The mail is queued.
+        Queued = "queued",
+        /// The mailbox has had its links.
+        MailboxLimit = "mailbox_limit",
+        /// The network has had its links.
+        NetworkLimit = "network_limit",
+        /// The remaining links of all networks are reserved for those that have asked for less.
+        Reserved = "reserved",
+        /// All networks together have had their links.
+        TotalLimit = "total_limit",
+        /// The operator does not accept the domain.
+        Domain = "domain",
+    }
 }
 
-/// The result of a use of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SignInEnd {
-    /// The owner of an account.
-    SignedIn,
-    /// A new account.
-    SignedUp,
-    /// The link is not valid.
-    InvalidLink,
-    /// The account is suspended.
-    Suspended,
-    /// The network has created its accounts with the mail domain.
-    AccountLimit,
+metric_label! {
+    /// The result of a use of a link.
+    pub(crate) enum SignInEnd: "result" {
+        /// The owner of an account.
+        SignedIn = "signed_in",
+        /// A new account.
+        SignedUp = "signed_up",
+        /// The link is not valid.
+        InvalidLink = "invalid_link",
+        /// The account is suspended.
+        Suspended = "suspended",
+        /// The network has created its accounts with the mail domain.
+        AccountLimit = "account_limit",
+    }
 }
 
-/// A change that an owner made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AccountStep {
-    /// Created an application.
-    Create,
-    /// Described an application.
-    Describe,
-    /// Added a key to an application.
-    AddKey,
-    /// Replaced the keys of an application.
-    Rotate,
-    /// Cancelled the expiry of a key.
-    KeepKey,
-    /// Revoked a key.
-    Revoke,
-    /// Closed an application.
-    Close,
-    /// Deleted the account.
-    Delete,
+metric_label! {
+    /// A change that an owner made.
+    pub(crate) enum AccountStep: "change" {
+        /// Created an application.
+        Create = "create",
+        /// Described an application.
+        Describe = "describe",
+        /// Added a key to an application.
+        AddKey = "add_key",
+        /// Replaced the keys of an application.
+        Rotate = "rotate",
+        /// Cancelled the expiry of a key.
+        KeepKey = "keep_key",
+        /// Revoked a key.
+        Revoke = "revoke",
+        /// Closed an application.
+        Close = "close",
+        /// Deleted the account.
+        Delete = "delete",
+    }
 }
 
 impl SiteInstruments {
     /// Creates all handles.
     pub fn new(registry: &MetricsRegistry) -> Self {
-        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         Self {
-            requests: registry
-                .counters("scoregate_site_requests_total", &words(&["2xx", "3xx", "4xx", "5xx"])),
-            links: registry.counters(
-                "scoregate_sign_in_links_total",
-                &words(&["queued", "mailbox_limit", "network_limit", "reserved", "total_limit", "domain"]),
-            ),
-            sign_ins: registry.counters(
-                "scoregate_sign_ins_total",
-                &words(&["signed_in", "signed_up", "invalid_link", "suspended", "account_limit"]),
-            ),
-            changes: registry.counters(
-                "scoregate_account_changes_total",
-                &words(&["create", "describe", "add_key", "rotate", "keep_key", "revoke", "close", "delete"]),
-            ),
+            requests: registry.counters("scoregate_site_requests_total"),
+            links: registry.counters("scoregate_sign_in_links_total"),
+            sign_ins: registry.counters("scoregate_sign_ins_total"),
+            changes: registry.counters("scoregate_account_changes_total"),
             panics: registry.counter("scoregate_panics_total"),
         }
     }
@@ -109,26 +101,5 @@ impl SiteInstruments {
 
     pub(crate) fn panicked(&self) {
         self.panics.increment(1);
-    }
-}
-
-impl MetricLabel for LinkRequest {
-    const NAME: &'static str = "result";
-    fn index(self) -> usize {
-        self as usize
-    }
-}
-
-impl MetricLabel for SignInEnd {
-    const NAME: &'static str = "result";
-    fn index(self) -> usize {
-        self as usize
-    }
-}
-
-impl MetricLabel for AccountStep {
-    const NAME: &'static str = "change";
-    fn index(self) -> usize {
-        self as usize
     }
 }

@@ -42,6 +42,8 @@ mod score_noise;
 mod series;
 mod simulate;
 #[cfg(any(test, feature = "lab"))]
+mod simulated_load;
+#[cfg(any(test, feature = "lab"))]
 mod simulated_noise;
 mod snapshot;
 mod snapshot_updater;
@@ -66,7 +68,7 @@ pub use run::{
     Run, RunFailure, RunId, RunOutcome, Suite, SuiteEntry, SuiteTable, TestedModel, Trial, Withdrawal,
 };
 #[cfg(any(test, feature = "lab"))]
-pub use simulate::simulated_records;
+pub use simulated_load::simulated_records;
 pub use snapshot::RunSource;
 pub use snapshot_updater::{SnapshotUpdater, UpdateRequest, UpdateRequests, UpdateSnapshot};
 pub use tool_logs::{EvaluationTool, LogMapping, LogProblem, LogVerdict, MappedRuns, log_files, read_log};

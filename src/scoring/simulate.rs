@@ -7,12 +7,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::clock::Wall;
 use crate::routes::ModelId;
 
 use super::catalogue::{CATALOGUE, CatalogueModel, SimulatedHabit};
 use super::hour::{Hour, HourRange};
-use super::run::{IdentifiedRun, Run, RunFailure, RunId, RunOutcome, Suite, TestedModel, Trial};
+use super::run::{Run, RunFailure, RunOutcome, Suite, TestedModel, Trial};
 
 /// Trials per run.
 const TRIALS: usize = 5;
@@ -40,32 +39,7 @@ pub(super) fn models(seed: u64) -> Vec<Simulated> {
     models_named(seed, "")
 }
 
-/// Runs of that many models over the hours before the one of `until`, by hour: input for load tests. Beyond the
-/// catalogue its models repeat, with other names and other noise.
-#[cfg(any(test, feature = "lab"))]
-pub fn simulated_records(
-    seed: u64,
-    models: usize,
-    until: Wall,
-    hours: u64,
-) -> impl Iterator<Item = IdentifiedRun> + Send {
-    let again = (0_u64..).flat_map(move |turn| {
-        let ending = if turn == 0 { String::new() } else { format!("-{turn}") };
-        models_named(seed + turn, &ending)
-    });
-    let models: Vec<Simulated> = again.take(models).collect();
-    let of_hour = move |hour: Hour| {
-        let rounds: Vec<Vec<Run>> = models.iter().map(|model| model.round(hour)).collect();
-        rounds.into_iter().flatten()
-    };
-    Hour::of(until).last(hours).hours().flat_map(of_hour).map(|run| {
-        let id = format!("{}-{}-{}", run.model().id(), run.suite().name(), run.at().seconds());
-        let id = RunId::new(&id).expect("its parts are short and visible");
-        IdentifiedRun { id, run, detail: None }
-    })
-}
-
-fn models_named(seed: u64, ending: &str) -> Vec<Simulated> {
+pub(super) fn models_named(seed: u64, ending: &str) -> Vec<Simulated> {
     // One shift for all preserves the hand-picked order of behaviours.
     let shift = SplitMix64::new(&[seed]).below(10_000);
     CATALOGUE
@@ -233,10 +207,9 @@ impl SplitMix64 {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::super::statistics::SampleSums;
     use super::*;
+    use crate::clock::Wall;
 
     fn noon() -> Hour {
         Hour::of(Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap())
@@ -249,17 +222,6 @@ mod tests {
             let half: Vec<Run> = simulated.runs(noon().last(24)).collect();
             assert!(whole.ends_with(&half), "{}", simulated.entry.id);
         }
-    }
-
-    #[test]
-    fn a_simulated_load_has_the_requested_models_and_unique_run_ids() {
-        let records: Vec<IdentifiedRun> = simulated_records(1, 40, noon().start(), 24).collect();
-        let ids: BTreeSet<&str> = records.iter().map(|record| record.id.as_str()).collect();
-        assert_eq!(ids.len(), records.len());
-        let models: BTreeSet<_> = records.iter().map(|record| record.run.model().id()).collect();
-        // Some of the previews are absent.
-        assert!((34..=40).contains(&models.len()), "{}", models.len());
-        assert!(records.is_sorted_by_key(|record| Hour::of(record.run.at())));
     }
 
     #[test]

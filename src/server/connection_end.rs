@@ -1,33 +1,34 @@
 //! The reasons for the end of a connection, as metric labels.
 
-use crate::telemetry::metrics::MetricLabel;
+use crate::telemetry::metrics::metric_label;
 
 use super::deadline_timer::ConnectionSignal;
 use super::deadlines::MissedDeadline;
 
-/// How a connection ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ConnectionEnd {
-    /// Closed in order.
-    Done,
-    /// Reset by the other side, or invalid HTTP.
-    Failed,
-    /// No complete request head in time.
-    Head,
-    /// Idle timeout.
-    Idle,
-    /// Request timeout, sending of the response included.
-    Request,
-    /// The client read nothing of a response, or too slowly.
-    Unread,
-    /// Its slot was needed, and it was idle, did not read, or had no key.
-    Displaced,
-    /// Its address had too many connections, or TLS handshakes that wait.
-    Refused,
-    /// Its application had too many connections.
-    Surplus,
-    /// The TLS handshake failed.
-    Tls,
+metric_label! {
+    /// How a connection ended.
+    pub(super) enum ConnectionEnd: "reason" {
+        /// Closed in order.
+        Done = "done",
+        /// Reset by the other side, or invalid HTTP.
+        Failed = "failed",
+        /// No complete request head in time.
+        Head = "head_timeout",
+        /// Idle timeout.
+        Idle = "idle_timeout",
+        /// Request timeout, sending of the response included.
+        Request = "request_timeout",
+        /// The client read nothing of a response, or too slowly.
+        Unread = "write_timeout",
+        /// Its slot was needed, and it was idle, did not read, or had no key.
+        Displaced = "displaced",
+        /// Its address had too many connections, or TLS handshakes that wait.
+        Refused = "address_limit",
+        /// Its application had too many connections.
+        Surplus = "application_limit",
+        /// The TLS handshake failed.
+        Tls = "tls_handshake",
+    }
 }
 
 impl From<ConnectionSignal> for ConnectionEnd {
@@ -40,30 +41,5 @@ impl From<ConnectionSignal> for ConnectionEnd {
             ConnectionSignal::Overdue(MissedDeadline::Request) => Self::Request,
             ConnectionSignal::Overdue(MissedDeadline::Write) => Self::Unread,
         }
-    }
-}
-
-impl ConnectionEnd {
-    pub(super) fn labels() -> [String; 10] {
-        [
-            "done",
-            "failed",
-            "head_timeout",
-            "idle_timeout",
-            "request_timeout",
-            "write_timeout",
-            "displaced",
-            "address_limit",
-            "application_limit",
-            "tls_handshake",
-        ]
-        .map(String::from)
-    }
-}
-
-impl MetricLabel for ConnectionEnd {
-    const NAME: &'static str = "reason";
-    fn index(self) -> usize {
-        self as usize
     }
 }

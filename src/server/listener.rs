@@ -140,7 +140,7 @@ impl Server {
             live_config,
             unsent: Arc::new(UnsentResponses::new(registry)),
             open: registry.gauge("scoregate_connections"),
-            closed: registry.counters("scoregate_connections_total", &ConnectionEnd::labels()),
+            closed: registry.counters("scoregate_connections_total"),
             failures: registry.counter("scoregate_accept_failures_total"),
         };
         Self { port, shared }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use metrics::Counter;
 
 use crate::clock::Mono;
-use crate::telemetry::metrics::{MetricFamily, MetricLabel, MetricsRegistry};
+use crate::telemetry::metrics::{MetricFamily, MetricsRegistry, metric_label};
 
 use super::client_limits::ClientLimits;
 
@@ -74,27 +74,19 @@ pub(super) struct UnsentResponses {
 /// One of them; dropped when it is sent.
 pub(super) struct UnsentResponse(Arc<UnsentResponses>);
 
-/// The limit for which an HTTP/2 request was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StreamRefusal {
-    /// Pending responses of the connection.
-    Connection,
-    /// Pending responses of the process.
-    Process,
-}
-
-impl MetricLabel for StreamRefusal {
-    const NAME: &'static str = "scope";
-    fn index(self) -> usize {
-        self as usize
+metric_label! {
+    /// The limit for which an HTTP/2 request was refused.
+    pub(super) enum StreamRefusal: "scope" {
+        /// Pending responses of the connection.
+        Connection = "connection",
+        /// Pending responses of the process.
+        Process = "process",
     }
 }
 
 impl UnsentResponses {
     pub(super) fn new(registry: &MetricsRegistry) -> Self {
-        let words = ["connection", "process"].map(String::from);
-        let refused = registry.counters("scoregate_streams_refused_total", &words);
-        Self { count: AtomicUsize::default(), refused }
+        Self { count: AtomicUsize::default(), refused: registry.counters("scoregate_streams_refused_total") }
     }
 
     /// Counts one.

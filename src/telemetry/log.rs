@@ -19,7 +19,7 @@ use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
 pub use super::event_limits::RunningTime;
 use super::event_limits::{EventLimits, REPORTS};
 use super::line_writer::LineWriter;
-use super::metrics::{self, Counter, MetricFamily, MetricLabel};
+use super::metrics::{self, Counter, MetricFamily, metric_label};
 
 /// Maximum number of queued events. Events are limited by kind, so this is far more than a burst; and small enough
 /// that a reader that stopped is soon visible in the count of lost lines.
@@ -34,19 +34,13 @@ pub struct LogConfig {
     pub level: String,
 }
 
-/// A log of the program, as the label of lost lines.
-#[derive(Clone, Copy, Debug)]
-pub enum LogStream {
-    /// One line per request, on standard output.
-    Access,
-    /// Events, on standard error.
-    Events,
-}
-
-impl MetricLabel for LogStream {
-    const NAME: &'static str = "log";
-    fn index(self) -> usize {
-        self as usize
+metric_label! {
+    /// A log of the program, as the label of lost lines.
+    pub enum LogStream: "log" {
+        /// One line per request, on standard output.
+        Access = "access",
+        /// Events, on standard error.
+        Events = "events",
     }
 }
 
@@ -138,7 +132,7 @@ pub fn finish(timeout: Duration) {
 
 /// Registers the counters of lost lines; those of the event log include losses since its start.
 pub fn count_lost_lines(registry: &metrics::MetricsRegistry) -> MetricFamily<Counter, LogStream> {
-    let lost = registry.counters("scoregate_log_lines_lost_total", &["access", "events"].map(str::to_owned));
+    let lost = registry.counters("scoregate_log_lines_lost_total");
     if let (Some(StartedLog { writer, .. }), Some(counter)) = (STARTED.get(), lost.of(LogStream::Events)) {
         writer.lost().count_in(counter.clone());
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use crate::clock::Wall;
-use crate::telemetry::metrics::MetricLabel;
+use crate::telemetry::metrics::metric_label;
 use crate::telemetry::trace::{SpanId, TraceContext};
 
 /// The kind of a span.
@@ -27,15 +27,16 @@ pub enum SpanAttribute {
     Integer(i64),
 }
 
-/// The end of a span in the export; the label of its metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SpanOutcome {
-    /// The collector accepted it.
-    Exported,
-    /// The queue was full.
-    Dropped,
-    /// The collector was unreachable or rejected it.
-    Failed,
+metric_label! {
+    /// The end of a span in the export; the label of its metric.
+    pub enum SpanOutcome: "result" {
+        /// The collector accepted it.
+        Exported = "exported",
+        /// The queue was full.
+        Dropped = "dropped",
+        /// The collector was unreachable or rejected it.
+        Failed = "failed",
+    }
 }
 
 /// A finished span.
@@ -52,18 +53,6 @@ pub(super) struct FinishedSpan {
     pub(super) took: Duration,
     pub(super) attributes: Vec<(&'static str, SpanAttribute)>,
     pub(super) has_failed: bool,
-}
-
-impl SpanOutcome {
-    /// Label values, in the order of the variants.
-    pub(super) const WORDS: [&str; 3] = ["exported", "dropped", "failed"];
-}
-
-impl MetricLabel for SpanOutcome {
-    const NAME: &'static str = "result";
-    fn index(self) -> usize {
-        self as usize
-    }
 }
 
 impl From<&'static str> for SpanAttribute {

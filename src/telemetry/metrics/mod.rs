@@ -3,6 +3,7 @@
 //! Handles are created once; counting is a step in the counting thread's own memory.
 
 mod counter_cells;
+mod label;
 mod registry;
 mod table;
 
@@ -11,16 +12,10 @@ use std::marker::PhantomData;
 pub use metrics::Counter;
 
 pub use counter_cells::UpDownCounter;
+pub(crate) use label::metric_label;
+pub use label::{FixedLabel, MetricLabel};
 pub use registry::{MetricsRegistry, Scrape};
 pub use table::{LABELS, LabelRow, METRICS, MetricKind, MetricRow, max_series};
-
-/// A closed set of label values. Implemented next to the enum.
-pub trait MetricLabel: Copy {
-    /// The label's name in [`LABELS`].
-    const NAME: &'static str;
-    /// Its index in the list of values.
-    fn index(self) -> usize;
-}
 
 /// Handles of one metric, by label value.
 pub struct MetricFamily<H, L> {

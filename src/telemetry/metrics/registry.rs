@@ -16,7 +16,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::super::process::{self, ProcessMetrics};
 use super::counter_cells::{CounterCell, CounterCells, HistogramBuckets, UpDownCounter};
 use super::table::{LABELS, METRICS, MetricKind, MetricRow};
-use super::{CounterMatrix, MetricFamily, MetricLabel};
+use super::{CounterMatrix, FixedLabel, MetricFamily, MetricLabel};
 
 /// All metrics of one program. Two programs in one process are independent.
 pub struct MetricsRegistry {
@@ -180,22 +180,32 @@ impl MetricsRegistry {
     }
 
     /// The counters with this name, one per label value.
-    pub fn counters<L: MetricLabel>(&self, name: &'static str, words: &[String]) -> MetricFamily<Counter, L> {
+    pub fn counters<L: FixedLabel>(&self, name: &'static str) -> MetricFamily<Counter, L> {
+        self.counters_of(name, &L::words())
+    }
+
+    /// The counters with this name, one per configured label value.
+    pub fn counters_of<L: MetricLabel>(
+        &self,
+        name: &'static str,
+        words: &[String],
+    ) -> MetricFamily<Counter, L> {
         family(name, words, |key| self.counter_of(&key))
     }
 
     /// The gauges with this name, one per label value.
-    pub fn gauges<L: MetricLabel>(&self, name: &'static str, words: &[String]) -> MetricFamily<Gauge, L> {
+    pub fn gauges<L: FixedLabel>(&self, name: &'static str) -> MetricFamily<Gauge, L> {
+        self.gauges_of(name, &L::words())
+    }
+
+    /// The gauges with this name, one per configured label value.
+    pub fn gauges_of<L: MetricLabel>(&self, name: &'static str, words: &[String]) -> MetricFamily<Gauge, L> {
         family(name, words, |key| self.recorder.register_gauge(&key, &WHERE))
     }
 
     /// The histograms with this name, one per label value.
-    pub fn histograms<L: MetricLabel>(
-        &self,
-        name: &'static str,
-        words: &[String],
-    ) -> MetricFamily<Histogram, L> {
-        family(name, words, |key| self.histogram_of(key))
+    pub fn histograms<L: FixedLabel>(&self, name: &'static str) -> MetricFamily<Histogram, L> {
+        family(name, &L::words(), |key| self.histogram_of(key))
     }
 
     /// The counters with this name, one per pair of label values.
