@@ -7,7 +7,7 @@
 
 use scoregate::routes::Period;
 use scoregate::scoring::METHOD_VERSION;
-use scoregate::scoring::coverage::{CoverageCase, MODELS, MarkKind, NoiseKind, SuiteSchedule, measure};
+use scoregate::scoring::lab::coverage::{CoverageCase, MODELS, MarkKind, NoiseKind, SuiteSchedule, measure};
 
 const HOURLY: SuiteSchedule = SuiteSchedule { every: 1, first: 0, missing: 0.0 };
 const BASE: CoverageCase = CoverageCase {

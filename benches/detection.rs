@@ -6,7 +6,7 @@
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 
 use scoregate::scoring::METHOD_VERSION;
-use scoregate::scoring::detection::{
+use scoregate::scoring::lab::detection::{
     Detector, FEW_MODELS, Findings, MODELS, NoiseKind, Scenario, SeriesPlan, WATCHED_HOURS, evaluate,
 };
 

@@ -3,8 +3,8 @@
 
 use super::hour::{Hour, HourRange};
 use super::method;
+use super::noise::round_noise::RoundNoise;
 use super::period_scores::ScoreRound;
-use super::round_noise::RoundNoise;
 use super::statistics::{Estimate, chance_of_fall};
 
 /// A fall that has not ended.
@@ -120,7 +120,7 @@ impl<'r> RoundSums<'r> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::simulated_noise::{NoiseGenerator, NoiseKind};
+    use super::super::lab::simulated_noise::{NoiseGenerator, NoiseKind};
     use super::*;
 
     /// Hourly rounds with noise about these levels, each for so many hours; and the hour after them.

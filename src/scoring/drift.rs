@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use super::hour::Hour;
 use super::method;
+use super::noise::round_length::RoundLength;
+use super::noise::round_noise::RoundNoise;
 use super::page_hinkley::{PageHinkley, PageHinkleyParameters, ShiftDirection};
 use super::period_scores::ScoreRound;
-use super::round_length::RoundLength;
-use super::round_noise::RoundNoise;
 use super::statistics::{Estimate, SampleSums, chance_of_change};
 
 /// The test's result for a model.
@@ -123,7 +123,7 @@ fn count(samples: u32) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::simulated_noise::{NoiseGenerator, NoiseKind};
+    use super::super::lab::simulated_noise::{NoiseGenerator, NoiseKind};
     use super::*;
     use crate::clock::Wall;
 

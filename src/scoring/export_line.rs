@@ -3,7 +3,7 @@
 use crate::clock::Wall;
 use crate::routes::ModelId;
 
-use super::incident::{IncidentRecord, ScanPosition};
+use super::incident_scan::incident::{IncidentRecord, ScanPosition};
 use super::run::{BadRun, IdentifiedRun, SuiteTable, Withdrawal};
 
 /// A line of an export.

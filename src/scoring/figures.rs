@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::method;
-use super::score_noise::UncertainScore;
+use super::noise::score_noise::UncertainScore;
 use super::statistics::Estimate;
 
 /// Points that are no more than rounding errors of the arithmetic.
@@ -174,7 +174,7 @@ fn rounded(number: f64, steps: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::score_noise::EdgeReach;
+    use super::super::noise::score_noise::EdgeReach;
     use super::super::statistics::Spread;
     use super::super::student::TailQuantiles;
     use super::*;

@@ -16,7 +16,7 @@
 //!
 //! The arithmetic is in `statistics` and `student`. The numbers of the simulator are not part of the method.
 
-use super::round_count::RoundCount;
+use super::noise::round_count::RoundCount;
 use super::run::{Axis, Suite};
 
 /// The version of the method with the default suite table; it changes with every constant below.

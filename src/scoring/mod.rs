@@ -12,39 +12,25 @@ mod backend;
 mod catalogue;
 mod changes;
 mod count;
-#[cfg(any(test, feature = "lab"))]
-pub mod coverage;
-mod degradation_scan;
-#[cfg(any(test, feature = "lab"))]
-pub mod detection;
 mod drift;
 mod endpoints;
 mod export_line;
 mod figures;
 mod hour;
-mod incident;
-mod incident_line;
-mod incidents;
+mod incident_scan;
+#[cfg(any(test, feature = "lab"))]
+pub mod lab;
 mod losses;
 mod measure;
 mod method;
 mod model_state;
-mod outage_scan;
+mod noise;
 mod page_hinkley;
-mod peer_noise;
 mod period_scores;
 mod presence;
-mod round_count;
-mod round_length;
-mod round_noise;
 mod run;
-mod score_noise;
 mod series;
 mod simulate;
-#[cfg(any(test, feature = "lab"))]
-mod simulated_load;
-#[cfg(any(test, feature = "lab"))]
-mod simulated_noise;
 mod snapshot;
 mod snapshot_updater;
 mod statistics;
@@ -52,7 +38,6 @@ mod student;
 #[cfg(test)]
 mod tests;
 mod tool_logs;
-mod weekly_cycle;
 
 pub use answer::Answer;
 pub use archive::{
@@ -61,14 +46,14 @@ pub use archive::{
 };
 pub use backend::{Change, Scoring};
 pub use export_line::ExportLine;
-pub use incident::{IncidentRecord, IncidentRetraction, ScanPosition};
+pub use incident_scan::incident::{IncidentRecord, IncidentRetraction, ScanPosition};
+#[cfg(any(test, feature = "lab"))]
+pub use lab::simulated_load::simulated_records;
 pub use method::METHOD_VERSION;
 pub use run::{
     Axis, AxisSet, BadRun, BadSuiteTable, ChangeReason, IdentifiedRun, LONGEST_RUN, MAX_SUITES, MAX_TRIALS,
     Run, RunFailure, RunId, RunOutcome, Suite, SuiteEntry, SuiteTable, TestedModel, Trial, Withdrawal,
 };
-#[cfg(any(test, feature = "lab"))]
-pub use simulated_load::simulated_records;
 pub use snapshot::RunSource;
 pub use snapshot_updater::{SnapshotUpdater, UpdateRequest, UpdateRequests, UpdateSnapshot};
 pub use tool_logs::{EvaluationTool, LogMapping, LogProblem, LogVerdict, MappedRuns, log_files, read_log};

@@ -5,7 +5,7 @@
 
 use super::hour::{Hour, HourRange};
 use super::method;
-use super::round_length::RoundLength;
+use super::noise::round_length::RoundLength;
 use super::run::{MAX_SUITES, SuiteIndex};
 
 /// The suites with a score in each hour of a window.

@@ -12,8 +12,8 @@ use crate::routes::ModelId;
 
 use super::archive::{Archive, ArchiveError, ArchivedModel, IncidentScanRecord, NewestRuns};
 use super::hour::{Hour, HourRange};
-use super::incident::{IncidentHistory, ScannedIncidents};
-use super::incidents;
+use super::incident_scan::incident::{IncidentHistory, ScannedIncidents};
+use super::incident_scan::incidents;
 use super::method;
 use super::model_state::{MeasuredModel, ModelState};
 use super::run::{Run, RunOutcome, SuiteTable, TestedModel, Trial};

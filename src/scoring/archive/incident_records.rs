@@ -8,7 +8,7 @@ use crate::routes::ModelId;
 
 use super::super::figures::Severity;
 use super::super::hour::Hour;
-use super::super::incident::{
+use super::super::incident_scan::incident::{
     Incident, IncidentHistory, IncidentKind, IncidentRecord, IncidentRetraction, KnownIncident,
     RevisedIncident, ScanPosition,
 };

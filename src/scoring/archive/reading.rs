@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use crate::clock::Wall;
 
 use super::super::hour::HourRange;
-use super::super::incident::IncidentHistory;
+use super::super::incident_scan::incident::IncidentHistory;
 use super::super::run::{IdentifiedRun, RunId, SuiteTable, TestedModel};
 use super::super::series::ScoreSeries;
 use super::rows::{self, StoredRun};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::super::incident::{IncidentRecord, ScanPosition};
+use super::super::incident_scan::incident::{IncidentRecord, ScanPosition};
 use super::super::run::{
     ChangeReason, IdentifiedRun, Run, RunFailure, RunOutcome, Suite, TestedModel, Trial,
 };

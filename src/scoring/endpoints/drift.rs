@@ -9,7 +9,7 @@ use super::super::changes::ModelChange;
 use super::super::drift::{DriftResult as Watched, DriftState};
 use super::super::figures::{Trend, points};
 use super::super::hour::Hour;
-use super::super::incident::IncidentKind;
+use super::super::incident_scan::incident::IncidentKind;
 use super::super::losses::SureLoss;
 use super::super::method;
 use super::super::model_state::ModelState;

@@ -10,7 +10,7 @@ use crate::routes::Period;
 
 use super::super::figures::{Severity, points};
 use super::super::hour::hours_of;
-use super::super::incident::{Incident as Found, IncidentKind};
+use super::super::incident_scan::incident::{Incident as Found, IncidentKind};
 use super::super::model_state::ModelState;
 use super::super::snapshot::Snapshot;
 

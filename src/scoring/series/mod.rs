@@ -14,11 +14,11 @@ use crate::routes::SortBy;
 use super::count::RunCounts;
 use super::hour::{Hour, HourRange};
 use super::method;
+use super::noise::round_length::RoundLength;
+use super::noise::weekly_cycle::TimedValue;
 use super::period_scores::{PeriodScores, ScorePart, ScoreRound, axes, last_scored, mean, runs};
 use super::presence::SuitePresence;
-use super::round_length::RoundLength;
 use super::run::{Run, SuiteIndex, SuiteTable, Trial};
-use super::weekly_cycle::TimedValue;
 
 const DAY: u64 = 24;
 

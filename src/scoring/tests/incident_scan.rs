@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use super::super::figures::Severity;
 use super::super::hour::{Hour, HourRange};
-use super::super::incident::{Incident, IncidentHistory, IncidentKind, KnownIncident, ScannedIncidents};
-use super::super::incidents::scan;
+use super::super::incident_scan::incident::{
+    Incident, IncidentHistory, IncidentKind, KnownIncident, ScannedIncidents,
+};
+use super::super::incident_scan::incidents::scan;
+use super::super::lab::simulated_noise::{NoiseGenerator, NoiseKind};
 use super::super::method;
 use super::super::run::{Run, RunFailure, RunOutcome, Suite, TestedModel, Trial};
 use super::super::series::ScoreSeries;
-use super::super::simulated_noise::{NoiseGenerator, NoiseKind};
 use crate::clock::Wall;
 use crate::routes::ModelId;
 

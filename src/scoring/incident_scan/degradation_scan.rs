@@ -6,19 +6,19 @@
 
 use std::collections::VecDeque;
 
-use super::figures::Severity;
-use super::hour::Hour;
+use super::super::figures::Severity;
+use super::super::hour::Hour;
+use super::super::method;
+use super::super::noise::round_length::RoundLength;
+use super::super::period_scores::ScoreRound;
+use super::super::statistics::{SampleSums, pooled_difference};
 use super::incident::{Incident, IncidentHistory, IncidentKind, KnownIncident};
-use super::method;
-use super::period_scores::ScoreRound;
-use super::round_length::RoundLength;
-use super::statistics::{SampleSums, pooled_difference};
 
 /// Bound of the rounding error of the running sum, in points.
 const SUM_TOLERANCE: f64 = 1e-6;
 
 /// A scan of one model, round by round.
-pub(super) struct DegradationScan {
+pub(in super::super) struct DegradationScan {
     length: RoundLength,
     /// Degradations that are not retracted, and retracted ones.
     known: Vec<ScannedDegradation>,
@@ -46,7 +46,7 @@ struct ScannedDegradation {
 
 impl DegradationScan {
     /// A scan that continues after the records.
-    pub(super) fn after(history: &IncidentHistory, length: RoundLength) -> Self {
+    pub(in super::super) fn after(history: &IncidentHistory, length: RoundLength) -> Self {
         let (retracted, standing): (Vec<_>, Vec<_>) =
             history.of(IncidentKind::Degradation).cloned().partition(|known| known.retracted.is_some());
         let ends = standing.iter().filter_map(|known| known.incident.new_normal());
@@ -62,7 +62,7 @@ impl DegradationScan {
     }
 
     /// Adds the next round, which was scanned before: states come from the records.
-    pub(super) fn recall_round(&mut self, round: ScoreRound) {
+    pub(in super::super) fn recall_round(&mut self, round: ScoreRound) {
         for open in self.known.iter_mut().filter(|known| known.resolved.is_none()) {
             open.extend(round);
         }
@@ -74,7 +74,7 @@ impl DegradationScan {
     }
 
     /// Scans the next round. A degradation opens and ends with the round that shows it.
-    pub(super) fn observe_round(&mut self, round: ScoreRound) {
+    pub(in super::super) fn observe_round(&mut self, round: ScoreRound) {
         self.recall_round(round);
         let recent: SampleSums = self.recent.iter().map(|round| round.score).collect();
         let Some(mean) = recent.mean() else { return };
@@ -87,13 +87,13 @@ impl DegradationScan {
     }
 
     /// Whether a degradation is ongoing.
-    pub(super) fn has_opened(&self) -> bool {
+    pub(in super::super) fn has_opened(&self) -> bool {
         self.known.iter().any(|known| known.resolved.is_none())
     }
 
     /// The baseline at the newest of these rounds: that of the degradation which the round is in, else the mean of the
     /// rounds before the recent ones.
-    pub(super) fn baseline_at(&self, rounds: &[ScoreRound]) -> Option<f64> {
+    pub(in super::super) fn baseline_at(&self, rounds: &[ScoreRound]) -> Option<f64> {
         let newest = rounds.last()?.hour;
         if let Some(known) = self.known.iter().find(|known| known.covers(newest)) {
             return Some(known.baseline);
@@ -109,7 +109,7 @@ impl DegradationScan {
     }
 
     /// The degradations that were open or were found, in their newest state.
-    pub(super) fn found(&self) -> impl Iterator<Item = Incident> {
+    pub(in super::super) fn found(&self) -> impl Iterator<Item = Incident> {
         self.known.iter().filter(|known| !known.is_final).map(ScannedDegradation::incident)
     }
 

@@ -1,13 +1,13 @@
 //! Scans the hours of one model for outages: sequences of hours in which every run failed. Hours without runs are
 //! skipped.
 
-use super::figures::Severity;
-use super::hour::Hour;
+use super::super::figures::Severity;
+use super::super::hour::Hour;
+use super::super::method;
 use super::incident::{Incident, IncidentHistory, IncidentKind, KnownIncident};
-use super::method;
 
 /// A scan of one model, hour by hour.
-pub(super) struct OutageScan {
+pub(in super::super) struct OutageScan {
     open: Vec<OpenOutage>,
     /// Outages that this scan resolved.
     resolved: Vec<Incident>,
@@ -25,7 +25,7 @@ struct OpenOutage {
 
 impl OutageScan {
     /// A scan that continues after the records.
-    pub(super) fn after(history: &IncidentHistory) -> Self {
+    pub(in super::super) fn after(history: &IncidentHistory) -> Self {
         let known = || history.of(IncidentKind::Outage);
         let open = known().filter(|known| known.is_open());
         let ends = known().filter(|known| known.retracted.is_none()).filter_map(|one| one.incident.resolved);
@@ -39,7 +39,7 @@ impl OutageScan {
     }
 
     /// Adds the next hour, which was scanned before: nothing opens or ends.
-    pub(super) fn recall_hour(&mut self, hour: Hour, (runs, failed): (u32, u32)) {
+    pub(in super::super) fn recall_hour(&mut self, hour: Hour, (runs, failed): (u32, u32)) {
         if runs > failed {
             self.sequence = None;
         } else if runs > 0 {
@@ -48,7 +48,7 @@ impl OutageScan {
     }
 
     /// Scans the next hour. The level before an outage is computed if one opens.
-    pub(super) fn observe_hour(
+    pub(in super::super) fn observe_hour(
         &mut self,
         hour: Hour,
         (runs, failed): (u32, u32),
@@ -81,7 +81,7 @@ impl OutageScan {
     }
 
     /// The outages that were open or were found, in their newest state.
-    pub(super) fn found(&self) -> impl Iterator<Item = Incident> {
+    pub(in super::super) fn found(&self) -> impl Iterator<Item = Incident> {
         self.resolved.iter().chain(self.open.iter().map(|open| &open.incident)).cloned()
     }
 

@@ -4,18 +4,18 @@
 //! combined with the noise of a model by the logarithm of the variance. A model with a week of hourly rounds is not
 //! affected.
 
-use super::method;
+use super::super::method;
+use super::super::statistics::{Spread, median};
+use super::super::student::TailQuantiles;
 use super::round_length::RoundLength;
 use super::round_noise::{RoundNoise, share_of_mean};
-use super::statistics::{Spread, median};
-use super::student::TailQuantiles;
 
 /// The scores with a noise of their own: the measures, then the axes.
-pub(super) const PARTS: usize = 12;
+pub(in super::super) const PARTS: usize = 12;
 
 /// The noise of a score in two numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct TypicalNoise {
+pub(in super::super) struct TypicalNoise {
     /// The variance of a round.
     single: f64,
     /// The variance of a round in the long run.
@@ -24,7 +24,7 @@ pub(super) struct TypicalNoise {
 
 /// The noise of one model's scores.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ModelNoise {
+pub(in super::super) struct ModelNoise {
     /// The length of its rounds.
     pub length: RoundLength,
     /// By score; `None` with too few rounds.
@@ -33,7 +33,7 @@ pub(super) struct ModelNoise {
 
 /// The usual noise of the peers, by the length of a round.
 #[derive(Clone, Debug)]
-pub(super) struct PeerNoise {
+pub(in super::super) struct PeerNoise {
     usual: Vec<ModelNoise>,
     /// Of the bounds of intervals.
     pub quantiles: TailQuantiles,
@@ -41,12 +41,12 @@ pub(super) struct PeerNoise {
 
 impl TypicalNoise {
     /// The noise of these rounds, with at least this variance of a round.
-    pub(super) fn of(noise: &RoundNoise, least: f64) -> Self {
+    pub(in super::super) fn of(noise: &RoundNoise, least: f64) -> Self {
         Self { single: noise.of_mean(1).variance.max(least), long_run: noise.long_run().max(least) }
     }
 
     /// The variance of a round in the long run.
-    pub(super) fn long_run(self) -> f64 {
+    pub(in super::super) fn long_run(self) -> f64 {
         self.long_run
     }
 
@@ -58,7 +58,7 @@ impl TypicalNoise {
     }
 
     /// The noise of the mean of that many rounds of a model with these peers.
-    pub(super) fn combined(self, own: Option<Spread>, rounds: usize, least: f64) -> Spread {
+    pub(in super::super) fn combined(self, own: Option<Spread>, rounds: usize, least: f64) -> Spread {
         let own_df = own.map_or(0.0, |own| own.df);
         let peers_df = method::PEERS_FREEDOM * (1.0 - own_df / method::PEERS_FREEDOM_ENDS);
         let peers = || self.of_mean(rounds).max(least);
@@ -76,7 +76,7 @@ impl TypicalNoise {
 
 impl PeerNoise {
     /// The peers among these models.
-    pub(super) fn among(models: impl Iterator<Item = ModelNoise>) -> Self {
+    pub(in super::super) fn among(models: impl Iterator<Item = ModelNoise>) -> Self {
         let models: Vec<ModelNoise> = models.collect();
         let usual = method::ROUND_HOURS.map(RoundLength::of).map(|length| {
             let mut usual = ModelNoise { length, parts: [None; PARTS] };
@@ -91,7 +91,7 @@ impl PeerNoise {
     }
 
     /// The usual noise of a score with rounds of this length; `None` with too few peers.
-    pub(super) fn of(&self, length: RoundLength, part: usize) -> Option<TypicalNoise> {
+    pub(in super::super) fn of(&self, length: RoundLength, part: usize) -> Option<TypicalNoise> {
         *self.usual.iter().find(|usual| usual.length == length)?.parts.get(part)?
     }
 }

@@ -17,7 +17,7 @@ pub enum NoiseKind {
 
 /// A generator of noise.
 #[derive(Clone, Debug)]
-pub(super) struct NoiseGenerator {
+pub(in super::super) struct NoiseGenerator {
     kind: NoiseKind,
     deviation: f64,
     random: SeededNormal,
@@ -27,11 +27,11 @@ pub(super) struct NoiseGenerator {
 
 /// Splitmix64, as in the simulator.
 #[derive(Clone, Debug)]
-pub(super) struct SeededNormal(u64);
+pub(in super::super) struct SeededNormal(u64);
 
 impl NoiseGenerator {
     /// A generator of hourly noise with this standard deviation.
-    pub(super) fn new(kind: NoiseKind, deviation: f64, seed: u64) -> Self {
+    pub(in super::super) fn new(kind: NoiseKind, deviation: f64, seed: u64) -> Self {
         let mut random = SeededNormal::new(seed);
         // A cycle begins at a random hour of the week.
         let hour = (random.uniform() * 168.0).floor();
@@ -39,7 +39,7 @@ impl NoiseGenerator {
     }
 
     /// The next hour's value.
-    pub(super) fn draw(&mut self) -> f64 {
+    pub(in super::super) fn draw(&mut self) -> f64 {
         let normal = self.random.normal();
         self.hour += 1.0;
         match self.kind {
@@ -64,7 +64,7 @@ impl NoiseGenerator {
 
 impl SeededNormal {
     /// A generator with this seed.
-    pub(super) fn new(seed: u64) -> Self {
+    pub(in super::super) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -76,12 +76,12 @@ impl SeededNormal {
     }
 
     /// Uniform from 0 to 1, 1 excluded.
-    pub(super) fn uniform(&mut self) -> f64 {
+    pub(in super::super) fn uniform(&mut self) -> f64 {
         f64::from(u32::try_from(self.next() >> 32).unwrap_or_default()) / 4_294_967_296.0
     }
 
     /// Mean 0, standard deviation 1, never beyond 6: the sum of twelve uniform numbers, whose tails are close enough.
-    pub(super) fn normal(&mut self) -> f64 {
+    pub(in super::super) fn normal(&mut self) -> f64 {
         let evenly =
             |bits: u64| [bits, bits >> 16, bits >> 32, bits >> 48].map(|bits| (bits & 0xFFFF) as u32);
         let sum: u32 = [self.next(), self.next(), self.next()].into_iter().flat_map(evenly).sum();
@@ -91,7 +91,7 @@ impl SeededNormal {
 
 #[cfg(test)]
 mod tests {
-    use super::super::statistics::SampleSums;
+    use super::super::super::statistics::SampleSums;
     use super::*;
 
     fn drawn(kind: NoiseKind, count: usize) -> Vec<f64> {

@@ -9,10 +9,10 @@ use std::time::Duration;
 use crate::clock::Wall;
 use crate::routes::{ModelId, Period};
 
-use super::model_state::ModelState;
-use super::run::{Run, RunOutcome, Suite, TestedModel, Trial};
+use super::super::model_state::ModelState;
+use super::super::run::{Run, RunOutcome, Suite, TestedModel, Trial};
+use super::super::snapshot::RunSource;
 use super::simulated_noise::{NoiseGenerator, SeededNormal};
-use super::snapshot::RunSource;
 
 pub use super::simulated_noise::NoiseKind;
 

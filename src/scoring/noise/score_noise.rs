@@ -5,21 +5,21 @@
 
 use std::cell::OnceCell;
 
-use super::hour::Hour;
-use super::measure::Measure;
-use super::method;
+use super::super::hour::Hour;
+use super::super::measure::Measure;
+use super::super::method;
+use super::super::period_scores::{PeriodScores, ScorePart};
+use super::super::series::ScoreSeries;
+use super::super::statistics::{Estimate, Spread};
+use super::super::student;
 use super::peer_noise::{ModelNoise, PARTS, PeerNoise, TypicalNoise};
-use super::period_scores::{PeriodScores, ScorePart};
 use super::round_length::RoundLength;
 use super::round_noise::RoundNoise;
-use super::series::ScoreSeries;
-use super::statistics::{Estimate, Spread};
-use super::student;
 use super::weekly_cycle::{TimedValue, WeeklyCycle};
 
 /// The noise of every score of a model.
 #[derive(Debug)]
-pub(super) struct ScoreNoise {
+pub(in super::super) struct ScoreNoise {
     length: RoundLength,
     measures: [PartNoise; 5],
     axes: [PartNoise; 7],
@@ -59,7 +59,7 @@ struct BinarySuite {
 
 /// A score with the noise of its own model.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct MeasuredScore {
+pub(in super::super) struct MeasuredScore {
     mean: f64,
     /// The length of its rounds, and their number.
     length: RoundLength,
@@ -76,7 +76,7 @@ pub(super) struct MeasuredScore {
 
 /// A score with its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct UncertainScore {
+pub(in super::super) struct UncertainScore {
     /// The score.
     pub estimate: Estimate,
     /// How far its interval extends on both sides, without the next part; absent if its variance is unknown.
@@ -87,14 +87,14 @@ pub(super) struct UncertainScore {
 
 /// How far an interval extends below and above for suites with constant marks: squares of points.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct EdgeReach {
+pub(in super::super) struct EdgeReach {
     pub below: f64,
     pub above: f64,
 }
 
 impl ScoreNoise {
     /// The noise in the last month before an hour.
-    pub(super) fn of(series: &ScoreSeries, hour: Hour) -> Self {
+    pub(in super::super) fn of(series: &ScoreSeries, hour: Hour) -> Self {
         let range = hour.last(method::NOISE_HOURS);
         let (month, table) = (series.over(range), series.table());
         let mut position = 0..7;
@@ -112,13 +112,13 @@ impl ScoreNoise {
     }
 
     /// A score that models can be ranked by, over a range with these sums.
-    pub(super) fn measured(&self, measure: Measure, sums: &PeriodScores) -> Option<MeasuredScore> {
+    pub(in super::super) fn measured(&self, measure: Measure, sums: &PeriodScores) -> Option<MeasuredScore> {
         let part = ScorePart::measure(sums.table(), measure);
         measure.of(&self.measures).score(self.length, sums, part)
     }
 
     /// The axes over a range with these sums.
-    pub(super) fn axes(&self, sums: &PeriodScores) -> [Option<MeasuredScore>; 7] {
+    pub(in super::super) fn axes(&self, sums: &PeriodScores) -> [Option<MeasuredScore>; 7] {
         let mut index = 0..7;
         self.axes.each_ref().map(|noise| {
             let part = ScorePart::axis(sums.table(), index.next().unwrap_or_default());
@@ -127,7 +127,7 @@ impl ScoreNoise {
     }
 
     /// The noise that peers are judged by.
-    pub(super) fn typical(&self) -> ModelNoise {
+    pub(in super::super) fn typical(&self) -> ModelNoise {
         let mut parts = [None; PARTS];
         for (typical, part) in parts.iter_mut().zip(self.measures.iter().chain(&self.axes)) {
             *typical = part.typical();
@@ -136,7 +136,7 @@ impl ScoreNoise {
     }
 
     /// The variance of a round in the long run: of the combined score, and of each axis.
-    pub(super) fn of_rounds(&self) -> (Option<f64>, [Option<f64>; 7]) {
+    pub(in super::super) fn of_rounds(&self) -> (Option<f64>, [Option<f64>; 7]) {
         let long_run = |part: &PartNoise| part.typical().map(TypicalNoise::long_run);
         let [combined, ..] = &self.measures;
         (long_run(combined), self.axes.each_ref().map(long_run))
@@ -212,7 +212,7 @@ impl PartNoise {
 
 impl MeasuredScore {
     /// The score with its uncertainty among its peers, which is unknown if neither they nor the model have a noise.
-    pub(super) fn among(&self, peers: &PeerNoise) -> UncertainScore {
+    pub(in super::super) fn among(&self, peers: &PeerNoise) -> UncertainScore {
         let Self { mean, length, rounds, part, own, own_interval, least, edge } = *self;
         let usual = peers.of(length, part);
         let of = |own: Option<Spread>| {

@@ -5,14 +5,14 @@
 use crate::clock::Wall;
 use crate::routes::ModelId;
 
-use super::figures::{Severity, points};
-use super::hour::{Hour, HourRange};
-use super::method;
-use super::run::{ChangeReason, RunId};
+use super::super::figures::{Severity, points};
+use super::super::hour::{Hour, HourRange};
+use super::super::method;
+use super::super::run::{ChangeReason, RunId};
 
 /// The kind of an incident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum IncidentKind {
+pub(in super::super) enum IncidentKind {
     /// Scores fell.
     Degradation,
     /// Runs failed.
@@ -21,7 +21,7 @@ pub(super) enum IncidentKind {
 
 /// An incident.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Incident {
+pub(in super::super) struct Incident {
     pub kind: IncidentKind,
     pub severity: Severity,
     /// When it began.
@@ -39,15 +39,15 @@ pub(super) struct Incident {
 /// A recorded revision of an incident.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IncidentRecord {
-    pub(super) model: ModelId,
+    pub(in super::super) model: ModelId,
     /// From 1.
-    pub(super) revision: u32,
-    pub(super) incident: Incident,
+    pub(in super::super) revision: u32,
+    pub(in super::super) incident: Incident,
     /// The date of the snapshot, or of the retraction.
-    pub(super) recorded: Wall,
+    pub(in super::super) recorded: Wall,
     /// The newest run of the model in the snapshot.
-    pub(super) last_run: (RunId, Wall),
-    pub(super) retraction: Option<IncidentRetraction>,
+    pub(in super::super) last_run: (RunId, Wall),
+    pub(in super::super) retraction: Option<IncidentRetraction>,
 }
 
 /// A retraction: the user, and the reason.
@@ -63,21 +63,21 @@ pub struct IncidentRetraction {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScanPosition {
     /// The newest complete round.
-    pub(super) round: Option<Hour>,
+    pub(in super::super) round: Option<Hour>,
     /// The newest hour with a run.
-    pub(super) hour: Option<Hour>,
+    pub(in super::super) hour: Option<Hour>,
 }
 
 /// The recorded incidents of one model, and the position of the previous scan. Empty before the first.
 #[derive(Clone, Debug, Default)]
-pub(super) struct IncidentHistory {
+pub(in super::super) struct IncidentHistory {
     pub incidents: Vec<KnownIncident>,
     pub position: ScanPosition,
 }
 
 /// The newest revision of an incident.
 #[derive(Clone, Debug)]
-pub(super) struct KnownIncident {
+pub(in super::super) struct KnownIncident {
     pub incident: Incident,
     pub revision: u32,
     /// When it was retracted.
@@ -86,7 +86,7 @@ pub(super) struct KnownIncident {
 
 /// The result of a scan of one model.
 #[derive(Clone, Debug)]
-pub(super) struct ScannedIncidents {
+pub(in super::super) struct ScannedIncidents {
     /// The incidents of the window, retracted ones excepted, oldest first.
     pub published: Vec<Incident>,
     /// The revisions to record.
@@ -97,17 +97,17 @@ pub(super) struct ScannedIncidents {
 
 /// A revision of an incident that is not recorded yet.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct RevisedIncident {
+pub(in super::super) struct RevisedIncident {
     pub incident: Incident,
     pub revision: u32,
 }
 
 impl IncidentKind {
     /// All kinds.
-    pub(super) const ALL: [Self; 2] = [Self::Degradation, Self::Outage];
+    pub(in super::super) const ALL: [Self; 2] = [Self::Degradation, Self::Outage];
 
     /// Its name.
-    pub(super) const fn word(self) -> &'static str {
+    pub(in super::super) const fn word(self) -> &'static str {
         match self {
             Self::Degradation => "degradation",
             Self::Outage => "outage",
@@ -117,28 +117,28 @@ impl IncidentKind {
 
 impl Incident {
     /// Its id, which never changes.
-    pub(super) fn id(&self, model: &str) -> String {
+    pub(in super::super) fn id(&self, model: &str) -> String {
         format!("{}-{model}-{}", self.kind.word(), self.opened.seconds())
     }
 
     /// Whether it was opened within a range.
-    pub(super) fn opened_in(&self, range: HourRange) -> bool {
+    pub(in super::super) fn opened_in(&self, range: HourRange) -> bool {
         range.holds(self.opened)
     }
 
     /// Whether it overlaps a range.
-    pub(super) fn overlaps(&self, range: HourRange) -> bool {
+    pub(in super::super) fn overlaps(&self, range: HourRange) -> bool {
         self.resolved.is_none_or(|resolved| resolved > range.from.start()) && self.opened < range.to.start()
     }
 
     /// Whether an hour is between its opening and its resolution.
-    pub(super) fn covers(&self, hour: Hour) -> bool {
+    pub(in super::super) fn covers(&self, hour: Hour) -> bool {
         let at = hour.start();
         self.opened <= at && self.resolved.is_none_or(|resolved| at < resolved)
     }
 
     /// The end of a degradation that was resolved by its duration.
-    pub(super) fn new_normal(&self) -> Option<Hour> {
+    pub(in super::super) fn new_normal(&self) -> Option<Hour> {
         let end = Hour::of(self.resolved?);
         let lasted = end.number().saturating_sub(Hour::of(self.opened).number());
         (self.kind == IncidentKind::Degradation && lasted >= method::INCIDENT_LONGEST_HOURS).then_some(end)
@@ -153,12 +153,12 @@ impl Incident {
 
 impl KnownIncident {
     /// Whether it lasts and is published.
-    pub(super) fn is_open(&self) -> bool {
+    pub(in super::super) fn is_open(&self) -> bool {
         self.incident.resolved.is_none() && self.retracted.is_none()
     }
 
     /// Whether an hour is in a retracted incident, which ends with its retraction.
-    pub(super) fn is_retracted_at(&self, hour: Hour) -> bool {
+    pub(in super::super) fn is_retracted_at(&self, hour: Hour) -> bool {
         self.retracted.is_some_and(|retracted| {
             let is_resolved = self.incident.resolved.is_some();
             self.incident.covers(hour) && (is_resolved || hour.start() < retracted)
@@ -168,12 +168,12 @@ impl KnownIncident {
 
 impl IncidentHistory {
     /// The incidents of a kind.
-    pub(super) fn of(&self, kind: IncidentKind) -> impl Iterator<Item = &KnownIncident> {
+    pub(in super::super) fn of(&self, kind: IncidentKind) -> impl Iterator<Item = &KnownIncident> {
         self.incidents.iter().filter(move |known| known.incident.kind == kind)
     }
 
     /// The result of a scan that found these incidents, open ones of the history included.
-    pub(super) fn after(
+    pub(in super::super) fn after(
         &self,
         mut found: Vec<Incident>,
         position: ScanPosition,
@@ -235,7 +235,7 @@ impl IncidentRecord {
 
 impl ScanPosition {
     /// The newer of both.
-    pub(super) fn newest(self, other: Self) -> Self {
+    pub(in super::super) fn newest(self, other: Self) -> Self {
         Self { round: self.round.max(other.round), hour: self.hour.max(other.hour) }
     }
 }

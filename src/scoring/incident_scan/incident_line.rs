@@ -8,10 +8,10 @@ use crate::clock::Wall;
 use crate::json;
 use crate::routes::ModelId;
 
-use super::figures::Severity;
-use super::hour::Hour;
+use super::super::figures::Severity;
+use super::super::hour::Hour;
+use super::super::run::{BadRun, ChangeReason, RunId, actor, instant};
 use super::incident::{Incident, IncidentKind, IncidentRecord, IncidentRetraction, ScanPosition};
-use super::run::{BadRun, ChangeReason, RunId, actor, instant};
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -74,7 +74,7 @@ struct WrittenPosition<'a> {
 
 impl IncidentRecord {
     /// Parses a line; `now` limits its times.
-    pub(super) fn read(line: &str, now: Wall) -> Result<Self, BadRun> {
+    pub(in super::super) fn read(line: &str, now: Wall) -> Result<Self, BadRun> {
         let IncidentLine { incident } = parse(line)?;
         incident.read(now).map_err(|bad| bad.within("incident"))
     }
@@ -148,7 +148,7 @@ impl WrittenIncident<'_> {
 
 impl ScanPosition {
     /// Parses a line of an export; `now` limits its times.
-    pub(super) fn read(line: &str, now: Wall) -> Result<(ModelId, Self), BadRun> {
+    pub(in super::super) fn read(line: &str, now: Wall) -> Result<(ModelId, Self), BadRun> {
         let ScanPositionLine { incident_scan: WrittenPosition { model, round_at, hour_at: hour } } =
             parse(line)?;
         let read = || {

@@ -8,8 +8,8 @@
 
 use std::cell::OnceCell;
 
-use super::method;
-use super::statistics::{Spread, median_of_amounts};
+use super::super::method;
+use super::super::statistics::{Spread, median_of_amounts};
 
 /// A normal variable's mean square, if it is limited to 3 standard deviations.
 const LIMITED_SQUARE: f64 = 0.994_977;
@@ -18,7 +18,7 @@ const NORMAL_MEDIAN: f64 = 0.674_489_750_196_081_7;
 
 /// The noise of a series.
 #[derive(Clone, Debug)]
-pub(super) struct RoundNoise {
+pub(in super::super) struct RoundNoise {
     /// Sums of the first rounds, beginning with none.
     sums: Vec<f64>,
     /// Whether marks are 0 or 1 only.
@@ -37,7 +37,7 @@ pub(super) struct RoundNoise {
 
 impl RoundNoise {
     /// The noise of these rounds, oldest first; `None` if they are too few.
-    pub(super) fn of(rounds: impl Iterator<Item = f64>, is_binary: bool) -> Option<Self> {
+    pub(in super::super) fn of(rounds: impl Iterator<Item = f64>, is_binary: bool) -> Option<Self> {
         let mut sums = vec![0.0];
         let mut sum = 0.0;
         let mut first = None;
@@ -64,7 +64,7 @@ impl RoundNoise {
 
     /// The variance of the mean of that many consecutive rounds, with its degrees of freedom: as measured, and at
     /// least that of an autoregression.
-    pub(super) fn of_mean(&self, rounds: usize) -> Spread {
+    pub(in super::super) fn of_mean(&self, rounds: usize) -> Spread {
         let known = self.sums.len() - 1;
         let rounds = rounds.max(1);
         let block = rounds.min(method::NOISE_BLOCK).min(known / method::NOISE_LEAST).max(1);
@@ -74,7 +74,7 @@ impl RoundNoise {
     }
 
     /// The variance of a round in the long run: that of the mean of a day, as if its rounds were independent.
-    pub(super) fn long_run(&self) -> f64 {
+    pub(in super::super) fn long_run(&self) -> f64 {
         self.of_mean(method::NOISE_BLOCK).variance * ratio(method::NOISE_BLOCK, 1)
     }
 
@@ -125,7 +125,7 @@ fn typical_or(least: f64, differences: &[f64]) -> f64 {
 }
 
 /// The variance of the mean of that many neighbours as a share of the variance of one, in a first-order autoregression.
-pub(super) fn share_of_mean(correlation: f64, rounds: usize) -> f64 {
+pub(in super::super) fn share_of_mean(correlation: f64, rounds: usize) -> f64 {
     let (rest, count) = (1.0 - correlation, ratio(rounds, 1));
     let ends = 2.0 * correlation * (1.0 - correlation.powf(count)) / (count * rest * rest);
     ((1.0 + correlation) / rest - ends) / count
@@ -155,7 +155,7 @@ fn ratio(part: usize, whole: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::simulated_noise::{NoiseGenerator, NoiseKind};
+    use super::super::super::lab::simulated_noise::{NoiseGenerator, NoiseKind};
     use super::*;
 
     fn noise(kind: NoiseKind, seed: u64, rounds: usize) -> Vec<f64> {

@@ -2,14 +2,18 @@
 //!
 //! Recorded incidents stay as they are. Alerts, which test the last day, are separate.
 
+use super::super::hour::{Hour, HourRange};
+use super::super::series::ScoreSeries;
 use super::degradation_scan::DegradationScan;
-use super::hour::{Hour, HourRange};
 use super::incident::{IncidentHistory, ScanPosition, ScannedIncidents};
 use super::outage_scan::OutageScan;
-use super::series::ScoreSeries;
 
 /// Scans what is new in a window. Without a history this is the whole window.
-pub(super) fn scan(series: &ScoreSeries, window: HourRange, history: &IncidentHistory) -> ScannedIncidents {
+pub(in super::super) fn scan(
+    series: &ScoreSeries,
+    window: HourRange,
+    history: &IncidentHistory,
+) -> ScannedIncidents {
     let (length, rounds) = (series.round_length(), series.rounds(window));
     let mut degradations = DegradationScan::after(history, length);
     let mut outages = OutageScan::after(history);

@@ -7,7 +7,7 @@
 use std::f64::consts::{PI, TAU};
 use std::sync::LazyLock;
 
-use super::method;
+use super::super::method;
 
 /// Hours of the spectrum.
 const SPAN: usize = method::CYCLE_PERIODS * method::CYCLE_HOURS;
@@ -24,14 +24,14 @@ static CIRCLE: LazyLock<Vec<(f64, f64)>> = LazyLock::new(|| {
 
 /// A value of a round, with the hours from the beginning of the history to the beginning of the round.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct TimedValue {
-    pub(super) hour: usize,
-    pub(super) value: f64,
+pub(in super::super) struct TimedValue {
+    pub(in super::super) hour: usize,
+    pub(in super::super) value: f64,
 }
 
 /// A cycle with the period of one week.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct WeeklyCycle {
+pub(in super::super) struct WeeklyCycle {
     cosine: f64,
     sine: f64,
 }
@@ -39,7 +39,7 @@ pub(super) struct WeeklyCycle {
 impl WeeklyCycle {
     /// The cycle of rounds of this length within the last four weeks of a history of so many hours; `None` if there is
     /// none, or too little history.
-    pub(super) fn of(rounds: &[TimedValue], history: usize, length: usize) -> Option<Self> {
+    pub(in super::super) fn of(rounds: &[TimedValue], history: usize, length: usize) -> Option<Self> {
         let begin = history.checked_sub(SPAN)?;
         let newest = || rounds.iter().filter(|round| (begin..history).contains(&round.hour));
         let number = float(newest().count());
@@ -72,13 +72,13 @@ impl WeeklyCycle {
     }
 
     /// The cycle at an hour of the history.
-    pub(super) fn at(self, hour: usize) -> f64 {
+    pub(in super::super) fn at(self, hour: usize) -> f64 {
         let (cosine, sine) = CIRCLE.get(hour * method::CYCLE_PERIODS % SPAN).copied().unwrap_or_default();
         self.cosine * cosine + self.sine * sine
     }
 
     /// The mean square of the cycle in means of so many rounds of this length, at a random time.
-    pub(super) fn variance_of_mean(self, rounds: usize, length: usize) -> f64 {
+    pub(in super::super) fn variance_of_mean(self, rounds: usize, length: usize) -> f64 {
         let half_angle = |hours: f64| (PI * hours / float(method::CYCLE_HOURS)).sin();
         let (rounds, length) = (float(rounds), float(length));
         let share = half_angle(rounds * length) / (rounds * half_angle(length));
@@ -112,8 +112,8 @@ fn float(number: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::lab::simulated_noise::{NoiseGenerator, NoiseKind};
     use super::super::round_noise::RoundNoise;
-    use super::super::simulated_noise::{NoiseGenerator, NoiseKind};
     use super::*;
 
     const MONTH: usize = 720;

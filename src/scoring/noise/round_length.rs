@@ -1,34 +1,34 @@
 //! The length of a model's rounds in hours.
 
-use super::hour::{Hour, HourRange};
+use super::super::hour::{Hour, HourRange};
 use super::round_count::RoundCount;
 
 /// The length of a model's rounds: a divisor of a day. A round begins at a multiple of it in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RoundLength(u64);
+pub(in super::super) struct RoundLength(u64);
 
 impl RoundLength {
     /// Rounds of one hour.
-    pub(super) const HOUR: Self = Self(1);
+    pub(in super::super) const HOUR: Self = Self(1);
 
     /// Rounds of that many hours.
-    pub(super) const fn of(hours: u64) -> Self {
+    pub(in super::super) const fn of(hours: u64) -> Self {
         Self(if hours == 0 { 1 } else { hours })
     }
 
     /// Its hours.
-    pub(super) const fn hours(self) -> u64 {
+    pub(in super::super) const fn hours(self) -> u64 {
         self.0
     }
 
     /// The hours of the round that contains an hour.
-    pub(super) const fn round_of(self, hour: Hour) -> HourRange {
+    pub(in super::super) const fn round_of(self, hour: Hour) -> HourRange {
         let from = Hour::numbered(hour.number() - hour.number() % self.0);
         HourRange { from, to: from.plus(self.0) }
     }
 
     /// That many rounds with this length.
-    pub(super) fn rounds(self, count: RoundCount) -> usize {
+    pub(in super::super) fn rounds(self, count: RoundCount) -> usize {
         let hours = usize::try_from(self.0).unwrap_or(usize::MAX);
         (count.hourly / hours).max(count.least)
     }

@@ -2,9 +2,9 @@
 
 use crate::clock::Wall;
 
-use super::hour::Hour;
-use super::run::{IdentifiedRun, Run, RunId};
-use super::simulate::{Simulated, models_named};
+use super::super::hour::Hour;
+use super::super::run::{IdentifiedRun, Run, RunId};
+use super::super::simulate::{Simulated, models_named};
 
 /// Runs of that many models over the hours before the one of `until`, by hour: input for load tests. Beyond the
 /// catalogue its models repeat, with other names and other noise.

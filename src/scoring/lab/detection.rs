@@ -6,17 +6,17 @@
 //! models, [`MODELS`] are assumed for planted changes, and [`FEW_MODELS`], whose limits are easier to reach, for false
 //! alarms.
 
-use super::alert_baseline;
-use super::degradation_scan::DegradationScan;
-use super::drift;
-use super::hour::{Hour, HourRange};
-use super::incident::IncidentHistory;
-use super::method;
-use super::period_scores::ScoreRound;
-use super::round_length::RoundLength;
-use super::round_noise::RoundNoise;
+use super::super::alert_baseline;
+use super::super::drift;
+use super::super::hour::{Hour, HourRange};
+use super::super::incident_scan::degradation_scan::DegradationScan;
+use super::super::incident_scan::incident::IncidentHistory;
+use super::super::method;
+use super::super::noise::round_length::RoundLength;
+use super::super::noise::round_noise::RoundNoise;
+use super::super::period_scores::ScoreRound;
+use super::super::statistics::{Estimate, SampleSums, chance_of_fall};
 use super::simulated_noise::NoiseGenerator;
-use super::statistics::{Estimate, SampleSums, chance_of_fall};
 
 pub use super::simulated_noise::NoiseKind;
 

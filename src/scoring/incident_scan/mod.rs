@@ -1,0 +1,7 @@
+//! Incidents: their records, and the scans of a series that open and resolve them.
+
+pub(super) mod degradation_scan;
+pub(super) mod incident;
+pub(super) mod incident_line;
+pub(super) mod incidents;
+pub(super) mod outage_scan;

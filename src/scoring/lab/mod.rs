@@ -1,0 +1,6 @@
+//! Simulations for benches and tests: how well the detectors and intervals keep what `method` promises.
+
+pub mod coverage;
+pub mod detection;
+pub(super) mod simulated_load;
+pub(super) mod simulated_noise;
