@@ -3,33 +3,17 @@
 //!
 //! Only this module knows the file format. Each component defines its typed settings; this module fills them in.
 
-mod admin;
 mod config_reader;
-mod cors;
-mod deprecation;
 mod file;
-mod freshness;
-mod mail;
-mod mapping;
-mod mapping_fields;
-mod overload;
-mod proxies;
 mod reload;
 mod renamed;
 mod resolve;
 mod sample;
 mod secrets;
-mod server;
+mod sections;
 mod settings;
 mod shown;
-mod sign_up;
-mod site;
-mod store;
 mod tables;
-mod tiers;
-mod tls;
-mod traces;
-mod upstream;
 mod words;
 
 use std::fmt;
@@ -55,15 +39,15 @@ use crate::traces::TraceConfig;
 use crate::upstream::{HttpConfig, ProtectionConfig};
 
 pub use file::{ConfigValues, read_environment, read_file, read_text};
-pub use mail::open_mail_transport;
 pub use resolve::resolve;
 pub use sample::sample;
 pub use secrets::{read_database_password, read_secrets};
-pub use server::side_port;
+pub use sections::mail::open_mail_transport;
+pub use sections::server::side_port;
+pub use sections::store::check_database_files;
+pub use sections::tls::{certificate_files, read_certificates};
+pub use sections::upstream::read_backend_tls;
 pub use settings::{SETTINGS, Setting, ValueKind};
-pub use store::check_database_files;
-pub use tls::{certificate_files, read_certificates};
-pub use upstream::read_backend_tls;
 
 /// The complete, validated configuration.
 #[derive(Clone, Debug)]

@@ -6,11 +6,11 @@ use crate::cache::StaleWindows;
 use crate::documents::{Lifetime, Retention};
 use crate::routes::{ENDPOINTS, Endpoint};
 
-use super::config_reader::ConfigReader;
-use super::words::duration;
+use super::super::config_reader::ConfigReader;
+use super::super::words::duration;
 
 impl ConfigReader<'_> {
-    pub(super) fn retention(&mut self) -> Retention {
+    pub(in super::super) fn retention(&mut self) -> Retention {
         let windows = StaleWindows {
             while_revalidate: self.duration("freshness.stale_while_revalidate"),
             if_error: self.duration("freshness.stale_if_error"),
@@ -55,7 +55,7 @@ impl ConfigReader<'_> {
         let value = self.maybe(path)?;
         let read = value.as_str().and_then(duration);
         if read.is_none() {
-            self.problem(path, Some(value), super::ValueKind::Duration.remedy());
+            self.problem(path, Some(value), super::super::ValueKind::Duration.remedy());
         }
         read
     }
@@ -67,7 +67,7 @@ fn table_of(endpoint: &Endpoint) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ConfigProblems, read_text, resolve};
+    use super::super::super::{ConfigProblems, read_text, resolve};
     use super::*;
     use crate::routes::Route;
 

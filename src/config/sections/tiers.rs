@@ -4,14 +4,14 @@ use toml::Value;
 
 use crate::keys::{Rights, Tier, TierLimits, standard_tiers};
 
-use super::config_reader::ConfigReader;
+use super::super::config_reader::ConfigReader;
 
 /// Maximum number of tiers: each is a label value in the metrics.
 const MOST_TIERS: usize = 8;
 
 impl ConfigReader<'_> {
     /// The configured tiers, or the standard tiers if none is configured.
-    pub(super) fn tiers(&mut self) -> Vec<Tier> {
+    pub(in super::super) fn tiers(&mut self) -> Vec<Tier> {
         let mut names: Vec<&str> = self.written.values.keys().filter_map(|path| tier_of(path)).collect();
         names.dedup();
         if names.is_empty() {

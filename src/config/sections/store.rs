@@ -7,8 +7,8 @@ use toml::Value;
 
 use crate::store::{BadDatabaseUrl, ClientCertificateFiles, DatabaseAddress, DatabaseSettings, SchemaName};
 
-use super::config_reader::ConfigReader;
-use super::{Config, ConfigProblem, ConfigProblems};
+use super::super::config_reader::ConfigReader;
+use super::super::{Config, ConfigProblem, ConfigProblems};
 
 const MAX_AGE: &str = "keys.max_age";
 /// Shorter ages would refuse requests whenever the database is slow for a moment.
@@ -24,7 +24,7 @@ const KEY: &str = "store.client_key";
 
 impl ConfigReader<'_> {
     /// The database; `None` for the file in the data directory.
-    pub(super) fn database(&mut self) -> Option<DatabaseSettings> {
+    pub(in super::super) fn database(&mut self) -> Option<DatabaseSettings> {
         let Some(url) = self.maybe(URL) else {
             if let Some(path) = self.written.values.keys().find(|path| path.starts_with("store.")) {
                 self.problem(path, None, "this setting needs store.url, the address of the database");
@@ -68,12 +68,12 @@ impl ConfigReader<'_> {
     }
 
     /// The number of gateways that share the database.
-    pub(super) fn gateways(&mut self) -> NonZeroU32 {
+    pub(in super::super) fn gateways(&mut self) -> NonZeroU32 {
         u32::try_from(self.number("store.gateways")).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
     }
 
     /// Name of this gateway in the list of gateways.
-    pub(super) fn node_name(&mut self) -> Option<String> {
+    pub(in super::super) fn node_name(&mut self) -> Option<String> {
         let value = self.maybe(NODE_NAME)?;
         let name = self.text(NODE_NAME);
         if name.chars().count() > MAX_NAME {
@@ -83,7 +83,7 @@ impl ConfigReader<'_> {
     }
 
     /// Maximum age of the keys, which only a database can change elsewhere.
-    pub(super) fn keys_max_age(&mut self) -> Option<Duration> {
+    pub(in super::super) fn keys_max_age(&mut self) -> Option<Duration> {
         let value = self.maybe(MAX_AGE)?;
         let age = self.duration(MAX_AGE);
         if self.maybe(URL).is_none() {
@@ -143,7 +143,7 @@ pub fn check_database_files(config: &Config) -> Result<(), ConfigProblems> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{read_text, resolve};
+    use super::super::super::{read_text, resolve};
     use super::*;
 
     fn read(text: &str) -> Result<Config, Vec<String>> {

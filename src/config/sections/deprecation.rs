@@ -5,14 +5,14 @@ use toml::Value;
 use crate::clock::Wall;
 use crate::gateway::Deprecation;
 
-use super::config_reader::ConfigReader;
+use super::super::config_reader::ConfigReader;
 
 const DEPRECATED: &str = "service.deprecated_at";
 const SUNSET: &str = "service.sunset_at";
 const LINK: &str = "service.deprecation_link";
 
 impl ConfigReader<'_> {
-    pub(super) fn deprecation(&mut self) -> Deprecation {
+    pub(in super::super) fn deprecation(&mut self) -> Deprecation {
         let (deprecated_at, sunset_at) = (self.instant(DEPRECATED), self.instant(SUNSET));
         if let (Some(from), Some(until)) = (deprecated_at, sunset_at)
             && until < from
@@ -46,7 +46,7 @@ impl ConfigReader<'_> {
             }
         };
         if read.is_none() {
-            self.problem(path, Some(value), super::ValueKind::Instant.remedy());
+            self.problem(path, Some(value), super::super::ValueKind::Instant.remedy());
         }
         read
     }
@@ -54,7 +54,7 @@ impl ConfigReader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{read_text, resolve};
+    use super::super::super::{read_text, resolve};
 
     fn read(text: &str) -> Result<String, String> {
         let written = read_text(&format!("upstream = \"built-in\"\n[service]\n{text}")).unwrap();

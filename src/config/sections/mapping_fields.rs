@@ -12,13 +12,13 @@ const FORM: &str =
     "write the name of the backend's field, or a table with from, type, words, constant or drop";
 
 /// A problem with one field.
-pub(super) struct FieldProblem {
-    pub(super) name: String,
-    pub(super) remedy: String,
+pub(in super::super) struct FieldProblem {
+    pub(in super::super) name: String,
+    pub(in super::super) remedy: String,
 }
 
 /// Reads the table. Invalid fields are reported and left out.
-pub(super) fn read(endpoint: &'static Endpoint, table: &Table) -> (ItemMapping, Vec<FieldProblem>) {
+pub(in super::super) fn read(endpoint: &'static Endpoint, table: &Table) -> (ItemMapping, Vec<FieldProblem>) {
     let (mut fields, mut dropped, mut problems) = (Vec::new(), Vec::new(), Vec::new());
     for (name, value) in table {
         match field(endpoint, name, value) {
@@ -140,7 +140,7 @@ fn constant(endpoint: &'static Endpoint, name: &str, value: &Value) -> Result<Ma
 
 #[cfg(test)]
 mod tests {
-    use super::super::{UpstreamConfig, read_text, resolve};
+    use super::super::super::{UpstreamConfig, read_text, resolve};
     use crate::routes::Route;
     use crate::upstream::Mapping;
 

@@ -10,8 +10,8 @@ use crate::upstream::{
     HttpAddresses, HttpConfig, MoreAddress, TlsVersion,
 };
 
-use super::config_reader::ConfigReader;
-use super::{ConfigProblem, ConfigProblems, UpstreamConfig};
+use super::super::config_reader::ConfigReader;
+use super::super::{ConfigProblem, ConfigProblems, UpstreamConfig};
 
 const URL: &str = "upstream.url";
 const URLS: &str = "upstream.urls";
@@ -37,7 +37,7 @@ const MIN_VERSION: &str = "upstream.min_tls_version";
 const TLS: [&str; 5] = ["upstream.ca_file", CERTIFICATE, KEY, SERVER_NAME, MIN_VERSION];
 
 impl ConfigReader<'_> {
-    pub(super) fn upstream(&mut self) -> UpstreamConfig {
+    pub(in super::super) fn upstream(&mut self) -> UpstreamConfig {
         let mapping = self.mapping();
         if let Some(value) = self.maybe("upstream") {
             if self.written.values.keys().any(|path| path.starts_with("upstream.")) {
@@ -225,7 +225,7 @@ pub fn read_backend_tls(settings: &BackendTlsSettings, clock: &Clock) -> Result<
 
 #[cfg(test)]
 mod tests {
-    use super::super::{read_text, resolve};
+    use super::super::super::{read_text, resolve};
     use super::*;
 
     fn read(text: &str) -> Result<HttpConfig, Vec<String>> {

@@ -8,8 +8,8 @@ use crate::pages::default_terms;
 use crate::routes::API_BASE;
 use crate::site::{MailDomains, SiteConfig, is_domain};
 
-use super::Config;
-use super::config_reader::ConfigReader;
+use super::super::Config;
+use super::super::config_reader::ConfigReader;
 use super::site::is_loopback;
 
 const SIGN_UP: &str = "site.sign_up";
@@ -19,7 +19,7 @@ const MAX_DOMAINS: usize = 10_000;
 
 impl ConfigReader<'_> {
     /// The settings of the site, which depend on others; `None` if it is off.
-    pub(super) fn sign_up(&mut self, config: &Config) -> Option<SiteConfig> {
+    pub(in super::super) fn sign_up(&mut self, config: &Config) -> Option<SiteConfig> {
         let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         let is_on = self.flag(SIGN_UP);
         let upgrade_url = self.url("site.upgrade_url");
@@ -112,7 +112,7 @@ impl ConfigReader<'_> {
     }
 
     /// The terms of use; default: those of the data API.
-    pub(super) fn terms(&mut self, service: &str) -> Vec<String> {
+    pub(in super::super) fn terms(&mut self, service: &str) -> Vec<String> {
         let path = "site.terms";
         if self.maybe(path).is_none() {
             return default_terms(service);
@@ -157,7 +157,7 @@ impl ConfigReader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Config, ConfigProblems, read_text, resolve};
+    use super::super::super::{Config, ConfigProblems, read_text, resolve};
 
     fn config(text: &str) -> Result<Config, ConfigProblems> {
         resolve(&read_text(&format!("upstream = \"built-in\"\nsite.sign_up = true\n{MAIL}\n{text}")).unwrap())

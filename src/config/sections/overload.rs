@@ -2,10 +2,10 @@
 
 use crate::gateway::ConcurrencyConfig;
 
-use super::config_reader::ConfigReader;
+use super::super::config_reader::ConfigReader;
 
 impl ConfigReader<'_> {
-    pub(super) fn capacity(&mut self) -> ConcurrencyConfig {
+    pub(in super::super) fn capacity(&mut self) -> ConcurrencyConfig {
         let mut number = |path| usize::try_from(self.number(path)).unwrap_or(usize::MAX);
         ConcurrencyConfig {
             cached: number("overload.cached_slots"),
@@ -20,7 +20,7 @@ impl ConfigReader<'_> {
 mod tests {
     use std::time::Duration;
 
-    use super::super::{read_text, resolve};
+    use super::super::super::{read_text, resolve};
 
     #[test]
     fn pools_have_the_configured_or_default_sizes() {

@@ -6,7 +6,7 @@ use toml::Value;
 
 use crate::gateway::CorsPolicy;
 
-use super::config_reader::ConfigReader;
+use super::super::config_reader::ConfigReader;
 
 const PATH: &str = "cors.origins";
 /// Maximum number of origins: each request with an `Origin` header is compared with all.
@@ -14,7 +14,7 @@ const MOST_ORIGINS: usize = 64;
 
 impl ConfigReader<'_> {
     /// `None` if no origin is listed.
-    pub(super) fn cors(&mut self) -> Option<CorsPolicy> {
+    pub(in super::super) fn cors(&mut self) -> Option<CorsPolicy> {
         let max_age = self.duration("cors.max_age");
         let written = self.texts(PATH);
         if written.iter().any(|origin| origin == "*") {
@@ -43,7 +43,7 @@ impl ConfigReader<'_> {
     }
 
     /// Reads a list of strings; a value from the environment is split at commas.
-    pub(super) fn texts(&mut self, path: &str) -> Vec<String> {
+    pub(in super::super) fn texts(&mut self, path: &str) -> Vec<String> {
         let Some(value) = self.maybe(path) else { return Vec::new() };
         let of_the_environment = self.written.variable(path).is_some();
         let texts = match value {
@@ -60,7 +60,7 @@ impl ConfigReader<'_> {
             | Value::Table(_) => None,
         };
         texts.unwrap_or_else(|| {
-            self.problem(path, Some(value), super::ValueKind::Texts.remedy());
+            self.problem(path, Some(value), super::super::ValueKind::Texts.remedy());
             Vec::new()
         })
     }
@@ -104,18 +104,18 @@ fn wrong_with(text: &str) -> Option<&'static str> {
 }
 
 /// The host, IPv6 addresses in brackets, and the port after its colon.
-pub(super) fn host_and_port(authority: &str) -> (&str, Option<&str>) {
+pub(in super::super) fn host_and_port(authority: &str) -> (&str, Option<&str>) {
     match authority.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
         Some(_) | None => (authority, None),
     }
 }
 
-pub(super) fn is_port(text: &str) -> bool {
+pub(in super::super) fn is_port(text: &str) -> bool {
     text.parse::<u16>().is_ok_and(|port| port > 0 && port.to_string() == text)
 }
 
-pub(super) fn is_host(host: &str) -> bool {
+pub(in super::super) fn is_host(host: &str) -> bool {
     if let Some(inside) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
         // Browsers send an address in its shortest form.
         return inside.parse().is_ok_and(|address: std::net::Ipv6Addr| address.to_string() == inside);
@@ -126,7 +126,7 @@ pub(super) fn is_host(host: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Config, ConfigProblems, read_environment, read_text, resolve};
+    use super::super::super::{Config, ConfigProblems, read_environment, read_text, resolve};
 
     fn config(text: &str) -> Result<Config, ConfigProblems> {
         resolve(&read_text(&format!("upstream = \"built-in\"\n{text}")).unwrap())

@@ -6,9 +6,9 @@ use std::time::Duration;
 use crate::address::Networks;
 use crate::server::{ConnectionConfig, Deadlines, ServerConfig};
 
-use super::ConfigProblems;
-use super::config_reader::ConfigReader;
-use super::file::ConfigValues;
+use super::super::ConfigProblems;
+use super::super::config_reader::ConfigReader;
+use super::super::file::ConfigValues;
 
 /// Address of the side port; problems with other settings are ignored.
 pub fn side_port(written: &ConfigValues) -> Result<SocketAddr, ConfigProblems> {
@@ -19,7 +19,7 @@ pub fn side_port(written: &ConfigValues) -> Result<SocketAddr, ConfigProblems> {
 
 impl ConfigReader<'_> {
     /// `trusted_proxies`: proxies, whose connections carry requests of many clients.
-    pub(super) fn server(&mut self, trusted_proxies: &Networks) -> ServerConfig {
+    pub(in super::super) fn server(&mut self, trusted_proxies: &Networks) -> ServerConfig {
         let mut count = |path| usize::try_from(self.number(path)).unwrap_or(usize::MAX);
         let max_connections = count("server.max_connections");
         let max_per_address = count("server.max_connections_per_address");

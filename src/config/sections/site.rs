@@ -5,7 +5,7 @@ use http::Uri;
 
 use crate::pages::SiteLinks;
 
-use super::config_reader::ConfigReader;
+use super::super::config_reader::ConfigReader;
 use super::cors::{host_and_port, is_host, is_port};
 
 const SECURITY_CONTACT: &str = "site.security_contact";
@@ -22,7 +22,7 @@ enum PlainHttp {
 
 impl ConfigReader<'_> {
     /// Contacts and links for the public pages.
-    pub(super) fn site(&mut self) -> SiteLinks {
+    pub(in super::super) fn site(&mut self) -> SiteLinks {
         let links = SiteLinks {
             contact_name: self.maybe("site.contact_name").map(|_| self.text("site.contact_name")),
             contact_email: self.published("site.contact_email", |text| (!is_mailbox(text)).then_some(MAIL)),
@@ -43,7 +43,7 @@ impl ConfigReader<'_> {
     }
 
     /// The public URL of the service, without a trailing slash.
-    pub(super) fn base_url(&mut self) -> Option<String> {
+    pub(in super::super) fn base_url(&mut self) -> Option<String> {
         let url = self.published("service.base_url", |text| {
             let has_more = text.contains(['?', '#']).then_some("remove the query and the fragment");
             has_more.or_else(|| wrong_with(text, PlainHttp::Anywhere))
@@ -51,7 +51,7 @@ impl ConfigReader<'_> {
         Some(url.trim_end_matches('/').to_owned())
     }
 
-    pub(super) fn url(&mut self, path: &str) -> Option<String> {
+    pub(in super::super) fn url(&mut self, path: &str) -> Option<String> {
         self.published(path, |text| wrong_with(text, PlainHttp::OnLoopback))
     }
 
@@ -59,7 +59,7 @@ impl ConfigReader<'_> {
     fn published(&mut self, path: &str, wrong: impl Fn(&str) -> Option<&'static str>) -> Option<String> {
         let value = self.maybe(path)?;
         let Some(text) = value.as_str() else {
-            self.problem(path, Some(value), super::ValueKind::Text.remedy());
+            self.problem(path, Some(value), super::super::ValueKind::Text.remedy());
             return None;
         };
         if let Some(remedy) = wrong(text) {
@@ -103,7 +103,7 @@ fn wrong_with(text: &str, plain: PlainHttp) -> Option<&'static str> {
         .then_some("write a URL that begins with https://; http:// is accepted for loopback only")
 }
 
-pub(super) fn is_loopback(host: &str) -> bool {
+pub(in super::super) fn is_loopback(host: &str) -> bool {
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
     host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
@@ -119,7 +119,7 @@ fn is_mailbox(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Config, ConfigProblems, read_text, resolve};
+    use super::super::super::{Config, ConfigProblems, read_text, resolve};
 
     fn config(text: &str) -> Result<Config, ConfigProblems> {
         resolve(&read_text(&format!("upstream = \"built-in\"\n{text}")).unwrap())

@@ -3,7 +3,7 @@
 use crate::admin::AdminAccess;
 use crate::secret::SecretSetting;
 
-use super::config_reader::ConfigReader;
+use super::super::config_reader::ConfigReader;
 
 const PATH: &str = "admin.hosts";
 /// Maximum number of host names: each request is compared with all.
@@ -11,7 +11,7 @@ const MOST_HOSTS: usize = 64;
 const LONGEST_HOST: usize = 253;
 
 impl ConfigReader<'_> {
-    pub(super) fn token(&mut self) -> Option<SecretSetting> {
+    pub(in super::super) fn token(&mut self) -> Option<SecretSetting> {
         let token = self.secret("admin.token", AdminAccess::MIN_TOKEN_LENGTH)?;
         if let Err(error) = AdminAccess::over_tcp(Some(token.clone()), Vec::new()) {
             self.problem("admin.token", None, error.to_string());
@@ -19,7 +19,7 @@ impl ConfigReader<'_> {
         Some(token)
     }
 
-    pub(super) fn admin_hosts(&mut self) -> Vec<String> {
+    pub(in super::super) fn admin_hosts(&mut self) -> Vec<String> {
         let hosts = self.texts(PATH);
         if hosts.len() > MOST_HOSTS {
             self.problem(PATH, None, format!("found {} hosts; the maximum is {MOST_HOSTS}", hosts.len()));
@@ -43,7 +43,7 @@ fn is_name(host: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{read_environment, read_text, resolve};
+    use super::super::super::{read_environment, read_text, resolve};
 
     #[test]
     fn side_port_hosts_are_names_without_ports() {

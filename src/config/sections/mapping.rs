@@ -11,9 +11,9 @@ use crate::upstream::{
     DataShape, EndpointMapping, IdPattern, ItemMapping, JsonPointer, Mapping, NotFound, PathTemplate,
 };
 
-use super::config_reader::ConfigReader;
+use super::super::config_reader::ConfigReader;
+use super::super::renamed::new_path;
 use super::mapping_fields::{self, FieldProblem};
-use super::renamed::new_path;
 
 /// Fields of a mapping table.
 const FIELDS: [&str; 10] =
@@ -24,7 +24,7 @@ const SHAPES: [&str; 3] = ["array", "object", "map"];
 
 impl ConfigReader<'_> {
     /// Reads all mapping tables.
-    pub(super) fn mapping(&mut self) -> Mapping {
+    pub(in super::super) fn mapping(&mut self) -> Mapping {
         self.unknown_mappings();
         let mut mapping = Mapping::default();
         for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.stored) {
@@ -241,7 +241,7 @@ impl<'w> MappingTable<'_, 'w> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{UpstreamConfig, read_text, resolve, sample};
+    use super::super::super::{UpstreamConfig, read_text, resolve, sample};
     use super::*;
 
     fn mapping(text: &str) -> Result<Mapping, Vec<String>> {

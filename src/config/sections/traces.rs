@@ -2,14 +2,14 @@
 
 use crate::traces::{CollectorEndpoint, TraceConfig};
 
-use super::config_reader::ConfigReader;
+use super::super::config_reader::ConfigReader;
 
 const ENDPOINT: &str = "traces.endpoint";
 const SAMPLE: &str = "traces.sample_one_in";
 
 impl ConfigReader<'_> {
     /// `None` without an endpoint.
-    pub(super) fn traces(&mut self) -> Option<TraceConfig> {
+    pub(in super::super) fn traces(&mut self) -> Option<TraceConfig> {
         let one_in = self.number(SAMPLE);
         let Some(value) = self.maybe(ENDPOINT) else {
             if self.maybe(SAMPLE).is_some() {
@@ -31,7 +31,7 @@ impl ConfigReader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{read_text, resolve};
+    use super::super::super::{read_text, resolve};
 
     fn problems(text: &str) -> Vec<String> {
         let written = read_text(&format!("upstream = \"built-in\"\n{text}")).unwrap();

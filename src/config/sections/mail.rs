@@ -10,9 +10,9 @@ use crate::mail::{
     MailConfig, MailDelivery, MailTransport, SenderMailbox, SmtpLogin, SmtpServer, SmtpTls, UnusableTransport,
 };
 
-use super::config_reader::ConfigReader;
+use super::super::config_reader::ConfigReader;
+use super::super::{ConfigProblem, ConfigProblems};
 use super::cors::{host_and_port, is_host, is_port};
-use super::{ConfigProblem, ConfigProblems};
 
 const SERVER: &str = "mail.server";
 const DIRECTORY: &str = "mail.directory";
@@ -29,7 +29,7 @@ const MAX_TIMEOUT: Duration = Duration::from_mins(5);
 
 impl ConfigReader<'_> {
     /// `None` without a server and a directory.
-    pub(super) fn mail(&mut self) -> Option<MailConfig> {
+    pub(in super::super) fn mail(&mut self) -> Option<MailConfig> {
         if let Some(value) = self.maybe(DIRECTORY) {
             return self.mail_directory(value);
         }
@@ -146,7 +146,7 @@ impl ConfigReader<'_> {
             return None;
         };
         let Some(text) = value.as_str() else {
-            self.problem(FROM, Some(value), super::ValueKind::Text.remedy());
+            self.problem(FROM, Some(value), super::super::ValueKind::Text.remedy());
             return None;
         };
         let sender = SenderMailbox::parse(text);
@@ -177,7 +177,7 @@ fn is_loopback(host: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Config, read_text, resolve};
+    use super::super::super::{Config, read_text, resolve};
     use super::*;
 
     const SERVER_AND_SENDER: &str =

@@ -4,10 +4,10 @@ use toml::Value;
 
 use crate::address::{ClientHeader, Network, Networks, Proxies};
 
-use super::config_reader::ConfigReader;
+use super::super::config_reader::ConfigReader;
 
 impl ConfigReader<'_> {
-    pub(super) fn proxies(&mut self) -> Proxies {
+    pub(in super::super) fn proxies(&mut self) -> Proxies {
         let trusted = self.networks("proxies.trusted");
         if trusted.hold_everybody() {
             let value = self.maybe("proxies.trusted");
@@ -23,7 +23,7 @@ impl ConfigReader<'_> {
     }
 
     /// Reads a list of networks; each invalid entry is a separate problem.
-    pub(super) fn networks(&mut self, path: &str) -> Networks {
+    pub(in super::super) fn networks(&mut self, path: &str) -> Networks {
         let written = self.value(path, |value| value.as_array().cloned()).unwrap_or_default();
         let read = written.iter().filter_map(|entry| self.network(path, entry));
         read.collect()
@@ -31,7 +31,7 @@ impl ConfigReader<'_> {
 
     fn network(&mut self, path: &str, entry: &Value) -> Option<Network> {
         let Some(text) = entry.as_str() else {
-            self.problem(path, Some(entry), super::ValueKind::Networks.remedy());
+            self.problem(path, Some(entry), super::super::ValueKind::Networks.remedy());
             return None;
         };
         text.parse::<Network>().inspect_err(|none| self.problem(path, Some(entry), none.to_string())).ok()
@@ -40,7 +40,7 @@ impl ConfigReader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Config, ConfigProblems, read_environment, read_text, resolve};
+    use super::super::super::{Config, ConfigProblems, read_environment, read_text, resolve};
     use super::*;
 
     fn config(text: &str) -> Result<Config, ConfigProblems> {

@@ -8,12 +8,12 @@ use toml::Value;
 use crate::clock::Wall;
 use crate::server::{CertificateFiles, Certificates};
 
-use super::config_reader::ConfigReader;
-use super::file::ConfigValues;
-use super::{ConfigProblem, ConfigProblems};
+use super::super::config_reader::ConfigReader;
+use super::super::file::ConfigValues;
+use super::super::{ConfigProblem, ConfigProblems};
 
 impl ConfigReader<'_> {
-    pub(super) fn certificates(&mut self) -> Vec<CertificateFiles> {
+    pub(in super::super) fn certificates(&mut self) -> Vec<CertificateFiles> {
         let mut names: Vec<&str> = self.written.values.keys().filter_map(|path| name_of(path)).collect();
         names.dedup();
         names.into_iter().map(|name| self.certificate(name)).collect()
@@ -35,7 +35,7 @@ impl ConfigReader<'_> {
     }
 
     /// Rejects plain HTTP on a non-loopback address, unless `server.plain_http` allows it.
-    pub(super) fn no_plain_http_by_accident(&mut self, listen: SocketAddr, has_tls: bool) {
+    pub(in super::super) fn no_plain_http_by_accident(&mut self, listen: SocketAddr, has_tls: bool) {
         let may = self.flag("server.plain_http");
         if listen.ip().is_loopback() || has_tls || may {
             return;
@@ -80,7 +80,7 @@ fn name_of(path: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{read_text, resolve};
+    use super::super::super::{read_text, resolve};
 
     fn problems(text: &str) -> Vec<String> {
         let text = format!("upstream = \"built-in\"\n{text}");

@@ -1,0 +1,19 @@
+//! One reader for each part of the settings: its values, as the component's type.
+
+pub(super) mod admin;
+pub(super) mod cors;
+pub(super) mod deprecation;
+pub(super) mod freshness;
+pub(super) mod mail;
+pub(super) mod mapping;
+pub(super) mod mapping_fields;
+pub(super) mod overload;
+pub(super) mod proxies;
+pub(super) mod server;
+pub(super) mod sign_up;
+pub(super) mod site;
+pub(super) mod store;
+pub(super) mod tiers;
+pub(super) mod tls;
+pub(super) mod traces;
+pub(super) mod upstream;
