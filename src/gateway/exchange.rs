@@ -15,17 +15,17 @@ use crate::keys::KeyForm;
 use crate::telemetry::trace::{SpanId, TRACEPARENT, TraceContext};
 use crate::traces::{RequestSpan, Tracer};
 
-use super::access_log::AccessRecord;
 use super::authenticate::Caller;
 use super::credentials::Credentials;
-use super::recorders::RequestRecorders;
+use super::observation::access_log::AccessRecord;
+use super::observation::recorders::RequestRecorders;
+use super::observation::request_outcome::outcome;
+use super::observation::request_span::{TracedRequest, method};
+use super::observation::usage::RequestEnd;
 use super::refusal::Refusal;
 use super::request_headers::RequestHeaders;
 use super::request_id::RequestId;
-use super::request_outcome::outcome;
-use super::request_span::{TracedRequest, method};
 use super::resolve::ResolvedTarget;
-use super::usage::RequestEnd;
 
 /// The other end of the connection, or the client behind trusted proxies.
 #[derive(Clone, Copy, Debug)]

@@ -13,8 +13,8 @@ use crate::clock::Now;
 use crate::keys::KeyForm;
 
 use super::credentials::Credentials;
-use super::header_values::HeaderValueWriter;
 use super::request_headers::RequestHeaders;
+use super::response::header_values::HeaderValueWriter;
 
 /// The header of the id, in requests and responses.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

@@ -14,17 +14,17 @@ use crate::instruments::CacheOutcome;
 use crate::limits::{LimitRule, LimitStatus};
 
 use super::authenticate::Caller;
-use super::cors::CorsPolicy;
-use super::deprecation::Deprecation;
-use super::error_format::prefers_problem;
 use super::exchange::Exchange;
 use super::fetch::Served;
 use super::guard::AddressGuard;
-use super::header_values::{HeaderValueWriter, NumberField};
-use super::page_reply::PageReply;
 use super::refusal::{Refusal, whole_seconds};
 use super::resolve::ResolvedTarget;
-use super::response_head::{HeaderField, ResponseHead};
+use super::response::cors::CorsPolicy;
+use super::response::deprecation::Deprecation;
+use super::response::error_format::prefers_problem;
+use super::response::header_values::{HeaderValueWriter, NumberField};
+use super::response::page_reply::PageReply;
+use super::response::response_head::{HeaderField, ResponseHead};
 
 /// The content of a response.
 #[derive(Debug)]
@@ -261,7 +261,8 @@ fn error(
     values: &mut HeaderValueWriter,
 ) -> (StatusCode, Bytes) {
     let as_problem = prefers_problem(at.headers);
-    let body = super::error_body::render(refusal, &limits.reported, exchange.id.as_str(), as_problem);
+    let body =
+        super::response::error_body::render(refusal, &limits.reported, exchange.id.as_str(), as_problem);
     head.put(HeaderField::ContentType, if as_problem { PROBLEM } else { JSON });
     head.put(HeaderField::ContentLength, values.number(body.len()).value());
     head.put(HeaderField::CacheControl, NO_STORE);

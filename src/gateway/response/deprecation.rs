@@ -38,7 +38,7 @@ impl Deprecation {
     }
 
     /// Adds the headers to a response.
-    pub(super) fn write(&self, headers: &mut HeaderMap) {
+    pub(in super::super) fn write(&self, headers: &mut HeaderMap) {
         for (name, value) in [(DEPRECATION, &self.since), (SUNSET, &self.sunset), (LINK, &self.link)] {
             if let Some(value) = value {
                 headers.insert(name, value.clone());

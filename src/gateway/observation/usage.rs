@@ -17,7 +17,7 @@ use crate::keys::ApplicationId;
 use crate::limits::{LimitRule, LimitStatus, network};
 use crate::telemetry::space_saving::{SketchEntry, SpaceSaving};
 
-use super::refusal::Responsibility;
+use super::super::refusal::Responsibility;
 
 const NANOS_A_MINUTE: u64 = 60_000_000_000;
 
@@ -32,7 +32,7 @@ pub struct UsageTracker {
 
 /// How a request ended, for usage statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RequestEnd {
+pub(in super::super) enum RequestEnd {
     /// A document was delivered.
     Delivered(CacheOutcome),
     /// 304.
@@ -113,7 +113,7 @@ struct UsageCounts<W> {
 
 impl RequestEnd {
     /// Classifies the end of a request.
-    pub(super) fn of(
+    pub(in super::super) fn of(
         refused: Option<(Responsibility, Option<LimitRule>)>,
         outcome: Option<CacheOutcome>,
         status: Option<StatusCode>,
@@ -192,7 +192,7 @@ impl UsageTracker {
     }
 
     /// Counts a request of an application.
-    pub(super) fn count(&self, account: &Arc<Account>, end: RequestEnd, now: Now) {
+    pub(in super::super) fn count(&self, account: &Arc<Account>, end: RequestEnd, now: Now) {
         let caller = || Arc::clone(account);
         let new = |inherited| UsageCounts::new((inherited == 0).then(caller));
         self.applications.count(era(now), account.id, new, |usage| {
@@ -204,7 +204,7 @@ impl UsageTracker {
     }
 
     /// Counts a refused request of an unauthenticated client.
-    pub(super) fn count_unauthenticated(&self, address: IpAddr, end: RequestEnd, now: Now) {
+    pub(in super::super) fn count_unauthenticated(&self, address: IpAddr, end: RequestEnd, now: Now) {
         let new = |_| UsageCounts::new(());
         self.unauthenticated.count(era(now), network(address), new, |usage| usage.add(end, minute(now)));
     }

@@ -6,13 +6,18 @@ use bytes::Bytes;
 use crate::limits::LimitStatus;
 use crate::routes::{ErrorBody, append, append_string};
 
-use super::refusal::{Refusal, whole_seconds};
+use super::super::refusal::{Refusal, whole_seconds};
 
 /// Initial capacity; enough for a usual body.
 const CAPACITY: usize = 768;
 
 /// Renders the body.
-pub(super) fn render(refusal: &Refusal, status: &LimitStatus, request_id: &str, as_problem: bool) -> Bytes {
+pub(in super::super) fn render(
+    refusal: &Refusal,
+    status: &LimitStatus,
+    request_id: &str,
+    as_problem: bool,
+) -> Bytes {
     let row = refusal.code().row();
     let message = refusal.message(status);
     let mut body = Vec::with_capacity(CAPACITY);

@@ -21,8 +21,8 @@ use crate::telemetry::access_log_writer::{AccessLogWriter, LineFields};
 use crate::telemetry::per_thread::PerThread;
 use crate::telemetry::trace::TraceContext;
 
-use super::refusal::Responsibility;
-use super::request_id::RequestId;
+use super::super::refusal::Responsibility;
+use super::super::request_id::RequestId;
 
 /// Which requests are logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,19 +44,19 @@ pub struct AccessLog {
 
 /// One line.
 #[derive(Clone, Debug)]
-pub(super) struct AccessRecord {
-    pub(super) started: Wall,
-    pub(super) id: RequestId,
-    pub(super) trace: Option<TraceContext>,
-    pub(super) client: IpAddr,
-    pub(super) application: Option<ApplicationId>,
+pub(in super::super) struct AccessRecord {
+    pub(in super::super) started: Wall,
+    pub(in super::super) id: RequestId,
+    pub(in super::super) trace: Option<TraceContext>,
+    pub(in super::super) client: IpAddr,
+    pub(in super::super) application: Option<ApplicationId>,
     /// Day of the charged unit; `None` if the request was not charged.
-    pub(super) day: Option<Day>,
-    pub(super) endpoint: &'static str,
-    pub(super) document: Option<DocumentKey>,
+    pub(in super::super) day: Option<Day>,
+    pub(in super::super) endpoint: &'static str,
+    pub(in super::super) document: Option<DocumentKey>,
     /// `None` if the client disconnected before the response.
     pub(crate) status: Option<StatusCode>,
-    pub(super) code: Option<ErrorCode>,
+    pub(in super::super) code: Option<ErrorCode>,
     pub(crate) outcome: Option<CacheOutcome>,
     pub(crate) age: Option<Duration>,
     pub(crate) took: Duration,
@@ -93,7 +93,7 @@ impl AccessLog {
     }
 
     /// Logs a finished request if it is selected. The line is built only then.
-    pub(super) fn record(
+    pub(in super::super) fn record(
         &self,
         fault: Option<Responsibility>,
         took: Duration,

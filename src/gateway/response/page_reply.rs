@@ -11,20 +11,20 @@ use crate::pages::Page;
 
 /// A page that needs no key, in the encoding for one client.
 #[derive(Debug)]
-pub(super) struct PageReply {
-    pub(super) page: Arc<Page>,
-    pub(super) representation: Representation,
-    pub(super) not_modified: bool,
+pub(in super::super) struct PageReply {
+    pub(in super::super) page: Arc<Page>,
+    pub(in super::super) representation: Representation,
+    pub(in super::super) not_modified: bool,
 }
 
 impl PageReply {
-    pub(super) fn of(page: Arc<Page>, headers: &HeaderMap) -> Self {
+    pub(in super::super) fn of(page: Arc<Page>, headers: &HeaderMap) -> Self {
         let representation = page.choose(negotiate(headers.get_all(ACCEPT_ENCODING).iter())).clone();
         Self { not_modified: is_current(headers, &representation.etag), representation, page }
     }
 
     /// The bytes that a GET sends.
-    pub(super) fn bytes(&self) -> usize {
+    pub(in super::super) fn bytes(&self) -> usize {
         if self.not_modified { 0 } else { self.representation.body.len() }
     }
 }

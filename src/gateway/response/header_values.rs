@@ -21,7 +21,7 @@ thread_local! {
 
 /// A header value that is one number after a constant text, and that many responses share.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum NumberField {
+pub(in super::super) enum NumberField {
     /// The number alone.
     Plain,
     /// `Cache-Control` of a document.
@@ -34,7 +34,7 @@ impl NumberField {
     const ALL: usize = Self::TimeToLive as usize + 1;
 
     /// The constant text before the number.
-    pub(super) const fn prefix(self) -> &'static str {
+    pub(in super::super) const fn prefix(self) -> &'static str {
         match self {
             Self::Plain => "",
             Self::MaxAge => "private, max-age=",
@@ -43,7 +43,7 @@ impl NumberField {
     }
 
     /// The value. For numbers that most responses have.
-    pub(super) fn value(self, number: u64) -> HeaderValue {
+    pub(in super::super) fn value(self, number: u64) -> HeaderValue {
         FREQUENT.with_borrow_mut(|kinds| match kinds.get_mut(self as usize) {
             Some(kept) => kept.get(self.prefix(), number),
             None => written(self.prefix(), number),
@@ -84,7 +84,7 @@ fn written(prefix: &str, number: u64) -> HeaderValue {
 
 /// A buffer for header values.
 #[derive(Debug)]
-pub(super) struct HeaderValueWriter(BytesMut);
+pub(in super::super) struct HeaderValueWriter(BytesMut);
 
 impl HeaderValueWriter {
     pub(crate) fn new() -> Self {
@@ -92,18 +92,18 @@ impl HeaderValueWriter {
     }
 
     /// Appends text.
-    pub(super) fn text(&mut self, words: &str) -> &mut Self {
+    pub(in super::super) fn text(&mut self, words: &str) -> &mut Self {
         self.0.extend_from_slice(words.as_bytes());
         self
     }
 
     /// Appends a number.
-    pub(super) fn number(&mut self, number: impl itoa::Integer) -> &mut Self {
+    pub(in super::super) fn number(&mut self, number: impl itoa::Integer) -> &mut Self {
         self.text(itoa::Buffer::new().format(number))
     }
 
     /// The text appended since the last value.
-    pub(super) fn value(&mut self) -> HeaderValue {
+    pub(in super::super) fn value(&mut self) -> HeaderValue {
         let written = self.0.split().freeze();
         HeaderValue::from_maybe_shared(written).expect("made of our own words and numbers, visible ASCII")
     }

@@ -19,21 +19,21 @@ const DISCONNECTED: &str = "client_disconnected";
 
 /// A finished request.
 #[derive(Clone, Debug)]
-pub(super) struct TracedRequest<'x> {
-    pub(super) is_encrypted: bool,
-    pub(super) subject: RequestSubject,
-    pub(super) document: Option<&'x DocumentKey>,
+pub(in super::super) struct TracedRequest<'x> {
+    pub(in super::super) is_encrypted: bool,
+    pub(in super::super) subject: RequestSubject,
+    pub(in super::super) document: Option<&'x DocumentKey>,
     /// `None` if the client disconnected before the response.
-    pub(super) status: Option<StatusCode>,
-    pub(super) code: Option<ErrorCode>,
-    pub(super) outcome: Option<CacheOutcome>,
-    pub(super) application: Option<ApplicationId>,
-    pub(super) request_id: &'x str,
+    pub(in super::super) status: Option<StatusCode>,
+    pub(in super::super) code: Option<ErrorCode>,
+    pub(in super::super) outcome: Option<CacheOutcome>,
+    pub(in super::super) application: Option<ApplicationId>,
+    pub(in super::super) request_id: &'x str,
 }
 
 impl TracedRequest<'_> {
     /// Records the span.
-    pub(super) fn end(&self, span: &RequestSpan, ended: Mono) {
+    pub(in super::super) fn end(&self, span: &RequestSpan, ended: Mono) {
         let has_failed = self.status.is_none_or(|status| status.is_server_error());
         span.end(ended, self.name(span.method()), self.attributes(span.method(), has_failed), has_failed);
     }
@@ -76,6 +76,6 @@ impl TracedRequest<'_> {
 }
 
 /// The methods of the API; all others are refused before a span begins.
-pub(super) fn method(method: &Method) -> &'static str {
+pub(in super::super) fn method(method: &Method) -> &'static str {
     if *method == Method::HEAD { "HEAD" } else { "GET" }
 }

@@ -16,7 +16,7 @@ struct AcceptedForms {
 
 /// Whether the client prefers `application/problem+json` to `application/json`: by a higher weight, or by its name at an
 /// equal one.
-pub(super) fn prefers_problem(headers: &HeaderMap) -> bool {
+pub(in super::super) fn prefers_problem(headers: &HeaderMap) -> bool {
     let mut accepted = AcceptedForms::default();
     let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).for_each(|range| accepted.add(range));

@@ -5,10 +5,10 @@ use http::StatusCode;
 use crate::limits::LimitRule;
 use crate::store::RequestOutcome;
 
-use super::refusal::{Refusal, Responsibility};
+use super::super::refusal::{Refusal, Responsibility};
 
 /// The outcome of a request. It has no status if its client disconnected before the response.
-pub(super) fn outcome(refusal: Option<&Refusal>, status: Option<StatusCode>) -> RequestOutcome {
+pub(in super::super) fn outcome(refusal: Option<&Refusal>, status: Option<StatusCode>) -> RequestOutcome {
     let Some(status) = status else { return RequestOutcome::Disconnected };
     let Some(refusal) = refusal else {
         let is_unchanged = status == StatusCode::NOT_MODIFIED;

@@ -13,7 +13,7 @@ use http::header::{
 
 use crate::routes::headers::for_scripts;
 
-use super::refusal::whole_seconds;
+use super::super::refusal::whole_seconds;
 
 const ANY: HeaderValue = HeaderValue::from_static("*");
 const READING: HeaderValue = HeaderValue::from_static("GET, HEAD");
@@ -56,7 +56,12 @@ impl CorsPolicy {
     }
 
     /// Adds CORS headers to a response. `options` marks a response to OPTIONS, which may be a preflight request.
-    pub(super) fn write(&self, request_headers: &HeaderMap, options: bool, headers: &mut HeaderMap) {
+    pub(in super::super) fn write(
+        &self,
+        request_headers: &HeaderMap,
+        options: bool,
+        headers: &mut HeaderMap,
+    ) {
         if let AllowedOrigins::Listed(_) = self.allowed {
             // Even without an origin in this request: caches must not reuse the response for a request with one.
             let is_for_all = headers.get(VARY).is_some_and(|by| *by == "Accept-Encoding");

@@ -12,11 +12,11 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::request_id::REQUEST_ID;
+use super::super::request_id::REQUEST_ID;
 
 /// A header field of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HeaderField {
+pub(in super::super) enum HeaderField {
     ContentType,
     ContentLength,
     ContentEncoding,
@@ -85,7 +85,7 @@ struct HeaderFieldSet(u32);
 
 /// The headers of a response under construction.
 #[derive(Debug, Default)]
-pub(super) struct ResponseHead {
+pub(in super::super) struct ResponseHead {
     values: [Option<HeaderValue>; FIELDS],
     /// Fields that are set.
     set: HeaderFieldSet,
@@ -93,7 +93,7 @@ pub(super) struct ResponseHead {
 
 impl ResponseHead {
     /// Sets a field.
-    pub(super) fn put(&mut self, field: HeaderField, value: HeaderValue) {
+    pub(in super::super) fn put(&mut self, field: HeaderField, value: HeaderValue) {
         if let Some(index) = self.values.get_mut(field as usize) {
             *index = Some(value);
             self.set.0 |= 1 << field as u32;
@@ -101,7 +101,7 @@ impl ResponseHead {
     }
 
     /// Takes the fields as they are sent and leaves this empty: it is large and must not be moved.
-    pub(super) fn take_map(&mut self) -> HeaderMap {
+    pub(in super::super) fn take_map(&mut self) -> HeaderMap {
         let set = std::mem::take(&mut self.set);
         TEMPLATES.with_borrow_mut(|kept| {
             if let Some((_, names)) = kept.iter().find(|(known, _)| *known == set) {

@@ -1,0 +1,9 @@
+//! Responses: head, header values, error bodies, pages.
+
+pub(super) mod cors;
+pub(super) mod deprecation;
+pub(super) mod error_body;
+pub(super) mod error_format;
+pub(super) mod header_values;
+pub(super) mod page_reply;
+pub(super) mod response_head;
