@@ -126,7 +126,7 @@ mod tests {
     use tokio_util::task::TaskTracker;
 
     use super::super::http::tests::upstream_at;
-    use super::super::{AddressRules, Upstream as _, UpstreamRequest};
+    use super::super::{AddressRules, UpstreamRequest};
     use super::*;
     use crate::clock::Wall;
     use crate::routes::DocumentKey;

@@ -4,84 +4,9 @@ mod command;
 mod csv;
 mod export;
 mod import;
+mod keys_command;
 mod requests;
 mod show;
 mod usage;
 
-use clap::{Args, Subcommand};
-
-use crate::admin::AdminCommand;
-
-use super::control::{CommandTarget, MissingStore, block_on, report};
-use super::exit::Exit;
-use super::printer;
-use super::serve::ServerArgs;
-
-pub(super) const AFTER_HELP: &str = "Examples:\n  \
-scoregate keys create --name 'Weather site' --tier pro --data-dir DIR\n  \
-scoregate keys list --data-dir DIR --json\n  \
-scoregate keys rotate app_0123456789a --overlap-hours 24 --data-dir DIR\n  \
-scoregate keys import keys.csv --data-dir DIR\n\n\
-DIR is the data directory of the server; --config FILE reads it from the configuration. On a running server changes\n\
-take effect at once.\n\
-A key is printed once, when it is created: only its SHA-256 is stored.";
-
-#[derive(Debug, Args)]
-pub(super) struct KeysArgs {
-    #[command(subcommand)]
-    action: KeysAction,
-    #[command(flatten)]
-    server: ServerArgs,
-    /// Print JSON instead of a table.
-    #[arg(long, global = true)]
-    json: bool,
-}
-
-#[derive(Debug, Subcommand)]
-enum KeysAction {
-    #[command(flatten)]
-    Command(command::KeysCommand),
-    /// Import keys from another system by their SHA-256.
-    #[command(after_help = import::AFTER_HELP)]
-    Import(import::KeysImportArgs),
-    /// Export all keys in the format that `import` reads.
-    #[command(after_help = export::AFTER_HELP)]
-    Export(export::ExportArgs),
-}
-
-pub(super) fn run(args: KeysArgs) -> Exit {
-    let KeysArgs { action, server, json } = args;
-    let config = match server.settings() {
-        Ok(config) => config,
-        Err(problems) => return printer::input_error(&problems.to_string()),
-    };
-    match action {
-        KeysAction::Command(subcommand) => {
-            let usage_id = subcommand.usage_id();
-            let command = subcommand.into_command();
-            let performed = command.clone();
-            let is_first = matches!(command, AdminCommand::Create(_));
-            let missing = if is_first { MissingStore::Create } else { MissingStore::Refuse };
-            let responses = block_on(async {
-                let response = CommandTarget::find(&config, missing).await?.perform(command).await?;
-                let used = match usage_id {
-                    Some(id) => Some(usage::fetch(&config, id).await?),
-                    None => None,
-                };
-                Ok((response, used))
-            });
-            match responses {
-                Ok((response, used)) if json => {
-                    printer::data(&format!("{:#}\n", usage::merged(response, used)))
-                }
-                Ok((response, used)) => match show::show(&performed, response) {
-                    Exit::Done => used.map_or(Exit::Done, usage::show),
-                    failed @ (Exit::Input | Exit::Fault) => failed,
-                },
-                Err(error) => report(error),
-            }
-        }
-        KeysAction::Import(args) => block_on(import::run(&config, args, json)).unwrap_or_else(report),
-        KeysAction::Export(args) => block_on(export::run(&config, args)).unwrap_or_else(report),
-    }
-}
+pub(super) use keys_command::{AFTER_HELP, KeysArgs, run};

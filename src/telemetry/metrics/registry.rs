@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -223,7 +222,7 @@ impl MetricsRegistry {
         };
         let handles =
             rows.iter().flat_map(|row| columns.iter().map(move |column| make(row, column))).collect();
-        CounterMatrix { handles, columns: columns.len(), of: PhantomData }
+        CounterMatrix::new(handles, columns.len())
     }
 }
 
@@ -234,7 +233,7 @@ fn family<H, L: MetricLabel>(
 ) -> MetricFamily<H, L> {
     declared(name, &[(L::NAME, words.len())]);
     let key = |word: &String| Key::from_parts(name, vec![metrics::Label::new(L::NAME, word.clone())]);
-    MetricFamily { handles: words.iter().map(|word| register(key(word))).collect(), of: PhantomData }
+    MetricFamily::new(words.iter().map(|word| register(key(word))).collect())
 }
 
 /// Panics for a metric that is not in the table or has other labels there: a defect that the first start shows.

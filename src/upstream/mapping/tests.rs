@@ -1,7 +1,12 @@
 //! Bodies of backends, endpoint by endpoint and mapping by mapping.
 
+use bytes::Bytes;
+
+use super::super::UpstreamResponse;
 use super::*;
-use crate::routes::{Period, Query};
+use crate::cache::{DocumentContent, Validators};
+use crate::clock::Wall;
+use crate::routes::{DocumentKey, ENDPOINTS, Period, Query, Route};
 
 const NOW: Wall = Wall::from_seconds(1_000_000_000);
 

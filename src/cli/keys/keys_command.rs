@@ -1,0 +1,79 @@
+//! The commands of `scoregate keys`.
+
+use clap::{Args, Subcommand};
+
+use crate::admin::AdminCommand;
+
+use super::super::control::{CommandTarget, MissingStore, block_on, report};
+use super::super::exit::Exit;
+use super::super::printer;
+use super::super::serve::ServerArgs;
+
+pub(in super::super) const AFTER_HELP: &str = "Examples:\n  \
+scoregate keys create --name 'Weather site' --tier pro --data-dir DIR\n  \
+scoregate keys list --data-dir DIR --json\n  \
+scoregate keys rotate app_0123456789a --overlap-hours 24 --data-dir DIR\n  \
+scoregate keys import keys.csv --data-dir DIR\n\n\
+DIR is the data directory of the server; --config FILE reads it from the configuration. On a running server changes\n\
+take effect at once.\n\
+A key is printed once, when it is created: only its SHA-256 is stored.";
+
+#[derive(Debug, Args)]
+pub(in super::super) struct KeysArgs {
+    #[command(subcommand)]
+    action: KeysAction,
+    #[command(flatten)]
+    server: ServerArgs,
+    /// Print JSON instead of a table.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum KeysAction {
+    #[command(flatten)]
+    Command(super::command::KeysCommand),
+    /// Import keys from another system by their SHA-256.
+    #[command(after_help = super::import::AFTER_HELP)]
+    Import(super::import::KeysImportArgs),
+    /// Export all keys in the format that `import` reads.
+    #[command(after_help = super::export::AFTER_HELP)]
+    Export(super::export::ExportArgs),
+}
+
+pub(in super::super) fn run(args: KeysArgs) -> Exit {
+    let KeysArgs { action, server, json } = args;
+    let config = match server.settings() {
+        Ok(config) => config,
+        Err(problems) => return printer::input_error(&problems.to_string()),
+    };
+    match action {
+        KeysAction::Command(subcommand) => {
+            let usage_id = subcommand.usage_id();
+            let command = subcommand.into_command();
+            let performed = command.clone();
+            let is_first = matches!(command, AdminCommand::Create(_));
+            let missing = if is_first { MissingStore::Create } else { MissingStore::Refuse };
+            let responses = block_on(async {
+                let response = CommandTarget::find(&config, missing).await?.perform(command).await?;
+                let used = match usage_id {
+                    Some(id) => Some(super::usage::fetch(&config, id).await?),
+                    None => None,
+                };
+                Ok((response, used))
+            });
+            match responses {
+                Ok((response, used)) if json => {
+                    printer::data(&format!("{:#}\n", super::usage::merged(response, used)))
+                }
+                Ok((response, used)) => match super::show::show(&performed, response) {
+                    Exit::Done => used.map_or(Exit::Done, super::usage::show),
+                    failed @ (Exit::Input | Exit::Fault) => failed,
+                },
+                Err(error) => report(error),
+            }
+        }
+        KeysAction::Import(args) => block_on(super::import::run(&config, args, json)).unwrap_or_else(report),
+        KeysAction::Export(args) => block_on(super::export::run(&config, args)).unwrap_or_else(report),
+    }
+}

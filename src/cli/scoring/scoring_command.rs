@@ -1,0 +1,81 @@
+//! The commands of `scoregate scoring`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::super::exit::Exit;
+use super::super::printer;
+use super::super::serve::ServerArgs;
+
+pub(in super::super) const AFTER_HELP: &str = "Examples:\n  \
+scoregate scoring import runs.jsonl.gz --data-dir DIR\n  \
+scoregate scoring export --archive runs.db > runs.jsonl\n  \
+scoregate scoring withdraw r-17 --reason 'wrong API key' --archive runs.db\n  \
+scoregate scoring serve --archive runs.db\n\n\
+The archive is --archive FILE, else the one set in --config FILE, else runs.db in --data-dir DIR.";
+
+#[derive(Debug, Args)]
+pub(in super::super) struct ScoringArgs {
+    #[command(subcommand)]
+    command: ScoringCommand,
+    /// Archive of runs.
+    #[arg(long, value_name = "FILE", global = true)]
+    archive: Option<PathBuf>,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum ScoringCommand {
+    /// Import benchmark runs; a running server publishes them at once.
+    #[command(after_help = super::import::AFTER_HELP)]
+    Import(super::import::ScoringImportArgs),
+    /// Export all runs, withdrawals and incidents as JSON lines.
+    #[command(after_help = "Example:\n  scoregate scoring export --archive runs.db | gzip > runs.jsonl.gz")]
+    Export,
+    /// Show or replace the suites, their weights and axes.
+    #[command(after_help = super::suites::AFTER_HELP)]
+    Suites {
+        #[command(subcommand)]
+        command: super::suites::SuitesCommand,
+    },
+    /// Withdraw runs: they count nowhere.
+    #[command(after_help = super::change::AFTER_WITHDRAW_HELP)]
+    Withdraw(super::change::WithdrawArgs),
+    /// Replace the content of runs.
+    #[command(after_help = super::change::AFTER_CORRECT_HELP)]
+    Correct(super::change::CorrectArgs),
+    /// Show withdrawn and corrected runs, newest change first.
+    #[command(after_help = super::audit::AFTER_HELP)]
+    Audit(super::audit::RunAuditArgs),
+    /// List or retract recorded incidents.
+    #[command(after_help = super::incidents::AFTER_HELP)]
+    Incidents {
+        #[command(subcommand)]
+        command: super::incidents::IncidentsCommand,
+    },
+    /// Serve the scores over HTTP, for gateways on other machines.
+    #[command(after_help = super::serve::AFTER_HELP)]
+    Serve(super::serve::ServeArgs),
+}
+
+pub(in super::super) fn run(args: ScoringArgs) -> Exit {
+    let (archive, data_dir) = match (args.archive, args.server.settings()) {
+        (Some(archive), settings) => (archive, settings.ok().map(|config| config.data_dir)),
+        (None, Ok(config)) => (config.archive, Some(config.data_dir)),
+        (None, Err(problems)) => return printer::input_error(&problems.to_string()),
+    };
+    match args.command {
+        ScoringCommand::Import(args) => super::import::run(&archive, data_dir.as_deref(), &args),
+        ScoringCommand::Export => super::export::run(&archive),
+        ScoringCommand::Suites { command } => super::suites::run(&archive, data_dir.as_deref(), &command),
+        ScoringCommand::Withdraw(args) => super::change::withdraw(&archive, data_dir.as_deref(), args),
+        ScoringCommand::Correct(args) => super::change::correct(&archive, data_dir.as_deref(), args),
+        ScoringCommand::Incidents { command } => {
+            super::incidents::run(&archive, data_dir.as_deref(), command)
+        }
+        ScoringCommand::Audit(args) => super::audit::run(&archive, &args),
+        ScoringCommand::Serve(args) => super::serve::run(archive, args),
+    }
+}

@@ -1,0 +1,168 @@
+//! Runs the commands of `scoregate store`.
+
+use std::io::{self, BufWriter};
+use std::path::Path;
+
+use anyhow::Context as _;
+
+use crate::app::DataDir;
+use crate::clock::{Clock, Wall};
+use crate::store::OwedFile;
+use crate::store::maintenance::{
+    ExportSummary, ImportOptions, MaintenanceError, back_up, check, close, close_future_days, create_new,
+    export, file_in, import, record_backup,
+};
+
+use super::super::control::{CommandError, operator, report as report_error};
+use super::super::exit::Exit;
+use super::super::output_file::OutputFile;
+use super::super::printer;
+use super::arguments::StoreArgs;
+use super::arguments::{RuntimeRole, StoreCommand};
+use super::report::{print_check, print_closed, print_contents, print_exported, print_imported};
+
+pub(in super::super) fn run(args: &StoreArgs) -> Exit {
+    let now = Clock::system().now().wall;
+    if let StoreCommand::Export { file, damaged: Some(damaged), force, .. } = &args.command {
+        return write_export(damaged, true, file, *force, now);
+    }
+    let config = match args.server.settings() {
+        Ok(config) => config,
+        Err(problems) => return printer::input_error(&problems.to_string()),
+    };
+    match &config.database {
+        Some(database) => super::database::run(&args.command, database),
+        None => run_on_file(&args.command, &config.data_dir, now),
+    }
+}
+
+fn run_on_file(command: &StoreCommand, directory: &Path, now: Wall) -> Exit {
+    match command {
+        StoreCommand::Check { json } => match check(directory, now) {
+            Ok(report) => print_check(&report, *json, now.day()),
+            Err(error) => failed(error),
+        },
+        StoreCommand::Backup { file, force } => match back_up(directory, file, *force) {
+            Ok(report) => {
+                record_time(directory, now);
+                print_contents(&report)
+            }
+            Err(error) => failed(error),
+        },
+        StoreCommand::Export { file, force, close: true, .. } => {
+            while_stopped(directory, |directory| export_and_close(directory, file, *force, now))
+        }
+        StoreCommand::Export { file, force, .. } => {
+            let exit = write_export(&file_in(directory), false, file, *force, now);
+            if exit == Exit::Done {
+                record_time(directory, now);
+            }
+            exit
+        }
+        StoreCommand::CloseFutureDays { today } => while_stopped(directory, |directory| {
+            Ok(print_closed(&close_future_days(directory, &operator(), *today, now)?, *today))
+        }),
+        StoreCommand::Init { grant: RuntimeRole { runtime_role: Some(_) } }
+        | StoreCommand::Upgrade { .. } => {
+            printer::input_error("this needs a database: set store.url in the configuration")
+        }
+        StoreCommand::Init { .. } => while_stopped(directory, |directory| {
+            create_new(directory, now)?;
+            printer::message(&format!("created an empty store in {}", directory.display()));
+            Ok(Exit::Done)
+        }),
+        StoreCommand::Import { file, replace, forfeit_today } => while_stopped(directory, |directory| {
+            let options = ImportOptions { who: operator(), replace: *replace, forfeit_today: *forfeit_today };
+            Ok(print_imported(&import(directory, file, &options, now)?, &options))
+        }),
+    }
+}
+
+/// Exports the store of a stopped server and puts it out of use.
+fn export_and_close(directory: &Path, to: &Path, force: bool, now: Wall) -> Result<Exit, MaintenanceError> {
+    if to == Path::new("-") {
+        return Ok(printer::input_error("--close needs a file: standard output may not be durable"));
+    }
+    let exit = write_export(&file_in(directory), false, to, force, now);
+    if exit != Exit::Done {
+        return Ok(exit);
+    }
+    printer::message(&format!("the store is now {}", close(directory, now)?.display()));
+    let owed = directory.join(OwedFile::NAME);
+    if owed.exists() {
+        printer::message(&format!(
+            "{} contains units delivered on grace that are not charged yet: use this data directory for a gateway on \
+             the new store, which charges them",
+            owed.display()
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+/// Runs a command under the lock of the data directory, so that no server is running or can start meanwhile.
+fn while_stopped(directory: &Path, work: impl FnOnce(&Path) -> Result<Exit, MaintenanceError>) -> Exit {
+    match DataDir::open(directory) {
+        Ok(lock) => work(lock.path()).unwrap_or_else(failed),
+        Err(error) => printer::input_error(&format!("{error:#}")),
+    }
+}
+
+/// Records the time of the backup for the metric of a running server.
+fn record_time(directory: &Path, now: Wall) {
+    if let Err(error) = record_backup(directory, now) {
+        printer::message(&format!(
+            "the backup is complete, but its time could not be recorded in {}: {error}; \
+             scoregate_last_backup_timestamp_seconds is not updated",
+            directory.display()
+        ));
+    }
+}
+
+fn failed(error: MaintenanceError) -> Exit {
+    let is_input = error.is_input();
+    // Not wrapped, so that `printer::fault` finds the repair steps.
+    let error = match error {
+        MaintenanceError::Store(error) => error.into(),
+        error @ (MaintenanceError::NoStore(_)
+        | MaintenanceError::IsThere(_)
+        | MaintenanceError::Exists(_)
+        | MaintenanceError::InUse { .. }
+        | MaintenanceError::Unfit { .. }
+        | MaintenanceError::OtherDay { .. }
+        | MaintenanceError::Unwritable { .. }) => anyhow::Error::from(error),
+    };
+    if is_input { printer::input_error(&error.to_string()) } else { printer::fault(&error) }
+}
+
+/// Exports to standard output, or to a file that is complete once it has its name.
+fn write_export(from: &Path, damaged: bool, to: &Path, force: bool, now: Wall) -> Exit {
+    if to == Path::new("-") {
+        let mut out = BufWriter::new(io::stdout().lock());
+        return match export(from, damaged, &mut out, now) {
+            Ok(exported) => print_exported(&exported, damaged),
+            Err(error) => failed(error),
+        };
+    }
+    match export_file(from, damaged, to, force, now) {
+        Ok(Ok(exported)) => print_exported(&exported, damaged),
+        Ok(Err(error)) => failed(error),
+        Err(error) => report_error(error),
+    }
+}
+
+fn export_file(
+    from: &Path,
+    damaged: bool,
+    to: &Path,
+    force: bool,
+    now: Wall,
+) -> Result<Result<ExportSummary, MaintenanceError>, CommandError> {
+    let file = OutputFile::create(to, force)?;
+    let failed = || format!("{} cannot be written", to.display());
+    let mut out = file.writer().with_context(failed)?;
+    let exported = export(from, damaged, &mut out, now);
+    if exported.is_ok() {
+        file.finish().with_context(failed)?;
+    }
+    Ok(exported)
+}

@@ -1,0 +1,41 @@
+//! Problems in settings, all reported together.
+
+use std::fmt;
+
+/// A problem with a setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigProblem {
+    /// The setting's path, such as `upstream.timeout`.
+    pub path: String,
+    /// The value found; never a secret.
+    pub found: Option<String>,
+    /// How to correct it.
+    pub remedy: String,
+}
+
+/// All problems with the settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigProblems(pub Vec<ConfigProblem>);
+
+impl fmt::Display for ConfigProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.found {
+            Some(found) => write!(f, "{}: found {found}; {}", self.path, self.remedy),
+            None => write!(f, "{}: {}", self.path, self.remedy),
+        }
+    }
+}
+
+impl fmt::Display for ConfigProblems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, problem) in self.0.iter().enumerate() {
+            if number > 0 {
+                writeln!(f)?;
+            }
+            write!(f, "{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConfigProblems {}

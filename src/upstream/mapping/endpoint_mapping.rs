@@ -1,0 +1,245 @@
+//! The mapping of one endpoint: the backend's request, and its response as a document.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use crate::cache::{DocumentContent, Validators};
+use crate::clock::Wall;
+use crate::routes::{DocumentKey, ENDPOINTS, Endpoint, Param, Route, SourceDescription};
+
+use super::super::UpstreamResponse;
+use super::body::MappedBody;
+use super::fields::ItemMapping;
+use super::model_id::IdPattern;
+use super::pointer::JsonPointer;
+use super::pointer::PointerError;
+use super::shape::DataShape;
+use super::template::PathTemplate;
+
+/// How all endpoints are mapped to a backend.
+#[derive(Clone, Debug)]
+pub struct Mapping {
+    /// A row for each endpoint that a backend answers.
+    pub endpoints: BTreeMap<Route, EndpointMapping>,
+    /// Whether the list of models is complete.
+    pub lists_all_models: bool,
+}
+
+/// How one endpoint is mapped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointMapping {
+    /// The path of its documents.
+    pub template: PathTemplate,
+    /// Where the data is in a body. By default at `/data` of an object; an array is the data itself.
+    pub data: Option<JsonPointer>,
+    /// The shape of the data.
+    pub shape: DataShape,
+    /// Where the time of the data is, if the backend states it.
+    pub timestamp: JsonPointer,
+    /// How the backend reports that a model does not exist.
+    pub not_found: Vec<NotFound>,
+    /// The ids that the backend may have, if restricted. It is never asked about others.
+    pub id: Option<IdPattern>,
+    /// The fields of its items, where items have the shape of the backend. `None`: they have the fields of this API.
+    pub fields: Option<ItemMapping>,
+}
+
+/// A way to report that a model does not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotFound {
+    /// The status 404.
+    Status,
+    /// An error in the body whose text contains "model" and "not found", or "no … found for model".
+    Error,
+    /// An empty list. It may also be a true response about an existing model.
+    Empty,
+}
+
+/// Facts about a response besides its body.
+#[derive(Debug)]
+pub(in super::super) struct ResponseInfo {
+    /// The backend's validators.
+    pub(in super::super) source: Validators,
+    /// The time of the data, if the transport states it.
+    pub(in super::super) dated: Option<Wall>,
+    /// When it will next change, if the backend states it.
+    pub(in super::super) next_refresh: Option<Wall>,
+    /// The time of the response; used if the time of the data is unknown.
+    pub(in super::super) now: Wall,
+}
+
+impl Default for Mapping {
+    /// A backend with our own paths and shapes.
+    fn default() -> Self {
+        let rows = ENDPOINTS.iter().filter(|row| row.stored);
+        let endpoints = rows.map(|row| (row.route, EndpointMapping::canonical(row))).collect();
+        Self { endpoints, lists_all_models: false }
+    }
+}
+
+impl Mapping {
+    /// The documented properties of the backend.
+    pub fn description(&self) -> SourceDescription {
+        let mut description = SourceDescription::default();
+        for (route, mapped) in &self.endpoints {
+            if let Some(fields) = &mapped.fields {
+                description.fields.insert(*route, fields.published());
+            }
+            let takes = route.endpoint().takes.iter().copied();
+            let ignored: Vec<Param> = takes.filter(|param| !mapped.template.sends(*param)).collect();
+            if !ignored.is_empty() {
+                description.ignored.insert(*route, ignored);
+            }
+        }
+        description
+    }
+
+    /// Whether the backend may have a document: its id is not excluded by the configuration.
+    pub(in super::super) fn may_have(&self, key: &DocumentKey) -> bool {
+        let pattern = self.endpoints.get(&key.route).and_then(|mapped| mapped.id.as_ref());
+        pattern.zip(key.id.as_ref()).is_none_or(|(pattern, id)| pattern.allows(id))
+    }
+}
+
+impl NotFound {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Status, Self::Error, Self::Empty];
+
+    /// Its name in a configuration.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Status => "404",
+            Self::Error => "error",
+            Self::Empty => "empty",
+        }
+    }
+}
+
+impl EndpointMapping {
+    /// An endpoint with our own path and shape.
+    pub fn canonical(endpoint: &Endpoint) -> Self {
+        let names_a_model = endpoint.route.names_a_model();
+        Self {
+            template: PathTemplate::canonical(endpoint, &[]),
+            data: None,
+            shape: DataShape::default(),
+            timestamp: JsonPointer::member("generated_at"),
+            not_found: if names_a_model { vec![NotFound::Status] } else { Vec::new() },
+            id: None,
+            fields: None,
+        }
+    }
+
+    /// The path and query of a document. `None` if the document lacks a parameter they need.
+    pub(in super::super) fn target(&self, key: &DocumentKey) -> Option<String> {
+        self.template.target(key)
+    }
+
+    /// Whether the backend reports missing models in this way.
+    pub(in super::super) fn supports(&self, way: NotFound) -> bool {
+        self.not_found.contains(&way)
+    }
+
+    /// Reads a body. The reason for a rejection is for the operator.
+    pub(in super::super) fn read(
+        &self,
+        key: &DocumentKey,
+        body: &Bytes,
+        head: ResponseInfo,
+    ) -> Result<UpstreamResponse, String> {
+        let next_refresh = head.next_refresh;
+        let Some(content) = self.content(key, body, head)? else { return Ok(UpstreamResponse::NoSuchModel) };
+        let is_about_one = key.route.endpoint().one;
+        if content.count == 0 && self.supports(NotFound::Empty) {
+            // The detail of an existing model is never empty.
+            let missing_model = if is_about_one {
+                UpstreamResponse::NoSuchModel
+            } else {
+                UpstreamResponse::Nothing { content, next_refresh }
+            };
+            return Ok(missing_model);
+        }
+        if is_about_one && content.count != 1 {
+            return Err(format!("this endpoint returns one item, but the data has {} items", content.count));
+        }
+        Ok(UpstreamResponse::Content { content, next_refresh })
+    }
+
+    /// Whether the body of an error status reports that the model does not exist.
+    pub(in super::super) fn reports_missing_model(&self, body: &Bytes) -> bool {
+        let refused = MappedBody::of(body).and_then(|body| body.reported_error(self.is_bare()));
+        self.supports(NotFound::Error) && matches!(refused, Ok(Some(refused)) if refused.says_not_found())
+    }
+
+    /// The data of a body. `None` if it reports that the model does not exist, or is about another one.
+    fn content(
+        &self,
+        key: &DocumentKey,
+        bytes: &Bytes,
+        head: ResponseInfo,
+    ) -> Result<Option<DocumentContent>, String> {
+        let body = MappedBody::of(bytes)?;
+        if let Some(refused) = body.reported_error(self.is_bare())? {
+            let no_model = self.supports(NotFound::Error) && refused.says_not_found();
+            return if no_model { Ok(None) } else { Err(refused.reason()) };
+        }
+        let pointer = self.data.clone().unwrap_or_else(|| {
+            if body.is_array() { JsonPointer::default() } else { JsonPointer::member("data") }
+        });
+        let data = find(&pointer, &body)?.filter(|data| data.get() != "null");
+        let data = data.ok_or_else(|| format!("no data at {pointer}"))?;
+        let items =
+            self.shape.items(bytes, data).map_err(|reason| format!("the value at {pointer} {reason}"))?;
+        let mapped = self.fields.as_ref().map(|fields| fields.apply(&items.data)).transpose()?.flatten();
+        let each = match &mapped {
+            Some(mapped) => serde_json::from_slice(mapped).map_err(|error| error.to_string())?,
+            None => items.each,
+        };
+        // Several items where one is expected are an invalid response, whatever their ids.
+        let has_one_model = !key.route.endpoint().one || each.len() < 2;
+        if let Some(requested) = key.id.as_ref().filter(|_| has_one_model)
+            && let Some(other) = super::model_id::other_id(key.route, requested, &body, &each)?
+        {
+            tracing::debug!(document = %key, %other, "the backend answered about another model");
+            return Ok(None);
+        }
+        // An invalid time is ignored, and the next best one is used.
+        let stated_at = find(&self.timestamp, &body)?.and_then(instant).or(head.dated);
+        let generated_at = stated_at.or_else(|| newest_update(&each)).unwrap_or(head.now);
+        let count = each.len();
+        let data = mapped.unwrap_or(items.data);
+        Ok(Some(DocumentContent { data, count, generated_at, stated_at, source: head.source }))
+    }
+
+    /// Whether the data is the whole body.
+    fn is_bare(&self) -> bool {
+        self.data.as_ref().is_some_and(JsonPointer::is_whole)
+    }
+}
+
+fn find<'b>(pointer: &JsonPointer, body: &MappedBody<'b>) -> Result<Option<&'b RawValue>, String> {
+    pointer.find(body.raw).map_err(|error| match error {
+        PointerError::Twice => format!("{pointer} occurs twice"),
+        PointerError::Malformed => format!("malformed JSON on the path to {pointer}"),
+    })
+}
+
+fn instant(stated: &RawValue) -> Option<Wall> {
+    Wall::parse_rfc3339(&serde_json::from_str::<String>(stated.get()).ok()?)
+}
+
+/// The fields of an item that are read.
+#[derive(serde::Deserialize)]
+struct DatedItem {
+    #[serde(rename = "lastUpdated", default)]
+    last_updated: Option<serde_json::Value>,
+}
+
+/// The newest valid `lastUpdated` of the items.
+fn newest_update(items: &[&RawValue]) -> Option<Wall> {
+    let updates =
+        items.iter().filter_map(|item| serde_json::from_str::<DatedItem>(item.get()).ok()?.last_updated);
+    updates.filter_map(|instant| Wall::parse_rfc3339(instant.as_str()?)).max()
+}

@@ -1,0 +1,104 @@
+//! One request to a backend, its result, and the trait of all backends.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use crate::cache::{DocumentContent, Validators};
+use crate::clock::Wall;
+use crate::routes::DocumentKey;
+use crate::telemetry::trace::TraceContext;
+
+/// The response to an upstream request, to be awaited.
+pub type UpstreamFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<UpstreamResponse, UpstreamFailure>> + Send + 'a>>;
+
+/// A response of the backend.
+#[derive(Clone, Debug)]
+pub enum UpstreamResponse {
+    /// A valid, complete response.
+    Content {
+        /// The data.
+        content: DocumentContent,
+        /// When it will next change, if the backend states it.
+        next_refresh: Option<Wall>,
+    },
+    /// The stored document is current.
+    Unchanged {
+        /// When it will next change, if the backend states it.
+        next_refresh: Option<Wall>,
+    },
+    /// The model does not exist.
+    NoSuchModel,
+    /// The backend rejected the request with status 400. It contains nothing of the client's but the parsed
+    /// parameters, so the id is malformed unless the model is known to exist.
+    IdRejected,
+    /// An empty list, which this backend may also send for a model that does not exist.
+    Nothing {
+        /// The empty list.
+        content: DocumentContent,
+        /// When it will next change, if the backend states it.
+        next_refresh: Option<Wall>,
+    },
+}
+
+/// Why there is no usable response of the backend.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UpstreamFailure {
+    /// The connection failed, or ended before a response began.
+    #[error("backend unreachable: {0}")]
+    Unreachable(String),
+    /// A response with an error status.
+    #[error("backend returned status {status}")]
+    ErrorStatus {
+        /// The status.
+        status: u16,
+        /// The time of `Retry-After`.
+        retry_after: Option<Duration>,
+    },
+    /// A timeout.
+    #[error("backend timeout: it did not {0} in time")]
+    Timeout(&'static str),
+    /// A response without valid data.
+    #[error("invalid backend response: {0}")]
+    Invalid(String),
+    /// Not sent: the circuit breaker is open for this time.
+    #[error("circuit breaker open for another {} s", .0.as_secs_f64().ceil())]
+    CircuitOpen(Duration),
+    /// Not sent: the queue was full, or the request waited too long in it.
+    #[error("backend queue full")]
+    QueueFull,
+}
+
+/// An upstream request.
+#[derive(Clone, Copy, Debug)]
+pub struct UpstreamRequest<'a> {
+    /// The requested document.
+    pub key: &'a DocumentKey,
+    /// Validators of the stored document, for a conditional request.
+    pub known: Option<&'a Validators>,
+    /// The trace of the client's request that caused it, if any.
+    pub trace: Option<&'a TraceContext>,
+}
+
+/// A backend.
+pub trait Upstream: Send + Sync + 'static {
+    /// Its address for the operator, without credentials.
+    fn address(&self) -> String;
+
+    /// Requests a document.
+    fn fetch<'a>(&'a self, request: UpstreamRequest<'a>) -> UpstreamFuture<'a>;
+
+    /// Whether its list of models is complete, so that a model that is not listed does not exist.
+    fn lists_all_models(&self) -> bool;
+
+    /// Whether it may have a document. Others are never requested.
+    fn may_have(&self, _key: &DocumentKey) -> bool {
+        true
+    }
+
+    /// Number of requests retried because their connection was being closed.
+    fn retries(&self) -> u64 {
+        0
+    }
+}
