@@ -11,6 +11,8 @@ mod figures;
 mod image;
 #[path = "tidy/layers.rs"]
 mod layers;
+#[path = "tidy/links.rs"]
+mod links;
 #[path = "tidy/names.rs"]
 mod names;
 #[path = "tidy/pages.rs"]
