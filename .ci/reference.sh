@@ -27,6 +27,7 @@ rm -rf "$scored"
 mkdir "$scored"
 SCOREGATE_REFERENCE=$scored cargo test --locked --quiet --lib -- --ignored scores_of_the_scenarios_are_written
 "$python" tests/reference/scores.py --check
+"$python" tests/reference/example.py --check
 if ! "$python" tests/reference/compare.py "$scored"; then
     echo "the scores differ from those that docs/scoring.md defines: correct the program, or the page and tests/reference" >&2
     exit 1
