@@ -1,15 +1,15 @@
 //! Requests and replies of the ledger of daily units. Each names the application, the day and the node, so that
 //! several machines can lease from one ledger.
 //!
-//! Data only. The rules are in `limits::day_ledger`; how much to request is decided in `limits`.
+//! The rules are in `limits::day_ledger`; how much to request is decided in `limits`.
 
 use std::sync::Arc;
 
 use crate::clock::Day;
 use crate::keys::ApplicationId;
-use crate::limits::{GraceShare, MinuteGrant, MinuteReport, NodeReport, NodeTotals};
+use crate::limits::{GraceClaim, GraceShare, MinuteGrant, MinuteReport, NodeReport, NodeTotals};
 
-use super::OwnLimits;
+use super::{OwnLimits, StoreFuture};
 
 /// Units delivered on grace and not charged before the server stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,4 +110,40 @@ pub enum ReportOutcome {
     Closed,
     /// The application does not exist.
     UnknownApplication,
+}
+
+/// The ledger of daily units. Its rules are in `limits::day_ledger`.
+pub trait Ledger: Send + Sync + 'static {
+    /// The current day; none before the first exchange. Earlier days are closed.
+    fn day(&self) -> StoreFuture<'_, Option<Day>>;
+
+    /// Applies reports of a node, durably, before it returns. A failed exchange may have been applied; it can be
+    /// repeated.
+    fn exchange(&self, exchange: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply>;
+
+    /// Registers for a share of a day's grace, or confirms the one that is held. `None` if no share is free, or if the one that
+    /// is held must not be used any more. A failed claim may have been applied; it can be repeated.
+    fn claim_grace(&self, _claim: GraceClaim) -> StoreFuture<'_, Option<GraceShare>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// Returns a share on which nothing is owed.
+    fn return_grace(&self, _share: HeldGraceShare) -> StoreFuture<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Applications of which other nodes need the shares of minutes that this node has.
+    fn recalled(&self, node: u64) -> StoreFuture<'_, Vec<ApplicationId>>;
+
+    /// Connects as far as requests of callers need it, unless that is done. Returns why a store that answers refuses this
+    /// gateway; an error if it does not answer.
+    fn refusal(&self) -> StoreFuture<'_, Option<String>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// Deletes a batch of outdated records, merges usage and requests of days that are closed, and returns the number of changed records.
+    /// Some engines delete some records with other writes.
+    fn delete_outdated(&self) -> StoreFuture<'_, u64> {
+        Box::pin(std::future::ready(Ok(0)))
+    }
 }

@@ -1,9 +1,11 @@
-//! Mail to be sent. Data only.
+//! Mail to be sent.
 //!
 //! A gateway claims a mail for some time, sends it, and removes it. If it stops in between, another one sends the mail
 //! again, with the same message id, after the claim has expired.
 
 use crate::clock::Wall;
+
+use super::StoreFuture;
 
 /// The purpose of a mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -130,4 +132,23 @@ pub struct MailBacklog {
     pub oldest: Option<Wall>,
     /// Why the last attempt for the oldest mail failed, if it did.
     pub last_error: Option<String>,
+}
+
+/// Mail to be sent. The rules are in `mail_queue`.
+pub trait MailQueue: Send + Sync + 'static {
+    /// Queues mails. A message id that is queued already is ignored.
+    fn queue_mail(&self, mails: Vec<NewMail>) -> StoreFuture<'_, ()>;
+
+    /// Queues the first mails of an operator to owners, with the audit record for all of them, both or neither.
+    fn queue_notice(&self, notice: NewNotice) -> StoreFuture<'_, ()>;
+
+    /// Claims mails that are due, longest due first. No mail is claimed by two readers at the same time. Mails that have
+    /// expired are claimed too, so that they are counted and removed.
+    fn claim_mail(&self, claim: MailClaim) -> StoreFuture<'_, Vec<ClaimedMail>>;
+
+    /// Records the results of attempts.
+    fn record_attempts(&self, attempts: Vec<MailAttempt>) -> StoreFuture<'_, ()>;
+
+    /// The state of the queue.
+    fn mail_backlog(&self) -> StoreFuture<'_, MailBacklog>;
 }

@@ -1,10 +1,12 @@
-//! The gateway processes (nodes) that use a store. Data only.
+//! The gateway processes (nodes) that use a store.
 //!
 //! For information: no unit and no token depends on whether a node is listed or live.
 
 use std::time::Duration;
 
 use crate::clock::Wall;
+
+use super::StoreFuture;
 
 /// A node that was seen within this time is live.
 const LIVE: Duration = Duration::from_secs(30);
@@ -52,6 +54,18 @@ impl NodeList {
     pub fn live(&self, now: Wall) -> impl Iterator<Item = &NodeStatus> {
         self.nodes.iter().filter(move |node| self.is_live(node, now))
     }
+}
+
+/// The gateways that use the store, for information.
+pub trait NodeRegistry: Send + Sync + 'static {
+    /// Stores the status of a node. An engine with a clock of its own sets `last_seen_at` by it.
+    fn report_node(&self, status: NodeStatus) -> StoreFuture<'_, ()>;
+
+    /// Removes a node that stops.
+    fn remove_node(&self, node: u64) -> StoreFuture<'_, ()>;
+
+    /// The nodes. One that was not seen for a day may be left out.
+    fn nodes(&self) -> StoreFuture<'_, NodeList>;
 }
 
 #[cfg(test)]

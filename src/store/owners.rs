@@ -1,4 +1,4 @@
-//! Owners of applications who signed up, their links by e-mail and their sessions. Data only.
+//! Owners of applications who signed up, their links by e-mail and their sessions.
 //!
 //! Links and sessions are stored as digests. An owner has one mailbox: the address without what mail servers ignore, as
 //! the caller determines it.
@@ -6,7 +6,7 @@
 use crate::clock::Wall;
 use crate::keys::{ApplicationId, Digest, OwnerId};
 
-use super::StoreError;
+use super::{NewMail, OwnerRefusal, StoreError, StoreFuture};
 
 /// An owner of applications.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,38 +63,6 @@ impl StoredOwner {
         let is_owned = self.applications.contains(&application);
         if is_owned { Ok(()) } else { Err(StoreError::UnknownApplication(application)) }
     }
-}
-
-/// Why a change in the name of an owner was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OwnerRefusal {
-    /// The owner does not exist.
-    #[error("there is no account {0}; `scoregate accounts list` lists all")]
-    Unknown(OwnerId),
-    /// The account is suspended.
-    #[error("account {0} is suspended; `scoregate accounts resume {0}` ends that")]
-    Suspended(OwnerId),
-    /// The owner may have no more applications.
-    #[error("account {0} has as many applications as it may have")]
-    TooManyApplications(OwnerId),
-    /// Applications that were closed today count until the day ends, if they used units of it.
-    #[error(
-        "an application of the address of account {0} was closed today after it had used requests; \
-         a new one can be created tomorrow (UTC)"
-    )]
-    QuotaUsedToday(OwnerId),
-    /// The application has not the keys that the owner has seen.
-    #[error("the keys of application {0} have changed; look at them again")]
-    KeysChanged(ApplicationId),
-    /// The application may have no more active keys.
-    #[error("application {0} has as many active keys as it may have")]
-    TooManyActiveKeys(ApplicationId),
-    /// The application may get no more keys in this period.
-    #[error("application {0} got as many keys in the last 24 hours as it may get")]
-    TooManyNewKeys(ApplicationId),
-    /// An account with applications is not deleted.
-    #[error("account {0} has applications; run the command again")]
-    HasApplications(OwnerId),
 }
 
 /// A link to be sent to an address.
@@ -238,4 +206,35 @@ pub struct OwnerQuery {
     pub after: Option<OwnerId>,
     /// Maximum number of owners.
     pub limit: usize,
+}
+
+/// Owners of applications, their links by e-mail and their sessions. Links and sessions that have expired do not exist.
+pub trait OwnerStore: Send + Sync + 'static {
+    /// Makes a link and its mail durable, both or neither. Returns `false` and stores nothing if the mailbox has had its
+    /// allowance. Both cases run the same statements: the duration must not depend on the mailbox.
+    fn send_link(&self, link: NewSignInLink, mail: NewMail) -> StoreFuture<'_, bool>;
+
+    /// The link with this digest, unless it was used.
+    fn usable_link(&self, digest: Digest, now: Wall) -> StoreFuture<'_, Option<UsableLink>>;
+
+    /// Uses a link: creates the owner if the mailbox is unknown, and a session. Of several uses at the same time one succeeds.
+    fn sign_in(&self, sign_in: SignIn) -> StoreFuture<'_, SignInOutcome>;
+
+    /// The session with this digest.
+    fn session(&self, digest: Digest, now: Wall) -> StoreFuture<'_, Option<OwnerSession>>;
+
+    /// Ends a session, if it exists.
+    fn end_session(&self, digest: Digest) -> StoreFuture<'_, ()>;
+
+    /// Ends all sessions of an owner.
+    fn end_sessions(&self, owner: OwnerId) -> StoreFuture<'_, ()>;
+
+    /// Owners, ordered by id.
+    fn owners(&self, query: OwnerQuery) -> StoreFuture<'_, Vec<StoredOwner>>;
+
+    /// One owner.
+    fn owner(&self, id: OwnerId) -> StoreFuture<'_, Option<StoredOwner>>;
+
+    /// Makes a change and its audit record durable, both or neither. Returns the owner as changed, or as deleted.
+    fn change_owner(&self, change: OwnerChange) -> StoreFuture<'_, StoredOwner>;
 }

@@ -1,4 +1,4 @@
-//! Requests of each application by UTC day, endpoint and outcome, for reports. Data only.
+//! Requests of each application by UTC day, endpoint and outcome, for reports.
 //!
 //! They follow the rules of `usage`: reports of a node are totals of a day that only grow, a day is open for reports for two
 //! days after it ended, and nothing may be decided by them. Only requests with a valid key are counted.
@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Day;
 use crate::keys::ApplicationId;
+
+use super::StoreFuture;
 
 /// Number of days for which requests are kept, the current one included.
 pub const REQUEST_DAYS_KEPT: u32 = 92;
@@ -179,6 +181,16 @@ impl OutcomeCounts {
         };
         *count = count.saturating_add(requests);
     }
+}
+
+/// Requests per application, day, endpoint and outcome, for reports. The rules are in `requests`.
+pub trait RequestStore: Send + Sync + 'static {
+    /// Stores totals of a node durably, at most one for each application, day, endpoint and outcome. A total that is lower than
+    /// the stored one changes nothing, nor does one of a day that is no longer open for reports.
+    fn record_requests(&self, node: u64, totals: Vec<RequestTotal>) -> StoreFuture<'_, ()>;
+
+    /// Requests of an application added up over all nodes.
+    fn requests(&self, query: RequestQuery) -> StoreFuture<'_, RequestList>;
 }
 
 #[cfg(test)]

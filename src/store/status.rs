@@ -1,9 +1,11 @@
-//! The availability of the service by minute, and messages about its incidents, for the status page. Data only.
+//! The availability of the service by minute, and messages about its incidents, for the status page.
 //!
 //! A minute is the number of minutes since 1970-01-01 UTC. Each gateway stores the minutes in which it was ready; a minute that
 //! no gateway stored counts as down.
 
 use crate::clock::{Day, Wall};
+
+use super::StoreFuture;
 
 /// Number of days for which minutes are kept, the current one included. The first minute of all is kept forever.
 pub(in crate::store) const STATUS_DAYS_KEPT: u32 = 91;
@@ -132,4 +134,20 @@ pub const fn minute_of(at: Wall) -> u64 {
 /// The day of a minute.
 pub(in crate::store) fn day_of_minute(minute: u64) -> Day {
     Day::from_number(u32::try_from(minute / DAY_MINUTES).unwrap_or(u32::MAX))
+}
+
+/// The availability of the service by minute, and messages about its incidents. The rules are in `status`.
+pub trait StatusStore: Send + Sync + 'static {
+    /// Stores minutes as one gateway saw them. A minute is ready, or its data fresh, if any gateway stored that. Minutes that
+    /// are no longer kept are ignored.
+    fn record_minutes(&self, minutes: Vec<StatusMinute>) -> StoreFuture<'_, ()>;
+
+    /// The minutes from `first` up to `end`, which is not included, added up by day.
+    fn status_history(&self, first: u64, end: u64) -> StoreFuture<'_, StatusHistory>;
+
+    /// Makes a message and its audit record durable, both or neither.
+    fn post_status(&self, new: NewStatusMessage) -> StoreFuture<'_, StatusMessage>;
+
+    /// The newest messages, up to `limit`, and all of incidents that are not resolved; newest first.
+    fn status_messages(&self, limit: usize) -> StoreFuture<'_, Vec<StatusMessage>>;
 }

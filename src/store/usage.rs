@@ -1,4 +1,4 @@
-//! Usage: units delivered to each application on each UTC day, for reports. Data only.
+//! Usage: units delivered to each application on each UTC day, for reports.
 //!
 //! Usage is stored with a delay, so nothing may be decided by it: quotas follow the ledger. Reports of a node are totals
 //! that only grow, so one that is repeated, late or out of order changes nothing. A day is open for reports for two days
@@ -6,6 +6,8 @@
 
 use crate::clock::Day;
 use crate::keys::ApplicationId;
+
+use super::StoreFuture;
 
 /// Number of days that are open for reports, the current one included.
 pub const USAGE_DAYS_OPEN: u32 = 3;
@@ -52,4 +54,14 @@ impl UsageQuery {
     pub const fn on(day: Day, limit: usize) -> Self {
         Self { first: day, last: day, applications: None, limit }
     }
+}
+
+/// Units delivered per application and day, for reports. The rules are in `usage`.
+pub trait UsageStore: Send + Sync + 'static {
+    /// Stores totals of a node durably, at most one for each application and day. A total that is lower than the stored
+    /// one changes nothing, nor does one of a day that is no longer open for reports.
+    fn record_usage(&self, node: u64, totals: Vec<UsageTotal>) -> StoreFuture<'_, ()>;
+
+    /// Usage added up over all nodes.
+    fn usage(&self, query: UsageQuery) -> StoreFuture<'_, UsageList>;
 }

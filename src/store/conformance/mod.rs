@@ -18,8 +18,8 @@ mod status;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
-use crate::clock::Wall;
-use crate::keys::Digest;
+use crate::clock::{Day, Wall};
+use crate::keys::{ApplicationId, Digest, OwnerId};
 use crate::limits::{NodeReport, NodeTotals};
 
 pub(super) use changes::*;

@@ -5,8 +5,9 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::*;
+use crate::clock::Wall;
 use crate::keys::Digest;
-use crate::store::{OwnLimits, StoredApplication, StoredKey};
+use crate::store::{FeedPosition, OwnLimits, StoredApplication, StoredKey};
 
 const NOON: Wall = Wall::from_seconds(1_763_726_400);
 

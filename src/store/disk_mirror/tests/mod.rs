@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use super::directory::MirrorDirectory;
+use super::names::{FileStem, Sha256Sum};
+use super::record_header::RecordHeader;
 use super::*;
 
 const MOST: u64 = 1 << 20;

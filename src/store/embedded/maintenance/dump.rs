@@ -7,8 +7,9 @@ use rusqlite::Connection;
 
 use super::super::fault::StoreFault;
 use super::super::integrity;
+use super::maintenance_error::MaintenanceError;
+use super::read_only;
 use super::walk::{TableKind, walk};
-use super::{MaintenanceError, read_only};
 use crate::clock::Wall;
 use crate::store::dump::{DumpWriter, RecordCounts};
 

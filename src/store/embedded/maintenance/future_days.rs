@@ -11,7 +11,8 @@ use rusqlite::{Connection, TransactionBehavior, params};
 use super::super::fault::StoreFault;
 use super::super::paths::quoted;
 use super::super::{audit, file, ledger};
-use super::{MaintenanceError, file_in};
+use super::maintenance_error::MaintenanceError;
+use super::store_file::file_in;
 use crate::clock::{Day, Wall};
 
 /// The closed days.

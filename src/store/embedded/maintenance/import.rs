@@ -11,7 +11,10 @@ use rusqlite::Connection;
 use super::super::audit;
 use super::super::fault::StoreFault;
 use super::super::paths::{HALF, remove_database, sync_directory, with_suffix};
-use super::{InspectionReport, MaintenanceError, file_in, inspect, is_the_store, load, swap, transfer};
+use super::inspect::{self, InspectionReport};
+use super::maintenance_error::MaintenanceError;
+use super::store_file::{file_in, is_the_store};
+use super::{load, swap, transfer};
 use crate::clock::{Day, Wall};
 use crate::store::StoreError;
 

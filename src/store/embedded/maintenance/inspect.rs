@@ -8,7 +8,9 @@ use rusqlite::Connection;
 use super::super::fault::StoreFault;
 use super::super::paths::{LOG, with_suffix};
 use super::super::{file, integrity, ledger, records, schema};
-use super::{MaintenanceError, file_in, read_only};
+use super::maintenance_error::MaintenanceError;
+use super::read_only;
+use super::store_file::file_in;
 use crate::clock::{Day, Wall};
 
 /// Records read per page.

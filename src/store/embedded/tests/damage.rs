@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::clock::Wall;
 use crate::keys::Digest;
 use crate::store::OwnLimits;
-use crate::store::embedded::fault::StoreFault;
+use crate::store::embedded::fault::{OpenFile, StoreFault};
 use crate::store::embedded::maintenance::{self, ImportOptions};
 
 use super::*;

@@ -20,10 +20,14 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::*;
-use crate::clock::Wall;
-use crate::keys::Digest;
+use crate::clock::{Day, Wall};
+use crate::keys::{ApplicationId, Digest, OwnerId};
 use crate::store::conformance::{
     self, LeaseReply, SingleLease as _, a_key, an_id, asking, changing, created, creating,
+};
+use crate::store::{
+    AuditQuery, ChangeKind, KeyStore as _, Ledger as _, OwnerChangeKind, OwnerStore as _, StoreError,
+    StoreHealth as _,
 };
 
 /// A format that this program does not know.
