@@ -8,6 +8,7 @@ mod applications;
 mod audit_detail;
 #[cfg(test)]
 mod conformance;
+mod daily_totals;
 mod database_status;
 mod disk_mirror;
 mod dump;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::{Day, Wall};
 use crate::keys::{ApplicationId, Digest, OwnerId};
-use crate::store::{DAY_MINUTES, IncidentState, StatusMessage, check_website, minute_of};
+use crate::store::{DAY_MINUTES, IncidentState, check_website, minute_of};
 
 pub(in crate::store) const FORMAT: &str = "scoregate-export";
 /// The format version. An unknown kind of line is rejected, so a new kind needs a new version.
@@ -329,13 +329,6 @@ impl StatusMessageLine {
         i64::try_from(self.id).map_err(|error| format!("id: {error}"))?;
         i64::try_from(self.incident).map_err(|error| format!("incident: {error}"))?;
         IncidentState::parse(&self.state).map(drop).ok_or_else(|| format!("state: {}", self.state))
-    }
-}
-
-impl From<StatusMessage> for StatusMessageLine {
-    fn from(message: StatusMessage) -> Self {
-        let StatusMessage { id, incident, at, state, title, message } = message;
-        Self { id, incident, at: at.rfc3339(), state: state.word().into(), title, message }
     }
 }
 

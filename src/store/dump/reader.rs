@@ -1,9 +1,11 @@
 //! Reads an export and verifies it.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::DumpFault;
@@ -20,13 +22,16 @@ pub(in crate::store) struct DumpReader {
     counts: RecordCounts,
     hash: Sha256,
     line: u64,
+    /// The last line was read and matches the others.
+    is_complete: bool,
 }
 
 impl DumpReader {
     /// Opens an export and reads its first line.
     pub(in crate::store) fn open(path: &Path) -> Result<Self, DumpFault> {
         let file = BufReader::new(File::open(path)?);
-        let mut reader = Self { file, counts: RecordCounts::default(), hash: Sha256::new(), line: 0 };
+        let mut reader =
+            Self { file, counts: RecordCounts::default(), hash: Sha256::new(), line: 0, is_complete: false };
         let text = reader.next_text()?;
         let head: DumpHeader = json::read(&text).map_err(|bad| reader.wrong(&bad))?;
         if head.format != FORMAT || !(OLDEST..=VERSION).contains(&head.version) {
@@ -40,13 +45,16 @@ impl DumpReader {
 
     /// The next record; `None` after the last one, if the export is complete.
     pub(in crate::store) fn next(&mut self) -> Result<Option<DumpLine>, DumpFault> {
+        if self.is_complete {
+            return Ok(None);
+        }
         let text = self.next_text()?;
         let line: DumpLine = json::read(&text).map_err(|bad| self.wrong(&bad))?;
         if let DumpLine::End(end) = line {
             let sha256 = Digest::from_bytes(self.hash.clone().finalize().into()).to_string();
             let is_over = self.file.fill_buf()?.is_empty();
-            let is_complete = (end.counts, end.sha256) == (self.counts, sha256) && is_over;
-            return if is_complete {
+            self.is_complete = (end.counts, end.sha256) == (self.counts, sha256) && is_over;
+            return if self.is_complete {
                 Ok(None)
             } else {
                 Err(self.wrong(&"it does not match the lines before it"))
@@ -56,6 +64,17 @@ impl DumpReader {
         self.counts.count(&line);
         self.hash.update(&text);
         Ok(Some(line))
+    }
+
+    /// The next rows, up to `most`, by the kinds of their lines; none after the last one.
+    pub(in crate::store) fn rows(&mut self, most: usize) -> Result<HashMap<String, Vec<Value>>, DumpFault> {
+        let mut rows: HashMap<String, Vec<Value>> = HashMap::new();
+        for _ in 0..most {
+            let Some(line) = self.next()? else { break };
+            let (kind, row) = line.row();
+            rows.entry(kind).or_default().push(row.into());
+        }
+        Ok(rows)
     }
 
     /// Number of records read so far.

@@ -16,6 +16,7 @@ use super::{
 use crate::clock::{Day, Wall};
 use crate::keys::{ApplicationId, Digest, OwnerId};
 use crate::limits::{GraceClaim, GraceShare};
+use crate::store::daily_totals::{REQUESTS, USAGE};
 use crate::store::{
     ApplicationPage, AuditQuery, AuditRecord, ChangeFeed, ChangeKind, ChangedApplications, ClaimedMail,
     DocumentSharing, FeedPosition, HeldGraceShare, KeyStore, KeyUse, Ledger, LedgerExchange,
@@ -137,8 +138,8 @@ impl Ledger for Embedded {
     /// Records of the ledger are deleted with other writes. Personal data is among the rest, such as expired links.
     fn delete_outdated(&self) -> StoreFuture<'_, u64> {
         let work = |file: &rusqlite::Connection| {
-            Ok(usage::merge(file)?
-                + requests::merge(file)?
+            Ok(usage::merge(file, &USAGE)?
+                + usage::merge(file, &REQUESTS)?
                 + status::delete_outdated(file)?
                 + owners::delete_expired(file)?
                 + closed_applications::delete_outdated(file)?)

@@ -4,9 +4,8 @@
 use rusqlite::{Connection, params};
 
 use super::fault::StoreFault;
-use super::usage::{AT_ONCE, last_day_before};
+use super::usage::last_day_before;
 use crate::clock::Day;
-use crate::store::requests::REQUEST_DAYS_KEPT;
 use crate::store::usage::USAGE_DAYS_OPEN;
 use crate::store::{RequestList, RequestOutcome, RequestQuery, RequestTotal};
 
@@ -54,32 +53,4 @@ pub(super) fn read(connection: &Connection, query: &RequestQuery) -> Result<Requ
         }
     }
     Ok(list)
-}
-
-/// Merges the totals of a batch of closed days, and deletes a batch of outdated ones. Returns the number of changed
-/// records.
-pub(super) fn merge(connection: &Connection) -> Result<u64, StoreFault> {
-    let Some(closed) = last_day_before(connection, USAGE_DAYS_OPEN)? else { return Ok(0) };
-    let columns = "day, application, endpoint, outcome";
-    let due =
-        format!("SELECT DISTINCT {columns} FROM request_nodes WHERE day <= ?1 ORDER BY {columns} LIMIT ?2");
-    let insert = format!(
-        "INSERT INTO request_days ({columns}, requests)
-         SELECT {columns}, sum(requests) FROM request_nodes WHERE ({columns}) IN ({due}) GROUP BY {columns}
-         ON CONFLICT ({columns}) DO UPDATE SET requests = requests + excluded.requests"
-    );
-    let delete = format!("DELETE FROM request_nodes WHERE ({columns}) IN ({due})");
-    let closed = params![closed.to_string(), AT_ONCE];
-    let mut changed = connection.prepare_cached(&insert)?.execute(closed)?;
-    if changed > 0 {
-        connection.prepare_cached(&delete)?.execute(closed)?;
-    }
-    if let Some(outdated) = last_day_before(connection, REQUEST_DAYS_KEPT)? {
-        let delete = format!(
-            "DELETE FROM request_days WHERE ({columns}) IN
-             (SELECT {columns} FROM request_days WHERE day <= ?1 ORDER BY {columns} LIMIT ?2)"
-        );
-        changed += connection.prepare_cached(&delete)?.execute(params![outdated.to_string(), AT_ONCE])?;
-    }
-    Ok(u64::try_from(changed).unwrap_or(u64::MAX))
 }

@@ -5,11 +5,12 @@ use rusqlite::{Connection, params};
 use super::fault::StoreFault;
 use super::ledger;
 use crate::clock::Day;
-use crate::store::usage::{USAGE_DAYS_KEPT, USAGE_DAYS_OPEN};
+use crate::store::daily_totals::DailyTotals;
+use crate::store::usage::USAGE_DAYS_OPEN;
 use crate::store::{UsageList, UsageQuery, UsageTotal};
 
 /// Number of records merged, and deleted, in one transaction. Leases wait for it.
-pub(super) const AT_ONCE: u32 = 250;
+const AT_ONCE: u32 = 250;
 
 /// Stores totals of a node.
 pub(super) fn record(connection: &Connection, node: u64, totals: &[UsageTotal]) -> Result<(), StoreFault> {
@@ -57,29 +58,32 @@ pub(super) fn read(connection: &Connection, query: &UsageQuery) -> Result<UsageL
     Ok(list)
 }
 
+const DUE: &str = "SELECT DISTINCT {key} FROM {nodes} WHERE day <= ?1 ORDER BY {key} LIMIT ?2";
+
+const MERGE: &str = "
+INSERT INTO {days} ({key}, {total})
+SELECT {key}, sum({total}) FROM {nodes} WHERE ({key}) IN ({due}) GROUP BY {key}
+ON CONFLICT ({key}) DO UPDATE SET {total} = {total} + excluded.{total}";
+
+const DELETE_MERGED: &str = "DELETE FROM {nodes} WHERE ({key}) IN ({due})";
+
+const DELETE: &str =
+    "DELETE FROM {days} WHERE ({key}) IN (SELECT {key} FROM {days} WHERE day <= ?1 ORDER BY {key} LIMIT ?2)";
+
 /// Merges the totals of a batch of closed days, and deletes a batch of outdated ones. Returns the number of changed
 /// records.
-pub(super) fn merge(connection: &Connection) -> Result<u64, StoreFault> {
+pub(super) fn merge(connection: &Connection, table: &DailyTotals) -> Result<u64, StoreFault> {
     let Some(closed) = last_day_before(connection, USAGE_DAYS_OPEN)? else { return Ok(0) };
-    let due = "SELECT DISTINCT day, application FROM usage_nodes WHERE day <= ?1 ORDER BY day, application LIMIT ?2";
-    let insert = format!(
-        "INSERT INTO usage_days (day, application, units)
-         SELECT day, application, sum(units) FROM usage_nodes WHERE (day, application) IN ({due}) GROUP BY day, application
-         ON CONFLICT (day, application) DO UPDATE SET units = units + excluded.units"
-    );
-    let delete = format!("DELETE FROM usage_nodes WHERE (day, application) IN ({due})");
-    let closed = params![closed.to_string(), AT_ONCE];
-    let mut changed = connection.prepare_cached(&insert)?.execute(closed)?;
+    let execute = |text: &str, until: Day| {
+        let statement = table.statement(&text.replace("{due}", DUE));
+        connection.prepare_cached(&statement)?.execute(params![until.to_string(), AT_ONCE])
+    };
+    let mut changed = execute(MERGE, closed)?;
     if changed > 0 {
-        connection.prepare_cached(&delete)?.execute(closed)?;
+        execute(DELETE_MERGED, closed)?;
     }
-    if let Some(outdated) = last_day_before(connection, USAGE_DAYS_KEPT)? {
-        changed += connection
-            .prepare_cached(
-                "DELETE FROM usage_days WHERE (day, application) IN
-                 (SELECT day, application FROM usage_days WHERE day <= ?1 ORDER BY day, application LIMIT ?2)",
-            )?
-            .execute(params![outdated.to_string(), AT_ONCE])?;
+    if let Some(outdated) = last_day_before(connection, table.days_kept)? {
+        changed += execute(DELETE, outdated)?;
     }
     Ok(u64::try_from(changed).unwrap_or(u64::MAX))
 }

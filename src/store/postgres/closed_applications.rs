@@ -4,10 +4,7 @@
 //! Every closing is stored, and the units are read when another application is created: a gateway that has not received the
 //! change leases units for the revoked key.
 
-use tokio_postgres::Transaction;
-use tokio_postgres::types::Type;
-
-use super::connection::{Parameter, SchemaName};
+use super::schema_client::{SchemaClient, SqlResult};
 use crate::clock::Day;
 
 const ADD: &str = "
@@ -23,27 +20,12 @@ JOIN {schema}.ledger_days l ON l.day = c.day AND l.application = c.application
 WHERE o.id = $1 AND c.day = $2::text::date AND l.granted > 0";
 
 /// Stores that an application is being closed, while it still has its owner.
-pub(super) async fn add(
-    transaction: &Transaction<'_>,
-    schema: &SchemaName,
-    application: &String,
-    day: Day,
-) -> Result<(), tokio_postgres::Error> {
-    let day = day.to_string();
-    let row: [Parameter<'_>; 2] = [(application, Type::TEXT), (&day, Type::TEXT)];
-    transaction.client().execute_typed(&schema.statement(ADD), &row).await.map(drop)
+pub(super) async fn add(client: SchemaClient<'_>, application: &String, day: Day) -> SqlResult<()> {
+    client.execute(ADD, &[application, &day.to_string()]).await.map(drop)
 }
 
 /// The number of applications of an owner's mailbox that were closed on a day and used units of it.
-pub(super) async fn used_on(
-    transaction: &Transaction<'_>,
-    schema: &SchemaName,
-    owner: &String,
-    day: Day,
-) -> Result<usize, tokio_postgres::Error> {
-    let day = day.to_string();
-    let row: [Parameter<'_>; 2] = [(owner, Type::TEXT), (&day, Type::TEXT)];
-    let found = transaction.client().query_typed_one(&schema.statement(USED_ON), &row).await?;
-    let used: i64 = found.try_get(0)?;
+pub(super) async fn used_on(client: SchemaClient<'_>, owner: &String, day: Day) -> SqlResult<usize> {
+    let used: i64 = client.query_one(USED_ON, &[owner, &day.to_string()]).await?.try_get(0)?;
     Ok(usize::try_from(used).unwrap_or(usize::MAX))
 }

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
-use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::task::TaskTracker;
@@ -16,9 +15,6 @@ use crate::secret::SecretSetting;
 /// The routine of the server that warns of a commit without its synchronous standby. The text depends on the server's
 /// language.
 const UNREPLICATED: &str = "SyncRepWaitForLSN";
-
-/// A parameter of a statement and its type: a statement without a name needs no round trip to learn it.
-pub(super) type Parameter<'p> = (&'p (dyn ToSql + Sync), Type);
 
 /// Receives the channel of each notification.
 pub(super) type NotificationSink = Arc<dyn Fn(&str) + Send + Sync>;

@@ -15,27 +15,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio_postgres::types::Type;
-use tokio_postgres::{Client, Row};
+use tokio_postgres::Row;
 
-use super::connection::{Parameter, SchemaName};
+use super::schema_client::{Parameter, SchemaClient, SqlResult};
 use crate::clock::Wall;
 use crate::store::{AgreedRefresh, ClaimState, Publication, PublishedDocument};
-
-/// The statements, with the schema's name.
-pub(super) struct DocumentStatements {
-    state: String,
-    claim: String,
-    content: String,
-    publish: String,
-    confirm: String,
-    release: String,
-    withdraw: String,
-    delete_contents: String,
-    notify: String,
-    agree: String,
-    refresh: String,
-}
 
 /// A state without the caller's times.
 pub(super) struct DocumentRow {
@@ -143,174 +127,102 @@ SELECT detected, expected, CASE WHEN (detected, expected) = ($2, $3) THEN {hint}
 const REFRESH: &str = "
 SELECT n.at, r.detected, r.expected FROM {clock} LEFT JOIN {schema}.backend_refreshes r ON r.scope = $1";
 
-impl DocumentStatements {
-    pub(super) fn new(schema: &SchemaName) -> Self {
-        let statement =
-            |text: &str| schema.statement(&text.replace("{clock}", CLOCK).replace("{hint}", HINT));
-        Self {
-            state: statement(STATE),
-            claim: statement(CLAIM),
-            content: statement(CONTENT),
-            publish: statement(PUBLISH),
-            confirm: statement(CONFIRM),
-            release: statement(RELEASE),
-            withdraw: statement(WITHDRAW),
-            delete_contents: statement(DELETE_CONTENTS),
-            notify: statement(NOTIFY),
-            agree: statement(AGREE),
-            refresh: statement(REFRESH),
-        }
-    }
-
-    /// The state of a document.
-    pub(super) async fn state(
-        &self,
-        client: &Client,
-        scope: &str,
-        name: &str,
-    ) -> Result<DocumentRow, tokio_postgres::Error> {
-        let parameters: [Parameter<'_>; 2] = [(&scope, Type::TEXT), (&name, Type::TEXT)];
-        document(&client.query_typed_one(&self.state, &parameters).await?)
-    }
-
-    /// Claims a document for a node. Returns the number, and the server's clock.
-    pub(super) async fn claim(
-        &self,
-        client: &Client,
-        (scope, name): (&str, &str),
-        after: u64,
-        node: u64,
-        duration: Duration,
-    ) -> Result<Option<(u64, Wall)>, tokio_postgres::Error> {
-        let (after, node, duration) = (after.cast_signed(), node.cast_signed(), length(duration));
-        let parameters: [Parameter<'_>; 5] = [
-            (&scope, Type::TEXT),
-            (&name, Type::TEXT),
-            (&after, Type::INT8),
-            (&node, Type::INT8),
-            (&duration, Type::INT8),
-        ];
-        let row = client.query_typed_opt(&self.claim, &parameters).await?;
-        row.map(|row| Ok((row.try_get::<_, i64>("claim")?.cast_unsigned(), instant(row.try_get("at")?))))
-            .transpose()
-    }
-
-    /// The content with this number.
-    pub(super) async fn content(
-        &self,
-        client: &Client,
-        scope: &str,
-        name: &str,
-        number: u64,
-    ) -> Result<Option<Bytes>, tokio_postgres::Error> {
-        let number = number.cast_signed();
-        let parameters: [Parameter<'_>; 3] =
-            [(&scope, Type::TEXT), (&name, Type::TEXT), (&number, Type::INT8)];
-        let row = client.query_typed_opt(&self.content, &parameters).await?;
-        row.map(|row| row.try_get::<_, Vec<u8>>("content").map(Bytes::from)).transpose()
-    }
-
-    /// Publishes a content, or confirms the published one.
-    pub(super) async fn publish(
-        &self,
-        client: &Client,
-        scope: &str,
-        name: &str,
-        publication: &Publication,
-    ) -> Result<bool, tokio_postgres::Error> {
-        let Publication { number, content, confirmed, due, label } = publication;
-        let (number, confirmed, due) = (number.cast_signed(), micros(*confirmed), micros(*due));
-        let document: [Parameter<'_>; 6] = [
-            (&scope, Type::TEXT),
-            (&name, Type::TEXT),
-            (&number, Type::INT8),
-            (&confirmed, Type::INT8),
-            (&due, Type::INT8),
-            (label, Type::TEXT),
-        ];
-        let rows = match content {
-            None => client.query_typed(&self.confirm, &document).await?,
-            Some(content) => {
-                let content = content.as_ref();
-                let [scope, name, number, confirmed, due, label] = document;
-                let parameters: [Parameter<'_>; 7] =
-                    [scope, name, number, confirmed, due, label, (&content, Type::BYTEA)];
-                client.query_typed(&self.publish, &parameters).await?
-            }
-        };
-        Ok(!rows.is_empty())
-    }
-
-    /// Ends a claim.
-    pub(super) async fn release(
-        &self,
-        client: &Client,
-        (scope, name): (&str, &str),
-        number: u64,
-        hold_off: Option<Duration>,
-    ) -> Result<(), tokio_postgres::Error> {
-        let (number, hold_off) = (number.cast_signed(), hold_off.map(length));
-        let parameters: [Parameter<'_>; 4] =
-            [(&scope, Type::TEXT), (&name, Type::TEXT), (&number, Type::INT8), (&hold_off, Type::INT8)];
-        client.query_typed(&self.release, &parameters).await.map(drop)
-    }
-
-    /// Removes published documents.
-    pub(super) async fn withdraw(
-        &self,
-        client: &mut Client,
-        scope: &str,
-        names: &[String],
-    ) -> Result<(), tokio_postgres::Error> {
-        let parameters: [Parameter<'_>; 2] = [(&scope, Type::TEXT), (&names, Type::TEXT_ARRAY)];
-        let transaction = client.transaction().await?;
-        transaction.execute_typed(&self.withdraw, &parameters).await?;
-        transaction.execute_typed(&self.delete_contents, &parameters).await?;
-        transaction.query_typed(&self.notify, &[]).await?;
-        transaction.commit().await
-    }
-
-    /// Stores a refresh, unless the stored one was detected at `same_since` or later, and dates the document that revealed it.
-    /// Returns the stored one.
-    pub(super) async fn agree(
-        &self,
-        client: &Client,
-        scope: &str,
-        refresh: AgreedRefresh,
-        same_since: Wall,
-        revealed_by: Option<&(String, u64)>,
-    ) -> Result<AgreedRefresh, tokio_postgres::Error> {
-        let name = revealed_by.map(|(name, _)| name.as_str());
-        let number = revealed_by.map(|(_, number)| number.cast_signed());
-        let [detected, expected, same_since] = [refresh.detected, refresh.expected, same_since].map(micros);
-        let parameters: [Parameter<'_>; 6] = [
-            (&scope, Type::TEXT),
-            (&detected, Type::INT8),
-            (&expected, Type::INT8),
-            (&same_since, Type::INT8),
-            (&name, Type::TEXT),
-            (&number, Type::INT8),
-        ];
-        let row = client.query_typed_one(&self.agree, &parameters).await?;
-        Ok(AgreedRefresh {
-            detected: instant(row.try_get("detected")?),
-            expected: instant(row.try_get("expected")?),
-        })
-    }
-
-    /// The newest refresh, and the server's clock.
-    pub(super) async fn refresh(
-        &self,
-        client: &Client,
-        scope: &str,
-    ) -> Result<(Option<AgreedRefresh>, Wall), tokio_postgres::Error> {
-        let parameters: [Parameter<'_>; 1] = [(&scope, Type::TEXT)];
-        let row = client.query_typed_one(&self.refresh, &parameters).await?;
-        Ok((refresh(&row)?, instant(row.try_get("at")?)))
-    }
+fn statement(text: &str) -> String {
+    text.replace("{clock}", CLOCK).replace("{hint}", HINT)
 }
 
-fn document(row: &Row) -> Result<DocumentRow, tokio_postgres::Error> {
+/// The state of a document.
+pub(super) async fn state(client: SchemaClient<'_>, scope: &str, name: &str) -> SqlResult<DocumentRow> {
+    document(&client.query_one(&statement(STATE), &[&scope, &name]).await?)
+}
+
+/// Claims a document for a node. Returns the number, and the server's clock.
+pub(super) async fn claim(
+    client: SchemaClient<'_>,
+    (scope, name): (&str, &str),
+    after: u64,
+    node: u64,
+    duration: Duration,
+) -> SqlResult<Option<(u64, Wall)>> {
+    let [after, node] = [after, node].map(u64::cast_signed);
+    let row = client.query_opt(&statement(CLAIM), &[&scope, &name, &after, &node, &length(duration)]).await?;
+    row.map(|row| Ok((row.try_get::<_, i64>("claim")?.cast_unsigned(), instant(row.try_get("at")?))))
+        .transpose()
+}
+
+/// The content with this number.
+pub(super) async fn content(
+    client: SchemaClient<'_>,
+    scope: &str,
+    name: &str,
+    number: u64,
+) -> SqlResult<Option<Bytes>> {
+    let row = client.query_opt(CONTENT, &[&scope, &name, &number.cast_signed()]).await?;
+    row.map(|row| row.try_get::<_, Vec<u8>>("content").map(Bytes::from)).transpose()
+}
+
+/// Publishes a content, or confirms the published one.
+pub(super) async fn publish(
+    client: SchemaClient<'_>,
+    scope: &str,
+    name: &str,
+    publication: &Publication,
+) -> SqlResult<bool> {
+    let Publication { number, content, confirmed, due, label } = publication;
+    let (number, confirmed, due) = (number.cast_signed(), micros(*confirmed), micros(*due));
+    let content = content.as_deref();
+    let mut values: Vec<&dyn Parameter> = vec![&scope, &name, &number, &confirmed, &due, label];
+    let text = if content.is_some() { PUBLISH } else { CONFIRM };
+    values.extend(content.as_ref().map(|content| content as &dyn Parameter));
+    Ok(!client.query(&statement(text), &values).await?.is_empty())
+}
+
+/// Ends a claim.
+pub(super) async fn release(
+    client: SchemaClient<'_>,
+    (scope, name): (&str, &str),
+    number: u64,
+    hold_off: Option<Duration>,
+) -> SqlResult<()> {
+    let (number, hold_off) = (number.cast_signed(), hold_off.map(length));
+    client.query(&statement(RELEASE), &[&scope, &name, &number, &hold_off]).await.map(drop)
+}
+
+/// Removes published documents, in a transaction.
+pub(super) async fn withdraw(client: SchemaClient<'_>, scope: &str, names: &Vec<String>) -> SqlResult<()> {
+    client.execute(&statement(WITHDRAW), &[&scope, names]).await?;
+    client.execute(DELETE_CONTENTS, &[&scope, names]).await?;
+    client.query(&statement(NOTIFY), &[]).await.map(drop)
+}
+
+/// Stores a refresh, unless the stored one was detected at `same_since` or later, and dates the document that revealed it.
+/// Returns the stored one.
+pub(super) async fn agree(
+    client: SchemaClient<'_>,
+    scope: &str,
+    refresh: AgreedRefresh,
+    same_since: Wall,
+    revealed_by: Option<&(String, u64)>,
+) -> SqlResult<AgreedRefresh> {
+    let name = revealed_by.map(|(name, _)| name.as_str());
+    let number = revealed_by.map(|(_, number)| number.cast_signed());
+    let [detected, expected, same_since] = [refresh.detected, refresh.expected, same_since].map(micros);
+    let values: [&dyn Parameter; 6] = [&scope, &detected, &expected, &same_since, &name, &number];
+    let row = client.query_one(&statement(AGREE), &values).await?;
+    let (detected, expected) = (row.try_get("detected")?, row.try_get("expected")?);
+    Ok(AgreedRefresh { detected: instant(detected), expected: instant(expected) })
+}
+
+/// The newest refresh, and the server's clock.
+pub(super) async fn refresh(
+    client: SchemaClient<'_>,
+    scope: &str,
+) -> SqlResult<(Option<AgreedRefresh>, Wall)> {
+    let row = client.query_one(&statement(REFRESH), &[&scope]).await?;
+    Ok((refresh_of(&row)?, instant(row.try_get("at")?)))
+}
+
+fn document(row: &Row) -> SqlResult<DocumentRow> {
     let number = |column| Ok(row.try_get::<_, Option<i64>>(column)?.unwrap_or(0).cast_unsigned());
     let (has_owner, has_failed): (bool, Option<bool>) =
         (row.try_get("has_owner")?, row.try_get("has_failed")?);
@@ -330,10 +242,10 @@ fn document(row: &Row) -> Result<DocumentRow, tokio_postgres::Error> {
         }),
     };
     let (number, at) = (number("claim")?, instant(row.try_get("at")?));
-    Ok(DocumentRow { number, claim, published, refresh: refresh(row)?, at })
+    Ok(DocumentRow { number, claim, published, refresh: refresh_of(row)?, at })
 }
 
-fn refresh(row: &Row) -> Result<Option<AgreedRefresh>, tokio_postgres::Error> {
+fn refresh_of(row: &Row) -> SqlResult<Option<AgreedRefresh>> {
     let Some(detected) = row.try_get::<_, Option<i64>>("detected")? else { return Ok(None) };
     Ok(Some(AgreedRefresh { detected: instant(detected), expected: instant(row.try_get("expected")?) }))
 }

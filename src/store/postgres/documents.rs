@@ -1,28 +1,19 @@
-//! Shared documents in the database. The statements are in `document_statements`.
+//! Shared documents in the database. Neither keys nor leases wait for them, and claims do not wait for contents. The
+//! statements are in `document_statements`.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio_postgres::Client;
 
-use super::PostgresStore;
-use super::connection::SchemaName;
-use super::document_statements::DocumentStatements;
-use super::link::DatabaseLink;
+use super::document_statements;
+use super::postgres_store::PostgresStore;
+use super::schema_client::SchemaClient;
 use crate::clock::{Clock, Mono, Wall};
 use crate::store::{
     AgreedRefresh, DocumentSharing, EngineClock, Publication, SharedDocumentState, SharedDocuments,
-    StoreError, StoreFuture,
+    StoreFuture,
 };
-
-/// The documents of all backends. Neither keys nor leases wait for them, and claims do not wait for contents.
-pub(super) struct DocumentDatabase {
-    statements: DocumentStatements,
-    /// For everything but contents.
-    states: DatabaseLink,
-    contents: DatabaseLink,
-}
 
 /// The documents of one backend, for one gateway.
 struct PostgresDocuments {
@@ -31,70 +22,26 @@ struct PostgresDocuments {
     node: u64,
 }
 
-const STATE: &str = "read the state of a shared document";
-const CLAIM: &str = "claim a shared document";
-const CONTENT: &str = "read a shared document";
-const PUBLISH: &str = "publish a shared document";
-const RELEASE: &str = "release a shared document";
-const WITHDRAW: &str = "withdraw shared documents";
-const AGREE: &str = "agree on a refresh";
-const REFRESH: &str = "read the newest refresh";
-
-impl DocumentDatabase {
-    pub(super) fn new(schema: &SchemaName, link: impl Fn() -> DatabaseLink) -> Self {
-        Self { statements: DocumentStatements::new(schema), states: link(), contents: link() }
-    }
-}
-
 impl DocumentSharing for PostgresStore {
     fn shared_documents(self: Arc<Self>, scope: String, node: u64) -> Option<Arc<dyn SharedDocuments>> {
         Some(Arc::new(PostgresDocuments { store: self, scope, node }))
     }
 }
 
-impl PostgresDocuments {
-    fn database(&self) -> &DocumentDatabase {
-        &self.store.documents
-    }
-
-    async fn read_state(&self, name: &str) -> Result<SharedDocumentState, StoreError> {
-        let DocumentDatabase { statements, states, .. } = self.database();
-        let work = async |client: &mut Client| {
-            let call = TimedCall::start(&self.store.clock);
-            let row = statements.state(client, &self.scope, name).await?;
-            Ok((call.end(row.at), row))
-        };
-        let (clock, row) = states.run(STATE, work).await?;
-        Ok(SharedDocumentState {
-            number: row.number,
-            claim: row.claim,
-            published: row.published,
-            refresh: row.refresh,
-            clock,
-        })
-    }
-
-    async fn take(
-        &self,
-        name: &str,
-        after: u64,
-        duration: Duration,
-    ) -> Result<Option<(u64, EngineClock)>, StoreError> {
-        let DocumentDatabase { statements, states, .. } = self.database();
-        let work = async |client: &mut Client| {
-            let call = TimedCall::start(&self.store.clock);
-            let document = (self.scope.as_str(), name);
-            let claimed = statements.claim(client, document, after, self.node, duration).await?;
-            Ok(claimed.map(|(number, at)| (number, call.end(at))))
-        };
-        Ok(states.run(CLAIM, work).await?)
-    }
-}
-
 impl SharedDocuments for PostgresDocuments {
     fn state(&self, name: &str) -> StoreFuture<'_, SharedDocumentState> {
         let name = name.to_owned();
-        Box::pin(async move { self.read_state(&name).await })
+        Box::pin(self.store.documents.run("read the state of a shared document", async move |client| {
+            let call = TimedCall::start(&self.store.clock);
+            let row = document_statements::state(client, &self.scope, &name).await?;
+            Ok(SharedDocumentState {
+                number: row.number,
+                claim: row.claim,
+                published: row.published,
+                refresh: row.refresh,
+                clock: call.end(row.at),
+            })
+        }))
     }
 
     fn claim(
@@ -104,48 +51,41 @@ impl SharedDocuments for PostgresDocuments {
         duration: Duration,
     ) -> StoreFuture<'_, Option<(u64, EngineClock)>> {
         let name = name.to_owned();
-        Box::pin(async move { self.take(&name, after, duration).await })
+        Box::pin(self.store.documents.run("claim a shared document", async move |client| {
+            let (call, document) =
+                (TimedCall::start(&self.store.clock), (self.scope.as_str(), name.as_str()));
+            let claimed = document_statements::claim(client, document, after, self.node, duration).await?;
+            Ok(claimed.map(|(number, at)| (number, call.end(at))))
+        }))
     }
 
     fn content(&self, name: &str, number: u64) -> StoreFuture<'_, Option<Bytes>> {
         let name = name.to_owned();
-        Box::pin(async move {
-            let DocumentDatabase { statements, contents, .. } = self.database();
-            let work =
-                async |client: &mut Client| statements.content(client, &self.scope, &name, number).await;
-            Ok(contents.run(CONTENT, work).await?)
-        })
+        Box::pin(self.store.contents.run("read a shared document", async move |client| {
+            document_statements::content(client, &self.scope, &name, number).await
+        }))
     }
 
     fn publish(&self, name: &str, publication: Publication) -> StoreFuture<'_, bool> {
         let name = name.to_owned();
-        Box::pin(async move {
-            let DocumentDatabase { statements, states, contents } = self.database();
-            let link = if publication.content.is_some() { contents } else { states };
-            let work = async |client: &mut Client| {
-                statements.publish(client, &self.scope, &name, &publication).await
-            };
-            Ok(link.run(PUBLISH, work).await?)
-        })
+        let link = if publication.content.is_some() { &self.store.contents } else { &self.store.documents };
+        Box::pin(link.run("publish a shared document", async move |client| {
+            document_statements::publish(client, &self.scope, &name, &publication).await
+        }))
     }
 
     fn release(&self, name: &str, number: u64, hold_off: Option<Duration>) -> StoreFuture<'_, ()> {
         let name = name.to_owned();
-        Box::pin(async move {
-            let DocumentDatabase { statements, states, .. } = self.database();
-            let work = async |client: &mut Client| {
-                statements.release(client, (&self.scope, &name), number, hold_off).await
-            };
-            Ok(states.run(RELEASE, work).await?)
-        })
+        Box::pin(self.store.documents.run("release a shared document", async move |client| {
+            document_statements::release(client, (&self.scope, &name), number, hold_off).await
+        }))
     }
 
     fn withdraw(&self, names: Vec<String>) -> StoreFuture<'_, ()> {
-        Box::pin(async move {
-            let DocumentDatabase { statements, states, .. } = self.database();
-            let work = async |client: &mut Client| statements.withdraw(client, &self.scope, &names).await;
-            Ok(states.run(WITHDRAW, work).await?)
-        })
+        let work = async move |client: SchemaClient<'_>| {
+            document_statements::withdraw(client, &self.scope, &names).await.map(Ok)
+        };
+        Box::pin(self.store.documents.change("withdraw shared documents", work))
     }
 
     fn agree(
@@ -154,25 +94,17 @@ impl SharedDocuments for PostgresDocuments {
         same_since: Wall,
         revealed_by: Option<(String, u64)>,
     ) -> StoreFuture<'_, AgreedRefresh> {
-        Box::pin(async move {
-            let DocumentDatabase { statements, states, .. } = self.database();
-            let work = async |client: &mut Client| {
-                statements.agree(client, &self.scope, refresh, same_since, revealed_by.as_ref()).await
-            };
-            Ok(states.run(AGREE, work).await?)
-        })
+        Box::pin(self.store.documents.run("agree on a refresh", async move |client| {
+            document_statements::agree(client, &self.scope, refresh, same_since, revealed_by.as_ref()).await
+        }))
     }
 
     fn refresh(&self) -> StoreFuture<'_, (Option<AgreedRefresh>, EngineClock)> {
-        Box::pin(async move {
-            let DocumentDatabase { statements, states, .. } = self.database();
-            let work = async |client: &mut Client| {
-                let call = TimedCall::start(&self.store.clock);
-                let (refresh, at) = statements.refresh(client, &self.scope).await?;
-                Ok((refresh, call.end(at)))
-            };
-            Ok(states.run(REFRESH, work).await?)
-        })
+        Box::pin(self.store.documents.run("read the newest refresh", async move |client| {
+            let call = TimedCall::start(&self.store.clock);
+            let (refresh, at) = document_statements::refresh(client, &self.scope).await?;
+            Ok((refresh, call.end(at)))
+        }))
     }
 
     fn published(&self) -> StoreFuture<'_, ()> {

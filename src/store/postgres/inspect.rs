@@ -1,11 +1,10 @@
 //! The report of `scoregate store check` on a database, and its state for metrics.
 
-use tokio_postgres::types::Type;
-use tokio_postgres::{Client, Row};
+use tokio_postgres::Row;
 
 use crate::clock::{Day, Wall};
 
-use super::connection::{Parameter, SchemaName};
+use super::schema_client::{RowColumns as _, SchemaClient, SqlResult};
 use super::server_history::ServerHistory;
 use crate::store::{DatabaseStatus, HotTable, TableRows};
 
@@ -65,53 +64,43 @@ LEFT JOIN {schema}.keys k ON true
 GROUP BY n.at";
 
 /// Reads the report. The tables must exist.
-pub(super) async fn report(
-    client: &Client,
-    schema: &SchemaName,
-) -> Result<DatabaseReport, tokio_postgres::Error> {
-    let row = client.query_typed_one(&statement(schema, REPORT), &[]).await?;
-    let count = |column: &str| Ok(u64::try_from(row.try_get::<_, i64>(column)?).unwrap_or(0));
+pub(super) async fn report(client: SchemaClient<'_>) -> SqlResult<DatabaseReport> {
+    let row = client.query_one(&statement(REPORT), &[]).await?;
     let day: Option<&str> = row.try_get("day")?;
-    let hidden_timeline = match ServerHistory::read(client).await? {
+    let hidden_timeline = match ServerHistory::read(client.client).await? {
         ServerHistory::Hidden(reason) => Some(reason),
         ServerHistory::Disclosed { .. } => None,
     };
     Ok(DatabaseReport {
         server: row.try_get("server")?,
         format: u32::try_from(row.try_get::<_, i32>("format")?).unwrap_or(0),
-        applications: count("applications")?,
-        keys: count("keys")?,
-        keys_in_force: count("keys_in_force")?,
+        applications: row.count("applications")?,
+        keys: row.count("keys")?,
+        keys_in_force: row.count("keys_in_force")?,
         day: day.and_then(Day::parse),
-        granted: count("granted")?,
-        audit: count("audit")?,
-        documents: count("documents")?,
+        granted: row.count("granted")?,
+        audit: row.count("audit")?,
+        documents: row.count("documents")?,
         is_synchronous: row.try_get("is_synchronous")?,
         hidden_timeline,
-        clock: Wall::from_millis(count("clock")?),
+        clock: row.at("clock")?,
     })
 }
 
 /// Reads the state.
-pub(super) async fn status(
-    client: &Client,
-    schema: &SchemaName,
-) -> Result<DatabaseStatus, tokio_postgres::Error> {
-    let names = HotTable::ALL.map(HotTable::name);
-    let tables: [Parameter<'_>; 1] = [(&names.as_slice(), Type::TEXT_ARRAY)];
-    let rows = client.query_typed(&statement(schema, STATUS), &tables).await?;
+pub(super) async fn status(client: SchemaClient<'_>) -> SqlResult<DatabaseStatus> {
+    let rows = client.query(&statement(STATUS), &[&HotTable::ALL.map(HotTable::name).to_vec()]).await?;
     let is_synchronous = rows.first().map_or(Ok(false), |row| row.try_get("is_synchronous"))?;
     let tables = rows.iter().filter_map(|row| table_rows(row).transpose()).collect::<Result<_, _>>()?;
     Ok(DatabaseStatus { is_synchronous, tables })
 }
 
-fn table_rows(row: &Row) -> Result<Option<TableRows>, tokio_postgres::Error> {
-    let count = |column: &str| Ok(u64::try_from(row.try_get::<_, i64>(column)?).unwrap_or(0));
-    let (name, live, dead) = (row.try_get::<_, &str>("name")?, count("live")?, count("dead")?);
+fn table_rows(row: &Row) -> SqlResult<Option<TableRows>> {
+    let (name, live, dead) = (row.try_get::<_, &str>("name")?, row.count("live")?, row.count("dead")?);
     let table = HotTable::ALL.into_iter().find(|table| table.name() == name);
     Ok(table.map(|table| TableRows { table, live, dead }))
 }
 
-fn statement(schema: &SchemaName, text: &str) -> String {
-    schema.statement(&text.replace("{is_synchronous}", IS_SYNCHRONOUS))
+fn statement(text: &str) -> String {
+    text.replace("{is_synchronous}", IS_SYNCHRONOUS)
 }

@@ -4,26 +4,14 @@
 //! their own: a single statement that waits for a lock decides on the rows as they were before the wait, and grants a
 //! repeated report twice. Rows are locked in the order of their keys, so that gateways do not deadlock.
 
-use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Row};
+use tokio_postgres::Row;
 
-use super::connection::{Parameter, SchemaName};
-use super::minutes::MinuteStatements;
+use super::minutes;
+use super::schema_client::{Parameter, RowColumns as _, SchemaClient, SqlResult};
 use super::terms_columns::TermsColumns;
 use crate::clock::Day;
-use crate::keys::ApplicationId;
 use crate::limits::{NodeReport, NodeTotals};
 use crate::store::{LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome};
-
-/// The statements, with the schema's name.
-pub(super) struct LedgerStatements {
-    advance: String,
-    open: String,
-    lock: String,
-    apply: String,
-    day: String,
-    minutes: MinuteStatements,
-}
 
 /// Moves the calendar forward, never back: to the day of the server's clock, once the gateway accepts that day too. A
 /// gateway follows the server's clock, but a step ahead only after a minute. With `$2` the server's clock is ignored.
@@ -89,80 +77,48 @@ ORDER BY r.position";
 
 const DAY: &str = "SELECT day::text FROM {schema}.calendar WHERE day > '1970-01-01'";
 
-impl LedgerStatements {
-    pub(super) fn new(schema: &SchemaName) -> Self {
-        let [advance, open, lock, apply, day] =
-            [ADVANCE, OPEN, LOCK, APPLY, DAY].map(|text| schema.statement(text));
-        Self { advance, open, lock, apply, day, minutes: MinuteStatements::new(schema) }
-    }
-
-    /// Applies reports of one node, at most one for each application and day. Without `minute_now`, minutes follow the
-    /// server's clock.
-    pub(super) async fn exchange(
-        &self,
-        client: &Client,
-        exchange: &LedgerExchange,
-        ignores_clock: bool,
-        minute_now: Option<i64>,
-    ) -> Result<LedgerExchangeReply, tokio_postgres::Error> {
-        let columns = ReportColumns::new(&exchange.reports);
-        let (today, node) = (exchange.today.to_string(), exchange.node.cast_signed());
-        let advance: [Parameter<'_>; 2] = [(&today, Type::TEXT), (&ignores_clock, Type::BOOL)];
-        let rows: [Parameter<'_>; 2] = columns.keys();
-        let [granted, returned, want, quota] = columns.numbers();
-        let [days, applications] = columns.keys();
-        let [tier, own_minute, own_day] = columns.terms.parameters();
-        let apply: [Parameter<'_>; 10] = [
-            (&node, Type::INT8),
-            days,
-            applications,
-            granted,
-            returned,
-            want,
-            quota,
-            tier,
-            own_minute,
-            own_day,
-        ];
-        // Polled together, so all are sent before the first answer.
-        let (begun, advanced, opened, locked, applied, minutes, committed) = tokio::join!(
-            client.batch_execute("BEGIN"),
-            client.query_typed(&self.advance, &advance),
-            client.query_typed(&self.open, &rows),
-            client.query_typed(&self.lock, &rows),
-            client.query_typed(&self.apply, &apply),
-            self.minutes.apply(client, exchange.node, &exchange.reports, minute_now),
-            client.batch_execute("COMMIT"),
-        );
-        begun?;
-        advanced?;
-        opened?;
-        locked?;
-        let (applied, minutes) = (applied?, minutes?);
-        committed?;
-        Ok(LedgerExchangeReply { minutes, ..reply(&applied)? })
-    }
-
-    /// Applications whose minute shares other gateways need.
-    pub(super) async fn recalled(
-        &self,
-        client: &Client,
-        node: u64,
-    ) -> Result<Vec<ApplicationId>, tokio_postgres::Error> {
-        self.minutes.recalled(client, node).await
-    }
-
-    /// The current day; none before the first exchange.
-    pub(super) async fn day(&self, client: &Client) -> Result<Option<Day>, tokio_postgres::Error> {
-        let found = client.query_typed_opt(&self.day, &[]).await?;
-        found
-            .map(|row| row.try_get::<_, String>(0).map(|text| Day::parse(&text)))
-            .transpose()
-            .map(Option::flatten)
-    }
+/// Applies reports of one node, at most one for each application and day. Without `minute_now`, minutes follow the
+/// server's clock.
+pub(super) async fn exchange(
+    client: SchemaClient<'_>,
+    exchange: &LedgerExchange,
+    ignores_clock: bool,
+    minute_now: Option<i64>,
+) -> SqlResult<LedgerExchangeReply> {
+    let ReportColumns { days, applications, numbers, terms } = &ReportColumns::new(&exchange.reports);
+    let (today, node) = (exchange.today.to_string(), exchange.node.cast_signed());
+    let advance: [&dyn Parameter; 2] = [&today, &ignores_clock];
+    let rows: [&dyn Parameter; 2] = [days, applications];
+    let mut reports: Vec<&dyn Parameter> = vec![&node, days, applications];
+    reports.extend(numbers.iter().map(|column| column as &dyn Parameter));
+    reports.extend(terms.parameters());
+    // Polled together, so all are sent before the first answer.
+    let (begun, advanced, opened, locked, applied, minutes, committed) = tokio::join!(
+        client.batch_execute("BEGIN"),
+        client.query(ADVANCE, &advance),
+        client.query(OPEN, &rows),
+        client.query(LOCK, &rows),
+        client.query(APPLY, &reports),
+        minutes::apply(client, exchange.node, &exchange.reports, minute_now),
+        client.batch_execute("COMMIT"),
+    );
+    begun?;
+    advanced?;
+    opened?;
+    locked?;
+    let (applied, minutes) = (applied?, minutes?);
+    committed?;
+    Ok(LedgerExchangeReply { minutes, ..reply(&applied)? })
 }
 
-fn reply(rows: &[Row]) -> Result<LedgerExchangeReply, tokio_postgres::Error> {
+/// The current day; none before the first exchange.
+pub(super) async fn day(client: SchemaClient<'_>) -> SqlResult<Option<Day>> {
+    let found = client.query_opt(DAY, &[]).await?;
+    let day = found.map(|row| row.try_get::<_, &str>(0).map(Day::parse)).transpose();
+    day.map(Option::flatten)
+}
+
+fn reply(rows: &[Row]) -> SqlResult<LedgerExchangeReply> {
     let mut reply = LedgerExchangeReply::default();
     for row in rows {
         reply.today = Day::parse(row.try_get("today")?).unwrap_or_default();
@@ -171,17 +127,14 @@ fn reply(rows: &[Row]) -> Result<LedgerExchangeReply, tokio_postgres::Error> {
     Ok(reply)
 }
 
-fn outcome(row: &Row) -> Result<ReportOutcome, tokio_postgres::Error> {
-    let number = |name| -> Result<u32, tokio_postgres::Error> {
-        Ok(u32::try_from(row.try_get::<_, i64>(name)?).unwrap_or(u32::MAX))
-    };
+fn outcome(row: &Row) -> SqlResult<ReportOutcome> {
     if !row.try_get::<_, bool>("is_open")? {
         return Ok(ReportOutcome::Closed);
     }
     let Some(total) = row.try_get::<_, Option<i64>>("total")? else {
         return Ok(ReportOutcome::UnknownApplication);
     };
-    let node = NodeTotals { granted: number("granted")?, returned: number("returned")? };
+    let node = NodeTotals { granted: row.small_count("granted")?, returned: row.small_count("returned")? };
     let granted = u64::try_from(total).unwrap_or(0);
     Ok(ReportOutcome::Applied { node, granted, has_outdated_terms: row.try_get("is_outdated")? })
 }
@@ -211,13 +164,5 @@ impl ReportColumns {
             }
         }
         columns
-    }
-
-    fn keys(&self) -> [Parameter<'_>; 2] {
-        [(&self.days, Type::TEXT_ARRAY), (&self.applications, Type::TEXT_ARRAY)]
-    }
-
-    fn numbers(&self) -> [Parameter<'_>; 4] {
-        self.numbers.each_ref().map(|column| (column as &(dyn ToSql + Sync), Type::INT8_ARRAY))
     }
 }

@@ -12,9 +12,9 @@ use tokio::task::AbortHandle;
 use tokio_postgres::error::SqlState;
 use tokio_util::task::TaskTracker;
 
-use super::connection::SchemaName;
-use super::ledger::LedgerStatements;
+use super::ledger;
 use super::link::{DatabaseError, DatabaseLink};
+use super::schema_client::SchemaClient;
 use crate::store::{ExchangeCounts, LedgerExchange, LedgerExchangeReply, LedgerReport, StoreError};
 
 /// Maximum number of reports per transaction.
@@ -50,7 +50,6 @@ struct QueuedExchange {
 /// The receiving side.
 struct LedgerWorker {
     connection: Arc<DatabaseLink>,
-    statements: LedgerStatements,
     /// Exchanges that could not be part of the previous transaction.
     waiting: VecDeque<QueuedExchange>,
     queue: mpsc::Receiver<QueuedExchange>,
@@ -61,12 +60,11 @@ struct LedgerWorker {
 
 impl LedgerQueue {
     /// Starts the worker. It ends when this is dropped.
-    pub(super) fn start(schema: &SchemaName, connection: DatabaseLink, ignores_clock: bool) -> Self {
+    pub(super) fn start(connection: DatabaseLink, ignores_clock: bool) -> Self {
         let (queue, exchanges) = mpsc::channel(QUEUE);
         let (connection, committed) = (Arc::new(connection), Arc::<CommittedExchanges>::default());
         let worker = LedgerWorker {
             connection: Arc::clone(&connection),
-            statements: LedgerStatements::new(schema),
             waiting: VecDeque::new(),
             queue: exchanges,
             ignores_clock,
@@ -118,15 +116,15 @@ impl LedgerWorker {
     }
 
     async fn exchange(&self, exchange: &LedgerExchange) -> Result<LedgerExchangeReply, StoreError> {
-        let (statements, ignores_clock) = (&self.statements, self.ignores_clock);
-        let work = async |client: &mut tokio_postgres::Client| {
+        let ignores_clock = self.ignores_clock;
+        let work = async |client: SchemaClient<'_>| {
             for _ in 0..REPEATS {
-                match statements.exchange(client, exchange, ignores_clock, None).await {
+                match ledger::exchange(client, exchange, ignores_clock, None).await {
                     Err(error) if was_rolled_back(&error) => {}
                     done => return done,
                 }
             }
-            statements.exchange(client, exchange, ignores_clock, None).await
+            ledger::exchange(client, exchange, ignores_clock, None).await
         };
         let reply = Box::pin(self.connection.run(EXCHANGE, work)).await?;
         let reports = u64::try_from(exchange.reports.len()).unwrap_or(u64::MAX);

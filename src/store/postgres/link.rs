@@ -9,6 +9,7 @@ use tokio_postgres::{Client, Config};
 
 use super::connection::{DatabaseConfig, DatabaseConnection};
 use super::hosts::{ConnectionFault, DatabaseHosts, HostFault, described, no_answer};
+use super::schema_client::{SchemaClient, SqlResult};
 use super::server_check::ServerCheck;
 use crate::clock::Clock;
 use crate::store::StoreError;
@@ -38,13 +39,44 @@ impl DatabaseLink {
         Self { check: Some(check), ..Self::new(config, clock) }
     }
 
-    /// Runs `work` on the connection, one caller after another, within the deadline. After any failure of the connection
-    /// or a missed deadline the connection is closed. After a missed deadline the next attempt to connect begins with
-    /// another host. An error of the database itself (a constraint, a closed day) leaves the connection open.
+    /// Runs statements on the connection.
     pub(super) async fn run<T>(
         &self,
         doing: &'static str,
-        work: impl AsyncFnOnce(&mut Client) -> Result<T, tokio_postgres::Error>,
+        work: impl AsyncFnOnce(SchemaClient<'_>) -> SqlResult<T>,
+    ) -> Result<T, StoreError> {
+        let schema = &self.config.schema;
+        let work = async |client: &mut Client| work(SchemaClient { client, schema }).await;
+        Ok(Box::pin(self.run_on(doing, work)).await?)
+    }
+
+    /// Runs statements in one transaction, which is committed unless `work` refuses that.
+    pub(super) async fn change<T, E: From<StoreError>>(
+        &self,
+        doing: &'static str,
+        work: impl AsyncFnOnce(SchemaClient<'_>) -> SqlResult<Result<T, E>>,
+    ) -> Result<T, E> {
+        let schema = &self.config.schema;
+        let work = async |client: &mut Client| {
+            let transaction = client.transaction().await?;
+            let made = work(SchemaClient { client: transaction.client(), schema }).await?;
+            if made.is_ok() {
+                transaction.commit().await?;
+            } else {
+                transaction.rollback().await?;
+            }
+            Ok(made)
+        };
+        Box::pin(self.run_on(doing, work)).await.map_err(StoreError::from)?
+    }
+
+    /// Runs `work` on the connection, one caller after another, within the deadline. After any failure of the connection
+    /// or a missed deadline the connection is closed. After a missed deadline the next attempt to connect begins with
+    /// another host. An error of the database itself (a constraint, a closed day) leaves the connection open.
+    async fn run_on<T>(
+        &self,
+        doing: &'static str,
+        work: impl AsyncFnOnce(&mut Client) -> SqlResult<T>,
     ) -> Result<T, DatabaseError> {
         let mut state = self.state.lock().await;
         let LinkState { hosts, open } = &mut *state;
@@ -77,7 +109,7 @@ impl DatabaseLink {
 
     /// Connects, unless it is connected.
     pub(super) async fn connect(&self, doing: &'static str) -> Result<(), DatabaseError> {
-        Box::pin(self.run(doing, async |_: &mut Client| Ok(()))).await
+        Box::pin(self.run_on(doing, async |_: &mut Client| Ok(()))).await
     }
 
     /// Opens a connection that is not shared.

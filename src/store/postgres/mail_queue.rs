@@ -1,11 +1,10 @@
 //! Mail to be sent. The rules are in `store::mail_queue`.
 
-use tokio_postgres::types::Type;
-use tokio_postgres::{Client, Row};
+use tokio_postgres::Row;
 
-use super::connection::{Parameter, SchemaName};
-use super::owners::{OwnerResult, OwnerTransaction};
-use super::{PostgresStore, audit};
+use super::audit;
+use super::postgres_store::PostgresStore;
+use super::schema_client::{Parameter, RowColumns as _, SchemaClient, SqlResult, millis, stored};
 use crate::clock::Wall;
 use crate::store::{
     ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailOutcome, MailQueue, NewMail, NewNotice,
@@ -43,11 +42,7 @@ FROM (SELECT 1) one
 LEFT JOIN (SELECT created_at, last_error FROM {schema}.mail_queue ORDER BY created_at LIMIT 1) o ON true";
 
 /// Queues mails that are not queued yet.
-pub(super) async fn add(
-    client: &Client,
-    schema: &SchemaName,
-    mails: &[NewMail],
-) -> Result<(), tokio_postgres::Error> {
+pub(super) async fn add(client: SchemaClient<'_>, mails: &[NewMail]) -> SqlResult<()> {
     let texts = |of: fn(&NewMail) -> &str| mails.iter().map(of).collect::<Vec<&str>>();
     let times = |of: fn(&NewMail) -> Wall| mails.iter().map(|mail| millis(of(mail))).collect::<Vec<i64>>();
     let [message_ids, kinds, recipients, subjects, bodies, html] = [
@@ -59,45 +54,27 @@ pub(super) async fn add(
         texts(|mail| &mail.html),
     ];
     let [created_at, expires_at] = [times(|mail| mail.created_at), times(|mail| mail.expires_at)];
-    let rows: [Parameter<'_>; 8] = [
-        (&message_ids, Type::TEXT_ARRAY),
-        (&kinds, Type::TEXT_ARRAY),
-        (&recipients, Type::TEXT_ARRAY),
-        (&subjects, Type::TEXT_ARRAY),
-        (&bodies, Type::TEXT_ARRAY),
-        (&html, Type::TEXT_ARRAY),
-        (&created_at, Type::INT8_ARRAY),
-        (&expires_at, Type::INT8_ARRAY),
-    ];
-    client.execute_typed(&schema.statement(ADD), &rows).await.map(drop)
+    let rows: [&dyn Parameter; 8] =
+        [&message_ids, &kinds, &recipients, &subjects, &bodies, &html, &created_at, &expires_at];
+    client.execute(ADD, &rows).await.map(drop)
 }
 
-impl OwnerTransaction<'_> {
-    /// Queues the first mails of a notice with its audit record.
-    async fn queue_notice(&self, notice: &NewNotice) -> OwnerResult<()> {
-        self.execute(audit::LOCK, &[]).await?;
-        add(self.transaction.client(), self.schema, &notice.mails).await?;
-        let words = [notice.who.as_str(), NewNotice::WORD, "", &notice.audited()];
-        audit::add(self.transaction, self.schema, notice.at, words).await
-    }
+/// Queues the first mails of a notice with its audit record.
+async fn add_notice(client: SchemaClient<'_>, notice: &NewNotice) -> SqlResult<()> {
+    audit::lock(client).await?;
+    add(client, &notice.mails).await?;
+    audit::add(client, notice.at, [notice.who.as_str(), NewNotice::WORD, "", &notice.audited()]).await
 }
 
-async fn claim(
-    client: &Client,
-    schema: &SchemaName,
-    claim: MailClaim,
-) -> Result<Vec<ClaimedMail>, tokio_postgres::Error> {
+async fn claim(client: SchemaClient<'_>, claim: MailClaim) -> SqlResult<Vec<ClaimedMail>> {
     let [now, until] = [claim.now, claim.until].map(millis);
-    let limit = i64::try_from(claim.limit).unwrap_or(i64::MAX);
-    let bounds: [Parameter<'_>; 3] = [(&now, Type::INT8), (&until, Type::INT8), (&limit, Type::INT8)];
-    let rows = client.query_typed(&schema.statement(CLAIM), &bounds).await?;
+    let rows = client.query(CLAIM, &[&now, &until, &stored(claim.limit)]).await?;
     rows.iter().filter_map(|row| mail(row).transpose()).collect()
 }
 
 /// The mail of a row. A kind of a newer release is skipped.
-fn mail(row: &Row) -> Result<Option<ClaimedMail>, tokio_postgres::Error> {
+fn mail(row: &Row) -> SqlResult<Option<ClaimedMail>> {
     let Some(kind) = MailKind::parse(row.try_get("kind")?) else { return Ok(None) };
-    let at = |column| row.try_get::<_, i64>(column).map(wall);
     let mail = NewMail {
         kind,
         recipient: row.try_get("recipient")?,
@@ -105,88 +82,52 @@ fn mail(row: &Row) -> Result<Option<ClaimedMail>, tokio_postgres::Error> {
         text: row.try_get("text")?,
         html: row.try_get("html")?,
         message_id: row.try_get("message_id")?,
-        created_at: at("created_at")?,
-        expires_at: at("expires_at")?,
+        created_at: row.at("created_at")?,
+        expires_at: row.at("expires_at")?,
     };
     let attempt = row.try_get::<_, i32>("attempts")?.unsigned_abs();
     Ok(Some(ClaimedMail { mail, attempt }))
 }
 
-async fn record(
-    client: &Client,
-    schema: &SchemaName,
-    attempts: &[MailAttempt],
-) -> Result<(), tokio_postgres::Error> {
+async fn record(client: SchemaClient<'_>, attempts: &[MailAttempt]) -> SqlResult<()> {
     for MailAttempt { message_id, attempt, outcome } in attempts {
         let attempt = attempt.cast_signed();
-        let mail: [Parameter<'_>; 2] = [(message_id, Type::TEXT), (&attempt, Type::INT4)];
         match outcome {
-            MailOutcome::Remove => client.execute_typed(&schema.statement(REMOVE), &mail).await?,
+            MailOutcome::Remove => client.execute(REMOVE, &[message_id, &attempt]).await?,
             MailOutcome::Retry { at, reason } => {
-                let ([id, attempt], at) = (mail, millis(*at));
-                let row = [id, attempt, (&at, Type::INT8), (reason, Type::TEXT)];
-                client.execute_typed(&schema.statement(RETRY), &row).await?
+                client.execute(RETRY, &[message_id, &attempt, &millis(*at), reason]).await?
             }
         };
     }
     Ok(())
 }
 
-async fn backlog(client: &Client, schema: &SchemaName) -> Result<MailBacklog, tokio_postgres::Error> {
-    let row = client.query_typed_one(&schema.statement(BACKLOG), &[]).await?;
-    Ok(MailBacklog {
-        mails: row.try_get::<_, i64>("mails")?.unsigned_abs(),
-        oldest: row.try_get::<_, Option<i64>>("created_at")?.map(wall),
-        last_error: row.try_get("last_error")?,
-    })
-}
-
-fn wall(millis: i64) -> Wall {
-    Wall::from_millis(millis.unsigned_abs())
-}
-
-const fn millis(at: Wall) -> i64 {
-    at.millis().cast_signed()
+async fn backlog(client: SchemaClient<'_>) -> SqlResult<MailBacklog> {
+    let row = client.query_one(BACKLOG, &[]).await?;
+    let (mails, oldest) = (row.count("mails")?, row.optional_at("created_at")?);
+    Ok(MailBacklog { mails, oldest, last_error: row.try_get("last_error")? })
 }
 
 impl MailQueue for PostgresStore {
     fn queue_mail(&self, mails: Vec<NewMail>) -> StoreFuture<'_, ()> {
-        Box::pin(async move {
-            let schema = &self.accounts.schema;
-            let work = async |client: &mut Client| add(client, schema, &mails).await;
-            Ok(self.accounts.link.run("queue mail", work).await?)
-        })
+        Box::pin(self.accounts.run("queue mail", async move |client| add(client, &mails).await))
     }
 
     fn queue_notice(&self, notice: NewNotice) -> StoreFuture<'_, ()> {
-        Box::pin(
-            self.accounts.change("queue mail", async move |transaction| {
-                transaction.queue_notice(&notice).await.map(Ok)
-            }),
-        )
+        let work = async move |client: SchemaClient<'_>| add_notice(client, &notice).await.map(Ok);
+        Box::pin(self.accounts.change("queue mail", work))
     }
 
     fn claim_mail(&self, wanted: MailClaim) -> StoreFuture<'_, Vec<ClaimedMail>> {
-        Box::pin(async move {
-            let schema = &self.accounts.schema;
-            let work = async |client: &mut Client| claim(client, schema, wanted).await;
-            Ok(self.accounts.link.run("claim mail", work).await?)
-        })
+        Box::pin(self.accounts.run("claim mail", async move |client| claim(client, wanted).await))
     }
 
     fn record_attempts(&self, attempts: Vec<MailAttempt>) -> StoreFuture<'_, ()> {
-        Box::pin(async move {
-            let schema = &self.accounts.schema;
-            let work = async |client: &mut Client| record(client, schema, &attempts).await;
-            Ok(self.accounts.link.run("record the results of sent mail", work).await?)
-        })
+        let doing = "record the results of sent mail";
+        Box::pin(self.accounts.run(doing, async move |client| record(client, &attempts).await))
     }
 
     fn mail_backlog(&self) -> StoreFuture<'_, MailBacklog> {
-        Box::pin(async move {
-            let schema = &self.accounts.schema;
-            let work = async |client: &mut Client| backlog(client, schema).await;
-            Ok(self.accounts.link.run("read the state of the mail queue", work).await?)
-        })
+        Box::pin(self.accounts.run("read the state of the mail queue", async |client| backlog(client).await))
     }
 }

@@ -3,22 +3,13 @@
 //! The rules are those of `limits::minute_pool`, in SQL. The pool's row is locked by a statement of its own, and every
 //! change of a share is made under that lock.
 
-use tokio_postgres::types::Type;
-use tokio_postgres::{Client, Row};
+use tokio_postgres::Row;
 
-use super::connection::{Parameter, SchemaName};
+use super::schema_client::{Parameter, RowColumns as _, SchemaClient, SqlResult};
 use super::terms_columns::TermsColumns;
 use crate::keys::ApplicationId;
 use crate::limits::{MinuteGrant, MinuteReport};
 use crate::store::LedgerReport;
-
-/// The statements, with the schema's name.
-pub(super) struct MinuteStatements {
-    open: String,
-    lock: String,
-    apply: String,
-    recalled: String,
-}
 
 /// Creates missing pools, which are full.
 const OPEN: &str = "
@@ -104,91 +95,56 @@ const RECALLED: &str = "
 SELECT application FROM {schema}.minute_shares
 WHERE node = $1 AND is_recalled AND capacity > 0 AND ends_at > extract(epoch FROM clock_timestamp()) * 1000000";
 
-impl MinuteStatements {
-    pub(super) fn new(schema: &SchemaName) -> Self {
-        let [open, lock, apply, recalled] = [OPEN, LOCK, APPLY, RECALLED].map(|text| schema.statement(text));
-        Self { open, lock, apply, recalled }
+/// Applies the reports of one node about minutes, at most one for each application, within the transaction of the
+/// exchange. Without `now` (in microseconds) the server's clock counts.
+pub(super) async fn apply(
+    client: SchemaClient<'_>,
+    node: u64,
+    reports: &[LedgerReport],
+    now: Option<i64>,
+) -> SqlResult<Vec<Option<MinuteGrant>>> {
+    let MinuteColumns { applications, numbers, terms } = &MinuteColumns::new(reports);
+    if applications.is_empty() {
+        return Ok(Vec::new());
     }
+    let node = node.cast_signed();
+    let mut values: Vec<&dyn Parameter> = vec![&node, applications];
+    values.extend(numbers.iter().map(|column| column as &dyn Parameter));
+    values.push(&now);
+    values.extend(terms.parameters());
+    let [_, _, _, _, quota, _, _] = numbers;
+    let (pools, rows): ([&dyn Parameter; 2], [&dyn Parameter; 1]) = ([applications, quota], [applications]);
+    // Polled together, so all are sent before the first answer.
+    let (opened, locked, applied) =
+        tokio::join!(client.query(OPEN, &pools), client.query(LOCK, &rows), client.query(APPLY, &values));
+    opened?;
+    locked?;
+    let mut grants = applied?.into_iter();
+    // Reports without a minute have no row.
+    reports
+        .iter()
+        .map(|report| report.minute.and_then(|_| grants.next()).map_or(Ok(None), |row| grant(&row)))
+        .collect()
+}
 
-    /// Applies the reports of one node about minutes, at most one for each application, within the transaction of the
-    /// exchange. Without `now` (in microseconds) the server's clock counts.
-    pub(super) async fn apply(
-        &self,
-        client: &Client,
-        node: u64,
-        reports: &[LedgerReport],
-        now: Option<i64>,
-    ) -> Result<Vec<Option<MinuteGrant>>, tokio_postgres::Error> {
-        let columns = MinuteColumns::new(reports);
-        if columns.applications.is_empty() {
-            return Ok(Vec::new());
-        }
-        let node = node.cast_signed();
-        let applications: Parameter<'_> = (&columns.applications, Type::TEXT_ARRAY);
-        let [round, kept, returned, wanted, limit, lifetime, recalls] =
-            columns.numbers.each_ref().map(|column| -> Parameter<'_> { (column, Type::INT8_ARRAY) });
-        let pools: [Parameter<'_>; 2] = [applications.clone(), limit.clone()];
-        let rows: [Parameter<'_>; 1] = [applications.clone()];
-        let [tier, own_minute, own_day] = columns.terms.parameters();
-        let apply: [Parameter<'_>; 13] = [
-            (&node, Type::INT8),
-            applications,
-            round,
-            kept,
-            returned,
-            wanted,
-            limit,
-            lifetime,
-            recalls,
-            (&now, Type::INT8),
-            tier,
-            own_minute,
-            own_day,
-        ];
-        // Polled together, so all are sent before the first answer.
-        let (opened, locked, applied) = tokio::join!(
-            client.query_typed(&self.open, &pools),
-            client.query_typed(&self.lock, &rows),
-            client.query_typed(&self.apply, &apply),
-        );
-        opened?;
-        locked?;
-        let mut grants = applied?.into_iter();
-        // Reports without a minute have no row.
-        reports
-            .iter()
-            .map(|report| report.minute.and_then(|_| grants.next()).map_or(Ok(None), |row| grant(&row)))
-            .collect()
-    }
-
-    /// Applications whose shares other gateways need.
-    pub(super) async fn recalled(
-        &self,
-        client: &Client,
-        node: u64,
-    ) -> Result<Vec<ApplicationId>, tokio_postgres::Error> {
-        let node = node.cast_signed();
-        let row: [Parameter<'_>; 1] = [(&node, Type::INT8)];
-        let rows = client.query_typed(&self.recalled, &row).await?;
-        let id = |row: &Row| Ok(row.try_get::<_, &str>(0)?.parse().ok());
-        rows.iter().map(id).filter_map(Result::transpose).collect()
-    }
+/// Applications whose shares other gateways need.
+pub(super) async fn recalled(client: SchemaClient<'_>, node: u64) -> SqlResult<Vec<ApplicationId>> {
+    let rows = client.query(RECALLED, &[&node.cast_signed()]).await?;
+    let id = |row: &Row| Ok(row.try_get::<_, &str>(0)?.parse().ok());
+    rows.iter().map(id).filter_map(Result::transpose).collect()
 }
 
 /// The grant of a row. `None` if the application does not exist.
-fn grant(row: &Row) -> Result<Option<MinuteGrant>, tokio_postgres::Error> {
-    let number = |name| -> Result<u32, tokio_postgres::Error> {
-        Ok(u32::try_from(row.try_get::<_, i64>(name)?).unwrap_or(u32::MAX))
-    };
+fn grant(row: &Row) -> SqlResult<Option<MinuteGrant>> {
     if row.try_get::<_, Option<i64>>("round")?.is_none() {
         return Ok(None);
     }
     Ok(Some(MinuteGrant {
-        round: number("round")?,
+        round: row.small_count("round")?,
         is_kept: row.try_get("is_kept")?,
-        capacity: number("capacity")?,
+        capacity: row.small_count("capacity")?,
         tokens: row.try_get("granted")?,
-        pool_capacity: number("pool_capacity")?,
+        pool_capacity: row.small_count("pool_capacity")?,
         pool_tokens: row.try_get("pool_tokens")?,
     }))
 }

@@ -1,19 +1,9 @@
 //! The gateway processes that use the database. Times of reports are those of the server's clock.
 
-use tokio_postgres::types::Type;
-use tokio_postgres::{Client, Row, Transaction};
+use tokio_postgres::Row;
 
-use super::connection::{Parameter, SchemaName};
-use crate::clock::Wall;
+use super::schema_client::{RowColumns as _, SchemaClient, SqlResult, millis};
 use crate::store::{NodeList, NodeStatus};
-
-/// The statements, with the schema's name.
-pub(super) struct NodeStatements {
-    report: String,
-    remove: String,
-    list: String,
-    delete: String,
-}
 
 const REPORT: &str = "
 INSERT INTO {schema}.nodes (node, name, version, started_at, units_held, usage_recorded_at, last_seen_at)
@@ -34,72 +24,43 @@ ORDER BY n.started_at, n.node";
 const DELETE: &str = "
 DELETE FROM {schema}.nodes WHERE last_seen_at < (extract(epoch FROM clock_timestamp()) * 1000)::int8 - 86400000";
 
-impl NodeStatements {
-    pub(super) fn new(schema: &SchemaName) -> Self {
-        let [report, remove, list, delete] =
-            [REPORT, REMOVE, LIST, DELETE].map(|text| schema.statement(text));
-        Self { report, remove, list, delete }
-    }
-
-    /// Stores the status of a node.
-    pub(super) async fn report(
-        &self,
-        client: &Client,
-        status: &NodeStatus,
-    ) -> Result<(), tokio_postgres::Error> {
-        let (node, units) = (status.node.cast_signed(), status.units_held.cast_signed());
-        let [started, recorded] =
-            [status.started_at, status.usage_recorded_at].map(|at| at.millis().cast_signed());
-        let parameters: [Parameter<'_>; 6] = [
-            (&node, Type::INT8),
-            (&status.name, Type::TEXT),
-            (&status.version, Type::TEXT),
-            (&started, Type::INT8),
-            (&units, Type::INT8),
-            (&recorded, Type::INT8),
-        ];
-        client.execute_typed(&self.report, &parameters).await.map(drop)
-    }
-
-    /// Removes a node.
-    pub(super) async fn remove(&self, client: &Client, node: u64) -> Result<(), tokio_postgres::Error> {
-        let node = node.cast_signed();
-        let parameters: [Parameter<'_>; 1] = [(&node, Type::INT8)];
-        client.execute_typed(&self.remove, &parameters).await.map(drop)
-    }
-
-    /// All nodes.
-    pub(super) async fn list(&self, client: &Client) -> Result<NodeList, tokio_postgres::Error> {
-        let mut list = NodeList::default();
-        for row in client.query_typed(&self.list, &[]).await? {
-            list.clock = Some(instant(row.try_get("at")?));
-            list.nodes.extend(status(&row)?);
-        }
-        Ok(list)
-    }
-
-    /// Deletes nodes that ended without removing themselves.
-    pub(super) async fn delete_outdated(
-        &self,
-        transaction: &Transaction<'_>,
-    ) -> Result<u64, tokio_postgres::Error> {
-        transaction.execute_typed(&self.delete, &[]).await
-    }
+/// Stores the status of a node.
+pub(super) async fn report(client: SchemaClient<'_>, status: &NodeStatus) -> SqlResult<()> {
+    let NodeStatus { node, name, version, started_at, units_held, usage_recorded_at, .. } = status;
+    let [node, units] = [node, units_held].map(|number| number.cast_signed());
+    let [started, recorded] = [*started_at, *usage_recorded_at].map(millis);
+    client.execute(REPORT, &[&node, name, version, &started, &units, &recorded]).await.map(drop)
 }
 
-fn status(row: &Row) -> Result<Option<NodeStatus>, tokio_postgres::Error> {
+/// Removes a node.
+pub(super) async fn remove(client: SchemaClient<'_>, node: u64) -> SqlResult<()> {
+    client.execute(REMOVE, &[&node.cast_signed()]).await.map(drop)
+}
+
+/// All nodes.
+pub(super) async fn list(client: SchemaClient<'_>) -> SqlResult<NodeList> {
+    let mut list = NodeList::default();
+    for row in client.query(LIST, &[]).await? {
+        list.clock = Some(row.at("at")?);
+        list.nodes.extend(status(&row)?);
+    }
+    Ok(list)
+}
+
+/// Deletes nodes that ended without removing themselves.
+pub(super) async fn delete_outdated(client: SchemaClient<'_>) -> SqlResult<u64> {
+    client.execute(DELETE, &[]).await
+}
+
+fn status(row: &Row) -> SqlResult<Option<NodeStatus>> {
     let Some(node) = row.try_get::<_, Option<i64>>("node")? else { return Ok(None) };
     Ok(Some(NodeStatus {
         node: node.cast_unsigned(),
         name: row.try_get("name")?,
         version: row.try_get("version")?,
-        started_at: instant(row.try_get("started_at")?),
-        last_seen_at: instant(row.try_get("last_seen_at")?),
-        units_held: row.try_get::<_, i64>("units_held")?.unsigned_abs(),
-        usage_recorded_at: instant(row.try_get("usage_recorded_at")?),
+        started_at: row.at("started_at")?,
+        last_seen_at: row.at("last_seen_at")?,
+        units_held: row.count("units_held")?,
+        usage_recorded_at: row.at("usage_recorded_at")?,
     }))
-}
-
-fn instant(millis: i64) -> Wall {
-    Wall::from_millis(u64::try_from(millis).unwrap_or(0))
 }

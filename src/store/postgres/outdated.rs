@@ -1,31 +1,13 @@
 //! Deletes outdated records and merges usage and requests of closed days, in batches, on one gateway at a time.
 
-use tokio_postgres::Client;
-use tokio_postgres::types::Type;
-
-use super::connection::{Parameter, SchemaName};
-use super::nodes::NodeStatements;
-use super::requests::RequestStatements;
-use super::status::StatusStatements;
-use super::usage::UsageStatements;
+use super::schema_client::{SchemaClient, SqlResult};
+use super::{daily_totals, nodes, status};
+use crate::store::daily_totals::{REQUESTS, USAGE};
 
 /// Number of ledger days kept for inspection, today included.
 const DAYS_KEPT: i32 = 35;
 /// Number of records of each table that are deleted in one transaction.
 const AT_ONCE: i64 = 1_000;
-
-/// The statements, with the schema's name.
-pub(super) struct OutdatedRecords {
-    lock_name: String,
-    nodes: String,
-    days: String,
-    minutes: String,
-    documents: String,
-    refreshes: String,
-    links: String,
-    sessions: String,
-    closed: String,
-}
 
 /// A lock of the transaction: it also works behind a pooler.
 const LOCK: &str = "SELECT pg_try_advisory_xact_lock(hashtext($1))";
@@ -88,44 +70,23 @@ DELETE FROM {schema}.closed_applications WHERE (mailbox_digest, application) IN 
     WHERE day < (SELECT day FROM {schema}.calendar)
     ORDER BY mailbox_digest, application LIMIT $1 FOR UPDATE SKIP LOCKED)";
 
-impl OutdatedRecords {
-    pub(super) fn new(schema: &SchemaName) -> Self {
-        let [nodes, days, minutes, documents, refreshes, links, sessions, closed] =
-            [NODES, DAYS, MINUTES, DOCUMENTS, REFRESHES, LINKS, SESSIONS, CLOSED]
-                .map(|text| schema.statement(text));
-        let lock_name = schema.statement("{schema} outdated records");
-        Self { lock_name, nodes, days, minutes, documents, refreshes, links, sessions, closed }
+/// Deletes a batch in a transaction, unless another gateway does. Returns the number of changed records.
+pub(super) async fn delete(client: SchemaClient<'_>) -> SqlResult<u64> {
+    let lock = client.schema.statement("{schema} outdated records");
+    if !client.query_one(LOCK, &[&lock]).await?.try_get::<_, bool>(0)? {
+        return Ok(0);
     }
-
-    /// Deletes a batch, unless another gateway does. Returns the number of changed records.
-    pub(super) async fn delete(
-        &self,
-        client: &mut Client,
-        (usage, requests): (&UsageStatements, &RequestStatements),
-        nodes: &NodeStatements,
-        status: &StatusStatements,
-    ) -> Result<u64, tokio_postgres::Error> {
-        let transaction = client.transaction().await?;
-        let lock: [Parameter<'_>; 1] = [(&self.lock_name, Type::TEXT)];
-        let is_alone: bool = transaction.query_typed_one(LOCK, &lock).await?.try_get(0)?;
-        if !is_alone {
-            return Ok(0);
-        }
-        let days: [Parameter<'_>; 2] = [(&DAYS_KEPT, Type::INT4), (&AT_ONCE, Type::INT8)];
-        let batch: [Parameter<'_>; 1] = [(&AT_ONCE, Type::INT8)];
-        let deleted = transaction.execute_typed(&self.nodes, &days).await?
-            + transaction.execute_typed(&self.days, &days).await?
-            + transaction.execute_typed(&self.minutes, &batch).await?
-            + transaction.execute_typed(&self.documents, &batch).await?
-            + transaction.execute_typed(&self.refreshes, &[]).await?
-            + transaction.execute_typed(&self.links, &batch).await?
-            + transaction.execute_typed(&self.sessions, &batch).await?
-            + transaction.execute_typed(&self.closed, &batch).await?
-            + nodes.delete_outdated(&transaction).await?
-            + status.delete_outdated(&transaction, AT_ONCE).await?
-            + usage.merge(&transaction, AT_ONCE).await?
-            + requests.merge(&transaction, AT_ONCE).await?;
-        transaction.commit().await?;
-        Ok(deleted)
+    let mut deleted = 0;
+    for ledger in [NODES, DAYS] {
+        deleted += client.execute(ledger, &[&DAYS_KEPT, &AT_ONCE]).await?;
     }
+    for table in [MINUTES, DOCUMENTS, LINKS, SESSIONS, CLOSED] {
+        deleted += client.execute(table, &[&AT_ONCE]).await?;
+    }
+    Ok(deleted
+        + client.execute(REFRESHES, &[]).await?
+        + nodes::delete_outdated(client).await?
+        + status::delete_outdated(client, AT_ONCE).await?
+        + daily_totals::merge(client, &USAGE, AT_ONCE).await?
+        + daily_totals::merge(client, &REQUESTS, AT_ONCE).await?)
 }

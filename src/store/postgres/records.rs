@@ -3,23 +3,14 @@
 //! An unreadable record is reported and skipped: one mistake of an operator with `psql` costs one application or one key
 //! and not the gateway.
 
-use tokio_postgres::types::Type;
-use tokio_postgres::{Client, Row, RowStream};
+use tokio_postgres::{Row, RowStream};
 
-use super::connection::{Parameter, SchemaName};
+use super::schema_client::{RowColumns as _, SchemaClient, SqlResult, stored};
 use crate::clock::{Day, Wall};
 use crate::keys::{ApplicationId, Digest};
 use crate::store::{
     ApplicationPage, AuditQuery, AuditRecord, OwnLimits, StoreError, StoredApplication, StoredKey,
 };
-
-/// Reads, with the schema's name.
-pub(super) struct RecordStatements {
-    page: String,
-    all: String,
-    application: String,
-    audit: String,
-}
 
 const COLUMNS: &str = "
        a.id, a.name, a.tier, a.own_minute, a.own_day, a.contact, a.note, a.created_at, a.url, l.granted,
@@ -60,85 +51,60 @@ WHERE ($1::text IS NULL OR application = $1) AND ($2::int8 IS NULL OR id < $2)
   AND ($4::text IS NULL OR application = '' AND (detail = $4 OR starts_with(detail, $4 || ',')))
 ORDER BY id DESC LIMIT $3";
 
-impl RecordStatements {
-    pub(super) fn new(schema: &SchemaName) -> Self {
-        let statement = |text: &str| schema.statement(&text.replace("{columns}", COLUMNS));
-        let [page, all, application, audit] = [PAGE, ALL, APPLICATION, AUDIT].map(statement);
-        Self { page, all, application, audit }
-    }
+/// The rows of all applications, for [`page_of`].
+pub(super) async fn all(client: SchemaClient<'_>, day: Day) -> SqlResult<RowStream> {
+    client.stream(&ALL.replace("{columns}", COLUMNS), day.to_string()).await
+}
 
-    /// The rows of all applications, for [`page_of`].
-    pub(super) async fn all(&self, client: &Client, day: Day) -> Result<RowStream, tokio_postgres::Error> {
-        client.query_typed_raw(&self.all, [(day.to_string(), Type::TEXT)]).await
-    }
+/// Up to `limit` applications after `after`, ordered by id.
+pub(super) async fn page(
+    client: SchemaClient<'_>,
+    after: Option<ApplicationId>,
+    limit: usize,
+    day: Day,
+) -> SqlResult<ApplicationPage> {
+    let after = after.map_or_else(String::new, |id| id.to_string());
+    let statement = PAGE.replace("{columns}", COLUMNS);
+    let rows = client.query(&statement, &[&after, &day.to_string(), &stored(limit)]).await?;
+    let mut page = ApplicationPage::default();
+    let count = page.fill(&rows);
+    // Also after an unreadable record.
+    let last = rows.iter().rev().find_map(|row| application_id(row).parse().ok());
+    page.next = last.filter(|_| count >= limit);
+    Ok(page)
+}
 
-    /// Up to `limit` applications after `after`, ordered by id.
-    pub(super) async fn page(
-        &self,
-        client: &Client,
-        after: Option<ApplicationId>,
-        limit: usize,
-        day: Day,
-    ) -> Result<ApplicationPage, tokio_postgres::Error> {
-        let (after, day) = (after.map_or_else(String::new, |id| id.to_string()), day.to_string());
-        let most = i64::try_from(limit).unwrap_or(i64::MAX);
-        let parameters: [Parameter<'_>; 3] = [(&after, Type::TEXT), (&day, Type::TEXT), (&most, Type::INT8)];
-        let rows = client.query_typed(&self.page, &parameters).await?;
-        let mut page = ApplicationPage::default();
-        let count = page.fill(&rows);
-        // Also after an unreadable record.
-        let last = rows.iter().rev().find_map(|row| application_id(row).parse().ok());
-        page.next = last.filter(|_| count >= limit);
-        Ok(page)
-    }
+/// One application. Unreadable keys are left out.
+pub(super) async fn application(
+    client: SchemaClient<'_>,
+    id: ApplicationId,
+    day: Day,
+) -> SqlResult<Option<Result<StoredApplication, StoreError>>> {
+    let rows = rows_of(client, &[id], day).await?;
+    let read = |rows: &[Row]| application_of(rows, &mut Vec::new()).map_err(unreadable);
+    Ok((!rows.is_empty()).then(|| read(&rows)))
+}
 
-    /// One application. Unreadable keys are left out.
-    pub(super) async fn application(
-        &self,
-        client: &Client,
-        id: ApplicationId,
-        day: Day,
-    ) -> Result<Option<Result<StoredApplication, String>>, tokio_postgres::Error> {
-        let rows = self.rows_of(client, &[id], day).await?;
-        Ok((!rows.is_empty()).then(|| application(&rows, &mut Vec::new())))
-    }
+/// These applications.
+pub(super) async fn applications(
+    client: SchemaClient<'_>,
+    ids: &[ApplicationId],
+    day: Day,
+) -> SqlResult<ApplicationPage> {
+    Ok(page_of(&rows_of(client, ids, day).await?))
+}
 
-    /// These applications.
-    pub(super) async fn applications(
-        &self,
-        client: &Client,
-        ids: &[ApplicationId],
-        day: Day,
-    ) -> Result<ApplicationPage, tokio_postgres::Error> {
-        Ok(page_of(&self.rows_of(client, ids, day).await?))
-    }
+async fn rows_of(client: SchemaClient<'_>, ids: &[ApplicationId], day: Day) -> SqlResult<Vec<Row>> {
+    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    client.query(&APPLICATION.replace("{columns}", COLUMNS), &[&ids, &day.to_string()]).await
+}
 
-    async fn rows_of(
-        &self,
-        client: &Client,
-        ids: &[ApplicationId],
-        day: Day,
-    ) -> Result<Vec<Row>, tokio_postgres::Error> {
-        let (ids, day) = (ids.iter().map(ToString::to_string).collect::<Vec<_>>(), day.to_string());
-        let parameters: [Parameter<'_>; 2] = [(&ids, Type::TEXT_ARRAY), (&day, Type::TEXT)];
-        client.query_typed(&self.application, &parameters).await
-    }
-
-    /// Audit records, newest first.
-    pub(super) async fn audit(
-        &self,
-        client: &Client,
-        query: AuditQuery,
-    ) -> Result<Vec<AuditRecord>, tokio_postgres::Error> {
-        let application = query.application.map(|id| id.to_string());
-        let before = query.before.map(|before| i64::try_from(before).unwrap_or(i64::MAX));
-        let limit = i64::try_from(query.limit).unwrap_or(i64::MAX);
-        let owner = query.owner.map(|id| id.to_string());
-        let parameters: [Parameter<'_>; 4] =
-            [(&application, Type::TEXT), (&before, Type::INT8), (&limit, Type::INT8), (&owner, Type::TEXT)];
-        let rows = client.query_typed(&self.audit, &parameters).await?;
-        rows.iter().map(audit_record).collect()
-    }
+/// Audit records, newest first.
+pub(super) async fn audit(client: SchemaClient<'_>, query: AuditQuery) -> SqlResult<Vec<AuditRecord>> {
+    let application = query.application.map(|id| id.to_string());
+    let owner = query.owner.map(|id| id.to_string());
+    let (before, limit) = (query.before.map(stored), stored(query.limit));
+    client.query(AUDIT, &[&application, &before, &limit, &owner]).await?.iter().map(audit_record).collect()
 }
 
 /// The applications of rows.
@@ -163,7 +129,7 @@ impl PageRows for ApplicationPage {
         let mut count = 0;
         for rows in rows.chunk_by(|one, other| application_id(one) == application_id(other)) {
             count += 1;
-            match application(rows, &mut self.skipped) {
+            match application_of(rows, &mut self.skipped) {
                 Ok(application) => self.applications.push(application),
                 Err(reason) => self.skipped.push(reason),
             }
@@ -183,7 +149,7 @@ impl ColumnText for Row {
 }
 
 /// An application, from a row for each of its keys.
-fn application(rows: &[Row], skipped: &mut Vec<String>) -> Result<StoredApplication, String> {
+fn application_of(rows: &[Row], skipped: &mut Vec<String>) -> Result<StoredApplication, String> {
     let first = rows.first().ok_or("no row")?;
     let id = application_id(first);
     let named = |reason: String| format!("application {id}: {reason}");
@@ -229,13 +195,10 @@ fn key(row: &Row) -> Result<Option<StoredKey>, String> {
     }))
 }
 
-fn audit_record(row: &Row) -> Result<AuditRecord, tokio_postgres::Error> {
-    let number = |column| -> Result<u64, tokio_postgres::Error> {
-        Ok(u64::try_from(row.try_get::<_, i64>(column)?).unwrap_or(0))
-    };
+fn audit_record(row: &Row) -> SqlResult<AuditRecord> {
     Ok(AuditRecord {
-        number: number("id")?,
-        at: Wall::from_millis(number("at")?),
+        number: row.count("id")?,
+        at: row.at("at")?,
         who: row.try_get("who")?,
         what: row.try_get("what")?,
         application: row.try_get("application")?,
@@ -261,6 +224,6 @@ fn instant(row: &Row, name: &str) -> Result<Option<Wall>, String> {
 }
 
 /// The error for an unreadable record.
-pub(super) fn unreadable(reason: String) -> StoreError {
+fn unreadable(reason: String) -> StoreError {
     StoreError::Damaged { path: "the database".into(), reason }
 }

@@ -1,9 +1,7 @@
 //! Creates and upgrades the tables, and decides whether this program can use them. The steps are in `schema_steps`.
 
-use tokio_postgres::types::Type;
-use tokio_postgres::{Client, GenericClient};
-
-use super::connection::{Parameter, RoleName, SchemaName};
+use super::connection::RoleName;
+use super::schema_client::{SchemaClient, SqlResult};
 use super::schema_steps::STEPS;
 
 /// Rights of a runtime role. It may neither change the tables nor alter the audit trail.
@@ -65,22 +63,19 @@ pub enum TablesChange {
     Missing,
 }
 
-/// Creates or upgrades the tables, and grants `role` its rights. Several programs may do it at once.
+/// Creates or upgrades the tables, and grants `role` its rights, in a transaction. Several programs may do it at once.
 pub(super) async fn change(
-    client: &mut Client,
-    schema: &SchemaName,
+    client: SchemaClient<'_>,
     work: TablesWork,
     role: Option<&RoleName>,
-) -> Result<TablesChange, tokio_postgres::Error> {
-    let transaction = client.transaction().await?;
-    let lock: [Parameter<'_>; 1] = [(&"scoregate schema", Type::TEXT)];
-    transaction.execute_typed("SELECT pg_advisory_xact_lock(hashtext($1))", &lock).await?;
+) -> SqlResult<TablesChange> {
+    client.execute("SELECT pg_advisory_xact_lock(hashtext($1))", &[&"scoregate schema"]).await?;
     let newest = i32::try_from(STEPS.len()).unwrap_or(i32::MAX);
-    let found = format(&transaction, schema).await?.map(|format| format.applied);
+    let found = format(client).await?.map(|format| format.applied);
     let (missing, change) = match (work, found) {
         (TablesWork::Upgrade, None) => return Ok(TablesChange::Missing),
         (TablesWork::Create, None) => {
-            transaction.batch_execute(&schema.statement("CREATE SCHEMA IF NOT EXISTS {schema}")).await?;
+            client.batch_execute("CREATE SCHEMA IF NOT EXISTS {schema}").await?;
             (0, TablesChange::Created(newest))
         }
         (TablesWork::Upgrade, Some(from)) if from < newest => {
@@ -89,21 +84,17 @@ pub(super) async fn change(
         (TablesWork::Create | TablesWork::Upgrade, Some(format)) => (newest, TablesChange::Unchanged(format)),
     };
     for step in STEPS.iter().skip(usize::try_from(missing).unwrap_or(usize::MAX)) {
-        transaction.batch_execute(&schema.statement(step)).await?;
+        client.batch_execute(step).await?;
     }
     if let Some(role) = role {
-        transaction.batch_execute(&role.statement(&schema.statement(GRANTS))).await?;
+        client.batch_execute(&role.statement(GRANTS)).await?;
     }
-    transaction.commit().await?;
     Ok(change)
 }
 
 /// Compares the tables with the steps that this program knows.
-pub(super) async fn state(
-    client: &Client,
-    schema: &SchemaName,
-) -> Result<SchemaState, tokio_postgres::Error> {
-    Ok(SchemaState::of(format(client, schema).await?))
+pub(super) async fn state(client: SchemaClient<'_>) -> SqlResult<SchemaState> {
+    Ok(SchemaState::of(format(client).await?))
 }
 
 impl SchemaState {
@@ -133,20 +124,13 @@ impl SchemaState {
     }
 }
 
-async fn format(
-    client: &impl GenericClient,
-    schema: &SchemaName,
-) -> Result<Option<SchemaFormat>, tokio_postgres::Error> {
-    let name = schema.statement("{schema}.site");
-    let row: [Parameter<'_>; 1] = [(&name, Type::TEXT)];
-    let exists = client.query_typed("SELECT 1 WHERE to_regclass($1) IS NOT NULL", &row).await?;
-    if exists.is_empty() {
+async fn format(client: SchemaClient<'_>) -> SqlResult<Option<SchemaFormat>> {
+    let name = client.schema.statement("{schema}.site");
+    if client.query_opt("SELECT 1 WHERE to_regclass($1) IS NOT NULL", &[&name]).await?.is_none() {
         return Ok(None);
     }
-    let read = schema.statement("SELECT format, compatible_from FROM {schema}.site");
-    let rows = client.query_typed(&read, &[]).await?;
-    let format = |row: &tokio_postgres::Row| {
-        Ok(SchemaFormat { applied: row.try_get(0)?, compatible_from: row.try_get(1)? })
-    };
-    rows.first().map(format).transpose()
+    let found = client.query_opt("SELECT format, compatible_from FROM {schema}.site", &[]).await?;
+    found
+        .map(|row| Ok(SchemaFormat { applied: row.try_get(0)?, compatible_from: row.try_get(1)? }))
+        .transpose()
 }

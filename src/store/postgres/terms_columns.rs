@@ -1,8 +1,6 @@
 //! The terms that reports assume, column by column: both statements of an exchange compare them with the stored ones.
 
-use tokio_postgres::types::Type;
-
-use super::connection::Parameter;
+use super::schema_client::Parameter;
 use crate::store::AssumedTerms;
 
 /// Tiers and own limits.
@@ -23,11 +21,7 @@ impl TermsColumns {
     }
 
     /// The columns as parameters: tiers, own minutes, own days.
-    pub(super) fn parameters(&self) -> [Parameter<'_>; 3] {
-        [
-            (&self.tiers, Type::TEXT_ARRAY),
-            (&self.own_minutes, Type::INT8_ARRAY),
-            (&self.own_days, Type::INT8_ARRAY),
-        ]
+    pub(super) fn parameters(&self) -> [&dyn Parameter; 3] {
+        [&self.tiers, &self.own_minutes, &self.own_days]
     }
 }

@@ -12,11 +12,14 @@ use tokio_postgres::{Row, RowStream};
 
 use super::connection::DatabaseConnection;
 use super::hosts::{described, no_answer};
-use super::records::{application_id, page_of};
-use super::{PostgresStore, READ};
+use super::postgres_store::PostgresStore;
+use super::records::{self, application_id, page_of};
+use super::schema_client::SchemaClient;
 use crate::clock::Day;
 use crate::store::{ApplicationPage, StoreError};
 
+/// An operation named in error messages.
+pub(super) const READ: &str = "read applications";
 /// Deadline of the first rows. A million applications are sorted in 2 s, and the time grows with their number.
 const SORT_TIMEOUT: Duration = Duration::from_mins(2);
 /// Rows per page, more if an application has more keys.
@@ -52,7 +55,8 @@ impl PostgresStore {
 
     async fn begin(&self, day: Day) -> Result<ReadingAll, StoreError> {
         let connection = self.connection.connect_apart(READ).await?;
-        let rows = self.in_time(SORT_TIMEOUT, self.records.all(&connection.client, day)).await?;
+        let client = SchemaClient { client: &connection.client, schema: &self.config.schema };
+        let rows = self.in_time(SORT_TIMEOUT, records::all(client, day)).await?;
         Ok(ReadingAll { rows: Box::pin(rows).fuse(), next: None, _connection: connection })
     }
 

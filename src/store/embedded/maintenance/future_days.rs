@@ -78,15 +78,14 @@ fn days_after(store: &Connection, today: Day) -> Result<Vec<Day>, StoreFault> {
 fn count_for(store: &Connection, day: Day, today: Day) -> Result<u64, StoreFault> {
     let (day, today) = (day.to_string(), today.to_string());
     let granted: i64 = store.query_row(
-        "SELECT coalesce(sum(granted), 0) FROM ledger WHERE day = ?1 AND granted >= 0 AND grace >= 0",
+        "SELECT coalesce(sum(granted), 0) FROM ledger WHERE day = ?1 AND granted >= 0",
         [&day],
         |row| row.get(0),
     )?;
     store.execute(
-        "INSERT INTO ledger (day, application, granted, grace)
-         SELECT ?1, application, granted, grace FROM ledger WHERE day = ?2 AND granted >= 0 AND grace >= 0
-         ON CONFLICT DO UPDATE SET granted = min(granted + excluded.granted, ?3), grace = min(grace + excluded.grace, ?3)
-         WHERE granted >= 0 AND grace >= 0",
+        "INSERT INTO ledger (day, application, granted)
+         SELECT ?1, application, granted FROM ledger WHERE day = ?2 AND granted >= 0
+         ON CONFLICT DO UPDATE SET granted = min(granted + excluded.granted, ?3) WHERE granted >= 0",
         params![today, day, u32::MAX],
     )?;
     store.execute("DELETE FROM ledger WHERE day = ?1", [&day])?;

@@ -150,8 +150,7 @@ fn applications(store: &Connection, report: &mut InspectionReport) -> Result<(),
 
 /// All ledger records: valid days and numbers.
 fn days(store: &Connection, report: &mut InspectionReport) -> Result<(), StoreFault> {
-    let grace = if report.format >= 2 { "grace" } else { "0" };
-    let mut ledger = store.prepare(&format!("SELECT day, application, granted, {grace} FROM ledger"))?;
+    let mut ledger = store.prepare("SELECT day, application, granted FROM ledger")?;
     let mut rows = ledger.query([])?;
     let newest = report.newest_day;
     while let Some(row) = rows.next()? {
@@ -161,7 +160,6 @@ fn days(store: &Connection, report: &mut InspectionReport) -> Result<(), StoreFa
             let read_day =
                 ledger::read(&day).ok_or_else(|| StoreFault::Record("its day is invalid".into()))?;
             let granted = records::limit(row, 2, "granted")?.unwrap_or_default();
-            records::limit(row, 3, "grace")?;
             Ok((read_day, granted))
         };
         match read() {

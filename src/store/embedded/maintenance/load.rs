@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::super::fault::StoreFault;
 use super::super::paths::{BACKUP_BEGINS, backup_kind, remove_database};
 use super::super::{file, grace_shares, integrity, schema};
-use super::{dump_rows, read_only};
+use super::{read_only, rows};
 use crate::store::dump::DumpReader;
 
 /// Builds a store at `to` from `from`, in this program's format. Fails with what is wrong with `from`.
@@ -42,7 +42,7 @@ pub(super) fn new_store(from: &Path, to: &Path) -> Result<Connection, StoreFault
 fn lines(from: &Path, store: &Connection) -> Result<(), StoreFault> {
     let mut reader = DumpReader::open(from)?;
     while let Some(line) = reader.next()? {
-        dump_rows::insert(&line, store).map_err(|fault| match fault {
+        rows::insert(&line, store).map_err(|fault| match fault {
             StoreFault::Record(reason) => reader.wrong(&reason).into(),
             other @ (StoreFault::Sql(_)
             | StoreFault::Disk(_)

@@ -6,15 +6,13 @@
 mod backed_up;
 mod backup;
 mod dump;
-mod dump_rows;
 mod future_days;
 mod import;
 mod inspect;
 mod load;
 mod maintenance_error;
-mod owner_rows;
 mod read_only;
-mod status_rows;
+mod rows;
 mod store_file;
 pub(super) mod swap;
 mod transfer;

@@ -5,17 +5,19 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 
 use super::super::fault::StoreFault;
 use super::super::{grace_shares, integrity, ledger};
 use super::dump::CUT;
-use super::dump_rows::millis;
 use super::walk::{TableKind, walk};
-use super::{owner_rows, read_only, status_rows};
-use crate::clock::Day;
+use super::{read_only, rows};
+use crate::clock::{Day, Wall};
 use crate::keys::Digest;
-use crate::store::dump::{DumpLine, KeyLine, LedgerLine, RequestsLine, UsageLine};
+use crate::store::daily_totals::{DailyTotals, REQUESTS, USAGE};
+use crate::store::dump::{
+    DumpLine, KeyLine, LedgerLine, OwnerLine, RequestsLine, StatusMessageLine, UsageLine,
+};
 
 /// The transferred facts.
 #[derive(Debug, Default)]
@@ -30,6 +32,17 @@ pub(super) struct TransferSummary {
     pub(super) gaps: Vec<String>,
 }
 
+/// The tables that are read.
+const KINDS: [TableKind; 7] = [
+    TableKind::Ledger,
+    TableKind::Usage,
+    TableKind::Requests,
+    TableKind::Keys,
+    TableKind::Availability,
+    TableKind::StatusMessages,
+    TableKind::Owners,
+];
+
 /// Transfers everything readable of `old`: the larger grant per day and application, all revocations, and the earlier
 /// expiry of each key.
 pub(super) fn from_old(old: &Path, new: &Connection) -> Result<TransferSummary, StoreFault> {
@@ -41,36 +54,12 @@ pub(super) fn from_old(old: &Path, new: &Connection) -> Result<TransferSummary, 
         if integrity::is_cut(&snapshot, old)? {
             summary.gaps.push(CUT.into());
         }
-        let gaps = walk(&snapshot, TableKind::Ledger, true, &mut |line| {
-            let DumpLine::Ledger(line) = line else { return Ok(()) };
-            grant(new, &line).inspect_err(|fault| broken = Some(format!("{fault:?}")))
-        })?;
-        summary.gaps.extend(gaps);
-        let gaps = walk(&snapshot, TableKind::Usage, true, &mut |line| {
-            let DumpLine::Usage(line) = line else { return Ok(()) };
-            keep_usage(new, &line).inspect_err(|fault| broken = Some(format!("{fault:?}")))
-        })?;
-        summary.gaps.extend(gaps);
-        let gaps = walk(&snapshot, TableKind::Requests, true, &mut |line| {
-            let DumpLine::Requests(line) = line else { return Ok(()) };
-            keep_requests(new, &line).inspect_err(|fault| broken = Some(format!("{fault:?}")))
-        })?;
-        summary.gaps.extend(gaps);
-        let gaps = walk(&snapshot, TableKind::Keys, true, &mut |line| {
-            let DumpLine::Key(line) = line else { return Ok(()) };
-            transfer_expiry(new, &line, &mut summary).inspect_err(|fault| broken = Some(format!("{fault:?}")))
-        })?;
-        summary.gaps.extend(gaps);
-        for kind in [TableKind::Availability, TableKind::StatusMessages] {
+        for kind in KINDS {
             let gaps = walk(&snapshot, kind, true, &mut |line| {
-                status_rows::keep(new, &line).inspect_err(|fault| broken = Some(format!("{fault:?}")))
+                keep(new, &line, &mut summary).inspect_err(|fault| broken = Some(format!("{fault:?}")))
             })?;
             summary.gaps.extend(gaps);
         }
-        let gaps = walk(&snapshot, TableKind::Owners, true, &mut |line| {
-            owner_rows::keep_suspension(new, &line).inspect_err(|fault| broken = Some(format!("{fault:?}")))
-        })?;
-        summary.gaps.extend(gaps);
         Ok(())
     });
     // This failure concerns the new store, not the reading of the old one.
@@ -87,55 +76,87 @@ pub(super) fn from_old(old: &Path, new: &Connection) -> Result<TransferSummary, 
     Ok(summary)
 }
 
+/// Keeps what the new store lacks.
+fn keep(new: &Connection, line: &DumpLine, summary: &mut TransferSummary) -> Result<(), StoreFault> {
+    match line {
+        DumpLine::Ledger(line) => grant(new, line),
+        DumpLine::Usage(UsageLine { day, application, units }) => {
+            keep_total(new, &USAGE, &[day, application], *units)
+        }
+        DumpLine::Requests(RequestsLine { day, application, endpoint, outcome, requests }) => {
+            keep_total(new, &REQUESTS, &[day, application, endpoint, outcome], *requests)
+        }
+        DumpLine::Key(line) => transfer_expiry(new, line, summary),
+        // If known too, the minute is ready, or its data fresh, if one of both says so.
+        DumpLine::Availability(line) => Ok(rows::insert_minutes(
+            line,
+            new,
+            "ON CONFLICT (minute) DO UPDATE
+             SET is_ready = max(is_ready, excluded.is_ready), is_fresh = max(is_fresh, excluded.is_fresh)",
+        )?),
+        DumpLine::StatusMessage(message) => keep_message(new, message, line),
+        DumpLine::Owner(line) => keep_suspension(new, line),
+        DumpLine::Application(_) | DumpLine::Audit(_) | DumpLine::End(_) => Ok(()),
+    }
+}
+
 /// Keeps the larger grant, also for an application that the new store does not contain, since it may be restored. So
 /// the newest day is transferred, and every earlier one is closed.
 fn grant(new: &Connection, line: &LedgerLine) -> Result<(), StoreFault> {
     new.prepare_cached(
-        "INSERT INTO ledger (day, application, granted, grace)
-         VALUES (?1, ?2, ?3, ?4)
-         ON CONFLICT DO UPDATE SET granted = max(granted, excluded.granted), grace = max(grace, excluded.grace)",
+        "INSERT INTO ledger (day, application, granted) VALUES (?1, ?2, ?3)
+         ON CONFLICT DO UPDATE SET granted = max(granted, excluded.granted)",
     )?
-    .execute(params![line.day, line.application, line.granted, line.grace])?;
+    .execute(params![line.day, line.application, line.granted])?;
     Ok(())
 }
 
-/// Keeps the larger usage, which includes that of the backup.
-fn keep_usage(new: &Connection, line: &UsageLine) -> Result<(), StoreFault> {
-    let of_day = params![line.day, line.application];
-    let known: i64 = new
+/// A message is not added to another incident that has its number.
+fn keep_message(new: &Connection, message: &StatusMessageLine, line: &DumpLine) -> Result<(), StoreFault> {
+    let StatusMessageLine { id, incident, title, .. } = message;
+    let is_missing: bool = new
         .prepare_cached(
-            "SELECT coalesce(sum(units), 0) FROM (
-                 SELECT * FROM usage_days UNION ALL SELECT day, application, units FROM usage_nodes
-             ) WHERE (day, application) = (?1, ?2)",
+            "SELECT NOT EXISTS (SELECT 1 FROM status_messages WHERE id = ?1)
+                AND (?1 = ?2 OR EXISTS (SELECT 1 FROM status_messages WHERE id = ?2 AND title = ?3))",
         )?
-        .query_row(of_day, |row| row.get(0))?;
-    let units = i64::try_from(line.units).unwrap_or(i64::MAX);
-    if units > known {
-        new.prepare_cached("DELETE FROM usage_nodes WHERE (day, application) = (?1, ?2)")?.execute(of_day)?;
-        new.prepare_cached(
-            "INSERT OR REPLACE INTO usage_days (day, application, units) VALUES (?1, ?2, ?3)",
-        )?
-        .execute(params![line.day, line.application, units])?;
+        .query_row(params![id.cast_signed(), incident.cast_signed(), title], |row| row.get(0))?;
+    if is_missing { rows::insert(line, new) } else { Ok(()) }
+}
+
+/// Keeps suspensions. Other owners and changes since the backup stay in the replaced store.
+fn keep_suspension(new: &Connection, line: &OwnerLine) -> Result<(), StoreFault> {
+    if let Some(at) = millis(line.suspended_at.as_ref()) {
+        new.prepare_cached("UPDATE owners SET suspended_at = coalesce(suspended_at, ?2) WHERE id = ?1")?
+            .execute(params![line.id, at])?;
     }
     Ok(())
 }
 
-/// Keeps the larger number of requests, which includes those of the backup.
-fn keep_requests(new: &Connection, line: &RequestsLine) -> Result<(), StoreFault> {
-    let of_kind = params![line.day, line.application, line.endpoint, line.outcome];
-    let kind = "(day, application, endpoint, outcome) = (?1, ?2, ?3, ?4)";
-    let known = format!(
-        "SELECT coalesce(sum(requests), 0) FROM (
-             SELECT requests FROM request_days WHERE {kind} UNION ALL SELECT requests FROM request_nodes WHERE {kind}
-         )"
+/// A time of a verified line as stored.
+fn millis(text: Option<&String>) -> Option<i64> {
+    text.and_then(|text| Wall::parse_rfc3339(text)).map(|at| at.millis().cast_signed())
+}
+
+/// Keeps the larger total, which includes that of the backup.
+fn keep_total(new: &Connection, table: &DailyTotals, key: &[&String], total: u64) -> Result<(), StoreFault> {
+    let statement =
+        |text: &str| table.statement(text).replace("{these}", &table.key_parameters('?', 1).join(", "));
+    let known = statement(
+        "SELECT coalesce(sum({total}), 0) FROM (
+             SELECT {total} FROM {days} WHERE ({key}) = ({these})
+             UNION ALL
+             SELECT {total} FROM {nodes} WHERE ({key}) = ({these})
+         )",
     );
-    let known: i64 = new.prepare_cached(&known)?.query_row(of_kind, |row| row.get(0))?;
-    let requests = i64::try_from(line.requests).unwrap_or(i64::MAX);
-    if requests > known {
-        new.prepare_cached(&format!("DELETE FROM request_nodes WHERE {kind}"))?.execute(of_kind)?;
-        let RequestsLine { day, application, endpoint, outcome, .. } = line;
-        new.prepare_cached("INSERT OR REPLACE INTO request_days VALUES (?1, ?2, ?3, ?4, ?5)")?
-            .execute(params![day, application, endpoint, outcome, requests])?;
+    let known: i64 = new.prepare_cached(&known)?.query_row(params_from_iter(key), |row| row.get(0))?;
+    let total = i64::try_from(total).unwrap_or(i64::MAX);
+    if total > known {
+        let delete = statement("DELETE FROM {nodes} WHERE ({key}) = ({these})");
+        new.prepare_cached(&delete)?.execute(params_from_iter(key))?;
+        // The number is ours and needs no parameter.
+        let keep =
+            format!("INSERT OR REPLACE INTO {{days}} ({{key}}, {{total}}) VALUES ({{these}}, {total})");
+        new.execute(&statement(&keep), params_from_iter(key))?;
     }
     Ok(())
 }
@@ -151,8 +172,7 @@ fn transfer_expiry(
         .prepare_cached("SELECT revoked_at IS NOT NULL, expires_at FROM keys WHERE digest = ?1")?
         .query_row([digest.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    let instant = |text: &Option<String>| text.as_deref().map(millis).transpose();
-    let (revoked_at, expires_at) = (instant(&line.revoked_at)?, instant(&line.expires_at)?);
+    let [revoked_at, expires_at] = [&line.revoked_at, &line.expires_at].map(|at| millis(at.as_ref()));
     let Some((is_revoked, current)) = existing else {
         summary.lost += u64::from(revoked_at.is_none());
         return Ok(());
@@ -179,8 +199,8 @@ fn transfer_expiry(
 pub(super) fn forfeit(new: &Connection, today: Day) -> Result<Day, StoreFault> {
     let day = ledger::day(new)?.map_or(today, |newest| newest.max(today));
     new.execute(
-        "INSERT INTO ledger (day, application, granted, grace) SELECT ?1, id, ?2, ?2 FROM applications WHERE true
-         ON CONFLICT DO UPDATE SET granted = excluded.granted, grace = excluded.grace",
+        "INSERT INTO ledger (day, application, granted) SELECT ?1, id, ?2 FROM applications WHERE true
+         ON CONFLICT DO UPDATE SET granted = excluded.granted",
         params![day.to_string(), u32::MAX],
     )?;
     Ok(day)

@@ -1,15 +1,10 @@
 //! Iterates over a table, and from its other end if it breaks off.
 
-use rusqlite::{Connection, Row};
+use rusqlite::Connection;
 
 use super::super::fault::StoreFault;
-use super::dump_rows::{read_application, read_audit, read_key, read_ledger, read_requests, read_usage};
-use super::owner_rows::read_owner;
-use super::status_rows::{read_availability, read_status_message};
+use super::rows;
 use crate::store::dump::DumpLine;
-
-/// Columns and table; order, forwards and backwards; how a row is read.
-type WalkQuery = (String, [&'static str; 2], fn(&Row<'_>) -> Result<DumpLine, StoreFault>);
 
 /// A table.
 #[derive(Clone, Copy)]
@@ -25,34 +20,39 @@ pub(super) enum TableKind {
     Owners,
 }
 
-/// The sums of all gateway processes.
+/// Columns that a file of an older format lacks, with their tables.
+const LATER_COLUMNS: [(&str, &str); 3] =
+    [("url", "applications"), ("last_used_at", "keys"), ("name", "keys")];
+
+/// Columns and table. Usage and requests are the sums of all gateway processes. Availability has successive minutes with one
+/// state: their number minus their rank is the same. Owners have an array of the applications.
+const APPLICATIONS: &str =
+    "id, name, tier, own_minute, own_day, contact, note, created_at, {url} FROM applications";
+const KEYS: &str =
+    "application, digest, shown, created_at, expires_at, revoked_at, {last_used_at}, {name} FROM keys";
+const LEDGER: &str = "day, application, granted, 0 AS grace FROM ledger";
 const USAGE: &str = "day, application, sum(units) AS units
     FROM (SELECT * FROM usage_days UNION ALL SELECT day, application, units FROM usage_nodes)
     WHERE application IN (SELECT id FROM applications) GROUP BY day, application";
-const NO_USAGE: &str = "'' AS day, '' AS application, 0 WHERE false";
-const REQUESTS: &str = "day, application, endpoint, outcome, sum(requests)
+const REQUESTS: &str = "day, application, endpoint, outcome, sum(requests) AS requests
     FROM (SELECT * FROM request_days
           UNION ALL
           SELECT day, application, endpoint, outcome, requests FROM request_nodes)
     WHERE application IN (SELECT id FROM applications) GROUP BY day, application, endpoint, outcome";
-const NO_REQUESTS: &str = "'' AS day, '' AS application, '' AS endpoint, '' AS outcome, 0 WHERE false";
-
-/// Successive minutes with one state. Their number minus their rank is the same.
-const AVAILABILITY: &str = "min(minute) AS minute, count(*), is_ready, is_fresh
+const AUDIT: &str = "id AS number, at, who, what, application, detail FROM audit";
+const AVAILABILITY: &str = "min(minute) * 60000 AS first, count(*) AS minutes, is_ready AS ready, is_fresh AS fresh
     FROM (SELECT minute, is_ready <> 0 AS is_ready, is_fresh <> 0 AS is_fresh,
                  minute - row_number() OVER (PARTITION BY is_ready <> 0, is_fresh <> 0 ORDER BY minute) AS period
           FROM status_minutes)
     GROUP BY is_ready, is_fresh, period";
-const NO_AVAILABILITY: &str = "0 AS minute, 0, 0, 0 WHERE false";
 const MESSAGES: &str = "id, incident, at, state, title, message FROM status_messages";
-const NO_MESSAGES: &str = "0 AS id, 0, 0, '', '', '' WHERE false";
-
-/// Owners, each with an array of the applications.
 const OWNERS: &str = "id, mailbox, email, created_at, terms_version, terms_accepted_at, tier, suspended_at,
         (SELECT json_group_array(application) FROM (
-             SELECT application FROM owned_applications WHERE owner = owners.id ORDER BY application))
+             SELECT application FROM owned_applications WHERE owner = owners.id ORDER BY application)) AS applications
     FROM owners";
-const NO_OWNERS: &str = "'' AS id, '', '', 0, '', 0, NULL, NULL, '[]' WHERE false";
+
+const BY_DAY: [&str; 2] = ["day, application", "day DESC, application DESC"];
+const BY_ID: [&str; 2] = ["id", "id DESC"];
 
 impl TableKind {
     /// In the order in which they can be written into an empty store.
@@ -68,66 +68,57 @@ impl TableKind {
         Self::Owners,
     ];
 
-    /// Its columns and table; its order, forwards and backwards; how a row is read.
-    fn parts(self, store: &Connection) -> WalkQuery {
-        // A file of an older format lacks four columns and eight tables.
-        let has = |sql: &str| store.prepare(sql).is_ok();
-        let if_kept = |tables: &str, columns: &str, nothing: &str| {
-            let is_kept = has(&format!("SELECT 1 FROM {tables} LIMIT 0"));
-            if is_kept { columns.to_owned() } else { nothing.to_owned() }
-        };
+    /// Its columns and table; its order, forwards and backwards; the kind of its lines.
+    const fn parts(self) -> (&'static str, [&'static str; 2], &'static str) {
         match self {
-            Self::Applications => {
-                let url = if has("SELECT url FROM applications LIMIT 0") { "url" } else { "NULL" };
-                let columns = "id, name, tier, own_minute, own_day, contact, note, created_at";
-                (format!("{columns}, {url} FROM applications"), ["id", "id DESC"], read_application)
-            }
-            Self::Keys => {
-                let used = if has("SELECT last_used_at FROM keys LIMIT 0") { "last_used_at" } else { "NULL" };
-                let name = if has("SELECT name FROM keys LIMIT 0") { "name" } else { "NULL" };
-                let columns = "application, digest, shown, created_at, expires_at, revoked_at";
-                (
-                    format!("{columns}, {used}, {name} FROM keys"),
-                    ["application, digest", "application DESC, digest DESC"],
-                    read_key,
-                )
-            }
-            Self::Ledger => {
-                let grace = if has("SELECT grace FROM ledger LIMIT 0") { "grace" } else { "0" };
-                (
-                    format!("day, application, granted, {grace} FROM ledger"),
-                    ["day, application", "day DESC, application DESC"],
-                    read_ledger,
-                )
-            }
-            Self::Usage => (
-                if_kept("usage_days, usage_nodes", USAGE, NO_USAGE),
-                ["day, application", "day DESC, application DESC"],
-                read_usage,
-            ),
+            Self::Applications => (APPLICATIONS, BY_ID, "application"),
+            Self::Keys => (KEYS, ["application, digest", "application DESC, digest DESC"], "key"),
+            Self::Ledger => (LEDGER, BY_DAY, "ledger"),
+            Self::Usage => (USAGE, BY_DAY, "usage"),
             Self::Requests => (
-                if_kept("request_days, request_nodes", REQUESTS, NO_REQUESTS),
+                REQUESTS,
                 [
                     "day, application, endpoint, outcome",
                     "day DESC, application DESC, endpoint DESC, outcome DESC",
                 ],
-                read_requests,
+                "requests",
             ),
-            Self::Audit => {
-                ("id, at, who, what, application, detail FROM audit".into(), ["id", "id DESC"], read_audit)
-            }
-            Self::Availability => (
-                if_kept("status_minutes", AVAILABILITY, NO_AVAILABILITY),
-                ["minute", "minute DESC"],
-                read_availability,
-            ),
-            Self::StatusMessages => {
-                (if_kept("status_messages", MESSAGES, NO_MESSAGES), ["id", "id DESC"], read_status_message)
-            }
-            Self::Owners => {
-                (if_kept("owners, owned_applications", OWNERS, NO_OWNERS), ["id", "id DESC"], read_owner)
+            Self::Audit => (AUDIT, BY_ID, "audit"),
+            Self::Availability => (AVAILABILITY, ["first", "first DESC"], "availability"),
+            Self::StatusMessages => (MESSAGES, BY_ID, "status_message"),
+            Self::Owners => (OWNERS, BY_ID, "owner"),
+        }
+    }
+
+    /// Tables that a file of an older format lacks.
+    const fn later_tables(self) -> Option<&'static str> {
+        match self {
+            Self::Applications | Self::Keys | Self::Ledger | Self::Audit => None,
+            Self::Usage => Some("usage_days, usage_nodes"),
+            Self::Requests => Some("request_days, request_nodes"),
+            Self::Availability => Some("status_minutes"),
+            Self::StatusMessages => Some("status_messages"),
+            Self::Owners => Some("owners, owned_applications"),
+        }
+    }
+
+    /// Its columns and table in this file; `None` if the file lacks the table.
+    fn columns(self, store: &Connection) -> Option<String> {
+        let has =
+            |what: &str, tables: &str| store.prepare(&format!("SELECT {what} FROM {tables} LIMIT 0")).is_ok();
+        if self.later_tables().is_some_and(|tables| !has("1", tables)) {
+            return None;
+        }
+        let mut columns = self.parts().0.to_owned();
+        for (column, table) in LATER_COLUMNS {
+            let mark = format!("{{{column}}}");
+            if columns.contains(&mark) && has(column, table) {
+                columns = columns.replace(&mark, column);
+            } else {
+                columns = columns.replace(&mark, &format!("NULL AS {column}"));
             }
         }
+        Some(columns)
     }
 
     const fn table(self) -> &'static str {
@@ -154,7 +145,7 @@ pub(super) fn walk(
     take: &mut dyn FnMut(DumpLine) -> Result<(), StoreFault>,
 ) -> Result<Vec<String>, StoreFault> {
     let mut walk = TableWalk { store, kind, damaged, take, skipped: Vec::new() };
-    let (_, [forwards, backwards], _) = kind.parts(store);
+    let (_, [forwards, backwards], _) = kind.parts();
     let (before, broke) = walk.walk_in_order(forwards, None)?;
     if broke.is_some() {
         let (after, broke) = walk.walk_in_order(backwards, before.as_deref())?;
@@ -195,11 +186,12 @@ impl TableWalk<'_> {
         until: Option<&str>,
         last: &mut Option<String>,
     ) -> Result<(), StoreFault> {
-        let (columns, _, read) = self.kind.parts(self.store);
+        let Some(columns) = self.kind.columns(self.store) else { return Ok(()) };
+        let (_, _, line_kind) = self.kind.parts();
         let mut select = self.store.prepare(&format!("SELECT {columns} ORDER BY {order}"))?;
-        let mut rows = select.query([])?;
-        while let Some(row) = rows.next()? {
-            let line = match read(row) {
+        let mut found = select.query([])?;
+        while let Some(row) = found.next()? {
+            let line = match rows::read(line_kind, row) {
                 Err(StoreFault::Record(reason)) if self.damaged => {
                     self.skipped.push(format!("{}: {reason}", self.kind.table()));
                     continue;

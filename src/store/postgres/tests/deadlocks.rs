@@ -6,7 +6,7 @@ use super::*;
 async fn waiting(client: &tokio_postgres::Client, schema: &SchemaName) -> usize {
     let found = "SELECT l.pid FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
         JOIN pg_namespace n ON n.oid = c.relnamespace WHERE NOT l.granted AND quote_ident(n.nspname) = '{schema}'";
-    client.query_typed(&schema.statement(found), &[]).await.unwrap().len()
+    client.query(&schema.statement(found), &[]).await.unwrap().len()
 }
 
 #[tokio::test]

@@ -28,13 +28,13 @@ pub(super) async fn two_gateways() -> (Arc<PostgresStore>, Shared, Shared) {
 
 pub(super) async fn execute(store: &PostgresStore, statements: &str) {
     let statements = store.config.schema.statement(statements);
-    let work = async |client: &mut tokio_postgres::Client| client.batch_execute(&statements).await;
+    let work = async |client: SchemaClient<'_>| client.batch_execute(&statements).await;
     store.connection.run("test", work).await.unwrap();
 }
 
 pub(super) async fn count(store: &PostgresStore, table: &str) -> i64 {
     let query = store.config.schema.statement(&format!("SELECT count(*) FROM {{schema}}.{table}"));
-    let work = async |client: &mut tokio_postgres::Client| client.query_typed_one(&query, &[]).await;
+    let work = async |client: SchemaClient<'_>| client.query_one(&query, &[]).await;
     store.connection.run("test", work).await.unwrap().get(0)
 }
 
@@ -338,7 +338,7 @@ async fn the_runtime_role_shares_documents_and_cannot_change_their_tables() {
         "DROP TABLE {schema}.backend_refreshes",
     ] {
         let statement = config.schema.statement(refused);
-        let work = async |client: &mut tokio_postgres::Client| client.batch_execute(&statement).await;
+        let work = async |client: SchemaClient<'_>| client.batch_execute(&statement).await;
         assert!(store.connection.run("test", work).await.is_err(), "{statement}");
     }
 }

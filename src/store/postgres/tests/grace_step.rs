@@ -21,7 +21,7 @@ async fn releases_before_the_shares_of_grace_are_promised_no_more_and_the_shares
              ('2025-11-20', '{application}', 1, 5), ('2025-11-21', '{application}', 1, 5), ('2025-11-22', '{application}', 0, 0);"
     );
     let statements = config.schema.statement(&(statements + &rows));
-    let work = async |client: &mut tokio_postgres::Client| client.batch_execute(&statements).await;
+    let work = async |client: SchemaClient<'_>| client.batch_execute(&statements).await;
     connection.run("test", work).await.unwrap();
     let upgraded =
         PostgresStore::change_tables(config.clone(), Clock::system(), TablesWork::Upgrade, None).await;
@@ -44,7 +44,7 @@ async fn releases_before_the_shares_of_grace_are_promised_no_more_and_the_shares
     assert_eq!(granted(&store, LedgerExchange { reports, ..later }).await, (5, 5));
     let rest = "SELECT greatest(500 / 100 - promised, 0) FROM {schema}.ledger_days WHERE day = '2025-11-23'";
     let rest = store.config.schema.statement(rest);
-    let work = async |client: &mut tokio_postgres::Client| client.query_typed(&rest, &[]).await;
+    let work = async |client: SchemaClient<'_>| client.query(&rest, &[]).await;
     let rows = store.connection.run("test", work).await.unwrap();
     assert_eq!(rows.iter().map(|row| row.get(0)).collect::<Vec<i64>>(), [0]);
 }

@@ -16,7 +16,7 @@ GRANT CREATE ON DATABASE {database} TO managed";
 
 async fn execute(config: &DatabaseConfig, statement: &str) {
     let owner = DatabaseLink::new(Arc::new(config.clone()), Clock::system());
-    let work = async |client: &mut tokio_postgres::Client| client.batch_execute(statement).await;
+    let work = async |client: SchemaClient<'_>| client.batch_execute(statement).await;
     owner.run("prepare a test", work).await.unwrap();
 }
 

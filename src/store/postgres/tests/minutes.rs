@@ -17,9 +17,7 @@ fn wants(round: u32, wanted: u32) -> MinuteReport {
 
 /// An exchange at `now` in microseconds.
 async fn exchanged(store: &PostgresStore, exchange: &LedgerExchange, now: i64) -> Option<MinuteGrant> {
-    let work = async |client: &mut tokio_postgres::Client| {
-        store.days.exchange(client, exchange, true, Some(now)).await
-    };
+    let work = async |client: SchemaClient<'_>| ledger::exchange(client, exchange, true, Some(now)).await;
     Box::pin(store.connection.run("test", work)).await.unwrap().minutes[0]
 }
 
@@ -113,7 +111,7 @@ async fn tables_without_shared_minutes_are_upgraded_and_keep_their_rows() {
          ALTER TABLE {schema}.keys DROP COLUMN name;
          UPDATE {schema}.site SET format = 1",
     );
-    let work = async |client: &mut tokio_postgres::Client| client.batch_execute(&older).await;
+    let work = async |client: SchemaClient<'_>| client.batch_execute(&older).await;
     store.connection.run("test", work).await.unwrap();
     let refused = PostgresStore::open(config.clone(), Clock::system()).await.err().unwrap();
     assert!(refused.to_string().contains("scoregate store upgrade"), "{refused}");

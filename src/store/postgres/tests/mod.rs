@@ -20,18 +20,23 @@ mod timelines;
 mod transfer;
 mod whole;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
+use super::link::DatabaseLink;
+use super::schema_client::SchemaClient;
 use super::*;
-use crate::clock::Wall;
-use crate::keys::Digest;
+use crate::clock::{Clock, Day, Wall};
+use crate::keys::{ApplicationId, Digest};
 use crate::limits::{DayTotals, NodeReport, NodeTotals};
 use crate::store::conformance;
 use crate::store::{
-    ChangeKind, LedgerReport, OwnLimits, ReportOutcome, StatusMinute, StatusStore as _, StoredKey, minute_of,
+    AuditQuery, ChangeFeed as _, ChangeKind, KeyStore as _, Ledger as _, LedgerExchange, LedgerExchangeReply,
+    LedgerReport, OwnLimits, ReportOutcome, StatusMinute, StatusStore as _, StoreChange, StoredKey,
+    minute_of,
 };
 use postgres::{new_schema, shared_server};
 
@@ -316,7 +321,7 @@ async fn a_change_made_elsewhere_is_notified_also_after_a_lost_connection() {
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN {schema}_changes;%'";
     let statement = config.schema.statement(listeners);
     let link = DatabaseLink::new(Arc::new(config), Clock::system());
-    let ended = link.run("end the listener", async |client| client.query_typed(&statement, &[]).await).await;
+    let ended = link.run("end the listener", async |client| client.query(&statement, &[]).await).await;
     assert_eq!(ended.unwrap().len(), 1);
     store.changed().await.unwrap();
     created(&other).await;

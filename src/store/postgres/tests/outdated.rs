@@ -6,14 +6,14 @@ use crate::store::NodeRegistry as _;
 /// The count of records for each day or pool.
 async fn rows(store: &PostgresStore, query: &str) -> Vec<(String, i64)> {
     let query = store.config.schema.statement(query);
-    let work = async |client: &mut tokio_postgres::Client| client.query_typed(&query, &[]).await;
+    let work = async |client: SchemaClient<'_>| client.query(&query, &[]).await;
     let rows = store.connection.run("test", work).await.unwrap();
     rows.iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
 async fn execute(store: &PostgresStore, statements: &str) {
     let statements = store.config.schema.statement(statements);
-    let work = async |client: &mut tokio_postgres::Client| client.batch_execute(&statements).await;
+    let work = async |client: SchemaClient<'_>| client.batch_execute(&statements).await;
     store.connection.run("test", work).await.unwrap();
 }
 

@@ -81,7 +81,7 @@ async fn changes_are_notified_by_the_host_that_answers() {
 async fn commit_waits_for_standby(server: tokio_postgres::Config) {
     let link = DatabaseLink::new(Arc::new(DatabaseConfig { server, ..config() }), Clock::system());
     let waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
-    let count = async |client: &mut tokio_postgres::Client| client.query_typed(waiting, &[]).await;
+    let count = async |client: SchemaClient<'_>| client.query(waiting, &[]).await;
     while Box::pin(link.run("find the commit", count)).await.unwrap().is_empty() {}
 }
 

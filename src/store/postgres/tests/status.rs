@@ -2,7 +2,7 @@
 
 use super::postgres::PostgresServer;
 use super::*;
-use crate::store::{DatabaseStatus, HotTable, TableRows};
+use crate::store::{DatabaseStatus, ExchangeCounts, HotTable, StoreHealth as _, TableRows};
 
 const EVERY: Duration = Duration::from_millis(50);
 const POLLS: u32 = 400;
@@ -23,7 +23,7 @@ async fn stores(server: &PostgresServer) -> (PostgresStore, PostgresStore) {
 
 async fn execute(store: &PostgresStore, statement: &str) {
     let statement = store.config.schema.statement(statement);
-    let work = async |client: &mut tokio_postgres::Client| client.batch_execute(&statement).await;
+    let work = async |client: SchemaClient<'_>| client.batch_execute(&statement).await;
     store.connection.run("test", work).await.unwrap();
 }
 
@@ -51,9 +51,7 @@ async fn reaches(store: &PostgresStore, is_reached: impl Fn(&DatabaseStatus) -> 
 async fn exchange(store: &PostgresStore, id: ApplicationId, units: std::ops::RangeInclusive<u32>) {
     for granted in units {
         let exchange = report(id, 1, NodeTotals::default(), granted);
-        let work = async |client: &mut tokio_postgres::Client| {
-            store.days.exchange(client, &exchange, true, None).await
-        };
+        let work = async |client: SchemaClient<'_>| ledger::exchange(client, &exchange, true, None).await;
         Box::pin(store.connection.run("test", work)).await.unwrap();
     }
     execute(store, "SELECT pg_stat_force_next_flush()").await;

@@ -7,7 +7,8 @@ use super::*;
 use crate::store::{
     Embedded, MessageSubject, NewStatusMessage, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerStore as _,
     RecordCounts, RequestOutcome, RequestQuery, RequestStore as _, RequestTotal, StatusMinute,
-    StatusStore as _, UsageQuery, UsageStore as _, UsageTotal, conformance, maintenance, minute_of,
+    StatusStore as _, TransferError, UsageQuery, UsageStore as _, UsageTotal, conformance, maintenance,
+    minute_of,
 };
 
 /// A directory with a store file: three applications with changes, revoked keys, grants and usage, and a status page.

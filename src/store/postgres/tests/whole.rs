@@ -3,6 +3,7 @@
 use futures_util::TryStreamExt as _;
 
 use super::*;
+use crate::store::ApplicationPage;
 
 /// More than a page. The application at the end of the first page has three keys, and one record is unreadable.
 const FILL: &str = "
@@ -18,7 +19,7 @@ UPDATE {schema}.applications SET created_at = -1 WHERE name = 'n2100'";
 async fn pages_contain_whole_applications_and_an_unreadable_record_is_skipped() {
     let store = fresh().await;
     let fill = store.config.schema.statement(FILL);
-    let work = async |client: &mut tokio_postgres::Client| client.batch_execute(&fill).await;
+    let work = async |client: SchemaClient<'_>| client.batch_execute(&fill).await;
     store.connection.run("test", work).await.unwrap();
     let pages: Vec<ApplicationPage> = store.all(NOON.day()).try_collect().await.unwrap();
     let counts: Vec<_> = pages.iter().map(|page| (page.applications.len(), page.skipped.len())).collect();
