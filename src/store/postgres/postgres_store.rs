@@ -5,19 +5,19 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::connection::{DatabaseConfig, RoleName};
-use super::inspect::{self, DatabaseReport};
-use super::ledger_queue::LedgerQueue;
-use super::link::DatabaseLink;
-use super::listener::ChangeListener;
-use super::opening::OpenFailure;
-use super::schema::{self, TablesChange, TablesWork};
-use super::schema_client::SchemaClient;
-use super::seen_timelines::SeenTimelines;
-use super::server_check::ServerCheck;
-use super::transfer::{self, DatabaseExport};
 use crate::clock::Clock;
 use crate::store::dump::DumpReader;
+use crate::store::postgres::connection::database_connection::{DatabaseConfig, RoleName};
+use crate::store::postgres::connection::link::DatabaseLink;
+use crate::store::postgres::connection::listener::ChangeListener;
+use crate::store::postgres::connection::open_failure::OpenFailure;
+use crate::store::postgres::connection::schema_client::SchemaClient;
+use crate::store::postgres::connection::seen_timelines::SeenTimelines;
+use crate::store::postgres::connection::server_check::ServerCheck;
+use crate::store::postgres::ledger::ledger_queue::LedgerQueue;
+use crate::store::postgres::reports::inspect::{self, DatabaseReport};
+use crate::store::postgres::schema::tables::{self, TablesChange, TablesWork};
+use crate::store::postgres::transfer::{self, DatabaseExport};
 use crate::store::{RecordCounts, StoreError, TransferError};
 
 /// Deadline of an export or an import.
@@ -30,19 +30,19 @@ const OPEN: &str = "open the database";
 /// other.
 pub struct PostgresStore {
     /// For changes and reads.
-    pub(super) connection: DatabaseLink,
-    pub(super) ledger: LedgerQueue,
+    pub(crate) connection: DatabaseLink,
+    pub(crate) ledger: LedgerQueue,
     /// For owners and mail.
-    pub(super) accounts: DatabaseLink,
+    pub(crate) accounts: DatabaseLink,
     /// For shared documents, but their contents.
-    pub(super) documents: DatabaseLink,
+    pub(crate) documents: DatabaseLink,
     /// For contents of documents.
-    pub(super) contents: DatabaseLink,
+    pub(crate) contents: DatabaseLink,
     /// Started by the first wait for a hint.
     listener: OnceLock<ChangeListener>,
-    pub(super) config: Arc<DatabaseConfig>,
-    pub(super) check: Arc<ServerCheck>,
-    pub(super) clock: Clock,
+    pub(crate) config: Arc<DatabaseConfig>,
+    pub(crate) check: Arc<ServerCheck>,
+    pub(crate) clock: Clock,
 }
 
 impl PostgresStore {
@@ -54,7 +54,7 @@ impl PostgresStore {
         role: Option<RoleName>,
     ) -> Result<TablesChange, StoreError> {
         let change =
-            async |client: SchemaClient<'_>| schema::change(client, work, role.as_ref()).await.map(Ok);
+            async |client: SchemaClient<'_>| tables::change(client, work, role.as_ref()).await.map(Ok);
         DatabaseLink::new(Arc::new(config), clock).change("create its tables", change).await
     }
 
@@ -100,7 +100,7 @@ impl PostgresStore {
     }
 
     /// With `ignores_clock` the day of each exchange is used alone.
-    pub(super) async fn open_with(
+    pub(crate) async fn open_with(
         config: DatabaseConfig,
         clock: Clock,
         ignores_clock: bool,
@@ -132,7 +132,7 @@ impl PostgresStore {
         self.check.accept_only(data_set);
     }
 
-    pub(super) fn listener(&self) -> &ChangeListener {
+    pub(crate) fn listener(&self) -> &ChangeListener {
         self.listener.get_or_init(|| ChangeListener::start(&self.config, self.clock.clone()))
     }
 
@@ -163,7 +163,7 @@ async fn transfer_link(config: DatabaseConfig, clock: Clock) -> Result<DatabaseL
 
 /// Refuses tables that this program cannot use.
 async fn check_tables(connection: &DatabaseLink) -> Result<(), StoreError> {
-    let state = connection.run(OPEN, async |client| schema::state(client).await).await?;
+    let state = connection.run(OPEN, async |client| tables::state(client).await).await?;
     match state.problem() {
         None => Ok(()),
         Some(reason) => Err(StoreError::Unavailable { doing: OPEN, reason }),

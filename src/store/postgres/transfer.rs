@@ -5,10 +5,10 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 
-use super::audit;
-use super::schema_client::{SchemaClient, SqlResult};
 use crate::clock::Wall;
 use crate::store::dump::{DumpFault, DumpLine, DumpReader, DumpWriter};
+use crate::store::postgres::connection::schema_client::{SchemaClient, SqlResult};
+use crate::store::postgres::keys::audit;
 use crate::store::{RecordCounts, TransferError};
 
 /// Number of rows that are read or written with one statement.
@@ -77,7 +77,7 @@ LOCK TABLE {schema}.site, {schema}.applications, {schema}.keys, {schema}.audit, 
 
 /// Exports everything in one snapshot. `keep` makes the output durable. With `closes` the tables get another schema before
 /// the commit, so that no gateway uses them any more.
-pub(super) async fn export(
+pub(crate) async fn export(
     client: SchemaClient<'_>,
     (out, keep): (&mut dyn Write, &mut dyn FnMut() -> io::Result<()>),
     closes: bool,
@@ -207,7 +207,7 @@ INSERT INTO {schema}.grace_shares SELECT day, 0, 1, 0, 0, 0 FROM {schema}.calend
 UPDATE {schema}.site SET id = gen_random_uuid()";
 
 /// Imports an export into empty tables. `who` and `file` are for the audit trail.
-pub(super) async fn import(
+pub(crate) async fn import(
     client: SchemaClient<'_>,
     mut reader: DumpReader,
     (who, file): (&str, &str),

@@ -17,7 +17,7 @@ fn wants(round: u32, wanted: u32) -> MinuteReport {
 
 /// An exchange at `now` in microseconds.
 async fn exchanged(store: &PostgresStore, exchange: &LedgerExchange, now: i64) -> Option<MinuteGrant> {
-    let work = async |client: SchemaClient<'_>| ledger::exchange(client, exchange, true, Some(now)).await;
+    let work = async |client: SchemaClient<'_>| day_ledger::exchange(client, exchange, true, Some(now)).await;
     Box::pin(store.connection.run("test", work)).await.unwrap().minutes[0]
 }
 

@@ -26,8 +26,9 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use super::link::DatabaseLink;
-use super::schema_client::SchemaClient;
+use super::connection::link::DatabaseLink;
+use super::connection::schema_client::SchemaClient;
+use super::ledger::day_ledger;
 use super::*;
 use crate::clock::{Clock, Day, Wall};
 use crate::keys::{ApplicationId, Digest};

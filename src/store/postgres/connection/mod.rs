@@ -1,0 +1,13 @@
+//! The connections to the database: hosts, checks of the server, notifications, and statements on one schema.
+
+pub(super) mod address;
+pub(super) mod database_connection;
+pub(super) mod hosts;
+pub(super) mod link;
+pub(super) mod listener;
+pub(super) mod open_failure;
+pub(super) mod schema_client;
+pub(super) mod seen_timelines;
+pub(super) mod server_check;
+pub(super) mod server_history;
+pub(super) mod tls;

@@ -1,0 +1,4 @@
+//! Shared documents.
+
+pub(super) mod document_statements;
+pub(super) mod shared_documents;

@@ -1,0 +1,4 @@
+//! The tables.
+
+pub(super) mod steps;
+pub(super) mod tables;
