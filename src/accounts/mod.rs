@@ -10,8 +10,8 @@ mod grace_charges;
 mod grace_writer;
 mod key_directory;
 mod key_freshness;
-mod leases;
 mod leases_ahead;
+mod leasing;
 mod ledger_health;
 mod node_reporter;
 #[cfg(test)]
@@ -22,12 +22,14 @@ mod shared_minutes;
 mod terms;
 #[cfg(test)]
 mod tests_of_grace;
+#[cfg(test)]
+mod tests_of_key_directory;
 mod unrecorded_requests;
 
 pub use account::Account;
 pub use key_directory::KeyDirectory;
 pub use key_freshness::{KeyFreshness, KeysOutdated};
-pub use leases::{Leases, LedgerWork, ServingFacts, SpawnLedgerWork};
+pub use leasing::{Leases, LedgerWork, ServingFacts, SpawnLedgerWork};
 pub use node_reporter::NodeReporter;
 pub use registrar::{
     Actor, AdoptError, ApplicationRequests, BadField, ContactOutcome, ContactRequest, ContactSelection,

@@ -8,7 +8,7 @@ use crate::clock::{Clock, Day, Wall};
 use crate::instruments::{Instruments, StoreWork};
 use crate::store::{NodeList, NodeStatus, Store, StoreError};
 
-use super::leases::Leases;
+use super::leasing::Leases;
 use super::request_counter::RequestCounter;
 
 /// Reports this gateway.

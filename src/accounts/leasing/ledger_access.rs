@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwapOption;
 
-use super::Leases;
+use crate::instruments::Instruments;
+use crate::store::Ledger;
 
 /// The access of this process to a shared store.
 #[derive(Debug, Default)]
@@ -37,40 +38,34 @@ impl LedgerAccess {
     pub(super) fn leased(&self) {
         self.has_leased.store(true, Ordering::Relaxed);
     }
-}
 
-impl Leases {
-    /// Facts about this gateway that decide whether it can serve requests for data.
-    pub fn serving_facts(&self) -> ServingFacts {
-        ServingFacts {
-            is_alone: self.gateways().is_none_or(|gateways| gateways.get() == 1),
-            is_copied: self.key_freshness.is_copied(),
-            refusal: self.access.refusal.load().as_deref().cloned(),
-            has_leased: self.access.has_leased.load(Ordering::Relaxed),
-            holds_grace_share: self.holds_grace_share(),
-        }
+    pub(super) fn has_leased(&self) -> bool {
+        self.has_leased.load(Ordering::Relaxed)
     }
 
-    /// Connects to a shared store, until that and a lease have succeeded: a gateway that is not ready gets no requests that
-    /// would try. Called every second.
-    pub async fn check_access(&self) {
-        let is_accepted = self.access.refusal.load().is_none();
-        if is_accepted && self.access.has_leased.load(Ordering::Relaxed) {
+    /// Why the store refuses connections, while it answers.
+    pub(super) fn refusal(&self) -> Option<String> {
+        self.refusal.load().as_deref().cloned()
+    }
+
+    /// Connects to the store, until that and a lease have succeeded.
+    pub(super) async fn check(&self, ledger: &dyn Ledger, instruments: &Instruments) {
+        if self.refusal.load().is_none() && self.has_leased() {
             return;
         }
         // An unreachable store changes nothing: it may be unreachable for every gateway.
-        let Ok(refusal) = self.ledger.refusal().await else { return };
-        let before = self.access.refusal.swap(refusal.clone().map(Arc::new));
+        let Ok(refusal) = ledger.refusal().await else { return };
+        let before = self.refusal.swap(refusal.clone().map(Arc::new));
         match (before, refusal) {
             (None, Some(reason)) => {
-                self.instruments.ledger_unreachable(true);
+                instruments.ledger_unreachable(true);
                 tracing::error!(
                     %reason,
                     "the database is up but refuses connections from this gateway; no units leased yet, retrying every second"
                 );
             }
             (Some(_), None) => {
-                self.instruments.ledger_unreachable(false);
+                instruments.ledger_unreachable(false);
                 tracing::info!("the database accepts the connections of this gateway");
             }
             (None, None) | (Some(_), Some(_)) => {}
@@ -86,10 +81,10 @@ mod tests {
     use parking_lot::Mutex;
 
     use super::*;
+    use crate::accounts::Leases;
     use crate::clock::{Clock, Day, Wall};
-    use crate::instruments::Instruments;
     use crate::keys::ApplicationId;
-    use crate::store::{Ledger, LedgerExchange, LedgerExchangeReply, StoreError, StoreFuture};
+    use crate::store::{LedgerExchange, LedgerExchangeReply, StoreError, StoreFuture};
     use crate::telemetry::metrics::MetricsRegistry;
 
     /// Answers attempts to connect in this order, from the end.

@@ -8,7 +8,7 @@ use crate::accounts::shared_minutes::SharedMinutes;
 use crate::instruments::{StoreWork, UnitUse};
 use crate::store::{LedgerExchange, LedgerReport};
 
-use super::Leases;
+use super::leases::Leases;
 
 /// Number of applications per ledger call at shutdown. A shared ledger has one timeout for each call, and what a failed one
 /// does not return is lost to the callers.

@@ -3,9 +3,6 @@
 //! One lookup by digest, at the same cost for ten keys or a million. Unknown keys are never added. Durability is the
 //! job of `store`, changes that of `accounts::registrar`.
 
-#[cfg(test)]
-mod tests;
-
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Bound;
@@ -246,6 +243,12 @@ impl KeyDirectory {
         self.without_keys.lock().retain(|_, account| !account.can_be_dropped(now));
         let mut waiting: BTreeSet<_> = due.into_iter().filter(is_retained).collect();
         lock(&self.by_expiry).append(&mut waiting);
+    }
+
+    /// Number of keys that a later sweep visits.
+    #[cfg(test)]
+    pub(super) fn expiring(&self) -> usize {
+        lock(&self.by_expiry).len()
     }
 
     /// Applications with a key that were used on this day.

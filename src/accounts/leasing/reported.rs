@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use crate::clock::Day;
 use crate::store::{StoreError, UsageStore};
 
-use super::Leases;
+use super::leases::Leases;
 
 impl Leases {
     /// The number that identifies this process in the ledger.

@@ -3,11 +3,6 @@
 //!
 //! How much to lease is decided in `limits::DayBalance`; the guarantees of the ledger are in `store`.
 
-mod access;
-mod grace;
-mod reported;
-mod returns;
-
 use std::future::Future;
 use std::num::NonZeroU32;
 use std::pin::Pin;
@@ -32,9 +27,7 @@ use crate::accounts::leases_ahead::LeasesAhead;
 use crate::accounts::ledger_health::LedgerHealth;
 use crate::accounts::shared_minutes::SharedMinutes;
 
-use access::LedgerAccess;
-
-pub use access::ServingFacts;
+use super::ledger_access::{LedgerAccess, ServingFacts};
 
 /// How long a request waits for a lease before the ledger counts as unreachable, unless configured.
 const LEASE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -69,29 +62,29 @@ pub type SpawnLedgerWork = Box<dyn Fn(LedgerWork) + Send + Sync>;
 
 /// Leases units from the ledger.
 pub struct Leases {
-    ledger: Arc<dyn Ledger>,
+    pub(super) ledger: Arc<dyn Ledger>,
     /// Identifies this process in the ledger.
-    node: u64,
+    pub(super) node: u64,
     spawn: SpawnLedgerWork,
-    clock: Clock,
-    instruments: Arc<Instruments>,
-    health: LedgerHealth,
+    pub(super) clock: Clock,
+    pub(super) instruments: Arc<Instruments>,
+    pub(super) health: LedgerHealth,
     /// The account whose lease failed last.
-    failed_lease: ArcSwapOption<Account>,
-    access: LedgerAccess,
-    timeout: Duration,
+    pub(super) failed_lease: ArcSwapOption<Account>,
+    pub(super) access: LedgerAccess,
+    pub(super) timeout: Duration,
     /// Units delivered on grace, and the right to deliver them.
-    grace: GraceCharges,
+    pub(super) grace: GraceCharges,
     /// The start of this process.
-    started: Mono,
+    pub(super) started: Mono,
     /// Notified when the store is reachable again.
-    key_freshness: Arc<KeyFreshness>,
+    pub(super) key_freshness: Arc<KeyFreshness>,
     /// Units of tomorrow.
     ahead: LeasesAhead,
     /// Shares of minutes.
-    minutes: SharedMinutes,
+    pub(super) minutes: SharedMinutes,
     /// Units delivered, until they are recorded.
-    delivered: DeliveredUnits,
+    pub(super) delivered: DeliveredUnits,
 }
 
 impl Leases {
@@ -167,6 +160,23 @@ impl Leases {
         drop(self.call(account));
     }
 
+    /// Facts about this gateway that decide whether it can serve requests for data.
+    pub fn serving_facts(&self) -> ServingFacts {
+        ServingFacts {
+            is_alone: self.gateways().is_none_or(|gateways| gateways.get() == 1),
+            is_copied: self.key_freshness.is_copied(),
+            refusal: self.access.refusal(),
+            has_leased: self.access.has_leased(),
+            holds_grace_share: self.holds_grace_share(),
+        }
+    }
+
+    /// Connects to a shared store, until that and a lease have succeeded: a gateway that is not ready gets no requests that
+    /// would try. Called every second.
+    pub async fn check_access(&self) {
+        self.access.check(&*self.ledger, &self.instruments).await;
+    }
+
     /// Deletes outdated records of the ledger. Called every few minutes.
     pub async fn delete_outdated(&self) {
         for _ in 0..BATCHES {
@@ -214,7 +224,7 @@ impl Leases {
     }
 
     /// Starts a ledger call with this report.
-    fn begin(
+    pub(super) fn begin(
         self: &Arc<Self>,
         account: &Arc<Account>,
         mut state: MutexGuard<'_, AccountState>,

@@ -8,7 +8,7 @@ use crate::instruments::UnreachableDecision;
 use crate::limits::LeaseAvailability;
 use crate::store::{OwedFile, StoreError};
 
-use super::Leases;
+use super::leases::Leases;
 
 impl Leases {
     /// Reads what an earlier process saved in `file`, and saves uncharged units there. With a shared ledger this process
