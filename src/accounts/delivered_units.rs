@@ -131,14 +131,15 @@ mod tests {
     use tokio_util::task::TaskTracker;
 
     use super::*;
+    use crate::accounts::sample::stored;
     use crate::accounts::{Leases, TermsByTier};
     use crate::clock::{Clock, ManualClock, Wall};
     use crate::instruments::Instruments;
     use crate::keys::standard_tiers;
     use crate::limits::{AdmissionVerdict, LeaseAvailability, NodeTotals};
     use crate::store::{
-        Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, OwnLimits, ReportOutcome, StoreFuture,
-        StoredApplication, UsageList, UsageQuery,
+        Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome, StoreFuture, UsageList,
+        UsageQuery,
     };
     use crate::telemetry::metrics::MetricsRegistry;
 
@@ -194,18 +195,7 @@ mod tests {
     impl CountingGateway {
         fn new() -> Self {
             let (clock, manual) = Clock::manual(Wall::parse_rfc3339("2026-11-21T23:59:00Z").unwrap());
-            let stored = StoredApplication {
-                id: ApplicationId::mint().unwrap(),
-                name: "one".into(),
-                tier: "pro".into(),
-                own: OwnLimits::default(),
-                url: None,
-                contact: None,
-                note: None,
-                created_at: Wall::default(),
-                keys: Vec::new(),
-                granted: 0,
-            };
+            let stored = stored("pro", &[]);
             let terms = TermsByTier::new(&standard_tiers(), 60).of("pro", stored.own).unwrap();
             let account = Arc::new(Account::new(&stored, terms, clock.now().wall.day()));
             let store = Arc::new(GenerousStore::default());

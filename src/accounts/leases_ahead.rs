@@ -101,13 +101,14 @@ mod tests {
     use tokio_util::task::TaskTracker;
 
     use super::*;
+    use crate::accounts::sample::stored;
     use crate::accounts::{Leases, TermsByTier};
     use crate::clock::{ManualClock, Wall};
     use crate::keys::{Digest, standard_tiers};
     use crate::limits::{
         AdmissionVerdict, DayTotals, LeaseAvailability, MinuteGrant, MinuteReport, NodeTotals,
     };
-    use crate::store::{LedgerExchangeReply, OwnLimits, StoreFuture, StoredApplication, StoredKey};
+    use crate::store::{LedgerExchangeReply, StoreFuture};
     use crate::telemetry::metrics::MetricsRegistry;
 
     const KEY: &str = "key";
@@ -175,30 +176,9 @@ mod tests {
         /// A gateway with a paid application, when units of tomorrow are due.
         fn new(replies_ahead: usize) -> Self {
             let (clock, manual) = Clock::manual(Wall::parse_rfc3339("2026-11-21T23:59:30Z").unwrap());
-            let key = StoredKey {
-                digest: Digest::of(KEY),
-                shown: String::new(),
-                created_at: Wall::default(),
-                expires_at: None,
-                revoked_at: None,
-                name: None,
-                last_used_at: None,
-            };
-            let stored = StoredApplication {
-                id: ApplicationId::mint().unwrap(),
-                name: "one".into(),
-                tier: "pro".into(),
-                own: OwnLimits::default(),
-                url: None,
-                contact: None,
-                note: None,
-                created_at: Wall::default(),
-                keys: vec![key],
-                granted: 0,
-            };
             let directory = KeyDirectory::default();
             let terms = TermsByTier::new(&standard_tiers(), 60);
-            assert!(directory.apply(&stored, &terms, clock.now().wall.day()));
+            assert!(directory.apply(&stored("pro", &[KEY]), &terms, clock.now().wall.day()));
             let account = directory.find(&Digest::of(KEY)).unwrap().account;
             let ahead = Semaphore::new(replies_ahead);
             let ledger = Arc::new(OneNodeLedger { days: Mutex::default(), ahead });

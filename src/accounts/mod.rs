@@ -18,6 +18,8 @@ mod node_reporter;
 pub(crate) mod preemption;
 mod registrar;
 mod request_counter;
+#[cfg(test)]
+pub(crate) mod sample;
 mod shared_minutes;
 mod terms;
 #[cfg(test)]

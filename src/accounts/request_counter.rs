@@ -121,9 +121,9 @@ mod tests {
 
     use super::*;
     use crate::accounts::TermsByTier;
-    use crate::clock::Wall;
+    use crate::accounts::sample::stored;
     use crate::keys::standard_tiers;
-    use crate::store::{OwnLimits, RequestList, RequestQuery, StoreFuture, StoredApplication};
+    use crate::store::{RequestList, RequestQuery, StoreFuture, StoredApplication};
 
     const TODAY: Day = Day::from_number(20_413);
     const OK: RequestOutcome = RequestOutcome::Ok;
@@ -166,18 +166,7 @@ mod tests {
     }
 
     fn account(id: ApplicationId) -> Arc<Account> {
-        let stored = StoredApplication {
-            id,
-            name: "one".into(),
-            tier: "pro".into(),
-            own: OwnLimits::default(),
-            url: None,
-            contact: None,
-            note: None,
-            created_at: Wall::default(),
-            keys: Vec::new(),
-            granted: 0,
-        };
+        let stored = StoredApplication { id, ..stored("pro", &[]) };
         let terms = TermsByTier::new(&standard_tiers(), 60).of("pro", stored.own).unwrap();
         Arc::new(Account::new(&stored, terms, TODAY))
     }

@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 use super::account::Account;
 use super::grace_charges::GraceCharges;
 use super::key_directory::KeyDirectory;
+use super::sample::stored;
 use super::{Leases, TermsByTier};
 use crate::clock::{Clock, Day, ManualClock, Now, Wall};
 use crate::instruments::Instruments;
@@ -19,7 +20,7 @@ use crate::keys::{ApplicationId, Digest, standard_tiers};
 use crate::limits::{DayBalance, DayTotals, GraceClaim, GraceHolder, GraceShare, NodeReport, NodeTotals};
 use crate::store::{
     HeldGraceShare, Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, OwedFile, OwnLimits,
-    ReportOutcome, StoreError, StoreFuture, StoredApplication, StoredKey,
+    ReportOutcome, StoreError, StoreFuture, StoredApplication,
 };
 use crate::telemetry::metrics::MetricsRegistry;
 
@@ -95,27 +96,8 @@ impl Ledger for ShareLedger {
 
 /// The paid application, as loaded by a new process.
 fn loaded(now: Now) -> Arc<Account> {
-    let key = StoredKey {
-        digest: Digest::of(KEY),
-        shown: String::new(),
-        created_at: Wall::default(),
-        expires_at: None,
-        revoked_at: None,
-        name: None,
-        last_used_at: None,
-    };
-    let stored = StoredApplication {
-        id: "app_0123456789a".parse().unwrap(),
-        name: "one".into(),
-        tier: "pro".into(),
-        own: OwnLimits { minute: None, day: Some(QUOTA) },
-        url: None,
-        contact: None,
-        note: None,
-        created_at: Wall::default(),
-        keys: vec![key],
-        granted: 0,
-    };
+    let own = OwnLimits { minute: None, day: Some(QUOTA) };
+    let stored = StoredApplication { own, ..stored("pro", &[KEY]) };
     let directory = KeyDirectory::default();
     assert!(directory.apply(&stored, &TermsByTier::new(&standard_tiers(), 60), now.wall.day()));
     directory.find(&Digest::of(KEY)).unwrap().account

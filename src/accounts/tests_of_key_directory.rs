@@ -5,36 +5,12 @@ use std::time::Duration;
 
 use crate::clock::{Day, Now, Wall};
 use crate::keys::{Digest, standard_tiers};
-use crate::store::{OwnLimits, StoredApplication, StoredKey};
 
 use super::key_directory::KeyDirectory;
+use super::sample::stored;
 use super::terms::TermsByTier;
 
 const DAY: Day = Day::from_number(20_000);
-
-fn stored(tier: &str, keys: &[&str]) -> StoredApplication {
-    let key = |text: &&str| StoredKey {
-        digest: Digest::of(text),
-        shown: String::new(),
-        created_at: Wall::default(),
-        expires_at: None,
-        revoked_at: None,
-        name: None,
-        last_used_at: None,
-    };
-    StoredApplication {
-        id: "app_00000000001".parse().unwrap(),
-        name: "one".into(),
-        tier: tier.into(),
-        own: OwnLimits::default(),
-        url: None,
-        contact: None,
-        note: None,
-        created_at: Wall::default(),
-        keys: keys.iter().map(key).collect(),
-        granted: 0,
-    }
-}
 
 #[test]
 fn rotation_keeps_balances_and_a_tier_change_takes_effect_at_once() {

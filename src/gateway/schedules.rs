@@ -11,6 +11,7 @@ use std::time::Duration;
 use shuttle::future::{JoinHandle, block_on, yield_now};
 
 use crate::accounts::preemption::{SCHEDULED, switch_here};
+use crate::accounts::sample::stored;
 use crate::accounts::{Account, KeyDirectory, Leases, LedgerWork, SpawnLedgerWork, TermsByTier};
 use crate::clock::{Clock, Day, ManualClock, Wall};
 use crate::instruments::Instruments;
@@ -18,7 +19,7 @@ use crate::keys::{ApplicationId, Digest, standard_tiers};
 use crate::limits::{DayTotals, NodeTotals};
 use crate::store::{
     Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, OwnLimits, ReportOutcome, StoreError,
-    StoreFuture, StoredApplication, StoredKey,
+    StoreFuture, StoredApplication,
 };
 use crate::telemetry::metrics::MetricsRegistry;
 
@@ -115,7 +116,7 @@ impl ScheduleState {
         let (clock, manual) = Clock::manual(BEFORE_MIDNIGHT);
         let (key_directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
         let day = BEFORE_MIDNIGHT.day();
-        assert!(key_directory.apply(&stored(quota), &terms, day));
+        assert!(key_directory.apply(&with_quota(quota), &terms, day));
         let account = key_directory.find(&Digest::of(KEY)).unwrap().account;
         let ledger = Arc::new(SingleLedger::default());
         let calls: Arc<Mutex<Vec<JoinHandle<()>>>> = Arc::default();
@@ -148,7 +149,7 @@ impl ScheduleState {
     }
 
     fn set_quota(&self, quota: u32) {
-        assert!(self.key_directory.apply(&stored(quota), &self.terms, self.clock.now().wall.day()));
+        assert!(self.key_directory.apply(&with_quota(quota), &self.terms, self.clock.now().wall.day()));
     }
 
     /// Ends like a shutdown: waits for calls in flight, then saves what is owed, then returns idle units.
@@ -166,28 +167,9 @@ impl ScheduleState {
     }
 }
 
-fn stored(quota: u32) -> StoredApplication {
-    let key = StoredKey {
-        digest: Digest::of(KEY),
-        shown: String::new(),
-        created_at: Wall::default(),
-        expires_at: None,
-        revoked_at: None,
-        name: None,
-        last_used_at: None,
-    };
-    StoredApplication {
-        id: "app_00000000001".parse().unwrap(),
-        name: "one".into(),
-        tier: "pro".into(),
-        own: OwnLimits { minute: Some(1_000), day: Some(quota) },
-        url: None,
-        contact: None,
-        note: None,
-        created_at: Wall::default(),
-        keys: vec![key],
-        granted: 0,
-    }
+fn with_quota(quota: u32) -> StoredApplication {
+    let own = OwnLimits { minute: Some(1_000), day: Some(quota) };
+    StoredApplication { own, ..stored("pro", &[KEY]) }
 }
 
 fn try_schedules(act: fn()) {

@@ -108,12 +108,11 @@ mod tests {
 
     use super::*;
     use crate::accounts::TermsByTier;
+    use crate::accounts::sample::stored;
     use crate::clock::{Clock, Day, Wall};
     use crate::instruments::Instruments;
     use crate::keys::{ApplicationId, Digest, standard_tiers};
-    use crate::store::{
-        Ledger, LedgerExchangeReply, OwnLimits, StoreError, StoreFuture, StoredApplication, StoredKey,
-    };
+    use crate::store::{Ledger, LedgerExchangeReply, StoreError, StoreFuture, StoredApplication};
     use crate::telemetry::metrics::MetricsRegistry;
 
     /// A ledger that cannot be reached, with the number of calls.
@@ -136,37 +135,15 @@ mod tests {
         }
     }
 
-    fn stored(number: u64) -> StoredApplication {
-        let key = StoredKey {
-            digest: Digest::of(&number.to_string()),
-            shown: String::new(),
-            created_at: Wall::default(),
-            expires_at: None,
-            revoked_at: None,
-            name: None,
-            last_used_at: None,
-        };
-        StoredApplication {
-            id: ApplicationId::mint().unwrap(),
-            name: "one".into(),
-            tier: "pro".into(),
-            own: OwnLimits::default(),
-            url: None,
-            contact: None,
-            note: None,
-            created_at: Wall::default(),
-            keys: vec![key],
-            granted: 0,
-        }
-    }
-
     #[tokio::test]
     async fn a_shutdown_calls_an_unreachable_ledger_once() {
         let (clock, _) = Clock::manual(Wall::from_seconds(1_763_726_400));
         let today = clock.now().wall.day();
         let (directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
         for number in 0..=2 * RETURNS_AT_ONCE as u64 {
-            directory.apply(&stored(number), &terms, today);
+            let id = ApplicationId::mint().unwrap();
+            let application = StoredApplication { id, ..stored("pro", &[&number.to_string()]) };
+            directory.apply(&application, &terms, today);
             let account = directory.find(&Digest::of(&number.to_string())).unwrap().account;
             let mut state = account.state();
             let leased = state.day().grant(today, 5, 0, 5);

@@ -265,22 +265,13 @@ fn minute(now: Now) -> u64 {
 mod tests {
     use super::*;
     use crate::accounts::TermsByTier;
+    use crate::accounts::sample::stored;
     use crate::keys::standard_tiers;
-    use crate::store::{OwnLimits, StoredApplication};
+    use crate::store::StoredApplication;
 
     fn account(number: u32, terms: &TermsByTier) -> Arc<Account> {
-        let stored = StoredApplication {
-            id: format!("app_{number:011}").parse().unwrap(),
-            name: "one".into(),
-            tier: "free".into(),
-            own: OwnLimits::default(),
-            url: None,
-            contact: None,
-            note: None,
-            created_at: Wall::default(),
-            keys: Vec::new(),
-            granted: 0,
-        };
+        let id = format!("app_{number:011}").parse().unwrap();
+        let stored = StoredApplication { id, ..stored("free", &[]) };
         let terms = terms.of(&stored.tier, stored.own).unwrap();
         Arc::new(Account::new(&stored, terms, Now::default().wall.day()))
     }
