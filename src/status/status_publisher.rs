@@ -1,0 +1,219 @@
+//! Records the minutes of this gateway in the store, and publishes the status page when its content changes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+
+use crate::clock::{Clock, Mono, Now, Wall};
+use crate::instruments::{Instruments, StoreWork};
+use crate::pages::Page;
+use crate::pages::status::{DataState, ServiceStatus, StatusPages, StatusSite};
+use crate::store::{StatusMessage, StatusMinute, StatusStore, StoreError, minute_of};
+
+use super::pending_minutes::PendingMinutes;
+use super::read_history::ReadHistory;
+
+/// The work named in error messages.
+const WORK: &str = "record and read the status";
+/// Interval between readings of history and messages. Messages posted at another gateway appear after it.
+const READ_EVERY: Duration = Duration::from_secs(30);
+/// Maximum number of messages on the page and in the feed, besides those of open incidents.
+const MESSAGES: usize = 100;
+/// Time after which the store counts as unreachable.
+const STORE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Smaller differences of a time come from the clocks.
+const JITTER: Duration = Duration::from_secs(2);
+
+/// The state of this gateway at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Observation {
+    /// Whether it serves requests.
+    pub is_ready: bool,
+    /// Whether the backend fails.
+    pub backend_fails: bool,
+    /// The state of the data.
+    pub data: DataState,
+}
+
+/// Records the state of this gateway, and publishes the status page.
+pub struct StatusPublisher {
+    store: Arc<dyn StatusStore>,
+    clock: Clock,
+    instruments: Arc<Instruments>,
+    site: ArcSwap<StatusSite>,
+    pages: ArcSwap<StatusPages>,
+    progress: tokio::sync::Mutex<StatusProgress>,
+    /// When the last observation that is complete began, in nanoseconds of monotonic time.
+    observed_at: AtomicU64,
+}
+
+#[derive(Default)]
+struct StatusProgress {
+    observed: Observation,
+    pending: PendingMinutes,
+    history: ReadHistory,
+    messages: Vec<StatusMessage>,
+    read_at: Option<Mono>,
+    store_fails: bool,
+    /// The published content.
+    shown: Option<(Arc<StatusSite>, ServiceStatus)>,
+}
+
+impl StatusPublisher {
+    /// A page about `site` without history until the first observation.
+    pub fn new(
+        store: Arc<dyn StatusStore>,
+        site: StatusSite,
+        data: DataState,
+        clock: Clock,
+        instruments: Arc<Instruments>,
+    ) -> Self {
+        let data = steady(DataState::default(), data);
+        let status = ServiceStatus { is_ready: true, data, ..ServiceStatus::default() };
+        let pages = ArcSwap::from_pointee(StatusPages::new(&site, &status, clock.now().wall));
+        let (site, progress) = (ArcSwap::from_pointee(site), tokio::sync::Mutex::default());
+        Self { store, clock, instruments, site, pages, progress, observed_at: AtomicU64::new(0) }
+    }
+
+    /// The page at exactly this path.
+    pub fn find(&self, path: &str) -> Option<Arc<Page>> {
+        self.pages.load().find(path)
+    }
+
+    /// Changes name and address of the service. The next observation publishes them.
+    pub fn set_site(&self, site: StatusSite) {
+        self.site.store(Arc::new(site));
+    }
+
+    /// Records an observation, and publishes the page if its content has changed. Called every few seconds.
+    pub async fn observe(&self, seen: Observation) {
+        let now = self.clock.now();
+        let mut progress = self.progress.lock().await;
+        let is_fresh = seen.is_ready && seen.data.newest.is_some() && seen.data.stale_since.is_none();
+        let minute = StatusMinute { minute: minute_of(now.wall), is_ready: seen.is_ready, is_fresh };
+        progress.pending.note(minute);
+        progress.observed = Observation { data: steady(progress.observed.data, seen.data), ..seen };
+        let is_due = progress.read_at.is_none_or(|at| now.mono.since(at) >= READ_EVERY);
+        self.exchange(&mut progress, now, is_due).await;
+        self.publish(&mut progress);
+        self.observed_at.store(now.mono.nanos(), Ordering::Release);
+    }
+
+    /// When the last observation that is complete began. For tests.
+    pub fn observed_at(&self) -> Mono {
+        Mono::from_nanos(self.observed_at.load(Ordering::Acquire))
+    }
+
+    /// Reads the messages, and publishes them. Called after a message was posted here.
+    pub async fn follow_messages(&self) {
+        let mut progress = self.progress.lock().await;
+        self.exchange(&mut progress, self.clock.now(), true).await;
+        self.publish(&mut progress);
+    }
+
+    /// Stores pending minutes, and reads history and messages if that is due. A failure is logged when it begins.
+    async fn exchange(&self, progress: &mut StatusProgress, now: Now, is_due: bool) {
+        let started = self.clock.mono();
+        let (has_pending, failed_before) = (progress.pending.has_some(), progress.store_fails);
+        if !has_pending && !is_due {
+            return;
+        }
+        let working = self.store_and_read(progress, now, is_due);
+        let late = |_| Err(StoreError::Unavailable { doing: WORK, reason: "no answer in time".into() });
+        let exchanged = self.clock.within(STORE_TIMEOUT, working).await.unwrap_or_else(late);
+        self.instruments.store_operation(StoreWork::Status, self.clock.mono().since(started));
+        progress.store_fails = exchanged.is_err();
+        match exchanged {
+            Ok(()) if failed_before => tracing::info!("the status of this gateway is recorded again"),
+            Ok(()) => {}
+            Err(error) => {
+                self.instruments.store_failed(StoreWork::Status);
+                if !failed_before {
+                    tracing::warn!(%error, "the status of this gateway cannot be recorded or read; it is kept for three days");
+                }
+            }
+        }
+    }
+
+    async fn store_and_read(
+        &self,
+        progress: &mut StatusProgress,
+        now: Now,
+        is_due: bool,
+    ) -> Result<(), StoreError> {
+        while let Some(batch) = progress.pending.next_batch() {
+            self.store.record_minutes(batch.clone()).await?;
+            progress.pending.stored(&batch);
+        }
+        if !is_due && !progress.store_fails {
+            return Ok(());
+        }
+        let range = progress.history.next_range(now.wall);
+        let history = self.store.status_history(range.start, range.end).await?;
+        progress.history.read(&range, history);
+        progress.messages = self.store.status_messages(MESSAGES).await?;
+        progress.read_at = Some(now.mono);
+        Ok(())
+    }
+
+    fn publish(&self, progress: &mut StatusProgress) {
+        let (site, history) = (self.site.load_full(), &progress.history);
+        let Observation { is_ready, backend_fails, data } = progress.observed;
+        let status = ServiceStatus {
+            is_ready,
+            store_fails: progress.store_fails,
+            backend_fails,
+            data,
+            days: history.days(),
+            counted_until: history.end(),
+            begun: history.begun(),
+            messages: progress.messages.clone(),
+        };
+        let content = Some((site, status));
+        if progress.shown == content {
+            return;
+        }
+        if let Some((site, status)) = &content
+            && let Some(changed) = self.pages.load().changed(site, status, self.clock.now().wall)
+        {
+            self.pages.store(Arc::new(changed));
+        }
+        progress.shown = content;
+    }
+}
+
+/// The new state to the second, with the earlier times where they differ by little.
+fn steady(before: DataState, after: DataState) -> DataState {
+    let choose = |before: Option<Wall>, after: Option<Wall>| match (before, after) {
+        (Some(one), Some(other)) if one.since(other) < JITTER && other.since(one) < JITTER => Some(one),
+        (_, after) => after.map(|at| Wall::from_seconds((at.millis() + 500) / 1_000)),
+    };
+    DataState {
+        newest: choose(before.newest, after.newest),
+        expected: choose(before.expected, after.expected),
+        stale_since: choose(before.stale_since, after.stale_since),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_do_not_move_with_the_jitter_of_clocks() {
+        let at = |millis| Some(Wall::from_millis(millis));
+        let state = |expected| DataState { expected, ..DataState::default() };
+        for (before, after, shown) in [
+            (None, at(60_499), at(60_000)),
+            (None, at(59_999), at(60_000)),
+            (at(60_000), at(58_900), at(60_000)),
+            (at(60_000), at(61_100), at(60_000)),
+            (at(60_000), at(62_000), at(62_000)),
+            (at(60_000), None, None),
+        ] {
+            assert_eq!(steady(state(before), state(after)).expected, shown, "{before:?} {after:?}");
+        }
+    }
+}
