@@ -5,27 +5,27 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::instruments::{Instruments, StoreWork};
-use crate::store::Store;
+use crate::store::MailQueue;
 
 /// Time after which the store counts as unreachable.
 const STORE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Measures the queue.
 pub struct QueueMonitor {
-    store: Arc<dyn Store>,
+    queue: Arc<dyn MailQueue>,
     clock: Clock,
     instruments: Arc<Instruments>,
 }
 
 impl QueueMonitor {
-    /// A monitor of the queue in `store`.
-    pub fn new(store: Arc<dyn Store>, clock: Clock, instruments: Arc<Instruments>) -> Self {
-        Self { store, clock, instruments }
+    /// A monitor of `queue`.
+    pub fn new(queue: Arc<dyn MailQueue>, clock: Clock, instruments: Arc<Instruments>) -> Self {
+        Self { queue, clock, instruments }
     }
 
     /// Sets the gauges. While the queue cannot be read they keep their values.
     pub async fn measure(&self) {
-        let Ok(Ok(backlog)) = self.clock.within(STORE_TIMEOUT, self.store.mail_backlog()).await else {
+        let Ok(Ok(backlog)) = self.clock.within(STORE_TIMEOUT, self.queue.mail_backlog()).await else {
             self.instruments.store_failed(StoreWork::Mail);
             return;
         };

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, Mono};
 use crate::instruments::{Instruments, MailResult, StoreWork};
-use crate::store::{ClaimedMail, MailAttempt, MailClaim, MailOutcome, Store, StoreError, StoreFuture};
+use crate::store::{ClaimedMail, MailAttempt, MailClaim, MailOutcome, MailQueue, StoreError, StoreFuture};
 
 use super::failure::MailFailure;
 use super::message::{SenderMailbox, outgoing};
@@ -28,7 +28,7 @@ const WORK: &str = "read the mail queue";
 
 /// Sends the mail of the queue. Several of them, in one process or in several, send each mail once.
 pub struct MailSender {
-    store: Arc<dyn Store>,
+    queue: Arc<dyn MailQueue>,
     transport: Arc<MailTransport>,
     from: SenderMailbox,
     timeout: Duration,
@@ -41,9 +41,9 @@ pub struct MailSender {
 }
 
 impl MailSender {
-    /// A worker on the queue in `store`. It does not connect before there is mail.
+    /// A worker on `queue`. It does not connect before there is mail.
     pub fn new(
-        store: Arc<dyn Store>,
+        queue: Arc<dyn MailQueue>,
         config: &MailConfig,
         transport: MailTransport,
         clock: Clock,
@@ -52,7 +52,7 @@ impl MailSender {
         let (from, timeout) = (config.from.clone(), config.timeout);
         let (unrecorded, server_fails, store_fails) = (Vec::new(), false, false);
         let transport = Arc::new(transport);
-        Self { store, transport, from, timeout, clock, instruments, unrecorded, server_fails, store_fails }
+        Self { queue, transport, from, timeout, clock, instruments, unrecorded, server_fails, store_fails }
     }
 
     /// Sends mail until `stop`. A mail that is being sent then is finished.
@@ -76,8 +76,8 @@ impl MailSender {
         let sending = self.timeout.saturating_mul(6);
         let until = now.wall.plus(sending.saturating_add(RECORDING));
         let claim = MailClaim { now: now.wall, until, limit: BATCH };
-        let store = Arc::clone(&self.store);
-        let Some(mails) = self.asked(store.claim_mail(claim)).await else { return false };
+        let queue = Arc::clone(&self.queue);
+        let Some(mails) = self.asked(queue.claim_mail(claim)).await else { return false };
         let is_full = mails.len() == BATCH;
         let server_works = self.send_batch(&mails, now.mono.plus(sending), stop).await;
         is_full && server_works && self.unrecorded.is_empty()
@@ -158,8 +158,8 @@ impl MailSender {
         if self.unrecorded.is_empty() {
             return true;
         }
-        let store = Arc::clone(&self.store);
-        let recorded = self.asked(store.record_attempts(self.unrecorded.clone())).await.is_some();
+        let queue = Arc::clone(&self.queue);
+        let recorded = self.asked(queue.record_attempts(self.unrecorded.clone())).await.is_some();
         if recorded {
             self.unrecorded.clear();
         }
