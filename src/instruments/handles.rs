@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::StatusCode;
 use metrics::{Counter, Gauge, Histogram};
 
+use crate::clock::Clock;
 use crate::keys::TierIndex;
 use crate::limits::LimitRule;
 use crate::routes::codes::ErrorCode;
@@ -304,6 +305,22 @@ impl Instruments {
     /// Counts a request that waits for a lease.
     pub(crate) fn lease_waited(&self) {
         self.lease_waits.increment(1);
+    }
+
+    /// Runs a store operation, records its duration, and counts it if the store failed.
+    pub(crate) async fn measured<T>(
+        &self,
+        clock: &Clock,
+        operation: StoreWork,
+        running: impl Future<Output = Result<T, crate::store::StoreError>>,
+    ) -> Result<T, crate::store::StoreError> {
+        let started = clock.mono();
+        let done = running.await;
+        self.store_operation(operation, clock.mono().since(started));
+        if done.as_ref().is_err_and(crate::store::StoreError::is_failure) {
+            self.store_failed(operation);
+        }
+        done
     }
 
     /// Records the duration of a store operation, successful or not.

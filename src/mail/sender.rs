@@ -169,9 +169,8 @@ impl MailSender {
     /// The answer of the store. A failure is logged when it begins.
     async fn asked<T>(&mut self, asking: StoreFuture<'_, T>) -> Option<T> {
         let late = |_| Err(StoreError::Unavailable { doing: WORK, reason: "no answer in time".into() });
-        let started = self.clock.mono();
-        let answer = self.clock.within(STORE_TIMEOUT, asking).await.unwrap_or_else(late);
-        self.instruments.store_operation(StoreWork::Mail, self.clock.mono().since(started));
+        let asking = async { self.clock.within(STORE_TIMEOUT, asking).await.unwrap_or_else(late) };
+        let answer = self.instruments.measured(&self.clock, StoreWork::Mail, asking).await;
         match answer {
             Ok(answer) => {
                 if std::mem::take(&mut self.store_fails) {
@@ -180,7 +179,6 @@ impl MailSender {
                 Some(answer)
             }
             Err(error) => {
-                self.instruments.store_failed(StoreWork::Mail);
                 if !std::mem::replace(&mut self.store_fails, true) {
                     tracing::warn!(%error, "the mail queue cannot be used; no mail is sent until it can");
                 }

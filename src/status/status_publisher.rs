@@ -115,21 +115,19 @@ impl StatusPublisher {
 
     /// Stores pending minutes, and reads history and messages if that is due. A failure is logged when it begins.
     async fn exchange(&self, progress: &mut StatusProgress, now: Now, is_due: bool) {
-        let started = self.clock.mono();
         let (has_pending, failed_before) = (progress.pending.has_some(), progress.store_fails);
         if !has_pending && !is_due {
             return;
         }
         let working = self.store_and_read(progress, now, is_due);
         let late = |_| Err(StoreError::Unavailable { doing: WORK, reason: "no answer in time".into() });
-        let exchanged = self.clock.within(STORE_TIMEOUT, working).await.unwrap_or_else(late);
-        self.instruments.store_operation(StoreWork::Status, self.clock.mono().since(started));
+        let working = async { self.clock.within(STORE_TIMEOUT, working).await.unwrap_or_else(late) };
+        let exchanged = self.instruments.measured(&self.clock, StoreWork::Status, working).await;
         progress.store_fails = exchanged.is_err();
         match exchanged {
             Ok(()) if failed_before => tracing::info!("the status of this gateway is recorded again"),
             Ok(()) => {}
             Err(error) => {
-                self.instruments.store_failed(StoreWork::Status);
                 if !failed_before {
                     tracing::warn!(%error, "the status of this gateway cannot be recorded or read; it is kept for three days");
                 }

@@ -278,12 +278,11 @@ impl Leases {
         let started = self.clock.now();
         let exchange =
             LedgerExchange { node: self.node, today: started.wall.day(), reports: vec![report.clone()] };
-        let reply = match self.charge_carried().await {
-            Ok(()) => self.ledger.exchange(exchange).await,
-            Err(error) => Err(error),
+        let exchanging = async {
+            self.charge_carried().await?;
+            self.ledger.exchange(exchange).await
         };
-        self.instruments.store_operation(StoreWork::Lease, self.clock.now().mono.since(started.mono));
-        match reply {
+        match self.instruments.measured(&self.clock, StoreWork::Lease, exchanging).await {
             Ok(reply) => {
                 self.access.leased();
                 if self.health.succeeded() {
@@ -301,7 +300,6 @@ impl Leases {
                     .map_or(ReportEnd::Failed, |outcome| self.apply(account, report, reply.today, *outcome))
             }
             Err(error) => {
-                self.instruments.store_failed(StoreWork::Lease);
                 self.failed(account, &error);
                 ReportEnd::Failed
             }

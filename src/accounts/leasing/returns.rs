@@ -78,22 +78,19 @@ impl Leases {
         if reports.is_empty() && shares.is_empty() {
             return true;
         }
-        let mut returned = Ok(());
-        for reports in reports.chunks(RETURNS_AT_ONCE).chain(shares.chunks(RETURNS_AT_ONCE)) {
-            let (today, reports) = (started.wall.day(), reports.to_vec());
-            let exchange = LedgerExchange { node: self.node, today, reports };
-            returned = self.ledger.exchange(exchange).await.map(drop);
-            // A database that does not answer would delay the shutdown by its timeout for every chunk.
-            if returned.is_err() {
-                break;
+        let returning = async {
+            for reports in reports.chunks(RETURNS_AT_ONCE).chain(shares.chunks(RETURNS_AT_ONCE)) {
+                let (today, reports) = (started.wall.day(), reports.to_vec());
+                // A database that does not answer would delay the shutdown by its timeout for every chunk.
+                self.ledger.exchange(LedgerExchange { node: self.node, today, reports }).await?;
             }
-        }
-        self.instruments.store_operation(StoreWork::GiveBack, self.clock.now().mono.since(started.mono));
+            Ok(())
+        };
+        let returned = self.instruments.measured(&self.clock, StoreWork::GiveBack, returning).await;
         let is_returned = returned.is_ok();
         match returned {
             Ok(()) => self.instruments.units(UnitUse::Returned, units),
             Err(error) => {
-                self.instruments.store_failed(StoreWork::GiveBack);
                 self.instruments.units(UnitUse::Lost, units);
                 tracing::error!(%error, units, "leased units could not be returned");
             }
