@@ -6,14 +6,16 @@ use std::sync::Arc;
 
 use crate::clock::{Clock, Day, Wall};
 use crate::instruments::{Instruments, StoreWork};
-use crate::store::{NodeList, NodeStatus, Store, StoreError};
+use crate::store::{NodeList, NodeRegistry, NodeStatus, RequestStore, Store, StoreError, UsageStore};
 
 use super::leasing::Leases;
 use super::request_counter::RequestCounter;
 
 /// Reports this gateway.
 pub struct NodeReporter {
-    store: Arc<dyn Store>,
+    nodes: Arc<dyn NodeRegistry>,
+    usage: Arc<dyn UsageStore>,
+    totals: Arc<dyn RequestStore>,
     leases: Arc<Leases>,
     requests: Arc<RequestCounter>,
     clock: Clock,
@@ -45,7 +47,21 @@ impl NodeReporter {
         let started_at = clock.now().wall;
         let progress = ReportProgress { usage_recorded_at: started_at, is_failing: false, is_removed: false };
         let progress = tokio::sync::Mutex::new(progress);
-        Self { store, leases, requests, clock, instruments, name, version, started_at, progress }
+        let (nodes, usage) = (Arc::clone(&store) as _, Arc::clone(&store) as _);
+        let totals = store;
+        Self {
+            nodes,
+            usage,
+            totals,
+            leases,
+            requests,
+            clock,
+            instruments,
+            name,
+            version,
+            started_at,
+            progress,
+        }
     }
 
     /// Reports the status of this gateway, and counts the live ones. A failure is logged when it begins. Called every few
@@ -84,7 +100,7 @@ impl NodeReporter {
         progress.is_removed = true;
         // The store is not asked again if it does not answer, so that a shutdown waits for it once.
         if self.record(&mut progress).await
-            && let Err(error) = self.store.remove_node(self.leases.node()).await
+            && let Err(error) = self.nodes.remove_node(self.leases.node()).await
         {
             tracing::warn!(%error, "this gateway remains in the list of the store for a day");
         }
@@ -101,19 +117,17 @@ impl NodeReporter {
             units_held: self.leases.held(now.day()),
             usage_recorded_at,
         };
-        self.store.report_node(status).await?;
-        self.store.nodes().await
+        self.nodes.report_node(status).await?;
+        self.nodes.nodes().await
     }
 
     /// Returns whether everything is recorded.
     async fn record(&self, progress: &mut ReportProgress) -> bool {
         let started = self.clock.now();
-        let recorded = self.record_all(started.wall.day()).await;
-        self.instruments.store_operation(StoreWork::Usage, self.clock.now().mono.since(started.mono));
-        match recorded {
+        let recording = self.record_all(started.wall.day());
+        match self.instruments.measured(&self.clock, StoreWork::Usage, recording).await {
             Ok(()) => progress.usage_recorded_at = started.wall,
             Err(error) => {
-                self.instruments.store_failed(StoreWork::Usage);
                 tracing::warn!(%error, "usage was not recorded; the next attempt includes it");
                 return false;
             }
@@ -122,7 +136,7 @@ impl NodeReporter {
     }
 
     async fn record_all(&self, today: Day) -> Result<(), StoreError> {
-        self.leases.record_delivered(&*self.store, today).await?;
-        self.requests.record(&*self.store, self.leases.node(), today).await
+        self.leases.record_delivered(&*self.usage, today).await?;
+        self.requests.record(&*self.totals, self.leases.node(), today).await
     }
 }
