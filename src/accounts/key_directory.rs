@@ -1,7 +1,7 @@
 //! The directory of known keys: key digest to application, terms and balances.
 //!
 //! One lookup by digest, at the same cost for ten keys or a million. Unknown keys are never added. Durability is the
-//! job of `store`, changes that of `accounts::registrar`.
+//! job of `store`, changes that of `accounts::changes`.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};

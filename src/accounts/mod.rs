@@ -4,6 +4,7 @@
 
 mod account;
 mod account_state;
+mod changes;
 mod delivered_units;
 mod grace_book;
 mod grace_charges;
@@ -16,7 +17,6 @@ mod ledger_health;
 mod node_reporter;
 #[cfg(test)]
 pub(crate) mod preemption;
-mod registrar;
 mod request_counter;
 #[cfg(test)]
 pub(crate) mod sample;
@@ -29,14 +29,14 @@ mod tests_of_key_directory;
 mod unrecorded_requests;
 
 pub use account::Account;
+pub use changes::{
+    Actor, AdoptError, BadField, ContactOutcome, ContactRequest, ContactSelection, DescriptionChange,
+    DirectoryKeeper, FieldChange, ImportedKey, IssuedKey, KeyChanges, KeyDetails, KeyRecord, LocalCopyWriter,
+    NewApplication, NoticeSettings, OwnerAdministration, OwnerMail, Registrar, RegistrarError, StoreMonitor,
+};
 pub use key_directory::KeyDirectory;
 pub use key_freshness::{KeyFreshness, KeysOutdated};
 pub use leasing::{Leases, LedgerWork, ServingFacts, SpawnLedgerWork};
 pub use node_reporter::NodeReporter;
-pub use registrar::{
-    Actor, AdoptError, ApplicationRequests, BadField, ContactOutcome, ContactRequest, ContactSelection,
-    CurrentUse, DescriptionChange, FieldChange, FleetNodes, FleetUsage, ImportedKey, IssuedKey, KeyDetails,
-    KeyRecord, NewApplication, NoticeSettings, Registrar, RegistrarError,
-};
 pub use request_counter::RequestCounter;
 pub use terms::{Terms, TermsByTier};

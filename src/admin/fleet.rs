@@ -3,11 +3,19 @@
 //!
 //! Both are read from the store. Requests counted by this process alone are in `usage`.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
-use crate::accounts::{FleetNodes, FleetUsage};
-use crate::clock::Wall;
-use crate::store::NodeStatus;
+use crate::clock::{Day, Wall};
+use crate::keys::ApplicationId;
+use crate::store::{NodeList, NodeStatus, StoredApplication, UsageList};
+
+/// The known gateways, and when they were read.
+pub(super) struct NodesRead {
+    pub(super) nodes: NodeList,
+    pub(super) at: Wall,
+}
 
 /// The gateways on the store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -77,9 +85,8 @@ pub struct FleetApplicationView {
     pub granted: u64,
 }
 
-impl From<&FleetNodes> for NodesView {
-    fn from(fleet: &FleetNodes) -> Self {
-        let FleetNodes { nodes, at } = fleet;
+impl From<&NodesRead> for NodesView {
+    fn from(NodesRead { nodes, at }: &NodesRead) -> Self {
         let view = |node: &NodeStatus| NodeView {
             node: format!("{:016x}", node.node),
             name: node.name.clone(),
@@ -99,12 +106,17 @@ impl From<&FleetNodes> for NodesView {
     }
 }
 
-impl From<&FleetUsage> for FleetUsageView {
-    fn from(read: &FleetUsage) -> Self {
-        let FleetNodes { nodes, at } = &read.fleet;
+impl FleetUsageView {
+    /// Unreadable applications are left out of `applications`.
+    pub(super) fn new(
+        day: Day,
+        usage: &UsageList,
+        applications: &HashMap<ApplicationId, StoredApplication>,
+        NodesRead { nodes, at }: &NodesRead,
+    ) -> Self {
         let recorded = nodes.live(*at).map(|node| node.usage_recorded_at).min();
-        let applications = read.usage.totals.iter().map(|total| {
-            let stored = read.applications.get(&total.application);
+        let applications = usage.totals.iter().map(|total| {
+            let stored = applications.get(&total.application);
             FleetApplicationView {
                 application: total.application.to_string(),
                 name: stored.map(|stored| stored.name.clone()),
@@ -114,9 +126,9 @@ impl From<&FleetUsage> for FleetUsageView {
             }
         });
         Self {
-            day: read.day.to_string(),
-            used: read.usage.units,
-            used_by: read.usage.matching,
+            day: day.to_string(),
+            used: usage.units,
+            used_by: usage.matching,
             live: nodes.live(*at).count(),
             recorded_at: recorded.map(Wall::rfc3339),
             recorded_seconds_ago: recorded

@@ -9,6 +9,7 @@ mod body;
 mod cache;
 mod command;
 mod fleet;
+mod fleet_reports;
 mod heartbeat;
 mod key_lines;
 mod log_level;
@@ -30,10 +31,11 @@ mod view;
 pub use access::{AdminAccess, BadToken};
 pub use cache::{DocumentView, PurgeBody};
 pub use command::{
-    AdminCommand, CommandProblem, ContactView, MAX_BATCH, NOT_SEARCHABLE, NewKey, OwnerCommand, OwnerView,
-    StatusCommand, StatusMessageView, perform,
+    AdminCommand, Administration, CommandProblem, ContactView, MAX_BATCH,
+    NOT_SEARCHABLE, NewKey, OwnerCommand, OwnerView, StatusCommand, StatusMessageView, perform,
 };
 pub use fleet::{FleetApplicationView, FleetUsageView, NodeView, NodesView};
+pub use fleet_reports::FleetReports;
 pub use heartbeat::Heartbeat;
 pub use key_lines::{FIELDS, LineObject, REQUIRED, known_field, read_json};
 pub use operator::operator;

@@ -5,9 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::accounts::{ApplicationRequests, FleetNodes};
 use crate::clock::Wall;
-use crate::store::OutcomeCounts;
+use crate::store::{OutcomeCounts, RequestList, RequestQuery};
+
+use super::fleet::NodesRead;
 
 /// Requests of an application.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -53,9 +54,12 @@ pub struct EndpointRequestsView {
     pub outcomes: OutcomeCounts,
 }
 
-impl From<&ApplicationRequests> for ApplicationRequestsView {
-    fn from(read: &ApplicationRequests) -> Self {
-        let ApplicationRequests { query, requests, fleet: FleetNodes { nodes, at } } = read;
+impl ApplicationRequestsView {
+    pub(super) fn new(
+        query: &RequestQuery,
+        requests: &RequestList,
+        NodesRead { nodes, at }: &NodesRead,
+    ) -> Self {
         let recorded = nodes.live(*at).map(|node| node.usage_recorded_at).min();
         let outcomes = requests.sum();
         let days = requests.by_day(query).into_iter().map(|(day, outcomes)| DayRequestsView {

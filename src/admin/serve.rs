@@ -21,13 +21,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::accept::accept_next;
-use crate::accounts::Registrar;
 use crate::gateway::Gateway;
 use crate::scoring::UpdateRequests;
 use crate::telemetry::metrics::Scrape;
 
 use super::access::AdminAccess;
-use super::command::{AdminCommand, CommandProblem, perform};
+use super::command::{AdminCommand, Administration, CommandProblem, perform};
 use super::operator::operator;
 use super::paths::AdminPath;
 use super::readiness::{Readiness, Unreadiness};
@@ -47,7 +46,7 @@ pub struct SidePort {
     /// Metrics.
     pub scrape: Scrape,
     /// Changes to applications and keys.
-    pub registrar: Arc<Registrar>,
+    pub administration: Arc<Administration>,
     /// The state of the public port, replaced by a reload.
     pub gateway: Arc<ArcSwap<Gateway>>,
     /// Readiness of the public port.
@@ -226,7 +225,7 @@ impl SidePort {
             }
             Some(AdminPath::Upstream) => upstream::handle(&gateway.engine.fetcher, &head.method, path)?,
             Some(AdminPath::Usage) => {
-                usage::handle(&gateway, &self.registrar, &head.method, path, head.uri.query()).await?
+                usage::handle(&gateway, &self.administration, &head.method, path, head.uri.query()).await?
             }
             Some(AdminPath::Settings) => settings::handle(&self.active.load().settings, &head.method, path)?,
             Some(AdminPath::Log) => log_level::handle(&head.method, path, &body, &actor)?,
@@ -243,11 +242,11 @@ impl SidePort {
 
     async fn perform(&self, head: &Parts, body: &[u8], actor: String) -> Result<Value, CommandProblem> {
         let command = AdminCommand::from_request(&head.method, head.uri.path(), head.uri.query(), body)?;
-        let (registrar, status) = (Arc::clone(&self.registrar), self.gateway.load().status.clone());
+        let (administration, status) = (Arc::clone(&self.administration), self.gateway.load().status.clone());
         let posts_status = matches!(&command, AdminCommand::Status(command) if command.is_change());
         // In a separate task: if the client disconnects, a change that was stored must still take effect.
         let task = self.changes.spawn(async move {
-            let mut performed = perform(&registrar, command, &actor).await?;
+            let mut performed = perform(&administration, command, &actor).await?;
             if posts_status {
                 if let Some(posted) = performed.as_object_mut() {
                     posted.insert("published".into(), status.is_some().into());

@@ -8,14 +8,12 @@ use http::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::accounts::Registrar;
 use crate::clock::Day;
 use crate::gateway::{ApplicationUse, CountedRequests, Gateway, UnauthenticatedUse};
 use crate::keys::ApplicationId;
 use crate::limits::LimitStatus;
 
-use super::command::CommandProblem;
-use super::fleet::FleetUsageView;
+use super::command::{Administration, CommandProblem};
 use super::paths::USAGE;
 use super::query::QueryPairs;
 
@@ -82,7 +80,7 @@ struct UsageParameters {
 
 pub(super) async fn handle(
     gateway: &Gateway,
-    registrar: &Registrar,
+    administration: &Administration,
     method: &Method,
     path: &str,
     query: Option<&str>,
@@ -92,7 +90,7 @@ pub(super) async fn handle(
         (&Method::GET, Some("")) => {
             let UsageParameters { limit, fleet, day } = UsageParameters::read(query)?;
             if fleet {
-                return Ok(json!(FleetUsageView::from(&registrar.usage(day, limit).await?)));
+                return Ok(json!(administration.reports.usage(day, limit).await?));
             }
             let view = UsageView {
                 since: usage.since(now).rfc3339(),
@@ -104,7 +102,7 @@ pub(super) async fn handle(
         (&Method::GET, Some(below)) => {
             let id = below.strip_prefix('/').unwrap_or(below);
             let id: ApplicationId = id.parse().map_err(|bad| CommandProblem::bad(format!("{bad}")))?;
-            let account = registrar.account(id).await?.ok_or_else(|| no_usage(id))?;
+            let account = administration.registrar.account(id).await?.ok_or_else(|| no_usage(id))?;
             Ok(json!(ApplicationUseView::from(&usage.of(&account, now))))
         }
         _ => Err(CommandProblem::not_found()),

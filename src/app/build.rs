@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio_util::task::TaskTracker;
 
-use crate::accounts::{KeyDirectory, KeyFreshness, Leases, Registrar, SpawnLedgerWork, TermsByTier};
+use crate::accounts::{Leases, SpawnLedgerWork};
 use crate::clock::{Clock, Wall};
 use crate::config::{Config, UpstreamConfig, read_backend_tls};
 use crate::documents::{DocumentEngine, MirrorWorker, SharedFetches};
@@ -21,7 +21,7 @@ use crate::pages::{self, Pages, PagesConfig};
 use crate::routes::{API_VERSION, SourceDescription};
 use crate::scoring::{self, Archive, Scoring};
 use crate::site::Site;
-use crate::store::{LocalCopy, Mirror, OwedFile, Store};
+use crate::store::{Mirror, OwedFile, Store};
 use crate::telemetry::access_log_writer::{AccessLogWriter, is_enabled};
 use crate::telemetry::log::{self, LogStream};
 use crate::telemetry::metrics::MetricsRegistry;
@@ -31,14 +31,14 @@ use crate::upstream::{
     HttpUpstream, ProtectedUpstream, ProtectionConfig, Upstream,
 };
 
+use super::administration::ServerKeys;
 use super::backend_watch::BackendInUse;
 use super::data_dir::{DOCUMENTS, DataDir};
 use super::mail_delivery::MailTasks;
-use super::notices::notice_settings;
 use super::opened_days;
 use super::site;
 use super::status_report;
-use super::store_engine::open_for_server;
+use super::store_engine::{ServerStore, open_for_server};
 use super::trace_export;
 
 /// Version of the encoding of shared documents. Gateways with different versions share none.
@@ -48,7 +48,7 @@ const CLAIM_MARGIN: Duration = Duration::from_secs(5);
 
 pub(super) struct BuiltGateway {
     pub(super) gateway: Arc<Gateway>,
-    pub(super) registrar: Arc<Registrar>,
+    pub(super) keys: ServerKeys,
     /// The pages of accounts, if people can sign up.
     pub(super) site: Option<Arc<Site>>,
     pub(super) store: Arc<dyn Store>,
@@ -81,9 +81,7 @@ pub(super) async fn build(
     let opened = open_for_server(config, data_dir.path(), clock).await?;
     let store = Arc::clone(&opened.store);
     let mail = MailTasks::open(config, &store, clock, &instruments)?;
-    let key_directory = Arc::new(key_directory(config));
-    let form = KeyForm::new(&config.key_prefix, config.accept_imported);
-    let registrar = registrar(&store, &key_directory, &form, config, data_dir, clock, &instruments);
+    let keys = ServerKeys::new(config, &opened, clock, &instruments);
     let shared = shared_fetches(&store, config)?;
     let BuiltUpstream { upstream, scoring, backend } = upstream(config, shared.as_ref(), clock).await?;
     let engine = DocumentEngine::new(
@@ -96,18 +94,23 @@ pub(super) async fn build(
         &instruments,
     );
     let restoring = restoring(&engine);
-    let leases = leases(Arc::clone(&store), config, data_dir, clock, &instruments, ledger_calls).await?;
-    opened.load_keys(&registrar).await?;
+    let key_directory = Arc::clone(&opened.key_directory);
+    let leases = leases(&opened, data_dir, clock, &instruments, ledger_calls).await?;
+    let is_single = opened.fleet.is_none();
+    opened.load_keys(&keys.keeper).await?;
     if !key_directory.freshness.is_copied() {
         leases.keep_grace_share().await;
     }
-    report_days(config, &*store, data_dir, clock).await?;
+    if is_single {
+        let report = opened_days::report(&*store, data_dir.path(), clock.now().wall).await;
+        report.context("the ledger of the days cannot be read")?;
+    }
     let (tracer, exporter) = trace_export::open(config, registry, clock)?.unzip();
     restoring.await.context("restoring documents panicked")?;
     let status = status_report::publisher(config, &store, &engine.documents, clock, &instruments);
     let gateway = Arc::new(Gateway {
         clock: clock.clone(),
-        form,
+        form: KeyForm::new(&config.key_prefix, config.accept_imported),
         leases: Arc::new(leases.with_key_freshness(&key_directory.freshness)),
         key_directory,
         engine,
@@ -121,23 +124,8 @@ pub(super) async fn build(
         deprecation: config.deprecation.clone(),
         notice: notice(config),
     });
-    let registrar = Arc::new(registrar);
-    let site = site::build(config, &store, &registrar, clock, registry, ledger_calls);
-    Ok(BuiltGateway { gateway, registrar, site, store, scoring, backend, exporter, mail })
-}
-
-/// Reports the days of the ledger. The day of a database is that of its own clock.
-async fn report_days(
-    config: &Config,
-    store: &dyn Store,
-    data_dir: &DataDir,
-    clock: &Clock,
-) -> anyhow::Result<()> {
-    if config.database.is_some() {
-        return Ok(());
-    }
-    let report = opened_days::report(store, data_dir.path(), clock.now().wall).await;
-    report.context("the ledger of the days cannot be read")
+    let site = site::build(config, &store, &keys.administration, clock, registry, ledger_calls);
+    Ok(BuiltGateway { gateway, keys, site, store, scoring, backend, exporter, mail })
 }
 
 /// Restores documents of the disk mirror in the background.
@@ -146,43 +134,9 @@ fn restoring(engine: &DocumentEngine) -> tokio::task::JoinHandle<()> {
     tokio::task::spawn_blocking(move || mirror.restore())
 }
 
-/// The registrar, with a local copy of a shared store.
-fn registrar(
-    store: &Arc<dyn Store>,
-    key_directory: &Arc<KeyDirectory>,
-    form: &KeyForm,
-    config: &Config,
-    data_dir: &DataDir,
-    clock: &Clock,
-    instruments: &Arc<Instruments>,
-) -> Registrar {
-    let registrar = Registrar::new(
-        Arc::clone(store),
-        Some(Arc::clone(key_directory)),
-        TermsByTier::new(&config.tiers, config.guard_per_minute),
-        form.clone(),
-        clock.clone(),
-        Arc::clone(instruments),
-    );
-    let registrar = registrar.with_notices(notice_settings(config));
-    match &config.database {
-        Some(_) => registrar.with_local_copy(LocalCopy::of(data_dir.path())),
-        None => registrar,
-    }
-}
-
-/// An empty key directory.
-fn key_directory(config: &Config) -> KeyDirectory {
-    match &config.database {
-        Some(_) => KeyDirectory::shared(KeyFreshness::shared(config.keys_max_age)),
-        None => KeyDirectory::default(),
-    }
-}
-
 /// Connects to the ledger. Units that earlier processes delivered on grace are charged before balances are read.
 async fn leases(
-    store: Arc<dyn Store>,
-    config: &Config,
+    opened: &ServerStore,
     data_dir: &DataDir,
     clock: &Clock,
     instruments: &Arc<Instruments>,
@@ -191,9 +145,10 @@ async fn leases(
     let node = getrandom::u64().context("the operating system returned no random bytes")?;
     let calls = ledger_calls.clone();
     let spawn: SpawnLedgerWork = Box::new(move |work| drop(calls.spawn(work)));
-    let leases = Leases::new(store, node, spawn, clock.clone(), Arc::clone(instruments));
-    let leases = match &config.database {
-        Some(database) => leases.shared(config.gateways, database.timeout),
+    let ledger = Arc::clone(&opened.store);
+    let leases = Leases::new(ledger, node, spawn, clock.clone(), Arc::clone(instruments));
+    let leases = match &opened.fleet {
+        Some(fleet) => leases.shared(fleet.gateways, fleet.timeout),
         None => leases,
     };
     let leases = leases.carrying(OwedFile::of(data_dir.path())).await;

@@ -2,6 +2,7 @@
 //!
 //! Only this module names concrete engines. Arguments are parsed in `cli`.
 
+mod administration;
 mod backend_watch;
 mod build;
 mod certificates;
@@ -25,8 +26,8 @@ mod tasks;
 mod trace_export;
 mod watched_files;
 
+pub use administration::{ServerKeys, administration};
 pub use data_dir::{DOCUMENTS, DataDir, DataDirInUse, SOCKET};
-pub use notices::notice_settings;
 pub(crate) use open_files::OpenFiles;
 pub use running::{RunningServer, ShutdownReport, start, start_on};
 pub use sockets::InheritedSockets;

@@ -9,7 +9,7 @@ use crate::config::Config;
 const NO_DOMAIN: &str = "localhost";
 
 /// Whether gateways with these settings send queued mail, and the domain of its message ids.
-pub fn notice_settings(config: &Config) -> NoticeSettings {
+pub(super) fn notice_settings(config: &Config) -> NoticeSettings {
     let sender = config.mail.as_ref().map(|mail| mail.from.domain());
     NoticeSettings { domain: domain(config.base_url.as_deref(), sender), is_sent: sender.is_some() }
 }

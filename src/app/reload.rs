@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use crate::accounts::{Registrar, TermsByTier};
+use crate::accounts::{DirectoryKeeper, TermsByTier};
 use crate::admin::{ActiveSettings, AdminAccess, BadToken, Reloaded};
 use crate::clock::Wall;
 use crate::config::{Config, ConfigProblem, ConfigProblems, read_certificates};
@@ -41,7 +41,7 @@ pub(super) struct Reloader {
 pub(super) struct ReloadTarget<'r> {
     /// Replaced by a reload.
     pub(super) gateway: &'r ArcSwap<Gateway>,
-    pub(super) registrar: &'r Registrar,
+    pub(super) keeper: &'r DirectoryKeeper,
     /// Address of the public port.
     pub(super) public: SocketAddr,
     pub(super) now: Wall,
@@ -75,7 +75,7 @@ impl Reloader {
         let active = active(&config).map_err(|error| problem("admin.token", &error))?;
         let terms = TermsByTier::new(&config.tiers, config.guard_per_minute);
         if config.tiers != before.tiers || config.guard_per_minute != before.guard_per_minute {
-            target.registrar.adopt(terms).await.map_err(|error| problem("tiers", &error))?;
+            target.keeper.adopt(terms).await.map_err(|error| problem("tiers", &error))?;
         }
 
         let gateway = build::renewed(&target.gateway.load(), before, &config, &self.registry);

@@ -18,6 +18,7 @@ use crate::server::{PublicPort, Server};
 use crate::site::Site;
 use crate::telemetry::metrics::MetricsRegistry;
 
+use super::administration::ServerKeys;
 use super::certificates::CertificateReloader;
 use super::data_dir::DataDir;
 use super::mail_delivery::MailWorker;
@@ -43,6 +44,8 @@ pub struct RunningServer {
     pub side: SocketAddr,
     /// Changes to applications and keys.
     pub registrar: Arc<Registrar>,
+    /// Its keys.
+    pub keys: ServerKeys,
     /// The current gateway, replaced by a reload.
     pub gateway: Arc<ArcSwap<Gateway>>,
     /// Reload requests from the side port, to be handled by the owner of the settings.
@@ -90,17 +93,16 @@ pub async fn start_on(
     let ((port, tcp), ledger_calls) = (sockets.open(&config).await?, TaskTracker::new());
     let (public, side) = (site::located(&mut config, port.address()?), tcp.local_addr()?);
     let built = Box::pin(build::build(&config, &data_dir, &clock, &registry, &ledger_calls)).await?;
-    let certificates = certificates.with_backend(built.backend, &clock);
-    let (gateway, registrar) = (Arc::new(ArcSwap::from(built.gateway)), built.registrar);
+    let (certificates, keys) = (certificates.with_backend(built.backend, &clock), built.keys);
+    let (gateway, (reload_requests, reloads)) = (Arc::new(ArcSwap::from(built.gateway)), mpsc::channel(1));
     let (updater, update_requests) = tasks::snapshot_updater(built.scoring, &clock);
     let (stop_public, stop_side) = <(CancellationToken, CancellationToken)>::default();
     let disk = storage::StorageGauges::new(data_dir.path(), &config, &registry);
     let (background, readiness) = tasks::begin(disk, &certificates, &secrets, &registry, &clock, &stop_side);
     let active = Arc::new(ArcSwap::from_pointee(reload::active(&config)?));
-    let (reload_requests, reloads) = mpsc::channel(1);
     let side_port = SidePort {
         scrape: registry.scrape(),
-        registrar: Arc::clone(&registrar),
+        administration: Arc::clone(&keys.administration),
         gateway: Arc::clone(&gateway),
         readiness: Arc::clone(&readiness),
         changes: TaskTracker::new(),
@@ -112,7 +114,7 @@ pub async fn start_on(
     let supervisor = Supervisor::start(readiness.heartbeat())?;
     let server = public_server(port, &gateway, built.site.as_ref(), &config, &clock, &registry);
     let (live_config, serving) = (server.live_config(), background.spawn(server.run(stop_public.clone())));
-    tasks::spawn(&background, &gateway, &registrar, updater, &config, &clock, &stop_side);
+    tasks::spawn(&background, &gateway, &keys, updater, &config, &clock, &stop_side);
     let reporter = node_report::start(&background, built.store, &gateway.load(), &config, &clock, &stop_side);
     readiness.set(true);
     status_report::start(&background, &gateway, &readiness, &clock, &stop_side);
@@ -121,7 +123,8 @@ pub async fn start_on(
     Ok(RunningServer {
         public,
         side,
-        registrar,
+        registrar: Arc::clone(&keys.administration.registrar),
+        keys,
         gateway,
         reloads,
         reloader: Reloader { config, registry, certificates, secrets, live_config, active, site: built.site },
@@ -185,8 +188,8 @@ impl RunningServer {
 
     /// Applies other settings. If anything is wrong, nothing changes.
     pub async fn reload(&mut self, config: Config) -> Result<Reloaded, ConfigProblems> {
-        let (gateway, registrar) = (&*self.gateway, &*self.registrar);
-        let target = ReloadTarget { gateway, registrar, public: self.public, now: self.clock.now().wall };
+        let (gateway, keeper) = (&*self.gateway, &*self.keys.keeper);
+        let target = ReloadTarget { gateway, keeper, public: self.public, now: self.clock.now().wall };
         self.reloader.reload(&target, config).await
     }
 
@@ -215,10 +218,12 @@ impl RunningServer {
         let settling = self.clock.within(timeout, self.ledger_calls.wait());
         let (settled, ()) = tokio::join!(settling, self.mail.finish(&self.clock, timeout));
         gateway.leases.drain(&gateway.key_directory).await;
-        if self.clock.within(LAST_USES, self.registrar.store_uses(0)).await.is_err() {
+        if self.clock.within(LAST_USES, self.keys.keeper.store_uses(0)).await.is_err() {
             tracing::warn!("some last uses of keys are not recorded: there was no time left");
         }
-        self.registrar.finish_copy().await;
+        if let Some(copy) = &self.keys.copy {
+            copy.finish().await;
+        }
         self.reporter.stop().await;
         gateway.engine.mirror.flush().await;
         self.trace_export.finish(&self.clock).await;

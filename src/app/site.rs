@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio_util::task::TaskTracker;
 
-use crate::accounts::Registrar;
+use crate::admin::Administration;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::instruments::SiteInstruments;
@@ -24,7 +24,7 @@ pub(super) fn located(config: &mut Config, public: SocketAddr) -> SocketAddr {
 pub(super) fn build(
     config: &Config,
     store: &Arc<dyn Store>,
-    registrar: &Arc<Registrar>,
+    administration: &Administration,
     clock: &Clock,
     registry: &MetricsRegistry,
     tasks: &TaskTracker,
@@ -32,8 +32,9 @@ pub(super) fn build(
     // The metrics exist without the site too, for dashboards.
     let instruments = SiteInstruments::new(registry);
     let site = config.site.clone()?;
-    let (store, registrar) = (Arc::clone(store), Arc::clone(registrar));
-    Some(Arc::new(Site::new(site, store, registrar, clock.clone(), instruments, tasks.clone())))
+    let (store, registrar) = (Arc::clone(store), Arc::clone(&administration.registrar));
+    let (owners, clock, tasks) = (Arc::clone(&administration.owners), clock.clone(), tasks.clone());
+    Some(Arc::new(Site::new(site, store, registrar, owners, clock, instruments, tasks)))
 }
 
 /// Applies other settings.

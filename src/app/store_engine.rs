@@ -1,12 +1,13 @@
 //! Opens the store: the file in the data directory, or the database that several gateways share.
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 
-use crate::accounts::Registrar;
+use crate::accounts::{DirectoryKeeper, KeyDirectory, KeyFreshness};
 use crate::clock::{Clock, Mono};
 use crate::config::Config;
 use crate::store::{
@@ -21,13 +22,24 @@ const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// The store of a server.
 pub(super) struct ServerStore {
     pub(super) store: Arc<dyn Store>,
-    /// The shared database, if there is one.
-    database: Option<StartingDatabase>,
-    /// The local copy, if the database is unreachable.
-    copy: Option<VerifiedLocalCopy>,
+    /// Empty until the keys are loaded.
+    pub(super) key_directory: Arc<KeyDirectory>,
+    /// `None` for a file in the data directory, which no other gateway uses.
+    pub(super) fleet: Option<FleetStore>,
 }
 
-/// A database during the start of a server.
+/// A database that gateways share, during the start of a server.
+pub(super) struct FleetStore {
+    pub(super) gateways: NonZeroU32,
+    /// How long requests wait for units.
+    pub(super) timeout: Duration,
+    pub(super) copy: LocalCopy,
+    database: StartingDatabase,
+    /// The content of the local copy, if the database is unreachable.
+    copied: Option<VerifiedLocalCopy>,
+}
+
+/// The connection to that database.
 struct StartingDatabase {
     store: Arc<PostgresStore>,
     address: DatabaseAddress,
@@ -61,11 +73,8 @@ pub(super) async fn open_for_server(
     clock: &Clock,
 ) -> anyhow::Result<ServerStore> {
     let Some(settings) = &config.database else {
-        return Ok(ServerStore {
-            store: open_store(config, data_dir, clock).await?,
-            database: None,
-            copy: None,
-        });
+        let store = open_store(config, data_dir, clock).await?;
+        return Ok(ServerStore { store, key_directory: Arc::default(), fleet: None });
     };
     let database = read_database_files(settings).await?;
     let directory = data_dir.to_owned();
@@ -79,14 +88,17 @@ pub(super) async fn open_for_server(
         until: clock.mono().plus(settings.start_timeout),
     };
     let connected = database.retrying(async || store.connect_to_serve().await, is_transient).await;
-    let copy = match connected {
+    let copied = match connected {
         Ok(()) => None,
         Err(OpenFailure::UnusableTables(error)) => return Err(error).with_context(|| database.name()),
         Err(OpenFailure::Unreachable(error) | OpenFailure::Refused(error)) => {
             Some(database.copy_instead(error).await?)
         }
     };
-    Ok(ServerStore { store, database: Some(database), copy })
+    let (gateways, timeout, copy) = (config.gateways, settings.timeout, LocalCopy::of(data_dir));
+    let fleet = Some(FleetStore { gateways, timeout, copy, database, copied });
+    let key_directory = Arc::new(KeyDirectory::shared(KeyFreshness::shared(config.keys_max_age)));
+    Ok(ServerStore { store, key_directory, fleet })
 }
 
 /// Whether a later attempt may succeed.
@@ -99,22 +111,23 @@ fn is_transient(failure: &OpenFailure) -> bool {
 
 impl ServerStore {
     /// Loads the keys from the store, or from the local copy if the database is unreachable.
-    pub(super) async fn load_keys(self, registrar: &Registrar) -> anyhow::Result<()> {
-        let copy = match (self.copy, self.database) {
-            (Some(copy), _) => copy,
-            (None, None) => return registrar.load().await.context(UNREADABLE),
-            (None, Some(database)) => {
-                let is_transient = |error: &StoreError| matches!(error, StoreError::Unavailable { .. });
-                match database.retrying(async || registrar.load().await, is_transient).await {
-                    Ok(()) => return Ok(()),
-                    Err(error) if is_transient(&error) => {
-                        database.copy_instead(error).await.context(UNREADABLE)?
-                    }
-                    Err(error) => return Err(error).context(UNREADABLE),
+    pub(super) async fn load_keys(self, keeper: &DirectoryKeeper) -> anyhow::Result<()> {
+        let Some(FleetStore { database, copied, .. }) = self.fleet else {
+            return keeper.load().await.context(UNREADABLE);
+        };
+        let copy = if let Some(copied) = copied {
+            copied
+        } else {
+            let is_transient = |error: &StoreError| matches!(error, StoreError::Unavailable { .. });
+            match database.retrying(async || keeper.load().await, is_transient).await {
+                Ok(()) => return Ok(()),
+                Err(error) if is_transient(&error) => {
+                    database.copy_instead(error).await.context(UNREADABLE)?
                 }
+                Err(error) => return Err(error).context(UNREADABLE),
             }
         };
-        registrar.load_copy(copy).context("the local copy of the keys cannot be read")
+        keeper.load_copy(copy).await.context("the local copy of the keys cannot be read")
     }
 }
 

@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::accounts::{KeyFreshness, Leases, Registrar};
+use crate::accounts::{DirectoryKeeper, KeyFreshness, Leases, StoreMonitor};
 use crate::admin::{self, Heartbeat, Readiness, SideConfig, SidePort};
 use crate::clock::Clock;
 use crate::config::Config;
@@ -18,6 +18,7 @@ use crate::gateway::Gateway;
 use crate::scoring::{Change, Scoring, SnapshotUpdater, UpdateRequests};
 use crate::telemetry::metrics::MetricsRegistry;
 
+use super::administration::ServerKeys;
 use super::secret_watch::SecretWatch;
 use super::storage::StorageGauges;
 use super::{certificates, clock_steps};
@@ -52,7 +53,7 @@ const WATCH_EVERY: Duration = Duration::from_secs(2);
 pub(super) fn spawn(
     background: &TaskTracker,
     gateway: &Arc<ArcSwap<Gateway>>,
-    registrar: &Arc<Registrar>,
+    keys: &ServerKeys,
     updater: Option<SnapshotUpdater>,
     config: &Config,
     clock: &Clock,
@@ -70,36 +71,34 @@ pub(super) fn spawn(
     if config.retention.probing {
         background.spawn(engine.refresher.run(stop.clone()));
     }
-    if config.database.is_some() {
+    if let Some(copy) = keys.copy.clone() {
         let freshness = Arc::clone(&gateway.load().key_directory.freshness);
-        background.spawn(follow_changes(Arc::clone(registrar), freshness, clock.clone(), stop.clone()));
-        background.spawn(measure_store(Arc::clone(registrar), clock.clone(), stop.clone()));
-        let owner = Arc::clone(registrar);
-        let keep = async move || owner.keep_copy().await;
+        background.spawn(follow_changes(Arc::clone(&keys.keeper), freshness, clock.clone(), stop.clone()));
+        background.spawn(measure_store(Arc::clone(&keys.monitor), clock.clone(), stop.clone()));
+        let keep = async move || copy.write_due().await;
         background.spawn(repeat(KEEP_COPY_EVERY, clock.clone(), stop.clone(), keep));
         let lessor = Arc::clone(&leases);
         let check = async move || lessor.check_access().await;
         background.spawn(repeat(CHECK_ACCESS_EVERY, clock.clone(), stop.clone(), check));
     }
-    spawn_periodic(background, gateway, registrar, &leases, config, clock, stop);
+    spawn_periodic(background, gateway, keys, &leases, clock, stop);
 }
 
 /// Starts the tasks that run at fixed intervals.
 fn spawn_periodic(
     background: &TaskTracker,
     gateway: &Arc<ArcSwap<Gateway>>,
-    registrar: &Arc<Registrar>,
+    keys: &ServerKeys,
     leases: &Arc<Leases>,
-    config: &Config,
     clock: &Clock,
     stop: &CancellationToken,
 ) {
     let (clock, stop) = (|| clock.clone(), || stop.clone());
     let current = Arc::clone(gateway);
     background.spawn(repeat(SWEEP_EVERY, clock(), stop(), async move || sweep(current.load_full()).await));
-    if config.database.is_none() {
-        let owner = Arc::clone(registrar);
-        background.spawn(repeat(WATCH_EVERY, clock(), stop(), async move || owner.check_file().await));
+    if keys.copy.is_none() {
+        let monitor = Arc::clone(&keys.monitor);
+        background.spawn(repeat(WATCH_EVERY, clock(), stop(), async move || monitor.check_file().await));
     }
     let (lessor, key_directory) = (Arc::clone(leases), Arc::clone(&gateway.load().key_directory));
     let ahead = async move || lessor.lease_tomorrow(&key_directory).await;
@@ -116,15 +115,15 @@ fn spawn_periodic(
     let lessor = Arc::clone(leases);
     let delete = async move || lessor.delete_outdated().await;
     background.spawn(repeat(DELETE_OUTDATED_EVERY, clock(), stop(), delete));
-    let (owner, lessor) = (Arc::clone(registrar), Arc::clone(leases));
+    let (monitor, lessor) = (Arc::clone(&keys.monitor), Arc::clone(leases));
     let charge = async move || {
         lessor.charge_owed().await;
-        owner.check_damage();
+        monitor.check_damage();
     };
     background.spawn(repeat(ACCOUNT_EVERY, clock(), stop(), charge));
     // A task of its own: with many keys it takes minutes, and charges must not wait for it.
-    let owner = Arc::clone(registrar);
-    let store_uses = async move || owner.store_uses(PAUSES_OF_USES).await;
+    let keeper = Arc::clone(&keys.keeper);
+    let store_uses = async move || keeper.store_uses(PAUSES_OF_USES).await;
     background.spawn(repeat(ACCOUNT_EVERY, clock(), stop(), store_uses));
 }
 
@@ -197,7 +196,7 @@ pub(super) fn side_thread(
 
 /// Applies changes to applications and keys that were made elsewhere.
 async fn follow_changes(
-    registrar: Arc<Registrar>,
+    keeper: Arc<DirectoryKeeper>,
     freshness: Arc<KeyFreshness>,
     clock: Clock,
     stop: CancellationToken,
@@ -206,20 +205,20 @@ async fn follow_changes(
         loop {
             tokio::select! {
                 () = freshness.next_reading(&clock, FOLLOW_EVERY) => {}
-                () = registrar.changed_elsewhere() => {}
+                () = keeper.changed_elsewhere() => {}
             }
-            registrar.follow_changes().await;
+            keeper.follow_changes().await;
         }
     };
     stop.run_until_cancelled(run).await;
 }
 
 /// Reads the state of a shared store for its metrics. A failure is logged when it begins.
-async fn measure_store(registrar: Arc<Registrar>, clock: Clock, stop: CancellationToken) {
+async fn measure_store(monitor: Arc<StoreMonitor>, clock: Clock, stop: CancellationToken) {
     let run = async {
         let mut is_failing = false;
         loop {
-            let measured = registrar.measure_store().await;
+            let measured = monitor.measure().await;
             if let Err(error) = &measured
                 && !is_failing
             {

@@ -17,13 +17,12 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 
-use crate::accounts::{Registrar, TermsByTier};
-use crate::admin::{self, AdminCommand, CommandProblem, perform};
-use crate::app::{DataDir, DataDirInUse, SOCKET, notice_settings, open_store};
+use crate::accounts::{KeyChanges, TermsByTier};
+use crate::admin::{self, AdminCommand, Administration, CommandProblem, perform};
+use crate::app::{DataDir, DataDirInUse, SOCKET, administration, open_store};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::instruments::Instruments;
-use crate::keys::KeyForm;
 use crate::store::maintenance::is_used;
 use crate::telemetry::metrics::MetricsRegistry;
 
@@ -76,7 +75,7 @@ pub(super) enum CommandTarget {
     Running(PathBuf),
     /// The store of a stopped server, or the database of several servers.
     Store {
-        registrar: Box<Registrar>,
+        administration: Box<Administration>,
         /// Dropped last: no other process may lock the directory before the store in it is closed.
         _lock: Option<DataDir>,
     },
@@ -168,7 +167,7 @@ impl CommandTarget {
                 let stream = UnixStream::connect(socket).await.context("the server has stopped")?;
                 send(stream, command.to_request()).await
             }
-            Self::Store { registrar, .. } => Ok(perform(registrar, command, &operator()).await?),
+            Self::Store { administration, .. } => Ok(perform(administration, command, &operator()).await?),
         }
     }
 }
@@ -246,18 +245,14 @@ pub(super) async fn exchange(
 
 /// Opens the store of a stopped server, or the database of several servers.
 async fn open_target(config: &Config, lock: Option<DataDir>) -> Result<CommandTarget, CommandError> {
-    let store = open_store(config, &config.data_dir, &Clock::system()).await;
+    let clock = Clock::system();
+    let store = open_store(config, &config.data_dir, &clock).await.context("the store cannot be opened")?;
     let names: Vec<String> = config.tiers.iter().map(|tier| tier.name.clone()).collect();
-    let registrar = Registrar::new(
-        store.context("the store cannot be opened")?,
-        None,
-        TermsByTier::new(&config.tiers, config.guard_per_minute),
-        KeyForm::new(&config.key_prefix, config.accept_imported),
-        Clock::system(),
-        Arc::new(Instruments::new(&MetricsRegistry::default(), &names)),
-    );
-    let registrar = registrar.with_notices(notice_settings(config));
-    Ok(CommandTarget::Store { registrar: Box::new(registrar), _lock: lock })
+    let instruments = Arc::new(Instruments::new(&MetricsRegistry::default(), &names));
+    let (keys, terms) = (Arc::clone(&store), TermsByTier::new(&config.tiers, config.guard_per_minute));
+    let changes = KeyChanges::new(keys, None, None, terms, clock.clone(), Arc::clone(&instruments));
+    let administration = administration(config, &store, &Arc::new(changes), &clock, &instruments);
+    Ok(CommandTarget::Store { administration: Box::new(administration), _lock: lock })
 }
 
 /// Runs an async command to completion.

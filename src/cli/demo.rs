@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::sync::oneshot;
 
-use crate::accounts::NewApplication;
+use crate::accounts::{KeyDetails, NewApplication};
 use crate::app::{self, RunningServer, ShutdownReport};
 use crate::clock::Clock;
 use crate::config::{Config, UpstreamConfig, resolve};
@@ -139,7 +139,7 @@ async fn issue_key(
     let existing =
         applications.iter().find(|application| application.name == name && application.tier == tier);
     let issued = if let Some(existing) = existing {
-        running.registrar.rotate(ACTOR, existing.id, Duration::ZERO).await?
+        running.registrar.rotate(ACTOR, existing.id, Duration::ZERO, KeyDetails::default()).await?
     } else {
         let new = NewApplication {
             name,

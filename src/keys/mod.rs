@@ -1,15 +1,18 @@
-//! API keys and tiers: the format of a key, its digest, and what a tier may do.
+//! API keys and tiers: the format of a key, its digest, and what a tier may do. Texts about
+//! applications.
 //!
 //! Pure. Keys are stored in `store` and looked up in `gateway::authenticate`.
 
 mod digest;
 mod form;
 mod ids;
+mod printable_text;
 mod tier;
 
 pub use digest::Digest;
 pub use form::{KeyForm, SHOWN_CHARACTERS, shown_prefix};
 pub use ids::{ApplicationId, BadId, BadOwnerId, OwnerId};
+pub use printable_text::{BadText, TextFlaw, check_text, checked_message};
 pub use tier::{PaidRights, Rights, Tier, TierIndex, TierLimits, standard_tiers};
 
 /// The digits of keys and ids.

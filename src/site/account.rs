@@ -2,6 +2,7 @@
 
 use crate::accounts::{IssuedKey, NewApplication, RegistrarError};
 use crate::instruments::AccountStep;
+use crate::keys::BadText;
 use crate::pages::account::{
     AccountView, ApplicationFields, EXISTING, FormProblem, IssuedKeyView, ListedApplication, SignedIn,
 };
@@ -9,10 +10,9 @@ use crate::store::{OwnLimits, StoredApplication};
 
 use super::Site;
 use super::cookies::SiteCookie;
-use super::current_usage::current_usage;
 use super::site_refusal::SiteRefusal;
 use super::site_reply::SiteReply;
-use super::visit::{LiveSession, Visit, change_failed, store_failed};
+use super::visit::{LiveSession, Visit, change_failed};
 
 impl Site {
     /// The page of an account.
@@ -35,12 +35,9 @@ impl Site {
         notice: Option<&str>,
     ) -> Result<String, SiteRefusal> {
         let ids = live.session.owner.applications.clone();
-        let read = self.store.applications(ids, visit.now.wall.day()).await;
-        let stored = read.map_err(|error| store_failed(&error))?.applications;
-        let listed = |application| {
-            let usage = current_usage(&self.registrar, application);
-            ListedApplication { application, usage }
-        };
+        let stored = self.registrar.find(ids, visit.now.wall.day()).await?;
+        let usage = |application| self.registrar.current_use(application);
+        let listed = |application| ListedApplication { application, usage: usage(application) };
         let applications: Vec<_> = stored.iter().map(listed).collect();
         Ok(visit.config.pages.account(&AccountView {
             signed_in: signed_in(live, visit),
@@ -102,7 +99,7 @@ impl Site {
                 self.account_html(visit, &live, &ApplicationFields::default(), Some(problem), None).await?;
             return Ok(SiteReply::problem(html));
         }
-        let deleted = self.registrar.delete_owner(live.owner(), live.owner()).await;
+        let deleted = self.owners.delete(live.owner(), live.owner()).await;
         deleted.map_err(|error| change_failed(&error))?;
         self.instruments.changed(AccountStep::Delete);
         let reply = SiteReply::redirect("/account/sign-in?done=deleted");
@@ -118,7 +115,7 @@ pub(super) struct FormMessage {
 
 /// The message for a change that was refused because of what was entered.
 pub(super) fn form_message(error: &RegistrarError) -> Option<FormMessage> {
-    let field = if let RegistrarError::BadText(field, _) = error {
+    let field = if let RegistrarError::BadText(BadText::Line(field, _)) = error {
         Some(*field)
     } else if let RegistrarError::BadUrl(_) = error {
         Some("url")

@@ -14,10 +14,9 @@ use crate::store::{KeyAllowance, OwnerRefusal, RequestQuery, StoreError, StoredA
 use super::Site;
 use super::account::{entered_fields, form_message, issued_key, sign_in_again, signed_in};
 use super::cookies::SiteCookie;
-use super::current_usage::current_usage;
 use super::site_refusal::SiteRefusal;
 use super::site_reply::SiteReply;
-use super::visit::{LiveSession, Visit, change_failed, store_failed};
+use super::visit::{LiveSession, Visit, change_failed};
 
 /// Limits on the keys of an application.
 const MAX_ACTIVE_KEYS: usize = 10;
@@ -36,8 +35,7 @@ impl Site {
         if !live.session.owner.applications.contains(&id) {
             return Err(SiteRefusal::UnknownPage);
         }
-        let found = self.store.application(id, visit.now.wall.day()).await;
-        let application = found.map_err(|error| store_failed(&error))?.ok_or(SiteRefusal::UnknownPage)?;
+        let application = self.registrar.show(id).await.map_err(|error| change_failed(&error))?;
         Ok((live, application))
     }
 
@@ -82,14 +80,14 @@ impl Site {
         let last = visit.now.wall.day();
         let first = Day::from_number(last.number().saturating_sub(SHOWN_DAYS - 1));
         let days = RequestQuery { application: application.id, first, last };
-        let requests = self.store.requests(days).await;
+        let requests = self.requests.requests(days).await;
         if let Err(error) = &requests {
             tracing::warn!(%error, "requests of an application could not be read");
         }
         visit.config.pages.application(&OwnedApplicationView {
             signed_in: signed_in(live, visit),
             application,
-            usage: current_usage(&self.registrar, application),
+            usage: self.registrar.current_use(application),
             requests: requests.as_ref().ok(),
             days,
             entered,
@@ -167,7 +165,7 @@ impl Site {
         if overlap.is_zero() && replaces_keys && !live.is_recent(visit.now) {
             return Ok(sign_in_again(visit, &live));
         }
-        match self.registrar.rotate_with(live.owner(), id, overlap, key_details(visit, NEW_NAME)).await {
+        match self.registrar.rotate(live.owner(), id, overlap, key_details(visit, NEW_NAME)).await {
             Ok(issued) => {
                 self.instruments.changed(AccountStep::Rotate);
                 let others_end_at = replaces_keys.then(|| visit.now.wall.plus(overlap));

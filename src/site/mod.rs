@@ -7,7 +7,6 @@
 mod account;
 mod application;
 mod cookies;
-mod current_usage;
 mod form;
 mod form_origin;
 mod link_mail;
@@ -34,12 +33,12 @@ use http_body::Body;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use tokio_util::task::TaskTracker;
 
-use crate::accounts::Registrar;
+use crate::accounts::{OwnerAdministration, Registrar};
 use crate::clock::{Clock, Wall};
 use crate::gateway::Peer;
 use crate::instruments::SiteInstruments;
 use crate::pages::account::{content_security_policy, policy_with_script};
-use crate::store::Store;
+use crate::store::{OwnerStore, RequestStore, Store};
 
 use form::{Form, MAX_FORM, has_form_type};
 use form_origin::is_cross_site;
@@ -58,8 +57,10 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 /// The pages of accounts.
 pub struct Site {
     config: ArcSwap<SiteConfig>,
-    store: Arc<dyn Store>,
+    store: Arc<dyn OwnerStore>,
+    requests: Arc<dyn RequestStore>,
     registrar: Arc<Registrar>,
+    owners: Arc<OwnerAdministration>,
     clock: Clock,
     admission: SiteAdmission,
     instruments: SiteInstruments,
@@ -75,6 +76,7 @@ impl Site {
         config: SiteConfig,
         store: Arc<dyn Store>,
         registrar: Arc<Registrar>,
+        owners: Arc<OwnerAdministration>,
         clock: Clock,
         instruments: SiteInstruments,
         tasks: TaskTracker,
@@ -84,8 +86,10 @@ impl Site {
             .map(|policy| HeaderValue::try_from(policy).expect("the policy is visible ASCII"));
         Self {
             config: ArcSwap::from_pointee(config),
+            requests: Arc::clone(&store) as Arc<dyn RequestStore>,
             store,
             registrar,
+            owners,
             clock,
             admission,
             instruments,

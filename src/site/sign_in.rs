@@ -16,7 +16,7 @@ use super::mailbox::{AddressProblem, EmailAddress, MailDomains, registered_domai
 use super::site_admission::LinkLimit;
 use super::site_refusal::SiteRefusal;
 use super::site_reply::SiteReply;
-use super::visit::{Visit, no_randomness, store_failed};
+use super::visit::{Visit, no_randomness};
 
 use std::time::Duration;
 
@@ -114,8 +114,7 @@ impl Site {
             expires_at: now.plus(LINK_VALID),
             allowance: LinkAllowance { since: now.minus(HOUR), links },
         };
-        let is_queued =
-            self.store.send_link(link, mail.at(now)).await.map_err(|error| store_failed(&error))?;
+        let is_queued = self.store.send_link(link, mail.at(now)).await?;
         self.instruments.link_requested(if is_queued {
             LinkRequest::Queued
         } else {
@@ -157,7 +156,7 @@ impl Site {
     async fn usable_link(&self, visit: &Visit, token: &Secret) -> Result<UsableLink, SiteRefusal> {
         let found = if is_token(token.expose()) {
             let digest = Digest::of(token.expose());
-            self.store.usable_link(digest, visit.now.wall).await.map_err(|error| store_failed(&error))?
+            self.store.usable_link(digest, visit.now.wall).await?
         } else {
             None
         };
@@ -170,7 +169,7 @@ impl Site {
     /// Whether the terms must be accepted: by new owners, and after a change of the terms.
     async fn needs_terms(&self, visit: &Visit, link: &UsableLink) -> Result<bool, SiteRefusal> {
         let Some(id) = link.owner else { return Ok(true) };
-        let owner = self.store.owner(id).await.map_err(|error| store_failed(&error))?;
+        let owner = self.store.owner(id).await?;
         Ok(owner.is_none_or(|owner| owner.terms_version != visit.config.pages.terms_version))
     }
 
@@ -224,7 +223,7 @@ impl Site {
         sign_in: SignIn,
     ) -> Result<SignInOutcome, SiteRefusal> {
         if link.owner.is_some() {
-            return self.store.sign_in(sign_in).await.map_err(|error| store_failed(&error));
+            return Ok(self.store.sign_in(sign_in).await?);
         }
         let domain = registered_domain(&link.email);
         self.admission
@@ -234,7 +233,7 @@ impl Site {
         if !matches!(outcome, Ok(SignInOutcome::SignedIn { is_new: true, .. })) {
             self.admission.return_account(&domain, visit.client);
         }
-        outcome.map_err(|error| store_failed(&error))
+        Ok(outcome?)
     }
 
     /// Ends the session that the browser had before. The new one is stored already, so a failure changes nothing for the
@@ -254,7 +253,7 @@ impl Site {
         } else {
             (self.store.end_session(Digest::of(live.token.expose())).await, "signed-out")
         };
-        ended.map_err(|error| store_failed(&error))?;
+        ended?;
         let reply = SiteReply::redirect(format!("/account/sign-in?done={done}"));
         Ok(reply.with_cookie(visit.cookies().delete(SiteCookie::Session)))
     }

@@ -10,7 +10,7 @@ use crate::accounts::RegistrarError;
 use crate::clock::Now;
 use crate::keys::{Digest, OwnerId};
 use crate::secret::Secret;
-use crate::store::{OwnerRefusal, OwnerSession, Store, StoreError};
+use crate::store::{OwnerRefusal, OwnerSession, OwnerStore, StoreError};
 
 use super::cookies::{CookieNames, SiteCookie};
 use super::form::Form;
@@ -57,20 +57,19 @@ impl Visit {
     }
 
     /// The session of the request, if it has not ended.
-    pub(super) async fn session(&self, store: &dyn Store) -> Result<Option<LiveSession>, SiteRefusal> {
+    pub(super) async fn session(&self, store: &dyn OwnerStore) -> Result<Option<LiveSession>, SiteRefusal> {
         let Some(token) = self.cookie(SiteCookie::Session) else { return Ok(None) };
-        let found = store.session(Digest::of(token.expose()), self.now.wall).await;
-        let found = found.map_err(|error| store_failed(&error))?;
+        let found = store.session(Digest::of(token.expose()), self.now.wall).await?;
         Ok(found.map(|session| LiveSession { csrf: form_token(&token), token, session }))
     }
 
     /// The session of the request. Without one, the visitor must sign in.
-    pub(super) async fn signed_in(&self, store: &dyn Store) -> Result<LiveSession, SiteRefusal> {
+    pub(super) async fn signed_in(&self, store: &dyn OwnerStore) -> Result<LiveSession, SiteRefusal> {
         self.session(store).await?.ok_or(SiteRefusal::SignedOut)
     }
 
     /// The session of the request, for a form of the session.
-    pub(super) async fn signed_in_by_form(&self, store: &dyn Store) -> Result<LiveSession, SiteRefusal> {
+    pub(super) async fn signed_in_by_form(&self, store: &dyn OwnerStore) -> Result<LiveSession, SiteRefusal> {
         let live = self.signed_in(store).await?;
         self.form_belongs_to(&[SiteCookie::Session])?;
         Ok(live)
@@ -99,8 +98,14 @@ impl LiveSession {
     }
 }
 
-/// Logs a failure of the store.
-pub(super) fn store_failed(error: &StoreError) -> SiteRefusal {
+impl From<StoreError> for SiteRefusal {
+    /// Logs a failure of the store.
+    fn from(error: StoreError) -> Self {
+        store_failed(&error)
+    }
+}
+
+fn store_failed(error: &StoreError) -> SiteRefusal {
     tracing::error!(%error, "an account could not be read or changed");
     SiteRefusal::Store
 }
@@ -128,15 +133,13 @@ pub(super) fn change_failed(error: &RegistrarError) -> SiteRefusal {
         ) => SiteRefusal::UnknownPage,
         RegistrarError::Store(error) => store_failed(error),
         RegistrarError::UnknownTier { .. }
-        | RegistrarError::BadText(..)
+        | RegistrarError::BadText(_)
         | RegistrarError::BadUrl(_)
-        | RegistrarError::BadMessage
         | RegistrarError::BadLimit
         | RegistrarError::BadExpiry
         | RegistrarError::NoneInForce(_)
         | RegistrarError::SeveralInForce(..)
         | RegistrarError::NoSuchKey { .. }
-        | RegistrarError::BadDays
         | RegistrarError::NoRandomness(_) => {
             tracing::error!(%error, "an account could not be changed");
             SiteRefusal::Internal

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scoregate::accounts::DescriptionChange;
+use scoregate::accounts::{DescriptionChange, KeyDetails};
 use scoregate::accounts::{NewApplication, TermsByTier};
 use scoregate::clock::Wall;
 use scoregate::keys::{Digest, KeyForm, standard_tiers};
@@ -236,7 +236,12 @@ async fn auth_after_a_rotation_both_keys_are_valid_until_the_overlap_ends_and_sh
     let old = world.customer_with("pro", OwnLimits { minute: None, day: Some(10) }).await;
     let response = world.get("/api/v1/models").key(&old.key).send().await;
     assert_eq!(response.number("x-ratelimit-remaining"), 9);
-    let issued = world.running.registrar.rotate("test", old.id, Duration::from_mins(1)).await.unwrap();
+    let issued = world
+        .running
+        .registrar
+        .rotate("test", old.id, Duration::from_mins(1), KeyDetails::default())
+        .await
+        .unwrap();
     let new = issued.key.expose();
     let response = world.get("/api/v1/models").key(new).send().await;
     assert_eq!((response.status, response.number("x-ratelimit-remaining")), (200, 8));
@@ -269,7 +274,12 @@ async fn auth_a_revocation_applies_at_once_on_an_open_connection() {
 async fn auth_one_of_two_keys_can_be_revoked_and_the_other_stays_valid() {
     let world = World::new().await;
     let old = world.customer("pro").await;
-    let issued = world.running.registrar.rotate("test", old.id, Duration::from_mins(10)).await.unwrap();
+    let issued = world
+        .running
+        .registrar
+        .rotate("test", old.id, Duration::from_mins(10), KeyDetails::default())
+        .await
+        .unwrap();
     world.running.registrar.revoke("test", old.id, Some(&old.key)).await.unwrap();
     assert_eq!(world.get(ME).key(&old.key).send().await.code(), "invalid_api_key");
     assert_eq!(world.get(ME).key(issued.key.expose()).send().await.status, 200);

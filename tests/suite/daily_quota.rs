@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use scoregate::accounts::KeyDetails;
 use scoregate::clock::Wall;
 
 use crate::backend::json;
@@ -137,7 +138,12 @@ async fn a_rotation_keeps_the_quota() {
     let world = World::new().await;
     let customer = world.customer_with("free", own(1_000, 5)).await;
     used(&world, &customer, 3).await;
-    let issued = world.running.registrar.rotate("test", customer.id, Duration::from_hours(1)).await.unwrap();
+    let issued = world
+        .running
+        .registrar
+        .rotate("test", customer.id, Duration::from_hours(1), KeyDetails::default())
+        .await
+        .unwrap();
     let second = Customer { id: customer.id, key: issued.key.expose().to_owned() };
     used(&world, &second, 1).await;
     used(&world, &customer, 1).await;

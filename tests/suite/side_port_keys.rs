@@ -247,7 +247,7 @@ async fn the_last_use_of_a_key_is_shown_by_the_hour() {
     );
     world.pass(Duration::from_mins(20));
     assert_eq!(world.get("/api/v1/me").key(&customer.key).send().await.status, 200);
-    world.running.registrar.store_uses(0).await;
+    world.running.keys.keeper.store_uses(0).await;
     for target in [target.as_str(), "/v1/applications"] {
         let response = request_side(&world, "GET", target, &Value::Null).await.json();
         let application = response.get("applications").map_or(&response, |all| &all[0]);

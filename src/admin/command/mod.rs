@@ -1,6 +1,7 @@
 //! Commands on applications, keys, accounts and status messages, and the list of gateways, as data: read from a request of
 //! the side port, written as one by the command line, and performed in one place. So the same commands work on a running and a stopped server.
 
+mod administration;
 mod bodies;
 mod contact;
 mod owners;
@@ -22,10 +23,9 @@ use crate::clock::{Day, Wall};
 use crate::keys::ApplicationId;
 use crate::store::{AuditQuery, OwnLimits, StoredApplication};
 
-use super::fleet::NodesView;
-use super::requests::ApplicationRequestsView;
 use super::view::{ApplicationView, AuditView, ExportView, ImportView, IssuedView, PageView};
 
+pub use administration::Administration;
 pub use bodies::NewKey;
 pub use contact::ContactView;
 pub use owners::{NOT_SEARCHABLE, OwnerCommand, OwnerView};
@@ -61,40 +61,35 @@ pub enum AdminCommand {
 
 /// Performs a command, recorded in the audit trail under `actor`.
 pub async fn perform(
-    registrar: &Registrar,
+    administration: &Administration,
     command: AdminCommand,
     actor: &str,
 ) -> Result<Value, CommandProblem> {
+    let Administration { registrar: keys, reports, .. } = administration;
     match command {
-        AdminCommand::Create(new) => {
-            issued(registrar, &registrar.create(actor, new.into_application()?).await?)
-        }
+        AdminCommand::Create(new) => issued(keys, &keys.create(actor, new.into_application()?).await?),
         AdminCommand::List { after, limit } => {
-            let page = registrar.list(after, limit).await?;
-            json(&PageView::new(&page, |stored| registrar.used_today(stored)))
+            let page = keys.list(after, limit).await?;
+            json(&PageView::new(&page, |stored| keys.used_today(stored)))
         }
-        AdminCommand::Show(id) => application(registrar, &registrar.show(id).await?),
+        AdminCommand::Show(id) => application(keys, &keys.show(id).await?),
         AdminCommand::Rotate { id, overlap_seconds, key_name, expires_at } => {
             let overlap = Duration::from_secs(overlap_seconds);
             let expires_at = expires_at.map(timestamp).transpose()?;
             let details = KeyDetails { name: key_name, expires_at, allowance: None };
-            issued(registrar, &registrar.rotate_with(actor, id, overlap, details).await?)
+            issued(keys, &keys.rotate(actor, id, overlap, details).await?)
         }
-        AdminCommand::Revoke { id, key } => {
-            application(registrar, &registrar.revoke(actor, id, key.as_deref()).await?)
-        }
-        AdminCommand::SetTier { id, tier } => {
-            application(registrar, &registrar.set_tier(actor, id, &tier).await?)
-        }
+        AdminCommand::Revoke { id, key } => application(keys, &keys.revoke(actor, id, key.as_deref()).await?),
+        AdminCommand::SetTier { id, tier } => application(keys, &keys.set_tier(actor, id, &tier).await?),
         AdminCommand::SetLimits { id, minute, day } => {
             if minute.is_unchanged() && day.is_unchanged() {
                 return Err(CommandProblem::bad("send minute_limit or day_limit; null for the tier's limit"));
             }
-            application(registrar, &registrar.set_limits(actor, id, minute, day).await?)
+            application(keys, &keys.set_limits(actor, id, minute, day).await?)
         }
         AdminCommand::SetExpiry { id, key, expires_at } => {
             let at = expiry(expires_at)?;
-            application(registrar, &registrar.set_expiry(actor, id, key.as_deref(), at).await?)
+            application(keys, &keys.set_expiry(actor, id, key.as_deref(), at).await?)
         }
         AdminCommand::Update { id, change } => {
             if change.is_empty() {
@@ -102,22 +97,18 @@ pub async fn perform(
                     "send name, url, contact or note; null removes a url, a contact or a note",
                 ));
             }
-            application(registrar, &registrar.describe(actor, id, change).await?)
+            application(keys, &keys.describe(actor, id, change).await?)
         }
-        AdminCommand::Requests { id, first, last } => {
-            json(&ApplicationRequestsView::from(&registrar.requests(id, first, last).await?))
-        }
+        AdminCommand::Requests { id, first, last } => json(&reports.requests(id, first, last).await?),
         AdminCommand::Audit(query) => {
-            let (records, next) = registrar.audit(query).await?;
+            let (records, next) = keys.audit(query).await?;
             json(&AuditView::new(&records, next))
         }
-        AdminCommand::Import(lines) => import(registrar, lines, actor).await,
-        AdminCommand::Export { after, limit } => {
-            json(&ExportView::from(&registrar.list(after, limit).await?))
-        }
-        AdminCommand::Status(command) => command.perform(registrar, actor).await,
-        AdminCommand::Owner(command) => command.perform(registrar, actor).await,
-        AdminCommand::Nodes => json(&NodesView::from(&registrar.nodes().await?)),
+        AdminCommand::Import(lines) => import(keys, lines, actor).await,
+        AdminCommand::Export { after, limit } => json(&ExportView::from(&keys.list(after, limit).await?)),
+        AdminCommand::Status(command) => command.perform(&administration.messages, actor).await,
+        AdminCommand::Owner(command) => command.perform(administration, actor).await,
+        AdminCommand::Nodes => json(&reports.nodes().await?),
     }
 }
 

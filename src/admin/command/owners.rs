@@ -5,7 +5,7 @@ use http::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::accounts::{ContactRequest, FieldChange, Registrar};
+use crate::accounts::{ContactRequest, FieldChange};
 use crate::admin::paths::ACCOUNTS;
 use crate::admin::query::QueryPairs;
 use crate::admin::view::{ApplicationView, ChangeView};
@@ -14,6 +14,7 @@ use crate::keys::OwnerId;
 use crate::site::is_address_fragment;
 use crate::store::{AuditQuery, OwnerQuery, RequestTotal, StoredOwner};
 
+use super::administration::Administration;
 use super::bodies::{NoBody, OwnerTierBody, read, to_json};
 use super::contact::{self, ContactView};
 use super::problem::CommandProblem;
@@ -148,23 +149,28 @@ impl OwnerCommand {
     }
 
     /// Performs the command.
-    pub(super) async fn perform(self, registrar: &Registrar, actor: &str) -> Result<Value, CommandProblem> {
+    pub(super) async fn perform(
+        self,
+        administration: &Administration,
+        actor: &str,
+    ) -> Result<Value, CommandProblem> {
+        let owners = &administration.owners;
         let owner = match self {
             Self::List(query) => {
-                let (owners, next) = registrar.owners(query).await?;
+                let (owners, next) = owners.list(query).await?;
                 let owners: Vec<OwnerView> = owners.iter().map(OwnerView::from).collect();
                 return Ok(json!({ "accounts": owners, "next": next.map(|id| id.to_string()) }));
             }
-            Self::Export(id) => return exported(registrar, id).await,
+            Self::Export(id) => return exported(administration, id).await,
             Self::Contact(request) => {
-                let outcome = registrar.contact_owners(actor, request).await?;
+                let outcome = administration.mail.send(actor, request).await?;
                 return Ok(json!(ContactView::from(&outcome)));
             }
-            Self::Show(id) => registrar.owner(id).await?,
-            Self::Suspend(id) => registrar.suspend_owner(actor, id).await?,
-            Self::Resume(id) => registrar.resume_owner(actor, id).await?,
-            Self::SetTier { owner, tier } => registrar.set_owner_tier(actor, owner, tier).await?,
-            Self::Delete(id) => registrar.delete_owner(actor, id).await?,
+            Self::Show(id) => owners.show(id).await?,
+            Self::Suspend(id) => owners.suspend(actor, id).await?,
+            Self::Resume(id) => owners.resume(actor, id).await?,
+            Self::SetTier { owner, tier } => owners.set_tier(actor, owner, tier).await?,
+            Self::Delete(id) => owners.delete(actor, id).await?,
         };
         Ok(json!(OwnerView::from(&owner)))
     }
@@ -184,8 +190,9 @@ fn decoded(value: &str) -> String {
 }
 
 /// The account, the applications, and the requests and the newest audit records of each.
-async fn exported(registrar: &Registrar, id: OwnerId) -> Result<Value, CommandProblem> {
-    let owner = registrar.owner(id).await?;
+async fn exported(administration: &Administration, id: OwnerId) -> Result<Value, CommandProblem> {
+    let Administration { registrar, reports, .. } = administration;
+    let owner = administration.owners.show(id).await?;
     let query = AuditQuery { owner: Some(id), limit: EXPORTED_RECORDS, ..AuditQuery::default() };
     let (found, _) = registrar.audit(query).await?;
     let mut records: Vec<ChangeView> = found.iter().map(ChangeView::from).collect();
@@ -193,7 +200,7 @@ async fn exported(registrar: &Registrar, id: OwnerId) -> Result<Value, CommandPr
     for id in &owner.applications {
         let stored = registrar.show(*id).await?;
         applications.push(ApplicationView::new(&stored, registrar.used_today(&stored)));
-        requests.extend(registrar.kept_requests(*id).await?.totals.iter().map(RequestTotalView::from));
+        requests.extend(reports.kept_requests(*id).await?.totals.iter().map(RequestTotalView::from));
         let query = AuditQuery { application: Some(*id), limit: EXPORTED_RECORDS, ..AuditQuery::default() };
         let (found, _) = registrar.audit(query).await?;
         records.extend(found.iter().map(ChangeView::from));

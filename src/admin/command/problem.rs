@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::accounts::RegistrarError;
 use crate::admin::paths;
+use crate::status::StatusMessageError;
 use crate::store::{OwnerRefusal, StoreError};
 
 /// The error of a command.
@@ -82,12 +83,10 @@ impl From<RegistrarError> for CommandProblem {
     fn from(error: RegistrarError) -> Self {
         let status = match &error {
             RegistrarError::UnknownTier { .. }
-            | RegistrarError::BadText(..)
+            | RegistrarError::BadText(_)
             | RegistrarError::BadUrl(_)
-            | RegistrarError::BadMessage
             | RegistrarError::BadLimit
-            | RegistrarError::BadExpiry
-            | RegistrarError::BadDays => StatusCode::BAD_REQUEST,
+            | RegistrarError::BadExpiry => StatusCode::BAD_REQUEST,
             RegistrarError::NoSuchKey { .. }
             | RegistrarError::Store(
                 StoreError::UnknownApplication(_)
@@ -116,5 +115,20 @@ impl From<RegistrarError> for CommandProblem {
             | RegistrarError::NoRandomness(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
         Self::new(status, error.to_string())
+    }
+}
+
+impl From<StoreError> for CommandProblem {
+    fn from(error: StoreError) -> Self {
+        RegistrarError::from(error).into()
+    }
+}
+
+impl From<StatusMessageError> for CommandProblem {
+    fn from(error: StatusMessageError) -> Self {
+        match error {
+            StatusMessageError::BadText(bad) => RegistrarError::from(bad).into(),
+            StatusMessageError::Store(error) => error.into(),
+        }
     }
 }

@@ -5,9 +5,9 @@ use http::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::accounts::Registrar;
 use crate::admin::paths::STATUS;
 use crate::admin::query::QueryPairs;
+use crate::status::StatusMessages;
 use crate::store::{IncidentState, MessageSubject, StatusMessage};
 
 use super::bodies::{read, to_json};
@@ -119,7 +119,11 @@ impl StatusCommand {
     }
 
     /// Performs the command.
-    pub(super) async fn perform(self, registrar: &Registrar, actor: &str) -> Result<Value, CommandProblem> {
+    pub(super) async fn perform(
+        self,
+        messages: &StatusMessages,
+        actor: &str,
+    ) -> Result<Value, CommandProblem> {
         let (subject, state, message) = match self {
             Self::Open { title, message, state } => (MessageSubject::New(title), state, message),
             Self::Continue { incident, message, state } => (MessageSubject::Known(incident), state, message),
@@ -127,12 +131,12 @@ impl StatusCommand {
                 (MessageSubject::Known(incident), Some(IncidentState::Resolved), message)
             }
             Self::List { limit } => {
-                let messages = registrar.status_messages(limit).await?;
+                let messages = messages.list(limit).await?;
                 let messages: Vec<StatusMessageView> = messages.into_iter().map(Into::into).collect();
                 return Ok(json!({ "messages": messages }));
             }
         };
-        let posted = registrar.post_status(actor, subject, state, &message).await?;
+        let posted = messages.post(actor, subject, state, &message).await?;
         Ok(json!(StatusMessageView::from(posted)))
     }
 }

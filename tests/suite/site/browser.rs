@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use scoregate::accounts::Registrar;
-
 use crate::client::{Connection, Response};
 use crate::program::sqlite3;
 use crate::world::{World, good};
@@ -36,10 +34,6 @@ impl World {
             rest.split(' ').next().unwrap().to_owned()
         };
         self.rows(&query).iter().map(token).collect()
-    }
-
-    pub(super) fn registrar(&self) -> &Registrar {
-        &self.running.registrar
     }
 }
 

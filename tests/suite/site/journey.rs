@@ -154,7 +154,7 @@ async fn an_operator_moves_an_account_to_a_tier_for_its_applications() {
     ann.sign_in("ann@example.org").await;
     let (_, first) = ann.create("One").await;
     let owner = world.rows("SELECT id FROM owners").pop().unwrap().parse().unwrap();
-    world.registrar().set_owner_tier("test", owner, Some("pro".into())).await.unwrap();
+    world.running.keys.administration.owners.set_tier("test", owner, Some("pro".into())).await.unwrap();
     let (_, second) = ann.create("Two").await;
     for key in [first, second] {
         assert_eq!(world.get("/api/v1/me").key(&key).send().await.json()["data"][0]["tier"], "pro");

@@ -87,7 +87,7 @@ async fn another_account_of_the_mailbox_gets_a_quota_on_the_next_day() {
     ann.sign_in("ann+again@example.org").await;
     ann.is_refused_until_tomorrow().await;
     let owner = world.rows("SELECT id FROM owners").pop().unwrap().parse().unwrap();
-    world.registrar().delete_owner("test", owner).await.unwrap();
+    world.running.keys.administration.owners.delete("test", owner).await.unwrap();
     ann.sign_in("ann@example.org").await;
     ann.is_refused_until_tomorrow().await;
     let mut bob = Browser::of(&world);

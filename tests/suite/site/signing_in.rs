@@ -154,13 +154,13 @@ async fn a_suspended_account_cannot_sign_in_and_its_sessions_end() {
     ann.sign_in("ann@example.org").await;
     let (_, key) = ann.create("One").await;
     let owner = world.rows("SELECT id FROM owners").pop().unwrap().parse().unwrap();
-    world.registrar().suspend_owner("test", owner).await.unwrap();
+    world.running.keys.administration.owners.suspend("test", owner).await.unwrap();
     assert_eq!(world.get("/api/v1/me").key(&key).send().await.status, 401);
     assert_eq!(ann.visit("/account").await, "/account/sign-in");
     let token = ann.request_link("ann@example.org").await;
     assert_eq!(ann.use_link(&token).await.status, 403);
     assert!(ann.page.contains("suspended"));
     assert_eq!(ann.visit("/account").await, "/account/sign-in");
-    world.registrar().resume_owner("test", owner).await.unwrap();
+    world.running.keys.administration.owners.resume("test", owner).await.unwrap();
     ann.sign_in("ann@example.org").await;
 }

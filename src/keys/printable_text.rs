@@ -1,16 +1,12 @@
-//! Checks of the texts and limits of an application, and of messages of the status page.
+//! Checks of texts that people enter: of an application, of the status page, of mail.
 
 use std::fmt;
 
-use crate::store::{OwnLimits, check_website};
-
-use super::RegistrarError;
-
 /// Maximum length of a name, a contact or a note, in characters.
-pub(super) const MAX_TEXT: usize = 200;
+const MAX_TEXT: usize = 200;
 
 /// Maximum length of a message, in characters.
-pub(super) const MAX_MESSAGE: usize = 4_000;
+const MAX_MESSAGE: usize = 4_000;
 
 /// Why a text is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,26 +26,35 @@ impl fmt::Display for TextFlaw {
     }
 }
 
-pub(super) fn check_text(what: &'static str, text: Option<&String>) -> Result<(), RegistrarError> {
-    let flaw = |text: &String| {
+/// A text is empty, too long, or has misleading characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadText {
+    /// A text of one line, with its name.
+    #[error("the {0} must be 1 to {MAX_TEXT} printable characters{1}")]
+    Line(&'static str, TextFlaw),
+    /// A message.
+    #[error("the message must be 1 to {MAX_MESSAGE} printable characters and line breaks")]
+    Message,
+}
+
+/// Checks a text of one line, if there is one.
+pub fn check_text(what: &'static str, text: Option<&str>) -> Result<(), BadText> {
+    let flaw = |text: &str| {
         let length = text.chars().take(MAX_TEXT + 1).count();
         let is_fit = (1..=MAX_TEXT).contains(&length) && !text.trim().is_empty();
         let character = misplaced_character(text).map(TextFlaw::Character);
         character.or_else(|| (!is_fit).then_some(TextFlaw::Length))
     };
-    text.and_then(flaw).map_or(Ok(()), |flaw| Err(RegistrarError::BadText(what, flaw)))
+    text.and_then(flaw).map_or(Ok(()), |flaw| Err(BadText::Line(what, flaw)))
 }
 
-pub(super) fn check_url(url: Option<&str>) -> Result<(), RegistrarError> {
-    Ok(url.map_or(Ok(()), check_website)?)
-}
-
-/// Checks a message, which may have several lines.
-pub(super) fn check_message(message: &str) -> Result<(), RegistrarError> {
+/// A message as it is stored, which may have several lines.
+pub fn checked_message(message: &str) -> Result<String, BadText> {
+    let message = message.replace("\r\n", "\n").trim().to_owned();
     let is_short = message.chars().take(MAX_MESSAGE + 1).count() <= MAX_MESSAGE;
     let is_printable = !message.split('\n').any(|line| line.chars().any(is_misleading));
-    let is_fit = is_short && is_printable && !message.trim().is_empty();
-    if is_fit { Ok(()) } else { Err(RegistrarError::BadMessage) }
+    let is_fit = is_short && is_printable && !message.is_empty();
+    if is_fit { Ok(message) } else { Err(BadText::Message) }
 }
 
 /// Whether a character can make a text look like another one: control characters, invisible ones and those that
@@ -96,17 +101,13 @@ fn misplaced_character(text: &str) -> Option<char> {
     None
 }
 
-pub(super) fn check_limits(own: OwnLimits) -> Result<(), RegistrarError> {
-    if [own.minute, own.day].contains(&Some(0)) { Err(RegistrarError::BadLimit) } else { Ok(()) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_name_has_only_visible_characters() {
-        let check = |name: &str| check_text("name", Some(&name.to_owned())).is_ok();
+        let check = |name: &str| check_text("name", Some(name)).is_ok();
         for fit in [
             "Weather site",
             "O'Brien & S\u{f6}hne",
@@ -154,7 +155,7 @@ mod tests {
         for doubled in ["\u{2600}\u{fe0f}\u{fe0f}", "\u{2600}\u{fe0e}", "\u{2764}\u{200d}\u{fe0f}"] {
             assert!(!check(doubled), "{doubled:?}");
         }
-        let empty = check_text("name", Some(&String::new())).unwrap_err().to_string();
+        let empty = check_text("name", Some("")).unwrap_err().to_string();
         assert_eq!(empty, "the name must be 1 to 200 printable characters");
     }
 
@@ -162,13 +163,13 @@ mod tests {
     fn a_message_has_printable_lines_and_a_maximum_length() {
         let longest = "\u{e9}".repeat(MAX_MESSAGE);
         for fit in ["a", "One.\n\nTwo.", "\u{26a0}\u{fe0f} Degraded", &longest] {
-            assert!(check_message(fit).is_ok(), "{fit:?}");
+            assert_eq!(checked_message(fit).as_deref(), Ok(fit), "{fit:?}");
         }
         let too_long = format!("{longest}a");
         for unfit in
             ["", " \n ", &too_long, "a\tb", "a\rb", "a\u{0}", "a\u{202E}b", "a\u{2066}b", "a\u{200B}b"]
         {
-            assert!(matches!(check_message(unfit), Err(RegistrarError::BadMessage)), "{unfit:?}");
+            assert_eq!(checked_message(unfit), Err(BadText::Message), "{unfit:?}");
         }
     }
 }

@@ -5,12 +5,10 @@ use std::path::Path;
 use futures_util::future::join_all;
 use tempfile::TempDir;
 
-use super::*;
-use crate::keys::standard_tiers;
-use crate::store::{Embedded, KeyStore as _, OwnLimits};
-use crate::telemetry::metrics::MetricsRegistry;
+use super::test_gateway::{ChangingGateway, NOON};
+use crate::keys::{ApplicationId, Digest};
+use crate::store::{ChangeKind, Embedded, KeyStore as _, OwnLimits, StoreChange, StoredKey};
 
-const NOON: Wall = Wall::from_seconds(1_763_726_400); // 2025-11-21T12:00:00Z
 const KEYS: usize = 2_000;
 
 fn digest(number: usize) -> Digest {
@@ -60,27 +58,18 @@ async fn last_uses_are_written_a_few_at_a_time_and_each_page_a_few_times() {
     let created = join_all((0..KEYS).map(|number| store.change(creating(number)))).await;
     assert!(created.iter().all(Result::is_ok));
     drop(store); // empties the log
-    let store = Arc::new(Embedded::open(directory.path()).unwrap());
-    let keys = Arc::new(KeyDirectory::default());
-    let registrar = Registrar::new(
-        Arc::clone(&store) as Arc<dyn Store>,
-        Some(Arc::clone(&keys)),
-        TermsByTier::new(&standard_tiers(), 60),
-        KeyForm::new("sg_live", false),
-        Clock::manual(NOON).0,
-        Arc::new(Instruments::new(&MetricsRegistry::default(), &[])),
-    );
-    registrar.load().await.unwrap();
+    let gateway = ChangingGateway::loaded(&directory).await;
+    let (store, keys) = (&gateway.store, &gateway.keys);
     for number in 0..KEYS {
         let digest = digest(number);
         keys.mark_used(&digest, &keys.find(&digest).unwrap(), NOON);
     }
     let (commits, pages) = (store.commits(), written_pages(directory.path()));
-    registrar.store_uses(0).await;
+    gateway.keeper.store_uses(0).await;
     let (commits, pages) = (store.commits() - commits, written_pages(directory.path()) - pages);
     // A lease waits for one of these transactions at most.
     assert_eq!(commits, KEYS as u64 / 100);
     assert!(pages < 2 * KEYS as u64 / 10, "{pages} pages");
-    let used = registrar.list(None, KEYS).await.unwrap();
+    let used = gateway.registrar.list(None, KEYS).await.unwrap();
     assert!(used.applications.iter().all(|one| one.keys[0].last_used_at == Some(NOON)));
 }

@@ -1,22 +1,36 @@
 //! Owners of applications: an operator lists, suspends and deletes them. The keys of their applications are changed with
-//! them, in this process at once.
+//! them, in this process immediately.
 
-use crate::instruments::StoreWork;
+use std::sync::Arc;
+
 use crate::keys::OwnerId;
 use crate::store::{
-    ChangeKind, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, StoreError, StoredOwner,
+    ChangeKind, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, OwnerStore, StoreError, StoredOwner,
 };
 
-use super::{Actor, Registrar, RegistrarError};
+use super::actor::Actor;
+use super::key_changes::KeyChanges;
+use super::registrar_error::RegistrarError;
 
 /// How often the deletion of an account is tried while applications are created.
 const DELETE_TRIES: u32 = 3;
 /// Maximum number of owners per page.
 const OWNERS_PAGE: usize = 1_000;
 
-impl Registrar {
+/// Administers owners.
+pub struct OwnerAdministration {
+    store: Arc<dyn OwnerStore>,
+    changes: Arc<KeyChanges>,
+}
+
+impl OwnerAdministration {
+    /// Administers the owners in `store`; their applications are changed through `changes`.
+    pub fn new(store: Arc<dyn OwnerStore>, changes: Arc<KeyChanges>) -> Self {
+        Self { store, changes }
+    }
+
     /// A page of owners, and where the next one begins.
-    pub async fn owners(
+    pub async fn list(
         &self,
         query: OwnerQuery,
     ) -> Result<(Vec<StoredOwner>, Option<OwnerId>), RegistrarError> {
@@ -29,40 +43,40 @@ impl Registrar {
     }
 
     /// An owner.
-    pub async fn owner(&self, id: OwnerId) -> Result<StoredOwner, RegistrarError> {
+    pub async fn show(&self, id: OwnerId) -> Result<StoredOwner, RegistrarError> {
         let found = self.store.owner(id).await?;
         Ok(found.ok_or(StoreError::Owner(OwnerRefusal::Unknown(id)))?)
     }
 
     /// Suspends an owner, ends the sessions, and revokes the keys of all applications. After a failure it can be repeated.
-    pub async fn suspend_owner(&self, who: &str, id: OwnerId) -> Result<StoredOwner, RegistrarError> {
-        let owner = self.change_owner(who, id, OwnerChangeKind::Suspend).await?;
+    pub async fn suspend(&self, who: &str, id: OwnerId) -> Result<StoredOwner, RegistrarError> {
+        let owner = self.change(who, id, OwnerChangeKind::Suspend).await?;
         for application in &owner.applications {
-            self.change(who, *application, ChangeKind::RevokeAll).await?;
+            self.changes.change(who, *application, ChangeKind::RevokeAll).await?;
         }
         Ok(owner)
     }
 
     /// Ends a suspension. The revoked keys remain revoked.
-    pub async fn resume_owner(&self, who: &str, id: OwnerId) -> Result<StoredOwner, RegistrarError> {
-        self.change_owner(who, id, OwnerChangeKind::Resume).await
+    pub async fn resume(&self, who: &str, id: OwnerId) -> Result<StoredOwner, RegistrarError> {
+        self.change(who, id, OwnerChangeKind::Resume).await
     }
 
     /// Sets the tier of an owner's present and future applications. Without a tier, future ones get the default and present
     /// ones keep theirs. After a failure it can be repeated.
-    pub async fn set_owner_tier(
+    pub async fn set_tier(
         &self,
         who: &str,
         id: OwnerId,
         tier: Option<String>,
     ) -> Result<StoredOwner, RegistrarError> {
         if let Some(tier) = &tier {
-            self.known_tier(tier)?;
+            self.changes.check_tier(tier)?;
         }
-        let owner = self.change_owner(who, id, OwnerChangeKind::SetTier(tier.clone())).await?;
+        let owner = self.change(who, id, OwnerChangeKind::SetTier(tier.clone())).await?;
         if let Some(tier) = tier {
             for application in &owner.applications {
-                self.change(who, *application, ChangeKind::SetTier { tier: tier.clone() }).await?;
+                self.changes.change(who, *application, ChangeKind::SetTier { tier: tier.clone() }).await?;
             }
         }
         Ok(owner)
@@ -70,7 +84,7 @@ impl Registrar {
 
     /// Closes all applications of an owner and deletes the account. After a failure it can be repeated. Owners may delete their
     /// own accounts.
-    pub async fn delete_owner(
+    pub async fn delete(
         &self,
         who: impl Into<Actor<'_>>,
         id: OwnerId,
@@ -78,11 +92,11 @@ impl Registrar {
         let who = who.into();
         let mut tries = 1;
         loop {
-            for application in self.owner(id).await?.applications {
-                self.close(who, application).await?;
+            for application in self.show(id).await?.applications {
+                self.changes.change(who, application, ChangeKind::Close).await?;
             }
             let what = OwnerChangeKind::Delete { in_own_name: who.owner().is_some() };
-            match self.change_owner(who, id, what).await {
+            match self.change(who, id, what).await {
                 // One was created meanwhile.
                 Err(RegistrarError::Store(StoreError::Owner(OwnerRefusal::HasApplications(_))))
                     if tries < DELETE_TRIES =>
@@ -94,18 +108,13 @@ impl Registrar {
         }
     }
 
-    async fn change_owner(
+    async fn change(
         &self,
         who: impl Into<Actor<'_>>,
         owner: OwnerId,
         what: OwnerChangeKind,
     ) -> Result<StoredOwner, RegistrarError> {
-        let change = OwnerChange { at: self.clock.now().wall, who: who.into().name(), owner, what };
-        let changed = self.timed(StoreWork::Change, self.store.change_owner(change)).await;
-        Ok(changed.inspect_err(|error| {
-            if error.is_failure() {
-                self.instruments.store_failed(StoreWork::Change);
-            }
-        })?)
+        let change = OwnerChange { at: self.changes.now().wall, who: who.into().name(), owner, what };
+        Ok(self.changes.measured(self.store.change_owner(change)).await?)
     }
 }

@@ -1,15 +1,17 @@
 //! Mail of an operator to the owners of applications. It is queued here and sent by a gateway.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::clock::Wall;
-use crate::instruments::StoreWork;
-use crate::keys::{ApplicationId, OwnerId};
+use crate::keys::{ApplicationId, OwnerId, check_text, checked_message};
 use crate::pages::escape;
-use crate::store::{MailKind, NewMail, NewNotice, OwnerQuery, StoreFuture, StoredOwner};
+use crate::store::{MailKind, MailQueue, NewMail, NewNotice, OwnerQuery, StoredOwner};
 
-use super::validation::{check_message, check_text};
-use super::{Registrar, RegistrarError};
+use super::key_changes::KeyChanges;
+use super::owner_administration::OwnerAdministration;
+use super::registrar::Registrar;
+use super::registrar_error::RegistrarError;
 
 /// Owners read, and mails stored, at a time: leases must not wait behind more.
 const BATCH: usize = 500;
@@ -64,51 +66,51 @@ pub struct ContactOutcome {
     pub is_sent: bool,
 }
 
-impl Registrar {
-    /// Uses these settings for mail to owners.
-    #[must_use]
-    pub fn with_notices(self, notices: NoticeSettings) -> Self {
-        Self { notices, ..self }
+/// Queues mail to owners.
+pub struct OwnerMail {
+    queue: Arc<dyn MailQueue>,
+    registrar: Arc<Registrar>,
+    owners: Arc<OwnerAdministration>,
+    changes: Arc<KeyChanges>,
+    settings: NoticeSettings,
+}
+
+impl OwnerMail {
+    /// Queues mail in `queue`. Recipients are found by `owners`, and by `registrar` for selections of applications.
+    pub fn new(
+        queue: Arc<dyn MailQueue>,
+        registrar: Arc<Registrar>,
+        owners: Arc<OwnerAdministration>,
+        changes: Arc<KeyChanges>,
+        settings: NoticeSettings,
+    ) -> Self {
+        Self { queue, registrar, owners, changes, settings }
     }
 
     /// Queues one mail for each selected owner. If the store fails, some may have been queued.
-    pub async fn contact_owners(
-        &self,
-        who: &str,
-        request: ContactRequest,
-    ) -> Result<ContactOutcome, RegistrarError> {
+    pub async fn send(&self, who: &str, request: ContactRequest) -> Result<ContactOutcome, RegistrarError> {
         let ContactRequest { selection, subject, message, is_dry_run } = request;
-        let message = message.replace("\r\n", "\n").trim().to_owned();
         check_text("subject", Some(&subject))?;
-        check_message(&message)?;
+        let message = checked_message(&message)?;
         let (recipients, unowned) = self.recipients(selection).await?;
-        let accounts = recipients.len();
-        let mut outcome = ContactOutcome { accounts, queued: 0, unowned, is_sent: self.notices.is_sent };
+        let (accounts, is_sent) = (recipients.len(), self.settings.is_sent);
+        let mut outcome = ContactOutcome { accounts, queued: 0, unowned, is_sent };
         if is_dry_run {
             return Ok(outcome);
         }
-        let letter = Letter::new(subject, message, &self.notices.domain, self.clock.now().wall)?;
+        let letter = Letter::new(subject, message, &self.settings.domain, self.changes.now().wall)?;
         for some in recipients.chunks(BATCH) {
             let mails = (outcome.queued..).zip(some).map(|(number, to)| letter.mail(number, to)).collect();
-            if outcome.queued == 0 {
-                let at = letter.created_at;
-                let notice = NewNotice { at, who: who.to_owned(), recipients: accounts, mails };
-                self.queue(self.store.queue_notice(notice)).await?;
+            let queueing = if outcome.queued == 0 {
+                let (at, who) = (letter.created_at, who.to_owned());
+                self.queue.queue_notice(NewNotice { at, who, recipients: accounts, mails })
             } else {
-                self.queue(self.store.queue_mail(mails)).await?;
-            }
+                self.queue.queue_mail(mails)
+            };
+            self.changes.measured(queueing).await?;
             outcome.queued += some.len();
         }
         Ok(outcome)
-    }
-
-    async fn queue(&self, work: StoreFuture<'_, ()>) -> Result<(), RegistrarError> {
-        let queued = self.timed(StoreWork::Change, work).await;
-        Ok(queued.inspect_err(|error| {
-            if error.is_failure() {
-                self.instruments.store_failed(StoreWork::Change);
-            }
-        })?)
     }
 
     /// The addresses of the selected owners, and the selected applications without one.
@@ -120,15 +122,15 @@ impl Registrar {
         match selection {
             ContactSelection::Accounts(ids) => {
                 for id in BTreeSet::from_iter(ids) {
-                    addresses.push(self.owner(id).await?.email);
+                    addresses.push(self.owners.show(id).await?.email);
                 }
             }
             ContactSelection::Applications(ids) => {
                 let mut owners = BTreeSet::new();
                 for id in BTreeSet::from_iter(ids) {
-                    self.show(id).await?;
+                    self.registrar.show(id).await?;
                     let query = OwnerQuery { application: Some(id), limit: 1, ..OwnerQuery::default() };
-                    match self.store.owners(query).await?.pop() {
+                    match self.owners.list(query).await?.0.pop() {
                         Some(owner) if owners.insert(owner.id) => addresses.push(owner.email),
                         Some(_) => {}
                         None => unowned.push(id),
@@ -136,7 +138,7 @@ impl Registrar {
                 }
             }
             ContactSelection::Tier(tier) => {
-                self.known_tier(&tier)?;
+                self.changes.check_tier(&tier)?;
                 self.each_page(&mut addresses, Some(&tier)).await?;
             }
             ContactSelection::All => self.each_page(&mut addresses, None).await?,
@@ -148,7 +150,7 @@ impl Registrar {
     async fn each_page(&self, addresses: &mut Vec<String>, tier: Option<&str>) -> Result<(), RegistrarError> {
         let mut query = OwnerQuery { limit: BATCH, ..OwnerQuery::default() };
         loop {
-            let (owners, next) = self.owners(query.clone()).await?;
+            let (owners, next) = self.owners.list(query.clone()).await?;
             let in_tier = match tier {
                 Some(tier) => Some(self.applications_in(&owners, tier).await?),
                 None => None,
@@ -171,8 +173,8 @@ impl Registrar {
         tier: &str,
     ) -> Result<BTreeSet<ApplicationId>, RegistrarError> {
         let ids = owners.iter().flat_map(|owner| owner.applications.iter().copied()).collect();
-        let page = self.store.applications(ids, self.clock.now().wall.day()).await?;
-        Ok(page.applications.iter().filter(|found| found.tier == tier).map(|found| found.id).collect())
+        let found = self.registrar.find(ids, self.changes.now().wall.day()).await?;
+        Ok(found.iter().filter(|found| found.tier == tier).map(|found| found.id).collect())
     }
 }
 

@@ -1,43 +1,26 @@
 //! Changes by owners, also at the same time as changes by operators.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{join, join_all};
 use tempfile::TempDir;
 
-use super::*;
-use crate::keys::{OwnerId, standard_tiers};
+use super::field_change::DescriptionChange;
+use super::new_application::{KeyDetails, NewApplication};
+use super::registrar_error::RegistrarError;
+use super::test_gateway::{ChangingGateway, NOON, changes, registrar, station};
+use crate::clock::{Clock, Wall};
+use crate::keys::{Digest, OwnerId};
 use crate::limits::{NodeReport, NodeTotals};
+use crate::pages::account::CurrentUsage;
 use crate::store::{
-    Embedded, LedgerExchange, LedgerReport, LinkAllowance, MailKind, NewMail, NewSignInLink, OwnLimits,
-    OwnerRefusal, SignIn,
+    AuditQuery, Ledger as _, LedgerExchange, LedgerReport, LinkAllowance, MailKind, NewMail, NewSignInLink,
+    OwnerRefusal, OwnerStore as _, SignIn, StoreError, StoredApplication,
 };
-use crate::telemetry::metrics::MetricsRegistry;
 
-const NOON: Wall = Wall::from_seconds(1_763_726_400); // 2025-11-21T12:00:00Z
 const HOUR: Duration = Duration::from_hours(1);
 
-/// A gateway, or a command on a stopped system, on the store in a directory.
-fn registrar(directory: &TempDir, key_directory: Option<Arc<KeyDirectory>>) -> Registrar {
-    Registrar::new(
-        Arc::new(Embedded::open(directory.path()).unwrap()),
-        key_directory,
-        TermsByTier::new(&standard_tiers(), 60),
-        KeyForm::new("sg_live", false),
-        Clock::manual(NOON).0,
-        Arc::new(Instruments::new(&MetricsRegistry::default(), &[])),
-    )
-}
-
-async fn gateway(directory: &TempDir) -> (Registrar, Arc<KeyDirectory>) {
-    let keys = Arc::new(KeyDirectory::default());
-    let registrar = registrar(directory, Some(Arc::clone(&keys)));
-    registrar.load().await.unwrap();
-    (registrar, keys)
-}
-
-async fn signed_up(registrar: &Registrar, email: &str) -> OwnerId {
+async fn signed_up(gateway: &ChangingGateway, email: &str) -> OwnerId {
     let (text, expires_at) = (email.to_owned(), NOON.plus(HOUR));
     let link = NewSignInLink {
         digest: Digest::of(email),
@@ -57,7 +40,7 @@ async fn signed_up(registrar: &Registrar, email: &str) -> OwnerId {
         created_at: NOON,
         expires_at,
     };
-    assert!(registrar.store.send_link(link, mail).await.unwrap());
+    assert!(gateway.store.send_link(link, mail).await.unwrap());
     let new_owner = OwnerId::mint().unwrap();
     let sign_in = SignIn {
         at: NOON,
@@ -67,20 +50,13 @@ async fn signed_up(registrar: &Registrar, email: &str) -> OwnerId {
         new_owner,
         accepted_terms: Some("1".into()),
     };
-    registrar.store.sign_in(sign_in).await.unwrap();
+    gateway.store.sign_in(sign_in).await.unwrap();
     new_owner
 }
 
 fn site() -> NewApplication {
-    NewApplication {
-        name: "Ann's site".into(),
-        tier: "free".into(),
-        own: OwnLimits::default(),
-        url: Some("https://ann.example.org".into()),
-        contact: None,
-        note: None,
-        expires_at: None,
-    }
+    let url = Some("https://ann.example.org".into());
+    NewApplication { name: "Ann's site".into(), tier: "free".into(), url, ..station() }
 }
 
 fn is_suspended<T>(outcome: &Result<T, RegistrarError>) -> bool {
@@ -94,11 +70,12 @@ fn is_unknown<T>(outcome: &Result<T, RegistrarError>) -> bool {
 #[tokio::test]
 async fn an_owner_gets_a_working_key_and_no_more_applications_than_allowed() {
     let directory = TempDir::new().unwrap();
-    let (registrar, keys) = gateway(&directory).await;
-    let owner = signed_up(&registrar, "ann@example.org").await;
+    let gateway = ChangingGateway::loaded(&directory).await;
+    let (registrar, keys) = (&gateway.registrar, &gateway.keys);
+    let owner = signed_up(&gateway, "ann@example.org").await;
     let issued = registrar.create_for(owner, 1, site()).await.unwrap();
     assert!(keys.find(&Digest::of(issued.key.expose())).is_some());
-    assert_eq!(registrar.owner(owner).await.unwrap().applications, [issued.application.id]);
+    assert_eq!(gateway.owners.show(owner).await.unwrap().applications, [issued.application.id]);
     let refused = registrar.create_for(owner, 1, site()).await;
     let expected = RegistrarError::Store(OwnerRefusal::TooManyApplications(owner).into());
     assert_eq!(refused.unwrap_err().to_string(), expected.to_string());
@@ -106,9 +83,12 @@ async fn an_owner_gets_a_working_key_and_no_more_applications_than_allowed() {
     assert!(matches!(registrar.create_for(owner, 2, script).await, Err(RegistrarError::BadUrl(_))));
 
     let id = issued.application.id;
-    registrar.rotate(owner, id, HOUR).await.unwrap();
+    registrar.rotate(owner, id, HOUR, KeyDetails::default()).await.unwrap();
     registrar.close(owner, id).await.unwrap();
-    assert!(is_unknown(&registrar.rotate(owner, id, HOUR).await), "a closed application");
+    assert!(
+        is_unknown(&registrar.rotate(owner, id, HOUR, KeyDetails::default()).await),
+        "a closed application"
+    );
     let (records, _) = registrar.audit(AuditQuery { limit: 9, ..AuditQuery::default() }).await.unwrap();
     let by: Vec<(&str, &str)> = records.iter().map(|one| (one.what.as_str(), one.who.as_str())).collect();
     let who = format!("owner:{owner}");
@@ -118,13 +98,14 @@ async fn an_owner_gets_a_working_key_and_no_more_applications_than_allowed() {
 #[tokio::test]
 async fn an_owner_changes_no_application_of_another_owner() {
     let directory = TempDir::new().unwrap();
-    let (registrar, _) = gateway(&directory).await;
-    let ann = signed_up(&registrar, "ann@example.org").await;
-    let bob = signed_up(&registrar, "bob@example.org").await;
+    let gateway = ChangingGateway::loaded(&directory).await;
+    let registrar = &gateway.registrar;
+    let ann = signed_up(&gateway, "ann@example.org").await;
+    let bob = signed_up(&gateway, "bob@example.org").await;
     let id = registrar.create_for(ann, 1, site()).await.unwrap().application.id;
     let before = registrar.show(id).await.unwrap();
     let name = DescriptionChange { name: Some("Bob's".into()), ..DescriptionChange::default() };
-    assert!(is_unknown(&registrar.rotate(bob, id, HOUR).await));
+    assert!(is_unknown(&registrar.rotate(bob, id, HOUR, KeyDetails::default()).await));
     assert!(is_unknown(&registrar.revoke(bob, id, None).await));
     assert!(is_unknown(&registrar.describe(bob, id, name).await));
     assert!(is_unknown(&registrar.close(bob, id).await));
@@ -135,26 +116,28 @@ async fn an_owner_changes_no_application_of_another_owner() {
 async fn no_key_of_a_suspended_owner_works_whatever_the_owner_does_meanwhile() {
     for round in 0..8 {
         let directory = TempDir::new().unwrap();
-        let ((one, _), (other, keys)) = (gateway(&directory).await, gateway(&directory).await);
+        let (one, other) =
+            (ChangingGateway::loaded(&directory).await, ChangingGateway::loaded(&directory).await);
         let owner = signed_up(&one, "ann@example.org").await;
-        let id = one.create_for(owner, 9, site()).await.unwrap().application.id;
-        let rotations = join_all((0..20).map(|_| other.rotate(owner, id, HOUR)));
-        let creations = join_all((0..4).map(|_| other.create_for(owner, 9, site())));
+        let id = one.registrar.create_for(owner, 9, site()).await.unwrap().application.id;
+        let rotations =
+            join_all((0..20).map(|_| other.registrar.rotate(owner, id, HOUR, KeyDetails::default())));
+        let creations = join_all((0..4).map(|_| other.registrar.create_for(owner, 9, site())));
         let suspension = async {
             for _ in 0..round {
                 tokio::task::yield_now().await;
             }
-            one.suspend_owner("a test", owner).await.unwrap();
+            one.owners.suspend("a test", owner).await.unwrap();
         };
         join(join(rotations, creations), suspension).await;
-        assert!(is_suspended(&other.rotate(owner, id, HOUR).await));
-        assert!(is_suspended(&other.create_for(owner, 9, site()).await));
-        assert!(is_suspended(&other.delete_owner(owner, owner).await));
-        other.follow_changes().await;
-        for application in one.list(None, 99).await.unwrap().applications {
+        assert!(is_suspended(&other.registrar.rotate(owner, id, HOUR, KeyDetails::default()).await));
+        assert!(is_suspended(&other.registrar.create_for(owner, 9, site()).await));
+        assert!(is_suspended(&other.owners.delete(owner, owner).await));
+        other.keeper.follow_changes().await;
+        for application in one.registrar.list(None, 99).await.unwrap().applications {
             for key in &application.keys {
                 assert!(key.revoked_at.is_some(), "round {round}: {application:?}");
-                let found = keys.find(&key.digest);
+                let found = other.keys.find(&key.digest);
                 assert!(found.is_none_or(|found| found.expires_at == Some(Wall::default())));
             }
         }
@@ -164,21 +147,23 @@ async fn no_key_of_a_suspended_owner_works_whatever_the_owner_does_meanwhile() {
 #[tokio::test]
 async fn current_use_is_known_without_a_key_in_memory() {
     let directory = TempDir::new().unwrap();
-    let (running, keys) = gateway(&directory).await;
+    let gateway = ChangingGateway::loaded(&directory).await;
+    let running = &gateway.registrar;
     let id = running.create("a test", site()).await.unwrap().application.id;
     let totals = NodeReport { known: NodeTotals::default(), granted: 7, quota: 10 };
     let reports = vec![LedgerReport::of_units(id, NOON.day(), totals)];
     let exchange = LedgerExchange { node: 7, today: NOON.day(), reports };
-    running.store.exchange(exchange).await.unwrap();
+    gateway.store.exchange(exchange).await.unwrap();
     let stored = running.show(id).await.unwrap();
     let new = running.current_use(&stored).unwrap();
-    let limits = keys.find(&stored.keys[0].digest).unwrap().account.terms().limits;
+    let limits = gateway.keys.find(&stored.keys[0].digest).unwrap().account.terms().limits;
     assert_eq!((new.day_used, new.day_limit), (0, limits.day), "this gateway knows no grant");
-    assert_eq!((new.minute_remaining, new.minute_limit), (limits.minute, limits.minute));
-    assert_eq!(new.day_resets_at.rfc3339(), "2025-11-22T00:00:00Z");
+    assert_eq!((new.minute_used, new.minute_limit), (0, limits.minute));
+    assert_eq!(new.day_ends_at.rfc3339(), "2025-11-22T00:00:00Z");
 
-    let stopped = registrar(&directory, None);
-    assert_eq!(stopped.current_use(&stored), Some(CurrentUse { day_used: 7, ..new }));
+    let clock = Clock::manual(NOON).0;
+    let stopped = registrar(&gateway.store, &changes(&gateway.store, None, None, &clock));
+    assert_eq!(stopped.current_use(&stored), Some(CurrentUsage { day_used: 7, ..new }));
     let moved = StoredApplication { tier: "a tier nobody configured".into(), ..stored };
     assert_eq!(stopped.current_use(&moved), None);
 }

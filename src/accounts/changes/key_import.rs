@@ -9,11 +9,14 @@ use std::collections::{BTreeMap, HashSet};
 use futures_util::future::join_all;
 
 use crate::clock::Wall;
-use crate::keys::{ApplicationId, Digest};
-use crate::store::{ChangeKind, OwnLimits, StoreError, StoredApplication, StoredKey, check_website};
+use crate::keys::{ApplicationId, Digest, check_text};
+use crate::store::{
+    ChangeKind, KeyStore, OwnLimits, StoreError, StoredApplication, StoredKey, check_website,
+};
 
-use super::validation::{check_limits, check_text};
-use super::{Registrar, RegistrarError};
+use super::actor::Actor;
+use super::key_changes::{ChangeTurn, KeyChanges};
+use super::registrar_error::{RegistrarError, check_limits};
 
 /// Maximum number of characters of a key that may be shown: enough to tell keys apart, no more.
 const LONGEST_PREFIX: usize = 24;
@@ -78,68 +81,66 @@ impl BadField {
 /// The result for one key of a batch. Failures of the store concern the whole batch.
 type IntakeResult = Result<Result<ImportedKey, BadField>, StoreError>;
 
-impl Registrar {
-    /// Imports keys. Returns a result for each, in their order. If the store fails, some keys may have been imported:
-    /// repeating the import is safe.
-    pub async fn import(
-        &self,
-        who: &str,
-        records: Vec<KeyRecord>,
-    ) -> Result<Vec<Result<ImportedKey, BadField>>, RegistrarError> {
-        let turn = self.turn.lock().await;
-        let mut results: Vec<(usize, IntakeResult)> = Vec::with_capacity(records.len());
-        let (mut seen, mut applications) = (HashSet::new(), BTreeMap::<_, Vec<_>>::new());
-        for (place, record) in records.into_iter().enumerate() {
-            let checked = record.check().and_then(|()| self.tier_of(&record));
-            let is_new = seen.insert(record.digest);
-            match checked {
-                Err(bad) => results.push((place, Ok(Err(bad)))),
-                Ok(()) if !is_new => results.push((place, Ok(Err(twice())))),
-                Ok(()) => {
-                    let id = record.application.map_or_else(ApplicationId::mint, Ok)?;
-                    applications.entry(id).or_default().push((place, record));
-                }
+/// A batch that is imported.
+struct KeyImport<'i> {
+    store: &'i dyn KeyStore,
+    turn: ChangeTurn<'i>,
+    who: &'i str,
+}
+
+/// Imports keys. Returns a result for each, in their order. If the store fails, some keys may have been imported.
+pub(super) async fn import(
+    store: &dyn KeyStore,
+    changes: &KeyChanges,
+    who: &str,
+    records: Vec<KeyRecord>,
+) -> Result<Vec<Result<ImportedKey, BadField>>, RegistrarError> {
+    let import = KeyImport { store, turn: changes.turn().await, who };
+    let mut results: Vec<(usize, IntakeResult)> = Vec::with_capacity(records.len());
+    let (mut seen, mut applications) = (HashSet::new(), BTreeMap::<_, Vec<_>>::new());
+    for (place, record) in records.into_iter().enumerate() {
+        let checked = record.check().and_then(|()| check_tier(changes, &record.tier));
+        let is_new = seen.insert(record.digest);
+        match checked {
+            Err(bad) => results.push((place, Ok(Err(bad)))),
+            Ok(()) if !is_new => results.push((place, Ok(Err(twice())))),
+            Ok(()) => {
+                let id = record.application.map_or_else(ApplicationId::mint, Ok)?;
+                applications.entry(id).or_default().push((place, record));
             }
         }
-        // Wait for all before any error is returned: durable changes must take effect.
-        let work = applications.into_iter().map(|(id, records)| self.import_application(who, id, records));
-        results.extend(join_all(work).await.into_iter().flatten());
-        self.count_keys();
-        drop(turn);
-        results.sort_by_key(|(place, _)| *place);
-        Ok(results.into_iter().map(|(_, outcome)| outcome).collect::<Result<_, _>>()?)
     }
+    // Wait for all before any error is returned: durable changes must take effect.
+    let work = applications.into_iter().map(|(id, records)| import.application(id, records));
+    results.extend(join_all(work).await.into_iter().flatten());
+    results.sort_by_key(|(place, _)| *place);
+    Ok(results.into_iter().map(|(_, outcome)| outcome).collect::<Result<_, _>>()?)
+}
 
-    /// Whether keys of other forms are looked up at all.
-    pub fn accepts_imported(&self) -> bool {
-        self.form.accepts_imported()
-    }
-
+impl KeyImport<'_> {
     /// Imports the keys of one application one after another.
-    async fn import_application(
+    async fn application(
         &self,
-        who: &str,
         id: ApplicationId,
         records: Vec<(usize, KeyRecord)>,
     ) -> Vec<(usize, IntakeResult)> {
         let (mut results, mut known) = (Vec::with_capacity(records.len()), None);
         for (place, record) in records {
-            results.push((place, self.take_one(who, id, record, &mut known).await));
+            results.push((place, self.take_one(id, record, &mut known).await));
         }
         results
     }
 
     async fn take_one(
         &self,
-        who: &str,
         id: ApplicationId,
         record: KeyRecord,
         known: &mut Option<StoredApplication>,
     ) -> IntakeResult {
-        let now = self.clock.now().wall;
+        let (who, now) = (Actor::Operator(self.who), self.turn.now());
         if known.is_none() {
             // Most keys are new, so try to create first.
-            match self.make(who.into(), id, record.clone().creation(now)).await {
+            match self.turn.make(who, id, record.clone().creation(now)).await {
                 Ok(application) => {
                     *known = Some(application);
                     return Ok(Ok(ImportedKey::Imported(id)));
@@ -164,7 +165,7 @@ impl Registrar {
         if let Err(differs) = record.agrees_with(there) {
             return Ok(Err(differs));
         }
-        match self.make(who.into(), id, ChangeKind::AddKey { key: record.key(now), allowance: None }).await {
+        match self.turn.make(who, id, ChangeKind::AddKey { key: record.key(now), allowance: None }).await {
             Ok(application) => {
                 *known = Some(application);
                 Ok(Ok(ImportedKey::Imported(id)))
@@ -173,13 +174,12 @@ impl Registrar {
             Err(error) => Err(error),
         }
     }
+}
 
-    /// The value is not repeated in the error: it may be a key in the wrong column.
-    fn tier_of(&self, record: &KeyRecord) -> Result<(), BadField> {
-        let known = || self.terms.load().names().collect::<Vec<_>>().join(", ");
-        let unknown = |_| BadField::new("tier", format!("is not configured; the tiers are {}", known()));
-        self.known_tier(&record.tier).map_err(unknown)
-    }
+/// The value is not repeated in the error: it may be a key in the wrong column.
+fn check_tier(changes: &KeyChanges, tier: &str) -> Result<(), BadField> {
+    let unknown = || BadField::new("tier", format!("is not configured; the tiers are {}", changes.tiers()));
+    if changes.has_tier(tier) { Ok(()) } else { Err(unknown()) }
 }
 
 impl KeyRecord {
@@ -206,11 +206,11 @@ impl KeyRecord {
     pub fn check(&self) -> Result<(), BadField> {
         // The tier too: a batch of lines of maximum length would be too large to send.
         let texts = [
-            ("name", Some(&self.name)),
-            ("tier", Some(&self.tier)),
-            ("contact", self.contact.as_ref()),
-            ("note", self.note.as_ref()),
-            ("key_name", self.key_name.as_ref()),
+            ("name", Some(self.name.as_str())),
+            ("tier", Some(self.tier.as_str())),
+            ("contact", self.contact.as_deref()),
+            ("note", self.note.as_deref()),
+            ("key_name", self.key_name.as_deref()),
         ];
         for (field, text) in texts {
             check_text(field, text).map_err(|error| BadField::new(field, error.to_string()))?;

@@ -1,0 +1,169 @@
+//! Makes changes to applications: durable first, then in force in this process. One at a time, so that changes take effect
+//! in the order in which they become durable.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use tokio::sync::MutexGuard;
+
+use crate::accounts::account::Account;
+use crate::accounts::key_directory::KeyDirectory;
+use crate::accounts::terms::{Terms, TermsByTier};
+use crate::clock::{Clock, Day, Now, Wall};
+use crate::instruments::{Instruments, StoreWork};
+use crate::keys::ApplicationId;
+use crate::store::{
+    ApplicationPage, ChangeKind, KeyStore, OwnLimits, StoreChange, StoreError, StoreFuture, StoredApplication,
+};
+
+use super::actor::Actor;
+use super::local_copy_writer::LocalCopyWriter;
+use super::registrar_error::RegistrarError;
+
+/// The tiers and keys in force in this process. On a running server these are a key directory and its local copy.
+pub struct KeyChanges {
+    store: Arc<dyn KeyStore>,
+    /// `None` on a stopped system, which serves no requests.
+    key_directory: Option<Arc<KeyDirectory>>,
+    copy: Option<Arc<LocalCopyWriter>>,
+    terms: ArcSwap<TermsByTier>,
+    turn: tokio::sync::Mutex<()>,
+    clock: Clock,
+    instruments: Arc<Instruments>,
+}
+
+/// The right to change what is in force.
+pub(super) struct ChangeTurn<'c> {
+    changes: &'c KeyChanges,
+    _turn: MutexGuard<'c, ()>,
+}
+
+impl KeyChanges {
+    /// Changes in `store`, and in `key_directory` if there is one, with its local copy.
+    pub fn new(
+        store: Arc<dyn KeyStore>,
+        key_directory: Option<Arc<KeyDirectory>>,
+        copy: Option<Arc<LocalCopyWriter>>,
+        terms: TermsByTier,
+        clock: Clock,
+        instruments: Arc<Instruments>,
+    ) -> Self {
+        let (terms, turn) = (ArcSwap::from_pointee(terms), tokio::sync::Mutex::default());
+        Self { store, key_directory, copy, terms, turn, clock, instruments }
+    }
+
+    pub(super) async fn turn(&self) -> ChangeTurn<'_> {
+        ChangeTurn { changes: self, _turn: self.turn.lock().await }
+    }
+
+    pub(super) async fn change(
+        &self,
+        who: impl Into<Actor<'_>>,
+        id: ApplicationId,
+        what: ChangeKind,
+    ) -> Result<StoredApplication, RegistrarError> {
+        Ok(self.turn().await.make(who.into(), id, what).await?)
+    }
+
+    pub(super) fn now(&self) -> Now {
+        self.clock.now()
+    }
+
+    /// Runs a change in the store, and records its duration.
+    pub(super) async fn measured<T>(&self, changing: StoreFuture<'_, T>) -> Result<T, StoreError> {
+        self.instruments.measured(&self.clock, StoreWork::Change, changing).await
+    }
+
+    /// Whether this process serves requests.
+    pub(super) const fn serves(&self) -> bool {
+        self.key_directory.is_some()
+    }
+
+    /// The account of an application; `None` on a stopped system, or when none of its keys is in memory.
+    pub(super) fn account_of(&self, stored: &StoredApplication) -> Option<Arc<Account>> {
+        let key_directory = self.key_directory.as_ref()?;
+        stored.keys.iter().find_map(|key| key_directory.find(&key.digest)).map(|found| found.account)
+    }
+
+    /// The terms of an application; `None` if its tier is not configured.
+    pub(super) fn terms_of(&self, tier: &str, own: OwnLimits) -> Option<Arc<Terms>> {
+        self.terms.load().of(tier, own)
+    }
+
+    pub(super) fn check_tier(&self, tier: &str) -> Result<(), RegistrarError> {
+        if self.has_tier(tier) {
+            return Ok(());
+        }
+        Err(RegistrarError::UnknownTier { tier: tier.to_owned(), known: self.tiers() })
+    }
+
+    pub(super) fn has_tier(&self, tier: &str) -> bool {
+        self.terms.load().names().any(|name| name == tier)
+    }
+
+    /// The names of the tiers.
+    pub(super) fn tiers(&self) -> String {
+        self.terms.load().names().collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl ChangeTurn<'_> {
+    pub(super) fn now(&self) -> Wall {
+        self.changes.now().wall
+    }
+
+    /// Makes a change.
+    pub(super) async fn make(
+        &self,
+        who: Actor<'_>,
+        id: ApplicationId,
+        what: ChangeKind,
+    ) -> Result<StoredApplication, StoreError> {
+        let KeyChanges { store, key_directory, copy, terms, .. } = self.changes;
+        let at = self.now();
+        // The owner of an application that does not exist yet is checked with its creation.
+        let owner = who.owner().filter(|_| !matches!(what, ChangeKind::Create { .. }));
+        let change = StoreChange { at, who: who.name(), owner, application: id, what };
+        let application = self.changes.measured(store.change(change)).await?;
+        if let Some(key_directory) = key_directory {
+            key_directory.apply(&application, &terms.load(), at.day());
+        }
+        if let Some(copy) = copy {
+            copy.list(std::slice::from_ref(&application));
+        }
+        self.count_keys();
+        Ok(application)
+    }
+
+    /// Applies applications as stored. Returns the number of unusable records.
+    pub(super) fn apply_page(&self, page: &ApplicationPage, day: Day) -> usize {
+        let Some(key_directory) = &self.changes.key_directory else { return 0 };
+        for reason in &page.skipped {
+            tracing::error!(%reason, "skipped an unreadable record of the store");
+        }
+        let terms = self.changes.terms.load();
+        let unusable = page.applications.iter().filter(|application| {
+            let is_known = key_directory.apply(application, &terms, day);
+            if !is_known {
+                let (id, tier) = (application.id, &application.tier);
+                tracing::error!(application = %id, ?tier, "application with an unknown tier; its keys are refused");
+            } else if key_directory.freshness.is_copied() {
+                // A copy contains no balances, and the day of the store was unknown.
+                key_directory.reopen_unused(application, day);
+            }
+            !is_known
+        });
+        page.skipped.len() + unusable.count()
+    }
+
+    /// Replaces the terms, and returns those before. They are in force for applications that are applied after this.
+    pub(super) fn replace_terms(&self, terms: Arc<TermsByTier>) -> Arc<TermsByTier> {
+        self.changes.terms.swap(terms)
+    }
+
+    pub(super) fn count_keys(&self) {
+        if let Some(key_directory) = &self.changes.key_directory {
+            self.changes.instruments.keys(key_directory.len());
+        }
+    }
+}

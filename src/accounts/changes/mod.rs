@@ -1,0 +1,37 @@
+//! Changes to applications, keys and owners: durable first, then in force in this process immediately.
+//!
+//! The command line, the side port, the pages of accounts and `demo` make changes only here. On a running server the key
+//! directory follows; on a stopped one the store alone is changed. `KeyChanges` makes one change at a time;
+//! `DirectoryKeeper` applies those made elsewhere.
+
+mod actor;
+mod directory_keeper;
+mod field_change;
+mod key_changes;
+mod key_import;
+mod local_copy_writer;
+mod new_application;
+mod owner_administration;
+mod owner_mail;
+mod registrar;
+mod registrar_error;
+mod store_monitor;
+#[cfg(test)]
+mod test_gateway;
+#[cfg(test)]
+mod tests_of_owners;
+#[cfg(test)]
+mod tests_of_uses;
+
+pub use actor::Actor;
+pub use directory_keeper::{AdoptError, DirectoryKeeper};
+pub use field_change::{DescriptionChange, FieldChange};
+pub use key_changes::KeyChanges;
+pub use key_import::{BadField, ImportedKey, KeyRecord};
+pub use local_copy_writer::LocalCopyWriter;
+pub use new_application::{IssuedKey, KeyDetails, NewApplication};
+pub use owner_administration::OwnerAdministration;
+pub use owner_mail::{ContactOutcome, ContactRequest, ContactSelection, NoticeSettings, OwnerMail};
+pub use registrar::Registrar;
+pub use registrar_error::RegistrarError;
+pub use store_monitor::StoreMonitor;

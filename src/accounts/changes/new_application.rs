@@ -1,0 +1,44 @@
+//! New applications and keys.
+
+use crate::clock::Wall;
+use crate::secret::Secret;
+use crate::store::{KeyAllowance, OwnLimits, StoredApplication};
+
+/// A new application.
+#[derive(Clone, Debug)]
+pub struct NewApplication {
+    /// Its name.
+    pub name: String,
+    /// Its tier.
+    pub tier: String,
+    /// Limits of this application only.
+    pub own: OwnLimits,
+    /// Its website.
+    pub url: Option<String>,
+    /// How to reach the owner.
+    pub contact: Option<String>,
+    /// A remark.
+    pub note: Option<String>,
+    /// When its key expires.
+    pub expires_at: Option<Wall>,
+}
+
+/// The properties of a new key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyDetails {
+    /// The name that its owner gives it.
+    pub name: Option<String>,
+    /// When it expires.
+    pub expires_at: Option<Wall>,
+    /// The conditions for it, if an owner creates it.
+    pub allowance: Option<KeyAllowance>,
+}
+
+/// An application with a new key: the only time the key is visible.
+#[derive(Clone, Debug)]
+pub struct IssuedKey {
+    /// The application.
+    pub application: StoredApplication,
+    /// The key.
+    pub key: Secret,
+}

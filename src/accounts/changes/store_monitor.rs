@@ -1,0 +1,72 @@
+//! Reads the state of the store for its metrics, and logs when its file is missing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+
+use crate::clock::{Clock, Mono};
+use crate::instruments::Instruments;
+use crate::store::{StoreError, StoreHealth};
+
+/// Minimum interval between log lines while the store file is missing or replaced.
+const LOG_INTERVAL: Duration = Duration::from_mins(1);
+
+/// Watches the store.
+pub struct StoreMonitor {
+    health: Arc<dyn StoreHealth>,
+    clock: Clock,
+    instruments: Arc<Instruments>,
+    /// When the missing or replaced store file was logged last.
+    misplaced_logged_at: ArcSwapOption<Mono>,
+}
+
+impl StoreMonitor {
+    /// Watches the store with this `health`.
+    pub fn new(health: Arc<dyn StoreHealth>, clock: Clock, instruments: Arc<Instruments>) -> Self {
+        Self { health, clock, instruments, misplaced_logged_at: ArcSwapOption::empty() }
+    }
+
+    /// Raises the alarm if the store was found damaged. Called periodically.
+    pub fn check_damage(&self) {
+        self.instruments.store_is_damaged(self.health.damage().is_some());
+    }
+
+    /// Raises the alarm while the store file is missing or replaced. Logged at the beginning, every minute, and at
+    /// the end. Called every few seconds.
+    pub async fn check_file(&self) {
+        let health = Arc::clone(&self.health);
+        // On a thread of its own: a disk that hangs must not block a serving thread.
+        let Ok(found) = tokio::task::spawn_blocking(move || health.missing_or_replaced()).await else {
+            return;
+        };
+        self.instruments.store_file_invalid(found.is_some());
+        let now = self.clock.now().mono;
+        let before = self.misplaced_logged_at.load();
+        match (found, before.as_deref()) {
+            (Some(reason), before) if before.is_none_or(|logged| now.since(*logged) >= LOG_INTERVAL) => {
+                self.misplaced_logged_at.store(Some(Arc::new(now)));
+                tracing::error!(
+                    %reason,
+                    "store file missing or replaced; key changes are refused and no units are leased. Move the same file \
+                     back; or stop the server, run `scoregate store import BACKUP`, and start it again"
+                );
+            }
+            (None, Some(_)) => {
+                self.misplaced_logged_at.store(None);
+                tracing::info!("store file found again");
+            }
+            (Some(_) | None, _) => {}
+        }
+    }
+
+    /// Sets the metrics of a shared store. If its state cannot be read, they keep their values. Called every few seconds.
+    pub async fn measure(&self) -> Result<(), StoreError> {
+        let metrics = self.instruments.shared_store();
+        metrics.exchanges(self.health.exchange_counts());
+        if let Some(status) = self.health.database_status().await? {
+            metrics.status(&status);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,106 @@
+//! A gateway on the embedded store, as far as changes concern it.
+
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use crate::accounts::key_directory::KeyDirectory;
+use crate::accounts::key_freshness::KeyFreshness;
+use crate::accounts::terms::TermsByTier;
+use crate::clock::{Clock, ManualClock, Wall};
+use crate::instruments::Instruments;
+use crate::keys::{KeyForm, standard_tiers};
+use crate::store::{Embedded, LocalCopy, OwnLimits};
+use crate::telemetry::metrics::MetricsRegistry;
+
+use super::directory_keeper::DirectoryKeeper;
+use super::key_changes::KeyChanges;
+use super::local_copy_writer::LocalCopyWriter;
+use super::new_application::NewApplication;
+use super::owner_administration::OwnerAdministration;
+use super::registrar::Registrar;
+
+pub(super) const NOON: Wall = Wall::from_seconds(1_763_726_400); // 2025-11-21T12:00:00Z
+
+/// A gateway on the store in a directory.
+pub(super) struct ChangingGateway {
+    pub(super) store: Arc<Embedded>,
+    pub(super) keys: Arc<KeyDirectory>,
+    pub(super) registrar: Registrar,
+    pub(super) owners: OwnerAdministration,
+    pub(super) keeper: DirectoryKeeper,
+    pub(super) copy: Option<Arc<LocalCopyWriter>>,
+    pub(super) manual: ManualClock,
+}
+
+/// Changes in a store, on a running server or a stopped system.
+pub(super) fn changes(
+    store: &Arc<Embedded>,
+    keys: Option<&Arc<KeyDirectory>>,
+    copy: Option<&Arc<LocalCopyWriter>>,
+    clock: &Clock,
+) -> Arc<KeyChanges> {
+    let store = Arc::clone(store);
+    let terms = TermsByTier::new(&standard_tiers(), 60);
+    Arc::new(KeyChanges::new(store, keys.cloned(), copy.cloned(), terms, clock.clone(), instruments()))
+}
+
+pub(super) fn registrar(store: &Arc<Embedded>, changes: &Arc<KeyChanges>) -> Registrar {
+    let store = Arc::clone(store);
+    Registrar::new(store, Arc::clone(changes), KeyForm::new("sg_live", false))
+}
+
+fn instruments() -> Arc<Instruments> {
+    Arc::new(Instruments::new(&MetricsRegistry::default(), &[]))
+}
+
+impl ChangingGateway {
+    /// A gateway that has loaded its keys.
+    pub(super) async fn loaded(directory: &TempDir) -> Self {
+        let gateway = Self::of(directory, KeyDirectory::default(), None);
+        gateway.keeper.load().await.unwrap();
+        gateway
+    }
+
+    /// A gateway with a local copy in another directory. It loads nothing.
+    pub(super) fn with_copy(directory: &TempDir, data: &TempDir) -> Self {
+        Self::of(directory, KeyDirectory::shared(KeyFreshness::shared(None)), Some(data))
+    }
+
+    fn of(directory: &TempDir, keys: KeyDirectory, data: Option<&TempDir>) -> Self {
+        let (store, keys) = (Arc::new(Embedded::open(directory.path()).unwrap()), Arc::new(keys));
+        let (clock, manual) = Clock::manual(NOON);
+        let copy = data.map(|data| {
+            let (copy, freshness) = (LocalCopy::of(data.path()), Arc::clone(&keys.freshness));
+            let (applications, feed) = (Arc::clone(&store), Arc::clone(&store));
+            let writer =
+                LocalCopyWriter::new(copy, applications, feed, freshness, clock.clone(), instruments());
+            Arc::new(writer)
+        });
+        let changes = changes(&store, Some(&keys), copy.as_ref(), &clock);
+        let keeper = DirectoryKeeper::new(
+            Arc::clone(&store) as _,
+            Arc::clone(&changes),
+            Arc::clone(&keys),
+            copy.clone(),
+            clock.clone(),
+            instruments(),
+        );
+        let registrar = registrar(&store, &changes);
+        let owners = OwnerAdministration::new(Arc::clone(&store) as _, changes);
+        Self { store, keys, registrar, owners, keeper, copy, manual }
+    }
+}
+
+/// A new application.
+pub(super) fn station() -> NewApplication {
+    NewApplication {
+        name: "Weather station".into(),
+        tier: "pro".into(),
+        own: OwnLimits::default(),
+        url: None,
+        contact: None,
+        note: None,
+        expires_at: None,
+    }
+}

@@ -1,0 +1,17 @@
+//! The objects that commands use.
+
+use std::sync::Arc;
+
+use crate::accounts::{OwnerAdministration, OwnerMail, Registrar};
+use crate::admin::fleet_reports::FleetReports;
+use crate::status::StatusMessages;
+
+/// The objects that commands use, one for each kind of command.
+#[expect(missing_docs, reason = "each field is documented at its type")]
+pub struct Administration {
+    pub registrar: Arc<Registrar>,
+    pub owners: Arc<OwnerAdministration>,
+    pub mail: OwnerMail,
+    pub reports: FleetReports,
+    pub messages: StatusMessages,
+}

@@ -1,0 +1,91 @@
+//! Reads the gateways on the store, and usage and requests added up over them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::accounts::Registrar;
+use crate::clock::{Clock, Day};
+use crate::keys::ApplicationId;
+use crate::store::{
+    NodeRegistry, REQUEST_DAYS_KEPT, RequestList, RequestQuery, RequestStore, Store, StoreError, UsageQuery,
+    UsageStore,
+};
+
+use super::command::CommandProblem;
+use super::fleet::{FleetUsageView, NodesRead, NodesView};
+use super::requests::ApplicationRequestsView;
+
+/// Number of days of requests, unless requested otherwise.
+const REQUEST_DAYS: u32 = 30;
+
+/// Reads what gateways reported.
+pub struct FleetReports {
+    nodes: Arc<dyn NodeRegistry>,
+    usage: Arc<dyn UsageStore>,
+    requests: Arc<dyn RequestStore>,
+    registrar: Arc<Registrar>,
+    clock: Clock,
+}
+
+impl FleetReports {
+    /// Reads from `store`; applications are read by `registrar`.
+    pub fn new(store: Arc<dyn Store>, registrar: Arc<Registrar>, clock: Clock) -> Self {
+        let (nodes, usage) = (Arc::clone(&store) as _, Arc::clone(&store) as _);
+        Self { nodes, usage, requests: store, registrar, clock }
+    }
+
+    async fn read_nodes(&self) -> Result<NodesRead, StoreError> {
+        let nodes = self.nodes.nodes().await?;
+        Ok(NodesRead { nodes, at: self.clock.now().wall })
+    }
+
+    /// The gateways that use the store.
+    pub(super) async fn nodes(&self) -> Result<NodesView, CommandProblem> {
+        Ok(NodesView::from(&self.read_nodes().await?))
+    }
+
+    /// The applications with the highest usage of a day, by default today.
+    pub(super) async fn usage(
+        &self,
+        day: Option<Day>,
+        limit: usize,
+    ) -> Result<FleetUsageView, CommandProblem> {
+        let day = day.unwrap_or_else(|| self.clock.now().wall.day());
+        // Before the usage, which contains at least what was recorded by then.
+        let nodes = self.read_nodes().await?;
+        let usage = self.usage.usage(UsageQuery::on(day, limit)).await?;
+        let ids = usage.totals.iter().map(|total| total.application).collect();
+        let found = self.registrar.find(ids, day).await?;
+        let applications: HashMap<_, _> = found.into_iter().map(|stored| (stored.id, stored)).collect();
+        Ok(FleetUsageView::new(day, &usage, &applications, &nodes))
+    }
+
+    /// The requests of an application from `first` to `last`, by default the 30 days that end with `last`, and today.
+    pub(super) async fn requests(
+        &self,
+        application: ApplicationId,
+        first: Option<Day>,
+        last: Option<Day>,
+    ) -> Result<ApplicationRequestsView, CommandProblem> {
+        let last = last.unwrap_or_else(|| self.clock.now().wall.day());
+        let first = first.unwrap_or(Day::from_number(last.number().saturating_sub(REQUEST_DAYS - 1)));
+        let query = RequestQuery { application, first, last };
+        if last.number().checked_sub(first.number()).is_none_or(|days| days >= REQUEST_DAYS_KEPT) {
+            return Err(CommandProblem::bad(format!(
+                "the days must be in order and at most {REQUEST_DAYS_KEPT}, for which requests are kept"
+            )));
+        }
+        self.registrar.show(application).await?;
+        // Before the requests, which contain at least what was recorded by then.
+        let nodes = self.read_nodes().await?;
+        let requests = self.requests.requests(query).await?;
+        Ok(ApplicationRequestsView::new(&query, &requests, &nodes))
+    }
+
+    /// All requests of an application that are kept, by day, endpoint and outcome.
+    pub(super) async fn kept_requests(&self, application: ApplicationId) -> Result<RequestList, StoreError> {
+        let last = self.clock.now().wall.day();
+        let first = Day::from_number(last.number().saturating_sub(REQUEST_DAYS_KEPT - 1));
+        self.requests.requests(RequestQuery { application, first, last }).await
+    }
+}

@@ -1,0 +1,76 @@
+//! Assembles the objects that change applications, keys, owners and messages, and keep the keys of a server current.
+
+use std::sync::Arc;
+
+use crate::accounts::{
+    DirectoryKeeper, KeyChanges, LocalCopyWriter, OwnerAdministration, OwnerMail, Registrar, StoreMonitor,
+    TermsByTier,
+};
+use crate::admin::{Administration, FleetReports};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::instruments::Instruments;
+use crate::keys::KeyForm;
+use crate::status::StatusMessages;
+use crate::store::Store;
+
+use super::notices::notice_settings;
+use super::store_engine::ServerStore;
+
+/// The keys of a server.
+pub struct ServerKeys {
+    /// Keeps the key directory equal to the store.
+    pub keeper: Arc<DirectoryKeeper>,
+    /// The writer of the local copy of a shared store.
+    pub(super) copy: Option<Arc<LocalCopyWriter>>,
+    pub(super) monitor: Arc<StoreMonitor>,
+    /// The objects that commands use.
+    pub administration: Arc<Administration>,
+}
+
+impl ServerKeys {
+    /// The keys of a server that has opened its store. Its key directory is empty.
+    pub(super) fn new(
+        config: &Config,
+        opened: &ServerStore,
+        clock: &Clock,
+        instruments: &Arc<Instruments>,
+    ) -> Self {
+        let (store, directory) = (|| Arc::clone(&opened.store), || Arc::clone(&opened.key_directory));
+        let (clock, metrics) = (|| clock.clone(), || Arc::clone(instruments));
+        let copy = opened.fleet.as_ref().map(|fleet| {
+            let freshness = Arc::clone(&opened.key_directory.freshness);
+            let copy = fleet.copy.clone();
+            Arc::new(LocalCopyWriter::new(copy, store(), store(), freshness, clock(), metrics()))
+        });
+        let terms = TermsByTier::new(&config.tiers, config.guard_per_minute);
+        let changes = KeyChanges::new(store(), Some(directory()), copy.clone(), terms, clock(), metrics());
+        let changes = Arc::new(changes);
+        let administration = Arc::new(administration(config, &opened.store, &changes, &clock(), instruments));
+        let keeper = DirectoryKeeper::new(store(), changes, directory(), copy.clone(), clock(), metrics());
+        let monitor = Arc::new(StoreMonitor::new(store(), clock(), metrics()));
+        Self { keeper: Arc::new(keeper), copy, monitor, administration }
+    }
+}
+
+/// The objects that commands use.
+pub fn administration(
+    config: &Config,
+    store: &Arc<dyn Store>,
+    changes: &Arc<KeyChanges>,
+    clock: &Clock,
+    instruments: &Arc<Instruments>,
+) -> Administration {
+    let form = KeyForm::new(&config.key_prefix, config.accept_imported);
+    let (store, changes) = (|| Arc::clone(store), || Arc::clone(changes));
+    let registrar = Arc::new(Registrar::new(store(), changes(), form));
+    let owners = Arc::new(OwnerAdministration::new(store(), changes()));
+    let (reader, recipients) = (|| Arc::clone(&registrar), Arc::clone(&owners));
+    Administration {
+        mail: OwnerMail::new(store(), reader(), recipients, changes(), notice_settings(config)),
+        reports: FleetReports::new(store(), reader(), clock.clone()),
+        messages: StatusMessages::new(store(), clock.clone(), Arc::clone(instruments)),
+        registrar,
+        owners,
+    }
+}

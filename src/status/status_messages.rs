@@ -1,0 +1,59 @@
+//! Messages of the status page, posted by operators.
+
+use std::sync::Arc;
+
+use crate::clock::Clock;
+use crate::instruments::{Instruments, StoreWork};
+use crate::keys::{BadText, check_text, checked_message};
+use crate::store::{IncidentState, MessageSubject, NewStatusMessage, StatusMessage, StatusStore, StoreError};
+
+/// Maximum number of messages listed, besides those of open incidents.
+const LIST: usize = 1_000;
+
+/// Posts and lists messages.
+pub struct StatusMessages {
+    store: Arc<dyn StatusStore>,
+    clock: Clock,
+    instruments: Arc<Instruments>,
+}
+
+/// Why a message was not posted.
+#[derive(Debug, thiserror::Error)]
+pub enum StatusMessageError {
+    /// The title or the text is invalid.
+    #[error(transparent)]
+    BadText(#[from] BadText),
+    /// The store refused it or failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl StatusMessages {
+    /// Messages in `store`.
+    pub fn new(store: Arc<dyn StatusStore>, clock: Clock, instruments: Arc<Instruments>) -> Self {
+        Self { store, clock, instruments }
+    }
+
+    /// Posts a message about an incident. Without a state the incident keeps its own.
+    pub async fn post(
+        &self,
+        who: &str,
+        subject: MessageSubject,
+        state: Option<IncidentState>,
+        message: &str,
+    ) -> Result<StatusMessage, StatusMessageError> {
+        let message = checked_message(message)?;
+        if let MessageSubject::New(title) = &subject {
+            check_text("title", Some(title))?;
+        }
+        let at = self.clock.now().wall;
+        let new = NewStatusMessage { at, who: who.to_owned(), subject, state, message };
+        let posting = self.store.post_status(new);
+        Ok(self.instruments.measured(&self.clock, StoreWork::Change, posting).await?)
+    }
+
+    /// The newest messages and those of open incidents, newest first.
+    pub async fn list(&self, limit: usize) -> Result<Vec<StatusMessage>, StoreError> {
+        self.store.status_messages(limit.clamp(1, LIST)).await
+    }
+}
