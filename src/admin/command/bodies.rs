@@ -1,7 +1,5 @@
 //! The JSON bodies of commands. Unknown fields are rejected. Absent and null are distinct where a field can be removed.
 
-use serde::de::Deserializer;
-use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -34,14 +32,15 @@ pub struct NewKey {
     pub expires_at: Option<String>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RotateBody {
-    pub(super) overlap_seconds: u64,
+#[expect(missing_docs, reason = "the fields' names are the JSON's, documented in `keys --help`")]
+pub struct RotateBody {
+    pub overlap_seconds: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) key_name: Option<String>,
+    pub key_name: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) expires_at: Option<String>,
+    pub expires_at: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -64,39 +63,28 @@ pub(super) struct NoBody {}
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OwnerTierBody {
-    #[serde(default, with = "amend", skip_serializing_if = "FieldChange::is_unchanged")]
+    #[serde(default, skip_serializing_if = "FieldChange::is_unchanged")]
     pub(super) tier: FieldChange<String>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct LimitsBody {
-    #[serde(default, with = "amend", skip_serializing_if = "FieldChange::is_unchanged")]
-    pub(super) minute_limit: FieldChange<u32>,
-    #[serde(default, with = "amend", skip_serializing_if = "FieldChange::is_unchanged")]
-    pub(super) day_limit: FieldChange<u32>,
+#[expect(missing_docs, reason = "the fields' names are the JSON's, documented in `keys --help`")]
+pub struct LimitsBody {
+    #[serde(default, skip_serializing_if = "FieldChange::is_unchanged")]
+    pub minute_limit: FieldChange<u32>,
+    #[serde(default, skip_serializing_if = "FieldChange::is_unchanged")]
+    pub day_limit: FieldChange<u32>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ExpiryBody {
+#[expect(missing_docs, reason = "the fields' names are the JSON's, documented in `keys --help`")]
+pub struct ExpiryBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) key: Option<String>,
-    #[serde(default, with = "amend", skip_serializing_if = "FieldChange::is_unchanged")]
-    pub(super) expires_at: FieldChange<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct UpdateBody {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) name: Option<String>,
-    #[serde(default, with = "amend", skip_serializing_if = "FieldChange::is_unchanged")]
-    pub(super) url: FieldChange<String>,
-    #[serde(default, with = "amend", skip_serializing_if = "FieldChange::is_unchanged")]
-    pub(super) contact: FieldChange<String>,
-    #[serde(default, with = "amend", skip_serializing_if = "FieldChange::is_unchanged")]
-    pub(super) note: FieldChange<String>,
+    pub key: Option<String>,
+    #[serde(default, skip_serializing_if = "FieldChange::is_unchanged")]
+    pub expires_at: FieldChange<String>,
 }
 
 /// A batch of keys. Each is parsed separately, so that an invalid one does not affect the others.
@@ -114,26 +102,4 @@ pub(super) fn to_json(body: &impl Serialize) -> Vec<u8> {
 /// Reads a body.
 pub(super) fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, CommandProblem> {
     json::read(body).map_err(|bad| CommandProblem::bad(format!("invalid body: {bad}")))
-}
-
-/// Absent is [`FieldChange::Keep`], null is [`FieldChange::Remove`].
-mod amend {
-    use super::{Deserialize, Serialize};
-    use super::{Deserializer, FieldChange, Serializer};
-
-    pub(super) fn serialize<T: Serialize, S: Serializer>(
-        change: &FieldChange<T>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        match change {
-            FieldChange::Keep | FieldChange::Remove => serializer.serialize_none(),
-            FieldChange::Set(value) => value.serialize(serializer),
-        }
-    }
-
-    pub(super) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<FieldChange<T>, D::Error> {
-        Ok(Option::deserialize(deserializer)?.map_or(FieldChange::Remove, FieldChange::Set))
-    }
 }

@@ -26,7 +26,7 @@ use crate::store::{AuditQuery, OwnLimits, StoredApplication};
 use super::view::{ApplicationView, AuditView, ExportView, ImportView, IssuedView, PageView};
 
 pub use administration::Administration;
-pub use bodies::NewKey;
+pub use bodies::{ExpiryBody, LimitsBody, NewKey, RotateBody};
 pub use contact::ContactView;
 pub use owners::{NOT_SEARCHABLE, OwnerCommand, OwnerView};
 pub use problem::CommandProblem;
@@ -44,11 +44,11 @@ pub enum AdminCommand {
     Create(NewKey),
     List { after: Option<ApplicationId>, limit: usize },
     Show(ApplicationId),
-    Rotate { id: ApplicationId, overlap_seconds: u64, key_name: Option<String>, expires_at: Option<String> },
+    Rotate(ApplicationId, RotateBody),
     Revoke { id: ApplicationId, key: Option<String> },
     SetTier { id: ApplicationId, tier: String },
-    SetLimits { id: ApplicationId, minute: FieldChange<u32>, day: FieldChange<u32> },
-    SetExpiry { id: ApplicationId, key: Option<String>, expires_at: FieldChange<String> },
+    SetLimits(ApplicationId, LimitsBody),
+    SetExpiry(ApplicationId, ExpiryBody),
     Update { id: ApplicationId, change: DescriptionChange },
     Requests { id: ApplicationId, first: Option<Day>, last: Option<Day> },
     Audit(AuditQuery),
@@ -73,7 +73,7 @@ pub async fn perform(
             json(&PageView::new(&page, |stored| keys.used_today(stored)))
         }
         AdminCommand::Show(id) => application(keys, &keys.show(id).await?),
-        AdminCommand::Rotate { id, overlap_seconds, key_name, expires_at } => {
+        AdminCommand::Rotate(id, RotateBody { overlap_seconds, key_name, expires_at }) => {
             let overlap = Duration::from_secs(overlap_seconds);
             let expires_at = expires_at.map(timestamp).transpose()?;
             let details = KeyDetails { name: key_name, expires_at, allowance: None };
@@ -81,13 +81,13 @@ pub async fn perform(
         }
         AdminCommand::Revoke { id, key } => application(keys, &keys.revoke(actor, id, key.as_deref()).await?),
         AdminCommand::SetTier { id, tier } => application(keys, &keys.set_tier(actor, id, &tier).await?),
-        AdminCommand::SetLimits { id, minute, day } => {
-            if minute.is_unchanged() && day.is_unchanged() {
+        AdminCommand::SetLimits(id, LimitsBody { minute_limit, day_limit }) => {
+            if minute_limit.is_unchanged() && day_limit.is_unchanged() {
                 return Err(CommandProblem::bad("send minute_limit or day_limit; null for the tier's limit"));
             }
-            application(keys, &keys.set_limits(actor, id, minute, day).await?)
+            application(keys, &keys.set_limits(actor, id, minute_limit, day_limit).await?)
         }
-        AdminCommand::SetExpiry { id, key, expires_at } => {
+        AdminCommand::SetExpiry(id, ExpiryBody { key, expires_at }) => {
             let at = expiry(expires_at)?;
             application(keys, &keys.set_expiry(actor, id, key.as_deref(), at).await?)
         }

@@ -4,7 +4,6 @@ use http::Method;
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
-use crate::accounts::DescriptionChange;
 use crate::admin::key_lines::{LineObject, read_json};
 use crate::admin::paths::NODES;
 use crate::admin::query::QueryPairs;
@@ -12,9 +11,7 @@ use crate::clock::Day;
 use crate::keys::ApplicationId;
 use crate::store::AuditQuery;
 
-use super::bodies::{
-    ExpiryBody, ImportBody, LimitsBody, NewKey, RevokeBody, RotateBody, TierBody, UpdateBody, read, to_json,
-};
+use super::bodies::{ImportBody, NewKey, RevokeBody, TierBody, read, to_json};
 use super::{AdminCommand, CommandProblem, OwnerCommand, StatusCommand};
 
 const ROOT: &str = "/v1/applications";
@@ -62,25 +59,12 @@ impl AdminCommand {
                 let keys = lines.iter().flatten().map(raw).collect();
                 (Method::POST, format!("{ROOT}/import"), to_json(&ImportBody { keys }))
             }
-            Self::Rotate { id, overlap_seconds, key_name, expires_at } => {
-                let overlap_seconds = *overlap_seconds;
-                let (key_name, expires_at) = (key_name.clone(), expires_at.clone());
-                post(*id, "rotate", &RotateBody { overlap_seconds, key_name, expires_at })
-            }
+            Self::Rotate(id, body) => post(*id, "rotate", body),
             Self::Revoke { id, key } => post(*id, "revoke", &RevokeBody { key: key.clone() }),
             Self::SetTier { id, tier } => post(*id, "tier", &TierBody { tier: tier.clone() }),
-            Self::SetLimits { id, minute, day } => {
-                let (minute_limit, day_limit) = (minute.clone(), day.clone());
-                post(*id, "limits", &LimitsBody { minute_limit, day_limit })
-            }
-            Self::SetExpiry { id, key, expires_at } => {
-                let (key, expires_at) = (key.clone(), expires_at.clone());
-                post(*id, "expiry", &ExpiryBody { key, expires_at })
-            }
-            Self::Update { id, change } => {
-                let DescriptionChange { name, url, contact, note } = change.clone();
-                post(*id, "describe", &UpdateBody { name, url, contact, note })
-            }
+            Self::SetLimits(id, body) => post(*id, "limits", body),
+            Self::SetExpiry(id, body) => post(*id, "expiry", body),
+            Self::Update { id, change } => post(*id, "describe", change),
         }
     }
 
@@ -121,10 +105,7 @@ impl AdminCommand {
 
 fn change(id: ApplicationId, action: &str, body: &[u8]) -> Result<AdminCommand, CommandProblem> {
     Ok(match action {
-        "rotate" => {
-            let RotateBody { overlap_seconds, key_name, expires_at } = read(body)?;
-            AdminCommand::Rotate { id, overlap_seconds, key_name, expires_at }
-        }
+        "rotate" => AdminCommand::Rotate(id, read(body)?),
         "revoke" => {
             let RevokeBody { key } = read(body)?;
             AdminCommand::Revoke { id, key }
@@ -133,18 +114,9 @@ fn change(id: ApplicationId, action: &str, body: &[u8]) -> Result<AdminCommand, 
             let TierBody { tier } = read(body)?;
             AdminCommand::SetTier { id, tier }
         }
-        "limits" => {
-            let LimitsBody { minute_limit, day_limit } = read(body)?;
-            AdminCommand::SetLimits { id, minute: minute_limit, day: day_limit }
-        }
-        "expiry" => {
-            let ExpiryBody { key, expires_at } = read(body)?;
-            AdminCommand::SetExpiry { id, key, expires_at }
-        }
-        "describe" => {
-            let UpdateBody { name, url, contact, note } = read(body)?;
-            AdminCommand::Update { id, change: DescriptionChange { name, url, contact, note } }
-        }
+        "limits" => AdminCommand::SetLimits(id, read(body)?),
+        "expiry" => AdminCommand::SetExpiry(id, read(body)?),
+        "describe" => AdminCommand::Update { id, change: read(body)? },
         _ => return Err(CommandProblem::not_found()),
     })
 }
@@ -198,7 +170,8 @@ fn application_id(id: &str) -> Result<ApplicationId, CommandProblem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::accounts::FieldChange;
+    use crate::accounts::{DescriptionChange, FieldChange};
+    use crate::admin::{ExpiryBody, LimitsBody, RotateBody};
 
     #[test]
     fn a_command_survives_the_conversion_to_a_request_and_back() {
@@ -209,25 +182,28 @@ mod tests {
         let line = format!(r#"{{"sha256":"{}","name":"n","tier":"pro"}}"#, "0a".repeat(32));
         let (keep, remove) = (FieldChange::Keep, FieldChange::Remove);
         let expiry = Some("2027-01-31T00:00:00Z".to_owned());
+        let rotate = |key_name, expires_at| {
+            AdminCommand::Rotate(id, RotateBody { overlap_seconds: 60, key_name, expires_at })
+        };
+        let limits =
+            |minute_limit, day_limit| AdminCommand::SetLimits(id, LimitsBody { minute_limit, day_limit });
         for command in [
             AdminCommand::Create(new),
             AdminCommand::List { after: Some(id), limit: 5 },
             AdminCommand::List { after: None, limit: 5 },
             AdminCommand::Show(id),
-            AdminCommand::Rotate { id, overlap_seconds: 60, key_name: None, expires_at: None },
-            AdminCommand::Rotate {
-                id,
-                overlap_seconds: 60,
-                key_name: Some("Station".into()),
-                expires_at: expiry.clone(),
-            },
+            rotate(None, None),
+            rotate(Some("Station".into()), expiry.clone()),
             AdminCommand::Revoke { id, key: None },
             AdminCommand::Revoke { id, key: Some("sg_live_abcd".into()) },
             AdminCommand::SetTier { id, tier: "teams".into() },
-            AdminCommand::SetLimits { id, minute: FieldChange::Set(3), day: FieldChange::Keep },
-            AdminCommand::SetLimits { id, minute: FieldChange::Keep, day: FieldChange::Remove },
-            AdminCommand::SetExpiry { id, key: expiry, expires_at: FieldChange::Remove },
-            AdminCommand::SetExpiry { id, key: None, expires_at: FieldChange::Set("soon".into()) },
+            limits(FieldChange::Set(3), FieldChange::Keep),
+            limits(FieldChange::Keep, FieldChange::Remove),
+            AdminCommand::SetExpiry(id, ExpiryBody { key: expiry, expires_at: FieldChange::Remove }),
+            AdminCommand::SetExpiry(
+                id,
+                ExpiryBody { key: None, expires_at: FieldChange::Set("soon".into()) },
+            ),
             AdminCommand::Update {
                 id,
                 change: DescriptionChange {

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 
 use crate::accounts::{DescriptionChange, FieldChange};
-use crate::admin::{AdminCommand, NewKey};
+use crate::admin::{AdminCommand, ExpiryBody, LimitsBody, NewKey, RotateBody};
 use crate::keys::ApplicationId;
 use crate::store::AuditQuery;
 
@@ -193,18 +193,17 @@ impl KeysCommand {
             Self::Show { id, usage: _ } => AdminCommand::Show(id),
             Self::Rotate { id, overlap_hours, key_name, expires_at } => {
                 let overlap_seconds = overlap_hours.saturating_mul(3_600);
-                AdminCommand::Rotate { id, overlap_seconds, key_name, expires_at }
+                AdminCommand::Rotate(id, RotateBody { overlap_seconds, key_name, expires_at })
             }
             Self::Revoke { id, key } => AdminCommand::Revoke { id, key },
             Self::SetTier { id, tier } => AdminCommand::SetTier { id, tier },
-            Self::SetLimits { id, minute, day } => AdminCommand::SetLimits {
-                id,
-                minute: minute.unwrap_or_default(),
-                day: day.unwrap_or_default(),
-            },
+            Self::SetLimits { id, minute, day } => {
+                let (minute_limit, day_limit) = (minute.unwrap_or_default(), day.unwrap_or_default());
+                AdminCommand::SetLimits(id, LimitsBody { minute_limit, day_limit })
+            }
             Self::SetExpiry { id, key, at } => {
                 let expires_at = if at == "never" { FieldChange::Remove } else { FieldChange::Set(at) };
-                AdminCommand::SetExpiry { id, key, expires_at }
+                AdminCommand::SetExpiry(id, ExpiryBody { key, expires_at })
             }
             Self::Update { id, name, url, contact, note } => {
                 let [url, contact, note] = [url, contact, note].map(text_change);
