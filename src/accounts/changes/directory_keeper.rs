@@ -60,7 +60,7 @@ pub enum AdoptError {
 }
 
 impl DirectoryKeeper {
-    /// Keeps `key_directory`, which `changes` changes too, equal to `store`, and lists its changes for the local `copy`.
+    /// Keeps `key_directory`, where `changes` applies changes of this process, equal to `store`, and lists changes for `copy`.
     pub fn new(
         store: Arc<dyn Store>,
         changes: Arc<KeyChanges>,

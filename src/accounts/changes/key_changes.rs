@@ -32,14 +32,14 @@ pub struct KeyChanges {
     instruments: Arc<Instruments>,
 }
 
-/// The right to change what is in force.
+/// The right to change the tiers and keys in force. One task has it at a time.
 pub(super) struct ChangeTurn<'c> {
     changes: &'c KeyChanges,
     _turn: MutexGuard<'c, ()>,
 }
 
 impl KeyChanges {
-    /// Changes in `store`, and in `key_directory` if there is one, with its local copy.
+    /// Makes changes in `store`, then in `key_directory`, if there is one, and lists them for its local copy.
     pub fn new(
         store: Arc<dyn KeyStore>,
         key_directory: Option<Arc<KeyDirectory>>,
