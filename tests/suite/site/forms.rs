@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::browser::Browser;
 use crate::client::Connection;
-use crate::http2::{self, http2_client::Http2Client};
+use crate::connections::http2::{self, http2_client::Http2Client};
 use crate::world::World;
 
 #[tokio::test]

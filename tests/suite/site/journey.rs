@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::browser::Browser;
 use crate::client::Connection;
-use crate::ledger_unreachable::Lock;
+use crate::quotas::ledger_unreachable::Lock;
 use crate::world::World;
 
 impl World {

@@ -1,0 +1,17 @@
+//! The command line, files of settings and secrets, and the commands in the documentation.
+
+mod audit_users;
+mod cli_accounts;
+mod cli_contact;
+mod cli_demo;
+mod cli_health;
+mod cli_keys;
+mod cli_messages;
+mod cli_store;
+mod cli_top;
+mod cli_websites;
+mod documented_commands;
+mod keys_import;
+mod private_files;
+mod sample_config;
+mod secret_files;

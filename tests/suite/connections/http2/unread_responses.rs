@@ -1,0 +1,385 @@
+//! Clients that request much and open no window: how many connection slots they hold, for how long, and the memory
+//! used.
+
+#![expect(clippy::print_stdout, reason = "the tests print their figures")]
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use scoregate::clock::Clock;
+use tempfile::TempDir;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::Barrier;
+use tokio_rustls::TlsConnector;
+
+use super::{
+    DATA, END_STREAM, GOAWAY, HEADERS, PREFACE, RST_STREAM, SETTINGS, StreamOutcome, WINDOW_UPDATE, Wire,
+    code, frame, get, request,
+};
+use crate::attempts::best_of_three;
+use crate::client::Connection;
+use crate::connections::slow_clients::{self, Part};
+use crate::program::{BUILT_IN, Program};
+use crate::world::{World, good};
+
+const INITIAL_WINDOW: u16 = 4;
+const REFUSED_STREAM: u32 = 7;
+const SECOND: Duration = Duration::from_secs(1);
+const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+const MEGABYTE: u64 = 1 << 20;
+
+/// This many requests for the largest page.
+fn requests(streams: u32) -> Vec<u8> {
+    (0..streams).flat_map(|of| request(2 * of + 1, &get("/openapi.json", &[]))).collect()
+}
+
+/// A connection with a window of zero and this many requests on it.
+async fn unread(world: &World, streams: u32) -> Wire {
+    let mut connection = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
+    connection.send(&requests(streams)).await;
+    connection
+}
+
+#[tokio::test]
+async fn http2_seventy_clients_that_read_nothing_do_not_exhaust_64_connection_slots() {
+    let world = World::with("server.max_connections = 64", good).await;
+    let mut attackers = Vec::new();
+    for _ in 0..70 {
+        attackers.push(unread(&world, 24).await);
+    }
+    // Only clients with a slot are answered at all.
+    for attacker in &mut attackers[..64] {
+        attacker.find(HEADERS).await;
+    }
+    world.pass(SECOND);
+    let probe = async {
+        let mut connection = Connection::open(world.address()).await;
+        connection.write(HEALTH).await;
+        connection.read(false).await.unwrap().status
+    };
+    // The clock does not advance, so no timeout is needed for the callers to be served.
+    assert_eq!(probe.await, 200);
+    let key = world.customer("pro").await.key;
+    assert_eq!(world.get("/api/v1/models").key(&key).send().await.status, 200);
+    assert!(world.ended("displaced").await >= 7);
+    assert_eq!(world.ended("write_timeout").await, 0);
+}
+
+#[tokio::test]
+async fn http2_after_repeated_refusals_a_client_without_a_key_gets_a_goaway_and_has_the_write_timeout() {
+    let world = World::with("", good).await;
+    let mut connection = unread(&world, 100).await;
+    connection.find(GOAWAY).await;
+    world.pass(20 * SECOND);
+    while connection.read().await.is_some() {}
+    assert_eq!(world.ended("write_timeout").await, 1);
+}
+
+#[tokio::test]
+async fn http2_a_client_with_a_key_keeps_its_connection_slot_while_others_read_nothing() {
+    let world = World::with("server.max_connections = 4", good).await;
+    let key = world.customer("pro").await.key;
+    world.backend.hold();
+    let mut honest = Wire::open(world.address()).await;
+    honest.send(&request(1, &get("/api/v1/models", &[("x-api-key", &key)]))).await;
+    world.backend.has_received(1).await;
+    let mut attackers = Vec::new();
+    for _ in 0..12 {
+        attackers.push(unread(&world, 10).await);
+        world.pass(SECOND);
+    }
+    world.reaches("scoregate_connections_total{reason=\"displaced\"}", 9).await;
+    world.backend.open();
+    assert_eq!(honest.stream_outcome(1).await, StreamOutcome::Response(200, String::new()));
+}
+
+#[tokio::test]
+async fn http2_without_a_key_eight_responses_wait_and_further_requests_are_refused() {
+    let world = World::new().await;
+    let mut connection = unread(&world, 20).await;
+    for of in 8..20 {
+        let refused = connection.find(RST_STREAM).await;
+        assert_eq!((refused.stream, code(&refused.payload)), (2 * of + 1, REFUSED_STREAM));
+    }
+    // Pending data is sent once the window opens.
+    let room = [frame(SETTINGS, 0, 0, &[0, 4, 0, 15, 0, 0]), frame(WINDOW_UPDATE, 0, 0, &[0, 127, 0, 0])];
+    connection.send(&room.concat()).await;
+    let mut ended = 0;
+    while ended < 8 {
+        ended += u32::from(connection.find(DATA).await.flags & END_STREAM != 0);
+    }
+}
+
+#[tokio::test]
+async fn http2_a_first_burst_of_a_hundred_requests_with_a_key_is_answered_completely() {
+    let world = World::new().await;
+    let key = world.customer("enterprise").await.key;
+    let mut connection = Wire::open_with(world.address(), &[(INITIAL_WINDOW, 0)]).await;
+    let fields = get("/api/v1/models", &[("x-api-key", &key)]);
+    let flight: Vec<u8> = (0..100).flat_map(|of| request(2 * of + 1, &fields)).collect();
+    connection.send(&flight).await;
+    for _ in 0..100 {
+        loop {
+            let read = connection.read().await.unwrap();
+            assert_ne!(read.kind, RST_STREAM);
+            if read.kind == HEADERS {
+                break;
+            }
+        }
+    }
+}
+
+/// A connection with or without TLS.
+pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
+/// The address under attack.
+#[derive(Clone)]
+pub struct AttackTarget {
+    pub address: SocketAddr,
+    /// The TLS connector, if TLS is used.
+    pub tls: Option<TlsConnector>,
+}
+
+impl AttackTarget {
+    /// Opens a connection from another loopback address.
+    pub async fn open(&self, number: u32) -> io::Result<Box<dyn Stream>> {
+        let socket = TcpSocket::new_v4().unwrap();
+        let [.., low] = (number % 200 + 1).to_be_bytes();
+        let [.., high] = (number / 200 + 2).to_be_bytes();
+        socket.bind(SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, high, low)), 0)).unwrap();
+        let stream = socket.connect(self.address).await?;
+        let Some(tls) = &self.tls else { return Ok(Box::new(stream)) };
+        Ok(Box::new(tls.connect(ServerName::try_from("localhost").unwrap(), stream).await?))
+    }
+
+    /// The TLS connector for HTTP/1.1.
+    pub fn tls_of_http1(&self) -> Option<TlsConnector> {
+        let mut config = self.tls.as_ref()?.config().as_ref().clone();
+        config.alpn_protocols.clear();
+        Some(TlsConnector::from(Arc::new(config)))
+    }
+
+    /// Duration of a probe, from its connection to its response.
+    pub async fn probe(&self, clock: &Clock) -> Duration {
+        let start = clock.mono();
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        if let Some(tls) = self.tls_of_http1() {
+            let stream = tls.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap();
+            answered(Connection::over(stream)).await;
+        } else {
+            answered(Connection::over(stream)).await;
+        }
+        clock.mono().since(start)
+    }
+}
+
+async fn answered<S: AsyncRead + AsyncWrite + Unpin>(mut connection: Connection<S>) {
+    connection.write(HEALTH).await;
+    assert_eq!(connection.read(false).await.expect("an answer").status, 200);
+}
+
+/// Creates certificate and key in a directory, and an HTTP/2 client that trusts them.
+fn certified(directory: &Path) -> TlsConnector {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    std::fs::write(directory.join("a.pem"), made.cert.pem()).unwrap();
+    std::fs::write(directory.join("a.key"), made.signing_key.serialize_pem()).unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from(made.cert.der().to_vec())).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let mut config = config.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    TlsConnector::from(Arc::new(config))
+}
+
+/// The real program with this many connection slots, with or without TLS.
+pub fn program(directory: &Path, slots: u32, is_secure: bool) -> (Program, AttackTarget) {
+    let tls = is_secure.then(|| certified(directory));
+    let mut settings =
+        format!("data_dir = \"{}\"\nupstream = \"built-in\"\n", directory.join("state").display());
+    settings += "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\n";
+    settings += &format!("server.max_connections = {slots}\n");
+    if is_secure {
+        let [pem, key] = ["a.pem", "a.key"].map(|name| directory.join(name).display().to_string());
+        settings += &format!("[tls.default]\ncertificate = \"{pem}\"\nkey = \"{key}\"\n");
+    }
+    let file = directory.join("scoregate.toml");
+    std::fs::write(&file, settings).unwrap();
+    let program = Program::start(&["serve", "--config", &file.display().to_string()], &BUILT_IN[..0]);
+    let attacked = AttackTarget { address: program.public(), tls };
+    (program, attacked)
+}
+
+/// How long each of this many connections lasts that request a hundred large pages and open their windows by `bytes`
+/// a second.
+async fn attack(
+    attacked: &AttackTarget,
+    connections: u32,
+    bytes: u32,
+    all_connected: &Arc<Barrier>,
+) -> Vec<Duration> {
+    let opening = [PREFACE, &frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]), &requests(100)].concat();
+    let attackers = (0..connections).map(|number| {
+        let (attacked, opening, all_connected) =
+            (attacked.clone(), opening.clone(), Arc::clone(all_connected));
+        tokio::spawn(async move {
+            let clock = Clock::system();
+            let mut stream = attacked.open(number).await.unwrap();
+            let start = clock.mono();
+            drop(stream.write_all(&opening).await);
+            drop(stream.flush().await);
+            all_connected.wait().await;
+            let (mut read, mut write) = tokio::io::split(stream);
+            let opens = async {
+                loop {
+                    clock.sleep(SECOND).await;
+                    let room = frame(WINDOW_UPDATE, 0, 1, &bytes.to_be_bytes());
+                    if bytes > 0 && write.write_all(&room).await.is_err() {
+                        break;
+                    }
+                    drop(write.flush().await);
+                }
+                std::future::pending::<()>().await;
+            };
+            let mut chunk = [0; 4_096];
+            let reads = async { while !matches!(read.read(&mut chunk).await, Ok(0) | Err(_)) {} };
+            tokio::select! { () = opens => {}, () = reads => {} }
+            clock.mono().since(start)
+        })
+    });
+    let mut duration = Vec::new();
+    for attacker in attackers.collect::<Vec<_>>() {
+        duration.push(attacker.await.unwrap());
+    }
+    duration
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http2_clients_that_read_almost_nothing_end_at_the_write_timeout_over_tcp_and_tls() {
+    for (is_secure, bytes) in [(false, 0), (false, 1), (true, 0)] {
+        let directory = TempDir::new().unwrap();
+        let (program, attacked) = program(directory.path(), 10_000, is_secure);
+        let duration = attack(&attacked, 200, bytes, &Arc::new(Barrier::new(200))).await;
+        let longest = duration.iter().max().unwrap();
+        println!(
+            "tls {is_secure}, {bytes} bytes a second: the longest of {} lasted {longest:?}",
+            duration.len()
+        );
+        assert!(*longest < 25 * SECOND, "{longest:?}");
+        assert_eq!(program.stop().code, Some(0));
+    }
+}
+
+/// Reconnects repeatedly, requests a hundred large pages, and reads none of them.
+async fn attack_until_stopped(attacked: AttackTarget, number: u32, all_connected: Arc<Barrier>) {
+    let opening = [PREFACE, &frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]), &requests(100)].concat();
+    let (clock, mut is_first) = (Clock::system(), true);
+    loop {
+        let Ok(mut stream) = attacked.open(number).await else { continue };
+        drop(stream.write_all(&opening).await);
+        drop(stream.flush().await);
+        if std::mem::take(&mut is_first) {
+            all_connected.wait().await;
+        }
+        let mut chunk = [0; 4_096];
+        while !matches!(stream.read(&mut chunk).await, Ok(0) | Err(_)) {}
+        clock.sleep(SECOND / 5).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http2_a_probe_is_answered_within_a_second_while_clients_that_read_nothing_reconnect() {
+    for is_secure in [false, true] {
+        let directory = TempDir::new().unwrap();
+        let (program, attacked) = program(directory.path(), 64, is_secure);
+        let all_connected = Arc::new(Barrier::new(71));
+        let attack =
+            |number| tokio::spawn(attack_until_stopped(attacked.clone(), number, Arc::clone(&all_connected)));
+        let attackers: Vec<_> = (0..70).map(attack).collect();
+        all_connected.wait().await;
+        let clock = Clock::system();
+        best_of_three(async || {
+            let mut slowest = Duration::ZERO;
+            for _ in 0..20 {
+                slowest = slowest.max(attacked.probe(&clock).await);
+                clock.sleep(SECOND / 10).await;
+            }
+            println!("tls {is_secure}: the slowest of 20 probes took {slowest:?}");
+            if slowest < SECOND { Ok(()) } else { Err(format!("{slowest:?}")) }
+        })
+        .await;
+        attackers.iter().for_each(tokio::task::JoinHandle::abort);
+        assert_eq!(program.stop().code, Some(0));
+    }
+}
+
+/// Limit of memory per connection of this attack: a hundred megabytes for 800. A release build needs
+/// 49 kB on TCP.
+const MOST_HELD: u64 = 128 << 10;
+
+/// The memory used by this many clients that request a hundred large pages each and read nothing.
+async fn check_memory(clients: u32, is_secure: bool) {
+    let directory = TempDir::new().unwrap();
+    let (program, attacked) = program(directory.path(), 10_000, is_secure);
+    let (before, clock) = (program.resident(), Clock::system());
+    let all_connected = Arc::new(Barrier::new(clients as usize + 1));
+    let attack = tokio::spawn({
+        let (attacked, all_connected) = (attacked.clone(), Arc::clone(&all_connected));
+        async move { attack(&attacked, clients, 0, &all_connected).await }
+    });
+    all_connected.wait().await;
+    // Processing of the open connections is over by then, and none was closed.
+    clock.sleep(10 * SECOND).await;
+    let during = program.resident();
+    let longest = attack.await.unwrap().into_iter().max().unwrap();
+    let (peak, after) = (program.most_resident(), program.resident());
+    let each = |memory: u64| memory.saturating_sub(before) / u64::from(clients);
+    let [before_mb, during_mb, peak_mb, after_mb] = [before, during, peak, after].map(|bytes| bytes >> 20);
+    let transport = if is_secure { "TLS" } else { "TCP" };
+    let row = format!(
+        "| {transport} | {clients} × 100 | {before_mb} MB | {during_mb} MB | {peak_mb} MB | {after_mb} MB | {} kB | {} kB | {:.1} s |",
+        each(during) >> 10,
+        each(peak) >> 10,
+        longest.as_secs_f64()
+    );
+    println!("{row}");
+    slow_clients::record(Part::Memory, row);
+    assert!(peak < before + 100 * MEGABYTE, "{before} bytes before, peak {peak}");
+    assert!(each(during) <= MOST_HELD, "{} bytes for each of {clients}", each(during));
+    assert_eq!(program.stop().code, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http2_eight_hundred_clients_that_read_nothing_cost_less_than_a_hundred_megabytes() {
+    check_memory(800, false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http2_clients_that_read_nothing_over_tls_cost_little_memory() {
+    check_memory(if slow_clients::is_full() { 800 } else { 200 }, true).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http2_memory_of_an_attack_is_returned_to_the_system_within_a_minute() {
+    let directory = TempDir::new().unwrap();
+    let (program, attacked) = program(directory.path(), 10_000, false);
+    let before = program.resident();
+    attack(&attacked, 800, 0, &Arc::new(Barrier::new(800))).await;
+    let (clock, mut held) = (Clock::system(), program.resident());
+    let ended_at = clock.mono();
+    while held > before + 16 * MEGABYTE && clock.mono().since(ended_at) < 60 * SECOND {
+        clock.sleep(SECOND / 2).await;
+        held = program.resident();
+    }
+    let took = clock.mono().since(ended_at);
+    println!("{before} bytes before, {} at most, {held} {took:?} after", program.most_resident());
+    assert!(held <= before + 16 * MEGABYTE, "{before} bytes before, and {held} a minute after");
+    assert_eq!(program.stop().code, Some(0));
+}

@@ -1,0 +1,11 @@
+//! Connections of clients: HTTP/2, TLS, deadlines, slots, overload, hostile clients.
+
+mod client_disconnects;
+mod connection_slots;
+mod deadlines;
+mod file_descriptors;
+pub mod http2;
+mod overload;
+mod slow_clients;
+mod tls;
+mod unauthenticated_clients;

@@ -1,0 +1,143 @@
+//! Concurrency: exact counts stay exact, one document is one fetch, and no request fails because of another.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::Value;
+
+use crate::backend::{json, respond};
+use crate::balances::own;
+use crate::client::Response;
+use crate::documents::caching::long;
+use crate::world::World;
+
+const MODELS: &str = "/api/v1/models?period=24h";
+
+fn ended(responses: &[Response], status: u16) -> usize {
+    responses.iter().filter(|response| response.status == status).count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_five_hundred_concurrent_requests_exactly_the_remaining_ten_are_served() {
+    let world = World::new().await;
+    let customer = world.customer_with("free", own(1_000, 10)).await;
+    let responses = join_all((0..500).map(|_| world.get_as(&customer, MODELS))).await;
+    assert_eq!((ended(&responses, 200), ended(&responses, 429)), (10, 490));
+    for refused in responses.iter().filter(|response| response.status == 429) {
+        assert_eq!(refused.code(), "quota_exceeded");
+        assert_eq!(refused.header("x-ratelimit-resource"), "day");
+        assert_eq!(refused.number("x-ratelimit-remaining"), 0);
+    }
+    let left = world.left(&customer);
+    assert_eq!((left.minute, left.day), (990, 0));
+    assert_eq!(world.refused("quota_exceeded").await, 490);
+    assert_eq!(world.counted("scoregate_quota_units_total{use=\"delivered\"}").await, 10);
+}
+
+#[tokio::test]
+async fn a_thousand_concurrent_misses_of_one_document_cause_one_upstream_request() {
+    let world = World::new().await;
+    let mut customers = Vec::new();
+    for _ in 0..10 {
+        // Enough units are leased, so that none of the thousand requests waits for a lease.
+        customers.push(world.busy().await);
+    }
+    world.backend.hold();
+    let all = join_all((0..1_000).map(|number| world.get_as(&customers[number % 10], MODELS)));
+    let (responses, ()) = tokio::join!(all, async {
+        world.reaches("scoregate_requests_in_progress", 1_000).await;
+        world.backend.open();
+    });
+    assert_eq!(ended(&responses, 200), 1_000);
+    let marked = |word: &str| {
+        responses.iter().filter(|response| response.header("cache-status").ends_with(word)).count()
+    };
+    assert_eq!((marked("detail=miss"), marked("detail=shared")), (1, 999));
+    assert!(responses.iter().all(|response| response.body == responses[0].body));
+    assert_eq!(world.backend.count("/api/v1/models"), 1);
+    assert_eq!(world.served("shared").await, 999);
+}
+
+#[tokio::test]
+async fn waiters_are_served_when_the_leader_disconnects() {
+    let world = World::new().await;
+    let [leader, waiter] = [world.paid().await, world.busy().await];
+    world.backend.hold();
+    let leading = world.get(MODELS).key(&leader.key).begin().await;
+    world.backend.has_received(2).await;
+    let waiting = join_all((0..20).map(|_| world.get_as(&waiter, MODELS)));
+    let (responses, ()) = tokio::join!(waiting, async {
+        world.reaches("scoregate_requests_in_progress", 21).await;
+        drop(leading);
+        world.reaches("scoregate_client_disconnects_total", 1).await;
+        world.backend.open();
+    });
+    assert_eq!(ended(&responses, 200), 20);
+    assert!(responses.iter().all(|response| response.header("cache-status").ends_with("detail=shared")));
+    assert_eq!(world.backend.count("/api/v1/models"), 1);
+    assert_eq!(world.served("shared").await, 20);
+}
+
+#[tokio::test]
+async fn a_failed_fetch_wakes_all_waiters_and_is_retried_shortly_after() {
+    let (moment, minute) = (Duration::from_millis(500), Duration::from_mins(1));
+    for (bad, code, remembered) in [
+        (respond("500 Internal Server Error", &[], ""), "upstream_unavailable", moment),
+        (json("nonsense"), "upstream_invalid", moment),
+        (respond("404 Not Found", &[], ""), "model_not_found", minute),
+    ] {
+        let world = World::new().await;
+        let customer = world.paid().await;
+        assert_eq!(world.get_as(&customer, "/api/v1/index").await.status, 200);
+        world.backend.next(bad);
+        world.backend.hold();
+        let waiting = join_all((0..50).map(|_| world.get_as(&customer, "/api/v1/models/atlas")));
+        let (responses, ()) = tokio::join!(waiting, async {
+            world.reaches("scoregate_requests_in_progress", 50).await;
+            world.backend.open();
+        });
+        assert!(responses.iter().all(|response| response.code() == code), "{code}");
+        assert_eq!(world.backend.count("/api/v1/models/atlas"), 1);
+        assert_eq!(world.refused(code).await, 50);
+        world.pass(remembered);
+        let next = world.get_as(&customer, "/api/v1/models/atlas").await;
+        assert_eq!(
+            (next.status, next.header("cache-status")),
+            (200, "scoregate; fwd=miss; stored; detail=miss")
+        );
+    }
+}
+
+#[tokio::test]
+async fn in_a_thousand_mixed_requests_no_free_caller_gets_the_latest_score() {
+    let world = World::new().await;
+    let [free, paid] = [world.free().await, world.paid().await];
+    let mut number = 0_u64;
+    world.backend.set_script(long);
+    for round in 0..50 {
+        let asks = (0..20).map(|_| {
+            number += 1;
+            // Any order is fine, as long as it is the same each time.
+            let rng = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
+            let is_free = rng.is_multiple_of(2);
+            let method = if rng.is_multiple_of(5) { "HEAD" } else { "GET" };
+            let encoding = ["identity", "gzip", "br", "gzip;q=0.5, br;q=0.1"][(rng / 7 % 4) as usize];
+            let request = world.request(method, "/api/v1/models/atlas").header("Accept-Encoding", encoding);
+            let request = request.key(if is_free { &free.key } else { &paid.key });
+            async move { (is_free, method, request.send().await) }
+        });
+        for (is_free, method, response) in join_all(asks).await {
+            assert_eq!(response.status, 200);
+            if method == "GET" {
+                let body: Value = serde_json::from_slice(&response.decoded()).unwrap();
+                let item = &body["data"][0];
+                assert_eq!(item.get("latestScore").is_none(), is_free, "round {round}");
+                assert_eq!(item["currentScore"], 80.25);
+            }
+        }
+        world.settled().await;
+        world.pass(Duration::from_secs(if round % 3 == 0 { 1_800 } else { 7 }));
+    }
+    let (hits, stale) = (world.served("hit").await, world.served("stale").await);
+    assert!(hits > 50 && stale > 50, "{hits} {stale}");
+}

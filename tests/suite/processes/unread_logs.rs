@@ -1,0 +1,229 @@
+//! Unread logs: standard output and standard error are pipes that are full and stay full. No request, no shutdown and
+//! no panic waits for them. Also the limits on floods of events. Combinations with other failures are in
+//! `combined_failures`.
+
+use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write as _, pipe};
+use std::net::SocketAddr;
+use std::panic::catch_unwind;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use rustix::io::ioctl_fionread;
+use rustix::pipe::fcntl_setpipe_size;
+use scoregate::telemetry::log::{self, LogConfig};
+use tempfile::TempDir;
+
+use crate::backend::{Act, Backend, Received, respond};
+use crate::load_clients::{LoadClient, Reply, Wire, prepare};
+use crate::program::{ChildProcess, Program, command, ports_in};
+use crate::world::good;
+
+/// The smallest possible pipe.
+const PIPE: usize = 4_096;
+/// A wait for a log never ends; on a busy machine everything else may take this long.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// A shutdown with nothing to finish waits a second in total for its last log lines.
+const STOP: Duration = Duration::from_secs(10);
+
+/// A pipe of a child process whose reader can stop.
+struct Pipe {
+    reader: BufReader<PipeReader>,
+    writer: Option<PipeWriter>,
+}
+
+impl Pipe {
+    fn new() -> (Self, Stdio) {
+        let (reader, writer) = pipe().unwrap();
+        fcntl_setpipe_size(&writer, PIPE).unwrap();
+        let end = writer.try_clone().unwrap();
+        (Self { reader: BufReader::new(reader), writer: Some(writer) }, end.into())
+    }
+
+    fn line_with(&mut self, words: &str) -> String {
+        let mut line = String::new();
+        while !line.contains(words) {
+            line.clear();
+            assert!(self.reader.read_line(&mut line).unwrap() > 0, "it ended without {words:?}");
+        }
+        line
+    }
+
+    /// Stops reading. When this returns, the pipe is full.
+    fn fill(&mut self) {
+        let mut writer = self.writer.take().unwrap();
+        // Blocks once the pipe is full, until the reader is dropped.
+        std::thread::spawn(move || while writer.write_all(b"\n").is_ok() {});
+        while ioctl_fionread(self.reader.get_ref()).unwrap() < PIPE as u64 {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// The program with unread output.
+pub struct UnreadProgram {
+    child: ChildProcess,
+    out: Pipe,
+    err: Pipe,
+    _scratch: TempDir,
+    pub public: SocketAddr,
+    pub side: SocketAddr,
+}
+
+impl UnreadProgram {
+    /// `serve` on free ports. Its logs are read until it serves.
+    pub fn serve(data_dir: &Path, environment: &[(&str, &str)]) -> Self {
+        let free = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir"];
+        let arguments: Vec<&str> = free.into_iter().chain([data_dir.to_str().unwrap()]).collect();
+        let ((out, stdout), (mut err, stderr)) = (Pipe::new(), Pipe::new());
+        let scratch = TempDir::new().unwrap();
+        let mut command = command(&arguments, environment);
+        command.env("TMPDIR", scratch.path()).stdout(stdout).stderr(stderr);
+        let child = ChildProcess(command.spawn().unwrap());
+        let (public, side) = ports_in(&err.line_with("serving"));
+        Self { child, out, err, _scratch: scratch, public, side }
+    }
+
+    /// Stops both readers; both pipes are full.
+    pub fn fill(&mut self) {
+        self.out.fill();
+        self.err.fill();
+    }
+
+    /// Stops it and returns the duration, which must be well within `limit`.
+    pub fn stop_within(self, limit: Duration) -> Duration {
+        let Self { mut child, out, err, .. } = self;
+        let (start, id) = (Instant::now(), child.0.id());
+        let signal = |name: &str| Command::new("sh").arg("-c").arg(format!("kill -{name} {id}")).status();
+        assert!(signal("TERM").unwrap().success());
+        let (sender, ended) = channel();
+        std::thread::spawn(move || sender.send(child.0.wait()));
+        let Ok(status) = ended.recv_timeout(limit) else {
+            signal("KILL").unwrap();
+            panic!("it does not stop within {limit:?}");
+        };
+        assert_eq!(status.unwrap().code(), Some(0));
+        drop((out, err));
+        start.elapsed()
+    }
+}
+
+/// A backend that fails for incidents only.
+pub fn fails_for_incidents(received: &Received) -> Act {
+    if received.target().contains("/incidents") {
+        return respond("500 Internal Server Error", &[], "");
+    }
+    good(received)
+}
+
+/// Requests documents whose fetches fail, with others in between so that the breaker stays closed. Returns the statuses.
+fn request_failing_documents(public: SocketAddr, load_client: &LoadClient, times: u32) -> Vec<(u16, u16)> {
+    let mut connection = Wire::open_with_timeout(public, TIMEOUT).unwrap();
+    let mut status = |target: String| match connection.get(&target, &load_client.key) {
+        Reply::Response { status, .. } => status,
+        lost @ (Reply::NoResponse | Reply::Partial) => panic!("{target}: {lost:?}"),
+    };
+    let statuses = (1..=times).map(|number| {
+        (status(format!("/api/v1/incidents?limit={number}")), status(format!("/api/v1/models/m{number}")))
+    });
+    statuses.collect()
+}
+
+const TIMES: u32 = 35;
+
+#[test]
+fn a_log_reader_that_stopped_delays_no_request_no_probe_and_no_shutdown() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let backend = runtime.block_on(Backend::start(fails_for_incidents));
+    let (directory, url) = (TempDir::new().unwrap(), backend.url());
+    let load_client = prepare(directory.path(), &[("pro", 100_000)]).remove(0);
+    let mut program = UnreadProgram::serve(
+        directory.path(),
+        &[("SCOREGATE_UPSTREAM_URL", &url), ("SCOREGATE_LOG_SAMPLE_ONE_IN", "1")],
+    );
+    program.fill();
+    let statuses = request_failing_documents(program.public, &load_client, TIMES);
+    assert_eq!(statuses, [(503, 200); TIMES as usize]);
+    for (port, path) in [(program.public, "/healthz"), (program.side, "/healthz"), (program.side, "/readyz")]
+    {
+        assert_eq!(
+            Wire::open_with_timeout(port, TIMEOUT).unwrap().get(path, "").status_and_code().0,
+            200,
+            "{path}"
+        );
+    }
+    program.stop_within(STOP);
+}
+
+#[test]
+fn of_a_flood_of_failed_fetches_ten_are_logged_and_the_rest_are_counted_in_one_line() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let backend = runtime.block_on(Backend::start(fails_for_incidents));
+    let (directory, url) = (TempDir::new().unwrap(), backend.url());
+    let load_client = prepare(directory.path(), &[("pro", 100_000)]).remove(0);
+    let program = Program::serve(directory.path(), &[("SCOREGATE_UPSTREAM_URL", &url)]);
+    request_failing_documents(program.public(), &load_client, TIMES);
+    // Even without a later event of the kind: the shutdown reports what was dropped.
+    let err = program.stop().with(0).err;
+    let failed: Vec<&str> = err.lines().filter(|line| line.contains("a fetch failed")).collect();
+    let (reports, events): (Vec<&str>, Vec<&str>) = failed.iter().partition(|line| line.contains("more in"));
+    let report = |line: &&str| -> u32 {
+        let words = line.split_once("(endpoint=\"incidents\") (").unwrap().1;
+        words.split(' ').next().unwrap().parse().unwrap()
+    };
+    let dropped: u32 = reports.iter().map(report).sum();
+    let logged = u32::try_from(events.len()).unwrap();
+    assert_eq!(logged + dropped, TIMES, "{err}");
+    // There is more than one window only on a slow machine.
+    assert!(dropped > 0 && events.len() <= 10 * (reports.len() + 1), "{err}");
+}
+
+/// Marks a test that runs in its own process, and runs the child's part there.
+const OTHER_PROCESS: &str = "SCOREGATE_UNREAD_OTHER_PROCESS";
+/// More than a pipe can hold.
+const PANICS: usize = 10;
+
+fn panics_often() {
+    let now = Box::new(|| Duration::from_secs(1));
+    log::start(&LogConfig { json: false, level: "info".into() }, now).unwrap();
+    for number in 0..PANICS {
+        let message = format!("panic {number} {}", "x".repeat(PIPE / 2));
+        let thread = std::thread::Builder::new().name(format!("panicking-{number}"));
+        let panics = move || drop(catch_unwind(move || panic!("{message}")));
+        thread.spawn(panics).unwrap().join().unwrap();
+    }
+    log::finish(Duration::from_millis(500));
+}
+
+fn other_process(stderr: Stdio) -> ChildProcess {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "--nocapture", "unread_logs::a_panic_waits_for_no_log_reader_and_is_logged"]);
+    ChildProcess(command.env(OTHER_PROCESS, "1").stdout(Stdio::null()).stderr(stderr).spawn().unwrap())
+}
+
+#[test]
+fn a_panic_waits_for_no_log_reader_and_is_logged() {
+    if std::env::var_os(OTHER_PROCESS).is_some() {
+        return panics_often();
+    }
+    let (mut err, stderr) = Pipe::new();
+    err.fill();
+    let mut child = other_process(stderr);
+    let (id, (sender, ended)) = (child.0.id(), channel());
+    std::thread::spawn(move || sender.send(child.0.wait()));
+    let Ok(status) = ended.recv_timeout(TIMEOUT) else {
+        Command::new("sh").arg("-c").arg(format!("kill -KILL {id}")).status().unwrap();
+        panic!("a panic waits for a log reader");
+    };
+    assert!(status.unwrap().success());
+
+    let (mut err, stderr) = Pipe::new();
+    let mut child = other_process(stderr);
+    let last = format!("panicking-{}", PANICS - 1);
+    let line = err.line_with(&last);
+    let words = ["ERROR", "thread panicked", "tests/suite/processes/unread_logs.rs:", "panic 9 xxx"];
+    assert!(words.iter().all(|word| line.contains(word)), "{line}");
+    drop(err);
+    assert!(child.0.wait().unwrap().success());
+}

@@ -1,0 +1,17 @@
+//! Backends: requests to them, their responses and failures, addresses, mapping, and the built-in one.
+
+mod bad_upstream_responses;
+mod builtin_backend;
+mod builtin_upstream;
+mod faults;
+mod mapping;
+mod oversized_responses;
+mod pooled_connections;
+pub mod protection;
+mod recorded_backend;
+mod unresponsive_upstream;
+mod upstream;
+mod upstream_address_faults;
+mod upstream_addresses;
+mod upstream_status;
+mod upstream_tls;
