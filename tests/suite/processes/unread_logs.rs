@@ -198,7 +198,8 @@ fn panics_often() {
 
 fn other_process(stderr: Stdio) -> ChildProcess {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "--nocapture", "unread_logs::a_panic_waits_for_no_log_reader_and_is_logged"]);
+    let test = "processes::unread_logs::a_panic_waits_for_no_log_reader_and_is_logged";
+    command.args(["--exact", "--nocapture", test]);
     ChildProcess(command.env(OTHER_PROCESS, "1").stdout(Stdio::null()).stderr(stderr).spawn().unwrap())
 }
 
