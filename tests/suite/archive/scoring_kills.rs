@@ -8,7 +8,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::Command;
 
 use scoregate::clock::{Clock, Wall};
 use scoregate::routes::{DocumentKey, Route};
@@ -17,7 +16,7 @@ use tempfile::TempDir;
 
 use crate::archive::scoring_import::{archive, lines};
 use crate::failing_disk::{Disk, Order};
-use crate::program::{Program, run};
+use crate::program::{Program, run, sql_on};
 use crate::world::NOON;
 
 /// Kills of the large import.
@@ -26,9 +25,8 @@ const KILLS: u32 = 25;
 /// The content of the archive of a directory: runs, and numbers of trials.
 fn stored(directory: &Path) -> (u64, u64) {
     let request = "SELECT count(*), coalesce(sum(length(trials)), 0) FROM run";
-    let output = Command::new("sqlite3").arg(archive(directory)).arg(request).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
     // A killed program may not have created its tables yet.
+    let text = sql_on(Path::new(&archive(directory)), request).unwrap_or_default();
     let Some((runs, bytes)) = text.trim().split_once('|') else { return (0, 0) };
     (runs.parse().unwrap(), bytes.parse().unwrap())
 }

@@ -3,7 +3,6 @@
 
 use std::io::{PipeWriter, Write as _};
 use std::path::Path;
-use std::process::Command;
 
 use scoregate::clock::Clock;
 use scoregate::scoring::simulated_records;
@@ -11,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::archive::scoring_import::archive;
 use crate::client::Connection;
-use crate::program::{BUILT_IN, Keys, Program, ProgramClient, command};
+use crate::program::{BUILT_IN, Keys, Program, ProgramClient, command, sql_on};
 
 /// Runs that an import stores at once.
 const BATCH: usize = 4_096;
@@ -24,9 +23,9 @@ fn lines(models: usize, hours: u64) -> Vec<String> {
 
 fn stored(directory: &Path) -> usize {
     let archive = archive(directory);
-    let output = Command::new("sqlite3").args([&archive, "SELECT count(*) FROM run"]).output().unwrap();
     // The tables may not exist yet.
-    String::from_utf8(output.stdout).unwrap().trim().parse().unwrap_or(0)
+    let rows = sql_on(Path::new(&archive), "SELECT count(*) FROM run").unwrap_or_default();
+    rows.trim().parse().unwrap_or(0)
 }
 
 /// An import that has stored a batch and waits for more lines, with the pipe that it reads.

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::program::{BUILT_IN, CommandOutput, Keys, Program, ProgramClient, run, sqlite3};
+use crate::program::{BUILT_IN, CommandOutput, Keys, Program, ProgramClient, run, sql};
 
 pub const ANN: &str = "own_0000000000A";
 pub const BOB: &str = "own_0000000000B";
@@ -33,10 +33,10 @@ impl Accounts<'_> {
 pub fn plant(directory: &Path, applications: &[&str]) {
     for (id, email) in [(ANN, "Ann+x@example.org"), (BOB, "bob@example.com")] {
         let row = format!("'{id}', '{email}', '{email}', 1763726400000, '1', 1763726400000, NULL, NULL");
-        sqlite3(directory, &format!("INSERT INTO owners VALUES ({row})"));
+        sql(directory, &format!("INSERT INTO owners VALUES ({row})"));
     }
     for application in applications {
-        sqlite3(directory, &format!("INSERT INTO owned_applications VALUES ('{application}', '{ANN}')"));
+        sql(directory, &format!("INSERT INTO owned_applications VALUES ('{application}', '{ANN}')"));
     }
 }
 
@@ -88,7 +88,7 @@ fn accounts_are_found_exported_and_deleted_on_a_stopped_server() {
     assert_eq!(accounts.ids(&[]), [ANN, BOB]);
     assert_eq!(accounts.ids(&["--email", "ann+X@"]), [ANN]);
     assert_eq!(accounts.ids(&["--email", "example"]), [ANN, BOB]);
-    sqlite3(directory.path(), &format!("UPDATE owners SET email = 'o''b%rien@x.example' WHERE id = '{BOB}'"));
+    sql(directory.path(), &format!("UPDATE owners SET email = 'o''b%rien@x.example' WHERE id = '{BOB}'"));
     assert_eq!(accounts.ids(&["--email", "O'B%R"]), [BOB]);
     assert_eq!(accounts.ids(&["--application", &id]), [ANN]);
     assert_eq!(accounts.ids(&["--after", ANN]), [BOB]);
@@ -97,7 +97,7 @@ fn accounts_are_found_exported_and_deleted_on_a_stopped_server() {
     assert!(page.err.contains(&format!("--after {ANN}")), "{}", page.err);
 
     let day = "date('now'), ?, 'models', 'ok', 7".replace('?', &format!("'{id}'"));
-    sqlite3(directory.path(), &format!("INSERT INTO request_days VALUES ({day})"));
+    sql(directory.path(), &format!("INSERT INTO request_days VALUES ({day})"));
     let exported = accounts.run(&["export", ANN]).with(0).json();
     let requests = exported["requests"].as_array().unwrap();
     assert_eq!(requests.len(), 1, "{exported}");
@@ -119,7 +119,8 @@ fn accounts_are_found_exported_and_deleted_on_a_stopped_server() {
     let shown = keys.json(&["show", &id]);
     assert_eq!((&shown["name"], &shown["contact"]), (&json!("closed"), &Value::Null));
     assert!(!shown["keys"][0]["revoked_at"].is_null());
-    let everything = sqlite3(directory.path(), ".dump");
+    let tables = "SELECT 'SELECT * FROM ' || name || ';' FROM sqlite_schema WHERE type = 'table'";
+    let everything = sql(directory.path(), &sql(directory.path(), tables));
     for personal in ["Ann", "ann@", "ann+"] {
         assert!(!everything.contains(personal), "{personal} in {everything}");
     }

@@ -6,7 +6,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::cli::cli_accounts::{ANN, Accounts, BOB, plant};
-use crate::program::{BUILT_IN, CommandOutput, Keys, Program, run_with_input, sqlite3};
+use crate::program::{BUILT_IN, CommandOutput, Keys, Program, run_with_input, sql};
 
 const TEXT: &str = "Hello,\r\nlimits <change>.\n\nBye & thanks\n";
 
@@ -24,7 +24,7 @@ fn counted(accounts: usize, queued: usize) -> String {
 
 /// The recipients of queued mail in alphabetical order; the queue is empty afterwards.
 fn taken(directory: &Path) -> String {
-    sqlite3(directory, "SELECT recipient FROM mail_queue ORDER BY recipient; DELETE FROM mail_queue")
+    sql(directory, "SELECT recipient FROM mail_queue ORDER BY recipient; DELETE FROM mail_queue")
 }
 
 /// Two applications of Ann, one of Bob in another tier, and one without an owner.
@@ -32,7 +32,7 @@ fn planted(directory: &Path) -> [String; 4] {
     let keys = Keys(directory);
     let ids = ["free", "free", "pro", "pro"].map(|tier| keys.create(tier).0);
     plant(directory, &[&ids[0], &ids[1]]);
-    sqlite3(directory, &format!("INSERT INTO owned_applications VALUES ('{}', '{BOB}')", ids[2]));
+    sql(directory, &format!("INSERT INTO owned_applications VALUES ('{}', '{BOB}')", ids[2]));
     ids
 }
 
@@ -101,7 +101,7 @@ fn a_mail_has_text_and_escaped_html_and_its_audit_record_neither_text_nor_addres
     contact(directory.path(), &["--account", ANN]).with(0);
     let columns = "'kind', kind, 'subject', subject, 'text', text, 'html', html, 'id', message_id,
                    'hours', (expires_at - created_at) / 3600000";
-    let mail = sqlite3(directory.path(), &format!("SELECT json_object({columns}) FROM mail_queue"));
+    let mail = sql(directory.path(), &format!("SELECT json_object({columns}) FROM mail_queue"));
     let mail: serde_json::Value = serde_json::from_str(&mail).unwrap();
     assert_eq!((&mail["kind"], &mail["subject"]), (&json!("notice"), &json!("Über \"limits\"")));
     assert_eq!(mail["text"], "Hello,\nlimits <change>.\n\nBye & thanks\n");
@@ -123,7 +123,7 @@ fn a_mail_has_text_and_escaped_html_and_its_audit_record_neither_text_nor_addres
 fn many_accounts_get_one_mail_each_with_one_audit_record() {
     let directory = TempDir::new().unwrap();
     Keys(directory.path()).create("free");
-    sqlite3(
+    sql(
         directory.path(),
         "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1100)
          INSERT INTO owners
@@ -137,7 +137,7 @@ fn many_accounts_get_one_mail_each_with_one_audit_record() {
     assert!(output.with(1).err.contains("the message must be 1 to 4000"));
     assert_eq!(contact(directory.path(), &["--all"]).with(0).out, counted(1_100, 1_100));
     let distinct = "SELECT count(DISTINCT message_id), count(DISTINCT recipient) FROM mail_queue";
-    assert_eq!(sqlite3(directory.path(), distinct), "1100|1100\n");
+    assert_eq!(sql(directory.path(), distinct), "1100|1100\n");
     let records = "SELECT detail FROM audit WHERE what = 'contact_accounts'";
-    assert_eq!(sqlite3(directory.path(), records), "recipients: 1100\n");
+    assert_eq!(sql(directory.path(), records), "recipients: 1100\n");
 }

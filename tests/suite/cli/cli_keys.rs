@@ -7,7 +7,7 @@ use std::sync::Barrier;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::program::{BUILT_IN, Keys, Program, ProgramClient, run, run_with, sqlite3};
+use crate::program::{BUILT_IN, Keys, Program, ProgramClient, run, run_with, sql};
 
 /// Every command once, with JSON output.
 fn every_command(keys: &Keys<'_>) {
@@ -283,7 +283,7 @@ async fn damaged_limits_are_repaired_by_the_command_that_the_check_prints() {
     let directory = TempDir::new().unwrap();
     let keys = Keys(directory.path());
     let (id, key) = keys.create("pro");
-    sqlite3(directory.path(), "UPDATE applications SET own_minute = -1, own_day = 4294967296");
+    sql(directory.path(), "UPDATE applications SET own_minute = -1, own_day = 4294967296");
     let check = ["store", "check", "--data-dir", directory.path().to_str().unwrap()];
     let output = run(&check).with(1).err;
     assert!(output.contains(&id) && output.contains("set-limits"), "{output}");
@@ -342,7 +342,7 @@ async fn a_key_whose_record_is_damaged_is_revoked_by_its_id_on_a_running_server(
     let (id, key) = keys.create("pro");
     let program = Program::serve(directory.path(), &BUILT_IN);
     let client = ProgramClient::to(program.public()).await;
-    sqlite3(directory.path(), "UPDATE applications SET own_minute = -1");
+    sql(directory.path(), "UPDATE applications SET own_minute = -1");
     assert!(client.identity(&key).await.is_ok(), "this process knows it as it was");
     keys.run(&["revoke", &id, "--key", "sg_live_unknown"]).with(1);
     keys.run(&["revoke", &id, "--key", &key]).with(0);

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use scoregate::clock::{Clock, Day};
 use tempfile::TempDir;
 
-use crate::program::{CommandOutput, Program, ProgramClient, run, run_with, sqlite3, within_one_day};
+use crate::program::{CommandOutput, Program, ProgramClient, run, run_with, sql, within_one_day};
 
 const BUILT_IN: [(&str, &str); 1] = [("SCOREGATE_UPSTREAM", "built-in")];
 
@@ -126,9 +126,8 @@ async fn the_printed_recovery_steps_salvage_readable_records_without_a_backup() 
     let keys: Vec<String> = (0..2).map(|_| data_dir.create("pro")).collect();
     // Only the audit trail is damaged: its pages are in no other table.
     let file = data_dir.file();
-    let sql = "SELECT rootpage FROM sqlite_schema WHERE name = 'audit'";
-    let page = Command::new("sqlite3").arg(&file).arg(sql).output().unwrap().stdout;
-    let page: usize = String::from_utf8(page).unwrap().trim().parse().unwrap();
+    let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'audit'";
+    let page: usize = sql(data_dir.0.path(), root).trim().parse().unwrap();
     let mut bytes = fs::read(&file).unwrap();
     bytes[(page - 1) * 4096..page * 4096].fill(0xA5);
     fs::write(&file, bytes).unwrap();
@@ -237,7 +236,7 @@ fn a_day_opened_by_a_wrong_clock_is_closed_by_the_printed_command() {
                 "INSERT INTO ledger (day, application, granted) SELECT '{tomorrow}', id, 9000 FROM applications; \
                  UPDATE calendar SET day = '{tomorrow}'"
             );
-            sqlite3(data_dir.0.path(), &ahead);
+            sql(data_dir.0.path(), &ahead);
             let running = data_dir.serve();
             let line = running.logs("UTC day in the future");
             let checked = data_dir.store(&["check"]).with(1);
@@ -255,7 +254,7 @@ fn a_day_opened_by_a_wrong_clock_is_closed_by_the_printed_command() {
             let trail = data_dir.run(&["keys", "audit", "--json"]).with(0).json();
             assert_eq!(trail["records"][0]["action"], "close_future_days");
             use_units(&data_dir, &key, 1);
-            let days = sqlite3(data_dir.0.path(), "SELECT day, granted FROM ledger");
+            let days = sql(data_dir.0.path(), "SELECT day, granted FROM ledger");
             assert_eq!(days, format!("{today}|9004\n"), "the gateway is back on today");
             assert!(run_in_shell(&command).with(0).err.contains("nothing was changed"));
         }

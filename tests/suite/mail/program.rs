@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use super::*;
 use crate::client::Connection;
-use crate::program::{BUILT_IN, CommandOutput, Keys, Program, ProgramClient, run, sqlite3, write_secret};
+use crate::program::{BUILT_IN, CommandOutput, Keys, Program, ProgramClient, run, sql, write_secret};
 
 /// Queues a mail in the store of a stopped program.
 fn plant(directory: &TempDir, id: &str) {
@@ -12,7 +12,7 @@ fn plant(directory: &TempDir, id: &str) {
     Keys(directory.path()).create("free");
     let now = Clock::system().now().wall.seconds() * 1_000;
     let until = now + 900_000;
-    sqlite3(
+    sql(
         directory.path(),
         &format!(
             "INSERT INTO mail_queue VALUES ('{id}@example.org', 'sign_in', '{RECIPIENT}', '{SUBJECT}', '{TEXT}', '{TEXT}',
@@ -32,7 +32,7 @@ fn without_tls(address: &str) -> [(&str, &str); 4] {
 }
 
 fn queued(directory: &TempDir) -> String {
-    sqlite3(directory.path(), "SELECT count(*) FROM mail_queue").trim().to_owned()
+    sql(directory.path(), "SELECT count(*) FROM mail_queue").trim().to_owned()
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn a_message_of_the_operator_arrives_at_the_owner() {
     let row = format!(
         "'own_0000000000A', '{RECIPIENT}', '{RECIPIENT}', 1763726400000, '1', 1763726400000, NULL, NULL"
     );
-    sqlite3(directory.path(), &format!("INSERT INTO owners VALUES ({row})"));
+    sql(directory.path(), &format!("INSERT INTO owners VALUES ({row})"));
     let text = directory.path().join("text");
     std::fs::write(&text, "Terms change.\n").unwrap();
     let address = format!("127.0.0.1:{}", server.port);
@@ -115,7 +115,7 @@ async fn neither_log_nor_metrics_nor_stored_reasons_contain_personal_data() {
         program.logs(words);
     }
     let reasons = "SELECT group_concat(last_error) FROM mail_queue WHERE last_error IS NOT NULL";
-    let (metrics, reasons) = (scrape(side).await, sqlite3(directory.path(), reasons));
+    let (metrics, reasons) = (scrape(side).await, sql(directory.path(), reasons));
     assert!(reasons.contains("450 4.2.1"), "{reasons}");
     assert!(metrics.contains("scoregate_mails_total{kind=\"sign_in\",result=\"refused\"} 2"), "{metrics}");
     let CommandOutput { out, err, .. } = program.stop();
@@ -150,7 +150,7 @@ async fn a_shutdown_finishes_the_mail_in_progress_and_leaves_the_others_to_be_se
     assert!(server.events_so_far().is_empty());
     // The other one was claimed with it, and can be sent by another process at once.
     let now = Clock::system().now().wall.seconds() * 1_000 + 1_000;
-    let due = sqlite3(directory.path(), &format!("SELECT message_id FROM mail_queue WHERE due_at <= {now}"));
+    let due = sql(directory.path(), &format!("SELECT message_id FROM mail_queue WHERE due_at <= {now}"));
     assert_eq!(due.trim(), "two@example.org");
 }
 

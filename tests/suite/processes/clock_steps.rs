@@ -9,7 +9,7 @@ use scoregate::clock::Wall;
 use scoregate::store::OwnLimits;
 
 use crate::balances::own;
-use crate::program::sqlite3;
+use crate::program::sql;
 use crate::world::World;
 
 const MODELS: &str = "/api/v1/models?period=24h";
@@ -55,7 +55,7 @@ async fn stays(stays: &[ClockPeriod]) -> (Vec<u32>, String) {
     let directory = std::sync::Arc::clone(&world.directory);
     assert!(world.running.stop().await.all_finished);
     let granted = "SELECT day, sum(granted) FROM ledger GROUP BY day ORDER BY day";
-    (served_requests, sqlite3(directory.path(), granted))
+    (served_requests, sql(directory.path(), granted))
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use scoregate::keys::Digest;
 
 use crate::balances::own;
 use crate::client::Connection;
-use crate::program::sqlite3;
+use crate::program::sql;
 use crate::world::{Customer, World};
 
 const MODELS: &str = "/api/v1/models?period=24h";
@@ -99,7 +99,7 @@ async fn leases_ten_thousand_requests_across_midnight_use_two_quotas_each_charge
     assert!(calls <= 2 * 4 * (200 + 21), "{calls} ledger calls");
     let directory = Arc::clone(&world.directory);
     assert!(world.running.stop().await.all_finished);
-    let days = sqlite3(directory.path(), "SELECT day, sum(granted) FROM ledger GROUP BY day ORDER BY day");
+    let days = sql(directory.path(), "SELECT day, sum(granted) FROM ledger GROUP BY day ORDER BY day");
     assert_eq!(days, "2026-11-21|1280\n2026-11-22|1280\n");
 }
 
@@ -150,6 +150,6 @@ async fn units_leased_before_midnight_are_charged_once_if_limits_change_before_t
     }
     let directory = Arc::clone(&world.directory);
     assert!(world.running.stop().await.all_finished);
-    let granted = sqlite3(directory.path(), "SELECT granted FROM ledger WHERE day = '2026-11-22'");
+    let granted = sql(directory.path(), "SELECT granted FROM ledger WHERE day = '2026-11-22'");
     assert_eq!(granted, "3\n");
 }

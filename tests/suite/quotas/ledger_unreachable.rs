@@ -1,19 +1,18 @@
 //! While the ledger cannot be written, leased units are spent, then paid applications use grace and all others are
 //! refused; delivered units are charged once it is back.
 //!
-//! The ledger is made to fail with `sqlite3`: by a trigger that rejects every write, or by a lock that is not
-//! released.
+//! The ledger is made to fail with SQL: by a trigger that rejects every write, or by a lock that is not released.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use rusqlite::Connection;
 use scoregate::keys::Digest;
 use scoregate::store::OwedFile;
 
 use crate::balances::own;
 use crate::client::Response;
-use crate::program::sqlite3;
+use crate::program::sql;
 use crate::world::{Customer, World, good};
 
 const MODELS: &str = "/api/v1/models?period=24h";
@@ -29,17 +28,17 @@ impl World {
                  BEGIN SELECT RAISE(ABORT, 'the disk fails'); END;"
             )
         };
-        sqlite3(self.directory.path(), &(refuse("INSERT") + &refuse("UPDATE")));
+        sql(self.directory.path(), &(refuse("INSERT") + &refuse("UPDATE")));
     }
 
     /// Makes writes to the ledger succeed again.
     pub fn ledger_works(&self) {
-        sqlite3(self.directory.path(), "DROP TRIGGER no_INSERT; DROP TRIGGER no_UPDATE");
+        sql(self.directory.path(), "DROP TRIGGER no_INSERT; DROP TRIGGER no_UPDATE");
     }
 
     /// Units granted by the ledger over all days.
     fn granted(&self) -> u32 {
-        let sum = sqlite3(self.directory.path(), "SELECT coalesce(sum(granted), 0) FROM ledger");
+        let sum = sql(self.directory.path(), "SELECT coalesce(sum(granted), 0) FROM ledger");
         sum.trim().parse().unwrap()
     }
 
@@ -69,41 +68,23 @@ impl World {
     }
 }
 
-/// A process that holds the store's lock until it is dropped.
-pub struct Lock(Child);
+/// A connection that holds the store's lock until it is dropped. Uncommitted changes are rolled back.
+pub struct Lock(#[expect(dead_code, reason = "it holds the lock")] Connection);
 
 impl Lock {
     /// Acquires it.
     pub fn on(data_dir: &Path) -> Self {
-        let mut child = Command::new("sqlite3")
-            .arg(data_dir.join(scoregate::store::Embedded::FILE_NAME))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let (mut input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        std::io::Write::write_all(&mut input, b"BEGIN IMMEDIATE;\n.system echo locked\n").unwrap();
-        let mut line = String::new();
-        std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line).unwrap();
-        assert_eq!(line, "locked\n");
-        child.stdin = Some(input);
-        Self(child)
-    }
-}
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        // Uncommitted changes of a killed process are rolled back.
-        drop(self.0.kill());
-        drop(self.0.wait());
+        let connection = Connection::open(data_dir.join(scoregate::store::Embedded::FILE_NAME)).unwrap();
+        connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+        Self(connection)
     }
 }
 
 /// Whether a write to the store is in progress.
 fn is_locked(data_dir: &Path) -> bool {
-    let file = data_dir.join(scoregate::store::Embedded::FILE_NAME);
-    let begun = Command::new("sqlite3").arg(file).arg("BEGIN IMMEDIATE; ROLLBACK").output().unwrap();
-    !begun.status.success()
+    let connection = Connection::open(data_dir.join(scoregate::store::Embedded::FILE_NAME)).unwrap();
+    connection.busy_timeout(Duration::ZERO).unwrap();
+    connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_err()
 }
 
 #[tokio::test]
@@ -309,7 +290,7 @@ async fn a_shutdown_does_not_wait_until_the_last_uses_of_all_keys_are_recorded()
     let slow = "CREATE TRIGGER slow BEFORE UPDATE OF last_used_at ON keys
                 BEGIN SELECT count(a.digest || b.digest || c.name)
                       FROM keys a, keys b, (SELECT name FROM applications LIMIT 4) c; END;";
-    sqlite3(world.directory.path(), slow);
+    sql(world.directory.path(), slow);
     let World { manual_clock, running, directory, .. } = world;
     let stopping = tokio::spawn(running.stop());
     // Less time passes than until the periodic write.
@@ -321,6 +302,6 @@ async fn a_shutdown_does_not_wait_until_the_last_uses_of_all_keys_are_recorded()
         }
         tokio::task::yield_now().await;
     }
-    let recorded = sqlite3(directory.path(), "SELECT count(*) FROM keys WHERE last_used_at IS NOT NULL");
+    let recorded = sql(directory.path(), "SELECT count(*) FROM keys WHERE last_used_at IS NOT NULL");
     assert!(recorded.trim().parse::<u32>().unwrap() < KEYS, "{recorded}");
 }

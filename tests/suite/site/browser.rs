@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use crate::client::{Connection, Response};
-use crate::program::sqlite3;
+use crate::program::sql;
 use crate::world::{World, good};
 
 /// Settings with sign-up. The server of mail does not exist, so all mail stays in the queue, where tests read it.
@@ -21,7 +21,7 @@ impl World {
 
     /// Rows of the store.
     pub(super) fn rows(&self, query: &str) -> Vec<String> {
-        sqlite3(self.directory.path(), query).lines().map(str::to_owned).collect()
+        sql(self.directory.path(), query).lines().map(str::to_owned).collect()
     }
 
     /// The tokens of all links sent to an address, oldest first.

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::backend::{Act, Received, json, respond};
 use crate::client::{RequestBuilder, Response};
-use crate::program::{Program, run, sqlite3};
+use crate::program::{Program, run, sql};
 use crate::quotas::ledger_unreachable::Lock;
 use crate::world::{World, good};
 
@@ -95,7 +95,7 @@ fn data_of(hour: u64) -> Act {
 
 /// Number of stored minutes.
 fn rows(world: &World) -> String {
-    sqlite3(world.directory.path(), "SELECT count(*) FROM status_minutes").trim().to_owned()
+    sql(world.directory.path(), "SELECT count(*) FROM status_minutes").trim().to_owned()
 }
 
 #[tokio::test]
@@ -217,7 +217,7 @@ async fn status_says_during_a_shutdown_that_the_gateway_is_not_ready_and_counts_
     let page = String::from_utf8(status.find("/status").unwrap().body().to_vec()).unwrap();
     assert!(page.contains("The API is down at this gateway"), "{page}");
     let minutes = "SELECT sum(is_ready), count(*) FROM status_minutes";
-    assert_eq!(sqlite3(directory.path(), minutes).trim(), "4|8", "from 12:00 to 12:03 it was ready");
+    assert_eq!(sql(directory.path(), minutes).trim(), "4|8", "from 12:00 to 12:03 it was ready");
     manual_clock.advance(10 * MINUTE);
     stopping.await.unwrap();
 }
@@ -244,7 +244,7 @@ async fn status_says_since_when_the_data_is_stale_and_counts_these_minutes() {
     let page = world.status_with("its data is current").await;
     assert!(page.contains(&format!("<dt>Last refresh</dt><dd>{}</dd>", time("13:00"))), "{page}");
     let minutes = "SELECT count(*) FROM status_minutes WHERE is_ready AND NOT is_fresh";
-    let stale: u32 = sqlite3(world.directory.path(), minutes).trim().parse().unwrap();
+    let stale: u32 = sql(world.directory.path(), minutes).trim().parse().unwrap();
     assert!((10..=16).contains(&stale), "{stale}");
     world.minutes(3).await;
     world.status_with(&format!("Stale for {stale} min while the API was up.")).await;
@@ -285,7 +285,7 @@ async fn status_is_kept_in_memory_while_the_store_fails_and_says_so() {
     let world = World::with_status("", good).await;
     world.minutes(5).await;
     world.status_with("Availability: 100 %").await;
-    sqlite3(
+    sql(
         world.directory.path(),
         "CREATE TRIGGER no_minutes BEFORE INSERT ON status_minutes BEGIN SELECT RAISE(ABORT, 'the disk fails'); END;",
     );
@@ -298,7 +298,7 @@ async fn status_is_kept_in_memory_while_the_store_fails_and_says_so() {
     );
     assert_eq!(rows(&world), stored);
     assert!(world.counted("scoregate_store_failures_total{operation=\"status\"}").await >= 20);
-    sqlite3(world.directory.path(), "DROP TRIGGER no_minutes");
+    sql(world.directory.path(), "DROP TRIGGER no_minutes");
     world.minutes(2).await;
     world.status_with("its data is current").await;
     world.minutes(2).await;
