@@ -7,7 +7,7 @@
 
 During the run the backend fails for a while, an application exceeds its minute limit, and a client tries invented keys. Then
 each panel of each dashboard is queried and drawn, and the output of `scoregate top` too. Requires Python and Prometheus, and
-uses loopback only. Drawing is in `plot.py`; the queries are tested in `tests/suite/monitoring/`.
+uses loopback only. Drawing is in `plot.py`; the queries are tested in `tests/suite/telemetry/monitoring/`.
 """
 
 import argparse
