@@ -5,6 +5,11 @@
 //! trait. Modules are declared in layer order, lowest first, and name only lower ones: `tests/tidy.rs` checks that.
 //! `ARCHITECTURE.md` is the map.
 
+#[cfg(test)]
+#[macro_use]
+#[path = "../tests/servers/requirements.rs"]
+mod requirements;
+
 pub mod clock;
 pub mod json;
 pub mod secret;

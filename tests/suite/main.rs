@@ -20,12 +20,14 @@
     reason = "test helpers are test code too: a failure in them is a failed test"
 )]
 
+#[macro_use]
+mod fixtures;
+
 mod administration;
 mod archive;
 mod cli;
 mod connections;
 mod documents;
-mod fixtures;
 mod fleet;
 mod mail;
 mod processes;
@@ -37,5 +39,5 @@ mod upstreams;
 
 use fixtures::{
     attempts, backend, balances, client, cluster, failing_disk, fake_clock, in_process_upstream, links,
-    load_clients, postgres, program, raw, snapshot_upstream, tls_backend, world,
+    load_clients, postgres, program, raw, requirements, snapshot_upstream, tls_backend, world,
 };

@@ -1,7 +1,7 @@
 //! The conformance suite: checks that every engine must pass, written against the traits.
 //!
-//! An engine's tests call `conformance::run_with!(fresh)`, where `fresh()` returns an empty store and what keeps it
-//! alive. Guarantees of a single engine are tested beside it.
+//! An engine's tests call `conformance::run_with!(fresh, "package")`, where `fresh()` returns an empty store and what
+//! keeps it alive, and the engine needs these Debian packages. Guarantees of a single engine are tested beside it.
 
 mod changes;
 mod closed_applications;
@@ -36,8 +36,8 @@ pub(super) use status::*;
 
 /// Runs all checks against an engine.
 macro_rules! run_with {
-    ($fresh:path) => {
-        $crate::store::conformance::run_with! { $fresh:
+    ($fresh:path $(, $package:literal)*) => {
+        $crate::store::conformance::run_with! { $fresh, ($($package),*):
             created_records_are_read_back
             existing_records_are_not_created_again_and_failed_changes_are_rolled_back
             missing_records_are_named
@@ -109,15 +109,17 @@ macro_rules! run_with {
 
         #[test]
         fn no_schedule_grants_more_than_the_quota_or_reopens_a_day() {
+            needs!($($package),*);
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             let (_kept, store) = runtime.block_on($fresh());
             $crate::store::conformance::no_schedule_grants_more_than_the_quota_or_reopens_a_day(&store, &runtime);
         }
     };
-    ($fresh:path: $($check:ident)*) => {
+    ($fresh:path, $packages:tt: $($check:ident)*) => {
         $(
             #[tokio::test]
             async fn $check() {
+                needs! $packages;
                 let (_kept, store) = $fresh().await;
                 $crate::store::conformance::$check(&store).await;
             }

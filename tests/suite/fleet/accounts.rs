@@ -33,6 +33,7 @@ impl Site {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_a_session_and_a_key_of_one_gateway_are_valid_at_the_others() {
+    needs!("postgresql");
     let site = Site::new();
     let (one, other) = (site.gateway_with(&ON), site.gateway_with(&ON));
     let mut ann = Browser::to(one.public);
@@ -71,6 +72,7 @@ async fn a_link_a_session_and_a_key_of_one_gateway_are_valid_at_the_others() {
 
 #[tokio::test]
 async fn a_mailbox_gets_five_mails_an_hour_from_all_gateways() {
+    needs!("postgresql");
     let site = Site::new();
     let gateways = [site.gateway_with(&ON), site.gateway_with(&ON)];
     for gateway in gateways.iter().cycle().take(8) {
@@ -83,6 +85,7 @@ async fn a_mailbox_gets_five_mails_an_hour_from_all_gateways() {
 
 #[tokio::test]
 async fn one_of_two_concurrent_uses_of_a_link_signs_in() {
+    needs!("postgresql");
     let site = Site::new();
     let gateways = [site.gateway_with(&ON), site.gateway_with(&ON)];
     for round in 0..5 {
@@ -112,6 +115,7 @@ async fn one_of_two_concurrent_uses_of_a_link_signs_in() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_application_closed_at_one_gateway_counts_at_the_others_until_the_day_ends() {
+    needs!("postgresql");
     let site = Site::new();
     let (one, other) = (site.gateway_with(&ON), site.gateway_with(&ON));
     let mut ann = Browser::to(one.public);

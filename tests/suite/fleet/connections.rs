@@ -41,6 +41,7 @@ fn limited_site(limit: u32) -> (PostgresServer, Site) {
 
 #[test]
 fn the_replacement_of_a_gateway_whose_connections_linger_serves_within_the_documented_limit() {
+    needs!("postgresql");
     let (_server, site) = limited_site(connection_limit(1));
     let (_, key) = site.create("100000");
     let _lingering = LingeringConnections::open(&site, CONNECTIONS_PER_GATEWAY);
@@ -51,6 +52,7 @@ fn the_replacement_of_a_gateway_whose_connections_linger_serves_within_the_docum
 
 #[test]
 fn a_gateway_without_connections_for_leases_or_keys_is_not_ready_until_it_has_them() {
+    needs!("postgresql");
     const LIMIT: u32 = 10;
     for (left, reason) in [(1, "too many connections for role"), (2, "local copy of the keys")] {
         let (_server, site) = limited_site(LIMIT);

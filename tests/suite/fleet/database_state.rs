@@ -33,6 +33,7 @@ async fn reaches(side: SocketAddr, series: &str, least: u64) {
 
 #[tokio::test]
 async fn the_metrics_show_a_missing_standby_dead_rows_and_the_exchanges_of_the_ledger() {
+    needs!("postgresql");
     let server = PostgresServer::start(&["fsync=off", "autovacuum=off"]);
     let site = Site { url: server.url(), schema: new_schema() };
     run_with(&["store", "init"], &site.environment()).with(0);
@@ -74,6 +75,7 @@ async fn the_metrics_show_a_missing_standby_dead_rows_and_the_exchanges_of_the_l
 
 #[test]
 fn only_a_gateway_with_a_store_of_its_own_reports_the_time_of_the_last_backup() {
+    needs!("postgresql");
     let scrape = |environment: &[(&str, &str)]| {
         let gateway = Site::start(environment);
         let Reply::Response { body, .. } = Wire::open(gateway.side).unwrap().get("/metrics", "") else {

@@ -48,6 +48,7 @@ fn granted_today(site: &Site, id: &str) -> u64 {
 
 #[test]
 fn without_the_database_every_gateway_serves_every_paid_application_until_its_share_is_used() {
+    needs!("postgresql");
     let outage = if is_full_size() { FULL } else { SMALL };
     within_one_day(|| {
         let (mut server, site) = restartable_site();
@@ -120,6 +121,7 @@ fn copied(from: &Path) -> TempDir {
 
 #[test]
 fn a_gateway_killed_without_its_database_continues_its_share_and_a_copy_of_its_directory_has_none() {
+    needs!("postgresql");
     within_one_day(|| {
         let (mut server, site) = restartable_site();
         // 240 units of grace, 80 for each gateway, reserved ten by ten.
@@ -153,6 +155,7 @@ fn a_gateway_killed_without_its_database_continues_its_share_and_a_copy_of_its_d
 
 #[test]
 fn the_share_of_a_stopped_gateway_is_free_and_that_of_a_killed_one_is_lost() {
+    needs!("postgresql");
     within_one_day(|| {
         let (_server, site) = restartable_site();
         let [stopped, killed, _last] = [(); GATEWAYS].map(|()| started(&site));
@@ -166,6 +169,7 @@ fn the_share_of_a_stopped_gateway_is_free_and_that_of_a_killed_one_is_lost() {
 
 #[test]
 fn a_share_of_the_minute_that_is_used_up_without_the_database_is_an_overload_and_free() {
+    needs!("postgresql");
     within_one_day(|| {
         let (mut server, site) = restartable_site();
         let (_, key) = site.create_with(&["--tier", "pro", "--minute", "60", "--day", "100000"]);

@@ -8,6 +8,7 @@ const HIDDEN: &str = "does not disclose its timeline";
 
 #[test]
 fn gateways_share_a_database_that_does_not_disclose_its_timeline() {
+    needs!("postgresql");
     let mut server = PostgresServer::start(&SETTINGS);
     let (url, schema) = (server.url(), new_schema());
     let owner = Site { url: url.clone(), schema: schema.clone() };

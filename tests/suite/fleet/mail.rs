@@ -15,6 +15,7 @@ pub(super) fn sql(site: &Site, statement: &str) -> String {
 
 #[tokio::test]
 async fn two_gateways_on_one_database_deliver_each_mail_once() {
+    needs!("postgresql", "smtp");
     let mut server = SmtpTestServer::start(SmtpOptions::default()).await;
     let site = Site::new();
     let address = format!("127.0.0.1:{}", server.port);

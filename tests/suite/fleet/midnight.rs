@@ -239,6 +239,7 @@ fn import_callers(site: &Site, count: usize) -> Vec<String> {
 
 #[test]
 fn active_callers_get_no_503_at_midnight_and_their_units_of_the_new_day_were_leased_before() {
+    needs!("postgresql", "libfaketime");
     let size = if is_full_size() { FULL } else { SMALL };
     let fleet = MidnightSite::start(&size);
     let [today, tomorrow] = fleet.days();

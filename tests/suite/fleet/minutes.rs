@@ -22,6 +22,7 @@ pub(super) fn served(public: SocketAddr, key: &str, count: u32) -> u32 {
 
 #[test]
 fn gateways_under_load_deliver_one_minute_limit_in_total() {
+    needs!("postgresql");
     let site = Site::new();
     let (_, key) = site.create_with(&["--tier", "pro"]);
     let gateways = [site.gateway(), site.gateway(), site.gateway()];
@@ -43,6 +44,7 @@ fn gateways_under_load_deliver_one_minute_limit_in_total() {
 
 #[test]
 fn a_gateway_gets_the_tokens_that_another_one_does_not_use() {
+    needs!("postgresql");
     let site = Site::new();
     let (_, key) = site.create_with(&["--tier", "pro"]);
     let (first, second) = (site.gateway(), site.gateway());
@@ -61,6 +63,7 @@ fn a_gateway_gets_the_tokens_that_another_one_does_not_use() {
 
 #[test]
 fn a_stopped_gateway_returns_its_tokens_and_a_killed_one_none() {
+    needs!("postgresql");
     let site = Site::new();
     let (_, key) = site.create_with(&["--tier", "pro"]);
     let (stopped, killed, last) = (site.gateway(), site.gateway(), site.gateway());
@@ -76,6 +79,7 @@ fn a_stopped_gateway_returns_its_tokens_and_a_killed_one_none() {
 
 #[test]
 fn a_free_caller_has_one_request_a_minute_on_all_gateways() {
+    needs!("postgresql");
     let site = Site::new();
     let (_, key) = site.create_with(&["--tier", "free"]);
     let gateways = [site.gateway(), site.gateway(), site.gateway()];

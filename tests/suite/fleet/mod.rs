@@ -197,6 +197,7 @@ fn use_up(public: SocketAddr, key: &str) -> u32 {
 
 #[test]
 fn gateways_on_one_database_apply_each_other_s_changes_within_seconds() {
+    needs!("postgresql");
     let site = Site::new();
     let (one, other) = (site.gateway(), site.gateway());
     let (id, key) = one.keys().create("pro");
@@ -222,6 +223,7 @@ fn gateways_on_one_database_apply_each_other_s_changes_within_seconds() {
 
 #[test]
 fn gateways_on_one_database_deliver_one_daily_quota_in_total() {
+    needs!("postgresql");
     within_one_day(|| {
         let site = Site::new();
         let (id, key) = site.create("5000");
@@ -248,6 +250,7 @@ fn gateways_on_one_database_deliver_one_daily_quota_in_total() {
 
 #[test]
 fn a_killed_gateway_loses_one_lease_and_a_stopped_one_returns_its_units() {
+    needs!("postgresql");
     within_one_day(|| {
         let site = Site::new();
         let (_, key) = site.create("5000");
@@ -266,6 +269,7 @@ fn a_killed_gateway_loses_one_lease_and_a_stopped_one_returns_its_units() {
 
 #[test]
 fn a_database_without_tables_and_one_that_is_away_are_reported_with_the_remedy() {
+    needs!("postgresql");
     let (url, schema) = (shared_server().url(), new_schema());
     let data_dir = TempDir::new().unwrap();
     let directory = data_dir.path().to_str().unwrap();
@@ -297,6 +301,7 @@ fn a_database_without_tables_and_one_that_is_away_are_reported_with_the_remedy()
 
 #[test]
 fn gateways_with_wrong_clocks_use_the_day_of_the_database() {
+    needs!("postgresql", "libfaketime");
     within_one_day(|| {
         let site = Site::new();
         let (_, key) = site.create("60");
@@ -314,6 +319,7 @@ fn gateways_with_wrong_clocks_use_the_day_of_the_database() {
 
 #[test]
 fn a_gateway_that_was_paused_applies_missed_changes_before_it_answers() {
+    needs!("postgresql");
     let site = Site::new();
     let (paused, other) = (site.gateway(), site.gateway());
     let (id, key) = paused.keys().create("pro");
@@ -327,6 +333,7 @@ fn a_gateway_that_was_paused_applies_missed_changes_before_it_answers() {
 
 #[test]
 fn a_gateway_without_its_database_serves_up_to_the_maximum_age_of_its_keys() {
+    needs!("postgresql");
     let server = PostgresServer::start(&["fsync=off"]);
     let site = Site { url: server.url(), schema: new_schema() };
     run_with(&["store", "init"], &site.environment()).with(0);

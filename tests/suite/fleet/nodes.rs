@@ -58,6 +58,7 @@ fn named(site: &Site, name: &str) -> SiteGateway {
 
 #[test]
 fn gateways_are_listed_with_the_units_that_they_hold_and_not_once_they_stopped() {
+    needs!("postgresql");
     within_one_day(|| {
         let site = Site::new();
         assert_eq!(nodes(&site)["live"], 0);
@@ -100,6 +101,7 @@ fn gateways_are_listed_with_the_units_that_they_hold_and_not_once_they_stopped()
 
 #[test]
 fn usage_adds_up_over_gateways_to_the_delivered_requests() {
+    needs!("postgresql");
     within_one_day(|| {
         let site = Site::new();
         let (many, few) = (site.create("5000"), site.create("5000"));
@@ -132,6 +134,7 @@ fn usage_adds_up_over_gateways_to_the_delivered_requests() {
 
 #[test]
 fn without_a_database_the_running_process_is_listed() {
+    needs!("postgresql");
     within_one_day(|| {
         let data_dir = TempDir::new().unwrap();
         let command = ["nodes", "--json", "--data-dir", data_dir.path().to_str().unwrap()];

@@ -66,6 +66,7 @@ impl GuardedSite {
 
 #[test]
 fn a_changed_password_is_used_for_the_next_connection_without_a_restart() {
+    needs!("postgresql");
     let guarded = GuardedSite::new();
     let gateway = guarded.start(TempDir::new().unwrap());
     guarded.is_connected(&gateway);
@@ -85,6 +86,7 @@ fn a_changed_password_is_used_for_the_next_connection_without_a_restart() {
 
 #[test]
 fn a_start_with_a_wrong_password_uses_the_copy_of_the_keys_until_the_file_is_corrected() {
+    needs!("postgresql");
     let guarded = GuardedSite::new();
     let (_, key) = guarded.site.create("100000");
     let first = guarded.start(TempDir::new().unwrap());

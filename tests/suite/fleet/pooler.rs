@@ -1,6 +1,5 @@
 //! Gateways whose database is behind `PgBouncer` in transaction mode.
 
-use std::path::PathBuf;
 use std::process::Stdio;
 
 use super::*;
@@ -18,10 +17,6 @@ impl Pooler {
     /// A pooler in front of the shared server, with fewer connections to it than gateways use: without transaction mode
     /// they would wait for ever.
     fn start() -> Self {
-        assert!(
-            PathBuf::from(PGBOUNCER).exists(),
-            "pgbouncer is not installed; on Debian: apt-get install pgbouncer"
-        );
         let directory = TempDir::new().unwrap();
         let url = shared_server().url();
         let server = url.split(['@', '/']).nth(3).unwrap().replace("%2F", "/");
@@ -73,6 +68,7 @@ fn check_site(gateways: &[SiteGateway; 3], daily: &str, free: &str) {
 
 #[test]
 fn gateways_behind_a_pooler_share_keys_and_limits_with_and_without_notifications() {
+    needs!("postgresql", "pgbouncer");
     within_one_day(|| {
         let pooler = Pooler::start();
         let direct = shared_server().url();

@@ -83,6 +83,7 @@ impl BalancedFleet {
 
 #[test]
 fn a_gateway_that_restarts_without_its_database_gets_no_requests_until_it_can_serve() {
+    needs!("postgresql", "haproxy");
     within_one_day(|| {
         let (fleet, mut programs) = BalancedFleet::start();
         let mut probes = Vec::new();
@@ -113,6 +114,7 @@ fn a_gateway_that_restarts_without_its_database_gets_no_requests_until_it_can_se
 
 #[test]
 fn a_rolling_update_in_which_the_database_is_silent_at_a_start_fails_no_request() {
+    needs!("postgresql", "haproxy");
     within_one_day(|| {
         let (fleet, mut programs) = BalancedFleet::start();
         let (delivered, failed) = requests_during(fleet.balancer.address, &fleet.key, || {

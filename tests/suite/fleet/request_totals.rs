@@ -7,6 +7,7 @@ const MODELS: &str = "/api/v1/models?period=24h";
 
 #[test]
 fn requests_of_two_gateways_add_up_by_endpoint_and_outcome() {
+    needs!("postgresql");
     within_one_day(|| {
         let site = Site::new();
         let ((id, key), (other_id, other)) = (site.create("5000"), site.create("2"));

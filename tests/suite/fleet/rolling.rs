@@ -8,6 +8,7 @@ const SHUTDOWN_DELAY: (&str, &str) = ("SCOREGATE_SERVER_SHUTDOWN_DELAY", "3s");
 
 #[test]
 fn a_rolling_restart_behind_a_load_balancer_fails_no_request_and_loses_no_unit() {
+    needs!("postgresql", "haproxy");
     within_one_day(|| {
         let site = Site::new();
         let (id, key) =

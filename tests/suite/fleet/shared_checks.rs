@@ -43,6 +43,7 @@ fn become_usable(gateways: &[SiteGateway], backend: &Backend, expected: bool) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_gateway_checks_each_address_and_all_apply_the_result() {
+    needs!("postgresql");
     let (one, other) = (address().await, address().await);
     tokio::task::block_in_place(|| {
         let (runtime, site) = (Handle::current(), Site::new());

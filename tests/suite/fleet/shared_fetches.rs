@@ -140,6 +140,7 @@ fn gateways(site: &Site, backend: &CountingBackend) -> Vec<SiteGateway> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_gateways_fetch_each_document_once_per_refresh_and_no_caller_waits() {
+    needs!("postgresql");
     let refreshes = if is_full_size() { 24 } else { 5 };
     let backend = CountingBackend::start().await;
     tokio::task::block_in_place(|| {
@@ -243,6 +244,7 @@ fn refreshes(gateway: &SiteGateway, key: &str, stored: u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_owner_of_a_claim_delays_a_document_until_its_deadline_and_no_caller() {
+    needs!("postgresql");
     let backend = CountingBackend::start().await;
     tokio::task::block_in_place(|| {
         let site = Site::new();
@@ -257,6 +259,7 @@ async fn a_killed_owner_of_a_claim_delays_a_document_until_its_deadline_and_no_c
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_owner_that_was_stopped_past_its_deadline_replaces_nothing() {
+    needs!("postgresql");
     let backend = CountingBackend::start().await;
     tokio::task::block_in_place(|| {
         let site = Site::new();

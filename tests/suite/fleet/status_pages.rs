@@ -43,6 +43,7 @@ fn is_ready_in_each_minute(site: &Site) -> bool {
 
 #[test]
 fn a_message_posted_at_one_gateway_appears_at_the_others_and_one_that_stops_takes_no_minute_away() {
+    needs!("postgresql");
     let site = Site::new();
     let on = [("SCOREGATE_SITE_STATUS_PAGE", "true"), ("SCOREGATE_SERVER_SHUTDOWN_DELAY", "1h")];
     let (one, other) = (site.gateway_with(&on), site.gateway_with(&on));

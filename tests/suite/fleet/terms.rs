@@ -24,6 +24,7 @@ fn set_limits(site: &Site, gateways: &[SiteGateway], id: &str, limits: &[&str]) 
 
 #[test]
 fn after_a_lower_daily_limit_gateways_deliver_what_is_left_of_it_and_no_more() {
+    needs!("postgresql");
     within_one_day(|| {
         let site = Site::new();
         let (id, key) = site.create("100000");
@@ -49,6 +50,7 @@ fn after_a_lower_daily_limit_gateways_deliver_what_is_left_of_it_and_no_more() {
 
 #[test]
 fn after_a_lower_minute_limit_gateways_have_what_is_left_of_it() {
+    needs!("postgresql");
     let site = Site::new();
     let (id, key) = site.create_with(&["--tier", "enterprise"]);
     let gateways = [site.gateway(), site.gateway(), site.gateway()];

@@ -7,6 +7,7 @@ const FILE: [(&str, &str); 1] = [("SCOREGATE_UPSTREAM", "built-in")];
 
 #[test]
 fn a_site_moves_to_a_database_and_back_with_keys_and_units_used_today() {
+    needs!("postgresql");
     within_one_day(|| {
         let single = TempDir::new().unwrap();
         let directory = single.path().to_str().unwrap();

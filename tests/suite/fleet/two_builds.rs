@@ -287,6 +287,7 @@ impl Site {
 
 #[test]
 fn gateways_of_the_previous_release_and_of_this_one_work_side_by_side_on_one_schema() {
+    needs!("postgresql", "git");
     if !is_full_size() {
         return note("SKIPPED: two releases side by side: it builds a second program; set SCOREGATE_FULL=1");
     }

@@ -35,6 +35,7 @@ impl Site {
 
 #[test]
 fn tables_of_an_older_release_are_upgraded_with_their_content_by_one_of_several_commands() {
+    needs!("postgresql");
     within_one_day(|| {
         let site = Site { url: shared_server().url(), schema: new_schema() };
         let key = KeyForm::new("sg_live", false).mint().unwrap();
@@ -70,6 +71,7 @@ fn tables_of_an_older_release_are_upgraded_with_their_content_by_one_of_several_
 
 #[test]
 fn gateways_run_and_restart_on_tables_of_a_newer_release_unless_it_declares_them_incompatible() {
+    needs!("postgresql");
     let site = Site::new();
     let (_, key) = site.create("250000");
     let (loaded, restarted) = (site.gateway(), site.gateway());

@@ -115,6 +115,7 @@ pub(super) fn digest(key: &str) -> String {
 
 #[test]
 fn a_stop_signal_ends_a_start_that_waits_for_the_database() {
+    needs!("postgresql");
     let (mut server, site) = restartable_site();
     server.stop();
     for signal in ["TERM", "INT"] {
@@ -130,6 +131,7 @@ fn a_stop_signal_ends_a_start_that_waits_for_the_database() {
 
 #[test]
 fn a_gateway_that_starts_without_its_database_knows_the_keys_and_delivers_nothing() {
+    needs!("postgresql");
     let (mut server, site) = restartable_site();
     let (_, key) = site.create("100000");
     let (id, revoked) = site.create("100000");
@@ -183,6 +185,7 @@ fn a_gateway_that_starts_without_its_database_knows_the_keys_and_delivers_nothin
 
 #[test]
 fn grace_is_charged_after_a_crash_and_never_more_than_a_share_is_owed() {
+    needs!("postgresql");
     within_one_day(|| {
         let (mut server, site) = restartable_site();
         let (_, key) = site.create(&QUOTA.to_string());
@@ -223,6 +226,7 @@ fn grace_is_charged_after_a_crash_and_never_more_than_a_share_is_owed() {
 
 #[test]
 fn a_damaged_copy_is_ignored_and_a_copy_of_another_data_set_is_not_mixed_with_the_database() {
+    needs!("postgresql");
     let (mut server, site) = restartable_site();
     let other = Site { url: server.url(), schema: new_schema() };
     run_with(&["store", "init"], &other.environment()).with(0);
@@ -260,6 +264,7 @@ fn a_damaged_copy_is_ignored_and_a_copy_of_another_data_set_is_not_mixed_with_th
 
 #[test]
 fn after_a_failover_a_restarted_gateway_does_not_use_the_primary_before_it() {
+    needs!("postgresql");
     let (mut old, before) = restartable_site();
     let (_, key) = before.create("100000");
     old.stop();

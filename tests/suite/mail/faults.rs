@@ -14,6 +14,7 @@ async fn server_that(acts: &str) -> SmtpTestServer {
 
 #[tokio::test]
 async fn a_slow_server_times_out_and_its_mail_is_kept_and_delivered_later() {
+    needs!("smtp");
     let mut server = server_that("stall").await;
     let mut station = MailStation::plain(&server);
     station.queue(&["one", "two"]).await;
@@ -38,6 +39,7 @@ async fn a_slow_server_times_out_and_its_mail_is_kept_and_delivered_later() {
 
 #[tokio::test]
 async fn a_mail_that_is_deferred_is_delivered_later_and_others_do_not_wait_for_it() {
+    needs!("smtp");
     let mut server = server_that("defer,accept,defer").await;
     let mut station = MailStation::plain(&server);
     station.queue(&["one", "two"]).await;
@@ -60,6 +62,7 @@ async fn a_mail_that_is_deferred_is_delivered_later_and_others_do_not_wait_for_i
 
 #[tokio::test]
 async fn a_permanent_refusal_removes_the_mail_and_no_other() {
+    needs!("smtp");
     let mut server = server_that("refuse,refuse_content").await;
     let mut station = MailStation::plain(&server);
     station.queue(&["one", "three", "two"]).await;
@@ -74,6 +77,7 @@ async fn a_permanent_refusal_removes_the_mail_and_no_other() {
 
 #[tokio::test]
 async fn mail_is_kept_while_a_server_denies_relaying_and_delivered_once_it_accepts() {
+    needs!("smtp");
     let mut server = server_that("deny_relay,deny_relay").await;
     let mut station = MailStation::plain(&server);
     station.queue(&["one", "two"]).await;
@@ -94,6 +98,7 @@ async fn mail_is_kept_while_a_server_denies_relaying_and_delivered_once_it_accep
 
 #[tokio::test]
 async fn mail_that_a_server_never_relays_is_retried_until_it_expires() {
+    needs!("smtp");
     let mut server = server_that(&["deny_relay"; 20].join(",")).await;
     let mut station = MailStation::plain(&server);
     station.queue(&["one"]).await;
@@ -114,6 +119,7 @@ async fn mail_that_a_server_never_relays_is_retried_until_it_expires() {
 
 #[tokio::test]
 async fn an_invalid_recipient_is_refused_without_a_server() {
+    needs!("smtp");
     let mut server = server_that("").await;
     let mut station = MailStation::plain(&server);
     let bad =
@@ -126,6 +132,7 @@ async fn an_invalid_recipient_is_refused_without_a_server() {
 
 #[tokio::test]
 async fn a_refused_sender_is_a_wrong_setting_and_keeps_all_mail() {
+    needs!("smtp");
     let mut server = server_that("refuse_sender").await;
     let mut station = MailStation::plain(&server);
     station.queue(&["one", "two"]).await;
@@ -143,6 +150,7 @@ async fn a_refused_sender_is_a_wrong_setting_and_keeps_all_mail() {
 
 #[tokio::test]
 async fn a_connection_that_the_server_ends_between_mails_is_replaced() {
+    needs!("smtp");
     let mut server = server_that("accept,end").await;
     let mut station = MailStation::plain(&server);
     station.queue(&["one", "two"]).await;
@@ -157,6 +165,7 @@ async fn a_connection_that_the_server_ends_between_mails_is_replaced() {
 
 #[tokio::test]
 async fn a_server_that_ends_every_connection_gets_the_mail_later() {
+    needs!("smtp");
     let mut server = server_that("end").await;
     let mut station = MailStation::plain(&server);
     station.queue(&["one"]).await;
@@ -170,6 +179,7 @@ async fn a_server_that_ends_every_connection_gets_the_mail_later() {
 
 #[tokio::test]
 async fn a_lost_final_reply_repeats_the_mail_with_the_same_message_id() {
+    needs!("smtp");
     let mut server = server_that("drop").await;
     let mut station = MailStation::plain(&server);
     station.queue(&["one", "two"]).await;
@@ -193,6 +203,7 @@ async fn a_lost_final_reply_repeats_the_mail_with_the_same_message_id() {
 
 #[tokio::test]
 async fn a_mail_of_a_worker_that_crashed_is_repeated_with_the_same_message_id_after_its_claim() {
+    needs!("smtp");
     let mut server = server_that("hold").await;
     let mut station = MailStation::plain(&server);
     station.queue(&["one"]).await;
@@ -214,6 +225,7 @@ async fn a_mail_of_a_worker_that_crashed_is_repeated_with_the_same_message_id_af
 
 #[tokio::test]
 async fn a_result_that_could_not_be_recorded_is_recorded_later_and_repeats_no_mail() {
+    needs!("smtp");
     let mut server = server_that("hold").await;
     let mut station = MailStation::plain(&server);
     station.queue(&["one"]).await;
@@ -237,6 +249,7 @@ async fn a_result_that_could_not_be_recorded_is_recorded_later_and_repeats_no_ma
 
 #[tokio::test]
 async fn expired_mail_is_never_sent() {
+    needs!("smtp");
     let mut server = server_that("").await;
     let mut station = MailStation::plain(&server);
     station.queue(&["one"]).await;

@@ -37,6 +37,7 @@ fn queued(directory: &TempDir) -> String {
 
 #[tokio::test]
 async fn the_program_sends_mail_with_its_settings_and_logs_no_personal_data() {
+    needs!("smtp");
     let authority = BackendAuthority::new();
     let options =
         SmtpOptions { tls: Some(("starttls", &authority)), needs_login: true, ..SmtpOptions::default() };
@@ -71,6 +72,7 @@ async fn the_program_sends_mail_with_its_settings_and_logs_no_personal_data() {
 
 #[tokio::test]
 async fn a_message_of_the_operator_arrives_at_the_owner() {
+    needs!("smtp");
     let mut server = SmtpTestServer::start(SmtpOptions::default()).await;
     let directory = TempDir::new().unwrap();
     Keys(directory.path()).create("free");
@@ -98,6 +100,7 @@ async fn a_message_of_the_operator_arrives_at_the_owner() {
 
 #[tokio::test]
 async fn neither_log_nor_metrics_nor_stored_reasons_contain_personal_data() {
+    needs!("smtp");
     let acts = "defer,refuse,refuse_content,drop,accept,refuse_sender";
     let mut server = SmtpTestServer::start(SmtpOptions { acts, ..SmtpOptions::default() }).await;
     let directory = TempDir::new().unwrap();
@@ -133,6 +136,7 @@ async fn scrape(side: SocketAddr) -> String {
 
 #[tokio::test]
 async fn a_shutdown_finishes_the_mail_in_progress_and_leaves_the_others_to_be_sent_at_once() {
+    needs!("smtp");
     let mut server = SmtpTestServer::start(SmtpOptions { acts: "hold", ..SmtpOptions::default() }).await;
     let directory = TempDir::new().unwrap();
     plant(&directory, "one");
@@ -156,6 +160,7 @@ async fn a_shutdown_finishes_the_mail_in_progress_and_leaves_the_others_to_be_se
 
 #[tokio::test]
 async fn a_server_that_never_replies_does_not_prevent_a_shutdown_and_the_mail_is_kept() {
+    needs!("smtp");
     let mut server = SmtpTestServer::start(SmtpOptions { acts: "hold", ..SmtpOptions::default() }).await;
     let directory = TempDir::new().unwrap();
     plant(&directory, "one");

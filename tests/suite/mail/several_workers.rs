@@ -25,6 +25,7 @@ async fn batches_of(worker: &mut MailSender, stop: &CancellationToken) -> u32 {
 
 #[tokio::test]
 async fn two_workers_on_one_queue_deliver_each_mail_once() {
+    needs!("smtp");
     let mut server = SmtpTestServer::start(SmtpOptions::default()).await;
     let mut station = MailStation::plain(&server);
     let ids: Vec<String> = (0..MAILS).map(|number| format!("{number:02}")).collect();

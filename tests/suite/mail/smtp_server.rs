@@ -99,7 +99,5 @@ async fn next(events: &mut UnboundedReceiver<Value>) -> Value {
 }
 
 fn python() -> PathBuf {
-    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/smtp/bin/python");
-    assert!(python.exists(), "the SMTP server of the tests is not installed: run .ci/smtp.sh");
-    python
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("target/smtp/bin/python")
 }

@@ -39,6 +39,7 @@ async fn arrives(station: &mut MailStation, server: &mut SmtpTestServer) {
 
 #[tokio::test]
 async fn a_mail_arrives_with_both_parts_and_its_headers_over_starttls() {
+    needs!("smtp");
     let authority = BackendAuthority::new();
     let mut mail_server = server_with("starttls", &authority).await;
     let to = server(mail_server.port, SmtpTls::StartTls, Some(authority.ca_file()));
@@ -47,6 +48,7 @@ async fn a_mail_arrives_with_both_parts_and_its_headers_over_starttls() {
 
 #[tokio::test]
 async fn a_mail_arrives_over_tls_from_the_beginning() {
+    needs!("smtp");
     let authority = BackendAuthority::new();
     let mut mail_server = server_with("implicit", &authority).await;
     let to = server(mail_server.port, SmtpTls::Implicit, Some(authority.ca_file()));
@@ -57,6 +59,7 @@ async fn a_mail_arrives_over_tls_from_the_beginning() {
 
 #[tokio::test]
 async fn a_server_that_requires_authentication_gets_the_login_before_the_mail() {
+    needs!("smtp");
     for (tls, setting) in [("starttls", SmtpTls::StartTls), ("implicit", SmtpTls::Implicit)] {
         let authority = BackendAuthority::new();
         let options =
@@ -75,6 +78,7 @@ async fn a_server_that_requires_authentication_gets_the_login_before_the_mail() 
 
 #[tokio::test]
 async fn a_rejected_or_missing_login_keeps_the_mail() {
+    needs!("smtp");
     let authority = BackendAuthority::new();
     let options =
         SmtpOptions { tls: Some(("starttls", &authority)), needs_login: true, ..SmtpOptions::default() };
@@ -95,6 +99,7 @@ async fn a_rejected_or_missing_login_keeps_the_mail() {
 
 #[tokio::test]
 async fn a_changed_password_is_used_for_the_next_connection() {
+    needs!("smtp");
     let authority = BackendAuthority::new();
     let options =
         SmtpOptions { tls: Some(("starttls", &authority)), needs_login: true, ..SmtpOptions::default() };
@@ -118,6 +123,7 @@ async fn a_changed_password_is_used_for_the_next_connection() {
 
 #[tokio::test]
 async fn an_untrusted_certificate_is_refused_and_the_mail_stays_queued() {
+    needs!("smtp");
     let (authority, other) = (BackendAuthority::new(), BackendAuthority::named("Another"));
     for (tls, setting) in [("starttls", SmtpTls::StartTls), ("implicit", SmtpTls::Implicit)] {
         let mut mail_server = server_with(tls, &authority).await;
@@ -148,6 +154,7 @@ async fn an_untrusted_certificate_is_refused_and_the_mail_stays_queued() {
 
 #[tokio::test]
 async fn a_server_without_starttls_gets_no_mail() {
+    needs!("smtp");
     let authority = BackendAuthority::new();
     let mut mail_server = SmtpTestServer::start(SmtpOptions::default()).await;
     let to = server(mail_server.port, SmtpTls::StartTls, Some(authority.ca_file()));

@@ -105,6 +105,7 @@ async fn drop_completes_queued_commands() {
 
 #[tokio::test]
 async fn sqlite3_reads_the_file_while_it_is_open() {
+    needs!("sqlite3");
     let (directory, store) = fresh();
     let id = created(&store).await;
     store.lease(asking(id, TODAY, 4, 10)).await.unwrap();

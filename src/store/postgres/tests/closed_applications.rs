@@ -4,6 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn tables_without_closed_applications_are_upgraded_for_a_runtime_role() {
+    needs!("postgresql");
     let config = config();
     create_tables(config.clone()).await;
     let role = format!("runtime_of_{}", config.schema.statement("{schema}"));

@@ -9,6 +9,7 @@ const COUNT: &str = "SELECT count(*) FROM pg_stat_activity WHERE application_nam
 
 #[tokio::test]
 async fn a_gateway_that_does_everything_has_the_documented_number_of_connections() {
+    needs!("postgresql");
     let mut config = config();
     create_tables(config.clone()).await;
     let name = format!("counted_{}", config.schema.statement("{schema}"));

@@ -11,6 +11,7 @@ async fn waiting(client: &tokio_postgres::Client, schema: &SchemaName) -> usize 
 
 #[tokio::test]
 async fn an_exchange_that_deadlocks_with_an_upgrade_of_the_tables_is_repeated() {
+    needs!("postgresql");
     let config = config();
     create_tables(config.clone()).await;
     let schema = config.schema.clone();

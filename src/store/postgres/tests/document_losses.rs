@@ -11,6 +11,7 @@ use crate::store::AgreedRefresh;
 
 #[tokio::test]
 async fn a_failover_loses_contents_and_keeps_states_and_refreshes() {
+    needs!("postgresql");
     let settings = ["fsync=off"];
     let mut old = PostgresServer::start(&settings);
     let config = DatabaseConfig { server: old.url().parse().unwrap(), ..config() };
@@ -38,6 +39,7 @@ async fn a_failover_loses_contents_and_keeps_states_and_refreshes() {
 
 #[tokio::test]
 async fn a_crash_of_the_server_loses_contents_and_keeps_states_and_refreshes() {
+    needs!("postgresql");
     let mut server = PostgresServer::start(&[]);
     let config = DatabaseConfig { server: server.url().parse().unwrap(), ..config() };
     create_tables(config.clone()).await;
@@ -61,6 +63,7 @@ async fn a_crash_of_the_server_loses_contents_and_keeps_states_and_refreshes() {
 
 #[tokio::test]
 async fn numbers_grow_also_after_outdated_documents_were_deleted() {
+    needs!("postgresql");
     let (store, one, _) = two_gateways().await;
     let number = published(&one, "first").await;
     execute(&store, "UPDATE {schema}.documents SET claim = 1, confirmed = 1").await;
@@ -73,6 +76,7 @@ async fn numbers_grow_also_after_outdated_documents_were_deleted() {
 
 #[tokio::test]
 async fn documents_are_deleted_a_week_after_they_were_claimed_or_confirmed_and_refreshes_with_the_last_one() {
+    needs!("postgresql");
     let (store, ..) = two_gateways().await;
     execute(
         &store,

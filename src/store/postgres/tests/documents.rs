@@ -75,6 +75,7 @@ pub(super) async fn content(documents: &Shared, number: u64) -> Option<Bytes> {
 
 #[tokio::test]
 async fn a_document_that_was_never_claimed_has_number_zero_and_a_clock() {
+    needs!("postgresql");
     let (_store, one, _) = two_gateways().await;
     let found = state(&one).await;
     assert_eq!(
@@ -88,6 +89,7 @@ async fn a_document_that_was_never_claimed_has_number_zero_and_a_clock() {
 
 #[tokio::test]
 async fn one_of_two_gateways_that_claim_at_once_gets_the_claim() {
+    needs!("postgresql");
     let (_store, one, two) = two_gateways().await;
     let mut after = 0;
     for _ in 0..20 {
@@ -104,6 +106,7 @@ async fn one_of_two_gateways_that_claim_at_once_gets_the_claim() {
 
 #[tokio::test]
 async fn a_published_document_is_read_by_the_other_gateway_under_its_number_only() {
+    needs!("postgresql");
     let (_store, one, two) = two_gateways().await;
     let first = published(&one, "first").await;
     let found = state(&two).await;
@@ -118,6 +121,7 @@ async fn a_published_document_is_read_by_the_other_gateway_under_its_number_only
 
 #[tokio::test]
 async fn a_publication_repeated_after_a_lost_reply_is_true_and_changes_nothing() {
+    needs!("postgresql");
     let (_store, one, two) = two_gateways().await;
     let number = published(&one, "first").await;
     let before = state(&two).await;
@@ -130,6 +134,7 @@ async fn a_publication_repeated_after_a_lost_reply_is_true_and_changes_nothing()
 
 #[tokio::test]
 async fn a_claim_ends_at_its_deadline_by_the_clock_of_the_database() {
+    needs!("postgresql");
     let (store, one, two) = two_gateways().await;
     let late = claimed(&one, 0).await.unwrap();
     assert_eq!(claimed(&two, late).await, None);
@@ -147,6 +152,7 @@ async fn a_claim_ends_at_its_deadline_by_the_clock_of_the_database() {
 
 #[tokio::test]
 async fn a_publication_after_the_deadline_counts_and_prevents_claims_based_on_the_state_before() {
+    needs!("postgresql");
     let (store, one, two) = two_gateways().await;
     published(&one, "first").await;
     let late = claimed(&one, state(&one).await.number).await.unwrap();
@@ -161,6 +167,7 @@ async fn a_publication_after_the_deadline_counts_and_prevents_claims_based_on_th
 
 #[tokio::test]
 async fn the_next_claim_after_a_failure_waits_for_the_end_of_the_delay() {
+    needs!("postgresql");
     let (store, one, two) = two_gateways().await;
     let failed = claimed(&one, 0).await.unwrap();
     one.release(NAME, failed, Some(MINUTE)).await.unwrap();
@@ -177,6 +184,7 @@ async fn the_next_claim_after_a_failure_waits_for_the_end_of_the_delay() {
 
 #[tokio::test]
 async fn a_confirmation_keeps_the_content_and_is_refused_once_the_content_is_missing() {
+    needs!("postgresql");
     let (store, one, two) = two_gateways().await;
     let number = claimed(&one, 0).await.unwrap();
     assert!(!one.publish(NAME, a_document(number, None)).await.unwrap(), "there is nothing to confirm");
@@ -207,6 +215,7 @@ async fn a_confirmation_keeps_the_content_and_is_refused_once_the_content_is_mis
 
 #[tokio::test]
 async fn a_withdrawn_document_is_gone_and_a_claim_in_flight_publishes_nothing() {
+    needs!("postgresql");
     let (store, one, two) = two_gateways().await;
     let number = published(&one, "first").await;
     let flying = claimed(&one, number).await.unwrap();
@@ -225,6 +234,7 @@ async fn a_withdrawn_document_is_gone_and_a_claim_in_flight_publishes_nothing() 
 
 #[tokio::test]
 async fn the_document_that_reveals_a_refresh_is_confirmed_at_it_and_its_confirmation_only_moves_forward() {
+    needs!("postgresql");
     let (_store, one, two) = two_gateways().await;
     let number = published(&one, "first").await;
     let dates = async || state(&one).await.published.map(|found| (found.confirmed, found.due)).unwrap();
@@ -244,6 +254,7 @@ async fn the_document_that_reveals_a_refresh_is_confirmed_at_it_and_its_confirma
 
 #[tokio::test]
 async fn gateways_agree_on_the_first_detection_of_a_refresh_and_on_the_next_refresh() {
+    needs!("postgresql");
     let (store, one, two) = two_gateways().await;
     assert_eq!(one.refresh().await.unwrap().0, None);
     let at = |minutes: u32| AgreedRefresh {
@@ -266,6 +277,7 @@ async fn gateways_agree_on_the_first_detection_of_a_refresh_and_on_the_next_refr
 
 #[tokio::test]
 async fn all_who_wait_get_a_hint_of_each_event_also_between_two_waits_and_after_a_lost_connection() {
+    needs!("postgresql");
     let (store, one, two) = two_gateways().await;
     // Once when it begins to listen: nothing before it was notified.
     one.published().await.unwrap();
@@ -305,6 +317,7 @@ async fn all_who_wait_get_a_hint_of_each_event_also_between_two_waits_and_after_
 
 #[tokio::test]
 async fn the_runtime_role_shares_documents_and_cannot_change_their_tables() {
+    needs!("postgresql");
     let config = config();
     let role = format!("sharing_of_{}", config.schema.statement("{schema}"));
     let owner = DatabaseLink::new(Arc::new(config.clone()), Clock::system());
@@ -345,6 +358,7 @@ async fn the_runtime_role_shares_documents_and_cannot_change_their_tables() {
 
 #[tokio::test]
 async fn a_schema_with_the_longest_name_notifies_of_documents_and_changes() {
+    needs!("postgresql");
     let schema = format!("{:x<63}", new_schema());
     let config = DatabaseConfig { schema: SchemaName::parse(&schema).unwrap(), ..config() };
     create_tables(config.clone()).await;

@@ -8,6 +8,7 @@ const BEFORE: usize = 8;
 
 #[tokio::test]
 async fn releases_before_the_shares_of_grace_are_promised_no_more_and_the_shares_begin_after_their_days() {
+    needs!("postgresql");
     let config = config();
     let connection = DatabaseLink::new(Arc::new(config.clone()), Clock::system());
     let mut statements = "CREATE SCHEMA IF NOT EXISTS {schema};".to_owned();

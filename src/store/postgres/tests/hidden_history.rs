@@ -41,7 +41,7 @@ async fn fresh_store() -> ((), PostgresStore) {
     ((), PostgresStore::open_with(config, Clock::system(), true).await.unwrap())
 }
 
-conformance::run_with!(fresh_store);
+conformance::run_with!(fresh_store, "postgresql");
 
 /// A store of this data directory.
 fn store(config: &DatabaseConfig, directory: &Path) -> PostgresStore {
@@ -50,6 +50,7 @@ fn store(config: &DatabaseConfig, directory: &Path) -> PostgresStore {
 
 #[tokio::test]
 async fn a_hidden_timeline_is_accepted_only_where_none_was_checked() {
+    needs!("postgresql");
     let directory = tempfile::tempdir().unwrap();
     let config = managed().await;
     create_tables(config.clone()).await;
@@ -74,6 +75,7 @@ async fn a_hidden_timeline_is_accepted_only_where_none_was_checked() {
 
 #[tokio::test]
 async fn a_right_that_is_withdrawn_while_the_program_runs_does_not_weaken_the_check() {
+    needs!("postgresql");
     let mut server = PostgresServer::start(&SETTINGS);
     let mut config = DatabaseConfig { server: server.url().parse().unwrap(), ..config() };
     let owner = config.clone();
@@ -93,6 +95,7 @@ async fn a_right_that_is_withdrawn_while_the_program_runs_does_not_weaken_the_ch
 
 #[tokio::test]
 async fn the_feed_of_a_server_with_a_hidden_timeline_has_another_source_after_each_restart() {
+    needs!("postgresql");
     let mut server = PostgresServer::start(&SETTINGS);
     let mut config = DatabaseConfig { server: server.url().parse().unwrap(), ..config() };
     execute(&config, &PREPARE.replace("{database}", "postgres")).await;

@@ -23,6 +23,7 @@ async fn exchanged(store: &PostgresStore, exchange: &LedgerExchange, now: i64) -
 
 #[test]
 fn the_statements_follow_the_rules_of_shared_minutes() {
+    needs!("postgresql");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let store = runtime.block_on(fresh());
     let numbers = (0u32..12, 0u32..70, -30i64..70, 0u32..140);
@@ -49,6 +50,7 @@ fn the_statements_follow_the_rules_of_shared_minutes() {
 
 #[tokio::test]
 async fn a_recall_reaches_nodes_with_a_share_until_they_return_it() {
+    needs!("postgresql");
     let store = fresh().await;
     let id = created(&store).await;
     let exchange =
@@ -66,6 +68,7 @@ async fn a_recall_reaches_nodes_with_a_share_until_they_return_it() {
 
 #[tokio::test]
 async fn one_exchange_leases_units_and_minutes_of_many_applications() {
+    needs!("postgresql");
     let store = fresh().await;
     let mut reports = Vec::new();
     for number in 0..5 {
@@ -86,6 +89,7 @@ async fn one_exchange_leases_units_and_minutes_of_many_applications() {
 
 #[tokio::test]
 async fn many_nodes_at_once_never_get_more_than_the_minute() {
+    needs!("postgresql");
     let store = fresh().await;
     let id = created(&store).await;
     let asks = (0..100).map(|node| store.exchange(about(id, node, wants(1, 2))));
@@ -99,6 +103,7 @@ async fn many_nodes_at_once_never_get_more_than_the_minute() {
 
 #[tokio::test]
 async fn tables_without_shared_minutes_are_upgraded_and_keep_their_rows() {
+    needs!("postgresql");
     let store = fresh().await;
     let (id, config) = (created(&store).await, (*store.config).clone());
     let older = config.schema.statement(

@@ -70,7 +70,7 @@ async fn fresh_store() -> ((), PostgresStore) {
     ((), fresh().await)
 }
 
-conformance::run_with!(fresh_store);
+conformance::run_with!(fresh_store, "postgresql");
 
 /// Creates an application.
 fn creation() -> StoreChange {
@@ -116,6 +116,7 @@ async fn granted(store: &PostgresStore, exchange: LedgerExchange) -> (u32, u64) 
 
 #[tokio::test]
 async fn a_store_without_tables_is_refused_and_several_programs_create_them_at_once() {
+    needs!("postgresql");
     let config = config();
     let missing = PostgresStore::open(config.clone(), Clock::system()).await.err().unwrap();
     assert!(missing.to_string().contains("scoregate store init"), "{missing}");
@@ -127,6 +128,7 @@ async fn a_store_without_tables_is_refused_and_several_programs_create_them_at_o
 
 #[tokio::test]
 async fn a_repeated_report_that_waits_for_the_first_is_granted_once() {
+    needs!("postgresql");
     let store = fresh().await;
     let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true).await.unwrap();
     let id = created(&store).await;
@@ -139,6 +141,7 @@ async fn a_repeated_report_that_waits_for_the_first_is_granted_once() {
 
 #[tokio::test]
 async fn many_nodes_at_once_never_get_more_than_the_quota() {
+    needs!("postgresql");
     let store = fresh().await;
     let id = created(&store).await;
     let asks = (0..300).map(|node| granted(&store, report(id, node, NodeTotals::default(), 3)));
@@ -148,6 +151,7 @@ async fn many_nodes_at_once_never_get_more_than_the_quota() {
 
 #[test]
 fn the_statements_follow_the_rules() {
+    needs!("postgresql");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let store = runtime.block_on(fresh());
     let totals = || (0u32..20, 0u32..20);
@@ -179,6 +183,7 @@ fn the_statements_follow_the_rules() {
 
 #[tokio::test]
 async fn the_day_moves_forward_only_and_tomorrow_is_open_already() {
+    needs!("postgresql");
     let store = fresh().await;
     let id = created(&store).await;
     let today = NOON.day();
@@ -208,6 +213,7 @@ async fn the_day_moves_forward_only_and_tomorrow_is_open_already() {
 
 #[tokio::test]
 async fn an_exchange_reports_unknown_applications_and_keeps_the_order_of_its_reports() {
+    needs!("postgresql");
     let store = fresh().await;
     let (one, two, unknown) = (created(&store).await, created(&store).await, ApplicationId::mint().unwrap());
     let mut exchange = report(two, 1, NodeTotals::default(), 5);
@@ -227,6 +233,7 @@ async fn an_exchange_reports_unknown_applications_and_keeps_the_order_of_its_rep
 
 #[tokio::test]
 async fn the_runtime_role_changes_neither_the_tables_nor_the_audit_trail() {
+    needs!("postgresql");
     let config = config();
     let role = format!("runtime_of_{}", config.schema.statement("{schema}"));
     let owner = DatabaseLink::new(Arc::new(config.clone()), Clock::system());
@@ -276,6 +283,7 @@ async fn granted_by_clock(store: &PostgresStore, id: ApplicationId) -> u32 {
 
 #[tokio::test]
 async fn a_report_counts_what_is_stored_and_names_a_missing_standby() {
+    needs!("postgresql");
     let config = config();
     let missing = PostgresStore::inspect(config.clone(), Clock::system()).await.unwrap_err();
     assert!(missing.to_string().contains("scoregate store init"), "{missing}");
@@ -293,6 +301,7 @@ async fn a_report_counts_what_is_stored_and_names_a_missing_standby() {
 
 #[tokio::test]
 async fn a_day_opens_once_the_server_and_the_gateway_have_reached_it() {
+    needs!("postgresql");
     let today = Clock::system().now().wall.day();
     let of = |day: Day, by: i32| Day::from_number(day.number().checked_add_signed(by).unwrap());
     for (clock_of_gateway, current) in [(of(today, 1), today), (of(today, -1), of(today, -1)), (today, today)]
@@ -309,6 +318,7 @@ async fn a_day_opens_once_the_server_and_the_gateway_have_reached_it() {
 
 #[tokio::test]
 async fn a_change_made_elsewhere_is_notified_also_after_a_lost_connection() {
+    needs!("postgresql");
     let config = config();
     create_tables(config.clone()).await;
     let store = PostgresStore::open(config.clone(), Clock::system()).await.unwrap();

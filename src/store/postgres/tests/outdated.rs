@@ -19,6 +19,7 @@ async fn execute(store: &PostgresStore, statements: &str) {
 
 #[tokio::test]
 async fn ledger_days_are_deleted_after_35_days_in_batches() {
+    needs!("postgresql");
     let store = fresh().await;
     granted(&store, report(created(&store).await, 1, NodeTotals::default(), 5)).await;
     execute(
@@ -44,6 +45,7 @@ async fn ledger_days_are_deleted_after_35_days_in_batches() {
 
 #[tokio::test]
 async fn minute_pools_are_deleted_after_an_hour_without_use() {
+    needs!("postgresql");
     let store = fresh().await;
     execute(
         &store,
@@ -62,6 +64,7 @@ async fn minute_pools_are_deleted_after_an_hour_without_use() {
 
 #[tokio::test]
 async fn one_gateway_at_a_time_deletes_outdated_records() {
+    needs!("postgresql");
     let store = fresh().await;
     let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true).await.unwrap();
     execute(&store, "INSERT INTO {schema}.minute_pools VALUES ('idle', 60, 0, 0)").await;
@@ -73,6 +76,7 @@ async fn one_gateway_at_a_time_deletes_outdated_records() {
 
 #[tokio::test]
 async fn nodes_are_deleted_a_day_after_they_were_seen_last() {
+    needs!("postgresql");
     let store = fresh().await;
     execute(
         &store,
@@ -90,6 +94,7 @@ async fn nodes_are_deleted_a_day_after_they_were_seen_last() {
 
 #[tokio::test]
 async fn requests_are_not_merged_while_a_gateway_reports() {
+    needs!("postgresql");
     let store = fresh().await;
     let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true).await.unwrap();
     granted(&store, report(created(&store).await, 1, NodeTotals::default(), 5)).await;
@@ -106,6 +111,7 @@ async fn requests_are_not_merged_while_a_gateway_reports() {
 
 #[tokio::test]
 async fn usage_is_not_merged_while_a_gateway_reports() {
+    needs!("postgresql");
     let store = fresh().await;
     let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true).await.unwrap();
     granted(&store, report(created(&store).await, 1, NodeTotals::default(), 5)).await;

@@ -41,6 +41,7 @@ impl SilentHost {
 
 #[tokio::test]
 async fn a_host_that_never_answers_does_not_hide_the_next_one() {
+    needs!("postgresql");
     let mut config = config();
     create_tables(config.clone()).await;
     let silent = SilentHost::start().await;
@@ -62,6 +63,7 @@ async fn a_host_that_never_answers_does_not_hide_the_next_one() {
 
 #[tokio::test]
 async fn changes_are_notified_by_the_host_that_answers() {
+    needs!("postgresql");
     let mut config = config();
     create_tables(config.clone()).await;
     let silent = SilentHost::start().await;
@@ -87,6 +89,7 @@ async fn commit_waits_for_standby(server: tokio_postgres::Config) {
 
 #[tokio::test]
 async fn after_a_commit_that_is_never_confirmed_the_next_call_uses_the_next_host() {
+    needs!("postgresql");
     let primary = PostgresServer::start(&["fsync=off", "synchronous_standby_names=missing"]);
     let server: tokio_postgres::Config = primary.url().parse().unwrap();
     let mut config = config();

@@ -59,6 +59,7 @@ async fn exchange(store: &PostgresStore, id: ApplicationId, units: std::ops::Ran
 
 #[tokio::test]
 async fn the_state_of_the_database_names_a_missing_standby_by_the_settings_of_the_role() {
+    needs!("postgresql");
     let server = PostgresServer::start(&["fsync=off"]);
     let (owner, runtime) = stores(&server).await;
     assert!(!status(&owner).await.is_synchronous && !status(&runtime).await.is_synchronous);
@@ -72,6 +73,7 @@ async fn the_state_of_the_database_names_a_missing_standby_by_the_settings_of_th
 
 #[tokio::test]
 async fn a_runtime_role_reads_the_dead_rows_that_exchanges_leave_until_a_vacuum() {
+    needs!("postgresql");
     let server = PostgresServer::start(&["fsync=off", "autovacuum=off"]);
     let (owner, runtime) = stores(&server).await;
     let found = status(&runtime).await;
@@ -92,6 +94,7 @@ async fn a_runtime_role_reads_the_dead_rows_that_exchanges_leave_until_a_vacuum(
 
 #[tokio::test]
 async fn committed_exchanges_and_their_reports_are_counted() {
+    needs!("postgresql");
     let store = fresh().await;
     assert_eq!(store.exchange_counts(), ExchangeCounts::default());
     let mut two = report(created(&store).await, 1, NodeTotals::default(), 5);

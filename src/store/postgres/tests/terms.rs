@@ -29,6 +29,7 @@ async fn exchanged(store: &PostgresStore, exchange: LedgerExchange) -> (NodeTota
 
 #[tokio::test]
 async fn a_report_with_outdated_terms_is_granted_nothing_and_returns_units() {
+    needs!("postgresql");
     let store = fresh().await;
     let id = created(&store).await;
     let (granted, capacity, is_outdated) =
@@ -53,6 +54,7 @@ async fn a_report_with_outdated_terms_is_granted_nothing_and_returns_units() {
 
 #[tokio::test]
 async fn a_report_without_terms_is_not_compared() {
+    needs!("postgresql");
     let store = fresh().await;
     let id = created(&store).await;
     let (granted, capacity, is_outdated) = exchanged(&store, request(id, None, NodeTotals::default())).await;

@@ -27,6 +27,7 @@ fn reason(failure: Result<(), OpenFailure>) -> String {
 
 #[tokio::test]
 async fn the_primary_before_a_failover_is_not_used_after_it_returned() {
+    needs!("postgresql");
     let directory = tempfile::tempdir().unwrap();
     let mut old = PostgresServer::start(&SETTINGS);
     let config = DatabaseConfig { server: old.url().parse().unwrap(), ..config() };
@@ -58,6 +59,7 @@ async fn the_primary_before_a_failover_is_not_used_after_it_returned() {
 
 #[tokio::test]
 async fn a_server_that_is_read_only_is_not_used() {
+    needs!("postgresql");
     let directory = tempfile::tempdir().unwrap();
     let mut server = PostgresServer::start(&SETTINGS);
     let config = DatabaseConfig { server: server.url().parse().unwrap(), ..config() };
@@ -72,6 +74,7 @@ async fn a_server_that_is_read_only_is_not_used() {
 
 #[tokio::test]
 async fn a_store_that_was_not_opened_reports_unusable_tables_and_refuses_another_data_set() {
+    needs!("postgresql");
     let directory = tempfile::tempdir().unwrap();
     let config = config();
     let unopened = PostgresStore::unopened(config.clone(), Clock::system(), SeenTimelines::default());

@@ -96,6 +96,7 @@ fn records(export: &str) -> Vec<&str> {
 
 #[tokio::test]
 async fn a_site_moves_from_a_file_to_a_database_and_back_without_loss() {
+    needs!("postgresql");
     let directory = file_store().await;
     let (path, counts) = exported_file(directory.path());
     let config = config();
@@ -153,6 +154,7 @@ async fn a_site_moves_from_a_file_to_a_database_and_back_without_loss() {
 
 #[tokio::test]
 async fn an_export_that_closes_the_store_is_its_last_state() {
+    needs!("postgresql");
     let config = config();
     create_tables(config.clone()).await;
     let store = PostgresStore::open(config.clone(), Clock::system()).await.unwrap();
@@ -174,6 +176,7 @@ async fn an_export_that_closes_the_store_is_its_last_state() {
 
 #[tokio::test]
 async fn an_import_changes_nothing_unless_the_tables_are_empty_and_the_file_is_complete() {
+    needs!("postgresql");
     let directory = file_store().await;
     let (path, _) = exported_file(directory.path());
     let whole = std::fs::read_to_string(&path).unwrap();

@@ -17,6 +17,7 @@ UPDATE {schema}.applications SET created_at = -1 WHERE name = 'n2100'";
 
 #[tokio::test]
 async fn pages_contain_whole_applications_and_an_unreadable_record_is_skipped() {
+    needs!("postgresql");
     let store = fresh().await;
     let fill = store.config.schema.statement(FILL);
     let work = async |client: SchemaClient<'_>| client.batch_execute(&fill).await;

@@ -47,6 +47,7 @@ const FULL: FaultSize = FaultSize { applications: 55, revoked: 60, faults: 600.0
 
 #[test]
 fn no_schedule_of_faults_breaks_a_quota_a_minute_limit_or_a_revocation() {
+    needs!("postgresql", "libfaketime");
     let is_full = is_full_size();
     let size = if is_full { FULL } else { SMALL };
     let given = std::env::var("SCOREGATE_SEED").ok().and_then(|seed| seed.parse().ok());

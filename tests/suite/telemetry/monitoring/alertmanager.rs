@@ -133,6 +133,7 @@ fn instance(number: u32) -> String {
 
 #[tokio::test]
 async fn a_database_outage_of_three_gateways_is_one_page_and_no_ticket() {
+    needs!("prometheus-alertmanager");
     let outage = outage();
     let pages = outage.iter().filter(|labels| labels["severity"] == "page").count();
     assert!(pages >= 6 && outage.len() - pages >= 4, "{outage:#?}");
@@ -151,6 +152,7 @@ async fn a_database_outage_of_three_gateways_is_one_page_and_no_ticket() {
 
 #[tokio::test]
 async fn an_outage_of_one_gateway_hides_no_alert_of_another_one() {
+    needs!("prometheus-alertmanager");
     let mut receiver = Receiver::start().await;
     let manager = Alertmanager::start(receiver.address);
     let alert = |name: &str, number: u32, severity: &str| json!({ "alertname": name, "job": "scoregate", "instance": instance(number), "severity": severity });
@@ -174,6 +176,7 @@ async fn an_outage_of_one_gateway_hides_no_alert_of_another_one() {
 
 #[test]
 fn amtool_accepts_the_configuration_and_pages_and_tickets_have_receivers() {
+    needs!("prometheus-alertmanager");
     let file = in_tree("deploy/prometheus/alertmanager.yml");
     let amtool = |arguments: &[&str]| {
         let output = Command::new("amtool").args(arguments).output().unwrap();

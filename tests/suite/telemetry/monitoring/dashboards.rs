@@ -131,6 +131,7 @@ fn datasources(json: &Json, found: &mut BTreeSet<String>) {
 
 #[test]
 fn the_dashboards_match_their_table() {
+    needs!("python3");
     let output =
         Command::new("python3").arg(in_tree("grafana/dashboards.py")).arg("--check").output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

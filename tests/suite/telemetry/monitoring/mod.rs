@@ -59,6 +59,7 @@ async fn findings(prometheus: &Prometheus) -> Vec<String> {
 
 #[tokio::test]
 async fn every_query_of_every_panel_rule_and_alert_returns_data_from_a_real_prometheus() {
+    needs!("prometheus");
     let mut traffic = Traffic::new().await;
     let prometheus = Prometheus::start(&traffic.sides());
     // `rate` does not see increments before the first scrape.
@@ -85,6 +86,7 @@ async fn every_query_of_every_panel_rule_and_alert_returns_data_from_a_real_prom
 
 #[tokio::test]
 async fn promtool_accepts_the_metrics_of_the_side_port() {
+    needs!("prometheus");
     let world = crate::world::World::new().await;
     let mut command = Command::new("promtool");
     command.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -114,6 +114,7 @@ fn panels_link_to_the_sections_of_the_runbook_that_they_name() {
 
 #[test]
 fn the_pictures_are_those_of_the_present_dashboards() {
+    needs!("python3");
     let script = in_tree("grafana/pictures/make.py");
     let output = Command::new("python3").arg(script).arg("--check").output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -82,11 +82,13 @@ fn promtool(arguments: &[&str], files: &[PathBuf]) {
 
 #[test]
 fn promtool_accepts_the_rules() {
+    needs!("prometheus");
     promtool(&["check", "rules", "--lint-fatal"], &files("rules"));
 }
 
 #[test]
 fn promtool_accepts_the_deployed_configuration_which_loads_these_rules() {
+    needs!("prometheus");
     let file = in_tree("deploy/prometheus/prometheus.yml");
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains("rule_files:\n  - rules/*.yml\n"), "{text}");
@@ -97,6 +99,7 @@ fn promtool_accepts_the_deployed_configuration_which_loads_these_rules() {
 
 #[test]
 fn every_alert_fires_when_it_should_and_is_silent_when_it_should() {
+    needs!("prometheus");
     promtool(&["test", "rules"], &files("tests"));
     let (mut fires, mut silent) = (BTreeSet::new(), BTreeSet::new());
     let text = texts("tests");
