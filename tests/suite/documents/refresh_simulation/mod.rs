@@ -2,7 +2,7 @@
 //! the load on the backend, compared with fixed times to live.
 //!
 //! It is the real program over real sockets with a simulated clock. All work of one second ends before the next, so
-//! the same seed gives the same table. Each run simulates a day; `SCOREGATE_FULL=1` simulates the week. Latencies are
+//! the same seed gives the same table. Each run simulates half a day; `SCOREGATE_FULL=1` simulates the week. Latencies are
 //! not measured.
 
 mod rng;
@@ -33,7 +33,7 @@ struct Size {
     customers: usize,
 }
 
-const SMALL: Size = Size { hours: 24, customers: 1 };
+const SMALL: Size = Size { hours: 12, customers: 1 };
 const FULL: Size = Size { hours: 7 * 24, customers: 3 };
 
 /// The caching policy of the program.
