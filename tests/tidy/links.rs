@@ -51,12 +51,15 @@ fn anchors(text: &str) -> Vec<String> {
     headings.map(anchor).collect()
 }
 
+fn has_extension(path: &str, extension: &str) -> bool {
+    Path::new(path).extension().is_some_and(|end| end == extension)
+}
+
 /// Links without a target. Pictures are binary files and not in the tree that is checked.
 fn broken_links(all: &[File]) -> Vec<String> {
     let mut findings = Vec::new();
-    for document in all.iter().filter(|file| Path::new(&file.path).extension().is_some_and(|end| end == "md"))
-    {
-        for target in targets(&document.text).into_iter().filter(|target| !target.ends_with(".png")) {
+    for document in all.iter().filter(|file| has_extension(&file.path, "md")) {
+        for target in targets(&document.text).into_iter().filter(|target| !has_extension(target, "png")) {
             let (link, anchor) =
                 target.split_once('#').map_or((target, None), |(link, anchor)| (link, Some(anchor)));
             let path = if link.is_empty() { document.path.clone() } else { resolved(&document.path, link) };

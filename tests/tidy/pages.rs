@@ -57,8 +57,7 @@ fn missing_files(all: &[File]) -> Vec<String> {
             matches(&file.path) || file.path.split_once("src/").is_some_and(|(_, inner)| matches(inner))
         })
     };
-    let is_document =
-        |path: &str| DOCUMENTS.contains(&path) || path.starts_with("docs/") && path.ends_with(".md");
+    let is_document = |path: &str| DOCUMENTS.contains(&path) || path.starts_with("docs/");
     let mut findings = Vec::new();
     for document in all.iter().filter(|file| is_document(&file.path)) {
         let names = pointers(&document.text).into_iter().filter(|word| is_file_name(word));
