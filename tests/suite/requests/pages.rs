@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::client::Connection;
+use crate::client::{Connection, OptionalHeaders, Rules};
 use crate::raw::{After, exchange};
 use crate::world::{World, good};
 
@@ -14,6 +14,14 @@ const PAGES: [(&str, &str); 6] = [
     ("/robots.txt", "text/plain; charset=utf-8"),
     ("/favicon.ico", "image/x-icon"),
 ];
+
+#[tokio::test]
+async fn every_response_in_the_api_description_has_a_valid_schema() {
+    let world = World::new().await;
+    let description = world.get("/openapi.json").send().await.body;
+    let responses = Rules::of(&description, OptionalHeaders::default()).compile_all();
+    assert!(responses > 100, "{responses}");
+}
 
 #[tokio::test]
 async fn pages_need_no_key_and_cost_nothing() {
