@@ -1,11 +1,12 @@
 //! Imports between the files of one module: none of them form a circle, and no stage of the request path calls another.
 //!
-//! A `mod.rs` only declares and re-exports, so an import of what it re-exports is an import of the file that defines it.
+//! An import of what a `mod.rs` re-exports is an import of the file that defines it. What a `mod.rs` defines itself counts
+//! like the code of any other file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::layers::{named, sources};
-use crate::source::{code, module_of, paths_from};
+use crate::source::{code, is_root, module_of, paths_from};
 use crate::{File, found, none, tree};
 
 /// The stages of the request path, in `src/gateway/`.
@@ -24,7 +25,7 @@ impl<'f> Files<'f> {
         let by_module: BTreeMap<Module, &File> =
             sources(all).map(|file| (module_of(&file.path), file)).collect();
         let mut exports = BTreeMap::new();
-        for (module, file) in by_module.iter().filter(|(_, file)| file.path.ends_with("/mod.rs")) {
+        for (module, file) in by_module.iter().filter(|(_, file)| is_root(file)) {
             let code = code(&file.text);
             let mut exported = BTreeMap::new();
             let children =
@@ -58,21 +59,47 @@ impl<'f> Files<'f> {
         }
     }
 
-    /// For each file except `mod.rs`, the files of the same module that it imports from.
+    /// For each file, the files of the same module that it imports from.
     fn imports(&self) -> BTreeMap<Module, BTreeSet<Module>> {
-        let is_a_leaf = |file: &File| !file.path.ends_with("/mod.rs");
-        let leaves = self.by_module.iter().filter(|(_, file)| is_a_leaf(file));
-        let edges = leaves.map(|(module, file)| {
-            let targets = named(file).into_iter().filter_map(|path| self.defining(&path));
-            let others = targets.filter(|target| {
-                target != module
-                    && target.first() == module.first()
-                    && self.by_module.get(target).is_some_and(|file| is_a_leaf(file))
-            });
+        let edges = self.by_module.iter().map(|(module, file)| {
+            let paths = named(file).into_iter().chain(self.named_below(module, file));
+            let targets = paths.filter_map(|path| self.defining(&path));
+            let others = targets.filter(|target| target != module && target.first() == module.first());
             (module.clone(), others.collect())
         });
         edges.collect()
     }
+
+    /// The paths through its own children that the code of a `mod.rs` uses, besides those it re-exports.
+    fn named_below(&self, module: &Module, file: &File) -> Vec<Module> {
+        if !is_root(file) {
+            return Vec::new();
+        }
+        let code = without_exports(&code(&file.text));
+        let children = self
+            .by_module
+            .keys()
+            .filter(|child| child.len() == module.len() + 1 && child.starts_with(module));
+        let named = children.flat_map(|child| {
+            let paths = child.last().map(|name| paths_from(&code, name)).unwrap_or_default();
+            paths.into_iter().map(move |path| child.iter().cloned().chain(path).collect())
+        });
+        named.collect()
+    }
+}
+
+/// Code without its re-exports.
+fn without_exports(code: &str) -> String {
+    let (mut kept, mut in_export) = (String::new(), false);
+    for line in code.lines() {
+        in_export |= line.starts_with("pub use ") || line.starts_with("pub(") && line.contains(") use ");
+        if !in_export {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+        in_export &= !line.ends_with(';');
+    }
+    kept
 }
 
 /// Whether `to` is reachable from `from` in at least one step.

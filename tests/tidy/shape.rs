@@ -1,5 +1,6 @@
 //! The shape of files: opening comment, maximum length, name.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::source::{code, indentation};
@@ -9,6 +10,9 @@ const LONGEST_FILE: usize = 400;
 const LONGEST_FUNCTION: usize = 60;
 /// Maximum length of the median file of the source.
 const MEDIAN_FILE: usize = 200;
+
+/// Maximum number of Rust files in a folder, without those of its folders.
+const MOST_FILES: usize = 25;
 
 /// Files and functions that may be longer because they are tables, each with its reason.
 const TABLES: &[(&str, &str)] = &[];
@@ -39,6 +43,16 @@ fn too_long(all: &[File]) -> Vec<String> {
         }
     }
     findings
+}
+
+fn full_folders(all: &[File]) -> Vec<String> {
+    let mut files_of: BTreeMap<&str, usize> = BTreeMap::new();
+    for (folder, _) in all.iter().filter(|file| file.is_rust()).filter_map(|file| file.path.rsplit_once('/'))
+    {
+        *files_of.entry(folder).or_default() += 1;
+    }
+    let full = files_of.into_iter().filter(|(_, files)| *files > MOST_FILES);
+    full.map(|(folder, files)| format!("{folder}: {files} files, maximum {MOST_FILES}")).collect()
 }
 
 /// The functions of a file with bodies, and their lengths. rustfmt closes a body at the indentation of its function.
@@ -102,6 +116,18 @@ fn files_and_functions_stay_short() {
 fn the_middle_file_of_the_source_fits_on_a_few_screens() {
     let median = median_of_sources(&tree());
     assert!((1..MEDIAN_FILE).contains(&median), "{median}");
+}
+
+#[test]
+fn folders_stay_small() {
+    none(&full_folders(&tree()));
+}
+
+#[test]
+fn the_folder_test_fails_when_a_file_too_many_is_planted() {
+    let planted = |number: usize| File::planted(&format!("src/a/f{number}.rs"), "");
+    none(&full_folders(&(0..MOST_FILES).map(planted).collect::<Vec<_>>()));
+    found(&full_folders(&(0..=MOST_FILES).map(planted).collect::<Vec<_>>()), 1, "src/a: 26 files");
 }
 
 #[test]

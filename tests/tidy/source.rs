@@ -1,5 +1,7 @@
 //! Parses Rust as text: code, tests and paths. Supports only source formatted by rustfmt.
 
+use crate::File;
+
 /// The code without comments and test code. Line numbers are kept.
 pub(crate) fn code(text: &str) -> String {
     let (mut kept, mut lines) = (Vec::new(), text.lines());
@@ -89,6 +91,11 @@ fn tree(tokens: &mut Tokens<'_>) -> Vec<Vec<String>> {
     }
     let with_head = |rest: Vec<String>| std::iter::once(word.clone()).chain(rest).collect();
     tree(tokens).into_iter().map(with_head).collect()
+}
+
+/// Whether a file is the root of a folder or a library.
+pub(crate) fn is_root(file: &File) -> bool {
+    file.path.ends_with("/mod.rs") || file.path.ends_with("/lib.rs")
 }
 
 /// The module path of a file: `src/gateway/admit.rs` is `gateway::admit`.
