@@ -55,7 +55,7 @@ def make_pictures(visitor, demo, inspector, pictures, days):
         # More every week, fewer on two days of seven, and sometimes more than the minute allows.
         count = (12 if ago % 7 in (3, 4) else 24) + (days - ago) + draw.randint(0, 8) + 22 * (ago % 11 == 5)
         use(demo, scenario.first, count, draw)
-        # At its end, the demo stores the requests. Its data may change in ways that it warns of when days pass at once.
+        # At its end, the demo stores the requests. Its data may change in ways that it warns of when days pass in one step.
         demo.stop(may_warn=True)
         demo.start(f"-{ago - 1}d" if ago > 1 else "+0")
     use(demo, scenario.first, 24, draw)

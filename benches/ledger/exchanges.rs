@@ -16,7 +16,7 @@ use tokio_postgres::Client;
 use super::database::Database;
 use super::{count_as_float, creating, percentiles};
 
-/// Connections, and the reports that wait at once on each.
+/// Connections, and the reports that wait concurrently on each.
 struct Load {
     connections: usize,
     on_each: usize,

@@ -119,7 +119,7 @@ async fn commits(size: &Size) {
     println!("leases, each durable before it is answered");
     println!(
         "{:>8} {:>12} {:>12} {:>10} {:>10} {:>10}",
-        "at once", "leases/s", "commits/s", "p50", "p99", "p99.9"
+        "concurrent", "leases/s", "commits/s", "p50", "p99", "p99.9"
     );
     for at_once in [1, 8, 64, 512] {
         let directory = TempDir::new().unwrap();

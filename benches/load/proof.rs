@@ -116,7 +116,7 @@ fn a_server_that_stalls_cannot_hide(runtime: &Runtime) {
     assert!(stats.all.value_at_quantile(0.99) > micros(STALL * 9 / 10), "the p99 includes the stall");
 }
 
-/// Responds at once, except during the second that begins half a second after the first request.
+/// Responds immediately, except during the second that begins half a second after the first request.
 fn stalling_server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());

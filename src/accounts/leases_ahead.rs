@@ -1,5 +1,5 @@
 //! Leases of tomorrow's units for applications in use, taken before midnight: their first requests of the day need not
-//! wait for the ledger, and gateways do not all call it at once.
+//! wait for the ledger, and gateways do not all call it concurrently.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -20,7 +20,7 @@ const REPORT_EVERY: Duration = Duration::from_secs(10);
 /// Interval between recordings of usage.
 const RECORD_EVERY: Duration = Duration::from_mins(1);
 
-/// Starts the reports, the first one at once.
+/// Starts the reports, the first one immediately.
 pub(super) fn start(
     background: &TaskTracker,
     store: Arc<dyn Store>,

@@ -48,7 +48,7 @@ pub(super) fn site(config: &Config) -> StatusSite {
     }
 }
 
-/// Starts the observations, the first one at once.
+/// Starts the observations, the first one immediately.
 pub(super) fn start(
     background: &TaskTracker,
     gateway: &Arc<ArcSwap<Gateway>>,

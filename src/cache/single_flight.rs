@@ -16,7 +16,7 @@ use crate::routes::DocumentKey;
 /// Flights by document. The `Arc` identifies a flight, so that it removes only itself.
 type FlightTable<T, N> = DashMap<DocumentKey, (Arc<FlightEnd<T>>, N)>;
 
-/// The end of a flight. Read without a lock: ten thousand waiters may wake up at once.
+/// The end of a flight. Read without a lock: ten thousand waiters may wake up together.
 #[derive(Debug)]
 struct FlightEnd<T> {
     /// `None` inside if it ended without a result.

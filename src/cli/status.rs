@@ -20,7 +20,7 @@ scoregate status post --incident 1 --message 'We have found the cause.' --state 
 scoregate status resolve 1 --message 'All scores are up to date.' --data-dir DIR\n  \
 scoregate status list --data-dir DIR\n\n\
 DIR is the data directory of the server; --config FILE reads it from the configuration. Messages are public: they appear on\n\
-/status and in /status.atom, if site.status_page is on, at once at this gateway and within a minute at others. They are\n\
+/status and in /status.atom, if site.status_page is on, immediately at this gateway and within a minute at others. They are\n\
 never changed or removed.";
 
 #[derive(Debug, Args)]

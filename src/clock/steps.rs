@@ -3,7 +3,7 @@
 //! The wall clock is compared with the boot-time clock, which continues during suspend and cannot be set. A step
 //! forward of more than a minute is followed once the clock has stayed there for a minute; until then the time is
 //! extrapolated from before the step. So a shorter excursion opens no day and expires no key. A step backward is
-//! followed at once.
+//! followed immediately.
 //!
 //! [`Timeline`] is the decision, and pure. [`SharedTimeline`] shares it between the clones of a clock. Consequences
 //! for quotas are in `limits`.
@@ -18,7 +18,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::instants::{Boot, ClockReading, NANOS};
 use super::{Now, Wall};
 
-/// A smaller difference is an ordinary correction and is followed at once.
+/// A smaller difference is an ordinary correction and is followed immediately.
 const NOTICED: u64 = 60 * NANOS;
 
 /// How long the clock has to stay ahead before it is followed.

@@ -64,7 +64,7 @@ impl ConcurrencyLimit {
     }
 
     /// Takes a slot of one of the pools. If none is free, waits in the queue for at most the queue timeout; if the
-    /// queue is full, refuses at once.
+    /// queue is full, refuses immediately.
     pub(super) async fn enter(&self, cached: bool, clock: &Clock) -> Result<ConcurrencySlot<'_>, Refusal> {
         let (pool, slots) =
             if cached { (PoolLabel::Cached, &self.cached) } else { (PoolLabel::Waiting, &self.waiting) };

@@ -64,7 +64,7 @@ fn is_well_formed(id: &HeaderValue) -> bool {
     (8..=64).contains(&bytes.len()) && bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(b))
 }
 
-/// How many numbers a thread takes at once, so that threads rarely write to the shared counter.
+/// How many numbers a thread takes in one step, so that threads rarely write to the shared counter.
 const BLOCK: u64 = 1 << 20;
 
 /// Unique within a process by its counter, and between processes by the start value of the counter.

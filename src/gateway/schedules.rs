@@ -46,7 +46,7 @@ struct SingleLedger {
 
 impl SingleLedger {
     async fn answer(&self, exchange: LedgerExchange) -> Result<LedgerExchangeReply, StoreError> {
-        assert!(!self.is_asked.swap(true, Ordering::SeqCst), "two calls at once for one application");
+        assert!(!self.is_asked.swap(true, Ordering::SeqCst), "two concurrent calls for one application");
         yield_now().await;
         let written = self.write(&exchange);
         yield_now().await;

@@ -49,7 +49,7 @@ pub(super) fn expired(claimed: &ClaimedMail) -> MailAttempt {
     attempt(claimed, MailOutcome::Remove)
 }
 
-/// A mail that was claimed and not attempted: it is due at once.
+/// A mail that was claimed and not attempted: it is due immediately.
 pub(super) fn released(claimed: &ClaimedMail, now: Wall) -> MailAttempt {
     attempt(claimed, MailOutcome::Retry { at: now, reason: "claimed and not attempted".into() })
 }

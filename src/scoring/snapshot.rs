@@ -121,7 +121,7 @@ fn window(now: Wall, newest: NewestRuns) -> HourRange {
 
 /// The hour before which runs count at `now`, and the date of the results.
 ///
-/// Imported runs count at once, even those of the current hour. Both results depend only on the archive and the hour,
+/// Imported runs count immediately, even those of the current hour. Both results depend only on the archive and the hour,
 /// so that all servers on one archive agree, and a restart changes nothing.
 fn end(now: Wall, newest: NewestRuns) -> (Hour, Wall) {
     let hour = Hour::of(now);

@@ -1,6 +1,6 @@
 //! Loads certificates and private keys from files: which certificate serves which name, and when the first expires.
 //!
-//! All problems of the files are reported at once, each with the file and the remedy. Files are watched in `app`; TLS
+//! All problems of the files are reported together, each with the file and the remedy. Files are watched in `app`; TLS
 //! itself is in `tls`.
 
 use std::collections::HashMap;

@@ -1,6 +1,6 @@
 //! The body of an HTTP/2 response, which records every byte sent.
 //!
-//! The codec takes a body at once and sends as much as the client's windows allow. Taking it means nothing; advancing
+//! The codec takes a whole body and sends as much as the client's windows allow. Taking it means nothing; advancing
 //! over it means that bytes were sent.
 
 use std::convert::Infallible;

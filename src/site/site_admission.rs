@@ -14,7 +14,7 @@ use crate::limits::{NetworkBlocks, NetworkLimit, TokenBucket};
 
 use super::site_refusal::SiteRefusal;
 
-/// Maximum number of requests at once. Each uses the store for milliseconds.
+/// Maximum number of concurrent requests. Each uses the store for milliseconds.
 const AT_ONCE: usize = 8;
 /// Maximum number of requests that wait for that, and how long each does.
 const QUEUED: usize = 64;

@@ -50,7 +50,7 @@ pub(super) enum SiteRefusal {
     TooManyApplications,
     /// Applications of the mailbox that were closed today used requests, and count until the day ends.
     QuotaUsedToday,
-    /// Too many requests at once.
+    /// Too many concurrent requests.
     Busy,
     /// The store failed.
     Store,

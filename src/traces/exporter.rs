@@ -104,7 +104,7 @@ impl SpanExporter {
             if attempt == ATTEMPTS || stop.is_cancelled() {
                 return self.lost(spans, &reason);
             }
-            // At a shutdown the batch is sent once more at once.
+            // At a shutdown the batch is sent once more immediately.
             stop.run_until_cancelled(self.clock.sleep(retry_after.unwrap_or(delay))).await;
             delay *= 2;
         }

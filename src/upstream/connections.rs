@@ -28,7 +28,7 @@ use tokio_rustls::TlsConnector;
 
 use super::tls::BackendTls;
 
-/// How many connections are remembered as having answered. More are never open at once. Forgetting one is harmless:
+/// How many connections are remembered as having answered. More are never open concurrently. Forgetting one is harmless:
 /// its request is not retried.
 const MAX_KNOWN: usize = 1_024;
 

@@ -1,6 +1,6 @@
 //! Protects the backend: a queue by priority with limited concurrency, and a circuit breaker for each address.
 //!
-//! A request that may not be sent fails at once and costs the backend nothing. A backend with one address gets no
+//! A request that may not be sent fails immediately and costs the backend nothing. A backend with one address gets no
 //! retries: at such backends a GET may have side effects. (`connections` retries once on a connection that was closed
 //! while idle.) With several addresses a failed request is repeated at another one, within the budget of `addresses`.
 //! Failures are handled in `documents`.
@@ -120,7 +120,7 @@ impl ProtectedUpstream {
         fetched
     }
 
-    /// Whether the circuit breakers of all addresses are open, so that a request would fail at once.
+    /// Whether the circuit breakers of all addresses are open, so that a request would fail immediately.
     pub fn is_open(&self) -> bool {
         self.book.wait().is_some()
     }

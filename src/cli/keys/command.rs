@@ -81,7 +81,7 @@ pub(super) enum KeysCommand {
         #[arg(long, value_name = "TIME")]
         expires_at: Option<String>,
     },
-    /// Revoke the keys of an application at once.
+    /// Revoke the keys of an application immediately.
     #[command(after_help = "Examples:\n  scoregate keys revoke app_0123456789a --data-dir DIR\n  \
         scoregate keys revoke app_0123456789a --key sg_live_abcd --data-dir DIR")]
     Revoke {
@@ -91,7 +91,7 @@ pub(super) enum KeysCommand {
         #[arg(long, value_name = "PREFIX")]
         key: Option<String>,
     },
-    /// Move an application to another tier at once. Today's usage counts against the new quota.
+    /// Move an application to another tier immediately. Today's usage counts against the new quota.
     #[command(after_help = "Example:\n  scoregate keys set-tier app_0123456789a teams --data-dir DIR")]
     SetTier {
         /// Application id.
@@ -99,7 +99,7 @@ pub(super) enum KeysCommand {
         /// The tier.
         tier: String,
     },
-    /// Set or remove individual limits of an application at once. Today's usage counts against the new quota.
+    /// Set or remove individual limits of an application immediately. Today's usage counts against the new quota.
     #[command(after_help = "Examples:\n  \
         scoregate keys set-limits app_0123456789a --day 50000 --data-dir DIR\n  \
         scoregate keys set-limits app_0123456789a --minute none --day none --data-dir DIR")]

@@ -15,7 +15,7 @@ scoregate keys list --data-dir DIR --json\n  \
 scoregate keys rotate app_0123456789a --overlap-hours 24 --data-dir DIR\n  \
 scoregate keys import keys.csv --data-dir DIR\n\n\
 DIR is the data directory of the server; --config FILE reads it from the configuration. On a running server changes\n\
-take effect at once.\n\
+take effect immediately.\n\
 A key is printed once, when it is created: only its SHA-256 is stored.";
 
 #[derive(Debug, Args)]

@@ -224,7 +224,7 @@ pub(super) struct RunFile {
 }
 
 impl RunFile {
-    /// Opens all files before the first is read, so that a wrong name is reported at once.
+    /// Opens all files before the first is read, so that a wrong name is reported immediately.
     fn open_all(files: &[PathBuf], logs: Option<&ToolLogs>) -> Result<Vec<Self>, String> {
         if let Some(logs) = logs {
             let texts = logs.texts();

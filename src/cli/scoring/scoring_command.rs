@@ -28,7 +28,7 @@ pub(in super::super) struct ScoringArgs {
 
 #[derive(Debug, Subcommand)]
 enum ScoringCommand {
-    /// Import benchmark runs; a running server publishes them at once.
+    /// Import benchmark runs; a running server publishes them immediately.
     #[command(after_help = super::import::AFTER_HELP)]
     Import(super::import::ScoringImportArgs),
     /// Export all runs, withdrawals and incidents as JSON lines.

@@ -28,7 +28,7 @@ A table has 1 to 8 suites:
 Weights are divided by their sum. Every trial of a suite has exactly its axes. A suite is part of the `sortBy` values that
 it feeds; a value that no suite feeds has no scores.
 
-`set` computes the scores again, and a running server publishes them at once. Runs of suites that are not in the table,
+`set` computes the scores again, and a running server publishes them immediately. Runs of suites that are not in the table,
 and runs that lack an axis, stay stored and do not count. An archive that does not exist has the default table."#;
 
 #[derive(Debug, Subcommand)]

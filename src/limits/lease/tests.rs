@@ -63,7 +63,7 @@ fn a_burst_on_a_new_process_needs_few_leases() {
             }
             balance = balance.hold(10_000).unwrap();
         }
-        assert!(calls <= most, "{calls} leases for {at_once} requests at once");
+        assert!(calls <= most, "{calls} leases for {at_once} concurrent requests");
     }
 }
 

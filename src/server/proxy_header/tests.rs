@@ -322,7 +322,7 @@ proptest! {
 #[tokio::test]
 async fn a_header_is_removed_and_the_bytes_after_it_are_passed_on() {
     for bytes in [b"PROXY TCP4 192.0.2.1 198.51.100.7 51234 443\r\n".to_vec(), binary(0x21, 0x11, &four())] {
-        // Byte by byte, then all at once.
+        // Byte by byte, then all together.
         for size in [1, bytes.len() + 3] {
             let (mut near, mut far) = tokio::io::duplex(size);
             let sent = [&bytes[..], b"GET"].concat();

@@ -1,4 +1,4 @@
-//! Settings that are reloaded while the program runs: which apply at once, which need a restart, which are rejected,
+//! Settings that are reloaded while the program runs: which apply immediately, which need a restart, which are rejected,
 //! and that no connection is cut.
 
 use scoregate::admin::Reloaded;

@@ -12,7 +12,7 @@ use crate::archive::scoring_import::archive;
 use crate::client::Connection;
 use crate::program::{BUILT_IN, Keys, Program, ProgramClient, command, sql_on};
 
-/// Runs that an import stores at once.
+/// Runs that an import stores in one transaction.
 const BATCH: usize = 4_096;
 
 /// Lines of simulated runs before the current time, which the real program compares them with.

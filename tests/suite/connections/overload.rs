@@ -1,4 +1,4 @@
-//! Overload: an unresponsive backend fills the pool `waiting`. Further requests are refused at once, or at the queue
+//! Overload: an unresponsive backend fills the pool `waiting`. Further requests are refused immediately, or at the queue
 //! timeout, and are free. Cached documents are served as usual, and access rules do not change.
 
 use std::time::Duration;

@@ -29,7 +29,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Concurrent attackers of each kind: on TCP, on TLS, and on each of them at full size.
 const SMALL: [u32; 2] = [200, 50];
 const FULL: u32 = 900;
-/// Connections of each kind opened at once.
+/// Connections of each kind opened concurrently.
 const OPENING_AT_ONCE: usize = 50;
 
 /// Whether the test runs at full size.
@@ -67,7 +67,7 @@ impl SlowBehavior {
         }
     }
 
-    /// A head has 9 s from its connection on, and a reader 20 s for each 8 KiB. What the kernel takes at once counts
+    /// A head has 9 s from its connection on, and a reader 20 s for each 8 KiB. What the kernel takes immediately counts
     /// as read, up to 64 KiB, so a reader below the minimum rate can last twice as long. Clients check once a second, and
     /// the rest is for a busy machine.
     fn limit(self) -> Duration {
@@ -316,7 +316,7 @@ pub fn record(part: Part, row: String) {
     for (part, head) in [
         (
             Part::Ends,
-            "Clients of HTTP/1.1: the first three kinds at once, then the readers\n\n| Transport | Connections | Kind | Longest lasted |\n|---|---:|---|---:|",
+            "Clients of HTTP/1.1: the first three kinds concurrently, then the readers\n\n| Transport | Connections | Kind | Longest lasted |\n|---|---:|---|---:|",
         ),
         (
             Part::Others,

@@ -47,7 +47,7 @@ impl DatedBackend {
         engine.purge(&Selection::All, hard).await;
         self.world.get_as(&self.customer, target).await;
         self.world.settled().await;
-        // A failed fetch is not repeated at once.
+        // A failed fetch is not repeated immediately.
         self.world.pass(Duration::from_secs(1));
         self.world.get_as(&self.customer, target).await
     }

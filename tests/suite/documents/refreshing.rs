@@ -186,7 +186,7 @@ async fn after_a_detected_refresh_data_of_any_age_is_fresh_until_the_next() {
     for target in [INDEX, MODELS, MODELS] {
         assert_eq!(world.get_as(&customer, target).await.status, 200, "{target}");
     }
-    // The new data is overdue already, so the backend is probed at once.
+    // The new data is overdue already, so the backend is probed immediately.
     world.backend.has_received(3).await;
     world.settled().await;
     world.backend.set_script(|received| json(&dated("2026-11-21T10:00:00Z", received)));

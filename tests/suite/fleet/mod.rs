@@ -201,7 +201,7 @@ fn gateways_on_one_database_apply_each_other_s_changes_within_seconds() {
     let site = Site::new();
     let (one, other) = (site.gateway(), site.gateway());
     let (id, key) = one.keys().create("pro");
-    assert_eq!(one.status(&key), 200, "at once where it was made");
+    assert_eq!(one.status(&key), 200, "immediately where it was made");
     other.reaches(&key, 200);
     let newer = other.keys().json(&["rotate", &id, "--overlap-hours", "0"]);
     let newer = newer["key"].as_str().unwrap();

@@ -222,14 +222,18 @@ fn with_a_claim(site: &Site, key: &str, backend: &CountingBackend) -> (SiteGatew
     backend.backend.hold();
     loop {
         for gateway in [&one, &other] {
-            assert_eq!(score(gateway, key), stored, "served at once, although the backend does not answer");
+            assert_eq!(
+                score(gateway, key),
+                stored,
+                "served immediately, although the backend does not answer"
+            );
         }
         let [by_one, by_other] = [claimed(&one) - before[0], claimed(&other) - before[1]];
         match (by_one, by_other) {
             (0, 0) => {}
             (1, 0) => return (one, other, stored),
             (0, 1) => return (other, one, stored),
-            both => panic!("two claims at once: {both:?}"),
+            both => panic!("two concurrent claims: {both:?}"),
         }
     }
 }

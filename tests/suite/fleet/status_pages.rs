@@ -53,7 +53,7 @@ fn a_message_posted_at_one_gateway_appears_at_the_others_and_one_that_stops_take
     let post =
         ["status", "post", "Late scores", "--message", "We are looking into it.", "--data-dir", data_dir];
     assert_eq!(run(&post).with(0).out, "incident 1: investigating\n");
-    assert!(page(one.public).contains("Open incident: Late scores"), "at once");
+    assert!(page(one.public).contains("Open incident: Late scores"), "immediately");
     page_with(other.public, "Open incident: Late scores");
 
     one.program.signal("TERM");

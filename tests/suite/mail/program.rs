@@ -152,7 +152,7 @@ async fn a_shutdown_finishes_the_mail_in_progress_and_leaves_the_others_to_be_se
     let (ended, _) = program.end();
     assert_eq!((ended.code, queued(&directory).as_str()), (Some(0), "1"), "{}", ended.err);
     assert!(server.events_so_far().is_empty());
-    // The other one was claimed with it, and can be sent by another process at once.
+    // The other one was claimed with it, and can be sent by another process immediately.
     let now = Clock::system().now().wall.seconds() * 1_000 + 1_000;
     let due = sql(directory.path(), &format!("SELECT message_id FROM mail_queue WHERE due_at <= {now}"));
     assert_eq!(due.trim(), "two@example.org");

@@ -1,4 +1,4 @@
-//! Everything fails at once: standard output and standard error are not read, the disk is full, another process locks
+//! Everything fails together: standard output and standard error are not read, the disk is full, another process locks
 //! the ledger, and the backend fails. Stored documents are served to callers with leased units or grace, probes are
 //! correct, and the shutdown completes.
 //!
@@ -231,7 +231,7 @@ fn record(scenario: &Scenario, duration: Duration) {
     let cores = std::thread::available_parallelism().unwrap();
     let build = if cfg!(debug_assertions) { "debug" } else { "release" };
     let mut page = format!(
-        "# Everything fails at once, {day}\n\n\
+        "# Everything fails together, {day}\n\n\
          `SCOREGATE_FULL=1 cargo test --release --test suite combined_failures::`: the {build} build of the program for {} s, {cores} cores \
          shared with its callers. Standard output and standard error are full pipes that nobody reads, the disk is full, another \
          process holds the ledger's lock, and the backend answers 500. Documents are overdue after 2 s.\n\n\

@@ -162,7 +162,7 @@ async fn framing_every_other_method_is_one_405() {
 #[tokio::test]
 async fn framing_a_connect_is_a_405_that_opens_no_tunnel_and_its_payload_is_not_answered() {
     let (world, key) = wide().await;
-    // A client need not wait for the response and may send the payload of the tunnel at once.
+    // A client need not wait for the response and may send the payload of the tunnel immediately.
     for target in ["backend.example:443", "127.0.0.1:80", "localhost:1"] {
         let inner = INNER.replace("KEY", &key);
         let bytes = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n{inner}");

@@ -80,7 +80,7 @@ async fn access_log_has_server_errors_and_no_client_errors_by_default() {
 async fn access_log_without_a_reader_stops_nothing() {
     let directory = TempDir::new().unwrap();
     let mut command = Command::new("sh");
-    // The reader of its standard output exits at once; its addresses are on standard error. The shell is replaced by
+    // The reader of its standard output exits immediately; its addresses are on standard error. The shell is replaced by
     // the program, which therefore ends with the test.
     let serve = "mkfifo \"$TMPDIR/out\" && { : < \"$TMPDIR/out\" & }
         exec \"$0\" serve --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 --data-dir \"$1\" > \"$TMPDIR/out\"";

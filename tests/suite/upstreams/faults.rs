@@ -206,7 +206,7 @@ async fn after_a_bad_response_the_next_good_one_is_used_within_a_second() {
             world.settled().await;
             let good = world.get_as(&customer, MODELS).await;
             assert_eq!(good.json()["data"][0]["currentScore"], score, "{name}");
-            // The first was a miss, the second is stale at once, the third when an error would be returned.
+            // The first was a miss, the second is stale immediately, the third when an error would be returned.
             world.pass(Duration::from_hours(if score == 7 { 2 } else { 26 }));
         }
     }

@@ -129,7 +129,7 @@ async fn when_everything_is_overdue_at_once_stale_documents_are_served_and_two_f
         ))
     });
     world.backend.hold();
-    // The backend does not respond meanwhile, and every request is answered at once.
+    // The backend does not respond meanwhile, and every request is answered immediately.
     for _ in 0..3 {
         assert_eq!(round().await, DOCUMENTS as usize);
     }

@@ -1,4 +1,4 @@
-//! The disk mirror against a list in memory, for any order of calls and restarts; and many threads at once.
+//! The disk mirror against a list in memory, for any order of calls and restarts; and many concurrent threads.
 
 use std::sync::Barrier;
 

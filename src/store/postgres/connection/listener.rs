@@ -1,4 +1,4 @@
-//! Notifications of changes and of shared documents, on a connection of their own. They are only a hint to read at once.
+//! Notifications of changes and of shared documents, on a connection of their own. They are only a hint to read immediately.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -63,7 +63,7 @@ pub enum TablesChange {
     Missing,
 }
 
-/// Creates or upgrades the tables, and grants `role` its rights, in a transaction. Several programs may do it at once.
+/// Creates or upgrades the tables, and grants `role` its rights, in a transaction. Several programs may do it concurrently.
 pub(crate) async fn change(
     client: SchemaClient<'_>,
     work: TablesWork,

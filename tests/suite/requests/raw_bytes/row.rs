@@ -32,7 +32,7 @@ pub const INDEX: &str = "/api/v1/index";
 /// A malformed or unusual request and its only allowed outcome.
 pub struct Row {
     pub name: &'static str,
-    /// The bytes, sent at once before anything is read; see [`expanded`] for the placeholders.
+    /// The bytes, sent together before anything is read; see [`expanded`] for the placeholders.
     pub bytes: &'static [u8],
     /// The responses, in order.
     pub responses: &'static [ExpectedResponse],
