@@ -52,8 +52,8 @@ fn the_replacement_of_a_gateway_whose_connections_linger_serves_within_the_docum
 
 #[test]
 fn a_gateway_without_connections_for_leases_or_keys_is_not_ready_until_it_has_them() {
-    needs!("postgresql");
     const LIMIT: u32 = 10;
+    needs!("postgresql");
     for (left, reason) in [(1, "too many connections for role"), (2, "local copy of the keys")] {
         let (_server, site) = limited_site(LIMIT);
         let (_, key) = site.create("100000");
