@@ -92,15 +92,15 @@ pub(crate) async fn export(
         Ok(counts) => counts,
         Err(fault) => return Ok(Err(fault.into())),
     };
-    let closed = closes.then(|| {
+    let new_name = closes.then(|| {
         let time = now.rfc3339().replace(['-', ':', '.'], "").to_ascii_lowercase();
         // A name has at most 63 characters.
         format!("{:.40}_closed_{time}", client.schema.statement("{schema}"))
     });
-    if let Some(name) = &closed {
+    if let Some(name) = &new_name {
         client.batch_execute(&format!("ALTER SCHEMA {{schema}} RENAME TO {name}")).await?;
     }
-    Ok(keep().map(|()| DatabaseExport { counts, closed }).map_err(TransferError::File))
+    Ok(keep().map(|()| DatabaseExport { counts, closed: new_name }).map_err(TransferError::File))
 }
 
 /// Writes all lines.

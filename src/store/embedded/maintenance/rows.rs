@@ -17,7 +17,7 @@ INSERT INTO status_minutes (minute, is_ready, is_fresh) SELECT minute, ?3, ?4 FR
 /// The line of a row.
 pub(super) fn read(kind: &str, row: &Row<'_>) -> Result<DumpLine, StoreFault> {
     let mut fields = Map::new();
-    for (column, name) in row.as_ref().column_names().into_iter().enumerate() {
+    for (column, name) in row.as_ref().column_names().enumerate() {
         let field = field(name, row.get_ref(column)?);
         // Optional: an unreadable value must not cost the key.
         let is_optional = kind == "key" && ["name", "last_used_at"].contains(&name);

@@ -37,8 +37,8 @@ pub(crate) async fn changed(
     after: &FeedPosition,
     limit: usize,
 ) -> SqlResult<ChangedApplications> {
-    let changes = CHANGED.replace("{history}", form.expression());
-    let rows = client.query(&changes, &[&stored(after.number), &stored(limit)]).await?;
+    let statement = CHANGED.replace("{history}", form.expression());
+    let rows = client.query(&statement, &[&stored(after.number), &stored(limit)]).await?;
     let mut changed = ChangedApplications { reached: after.clone(), ..ChangedApplications::default() };
     for row in &rows {
         changed.reached.source = row.try_get("source")?;

@@ -13,7 +13,7 @@ const LOCK_FOR_MERGE: &str = "SELECT pg_try_advisory_xact_lock(hashtext($1))";
 const RECORD: &str = "
 INSERT INTO {schema}.{nodes} AS n ({key}, node, {total})
 SELECT {r.key}, $1, r.total
-FROM unnest($3::int8[], {arrays}) AS r (total, {key})
+FROM unnest($3::int8[], $4::text[]::date[], {texts}) AS r (total, {key})
 JOIN {schema}.calendar c ON r.day > c.day - $2::int4
 ORDER BY {r.key}
 ON CONFLICT ({key}, node) DO UPDATE SET {total} = excluded.{total} WHERE n.{total} < excluded.{total}";
@@ -47,9 +47,10 @@ pub(crate) async fn record(
     let (node, open) = (node.cast_signed(), USAGE_DAYS_OPEN.cast_signed());
     let mut values: Vec<&dyn Parameter> = vec![&node, &open, totals];
     values.extend(key.iter().map(|column| column as &dyn Parameter));
-    let arrays = table.key_parameters('$', 4).join("::text[], ");
-    let statement = RECORD.replace("{arrays}", &format!("{arrays}::text[]").replacen("[]", "[]::date[]", 1));
-    client.execute(&table.statement(&statement), &values).await.map(drop)
+    let texts: Vec<String> =
+        table.key_parameters('$', 4).iter().skip(1).map(|number| format!("{number}::text[]")).collect();
+    let statement = table.statement(RECORD).replace("{texts}", &texts.join(", "));
+    client.execute(&statement, &values).await.map(drop)
 }
 
 /// Merges the totals of a batch of closed days and deletes a batch of outdated ones, unless gateways report at this
