@@ -5,9 +5,9 @@
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 
-use scoregate::routes::Period;
-use scoregate::scoring::METHOD_VERSION;
-use scoregate::scoring::lab::coverage::{CoverageCase, MODELS, MarkKind, NoiseKind, SuiteSchedule, measure};
+use scoregate_base::routes::Period;
+use scoregate_scoring::METHOD_VERSION;
+use scoregate_scoring::lab::coverage::{CoverageCase, MODELS, MarkKind, NoiseKind, SuiteSchedule, measure};
 
 const HOURLY: SuiteSchedule = SuiteSchedule { every: 1, first: 0, missing: 0.0 };
 const BASE: CoverageCase = CoverageCase {

@@ -5,8 +5,8 @@
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 
-use scoregate::scoring::METHOD_VERSION;
-use scoregate::scoring::lab::detection::{
+use scoregate_scoring::METHOD_VERSION;
+use scoregate_scoring::lab::detection::{
     Detector, FEW_MODELS, Findings, MODELS, NoiseKind, Scenario, SeriesPlan, WATCHED_HOURS, evaluate,
 };
 

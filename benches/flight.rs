@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use scoregate::cache::{FlightRole, SingleFlight};
-use scoregate::routes::{DocumentKey, Period, Query, Route};
+use scoregate_base::routes::{DocumentKey, Period, Query, Route};
 use tokio::sync::{Semaphore, oneshot};
 
 const ROUNDS: usize = 21;

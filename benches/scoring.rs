@@ -21,9 +21,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use scoregate::backend::{self, BackendServer};
-use scoregate::clock::{Clock, ManualClock, Wall};
-use scoregate::routes::{DocumentKey, Route};
-use scoregate::scoring::{Archive, RunSource, Scoring, simulated_records};
+use scoregate_base::clock::{Clock, ManualClock, Wall};
+use scoregate_base::routes::{DocumentKey, Route};
+use scoregate_scoring::{Archive, RunSource, Scoring, simulated_records};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 

@@ -2,29 +2,11 @@
 //!
 //! Each stage of a request takes values, returns a value and sets one field of one `Exchange`; one function in
 //! `gateway` calls the stages in order. Decisions are pure and take `now`; everything that waits is behind a narrow
-//! trait. Modules are declared in layer order, lowest first, and name only lower ones: `tests/tidy.rs` checks that.
+//! trait. Below are the libraries in `crates/`: `base`, `observe`, `store` and `scoring`. Modules are declared in layer
+//! order, lowest first, and name only lower ones: `tests/tidy.rs` checks that.
 //! `ARCHITECTURE.md` is the map.
 
-#[cfg(test)]
-#[macro_use]
-#[path = "../tests/servers/requirements.rs"]
-mod requirements;
-
-pub mod clock;
-pub mod json;
-pub mod secret;
-pub mod telemetry;
-
-pub mod accept;
-pub mod address;
-pub mod keys;
-pub mod limits;
-pub mod routes;
-pub mod traces;
-
 pub mod cache;
-pub mod scoring;
-pub mod store;
 
 pub mod pages;
 pub mod upstream;

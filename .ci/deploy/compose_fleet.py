@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMPOSE = ROOT / "deploy/compose"
 TIMES = {"m": 60, "s": 1}
 # The most connections of one gateway to the database.
-OPENING = (ROOT / "src/store/postgres/connection/open_failure.rs").read_text()
+OPENING = (ROOT / "crates/store/src/postgres/connection/open_failure.rs").read_text()
 CONNECTIONS = int(re.search(r"CONNECTIONS_PER_GATEWAY: u32 = (\d+);", OPENING)[1])
 # Debian installs it outside the path of ordinary users.
 HAPROXY = shutil.which("haproxy", path=f"{os.environ['PATH']}:/usr/sbin")

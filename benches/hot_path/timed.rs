@@ -7,11 +7,11 @@ use std::time::Instant;
 use http::Request;
 use http::request::Parts;
 use scoregate::app;
-use scoregate::clock::Clock;
 use scoregate::config::{read_file, resolve};
 use scoregate::gateway::cache_hit::CacheHit;
 use scoregate::gateway::{ConnectionTrust, Gateway, Peer};
-use scoregate::routes::Selection;
+use scoregate_base::clock::Clock;
+use scoregate_base::routes::Selection;
 
 use super::program::Installation;
 

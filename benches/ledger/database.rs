@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use scoregate::clock::Clock;
-use scoregate::store::{DatabaseConfig, PostgresStore, SchemaName, TablesWork};
+use scoregate_base::clock::Clock;
+use scoregate_store::{DatabaseConfig, PostgresStore, SchemaName, TablesWork};
 use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls};
 

@@ -4,10 +4,10 @@
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use scoregate::clock::Clock;
-use scoregate::keys::ApplicationId;
-use scoregate::limits::{MinuteReport, NodeReport};
-use scoregate::store::{
+use scoregate_base::clock::Clock;
+use scoregate_base::keys::ApplicationId;
+use scoregate_base::limits::{MinuteReport, NodeReport};
+use scoregate_store::{
     DatabaseConfig, KeyStore as _, Ledger as _, LedgerExchange, LedgerReport, PostgresStore, ReportOutcome,
     StoreHealth as _,
 };

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use scoregate::app::{self, RunningServer};
-use scoregate::clock::Clock;
 use scoregate::config::{read_text, resolve};
-use scoregate::keys::{ApplicationId, Digest};
-use scoregate::store::HotTable;
+use scoregate_base::clock::Clock;
+use scoregate_base::keys::{ApplicationId, Digest};
+use scoregate_store::HotTable;
 use tempfile::TempDir;
 use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;

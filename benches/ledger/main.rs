@@ -26,11 +26,11 @@ use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
 use scoregate::accounts::{IssuedKey, NewApplication};
 use scoregate::app;
-use scoregate::clock::{Clock, Day, Wall};
 use scoregate::config::{read_text, resolve};
-use scoregate::keys::{ApplicationId, Digest};
-use scoregate::limits::NodeReport;
-use scoregate::store::{
+use scoregate_base::clock::{Clock, Day, Wall};
+use scoregate_base::keys::{ApplicationId, Digest};
+use scoregate_base::limits::NodeReport;
+use scoregate_store::{
     ChangeKind, Embedded, KeyStore as _, Ledger as _, LedgerExchange, LedgerReport, OwnLimits, StoreChange,
     StoredKey,
 };

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use rcgen::{CertificateParams, KeyPair};
 use rustix::process::{Pid, Signal, kill_process};
-use scoregate::clock::Clock;
-use scoregate::keys::{Digest, KeyForm};
-use scoregate::scoring::simulated_records;
+use scoregate_base::clock::Clock;
+use scoregate_base::keys::{Digest, KeyForm};
+use scoregate_scoring::simulated_records;
 use tempfile::TempDir;
 use tokio::net::TcpSocket;
 use tokio::runtime::Runtime;

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use scoregate::keys::{Digest, KeyForm};
+use scoregate_base::keys::{Digest, KeyForm};
 
 use crate::answer::Answer;
 

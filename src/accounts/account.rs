@@ -6,10 +6,10 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::clock::{Day, Now};
-use crate::keys::ApplicationId;
-use crate::limits::{AccountBalance, DayBalance, LimitRule, LimitStatus, Limits, NodeTotals};
-use crate::store::StoredApplication;
+use scoregate_base::clock::{Day, Now};
+use scoregate_base::keys::ApplicationId;
+use scoregate_base::limits::{AccountBalance, DayBalance, LimitRule, LimitStatus, Limits, NodeTotals};
+use scoregate_store::StoredApplication;
 
 use super::account_state::AccountState;
 use super::terms::Terms;

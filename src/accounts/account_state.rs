@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 
 use tokio::sync::watch;
 
-use crate::clock::{Day, Mono, Now};
-use crate::limits::{
+use scoregate_base::clock::{Day, Mono, Now};
+use scoregate_base::limits::{
     AccountBalance, AdmissionVerdict, DayBalance, LeaseAvailability, LimitRule, LimitStatus, Limits,
     MinuteShare, ReturnedUnits, ShareTokens,
 };

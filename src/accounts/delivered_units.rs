@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::clock::Day;
-use crate::keys::ApplicationId;
-use crate::store::{StoreError, USAGE_DAYS_OPEN, UsageStore, UsageTotal};
+use scoregate_base::clock::Day;
+use scoregate_base::keys::ApplicationId;
+use scoregate_store::{StoreError, USAGE_DAYS_OPEN, UsageStore, UsageTotal};
 
 use super::account::Account;
 
@@ -133,15 +133,15 @@ mod tests {
     use super::*;
     use crate::accounts::sample::stored;
     use crate::accounts::{Leases, TermsByTier};
-    use crate::clock::{Clock, ManualClock, Wall};
     use crate::instruments::Instruments;
-    use crate::keys::standard_tiers;
-    use crate::limits::{AdmissionVerdict, LeaseAvailability, NodeTotals};
-    use crate::store::{
+    use scoregate_base::clock::{Clock, ManualClock, Wall};
+    use scoregate_base::keys::standard_tiers;
+    use scoregate_base::limits::{AdmissionVerdict, LeaseAvailability, NodeTotals};
+    use scoregate_observe::telemetry::metrics::MetricsRegistry;
+    use scoregate_store::{
         Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome, StoreFuture, UsageList,
         UsageQuery,
     };
-    use crate::telemetry::metrics::MetricsRegistry;
 
     /// Grants what is requested, and remembers recorded usage.
     #[derive(Default)]

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::clock::{Day, Mono};
-use crate::keys::ApplicationId;
-use crate::limits::{GraceClaim, GraceShare};
-use crate::store::{HeldGraceShare, OwedRecords, OwedUnits};
+use scoregate_base::clock::{Day, Mono};
+use scoregate_base::keys::ApplicationId;
+use scoregate_base::limits::{GraceClaim, GraceShare};
+use scoregate_store::{HeldGraceShare, OwedRecords, OwedUnits};
 
 use super::account::Account;
 

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::clock::{Day, Now};
-use crate::limits::{NodeReport, NodeTotals};
-use crate::store::{
+use scoregate_base::clock::{Day, Now};
+use scoregate_base::limits::{NodeReport, NodeTotals};
+use scoregate_store::{
     HeldGraceShare, Ledger, LedgerExchange, LedgerReport, OwedFile, OwedRecords, OwedUnits, ReportOutcome,
     StoreError,
 };

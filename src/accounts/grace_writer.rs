@@ -9,8 +9,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use tokio::sync::oneshot;
 
-use crate::clock::Day;
-use crate::store::{HeldGraceShare, OwedFile, OwedLog, OwedRecords, OwedUnits};
+use scoregate_base::clock::Day;
+use scoregate_store::{HeldGraceShare, OwedFile, OwedLog, OwedRecords, OwedUnits};
 
 use super::account::Account;
 use super::grace_book::GraceBook;

@@ -13,10 +13,10 @@ use std::time::Duration;
 use dashmap::DashMap;
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::clock::{Day, Now, Wall};
-use crate::keys::{ApplicationId, Digest};
-use crate::limits::NodeReport;
-use crate::store::{KeyUse, LedgerReport, StoredApplication, StoredKey};
+use scoregate_base::clock::{Day, Now, Wall};
+use scoregate_base::keys::{ApplicationId, Digest};
+use scoregate_base::limits::NodeReport;
+use scoregate_store::{KeyUse, LedgerReport, StoredApplication, StoredKey};
 
 use crate::accounts::account::Account;
 use crate::accounts::key_freshness::KeyFreshness;

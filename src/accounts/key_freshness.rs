@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 
-use crate::clock::{Clock, Mono, Now, Wall};
+use scoregate_base::clock::{Clock, Mono, Now, Wall};
 
 /// The change feed is read every second: an older reading means that the process was paused or the store is unreachable.
 const MAX_READING_AGE: Duration = Duration::from_secs(4);
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     /// A directory that was read at the start, and its clock.
-    fn read_at_start(max_age: Option<Duration>) -> (KeyFreshness, Clock, crate::clock::ManualClock) {
+    fn read_at_start(max_age: Option<Duration>) -> (KeyFreshness, Clock, scoregate_base::clock::ManualClock) {
         let (clock, manual) = Clock::manual(Wall::from_seconds(1_763_726_400));
         let freshness = KeyFreshness::shared(max_age);
         freshness.attempted(clock.now(), true);
@@ -167,7 +167,9 @@ mod tests {
 
     #[tokio::test]
     async fn after_a_pause_or_a_suspend_requests_wait_for_the_next_reading() {
-        for pause in [crate::clock::ManualClock::advance, crate::clock::ManualClock::suspend] {
+        for pause in
+            [scoregate_base::clock::ManualClock::advance, scoregate_base::clock::ManualClock::suspend]
+        {
             let (freshness, clock, manual) = read_at_start(None);
             pause(&manual, Duration::from_mins(10));
             let mut request = Box::pin(freshness.ensure(&clock, clock.now()));

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::clock::{Clock, Day};
 use crate::instruments::{Instruments, UnitUse};
-use crate::keys::ApplicationId;
-use crate::limits::DayBalance;
-use crate::store::{Ledger, LedgerExchange, LedgerReport, ReportOutcome, StoreError};
+use scoregate_base::clock::{Clock, Day};
+use scoregate_base::keys::ApplicationId;
+use scoregate_base::limits::DayBalance;
+use scoregate_store::{Ledger, LedgerExchange, LedgerReport, ReportOutcome, StoreError};
 
 use super::account::Account;
 use super::key_directory::KeyDirectory;
@@ -103,13 +103,13 @@ mod tests {
     use super::*;
     use crate::accounts::sample::stored;
     use crate::accounts::{Leases, TermsByTier};
-    use crate::clock::{ManualClock, Wall};
-    use crate::keys::{Digest, standard_tiers};
-    use crate::limits::{
+    use scoregate_base::clock::{ManualClock, Wall};
+    use scoregate_base::keys::{Digest, standard_tiers};
+    use scoregate_base::limits::{
         AdmissionVerdict, DayTotals, LeaseAvailability, MinuteGrant, MinuteReport, NodeTotals,
     };
-    use crate::store::{LedgerExchangeReply, StoreFuture};
-    use crate::telemetry::metrics::MetricsRegistry;
+    use scoregate_observe::telemetry::metrics::MetricsRegistry;
+    use scoregate_store::{LedgerExchangeReply, StoreFuture};
 
     const KEY: &str = "key";
 

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::clock::Mono;
+use scoregate_base::clock::Mono;
 
 /// Minimum interval between attempts while it is unreachable.
 const RETRY: Duration = Duration::from_secs(1);

@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use crate::clock::{Clock, Day, Wall};
 use crate::instruments::{Instruments, StoreWork};
-use crate::store::{NodeList, NodeRegistry, NodeStatus, RequestStore, Store, StoreError, UsageStore};
+use scoregate_base::clock::{Clock, Day, Wall};
+use scoregate_store::{NodeList, NodeRegistry, NodeStatus, RequestStore, Store, StoreError, UsageStore};
 
 use super::leasing::Leases;
 use super::request_counter::RequestCounter;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::clock::Day;
-use crate::keys::ApplicationId;
-use crate::routes::Route;
-use crate::store::{RequestOutcome, RequestStore, RequestTotal, StoreError};
+use scoregate_base::clock::Day;
+use scoregate_base::keys::ApplicationId;
+use scoregate_base::routes::Route;
+use scoregate_store::{RequestOutcome, RequestStore, RequestTotal, StoreError};
 
 use super::account::Account;
 use super::delivered_units::is_open;
@@ -122,8 +122,8 @@ mod tests {
     use super::*;
     use crate::accounts::TermsByTier;
     use crate::accounts::sample::stored;
-    use crate::keys::standard_tiers;
-    use crate::store::{RequestList, RequestQuery, StoreFuture, StoredApplication};
+    use scoregate_base::keys::standard_tiers;
+    use scoregate_store::{RequestList, RequestQuery, StoreFuture, StoredApplication};
 
     const TODAY: Day = Day::from_number(20_413);
     const OK: RequestOutcome = RequestOutcome::Ok;

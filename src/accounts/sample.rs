@@ -1,8 +1,8 @@
 //! A stored application for tests.
 
-use crate::clock::Wall;
-use crate::keys::Digest;
-use crate::store::{OwnLimits, StoredApplication, StoredKey};
+use scoregate_base::clock::Wall;
+use scoregate_base::keys::Digest;
+use scoregate_store::{OwnLimits, StoredApplication, StoredKey};
 
 /// An application in a tier, with these keys. It has no limits of its own and no granted units.
 pub(crate) fn stored(tier: &str, keys: &[&str]) -> StoredApplication {

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::clock::{Mono, Now};
-use crate::keys::ApplicationId;
-use crate::limits::{Limits, MinuteGrant, MinuteReport, MinuteShare, NodeReport};
-use crate::store::LedgerReport;
+use scoregate_base::clock::{Mono, Now};
+use scoregate_base::keys::ApplicationId;
+use scoregate_base::limits::{Limits, MinuteGrant, MinuteReport, MinuteShare, NodeReport};
+use scoregate_store::LedgerReport;
 
 use super::account::Account;
 use super::account_state::AccountState;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use http::HeaderValue;
 
-use crate::keys::{Rights, Tier, TierIndex};
-use crate::limits::{LimitRule, Limits};
-use crate::store::{AssumedTerms, OwnLimits};
+use scoregate_base::keys::{Rights, Tier, TierIndex};
+use scoregate_base::limits::{LimitRule, Limits};
+use scoregate_store::{AssumedTerms, OwnLimits};
 
 /// The terms of an application, shared by all applications of a tier without limits of their own.
 #[derive(Debug)]
@@ -96,7 +96,7 @@ impl Terms {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keys::standard_tiers;
+    use scoregate_base::keys::standard_tiers;
 
     #[test]
     fn policy_header_lists_both_limits() {

@@ -14,15 +14,17 @@ use super::grace_charges::GraceCharges;
 use super::key_directory::KeyDirectory;
 use super::sample::stored;
 use super::{Leases, TermsByTier};
-use crate::clock::{Clock, Day, ManualClock, Now, Wall};
 use crate::instruments::Instruments;
-use crate::keys::{ApplicationId, Digest, standard_tiers};
-use crate::limits::{DayBalance, DayTotals, GraceClaim, GraceHolder, GraceShare, NodeReport, NodeTotals};
-use crate::store::{
+use scoregate_base::clock::{Clock, Day, ManualClock, Now, Wall};
+use scoregate_base::keys::{ApplicationId, Digest, standard_tiers};
+use scoregate_base::limits::{
+    DayBalance, DayTotals, GraceClaim, GraceHolder, GraceShare, NodeReport, NodeTotals,
+};
+use scoregate_observe::telemetry::metrics::MetricsRegistry;
+use scoregate_store::{
     HeldGraceShare, Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, OwedFile, OwnLimits,
     ReportOutcome, StoreError, StoreFuture, StoredApplication,
 };
-use crate::telemetry::metrics::MetricsRegistry;
 
 const QUOTA: u32 = 10_000;
 const KEY: &str = "key";

@@ -3,9 +3,9 @@
 //! A list instead of an array of all endpoints and outcomes: most applications use a few, and a million of them must fit into
 //! memory. Days are entries too, so a request that was in flight at midnight counts on the day on which it began.
 
-use crate::clock::Day;
-use crate::routes::Route;
-use crate::store::RequestOutcome;
+use scoregate_base::clock::Day;
+use scoregate_base::routes::Route;
+use scoregate_store::RequestOutcome;
 
 /// A kind of request. Each is counted by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

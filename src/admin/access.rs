@@ -7,8 +7,8 @@ use http::Uri;
 use http::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN};
 use subtle::ConstantTimeEq as _;
 
-use crate::keys::Digest;
-use crate::secret::SecretSetting;
+use scoregate_base::keys::Digest;
+use scoregate_base::secret::SecretSetting;
 
 use super::command::CommandProblem;
 
@@ -111,7 +111,7 @@ fn is_own_host(host: &str, hosts: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::secret::Secret;
+    use scoregate_base::secret::Secret;
 
     fn token(text: &str) -> SecretSetting {
         SecretSetting::fixed(Secret::new(text.into()))

@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 
-use crate::clock::Clock;
+use scoregate_base::clock::Clock;
 
 use super::command::{CommandProblem, max_body_bytes};
 

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::documents::{CachedDocument, DocumentEngine};
-use crate::json;
-use crate::routes::Selection;
+use scoregate_base::json;
+use scoregate_base::routes::Selection;
 
 use super::command::CommandProblem;
 use super::paths::{CACHE, PURGE};

@@ -7,9 +7,9 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::clock::{Day, Wall};
-use crate::keys::ApplicationId;
-use crate::store::{NodeList, NodeStatus, StoredApplication, UsageList};
+use scoregate_base::clock::{Day, Wall};
+use scoregate_base::keys::ApplicationId;
+use scoregate_store::{NodeList, NodeStatus, StoredApplication, UsageList};
 
 /// The known gateways, and when they were read.
 pub(super) struct NodesRead {

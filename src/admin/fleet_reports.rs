@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::accounts::Registrar;
-use crate::clock::{Clock, Day};
-use crate::keys::ApplicationId;
-use crate::store::{
+use scoregate_base::clock::{Clock, Day};
+use scoregate_base::keys::ApplicationId;
+use scoregate_store::{
     NodeRegistry, REQUEST_DAYS_KEPT, RequestList, RequestQuery, RequestStore, Store, StoreError, UsageQuery,
     UsageStore,
 };

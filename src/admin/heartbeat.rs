@@ -9,7 +9,7 @@ use std::time::Duration;
 use metrics::Gauge;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::{Clock, Mono};
+use scoregate_base::clock::{Clock, Mono};
 
 /// Time between beats.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -75,7 +75,7 @@ fn younger_than(age: Duration, limit: Duration) -> Result<(), Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Wall;
+    use scoregate_base::clock::Wall;
 
     #[test]
     fn without_a_heartbeat_a_server_is_not_ready_after_five_seconds_and_not_alive_after_twenty() {

@@ -10,9 +10,9 @@ use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::Value;
 
 use crate::accounts::{BadField, KeyRecord};
-use crate::clock::Wall;
-use crate::keys::Digest;
-use crate::store::OwnLimits;
+use scoregate_base::clock::Wall;
+use scoregate_base::keys::Digest;
+use scoregate_store::OwnLimits;
 
 /// All fields, in the order of an export.
 pub const FIELDS: [&str; 14] = [

@@ -6,8 +6,8 @@ use http::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::json;
-use crate::telemetry::log;
+use scoregate_base::json;
+use scoregate_observe::telemetry::log;
 
 use super::command::CommandProblem;
 use super::paths::LOG;

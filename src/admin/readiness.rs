@@ -94,7 +94,7 @@ mod tests {
     use metrics::Gauge;
 
     use super::*;
-    use crate::clock::{Clock, Wall};
+    use scoregate_base::clock::{Clock, Wall};
 
     const DOCUMENTATION: &str = include_str!("../../docs/fleet.md");
 

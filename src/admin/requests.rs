@@ -5,8 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Wall;
-use crate::store::{OutcomeCounts, RequestList, RequestQuery};
+use scoregate_base::clock::Wall;
+use scoregate_store::{OutcomeCounts, RequestList, RequestQuery};
 
 use super::fleet::NodesRead;
 

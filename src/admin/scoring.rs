@@ -8,8 +8,8 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::clock::Clock;
-use crate::scoring::UpdateRequests;
+use scoregate_base::clock::Clock;
+use scoregate_scoring::UpdateRequests;
 
 use super::command::CommandProblem;
 use super::paths::SCORING_REFRESH;

@@ -20,10 +20,10 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::accept::accept_next;
 use crate::gateway::Gateway;
-use crate::scoring::UpdateRequests;
-use crate::telemetry::metrics::Scrape;
+use scoregate_base::accept::accept_next;
+use scoregate_observe::telemetry::metrics::Scrape;
+use scoregate_scoring::UpdateRequests;
 
 use super::access::AdminAccess;
 use super::command::{AdminCommand, Administration, CommandProblem, perform};

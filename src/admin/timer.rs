@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use hyper::rt::{Sleep, Timer};
 use parking_lot::Mutex;
 
-use crate::clock::{Alarm, Clock, Mono};
+use scoregate_base::clock::{Alarm, Clock, Mono};
 
 /// A timer that maps the `Instant`s of hyper to the monotonic time of the clock.
 pub(super) struct ClockTimer {

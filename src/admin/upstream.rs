@@ -7,9 +7,9 @@ use http::Method;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::clock::Wall;
 use crate::documents::{BackendStatus, FetchFailure, Fetcher};
 use crate::upstream::AddressStatus;
+use scoregate_base::clock::Wall;
 
 use super::command::CommandProblem;
 use super::paths::UPSTREAM;

@@ -8,10 +8,10 @@ use http::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::clock::Day;
 use crate::gateway::{ApplicationUse, CountedRequests, Gateway, UnauthenticatedUse};
-use crate::keys::ApplicationId;
-use crate::limits::LimitStatus;
+use scoregate_base::clock::Day;
+use scoregate_base::keys::ApplicationId;
+use scoregate_base::limits::LimitStatus;
 
 use super::command::{Administration, CommandProblem};
 use super::paths::USAGE;

@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::accounts::{BadField, ImportedKey, IssuedKey, KeyRecord};
-use crate::clock::Wall;
-use crate::store::{ApplicationPage, AuditRecord, StoredApplication, StoredKey};
+use scoregate_base::clock::Wall;
+use scoregate_store::{ApplicationPage, AuditRecord, StoredApplication, StoredKey};
 
 use super::key_lines::LineObject;
 

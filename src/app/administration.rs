@@ -7,12 +7,12 @@ use crate::accounts::{
     TermsByTier,
 };
 use crate::admin::{Administration, FleetReports};
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::instruments::Instruments;
-use crate::keys::KeyForm;
 use crate::status::StatusMessages;
-use crate::store::Store;
+use scoregate_base::clock::Clock;
+use scoregate_base::keys::KeyForm;
+use scoregate_store::Store;
 
 use super::notices::notice_settings;
 use super::store_engine::ServerStore;

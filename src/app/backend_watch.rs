@@ -6,9 +6,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::{Clock, Wall};
 use crate::config::{ConfigProblems, read_backend_tls};
 use crate::upstream::{AddressWatcher, BackendTls, BackendTlsSettings, HttpUpstream};
+use scoregate_base::clock::{Clock, Wall};
 
 use super::watched_files::{CertificateGauges, CertificateUse, WatchedFiles, watch};
 

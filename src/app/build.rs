@@ -9,27 +9,27 @@ use anyhow::Context as _;
 use tokio_util::task::TaskTracker;
 
 use crate::accounts::{Leases, SpawnLedgerWork};
-use crate::clock::{Clock, Wall};
 use crate::config::{Config, UpstreamConfig, read_backend_tls};
 use crate::documents::{DocumentEngine, MirrorWorker, SharedFetches};
 use crate::gateway::{
     AccessLog, AddressGuard, ConcurrencyLimit, Gateway, RequestRecorders, ServiceNotice, UsageTracker,
 };
 use crate::instruments::Instruments;
-use crate::keys::KeyForm;
 use crate::pages::{self, Pages, PagesConfig};
-use crate::routes::{API_VERSION, SourceDescription};
-use crate::scoring::{self, Archive, Scoring};
 use crate::site::Site;
-use crate::store::{Mirror, OwedFile, Store};
-use crate::telemetry::access_log_writer::{AccessLogWriter, is_enabled};
-use crate::telemetry::log::{self, LogStream};
-use crate::telemetry::metrics::MetricsRegistry;
-use crate::traces::{SpanExporter, Tracer};
 use crate::upstream::{
     AddressBook, AddressWatcher, BuiltInUpstream as EmbeddedUpstream, HttpAddresses, HttpConfig,
     HttpUpstream, ProtectedUpstream, ProtectionConfig, Upstream,
 };
+use scoregate_base::clock::{Clock, Wall};
+use scoregate_base::keys::KeyForm;
+use scoregate_base::routes::{API_VERSION, SourceDescription};
+use scoregate_observe::telemetry::access_log_writer::{AccessLogWriter, is_enabled};
+use scoregate_observe::telemetry::log::{self, LogStream};
+use scoregate_observe::telemetry::metrics::MetricsRegistry;
+use scoregate_observe::traces::{SpanExporter, Tracer};
+use scoregate_scoring::{Archive, RunSource, Scoring};
+use scoregate_store::{Mirror, OwedFile, Store};
 
 use super::administration::ServerKeys;
 use super::backend_watch::BackendInUse;
@@ -319,7 +319,7 @@ async fn open_scoring(archive: PathBuf, now: Wall) -> anyhow::Result<Scoring> {
             let path = archive.path().display().to_string();
             tracing::warn!(path, "the archive has no runs; add some with `scoregate scoring import`");
         }
-        Ok(Scoring::open(scoring::RunSource::Archive(archive), now)?)
+        Ok(Scoring::open(RunSource::Archive(archive), now)?)
     })
     .await
     .context("opening the archive panicked")?

@@ -7,9 +7,9 @@ use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::{Clock, Wall};
 use crate::config::{ConfigProblems, read_certificates};
 use crate::server::{CertificateFiles, Certificates, TlsTermination};
+use scoregate_base::clock::{Clock, Wall};
 
 use super::backend_watch::{BackendInUse, BackendWatch};
 use super::watched_files::{CertificateGauges, CertificateUse, WatchedFiles, watch};

@@ -4,13 +4,11 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::{Clock, ClockEvent, StepDirection, Wall};
-use crate::telemetry::metrics::{Counter, MetricFamily, MetricsRegistry, metric_label};
+use scoregate_base::clock::{Clock, ClockEvent, StepDirection, Wall};
+use scoregate_observe::telemetry::metrics::{Counter, MetricFamily, MetricsRegistry};
 
 /// Interval between comparisons of the clocks if no request causes one.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
-
-metric_label!(StepDirection: "direction", ["forward", "backward"], |word| word);
 
 /// Counts and logs the steps of this clock from now on.
 pub(super) fn begin(clock: &Clock, registry: &MetricsRegistry) {

@@ -7,11 +7,11 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::clock::Clock;
 use crate::config::{Config, ConfigProblems, open_mail_transport};
 use crate::instruments::Instruments;
 use crate::mail::{MailSender, QueueMonitor};
-use crate::store::Store;
+use scoregate_base::clock::Clock;
+use scoregate_store::Store;
 
 use super::tasks::repeat;
 

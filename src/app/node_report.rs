@@ -8,10 +8,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::accounts::NodeReporter;
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::gateway::Gateway;
-use crate::store::Store;
+use scoregate_base::clock::Clock;
+use scoregate_store::Store;
 
 use super::tasks::repeat;
 

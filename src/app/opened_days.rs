@@ -5,8 +5,8 @@
 
 use std::path::Path;
 
-use crate::clock::Wall;
-use crate::store::{Ledger, StoreError, maintenance};
+use scoregate_base::clock::Wall;
+use scoregate_store::{Ledger, StoreError, maintenance};
 
 /// A ledger not written for longer than this causes a warning.
 const LONG_IDLE_DAYS: u32 = 7;

@@ -10,13 +10,13 @@ use arc_swap::ArcSwap;
 
 use crate::accounts::{DirectoryKeeper, TermsByTier};
 use crate::admin::{ActiveSettings, AdminAccess, BadToken, Reloaded};
-use crate::clock::Wall;
 use crate::config::{Config, ConfigProblem, ConfigProblems, read_certificates};
 use crate::gateway::Gateway;
 use crate::server::{LiveServerConfig, ServerConfig};
 use crate::site::Site;
-use crate::telemetry::log;
-use crate::telemetry::metrics::{Counter, MetricFamily, MetricsRegistry, metric_label};
+use scoregate_base::clock::Wall;
+use scoregate_observe::telemetry::log;
+use scoregate_observe::telemetry::metrics::{Counter, MetricFamily, MetricsRegistry, metric_label};
 
 use super::backend_watch::BackendWatch;
 use super::certificates::CertificateReloader;

@@ -11,12 +11,12 @@ use tokio_util::task::TaskTracker;
 
 use crate::accounts::{NodeReporter, Registrar};
 use crate::admin::{Readiness, ReloadRequest, Reloaded, SidePort};
-use crate::clock::Clock;
 use crate::config::{Config, ConfigProblems};
 use crate::gateway::Gateway;
 use crate::server::{PublicPort, Server};
 use crate::site::Site;
-use crate::telemetry::metrics::MetricsRegistry;
+use scoregate_base::clock::Clock;
+use scoregate_observe::telemetry::metrics::MetricsRegistry;
 
 use super::administration::ServerKeys;
 use super::certificates::CertificateReloader;

@@ -7,11 +7,11 @@ use metrics::Gauge;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::Clock;
 use crate::config::{Config, UpstreamConfig};
 use crate::mail::{MailConfig, MailDelivery};
-use crate::secret::SecretSetting;
-use crate::telemetry::metrics::{MetricFamily, MetricsRegistry, metric_label};
+use scoregate_base::clock::Clock;
+use scoregate_base::secret::SecretSetting;
+use scoregate_observe::telemetry::metrics::{MetricFamily, MetricsRegistry, metric_label};
 
 use super::watched_files::CHECK_INTERVAL;
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use tokio_util::task::TaskTracker;
 
 use crate::admin::Administration;
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::instruments::SiteInstruments;
 use crate::site::Site;
-use crate::store::Store;
-use crate::telemetry::metrics::MetricsRegistry;
+use scoregate_base::clock::Clock;
+use scoregate_observe::telemetry::metrics::MetricsRegistry;
+use scoregate_store::Store;
 
 /// Completes the settings with the address of the port, which is only known once it is open. Returns the address.
 pub(super) fn located(config: &mut Config, public: SocketAddr) -> SocketAddr {

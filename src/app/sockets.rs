@@ -12,10 +12,10 @@ use anyhow::Context as _;
 use listenfd::ListenFd;
 use tokio::net::TcpSocket;
 
-use crate::accept::BACKLOG;
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::server::{self, PublicPort};
+use scoregate_base::accept::BACKLOG;
+use scoregate_base::clock::Clock;
 
 use super::data_dir::{DataDir, DataDirInUse};
 

@@ -8,15 +8,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::admin::Readiness;
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::documents::{DataRefresh, Documents};
 use crate::gateway::Gateway;
 use crate::instruments::Instruments;
 use crate::pages::status::{DataState, StatusSite};
 use crate::status::{Observation, StatusPublisher};
-use crate::store::Store;
 use crate::upstream::BreakerState;
+use scoregate_base::clock::Clock;
+use scoregate_store::Store;
 
 /// Interval between observations. The page states it.
 const OBSERVE_EVERY: Duration = Duration::from_secs(5);

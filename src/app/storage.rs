@@ -11,10 +11,10 @@ use metrics::Gauge;
 use rustix::fs::statvfs;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::{Clock, Wall};
 use crate::config::Config;
-use crate::store::maintenance::last_backup;
-use crate::telemetry::metrics::MetricsRegistry;
+use scoregate_base::clock::{Clock, Wall};
+use scoregate_observe::telemetry::metrics::MetricsRegistry;
+use scoregate_store::maintenance::last_backup;
 
 const MEASURE_EVERY: Duration = Duration::from_secs(15);
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use crate::accounts::{DirectoryKeeper, KeyDirectory, KeyFreshness};
-use crate::clock::{Clock, Mono};
 use crate::config::Config;
-use crate::store::{
+use scoregate_base::clock::{Clock, Mono};
+use scoregate_store::{
     DatabaseAddress, DatabaseConfig, DatabaseSettings, Embedded as EmbeddedStore, LocalCopy, OpenFailure,
     PostgresStore, SeenTimelines, Store, StoreError, VerifiedLocalCopy,
 };

@@ -93,8 +93,8 @@ fn keep_alive(heartbeat: &Heartbeat) -> Option<NotifyState<'static>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::{Clock, Wall};
-    use crate::telemetry::metrics::MetricsRegistry;
+    use scoregate_base::clock::{Clock, Wall};
+    use scoregate_observe::telemetry::metrics::MetricsRegistry;
 
     #[test]
     fn the_watchdog_gets_no_keep_alive_once_the_runtime_has_stalled_for_twenty_seconds() {

@@ -11,12 +11,12 @@ use tokio_util::task::TaskTracker;
 
 use crate::accounts::{DirectoryKeeper, KeyFreshness, Leases, StoreMonitor};
 use crate::admin::{self, Heartbeat, Readiness, SideConfig, SidePort};
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::documents::Refresher;
 use crate::gateway::Gateway;
-use crate::scoring::{Change, Scoring, SnapshotUpdater, UpdateRequests};
-use crate::telemetry::metrics::MetricsRegistry;
+use scoregate_base::clock::Clock;
+use scoregate_observe::telemetry::metrics::MetricsRegistry;
+use scoregate_scoring::{Change, Scoring, SnapshotUpdater, UpdateRequests};
 
 use super::administration::ServerKeys;
 use super::secret_watch::SecretWatch;

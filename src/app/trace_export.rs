@@ -8,10 +8,10 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::clock::Clock;
 use crate::config::Config;
-use crate::telemetry::metrics::MetricsRegistry;
-use crate::traces::{SpanExporter, Tracer, span_counts};
+use scoregate_base::clock::Clock;
+use scoregate_observe::telemetry::metrics::MetricsRegistry;
+use scoregate_observe::traces::{SpanExporter, Tracer, span_counts};
 
 use super::node_report::node_name;
 

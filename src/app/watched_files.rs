@@ -10,9 +10,9 @@ use metrics::Gauge;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::{Clock, Wall};
 use crate::config::ConfigProblems;
-use crate::telemetry::metrics::MetricsRegistry;
+use scoregate_base::clock::{Clock, Wall};
+use scoregate_observe::telemetry::metrics::MetricsRegistry;
 
 /// Interval between checks of the files.
 pub(super) const CHECK_INTERVAL: Duration = Duration::from_secs(10);

@@ -11,9 +11,9 @@ use http::header::{
 use http::{HeaderValue, Method, Response, StatusCode, Uri};
 
 use crate::cache::is_current;
-use crate::clock::{Clock, Wall};
-use crate::routes::{DocumentKey, ModelId, Period, decode_query, find};
-use crate::scoring::{ArchiveError, Change, Scoring};
+use scoregate_base::clock::{Clock, Wall};
+use scoregate_base::routes::{DocumentKey, ModelId, Period, decode_query, find};
+use scoregate_scoring::{ArchiveError, Change, Scoring};
 
 use super::refusal::BackendRefusal;
 use super::snapshot_response::{BodyParts, SnapshotResponse, SnapshotResponses};

@@ -4,8 +4,8 @@
 
 use bytes::Bytes;
 
-use crate::routes::codes::{CodeRow, ErrorCode};
-use crate::routes::{BadParam, ErrorBody};
+use scoregate_base::routes::codes::{CodeRow, ErrorCode};
+use scoregate_base::routes::{BadParam, ErrorBody};
 
 /// The reason of an error response.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,8 +17,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::accept::accept_next;
-use crate::scoring::{SnapshotUpdater, UpdateSnapshot};
+use scoregate_base::accept::accept_next;
+use scoregate_scoring::{SnapshotUpdater, UpdateSnapshot};
 
 use super::answer::BackendServer;
 

@@ -17,9 +17,9 @@ use http_body::{Body, Frame, SizeHint};
 use sha2::{Digest as _, Sha256};
 
 use crate::cache::EnvelopeFields;
-use crate::clock::Wall;
-use crate::routes::DocumentKey;
-use crate::scoring::Answer;
+use scoregate_base::clock::Wall;
+use scoregate_base::routes::DocumentKey;
+use scoregate_scoring::Answer;
 
 /// A prepared response.
 #[derive(Debug)]
@@ -133,7 +133,7 @@ impl Body for BodyParts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::routes::{DocumentKey, Query, Route};
+    use scoregate_base::routes::{DocumentKey, Query, Route};
 
     fn answer(data: &'static str, seconds: u64, data_tag: &str) -> Answer {
         Answer {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     fn key() -> DocumentKey {
-        DocumentKey::new(Route::Index, None, Query::default(), crate::routes::Period::Latest)
+        DocumentKey::new(Route::Index, None, Query::default(), scoregate_base::routes::Period::Latest)
     }
 
     #[test]

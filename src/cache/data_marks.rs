@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use moka::sync::Cache as Moka;
 
-use crate::clock::Wall;
-use crate::routes::DocumentKey;
+use scoregate_base::clock::Wall;
+use scoregate_base::routes::DocumentKey;
 
 /// Maximum number of marks.
 const MAX_MARKS: u64 = 65_536;

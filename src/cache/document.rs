@@ -9,9 +9,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::HeaderValue;
 
-use crate::clock::Wall;
-use crate::keys::{PaidRights, Rights};
-use crate::routes::{API_VERSION, DocumentKey, ModelId, Route};
+use scoregate_base::clock::Wall;
+use scoregate_base::keys::{PaidRights, Rights};
+use scoregate_base::routes::{API_VERSION, DocumentKey, ModelId, Route};
 
 use super::encode::{ContentCoding, EncodedBodies, Representation};
 use super::listing::ModelListing;
@@ -68,8 +68,8 @@ impl EnvelopeFields<'_> {
             "{{\"success\":true,\"version\":\"{API_VERSION}\",\"generated_at\":\"{}\",\"license\":{},\"period\":{},\"sort_by\":{},\"count\":{count},\"data\":",
             generated_at.rfc3339(),
             serde_json::Value::from(self.license),
-            word(self.key.period.map(crate::routes::Period::word)),
-            word(self.key.sort_by.map(crate::routes::SortBy::word)),
+            word(self.key.period.map(scoregate_base::routes::Period::word)),
+            word(self.key.sort_by.map(scoregate_base::routes::SortBy::word)),
         )
     }
 }
@@ -241,8 +241,8 @@ fn envelope(data: &Bytes, count: usize, generated_at: Wall, label: &EnvelopeFiel
 mod tests {
     use super::super::paid_field::PAID_FIELD;
     use super::*;
-    use crate::routes::{ModelId, Period, Query};
     use proptest::prelude::*;
+    use scoregate_base::routes::{ModelId, Period, Query};
 
     fn key(route: Route) -> DocumentKey {
         DocumentKey::new(route, ModelId::new("atlas"), Query::default(), Period::Day)

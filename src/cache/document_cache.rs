@@ -7,7 +7,7 @@ use moka::notification::RemovalCause;
 use moka::ops::compute::{CompResult, Op};
 use moka::sync::Cache as Moka;
 
-use crate::routes::DocumentKey;
+use scoregate_base::routes::DocumentKey;
 
 use super::document::Document;
 use super::stored::StoredDocument;
@@ -114,8 +114,8 @@ mod tests {
 
     use super::super::document::{DocumentContent, EnvelopeFields, Validators};
     use super::*;
-    use crate::clock::{Mono, Wall};
-    use crate::routes::{ModelId, Period, Query, Route};
+    use scoregate_base::clock::{Mono, Wall};
+    use scoregate_base::routes::{ModelId, Period, Query, Route};
 
     fn key(number: u64) -> DocumentKey {
         let id = ModelId::new(&format!("model-{number}"));

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::HeaderValue;
 use sha2::{Digest as _, Sha256};
 
-use crate::clock::Wall;
+use scoregate_base::clock::Wall;
 
 /// Minimum size of a body that is encoded.
 const WORTH_ENCODING: usize = 512;

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::clock::{Mono, Wall};
+use scoregate_base::clock::{Mono, Wall};
 
 /// How long a document is usable after its refresh was due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::routes::ModelId;
+use scoregate_base::routes::ModelId;
 
 /// The ids, sorted.
 #[derive(Clone, Debug)]

@@ -3,8 +3,8 @@
 
 use moka::sync::Cache as Moka;
 
-use crate::clock::Mono;
-use crate::routes::DocumentKey;
+use scoregate_base::clock::Mono;
+use scoregate_base::routes::DocumentKey;
 
 /// Maximum number of entries. A flood evicts the least used ones.
 const MAX_ENTRIES: u64 = 10_000;

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::clock::Mono;
+use scoregate_base::clock::Mono;
 
 /// Intervals after each request that found nothing new, once a refresh is overdue.
 const OVERDUE: [Duration; 4] =

@@ -11,7 +11,7 @@ use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use tokio::sync::Notify;
 
-use crate::routes::DocumentKey;
+use scoregate_base::routes::DocumentKey;
 
 /// Flights by document. The `Arc` identifies a flight, so that it removes only itself.
 type FlightTable<T, N> = DashMap<DocumentKey, (Arc<FlightEnd<T>>, N)>;
@@ -159,7 +159,7 @@ impl<T: Clone> FlightCompletion<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::routes::{Period, Query, Route};
+    use scoregate_base::routes::{Period, Query, Route};
 
     fn key() -> DocumentKey {
         DocumentKey::new(Route::Index, None, Query::default(), Period::Day)

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::clock::{Mono, Wall};
+use scoregate_base::clock::{Mono, Wall};
 
 use super::document::{Document, DocumentContent};
 

@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use crate::accounts::{ContactRequest, ContactSelection};
 use crate::admin::{AdminCommand, ContactView, NOT_SEARCHABLE, OwnerCommand, OwnerView};
-use crate::keys::{ApplicationId, OwnerId};
 use crate::site::is_address_fragment;
-use crate::store::OwnerQuery;
+use scoregate_base::keys::{ApplicationId, OwnerId};
+use scoregate_store::OwnerQuery;
 
 use super::control::{CommandError, CommandTarget, MissingStore, block_on, report};
 use super::exit::Exit;

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use crate::clock::Clock;
 use crate::config::{
     ConfigValues, certificate_files, check_database_files, open_mail_transport, read_backend_tls,
     read_certificates, read_environment, read_file, read_secrets, resolve, sample,
 };
 use crate::mail::MailDelivery;
+use scoregate_base::clock::Clock;
 
 use super::exit::Exit;
 use super::printer;

@@ -20,11 +20,11 @@ use tokio::net::UnixStream;
 use crate::accounts::{KeyChanges, TermsByTier};
 use crate::admin::{self, AdminCommand, Administration, CommandProblem, perform};
 use crate::app::{DataDir, DataDirInUse, SOCKET, administration, open_store};
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::instruments::Instruments;
-use crate::store::maintenance::is_used;
-use crate::telemetry::metrics::MetricsRegistry;
+use scoregate_base::clock::Clock;
+use scoregate_observe::telemetry::metrics::MetricsRegistry;
+use scoregate_store::maintenance::is_used;
 
 use super::exit::Exit;
 use super::printer;

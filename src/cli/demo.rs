@@ -10,12 +10,12 @@ use tokio::sync::oneshot;
 
 use crate::accounts::{KeyDetails, NewApplication};
 use crate::app::{self, RunningServer, ShutdownReport};
-use crate::clock::Clock;
 use crate::config::{Config, UpstreamConfig, resolve};
-use crate::keys::standard_tiers;
 use crate::mail::MailDelivery;
-use crate::store::{OwnLimits, StoredApplication};
-use crate::telemetry::log;
+use scoregate_base::clock::Clock;
+use scoregate_base::keys::standard_tiers;
+use scoregate_observe::telemetry::log;
+use scoregate_store::{OwnLimits, StoredApplication};
 
 use super::exit::Exit;
 use super::location_args::LocationArgs;

@@ -15,8 +15,8 @@ use http::Method;
 use tokio::net::{TcpStream, UnixStream};
 
 use crate::app::SOCKET;
-use crate::clock::Clock;
 use crate::config::{ConfigProblems, read_environment, read_file, side_port};
+use scoregate_base::clock::Clock;
 
 use super::control::{CommandError, block_on, exchange};
 use super::exit::Exit;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use crate::secret::open_without_waiting;
+use scoregate_base::secret::open_without_waiting;
 
 /// Opens a regular file.
 pub(super) fn open(path: &Path) -> io::Result<File> {

@@ -4,8 +4,8 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
-use crate::store::maintenance::recovery_steps;
-use crate::telemetry::log;
+use scoregate_observe::telemetry::log;
+use scoregate_store::maintenance::recovery_steps;
 
 use super::exit::Exit;
 

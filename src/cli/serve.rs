@@ -9,13 +9,13 @@ use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::app::{self, InheritedSockets};
-use crate::clock::Clock;
 use crate::config::{
     Config, ConfigProblems, ConfigValues, read_database_password, read_environment, read_file, read_secrets,
     resolve,
 };
-use crate::telemetry::access_log_writer;
-use crate::telemetry::log::{self, LogConfig};
+use scoregate_base::clock::Clock;
+use scoregate_observe::telemetry::access_log_writer;
+use scoregate_observe::telemetry::log::{self, LogConfig};
 
 use super::exit::Exit;
 use super::location_args::LocationArgs;

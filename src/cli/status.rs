@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::admin::{AdminCommand, StatusCommand, StatusMessageView};
-use crate::store::IncidentState;
+use scoregate_store::IncidentState;
 
 use super::control::{CommandTarget, MissingStore, block_on, report};
 use super::exit::Exit;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use toml::Value;
 
-use crate::secret::{Secret, SecretSetting};
+use scoregate_base::secret::{Secret, SecretSetting};
 
 use super::file::ConfigValues;
 use super::renamed::new_path;

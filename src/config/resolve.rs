@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use crate::gateway::LogSampling;
-use crate::telemetry::log::{LEVELS, LogConfig, is_level};
 use crate::upstream::ProtectionConfig;
+use scoregate_observe::telemetry::log::{LEVELS, LogConfig, is_level};
 
 use super::config_reader::ConfigReader;
 use super::file::ConfigValues;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use toml::Value;
 
-use crate::secret::read_secret_file;
+use scoregate_base::secret::read_secret_file;
 
 use super::file::ConfigValues;
 use super::settings::{IN_A_FILE, SETTINGS, ValueKind};

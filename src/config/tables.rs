@@ -1,6 +1,6 @@
 //! Paths of settings in named tables: tiers, certificates, mappings, freshness of endpoints.
 
-use crate::routes::ENDPOINTS;
+use scoregate_base::routes::ENDPOINTS;
 
 use super::settings::SETTINGS;
 

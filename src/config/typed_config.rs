@@ -7,19 +7,19 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::address::Proxies;
 use crate::documents::Retention;
 use crate::gateway::{ConcurrencyConfig, CorsPolicy, Deprecation, LogSampling};
-use crate::keys::Tier;
 use crate::mail::MailConfig;
 use crate::pages::SiteLinks;
-use crate::secret::SecretSetting;
 use crate::server::{CertificateFiles, ServerConfig};
 use crate::site::SiteConfig;
-use crate::store::DatabaseSettings;
-use crate::telemetry::log::LogConfig;
-use crate::traces::TraceConfig;
 use crate::upstream::{HttpConfig, ProtectionConfig};
+use scoregate_base::address::Proxies;
+use scoregate_base::keys::Tier;
+use scoregate_base::secret::SecretSetting;
+use scoregate_observe::telemetry::log::LogConfig;
+use scoregate_observe::traces::TraceConfig;
+use scoregate_store::DatabaseSettings;
 
 use super::file::ConfigValues;
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::clock::Wall;
-use crate::routes::DocumentKey;
 use crate::upstream::{ProtectionStatus, UpstreamFailure};
+use scoregate_base::clock::Wall;
+use scoregate_base::routes::DocumentKey;
 
 /// Some failures quote the response, which can be long.
 const MAX_REASON_CHARACTERS: usize = 500;

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-use crate::routes::DocumentKey;
+use scoregate_base::routes::DocumentKey;
 
 /// Keys of documents that changed and are not written yet.
 #[derive(Debug)]

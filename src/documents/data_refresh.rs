@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::cache::freshness::overdue_interval;
-use crate::clock::{Now, Wall};
+use scoregate_base::clock::{Now, Wall};
 
 use super::cached_documents::Documents;
 use super::known_models::KnownModels;

@@ -10,10 +10,10 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::cache::RefreshInterval;
-use crate::clock::Clock;
 use crate::instruments::Instruments;
-use crate::routes::DocumentKey;
-use crate::store::{Mirror, MirrorError, MirrorRecord};
+use scoregate_base::clock::Clock;
+use scoregate_base::routes::DocumentKey;
+use scoregate_store::{Mirror, MirrorError, MirrorRecord};
 
 use super::cached_documents::Documents;
 use super::changed_keys::ChangedKeys;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::clock::Clock;
 use crate::instruments::Instruments;
-use crate::routes::Selection;
 use crate::upstream::ProtectedUpstream;
+use scoregate_base::clock::Clock;
+use scoregate_base::routes::Selection;
 
 use super::cached_documents::Documents;
 use super::changed_keys::ChangedKeys;

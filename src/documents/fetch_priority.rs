@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use crate::clock::Mono;
-use crate::keys::ApplicationId;
-use crate::telemetry::trace::TraceContext;
-use crate::traces::RequestSpan;
 use crate::upstream::{CurrentPriority, PriorityClass};
+use scoregate_base::clock::Mono;
+use scoregate_base::keys::ApplicationId;
+use scoregate_observe::telemetry::trace::TraceContext;
+use scoregate_observe::traces::RequestSpan;
 
 /// The priority with which a request, or a background task, wants a document.
 #[derive(Clone, Copy, Debug)]

@@ -2,11 +2,11 @@
 
 use http::Uri;
 
-use crate::clock::Now;
 use crate::instruments::FetchEnd;
-use crate::routes::DocumentKey;
-use crate::traces::{OpenSpan, RequestSpan, TracedSpanKind};
 use crate::upstream::{UpstreamFailure, UpstreamResponse};
+use scoregate_base::clock::Now;
+use scoregate_base::routes::DocumentKey;
+use scoregate_observe::traces::{OpenSpan, RequestSpan, TracedSpanKind};
 
 /// Begins the span. `backend` is the address of the backend; the built-in one has no URL.
 pub(super) fn begin(request: &RequestSpan, key: &DocumentKey, backend: &str, started: Now) -> OpenSpan {

@@ -11,11 +11,11 @@ use futures_util::FutureExt as _;
 use tokio::sync::Semaphore;
 
 use crate::cache::{Document, DocumentContent, EnvelopeFields, FlightLeader, NegativeCache, StoredDocument};
-use crate::clock::{Clock, Now};
 use crate::instruments::{FetchEnd, Instruments};
-use crate::routes::DocumentKey;
-use crate::traces::OpenSpan;
 use crate::upstream::{ProtectedUpstream, UpstreamFailure, UpstreamRequest, UpstreamResponse};
+use scoregate_base::clock::{Clock, Now};
+use scoregate_base::routes::DocumentKey;
+use scoregate_observe::traces::OpenSpan;
 
 use super::backend_status::LastFetches;
 use super::cached_documents::{Confirmation, Documents};

@@ -9,11 +9,11 @@ use std::time::Duration;
 use tokio_util::task::TaskTracker;
 
 use crate::cache::{FlightCompletion, FlightRole, SingleFlight, StoredDocument};
-use crate::clock::{Clock, Mono};
 use crate::instruments::{CacheOutcome, Instruments};
-use crate::keys::ApplicationId;
-use crate::routes::{DocumentKey, Selection};
 use crate::upstream::ProtectedUpstream;
+use scoregate_base::clock::{Clock, Mono};
+use scoregate_base::keys::ApplicationId;
+use scoregate_base::routes::{DocumentKey, Selection};
 
 use super::backend_status::BackendStatus;
 use super::cached_documents::Documents;

@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use crate::cache::{PublishedVersion, StoredDocument};
-use crate::clock::{Mono, Now, Wall};
-use crate::store::{AgreedRefresh, ClaimState, EngineClock, PublishedDocument, SharedDocumentState};
+use scoregate_base::clock::{Mono, Now, Wall};
+use scoregate_store::{AgreedRefresh, ClaimState, EngineClock, PublishedDocument, SharedDocumentState};
 
 /// How much earlier than wanted a document may have been confirmed. Gateways reach the same time milliseconds apart.
 const TOLERANCE: Duration = Duration::from_millis(100);

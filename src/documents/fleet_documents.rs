@@ -11,10 +11,12 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::cache::{PublishedVersion, StoredDocument};
-use crate::clock::{Clock, Mono, Wall};
 use crate::instruments::{Instruments, SharedFetchEnd};
-use crate::routes::DocumentKey;
-use crate::store::{AgreedRefresh, EngineClock, Publication, PublishedDocument, SharedDocuments, StoreError};
+use scoregate_base::clock::{Clock, Mono, Wall};
+use scoregate_base::routes::DocumentKey;
+use scoregate_store::{
+    AgreedRefresh, EngineClock, Publication, PublishedDocument, SharedDocuments, StoreError,
+};
 
 use super::fleet_decision::{
     FleetNeed, FollowedRefresh, SharedFetchStep, earliest, latest, not_after, same_since,

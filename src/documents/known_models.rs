@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::cache::StoredDocument;
-use crate::routes::{DocumentKey, ModelId};
+use scoregate_base::routes::{DocumentKey, ModelId};
 
 use super::cached_documents::Documents;
 

@@ -6,10 +6,10 @@ use http::HeaderValue;
 use serde::{Deserialize, Serialize};
 
 use crate::cache::{BadContent, Document, DocumentContent, EnvelopeFields, StoredDocument, Validators};
-use crate::clock::{Mono, Now, Wall};
-use crate::keys::Rights;
-use crate::routes::DocumentKey;
-use crate::store::MirrorRecord;
+use scoregate_base::clock::{Mono, Now, Wall};
+use scoregate_base::keys::Rights;
+use scoregate_base::routes::DocumentKey;
+use scoregate_store::MirrorRecord;
 
 /// The header. Instants are milliseconds of wall time.
 #[derive(Debug, Deserialize, Serialize)]
@@ -130,7 +130,7 @@ mod tests {
 
     use super::*;
     use crate::cache::ContentCoding;
-    use crate::routes::{ModelId, Period, Query, Route};
+    use scoregate_base::routes::{ModelId, Period, Query, Route};
 
     const NOON: u64 = 1_795_262_400;
     const HOUR: Duration = Duration::from_hours(1);

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::clock::Mono;
-use crate::keys::ApplicationId;
+use scoregate_base::clock::Mono;
+use scoregate_base::keys::ApplicationId;
 
 /// Interval between two fetches of unlisted models.
 pub(crate) const PROBE_INTERVAL: Duration = Duration::from_secs(1);

@@ -8,8 +8,8 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use crate::cache::{RefreshInterval, StoredDocument};
-use crate::clock::{Mono, Now, Wall};
-use crate::routes::DocumentKey;
+use scoregate_base::clock::{Mono, Now, Wall};
+use scoregate_base::routes::DocumentKey;
 
 /// The backend's refreshes, as far as known.
 #[derive(Debug, Default)]

@@ -14,8 +14,8 @@ use futures_util::stream::{self, StreamExt as _};
 use tokio_util::sync::CancellationToken;
 
 use crate::cache::{PublishedVersion, RefreshInterval, StoredDocument};
-use crate::clock::{Clock, Mono};
-use crate::routes::DocumentKey;
+use scoregate_base::clock::{Clock, Mono};
+use scoregate_base::routes::DocumentKey;
 
 use super::cached_documents::Documents;
 use super::fetcher::Fetcher;

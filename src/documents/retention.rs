@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::cache::freshness::{FreshnessDates, KnownRefresh, dates};
 use crate::cache::{StaleWindows, StoredDocument};
-use crate::clock::{Mono, Wall};
-use crate::routes::{DocumentKey, Route};
+use scoregate_base::clock::{Mono, Wall};
+use scoregate_base::routes::{DocumentKey, Route};
 
 /// The retention of documents.
 #[derive(Clone, Debug)]

@@ -9,9 +9,9 @@ use tokio::sync::Semaphore;
 
 use crate::cache::freshness::overdue_interval;
 use crate::cache::{Document, FlightLeader, PublishedVersion, StoredDocument};
-use crate::clock::{Clock, Mono};
-use crate::routes::DocumentKey;
-use crate::store::MirrorRecord;
+use scoregate_base::clock::{Clock, Mono};
+use scoregate_base::routes::DocumentKey;
+use scoregate_store::MirrorRecord;
 
 use super::cached_documents::Documents;
 use super::fleet_decision::{FleetNeed, not_before};

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use crate::accounts::{Account, Leases};
-use crate::clock::{Day, Now};
-use crate::limits::{AdmissionVerdict, LeaseAvailability, LimitRule};
+use scoregate_base::clock::{Day, Now};
+use scoregate_base::limits::{AdmissionVerdict, LeaseAvailability, LimitRule};
 
 use super::authenticate::Caller;
 use super::exchange::Peer;

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use crate::accounts::{Account, KeyDirectory};
-use crate::clock::{Now, Wall};
-use crate::keys::{Digest, KeyForm, Rights, TierIndex};
-use crate::routes::query_names;
+use scoregate_base::clock::{Now, Wall};
+use scoregate_base::keys::{Digest, KeyForm, Rights, TierIndex};
+use scoregate_base::routes::query_names;
 
 use super::parse::ParsedRequest;
 use super::refusal::{MisplacedKey, Refusal};

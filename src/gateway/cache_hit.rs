@@ -7,10 +7,10 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
 
 use crate::cache;
-use crate::clock::Now;
 use crate::documents::{FetchPriority, FoundDocument};
-use crate::keys::{KeyForm, Rights};
-use crate::routes::DocumentKey;
+use scoregate_base::clock::Now;
+use scoregate_base::keys::{KeyForm, Rights};
+use scoregate_base::routes::DocumentKey;
 
 use super::Gateway;
 use super::admit::{Admission, admit};

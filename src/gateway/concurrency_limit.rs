@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::clock::Clock;
 use crate::instruments::{Instruments, PoolLabel};
+use scoregate_base::clock::Clock;
 
 use super::refusal::Refusal;
 
@@ -123,9 +123,9 @@ impl SlotPool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::{ManualClock, Wall};
-    use crate::telemetry::metrics::MetricsRegistry;
     use futures_util::FutureExt as _;
+    use scoregate_base::clock::{ManualClock, Wall};
+    use scoregate_observe::telemetry::metrics::MetricsRegistry;
 
     const QUEUE_TIMEOUT: Duration = Duration::from_millis(10);
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::sync::Notify;
 
-use crate::keys::ApplicationId;
+use scoregate_base::keys::ApplicationId;
 
 use super::authenticate::Caller;
 

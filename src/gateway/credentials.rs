@@ -6,7 +6,7 @@
 use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue};
 
-use crate::keys::{KeyForm, SHOWN_CHARACTERS, shown_prefix};
+use scoregate_base::keys::{KeyForm, SHOWN_CHARACTERS, shown_prefix};
 
 use super::refusal::{MisplacedKey, Refusal};
 use super::request_headers::RequestHeaders;

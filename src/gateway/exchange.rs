@@ -9,11 +9,11 @@ use std::time::Duration;
 use http::StatusCode;
 use http::request::Parts;
 
-use crate::clock::{Day, Now};
 use crate::instruments::{CacheOutcome, RequestObservation, RequestSubject};
-use crate::keys::KeyForm;
-use crate::telemetry::trace::{SpanId, TRACEPARENT, TraceContext};
-use crate::traces::{RequestSpan, Tracer};
+use scoregate_base::clock::{Day, Now};
+use scoregate_base::keys::KeyForm;
+use scoregate_observe::telemetry::trace::{SpanId, TRACEPARENT, TraceContext};
+use scoregate_observe::traces::{RequestSpan, Tracer};
 
 use super::authenticate::Caller;
 use super::credentials::Credentials;

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cache::{Freshness, StoredDocument};
-use crate::clock::{Mono, Now};
 use crate::documents::{DocumentEngine, FetchError, FetchPriority, FoundDocument, PROBE_INTERVAL, WaitError};
 use crate::instruments::CacheOutcome;
-use crate::limits::LimitRule;
 use crate::upstream::UpstreamFailure;
+use scoregate_base::clock::{Mono, Now};
+use scoregate_base::limits::LimitRule;
 
 use super::refusal::Refusal;
 use super::resolve::ResolvedTarget;

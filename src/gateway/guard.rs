@@ -6,8 +6,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::clock::Now;
-use crate::limits::{LimitRule, LimitStatus, NetworkBlocks, NetworkLimit};
+use scoregate_base::clock::Now;
+use scoregate_base::limits::{LimitRule, LimitStatus, NetworkBlocks, NetworkLimit};
 
 const MINUTE: Duration = Duration::from_mins(1);
 /// KiB of pages that an address gets a minute for each refusal that the guard allows it. The largest page is delivered at
@@ -70,7 +70,7 @@ mod tests {
     use std::net::Ipv6Addr;
 
     use super::*;
-    use crate::clock::{Mono, Wall};
+    use scoregate_base::clock::{Mono, Wall};
 
     #[test]
     fn addresses_have_separate_tokens_and_an_ipv6_network_shares_one_bucket() {

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use serde::Serialize;
 
-use crate::clock::{Now, Wall};
-use crate::limits::{LimitRule, LimitStatus};
-use crate::routes::API_VERSION;
+use scoregate_base::clock::{Now, Wall};
+use scoregate_base::limits::{LimitRule, LimitStatus};
+use scoregate_base::routes::API_VERSION;
 
 use super::authenticate::Caller;
 

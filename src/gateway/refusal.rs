@@ -6,10 +6,10 @@
 
 use std::time::Duration;
 
-use crate::keys::Rights;
-use crate::limits::{LimitRule, LimitStatus};
-use crate::routes::codes::ErrorCode;
-use crate::routes::{AllowedValues, BadParam, Param, Period};
+use scoregate_base::keys::Rights;
+use scoregate_base::limits::{LimitRule, LimitStatus};
+use scoregate_base::routes::codes::ErrorCode;
+use scoregate_base::routes::{AllowedValues, BadParam, Param, Period};
 
 /// The reason why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use data_encoding::HEXLOWER;
 use http::{HeaderName, HeaderValue};
 
-use crate::clock::Now;
-use crate::keys::KeyForm;
+use scoregate_base::clock::Now;
+use scoregate_base::keys::KeyForm;
 
 use super::credentials::Credentials;
 use super::request_headers::RequestHeaders;

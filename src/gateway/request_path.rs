@@ -12,17 +12,17 @@ use http::{Method, Response};
 use http_body_util::Full;
 
 use crate::accounts::{KeyDirectory, Leases};
-use crate::address::Proxies;
-use crate::clock::{Clock, Now, Wall};
 use crate::documents::{DocumentEngine, FetchPriority, FoundDocument};
 use crate::instruments::{CacheOutcome, RequestSubject};
-use crate::keys::KeyForm;
 use crate::pages::Pages;
-use crate::routes::Route;
-use crate::routes::codes::ErrorCode;
 use crate::status::StatusPublisher;
-use crate::telemetry::trace::TraceContext;
-use crate::traces::{OpenSpan, RequestSpan, TracedSpanKind};
+use scoregate_base::address::Proxies;
+use scoregate_base::clock::{Clock, Now, Wall};
+use scoregate_base::keys::KeyForm;
+use scoregate_base::routes::Route;
+use scoregate_base::routes::codes::ErrorCode;
+use scoregate_observe::telemetry::trace::TraceContext;
+use scoregate_observe::traces::{OpenSpan, RequestSpan, TracedSpanKind};
 
 use super::admit::{Admission, admit};
 use super::authenticate::{Caller, authenticate};

@@ -4,8 +4,8 @@
 use http::header::{ACCEPT_ENCODING, IF_NONE_MATCH};
 
 use crate::cache::{ContentCoding, negotiate};
-use crate::keys::{KeyForm, Rights};
-use crate::routes::{DocumentKey, Endpoint, ModelId, Period, decode_query, find};
+use scoregate_base::keys::{KeyForm, Rights};
+use scoregate_base::routes::{DocumentKey, Endpoint, ModelId, Period, decode_query, find};
 
 use super::parse::ParsedRequest;
 use super::refusal::Refusal;

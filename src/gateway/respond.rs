@@ -9,9 +9,9 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use http_body_util::Full;
 
 use crate::cache::{DocumentForm, Representation, freshness, is_current};
-use crate::clock::Now;
 use crate::instruments::CacheOutcome;
-use crate::limits::{LimitRule, LimitStatus};
+use scoregate_base::clock::Now;
+use scoregate_base::limits::{LimitRule, LimitStatus};
 
 use super::authenticate::Caller;
 use super::exchange::Exchange;

@@ -13,15 +13,15 @@ use shuttle::future::{JoinHandle, block_on, yield_now};
 use crate::accounts::preemption::{SCHEDULED, switch_here};
 use crate::accounts::sample::stored;
 use crate::accounts::{Account, KeyDirectory, Leases, LedgerWork, SpawnLedgerWork, TermsByTier};
-use crate::clock::{Clock, Day, ManualClock, Wall};
 use crate::instruments::Instruments;
-use crate::keys::{ApplicationId, Digest, standard_tiers};
-use crate::limits::{DayTotals, NodeTotals};
-use crate::store::{
+use scoregate_base::clock::{Clock, Day, ManualClock, Wall};
+use scoregate_base::keys::{ApplicationId, Digest, standard_tiers};
+use scoregate_base::limits::{DayTotals, NodeTotals};
+use scoregate_observe::telemetry::metrics::MetricsRegistry;
+use scoregate_store::{
     Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, OwnLimits, ReportOutcome, StoreError,
     StoreFuture, StoredApplication,
 };
-use crate::telemetry::metrics::MetricsRegistry;
 
 use super::admit::{Admission, admit};
 use super::authenticate::Caller;

@@ -3,7 +3,7 @@
 //!
 //! Does not take units or tokens; see `admit`.
 
-use crate::clock::Day;
+use scoregate_base::clock::Day;
 
 use super::admit::Admission;
 use super::refusal::Refusal;

@@ -2,8 +2,8 @@
 
 use metrics::Gauge;
 
-use crate::telemetry::metrics::{Counter, MetricFamily, MetricLabel, MetricsRegistry};
 use crate::upstream::{BreakerState, ProtectionStatus};
+use scoregate_observe::telemetry::metrics::{Counter, MetricFamily, MetricLabel, MetricsRegistry};
 
 /// Metric handles for the addresses of the backend, in their order.
 pub(crate) struct AddressMetrics {

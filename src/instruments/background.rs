@@ -1,7 +1,7 @@
 //! Label values for background work: results of upstream requests and store calls, and movements of quota units.
 
-use crate::telemetry::metrics::metric_label;
 use crate::upstream::UpstreamFailure;
+use scoregate_observe::telemetry::metrics::metric_label;
 
 metric_label! {
     /// The result of an upstream request.

@@ -5,14 +5,14 @@ use std::time::Duration;
 use http::StatusCode;
 use metrics::{Counter, Gauge, Histogram};
 
-use crate::clock::Clock;
-use crate::keys::TierIndex;
-use crate::limits::LimitRule;
-use crate::routes::codes::ErrorCode;
-use crate::telemetry::metrics::{
+use crate::upstream::{BreakerState, ProtectionStatus};
+use scoregate_base::clock::Clock;
+use scoregate_base::keys::TierIndex;
+use scoregate_base::limits::LimitRule;
+use scoregate_base::routes::codes::ErrorCode;
+use scoregate_observe::telemetry::metrics::{
     CounterMatrix, FixedLabel as _, MetricFamily, MetricsRegistry, UpDownCounter,
 };
-use crate::upstream::{BreakerState, ProtectionStatus};
 
 use super::backend_addresses::AddressMetrics;
 use super::background::{FetchEnd, SharedFetchEnd, StoreWork, UnitUse, UnreachableDecision};
@@ -312,12 +312,12 @@ impl Instruments {
         &self,
         clock: &Clock,
         operation: StoreWork,
-        running: impl Future<Output = Result<T, crate::store::StoreError>>,
-    ) -> Result<T, crate::store::StoreError> {
+        running: impl Future<Output = Result<T, scoregate_store::StoreError>>,
+    ) -> Result<T, scoregate_store::StoreError> {
         let started = clock.mono();
         let done = running.await;
         self.store_operation(operation, clock.mono().since(started));
-        if done.as_ref().is_err_and(crate::store::StoreError::is_failure) {
+        if done.as_ref().is_err_and(scoregate_store::StoreError::is_failure) {
             self.store_failed(operation);
         }
         done

@@ -2,11 +2,9 @@
 
 use http::StatusCode;
 
-use crate::keys::TierIndex;
-use crate::limits::LimitRule;
-use crate::routes::codes::{CODES, ErrorCode};
-use crate::routes::{ENDPOINTS, Route};
-use crate::telemetry::metrics::{FixedLabel, MetricLabel, metric_label};
+use scoregate_base::keys::TierIndex;
+use scoregate_base::routes::{ENDPOINTS, Route};
+use scoregate_observe::telemetry::metrics::{FixedLabel, MetricLabel, metric_label};
 
 /// The endpoint label of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +40,6 @@ metric_label! {
         Waiting = "waiting",
     }
 }
-
-metric_label!(LimitRule: "rule", LimitRule::ALL, LimitRule::name);
 
 impl StatusClass {
     pub(crate) fn of(status: StatusCode) -> Self {
@@ -105,19 +101,6 @@ impl MetricLabel for TierLabel {
     fn index(self) -> usize {
         // `none` is first; `TierIndex` counts the configured tiers.
         self.0.map_or(0, |tier| tier.0 + 1)
-    }
-}
-
-impl MetricLabel for ErrorCode {
-    const NAME: &'static str = "code";
-    fn index(self) -> usize {
-        CODES.iter().position(|row| row.code == self).unwrap_or(usize::MAX)
-    }
-}
-
-impl FixedLabel for ErrorCode {
-    fn words() -> Vec<String> {
-        CODES.iter().map(|row| row.word.to_owned()).collect()
     }
 }
 

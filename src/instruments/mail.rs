@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use metrics::Gauge;
 
-use crate::store::MailKind;
-use crate::telemetry::metrics::{CounterMatrix, FixedLabel as _, MetricsRegistry, metric_label};
+use scoregate_observe::telemetry::metrics::{CounterMatrix, FixedLabel as _, MetricsRegistry, metric_label};
+use scoregate_store::MailKind;
 
 metric_label! {
     /// The result of an attempt to send a mail.
@@ -20,8 +20,6 @@ metric_label! {
         Expired = "expired",
     }
 }
-
-metric_label!(MailKind: "kind", MailKind::ALL, MailKind::word);
 
 /// Metric handles for mail.
 pub(crate) struct MailMetrics {

@@ -1,6 +1,6 @@
 //! The source of a delivered document.
 
-use crate::telemetry::metrics::metric_label;
+use scoregate_observe::telemetry::metrics::metric_label;
 
 /// The source of a document. `Cache-Status`, metrics and logs use the same word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

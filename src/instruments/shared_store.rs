@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use metrics::{Counter, Gauge};
 
-use crate::store::{DatabaseStatus, ExchangeCounts, HotTable};
-use crate::telemetry::metrics::{MetricFamily, MetricsRegistry, metric_label};
+use scoregate_observe::telemetry::metrics::{MetricFamily, MetricsRegistry};
+use scoregate_store::{DatabaseStatus, ExchangeCounts, HotTable};
 
 /// Metric handles for the shared store.
 pub(crate) struct SharedStoreMetrics {
@@ -84,5 +84,3 @@ impl SharedStoreMetrics {
         self.local_copy_age.set(age.as_secs_f64());
     }
 }
-
-metric_label!(HotTable: "table", HotTable::ALL, HotTable::name);

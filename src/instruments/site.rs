@@ -4,7 +4,7 @@ use http::StatusCode;
 use metrics::Counter;
 
 use super::labels::StatusClass;
-use crate::telemetry::metrics::{MetricFamily, MetricsRegistry, metric_label};
+use scoregate_observe::telemetry::metrics::{MetricFamily, MetricsRegistry, metric_label};
 
 /// Metric handles for the site.
 pub struct SiteInstruments {

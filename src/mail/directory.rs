@@ -53,7 +53,7 @@ fn file_name(mail: &OutgoingMail) -> String {
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
-    use crate::clock::Wall;
+    use scoregate_base::clock::Wall;
 
     use super::*;
 

@@ -9,8 +9,8 @@ use lettre::message::header::{HeaderName, HeaderValue};
 use lettre::message::{Mailbox, Message, MultiPart};
 use lettre::{Address, transport::smtp::extension::ClientId};
 
-use crate::clock::Wall;
-use crate::store::NewMail;
+use scoregate_base::clock::Wall;
+use scoregate_store::NewMail;
 
 /// The sender of all mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,7 +117,7 @@ fn on_one_line(subject: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::store::MailKind;
+    use scoregate_store::MailKind;
 
     use super::*;
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::clock::Clock;
 use crate::instruments::{Instruments, StoreWork};
-use crate::store::MailQueue;
+use scoregate_base::clock::Clock;
+use scoregate_store::MailQueue;
 
 /// Time after which the store counts as unreachable.
 const STORE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::clock::Wall;
 use crate::instruments::MailResult;
-use crate::store::{ClaimedMail, MailAttempt, MailOutcome};
+use scoregate_base::clock::Wall;
+use scoregate_store::{ClaimedMail, MailAttempt, MailOutcome};
 
 use super::failure::MailFailure;
 
@@ -60,7 +60,7 @@ fn attempt(claimed: &ClaimedMail, outcome: MailOutcome) -> MailAttempt {
 
 #[cfg(test)]
 mod tests {
-    use crate::store::{MailKind, NewMail};
+    use scoregate_store::{MailKind, NewMail};
 
     use super::super::failure::SmtpStep;
     use super::super::message::InvalidMail;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::{Clock, Mono};
 use crate::instruments::{Instruments, MailResult, StoreWork};
-use crate::store::{ClaimedMail, MailAttempt, MailClaim, MailOutcome, MailQueue, StoreError, StoreFuture};
+use scoregate_base::clock::{Clock, Mono};
+use scoregate_store::{ClaimedMail, MailAttempt, MailClaim, MailOutcome, MailQueue, StoreError, StoreFuture};
 
 use super::failure::MailFailure;
 use super::message::{SenderMailbox, outgoing};

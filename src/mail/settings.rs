@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::secret::SecretSetting;
+use scoregate_base::secret::SecretSetting;
 
 use super::message::SenderMailbox;
 

@@ -16,7 +16,7 @@ use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use crate::clock::Clock;
+use scoregate_base::clock::Clock;
 
 use super::failure::{MailFailure, SmtpStep};
 use super::message::{OutgoingMail, SenderMailbox};

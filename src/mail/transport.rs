@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::clock::Clock;
+use scoregate_base::clock::Clock;
 
 use super::directory::MailDirectory;
 use super::failure::MailFailure;

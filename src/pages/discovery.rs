@@ -11,8 +11,8 @@ use super::paths::{ACCOUNT, DOCS, OPENAPI, STATUS};
 use super::sample;
 use super::site_links::TERMS;
 use crate::cache::EncodedBodies;
-use crate::clock::Wall;
-use crate::routes::API_BASE;
+use scoregate_base::clock::Wall;
+use scoregate_base::routes::API_BASE;
 
 pub(super) const SECURITY_TXT: &str = "/.well-known/security.txt";
 pub(super) const API_CATALOG: &str = "/.well-known/api-catalog";

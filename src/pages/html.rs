@@ -5,7 +5,7 @@
 use super::colour::{CodeLanguage, coloured};
 pub(super) use super::escape::{escape, push};
 use super::paths::{ACCOUNT, ACCOUNT_SIGN_IN, DOCS, OPENAPI, STATUS};
-use crate::clock::Wall;
+use scoregate_base::clock::Wall;
 
 /// The header of every page.
 pub(super) struct SiteHeader<'a> {

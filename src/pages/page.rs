@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::HeaderValue;
 
 use crate::cache::{ContentCoding, EncodedBodies, Representation};
-use crate::clock::Wall;
+use scoregate_base::clock::Wall;
 
 use super::content_policy::{AllowedContent, FILE_POLICY};
 

@@ -1,7 +1,7 @@
 //! The values on the pages besides the tables.
 
-use crate::keys::{Tier, standard_tiers};
-use crate::routes::{API_BASE, Endpoint, Param, PublishedField, SourceDescription};
+use scoregate_base::keys::{Tier, standard_tiers};
+use scoregate_base::routes::{API_BASE, Endpoint, Param, PublishedField, SourceDescription};
 
 use super::sample::SampleAnswer;
 use super::site_links::SiteLinks;

@@ -6,8 +6,8 @@
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::value::RawValue;
 
-use crate::routes::shapes::{FieldShape, ItemField, Presence};
-use crate::routes::{Endpoint, Param, Period, PublishedField, PublishedKind, SortBy};
+use scoregate_base::routes::shapes::{FieldShape, ItemField, Presence};
+use scoregate_base::routes::{Endpoint, Param, Period, PublishedField, PublishedKind, SortBy};
 
 /// The time in the examples.
 pub(super) const INSTANT: &str = "2026-11-21T13:00:00Z";
@@ -256,8 +256,8 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::keys::ApplicationId;
-    use crate::routes::ENDPOINTS;
+    use scoregate_base::keys::ApplicationId;
+    use scoregate_base::routes::ENDPOINTS;
 
     fn items() -> Vec<(&'static Endpoint, Value)> {
         ENDPOINTS.iter().map(|endpoint| (endpoint, value(&SampleItem::of(endpoint)))).collect()

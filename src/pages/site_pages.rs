@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::clock::Wall;
+use scoregate_base::clock::Wall;
 
 use super::discovery::{API_CATALOG, SECURITY_TXT, SecurityTxt};
 use super::page::{ICON, JSON, Page, REUSED, REVALIDATED, TEXT};

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 use crate::gateway::{ConnectionApplication, ConnectionTrust};
-use crate::keys::ApplicationId;
+use scoregate_base::keys::ApplicationId;
 
 use super::client_limits::connections_of_application;
 

@@ -15,7 +15,7 @@ use rustls::sign::CertifiedKey;
 use sha2::{Digest as _, Sha256};
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
-use crate::clock::Wall;
+use scoregate_base::clock::Wall;
 
 /// The files of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,9 +9,9 @@ use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::net::TcpStream;
 
-use crate::address::Networks;
 use crate::gateway::Peer;
-use crate::limits::network;
+use scoregate_base::address::Networks;
+use scoregate_base::limits::network;
 
 use super::connection_activity::ConnectionActivity;
 use super::connection_context::ConnectionContext;

@@ -7,9 +7,9 @@ use http::request::Parts;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-use crate::clock::Clock;
 use crate::gateway::Gateway;
 use crate::site::Site;
+use scoregate_base::clock::Clock;
 
 /// State shared by all connections.
 #[derive(Clone)]

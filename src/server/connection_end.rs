@@ -1,6 +1,6 @@
 //! The reasons for the end of a connection, as metric labels.
 
-use crate::telemetry::metrics::metric_label;
+use scoregate_observe::telemetry::metrics::metric_label;
 
 use super::deadline_timer::ConnectionSignal;
 use super::deadlines::MissedDeadline;

@@ -13,8 +13,8 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-use crate::clock::{Clock, Mono};
-use crate::limits::network;
+use scoregate_base::clock::{Clock, Mono};
+use scoregate_base::limits::network;
 
 use super::connection_activity::ConnectionActivity;
 use super::displacement::DisplacementRank;
@@ -179,7 +179,7 @@ mod tests {
     use futures_util::FutureExt as _;
 
     use super::*;
-    use crate::clock::Wall;
+    use scoregate_base::clock::Wall;
 
     #[test]
     fn an_address_has_its_slots_and_an_ipv6_network_shares_them() {

@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use crate::clock::{Alarm, Clock, Mono};
+use scoregate_base::clock::{Alarm, Clock, Mono};
 
 use super::connection_activity::ConnectionActivity;
 use super::deadlines::{Deadlines, HURRIED_WRITE_TIMEOUT, MissedDeadline};

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::clock::Mono;
+use scoregate_base::clock::Mono;
 
 /// Timeouts of a connection.
 #[derive(Clone, Copy, Debug)]

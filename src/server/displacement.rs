@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::clock::Mono;
+use scoregate_base::clock::Mono;
 
 /// No connection is closed for being idle or slow earlier: a client that has just connected is about to send a
 /// request, and one that has just received a response may send another.

@@ -14,11 +14,11 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::accept::{BACKLOG, accept_next};
-use crate::clock::Clock;
 use crate::gateway::{Gateway, Peer};
 use crate::site::Site;
-use crate::telemetry::metrics::{MetricFamily, MetricsRegistry};
+use scoregate_base::accept::{BACKLOG, accept_next};
+use scoregate_base::clock::Clock;
+use scoregate_observe::telemetry::metrics::{MetricFamily, MetricsRegistry};
 
 use super::application_connections::ApplicationConnections;
 use super::connection::{ConnectionConfig, serve};

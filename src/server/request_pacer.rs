@@ -171,7 +171,7 @@ mod tests {
     use tokio::io::AsyncReadExt as _;
 
     use super::*;
-    use crate::clock::{Clock, Wall};
+    use scoregate_base::clock::{Clock, Wall};
 
     const HEADERS: u8 = 1;
 

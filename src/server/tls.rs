@@ -187,9 +187,9 @@ mod tests {
     use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
-    use crate::clock::{Clock, Wall};
     use crate::server::certificates::CertificateFiles;
     use crate::server::connection_activity::ConnectionActivity;
+    use scoregate_base::clock::{Clock, Wall};
 
     const X25519: [u8; 2] = [0, 29];
     const UNKNOWN: [u8; 2] = [0x7f, 1];

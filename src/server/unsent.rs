@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use metrics::Counter;
 
-use crate::clock::Mono;
-use crate::telemetry::metrics::{MetricFamily, MetricsRegistry, metric_label};
+use scoregate_base::clock::Mono;
+use scoregate_observe::telemetry::metrics::{MetricFamily, MetricsRegistry, metric_label};
 
 use super::client_limits::ClientLimits;
 

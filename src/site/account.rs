@@ -2,11 +2,11 @@
 
 use crate::accounts::{IssuedKey, NewApplication, RegistrarError};
 use crate::instruments::AccountStep;
-use crate::keys::BadText;
 use crate::pages::account::{
     AccountView, ApplicationFields, EXISTING, FormProblem, IssuedKeyView, ListedApplication, SignedIn,
 };
-use crate::store::{OwnLimits, StoredApplication};
+use scoregate_base::keys::BadText;
+use scoregate_store::{OwnLimits, StoredApplication};
 
 use super::Site;
 use super::cookies::SiteCookie;
@@ -139,7 +139,7 @@ pub(super) fn issued_key(
     visit: &Visit,
     live: &LiveSession,
     issued: &IssuedKey,
-    others_end_at: Option<crate::clock::Wall>,
+    others_end_at: Option<scoregate_base::clock::Wall>,
 ) -> SiteReply {
     let application: &StoredApplication = &issued.application;
     SiteReply::page_with_script(visit.config.pages.issued_key(&IssuedKeyView {

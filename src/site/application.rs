@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use crate::accounts::{DescriptionChange, FieldChange, KeyDetails, RegistrarError};
-use crate::clock::Day;
 use crate::instruments::AccountStep;
-use crate::keys::{ApplicationId, Digest};
 use crate::pages::account::{
     ApplicationFields, FormProblem, KEY_NAME, KeyFields, NEW_NAME, OVERLAP, OwnedApplicationView, REPLACE,
 };
-use crate::store::{KeyAllowance, OwnerRefusal, RequestQuery, StoreError, StoredApplication, StoredKey};
+use scoregate_base::clock::Day;
+use scoregate_base::keys::{ApplicationId, Digest};
+use scoregate_store::{KeyAllowance, OwnerRefusal, RequestQuery, StoreError, StoredApplication, StoredKey};
 
 use super::Site;
 use super::account::{entered_fields, form_message, issued_key, sign_in_again, signed_in};

@@ -7,7 +7,7 @@ use data_encoding::BASE64URL_NOPAD;
 use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
 
-use crate::secret::Secret;
+use scoregate_base::secret::Secret;
 
 /// Length of a token: 256 bits in base64url.
 const TOKEN: usize = 43;

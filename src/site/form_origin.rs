@@ -7,8 +7,8 @@ use http::header::{HOST, ORIGIN};
 use http::{HeaderMap, HeaderName, Uri};
 use subtle::ConstantTimeEq as _;
 
-use crate::keys::Digest;
-use crate::secret::Secret;
+use scoregate_base::keys::Digest;
+use scoregate_base::secret::Secret;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::clock::Wall;
 use crate::pages::account::link_mail_html;
-use crate::secret::Secret;
-use crate::store::{MailKind, NewMail};
+use scoregate_base::clock::Wall;
+use scoregate_base::secret::Secret;
+use scoregate_store::{MailKind, NewMail};
 
 /// How long a link is valid.
 pub(super) const LINK_VALID: Duration = Duration::from_mins(15);

@@ -34,11 +34,11 @@ use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use tokio_util::task::TaskTracker;
 
 use crate::accounts::{OwnerAdministration, Registrar};
-use crate::clock::{Clock, Wall};
 use crate::gateway::Peer;
 use crate::instruments::SiteInstruments;
 use crate::pages::account::{content_security_policy, policy_with_script};
-use crate::store::{OwnerStore, RequestStore, Store};
+use scoregate_base::clock::{Clock, Wall};
+use scoregate_store::{OwnerStore, RequestStore, Store};
 
 use form::{Form, MAX_FORM, has_form_type};
 use form_origin::is_cross_site;

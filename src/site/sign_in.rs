@@ -3,10 +3,10 @@
 //! The answer to the form is the same for known and unknown addresses, after the same work.
 
 use crate::instruments::{LinkRequest, SignInEnd};
-use crate::keys::{Digest, OwnerId};
 use crate::pages::account::{FormProblem, LinkForm, SignInForm};
-use crate::secret::Secret;
-use crate::store::{LinkAllowance, NewSignInLink, SignIn, SignInOutcome, UsableLink};
+use scoregate_base::keys::{Digest, OwnerId};
+use scoregate_base::secret::Secret;
+use scoregate_store::{LinkAllowance, NewSignInLink, SignIn, SignInOutcome, UsableLink};
 
 use super::Site;
 use super::cookies::{SESSION_HOURS, SiteCookie, is_token, new_token};

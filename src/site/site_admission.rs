@@ -7,10 +7,10 @@ use http::{HeaderMap, HeaderName, header};
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::address::Proxies;
-use crate::clock::{Clock, Now};
 use crate::gateway::Peer;
-use crate::limits::{NetworkBlocks, NetworkLimit, TokenBucket};
+use scoregate_base::address::Proxies;
+use scoregate_base::clock::{Clock, Now};
+use scoregate_base::limits::{NetworkBlocks, NetworkLimit, TokenBucket};
 
 use super::site_refusal::SiteRefusal;
 
@@ -175,7 +175,7 @@ mod tests {
     use std::net::Ipv6Addr;
 
     use super::*;
-    use crate::clock::{Mono, Wall};
+    use scoregate_base::clock::{Mono, Wall};
 
     fn now(seconds: u64) -> Now {
         Now { wall: Wall::from_seconds(seconds), mono: Mono::from_nanos(seconds * 1_000_000_000) }

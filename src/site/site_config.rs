@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use crate::address::Proxies;
 use crate::pages::account::AccountSite;
+use scoregate_base::address::Proxies;
 
 use super::mailbox::MailDomains;
 

@@ -2,7 +2,7 @@
 
 use http::Method;
 
-use crate::keys::ApplicationId;
+use scoregate_base::keys::ApplicationId;
 
 /// The prefix of all paths of the site.
 const ACCOUNT: &str = "/account";

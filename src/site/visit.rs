@@ -7,10 +7,10 @@ use std::time::Duration;
 use http::HeaderMap;
 
 use crate::accounts::RegistrarError;
-use crate::clock::Now;
-use crate::keys::{Digest, OwnerId};
-use crate::secret::Secret;
-use crate::store::{OwnerRefusal, OwnerSession, OwnerStore, StoreError};
+use scoregate_base::clock::Now;
+use scoregate_base::keys::{Digest, OwnerId};
+use scoregate_base::secret::Secret;
+use scoregate_store::{OwnerRefusal, OwnerSession, OwnerStore, StoreError};
 
 use super::cookies::{CookieNames, SiteCookie};
 use super::form::Form;

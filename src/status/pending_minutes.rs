@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::store::{DAY_MINUTES, StatusMinute};
+use scoregate_store::{DAY_MINUTES, StatusMinute};
 
 /// Maximum number of minutes that are kept while the store is unreachable.
 const MOST: usize = 3 * 1_440;

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::clock::{Day, Wall};
 use crate::pages::status::{DayAvailability, SHOWN_DAYS, last_days};
-use crate::store::{DAY_MINUTES, StatusDay, StatusHistory, minute_of};
+use scoregate_base::clock::{Day, Wall};
+use scoregate_store::{DAY_MINUTES, StatusDay, StatusHistory, minute_of};
 
 /// Number of days that are always read, the current one included.
 const RECENT_DAYS: u64 = 4;

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::clock::Clock;
 use crate::instruments::{Instruments, StoreWork};
-use crate::keys::{BadText, check_text, checked_message};
-use crate::store::{IncidentState, MessageSubject, NewStatusMessage, StatusMessage, StatusStore, StoreError};
+use scoregate_base::clock::Clock;
+use scoregate_base::keys::{BadText, check_text, checked_message};
+use scoregate_store::{
+    IncidentState, MessageSubject, NewStatusMessage, StatusMessage, StatusStore, StoreError,
+};
 
 /// Maximum number of messages listed, besides those of open incidents.
 const LIST: usize = 1_000;

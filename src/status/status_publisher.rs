@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
-use crate::clock::{Clock, Mono, Now, Wall};
 use crate::instruments::{Instruments, StoreWork};
 use crate::pages::Page;
 use crate::pages::status::{DataState, ServiceStatus, StatusPages, StatusSite};
-use crate::store::{StatusMessage, StatusMinute, StatusStore, StoreError, minute_of};
+use scoregate_base::clock::{Clock, Mono, Now, Wall};
+use scoregate_store::{StatusMessage, StatusMinute, StatusStore, StoreError, minute_of};
 
 use super::pending_minutes::PendingMinutes;
 use super::read_history::ReadHistory;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use http::HeaderValue;
 
 use crate::cache::Validators;
-use crate::clock::Clock;
-use crate::scoring::Scoring;
+use scoregate_base::clock::Clock;
+use scoregate_scoring::Scoring;
 
 use super::mapping::{EndpointMapping, ResponseInfo};
 use super::{Upstream, UpstreamFailure, UpstreamFuture, UpstreamRequest, UpstreamResponse};

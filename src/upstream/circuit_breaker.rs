@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::clock::Mono;
+use scoregate_base::clock::Mono;
 
 /// Consecutive failures that open the breaker.
 const FAILURES: u32 = 5;

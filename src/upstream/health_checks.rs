@@ -13,8 +13,8 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::Clock;
-use crate::store::SharedDocuments;
+use scoregate_base::clock::Clock;
+use scoregate_store::SharedDocuments;
 
 use super::Upstream as _;
 use super::addresses::AddressBook;
@@ -128,8 +128,8 @@ mod tests {
     use super::super::http::tests::upstream_at;
     use super::super::{AddressRules, UpstreamRequest};
     use super::*;
-    use crate::clock::Wall;
-    use crate::routes::DocumentKey;
+    use scoregate_base::clock::Wall;
+    use scoregate_base::routes::DocumentKey;
 
     /// A server that sends 404 and keeps connections open. Reports the number of connections.
     async fn server() -> (u16, watch::Receiver<usize>) {

@@ -18,9 +18,9 @@ use hyper::body::Incoming;
 use hyper_util::client::legacy::connect::{CaptureConnection, Connected, capture_connection};
 
 use crate::cache::Validators;
-use crate::clock::{Clock, Wall};
-use crate::routes::DocumentKey;
-use crate::telemetry::trace::{TRACEPARENT, TraceContext};
+use scoregate_base::clock::{Clock, Wall};
+use scoregate_base::routes::DocumentKey;
+use scoregate_observe::telemetry::trace::{TRACEPARENT, TraceContext};
 
 use super::connections::Connections;
 use super::http_config::{BadUpstreamUrl, HttpConfig};

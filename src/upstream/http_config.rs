@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ::http::{HeaderValue, Uri};
 
-use crate::secret::SecretSetting;
+use scoregate_base::secret::SecretSetting;
 
 use super::addresses::AddressRules;
 use super::mapping::Mapping;

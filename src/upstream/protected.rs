@@ -8,8 +8,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::clock::Clock;
-use crate::routes::DocumentKey;
+use scoregate_base::clock::Clock;
+use scoregate_base::routes::DocumentKey;
 
 use super::addresses::{AddressBook, AddressPermit, AddressRules, AddressStatus};
 use super::circuit_breaker::{BreakerSignal, BreakerState};

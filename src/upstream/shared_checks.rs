@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::clock::{Clock, Wall};
-use crate::store::{ClaimState, EngineClock, Publication, SharedDocumentState, SharedDocuments, StoreError};
+use scoregate_base::clock::{Clock, Wall};
+use scoregate_store::{
+    ClaimState, EngineClock, Publication, SharedDocumentState, SharedDocuments, StoreError,
+};
 
 /// The longest wait between two looks at a check that another gateway makes, if no notification arrives.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -124,8 +126,8 @@ fn step(state: &SharedDocumentState, valid_for: Duration) -> CheckStep {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Mono;
-    use crate::store::PublishedDocument;
+    use scoregate_base::clock::Mono;
+    use scoregate_store::PublishedDocument;
 
     const MINUTE: Duration = Duration::from_mins(1);
 

@@ -14,7 +14,7 @@ use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 use sha2::{Digest as _, Sha256};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-use crate::clock::{Clock, Wall};
+use scoregate_base::clock::{Clock, Wall};
 
 /// How to authenticate the backend and this program to it, before files are read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::io;
 use rustls::pki_types::UnixTime;
 use rustls::{AlertDescription, CertificateError, InvalidMessage, PeerIncompatible};
 
-use crate::clock::Wall;
+use scoregate_base::clock::Wall;
 
 use super::tls::{BackendTlsSettings, TlsVersion};
 

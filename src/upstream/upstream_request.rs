@@ -5,9 +5,9 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use crate::cache::{DocumentContent, Validators};
-use crate::clock::Wall;
-use crate::routes::DocumentKey;
-use crate::telemetry::trace::TraceContext;
+use scoregate_base::clock::Wall;
+use scoregate_base::routes::DocumentKey;
+use scoregate_observe::telemetry::trace::TraceContext;
 
 /// The response to an upstream request, to be awaited.
 pub type UpstreamFuture<'a> =

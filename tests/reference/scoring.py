@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reference values for the statistics of src/scoring: seeded inputs, and the results of independent implementations.
+"""Reference values for the statistics of crates/scoring/src: seeded inputs, and the results of independent implementations.
 
     python3 tests/reference/scoring.py tests/reference/scoring.json      writes the file
     python3 tests/reference/scoring.py --check tests/reference/scoring.json

@@ -1,5 +1,5 @@
 //! What tests need besides the toolchain. Without it a test is skipped: its name is written to standard error, and to the list
-//! that `tests/untested.rs` prints at the end of `cargo test`. With `SCOREGATE_NO_SKIP=1` it fails instead.
+//! that `untested.rs` prints at the end of `cargo test`. With `SCOREGATE_NO_SKIP=1` it fails instead.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use crate::circles::{circles, imports_within};
 use crate::names::definitions;
+use crate::source::{is_product, module_of};
 use crate::{File, tree_of};
 
 /// Files and lines of a module.
@@ -24,16 +25,15 @@ struct TypeNames {
     shared: usize,
 }
 
-/// Files and lines without tests of each top-level module of `src/`.
+/// Files and lines without tests of each top-level module.
 fn sizes(all: &[File]) -> BTreeMap<String, ModuleSize> {
     let mut by_module: BTreeMap<String, ModuleSize> = BTreeMap::new();
-    for file in all.iter().filter(|file| file.is_rust() && file.path.starts_with("src/")) {
-        let inner = file.path.trim_start_matches("src/");
-        if inner.contains("/tests") || inner.contains("/conformance") {
+    for file in all.iter().filter(|file| is_product(file)) {
+        if file.path.contains("/tests") || file.path.contains("/conformance") {
             continue;
         }
-        let module = inner.split('/').next().unwrap_or(inner).trim_end_matches(".rs");
-        let size = by_module.entry(module.to_owned()).or_default();
+        let module = module_of(&file.path).into_iter().next().unwrap_or_else(|| file.path.clone());
+        let size = by_module.entry(module).or_default();
         size.files += 1;
         size.lines += lines_without_tests(&file.text);
     }

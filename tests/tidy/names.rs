@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::source::code;
+use crate::source::{code, is_product};
 use crate::{File, found, none, tree};
 
 /// Names that several types may have, each with its reason.
@@ -24,7 +24,7 @@ pub(crate) fn types_of(file: &File) -> Vec<String> {
 /// The files that define each type.
 pub(crate) fn definitions(all: &[File]) -> BTreeMap<String, Vec<&str>> {
     let mut by_name: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for file in all.iter().filter(|file| file.is_rust() && file.path.starts_with("src/")) {
+    for file in all.iter().filter(|file| is_product(file)) {
         for name in types_of(file) {
             by_name.entry(name).or_default().push(&file.path);
         }

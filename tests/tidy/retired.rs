@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use crate::source::is_product;
 use crate::{File, found, none, tree};
 
 /// Terms that are not used anywhere, and their replacements.
@@ -94,7 +95,7 @@ fn texts(line: &str) -> Vec<&str> {
 
 fn headless_clauses(all: &[File]) -> Vec<String> {
     let mut findings = Vec::new();
-    for file in all.iter().filter(|file| file.is_rust() && file.path.starts_with("src/")) {
+    for file in all.iter().filter(|file| is_product(file)) {
         let mut was_doc = false;
         for (number, line) in file.text.lines().enumerate() {
             let is_doc = line.trim_start().starts_with("//");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::source::{code, indentation};
+use crate::source::{code, indentation, is_product};
 use crate::{File, found, none, tree};
 
 const LONGEST_FILE: usize = 400;
@@ -80,7 +80,7 @@ fn function_name(line: &str) -> Option<String> {
 }
 
 fn median_of_sources(all: &[File]) -> usize {
-    let sources = all.iter().filter(|file| file.is_rust() && file.path.starts_with("src/"));
+    let sources = all.iter().filter(|file| is_product(file));
     let mut lengths: Vec<usize> = sources.map(|file| file.text.lines().count()).collect();
     lengths.sort_unstable();
     lengths.get(lengths.len() / 2).copied().unwrap_or(0)

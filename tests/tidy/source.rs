@@ -98,10 +98,35 @@ pub(crate) fn is_root(file: &File) -> bool {
     file.path.ends_with("/mod.rs") || file.path.ends_with("/lib.rs")
 }
 
-/// The module path of a file: `src/gateway/admit.rs` is `gateway::admit`.
+/// Libraries that are one module of the program, by their name. The modules of the others keep their own names.
+const MODULES: [&str; 2] = ["scoring", "store"];
+
+/// The module that is the root of the file's crate, and the path of the file below the crate's `src/`.
+fn place_of(path: &str) -> (Option<&str>, &str) {
+    let library = path.strip_prefix("crates/").and_then(|path| path.split_once("/src/"));
+    library.map_or((None, path.trim_start_matches("src/")), |(library, inner)| {
+        (MODULES.contains(&library).then_some(library), inner)
+    })
+}
+
+/// Whether a file belongs to the program or to one of its libraries.
+pub(crate) fn is_product(file: &File) -> bool {
+    let is_of_a_crate = |path: &str| path.split_once('/').is_some_and(|(_, inner)| inner.starts_with("src/"));
+    file.is_rust()
+        && (file.path.starts_with("src/") || file.path.strip_prefix("crates/").is_some_and(is_of_a_crate))
+}
+
+/// The module that is the root of the file's crate; nothing in the program and in libraries of several modules.
+pub(crate) fn root_module(path: &str) -> Option<&str> {
+    place_of(path).0
+}
+
+/// The module path of a file: `src/gateway/admit.rs` is `gateway::admit`, and `crates/store/src/feed.rs` is `store::feed`.
 pub(crate) fn module_of(path: &str) -> Vec<String> {
-    let inner = path.trim_start_matches("src/").trim_end_matches(".rs");
-    inner.split('/').filter(|part| !["mod", "lib", "main"].contains(part)).map(str::to_owned).collect()
+    let (root, inner) = place_of(path);
+    let parts =
+        inner.trim_end_matches(".rs").split('/').filter(|part| !["mod", "lib", "main"].contains(part));
+    root.into_iter().chain(parts).map(str::to_owned).collect()
 }
 
 #[test]

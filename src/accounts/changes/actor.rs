@@ -1,6 +1,6 @@
 //! The author of a change: an operator may change everything, an owner only own applications.
 
-use crate::keys::OwnerId;
+use scoregate_base::keys::OwnerId;
 
 /// The author of a change, for the audit trail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,10 +9,10 @@ use futures_util::{StreamExt as _, TryStreamExt as _};
 
 use crate::accounts::key_directory::KeyDirectory;
 use crate::accounts::terms::TermsByTier;
-use crate::clock::{Clock, Day};
 use crate::instruments::{Instruments, StoreWork};
-use crate::keys::Digest;
-use crate::store::{
+use scoregate_base::clock::{Clock, Day};
+use scoregate_base::keys::Digest;
+use scoregate_store::{
     ApplicationPage, ChangeFeed, FeedPosition, KeyStore, Ledger, LocalCopyFlaw, Store, StoreError,
     VerifiedLocalCopy,
 };
@@ -302,7 +302,7 @@ mod tests {
     use super::*;
     use crate::accounts::KeyDetails;
     use crate::accounts::changes::test_gateway::{ChangingGateway, station};
-    use crate::clock::Wall;
+    use scoregate_base::clock::Wall;
 
     #[tokio::test]
     async fn a_gateway_follows_the_changes_of_another_one() {

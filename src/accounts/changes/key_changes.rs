@@ -9,10 +9,10 @@ use tokio::sync::MutexGuard;
 use crate::accounts::account::Account;
 use crate::accounts::key_directory::KeyDirectory;
 use crate::accounts::terms::{Terms, TermsByTier};
-use crate::clock::{Clock, Day, Now, Wall};
 use crate::instruments::{Instruments, StoreWork};
-use crate::keys::ApplicationId;
-use crate::store::{
+use scoregate_base::clock::{Clock, Day, Now, Wall};
+use scoregate_base::keys::ApplicationId;
+use scoregate_store::{
     ApplicationPage, ChangeKind, KeyStore, OwnLimits, StoreChange, StoreError, StoreFuture, StoredApplication,
 };
 

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use futures_util::future::join_all;
 
-use crate::clock::Wall;
-use crate::keys::{ApplicationId, Digest, check_text};
-use crate::store::{
+use scoregate_base::clock::Wall;
+use scoregate_base::keys::{ApplicationId, Digest, check_text};
+use scoregate_store::{
     ChangeKind, KeyStore, OwnLimits, StoreError, StoredApplication, StoredKey, check_website,
 };
 

@@ -11,10 +11,10 @@ use futures_util::TryStreamExt as _;
 use parking_lot::Mutex;
 
 use crate::accounts::key_freshness::KeyFreshness;
-use crate::clock::{Clock, Mono, Wall};
 use crate::instruments::Instruments;
-use crate::keys::ApplicationId;
-use crate::store::{
+use scoregate_base::clock::{Clock, Mono, Wall};
+use scoregate_base::keys::ApplicationId;
+use scoregate_store::{
     ChangeFeed, CopiedReading, FeedPosition, KeyStore, LocalCopy, LocalCopyLog, NewLocalCopy, StoreError,
     StoredApplication,
 };
@@ -202,8 +202,8 @@ mod tests {
     use super::*;
     use crate::accounts::NewApplication;
     use crate::accounts::changes::test_gateway::{ChangingGateway, NOON, station};
-    use crate::keys::Digest;
-    use crate::store::OwnLimits;
+    use scoregate_base::keys::Digest;
+    use scoregate_store::OwnLimits;
 
     fn limited() -> NewApplication {
         NewApplication { own: OwnLimits { minute: None, day: Some(70) }, ..station() }

@@ -1,8 +1,8 @@
 //! New applications and keys.
 
-use crate::clock::Wall;
-use crate::secret::Secret;
-use crate::store::{KeyAllowance, OwnLimits, StoredApplication};
+use scoregate_base::clock::Wall;
+use scoregate_base::secret::Secret;
+use scoregate_store::{KeyAllowance, OwnLimits, StoredApplication};
 
 /// A new application.
 #[derive(Clone, Debug)]

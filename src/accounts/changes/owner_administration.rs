@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use crate::keys::OwnerId;
-use crate::store::{
+use scoregate_base::keys::OwnerId;
+use scoregate_store::{
     ChangeKind, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, OwnerStore, StoreError, StoredOwner,
 };
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::clock::Wall;
-use crate::keys::{ApplicationId, OwnerId, check_text, checked_message};
 use crate::pages::escape;
-use crate::store::{MailKind, MailQueue, NewMail, NewNotice, OwnerQuery, StoredOwner};
+use scoregate_base::clock::Wall;
+use scoregate_base::keys::{ApplicationId, OwnerId, check_text, checked_message};
+use scoregate_store::{MailKind, MailQueue, NewMail, NewNotice, OwnerQuery, StoredOwner};
 
 use super::key_changes::KeyChanges;
 use super::owner_administration::OwnerAdministration;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::accounts::account::Account;
-use crate::clock::{Day, Wall};
-use crate::keys::{ApplicationId, Digest, KeyForm, OwnerId, check_text, shown_prefix};
-use crate::limits::LimitRule;
 use crate::pages::account::CurrentUsage;
-use crate::secret::Secret;
-use crate::store::{
+use scoregate_base::clock::{Day, Wall};
+use scoregate_base::keys::{ApplicationId, Digest, KeyForm, OwnerId, check_text, shown_prefix};
+use scoregate_base::limits::LimitRule;
+use scoregate_base::secret::Secret;
+use scoregate_store::{
     ApplicationPage, AuditQuery, AuditRecord, ChangeKind, KeyStore, OwnLimits, Ownership, StoreError,
     StoredApplication, StoredKey, check_website,
 };

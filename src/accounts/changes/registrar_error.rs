@@ -1,7 +1,7 @@
 //! Why a change failed.
 
-use crate::keys::{ApplicationId, BadText};
-use crate::store::{BadWebsite, OwnLimits, StoreError};
+use scoregate_base::keys::{ApplicationId, BadText};
+use scoregate_store::{BadWebsite, OwnLimits, StoreError};
 
 /// Why a change failed. Nothing was changed.
 #[derive(Debug, thiserror::Error)]

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 
-use crate::clock::{Clock, Mono};
 use crate::instruments::Instruments;
-use crate::store::{StoreError, StoreHealth};
+use scoregate_base::clock::{Clock, Mono};
+use scoregate_store::{StoreError, StoreHealth};
 
 /// Minimum interval between log lines while the store file is missing or replaced.
 const LOG_INTERVAL: Duration = Duration::from_mins(1);

@@ -7,11 +7,11 @@ use tempfile::TempDir;
 use crate::accounts::key_directory::KeyDirectory;
 use crate::accounts::key_freshness::KeyFreshness;
 use crate::accounts::terms::TermsByTier;
-use crate::clock::{Clock, ManualClock, Wall};
 use crate::instruments::Instruments;
-use crate::keys::{KeyForm, standard_tiers};
-use crate::store::{Embedded, LocalCopy, OwnLimits};
-use crate::telemetry::metrics::MetricsRegistry;
+use scoregate_base::clock::{Clock, ManualClock, Wall};
+use scoregate_base::keys::{KeyForm, standard_tiers};
+use scoregate_observe::telemetry::metrics::MetricsRegistry;
+use scoregate_store::{Embedded, LocalCopy, OwnLimits};
 
 use super::directory_keeper::DirectoryKeeper;
 use super::key_changes::KeyChanges;

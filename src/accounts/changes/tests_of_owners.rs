@@ -9,11 +9,11 @@ use super::field_change::DescriptionChange;
 use super::new_application::{KeyDetails, NewApplication};
 use super::registrar_error::RegistrarError;
 use super::test_gateway::{ChangingGateway, NOON, changes, registrar, station};
-use crate::clock::{Clock, Wall};
-use crate::keys::{Digest, OwnerId};
-use crate::limits::{NodeReport, NodeTotals};
 use crate::pages::account::CurrentUsage;
-use crate::store::{
+use scoregate_base::clock::{Clock, Wall};
+use scoregate_base::keys::{Digest, OwnerId};
+use scoregate_base::limits::{NodeReport, NodeTotals};
+use scoregate_store::{
     AuditQuery, Ledger as _, LedgerExchange, LedgerReport, LinkAllowance, MailKind, NewMail, NewSignInLink,
     OwnerRefusal, OwnerStore as _, SignIn, StoreError, StoredApplication,
 };

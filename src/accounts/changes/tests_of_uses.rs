@@ -6,8 +6,8 @@ use futures_util::future::join_all;
 use tempfile::TempDir;
 
 use super::test_gateway::{ChangingGateway, NOON};
-use crate::keys::{ApplicationId, Digest};
-use crate::store::{ChangeKind, Embedded, KeyStore as _, OwnLimits, StoreChange, StoredKey};
+use scoregate_base::keys::{ApplicationId, Digest};
+use scoregate_store::{ChangeKind, Embedded, KeyStore as _, OwnLimits, StoreChange, StoredKey};
 
 const KEYS: usize = 2_000;
 

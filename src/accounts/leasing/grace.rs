@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::accounts::account::Account;
 use crate::accounts::grace_charges::GraceCharges;
 use crate::instruments::UnreachableDecision;
-use crate::limits::LeaseAvailability;
-use crate::store::{OwedFile, StoreError};
+use scoregate_base::limits::LeaseAvailability;
+use scoregate_store::{OwedFile, StoreError};
 
 use super::leases::Leases;
 

@@ -13,9 +13,9 @@ use arc_swap::ArcSwapOption;
 use parking_lot::MutexGuard;
 use tokio::sync::watch;
 
-use crate::clock::{Clock, Day, Mono, Now};
 use crate::instruments::{Instruments, StoreWork, UnitUse};
-use crate::store::{Ledger, LedgerExchange, LedgerReport, ReportOutcome};
+use scoregate_base::clock::{Clock, Day, Mono, Now};
+use scoregate_store::{Ledger, LedgerExchange, LedgerReport, ReportOutcome};
 
 use crate::accounts::account::Account;
 use crate::accounts::account_state::{AccountState, LeaseCall};

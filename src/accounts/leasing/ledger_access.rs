@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arc_swap::ArcSwapOption;
 
 use crate::instruments::Instruments;
-use crate::store::Ledger;
+use scoregate_store::Ledger;
 
 /// The access of this process to a shared store.
 #[derive(Debug, Default)]
@@ -82,10 +82,10 @@ mod tests {
 
     use super::*;
     use crate::accounts::Leases;
-    use crate::clock::{Clock, Day, Wall};
-    use crate::keys::ApplicationId;
-    use crate::store::{LedgerExchange, LedgerExchangeReply, StoreError, StoreFuture};
-    use crate::telemetry::metrics::MetricsRegistry;
+    use scoregate_base::clock::{Clock, Day, Wall};
+    use scoregate_base::keys::ApplicationId;
+    use scoregate_observe::telemetry::metrics::MetricsRegistry;
+    use scoregate_store::{LedgerExchange, LedgerExchangeReply, StoreError, StoreFuture};
 
     /// Answers attempts to connect in this order, from the end.
     struct ScriptedLedger(Mutex<Vec<Result<Option<String>, ()>>>);

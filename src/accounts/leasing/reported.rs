@@ -2,8 +2,8 @@
 
 use std::num::NonZeroU32;
 
-use crate::clock::Day;
-use crate::store::{StoreError, UsageStore};
+use scoregate_base::clock::Day;
+use scoregate_store::{StoreError, UsageStore};
 
 use super::leases::Leases;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::accounts::key_directory::KeyDirectory;
 use crate::accounts::shared_minutes::SharedMinutes;
 use crate::instruments::{StoreWork, UnitUse};
-use crate::store::{LedgerExchange, LedgerReport};
+use scoregate_store::{LedgerExchange, LedgerReport};
 
 use super::leases::Leases;
 
@@ -106,11 +106,11 @@ mod tests {
     use super::*;
     use crate::accounts::TermsByTier;
     use crate::accounts::sample::stored;
-    use crate::clock::{Clock, Day, Wall};
     use crate::instruments::Instruments;
-    use crate::keys::{ApplicationId, Digest, standard_tiers};
-    use crate::store::{Ledger, LedgerExchangeReply, StoreError, StoreFuture, StoredApplication};
-    use crate::telemetry::metrics::MetricsRegistry;
+    use scoregate_base::clock::{Clock, Day, Wall};
+    use scoregate_base::keys::{ApplicationId, Digest, standard_tiers};
+    use scoregate_observe::telemetry::metrics::MetricsRegistry;
+    use scoregate_store::{Ledger, LedgerExchangeReply, StoreError, StoreFuture, StoredApplication};
 
     /// A ledger that cannot be reached, with the number of calls.
     #[derive(Default)]

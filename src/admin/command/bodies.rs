@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::accounts::FieldChange;
-use crate::json;
+use scoregate_base::json;
 
 use super::problem::CommandProblem;
 

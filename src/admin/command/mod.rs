@@ -19,9 +19,9 @@ use crate::accounts::{
     BadField, DescriptionChange, FieldChange, ImportedKey, IssuedKey, KeyDetails, KeyRecord, NewApplication,
     Registrar,
 };
-use crate::clock::{Day, Wall};
-use crate::keys::ApplicationId;
-use crate::store::{AuditQuery, OwnLimits, StoredApplication};
+use scoregate_base::clock::{Day, Wall};
+use scoregate_base::keys::ApplicationId;
+use scoregate_store::{AuditQuery, OwnLimits, StoredApplication};
 
 use super::view::{ApplicationView, AuditView, ExportView, ImportView, IssuedView, PageView};
 

@@ -9,10 +9,10 @@ use crate::accounts::{ContactRequest, FieldChange};
 use crate::admin::paths::ACCOUNTS;
 use crate::admin::query::QueryPairs;
 use crate::admin::view::{ApplicationView, ChangeView};
-use crate::clock::Wall;
-use crate::keys::OwnerId;
 use crate::site::is_address_fragment;
-use crate::store::{AuditQuery, OwnerQuery, RequestTotal, StoredOwner};
+use scoregate_base::clock::Wall;
+use scoregate_base::keys::OwnerId;
+use scoregate_store::{AuditQuery, OwnerQuery, RequestTotal, StoredOwner};
 
 use super::administration::Administration;
 use super::bodies::{NoBody, OwnerTierBody, read, to_json};
@@ -137,9 +137,9 @@ impl OwnerCommand {
         if email.as_ref().is_some_and(|text| !is_address_fragment(text)) {
             return Err(CommandProblem::bad(format!("email: {NOT_SEARCHABLE}")));
         }
-        let application = pairs
-            .get("application")
-            .map(|id| id.parse().map_err(|error: crate::keys::BadId| CommandProblem::bad(error.to_string())));
+        let application = pairs.get("application").map(|id| {
+            id.parse().map_err(|error: scoregate_base::keys::BadId| CommandProblem::bad(error.to_string()))
+        });
         Ok(Self::List(OwnerQuery {
             email,
             application: application.transpose()?,
@@ -241,7 +241,7 @@ impl From<&RequestTotal> for RequestTotalView {
 }
 
 fn owner_id(id: &str) -> Result<OwnerId, CommandProblem> {
-    id.parse().map_err(|error: crate::keys::BadOwnerId| CommandProblem::bad(error.to_string()))
+    id.parse().map_err(|error: scoregate_base::keys::BadOwnerId| CommandProblem::bad(error.to_string()))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::accounts::RegistrarError;
 use crate::admin::paths;
 use crate::status::StatusMessageError;
-use crate::store::{OwnerRefusal, StoreError};
+use scoregate_store::{OwnerRefusal, StoreError};
 
 /// The error of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

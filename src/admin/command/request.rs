@@ -7,9 +7,9 @@ use serde_json::value::to_raw_value;
 use crate::admin::key_lines::{LineObject, read_json};
 use crate::admin::paths::NODES;
 use crate::admin::query::QueryPairs;
-use crate::clock::Day;
-use crate::keys::ApplicationId;
-use crate::store::AuditQuery;
+use scoregate_base::clock::Day;
+use scoregate_base::keys::ApplicationId;
+use scoregate_store::AuditQuery;
 
 use super::bodies::{ImportBody, NewKey, RevokeBody, TierBody, read, to_json};
 use super::{AdminCommand, CommandProblem, OwnerCommand, StatusCommand};
@@ -164,7 +164,7 @@ fn optional(name: &str, value: Option<impl std::fmt::Display>) -> String {
 }
 
 fn application_id(id: &str) -> Result<ApplicationId, CommandProblem> {
-    id.parse().map_err(|error: crate::keys::BadId| CommandProblem::bad(error.to_string()))
+    id.parse().map_err(|error: scoregate_base::keys::BadId| CommandProblem::bad(error.to_string()))
 }
 
 #[cfg(test)]

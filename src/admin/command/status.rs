@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::admin::paths::STATUS;
 use crate::admin::query::QueryPairs;
 use crate::status::StatusMessages;
-use crate::store::{IncidentState, MessageSubject, StatusMessage};
+use scoregate_store::{IncidentState, MessageSubject, StatusMessage};
 
 use super::bodies::{read, to_json};
 use super::problem::CommandProblem;

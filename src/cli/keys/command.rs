@@ -4,8 +4,8 @@ use clap::Subcommand;
 
 use crate::accounts::{DescriptionChange, FieldChange};
 use crate::admin::{AdminCommand, ExpiryBody, LimitsBody, NewKey, RotateBody};
-use crate::keys::ApplicationId;
-use crate::store::AuditQuery;
+use scoregate_base::keys::ApplicationId;
+use scoregate_store::AuditQuery;
 
 use super::requests::{self, RequestsArgs};
 

@@ -5,9 +5,9 @@ use clap::Args;
 use crate::admin::{AdminCommand, ApplicationRequestsView};
 use crate::cli::exit::Exit;
 use crate::cli::printer;
-use crate::clock::{Clock, Day};
-use crate::keys::ApplicationId;
-use crate::store::{OutcomeCounts, REQUEST_DAYS_KEPT, RequestOutcome};
+use scoregate_base::clock::{Clock, Day};
+use scoregate_base::keys::ApplicationId;
+use scoregate_store::{OutcomeCounts, REQUEST_DAYS_KEPT, RequestOutcome};
 
 pub(super) const AFTER_HELP: &str = "Examples:\n  scoregate keys requests app_0123456789a --data-dir DIR\n  \
 scoregate keys requests app_0123456789a --days 7 --json --data-dir DIR\n\n\

@@ -9,7 +9,7 @@ use crate::cli::exit::Exit;
 use crate::cli::printer;
 use crate::config::Config;
 use crate::gateway::{CountedRequests, RequestCounts};
-use crate::keys::ApplicationId;
+use scoregate_base::keys::ApplicationId;
 
 /// Requests the usage of an application.
 pub(super) async fn fetch(config: &Config, id: ApplicationId) -> Result<Value, CommandError> {

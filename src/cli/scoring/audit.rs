@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::cli::exit::Exit;
 use crate::cli::printer;
-use crate::clock::Clock;
-use crate::scoring::{Archive, RunChange, RunId};
+use scoregate_base::clock::Clock;
+use scoregate_scoring::{Archive, RunChange, RunId};
 
 use super::change::run_id;
 

@@ -14,8 +14,8 @@ use crate::cli::control::operator;
 use crate::cli::exit::Exit;
 use crate::cli::input_lines::InputLine;
 use crate::cli::printer;
-use crate::clock::{Clock, Wall};
-use crate::scoring::{
+use scoregate_base::clock::{Clock, Wall};
+use scoregate_scoring::{
     Archive, BadRun, ChangeAuthor, ChangeReason, IdentifiedRun, RefusedRunChange, RunChangeError, RunId,
     SuiteTable,
 };

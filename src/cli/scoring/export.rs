@@ -5,8 +5,8 @@ use std::path::Path;
 
 use crate::cli::exit::Exit;
 use crate::cli::printer;
-use crate::clock::Clock;
-use crate::scoring::Archive;
+use scoregate_base::clock::Clock;
+use scoregate_scoring::Archive;
 
 /// Bytes of a write.
 const CHUNK: usize = 1 << 16;

@@ -24,8 +24,8 @@ use crate::cli::input_file;
 use crate::cli::input_lines::{InputLine, InputLines};
 use crate::cli::printer::{self, Progress};
 use crate::cli::serve::StopSignals;
-use crate::clock::Clock;
-use crate::scoring::{Archive, BadRun, ExportLine, ImportEnd, LONGEST_RUN, SuiteTable};
+use scoregate_base::clock::Clock;
+use scoregate_scoring::{Archive, BadRun, ExportLine, ImportEnd, LONGEST_RUN, SuiteTable};
 
 use super::import_counts::RunImportCounts;
 use super::reader_thread::ReaderThread;

@@ -3,9 +3,9 @@
 use crate::cli::control::operator;
 use crate::cli::exit::Exit;
 use crate::cli::printer;
-use crate::clock::{Mono, Wall};
-use crate::routes::ModelId;
-use crate::scoring::{Archive, ArchiveError, BadRun, ExportLine, RunInsertion, ScanPosition, Withdrawal};
+use scoregate_base::clock::{Mono, Wall};
+use scoregate_base::routes::ModelId;
+use scoregate_scoring::{Archive, ArchiveError, BadRun, ExportLine, RunInsertion, ScanPosition, Withdrawal};
 
 use super::tool_logs::ToolLogs;
 

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::cli::control::operator;
 use crate::cli::exit::Exit;
 use crate::cli::printer;
-use crate::clock::{Clock, Wall};
-use crate::scoring::{Archive, ChangeAuthor, ChangeReason, IncidentRecord, IncidentRetractionError};
+use scoregate_base::clock::{Clock, Wall};
+use scoregate_scoring::{Archive, ChangeAuthor, ChangeReason, IncidentRecord, IncidentRetractionError};
 
 use super::change::{missing, reason};
 use super::import::notify_server;

@@ -15,10 +15,10 @@ use crate::backend::{self, BackendServer};
 use crate::cli::exit::Exit;
 use crate::cli::printer;
 use crate::cli::serve::{StopSignals, runtime, start_log};
-use crate::clock::{Clock, Wall};
-use crate::routes::API_BASE;
-use crate::scoring::{Archive, ArchiveError, RunSource, Scoring};
-use crate::telemetry::log::{self, LogConfig};
+use scoregate_base::clock::{Clock, Wall};
+use scoregate_base::routes::API_BASE;
+use scoregate_observe::telemetry::log::{self, LogConfig};
+use scoregate_scoring::{Archive, ArchiveError, RunSource, Scoring};
 
 pub(super) const AFTER_HELP: &str = "Example:\n  \
 scoregate scoring serve --archive runs.db --listen 127.0.0.1:8090\n\n\

@@ -9,8 +9,8 @@ use super::import::{create_parent, notify_server};
 use crate::cli::exit::Exit;
 use crate::cli::input_file::read_text;
 use crate::cli::printer;
-use crate::clock::Clock;
-use crate::scoring::{Archive, SuiteTable};
+use scoregate_base::clock::Clock;
+use scoregate_scoring::{Archive, SuiteTable};
 
 /// Maximum size of a table.
 const MAX_BYTES: u64 = 1024 * 1024;

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use crate::cli::exit::Exit;
 use crate::cli::printer::{self, Progress};
-use crate::clock::{Clock, Wall};
-use crate::scoring::{
+use scoregate_base::clock::{Clock, Wall};
+use scoregate_scoring::{
     Archive, BadRun, EvaluationTool, IdentifiedRun, LogMapping, LogProblem, LogVerdict, MappedRuns,
     SuiteTable, log_files, read_log,
 };

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::clock::Day;
-use crate::store::RoleName;
+use scoregate_base::clock::Day;
+use scoregate_store::RoleName;
 
 use crate::cli::serve::ServerArgs;
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde_json::json;
 
-use crate::clock::{Clock, Wall};
-use crate::store::{
+use scoregate_base::clock::{Clock, Wall};
+use scoregate_store::{
     DatabaseConfig, DatabaseExport, DatabaseReport, DatabaseSettings, PostgresStore, RoleName, TablesChange,
     TablesWork, TransferError,
 };

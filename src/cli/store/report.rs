@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::clock::{Day, Wall};
-use crate::store::RecordCounts;
-use crate::store::maintenance::{
+use scoregate_base::clock::{Day, Wall};
+use scoregate_store::RecordCounts;
+use scoregate_store::maintenance::{
     self, ClosedDays, ExportSummary, ImportOptions, ImportSummary, InspectionReport, close_command,
 };
 
@@ -33,7 +33,7 @@ pub(super) fn print_check(report: &InspectionReport, as_json: bool, today: Day) 
     }
     if let Some(reason) = report.faults.first() {
         let (path, reason) = (report.path.display().to_string(), reason.clone());
-        let damaged = crate::store::StoreError::Damaged { path, reason };
+        let damaged = scoregate_store::StoreError::Damaged { path, reason };
         printer::message(&maintenance::recovery_steps(&damaged).unwrap_or_default());
     } else if !report.unreadable.is_empty() {
         printer::message(

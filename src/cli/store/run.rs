@@ -6,9 +6,9 @@ use std::path::Path;
 use anyhow::Context as _;
 
 use crate::app::DataDir;
-use crate::clock::{Clock, Wall};
-use crate::store::OwedFile;
-use crate::store::maintenance::{
+use scoregate_base::clock::{Clock, Wall};
+use scoregate_store::OwedFile;
+use scoregate_store::maintenance::{
     ExportSummary, ImportOptions, MaintenanceError, back_up, check, close, close_future_days, create_new,
     export, file_in, import, record_backup,
 };

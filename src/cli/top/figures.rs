@@ -125,7 +125,7 @@ mod tests {
     use super::super::sample::ScrapedMetrics;
     use super::*;
     use crate::admin::UsageView;
-    use crate::clock::{Mono, Now, Wall};
+    use scoregate_base::clock::{Mono, Now, Wall};
 
     fn counted(requests: u64, last_minute: u64) -> CountedRequests {
         let total = |requests| RequestCounts { requests, ..RequestCounts::default() };

@@ -1,7 +1,7 @@
 //! Renders a page of `top --fleet`: the gateways on a store, and usage added up over them. Does no I/O.
 
 use crate::admin::{FleetApplicationView, FleetUsageView, NodeView, NodesView};
-use crate::clock::Wall;
+use scoregate_base::clock::Wall;
 
 use super::frame::{FrameLine, LineEmphasis};
 use super::words::{as_f64, count, short, span};

@@ -266,8 +266,8 @@ mod tests {
     use super::super::sample::{ScrapedMetrics, ServerSample};
     use super::*;
     use crate::admin::{UnauthenticatedUseView, UsageView};
-    use crate::clock::{Mono, Now, Wall};
     use crate::gateway::{CountedRequests, RequestCounts};
+    use scoregate_base::clock::{Mono, Now, Wall};
 
     fn counted(requests: u64) -> CountedRequests {
         let today = RequestCounts {

@@ -10,7 +10,7 @@ use tokio::net::UnixStream;
 
 use crate::admin::{NODES, USAGE};
 use crate::app::SOCKET;
-use crate::clock::Clock;
+use scoregate_base::clock::Clock;
 
 use super::super::control::{CommandError, block_on, exchange, report};
 use super::super::exit::Exit;

@@ -1,7 +1,7 @@
 //! A sample of a running server: its Prometheus metrics and its usage.
 
 use crate::admin::UsageView;
-use crate::clock::Now;
+use scoregate_base::clock::Now;
 
 /// A sample.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Reads `admin.*`: the token of the side port and its accepted host names, each without a port.
 
 use crate::admin::AdminAccess;
-use crate::secret::SecretSetting;
+use scoregate_base::secret::SecretSetting;
 
 use super::super::config_reader::ConfigReader;
 

@@ -2,8 +2,8 @@
 
 use toml::Value;
 
-use crate::clock::Wall;
 use crate::gateway::Deprecation;
+use scoregate_base::clock::Wall;
 
 use super::super::config_reader::ConfigReader;
 

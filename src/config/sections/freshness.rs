@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::cache::StaleWindows;
 use crate::documents::{Lifetime, Retention};
-use crate::routes::{ENDPOINTS, Endpoint};
+use scoregate_base::routes::{ENDPOINTS, Endpoint};
 
 use super::super::config_reader::ConfigReader;
 use super::super::words::duration;
@@ -69,7 +69,7 @@ fn table_of(endpoint: &Endpoint) -> String {
 mod tests {
     use super::super::super::{ConfigProblems, read_text, resolve};
     use super::*;
-    use crate::routes::Route;
+    use scoregate_base::routes::Route;
 
     fn retention(text: &str) -> Result<Retention, ConfigProblems> {
         let text = format!("upstream = \"built-in\"\n{text}");

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use toml::Value;
 
-use crate::clock::Clock;
 use crate::mail::{
     MailConfig, MailDelivery, MailTransport, SenderMailbox, SmtpLogin, SmtpServer, SmtpTls, UnusableTransport,
 };
+use scoregate_base::clock::Clock;
 
 use super::super::config_reader::ConfigReader;
 use super::super::{ConfigProblem, ConfigProblems};
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn an_unusable_file_of_authorities_is_reported_with_its_path() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let (clock, _) = Clock::manual(crate::clock::Wall::from_seconds(0));
+        let (clock, _) = Clock::manual(scoregate_base::clock::Wall::from_seconds(0));
         for path in [file.path().display().to_string(), "/nowhere/ca.pem".into()] {
             let config = read(&format!("{SERVER_AND_SENDER}ca_file = \"{path}\"")).unwrap().mail.unwrap();
             let problems = open_mail_transport(&config, &clock).err().unwrap().to_string();

@@ -6,10 +6,10 @@
 use toml::Value;
 
 use crate::cache::PAID_FIELD;
-use crate::routes::{ENDPOINTS, Endpoint, Param, Route};
 use crate::upstream::{
     DataShape, EndpointMapping, IdPattern, ItemMapping, JsonPointer, Mapping, NotFound, PathTemplate,
 };
+use scoregate_base::routes::{ENDPOINTS, Endpoint, Param, Route};
 
 use super::super::config_reader::ConfigReader;
 use super::super::renamed::new_path;

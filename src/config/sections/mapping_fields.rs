@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use toml::{Table, Value};
 
-use crate::routes::{Endpoint, PublishedField, PublishedKind};
 use crate::upstream::{ItemMapping, MappedField, is_value_of};
+use scoregate_base::routes::{Endpoint, PublishedField, PublishedKind};
 
 const KEYS: [&str; 5] = ["from", "type", "words", "constant", "drop"];
 const FORM: &str =
@@ -141,8 +141,8 @@ fn constant(endpoint: &'static Endpoint, name: &str, value: &Value) -> Result<Ma
 #[cfg(test)]
 mod tests {
     use super::super::super::{UpstreamConfig, read_text, resolve};
-    use crate::routes::Route;
     use crate::upstream::Mapping;
+    use scoregate_base::routes::Route;
 
     fn mapping(text: &str) -> Result<Mapping, Vec<String>> {
         let text = format!("[upstream]\nurl = \"http://127.0.0.1:4000\"\n{text}");

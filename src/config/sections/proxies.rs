@@ -2,7 +2,7 @@
 
 use toml::Value;
 
-use crate::address::{ClientHeader, Network, Networks, Proxies};
+use scoregate_base::address::{ClientHeader, Network, Networks, Proxies};
 
 use super::super::config_reader::ConfigReader;
 

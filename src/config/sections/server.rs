@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::address::Networks;
 use crate::server::{ConnectionConfig, Deadlines, ServerConfig};
+use scoregate_base::address::Networks;
 
 use super::super::ConfigProblems;
 use super::super::config_reader::ConfigReader;

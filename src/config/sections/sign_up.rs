@@ -2,11 +2,11 @@
 
 use http::Uri;
 
-use crate::keys::Tier;
 use crate::pages::account::AccountSite;
 use crate::pages::default_terms;
-use crate::routes::API_BASE;
 use crate::site::{MailDomains, SiteConfig, is_domain};
+use scoregate_base::keys::Tier;
+use scoregate_base::routes::API_BASE;
 
 use super::super::Config;
 use super::super::config_reader::ConfigReader;

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use toml::Value;
 
-use crate::store::{BadDatabaseUrl, ClientCertificateFiles, DatabaseAddress, DatabaseSettings, SchemaName};
+use scoregate_store::{
+    BadDatabaseUrl, ClientCertificateFiles, DatabaseAddress, DatabaseSettings, SchemaName,
+};
 
 use super::super::config_reader::ConfigReader;
 use super::super::{Config, ConfigProblem, ConfigProblems};

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use toml::Value;
 
-use crate::clock::Wall;
 use crate::server::{CertificateFiles, Certificates};
+use scoregate_base::clock::Wall;
 
 use super::super::config_reader::ConfigReader;
 use super::super::file::ConfigValues;

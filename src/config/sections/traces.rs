@@ -1,6 +1,6 @@
 //! Reads `traces.*`.
 
-use crate::traces::{CollectorEndpoint, TraceConfig};
+use scoregate_observe::traces::{CollectorEndpoint, TraceConfig};
 
 use super::super::config_reader::ConfigReader;
 

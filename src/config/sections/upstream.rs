@@ -4,11 +4,11 @@ use http::uri::PathAndQuery;
 use rustls::pki_types::ServerName;
 use toml::Value;
 
-use crate::clock::Clock;
 use crate::upstream::{
     AddressRules, BackendClientFiles, BackendTls, BackendTlsSettings, HealthCheckConfig, HealthThresholds,
     HttpAddresses, HttpConfig, MoreAddress, TlsVersion,
 };
+use scoregate_base::clock::Clock;
 
 use super::super::config_reader::ConfigReader;
 use super::super::{ConfigProblem, ConfigProblems, UpstreamConfig};

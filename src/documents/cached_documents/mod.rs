@@ -17,8 +17,8 @@ use crate::cache::freshness::{KnownRefresh, ttl, verdict};
 use crate::cache::{
     Cache, DataMarks, Document, FlightLeader, Freshness, PublishedVersion, RefreshInterval, StoredDocument,
 };
-use crate::clock::{Clock, Mono, Now, Wall};
-use crate::routes::{DocumentKey, Selection};
+use scoregate_base::clock::{Clock, Mono, Now, Wall};
+use scoregate_base::routes::{DocumentKey, Selection};
 
 use crate::documents::changed_keys::ChangedKeys;
 use crate::documents::refresh_schedule::{DetectedRefresh, RefreshSchedule};

@@ -12,14 +12,14 @@ use std::time::Duration;
 use http::StatusCode;
 use serde_json::json;
 
-use crate::clock::{Day, Wall};
 use crate::instruments::CacheOutcome;
-use crate::keys::ApplicationId;
-use crate::routes::DocumentKey;
-use crate::routes::codes::ErrorCode;
-use crate::telemetry::access_log_writer::{AccessLogWriter, LineFields};
-use crate::telemetry::per_thread::PerThread;
-use crate::telemetry::trace::TraceContext;
+use scoregate_base::clock::{Day, Wall};
+use scoregate_base::keys::ApplicationId;
+use scoregate_base::routes::DocumentKey;
+use scoregate_base::routes::codes::ErrorCode;
+use scoregate_observe::telemetry::access_log_writer::{AccessLogWriter, LineFields};
+use scoregate_observe::telemetry::per_thread::PerThread;
+use scoregate_observe::telemetry::trace::TraceContext;
 
 use super::super::refusal::Responsibility;
 use super::super::request_id::RequestId;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::accounts::RequestCounter;
-use crate::clock::Clock;
 use crate::instruments::Instruments;
-use crate::traces::Tracer;
+use scoregate_base::clock::Clock;
+use scoregate_observe::traces::Tracer;
 
 use super::access_log::AccessLog;
 use super::usage::UsageTracker;

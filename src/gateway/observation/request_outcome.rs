@@ -2,8 +2,8 @@
 
 use http::StatusCode;
 
-use crate::limits::LimitRule;
-use crate::store::RequestOutcome;
+use scoregate_base::limits::LimitRule;
+use scoregate_store::RequestOutcome;
 
 use super::super::refusal::{Refusal, Responsibility};
 

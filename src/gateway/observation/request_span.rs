@@ -7,12 +7,12 @@ use std::borrow::Cow;
 
 use http::{Method, StatusCode};
 
-use crate::clock::Mono;
 use crate::instruments::{CacheOutcome, RequestSubject};
-use crate::keys::ApplicationId;
-use crate::routes::DocumentKey;
-use crate::routes::codes::ErrorCode;
-use crate::traces::{RequestSpan, SpanAttribute};
+use scoregate_base::clock::Mono;
+use scoregate_base::keys::ApplicationId;
+use scoregate_base::routes::DocumentKey;
+use scoregate_base::routes::codes::ErrorCode;
+use scoregate_observe::traces::{RequestSpan, SpanAttribute};
 
 /// The error of a request whose client disconnected.
 const DISCONNECTED: &str = "client_disconnected";

@@ -11,11 +11,11 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
 use crate::accounts::Account;
-use crate::clock::{Now, Wall};
 use crate::instruments::CacheOutcome;
-use crate::keys::ApplicationId;
-use crate::limits::{LimitRule, LimitStatus, network};
-use crate::telemetry::space_saving::{SketchEntry, SpaceSaving};
+use scoregate_base::clock::{Now, Wall};
+use scoregate_base::keys::ApplicationId;
+use scoregate_base::limits::{LimitRule, LimitStatus, network};
+use scoregate_observe::telemetry::space_saving::{SketchEntry, SpaceSaving};
 
 use super::super::refusal::Responsibility;
 
@@ -266,8 +266,8 @@ mod tests {
     use super::*;
     use crate::accounts::TermsByTier;
     use crate::accounts::sample::stored;
-    use crate::keys::standard_tiers;
-    use crate::store::StoredApplication;
+    use scoregate_base::keys::standard_tiers;
+    use scoregate_store::StoredApplication;
 
     fn account(number: u32, terms: &TermsByTier) -> Arc<Account> {
         let id = format!("app_{number:011}").parse().unwrap();

@@ -11,7 +11,7 @@ use http::header::{
     HeaderValue, ORIGIN, VARY,
 };
 
-use crate::routes::headers::for_scripts;
+use scoregate_base::routes::headers::for_scripts;
 
 use super::super::refusal::whole_seconds;
 

@@ -3,8 +3,8 @@
 
 use bytes::Bytes;
 
-use crate::limits::LimitStatus;
-use crate::routes::{ErrorBody, append, append_string};
+use scoregate_base::limits::LimitStatus;
+use scoregate_base::routes::{ErrorBody, append, append_string};
 
 use super::super::refusal::{Refusal, whole_seconds};
 

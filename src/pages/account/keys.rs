@@ -4,10 +4,10 @@
 use super::fields::{TextField, alert, checkbox, described, existing, hidden, open_form, problem_of};
 use super::frame::{self, Frame, bdi};
 use super::{AccountSite, COPY_SCRIPT, FormProblem, IssuedKeyView, OwnedApplicationView};
-use crate::clock::Wall;
 use crate::pages::colour::CodeLanguage;
 use crate::pages::html::{code_block, date, escape, stacking_table, time};
-use crate::store::{StoredApplication, StoredKey};
+use scoregate_base::clock::Wall;
+use scoregate_store::{StoredApplication, StoredKey};
 
 /// The name of a key that is added.
 pub const KEY_NAME: &str = "key_name";
@@ -247,7 +247,7 @@ fn shell_word(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keys::Digest;
+    use scoregate_base::keys::Digest;
 
     #[test]
     fn a_key_is_active_until_it_expires_and_a_revoked_one_is_not() {

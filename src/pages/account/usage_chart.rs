@@ -1,9 +1,9 @@
 //! Requests of each day as stacked bars, as SVG. Groups of outcomes are distinguished by position and pattern besides
 //! their colour. The numbers are in the tables of `usage_tables`.
 
-use crate::clock::Day;
 use crate::pages::html::{escape, grouped, push};
-use crate::store::OutcomeCounts;
+use scoregate_base::clock::Day;
+use scoregate_store::OutcomeCounts;
 
 /// Width of a day with its gap, width of a bar, and height of the chart.
 const STEP: u64 = 20;

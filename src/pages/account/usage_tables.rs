@@ -2,9 +2,9 @@
 
 use super::frame;
 use super::usage_chart::{OutcomeGroup, chart, sample};
-use crate::clock::Day;
 use crate::pages::html::{code, escape, grouped, push, table};
-use crate::store::{OutcomeCounts, RequestList, RequestOutcome, RequestQuery};
+use scoregate_base::clock::Day;
+use scoregate_store::{OutcomeCounts, RequestList, RequestOutcome, RequestQuery};
 
 /// The section about the requests; `None` if the store did not return them.
 pub(super) fn section(requests: Option<&RequestList>, days: &RequestQuery) -> String {

@@ -1,7 +1,7 @@
 //! Contents of the pages of an account: collected in `site`, rendered by the other files of this module. Data only.
 
-use crate::clock::Wall;
-use crate::store::{RequestList, RequestQuery, StoredApplication, StoredOwner};
+use scoregate_base::clock::Wall;
+use scoregate_store::{RequestList, RequestQuery, StoredApplication, StoredOwner};
 
 /// A problem with a form, shown above it and at its field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

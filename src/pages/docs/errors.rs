@@ -7,9 +7,9 @@ use super::super::html::{code, escape, prose, push, stacking_table};
 use super::super::sample;
 use super::reference;
 use crate::pages::PagesConfig;
-use crate::routes::bodies::{ERROR, ERROR_SOMETIMES, PROBLEM};
-use crate::routes::codes::{CODES, CodeRow, ErrorCode};
-use crate::routes::prices::PricedEnding;
+use scoregate_base::routes::bodies::{ERROR, ERROR_SOMETIMES, PROBLEM};
+use scoregate_base::routes::codes::{CODES, CodeRow, ErrorCode};
+use scoregate_base::routes::prices::PricedEnding;
 
 /// Links to all sections, for the navigation.
 pub(super) fn links() -> String {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::pages::{ACCOUNT_SIGN_IN, PagesConfig, sample};
-use crate::routes::{API_BASE, AllowedValues, ENDPOINTS, Endpoint, Limit, Param, SortBy};
+use scoregate_base::routes::{API_BASE, AllowedValues, ENDPOINTS, Endpoint, Limit, Param, SortBy};
 
 use super::reference;
 

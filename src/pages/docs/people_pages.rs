@@ -8,9 +8,9 @@ use super::super::html::{
 use super::super::sample;
 use super::super::{ACCOUNT_SIGN_IN, DOCS as DOCS_PATH, PagesConfig, SiteLinks, default_terms};
 use super::{errors, operations, reference};
-use crate::keys::Tier;
-use crate::routes::prices::PRICES;
-use crate::routes::{ENDPOINTS, Route};
+use scoregate_base::keys::Tier;
+use scoregate_base::routes::prices::PRICES;
+use scoregate_base::routes::{ENDPOINTS, Route};
 
 const CSS: &str = include_str!("page.css");
 /// A module, so its names are not global.

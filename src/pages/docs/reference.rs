@@ -4,10 +4,10 @@ use super::super::colour::CodeLanguage;
 use super::super::html::{code, code_block, escape, prose, push, stacking_table};
 use super::super::sample;
 use crate::pages::PagesConfig;
-use crate::routes::bodies::ENVELOPE;
-use crate::routes::headers::HEADERS;
-use crate::routes::shapes::{FieldShape, ItemField, Presence};
-use crate::routes::{
+use scoregate_base::routes::bodies::ENVELOPE;
+use scoregate_base::routes::headers::HEADERS;
+use scoregate_base::routes::shapes::{FieldShape, ItemField, Presence};
+use scoregate_base::routes::{
     AllowedValues, ENDPOINTS, Endpoint, Param, Period, PublishedField, PublishedKind, SortBy,
 };
 

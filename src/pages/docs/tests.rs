@@ -6,14 +6,14 @@ use sha2::{Digest as _, Sha256};
 
 use super::people_pages::SCRIPT;
 use super::*;
-use crate::keys::{Rights, Tier, TierLimits};
 use crate::pages::html::{capitalized, grouped, prose};
 use crate::pages::{PagesConfig, SiteLinks, default_terms};
-use crate::routes::bodies::{ERROR, ERROR_SOMETIMES, LIMIT};
-use crate::routes::codes::CODES;
-use crate::routes::headers::HEADERS;
-use crate::routes::prices::PRICES;
-use crate::routes::{
+use scoregate_base::keys::{Rights, Tier, TierLimits};
+use scoregate_base::routes::bodies::{ERROR, ERROR_SOMETIMES, LIMIT};
+use scoregate_base::routes::codes::CODES;
+use scoregate_base::routes::headers::HEADERS;
+use scoregate_base::routes::prices::PRICES;
+use scoregate_base::routes::{
     ENDPOINTS, Param, Period, PublishedField, PublishedKind, Route, SortBy, SourceDescription,
 };
 

@@ -8,7 +8,7 @@ use super::super::status::FEED;
 use super::super::{DOCS, OPENAPI, PagesConfig, STATUS, SiteLinks, sample};
 use super::responses::NamedResponses;
 use super::{parameters, responses, schemas};
-use crate::routes::{API_BASE, ENDPOINTS, Endpoint};
+use scoregate_base::routes::{API_BASE, ENDPOINTS, Endpoint};
 
 /// The parts, in reading order.
 #[derive(Serialize)]

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::schemas::{insert, reference};
 use crate::pages::sample;
-use crate::routes::{AllowedValues, Endpoint, Limit, Param, Period, SortBy};
+use scoregate_base::routes::{AllowedValues, Endpoint, Limit, Param, Period, SortBy};
 
 const IF_NONE_MATCH: &str = "If-None-Match";
 

@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::schemas::{answer_name, insert, reference};
-use crate::routes::Endpoint;
-use crate::routes::codes::{CodeRow, ErrorCode};
-use crate::routes::headers::{self, HEADERS};
+use scoregate_base::routes::Endpoint;
+use scoregate_base::routes::codes::{CodeRow, ErrorCode};
+use scoregate_base::routes::headers::{self, HEADERS};
 
 /// Not among the headers of a response: OpenAPI expresses it by the keys of `content`.
 const SAID_BY_CONTENT: &str = "Content-Type";

@@ -6,10 +6,10 @@
 use serde_json::{Map, Value, json};
 
 use crate::pages::{PagesConfig, sample};
-use crate::routes::bodies::{ENVELOPE, ERROR, ERROR_SOMETIMES, LIMIT, PROBLEM};
-use crate::routes::codes::{CODES, CodeRow, ErrorCode};
-use crate::routes::shapes::{FieldShape, ItemField};
-use crate::routes::{Endpoint, Param, Period, PublishedField, PublishedKind, SortBy};
+use scoregate_base::routes::bodies::{ENVELOPE, ERROR, ERROR_SOMETIMES, LIMIT, PROBLEM};
+use scoregate_base::routes::codes::{CODES, CodeRow, ErrorCode};
+use scoregate_base::routes::shapes::{FieldShape, ItemField};
+use scoregate_base::routes::{Endpoint, Param, Period, PublishedField, PublishedKind, SortBy};
 
 /// All schemas, by name.
 pub(super) fn all(endpoints: &'static [Endpoint], config: &PagesConfig) -> Map<String, Value> {

@@ -7,10 +7,10 @@ use super::document::{path, public_paths};
 use super::*;
 use crate::pages::sample::{SampleAnswer, SampleItem};
 use crate::pages::{PagesConfig, SiteLinks, sample};
-use crate::routes::codes::CODES;
-use crate::routes::headers::HEADERS;
-use crate::routes::shapes::Presence;
-use crate::routes::{ENDPOINTS, Param, PublishedField, PublishedKind, Route, SourceDescription};
+use scoregate_base::routes::codes::CODES;
+use scoregate_base::routes::headers::HEADERS;
+use scoregate_base::routes::shapes::Presence;
+use scoregate_base::routes::{ENDPOINTS, Param, PublishedField, PublishedKind, Route, SourceDescription};
 
 fn described() -> Value {
     serde_json::from_str(&document(&PagesConfig::default())).unwrap()

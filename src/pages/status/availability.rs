@@ -1,7 +1,7 @@
 //! Availability of the last 90 days: minutes up, down and with stale data, and shares of them. Pure.
 
-use crate::clock::{Day, Wall};
-use crate::store::{DAY_MINUTES, StatusHistory};
+use scoregate_base::clock::{Day, Wall};
+use scoregate_store::{DAY_MINUTES, StatusHistory};
 
 /// Number of days that are shown.
 pub const SHOWN_DAYS: u32 = 90;
@@ -80,7 +80,7 @@ pub(super) fn in_words(minutes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::StatusDay;
+    use scoregate_store::StatusDay;
 
     const TODAY: u32 = 20_413;
     const START: u64 = TODAY as u64 * DAY_MINUTES;

@@ -7,9 +7,9 @@ use sha2::{Digest as _, Sha256};
 
 use super::StatusSite;
 use super::threads::{name, paragraphs};
-use crate::clock::Wall;
 use crate::pages::html::{escape, push};
-use crate::store::StatusMessage;
+use scoregate_base::clock::Wall;
+use scoregate_store::StatusMessage;
 
 /// The feed of these messages, newest first. Without any it is as old as the history.
 pub(super) fn feed(site: &StatusSite, messages: &[StatusMessage], begun: Wall) -> String {

@@ -1,8 +1,8 @@
 //! The state of the service, and the service that it is about.
 
-use crate::clock::Wall;
-use crate::routes::API_BASE;
-use crate::store::StatusMessage;
+use scoregate_base::clock::Wall;
+use scoregate_base::routes::API_BASE;
+use scoregate_store::StatusMessage;
 
 use super::availability::DayAvailability;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::clock::Wall;
+use scoregate_base::clock::Wall;
 
 use super::super::content_policy::AllowedContent;
 use super::super::{Page, STATUS};

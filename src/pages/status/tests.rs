@@ -1,8 +1,8 @@
 //! The status page and its feed for states of the service.
 
 use super::*;
-use crate::clock::{Day, Wall};
-use crate::store::{IncidentState, StatusDay, StatusHistory, StatusMessage};
+use scoregate_base::clock::{Day, Wall};
+use scoregate_store::{IncidentState, StatusDay, StatusHistory, StatusMessage};
 
 const NOON: Wall = Wall::from_seconds(20_413 * 86_400 + 43_200); // 2025-11-21T12:00:00Z
 const EVIL: &str = "<script>\"'&]]>{{changed}}";

@@ -1,7 +1,7 @@
 //! Messages by incident, and their text as HTML.
 
 use crate::pages::html::escape;
-use crate::store::{IncidentState, StatusMessage};
+use scoregate_store::{IncidentState, StatusMessage};
 
 /// The messages about one incident.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ pub(super) fn paragraphs(message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Wall;
+    use scoregate_base::clock::Wall;
 
     fn message(id: u64, incident: u64, state: IncidentState) -> StatusMessage {
         let (title, message) = (format!("Incident {incident}"), format!("Message {id}"));

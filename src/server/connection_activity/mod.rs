@@ -13,8 +13,8 @@ use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 use tokio::sync::Notify;
 
-use crate::clock::{Clock, Mono};
 use crate::gateway::{ConnectionTrust, TrustLevel};
+use scoregate_base::clock::{Clock, Mono};
 
 use super::application_connections::{ApplicationConnections, ConnectionMembership};
 use super::client_limits::{ClientLimits, SENT_PER_RECEIVED, UNSOLICITED_BYTES};

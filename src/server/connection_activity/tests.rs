@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::*;
-use crate::clock::{ManualClock, Wall};
 use crate::gateway::ConnectionApplication;
 use crate::server::deadlines::MissedDeadline;
 use crate::server::unsent::MIN_BYTES;
+use scoregate_base::clock::{ManualClock, Wall};
 
 const DEADLINES: Deadlines = Deadlines {
     head: Duration::from_secs(10),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::clock::Clock;
+use scoregate_base::clock::Clock;
 
 use super::super::UpstreamFailure;
 use super::super::circuit_breaker::BreakerSignal;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::clock::Mono;
+use scoregate_base::clock::Mono;
 
 use super::choice::FULL_WEIGHT;
 

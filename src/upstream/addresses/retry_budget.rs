@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::clock::Mono;
+use scoregate_base::clock::Mono;
 
 /// Time in which each address adds a failover.
 const WINDOW: Duration = Duration::from_secs(10);

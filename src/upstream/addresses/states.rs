@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::clock::Mono;
+use scoregate_base::clock::Mono;
 
 use super::super::circuit_breaker::{BreakerPermission, BreakerSignal, BreakerState, CircuitBreaker};
 use super::choice::{AddressCondition, Candidate, choose};

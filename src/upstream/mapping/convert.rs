@@ -6,9 +6,9 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use crate::cache::Members;
-use crate::clock::Wall;
-use crate::routes::PublishedKind;
-use crate::routes::shapes::{FieldShape, ItemField};
+use scoregate_base::clock::Wall;
+use scoregate_base::routes::PublishedKind;
+use scoregate_base::routes::shapes::{FieldShape, ItemField};
 
 /// The value as JSON text; `None` if it cannot be converted.
 pub(super) fn converted<'v>(value: &'v RawValue, kind: &PublishedKind) -> Option<Cow<'v, str>> {
@@ -123,7 +123,7 @@ fn float(digits: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::routes::shapes::{INDEX, MODEL, TRANSPARENCY};
+    use scoregate_base::routes::shapes::{INDEX, MODEL, TRANSPARENCY};
 
     fn to(kind: &PublishedKind, text: &str) -> Option<String> {
         let value: &RawValue = serde_json::from_str(text).unwrap();

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::cache::{DocumentContent, Validators};
-use crate::clock::Wall;
-use crate::routes::{DocumentKey, ENDPOINTS, Endpoint, Param, Route, SourceDescription};
+use scoregate_base::clock::Wall;
+use scoregate_base::routes::{DocumentKey, ENDPOINTS, Endpoint, Param, Route, SourceDescription};
 
 use super::super::UpstreamResponse;
 use super::body::MappedBody;

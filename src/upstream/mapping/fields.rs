@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::cache::{Member, Members, PAID_FIELD, without_member};
-use crate::routes::{PublishedField, PublishedKind};
+use scoregate_base::routes::{PublishedField, PublishedKind};
 
 use super::convert::converted;
 
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn words_are_replaced_before_the_type_is_checked() {
-        let trend = crate::routes::shapes::MODEL.iter().find(|field| field.name == "trend").unwrap();
+        let trend = scoregate_base::routes::shapes::MODEL.iter().find(|field| field.name == "trend").unwrap();
         let mut field = field("trend", "direction", PublishedKind::Standard(trend));
         field.words = [("RISING", "up"), ("-1", "down"), ("true", "stable")]
             .map(|(from, to)| (from.to_owned(), to.to_owned()))

@@ -10,7 +10,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use serde_json::value::RawValue;
 
 use crate::cache::Members;
-use crate::routes::{ModelId, Route};
+use scoregate_base::routes::{ModelId, Route};
 
 use super::body::{MappedBody, identifier};
 

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use crate::routes::{DocumentKey, Endpoint, Param};
+use scoregate_base::routes::{DocumentKey, Endpoint, Param};
 
 /// A path and query below the backend's base address. It contains a placeholder for every parameter of its endpoint
 /// except those that the backend does not support, so different documents never share a target by accident.
@@ -167,7 +167,7 @@ fn text_problem(piece: &TemplatePart) -> Option<BadTemplate> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::routes::{ENDPOINTS, Limit, ModelId, Period, Query, Route};
+    use scoregate_base::routes::{ENDPOINTS, Limit, ModelId, Period, Query, Route};
 
     const NONE: &[Param] = &[];
 

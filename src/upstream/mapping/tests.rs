@@ -5,8 +5,8 @@ use bytes::Bytes;
 use super::super::UpstreamResponse;
 use super::*;
 use crate::cache::{DocumentContent, Validators};
-use crate::clock::Wall;
-use crate::routes::{DocumentKey, ENDPOINTS, Period, Query, Route};
+use scoregate_base::clock::Wall;
+use scoregate_base::routes::{DocumentKey, ENDPOINTS, Period, Query, Route};
 
 const NOW: Wall = Wall::from_seconds(1_000_000_000);
 

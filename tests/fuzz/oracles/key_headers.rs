@@ -3,7 +3,7 @@
 
 use http::{HeaderMap, HeaderValue};
 use scoregate::gateway::cache_hit;
-use scoregate::routes::codes::ErrorCode;
+use scoregate_base::routes::codes::ErrorCode;
 
 /// Fails if the program finds another key or returns another error.
 pub fn check(bytes: &[u8]) {

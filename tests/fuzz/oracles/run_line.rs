@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use scoregate::clock::Wall;
-use scoregate::scoring::{ExportLine, MAX_TRIALS, RunFailure, RunOutcome, SuiteTable, Trial};
+use scoregate_base::clock::Wall;
+use scoregate_scoring::{ExportLine, MAX_TRIALS, RunFailure, RunOutcome, SuiteTable, Trial};
 use serde_json::{Map, Value};
 
 const SUITES: [&str; 3] = ["coding", "reasoning", "tooling"];
@@ -125,7 +125,7 @@ fn colons(line: &str) -> usize {
     count
 }
 
-fn of_program(record: &scoregate::scoring::IdentifiedRun) -> LiteralRun {
+fn of_program(record: &scoregate_scoring::IdentifiedRun) -> LiteralRun {
     let (run, model) = (&record.run, record.run.model());
     let numbers = |trial: &Trial| (trial.scores().map(Option::unwrap), trial.latency_ms(), trial.cost());
     let failure = match run.outcome() {

@@ -4,9 +4,9 @@
 
 use http::{Request, Uri};
 use scoregate::gateway::cache_hit;
-use scoregate::keys::Rights;
-use scoregate::routes::DocumentKey;
-use scoregate::routes::codes::ErrorCode;
+use scoregate_base::keys::Rights;
+use scoregate_base::routes::DocumentKey;
+use scoregate_base::routes::codes::ErrorCode;
 
 /// The paths below `/api/v1` and the parameters of each.
 const ENDPOINTS: [(&[&str], &[&str]); 13] = [

@@ -8,8 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use scoregate::clock::Wall;
-use scoregate::scoring::{
+use scoregate_base::clock::Wall;
+use scoregate_scoring::{
     EvaluationTool, ExportLine, LogMapping, MAX_TRIALS, MappedRuns, RunFailure, SuiteTable, read_log,
 };
 use serde_json::Value;

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use scoregate::keys::Digest;
-use scoregate::store::AuditQuery;
+use scoregate_base::keys::Digest;
+use scoregate_store::AuditQuery;
 use serde_json::{Value, json};
 
 use crate::client::{Connection, Response};

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use scoregate::clock::Wall;
-use scoregate::scoring::{SuiteTable, simulated_records};
+use scoregate_base::clock::Wall;
+use scoregate_scoring::{SuiteTable, simulated_records};
 use tempfile::TempDir;
 
 use crate::program::{CommandOutput, run, run_with_input};

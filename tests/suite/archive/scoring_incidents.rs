@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use scoregate::clock::Clock;
+use scoregate_base::clock::Clock;
 use tempfile::TempDir;
 
 use crate::archive::scoring_import::archive;

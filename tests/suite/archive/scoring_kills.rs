@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use scoregate::clock::{Clock, Wall};
-use scoregate::routes::{DocumentKey, Route};
-use scoregate::scoring::{Archive, RunSource, Scoring};
+use scoregate_base::clock::{Clock, Wall};
+use scoregate_base::routes::{DocumentKey, Route};
+use scoregate_scoring::{Archive, RunSource, Scoring};
 use tempfile::TempDir;
 
 use crate::archive::scoring_import::{archive, lines};

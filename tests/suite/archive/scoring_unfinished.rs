@@ -4,8 +4,8 @@
 use std::io::{PipeWriter, Write as _};
 use std::path::Path;
 
-use scoregate::clock::Clock;
-use scoregate::scoring::simulated_records;
+use scoregate_base::clock::Clock;
+use scoregate_scoring::simulated_records;
 use tempfile::TempDir;
 
 use crate::archive::scoring_import::archive;

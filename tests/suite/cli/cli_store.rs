@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use scoregate::clock::{Clock, Day};
+use scoregate_base::clock::{Clock, Day};
 use tempfile::TempDir;
 
 use crate::program::{CommandOutput, Program, ProgramClient, run, run_with, sql, within_one_day};

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use scoregate::clock::Clock;
+use scoregate_base::clock::Clock;
 use tempfile::TempDir;
 
 use crate::program::{BUILT_IN, Keys, Program, ProgramClient};

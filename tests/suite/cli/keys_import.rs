@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use scoregate::keys::{Digest, KeyForm};
+use scoregate_base::keys::{Digest, KeyForm};
 use tempfile::TempDir;
 
 use crate::program::{BUILT_IN, Keys, Program, ProgramClient};

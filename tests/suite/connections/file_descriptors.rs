@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use scoregate::clock::Clock;
+use scoregate_base::clock::Clock;
 use tempfile::TempDir;
 use tokio::net::{TcpSocket, TcpStream};
 

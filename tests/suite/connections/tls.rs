@@ -166,7 +166,7 @@ async fn each_configured_name_has_its_certificate_and_other_names_the_default() 
         client.handshake(world.address(), "a.b.example.com").await.is_err(),
         "a wildcard covers one label"
     );
-    let first_to_end = scoregate::clock::Wall::parse_rfc3339("2040-01-01T00:00:00Z").unwrap();
+    let first_to_end = scoregate_base::clock::Wall::parse_rfc3339("2040-01-01T00:00:00Z").unwrap();
     let expiry = world.counted("scoregate_certificate_expiry_timestamp_seconds").await;
     assert_eq!(u64::from(expiry), first_to_end.seconds());
 }

@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 
-use scoregate::keys::KeyForm;
+use scoregate_base::keys::KeyForm;
 use tempfile::TempDir;
 
 use super::slow_clients;

@@ -152,7 +152,7 @@ async fn the_data_timestamp_is_the_backend_s_then_its_date_then_the_newest_item_
         world.backend.next(respond("200 OK", headers, body));
         let response = world.get_as(&customer, MODELS).await;
         assert_eq!(response.json()["generated_at"], expected, "{body}");
-        let date = scoregate::clock::Wall::parse_rfc3339(expected).unwrap().http_date();
+        let date = scoregate_base::clock::Wall::parse_rfc3339(expected).unwrap().http_date();
         assert_eq!(response.header("last-modified"), date);
     }
 }

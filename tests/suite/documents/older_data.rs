@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use scoregate::clock::Wall;
-use scoregate::routes::Selection;
+use scoregate_base::clock::Wall;
+use scoregate_base::routes::Selection;
 
 use crate::backend::json;
 use crate::client::Response;

@@ -1,6 +1,6 @@
 //! Connections of gateways to the database: their number, and a gateway for which none is left.
 
-use scoregate::store::{CONNECTIONS_PER_GATEWAY, connection_limit};
+use scoregate_store::{CONNECTIONS_PER_GATEWAY, connection_limit};
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls};
 

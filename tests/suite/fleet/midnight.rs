@@ -10,8 +10,8 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use scoregate::clock::Wall;
-use scoregate::keys::{Digest, KeyForm};
+use scoregate_base::clock::Wall;
+use scoregate_base::keys::{Digest, KeyForm};
 
 use super::database_state::value;
 use super::faults::{DAY, offset_to_midnight};

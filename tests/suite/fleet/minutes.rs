@@ -10,7 +10,7 @@ pub(super) fn refilled(limit: u32, seconds: f64) -> u32 {
     (0..=limit * 10).find(|whole| f64::from(*whole) >= tokens).unwrap()
 }
 
-pub(super) fn seconds_since(clock: &Clock, start: scoregate::clock::Mono) -> f64 {
+pub(super) fn seconds_since(clock: &Clock, start: scoregate_base::clock::Mono) -> f64 {
     clock.mono().since(start).as_secs_f64()
 }
 

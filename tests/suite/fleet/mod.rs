@@ -27,9 +27,9 @@ mod without_database;
 
 use std::net::SocketAddr;
 
-use scoregate::clock::Clock;
-use scoregate::keys::Digest;
-use scoregate::store::{LocalCopy, OwedFile};
+use scoregate_base::clock::Clock;
+use scoregate_base::keys::Digest;
+use scoregate_store::{LocalCopy, OwedFile};
 use tempfile::TempDir;
 
 use crate::fake_clock::library;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use scoregate::clock::Wall;
+use scoregate_base::clock::Wall;
 use tokio::runtime::Handle;
 
 use crate::backend::{Act, Backend, Received, respond};

@@ -14,7 +14,7 @@ use super::minutes::{refilled, seconds_since, served};
 use super::*;
 use crate::program::CommandOutput;
 
-/// The last commit without the newest step in `src/store/postgres/schema/steps.rs`, `GRACE_SHARES_AND_KEY_NAMES`.
+/// The last commit without the newest step in `crates/store/src/postgres/schema/steps.rs`, `GRACE_SHARES_AND_KEY_NAMES`.
 const PREVIOUS: &str = "4f96a1ce5c7e1c92755bbfed02bc46fe33f6c066";
 /// Settings that the previous release does not know.
 const NEW_SETTINGS: [&str; 1] = ["SCOREGATE_STORE_START_TIMEOUT"];

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use scoregate::keys::{ApplicationId, Digest, KeyForm};
+use scoregate_base::keys::{ApplicationId, Digest, KeyForm};
 
 use super::*;
 use crate::postgres::unprivileged;

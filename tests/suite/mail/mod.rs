@@ -10,15 +10,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use scoregate::clock::{Clock, ManualClock, Wall};
 use scoregate::instruments::Instruments;
 use scoregate::mail::{
     MailConfig, MailDelivery, MailSender, MailTransport, QueueMonitor, SenderMailbox, SmtpLogin, SmtpServer,
     SmtpTls,
 };
-use scoregate::secret::{Secret, SecretSetting};
-use scoregate::store::{Embedded, MailBacklog, MailKind, MailQueue as _, NewMail, Store};
-use scoregate::telemetry::metrics::MetricsRegistry;
+use scoregate_base::clock::{Clock, ManualClock, Wall};
+use scoregate_base::secret::{Secret, SecretSetting};
+use scoregate_observe::telemetry::metrics::MetricsRegistry;
+use scoregate_store::{Embedded, MailBacklog, MailKind, MailQueue as _, NewMail, Store};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 

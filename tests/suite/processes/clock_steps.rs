@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use scoregate::accounts::NewApplication;
-use scoregate::clock::Wall;
-use scoregate::store::OwnLimits;
+use scoregate_base::clock::Wall;
+use scoregate_store::OwnLimits;
 
 use crate::balances::own;
 use crate::program::sql;

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use scoregate::clock::Clock;
+use scoregate_base::clock::Clock;
 use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, Received, json, respond};

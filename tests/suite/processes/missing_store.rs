@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use scoregate::accounts::NewApplication;
-use scoregate::store::{Embedded, OwnLimits};
+use scoregate_store::{Embedded, OwnLimits};
 use tempfile::TempDir;
 
 use crate::balances::own;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::ioctl_fionread;
 use rustix::pipe::fcntl_setpipe_size;
-use scoregate::telemetry::log::{self, LogConfig};
+use scoregate_observe::telemetry::log::{self, LogConfig};
 use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, Received, respond};

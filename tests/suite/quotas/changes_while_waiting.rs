@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use scoregate::clock::Wall;
-use scoregate::store::OwnLimits;
+use scoregate_base::clock::Wall;
+use scoregate_store::OwnLimits;
 
 use crate::backend::{json, respond};
 use crate::world::World;

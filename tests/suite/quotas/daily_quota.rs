@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use scoregate::accounts::KeyDetails;
-use scoregate::clock::Wall;
+use scoregate_base::clock::Wall;
 
 use crate::backend::json;
 use crate::balances::own;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use scoregate::accounts::FieldChange;
-use scoregate::keys::Digest;
+use scoregate_base::keys::Digest;
 
 use crate::balances::own;
 use crate::client::Connection;

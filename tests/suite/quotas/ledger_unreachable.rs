@@ -8,8 +8,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use rusqlite::Connection;
-use scoregate::keys::Digest;
-use scoregate::store::OwedFile;
+use scoregate_base::keys::Digest;
+use scoregate_store::OwedFile;
 
 use crate::balances::own;
 use crate::client::Response;
@@ -75,7 +75,7 @@ pub struct Lock(#[expect(dead_code, reason = "it holds the lock")] Connection);
 impl Lock {
     /// Acquires it.
     pub fn on(data_dir: &Path) -> Self {
-        let connection = Connection::open(data_dir.join(scoregate::store::Embedded::FILE_NAME)).unwrap();
+        let connection = Connection::open(data_dir.join(scoregate_store::Embedded::FILE_NAME)).unwrap();
         connection.execute_batch("BEGIN IMMEDIATE").unwrap();
         Self(connection)
     }
@@ -83,7 +83,7 @@ impl Lock {
 
 /// Whether a write to the store is in progress. A process of its own takes long enough that the writer makes progress.
 fn is_locked(data_dir: &Path) -> bool {
-    let file = data_dir.join(scoregate::store::Embedded::FILE_NAME);
+    let file = data_dir.join(scoregate_store::Embedded::FILE_NAME);
     let begun = Command::new("sqlite3").arg(file).arg("BEGIN IMMEDIATE; ROLLBACK").output().unwrap();
     !begun.status.success()
 }

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use scoregate::routes::Selection;
+use scoregate_base::routes::Selection;
 
 use crate::backend::respond;
 use crate::balances::{own, wide};
@@ -15,7 +15,7 @@ const NOTHING: &str = "/api/v1/nothing";
 
 /// Noon in seconds since 1970.
 fn noon() -> u64 {
-    scoregate::clock::Wall::parse_rfc3339(NOON).unwrap().seconds()
+    scoregate_base::clock::Wall::parse_rfc3339(NOON).unwrap().seconds()
 }
 
 /// The values of the four `X-RateLimit` headers.

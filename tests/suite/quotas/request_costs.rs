@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use http::Request;
 use scoregate::gateway::{ConnectionTrust, Peer};
-use scoregate::routes::codes::ErrorCode;
-use scoregate::routes::prices::{PRICES, PricedEnding};
+use scoregate_base::routes::codes::ErrorCode;
+use scoregate_base::routes::prices::{PRICES, PricedEnding};
 
 use crate::backend::{Act, json, respond};
 use crate::balances::{own, wide};

@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use scoregate::store::{OwnLimits, RequestOutcome};
+use scoregate_store::{OwnLimits, RequestOutcome};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use scoregate::accounts::{DescriptionChange, KeyDetails};
 use scoregate::accounts::{NewApplication, TermsByTier};
-use scoregate::clock::Wall;
-use scoregate::keys::{Digest, KeyForm, standard_tiers};
-use scoregate::store::{OwnLimits, StoredApplication, StoredKey};
+use scoregate_base::clock::Wall;
+use scoregate_base::keys::{Digest, KeyForm, standard_tiers};
+use scoregate_store::{OwnLimits, StoredApplication, StoredKey};
 
 use crate::client::{Connection, RequestBuilder, Response};
 use crate::raw::without_request_id;

@@ -1,7 +1,7 @@
 //! The order of checks: size and syntax, method, pages without key, key, route, values, entitlement, admission,
 //! cache. Each request here violates two neighbouring rules and gets the error of the first.
 
-use scoregate::store::OwnLimits;
+use scoregate_store::OwnLimits;
 
 use crate::backend::{json, respond};
 use crate::raw::without_request_id;

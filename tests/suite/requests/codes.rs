@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use scoregate::routes::codes::{CODES, CodeRow, ErrorCode};
-use scoregate::store::OwnLimits;
+use scoregate_base::routes::codes::{CODES, CodeRow, ErrorCode};
+use scoregate_store::OwnLimits;
 use serde_json::Value as Json;
 
 use crate::backend::{Act, json, respond};
@@ -108,7 +108,7 @@ async fn backend(act: impl Fn() -> Act + Send + Sync + 'static) -> Case {
 
 /// Drops the ledger's table, as a damaged file would.
 fn break_the_ledger(world: &World) {
-    let file = world.directory.path().join(scoregate::store::Embedded::FILE_NAME);
+    let file = world.directory.path().join(scoregate_store::Embedded::FILE_NAME);
     let file = rusqlite::Connection::open(file).unwrap();
     file.execute_batch("ALTER TABLE ledger RENAME TO ledger_that_was").unwrap();
 }
@@ -209,7 +209,7 @@ fn check_limit(row: &CodeRow, response: &Response, limit: &Json) {
     assert_eq!(limit["remaining"], 0);
     assert_eq!(limit["quota"], response.number("x-ratelimit-limit"));
     assert_eq!(limit["retry_after"], response.number("retry-after"));
-    let reset = scoregate::clock::Wall::parse_rfc3339(limit["reset_at"].as_str().unwrap()).unwrap();
+    let reset = scoregate_base::clock::Wall::parse_rfc3339(limit["reset_at"].as_str().unwrap()).unwrap();
     assert_eq!(reset.seconds(), response.number("x-ratelimit-reset"));
 }
 

@@ -4,7 +4,7 @@
 //! `Rules` also checks on every response of every test that none of these headers is present without configuration,
 //! that `Vary` contains `Origin` exactly if origins are listed, and that credentials are never allowed.
 
-use scoregate::routes::headers::for_scripts;
+use scoregate_base::routes::headers::for_scripts;
 
 use crate::backend::respond;
 use crate::client::Response;

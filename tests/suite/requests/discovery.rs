@@ -72,7 +72,7 @@ async fn discovery_security_txt_is_valid_for_180_days_and_changes_at_midnight() 
     let today = world.get(SECURITY_TXT).send().await;
     let expires = |response: &Response| {
         let line = text(response).lines().find_map(|line| line.strip_prefix("Expires: "));
-        scoregate::clock::Wall::parse_rfc3339(line.unwrap()).unwrap()
+        scoregate_base::clock::Wall::parse_rfc3339(line.unwrap()).unwrap()
     };
     let days = |count: u64| Duration::from_hours(24 * count);
     let now = world.clock.now().wall;

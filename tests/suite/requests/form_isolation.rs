@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use scoregate::clock::Wall;
-use scoregate::keys::Digest;
-use scoregate::store::{ChangeKind, Embedded, KeyStore as _, StoreChange, StoredKey};
+use scoregate_base::clock::Wall;
+use scoregate_base::keys::Digest;
+use scoregate_store::{ChangeKind, Embedded, KeyStore as _, StoreChange, StoredKey};
 use tempfile::TempDir;
 
 use crate::backend::{Act, Received, json, respond};

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use scoregate::routes::ENDPOINTS;
-use scoregate::store::OwnLimits;
+use scoregate_base::routes::ENDPOINTS;
+use scoregate_store::OwnLimits;
 
 use crate::client::Connection;
 use crate::requests::queries::{BAD_LIMITS, GOOD_LIMITS, MODELS};

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use scoregate::accounts::DescriptionChange;
-use scoregate::routes::{ENDPOINTS, Endpoint, Route};
+use scoregate_base::routes::{ENDPOINTS, Endpoint, Route};
 
 use crate::backend::{Act, Received, json, respond};
 use crate::balances::own;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scoregate::keys::ApplicationId;
+use scoregate_base::keys::ApplicationId;
 
 use super::browser::Browser;
 use crate::world::World;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scoregate::keys::Digest;
+use scoregate_base::keys::Digest;
 
 use super::browser::Browser;
 use crate::world::World;

@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use scoregate::keys::KeyForm;
-use scoregate::telemetry::metrics::{METRICS, max_series};
+use scoregate_base::keys::KeyForm;
+use scoregate_observe::telemetry::metrics::{METRICS, max_series};
 use tempfile::TempDir;
 
 use crate::client::Connection;

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use scoregate::telemetry::metrics::{LABELS, METRICS, MetricKind, MetricRow, max_series};
+use scoregate_observe::telemetry::metrics::{LABELS, METRICS, MetricKind, MetricRow, max_series};
 
 use crate::world::World;
 
 /// The page, as Markdown.
 fn reference() -> String {
     let mut page = format!(
-        "# Metrics\n\nMetrics of the side port's `/metrics`. Generated from `src/telemetry/metrics/table.rs` by \
+        "# Metrics\n\nMetrics of the side port's `/metrics`. Generated from `crates/observe/src/telemetry/metrics/table.rs` by \
          `SCOREGATE_WRITE=1 cargo test --test suite metrics_reference`; do not edit.\n\n\
          Clients cannot choose the values of any label, so there are at most {} series.\n\n\
          | Metric | Kind | Labels | Meaning |\n|---|---|---|---|\n",

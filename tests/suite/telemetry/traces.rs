@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use scoregate::keys::Digest;
+use scoregate_base::keys::Digest;
 
 use crate::backend::{Act, Received, respond};
 use crate::client::RequestBuilder;

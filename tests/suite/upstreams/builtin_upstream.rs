@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scoregate::routes::shapes::ItemField;
-use scoregate::routes::{ENDPOINTS, Endpoint, Param, Period, SortBy};
+use scoregate_base::routes::shapes::ItemField;
+use scoregate_base::routes::{ENDPOINTS, Endpoint, Param, Period, SortBy};
 use serde_json::Value;
 
 use crate::client::Response;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use scoregate::config::{UpstreamConfig, read_text, resolve};
-use scoregate::routes::{ENDPOINTS, Period, SortBy};
+use scoregate_base::routes::{ENDPOINTS, Period, SortBy};
 
 use crate::backend::{Act, Received, json, respond};
 use crate::program::run;

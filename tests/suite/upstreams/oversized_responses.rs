@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use scoregate::clock::Clock;
+use scoregate_base::clock::Clock;
 use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, Received, json};

@@ -4,7 +4,7 @@
 //! Bad responses are in `bad_upstream_responses` and `faults`.
 
 use futures_util::future::join_all;
-use scoregate::routes::Selection;
+use scoregate_base::routes::Selection;
 
 use crate::backend::{Act, Received, json};
 use crate::world::{World, good};

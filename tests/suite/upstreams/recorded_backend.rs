@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use scoregate::routes::{ENDPOINTS, Param, Period};
+use scoregate_base::routes::{ENDPOINTS, Param, Period};
 use serde_json::{Value, json as object};
 
 use crate::backend::{Act, Received, json, respond};

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use scoregate::clock::Wall;
+use scoregate_base::clock::Wall;
 
 use crate::backend::Act;
 use crate::client::Connection;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use scoregate::clock::{Clock, Wall};
+use scoregate_base::clock::{Clock, Wall};
 use tempfile::TempDir;
 
 use crate::backend::{Act, Backend, Received, respond};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use scoregate::routes::Selection;
+use scoregate_base::routes::Selection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

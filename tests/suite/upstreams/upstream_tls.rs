@@ -169,7 +169,7 @@ async fn changed_files_are_used_within_ten_seconds_and_unusable_ones_are_reporte
     let (backend, tls) = tls_backend(&authority, Handshake::usual()).await;
     let settings = format!("{}{}", authority.ca_setting(), authority.client_settings("gateway"));
     let world = world(&tls.url("localhost"), backend, &settings).await;
-    let expiry = scoregate::clock::Wall::parse_rfc3339("2030-01-01T00:00:00Z").unwrap();
+    let expiry = scoregate_base::clock::Wall::parse_rfc3339("2030-01-01T00:00:00Z").unwrap();
     let shown = world.counted("scoregate_certificate_expiry_timestamp_seconds").await;
     assert_eq!(u64::from(shown), expiry.seconds(), "that of the client certificate");
     let valid = std::fs::read(authority.path("gateway.key")).unwrap();

@@ -5,9 +5,9 @@ mod content;
 mod markup;
 
 use super::*;
-use crate::clock::{Day, Wall};
-use crate::keys::{ApplicationId, Digest as KeyDigest, OwnerId};
-use crate::store::{
+use scoregate_base::clock::{Day, Wall};
+use scoregate_base::keys::{ApplicationId, Digest as KeyDigest, OwnerId};
+use scoregate_store::{
     OwnLimits, RequestList, RequestOutcome, RequestQuery, RequestTotal, StoredApplication, StoredKey,
     StoredOwner,
 };

@@ -11,8 +11,8 @@ mod table;
 use std::sync::Arc;
 use std::time::Duration;
 
-use scoregate::clock::Wall;
-use scoregate::routes::ENDPOINTS;
+use scoregate_base::clock::Wall;
+use scoregate_base::routes::ENDPOINTS;
 
 use crate::client::{Connection, Response};
 use crate::snapshot_upstream::{DOCUMENTS, SnapshotUpstream};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use scoregate::clock::Clock;
+use scoregate_base::clock::Clock;
 
 use super::trace::{SeenOutcome, Trace};
 

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-use scoregate::clock::Mono;
+use scoregate_base::clock::Mono;
 use tokio::runtime::Runtime;
 
 use super::super::*;

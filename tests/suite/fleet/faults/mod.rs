@@ -17,7 +17,7 @@ mod trace;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use scoregate::clock::{Clock, Wall};
+use scoregate_base::clock::{Clock, Wall};
 
 use crate::cluster::PostgresCluster;
 use crate::fake_clock::FakeClock;

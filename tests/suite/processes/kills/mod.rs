@@ -9,7 +9,7 @@ mod figures;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use scoregate::clock::Clock;
+use scoregate_base::clock::Clock;
 use tempfile::TempDir;
 
 use crate::failing_disk::{Disk, Order};

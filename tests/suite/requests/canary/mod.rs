@@ -9,7 +9,7 @@ mod panics;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use scoregate::keys::Digest;
+use scoregate_base::keys::Digest;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;

@@ -12,9 +12,9 @@ use http_body_util::BodyExt as _;
 use parking_lot::Mutex;
 use pollster::block_on as wait;
 use scoregate::gateway::{AccessLog, ConnectionTrust, LogSampling, Peer};
-use scoregate::telemetry::access_log_writer::AccessLogWriter;
-use scoregate::telemetry::metrics::Counter;
 use scoregate::upstream::{Upstream, UpstreamFuture as Answered, UpstreamRequest};
+use scoregate_observe::telemetry::access_log_writer::AccessLogWriter;
+use scoregate_observe::telemetry::metrics::Counter;
 use tracing::Dispatch;
 use tracing::dispatcher::{set_default, with_default};
 

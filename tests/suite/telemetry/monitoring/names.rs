@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use scoregate::telemetry::metrics::{METRICS, MetricKind};
+use scoregate_observe::telemetry::metrics::{METRICS, MetricKind};
 
 use super::dashboards::{in_tree, panels, variables};
 use super::promql::metrics;

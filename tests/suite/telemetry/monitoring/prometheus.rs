@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::time::Duration;
 
-use scoregate::clock::Clock;
+use scoregate_base::clock::Clock;
 use serde_json::Value as Json;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -7,7 +7,7 @@ mod secrets;
 use std::time::Duration;
 
 use opentelemetry_proto::tonic::trace::v1::Span;
-use scoregate::clock::Wall;
+use scoregate_base::clock::Wall;
 
 use crate::backend::{Received, respond};
 use crate::balances::own;

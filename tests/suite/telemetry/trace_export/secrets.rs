@@ -1,6 +1,6 @@
 //! Nothing that a caller sends reaches a span as it is.
 
-use scoregate::keys::Digest;
+use scoregate_base::keys::Digest;
 
 use crate::world::{World, good};
 

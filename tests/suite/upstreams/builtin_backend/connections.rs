@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scoregate::clock::Clock;
+use scoregate_base::clock::Clock;
 use tempfile::TempDir;
 use tokio::net::TcpSocket;
 

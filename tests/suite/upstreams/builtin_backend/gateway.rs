@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use scoregate::routes::{DocumentKey, ENDPOINTS, Limit, Period, Query};
-use scoregate::scoring::Scoring;
+use scoregate_base::routes::{DocumentKey, ENDPOINTS, Limit, Period, Query};
+use scoregate_scoring::Scoring;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 

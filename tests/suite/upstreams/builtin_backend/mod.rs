@@ -10,13 +10,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use scoregate::backend::{self, BackendServer};
-use scoregate::clock::{Clock, ManualClock, Wall};
-use scoregate::routes::bodies::ENVELOPE;
-use scoregate::routes::shapes::ItemField;
-use scoregate::routes::{
+use scoregate_base::clock::{Clock, ManualClock, Wall};
+use scoregate_base::routes::bodies::ENVELOPE;
+use scoregate_base::routes::shapes::ItemField;
+use scoregate_base::routes::{
     API_VERSION, DocumentKey, ENDPOINTS, Endpoint, ModelId, Param, Period, Query, Route, SortBy,
 };
-use scoregate::scoring::{Archive, IdentifiedRun, RunSource, Scoring, SuiteTable};
+use scoregate_scoring::{Archive, IdentifiedRun, RunSource, Scoring, SuiteTable};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;

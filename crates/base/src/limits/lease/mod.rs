@@ -1,0 +1,275 @@
+//! The daily balance of one application in one process: units leased from the ledger, held by requests in flight,
+//! spent on delivered data. Reserve, then spend: units that were not leased cannot be spent, so no crash creates
+//! units. Units leased and unspent at a crash are lost to the caller, never doubled, and are never more than one
+//! lease: leasing fills the balance up to one lease. Leases start at one unit and double with use, so a process that
+//! crashes after a few requests loses a few units.
+//!
+//! The one exception is grace, for the time when the ledger is unreachable. Units are spent before they are leased, and owed
+//! to the ledger until it is reachable. They never exceed the quota as this process knows it, nor what the application
+//! may owe on this gateway's share (`grace_share`), and are reserved durably first.
+//!
+//! Pure. A lease is valid for its day only. The day only moves forward: setting the wall clock back never reopens a
+//! closed day.
+
+#[cfg(test)]
+mod tests;
+
+use crate::clock::Day;
+
+use crate::limits::day_ledger::{NodeReport, NodeTotals};
+use crate::limits::grace_share::grace_block;
+
+/// Units leased of a day before it begins, unless the largest lease is smaller.
+const FIRST_LEASE: u32 = 8;
+
+/// An application's day in this process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DayBalance {
+    day: Day,
+    /// Total of units granted by the ledger to this process.
+    granted: u32,
+    /// Total of units returned by it.
+    returned: u32,
+    spent: u32,
+    held: u32,
+    /// The total that is durably recorded as granted: units in use never exceed it without a lease.
+    reserved: u32,
+    /// Granted by the ledger to other nodes and earlier processes. Together with leased units never more than a
+    /// quota.
+    elsewhere: u32,
+}
+
+impl DayBalance {
+    /// The balance at start: nothing leased, `granted` units given to earlier processes or other nodes.
+    pub fn opened(day: Day, granted: u64) -> Self {
+        Self { day, elsewhere: u32::try_from(granted).unwrap_or(u32::MAX), ..Self::default() }
+    }
+
+    /// Its day.
+    pub const fn day(self) -> Day {
+        self.day
+    }
+
+    /// The balance of `today`: this one, or a new one if the day changed.
+    pub fn on(self, today: Day) -> Self {
+        if today > self.day { Self::opened(today, 0) } else { self }
+    }
+
+    /// Units that can be held now.
+    pub fn available(self, quota: u32) -> u32 {
+        // A quota lowered during the day also limits units leased before.
+        self.idle().min(self.remaining(quota))
+    }
+
+    /// Units that the ledger may still grant.
+    pub fn unleased(self, quota: u32) -> u32 {
+        quota.saturating_sub(self.elsewhere.saturating_add(self.leased()))
+    }
+
+    /// Whether it is the use of other nodes that exhausts the quota, if it is exhausted. They may return units.
+    pub fn may_gain(self, quota: u32) -> bool {
+        self.in_use() < quota
+    }
+
+    /// Units left of the day, as reported to the caller.
+    pub fn remaining(self, quota: u32) -> u32 {
+        quota.saturating_sub(self.elsewhere.saturating_add(self.in_use()))
+    }
+
+    /// Units granted to this process and not returned.
+    pub const fn leased(self) -> u32 {
+        self.granted.saturating_sub(self.returned)
+    }
+
+    /// The totals of this process.
+    pub const fn totals(self) -> NodeTotals {
+        NodeTotals { granted: self.granted, returned: self.returned }
+    }
+
+    /// The report that leases what is needed next.
+    pub fn report(self, quota: u32) -> NodeReport {
+        // One unit, even if none is left as far as known: others may have returned some.
+        let least = u32::from(self.idle() == 0 && self.may_gain(quota));
+        let granted = self.granted.saturating_add(self.units_to_lease(quota).max(least));
+        NodeReport { known: self.totals(), granted, quota }
+    }
+
+    /// The report that leases the first units of a day before it begins.
+    pub fn report_ahead(self, quota: u32) -> NodeReport {
+        let granted = largest_lease(quota).min(FIRST_LEASE);
+        NodeReport { known: self.totals(), granted, quota }
+    }
+
+    /// Whether the ledger has totals of this process.
+    pub const fn is_leased(self) -> bool {
+        self.granted > 0
+    }
+
+    /// Whether a unit was spent here.
+    pub const fn is_used(self) -> bool {
+        self.spent > 0
+    }
+
+    /// Units spent here.
+    pub const fn spent(self) -> u32 {
+        self.spent
+    }
+
+    /// Units spent or held without a lease, which the ledger is owed.
+    pub fn owed(self) -> u32 {
+        self.in_use().saturating_sub(self.leased())
+    }
+
+    /// Number of units to lease next: owed units, plus what fills the balance up to one lease, requests in flight
+    /// included. With more requests in flight than that, one unit.
+    pub fn units_to_lease(self, quota: u32) -> u32 {
+        let grown = self.in_use().saturating_add(self.one_lease(quota));
+        let filled = grown.min(self.spent.saturating_add(self.full_lease(quota)));
+        let enough_for_one_more = self.in_use().saturating_add(u32::from(self.idle() == 0));
+        filled.max(enough_for_one_more).saturating_sub(self.leased()).min(self.unleased(quota))
+    }
+
+    /// Whether to lease ahead: at half a lease, so that requests need not wait. Small quotas, whose lease is a single
+    /// unit all day, lease on demand.
+    pub fn runs_low(self, quota: u32) -> bool {
+        let is_low = self.idle() == 0 || self.unspent() <= self.one_lease(quota) / 2;
+        largest_lease(quota) > 1 && is_low && self.units_to_lease(quota) > 0
+    }
+
+    /// Holds a unit. `None` if none is available.
+    pub fn hold(self, quota: u32) -> Option<Self> {
+        (self.available(quota) > 0).then(|| Self { held: self.held + 1, ..self })
+    }
+
+    /// Whether one more unit may be owed, of `grace` that the application may owe here.
+    pub fn may_owe(self, quota: u32, grace: u32) -> bool {
+        self.owed() < grace && self.remaining(quota) > 0
+    }
+
+    /// Holds an unleased unit because the ledger is unreachable. `None` if it may not be owed, or is not reserved.
+    pub fn hold_on_grace(self, quota: u32, grace: u32) -> Option<Self> {
+        let may = self.may_owe(quota, grace) && self.has_reserved();
+        may.then(|| Self { held: self.held + 1, ..self })
+    }
+
+    /// Whether one more unit is reserved than are owed.
+    pub fn has_reserved(self) -> bool {
+        self.granted.saturating_add(self.owed()) < self.reserved
+    }
+
+    /// The total to record as granted before more units are owed, and the number of owed units in it.
+    pub fn to_reserve(self, grace: u32) -> (u32, u32) {
+        let owed = self.owed().saturating_add(grace_block(grace)).min(grace);
+        (self.granted.saturating_add(owed), owed)
+    }
+
+    /// The total that is reserved.
+    pub const fn reserved(self) -> u32 {
+        self.reserved
+    }
+
+    /// Units are reserved: this total of `day` is recorded as granted.
+    pub fn reserve(self, day: Day, total: u32) -> Self {
+        if day == self.day { Self { reserved: self.reserved.max(total), ..self } } else { self }
+    }
+
+    /// Nothing is reserved any more.
+    pub fn without_reserve(self) -> Self {
+        Self { reserved: 0, ..self }
+    }
+
+    /// Settles a unit held on `day`: spent if `kept`, else available again. Units of an earlier day are ignored.
+    pub fn settle(self, day: Day, kept: bool) -> Self {
+        if day != self.day {
+            return self;
+        }
+        Self { held: self.held.saturating_sub(1), spent: self.spent + u32::from(kept), ..self }
+    }
+
+    /// Applies the ledger's reply for `day`: the totals of this process, and the units granted to all.
+    pub fn apply(self, day: Day, node: NodeTotals, total: u64) -> Self {
+        let current = self.on(day);
+        if day != current.day {
+            return current; // leased for a day that has ended: worthless
+        }
+        let NodeTotals { granted, returned, .. } = current.totals().merged(node);
+        let leased = Self { granted, returned, ..current };
+        // The reply may be older than a return of this process, which `total` then still contains.
+        let elsewhere = total.saturating_sub(u64::from(node.held()));
+        Self { elsewhere: u32::try_from(elsewhere).unwrap_or(u32::MAX), ..leased }
+    }
+
+    /// Takes out leased units neither spent nor held, and reports them. `None` if there are none.
+    pub fn release(self) -> (Self, Option<NodeReport>) {
+        let left = self.without_idle();
+        let report = NodeReport { known: left.totals(), ..NodeReport::default() };
+        (left, (self.idle() > 0).then_some(report))
+    }
+
+    /// Without units neither spent nor held: its next report returns them.
+    pub fn without_idle(self) -> Self {
+        Self { returned: self.returned.saturating_add(self.idle()), ..self }
+    }
+
+    /// Without idle units beyond the quota: its next report returns them. They were leased under a larger quota.
+    pub fn without_excess(self, quota: u32) -> Self {
+        let excess = self.idle().saturating_sub(self.remaining(quota));
+        Self { returned: self.returned.saturating_add(excess), ..self }
+    }
+
+    /// Charges units without a lease to the ledger: all units in use count as granted.
+    pub fn charge(self) -> NodeReport {
+        let known = NodeTotals { granted: self.granted.saturating_add(self.owed()), ..self.totals() };
+        NodeReport { known, ..NodeReport::default() }
+    }
+
+    /// Units used as far as known: spent here, and granted to other nodes or earlier processes.
+    pub const fn used(self) -> u32 {
+        self.elsewhere.saturating_add(self.spent)
+    }
+
+    /// Whether dropping it loses nothing: nothing was used, and the ledger has no totals of this process.
+    pub const fn can_be_dropped(self) -> bool {
+        self.held == 0 && self.spent == 0 && !self.is_leased()
+    }
+
+    fn in_use(self) -> u32 {
+        self.spent.saturating_add(self.held)
+    }
+
+    /// Leased and unspent: what a crash would lose.
+    pub const fn unspent(self) -> u32 {
+        self.leased().saturating_sub(self.spent)
+    }
+
+    fn idle(self) -> u32 {
+        self.leased().saturating_sub(self.in_use())
+    }
+
+    /// The current lease: as much as this process has used today, so that leases double, up to a full one.
+    fn one_lease(self, quota: u32) -> u32 {
+        self.full_lease(quota).min(self.in_use().max(1))
+    }
+
+    /// The largest lease now: one hundredth of the quota, at most a quarter of the rest, at least one.
+    fn full_lease(self, quota: u32) -> u32 {
+        let left = self.unleased(quota).saturating_sub(self.owed());
+        largest_lease(quota).min((left / 4).max(1))
+    }
+}
+
+#[cfg(any(test, feature = "lab"))]
+impl DayBalance {
+    /// Applies a grant of units, with the total of all nodes, and reserves units of grace beyond them.
+    pub fn grant(self, day: Day, units: u32, grace: u32, total: u64) -> Self {
+        let before = self.on(day).totals();
+        let granted = before.granted + units;
+        self.apply(day, NodeTotals { granted, ..before }, total).reserve(day, granted + grace)
+    }
+}
+
+/// The most that is ever leased and unspent, and so the most that a crash can lose unless more requests are in
+/// flight: one hundredth of the quota, at least one.
+pub const fn largest_lease(quota: u32) -> u32 {
+    if quota < 100 { 1 } else { quota / 100 }
+}

@@ -1,0 +1,7 @@
+//! Metrics and logs of a running scoregate ([`telemetry`]), and its spans for a collector ([`traces`]).
+//!
+//! Metrics are declared in one table and counted in memory of the counting thread; log lines are written by a thread of
+//! their own, so that no caller waits for a pipe. This crate decides nothing and stores nothing.
+
+pub mod telemetry;
+pub mod traces;

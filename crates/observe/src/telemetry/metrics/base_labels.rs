@@ -1,0 +1,23 @@
+//! Labels whose values are declared in `base`.
+
+use scoregate_base::clock::StepDirection;
+use scoregate_base::limits::LimitRule;
+use scoregate_base::routes::codes::{CODES, ErrorCode};
+
+use super::label::{FixedLabel, MetricLabel, metric_label};
+
+metric_label!(LimitRule: "rule", LimitRule::ALL, LimitRule::name);
+metric_label!(StepDirection: "direction", ["forward", "backward"], |word| word);
+
+impl MetricLabel for ErrorCode {
+    const NAME: &'static str = "code";
+    fn index(self) -> usize {
+        CODES.iter().position(|row| row.code == self).unwrap_or(usize::MAX)
+    }
+}
+
+impl FixedLabel for ErrorCode {
+    fn words() -> Vec<String> {
+        CODES.iter().map(|row| row.word.to_owned()).collect()
+    }
+}

@@ -1,0 +1,18 @@
+//! Metrics: handles created from THE table of metrics, and the text for Prometheus.
+//!
+//! Handles are created once; counting is a step in the counting thread's own memory.
+
+mod base_labels;
+mod counter_cells;
+mod label;
+mod metric_family;
+mod registry;
+mod table;
+
+pub use counter_cells::UpDownCounter;
+pub use label::metric_label;
+pub use label::{FixedLabel, MetricLabel};
+pub use metric_family::{CounterMatrix, MetricFamily};
+pub use metrics::Counter;
+pub use registry::{MetricsRegistry, Scrape};
+pub use table::{LABELS, LabelRow, METRICS, MetricKind, MetricRow, max_series};

@@ -1,0 +1,133 @@
+//! Sends queued spans to the collector in batches, and repeats requests that may succeed later.
+//!
+//! It is the only reader of the queue and holds one batch at a time. While it waits for the collector, the queue fills
+//! and further spans are dropped.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::telemetry::metrics::MetricsRegistry;
+use scoregate_base::clock::Clock;
+
+use super::collector::{Collector, ExportFailure};
+use super::otlp::{ExportReply, TraceResource, export_request};
+use super::span::{FinishedSpan, SpanOutcome};
+use super::tracer::{SpanCounts, TraceConfig, Tracer, span_counts};
+
+/// Maximum number of spans in a request.
+const BATCH: usize = 512;
+/// How long a span waits for others.
+const BATCH_TIME: Duration = Duration::from_secs(1);
+/// Timeout for a request.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Number of times that a batch is sent.
+const ATTEMPTS: u32 = 4;
+/// Time before the first repetition, without a `Retry-After`; it doubles with each.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// Exports spans.
+pub struct SpanExporter {
+    spans: mpsc::Receiver<FinishedSpan>,
+    collector: Collector,
+    resource: TraceResource,
+    counts: SpanCounts,
+    clock: Clock,
+    /// Whether the last batch was lost.
+    is_failing: bool,
+}
+
+impl SpanExporter {
+    /// A tracer and its exporter, which sends spans in the name of `instance`. `seed` returns random numbers.
+    pub fn new(
+        config: &TraceConfig,
+        instance: String,
+        registry: &MetricsRegistry,
+        clock: &Clock,
+        seed: impl FnMut() -> u64,
+    ) -> (Arc<Tracer>, Self) {
+        let counts: SpanCounts = Arc::new(span_counts(registry));
+        let (tracer, spans) = Tracer::new(config.one_in, Arc::clone(&counts), clock.clone(), seed);
+        let collector = Collector::new(config.endpoint.clone());
+        let resource = TraceResource { instance };
+        (tracer, Self { spans, collector, resource, counts, clock: clock.clone(), is_failing: false })
+    }
+
+    /// Exports spans until `stop`, and then those in the queue, each batch once.
+    pub async fn run(mut self, stop: CancellationToken) {
+        while let Some(batch) = self.next_batch(&stop).await {
+            self.export(&batch, &stop).await;
+        }
+    }
+
+    /// The next spans; `None` at the end.
+    async fn next_batch(&mut self, stop: &CancellationToken) -> Option<Vec<FinishedSpan>> {
+        let mut batch = Vec::new();
+        if let Some(first) = stop.run_until_cancelled(self.spans.recv()).await {
+            batch.push(first?);
+            let end = self.clock.mono().plus(BATCH_TIME);
+            while batch.len() < BATCH {
+                let next = self.clock.until(end, self.spans.recv());
+                let Some(Ok(Some(span))) = stop.run_until_cancelled(next).await else { break };
+                batch.push(span);
+            }
+        }
+        // What is queued already is not left for another request.
+        while batch.len() < BATCH
+            && let Ok(span) = self.spans.try_recv()
+        {
+            batch.push(span);
+        }
+        (!batch.is_empty()).then_some(batch)
+    }
+
+    /// Sends a batch, repeatedly if necessary, and counts its spans.
+    async fn export(&mut self, batch: &[FinishedSpan], stop: &CancellationToken) {
+        let (body, spans) = (Bytes::from(export_request(batch, &self.resource)), batch.len() as u64);
+        let mut delay = RETRY_DELAY;
+        for attempt in 1..=ATTEMPTS {
+            let sent = self.clock.within(TIMEOUT, self.collector.export(body.clone())).await;
+            let failure = match sent {
+                Ok(Ok(reply)) => return self.accepted(spans, &reply),
+                Ok(Err(failure)) => failure,
+                Err(_) => {
+                    ExportFailure::Temporary { reason: "it did not answer in time".into(), retry_after: None }
+                }
+            };
+            let (reason, retry_after) = match failure {
+                ExportFailure::Temporary { reason, retry_after } => (reason, retry_after),
+                ExportFailure::Permanent(reason) => return self.lost(spans, &reason),
+            };
+            if attempt == ATTEMPTS || stop.is_cancelled() {
+                return self.lost(spans, &reason);
+            }
+            // At a shutdown the batch is sent once more immediately.
+            stop.run_until_cancelled(self.clock.sleep(retry_after.unwrap_or(delay))).await;
+            delay *= 2;
+        }
+    }
+
+    fn accepted(&mut self, spans: u64, reply: &ExportReply) {
+        let rejected = reply.rejected.min(spans);
+        self.counts.add(SpanOutcome::Exported, spans - rejected);
+        self.counts.add(SpanOutcome::Failed, rejected);
+        let collector = self.collector.address();
+        if rejected > 0 || !reply.message.is_empty() {
+            tracing::warn!(%collector, rejected, message = reply.message, "the collector reports a problem with spans");
+        }
+        if std::mem::take(&mut self.is_failing) {
+            tracing::info!(%collector, "the collector accepts spans again");
+        }
+    }
+
+    fn lost(&mut self, spans: u64, reason: &str) {
+        self.counts.add(SpanOutcome::Failed, spans);
+        if !std::mem::replace(&mut self.is_failing, true) {
+            let collector = self.collector.address();
+            tracing::warn!(%collector, reason, "the collector does not accept spans; they are lost until it does");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! A finished span, its attributes, and its place in the export.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use crate::telemetry::metrics::metric_label;
+use crate::telemetry::trace::{SpanId, TraceContext};
+use scoregate_base::clock::Wall;
+
+/// The kind of a span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TracedSpanKind {
+    /// Work inside the gateway.
+    Internal,
+    /// A request of a client.
+    Server,
+    /// A request to the backend.
+    Client,
+}
+
+/// The value of an attribute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SpanAttribute {
+    /// A text.
+    Text(Cow<'static, str>),
+    /// An integer.
+    Integer(i64),
+}
+
+metric_label! {
+    /// The end of a span in the export; the label of its metric.
+    pub enum SpanOutcome: "result" {
+        /// The collector accepted it.
+        Exported = "exported",
+        /// The queue was full.
+        Dropped = "dropped",
+        /// The collector was unreachable or rejected it.
+        Failed = "failed",
+    }
+}
+
+/// A finished span.
+#[derive(Clone, Debug)]
+pub(super) struct FinishedSpan {
+    pub(super) trace: TraceContext,
+    pub(super) id: SpanId,
+    pub(super) parent: Option<SpanId>,
+    /// Whether the parent is a span of the caller.
+    pub(super) has_remote_parent: bool,
+    pub(super) name: Cow<'static, str>,
+    pub(super) kind: TracedSpanKind,
+    pub(super) started: Wall,
+    pub(super) took: Duration,
+    pub(super) attributes: Vec<(&'static str, SpanAttribute)>,
+    pub(super) has_failed: bool,
+}
+
+impl From<&'static str> for SpanAttribute {
+    fn from(text: &'static str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<String> for SpanAttribute {
+    fn from(text: String) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<u16> for SpanAttribute {
+    fn from(number: u16) -> Self {
+        Self::Integer(number.into())
+    }
+}

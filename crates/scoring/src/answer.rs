@@ -1,0 +1,22 @@
+//! The data of one document.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use scoregate_base::clock::Wall;
+
+/// The data of a document. Clones share its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The items as a JSON array, paid-only fields included.
+    pub data: Bytes,
+    /// Number of items.
+    pub count: usize,
+    /// The snapshot's time: the full hour at which it was taken, or the last import since.
+    pub generated_at: Wall,
+    /// When the next snapshot is due.
+    pub next_refresh: Wall,
+    /// A strong entity tag of the data, with quotes. It changes exactly when the data does.
+    pub etag: Arc<str>,
+}

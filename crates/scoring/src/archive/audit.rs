@@ -1,0 +1,123 @@
+//! The audit trail of withdrawn and corrected runs. It only grows: the file's triggers reject changes of it.
+
+use rusqlite::{Connection, params};
+
+use scoregate_base::clock::Wall;
+
+use super::super::run::{ChangeReason, IdentifiedRun, RunId};
+use super::{Archive, ArchiveError, Damage, Trouble, rows};
+
+/// The user who changes runs, and why.
+#[derive(Clone, Debug)]
+pub struct ChangeAuthor {
+    /// The user.
+    pub actor: String,
+    /// The reason.
+    pub reason: ChangeReason,
+}
+
+/// The kind of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunChangeKind {
+    /// A run was withdrawn.
+    Withdrawal,
+    /// The content of a run was replaced.
+    Correction,
+    /// The withdrawal of another archive was imported.
+    ImportedWithdrawal,
+}
+
+/// A record of the audit trail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunChange {
+    /// Its number; later records have larger ones.
+    pub number: u64,
+    /// When the change was made in this archive.
+    pub at: Wall,
+    /// The user.
+    pub actor: String,
+    /// The kind.
+    pub kind: RunChangeKind,
+    /// The run.
+    pub run: RunId,
+    /// The reason.
+    pub reason: String,
+    /// The run's previous content as a line of JSON; none if it was not in this archive.
+    pub before: Option<String>,
+}
+
+impl RunChangeKind {
+    const ALL: [Self; 3] = [Self::Withdrawal, Self::Correction, Self::ImportedWithdrawal];
+
+    /// Its name in the audit trail.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Withdrawal => "withdraw",
+            Self::Correction => "correct",
+            Self::ImportedWithdrawal => "import-withdrawal",
+        }
+    }
+}
+
+impl Archive {
+    /// The newest records, newest first: of one run or of all, before a number.
+    pub fn changes(
+        &self,
+        run: Option<&RunId>,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<RunChange>, ArchiveError> {
+        changes(&self.inside().connection, run, before, limit).map_err(|trouble| self.to_error(trouble))
+    }
+}
+
+/// Appends a record.
+pub(super) fn record(
+    file: &Connection,
+    at: Wall,
+    author: &ChangeAuthor,
+    kind: RunChangeKind,
+    run: &RunId,
+    before: Option<&IdentifiedRun>,
+) -> rusqlite::Result<()> {
+    let mut insert = file.prepare_cached(
+        "INSERT INTO audit (at_ms, actor, action, run, reason, before) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?;
+    let (at, before) = (rows::milliseconds(at), before.map(IdentifiedRun::write));
+    insert.execute(params![at, author.actor, kind.word(), run.as_str(), author.reason.as_str(), before])?;
+    Ok(())
+}
+
+fn changes(
+    file: &Connection,
+    run: Option<&RunId>,
+    before: Option<u64>,
+    limit: usize,
+) -> Result<Vec<RunChange>, Trouble> {
+    let before = before.and_then(|number| i64::try_from(number).ok()).unwrap_or(i64::MAX);
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut records = file.prepare(
+        "SELECT number, at_ms, actor, action, run, reason, before FROM audit
+         WHERE number < ?1 AND (?2 IS NULL OR run = ?2) ORDER BY number DESC LIMIT ?3",
+    )?;
+    let mut found = records.query(params![before, run.map(RunId::as_str), limit])?;
+    let mut changes = Vec::new();
+    while let Some(row) = found.next()? {
+        let (action, run): (String, String) = (row.get(3)?, row.get(4)?);
+        let kind = RunChangeKind::ALL.into_iter().find(|kind| kind.word() == action);
+        let (Some(kind), Some(run)) = (kind, RunId::new(&run)) else {
+            return Err(Damage("a record of the audit trail cannot be decoded".into()).into());
+        };
+        let (number, at): (i64, i64) = (row.get(0)?, row.get(1)?);
+        changes.push(RunChange {
+            number: number.unsigned_abs(),
+            at: Wall::from_millis(at.unsigned_abs()),
+            actor: row.get(2)?,
+            kind,
+            run,
+            reason: row.get(5)?,
+            before: row.get(6)?,
+        });
+    }
+    Ok(changes)
+}

@@ -1,0 +1,359 @@
+//! The records of incidents, and the position of the scan of each model. Records only grow: the file's triggers reject
+//! changes of them.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use scoregate_base::clock::Wall;
+use scoregate_base::routes::ModelId;
+
+use super::super::figures::Severity;
+use super::super::hour::Hour;
+use super::super::incident_scan::incident::{
+    Incident, IncidentHistory, IncidentKind, IncidentRecord, IncidentRetraction, KnownIncident,
+    RevisedIncident, ScanPosition,
+};
+use super::super::run::{ChangeReason, RunId};
+use super::audit::ChangeAuthor;
+use super::writing::{begin, record_import};
+use super::{Archive, ArchiveError, Damage, RunInsertion, Trouble, rows};
+
+const COLUMNS: &str =
+    "model, revision, kind, severity, opened_ms, resolved_ms, baseline, mean, lowest, recorded_ms,
+    last_run, last_run_ms, retracted_by, reason";
+
+/// The result of the scan of one model, to be recorded.
+#[derive(Clone, Debug)]
+pub(in super::super) struct IncidentScanRecord {
+    pub model: ModelId,
+    /// The position that the scan began with.
+    pub before: ScanPosition,
+    /// The position that it ended with.
+    pub after: ScanPosition,
+    pub revised: Vec<RevisedIncident>,
+    /// The newest run of the model.
+    pub last_run: (RunId, Wall),
+}
+
+/// Why an incident was not retracted.
+#[derive(Debug, thiserror::Error)]
+pub enum IncidentRetractionError {
+    /// There is no such incident.
+    #[error("the incident {0} does not exist; `scoregate scoring incidents list` shows the ids")]
+    Unknown(String),
+    /// It is retracted already.
+    #[error("the incident {0} is retracted, which is final")]
+    Retracted(String),
+    /// The archive cannot be used.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+}
+
+impl Archive {
+    /// Records the results of scans, dated `at`: all, or on an error none. A result whose model was scanned by another
+    /// process meanwhile is left out: that process has recorded it.
+    pub(in super::super) fn record_incidents(
+        &self,
+        scans: &[IncidentScanRecord],
+        at: Wall,
+    ) -> Result<(), ArchiveError> {
+        let inside = &mut *self.inside();
+        record_all(&mut inside.connection, scans, at).map_err(|trouble| self.to_error(trouble))
+    }
+
+    /// Retracts an incident, which is then not published.
+    pub fn retract_incident(
+        &self,
+        id: &str,
+        author: &ChangeAuthor,
+        now: Wall,
+    ) -> Result<(), IncidentRetractionError> {
+        let inside = &mut *self.inside();
+        let retracted = retract(&mut inside.connection, id, author, now);
+        match retracted.map_err(|trouble| self.to_error(trouble))? {
+            Ok(()) => Ok(()),
+            Err(refused) => Err(refused),
+        }
+    }
+
+    /// Stores records of another archive, all or, on an error, none. New ones count as an import.
+    pub fn take_incidents(
+        &self,
+        records: &[IncidentRecord],
+        now: Wall,
+    ) -> Result<Vec<RunInsertion>, ArchiveError> {
+        let take = || {
+            let inside = &mut *self.inside();
+            let transaction = begin(&mut inside.connection)?;
+            let taken: Result<Vec<RunInsertion>, Trouble> =
+                records.iter().map(|record| take_record(&transaction, record)).collect();
+            let taken = taken?;
+            if taken.contains(&RunInsertion::New) {
+                record_import(&transaction, now)?;
+            }
+            transaction.commit()?;
+            Ok(taken)
+        };
+        take().map_err(|trouble| self.to_error(trouble))
+    }
+
+    /// Stores scan positions of another archive, all or, on an error, none. The newer position of a model counts.
+    pub fn take_scan_positions(
+        &self,
+        positions: &[(ModelId, ScanPosition)],
+    ) -> Result<Vec<RunInsertion>, ArchiveError> {
+        let take = || {
+            let inside = &mut *self.inside();
+            let transaction = begin(&mut inside.connection)?;
+            let taken: Result<Vec<RunInsertion>, Trouble> =
+                positions.iter().map(|(model, position)| advance(&transaction, model, *position)).collect();
+            let taken = taken?;
+            transaction.commit()?;
+            Ok(taken)
+        };
+        take().map_err(|trouble| self.to_error(trouble))
+    }
+
+    /// Passes every record, by opening and revision, until the callback returns false.
+    pub fn each_incident_record(
+        &self,
+        each: &mut dyn FnMut(IncidentRecord) -> bool,
+    ) -> Result<(), ArchiveError> {
+        let inside = self.inside();
+        each_record(&inside.connection, each).map_err(|trouble| self.to_error(trouble))
+    }
+
+    /// Passes the scan position of every model, by id, until the callback returns false.
+    pub fn each_scan_position(
+        &self,
+        each: &mut dyn FnMut(&ModelId, ScanPosition) -> bool,
+    ) -> Result<(), ArchiveError> {
+        let inside = self.inside();
+        each_position(&inside.connection, each).map_err(|trouble| self.to_error(trouble))
+    }
+}
+
+/// The records and the position of a model.
+pub(super) fn history(file: &Connection, model: &str) -> Result<IncidentHistory, Trouble> {
+    let mut records = file.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM incident_record WHERE model = ?1 ORDER BY opened_ms, kind, revision"
+    ))?;
+    let mut found = records.query([model])?;
+    let mut incidents: Vec<KnownIncident> = Vec::new();
+    while let Some(row) = found.next()? {
+        let IncidentRecord { revision, incident, recorded, retraction, .. } = record(row)??;
+        let is_same = |known: &&mut KnownIncident| {
+            (known.incident.kind, known.incident.opened) == (incident.kind, incident.opened)
+        };
+        let retracted = retraction.map(|_| recorded);
+        match incidents.last_mut().filter(is_same) {
+            // A retraction is final.
+            Some(known) => {
+                *known = KnownIncident { incident, revision, retracted: known.retracted.or(retracted) };
+            }
+            None => incidents.push(KnownIncident { incident, revision, retracted }),
+        }
+    }
+    Ok(IncidentHistory { incidents, position: position(file, model)?.unwrap_or_default() })
+}
+
+fn position(file: &Connection, model: &str) -> Result<Option<ScanPosition>, Trouble> {
+    let mut known = file.prepare_cached("SELECT round_ms, hour_ms FROM incident_scan WHERE model = ?1")?;
+    let known = known.query_row([model], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    known.map(|(round, hour)| stored_position(round, hour)).transpose()
+}
+
+fn stored_position(round: Option<i64>, hour: i64) -> Result<ScanPosition, Trouble> {
+    let hour_of = |at: i64| Ok::<Hour, Damage>(Hour::of(instant(at)?));
+    Ok(ScanPosition { round: round.map(hour_of).transpose()?, hour: Some(hour_of(hour)?) })
+}
+
+fn record_all(connection: &mut Connection, scans: &[IncidentScanRecord], at: Wall) -> Result<(), Trouble> {
+    let is_new = |scan: &&IncidentScanRecord| scan.before != scan.after || !scan.revised.is_empty();
+    let mut scans = scans.iter().filter(is_new).peekable();
+    if scans.peek().is_none() {
+        return Ok(());
+    }
+    let transaction = begin(connection)?;
+    for scan in scans {
+        if position(&transaction, scan.model.as_str())?.unwrap_or_default() != scan.before {
+            continue;
+        }
+        for RevisedIncident { incident, revision } in &scan.revised {
+            let record = IncidentRecord {
+                model: scan.model.clone(),
+                revision: *revision,
+                incident: incident.clone(),
+                recorded: at,
+                last_run: scan.last_run.clone(),
+                retraction: None,
+            };
+            insert(&transaction, &record)?;
+        }
+        advance(&transaction, &scan.model, scan.after)?;
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
+fn retract(
+    connection: &mut Connection,
+    id: &str,
+    author: &ChangeAuthor,
+    now: Wall,
+) -> Result<Result<(), IncidentRetractionError>, Trouble> {
+    let transaction = begin(connection)?;
+    let mut newest = None;
+    {
+        let mut known = transaction.prepare(&format!(
+            "SELECT {COLUMNS} FROM incident_record WHERE incident = ?1 ORDER BY revision"
+        ))?;
+        let mut found = known.query([id])?;
+        while let Some(row) = found.next()? {
+            let record = record(row)??;
+            if record.retraction.is_some() {
+                return Ok(Err(IncidentRetractionError::Retracted(id.to_owned())));
+            }
+            newest = Some(record);
+        }
+    }
+    let Some(newest) = newest else { return Ok(Err(IncidentRetractionError::Unknown(id.to_owned()))) };
+    let ChangeAuthor { actor, reason } = author.clone();
+    let retraction = IncidentRecord {
+        revision: newest.revision + 1,
+        recorded: Wall::from_millis(now.millis()),
+        retraction: Some(IncidentRetraction { actor, reason }),
+        ..newest
+    };
+    insert(&transaction, &retraction)?;
+    // Servers make a new snapshot, as after an import.
+    record_import(&transaction, now)?;
+    transaction.commit()?;
+    Ok(Ok(()))
+}
+
+/// Inserts a record; returns false if the revision exists.
+fn insert(file: &Connection, record: &IncidentRecord) -> rusqlite::Result<bool> {
+    let IncidentRecord { model, revision, incident, recorded, last_run: (last_run, last_run_at), retraction } =
+        record;
+    let Incident { kind, severity, opened, resolved, lowest, mean, baseline } = incident;
+    let mut insert = file.prepare_cached(&format!(
+        "INSERT OR IGNORE INTO incident_record (incident, {COLUMNS})
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
+    ))?;
+    let inserted = insert.execute(params![
+        record.id(),
+        model.as_str(),
+        revision,
+        kind.word(),
+        severity.word(),
+        rows::milliseconds(*opened),
+        resolved.map(rows::milliseconds),
+        baseline,
+        mean,
+        lowest,
+        rows::milliseconds(*recorded),
+        last_run.as_str(),
+        rows::milliseconds(*last_run_at),
+        retraction.as_ref().map(|retraction| retraction.actor.as_str()),
+        retraction.as_ref().map(|retraction| retraction.reason.as_str()),
+    ])?;
+    Ok(inserted == 1)
+}
+
+fn take_record(file: &Connection, new: &IncidentRecord) -> Result<RunInsertion, Trouble> {
+    if insert(file, new)? {
+        return Ok(RunInsertion::New);
+    }
+    let mut known = file.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM incident_record WHERE incident = ?1 AND revision = ?2"
+    ))?;
+    let known = known.query_row(params![new.id(), new.revision], |row| Ok(record(row)))???;
+    Ok(if known == *new { RunInsertion::AlreadyThere } else { RunInsertion::OtherContent })
+}
+
+/// Moves the position of a model forwards.
+fn advance(file: &Connection, model: &ModelId, to: ScanPosition) -> Result<RunInsertion, Trouble> {
+    let known = position(file, model.as_str())?;
+    let newest = known.map_or(to, |known| known.newest(to));
+    let Some(hour) = newest.hour.filter(|_| known != Some(newest)) else {
+        return Ok(RunInsertion::AlreadyThere);
+    };
+    let mut replace = file.prepare_cached(
+        "INSERT OR REPLACE INTO incident_scan (model, round_ms, hour_ms) VALUES (?1, ?2, ?3)",
+    )?;
+    let at = |hour: Hour| rows::milliseconds(hour.start());
+    replace.execute(params![model.as_str(), newest.round.map(at), at(hour)])?;
+    Ok(RunInsertion::New)
+}
+
+fn each_record(file: &Connection, each: &mut dyn FnMut(IncidentRecord) -> bool) -> Result<(), Trouble> {
+    let mut all = file
+        .prepare(&format!("SELECT {COLUMNS} FROM incident_record ORDER BY opened_ms, incident, revision"))?;
+    let mut found = all.query([])?;
+    while let Some(row) = found.next()? {
+        if !each(record(row)??) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn each_position(
+    file: &Connection,
+    each: &mut dyn FnMut(&ModelId, ScanPosition) -> bool,
+) -> Result<(), Trouble> {
+    let mut all = file.prepare("SELECT model, round_ms, hour_ms FROM incident_scan ORDER BY model")?;
+    let mut found = all.query([])?;
+    while let Some(row) = found.next()? {
+        let model: String = row.get(0)?;
+        let model = ModelId::new(&model)
+            .ok_or_else(|| Damage(format!("the scan position of {model:?} cannot be decoded")))?;
+        if !each(&model, stored_position(row.get(1)?, row.get(2)?)?) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn instant(at: i64) -> Result<Wall, Damage> {
+    u64::try_from(at).map(Wall::from_millis).map_err(|_| Damage("an instant cannot be decoded".into()))
+}
+
+/// Decodes the columns.
+fn record(row: &Row<'_>) -> rusqlite::Result<Result<IncidentRecord, Damage>> {
+    let (model, kind, severity): (String, String, String) = (row.get(0)?, row.get(2)?, row.get(3)?);
+    let (opened, resolved): (i64, Option<i64>) = (row.get(4)?, row.get(5)?);
+    let (recorded, last_run, last_run_at): (i64, String, i64) = (row.get(9)?, row.get(10)?, row.get(11)?);
+    let (actor, reason): (Option<String>, Option<String>) = (row.get(12)?, row.get(13)?);
+    let (revision, baseline, mean, lowest) = (row.get(1)?, row.get(6)?, row.get(7)?, row.get(8)?);
+    let damage = || Damage("a record of an incident cannot be decoded".into());
+    let decode = || {
+        let kind = IncidentKind::ALL.into_iter().find(|one| one.word() == kind);
+        let severity = Severity::ALL.into_iter().find(|one| one.word() == severity);
+        let retraction = match (actor, reason) {
+            (Some(actor), Some(reason)) => {
+                let reason = ChangeReason::new(&reason).map_err(|_| damage())?;
+                Some(IncidentRetraction { actor, reason })
+            }
+            (None, None) => None,
+            (Some(_), None) | (None, Some(_)) => return Err(damage()),
+        };
+        Ok(IncidentRecord {
+            model: ModelId::new(&model).ok_or_else(damage)?,
+            revision,
+            incident: Incident {
+                kind: kind.ok_or_else(damage)?,
+                severity: severity.ok_or_else(damage)?,
+                opened: instant(opened)?,
+                resolved: resolved.map(instant).transpose()?,
+                lowest,
+                mean,
+                baseline,
+            },
+            recorded: instant(recorded)?,
+            last_run: (RunId::new(&last_run).ok_or_else(damage)?, instant(last_run_at)?),
+            retraction,
+        })
+    };
+    Ok(decode())
+}

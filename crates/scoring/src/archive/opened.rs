@@ -1,0 +1,69 @@
+//! An open archive.
+
+use std::path::{Path, PathBuf};
+
+use parking_lot::{Mutex, MutexGuard};
+use rusqlite::Connection;
+
+use scoregate_base::clock::Wall;
+
+use super::super::run::SuiteTable;
+use super::archive_error::{ArchiveError, Damage, Trouble};
+use super::day_number::summed_by;
+use super::description_ids::DescriptionIds;
+use super::file;
+
+/// Benchmark runs on disk.
+#[derive(Debug)]
+pub struct Archive {
+    pub(super) path: PathBuf,
+    inside: Mutex<Inside>,
+}
+
+#[derive(Debug)]
+pub(super) struct Inside {
+    pub(super) connection: Connection,
+    pub(super) described: DescriptionIds,
+}
+
+impl Archive {
+    /// Opens an archive; creates it if it is missing.
+    ///
+    /// If another version has aggregated it, the days needed for `now` are aggregated again: that takes seconds for a
+    /// large one.
+    pub fn open(path: &Path, now: Wall) -> Result<Self, ArchiveError> {
+        let connection = file::open(path, &summed_by(&SuiteTable::default()))?;
+        let archive = Self {
+            path: path.to_owned(),
+            inside: Mutex::new(Inside { connection, described: DescriptionIds::default() }),
+        };
+        archive.adopt(now)?;
+        Ok(archive)
+    }
+
+    /// The path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it contains no runs that count.
+    pub fn is_empty(&self) -> Result<bool, ArchiveError> {
+        let sql = "SELECT NOT EXISTS (SELECT 1 FROM day)";
+        let answer = self.inside().connection.query_row(sql, [], |row| row.get(0));
+        answer.map_err(|error| ArchiveError::of(&self.path, error))
+    }
+
+    pub(super) fn inside(&self) -> MutexGuard<'_, Inside> {
+        // A transaction left open by a panic was rolled back with its guard.
+        self.inside.lock()
+    }
+
+    pub(super) fn to_error(&self, hint: Trouble) -> ArchiveError {
+        let path = self.path.clone();
+        match hint {
+            Trouble::File(error) => ArchiveError::of(&path, error),
+            Trouble::Damage(Damage(what)) => ArchiveError::Damaged { path, what },
+            Trouble::OtherMethod => ArchiveError::OtherMethod { path },
+        }
+    }
+}

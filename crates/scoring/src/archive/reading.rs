@@ -1,0 +1,162 @@
+//! Reads the archive: the series of every model for a refresh, and every run for an export.
+
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use scoregate_base::clock::Wall;
+
+use super::super::hour::HourRange;
+use super::super::incident_scan::incident::IncidentHistory;
+use super::super::run::{IdentifiedRun, RunId, SuiteTable, TestedModel};
+use super::super::series::ScoreSeries;
+use super::rows::{self, StoredRun};
+use super::suites::StoredSuites;
+use super::{Archive, ArchiveError, Trouble, day_number, incident_records, summed_by, sums};
+
+/// The newest entries of an archive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct NewestRuns {
+    /// The end of the last import.
+    pub import: Option<Wall>,
+    /// The newest run.
+    pub run: Option<Wall>,
+}
+
+/// A model of an archive, with its series in a window.
+pub(in super::super) struct ArchivedModel<'s> {
+    pub model: Arc<TestedModel>,
+    pub series: &'s ScoreSeries,
+    pub window: HourRange,
+    /// Its recorded incidents.
+    pub incidents: IncidentHistory,
+    /// Its newest run in the window.
+    pub last_run: Option<(RunId, Wall)>,
+}
+
+impl Archive {
+    /// The suite table.
+    pub fn suites(&self) -> Result<Arc<SuiteTable>, ArchiveError> {
+        let stored = StoredSuites::load(&self.inside().connection);
+        stored.map(|stored| stored.table).map_err(|trouble| self.to_error(trouble))
+    }
+
+    /// Passes every model with runs in a window, one at a time, by id. The window is chosen by the last import and the
+    /// newest run, which are returned with the suite table.
+    pub(in super::super) fn each_series(
+        &self,
+        window: &dyn Fn(NewestRuns) -> HourRange,
+        each: &mut dyn FnMut(ArchivedModel<'_>),
+    ) -> Result<(Arc<SuiteTable>, NewestRuns), ArchiveError> {
+        let inside = &mut *self.inside();
+        each_series(&mut inside.connection, window, each).map_err(|trouble| self.to_error(trouble))
+    }
+
+    /// The time of the last import. Cheap: one row is read.
+    pub(in super::super) fn last_import(&self) -> Result<Option<Wall>, ArchiveError> {
+        last_import(&self.inside().connection).map_err(|error| self.to_error(error.into()))
+    }
+
+    /// Passes every run, by model and time, until the callback returns false.
+    pub fn each_run(&self, each: &mut dyn FnMut(IdentifiedRun) -> bool) -> Result<(), ArchiveError> {
+        let inside = self.inside();
+        each_run(&inside.connection, each).map_err(|trouble| self.to_error(trouble))
+    }
+}
+
+fn last_import(file: &Connection) -> rusqlite::Result<Option<Wall>> {
+    let at: Option<i64> = file.query_row("SELECT max(at_ms) FROM last_import", [], |row| row.get(0))?;
+    Ok(at.and_then(|at| u64::try_from(at).ok()).map(Wall::from_millis))
+}
+
+/// Each model's newest run is at the end of its part of the table.
+fn newest_run(file: &Connection) -> rusqlite::Result<Option<Wall>> {
+    let sql = "SELECT max((SELECT max(at_ms) FROM run WHERE run.model = model.number)) FROM model";
+    let at: Option<i64> = file.query_row(sql, [], |row| row.get(0))?;
+    Ok(at.and_then(|at| u64::try_from(at).ok()).map(Wall::from_millis))
+}
+
+fn each_series(
+    connection: &mut Connection,
+    window: &dyn Fn(NewestRuns) -> HourRange,
+    each: &mut dyn FnMut(ArchivedModel<'_>),
+) -> Result<(Arc<SuiteTable>, NewestRuns), Trouble> {
+    // A consistent view: an import that ends meanwhile is seen by the next refresh.
+    let view = connection.transaction()?;
+    let newest = NewestRuns { import: last_import(&view)?, run: newest_run(&view)? };
+    let window = window(newest);
+    let by: String = view.query_row("SELECT method FROM summed_by", [], |row| row.get(0))?;
+    let suites = StoredSuites::load(&view)?;
+    if by != summed_by(&suites.table) {
+        return Err(Trouble::OtherMethod);
+    }
+    let mut models = view.prepare("SELECT number, id FROM model ORDER BY id")?;
+    let models: rusqlite::Result<Vec<(i64, String)>> =
+        models.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect();
+    let mut days =
+        view.prepare_cached("SELECT sum FROM day WHERE number >= ?1 AND number <= ?2 ORDER BY number")?;
+    let mut description = view.prepare_cached(
+        "SELECT name, provider, price_input, price_output FROM description WHERE number = ?1",
+    )?;
+    let mut first_run = view.prepare_cached("SELECT min(at_ms) FROM run WHERE model = ?1")?;
+    let mut series = ScoreSeries::new(Arc::clone(&suites.table), window);
+    for (number, id) in models? {
+        let mut found = days.query([day_number(number, window.from), day_number(number, window.to)])?;
+        let mut described = None;
+        while let Some(row) = found.next()? {
+            sums::read(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?, &mut |summed| {
+                if window.has(summed.hour) {
+                    // Names and prices change; the newest run is authoritative. Hours are read in order.
+                    described = Some(summed.description);
+                    if let Some(suite) = suites.index(summed.suite)? {
+                        series.put(summed.hour, suite, &summed.count, &summed.latencies);
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        if let Some(number_of_description) = described {
+            let model = description.query_row([number_of_description], |row| rows::model(&id, row, 0))??;
+            let first: Option<i64> = first_run.query_row([number], |row| row.get(0))?;
+            first
+                .and_then(|at| u64::try_from(at).ok())
+                .map(Wall::from_millis)
+                .iter()
+                .for_each(|at| series.record_time(*at));
+            let incidents = incident_records::history(&view, &id)?;
+            let last_run = last_run(&view, number, window)?;
+            each(ArchivedModel { model, series: &series, window, incidents, last_run });
+            series.clear();
+        }
+    }
+    Ok((suites.table, newest))
+}
+
+fn last_run(file: &Connection, model: i64, window: HourRange) -> rusqlite::Result<Option<(RunId, Wall)>> {
+    let mut newest = file.prepare_cached(
+        "SELECT id, at_ms FROM run WHERE model = ?1 AND at_ms < ?2 ORDER BY at_ms DESC, id DESC LIMIT 1",
+    )?;
+    let end = rows::milliseconds(window.to.start());
+    let run: Option<(String, i64)> =
+        newest.query_row(params![model, end], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    let at = |at: i64| u64::try_from(at).map(Wall::from_millis).ok();
+    Ok(run.and_then(|(id, at_ms)| RunId::new(&id).zip(at(at_ms))))
+}
+
+fn each_run(file: &Connection, each: &mut dyn FnMut(IdentifiedRun) -> bool) -> Result<(), Trouble> {
+    let (columns, suites) = (StoredRun::COLUMNS, StoredSuites::load(file)?);
+    let mut runs = file.prepare(&format!(
+        "SELECT run.id, model.id, name, provider, price_input, price_output, {columns}
+         FROM run JOIN model ON model.number = run.model JOIN description ON description.number = run.description
+         ORDER BY run.model, at_ms, run.id"
+    ))?;
+    let mut found = runs.query(params![])?;
+    while let Some(row) = found.next()? {
+        let (id, model): (String, String) = (row.get(0)?, row.get(1)?);
+        let model = rows::model(&model, row, 2)??;
+        if !each(StoredRun::read(row, 6)?.record(&id, &model, &suites)?) {
+            break;
+        }
+    }
+    Ok(())
+}

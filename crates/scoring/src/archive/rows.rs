@@ -1,0 +1,157 @@
+//! A run as a row of the archive.
+//!
+//! Trials are stored as little-endian numbers of 8 bytes, so that a run is read back exactly as it was stored. A missing
+//! one is stored as not-a-number.
+//! Aggregates are in `sums`.
+
+use std::sync::Arc;
+
+use rusqlite::Row;
+
+use scoregate_base::clock::Wall;
+use scoregate_base::routes::ModelId;
+
+use super::super::run::{IdentifiedRun, Run, RunFailure, RunId, RunOutcome, TestedModel, Trial};
+use super::Damage;
+use super::suites::StoredSuites;
+
+const NUMBERS_OF_A_TRIAL: usize = 9;
+
+/// Difference of a number as read by earlier versions, in units of its last place.
+const LAST_PLACES: u64 = 2;
+
+/// A stored run without its model, description and id.
+#[derive(Debug, PartialEq)]
+pub(super) struct StoredRun {
+    pub(super) at_ms: i64,
+    pub(super) suite: i64,
+    pub(super) trials: Option<Vec<u8>>,
+    pub(super) failed_trials: Option<Vec<u8>>,
+    pub(super) failure: Option<i64>,
+    pub(super) detail: Option<String>,
+}
+
+impl StoredRun {
+    /// The columns that [`StoredRun::read`] reads.
+    pub(super) const COLUMNS: &str = "at_ms, suite, trials, failed_trials, failure, detail";
+
+    /// Encodes a run of the suite with this number.
+    pub(super) fn of(record: &IdentifiedRun, suite: i64) -> Self {
+        let run = &record.run;
+        let (trials, failure) = match run.outcome() {
+            RunOutcome::Scored(trials) => (Some(trials.iter().flat_map(bytes).collect()), None),
+            RunOutcome::Failed(failure) => (None, Some(i64::from(number(*failure)))),
+        };
+        let failed: Vec<u8> = run.failed_trials().iter().copied().map(number).collect();
+        Self {
+            at_ms: milliseconds(run.at()),
+            suite,
+            trials,
+            failed_trials: Some(failed).filter(|failed| !failed.is_empty()),
+            failure,
+            detail: record.detail.clone(),
+        }
+    }
+
+    /// Reads its columns, the first of which has the index `first`.
+    pub(super) fn read(row: &Row<'_>, first: usize) -> rusqlite::Result<Self> {
+        Ok(Self {
+            at_ms: row.get(first)?,
+            suite: row.get(first + 1)?,
+            trials: row.get(first + 2)?,
+            failed_trials: row.get(first + 3)?,
+            failure: row.get(first + 4)?,
+            detail: row.get(first + 5)?,
+        })
+    }
+
+    /// Whether both are the same run. Numbers of trials may differ by two in the last place: earlier versions did not
+    /// read all digits.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let others = |run: &Self| (run.at_ms, run.suite, run.failure);
+        others(self) == others(other)
+            && (&self.failed_trials, &self.detail) == (&other.failed_trials, &other.detail)
+            && self.trials.is_some() == other.trials.is_some()
+            && are_same_trials(self.trials.as_deref().unwrap_or(&[]), other.trials.as_deref().unwrap_or(&[]))
+    }
+
+    /// Decodes the run.
+    pub(super) fn run(&self, model: &Arc<TestedModel>, suites: &StoredSuites) -> Result<Run, Damage> {
+        let damage = || Damage("a stored run cannot be decoded".into());
+        let failure = |number: u8| RunFailure::ALL.get(usize::from(number)).copied().ok_or_else(damage);
+        let at = u64::try_from(self.at_ms).map(Wall::from_millis).map_err(|_| damage())?;
+        let outcome = match (&self.trials, self.failure) {
+            (Some(bytes), None) => RunOutcome::Scored(trials(bytes).ok_or_else(damage)?),
+            (None, Some(number)) => {
+                RunOutcome::Failed(u8::try_from(number).map_err(|_| damage()).and_then(failure)?)
+            }
+            (Some(_), Some(_)) | (None, None) => return Err(damage()),
+        };
+        let failed: Result<Vec<RunFailure>, Damage> =
+            self.failed_trials.iter().flatten().map(|number| failure(*number)).collect();
+        let suite = suites.suite(self.suite)?;
+        Run::with_failed_trials(Arc::clone(model), suite, at, outcome, failed?).map_err(|_| damage())
+    }
+
+    /// Decodes the run with its id.
+    pub(super) fn record(
+        &self,
+        id: &str,
+        model: &Arc<TestedModel>,
+        suites: &StoredSuites,
+    ) -> Result<IdentifiedRun, Damage> {
+        let id = RunId::new(id).ok_or_else(|| Damage("a run has an invalid identifier".into()))?;
+        Ok(IdentifiedRun { id, run: self.run(model, suites)?, detail: self.detail.clone() })
+    }
+}
+
+/// Reads a model from its id and the columns `name, provider, price_input, price_output`.
+pub(super) fn model(
+    id: &str,
+    row: &Row<'_>,
+    first: usize,
+) -> rusqlite::Result<Result<Arc<TestedModel>, Damage>> {
+    let (name, provider): (String, String) = (row.get(first)?, row.get(first + 1)?);
+    let (input, output) = (row.get(first + 2)?, row.get(first + 3)?);
+    let model =
+        ModelId::new(id).and_then(|id| TestedModel::from_archive(id, &name, &provider, input, output).ok());
+    Ok(model.map(Arc::new).ok_or_else(|| Damage(format!("the stored model {id:?} cannot be decoded"))))
+}
+
+/// A time as stored.
+pub(super) fn milliseconds(at: Wall) -> i64 {
+    i64::try_from(at.millis()).unwrap_or(i64::MAX)
+}
+
+fn number(failure: RunFailure) -> u8 {
+    RunFailure::ALL.iter().zip(0..).find(|(one, _)| **one == failure).map_or(0, |(_, number)| number)
+}
+
+fn bytes(trial: &Trial) -> impl Iterator<Item = u8> {
+    let numbers = trial.scores().iter().copied().chain([trial.latency_ms(), trial.cost()]);
+    let numbers = numbers.map(|number| number.unwrap_or(f64::NAN));
+    numbers.flat_map(f64::to_le_bytes).collect::<Vec<u8>>().into_iter()
+}
+
+/// Missing numbers are NaN with the same bits; no number is negative, so the order of bits is that of numbers.
+fn are_same_trials(ours: &[u8], theirs: &[u8]) -> bool {
+    let (ours, theirs) = (ours.as_chunks::<8>(), theirs.as_chunks::<8>());
+    let is_near =
+        |(a, b): (&[u8; 8], &[u8; 8])| u64::from_le_bytes(*a).abs_diff(u64::from_le_bytes(*b)) <= LAST_PLACES;
+    (ours.0.len(), ours.1) == (theirs.0.len(), theirs.1) && ours.0.iter().zip(theirs.0).all(is_near)
+}
+
+fn trials(bytes: &[u8]) -> Option<Vec<Trial>> {
+    let (numbers, rest) = bytes.as_chunks::<8>();
+    if !rest.is_empty() || numbers.len() % NUMBERS_OF_A_TRIAL != 0 {
+        return None;
+    }
+    let (trials, _) = numbers.as_chunks::<NUMBERS_OF_A_TRIAL>();
+    let number = |bytes: &[u8; 8]| Some(f64::from_le_bytes(*bytes)).filter(|number| !number.is_nan());
+    let trial = |numbers: &[[u8; 8]; NUMBERS_OF_A_TRIAL]| {
+        let (scores, rest) = numbers.split_first_chunk::<7>()?;
+        let [latency, cost] = rest.as_array()?;
+        Trial::on_axes(scores.each_ref().map(number), number(latency), number(cost)).ok()
+    };
+    trials.iter().map(trial).collect()
+}

@@ -1,0 +1,290 @@
+//! Incidents in an archive: recorded once, by the first snapshot that finds them, and not changed by other runs.
+
+use crate::SuiteTable;
+use scoregate_base::clock::Wall;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::super::incident_scan::incident::{IncidentRecord, ScanPosition};
+use super::super::run::{
+    ChangeReason, IdentifiedRun, Run, RunFailure, RunOutcome, Suite, TestedModel, Trial,
+};
+use super::super::{ExportLine, RunSource, Scoring};
+use super::tests::{in_, now, record};
+use super::*;
+use scoregate_base::routes::{DocumentKey, Limit, ModelId, Period, Route};
+
+const HOUR: Duration = Duration::from_hours(1);
+
+fn author() -> ChangeAuthor {
+    ChangeAuthor { actor: "cli:anna".into(), reason: ChangeReason::new("wrong key").unwrap() }
+}
+
+/// Hourly runs of one model that end this many hours ago; `None` is an hour in which every run failed.
+fn runs(end: u32, parts: &[(u32, Option<f64>)]) -> Vec<IdentifiedRun> {
+    let model = Arc::new(TestedModel::new(ModelId::new("m").unwrap(), "M", "p", None, None).unwrap());
+    let scores: Vec<Option<f64>> =
+        parts.iter().flat_map(|(hours, score)| (0..*hours).map(move |_| *score)).collect();
+    let ages = (end + 1..=end + u32::try_from(scores.len()).unwrap()).rev();
+    let mut records = Vec::new();
+    for (ago, score) in ages.zip(scores) {
+        for suite in Suite::DEFAULT {
+            let outcome = match score {
+                Some(score) => RunOutcome::Scored(vec![Trial::new([score / 100.0; 7], 9.0, 0.1).unwrap()]),
+                None => RunOutcome::Failed(RunFailure::Unreachable),
+            };
+            let run = Run::new(Arc::clone(&model), suite, now().minus(HOUR * ago), outcome).unwrap();
+            records.push(record(&format!("{}-{ago}", suite.name()), run));
+        }
+    }
+    records
+}
+
+/// A fall for 20 hours that ended 40 hours ago, and an outage that lasts.
+fn eventful() -> Vec<IdentifiedRun> {
+    runs(0, &[(300, Some(70.0)), (20, Some(58.0)), (36, Some(70.0)), (4, None)])
+}
+
+fn import(place: &TempDir, records: &[IdentifiedRun], at: Wall) {
+    let archive = in_(place);
+    archive.take(records).unwrap();
+    archive.sum_up(at).unwrap();
+}
+
+/// The incidents of a month as published by a server that starts at this instant.
+fn published(place: &TempDir, at: Wall) -> String {
+    let scoring = Scoring::open(RunSource::Archive(in_(place)), at).unwrap();
+    incidents(&scoring)
+}
+
+fn incidents(scoring: &Scoring) -> String {
+    let key =
+        DocumentKey { limit: Limit::parse("100"), ..DocumentKey::over(Route::Incidents, Period::Month) };
+    String::from_utf8(scoring.answer(&key).unwrap().data.to_vec()).unwrap()
+}
+
+fn records(place: &TempDir) -> Vec<IncidentRecord> {
+    let mut records = Vec::new();
+    in_(place)
+        .each_incident_record(&mut |record| {
+            records.push(record);
+            true
+        })
+        .unwrap();
+    records
+}
+
+fn positions(place: &TempDir) -> Vec<(ModelId, ScanPosition)> {
+    let mut positions = Vec::new();
+    in_(place)
+        .each_scan_position(&mut |model, position| {
+            positions.push((model.clone(), position));
+            true
+        })
+        .unwrap();
+    positions
+}
+
+#[test]
+fn a_snapshot_records_incidents_with_its_date_and_the_newest_run() {
+    let place = TempDir::new().unwrap();
+    import(&place, &eventful(), now());
+    let published = published(&place, now());
+    let records = records(&place);
+    let ids: Vec<String> = records.iter().map(IncidentRecord::id).collect();
+    let [fall, outage] = ids.as_slice() else { panic!("{records:?}") };
+    assert!(fall.starts_with("degradation-m-") && outage.starts_with("outage-m-"), "{ids:?}");
+    for record in &records {
+        assert!(published.contains(&record.id()) && record.revision() == 1, "{published}");
+        assert_eq!((record.recorded, record.last_run.0.as_str()), (now(), "tooling-1"), "{record:?}");
+    }
+    let [(_, position)] = positions(&place).try_into().unwrap();
+    assert!(position.round < position.hour, "{position:?}");
+}
+
+#[test]
+fn older_runs_corrections_and_withdrawals_do_not_change_recorded_incidents() {
+    let place = TempDir::new().unwrap();
+    import(&place, &eventful(), now());
+    let (before, recorded) = (published(&place, now()), records(&place));
+    // Runs before the first ones would lower the baseline.
+    import(&place, &runs(360, &[(200, Some(60.0))]), now());
+    assert_eq!(published(&place, now()), before);
+    let archive = in_(&place);
+    let fallen: Vec<IdentifiedRun> = eventful()
+        .into_iter()
+        .filter(
+            |one| matches!(one.run.at(), at if at < now().minus(HOUR * 40) && at >= now().minus(HOUR * 60)),
+        )
+        .collect();
+    let corrected: Vec<IdentifiedRun> = fallen
+        .iter()
+        .map(|one| {
+            let outcome = RunOutcome::Scored(vec![Trial::new([0.7; 7], 9.0, 0.1).unwrap()]);
+            let run = Run::new(Arc::clone(one.run.model()), one.run.suite(), one.run.at(), outcome).unwrap();
+            IdentifiedRun { run, ..one.clone() }
+        })
+        .collect();
+    archive.correct(&corrected, &author(), now()).unwrap();
+    archive.sum_up(now()).unwrap();
+    assert_eq!(published(&place, now()), before);
+    let ids: Vec<_> = fallen.iter().map(|one| one.id.clone()).collect();
+    archive.withdraw(&ids, &author(), now()).unwrap();
+    archive.sum_up(now()).unwrap();
+    assert_eq!(published(&place, now()), before);
+    assert_eq!(records(&place), recorded);
+}
+
+#[test]
+fn records_outlive_the_window() {
+    let place = TempDir::new().unwrap();
+    import(&place, &eventful(), now());
+    published(&place, now());
+    let recorded = records(&place);
+    let later = now().plus(HOUR * 24 * 40);
+    let new = eventful().into_iter().take(3).map(|one| {
+        let outcome = one.run.outcome().clone();
+        let run = Run::new(Arc::clone(one.run.model()), one.run.suite(), later.minus(HOUR), outcome).unwrap();
+        record(&format!("later-{}", one.id), run)
+    });
+    import(&place, &new.collect::<Vec<_>>(), later);
+    let published = published(&place, later);
+    let [fall, outage, resolved] = records(&place).try_into().unwrap();
+    assert_eq!([&fall, &outage], [&recorded[0], &recorded[1]]);
+    assert_eq!((resolved.id(), resolved.revision()), (outage.id(), 2));
+    // Of the month, only the outage is left, which has just ended.
+    assert!(!published.contains(&fall.id()) && published.contains(&outage.id()), "{published}");
+}
+
+#[test]
+fn a_restart_or_a_second_server_makes_no_further_record() {
+    let place = TempDir::new().unwrap();
+    import(&place, &eventful(), now());
+    let first = Scoring::open(RunSource::Archive(in_(&place)), now()).unwrap();
+    let recorded = records(&place);
+    let second = Scoring::open(RunSource::Archive(in_(&place)), now()).unwrap();
+    assert_eq!(incidents(&first), incidents(&second));
+    for server in [&first, &second] {
+        assert!(server.refresh(now().plus(HOUR)).unwrap());
+    }
+    assert_eq!(records(&place), recorded);
+}
+
+#[test]
+fn an_exported_archive_has_the_same_incidents_and_the_same_next_scan() {
+    let (place, copy) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    import(&place, &eventful(), now());
+    published(&place, now());
+    // This archive alone would not find the fall.
+    import(&place, &runs(360, &[(200, Some(60.0))]), now());
+    let archive = in_(&copy);
+    let mut exported = Vec::new();
+    in_(&place)
+        .each_run(&mut |record| {
+            exported.push(record);
+            true
+        })
+        .unwrap();
+    archive.take(&exported).unwrap();
+    let lines = records(&place).into_iter().map(ExportLine::Incident);
+    for line in lines.map(|line| line.write()).collect::<Vec<_>>() {
+        let ExportLine::Incident(record) = ExportLine::read(&line, now(), &SuiteTable::default()).unwrap()
+        else {
+            panic!("{line}")
+        };
+        for expected in [RunInsertion::New, RunInsertion::AlreadyThere] {
+            assert_eq!(archive.take_incidents(std::slice::from_ref(&record), now()).unwrap(), [expected]);
+        }
+        let other = IncidentRecord { recorded: now().minus(HOUR), ..record };
+        assert_eq!(archive.take_incidents(&[other], now()).unwrap(), [RunInsertion::OtherContent]);
+    }
+    assert_eq!(archive.take_scan_positions(&positions(&place)).unwrap(), [RunInsertion::New]);
+    assert_eq!(archive.take_scan_positions(&positions(&place)).unwrap(), [RunInsertion::AlreadyThere]);
+    archive.sum_up(now()).unwrap();
+    assert_eq!(published(&copy, now()), published(&place, now()));
+    let later = now().plus(HOUR);
+    let recovered: Vec<_> = runs(0, &[(1, Some(70.0))])
+        .into_iter()
+        .map(|one| {
+            let run =
+                Run::new(Arc::clone(one.run.model()), one.run.suite(), now(), one.run.outcome().clone());
+            record(&format!("new-{}", one.id), run.unwrap())
+        })
+        .collect();
+    for place in [&place, &copy] {
+        import(place, &recovered, later);
+    }
+    assert_eq!(published(&copy, later), published(&place, later));
+    assert_eq!((records(&copy), positions(&copy)), (records(&place), positions(&place)));
+    assert_eq!(records(&copy).len(), 3);
+}
+
+#[test]
+fn the_newer_of_two_scan_positions_counts() {
+    let (place, copy) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    import(&place, &eventful(), now());
+    published(&place, now());
+    let archive = in_(&copy);
+    let newest = positions(&place);
+    let (model, position) = newest[0].clone();
+    let older = ScanPosition { hour: position.round, ..position };
+    archive.take_scan_positions(&newest).unwrap();
+    assert_eq!(archive.take_scan_positions(&[(model, older)]).unwrap(), [RunInsertion::AlreadyThere]);
+    assert_eq!(positions(&copy), newest);
+}
+
+#[test]
+fn a_retracted_incident_is_not_published_again() {
+    let place = TempDir::new().unwrap();
+    import(&place, &eventful(), now());
+    let scoring = Scoring::open(RunSource::Archive(in_(&place)), now()).unwrap();
+    let ids: Vec<String> = records(&place).iter().map(IncidentRecord::id).collect();
+    let archive = in_(&place);
+    for id in &ids {
+        archive.retract_incident(id, &author(), now()).unwrap();
+        let again = archive.retract_incident(id, &author(), now()).unwrap_err();
+        assert!(matches!(again, IncidentRetractionError::Retracted(_)), "{again}");
+    }
+    let unknown = archive.retract_incident("outage-m-1", &author(), now()).unwrap_err();
+    assert!(matches!(unknown, IncidentRetractionError::Unknown(_)), "{unknown}");
+    assert_eq!(scoring.check(now().plus(Duration::from_secs(2))).unwrap(), super::super::Change::ByAnImport);
+    assert_eq!(incidents(&scoring), "[]");
+    assert_eq!(published(&place, now().plus(HOUR)), "[]");
+    let retractions = records(&place).into_iter().filter(|record| record.retraction().is_some());
+    assert_eq!(
+        retractions.map(|record| (record.id(), record.revision())).collect::<Vec<_>>(),
+        [(ids[0].clone(), 2), (ids[1].clone(), 2)]
+    );
+}
+
+#[test]
+fn a_failed_write_leaves_the_scan_to_the_next_snapshot() {
+    let place = TempDir::new().unwrap();
+    import(&place, &eventful(), now());
+    let file = Connection::open(place.path().join("runs.db")).unwrap();
+    file.execute_batch(
+        "CREATE TRIGGER broken BEFORE INSERT ON incident_scan BEGIN SELECT RAISE(ABORT, 'broken'); END;",
+    )
+    .unwrap();
+    let unrecorded = published(&place, now());
+    assert!(unrecorded.contains("degradation-m-"), "{unrecorded}");
+    assert_eq!((records(&place).len(), positions(&place).len()), (0, 0));
+    file.execute_batch("DROP TRIGGER broken").unwrap();
+    assert_eq!(published(&place, now().plus(HOUR)), unrecorded);
+    assert_eq!(records(&place).len(), 2);
+}
+
+#[test]
+fn records_of_incidents_cannot_be_changed_or_deleted() {
+    let place = TempDir::new().unwrap();
+    import(&place, &eventful(), now());
+    published(&place, now());
+    let file = Connection::open(place.path().join("runs.db")).unwrap();
+    for sql in ["UPDATE incident_record SET severity = 'warning'", "DELETE FROM incident_record"] {
+        let error = file.execute(sql, []).unwrap_err();
+        assert!(error.to_string().contains("append-only"), "{error}");
+    }
+}

@@ -1,0 +1,271 @@
+//! Stores runs, and aggregates their days.
+
+use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
+
+use scoregate_base::clock::Wall;
+
+use super::super::hour::Hour;
+use super::super::method;
+use super::super::run::{IdentifiedRun, SuiteTable, TestedModel};
+use super::description_ids::DescriptionIds;
+use super::rows::{self, StoredRun};
+use super::suites::StoredSuites;
+use super::sums::DaySummation;
+use super::{Archive, ArchiveError, DAYS, HOURS_OF_A_DAY, Trouble, day_number, file, summed_by};
+
+/// Days aggregated per transaction, outside the window.
+const DAYS_AT_ONCE: usize = 2_000;
+
+/// The result for a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunInsertion {
+    /// New, and stored.
+    New,
+    /// Already present, equal in every field.
+    AlreadyThere,
+    /// Another run has its id; that one stays.
+    OtherContent,
+    /// A run with its id was withdrawn; it stays withdrawn.
+    Withdrawn,
+}
+
+impl Archive {
+    /// Enlarges the page cache for many runs.
+    pub fn make_room(&self) -> Result<(), ArchiveError> {
+        file::make_room(&self.inside().connection).map_err(|error| self.to_error(error.into()))
+    }
+
+    /// Stores runs, all or, on an error, none. They are synced when this returns, and count from the next
+    /// [`Archive::sum_up`] on.
+    pub fn take(&self, records: &[IdentifiedRun]) -> Result<Vec<RunInsertion>, ArchiveError> {
+        let inside = &mut *self.inside();
+        let taken = take(&mut inside.connection, &mut inside.described, records);
+        taken.map_err(|trouble| {
+            // It may contain ids that were rolled back.
+            inside.described = DescriptionIds::default();
+            self.to_error(trouble)
+        })
+    }
+
+    /// Aggregates every day with new runs, and records that as an import. What a refresh at `now` reads changes in
+    /// one step.
+    pub fn sum_up(&self, now: Wall) -> Result<(), ArchiveError> {
+        let inside = &mut *self.inside();
+        sum_up(&mut inside.connection, now).map_err(|trouble| self.to_error(trouble))
+    }
+
+    /// Replaces the suite table, and aggregates the runs again. Counts as an import, in one step. Returns false if the
+    /// archive has this table already.
+    pub fn set_suites(&self, table: &SuiteTable, now: Wall) -> Result<bool, ArchiveError> {
+        let inside = &mut *self.inside();
+        replace_suites(&mut inside.connection, table, now).map_err(|trouble| self.to_error(trouble))
+    }
+
+    /// Ensures that the aggregates are of this version.
+    pub(super) fn adopt(&self, now: Wall) -> Result<(), ArchiveError> {
+        let inside = &mut *self.inside();
+        adopt(&mut inside.connection, window_of(now)).map_err(|trouble| self.to_error(trouble))
+    }
+}
+
+/// The first day that a refresh at `now`, or later, reads.
+fn window_of(now: Wall) -> i64 {
+    day_number(0, Hour::of(now).minus(method::WINDOW_HOURS))
+}
+
+pub(super) fn begin(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
+    connection.transaction_with_behavior(TransactionBehavior::Immediate)
+}
+
+fn take(
+    connection: &mut Connection,
+    described: &mut DescriptionIds,
+    records: &[IdentifiedRun],
+) -> Result<Vec<RunInsertion>, Trouble> {
+    let transaction = begin(connection)?;
+    let mut suites = StoredSuites::load(&transaction)?;
+    let taken: Result<Vec<RunInsertion>, Trouble> =
+        records.iter().map(|record| take_one(&transaction, described, &mut suites, record)).collect();
+    let taken = taken?;
+    transaction.commit()?;
+    Ok(taken)
+}
+
+pub(super) fn take_one(
+    file: &Connection,
+    described: &mut DescriptionIds,
+    suites: &mut StoredSuites,
+    record: &IdentifiedRun,
+) -> Result<RunInsertion, Trouble> {
+    let run = &record.run;
+    let (model, description) = described.numbers(file, run.model())?;
+    let stored = StoredRun::of(record, suites.number(file, run.suite())?);
+    let mut insert = file.prepare_cached(
+        "INSERT OR IGNORE INTO run
+            (model, at_ms, id, suite, description, trials, failed_trials, failure, detail)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    )?;
+    let StoredRun { at_ms, suite, trials, failed_trials, failure, detail } = &stored;
+    let id = record.id.as_str();
+    let row = params![model, at_ms, id, suite, description, trials, failed_trials, failure, detail];
+    if insert.execute(row)? == 1 {
+        mark(file, model, Hour::of(run.at()))?;
+        return Ok(RunInsertion::New);
+    }
+    let columns = StoredRun::COLUMNS;
+    let mut known =
+        file.prepare_cached(&format!("SELECT model, description, {columns} FROM run WHERE id = ?1"))?;
+    let known =
+        known.query_row([id], |row| Ok(((row.get(0)?, row.get(1)?), StoredRun::read(row, 2)?))).optional()?;
+    Ok(match known {
+        Some((numbers, known)) if numbers == (model, description) && known.is_same(&stored) => {
+            RunInsertion::AlreadyThere
+        }
+        Some(_) => RunInsertion::OtherContent,
+        None => RunInsertion::Withdrawn,
+    })
+}
+
+/// Marks the day of a changed run: its aggregate is outdated.
+pub(super) fn mark(file: &Connection, model: i64, hour: Hour) -> rusqlite::Result<()> {
+    let mut mark = file.prepare_cached("INSERT OR IGNORE INTO unsummed (number) VALUES (?1)")?;
+    mark.execute([day_number(model, hour)])?;
+    Ok(())
+}
+
+fn sum_up(connection: &mut Connection, now: Wall) -> Result<(), Trouble> {
+    let window = window_of(now);
+    // Days that no refresh reads come first and in parts: a large import must not fill the log.
+    loop {
+        let transaction = begin(connection)?;
+        let mut days = unsummed(&transaction)?;
+        days.retain(|number| number % DAYS < window);
+        if days.is_empty() {
+            break;
+        }
+        days.truncate(DAYS_AT_ONCE);
+        sum_days(&transaction, &days)?;
+        transaction.commit()?;
+    }
+    sum_window(connection, now).map(|_| ())
+}
+
+/// Aggregates the days of the window in one step; returns their number.
+pub(super) fn sum_window(connection: &mut Connection, now: Wall) -> Result<usize, Trouble> {
+    let (window, transaction) = (window_of(now), begin(connection)?);
+    let mut days = unsummed(&transaction)?;
+    days.retain(|number| number % DAYS >= window);
+    sum_days(&transaction, &days)?;
+    if !days.is_empty() {
+        record_import(&transaction, now)?;
+    }
+    transaction.commit()?;
+    Ok(days.len())
+}
+
+/// Whether days of the window wait for their aggregate.
+pub(super) fn has_unsummed(file: &Connection, now: Wall) -> rusqlite::Result<bool> {
+    let mut found = file.prepare_cached("SELECT EXISTS (SELECT 1 FROM unsummed WHERE number % ?1 >= ?2)")?;
+    found.query_row([DAYS, window_of(now)], |row| row.get(0))
+}
+
+/// Imports are dated in whole seconds, as responses are, and each is later than the one before.
+pub(super) fn record_import(file: &Connection, now: Wall) -> rusqlite::Result<()> {
+    let at = rows::milliseconds(Wall::from_seconds(now.seconds()));
+    file.execute(
+        "INSERT INTO last_import (only, at_ms) VALUES (1, ?1)
+         ON CONFLICT (only) DO UPDATE SET at_ms = max(excluded.at_ms, at_ms + 1000)",
+        [at],
+    )?;
+    Ok(())
+}
+
+fn adopt(connection: &mut Connection, window: i64) -> Result<(), Trouble> {
+    let by: String = connection.query_row("SELECT method FROM summed_by", [], |row| row.get(0))?;
+    if by == summed_by(&StoredSuites::load(connection)?.table) {
+        return Ok(());
+    }
+    let transaction = begin(connection)?;
+    sum_again(&transaction, window)?;
+    Ok(transaction.commit()?)
+}
+
+/// Stores the table and aggregates the days that a refresh reads, in one transaction, so that every reader sees both or
+/// neither.
+fn replace_suites(connection: &mut Connection, table: &SuiteTable, now: Wall) -> Result<bool, Trouble> {
+    let transaction = begin(connection)?;
+    let mut suites = StoredSuites::load(&transaction)?;
+    if *suites.table == *table {
+        return Ok(false);
+    }
+    suites.replace(&transaction, table)?;
+    sum_again(&transaction, window_of(now))?;
+    record_import(&transaction, now)?;
+    transaction.commit()?;
+    Ok(true)
+}
+
+/// Aggregates every day of the window again.
+fn sum_again(transaction: &Connection, window: i64) -> Result<(), Trouble> {
+    // Old days wait for the next import; until then their outdated aggregates are not read.
+    transaction.execute("INSERT OR IGNORE INTO unsummed (number) SELECT number FROM day", [])?;
+    let mut days = unsummed(transaction)?;
+    days.retain(|number| number % DAYS >= window);
+    sum_days(transaction, &days)?;
+    let by = summed_by(&StoredSuites::load(transaction)?.table);
+    transaction.execute("UPDATE summed_by SET method = ?1", [by])?;
+    Ok(())
+}
+
+fn unsummed(file: &Connection) -> rusqlite::Result<Vec<i64>> {
+    let mut marks = file.prepare_cached("SELECT number FROM unsummed ORDER BY number")?;
+    marks.query_map([], |row| row.get(0))?.collect()
+}
+
+fn sum_days(file: &Connection, days: &[i64]) -> Result<(), Trouble> {
+    let (columns, suites) = (StoredRun::COLUMNS, StoredSuites::load(file)?);
+    let mut runs = file.prepare_cached(&format!(
+        "SELECT description, {columns} FROM run WHERE model = ?1 AND at_ms >= ?2 AND at_ms < ?3 ORDER BY at_ms, id"
+    ))?;
+    let mut put = file.prepare_cached("INSERT OR REPLACE INTO day (number, sum) VALUES (?1, ?2)")?;
+    let mut delete = file.prepare_cached("DELETE FROM day WHERE number = ?1")?;
+    let mut unmark = file.prepare_cached("DELETE FROM unsummed WHERE number = ?1")?;
+    for number in days {
+        let (model_number, day) = (number / DAYS, number % DAYS);
+        // Aggregates contain ids of descriptions, so any description of the model can be used to read its runs.
+        let model = any_description(file, model_number)?;
+        let from = Hour::numbered(u64::try_from(day).unwrap_or_default() * HOURS_OF_A_DAY);
+        let to = from.plus(HOURS_OF_A_DAY);
+        let bounds = [from, to].map(|hour| rows::milliseconds(hour.start()));
+        let [from, to] = bounds;
+        let mut found = runs.query([model_number, from, to])?;
+        let mut summing = DaySummation::default();
+        while let Some(row) = found.next()? {
+            let description = row.get(0)?;
+            let stored = StoredRun::read(row, 1)?;
+            let run = stored.run(&model, &suites)?;
+            summing.add(&run, (stored.suite, suites.table.entry(run.suite())), description);
+        }
+        let sum = summing.stored();
+        // All its runs may have been withdrawn or moved.
+        if sum.is_empty() {
+            delete.execute([number])?;
+        } else {
+            put.execute(params![number, sum])?;
+        }
+        unmark.execute([number])?;
+    }
+    Ok(())
+}
+
+fn any_description(file: &Connection, model: i64) -> Result<std::sync::Arc<TestedModel>, Trouble> {
+    let mut one = file.prepare_cached(
+        "SELECT id, name, provider, price_input, price_output
+         FROM model JOIN description ON description.model = model.number WHERE model.number = ?1 LIMIT 1",
+    )?;
+    let model = one.query_row([model], |row| {
+        let id: String = row.get(0)?;
+        rows::model(&id, row, 1)
+    })?;
+    Ok(model?)
+}

@@ -1,0 +1,139 @@
+//! Significant changes, determined once for a whole snapshot: every test is Holm-corrected for all models.
+//!
+//! A list and a detail look up the same result here, so they agree. Losses are in `losses`, incidents, whose
+//! significance level is fixed so that recorded ones never change, in `incidents`.
+
+use std::collections::HashMap;
+
+use scoregate_base::routes::Period;
+
+use super::figures::{Trend, chance};
+use super::hour::of_period;
+use super::measure::Measure;
+use super::method;
+use super::model_state::ModelState;
+use super::statistics::{Estimate, FittedLine, chance_of_change, holm};
+
+/// The changes of every model.
+#[derive(Debug)]
+pub(super) struct ModelChanges<'a> {
+    models: HashMap<&'a str, ModelChange>,
+}
+
+/// The changes of one model.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ModelChange {
+    /// Per measure, in the order of `Measure::ALL`.
+    trends: [[Trend; 4]; 5],
+    movements: [Trend; 4],
+    /// Trend of each axis, in the order of `Axis::ALL`.
+    pub axes: [Trend; 7],
+    /// The corrected p-value of the drift signal, as published; absent without a signal.
+    pub drift: Option<f64>,
+}
+
+impl<'a> ModelChanges<'a> {
+    /// The changes among all models.
+    pub(super) fn among(model_states: &'a [ModelState]) -> Self {
+        let trends =
+            Measure::ALL.map(|measure| Period::ALL.map(|period| trends(model_states, period, measure)));
+        let movements = Period::ALL.map(|period| movements(model_states, period));
+        let (axes, drifts) = (axes(model_states), drifts(model_states));
+        let models = model_states.iter().enumerate().map(|(index, model_state)| {
+            let trend_at = |trends: &Vec<Trend>| trends.get(index).copied().unwrap_or(Trend::Unavailable);
+            let change = ModelChange {
+                trends: trends.each_ref().map(|periods| periods.each_ref().map(trend_at)),
+                movements: movements.each_ref().map(trend_at),
+                axes: axes.get(index).copied().unwrap_or([Trend::Unavailable; 7]),
+                drift: drifts.get(index).copied().flatten(),
+            };
+            (model_state.id(), change)
+        });
+        Self { models: models.collect() }
+    }
+
+    /// The changes of one of them.
+    pub(super) fn of(&self, model_state: &ModelState) -> ModelChange {
+        *self
+            .models
+            .get(model_state.id())
+            .expect("the changes are those of the snapshot that the model_state is in")
+    }
+}
+
+impl ModelChange {
+    /// Trend of a score over a period against the period before.
+    pub(super) fn trend(&self, period: Period, measure: Measure) -> Trend {
+        *of_period(period, measure.of(&self.trends))
+    }
+
+    /// Current trend of the score: along the newest part of the period.
+    pub(super) fn movement(&self, period: Period) -> Trend {
+        *of_period(period, &self.movements)
+    }
+
+    /// Whether the drift signal is significant.
+    pub(super) fn has_drifted(&self) -> bool {
+        self.drift.is_some_and(|chance| chance < method::DRIFT_ALPHA)
+    }
+}
+
+fn trends(model_states: &[ModelState], period: Period, measure: Measure) -> Vec<Trend> {
+    // A score of unknown uncertainty cannot be compared.
+    let known = |estimate: Option<Estimate>| estimate.filter(|estimate| estimate.spread.is_some());
+    let estimates = || {
+        let states = model_states.iter();
+        states
+            .map(|model_state| model_state.over(period).estimates(measure))
+            .map(|(a, b)| (known(a), known(b)))
+    };
+    let chances = corrected(estimates().map(|(now, before)| Some(chance_of_change(before?, now?))));
+    let trend = |((now, before), chance): ((Option<_>, Option<_>), Option<f64>)| match (now, before, chance) {
+        (Some(now), Some(before), Some(chance)) => Trend::between(before, now, chance),
+        // Nothing was compared, so it cannot be called stable.
+        (Some(_) | None, ..) => Trend::Unavailable,
+    };
+    estimates().zip(chances).map(trend).collect()
+}
+
+fn movements(model_states: &[ModelState], period: Period) -> Vec<Trend> {
+    let hours = u32::try_from(*of_period(period, &method::MOVEMENT_HOURS)).unwrap_or(u32::MAX);
+    let days = f64::from(hours) / 24.0;
+    let lines = || model_states.iter().map(|model_state| *of_period(period, &model_state.movements));
+    along(lines, method::MOVEMENT_MINIMUM / days)
+}
+
+fn axes(model_states: &[ModelState]) -> Vec<[Trend; 7]> {
+    let trends =
+        along(|| model_states.iter().flat_map(|model_state| model_state.slopes), method::SLOPE_MINIMUM);
+    trends.as_chunks().0.to_vec()
+}
+
+/// Trends of lines: reported if significant among all of them, and at least this many points a day.
+fn along<L: Iterator<Item = Option<FittedLine>>>(lines: impl Fn() -> L, minimum: f64) -> Vec<Trend> {
+    let chances = corrected(lines().map(|line| Some(line?.p)));
+    let trend = |(line, chance): (Option<FittedLine>, Option<f64>)| match line.zip(chance) {
+        None => Trend::Unavailable,
+        Some((line, chance)) => {
+            Trend::of(line.slope, line.slope.abs() >= minimum && chance < method::TREND_ALPHA)
+        }
+    };
+    lines().zip(chances).map(trend).collect()
+}
+
+/// A model without a signal was tested too, and counts with a p-value of one.
+fn drifts(model_states: &[ModelState]) -> Vec<Option<f64>> {
+    let drifts = || model_states.iter().map(|model_state| model_state.drift);
+    let looked_at =
+        drifts().map(|drift| drift.statistic.map(|_| drift.signal.map_or(1.0, |signal| signal.chance)));
+    let chances = corrected(looked_at);
+    drifts().zip(chances).map(|(drift, corrected)| drift.signal.and(corrected).map(chance)).collect()
+}
+
+/// Holm's correction of the p-values present.
+fn corrected(chances: impl Iterator<Item = Option<f64>>) -> Vec<Option<f64>> {
+    let chances: Vec<Option<f64>> = chances.collect();
+    let known: Vec<f64> = chances.iter().flatten().copied().collect();
+    let mut known = holm(&known).into_iter();
+    chances.into_iter().map(|chance| chance.and_then(|_| known.next())).collect()
+}

@@ -1,0 +1,198 @@
+//! Runs of one suite, counted as sums, so the size does not depend on the number of trials.
+//!
+//! Here a failure becomes a zero, a missing score, or nothing; its meaning is defined in `run`. An hour is kept in this
+//! form, the archive stores it, and longer periods add it up. The uncertainty of scores is in `score_noise`.
+
+use scoregate_base::clock::Wall;
+
+use super::run::{Run, RunOutcome, SuiteEntry, Trial};
+
+/// The combined score of a trial, then its axes in the order of `Axis::ALL`, then their plain mean. Axes that its suite
+/// does not declare are 0 and not used.
+pub(super) type Marks<T> = [T; 9];
+
+/// Runs of one suite, counted. Trials and runs of which only the harness failed are not.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct RunCounts {
+    pub runs: u32,
+    /// Runs in which every trial failed.
+    pub failed: u32,
+    /// Runs in the score, with failed ones that count as zero.
+    pub scored: u32,
+    /// Runs that failed as a whole, and list no trials.
+    pub unlisted: u32,
+    /// Trials with scores of their own.
+    pub trials: u32,
+    /// Failed trials that runs list.
+    pub failed_trials: u32,
+    /// Failed trials that count as zero. A run that failed as a whole can be one.
+    pub zeroed: u32,
+    /// Trials in the score with a combined mark of exactly 1.
+    pub perfect: u32,
+    /// Trials in the score with a combined mark of exactly 0.
+    pub zero: u32,
+    /// The newest run in the score.
+    pub last_scored: Option<Wall>,
+    /// Trials with a cost.
+    pub costed: u32,
+    /// Their total cost in dollars.
+    pub cost: f64,
+    /// Sums of the means of the runs in the score: every run has the same weight.
+    pub marks: Marks<f64>,
+}
+
+/// Trials for availability. Fractions occur: a failed run without trials counts as an average run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Attempts {
+    pub all: f64,
+    pub failed: f64,
+}
+
+impl std::iter::Sum for Attempts {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |a, b| Self { all: a.all + b.all, failed: a.failed + b.failed })
+    }
+}
+
+impl Attempts {
+    /// The share that did not fail; `None` without any.
+    pub(super) fn availability(self) -> Option<f64> {
+        (self.all > 0.0).then(|| (self.all - self.failed) / self.all)
+    }
+}
+
+impl RunCounts {
+    /// No runs.
+    pub(super) const EMPTY: Self = Self {
+        runs: 0,
+        failed: 0,
+        scored: 0,
+        unlisted: 0,
+        trials: 0,
+        failed_trials: 0,
+        zeroed: 0,
+        perfect: 0,
+        zero: 0,
+        last_scored: None,
+        costed: 0,
+        cost: 0.0,
+        marks: [0.0; 9],
+    };
+
+    /// Adds a run of a suite. One that was stored before an axis was added to the suite is not counted: it cannot be
+    /// compared with the others.
+    pub(super) fn add(&mut self, run: &Run, suite: &SuiteEntry) {
+        let declared = || suite.axes().flags().into_iter();
+        let has_axes = |trial: &Trial| {
+            trial.scores().iter().zip(declared()).all(|(score, is_declared)| score.is_some() || !is_declared)
+        };
+        if run.trials().iter().all(has_axes) {
+            self.merge(&Self::of(run, suite));
+        }
+    }
+
+    fn of(run: &Run, suite: &SuiteEntry) -> Self {
+        let mut one = Self::EMPTY;
+        for failure in run.failures().iter().filter(|failure| failure.is_counted()) {
+            one.failed_trials += 1;
+            one.zeroed += u32::from(failure.counts_as_zero());
+        }
+        one.zero = one.zeroed;
+        for trial in run.trials() {
+            one.trials += 1;
+            one.costed += u32::from(trial.cost().is_some());
+            one.cost += trial.cost().unwrap_or_default();
+            let scores = || declared(trial, suite).map(|(_, score)| score);
+            one.perfect += u32::from(scores().all(|score| score >= 1.0));
+            one.zero += u32::from(scores().all(|score| score <= 0.0));
+            for (sum, mark) in one.marks.iter_mut().zip(marks(trial, suite)) {
+                *sum += mark;
+            }
+        }
+        one.runs = u32::from(one.trials + one.failed_trials > 0);
+        one.failed = u32::from(one.runs > 0 && one.trials == 0);
+        if let RunOutcome::Failed(_) = run.outcome() {
+            (one.unlisted, one.failed_trials) = (one.runs, 0);
+        }
+        let trials = f64::from(one.trials_in_score());
+        if trials > 0.0 {
+            one.scored = 1;
+            one.last_scored = Some(run.at());
+            one.marks.iter_mut().for_each(|sum| *sum /= trials);
+        }
+        one
+    }
+
+    /// Adds the counts of another.
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.marks.iter_mut().zip(&other.marks).for_each(|(mine, theirs)| *mine += theirs);
+        self.runs += other.runs;
+        self.failed += other.failed;
+        self.scored += other.scored;
+        self.unlisted += other.unlisted;
+        self.trials += other.trials;
+        self.failed_trials += other.failed_trials;
+        self.zeroed += other.zeroed;
+        self.perfect += other.perfect;
+        self.zero += other.zero;
+        self.costed += other.costed;
+        self.cost += other.cost;
+        self.last_scored = self.last_scored.max(other.last_scored);
+    }
+
+    /// Trials in the score, with failed ones that count as zero.
+    pub(super) fn trials_in_score(&self) -> u32 {
+        self.trials + self.zeroed
+    }
+
+    /// Its trials for availability. A run that failed as a whole counts as many as the other runs list on average, so
+    /// that it weighs as much as if it had listed them.
+    pub(super) fn attempts(&self) -> Attempts {
+        let listed = f64::from(self.trials + self.failed_trials);
+        let listing = f64::from(self.runs - self.unlisted);
+        let whole = f64::from(self.unlisted) * if listing > 0.0 { (listed / listing).max(1.0) } else { 1.0 };
+        Attempts { all: listed + whole, failed: f64::from(self.failed_trials) + whole }
+    }
+
+    /// Whether every trial in the score has a mark of 0 or 1.
+    pub(super) fn has_binary_marks(&self) -> bool {
+        self.scored > 0 && self.perfect + self.zero == self.trials_in_score()
+    }
+
+    /// The suite's score in points.
+    pub(super) fn score(&self) -> Option<f64> {
+        self.mean(0).map(|mean| mean * 100.0)
+    }
+
+    /// The mean of a mark, from 0 to 1.
+    pub(super) fn mean(&self, mark: usize) -> Option<f64> {
+        let sum = self.marks.get(mark).filter(|_| self.scored > 0)?;
+        Some(sum / f64::from(self.scored))
+    }
+}
+
+/// The weights and scores of a trial on the axes of its suite.
+fn declared(trial: &Trial, suite: &SuiteEntry) -> impl Iterator<Item = (f64, f64)> {
+    let weighed = suite.axis_weights().iter().zip(trial.scores());
+    let flags = suite.axes().flags().into_iter();
+    weighed
+        .zip(flags)
+        .filter(|(_, is_declared)| *is_declared)
+        .filter_map(|((weight, score), _)| Some((*weight, (*score)?)))
+}
+
+fn marks(trial: &Trial, suite: &SuiteEntry) -> Marks<f64> {
+    let mut marks = Marks::default();
+    let [combined, of_axes @ .., mean] = &mut marks;
+    let mut axes = 0.0;
+    for (weight, score) in declared(trial, suite) {
+        *combined += weight * score;
+        *mean += score;
+        axes += 1.0;
+    }
+    *mean /= axes;
+    for ((mark, score), is_declared) in of_axes.iter_mut().zip(trial.scores()).zip(suite.axes().flags()) {
+        *mark = score.filter(|_| is_declared).unwrap_or_default();
+    }
+    marks
+}

@@ -1,0 +1,75 @@
+//! `/analytics/degradations`: models that score significantly lower than in the period before, of equal length. The
+//! longer baseline of a model is used in `alerts`.
+
+use serde::Serialize;
+
+use scoregate_base::routes::Period;
+
+use super::super::changes::ModelChanges;
+use super::super::figures::{Trend, points};
+use super::super::losses::{self, EstimatePair, SureLoss};
+use super::super::measure::Measure;
+use super::super::method;
+use super::super::model_state::ModelState;
+use super::super::run::Axis;
+use super::super::snapshot::Snapshot;
+
+/// A degradation.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Degradation<'a> {
+    model_id: &'a str,
+    model_name: &'a str,
+    provider: &'a str,
+    direction: Trend,
+    magnitude: f64,
+    previous_score: f64,
+    current_score: f64,
+    p_value: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worst_axis: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worst_axis_loss: Option<f64>,
+}
+
+/// The degradations of a period, largest first.
+pub(super) fn items<'a>(
+    snapshot: &'a Snapshot,
+    changes: &ModelChanges<'_>,
+    period: Period,
+) -> Vec<Degradation<'a>> {
+    let pair = |model_state| {
+        let model_state: &ModelState = model_state;
+        let (now, before) = model_state.over(period).estimates(Measure::Combined);
+        Some(EstimatePair { model_state, before: before?, now: now? })
+    };
+    let pairs: Vec<EstimatePair<'_>> = snapshot.model_states.iter().filter_map(pair).collect();
+    let losses = losses::find(&pairs, method::DEGRADATION_ALPHA, method::DEGRADATION_MINIMUM);
+    losses.iter().map(|loss| item(loss, changes, period)).collect()
+}
+
+fn item<'a>(loss: &SureLoss<'a>, changes: &ModelChanges<'_>, period: Period) -> Degradation<'a> {
+    let model_state = loss.pair.model_state;
+    let worst = worst_axis(model_state, period);
+    Degradation {
+        model_id: model_state.id(),
+        model_name: model_state.model.name(),
+        provider: model_state.model.provider(),
+        direction: changes.of(model_state).movement(period),
+        magnitude: loss.points,
+        previous_score: points(loss.pair.before.mean),
+        current_score: points(loss.pair.now.mean),
+        p_value: loss.chance,
+        worst_axis: worst.map(|(axis, _)| axis.word()),
+        worst_axis_loss: worst.map(|(_, lost)| lost),
+    }
+}
+
+fn worst_axis(model_state: &ModelState, period: Period) -> Option<(Axis, f64)> {
+    let (now, before) = &model_state.over(period).axis_means;
+    let losses = Axis::ALL
+        .into_iter()
+        .zip(before.iter().zip(now))
+        .filter_map(|(axis, (before, now))| Some((axis, points((*before)? - (*now)?))));
+    losses.filter(|(_, lost)| *lost > 0.0).max_by(|a, b| a.1.total_cmp(&b.1))
+}

@@ -1,0 +1,109 @@
+//! `/models`: the rankings.
+
+use std::cmp::Ordering;
+
+use serde::Serialize;
+
+use scoregate_base::clock::Wall;
+use scoregate_base::routes::{Period, SortBy};
+
+use super::super::changes::{ModelChange, ModelChanges};
+use super::super::figures::{Score, Status, Trend};
+use super::super::measure::Measure;
+use super::super::model_state::{ModelState, PeriodSummary};
+use super::super::snapshot::Snapshot;
+
+/// A model in the list.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Ranking<'a> {
+    id: &'a str,
+    name: &'a str,
+    provider: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    current_score: Option<f64>,
+    trend: Trend,
+    status: Status,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confidence_lower: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confidence_upper: Option<f64>,
+    #[serde(serialize_with = "super::instant")]
+    last_updated: Wall,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latency_ms: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_usd: Option<f64>,
+}
+
+/// All models, ranked: those without a score last, ties by id.
+pub(super) fn items<'a>(
+    snapshot: &'a Snapshot,
+    changes: &ModelChanges<'_>,
+    period: Period,
+    sort_by: SortBy,
+) -> Vec<Ranking<'a>> {
+    let ranked = ranked(snapshot, period, |summary| rank(summary, sort_by)).into_iter();
+    ranked.map(|model_state| item(model_state, changes.of(model_state), period, sort_by)).collect()
+}
+
+/// All models, best first; then those without a rank; ties by id.
+pub(super) fn ranked(
+    snapshot: &Snapshot,
+    period: Period,
+    merit: impl Fn(&PeriodSummary) -> Option<f64>,
+) -> Vec<&ModelState> {
+    let judged =
+        snapshot.model_states.iter().map(|model_state| (merit(model_state.over(period)), model_state));
+    let mut judged: Vec<(Option<f64>, &ModelState)> = judged.collect();
+    judged.sort_by(|(a, left), (b, right)| better(*a, *b).then_with(|| left.id().cmp(right.id())));
+    judged.into_iter().map(|(_, model_state)| model_state).collect()
+}
+
+fn better(a: Option<f64>, b: Option<f64>) -> Ordering {
+    match (a, b) {
+        (Some(a), Some(b)) => b.total_cmp(&a),
+        (a, b) => a.is_none().cmp(&b.is_none()),
+    }
+}
+
+/// The score that an item shows.
+fn shown(sort_by: SortBy) -> Measure {
+    match sort_by {
+        SortBy::Combined | SortBy::Speed | SortBy::Price => Measure::Combined,
+        SortBy::Coding => Measure::Coding,
+        SortBy::Reasoning => Measure::Reasoning,
+        SortBy::Tooling => Measure::Tooling,
+        SortBy::SevenAxis => Measure::SevenAxis,
+    }
+}
+
+/// The rank of a model by a sort key, from published numbers: higher is better. `None` without the shown score.
+fn rank(summary: &PeriodSummary, sort_by: SortBy) -> Option<f64> {
+    let score = summary.published(shown(sort_by))?;
+    match sort_by {
+        SortBy::Speed => summary.latency_ms().map(|latency| -latency),
+        SortBy::Price => summary.cost_usd().map(|cost| -cost),
+        SortBy::Combined | SortBy::Coding | SortBy::Reasoning | SortBy::Tooling | SortBy::SevenAxis => {
+            Some(score.score)
+        }
+    }
+}
+
+fn item(model_state: &ModelState, change: ModelChange, period: Period, sort_by: SortBy) -> Ranking<'_> {
+    let (summary, measure) = (model_state.over(period), shown(sort_by));
+    let score = summary.published(measure);
+    Ranking {
+        id: model_state.id(),
+        name: model_state.model.name(),
+        provider: model_state.model.provider(),
+        current_score: score.map(|score| score.score),
+        trend: change.trend(period, measure),
+        status: Status::of(score),
+        confidence_lower: score.as_ref().and_then(Score::lower),
+        confidence_upper: score.as_ref().and_then(Score::upper),
+        last_updated: model_state.last_updated(period),
+        latency_ms: score.filter(|_| sort_by == SortBy::Speed).and_then(|_| summary.latency_ms()),
+        cost_usd: score.filter(|_| sort_by == SortBy::Price).and_then(|_| summary.cost_usd()),
+    }
+}

@@ -1,0 +1,120 @@
+//! `/analytics/recommendations`: which model to use now, by type of task.
+
+use serde::Serialize;
+
+use scoregate_base::routes::Period;
+
+use super::super::figures::points;
+use super::super::measure::Measure;
+use super::super::method;
+use super::super::model_state::{ModelState, PeriodSummary};
+use super::super::snapshot::Snapshot;
+use super::models::ranked;
+
+/// A recommendation.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Recommendation<'a> {
+    task: &'static str,
+    model_id: &'a str,
+    model_name: &'a str,
+    provider: &'a str,
+    score: f64,
+    reason: String,
+    alternatives: Vec<&'a str>,
+}
+
+#[derive(Clone, Copy)]
+enum Task {
+    Coding,
+    Reasoning,
+    Tooling,
+    Budget,
+    Fast,
+}
+
+/// One for each task that a model can be recommended for.
+pub(super) fn items(snapshot: &Snapshot, period: Period) -> Vec<Recommendation<'_>> {
+    let tasks = [Task::Coding, Task::Reasoning, Task::Tooling, Task::Budget, Task::Fast];
+    tasks.into_iter().filter_map(|task| item(snapshot, period, task)).collect()
+}
+
+fn item(snapshot: &Snapshot, period: Period, task: Task) -> Option<Recommendation<'_>> {
+    let fit = |model_state: &&ModelState| task.fits(model_state.over(period));
+    let mut best = ranked(snapshot, period, |summary| task.rank(summary)).into_iter().filter(fit);
+    let first = best.next()?;
+    let summary = first.over(period);
+    Some(Recommendation {
+        task: task.word(),
+        model_id: first.id(),
+        model_name: first.model.name(),
+        provider: first.model.provider(),
+        score: task.score(summary)?,
+        reason: task.reason(summary),
+        alternatives: best.take(method::ALTERNATIVES).map(ModelState::id).collect(),
+    })
+}
+
+impl Task {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Coding => "coding",
+            Self::Reasoning => "reasoning",
+            Self::Tooling => "tooling",
+            Self::Budget => "budget",
+            Self::Fast => "fast",
+        }
+    }
+
+    /// The rank of a model: higher is better. `None` without a combined score, for any task.
+    fn rank(self, summary: &PeriodSummary) -> Option<f64> {
+        let score = summary.score?.score;
+        let of = |measure| summary.published(measure).map(|score| score.score);
+        match self {
+            Self::Coding => of(Measure::Coding),
+            Self::Reasoning => of(Measure::Reasoning),
+            Self::Tooling => of(Measure::Tooling),
+            // Free models come first.
+            Self::Budget => {
+                summary.reading.cost().map(|cost| if cost > 0.0 { score / cost } else { f64::INFINITY })
+            }
+            Self::Fast => summary.latency.map(|latency| -latency),
+        }
+    }
+
+    fn fits(self, summary: &PeriodSummary) -> bool {
+        let good = summary.score.is_some_and(|score| score.score >= method::RECOMMENDED_FROM);
+        let known = self.rank(summary).is_some();
+        match self {
+            Self::Coding | Self::Reasoning | Self::Tooling => known,
+            Self::Budget | Self::Fast => known && good,
+        }
+    }
+
+    /// The suite's score; for price and speed, the combined one.
+    fn score(self, summary: &PeriodSummary) -> Option<f64> {
+        match self {
+            Self::Coding | Self::Reasoning | Self::Tooling => self.rank(summary),
+            Self::Budget | Self::Fast => summary.score.map(|score| score.score),
+        }
+    }
+
+    fn reason(self, summary: &PeriodSummary) -> String {
+        let from = method::RECOMMENDED_FROM;
+        match self {
+            Self::Coding | Self::Reasoning | Self::Tooling => {
+                format!("Highest {} score.", self.word())
+            }
+            Self::Budget => {
+                let cents = summary.reading.cost().map_or(0.0, |cost| points(cost * 100.0));
+                format!(
+                    "Highest score per dollar among models that score at least {from}: {cents} cents per trial."
+                )
+            }
+            Self::Fast => {
+                let latency = summary.latency.unwrap_or_default().round();
+                format!("Lowest median latency among models that score at least {from}: {latency} ms.")
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Hours of the UTC calendar, and ranges of hours: the resolution of all scores.
+
+use std::time::Duration;
+
+use scoregate_base::clock::Wall;
+use scoregate_base::routes::Period;
+
+use super::method;
+
+const SECONDS: u64 = 3_600;
+
+/// An hour, counted from 1970-01-01 UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Hour(u64);
+
+/// A half-open range of hours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct HourRange {
+    /// Its first hour.
+    pub from: Hour,
+    /// The hour after its last.
+    pub to: Hour,
+}
+
+impl Hour {
+    /// The hour of an instant.
+    pub(super) const fn of(at: Wall) -> Self {
+        Self(at.seconds() / SECONDS)
+    }
+
+    /// The hour with this number.
+    pub(super) const fn numbered(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The instant it begins.
+    pub(super) const fn start(self) -> Wall {
+        Wall::from_seconds(self.0.saturating_mul(SECONDS))
+    }
+
+    /// Hours since 1970-01-01.
+    pub(super) const fn number(self) -> u64 {
+        self.0
+    }
+
+    /// The hour that many later.
+    pub(super) const fn plus(self, hours: u64) -> Self {
+        Self(self.0.saturating_add(hours))
+    }
+
+    /// The hour that many earlier; never before 1970.
+    pub(super) const fn minus(self, hours: u64) -> Self {
+        Self(self.0.saturating_sub(hours))
+    }
+
+    /// The range of that many hours that ends where this hour begins.
+    pub(super) const fn last(self, hours: u64) -> HourRange {
+        HourRange { from: self.minus(hours), to: self }
+    }
+}
+
+impl HourRange {
+    /// This hour alone.
+    pub(super) const fn one(hour: Hour) -> Self {
+        Self { from: hour, to: hour.plus(1) }
+    }
+
+    /// The range of equal length that ends where this one begins.
+    pub(super) const fn before(self) -> Self {
+        self.from.last(self.to.0.saturating_sub(self.from.0))
+    }
+
+    /// Whether it contains an hour.
+    pub(super) fn has(self, hour: Hour) -> bool {
+        (self.from..self.to).contains(&hour)
+    }
+
+    /// Whether it contains an instant.
+    pub(super) fn holds(self, at: Wall) -> bool {
+        self.has(Hour::of(at))
+    }
+
+    /// Its hours, oldest first.
+    pub(super) fn hours(self) -> impl DoubleEndedIterator<Item = Hour> {
+        (self.from.0..self.to.0).map(Hour)
+    }
+
+    /// The parts of the calendar, of that many hours each, that begin in it, oldest first. Each begins at a multiple of
+    /// that number, whatever the end of the range is; the newest may be incomplete.
+    pub(super) fn calendar_parts(self, hours: u64) -> impl Iterator<Item = Self> {
+        let hours = hours.max(1);
+        let (first, last) = (self.from.0.div_ceil(hours), self.to.0.div_ceil(hours));
+        (first..last).map(move |part| {
+            let from = Hour(part * hours);
+            Self { from, to: from.plus(hours).min(self.to) }
+        })
+    }
+
+    /// Age of an instant at the end of the range.
+    pub(super) fn age(self, at: Wall) -> Duration {
+        self.to.start().since(at)
+    }
+}
+
+/// Number of hours of a period. `latest` is the newest hour; its score may come from an older one, see
+/// [`method::LATEST_REACH_HOURS`].
+pub(super) fn hours_of(period: Period) -> u64 {
+    *of_period(period, &method::PERIOD_HOURS)
+}
+
+/// The element for a period, in the order of [`Period::ALL`].
+pub(super) fn of_period<T>(period: Period, [latest, day, week, month]: &[T; 4]) -> &T {
+    match period {
+        Period::Latest => latest,
+        Period::Day => day,
+        Period::Week => week,
+        Period::Month => month,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_contains_its_first_instant_and_not_its_end() {
+        let hour = Hour::of(Wall::parse_rfc3339("2026-11-21T12:34:56Z").unwrap());
+        assert_eq!(hour.start().rfc3339(), "2026-11-21T12:00:00Z");
+        let day = hour.last(24);
+        assert!(day.holds(day.from.start()) && !day.holds(hour.start()));
+        assert_eq!(day.before().to, day.from);
+        assert_eq!(day.before().hours().count(), 24);
+    }
+
+    #[test]
+    fn calendar_parts_begin_at_the_same_instants_for_every_end() {
+        let noon = Hour::of(Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap());
+        let starts = |end: Hour| end.last(24).calendar_parts(3).map(|part| part.from).collect::<Vec<_>>();
+        for (later, shift) in [(0, 0), (1, 1), (2, 1), (3, 1), (4, 2)] {
+            let expected: Vec<Hour> = (shift..shift + 8).map(|part| noon.minus(24).plus(3 * part)).collect();
+            assert_eq!(starts(noon.plus(later)), expected, "{later}");
+        }
+        let newest = noon.plus(1).last(24).calendar_parts(3).last().unwrap();
+        assert_eq!((newest.from, newest.to), (noon, noon.plus(1)));
+        assert!(noon.last(24).calendar_parts(3).all(|part| part.hours().count() == 3));
+    }
+
+    #[test]
+    fn every_period_has_its_own_index() {
+        for (index, period) in Period::ALL.into_iter().enumerate() {
+            assert_eq!(*of_period(period, &[0, 1, 2, 3]), index);
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Records of incidents and scan positions as lines of an export: parsing, with the path of every error, and writing.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use scoregate_base::clock::Wall;
+use scoregate_base::json;
+use scoregate_base::routes::ModelId;
+
+use super::super::figures::Severity;
+use super::super::hour::Hour;
+use super::super::run::{BadRun, ChangeReason, RunId, actor, instant};
+use super::incident::{Incident, IncidentKind, IncidentRecord, IncidentRetraction, ScanPosition};
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct IncidentLine<'a> {
+    #[serde(borrow)]
+    incident: WrittenIncident<'a>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct WrittenIncident<'a> {
+    #[serde(borrow)]
+    id: Cow<'a, str>,
+    revision: u32,
+    #[serde(borrow)]
+    model: Cow<'a, str>,
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    opened_at: Cow<'a, str>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    resolved_at: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    severity: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    baseline: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mean: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lowest: Option<f64>,
+    #[serde(borrow)]
+    recorded_at: Cow<'a, str>,
+    #[serde(borrow)]
+    last_run: Cow<'a, str>,
+    #[serde(borrow)]
+    last_run_at: Cow<'a, str>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    retracted_by: Option<Cow<'a, str>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    reason: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct ScanPositionLine<'a> {
+    #[serde(borrow)]
+    incident_scan: WrittenPosition<'a>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct WrittenPosition<'a> {
+    #[serde(borrow)]
+    model: Cow<'a, str>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    round_at: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    hour_at: Cow<'a, str>,
+}
+
+impl IncidentRecord {
+    /// Parses a line; `now` limits its times.
+    pub(in super::super) fn read(line: &str, now: Wall) -> Result<Self, BadRun> {
+        let IncidentLine { incident } = parse(line)?;
+        incident.read(now).map_err(|bad| bad.within("incident"))
+    }
+
+    /// Writes it as a line of an export.
+    pub fn write(&self) -> String {
+        let Self { model, revision, incident: one, recorded, last_run: (last_run, last_run_at), retraction } =
+            self;
+        let retraction = retraction.as_ref();
+        let incident = WrittenIncident {
+            id: self.id().into(),
+            revision: *revision,
+            model: model.as_str().into(),
+            kind: one.kind.word().into(),
+            opened_at: one.opened.rfc3339().into(),
+            resolved_at: one.resolved.map(|resolved| resolved.rfc3339().into()),
+            severity: one.severity.word().into(),
+            baseline: one.baseline,
+            mean: one.mean,
+            lowest: one.lowest,
+            recorded_at: recorded.rfc3339().into(),
+            last_run: last_run.as_str().into(),
+            last_run_at: last_run_at.rfc3339().into(),
+            retracted_by: retraction.map(|retraction| retraction.actor.as_str().into()),
+            reason: retraction.map(|retraction| retraction.reason.as_str().into()),
+        };
+        serde_json::to_string(&IncidentLine { incident }).expect("it is text and finite numbers")
+    }
+}
+
+impl WrittenIncident<'_> {
+    fn read(self, now: Wall) -> Result<IncidentRecord, BadRun> {
+        let model = model_id(&self.model)?;
+        let opened = hour_at("openedAt", &self.opened_at, now)?.start();
+        let resolved = self.resolved_at.as_deref().map(|at| hour_at("resolvedAt", at, now)).transpose()?;
+        let resolved = resolved.map(Hour::start);
+        if resolved.is_some_and(|resolved| resolved < opened) {
+            return Err(BadRun::new("resolvedAt", "is before openedAt; write the end of the incident"));
+        }
+        let kind = one_of("kind", &self.kind, IncidentKind::ALL, IncidentKind::word)?;
+        let [baseline, mean, lowest] =
+            [("baseline", self.baseline), ("mean", self.mean), ("lowest", self.lowest)];
+        let (baseline, mean, lowest) = match kind {
+            IncidentKind::Degradation => {
+                (Some(required(baseline)?), Some(required(mean)?), Some(required(lowest)?))
+            }
+            IncidentKind::Outage => {
+                absent(mean)?;
+                absent(lowest)?;
+                (score(baseline)?, None, None)
+            }
+        };
+        let severity = one_of("severity", &self.severity, Severity::ALL, Severity::word)?;
+        let incident = Incident { kind, severity, opened, resolved, lowest, mean, baseline };
+        let id = incident.id(model.as_str());
+        if self.id != id {
+            let problem = format!("is not the id of this kind, model and openedAt; write {id}");
+            return Err(BadRun::new("id", problem));
+        }
+        if self.revision == 0 {
+            return Err(BadRun::new("revision", "is 0; write a number from 1"));
+        }
+        let last_run = RunId::new(&self.last_run)
+            .ok_or_else(|| BadRun::new("lastRun", "write the id of the model's newest run"))?;
+        let recorded = at("recordedAt", &self.recorded_at, now)?;
+        let last_run = (last_run, at("lastRunAt", &self.last_run_at, now)?);
+        let retraction = retraction(self.retracted_by.as_deref(), self.reason.as_deref())?;
+        Ok(IncidentRecord { model, revision: self.revision, incident, recorded, last_run, retraction })
+    }
+}
+
+impl ScanPosition {
+    /// Parses a line of an export; `now` limits its times.
+    pub(in super::super) fn read(line: &str, now: Wall) -> Result<(ModelId, Self), BadRun> {
+        let ScanPositionLine { incident_scan: WrittenPosition { model, round_at, hour_at: hour } } =
+            parse(line)?;
+        let read = || {
+            let model = model_id(&model)?;
+            let round = round_at.as_deref().map(|round| hour_at("roundAt", round, now)).transpose()?;
+            Ok((model, Self { round, hour: Some(hour_at("hourAt", &hour, now)?) }))
+        };
+        read().map_err(|bad: BadRun| bad.within("incidentScan"))
+    }
+
+    /// Writes the position of a model as a line of an export.
+    pub fn write(self, model: &ModelId) -> String {
+        let at = |hour: Hour| Cow::from(hour.start().rfc3339());
+        let incident_scan = WrittenPosition {
+            model: model.as_str().into(),
+            round_at: self.round.map(at),
+            hour_at: self.hour.map(at).unwrap_or_default(),
+        };
+        serde_json::to_string(&ScanPositionLine { incident_scan }).expect("it is text")
+    }
+}
+
+fn parse<'de, T: Deserialize<'de>>(line: &'de str) -> Result<T, BadRun> {
+    json::read(line.as_bytes())
+        .map_err(|bad| BadRun::new(bad.field.as_deref().unwrap_or("line"), bad.problem))
+}
+
+fn model_id(text: &str) -> Result<ModelId, BadRun> {
+    ModelId::new(text).ok_or_else(|| BadRun::new("model", "write the id of a model"))
+}
+
+/// An instant as stored, in milliseconds.
+fn at(field: &str, text: &str, now: Wall) -> Result<Wall, BadRun> {
+    let at = instant(text, now).map_err(|bad| BadRun { field: field.to_owned(), ..bad })?;
+    Ok(Wall::from_millis(at.millis()))
+}
+
+fn hour_at(field: &str, text: &str, now: Wall) -> Result<Hour, BadRun> {
+    let at = at(field, text, now)?;
+    let hour = Hour::of(at);
+    if hour.start() != at {
+        return Err(BadRun::new(field, format!("{text:?} is not a full hour in UTC; write one")));
+    }
+    Ok(hour)
+}
+
+fn one_of<T: Copy, const N: usize>(
+    field: &str,
+    text: &str,
+    all: [T; N],
+    word: fn(T) -> &'static str,
+) -> Result<T, BadRun> {
+    let found = all.into_iter().find(|one| word(*one) == text);
+    found.ok_or_else(|| BadRun::new(field, format!("write one of {}", all.map(word).join(", "))))
+}
+
+fn score((field, score): (&str, Option<f64>)) -> Result<Option<f64>, BadRun> {
+    match score {
+        Some(number) if !(0.0..=100.0).contains(&number) => {
+            Err(BadRun::new(field, format!("{number} is not a score; write a number from 0 to 100")))
+        }
+        score => Ok(score),
+    }
+}
+
+fn required(field: (&str, Option<f64>)) -> Result<f64, BadRun> {
+    score(field)?.ok_or_else(|| BadRun::new(field.0, "is missing; a degradation has one"))
+}
+
+fn absent((field, score): (&str, Option<f64>)) -> Result<(), BadRun> {
+    if score.is_some() {
+        return Err(BadRun::new(field, "an outage does not have it; remove it"));
+    }
+    Ok(())
+}
+
+fn retraction(by: Option<&str>, reason: Option<&str>) -> Result<Option<IncidentRetraction>, BadRun> {
+    match (by, reason) {
+        (None, None) => Ok(None),
+        (Some(by), Some(reason)) => Ok(Some(IncidentRetraction {
+            actor: actor("retractedBy", by)?,
+            reason: ChangeReason::new(reason)?,
+        })),
+        (Some(_), None) => Err(BadRun::new("reason", "is missing; write why the incident is retracted")),
+        (None, Some(_)) => Err(BadRun::new("retractedBy", "is missing; write the user who retracted it")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &str = r#"{"incident":{"id":"degradation-m-1789995600","revision":2,"model":"m","kind":"degradation","openedAt":"2026-09-21T13:00:00Z","resolvedAt":"2026-09-21T21:00:00Z","severity":"warning","baseline":71.19999999999999,"mean":64.92345678901235,"lowest":63.1,"recordedAt":"2026-09-21T22:00:00Z","lastRun":"r-17","lastRunAt":"2026-09-21T21:10:00Z","retractedBy":"cli:anna","reason":"wrong key"}}"#;
+    const OUTAGE: &str = r#"{"incident":{"id":"outage-m-1789995600","revision":1,"model":"m","kind":"outage","openedAt":"2026-09-21T13:00:00Z","severity":"critical","recordedAt":"2026-09-21T19:00:00Z","lastRun":"r-17","lastRunAt":"2026-09-21T18:10:00Z"}}"#;
+    const POSITION: &str =
+        r#"{"incidentScan":{"model":"m","roundAt":"2026-09-21T18:00:00Z","hourAt":"2026-09-21T18:00:00Z"}}"#;
+
+    fn now() -> Wall {
+        Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap()
+    }
+
+    #[test]
+    fn records_of_incidents_round_trip_through_their_line_format() {
+        for line in [LINE, OUTAGE] {
+            assert_eq!(IncidentRecord::read(line, now()).unwrap().write(), line);
+        }
+        for line in [POSITION, &POSITION.replace("\"roundAt\":\"2026-09-21T18:00:00Z\",", "")] {
+            let (model, position) = ScanPosition::read(line, now()).unwrap();
+            assert_eq!(position.write(&model), line);
+        }
+    }
+
+    #[test]
+    fn every_error_of_a_record_names_its_field_and_the_remedy() {
+        for (from, to, field, problem) in [
+            ("degradation-m-1789995600", "d-1", "incident.id", "write degradation-m-1789995600"),
+            ("\"revision\":2", "\"revision\":0", "incident.revision", "write a number from 1"),
+            ("\"revision\":2", "\"revision\":-1", "incident.revision", "non-negative integer"),
+            ("\"model\":\"m\"", "\"model\":\"../m\"", "incident.model", "the id of a model"),
+            ("\"degradation\"", "\"fall\"", "incident.kind", "one of degradation, outage"),
+            ("T13:00:00Z", "T13:00:01Z", "incident.openedAt", "not a full hour"),
+            ("T21:00:00Z", "T12:00:00Z", "incident.resolvedAt", "is before openedAt"),
+            ("2026-09-21T21:00:00Z", "2027-09-21T21:00:00Z", "incident.resolvedAt", "in the future"),
+            ("warning", "mild", "incident.severity", "one of warning, critical"),
+            ("71.19999999999999", "171", "incident.baseline", "a number from 0 to 100"),
+            ("71.19999999999999", "\"71\"", "incident.baseline", "write a number"),
+            (",\"mean\":64.92345678901235", "", "incident.mean", "a degradation has one"),
+            ("63.1", "1e999", "incident.lowest", "out of range"),
+            ("T22:00:00Z", "", "incident.recordedAt", "write one such as"),
+            ("\"r-17\"", "\"\"", "incident.lastRun", "newest run"),
+            ("cli:anna", "", "incident.retractedBy", "visible ASCII"),
+            (",\"reason\":\"wrong key\"", "", "incident.reason", "write why"),
+            ("\"reason\"", "\"note\"", "incident.note", "unknown field"),
+        ] {
+            let line = LINE.replacen(from, to, 1);
+            assert_ne!(line, LINE, "{from}");
+            let bad = IncidentRecord::read(&line, now()).expect_err(&line);
+            assert!(bad.field == field && bad.problem.contains(problem), "{to}: {bad}");
+        }
+        let outage = OUTAGE.replace("\"recordedAt\"", "\"lowest\":60,\"recordedAt\"");
+        assert_eq!(IncidentRecord::read(&outage, now()).unwrap_err().field, "incident.lowest");
+    }
+
+    #[test]
+    fn every_error_of_a_scan_position_names_its_field_and_the_remedy() {
+        for (from, to, field, problem) in [
+            ("\"m\"", "\"\"", "incidentScan.model", "the id of a model"),
+            (
+                "\"roundAt\":\"2026-09-21T18:00:00Z",
+                "\"roundAt\":\"x",
+                "incidentScan.roundAt",
+                "write one such",
+            ),
+            (
+                "\"hourAt\":\"2026-09-21T18:00",
+                "\"hourAt\":\"2026-09-21T18:30",
+                "incidentScan.hourAt",
+                "full hour",
+            ),
+            (",\"hourAt\":\"2026-09-21T18:00:00Z\"", "", "incidentScan", "the field `hourAt` is missing"),
+        ] {
+            let line = POSITION.replacen(from, to, 1);
+            assert_ne!(line, POSITION, "{from}");
+            let bad = ScanPosition::read(&line, now()).expect_err(&line);
+            assert!(bad.field == field && bad.problem.contains(problem), "{to}: {bad}");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Input for load tests: simulated runs with their ids.
+
+use scoregate_base::clock::Wall;
+
+use super::super::hour::Hour;
+use super::super::run::{IdentifiedRun, Run, RunId};
+use super::super::simulate::{Simulated, models_named};
+
+/// Runs of that many models over the hours before the one of `until`, by hour: input for load tests. Beyond the
+/// catalogue its models repeat, with other names and other noise.
+pub fn simulated_records(
+    seed: u64,
+    models: usize,
+    until: Wall,
+    hours: u64,
+) -> impl Iterator<Item = IdentifiedRun> + Send {
+    let again = (0_u64..).flat_map(move |turn| {
+        let ending = if turn == 0 { String::new() } else { format!("-{turn}") };
+        models_named(seed + turn, &ending)
+    });
+    let models: Vec<Simulated> = again.take(models).collect();
+    let of_hour = move |hour: Hour| {
+        let rounds: Vec<Vec<Run>> = models.iter().map(|model| model.round(hour)).collect();
+        rounds.into_iter().flatten()
+    };
+    Hour::of(until).last(hours).hours().flat_map(of_hour).map(|run| {
+        let id = format!("{}-{}-{}", run.model().id(), run.suite().name(), run.at().seconds());
+        let id = RunId::new(&id).expect("its parts are short and visible");
+        IdentifiedRun { id, run, detail: None }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_simulated_load_has_the_requested_models_and_unique_run_ids() {
+        let noon = Wall::parse_rfc3339("2026-11-21T12:00:00Z").unwrap();
+        let records: Vec<IdentifiedRun> = simulated_records(1, 40, noon, 24).collect();
+        let ids: BTreeSet<&str> = records.iter().map(|record| record.id.as_str()).collect();
+        assert_eq!(ids.len(), records.len());
+        let models: BTreeSet<_> = records.iter().map(|record| record.run.model().id()).collect();
+        // Some of the previews are absent.
+        assert!((34..=40).contains(&models.len()), "{}", models.len());
+        assert!(records.is_sorted_by_key(|record| Hour::of(record.run.at())));
+    }
+}

@@ -1,0 +1,59 @@
+//! The built-in backend: scores models from benchmark runs, so that the gateway can run by itself on one machine.
+//!
+//! The results at one instant are a snapshot, computed by pure functions from the runs before a full hour, and again
+//! after an import, and swapped as a whole, so that lists and details agree. Answers are rendered with the snapshot;
+//! a query is a lookup. Parameters are those of [`scoregate_base::routes`]. Keys, tiers, envelopes and HTTP are handled by
+//! the gateway, which also removes `latestScore` where required.
+
+mod alert_baseline;
+mod answer;
+mod archive;
+mod backend;
+mod catalogue;
+mod changes;
+mod count;
+mod drift;
+mod endpoints;
+mod export_line;
+mod figures;
+mod hour;
+mod incident_scan;
+#[cfg(any(test, feature = "lab"))]
+pub mod lab;
+mod losses;
+mod measure;
+mod method;
+mod model_state;
+mod noise;
+mod page_hinkley;
+mod period_scores;
+mod presence;
+mod run;
+mod series;
+mod simulate;
+mod snapshot;
+mod snapshot_updater;
+mod statistics;
+mod student;
+#[cfg(test)]
+mod tests;
+mod tool_logs;
+
+pub use answer::Answer;
+pub use archive::{
+    Archive, ArchiveError, ChangeAuthor, ImportEnd, IncidentRetractionError, RefusedRunChange, RunChange,
+    RunChangeError, RunChangeKind, RunInsertion, RunningImport,
+};
+pub use backend::{Change, Scoring};
+pub use export_line::ExportLine;
+pub use incident_scan::incident::{IncidentRecord, IncidentRetraction, ScanPosition};
+#[cfg(any(test, feature = "lab"))]
+pub use lab::simulated_load::simulated_records;
+pub use method::METHOD_VERSION;
+pub use run::{
+    Axis, AxisSet, BadRun, BadSuiteTable, ChangeReason, IdentifiedRun, LONGEST_RUN, MAX_SUITES, MAX_TRIALS,
+    Run, RunFailure, RunId, RunOutcome, Suite, SuiteEntry, SuiteTable, TestedModel, Trial, Withdrawal,
+};
+pub use snapshot::RunSource;
+pub use snapshot_updater::{SnapshotUpdater, UpdateRequest, UpdateRequests, UpdateSnapshot};
+pub use tool_logs::{EvaluationTool, LogMapping, LogProblem, LogVerdict, MappedRuns, log_files, read_log};

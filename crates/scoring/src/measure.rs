@@ -1,0 +1,46 @@
+//! The scores that models can be ranked by.
+
+use scoregate_base::routes::SortBy;
+
+/// A score that models can be ranked by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Measure {
+    /// The weighted mean of the suites that feed `combined`.
+    Combined,
+    /// Of those that feed `coding`: by default, this suite alone.
+    Coding,
+    /// Likewise.
+    Reasoning,
+    /// Likewise.
+    Tooling,
+    /// The plain mean of the axes, weighed over the suites that feed `7axis`.
+    SevenAxis,
+}
+
+impl Measure {
+    /// All measures.
+    pub(super) const ALL: [Self; 5] =
+        [Self::Combined, Self::Coding, Self::Reasoning, Self::Tooling, Self::SevenAxis];
+
+    /// The `sortBy` value that suites feed it by.
+    pub(super) const fn sort_by(self) -> SortBy {
+        match self {
+            Self::Combined => SortBy::Combined,
+            Self::Coding => SortBy::Coding,
+            Self::Reasoning => SortBy::Reasoning,
+            Self::Tooling => SortBy::Tooling,
+            Self::SevenAxis => SortBy::SevenAxis,
+        }
+    }
+
+    /// The element for this measure, in the order of [`Measure::ALL`].
+    pub(super) fn of<T>(self, [combined, coding, reasoning, tooling, seven_axis]: &[T; 5]) -> &T {
+        match self {
+            Self::Combined => combined,
+            Self::Coding => coding,
+            Self::Reasoning => reasoning,
+            Self::Tooling => tooling,
+            Self::SevenAxis => seven_axis,
+        }
+    }
+}

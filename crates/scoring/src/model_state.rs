@@ -1,0 +1,321 @@
+//! Everything known about one model at one instant.
+//!
+//! Computed once per refresh from the model's series, which is then dropped. Its scores are published when the noise of
+//! its peers is known. Comparisons between models are in `changes`, `losses` and the endpoints.
+
+use std::sync::Arc;
+
+use scoregate_base::clock::Wall;
+use scoregate_base::routes::Period;
+
+use super::alert_baseline;
+use super::count::Attempts;
+use super::drift::{self, DriftResult};
+use super::figures::{Score, dollars};
+use super::hour::{Hour, HourRange, hours_of, of_period};
+use super::incident_scan::incident::Incident;
+use super::measure::Measure;
+use super::method;
+use super::noise::peer_noise::{ModelNoise, PeerNoise};
+use super::noise::round_length::RoundLength;
+use super::noise::round_noise::RoundNoise;
+use super::noise::score_noise::{MeasuredScore, ScoreNoise};
+use super::period_scores::{PeriodScores, ScorePart, ScoreRound};
+use super::run::TestedModel;
+use super::series::ScoreSeries;
+use super::statistics::{self, Estimate, FittedLine, SampleSums};
+
+/// One model at one instant.
+#[derive(Clone, Debug)]
+pub(super) struct ModelState {
+    pub model: Arc<TestedModel>,
+    /// The summary of each period, in the order of [`Period::ALL`].
+    pub summaries: [PeriodSummary; 4],
+    /// When it was last updated, for any period.
+    last_updated: Wall,
+    /// The last 24 hours and its own baseline, with the noise of the month before the baseline.
+    pub comparison: Estimates,
+    /// Runs in the baseline.
+    pub baseline_runs: u32,
+    /// The length of its rounds.
+    pub round_length: RoundLength,
+    /// Its complete rounds since the start of the baseline, oldest first.
+    pub rounds: Vec<ScoreRound>,
+    /// The points of its history, in the order of [`Period::ALL`].
+    pub history: [Vec<ScorePoint>; 4],
+    /// Its incidents within the window.
+    pub incidents: Vec<Incident>,
+    /// The latencies of the trials of the last 24 hours.
+    pub latencies: Vec<f64>,
+    /// The result of the drift test.
+    pub drift: DriftResult,
+    /// The lines fitted to its axes: points a day.
+    pub slopes: [Option<FittedLine>; 7],
+    /// The lines fitted to its score in the newest part of each period: points a day.
+    pub movements: [Option<FittedLine>; 4],
+}
+
+/// A model whose scores are not published yet: their uncertainty depends on its peers.
+#[derive(Debug)]
+pub(super) struct MeasuredModel {
+    state: ModelState,
+    noise: ModelNoise,
+}
+
+/// An estimated score, and that of the period before.
+pub(super) type Estimates = (Option<Estimate>, Option<Estimate>);
+
+/// A model in one period.
+#[derive(Clone, Debug)]
+pub(super) struct PeriodSummary {
+    /// The runs of the score.
+    pub reading: PeriodScores,
+    /// Runs in the period, and failed ones.
+    pub runs: (u32, u32),
+    /// Trials in the period, for availability.
+    pub attempts: Attempts,
+    /// The scores that models are ranked by, and those of the period before, in the order of [`Measure::ALL`].
+    measured: [[Option<MeasuredScore>; 2]; 5],
+    /// The axes over a day; none for other periods.
+    measured_axes: [Option<MeasuredScore>; 7],
+    /// The score as published.
+    pub score: Option<Score>,
+    /// The scores that models are ranked by, as published, in the order of [`Measure::ALL`].
+    published: [Option<Score>; 5],
+    /// The estimates that models are ranked by, in the order of [`Measure::ALL`].
+    measures: [Estimates; 5],
+    /// The axes over a day, as published; none for other periods.
+    pub axes: [Option<Score>; 7],
+    /// The means of the axes, and those of the period before, in points.
+    pub axis_means: ([Option<f64>; 7], [Option<f64>; 7]),
+    /// The median latency of a trial, in milliseconds.
+    pub latency: Option<f64>,
+    /// The standard deviation between rounds, in points.
+    pub deviation: Option<f64>,
+}
+
+/// A point of a history.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ScorePoint {
+    /// Its start.
+    pub start: Wall,
+    measured: Option<MeasuredScore>,
+    /// Its score as published.
+    pub score: Option<Score>,
+    /// Number of runs.
+    pub runs: u32,
+}
+
+impl MeasuredModel {
+    /// Computes the state of a model with these incidents at the beginning of `hour`.
+    pub(super) fn compute(
+        model: Arc<TestedModel>,
+        series: &ScoreSeries,
+        hour: Hour,
+        incidents: Vec<Incident>,
+    ) -> Self {
+        let current = hour.last(method::CURRENT_HOURS);
+        let noise = ScoreNoise::of(series, hour);
+        let window = series.rounds(hour.last(method::WINDOW_HOURS));
+        let window_noise = RoundNoise::of(window.iter().map(|round| round.score), false);
+        let baseline = alert_baseline::at(hour, window, window_noise.as_ref());
+        let watched = series.rounds(hour.last(method::DRIFT_HOURS));
+        let round_length = series.round_length();
+        let state = ModelState {
+            model,
+            summaries: Period::ALL.map(|period| PeriodSummary::of(series, &noise, period, hour)),
+            comparison: comparison(series, baseline, current),
+            baseline_runs: series.over(baseline).scored(),
+            round_length,
+            rounds: series.rounds(HourRange { from: baseline.from, to: hour }).to_vec(),
+            last_updated: series.last_updated(),
+            history: Period::ALL.map(|period| history(series, &noise, period, hour)),
+            incidents,
+            latencies: series.latencies_of(current).to_vec(),
+            drift: drift::watch(watched, window_noise.as_ref(), round_length),
+            slopes: slopes(series, &noise, hour),
+            movements: method::MOVEMENT_HOURS.map(|hours| movement(series, &noise, hour.last(hours))),
+        };
+        Self { state, noise: noise.typical() }
+    }
+
+    /// The id of the model.
+    pub(super) fn id(&self) -> &str {
+        self.state.id()
+    }
+
+    /// The state, with scores as published among these peers.
+    fn published(self, peers: &PeerNoise) -> ModelState {
+        let mut state = self.state;
+        for summary in &mut state.summaries {
+            summary.publish(peers);
+        }
+        for point in state.history.iter_mut().flatten() {
+            point.score = point.measured.map(|score| Score::of(&score.among(peers)));
+        }
+        state
+    }
+}
+
+impl ModelState {
+    /// The models of a snapshot, with scores as published.
+    pub(super) fn published(models: Vec<MeasuredModel>) -> Vec<Self> {
+        let peers = PeerNoise::among(models.iter().map(|model| model.noise));
+        models.into_iter().map(|model| model.published(&peers)).collect()
+    }
+
+    /// Its id.
+    pub(super) fn id(&self) -> &str {
+        self.model.id().as_str()
+    }
+
+    /// When its score of a period was last updated; without a score, when the model was.
+    pub(super) fn last_updated(&self, period: Period) -> Wall {
+        self.over(period).reading.last_scored().unwrap_or(self.last_updated)
+    }
+
+    /// The summary of a period.
+    pub(super) fn over(&self, period: Period) -> &PeriodSummary {
+        of_period(period, &self.summaries)
+    }
+}
+
+impl PeriodSummary {
+    fn of(series: &ScoreSeries, noise: &ScoreNoise, period: Period, hour: Hour) -> Self {
+        let clock = hour.last(hours_of(period).max(series.round_length().hours()));
+        let (now, before) = match period {
+            Period::Latest => newest_rounds(series, hour),
+            Period::Day | Period::Week | Period::Month => (clock, Some(clock.before())),
+        };
+        let reading = series.over(now);
+        let before = before.map(|range| series.over(range));
+        let measured = Measure::ALL.map(|of| {
+            [noise.measured(of, &reading), before.as_ref().and_then(|before| noise.measured(of, before))]
+        });
+        let other = (clock != now).then(|| series.over(clock));
+        let in_period = other.as_ref().unwrap_or(&reading);
+        let rounds = series.rounds(clock);
+        // About the first round, so that equal rounds have none.
+        let from_first = |round: &ScoreRound| rounds.first().map_or(0.0, |first| round.score - first.score);
+        let deviation = rounds.iter().map(from_first).collect::<SampleSums>().variance();
+        Self {
+            runs: in_period.runs(),
+            attempts: in_period.attempts(),
+            measured,
+            // Only the detail of a model shows them, over a day.
+            measured_axes: if period == Period::Day { noise.axes(&reading) } else { [None; 7] },
+            score: None,
+            published: [None; 5],
+            axes: [None; 7],
+            axis_means: (reading.axes(), before.map_or([None; 7], |before| before.axes())),
+            latency: statistics::median_of_amounts(series.latencies_of(now)),
+            deviation: deviation.map(f64::sqrt),
+            measures: [(None, None); 5],
+            reading,
+        }
+    }
+
+    fn publish(&mut self, peers: &PeerNoise) {
+        let among = |score: &Option<MeasuredScore>| score.as_ref().map(|score| score.among(peers));
+        let now = self.measured.each_ref().map(|[now, _]| among(now));
+        self.published = now.each_ref().map(|score| score.as_ref().map(Score::of));
+        [self.score, ..] = self.published;
+        self.measures = self.measured.each_ref().map(|pair| {
+            let [now, before] = pair.each_ref().map(|score| among(score).map(|score| score.estimate));
+            (now, before)
+        });
+        self.axes = self.measured_axes.each_ref().map(|axis| among(axis).as_ref().map(Score::of));
+    }
+
+    /// An estimated score, and that of the period before.
+    pub(super) fn estimates(&self, measure: Measure) -> Estimates {
+        *measure.of(&self.measures)
+    }
+
+    /// A score as published.
+    pub(super) fn published(&self, measure: Measure) -> Option<Score> {
+        *measure.of(&self.published)
+    }
+
+    /// The median latency of a trial, as published: whole milliseconds.
+    pub(super) fn latency_ms(&self) -> Option<f64> {
+        self.latency.map(f64::round)
+    }
+
+    /// The mean cost of a trial, as published: US dollars.
+    pub(super) fn cost_usd(&self) -> Option<f64> {
+        self.reading.cost().map(dollars)
+    }
+}
+
+/// The newest complete round, and the one before it. Without any, no hour.
+fn newest_rounds(series: &ScoreSeries, hour: Hour) -> (HourRange, Option<HourRange>) {
+    match series.newest_round(hour) {
+        Some(round) => (round, series.newest_round(round.from)),
+        None => (hour.last(0), None),
+    }
+}
+
+/// The baseline and the last 24 hours, with the noise of the month before, which a change between or within them does
+/// not affect. Without that history, the noise of the compared days is used.
+fn comparison(series: &ScoreSeries, baseline: HourRange, current: HourRange) -> Estimates {
+    let part = ScorePart::measure(series.table(), Measure::Combined);
+    let noise_of = |range: HourRange| RoundNoise::of(series.values(range, part).into_iter(), false);
+    let earlier = noise_of(baseline.from.last(method::NOISE_HOURS));
+    let noise = earlier.or_else(|| noise_of(HourRange { from: baseline.from, to: current.to }));
+    let estimate = |range: HourRange| {
+        let sums = series.over(range);
+        let mean = sums.mean(part)?;
+        let rounds = usize::try_from(sums.rounds(part)).unwrap_or(usize::MAX);
+        let spread = noise.as_ref().map(|noise| noise.of_mean(rounds).no_finer(rounds));
+        Some(Estimate { mean, spread })
+    };
+    (estimate(current), estimate(baseline))
+}
+
+fn history(series: &ScoreSeries, noise: &ScoreNoise, period: Period, hour: Hour) -> Vec<ScorePoint> {
+    let (hours, grain) = *of_period(period, &method::HISTORY);
+    // A shorter point would not have a whole round.
+    let length = series.round_length().hours();
+    let grain = (grain..=hours).find(|hours| hours.is_multiple_of(grain) && hours.is_multiple_of(length));
+    let point = |part: HourRange| {
+        let reading = series.over(part);
+        let measured = noise.measured(Measure::Combined, &reading);
+        ScorePoint { start: part.from.start(), measured, score: None, runs: reading.scored() }
+    };
+    hour.last(hours).calendar_parts(grain.unwrap_or(hours)).map(point).collect()
+}
+
+fn slopes(series: &ScoreSeries, noise: &ScoreNoise, hour: Hour) -> [Option<FittedLine>; 7] {
+    let range = hour.last(method::SLOPE_HOURS);
+    let rounds = series.axis_rounds(range);
+    let least = series.round_length().rounds(method::SLOPE_LEAST);
+    let mut slopes = [None; 7];
+    let (_, variances) = noise.of_rounds();
+    for ((axis, slope), variance) in slopes.iter_mut().enumerate().zip(variances) {
+        let known = || rounds.iter().filter_map(|(hour, axes)| Some((*hour, (*axes.get(axis)?)?)));
+        if known().count() >= least {
+            *slope = line(range, variance, known());
+        }
+    }
+    slopes
+}
+
+fn movement(series: &ScoreSeries, noise: &ScoreNoise, range: HourRange) -> Option<FittedLine> {
+    let rounds = series.rounds(range);
+    if rounds.len() < series.round_length().rounds(method::MOVEMENT_LEAST) {
+        return None;
+    }
+    line(range, noise.of_rounds().0, rounds.iter().map(|round| (round.hour, round.score)))
+}
+
+/// The line through rounds with at least this variance: points a day.
+fn line(
+    range: HourRange,
+    variance: Option<f64>,
+    rounds: impl Iterator<Item = (Hour, f64)>,
+) -> Option<FittedLine> {
+    let day = |hour: Hour| -range.age(hour.start()).as_secs_f64() / 86_400.0;
+    let points: Vec<(f64, f64)> = rounds.map(|(hour, value)| (day(hour), value)).collect();
+    statistics::line(&points, variance.unwrap_or_default().max(method::RESOLUTION.powi(2)))
+}

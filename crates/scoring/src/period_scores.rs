@@ -1,0 +1,185 @@
+//! The scores of a range of hours or of a round: the suites of the table, weighed.
+//!
+//! A measure needs every suite that is part of it: without one, scores would not be comparable. Runs are counted in
+//! `count`, ranges are added up in `series`.
+
+use std::sync::Arc;
+
+use scoregate_base::clock::Wall;
+use scoregate_base::routes::SortBy;
+
+use super::count::{Attempts, RunCounts};
+use super::hour::Hour;
+use super::measure::Measure;
+use super::presence::SuiteRounds;
+use super::run::{SuiteEntry, SuiteTable};
+
+/// The mark of the combined score, and that of the plain mean of the axes. Those of the axes are between them.
+const COMBINED_MARK: usize = 0;
+const MEAN_MARK: usize = 8;
+
+/// The scores of a range.
+#[derive(Clone, Debug)]
+pub(super) struct PeriodScores {
+    table: Arc<SuiteTable>,
+    /// In the order of the table.
+    suites: Vec<RunCounts>,
+    rounds: SuiteRounds,
+}
+
+/// A score as a mark of the trials and the weights of the suites that feed it, in the order of the table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ScorePart<'t> {
+    mark: usize,
+    pub weights: &'t [f64],
+}
+
+/// A complete round, in points.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ScoreRound {
+    /// Its first hour.
+    pub hour: Hour,
+    pub score: f64,
+}
+
+impl PeriodScores {
+    /// The sum of hours, each with one count per suite of the table, and the number of their rounds.
+    pub(super) fn sum<'c>(
+        table: &Arc<SuiteTable>,
+        rounds: SuiteRounds,
+        hours: impl Iterator<Item = &'c [RunCounts]>,
+    ) -> Self {
+        let mut suites = vec![RunCounts::EMPTY; table.suites().len()];
+        for hour in hours {
+            for (sum, count) in suites.iter_mut().zip(hour) {
+                sum.merge(count);
+            }
+        }
+        Self { table: Arc::clone(table), suites, rounds }
+    }
+
+    /// The suites.
+    pub(super) fn table(&self) -> &SuiteTable {
+        &self.table
+    }
+
+    /// The suites of the table with their counts.
+    pub(super) fn suites(&self) -> impl Iterator<Item = (&SuiteEntry, &RunCounts)> {
+        self.table.suites().iter().zip(&self.suites)
+    }
+
+    /// The counts of the suites, in the order of the table.
+    pub(super) fn counts(&self) -> &[RunCounts] {
+        &self.suites
+    }
+
+    /// A score in points.
+    pub(super) fn mean(&self, part: ScorePart<'_>) -> Option<f64> {
+        mean(&self.suites, part)
+    }
+
+    /// The scores on the axes.
+    pub(super) fn axes(&self) -> [Option<f64>; 7] {
+        axes(&self.table, &self.suites)
+    }
+
+    /// The rounds of a score: those of the suite that has a score in the fewest, at least one.
+    pub(super) fn rounds(&self, part: ScorePart<'_>) -> u32 {
+        let fed = self.rounds.iter().zip(part.weights).filter(|(_, weight)| **weight > 0.0);
+        fed.map(|(rounds, _)| *rounds).min().unwrap_or_default().max(1)
+    }
+
+    /// Runs, and failed ones.
+    pub(super) fn runs(&self) -> (u32, u32) {
+        runs(&self.suites)
+    }
+
+    /// Runs in the scores.
+    pub(super) fn scored(&self) -> u32 {
+        self.suites.iter().map(|suite| suite.scored).sum()
+    }
+
+    /// Trials in the scores of each axis, in the order of `Axis::ALL`.
+    pub(super) fn trials_of_axes(&self) -> [u32; 7] {
+        let mut trials = [0; 7];
+        for (suite, count) in self.suites() {
+            for (trials, is_declared) in trials.iter_mut().zip(suite.axes().flags()) {
+                *trials += if is_declared { count.trials_in_score() } else { 0 };
+            }
+        }
+        trials
+    }
+
+    /// Trials for availability.
+    pub(super) fn attempts(&self) -> Attempts {
+        self.suites.iter().map(RunCounts::attempts).sum()
+    }
+
+    /// The mean cost of a trial, in dollars, of those with a cost, in the suites that feed `price`.
+    pub(super) fn cost(&self) -> Option<f64> {
+        let (mut cost, mut trials) = (0.0, 0);
+        for (_, count) in self.suites().filter(|(suite, _)| suite.feeds().contains(&SortBy::Price)) {
+            cost += count.cost;
+            trials += count.costed;
+        }
+        (trials > 0).then(|| cost / f64::from(trials))
+    }
+
+    /// The newest run in the scores.
+    pub(super) fn last_scored(&self) -> Option<Wall> {
+        last_scored(&self.suites)
+    }
+}
+
+impl<'t> ScorePart<'t> {
+    /// A score that models can be ranked by.
+    pub(super) fn measure(table: &'t SuiteTable, measure: Measure) -> Self {
+        let mark = match measure {
+            Measure::Combined | Measure::Coding | Measure::Reasoning | Measure::Tooling => COMBINED_MARK,
+            Measure::SevenAxis => MEAN_MARK,
+        };
+        Self { mark, weights: table.weights(measure.sort_by()) }
+    }
+
+    /// An axis, by its position in `Axis::ALL`.
+    pub(super) fn axis(table: &'t SuiteTable, index: usize) -> Self {
+        Self { mark: index + 1, weights: table.axis_weights().get(index).map_or(&[], Vec::as_slice) }
+    }
+}
+
+impl ScoreRound {
+    /// The round that begins with an hour, if every suite of the combined score has a score.
+    pub(super) fn of(table: &SuiteTable, hour: Hour, counts: &[RunCounts]) -> Option<Self> {
+        let score = mean(counts, ScorePart::measure(table, Measure::Combined))?;
+        Some(Self { hour, score })
+    }
+}
+
+/// Runs of all suites, and failed ones.
+pub(super) fn runs(counts: &[RunCounts]) -> (u32, u32) {
+    (counts.iter().map(|suite| suite.runs).sum(), counts.iter().map(|suite| suite.failed).sum())
+}
+
+/// The newest run in the scores of all suites.
+pub(super) fn last_scored(counts: &[RunCounts]) -> Option<Wall> {
+    counts.iter().filter_map(|suite| suite.last_scored).max()
+}
+
+/// The scores on the axes in points. Absent if no suite has the axis, or not all that have it have a score.
+pub(super) fn axes(table: &SuiteTable, counts: &[RunCounts]) -> [Option<f64>; 7] {
+    let mut axes = [None; 7];
+    for (index, axis) in axes.iter_mut().enumerate() {
+        *axis = mean(counts, ScorePart::axis(table, index));
+    }
+    axes
+}
+
+/// A weighted mean in points. Loops without allocations: a refresh comes here for every hour of every model.
+pub(super) fn mean(counts: &[RunCounts], part: ScorePart<'_>) -> Option<f64> {
+    let (mut sum, mut is_fed) = (0.0, false);
+    for (count, weight) in counts.iter().zip(part.weights).filter(|(_, weight)| **weight > 0.0) {
+        sum += weight * count.mean(part.mark)? * 100.0;
+        is_fed = true;
+    }
+    is_fed.then_some(sum)
+}

@@ -1,0 +1,209 @@
+//! The suites with a score in each hour of a window, the rounds that follow from them, and their length.
+//!
+//! A benchmark may run hourly, daily, or each suite at an hour of its own. The rounds of a model are so long that nearly
+//! every one has a score in all suites of the combined score.
+
+use super::hour::{Hour, HourRange};
+use super::method;
+use super::noise::round_length::RoundLength;
+use super::run::{MAX_SUITES, SuiteIndex};
+
+/// The suites with a score in each hour of a window.
+#[derive(Clone, Debug)]
+pub(super) struct SuitePresence {
+    window: HourRange,
+    hours: Vec<SuiteSet>,
+}
+
+/// Suites by their position in the table, a bit each.
+type SuiteSet = u8;
+
+/// The number of rounds of a range in which each suite has a score, by its position in the table.
+pub(super) type SuiteRounds = [u32; MAX_SUITES];
+
+impl SuitePresence {
+    /// A window without any score.
+    pub(super) fn new(window: HourRange) -> Self {
+        Self { window, hours: window.hours().map(|_| 0).collect() }
+    }
+
+    /// Removes all.
+    pub(super) fn clear(&mut self) {
+        self.hours.fill(0);
+    }
+
+    /// Adds a suite to the hour with this index.
+    pub(super) fn add(&mut self, index: usize, suite: SuiteIndex) {
+        if let Some(suites) = self.hours.get_mut(index) {
+            *suites |= 1 << suite.get();
+        }
+    }
+
+    /// The rounds of a range in which each suite has a score.
+    pub(super) fn rounds(&self, range: HourRange, length: RoundLength) -> SuiteRounds {
+        let mut counts = SuiteRounds::default();
+        for suites in self.by_round(range, length) {
+            for (index, count) in counts.iter_mut().enumerate() {
+                *count += u32::from(suites >> index & 1);
+            }
+        }
+        counts
+    }
+
+    /// The length of a round for a score with these weights of suites, from the newest week with scores.
+    ///
+    /// The shortest with which three quarters of the rounds that have any suite of the score have all of them; without
+    /// one, that with the largest share. It is not shorter than the usual distance between complete rounds.
+    pub(super) fn round_length(&self, weights: &[f64]) -> RoundLength {
+        let fed = weights.iter().zip(0..).filter(|(weight, _)| **weight > 0.0);
+        let score: SuiteSet = fed.fold(0, |set, (_, index)| set | 1 << index);
+        let newest = self.window.hours().zip(&self.hours).filter(|(_, suites)| **suites & score != 0).last();
+        let Some((newest, _)) = newest else { return RoundLength::HOUR };
+        let mut best = (self.week(RoundLength::HOUR, newest, score), 0.0);
+        for length in method::ROUND_HOURS {
+            let week = self.week(RoundLength::of(length), newest, score);
+            let share = week.complete_share();
+            if share > best.1 {
+                best = (week, share);
+            }
+            if share >= method::ROUND_COMPLETE_SHARE {
+                break;
+            }
+        }
+        let least = best.0.length.hours().max(best.0.usual_distance());
+        let lengths = method::ROUND_HOURS.into_iter();
+        RoundLength::of(lengths.clone().find(|hours| *hours >= least).or(lengths.last()).unwrap_or(1))
+    }
+
+    /// The rounds of the week before the newest round, and that one if it is complete.
+    fn week(&self, length: RoundLength, newest: Hour, score: SuiteSet) -> WeekOfRounds {
+        let current = length.round_of(newest);
+        let is_complete = |suites: &SuiteSet| suites & score == score;
+        let week = self.by_round(current.from.last(method::ROUND_WEEK_HOURS), length);
+        let current = self.by_round(current, length).filter(is_complete);
+        let mut rounds = WeekOfRounds { length, begun: 0, complete: Vec::new() };
+        for (suites, number) in week.chain(current).zip(0..) {
+            rounds.begun += u32::from(suites & score != 0);
+            rounds.complete.extend(is_complete(&suites).then_some(number));
+        }
+        rounds
+    }
+
+    /// The suites of each round that a range touches, in its hours alone.
+    fn by_round(&self, range: HourRange, length: RoundLength) -> impl Iterator<Item = SuiteSet> {
+        let index = |hour: Hour| {
+            let hours = hour.clamp(self.window.from, self.window.to).number() - self.window.from.number();
+            usize::try_from(hours).unwrap_or_default()
+        };
+        let first = range.from.max(self.window.from);
+        let hours = self.hours.get(index(range.from)..index(range.to)).unwrap_or_default();
+        // The first round may have begun before the range.
+        let whole = usize::try_from(length.hours()).unwrap_or(usize::MAX);
+        let rest = usize::try_from(length.round_of(first).to.number() - first.number()).unwrap_or(whole);
+        let (head, tail) = hours.split_at_checked(rest).unwrap_or((hours, &[]));
+        let of = |round: &[SuiteSet]| round.iter().fold(0, |set, suites| set | suites);
+        std::iter::once(of(head)).chain(tail.chunks(whole).map(of))
+    }
+}
+
+/// The rounds of a week, if they have a length.
+struct WeekOfRounds {
+    length: RoundLength,
+    /// Rounds with any suite of the score.
+    begun: u32,
+    /// The places of those with all of them.
+    complete: Vec<u32>,
+}
+
+impl WeekOfRounds {
+    fn complete_share(&self) -> f64 {
+        let complete = u32::try_from(self.complete.len()).unwrap_or(u32::MAX);
+        if self.begun > 0 { f64::from(complete) / f64::from(self.begun) } else { 0.0 }
+    }
+
+    /// The median distance between the beginnings of complete rounds in hours, the larger of two.
+    fn usual_distance(&self) -> u64 {
+        let nexts = self.complete.iter().skip(1);
+        let mut distances: Vec<u32> = self.complete.iter().zip(nexts).map(|(one, next)| next - one).collect();
+        distances.sort_unstable();
+        let rounds = distances.get(distances.len() / 2).copied().unwrap_or(1);
+        u64::from(rounds) * self.length.hours()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::run::SuiteTable;
+    use super::*;
+    use scoregate_base::routes::SortBy;
+
+    const HOURS: u64 = 30 * 24;
+
+    /// Suites with a score in each hour, by the hour's number in the window, which begins at midnight.
+    fn presence(suites: impl Fn(u64) -> SuiteSet) -> SuitePresence {
+        let window = HourRange { from: Hour::numbered(24_000), to: Hour::numbered(24_000 + HOURS) };
+        SuitePresence { window, hours: (0..HOURS).map(suites).collect() }
+    }
+
+    fn length(suites: impl Fn(u64) -> SuiteSet) -> u64 {
+        presence(suites).round_length(SuiteTable::default().weights(SortBy::Combined)).hours()
+    }
+
+    #[test]
+    fn rounds_are_as_long_as_the_benchmark_needs_for_all_its_suites() {
+        assert_eq!(length(|_| 0b111), 1);
+        assert_eq!(length(|hour| if hour % 24 == 3 { 0b111 } else { 0 }), 24);
+        assert_eq!(length(|hour| if hour.is_multiple_of(5) { 0b111 } else { 0 }), 6);
+        // A suite each hour, one hourly with two six-hourly, and one suite each at hours of a day.
+        assert_eq!(length(|hour| 1 << (hour % 3)), 3);
+        assert_eq!(length(|hour| if hour % 6 == 4 { 0b111 } else { 1 }), 6);
+        let daily = |hour: u64| match hour % 24 {
+            1 => 0b001,
+            9 => 0b010,
+            20 => 0b100,
+            _ => 0,
+        };
+        assert_eq!(length(daily), 24);
+        // A suite that fails in every fifth hour is no reason for longer rounds.
+        assert_eq!(length(|hour| if hour.is_multiple_of(5) { 0b011 } else { 0b111 }), 1);
+        // Nor is an outage of half a week.
+        assert_eq!(length(|hour| if (HOURS - 90..HOURS - 6).contains(&hour) { 0 } else { 0b111 }), 1);
+    }
+
+    #[test]
+    fn rounds_of_a_model_without_scores_are_hours() {
+        assert_eq!((length(|_| 0), length(|_| 0b001)), (1, 1));
+    }
+
+    #[test]
+    fn the_newest_week_with_scores_decides_and_a_round_in_progress_does_not() {
+        // Hourly for three weeks, then daily.
+        let slower = |hour: u64| if hour < 21 * 24 || hour.is_multiple_of(24) { 0b111 } else { 0 };
+        assert_eq!(length(slower), 24);
+        let split = |hour: u64| match (hour < 21 * 24, hour % 24) {
+            (true, _) => 0b111,
+            (false, 2) => 0b011,
+            (false, 23) if hour < HOURS - 24 => 0b100,
+            (false, _) => 0,
+        };
+        assert_eq!(length(split), 24);
+        assert_eq!(length(|hour| if hour < 5 * 24 { 0b111 } else { 0 }), 1);
+    }
+
+    #[test]
+    fn rounds_of_a_suite_are_those_with_a_score_within_the_range() {
+        let daily = presence(|hour| u8::from(hour % 24 == 20) | u8::from(hour % 24 == 1) << 1);
+        let day = RoundLength::of(24);
+        let from = daily.window.from;
+        let rounds = |from_hour: u64, to_hour: u64| {
+            let range = HourRange { from: from.plus(from_hour), to: from.plus(to_hour) };
+            let [first, second, third, ..] = daily.rounds(range, day);
+            [first, second, third]
+        };
+        assert_eq!(rounds(0, 48), [2, 2, 0]);
+        // From noon to noon: the first suite of one day, the second of the next.
+        assert_eq!(rounds(12, 36), [1, 1, 0]);
+        assert_eq!(rounds(2, 24), [1, 0, 0]);
+        assert_eq!(rounds(21, 24), [0, 0, 0]);
+    }
+}

@@ -1,0 +1,173 @@
+//! The model under test.
+
+use scoregate_base::routes::ModelId;
+
+use super::{BadRun, amount};
+
+/// Maximum length of the name of a model or a provider, in characters: it has to fit on a page.
+const LONGEST_NAME: usize = 200;
+
+/// Characters without a glyph of their own, first and last of each range: every `Default_Ignorable_Code_Point` of
+/// Unicode, which includes zero-width characters, bidirectional controls, variation selectors and tags; line and
+/// paragraph separators; and interlinear annotations. With them, different names look equal, and a name can reverse the
+/// text around it. Combining characters and white space are allowed.
+const INVISIBLE: [(char, char); 17] = [
+    ('\u{AD}', '\u{AD}'),
+    ('\u{34F}', '\u{34F}'),
+    ('\u{61C}', '\u{61C}'),
+    ('\u{115F}', '\u{1160}'),
+    ('\u{17B4}', '\u{17B5}'),
+    ('\u{180B}', '\u{180F}'),
+    ('\u{200B}', '\u{200F}'),
+    ('\u{2028}', '\u{202E}'),
+    ('\u{2060}', '\u{206F}'),
+    ('\u{3164}', '\u{3164}'),
+    ('\u{FE00}', '\u{FE0F}'),
+    ('\u{FEFF}', '\u{FEFF}'),
+    ('\u{FFA0}', '\u{FFA0}'),
+    ('\u{FFF0}', '\u{FFFB}'),
+    ('\u{1BCA0}', '\u{1BCA3}'),
+    ('\u{1D173}', '\u{1D17A}'),
+    ('\u{E0000}', '\u{E0FFF}'),
+];
+
+/// A model under test.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TestedModel {
+    id: ModelId,
+    name: String,
+    provider: String,
+    price_input: Option<f64>,
+    price_output: Option<f64>,
+}
+
+impl TestedModel {
+    /// A model with its prices, if known, in US dollars per million tokens.
+    pub fn new(
+        id: ModelId,
+        name: &str,
+        provider: &str,
+        price_input: Option<f64>,
+        price_output: Option<f64>,
+    ) -> Result<Self, BadRun> {
+        for (field, text) in [("name", name), ("provider", provider)] {
+            without_invisible_characters(field, text)?;
+        }
+        Self::from_archive(id, name, provider, price_input, price_output)
+    }
+
+    /// A model whose names were accepted by an earlier version, which may contain invisible characters.
+    pub(in super::super) fn from_archive(
+        id: ModelId,
+        name: &str,
+        provider: &str,
+        price_input: Option<f64>,
+        price_output: Option<f64>,
+    ) -> Result<Self, BadRun> {
+        visible("name", name)?;
+        visible("provider", provider)?;
+        price_input.map_or(Ok(()), |price| amount("priceInput", price))?;
+        price_output.map_or(Ok(()), |price| amount("priceOutput", price))?;
+        Ok(Self { id, name: name.to_owned(), provider: provider.to_owned(), price_input, price_output })
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &ModelId {
+        &self.id
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The id of its provider.
+    pub fn provider(&self) -> &str {
+        &self.provider
+    }
+
+    /// US dollars per million input tokens.
+    pub fn price_input(&self) -> Option<f64> {
+        self.price_input
+    }
+
+    /// US dollars per million output tokens.
+    pub fn price_output(&self) -> Option<f64> {
+        self.price_output
+    }
+}
+
+fn visible(field: &str, text: &str) -> Result<(), BadRun> {
+    let problem = if text.trim().is_empty() {
+        "is empty; write a display name".to_owned()
+    } else if text.chars().any(char::is_control) {
+        "has a control character; write visible text".to_owned()
+    } else if text.chars().count() > LONGEST_NAME {
+        format!("is longer than {LONGEST_NAME} characters")
+    } else {
+        return Ok(());
+    };
+    Err(BadRun::new(field, problem))
+}
+
+fn without_invisible_characters(field: &str, text: &str) -> Result<(), BadRun> {
+    let is_invisible = |c: char| INVISIBLE.iter().any(|(first, last)| (*first..=*last).contains(&c));
+    let Some((index, found)) = text.chars().enumerate().find(|(_, c)| is_invisible(*c)) else {
+        return Ok(());
+    };
+    let problem = format!(
+        "character {} is U+{:04X}, which is invisible; remove it: different names must not look equal",
+        index + 1,
+        u32::from(found)
+    );
+    Err(BadRun::new(field, problem))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str, provider: &str) -> Result<TestedModel, BadRun> {
+        TestedModel::new(ModelId::new("m").unwrap(), name, provider, None, None)
+    }
+
+    #[test]
+    fn invisible_characters_in_names_are_rejected_with_their_place_and_the_remedy() {
+        let stated: Vec<char> = ["\u{AD}\u{61C}\u{180E}\u{FEFF}\u{3164}\u{FE0F}", "\u{E0100}\u{34F}\u{FFA0}"]
+            .concat()
+            .chars()
+            .chain('\u{200B}'..='\u{200F}')
+            .chain('\u{202A}'..='\u{202E}')
+            .chain('\u{2060}'..='\u{2064}')
+            .chain('\u{2066}'..='\u{206F}')
+            .chain('\u{E0000}'..='\u{E007F}')
+            .collect();
+        for c in stated {
+            for (field, model) in [
+                ("name", named(&format!("Atlas{c}"), "meridian")),
+                ("provider", named("Atlas", &format!("{c}meridian"))),
+            ] {
+                let bad = model.expect_err(&format!("U+{:04X}", u32::from(c)));
+                let found = format!("U+{:04X}, which is invisible; remove it", u32::from(c));
+                assert!(bad.field == field && bad.problem.contains(&found), "{bad}");
+            }
+        }
+        let bad = named("At\u{200B}las", "meridian").unwrap_err();
+        assert!(bad.problem.starts_with("character 3 is U+200B"), "{bad}");
+    }
+
+    #[test]
+    fn names_of_any_script_are_accepted() {
+        for name in
+            ["Atlas 4 (preview)", "模型 4", "モデル", "نموذج", "דגם", "Modèle é", "e\u{301}", "मॉडल", "🚀 4"]
+        {
+            assert!(named(name, name).is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_that_earlier_versions_accepted_are_still_read() {
+        let stored = TestedModel::from_archive(ModelId::new("m").unwrap(), "At\u{200B}las", "p", None, None);
+        assert_eq!(stored.unwrap().name(), "At\u{200B}las");
+    }
+}

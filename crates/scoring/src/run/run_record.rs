@@ -1,0 +1,164 @@
+//! A run: one suite on one model at one time.
+
+use std::sync::Arc;
+
+use scoregate_base::clock::Wall;
+
+use super::bad_run::BadRun;
+use super::model::TestedModel;
+use super::run_failure::RunFailure;
+use super::suite::Suite;
+use super::trial::Trial;
+
+/// Maximum number of trials per run: far above any real one, so that a broken file cannot exhaust the memory.
+pub const MAX_TRIALS: usize = 1_000;
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RunOutcome {
+    /// Its trials with scores. Failed trials are listed apart; if all failed, there is none here.
+    Scored(Vec<Trial>),
+    /// Failed as a whole, without trials.
+    Failed(RunFailure),
+}
+
+/// A run of one suite on one model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    model: Arc<TestedModel>,
+    suite: Suite,
+    at: Wall,
+    outcome: RunOutcome,
+    failed_trials: Vec<RunFailure>,
+}
+
+impl Run {
+    /// A run with this outcome.
+    pub fn new(model: Arc<TestedModel>, suite: Suite, at: Wall, outcome: RunOutcome) -> Result<Self, BadRun> {
+        Self::with_failed_trials(model, suite, at, outcome, Vec::new())
+    }
+
+    /// A run with some failed trials, or only such.
+    pub fn with_failed_trials(
+        model: Arc<TestedModel>,
+        suite: Suite,
+        at: Wall,
+        outcome: RunOutcome,
+        failed_trials: Vec<RunFailure>,
+    ) -> Result<Self, BadRun> {
+        let bad = |problem: String| Err(BadRun::new("trials", problem));
+        match &outcome {
+            RunOutcome::Scored(trials) if trials.is_empty() && failed_trials.is_empty() => {
+                bad("a run needs at least one trial; a run that failed as a whole has `failure` instead"
+                    .into())
+            }
+            RunOutcome::Failed(_) if !failed_trials.is_empty() => {
+                bad("a run that failed as a whole has no trials".into())
+            }
+            RunOutcome::Scored(trials) if trials.len() + failed_trials.len() > MAX_TRIALS => {
+                let found = trials.len() + failed_trials.len();
+                bad(format!("{found} trials; the maximum is {MAX_TRIALS}"))
+            }
+            RunOutcome::Scored(_) | RunOutcome::Failed(_) => {
+                Ok(Self { model, suite, at, outcome, failed_trials })
+            }
+        }
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Arc<TestedModel> {
+        &self.model
+    }
+
+    /// The suite.
+    pub fn suite(&self) -> Suite {
+        self.suite
+    }
+
+    /// When it was made.
+    pub fn at(&self) -> Wall {
+        self.at
+    }
+
+    /// Its outcome.
+    pub fn outcome(&self) -> &RunOutcome {
+        &self.outcome
+    }
+
+    /// The reasons of the failed trials that it lists.
+    pub fn failed_trials(&self) -> &[RunFailure] {
+        &self.failed_trials
+    }
+
+    /// Its trials with scores.
+    pub fn trials(&self) -> &[Trial] {
+        match &self.outcome {
+            RunOutcome::Scored(trials) => trials,
+            RunOutcome::Failed(_) => &[],
+        }
+    }
+
+    /// Its failed trials. A run that failed as a whole counts as one.
+    pub fn failures(&self) -> &[RunFailure] {
+        match &self.outcome {
+            RunOutcome::Scored(_) => &self.failed_trials,
+            RunOutcome::Failed(failure) => std::slice::from_ref(failure),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Axis;
+    use super::*;
+    use scoregate_base::routes::ModelId;
+    use scoregate_base::routes::shapes::AXES;
+
+    #[test]
+    fn score_out_of_range_is_rejected_with_its_axis() {
+        for bad in [f64::NAN, f64::INFINITY, -0.1, 1.2] {
+            let mut scores = [0.5; 7];
+            scores[3] = bad;
+            let refusal = Trial::new(scores, 100.0, 0.01).unwrap_err();
+            assert_eq!(refusal.field, "scores.efficiency");
+            assert!(refusal.problem.contains("from 0 to 1"), "{refusal}");
+        }
+        assert!(Trial::new([0.0, 1.0, 0.5, 0.5, 0.5, 0.5, 0.5], 0.0, 0.0).is_ok());
+    }
+
+    #[test]
+    fn negative_or_infinite_amounts_are_rejected() {
+        let of = |trial: Result<Trial, BadRun>| trial.unwrap_err().field;
+        assert_eq!(of(Trial::new([0.5; 7], f64::NAN, 0.0)), "latencyMs");
+        assert_eq!(of(Trial::new([0.5; 7], 1.0, -1.0)), "cost");
+        let of = |name: &str, price| {
+            TestedModel::new(ModelId::new("m").unwrap(), name, "p", Some(price), None).unwrap_err().field
+        };
+        assert_eq!(of("M", -1.0), "priceInput");
+        assert_eq!(of(" ", 1.0), "name");
+        assert_eq!(of("a\u{7}b", 1.0), "name");
+        assert_eq!(of(&"x".repeat(201), 1.0), "name");
+    }
+
+    #[test]
+    fn a_run_has_a_limited_nonzero_number_of_trials() {
+        let model = Arc::new(TestedModel::new(ModelId::new("m").unwrap(), "M", "p", None, None).unwrap());
+        let run =
+            |trials| Run::new(Arc::clone(&model), Suite::CODING, Wall::default(), RunOutcome::Scored(trials));
+        let trial = Trial::new([0.5; 7], 1.0, 0.0).unwrap();
+        assert!(run(vec![]).unwrap_err().problem.contains("needs at least one trial"));
+        assert!(run(vec![trial; MAX_TRIALS + 1]).unwrap_err().problem.contains("1001 trials; the maximum"));
+        assert!(run(vec![trial]).is_ok());
+        let failed = |outcome, failed| {
+            Run::with_failed_trials(Arc::clone(&model), Suite::CODING, Wall::default(), outcome, failed)
+        };
+        assert!(failed(RunOutcome::Scored(vec![]), vec![RunFailure::Timeout]).is_ok());
+        let whole = RunOutcome::Failed(RunFailure::Timeout);
+        assert!(failed(whole, vec![RunFailure::Timeout]).unwrap_err().problem.contains("has no trials"));
+    }
+
+    #[test]
+    fn axes_match_the_api_words_in_order() {
+        assert_eq!(Axis::ALL.map(Axis::word)[..], *AXES);
+    }
+}

@@ -1,0 +1,288 @@
+//! The suite table: which suites count, with which weight, on which axes, and which `sortBy` values they feed.
+//!
+//! The table of an archive is stored in it. Weights are renormalised here, once, never per run, so that two scores of
+//! one table are comparable. Its text is in `suite_text`.
+
+use scoregate_base::routes::SortBy;
+
+use super::super::method;
+use super::{Axis, Suite};
+
+/// Maximum number of suites in a table.
+pub const MAX_SUITES: usize = 8;
+
+/// How far the sum of weights may be from 1 to be kept as written.
+const SUM_TOLERANCE: f64 = 1e-9;
+
+/// A set of axes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AxisSet([bool; 7]);
+
+/// A suite in the table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SuiteEntry {
+    name: Suite,
+    weight: f64,
+    axes: AxisSet,
+    feeds: Vec<SortBy>,
+    axis_weights: [f64; 7],
+}
+
+/// The position of a suite in a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct SuiteIndex(usize);
+
+/// A valid table of 1 to 8 suites, whose weights add up to 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SuiteTable {
+    suites: Vec<SuiteEntry>,
+    by_feed: [Vec<f64>; 7],
+    by_axis: [Vec<f64>; 7],
+}
+
+/// Why a table was rejected: the field, and what is expected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {problem}")]
+pub struct BadSuiteTable {
+    /// The field, such as `suite[1].weight`.
+    pub field: String,
+    /// The problem, and the expected value.
+    pub problem: String,
+}
+
+impl BadSuiteTable {
+    pub(super) fn new(field: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self { field: field.into(), problem: problem.into() }
+    }
+}
+
+impl AxisSet {
+    /// All axes.
+    pub const ALL: Self = Self([true; 7]);
+
+    /// The axes in this set.
+    pub fn iter(self) -> impl Iterator<Item = Axis> {
+        Axis::ALL.into_iter().zip(self.0).filter_map(|(axis, is_in)| is_in.then_some(axis))
+    }
+
+    /// Whether each axis is in it, in the order of [`Axis::ALL`].
+    pub const fn flags(self) -> [bool; 7] {
+        self.0
+    }
+
+    /// Whether it has no axis.
+    pub fn is_empty(self) -> bool {
+        self == Self::default()
+    }
+}
+
+impl FromIterator<Axis> for AxisSet {
+    fn from_iter<I: IntoIterator<Item = Axis>>(axes: I) -> Self {
+        let axes: Vec<Axis> = axes.into_iter().collect();
+        Self(Axis::ALL.map(|axis| axes.contains(&axis)))
+    }
+}
+
+impl SuiteEntry {
+    /// A suite. Weights are relative until it is in a table.
+    pub fn new(name: Suite, weight: f64, axes: AxisSet, feeds: &[SortBy]) -> Self {
+        let weighed = method::AXIS_WEIGHTS.iter().zip(axes.flags());
+        let declared = weighed.map(|((_, weight), is_declared)| if is_declared { *weight } else { 0.0 });
+        let declared: Vec<f64> = declared.collect();
+        let sum: f64 = declared.iter().sum();
+        let mut axis_weights = [0.0; 7];
+        for (normal, declared) in axis_weights.iter_mut().zip(declared) {
+            *normal = if (sum - 1.0).abs() < SUM_TOLERANCE { declared } else { declared / sum };
+        }
+        let feeds = SortBy::ALL.into_iter().filter(|value| feeds.contains(value)).collect();
+        Self { name, weight, axes, feeds, axis_weights }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> Suite {
+        self.name
+    }
+
+    /// Its name, as text.
+    pub fn name_text(&self) -> &str {
+        self.name.name()
+    }
+
+    /// Its weight among the suites of the table, which add up to 1.
+    pub fn weight(&self) -> f64 {
+        self.weight
+    }
+
+    /// The axes that every trial has.
+    pub fn axes(&self) -> AxisSet {
+        self.axes
+    }
+
+    /// The weights of the axes in a trial, in the order of [`Axis::ALL`]. They add up to 1; the others are 0.
+    pub fn axis_weights(&self) -> &[f64; 7] {
+        &self.axis_weights
+    }
+
+    /// The `sortBy` values that it is part of.
+    pub fn feeds(&self) -> &[SortBy] {
+        &self.feeds
+    }
+
+    fn validate(&self, index: usize) -> Result<(), BadSuiteTable> {
+        let bad =
+            |field: &str, problem: &str| Err(BadSuiteTable::new(format!("suite[{index}].{field}"), problem));
+        if !(self.weight.is_finite() && self.weight > 0.0) {
+            bad("weight", "write a number above 0")
+        } else if self.axes.is_empty() {
+            bad("axes", "a suite needs at least one axis")
+        } else if self.feeds.is_empty() {
+            bad("feeds", "a suite needs at least one `sortBy` value")
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl SuiteTable {
+    /// Validates a table, and normalises its weights. Weights that add up to 1 already are kept as they are.
+    pub fn new(mut suites: Vec<SuiteEntry>) -> Result<Self, BadSuiteTable> {
+        if !(1..=MAX_SUITES).contains(&suites.len()) {
+            let problem = format!("{} suites; write 1 to {MAX_SUITES}", suites.len());
+            return Err(BadSuiteTable::new("suite", problem));
+        }
+        for (index, suite) in suites.iter().enumerate() {
+            suite.validate(index)?;
+            if suites.iter().take(index).any(|other| other.name == suite.name) {
+                let problem = format!("{} is in the table already", suite.name);
+                return Err(BadSuiteTable::new(format!("suite[{index}].name"), problem));
+            }
+        }
+        let sum: f64 = suites.iter().map(SuiteEntry::weight).sum();
+        if !sum.is_finite() {
+            return Err(BadSuiteTable::new("suite[0].weight", "the weights are too large to add up"));
+        }
+        if (sum - 1.0).abs() >= SUM_TOLERANCE {
+            for suite in &mut suites {
+                suite.weight /= sum;
+            }
+        }
+        let by_feed =
+            SortBy::ALL.map(|value| shares(&suites, |suite: &SuiteEntry| suite.feeds.contains(&value)));
+        let by_axis = std::array::from_fn(|axis| {
+            shares(&suites, |suite: &SuiteEntry| suite.axes.flags().get(axis) == Some(&true))
+        });
+        Ok(Self { suites, by_feed, by_axis })
+    }
+
+    /// The suites, in order.
+    pub fn suites(&self) -> &[SuiteEntry] {
+        &self.suites
+    }
+
+    /// The position of a suite; `None` if it is not in the table.
+    pub(in super::super) fn index(&self, name: Suite) -> Option<SuiteIndex> {
+        self.suites.iter().position(|suite| suite.name == name).map(SuiteIndex)
+    }
+
+    /// The suite with this name.
+    pub fn entry(&self, name: Suite) -> Option<&SuiteEntry> {
+        self.suites.iter().find(|suite| suite.name == name)
+    }
+
+    /// The weights of the suites that feed a `sortBy` value, in the order of the table. They add up to 1, and are 0 for
+    /// the other suites.
+    pub fn weights(&self, of: SortBy) -> &[f64] {
+        let all = SortBy::ALL.into_iter().zip(&self.by_feed);
+        all.into_iter().find(|(value, _)| *value == of).map_or(&[], |(_, weights)| weights)
+    }
+
+    /// The weights of the suites that declare each axis, likewise, in the order of [`Axis::ALL`].
+    pub fn axis_weights(&self) -> &[Vec<f64>; 7] {
+        &self.by_axis
+    }
+}
+
+impl Default for SuiteTable {
+    /// The table of an archive in which none was set.
+    fn default() -> Self {
+        let feeds = |own| [SortBy::Combined, own, SortBy::Speed, SortBy::SevenAxis, SortBy::Price];
+        let own = [SortBy::Coding, SortBy::Reasoning, SortBy::Tooling];
+        let suites = method::SUITE_WEIGHTS
+            .into_iter()
+            .zip(own)
+            .map(|((name, weight), own)| SuiteEntry::new(name, weight, AxisSet::ALL, &feeds(own)));
+        Self::new(suites.collect()).expect("the default table is valid: a test walks it")
+    }
+}
+
+impl SuiteIndex {
+    /// The position, from 0.
+    pub(in super::super) const fn get(self) -> usize {
+        self.0
+    }
+}
+
+/// The weights of some suites, normalised among them, and 0 for the others.
+fn shares(suites: &[SuiteEntry], is_part: impl Fn(&SuiteEntry) -> bool) -> Vec<f64> {
+    let weights = suites.iter().map(|suite| if is_part(suite) { suite.weight } else { 0.0 });
+    let sum: f64 = weights.clone().sum();
+    weights
+        .map(|weight| if (sum - 1.0).abs() < SUM_TOLERANCE || sum <= 0.0 { weight } else { weight / sum })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &str, weight: f64) -> SuiteEntry {
+        SuiteEntry::new(Suite::new(name).unwrap(), weight, AxisSet::ALL, &SortBy::ALL)
+    }
+
+    #[test]
+    fn the_default_table_has_the_weights_of_the_method() {
+        let table = SuiteTable::default();
+        let weights: Vec<f64> = table.suites().iter().map(SuiteEntry::weight).collect();
+        assert_eq!(weights, [0.40, 0.35, 0.25]);
+        assert_eq!(table.weights(SortBy::Combined), weights);
+        assert_eq!(table.weights(SortBy::Reasoning), [0.0, 1.0, 0.0]);
+        for suite in table.suites() {
+            assert_eq!(suite.axis_weights()[..], method::AXIS_WEIGHTS.map(|(_, weight)| weight)[..]);
+        }
+    }
+
+    #[test]
+    fn weights_are_normalised_among_the_suites_and_axes_that_take_part() {
+        let spec = AxisSet::from_iter([Axis::Spec, Axis::Refusal]);
+        let table = SuiteTable::new(vec![
+            SuiteEntry::new(Suite::CODING, 3.0, AxisSet::ALL, &[SortBy::Combined]),
+            SuiteEntry::new(Suite::TOOLING, 1.0, spec, &[SortBy::Combined, SortBy::Coding]),
+            SuiteEntry::new(Suite::REASONING, 4.0, spec, &[SortBy::Speed]),
+        ])
+        .unwrap();
+        assert_eq!(table.weights(SortBy::Combined), [0.75, 0.25, 0.0]);
+        assert_eq!(table.weights(SortBy::Coding), [0.0, 1.0, 0.0]);
+        assert_eq!(table.weights(SortBy::Price), [0.0; 3]);
+        let [correctness, spec, ..] = table.axis_weights();
+        assert_eq!((&correctness[..], &spec[..]), (&[1.0, 0.0, 0.0][..], &[0.375, 0.125, 0.5][..]));
+        let axes = table.entry(Suite::TOOLING).unwrap().axis_weights();
+        assert!((axes[1] - 0.6).abs() < 1e-12 && (axes[5] - 0.4).abs() < 1e-12 && axes[0] <= 0.0, "{axes:?}");
+        // Once normalised, they stay as they are.
+        assert_eq!(SuiteTable::new(table.suites().to_vec()).unwrap(), table);
+    }
+
+    #[test]
+    fn an_invalid_table_is_rejected_with_its_field() {
+        let refused = |suites| SuiteTable::new(suites).unwrap_err().field;
+        assert_eq!(refused(vec![]), "suite");
+        assert_eq!(refused((0..9).map(|n| entry(&format!("s{n}"), 1.0)).collect()), "suite");
+        assert_eq!(refused(vec![entry("a", 1.0), entry("a", 1.0)]), "suite[1].name");
+        for weight in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(refused(vec![entry("a", weight)]), "suite[0].weight");
+        }
+        assert_eq!(refused(vec![entry("a", f64::MAX), entry("b", f64::MAX)]), "suite[0].weight");
+        let none = SuiteEntry::new(Suite::CODING, 1.0, AxisSet::default(), &SortBy::ALL);
+        assert_eq!(refused(vec![none]), "suite[0].axes");
+        assert_eq!(refused(vec![SuiteEntry::new(Suite::CODING, 1.0, AxisSet::ALL, &[])]), "suite[0].feeds");
+    }
+}

@@ -1,0 +1,157 @@
+//! The suite table as TOML, and the version of the method with it.
+
+use std::fmt::Write as _;
+
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use scoregate_base::routes::SortBy;
+
+use super::super::method;
+use super::suite_table::{BadSuiteTable, SuiteEntry, SuiteTable};
+use super::{Axis, Suite};
+
+/// Bytes of the table's digest in the version.
+const DIGEST_BYTES: usize = 4;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenTable {
+    suite: Vec<WrittenSuite>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenSuite {
+    name: String,
+    weight: f64,
+    axes: Vec<String>,
+    feeds: Vec<String>,
+}
+
+impl SuiteTable {
+    /// Parses a table.
+    pub fn read(text: &str) -> Result<Self, BadSuiteTable> {
+        let written: WrittenTable = toml::from_str(text).map_err(|error| not_a_table(text, &error))?;
+        let suites: Result<Vec<SuiteEntry>, BadSuiteTable> =
+            written.suite.into_iter().enumerate().map(|(index, suite)| suite.read(index)).collect();
+        Self::new(suites?)
+    }
+
+    /// Writes it in the format that [`Self::read`] parses. Equal tables have the same text.
+    pub fn write(&self) -> String {
+        let mut text = String::new();
+        for suite in self.suites() {
+            let axes: Vec<&str> = suite.axes().iter().map(Axis::word).collect();
+            let feeds: Vec<&str> = suite.feeds().iter().map(|value| value.word()).collect();
+            let separator = if text.is_empty() { "" } else { "\n" };
+            let (name, weight) = (suite.name(), suite.weight());
+            write!(
+                text,
+                "{separator}[[suite]]\nname = \"{name}\"\nweight = {weight}\naxes = {axes:?}\nfeeds = {feeds:?}\n"
+            )
+            .expect("writing to a string does not fail");
+        }
+        text
+    }
+
+    /// The version of the method with this table: that of the method for the default table; otherwise with the digest
+    /// of its text.
+    pub fn method_version(&self) -> String {
+        let mut version = method::METHOD_VERSION.to_owned();
+        if *self == Self::default() {
+            return version;
+        }
+        version.push('+');
+        for byte in Sha256::digest(self.write()).iter().take(DIGEST_BYTES) {
+            write!(version, "{byte:02x}").expect("writing to a string does not fail");
+        }
+        version
+    }
+}
+
+impl WrittenSuite {
+    fn read(self, index: usize) -> Result<SuiteEntry, BadSuiteTable> {
+        let field = |name: &str| format!("suite[{index}].{name}");
+        let rule = format!("{:?} is not a name; write 1 to 40 of a-z, 0-9 and -", self.name);
+        let name = Suite::new(&self.name).ok_or_else(|| BadSuiteTable::new(field("name"), rule))?;
+        let axes = words(&field("axes"), &self.axes, Axis::ALL.map(|axis| (axis.word(), axis)))?;
+        let feeds = words(&field("feeds"), &self.feeds, SortBy::ALL.map(|value| (value.word(), value)))?;
+        Ok(SuiteEntry::new(name, self.weight, axes.into_iter().collect(), &feeds))
+    }
+}
+
+fn words<T: Copy + PartialEq, const N: usize>(
+    field: &str,
+    written: &[String],
+    known: [(&'static str, T); N],
+) -> Result<Vec<T>, BadSuiteTable> {
+    let mut found = Vec::with_capacity(written.len());
+    for word in written {
+        let value = known.iter().find(|(name, _)| name == word).map(|(_, value)| *value);
+        let value = value.ok_or_else(|| {
+            let known = known.map(|(name, _)| name).join(", ");
+            BadSuiteTable::new(field, format!("{word:?} is unknown; write some of {known}"))
+        })?;
+        if found.contains(&value) {
+            return Err(BadSuiteTable::new(field, format!("{word:?} is given twice; keep one")));
+        }
+        found.push(value);
+    }
+    Ok(found)
+}
+
+fn not_a_table(text: &str, error: &toml::de::Error) -> BadSuiteTable {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let problem = error.message().replace('\n', ", ");
+    let remedy = "write a [[suite]] for each, with `name`, `weight`, `axes` and `feeds`";
+    BadSuiteTable::new(format!("line {line}"), format!("{problem}; {remedy}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OTHER: &str =
+        "[[suite]]\nname = \"mmlu\"\nweight = 3\naxes = [\"spec\"]\nfeeds = [\"combined\", \"7axis\"]\n";
+
+    #[test]
+    fn tables_round_trip_through_their_text() {
+        for table in [SuiteTable::default(), SuiteTable::read(OTHER).unwrap()] {
+            assert_eq!(SuiteTable::read(&table.write()).unwrap(), table);
+        }
+        assert!(SuiteTable::read(OTHER).unwrap().write().contains("\nweight = 1\n"));
+    }
+
+    #[test]
+    fn only_another_table_has_a_digest_in_its_version() {
+        assert_eq!(SuiteTable::default().method_version(), method::METHOD_VERSION);
+        let version = |text: &str| SuiteTable::read(text).unwrap().method_version();
+        let (digest, one) = (version(OTHER), version(&OTHER.replace("spec", "refusal")));
+        assert!(digest.starts_with(&format!("{}+", method::METHOD_VERSION)), "{digest}");
+        assert_eq!(digest.len(), method::METHOD_VERSION.len() + 9);
+        assert_ne!(digest, one);
+        assert_eq!(version(&OTHER.replace("= 3", "= 7.5")), digest, "a single weight is always 1");
+    }
+
+    #[test]
+    fn every_error_names_its_field_and_the_remedy() {
+        for (from, to, field, problem) in [
+            ("mmlu", "MMLU", "suite[0].name", "write 1 to 40 of a-z"),
+            ("= 3", "= -3", "suite[0].weight", "above 0"),
+            ("= 3", "= \"3\"", "line 3", "expected f64"),
+            ("\"spec\"", "\"style\"", "suite[0].axes", "write some of correctness, spec"),
+            ("\"spec\"", "\"spec\", \"spec\"", "suite[0].axes", "given twice"),
+            ("\"spec\"", "", "suite[0].axes", "at least one axis"),
+            ("\"combined\"", "\"quality\"", "suite[0].feeds", "write some of combined, reasoning"),
+            ("weight = 3\n", "", "line 1", "missing field `weight`"),
+            ("name", "nick = 1\nname", "line 2", "unknown field `nick`"),
+            ("[[suite]]", "[[suite]", "line 1", "write a [[suite]] for each"),
+        ] {
+            let bad = SuiteTable::read(&OTHER.replacen(from, to, 1)).unwrap_err();
+            assert!(bad.field == field && bad.problem.contains(problem), "{to}: {bad}");
+        }
+        assert_eq!(SuiteTable::read("").unwrap_err().field, "line 1");
+    }
+}

@@ -1,0 +1,284 @@
+//! The series of one model: its runs counted by hour and suite, and the statistics of any range of hours.
+//!
+//! Runs are counted and dropped. Counts are defined in `count`, the scores of a range in `period_scores`.
+
+#[cfg(test)]
+mod tests;
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use scoregate_base::clock::Wall;
+use scoregate_base::routes::SortBy;
+
+use super::count::RunCounts;
+use super::hour::{Hour, HourRange};
+use super::method;
+use super::noise::round_length::RoundLength;
+use super::noise::weekly_cycle::TimedValue;
+use super::period_scores::{PeriodScores, ScorePart, ScoreRound, axes, last_scored, mean, runs};
+use super::presence::SuitePresence;
+use super::run::{Run, SuiteIndex, SuiteTable, Trial};
+
+const DAY: u64 = 24;
+
+/// All hours of one model within a window.
+#[derive(Clone, Debug)]
+pub(super) struct ScoreSeries {
+    table: Arc<SuiteTable>,
+    window: HourRange,
+    /// By hour, and within an hour in the order of the table: one allocation for all.
+    hours: Vec<RunCounts>,
+    /// The suites with a score in each hour.
+    presence: SuitePresence,
+    /// Of all trials with one in suites that feed `speed`, by hour.
+    latencies: Vec<f64>,
+    /// Where the latencies of each hour end, for hours with runs.
+    latency_ends: Vec<usize>,
+    /// The length of a round, computed on first use.
+    round_length: OnceCell<RoundLength>,
+    /// The complete rounds, oldest first, computed on first use.
+    rounds: OnceCell<Vec<ScoreRound>>,
+    /// The sums of whole days counted back from the window's end, newest first, each in the order of the table,
+    /// computed on first use.
+    days: OnceCell<Vec<RunCounts>>,
+    /// The first run, even before the window.
+    first_seen: Option<Wall>,
+}
+
+impl ScoreSeries {
+    /// A series for this window without runs.
+    pub(super) fn new(table: Arc<SuiteTable>, window: HourRange) -> Self {
+        let of_hour = || std::iter::repeat_n(RunCounts::EMPTY, table.suites().len());
+        Self {
+            hours: window.hours().flat_map(|_| of_hour()).collect(),
+            presence: SuitePresence::new(window),
+            latencies: Vec::new(),
+            latency_ends: Vec::new(),
+            round_length: OnceCell::new(),
+            rounds: OnceCell::new(),
+            days: OnceCell::new(),
+            first_seen: None,
+            table,
+            window,
+        }
+    }
+
+    /// Removes all runs, and keeps the allocations.
+    pub(super) fn clear(&mut self) {
+        for count in self.hours.iter_mut().filter(|count| count.runs > 0) {
+            *count = RunCounts::EMPTY;
+        }
+        self.presence.clear();
+        self.latencies.clear();
+        self.latency_ends.clear();
+        self.first_seen = None;
+        self.clear_derived();
+    }
+
+    /// Records the time of a run.
+    pub(super) fn record_time(&mut self, at: Wall) {
+        self.first_seen = Some(self.first_seen.map_or(at, |first| first.min(at)));
+    }
+
+    /// When the model was last updated: the newest run with a score, else the first run.
+    pub(super) fn last_updated(&self) -> Wall {
+        let scored = self.hours.rchunks(self.width()).find_map(last_scored);
+        scored.or(self.first_seen).unwrap_or(self.window.from.start())
+    }
+
+    /// Counts a run. Outside the window, and of a suite that is not in the table, only its time is recorded.
+    pub(super) fn add(&mut self, run: &Run) {
+        self.record_time(run.at());
+        let table = Arc::clone(&self.table);
+        let Some((index, suite)) = table.index(run.suite()).zip(table.entry(run.suite())) else { return };
+        let mut count = RunCounts::default();
+        count.add(run, suite);
+        let latencies = if count.runs > 0 { run.trials() } else { &[] };
+        let latencies: Vec<f64> = latencies.iter().filter_map(Trial::latency_ms).collect();
+        self.put(Hour::of(run.at()), index, &count, &latencies);
+    }
+
+    /// Adds counted runs of one hour and suite, with the latencies of their trials.
+    pub(super) fn put(&mut self, hour: Hour, suite: SuiteIndex, count: &RunCounts, latencies: &[f64]) {
+        let (Some(index), width) = (self.index(hour), self.width()) else { return };
+        let Some(counted) = self.hours.get_mut(index * width + suite.get()) else { return };
+        counted.merge(count);
+        if count.scored > 0 {
+            self.presence.add(index, suite);
+        }
+        self.clear_derived();
+        let feeds_speed =
+            self.table.weights(SortBy::Speed).get(suite.get()).is_some_and(|weight| *weight > 0.0);
+        let latencies = if feeds_speed { latencies } else { &[] };
+        if self.latency_ends.len() <= index {
+            self.latency_ends.resize(index + 1, self.latencies.len());
+        }
+        // Mostly at the end: sources are sorted by hour.
+        let at = self.latency_ends.get(index).copied().unwrap_or_default();
+        self.latencies.splice(at..at, latencies.iter().copied());
+        self.latency_ends.iter_mut().skip(index).for_each(|end| *end += latencies.len());
+    }
+
+    /// The scores of a range.
+    pub(super) fn over(&self, range: HourRange) -> PeriodScores {
+        let whole_days = |hours: u64| hours.is_multiple_of(DAY).then(|| usize::try_from(hours / DAY).ok())?;
+        // Most ranges end with the window or whole days before: their days are summed once.
+        let ago = |hour: Hour| self.window.to.number().checked_sub(hour.number()).and_then(whole_days);
+        let rounds = self.presence.rounds(range, self.round_length());
+        match (ago(range.to), ago(range.from)) {
+            (Some(newest), Some(oldest)) if newest + 1 < oldest => {
+                let days = self.days().chunks(self.width());
+                let days: Vec<&[RunCounts]> = days.skip(newest).take(oldest - newest).collect();
+                PeriodScores::sum(&self.table, rounds, days.into_iter().rev())
+            }
+            _ => PeriodScores::sum(&self.table, rounds, range.hours().filter_map(|hour| self.at(hour))),
+        }
+    }
+
+    /// The length of a round of this model: the shortest in which nearly every round is complete.
+    pub(super) fn round_length(&self) -> RoundLength {
+        *self.round_length.get_or_init(|| self.presence.round_length(self.table.weights(SortBy::Combined)))
+    }
+
+    fn days(&self) -> &[RunCounts] {
+        self.days.get_or_init(|| {
+            let width = self.width();
+            let mut days = Vec::new();
+            for day in self.hours.rchunks(width * usize::try_from(DAY).unwrap_or(1)) {
+                let start = days.len();
+                days.resize(start + width, RunCounts::EMPTY);
+                for hour in day.chunks(width) {
+                    days.iter_mut().skip(start).zip(hour).for_each(|(sum, count)| sum.merge(count));
+                }
+            }
+            days
+        })
+    }
+
+    /// The suites.
+    pub(super) fn table(&self) -> &SuiteTable {
+        &self.table
+    }
+
+    /// A score of each round of a range that has one, in points, oldest first.
+    pub(super) fn values(&self, range: HourRange, part: ScorePart<'_>) -> Vec<f64> {
+        self.part_values(range, &[part]).into_iter().flatten().map(|round| round.value).collect()
+    }
+
+    /// The same for several scores.
+    pub(super) fn part_values(&self, range: HourRange, parts: &[ScorePart<'_>]) -> Vec<Vec<TimedValue>> {
+        let mut values = vec![Vec::new(); parts.len()];
+        self.each_round(range, |begin, counts| {
+            let hour =
+                usize::try_from(begin.number().saturating_sub(range.from.number())).unwrap_or_default();
+            for (values, part) in values.iter_mut().zip(parts) {
+                values.extend(mean(counts, *part).map(|value| TimedValue { hour, value }));
+            }
+        });
+        values
+    }
+
+    /// Passes the counts of every round within a range, oldest first. The newest round of the series may be in
+    /// progress.
+    fn each_round(&self, range: HourRange, mut each: impl FnMut(Hour, &[RunCounts])) {
+        let (width, length) = (self.width(), self.round_length());
+        let first = range.from.max(self.window.from);
+        let mut round = length.round_of(first);
+        if round.from < first {
+            round = length.round_of(round.to);
+        }
+        let mut sums = Vec::with_capacity(width);
+        while round.to.min(self.window.to) <= range.to && round.from < self.window.to {
+            let hours = self.between(round);
+            if hours.len() <= width {
+                each(round.from, hours);
+            } else {
+                sums.clear();
+                sums.resize(width, RunCounts::EMPTY);
+                for hour in hours.chunks(width) {
+                    sums.iter_mut().zip(hour).for_each(|(sum, count)| sum.merge(count));
+                }
+                each(round.from, &sums);
+            }
+            round = length.round_of(round.to);
+        }
+    }
+
+    /// The counts of the hours of a range within the window.
+    fn between(&self, range: HourRange) -> &[RunCounts] {
+        let index = |hour: Hour| {
+            let hours = hour.clamp(self.window.from, self.window.to).number() - self.window.from.number();
+            usize::try_from(hours).unwrap_or_default() * self.width()
+        };
+        self.hours.get(index(range.from)..index(range.to)).unwrap_or_default()
+    }
+
+    /// Counts per hour.
+    fn width(&self) -> usize {
+        self.table.suites().len()
+    }
+
+    fn clear_derived(&mut self) {
+        self.round_length.take();
+        self.rounds.take();
+        self.days.take();
+    }
+
+    /// The counts of one hour, in the order of the table; `None` outside the window.
+    pub(super) fn at(&self, hour: Hour) -> Option<&[RunCounts]> {
+        Some(self.between(HourRange::one(hour))).filter(|counts| !counts.is_empty())
+    }
+
+    /// Runs of one hour, and failed ones; `None` outside the window.
+    pub(super) fn runs_at(&self, hour: Hour) -> Option<(u32, u32)> {
+        self.at(hour).map(runs)
+    }
+
+    /// The complete rounds that begin in a range, oldest first: every suite of the combined score has a score in them.
+    pub(super) fn rounds(&self, range: HourRange) -> &[ScoreRound] {
+        let rounds = self.rounds.get_or_init(|| {
+            let mut rounds = Vec::new();
+            self.each_round(self.window, |hour, counts| {
+                rounds.extend(ScoreRound::of(&self.table, hour, counts));
+            });
+            rounds
+        });
+        let before = |hour: Hour| rounds.partition_point(|round| round.hour < hour);
+        rounds.get(before(range.from)..before(range.to)).unwrap_or_default()
+    }
+
+    /// The complete rounds within a range, with their scores on the axes.
+    pub(super) fn axis_rounds(&self, range: HourRange) -> Vec<(Hour, [Option<f64>; 7])> {
+        let mut rounds = Vec::new();
+        self.each_round(range, |hour, counts| {
+            if ScoreRound::of(&self.table, hour, counts).is_some() {
+                rounds.push((hour, axes(&self.table, counts)));
+            }
+        });
+        rounds
+    }
+
+    /// The newest complete round that began before an hour, if it ended less than a day before it.
+    pub(super) fn newest_round(&self, before: Hour) -> Option<HourRange> {
+        let reach = method::LATEST_REACH_HOURS + self.round_length().hours() - 1;
+        let newest = self.rounds(before.last(reach)).last()?;
+        Some(self.round_length().round_of(newest.hour))
+    }
+
+    /// The latencies of the trials of a range.
+    pub(super) fn latencies_of(&self, range: HourRange) -> &[f64] {
+        let (from, to) = (self.trials_before(range.from), self.trials_before(range.to));
+        self.latencies.get(from..to).unwrap_or_default()
+    }
+
+    fn trials_before(&self, hour: Hour) -> usize {
+        let hours = hour.number().saturating_sub(self.window.from.number());
+        let Some(last) = usize::try_from(hours).unwrap_or(usize::MAX).checked_sub(1) else { return 0 };
+        self.latency_ends.get(last).copied().unwrap_or(self.latencies.len())
+    }
+
+    fn index(&self, hour: Hour) -> Option<usize> {
+        self.window.has(hour).then(|| usize::try_from(hour.number() - self.window.from.number()).ok())?
+    }
+}

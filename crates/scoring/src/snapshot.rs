@@ -1,0 +1,210 @@
+//! The snapshot: everything known at a full hour, computed from the runs before it, and again after an import.
+//!
+//! A pure function of source and time, so every process gets the same result. Incidents found in an archive are recorded
+//! there, and the records are a part of the source.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use scoregate_base::clock::Wall;
+use scoregate_base::routes::ModelId;
+
+use super::archive::{Archive, ArchiveError, ArchivedModel, IncidentScanRecord, NewestRuns};
+use super::hour::{Hour, HourRange};
+use super::incident_scan::incident::{IncidentHistory, ScannedIncidents};
+use super::incident_scan::incidents;
+use super::method;
+use super::model_state::{MeasuredModel, ModelState};
+use super::run::{Run, RunOutcome, SuiteTable, TestedModel, Trial};
+use super::series::ScoreSeries;
+use super::simulate;
+
+/// The source of runs.
+#[derive(Debug)]
+pub enum RunSource {
+    /// Generated runs: the same seed always gives the same runs.
+    Simulated {
+        /// The seed.
+        seed: u64,
+    },
+    /// Measured runs. Those in the future count when their hour is over.
+    Runs(Vec<Run>),
+    /// Measured runs on disk, likewise.
+    Archive(Archive),
+}
+
+/// An import this far ahead of our clock was dated by a wrong clock.
+const CLOCKS_APART: Duration = Duration::from_mins(1);
+
+/// All models at a full hour.
+#[derive(Clone, Debug)]
+pub(super) struct Snapshot {
+    /// The end of the hour range: only earlier runs count.
+    pub hour: Hour,
+    /// The hour in which it was made: the same, or the one before if runs of the current hour are included.
+    pub made_in: Hour,
+    /// Its date, which changes with every import.
+    pub at: Wall,
+    /// The last import included.
+    pub imported: Option<Wall>,
+    /// The suites that the scores consist of.
+    pub suites: Arc<SuiteTable>,
+    /// The version of the method with these suites.
+    pub method_version: String,
+    /// The models, sorted by id.
+    pub model_states: Vec<ModelState>,
+    /// Whether the runs were simulated.
+    pub synthetic: bool,
+}
+
+impl RunSource {
+    /// Sorts runs, so that sums do not depend on their original order.
+    pub(super) fn in_order(mut self) -> Self {
+        match &mut self {
+            // Sorted already.
+            Self::Simulated { .. } | Self::Archive(_) => {}
+            Self::Runs(runs) => {
+                runs.sort_by(|a, b| {
+                    let when = |run: &Run| (run.at(), run.suite(), run.model().id().clone());
+                    when(a).cmp(&when(b)).then_with(|| content(a).cmp(&content(b)))
+                });
+            }
+        }
+        self
+    }
+
+    /// The state at `now`: at its full hour, or, if runs of the current hour were imported, with those too. Runs must
+    /// be sorted.
+    pub(super) fn snapshot(&self, now: Wall) -> Result<Snapshot, ArchiveError> {
+        let (none, synthetic) = (NewestRuns::default(), matches!(self, Self::Simulated { .. }));
+        let default = Arc::<SuiteTable>::default;
+        let (suites, mut models, newest) = match self {
+            Self::Simulated { seed } => (default(), simulated(*seed, window(now, none)), none),
+            Self::Runs(runs) => (default(), measured(runs, window(now, none)), none),
+            Self::Archive(archive) => archived(archive, now)?,
+        };
+        models.sort_by(|a, b| a.id().cmp(b.id()));
+        let model_states = ModelState::published(models);
+        let (hour, at) = end(now, newest);
+        let method_version = suites.method_version();
+        let (made_in, imported) = (Hour::of(now), newest.import);
+        Ok(Snapshot { hour, made_in, at, imported, suites, method_version, model_states, synthetic })
+    }
+
+    /// Makes the runs of killed imports count. If that fails, the previous scores stay.
+    pub(super) fn complete_imports(&self, now: Wall) {
+        let Self::Archive(archive) = self else { return };
+        let path = archive.path().display();
+        match archive.complete_imports(now) {
+            Ok(0) => {}
+            Ok(days) => {
+                tracing::warn!(%path, days, "an import ended without updating the scores; its stored runs count now");
+            }
+            Err(error) => tracing::error!(%error, "stored runs of an unfinished import do not count yet"),
+        }
+    }
+
+    /// The time of the last import. Runs that are not in an archive never change.
+    pub(super) fn last_import(&self) -> Result<Option<Wall>, ArchiveError> {
+        match self {
+            Self::Simulated { .. } | Self::Runs(_) => Ok(None),
+            Self::Archive(archive) => archive.last_import(),
+        }
+    }
+}
+
+/// The hours of the snapshot at `now`.
+fn window(now: Wall, newest: NewestRuns) -> HourRange {
+    end(now, newest).0.last(method::WINDOW_HOURS)
+}
+
+/// The hour before which runs count at `now`, and the date of the results.
+///
+/// Imported runs count immediately, even those of the current hour. Both results depend only on the archive and the hour,
+/// so that all servers on one archive agree, and a restart changes nothing.
+fn end(now: Wall, newest: NewestRuns) -> (Hour, Wall) {
+    let hour = Hour::of(now);
+    let since = |at: &Wall| *at >= hour.start();
+    let Some(import) = newest.import.filter(since) else { return (hour, hour.start()) };
+    let at = if import <= now.plus(CLOCKS_APART) { import } else { Wall::from_seconds(now.seconds()) };
+    // An hour without runs would only displace the oldest.
+    (if newest.run.is_some_and(|run| since(&run)) { hour.plus(1) } else { hour }, at)
+}
+
+fn archived(
+    archive: &Archive,
+    now: Wall,
+) -> Result<(Arc<SuiteTable>, Vec<MeasuredModel>, NewestRuns), ArchiveError> {
+    let (mut models, mut scans) = (Vec::new(), Vec::new());
+    let (suites, newest) = archive.each_series(&|newest| window(now, newest), &mut |archived| {
+        let ArchivedModel { model, series, window, incidents, last_run } = archived;
+        let ScannedIncidents { published, revised, position } = incidents::scan(series, window, &incidents);
+        scans.extend(last_run.map(|last_run| IncidentScanRecord {
+            model: model.id().clone(),
+            before: incidents.position,
+            after: position,
+            revised,
+            last_run,
+        }));
+        models.push(MeasuredModel::compute(model, series, window.to, published));
+    })?;
+    let (_, at) = end(now, newest);
+    if let Err(error) = archive.record_incidents(&scans, at) {
+        tracing::error!(%error, "incidents could not be recorded; the next snapshot scans the same runs again");
+    }
+    Ok((suites, models, newest))
+}
+
+/// A model without records: its incidents are searched in the whole window.
+fn unrecorded(model: Arc<TestedModel>, series: &ScoreSeries, window: HourRange) -> MeasuredModel {
+    let scanned = incidents::scan(series, window, &IncidentHistory::default());
+    MeasuredModel::compute(model, series, window.to, scanned.published)
+}
+
+/// One model after another, so that only one series is in memory.
+fn simulated(seed: u64, window: HourRange) -> Vec<MeasuredModel> {
+    let draw = |simulated: simulate::Simulated| {
+        let mut series = ScoreSeries::new(Arc::default(), window);
+        simulated.runs(window).for_each(|run| series.add(&run));
+        unrecorded(Arc::clone(simulated.model()), &series, window)
+    };
+    simulate::models(seed).into_iter().map(draw).collect()
+}
+
+fn measured(runs: &[Run], window: HourRange) -> Vec<MeasuredModel> {
+    let mut by_model: BTreeMap<&ModelId, Vec<&Run>> = BTreeMap::new();
+    for run in runs.iter().filter(|run| run.at() < window.to.start()) {
+        by_model.entry(run.model().id()).or_default().push(run);
+    }
+    let draw = |runs: Vec<&Run>| {
+        let mut series = ScoreSeries::new(Arc::default(), window);
+        for run in &runs {
+            series.add(run);
+        }
+        // Names and prices change; the newest run is authoritative.
+        let model: &Arc<TestedModel> = runs.last().filter(|run| window.holds(run.at()))?.model();
+        Some(unrecorded(Arc::clone(model), &series, window))
+    };
+    by_model.into_values().filter_map(draw).collect()
+}
+
+/// Distinguishes runs of one model, suite and time.
+fn content(run: &Run) -> Vec<u64> {
+    let model = run.model();
+    let text = |text: &str| text.bytes().map(u64::from).collect::<Vec<_>>();
+    let prices =
+        [model.price_input(), model.price_output()].map(|price| price.map_or(u64::MAX, f64::to_bits));
+    let outcome = match run.outcome() {
+        RunOutcome::Failed(failure) => vec![*failure as u64],
+        RunOutcome::Scored(trials) => trials.iter().flat_map(trial_content).collect(),
+    };
+    let failed_trials = run.failed_trials().iter().map(|failure| *failure as u64).collect();
+    [text(model.name()), text(model.provider()), prices.to_vec(), outcome, failed_trials].concat()
+}
+
+fn trial_content(trial: &Trial) -> impl Iterator<Item = u64> {
+    let rest = [trial.latency_ms(), trial.cost()].map(|number| number.map_or(u64::MAX, f64::to_bits));
+    let scores = trial.scores().map(|score| score.map_or(u64::MAX, f64::to_bits));
+    scores.into_iter().chain(rest)
+}

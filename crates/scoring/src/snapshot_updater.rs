@@ -1,0 +1,100 @@
+//! Makes the next snapshot when it is due, at the full hour or after an import, in a task of its own. Queries get the
+//! previous snapshot until it is done.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+
+use scoregate_base::clock::{Clock, Wall};
+
+use super::{ArchiveError, Change, Scoring};
+
+/// Maximum sleep. The wall clock can step, and monotonic time stops during suspend, so a single long sleep could end
+/// late. It is also the polling interval for imports without notification, and the pause after a failed refresh.
+const SLICE: Duration = Duration::from_secs(10);
+
+/// Makes a snapshot: [`Scoring::check`], and what depends on it.
+pub type UpdateSnapshot = Arc<dyn Fn(Wall) -> Result<Change, ArchiveError> + Send + Sync>;
+
+/// A request to check for an import now. The reply is sent when everything is refreshed: whether there was one.
+pub type UpdateRequest = oneshot::Sender<Result<bool, String>>;
+
+/// The channel for such requests.
+pub type UpdateRequests = mpsc::Sender<UpdateRequest>;
+
+/// Keeps a snapshot current.
+pub struct SnapshotUpdater {
+    scoring: Arc<Scoring>,
+    check: UpdateSnapshot,
+    clock: Clock,
+    requests: mpsc::Receiver<UpdateRequest>,
+    /// Whether the last refresh failed.
+    has_failed: bool,
+}
+
+impl SnapshotUpdater {
+    /// Keeps the snapshot of `scoring` current by `check`; also returns the channel for requests.
+    pub fn new(scoring: Arc<Scoring>, check: UpdateSnapshot, clock: Clock) -> (Self, UpdateRequests) {
+        let (sender, requests) = mpsc::channel(1);
+        (Self { scoring, check, clock, requests, has_failed: false }, sender)
+    }
+
+    /// Waits for a new snapshot, or for the end of a requested check, which the caller must answer.
+    pub async fn next(&mut self) -> (Change, Option<(UpdateRequest, Result<bool, String>)>) {
+        loop {
+            let (due, now) = (self.scoring.next_refresh(), self.clock.now().wall);
+            let request = if now < due || self.has_failed {
+                let pause = if now < due { due.since(now).min(SLICE) } else { SLICE };
+                tokio::select! {
+                    biased;
+                    Some(request) = self.requests.recv() => Some(request),
+                    () = self.clock.sleep(pause) => None,
+                }
+            } else {
+                None
+            };
+            let result = self.check().await;
+            let change = *result.as_ref().unwrap_or(&Change::Nothing);
+            if change != Change::Nothing || request.is_some() {
+                let outcome = result.map(|change| change != Change::Nothing);
+                return (change, request.map(|request| (request, outcome)));
+            }
+        }
+    }
+
+    /// Checks once.
+    async fn check(&mut self) -> Result<Change, String> {
+        let begun = self.clock.now();
+        let check = Arc::clone(&self.check);
+        // Computes for a while, so it must not run on a serving thread.
+        let result = tokio::task::spawn_blocking(move || check(begun.wall)).await;
+        let took = self.clock.mono().since(begun.mono);
+        // A query may have caused the hour's snapshot a moment before.
+        let next = self.scoring.next_refresh();
+        self.has_failed = next <= begun.wall;
+        match result {
+            Ok(Ok(change)) => {
+                if change != Change::Nothing {
+                    let after_import = change == Change::ByAnImport;
+                    let next = next.rfc3339();
+                    tracing::info!(
+                        after_import,
+                        duration_ms = took.as_millis(),
+                        next_refresh_at = next,
+                        "new snapshot"
+                    );
+                }
+                Ok(change)
+            }
+            Ok(Err(error)) => {
+                tracing::error!(%error, "score refresh failed; the previous scores are served");
+                Err(error.to_string())
+            }
+            Err(error) => {
+                tracing::error!(%error, "score refresh panicked; the previous scores are served");
+                Err(error.to_string())
+            }
+        }
+    }
+}

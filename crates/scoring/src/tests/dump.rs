@@ -1,0 +1,179 @@
+//! The scenarios of `tests/reference`, scored: every document, and numbers that are not rounded yet. `.ci/reference.sh`
+//! compares them with an independent implementation.
+
+use scoregate_base::clock::Wall;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+
+use flate2::bufread::MultiGzDecoder;
+use serde_json::{Map, json};
+use tempfile::TempDir;
+
+use super::super::drift::DriftResult;
+use super::super::measure::Measure;
+use super::super::model_state::{ModelState, PeriodSummary};
+use super::super::statistics::{Estimate, FittedLine};
+use super::*;
+
+/// The scenarios, relative to the root of the project.
+const SCENARIOS: &str = "tests/reference/scenarios";
+/// The `sortBy` values with a score of their own, in the order of `Measure::ALL`.
+const MEASURES: [SortBy; 5] =
+    [SortBy::Combined, SortBy::Coding, SortBy::Reasoning, SortBy::Tooling, SortBy::SevenAxis];
+
+#[test]
+#[ignore = "writes the files that .ci/reference.sh compares; SCOREGATE_REFERENCE is their directory"]
+#[expect(clippy::disallowed_methods, reason = "a test has no settings")]
+fn scores_of_the_scenarios_are_written_for_the_reference() {
+    let directory = std::env::var("SCOREGATE_REFERENCE").expect("SCOREGATE_REFERENCE is a directory");
+    let index = std::fs::read_to_string(Path::new(SCENARIOS).join("index.json")).unwrap();
+    let scenarios: Vec<Value> = serde_json::from_str(&index).unwrap();
+    assert!(!scenarios.is_empty());
+    for scenario in &scenarios {
+        let text = |field: &str| scenario.get(field).and_then(Value::as_str);
+        let now = Wall::parse_rfc3339(text("now").unwrap()).unwrap();
+        let runs = (text("file").unwrap(), text("suites"));
+        let write = |ending: &str, content: &str| {
+            let name = format!("{}{ending}", text("name").unwrap());
+            std::fs::write(Path::new(&directory).join(name), content).unwrap();
+        };
+        let place = TempDir::new().unwrap();
+        let path = place.path().join("runs.db");
+        fill(&path, runs, now, &[now]);
+        write(".json", &scored(&path, now).to_string());
+
+        // With records of earlier snapshots: the reference continues their scans.
+        let place = TempDir::new().unwrap();
+        let path = place.path().join("runs.db");
+        let steps = [700, 400, 220, 150, 100].map(|hours| now.minus(HOUR * hours));
+        fill(&path, runs, now, &[&steps[..], &[now]].concat());
+        write("-recorded.jsonl", &export(&path, now));
+        write("-recorded.json", &scored(&path, now).to_string());
+    }
+}
+
+/// Imports the runs in steps, with a snapshot before each step but the first.
+fn fill(path: &Path, (runs, suites): (&str, Option<&str>), now: Wall, steps: &[Wall]) {
+    let archive = Archive::open(path, now).unwrap();
+    let mut table = SuiteTable::default();
+    if let Some(suites) = suites {
+        let text = std::fs::read_to_string(Path::new(SCENARIOS).join(suites)).unwrap();
+        table = SuiteTable::read(&text).unwrap();
+        archive.set_suites(&table, *steps.first().unwrap()).unwrap();
+    }
+    let file = BufReader::new(File::open(Path::new(SCENARIOS).join(runs)).unwrap());
+    let lines = BufReader::new(MultiGzDecoder::new(file)).lines();
+    let mut records: Vec<IdentifiedRun> =
+        lines.map(|line| IdentifiedRun::read(&line.unwrap(), now, &table).unwrap()).collect();
+    let mut previous = None;
+    for step in steps {
+        if let Some(previous) = previous.replace(*step) {
+            RunSource::Archive(Archive::open(path, previous).unwrap()).snapshot(previous).unwrap();
+        }
+        let (known, later): (Vec<_>, Vec<_>) = records.into_iter().partition(|one| one.run.at() <= *step);
+        assert!(archive.take(&known).unwrap().iter().all(|taken| *taken == RunInsertion::New));
+        archive.sum_up(*step).unwrap();
+        records = later;
+    }
+    assert_eq!(records, [], "every run is imported");
+}
+
+fn export(path: &Path, now: Wall) -> String {
+    let archive = Archive::open(path, now).unwrap();
+    let mut lines = Vec::new();
+    archive.each_run(&mut |run| push(&mut lines, run.write())).unwrap();
+    archive.each_incident_record(&mut |record| push(&mut lines, record.write())).unwrap();
+    archive.each_scan_position(&mut |model, position| push(&mut lines, position.write(model))).unwrap();
+    lines.concat()
+}
+
+fn push(lines: &mut Vec<String>, line: String) -> bool {
+    lines.push(line + "\n");
+    true
+}
+
+fn scored(archive: &Path, now: Wall) -> Value {
+    let open = || RunSource::Archive(Archive::open(archive, now).unwrap());
+    let scoring = Scoring::open(open(), now).unwrap();
+    let documents = every_question(&scoring).into_iter().map(|(key, _)| {
+        let items = asked(&scoring, &key);
+        (key.to_string(), Value::Array(items))
+    });
+    let documents: Map<String, Value> = documents.collect();
+    let snapshot = open().snapshot(now).unwrap();
+    let models = snapshot.model_states.iter().map(|state| (state.id().to_owned(), exact(state)));
+    json!({ "exact": { "models": models.collect::<Map<_, _>>() }, "documents": documents })
+}
+
+/// The numbers of a model before they are rounded.
+fn exact(state: &ModelState) -> Value {
+    let periods = Period::ALL.map(|period| (period.word().to_owned(), of_period(state.over(period))));
+    let movements = Period::ALL.iter().zip(&state.movements);
+    let directions = movements.map(|(period, fit)| (period.word().to_owned(), line(fit.as_ref())));
+    let axes = Axis::ALL.iter().zip(&state.slopes);
+    let slopes = axes.map(|(axis, fit)| (axis.word().to_owned(), line(fit.as_ref())));
+    let (now, before) = &state.comparison;
+    json!({
+        "roundHours": state.round_length.hours(),
+        "periods": Map::from_iter(periods),
+        "axes": axis_means(state),
+        "slopes": slopes.collect::<Map<_, _>>(),
+        "directions": directions.collect::<Map<_, _>>(),
+        "drift": drift(&state.drift),
+        "alert": { "now": estimate(now.as_ref()), "baseline": estimate(before.as_ref()), "baselineSamples": state.baseline_runs },
+        "incidents": state.incidents.iter().map(|incident| json!({
+            "openedAt": incident.opened.rfc3339(),
+            "resolvedAt": incident.resolved.map(Wall::rfc3339),
+            "baseline": incident.baseline,
+            "mean": incident.mean,
+            "lowest": incident.lowest,
+        })).collect::<Vec<_>>(),
+    })
+}
+
+fn of_period(summary: &PeriodSummary) -> Value {
+    let scores = MEASURES.iter().zip(Measure::ALL).map(|(sort_by, measure)| {
+        let (now, before) = summary.estimates(measure);
+        let now = estimate(now.as_ref());
+        let before = before.map(|before| before.mean);
+        (sort_by.word().to_owned(), json!({ "now": now, "before": before }))
+    });
+    json!({
+        "scores": scores.collect::<Map<_, _>>(),
+        "latencyMs": summary.latency,
+        "costUsd": summary.reading.cost(),
+        "availability": summary.attempts.availability(),
+        "deviation": summary.deviation,
+        "runs": summary.runs.0,
+        "failedRuns": summary.runs.1,
+    })
+}
+
+fn axis_means(state: &ModelState) -> Map<String, Value> {
+    let (means, _) = &state.over(Period::Day).axis_means;
+    Axis::ALL.iter().zip(means).map(|(axis, mean)| (axis.word().to_owned(), json!(mean))).collect()
+}
+
+fn estimate(estimate: Option<&Estimate>) -> Value {
+    let spread = |estimate: &Estimate| estimate.spread;
+    json!({
+        "score": estimate.map(|estimate| estimate.mean),
+        "standardError": estimate.and_then(spread).map(|spread| spread.variance.sqrt()),
+        "degreesOfFreedom": estimate.and_then(spread).map(|spread| spread.df),
+    })
+}
+
+fn line(line: Option<&FittedLine>) -> Value {
+    json!({ "slope": line.map(|line| line.slope), "p": line.map(|line| line.p) })
+}
+
+fn drift(drift: &DriftResult) -> Value {
+    json!({
+        "statistic": drift.statistic,
+        "samples": drift.samples,
+        "noise": drift.noise,
+        "p": drift.signal.map(|signal| signal.chance),
+        "signalledAt": drift.signal.map(|signal| signal.hour.start().rfc3339()),
+    })
+}

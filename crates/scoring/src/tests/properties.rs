@@ -1,0 +1,192 @@
+//! Properties of whole responses for generated runs: intervals, the index, the order of models, and what must not
+//! cause an alert.
+
+use scoregate_base::routes::DocumentKey;
+use scoregate_base::routes::ModelId;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+use scoregate_base::routes::{Period, Route, SortBy};
+
+use super::super::*;
+use super::{HOUR, asked, every_question, now, rankings};
+
+/// Hours of the baseline and of the day compared with it.
+const HOURS: u32 = 8 * 24;
+
+fn model(name: &str) -> Arc<TestedModel> {
+    Arc::new(TestedModel::new(ModelId::new(name).unwrap(), name, "p", None, None).unwrap())
+}
+
+/// A run of two trials with this score, this many hours ago.
+fn run(model: &Arc<TestedModel>, suite: Suite, ago: u32, score: f64) -> Run {
+    let trials = vec![Trial::new([(score / 100.0).clamp(0.0, 1.0); 7], 9.0, 0.1).unwrap(); 2];
+    Run::new(Arc::clone(model), suite, now().minus(HOUR * ago), RunOutcome::Scored(trials)).unwrap()
+}
+
+/// A round for each score, newest last, the newest an hour old.
+fn history(model: &Arc<TestedModel>, scores: &[f64]) -> Vec<Run> {
+    let rounds = (1..).zip(scores.iter().rev());
+    rounds.flat_map(|(ago, score)| Suite::DEFAULT.map(|suite| run(model, suite, ago, *score))).collect()
+}
+
+/// A level with hourly noise, and a last day that is lower by `lost`.
+fn drawn(level: f64, noise: &[f64], lost: f64) -> Vec<f64> {
+    let day = usize::try_from(HOURS).unwrap() - 24;
+    let score = |(hour, noise): (usize, &f64)| level + noise - if hour < day { 0.0 } else { lost };
+    noise.iter().enumerate().map(score).collect()
+}
+
+fn noise(size: f64) -> impl Strategy<Value = Vec<f64>> {
+    prop::collection::vec(-size..=size, usize::try_from(HOURS).unwrap())
+}
+
+fn opened(runs: &[Run]) -> Scoring {
+    Scoring::open(RunSource::Runs(runs.to_vec()), now()).unwrap()
+}
+
+fn alerts(runs: &[Run]) -> BTreeSet<String> {
+    let items = asked(&opened(runs), &DocumentKey::plain(Route::Alerts));
+    items.iter().map(|item| item["modelId"].as_str().unwrap().to_owned()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn an_interval_contains_its_score_and_the_index_is_between_the_extremes(
+        levels in prop::collection::vec(0.0..100.0_f64, 1..5),
+        noise in noise(30.0),
+    ) {
+        let names = ["a", "b", "c", "d", "e"].map(model);
+        let runs: Vec<Run> =
+            names.iter().zip(&levels).flat_map(|(m, level)| history(m, &drawn(*level, &noise, 0.0))).collect();
+        let scoring = opened(&runs);
+        let items = rankings(&scoring, Period::Day, SortBy::Combined);
+        let number = |item: &Value, name: &str| item[name].as_f64().unwrap();
+        for item in &items {
+            let score = number(item, "currentScore");
+            prop_assert!(number(item, "confidenceLower") <= score && score <= number(item, "confidenceUpper"), "{item}");
+            prop_assert!(number(item, "confidenceLower") < number(item, "confidenceUpper"), "{item}");
+        }
+        let index = number(&asked(&scoring, &DocumentKey::plain(Route::Index))[0], "value");
+        let scores: Vec<f64> = items.iter().map(|item| number(item, "currentScore")).collect();
+        // The index is rounded once more.
+        prop_assert!(scores[scores.len() - 1] - 0.005 <= index && index <= scores[0] + 0.005, "{index} {scores:?}");
+    }
+
+    #[test]
+    fn the_order_of_the_models_changes_nothing(
+        order in Just(vec![0_usize, 1, 2, 3]).prop_shuffle(),
+        noise in noise(2.0),
+        lost in 0.0..9.0_f64,
+    ) {
+        let blocks: Vec<Vec<Run>> = ["a", "b", "c", "d"]
+            .into_iter()
+            .zip([0.0, lost, 0.0, -lost])
+            .map(|(name, lost)| history(&model(name), &drawn(60.0, &noise, lost)))
+            .collect();
+        let (one, other) = (opened(&blocks.concat()), opened(&order.iter().flat_map(|at| blocks[*at].clone()).collect::<Vec<_>>()));
+        for (question, _) in every_question(&one) {
+            prop_assert_eq!(one.answer(&question), other.answer(&question), "{:?}", question);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn a_run_at_the_model_s_own_baseline_raises_no_alert(
+        noise in noise(6.0),
+        lost in 0.0..4.0_f64,
+        place in 0..3_usize,
+    ) {
+        let (model, scores) = (model("a"), drawn(70.0, &noise, lost));
+        let mut runs = history(&model, &scores);
+        prop_assume!(alerts(&runs).is_empty());
+        let baseline = &scores[..scores.len() - 24];
+        let level = baseline.iter().sum::<f64>() / 168.0;
+        runs.push(run(&model, Suite::DEFAULT[place], 1, level));
+        prop_assert!(alerts(&runs).is_empty());
+    }
+}
+
+#[test]
+fn one_more_identical_run_in_a_constant_series_raises_nothing() {
+    for (level, hours) in [(0.0, 192), (70.0, 192), (100.0, 192), (70.0, 26), (70.0, 2)] {
+        let model = model("a");
+        let mut runs = history(&model, &vec![level; hours]);
+        for suite in Suite::DEFAULT {
+            runs.push(run(&model, suite, 1, level));
+            assert!(alerts(&runs).is_empty(), "{level} {hours}");
+        }
+    }
+}
+
+#[test]
+fn a_run_like_the_last_low_one_can_raise_an_alert_or_no_fall_would_ever_be_found() {
+    let model = model("a");
+    let noise: Vec<f64> = (0..HOURS).map(|hour| f64::from(hour % 5) - 2.0).collect();
+    let mut scores = drawn(70.0, &noise, 0.0);
+    let mut raised = None;
+    for hours in 0..24 {
+        if !alerts(&history(&model, &scores)).is_empty() {
+            raised = Some(hours);
+            break;
+        }
+        // An hour later, with the low run again.
+        scores.remove(0);
+        scores.push(60.0);
+    }
+    assert!((2..20).contains(&raised.unwrap()), "{raised:?}");
+}
+
+#[test]
+fn equal_samples_are_not_significant() {
+    let model = model("a");
+    // Two hours before and two in the last day, each pair equal, three points apart.
+    let mut runs = Vec::new();
+    for (ago, score) in [(1, 67.0), (2, 67.0), (30, 70.0), (31, 70.0)] {
+        runs.extend(Suite::DEFAULT.map(|suite| run(&model, suite, ago, score)));
+    }
+    assert!(alerts(&runs).is_empty());
+    // Four rounds do not show how much rounds vary.
+    let item = &rankings(&opened(&runs), Period::Day, SortBy::Combined)[0];
+    assert!(item.get("currentScore").is_some() && item.get("confidenceLower").is_none(), "{item}");
+}
+
+#[test]
+fn a_model_with_one_round_is_not_called_stable() {
+    let scoring = opened(&Suite::DEFAULT.map(|suite| run(&model("a"), suite, 1, 70.0)));
+    let item = &rankings(&scoring, Period::Day, SortBy::Combined)[0];
+    assert_eq!(item["trend"], "unavailable", "{item}");
+    let drift = &asked(&scoring, &DocumentKey::of_model(Route::Drift, ModelId::new("a").unwrap()))[0];
+    assert_eq!(drift["regime"], "unavailable", "{drift}");
+    for axis in drift["axes"].as_array().unwrap() {
+        assert_eq!(axis["trend"], "unavailable", "{axis}");
+    }
+    let index = &asked(&scoring, &DocumentKey::plain(Route::Index))[0];
+    assert_eq!(index["trend"], "unavailable", "{index}");
+}
+
+#[test]
+fn constant_series_have_the_stated_least_interval_or_that_of_a_share() {
+    let model = model("a");
+    let bounds = |level: f64, sort_by| {
+        let item = rankings(&opened(&history(&model, &[level; 48])), Period::Day, sort_by)[0].clone();
+        ["currentScore", "confidenceLower", "confidenceUpper"].map(|field| item[field].as_f64().unwrap())
+    };
+    // 0.5 points per round and suite over 24 rounds, 5.6 degrees of freedom: a reach of 0.254 for one suite.
+    let [score, lower, upper] = bounds(80.0, SortBy::Coding);
+    assert!((score - 80.0).abs() < 1e-9 && (lower - 79.74).abs() < 0.02 && (upper - 80.26).abs() < 0.02);
+    // 48 of 48 trials, two per run.
+    for (level, edge) in [(100.0, 94.92), (0.0, 5.08)] {
+        let [score, lower, upper] = bounds(level, SortBy::Coding);
+        let other = if level > 50.0 { lower } else { upper };
+        assert!((score - level).abs() < 1e-9 && (other - edge).abs() < 0.02, "{lower} {upper}");
+    }
+}

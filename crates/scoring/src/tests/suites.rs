@@ -1,0 +1,165 @@
+//! Other suites than the default ones: what they feed, what is absent without them, and how a table is replaced.
+
+use scoregate_base::routes::DocumentKey;
+use scoregate_base::routes::ModelId;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use scoregate_base::routes::{Period, Route, SortBy};
+
+use super::super::*;
+use super::{HOUR, asked, check_object, every_question, now, rankings};
+
+/// `swe` has two axes and the only latencies, `mmlu` one axis; neither feeds `tooling` or `price`.
+const TABLE: &str = r#"
+[[suite]]
+name = "swe"
+weight = 3
+axes = ["correctness", "spec"]
+feeds = ["combined", "coding", "7axis", "speed"]
+
+[[suite]]
+name = "mmlu"
+weight = 1
+axes = ["correctness"]
+feeds = ["combined", "reasoning", "7axis"]
+"#;
+
+fn archive(place: &TempDir) -> Archive {
+    Archive::open(&place.path().join("runs.db"), now()).unwrap()
+}
+
+fn opened(place: &TempDir) -> Scoring {
+    Scoring::open(RunSource::Archive(archive(place)), now()).unwrap()
+}
+
+fn model() -> Arc<TestedModel> {
+    Arc::new(TestedModel::new(ModelId::new("m").unwrap(), "M", "p", None, None).unwrap())
+}
+
+/// A run of two equal trials with these first scores.
+fn run(id: &str, suite: &str, scores: &[f64]) -> IdentifiedRun {
+    let mut all = [None; 7];
+    all.iter_mut().zip(scores).for_each(|(one, score)| *one = Some(*score));
+    let trials = vec![Trial::on_axes(all, Some(100.0), Some(0.5)).unwrap(); 2];
+    let (suite, at) = (Suite::new(suite).unwrap(), now().minus(HOUR));
+    let run = Run::new(model(), suite, at, RunOutcome::Scored(trials)).unwrap();
+    IdentifiedRun { id: RunId::new(id).unwrap(), run, detail: None }
+}
+
+fn import(place: &TempDir, runs: &[IdentifiedRun]) {
+    let archive = archive(place);
+    archive.take(runs).unwrap();
+    archive.sum_up(now()).unwrap();
+}
+
+fn set(place: &TempDir, table: &SuiteTable) {
+    assert!(archive(place).set_suites(table, now()).unwrap());
+}
+
+fn scores(scoring: &Scoring) -> [Option<f64>; 7] {
+    SortBy::ALL.map(|sort_by| rankings(scoring, Period::Day, sort_by)[0]["currentScore"].as_f64())
+}
+
+fn detail(scoring: &Scoring) -> Value {
+    asked(scoring, &DocumentKey::of_model(Route::Model, ModelId::new("m").unwrap())).remove(0)
+}
+
+fn transparency(scoring: &Scoring) -> Value {
+    asked(scoring, &DocumentKey::over(Route::Transparency, Period::Day)).remove(0)
+}
+
+#[test]
+fn a_measure_is_the_mean_of_the_suites_that_feed_it_and_absent_without_any() {
+    let place = TempDir::new().unwrap();
+    set(&place, &SuiteTable::read(TABLE).unwrap());
+    import(&place, &[run("1", "swe", &[0.9, 0.3]), run("2", "mmlu", &[0.5])]);
+    let scoring = opened(&place);
+    for (question, fields) in every_question(&scoring) {
+        for item in asked(&scoring, &question) {
+            check_object(&item, fields, &format!("{question:?}"));
+        }
+    }
+    // Correctness weighs twice as much as spec: a trial of `swe` has 0.7.
+    let combined = Some(65.0);
+    for (sort_by, (found, expected)) in SortBy::ALL.into_iter().zip(scores(&scoring).into_iter().zip(
+        SortBy::ALL.map(|sort_by| match sort_by {
+            SortBy::Combined | SortBy::Speed | SortBy::Price => combined,
+            SortBy::Coding => Some(70.0),
+            SortBy::Reasoning => Some(50.0),
+            SortBy::SevenAxis => Some(57.5),
+            SortBy::Tooling => None,
+        }),
+    )) {
+        assert_eq!(found, expected, "{sort_by:?}");
+    }
+    let detail = detail(&scoring);
+    assert_eq!((&detail["axes"][0]["score"], &detail["axes"][0]["samples"]), (&80.0.into(), &4.into()));
+    assert_eq!((&detail["axes"][1]["score"], &detail["axes"][1]["samples"]), (&30.0.into(), &2.into()));
+    assert_eq!((detail["axes"][2].get("score"), &detail["axes"][2]["samples"]), (None, &0.into()));
+    assert_eq!((&detail["suites"][0]["suite"], &detail["latencyMs"]), (&"swe".into(), &100.0.into()));
+    assert_eq!(rankings(&scoring, Period::Day, SortBy::Price)[0].get("costUsd"), None);
+    let tasks = asked(&scoring, &DocumentKey::over(Route::Recommendations, Period::Day));
+    assert_eq!(tasks.iter().map(|item| &item["task"]).collect::<Vec<_>>(), ["coding", "reasoning", "fast"]);
+    let drift = asked(&scoring, &DocumentKey::of_model(Route::Drift, ModelId::new("m").unwrap())).remove(0);
+    assert_eq!(drift["axes"][2]["trend"], "unavailable");
+    let shown = transparency(&scoring);
+    assert_eq!(
+        shown["suites"][1],
+        serde_json::json!({
+            "name": "mmlu", "weight": 0.25, "axes": [{"name": "correctness", "weight": 1.0}],
+            "feeds": ["combined", "reasoning", "7axis"],
+        })
+    );
+    assert_eq!(shown["methodVersion"], SuiteTable::read(TABLE).unwrap().method_version());
+}
+
+#[test]
+fn another_table_counts_at_once_and_the_runs_of_removed_suites_stay_stored() {
+    let place = TempDir::new().unwrap();
+    let runs: Vec<IdentifiedRun> = [("coding", 0.8), ("reasoning", 0.6), ("tooling", 0.1)]
+        .map(|(suite, score)| run(suite, suite, &[score; 7]))
+        .into();
+    import(&place, &runs);
+    let scoring = opened(&place);
+    let before = scores(&scoring);
+    assert_eq!(transparency(&scoring)["methodVersion"], METHOD_VERSION);
+    let text = SuiteTable::default().write();
+    let without = SuiteTable::read(text.rsplit_once("[[suite]]").unwrap().0).unwrap();
+    set(&place, &without);
+    assert!(!archive(&place).set_suites(&without, now()).unwrap(), "it is the same table");
+    assert_eq!(scoring.check(now()).unwrap(), Change::ByAnImport);
+    let combined = detail(&scoring)["currentScore"].as_f64().unwrap();
+    assert!((combined - (0.4 * 80.0 + 0.35 * 60.0) / 0.75).abs() < 0.006, "{combined}");
+    assert_eq!(detail(&scoring)["runs"], 2);
+    let mut stored = Vec::new();
+    archive(&place)
+        .each_run(&mut |record| {
+            stored.push(record);
+            true
+        })
+        .unwrap();
+    assert_eq!(stored, runs);
+    // A restart agrees, and the default table gives the same results as before.
+    assert_eq!(scores(&opened(&place)), scores(&scoring));
+    set(&place, &SuiteTable::default());
+    assert_eq!(scoring.check(now()).unwrap(), Change::ByAnImport);
+    assert_eq!(scores(&scoring), before);
+    assert_eq!(transparency(&scoring)["methodVersion"], METHOD_VERSION);
+}
+
+#[test]
+fn runs_that_lack_a_newly_declared_axis_count_nowhere() {
+    let place = TempDir::new().unwrap();
+    set(&place, &SuiteTable::read(TABLE).unwrap());
+    import(&place, &[run("1", "swe", &[0.9, 0.3]), run("2", "mmlu", &[0.5])]);
+    let more = TABLE.replace("axes = [\"correctness\"]", "axes = [\"correctness\", \"spec\"]");
+    set(&place, &SuiteTable::read(&more).unwrap());
+    let item = detail(&opened(&place));
+    assert_eq!((item.get("currentScore"), &item["runs"]), (None, &1.into()));
+    // Fewer axes than a run has are enough.
+    set(&place, &SuiteTable::read(&TABLE.replace(", \"spec\"", "")).unwrap());
+    assert_eq!(detail(&opened(&place))["currentScore"], 80.0);
+}

@@ -1,0 +1,327 @@
+//! Evaluations as runs: one trial for each sample, and parts of equal size if there are too many for one run.
+//!
+//! A run has only what the tool measured. An evaluation with one score that cannot be used is rejected as a whole: the
+//! others alone would be a biased selection.
+
+use std::collections::BTreeMap;
+
+use data_encoding::HEXLOWER;
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+use crate::{MAX_TRIALS, RunFailure, TestedModel};
+
+use super::EvaluationTool;
+use super::evaluation::{EvaluatedSample, Evaluation, LogProblem, SampleOutcome, TokenUsage};
+use super::mapping::{LogMapping, ScoreSource, TaskMapping};
+use super::score::LoggedScore;
+
+/// Unusable samples that a message names.
+const NAMED_SAMPLES: usize = 3;
+const TOKENS_OF_A_PRICE: f64 = 1e6;
+/// Maximum length of a run id, in bytes.
+const LONGEST_ID: usize = 128;
+
+/// The runs of an evaluation.
+#[derive(Debug, PartialEq)]
+pub struct MappedRuns {
+    /// The task, as the tool named it.
+    pub task: String,
+    /// The model, as the tool named it.
+    pub model: String,
+    /// The id of the model.
+    pub model_id: String,
+    /// The suite.
+    pub suite: String,
+    /// The axes that have scores.
+    pub axes: Vec<String>,
+    /// When the evaluation was started, as in the runs.
+    pub time: String,
+    /// The runs, as lines of JSON.
+    pub runs: Vec<String>,
+    /// Trials with scores.
+    pub scored: u64,
+    /// Failed trials by reason.
+    pub failed: BTreeMap<RunFailure, u64>,
+    /// Samples that were declared invalid, and are left out.
+    pub invalidated: u64,
+    /// Measurements that the tool or the mapping does not have, for all trials.
+    pub absent: Vec<&'static str>,
+}
+
+#[derive(Serialize)]
+struct RunLine<'a> {
+    id: String,
+    model: ModelLine<'a>,
+    suite: &'a str,
+    time: &'a str,
+    trials: &'a [TrialLine<'a>],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ModelLine<'a> {
+    id: &'a str,
+    name: &'a str,
+    provider: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    price_input: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    price_output: Option<f64>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TrialLine<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scores: Option<BTreeMap<&'a str, f64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latency_ms: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<FailureLine>,
+}
+
+#[derive(Serialize)]
+struct FailureLine {
+    reason: &'static str,
+}
+
+/// Converts an evaluation.
+pub(super) fn convert(
+    tool: EvaluationTool,
+    evaluation: &Evaluation,
+    mapping: &LogMapping,
+) -> Result<MappedRuns, LogProblem> {
+    let (task, model) = (mapping.task(&evaluation.task)?, mapping.model(&evaluation.model)?);
+    let mut converted = MappedRuns {
+        task: evaluation.task.clone(),
+        model: evaluation.model.clone(),
+        model_id: model.id().to_string(),
+        suite: task.suite.clone(),
+        axes: task.axes.keys().cloned().collect(),
+        time: evaluation.started.rfc3339(),
+        runs: Vec::new(),
+        scored: 0,
+        failed: BTreeMap::new(),
+        invalidated: 0,
+        absent: Vec::new(),
+    };
+    let trials = converted.trials(evaluation, task, model)?;
+    let parts = trials.len().div_ceil(MAX_TRIALS).max(1);
+    for part in 0..parts {
+        // Parts differ by one trial at most, so that no trial weighs more than another.
+        let bounds = trials.len() * part / parts..trials.len() * (part + 1) / parts;
+        let trials = trials.get(bounds).unwrap_or_default();
+        let line = RunLine {
+            id: run_id(tool, evaluation, part + 1),
+            model: ModelLine {
+                id: model.id().as_str(),
+                name: model.name(),
+                provider: model.provider(),
+                price_input: model.price_input(),
+                price_output: model.price_output(),
+            },
+            suite: &task.suite,
+            time: &converted.time,
+            trials,
+        };
+        converted.runs.push(serde_json::to_string(&line).expect("it is text and finite numbers"));
+    }
+    Ok(converted)
+}
+
+impl MappedRuns {
+    fn trials<'a>(
+        &mut self,
+        evaluation: &Evaluation,
+        task: &'a TaskMapping,
+        model: &TestedModel,
+    ) -> Result<Vec<TrialLine<'a>>, LogProblem> {
+        let (mut trials, mut problems) = (Vec::new(), Vec::new());
+        for sample in &evaluation.samples {
+            let scores = match &sample.outcome {
+                SampleOutcome::Invalidated => {
+                    self.invalidated += 1;
+                    continue;
+                }
+                SampleOutcome::Failed(failure) => Ok(Err(*failure)),
+                SampleOutcome::Scored(scores) => axes(task, scores, evaluation),
+            };
+            match scores {
+                Ok(Ok(scores)) => {
+                    self.scored += 1;
+                    trials.push(scored(scores, sample, model));
+                }
+                Ok(Err(failure)) => {
+                    *self.failed.entry(failure).or_default() += 1;
+                    let failure = Some(FailureLine { reason: failure.word() });
+                    trials.push(TrialLine { scores: None, latency_ms: None, cost: None, failure });
+                }
+                Err(problem) => problems.push(format!("{}: {problem}", sample.name)),
+            }
+        }
+        if !problems.is_empty() {
+            let named =
+                problems.iter().take(NAMED_SAMPLES).map(String::as_str).collect::<Vec<_>>().join("; ");
+            let more = problems.len().saturating_sub(NAMED_SAMPLES);
+            let more = if more > 0 { format!("; and {more} more samples") } else { String::new() };
+            return Err(LogProblem::invalid(format!("task {}", evaluation.task), format!("{named}{more}")));
+        }
+        if trials.is_empty() {
+            let problem = format!("all samples of the task {} were declared invalid", evaluation.task);
+            return Err(LogProblem::skipped(problem));
+        }
+        let has = |measured: fn(&TrialLine<'_>) -> bool| trials.iter().any(measured);
+        if self.scored > 0 && !has(|trial| trial.latency_ms.is_some()) {
+            self.absent.push("latency");
+        }
+        if self.scored > 0 && !has(|trial| trial.cost.is_some()) {
+            self.absent.push("cost");
+        }
+        Ok(trials)
+    }
+}
+
+fn scored<'a>(
+    scores: BTreeMap<&'a str, f64>,
+    sample: &EvaluatedSample,
+    model: &TestedModel,
+) -> TrialLine<'a> {
+    TrialLine {
+        scores: Some(scores),
+        latency_ms: sample.latency_ms,
+        cost: sample.usage.and_then(|usage| cost(usage, model)),
+        failure: None,
+    }
+}
+
+/// The tool's own figure, or the tokens at the prices of the mapping. Cached tokens have other prices.
+fn cost(usage: TokenUsage, model: &TestedModel) -> Option<f64> {
+    if usage.cost.is_some() {
+        return usage.cost;
+    }
+    let (input, output) = (model.price_input()?, model.price_output()?);
+    #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53 tokens")]
+    let dollars = (usage.input as f64 * input + usage.output as f64 * output) / TOKENS_OF_A_PRICE;
+    (usage.cached == 0).then_some(dollars)
+}
+
+/// The scores of the axes; an axis without a score makes the trial a failed one.
+fn axes<'a>(
+    task: &'a TaskMapping,
+    scores: &BTreeMap<String, LoggedScore>,
+    evaluation: &Evaluation,
+) -> Result<Result<BTreeMap<&'a str, f64>, RunFailure>, String> {
+    let (mut axes, mut failure) = (BTreeMap::new(), None::<RunFailure>);
+    for (axis, source) in &task.axes {
+        let (name, score) = source.find(axis, scores)?;
+        if evaluation.lower_is_better.contains(name) && !source.is_reversed() {
+            return Err(format!(
+                "a lower {name} is better; give axes.{axis} a scale with the worst value first, such as scale = [1, 0]"
+            ));
+        }
+        match source.normalized(axis, name, score)? {
+            Ok(score) => {
+                axes.insert(axis.as_str(), score);
+            }
+            // One that counts against the model is not hidden by one that counts nowhere.
+            Err(reason) => failure = Some(failure.map_or(reason, |other| other.min(reason))),
+        }
+    }
+    Ok(failure.map_or(Ok(axes), Err))
+}
+
+impl ScoreSource {
+    fn find<'a>(
+        &self,
+        axis: &str,
+        scores: &'a BTreeMap<String, LoggedScore>,
+    ) -> Result<(&'a str, &'a LoggedScore), String> {
+        let names = || scores.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let found = match &self.score {
+            Some(name) => scores.get_key_value(name),
+            None if scores.len() == 1 => scores.iter().next(),
+            None if scores.is_empty() => None,
+            None => {
+                return Err(format!("has the scores {}; name one in axes.{axis}", names()));
+            }
+        };
+        let (name, score) = found.ok_or_else(|| {
+            let wanted = self.score.as_ref().map(|name| format!(" {name:?}")).unwrap_or_default();
+            let has = if scores.is_empty() { "none".to_owned() } else { names() };
+            format!("has no score{wanted} for axes.{axis}; it has {has}")
+        })?;
+        Ok((name, score))
+    }
+
+    fn is_reversed(&self) -> bool {
+        self.scale.is_some_and(|[worst, best]| best < worst)
+    }
+
+    /// The score from 0 to 1, or why the sample has none.
+    fn normalized(
+        &self,
+        axis: &str,
+        name: &str,
+        score: &LoggedScore,
+    ) -> Result<Result<f64, RunFailure>, String> {
+        let number = match score {
+            LoggedScore::Unscored(failure) => return Ok(Err(*failure)),
+            LoggedScore::Number(number) => *number,
+            LoggedScore::Word(word) => match self.values.get(word).copied().or_else(|| known_word(word)) {
+                Some(score) => return Ok(Ok(score)),
+                None => word.parse().map_err(|_| {
+                    format!("{name} is {word:?}; give axes.{axis} its score, such as values = {{ {word:?} = 1.0 }}")
+                })?,
+            },
+            LoggedScore::NotANumber | LoggedScore::Several(_) => {
+                return Err(format!("{name} is not a number; use another score for axes.{axis}"));
+            }
+        };
+        let [worst, best] = self.scale.unwrap_or([0.0, 1.0]);
+        // Adding zero turns a negative zero into zero.
+        let score = (number - worst) / (best - worst) + 0.0;
+        if (0.0..=1.0).contains(&score) {
+            return Ok(Ok(score));
+        }
+        Err(format!(
+            "{name} is {number}, outside [{worst}, {best}]; give axes.{axis} its scale = [worst, best]"
+        ))
+    }
+}
+
+/// The words that Inspect AI's own metrics count.
+fn known_word(word: &str) -> Option<f64> {
+    match word {
+        "C" => Some(1.0),
+        "P" => Some(0.5),
+        "I" | "N" => Some(0.0),
+        other => match other.to_lowercase().as_str() {
+            "yes" | "true" => Some(1.0),
+            "no" | "false" => Some(0.0),
+            _ => None,
+        },
+    }
+}
+
+/// The same in every import of the evaluation. lm-evaluation-harness has no ids, so a hash of what identifies it is used.
+fn run_id(tool: EvaluationTool, evaluation: &Evaluation, part: usize) -> String {
+    let task = &evaluation.task;
+    let is_plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+    if let (EvaluationTool::Inspect, [id]) = (tool, evaluation.identity.as_slice()) {
+        let plain = format!("{}:{id}:{task}:{part}", tool.word());
+        if is_plain(id) && is_plain(task) && plain.len() <= LONGEST_ID {
+            return plain;
+        }
+    }
+    let mut hash = Sha256::new();
+    for text in evaluation.identity.iter().chain([task]) {
+        // With its length, so that no two lists of texts are the same bytes.
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(text);
+    }
+    let digest = HEXLOWER.encode(hash.finalize().get(..16).unwrap_or_default());
+    format!("{}:{digest}:{part}", tool.word())
+}

@@ -1,0 +1,113 @@
+//! An evaluation as a tool logged it, in one form for all tools.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use crate::RunFailure;
+use scoregate_base::clock::Wall;
+
+use super::score::LoggedScore;
+
+/// Maximum number of samples of an evaluation, so that a broken file cannot exhaust the memory.
+pub(super) const MOST_SAMPLES: usize = 1_000_000;
+
+/// The samples of one task, evaluated on one model.
+#[derive(Debug)]
+pub(super) struct Evaluation {
+    /// Unique to this evaluation; the ids of its runs are made from it.
+    pub(super) identity: Vec<String>,
+    pub(super) task: String,
+    pub(super) model: String,
+    pub(super) started: Wall,
+    /// In an order that every log of this evaluation has.
+    pub(super) samples: Vec<EvaluatedSample>,
+    /// Scores that are better when they are lower.
+    pub(super) lower_is_better: BTreeSet<String>,
+}
+
+/// A sample in one epoch.
+#[derive(Debug)]
+pub(super) struct EvaluatedSample {
+    /// For messages.
+    pub(super) name: String,
+    pub(super) outcome: SampleOutcome,
+    pub(super) latency_ms: Option<f64>,
+    pub(super) usage: Option<TokenUsage>,
+}
+
+/// How a sample ended.
+#[derive(Debug)]
+pub(super) enum SampleOutcome {
+    Scored(BTreeMap<String, LoggedScore>),
+    Failed(RunFailure),
+    /// Declared invalid after the evaluation.
+    Invalidated,
+}
+
+/// Tokens of the evaluated model.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct TokenUsage {
+    /// Input tokens at the full price.
+    pub(super) input: u64,
+    pub(super) output: u64,
+    /// Input tokens at other prices, which the mapping does not have.
+    pub(super) cached: u64,
+    /// The tool's own figure, in US dollars.
+    pub(super) cost: Option<f64>,
+}
+
+/// Why an evaluation is not imported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogVerdict {
+    /// It is not meant to be imported.
+    Skipped,
+    /// The mapping has no entry for it.
+    Missing,
+    /// It cannot be read, or its scores cannot be used.
+    Invalid,
+}
+
+/// An evaluation or a file that is not imported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogProblem {
+    /// Why it is not imported.
+    pub verdict: LogVerdict,
+    /// The member, line or sample in the file; empty for the whole file.
+    pub place: String,
+    /// The problem, and what to do.
+    pub problem: String,
+}
+
+impl LogVerdict {
+    /// Its name in messages.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Skipped => "skipped",
+            Self::Missing => "missing",
+            Self::Invalid => "invalid",
+        }
+    }
+}
+
+impl LogProblem {
+    pub(super) fn skipped(problem: impl Into<String>) -> Self {
+        Self { verdict: LogVerdict::Skipped, place: String::new(), problem: problem.into() }
+    }
+
+    pub(super) fn missing(problem: impl Into<String>) -> Self {
+        Self { verdict: LogVerdict::Missing, place: String::new(), problem: problem.into() }
+    }
+
+    pub(super) fn invalid(place: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self { verdict: LogVerdict::Invalid, place: place.into(), problem: problem.into() }
+    }
+}
+
+impl fmt::Display for LogProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.place.is_empty() {
+            write!(f, "{}: ", self.place)?;
+        }
+        f.write_str(&self.problem)
+    }
+}

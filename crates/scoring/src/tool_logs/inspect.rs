@@ -1,0 +1,333 @@
+//! Logs of Inspect AI: `.eval` and JSON.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs::File;
+use std::io::{Read as _, Seek as _};
+use std::path::Path;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
+
+use crate::RunFailure;
+use scoregate_base::clock::Wall;
+
+use super::eval_archive::EvalArchive;
+use super::evaluation::{EvaluatedSample, Evaluation, LogProblem, MOST_SAMPLES, SampleOutcome, TokenUsage};
+use super::mapping::LogMapping;
+use super::python_json::{LimitedMap, read_json};
+use super::sample_error::LoggedException;
+use super::score::LoggedScore;
+
+/// The first bytes of a zip file.
+const ZIP: [u8; 4] = *b"PK\x03\x04";
+
+/// A log, or the header of an `.eval` file.
+#[derive(Deserialize)]
+struct InspectLog {
+    status: String,
+    eval: InspectSpec,
+    #[serde(default)]
+    results: Option<InspectResults>,
+    #[serde(default)]
+    stats: InspectStats,
+    #[serde(default)]
+    samples: InspectSamples,
+}
+
+/// The journal of an `.eval` file whose evaluation did not end.
+#[derive(Deserialize)]
+struct InspectStart {
+    eval: InspectSpec,
+}
+
+#[derive(Deserialize)]
+struct InspectSpec {
+    #[serde(default)]
+    eval_id: String,
+    #[serde(default)]
+    run_id: String,
+    #[serde(default)]
+    task_id: String,
+    created: String,
+    task: String,
+    model: String,
+}
+
+#[derive(Deserialize)]
+struct InspectResults {
+    #[serde(default)]
+    completed_samples: usize,
+}
+
+#[derive(Default, Deserialize)]
+struct InspectStats {
+    #[serde(default)]
+    started_at: String,
+}
+
+#[derive(Deserialize)]
+struct InspectSample {
+    id: InspectSampleId,
+    epoch: u64,
+    #[serde(default)]
+    scores: Option<LimitedMap<InspectScore>>,
+    #[serde(default)]
+    model_usage: Option<LimitedMap<InspectUsage>>,
+    #[serde(default)]
+    total_time: Option<f64>,
+    #[serde(default)]
+    working_time: Option<f64>,
+    #[serde(default)]
+    invalidation: Option<IgnoredAny>,
+    #[serde(default, deserialize_with = "failure")]
+    error: Option<RunFailure>,
+}
+
+#[derive(Deserialize)]
+struct InspectScore {
+    value: LoggedScore,
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+struct InspectUsage {
+    #[serde(default)]
+    input_tokens: u64,
+    #[serde(default)]
+    output_tokens: u64,
+    #[serde(default)]
+    input_tokens_cache_write: Option<u64>,
+    #[serde(default)]
+    input_tokens_cache_read: Option<u64>,
+    #[serde(default)]
+    total_cost: Option<f64>,
+}
+
+/// Numbers are sorted before texts.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum InspectSampleId {
+    Number(i64),
+    Text(String),
+}
+
+#[derive(Default)]
+struct InspectSamples(Vec<InspectSample>);
+
+/// Reads a log.
+pub(super) fn read(path: &Path, mapping: &LogMapping) -> Result<Evaluation, LogProblem> {
+    let unreadable = |error: std::io::Error| LogProblem::invalid("", format!("cannot be read: {error}"));
+    let mut file = File::open(path).map_err(unreadable)?;
+    let mut first = Vec::new();
+    (&mut file).take(ZIP.len() as u64).read_to_end(&mut first).map_err(unreadable)?;
+    file.rewind().map_err(unreadable)?;
+    if first == ZIP {
+        return read_eval(&EvalArchive::open(file)?, mapping);
+    }
+    let log: InspectLog = read_json(file, u64::MAX)
+        .map_err(|problem| LogProblem::invalid("", format!("is not a log of Inspect AI: {problem}")))?;
+    check(&log.status, &log.eval, mapping)?;
+    evaluation(log)
+}
+
+fn read_eval(archive: &EvalArchive, mapping: &LogMapping) -> Result<Evaluation, LogProblem> {
+    let Some(mut log) = archive.read::<InspectLog>("header.json")? else {
+        if let Some(start) = archive.read::<InspectStart>("_journal/start.json")? {
+            check("started", &start.eval, mapping)?;
+        }
+        return Err(LogProblem::invalid("", "has no header.json; it is not a log of Inspect AI"));
+    };
+    check(&log.status, &log.eval, mapping)?;
+    let names = archive.names().filter(|name| {
+        name.strip_prefix("samples/").is_some_and(|rest| rest.strip_suffix(".json").is_some())
+    });
+    for name in names {
+        if log.samples.0.len() >= MOST_SAMPLES {
+            return Err(LogProblem::invalid("samples", format!("has more than {MOST_SAMPLES} samples")));
+        }
+        log.samples.0.extend(archive.read::<InspectSample>(name)?);
+    }
+    evaluation(log)
+}
+
+/// Whether the evaluation is to be imported.
+fn check(status: &str, spec: &InspectSpec, mapping: &LogMapping) -> Result<(), LogProblem> {
+    mapping.task(&spec.task)?;
+    mapping.model(&spec.model)?;
+    let unfinished = match status {
+        "success" => return Ok(()),
+        "started" => "was not finished",
+        "error" => "was stopped by an error",
+        "cancelled" => "was cancelled",
+        other => {
+            return Err(LogProblem::invalid("status", format!("{:?} is unknown", shortened(other))));
+        }
+    };
+    Err(LogProblem::skipped(format!(
+        "the evaluation of {} {unfinished}; complete it with `inspect eval-retry` and import the new log",
+        shortened(&spec.task)
+    )))
+}
+
+fn evaluation(log: InspectLog) -> Result<Evaluation, LogProblem> {
+    let InspectLog { eval, results, stats, samples: InspectSamples(mut samples), .. } = log;
+    let started = if stats.started_at.is_empty() { &eval.created } else { &stats.started_at };
+    let started = Wall::parse_rfc3339(started).ok_or_else(|| {
+        LogProblem::invalid(
+            "stats.started_at",
+            format!("{:?} has no time zone or is no time", shortened(started)),
+        )
+    })?;
+    let expected = results.map_or(1, |results| results.completed_samples.max(1));
+    if samples.len() < expected {
+        return Err(LogProblem::invalid(
+            "samples",
+            format!("has {} of {expected} samples; evaluate again without `--no-log-samples`", samples.len()),
+        ));
+    }
+    samples.sort_by(|one, other| (one.epoch, &one.id).cmp(&(other.epoch, &other.id)));
+    let is_twice = |pair: &&[InspectSample]| matches!(pair, [one, other] if one.epoch == other.epoch && one.id == other.id);
+    if let Some([twice, _]) = samples.windows(2).find(is_twice) {
+        return Err(LogProblem::invalid(
+            twice.name(),
+            "is in the log twice; write the log again with Inspect AI",
+        ));
+    }
+    let identity = if eval.eval_id.is_empty() {
+        vec![eval.run_id, eval.task_id, eval.created]
+    } else {
+        vec![eval.eval_id]
+    };
+    let samples = samples.into_iter().map(|sample| sample.evaluated(&eval.model)).collect();
+    Ok(Evaluation {
+        identity,
+        task: eval.task,
+        model: eval.model,
+        started,
+        samples,
+        lower_is_better: BTreeSet::new(),
+    })
+}
+
+impl InspectSample {
+    fn name(&self) -> String {
+        let id = match &self.id {
+            InspectSampleId::Number(number) => number.to_string(),
+            InspectSampleId::Text(text) => format!("{:?}", shortened(text)),
+        };
+        format!("sample {id}, epoch {}", self.epoch)
+    }
+
+    fn evaluated(self, model: &str) -> EvaluatedSample {
+        let name = self.name();
+        let outcome = match (self.invalidation, self.error) {
+            (Some(_), _) => SampleOutcome::Invalidated,
+            // A sample that failed may have scores too, but those are of an incomplete response.
+            (None, Some(failure)) => SampleOutcome::Failed(failure),
+            (None, None) => {
+                let mut scores = BTreeMap::new();
+                for (scorer, score) in self.scores.unwrap_or_default().0 {
+                    score.logged().add_as(&scorer, &mut scores);
+                }
+                SampleOutcome::Scored(scores)
+            }
+        };
+        let usage = self.model_usage.unwrap_or_default().0.get(model).map(|usage| TokenUsage {
+            input: usage.input_tokens,
+            output: usage.output_tokens,
+            cached: usage
+                .input_tokens_cache_read
+                .unwrap_or(0)
+                .saturating_add(usage.input_tokens_cache_write.unwrap_or(0)),
+            cost: usage.total_cost,
+        });
+        // Without the time that the sample waited for a rate limit or for others.
+        let seconds = self.working_time.or(self.total_time);
+        EvaluatedSample {
+            name,
+            outcome,
+            latency_ms: seconds.map(|seconds| (seconds * 1_000.0).round()),
+            usage,
+        }
+    }
+}
+
+impl InspectScore {
+    fn logged(self) -> LoggedScore {
+        match (self.value, self.reason.as_deref()) {
+            (LoggedScore::Unscored(_), Some("invalid_response_format" | "no_response" | "refusal")) => {
+                LoggedScore::Unscored(RunFailure::Unusable)
+            }
+            (value, _) => value,
+        }
+    }
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(100).collect()
+}
+
+fn failure<'de, D: Deserializer<'de>>(from: D) -> Result<Option<RunFailure>, D::Error> {
+    Ok(Option::<LoggedException>::deserialize(from)?.map(|exception| exception.failure()))
+}
+
+impl<'de> Deserialize<'de> for InspectSampleId {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(InspectSampleIdVisitor)
+    }
+}
+
+struct InspectSampleIdVisitor;
+
+impl Visitor<'_> for InspectSampleIdVisitor {
+    type Value = InspectSampleId;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number or a text")
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<InspectSampleId, E> {
+        Ok(InspectSampleId::Number(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<InspectSampleId, E> {
+        Ok(i64::try_from(value)
+            .map_or_else(|_| InspectSampleId::Text(value.to_string()), InspectSampleId::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<InspectSampleId, E> {
+        Ok(InspectSampleId::Text(value.to_owned()))
+    }
+}
+
+impl<'de> Deserialize<'de> for InspectSamples {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(InspectSamplesVisitor)
+    }
+}
+
+struct InspectSamplesVisitor;
+
+impl<'de> Visitor<'de> for InspectSamplesVisitor {
+    type Value = InspectSamples;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of samples")
+    }
+
+    fn visit_unit<E>(self) -> Result<InspectSamples, E> {
+        Ok(InspectSamples::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<InspectSamples, A::Error> {
+        let mut samples = Vec::new();
+        while let Some(sample) = list.next_element()? {
+            if samples.len() >= MOST_SAMPLES {
+                return Err(serde::de::Error::custom(format!("more than {MOST_SAMPLES} samples")));
+            }
+            samples.push(sample);
+        }
+        Ok(InspectSamples(samples))
+    }
+}

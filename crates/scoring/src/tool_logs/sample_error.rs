@@ -1,0 +1,125 @@
+//! Why a sample failed, by the exception that Inspect AI logged.
+//!
+//! A timeout or an unusable response counts against the model, so only an exception in a request to a model during the
+//! solution can be one. Everything else, also an exception in a scorer or in a grading model, is a failure of the harness,
+//! which counts nowhere.
+
+use serde::Deserialize;
+
+use crate::RunFailure;
+
+/// A logged exception.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct LoggedException {
+    message: String,
+    traceback: String,
+}
+
+/// Parts of the names of exceptions and of their messages, in lower case; the first that is found decides.
+const KINDS: [(RunFailure, &[&str]); 4] = [
+    (
+        RunFailure::Throttled,
+        &[
+            "ratelimit",
+            "rate limit",
+            "toomanyrequests",
+            "too many requests",
+            "throttling",
+            "resourceexhausted",
+            "code: 429",
+            "429 ",
+        ],
+    ),
+    (
+        RunFailure::Unreachable,
+        &[
+            "connecttimeout",
+            "connecterror",
+            "connectionerror",
+            "connection error",
+            "connectionreset",
+            "connectionrefused",
+            "networkerror",
+            "readerror",
+            "writeerror",
+            "remoteprotocolerror",
+            "serverdisconnected",
+            "gaierror",
+            "internalservererror",
+            "serviceunavailable",
+            "overloaded",
+            "code: 500",
+            "code: 502",
+            "code: 503",
+            "code: 504",
+            "code: 529",
+            "500 internal",
+            "502 bad",
+            "503 service",
+            "504 gateway",
+        ],
+    ),
+    (RunFailure::Timeout, &["readtimeout", "apitimeouterror", "timeouterror", "deadlineexceeded"]),
+    (RunFailure::Unusable, &["jsondecodeerror", "responsevalidationerror"]),
+];
+
+impl LoggedException {
+    /// The reason of the failure.
+    pub(super) fn failure(&self) -> RunFailure {
+        if !self.is_of_a_request() {
+            return RunFailure::Harness;
+        }
+        // The last line names the exception; the message of some providers' exceptions does not.
+        let last = self.traceback.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        let text = format!("{} {last}", self.message).to_lowercase();
+        let kind = KINDS.iter().find(|(_, parts)| parts.iter().any(|part| text.contains(part)));
+        kind.map_or(RunFailure::Harness, |(failure, _)| *failure)
+    }
+
+    /// Whether it was raised by a request to a model, made by a solver.
+    fn is_of_a_request(&self) -> bool {
+        let has_frame = |of: &str| {
+            let separators = [of.to_owned(), of.replace('/', "\\")];
+            separators.iter().any(|frame| self.traceback.contains(frame.as_str()))
+        };
+        has_frame("inspect_ai/model/") && (has_frame("inspect_ai/solver/") || has_frame("inspect_ai/agent/"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(message: &str, last: &str, frames: &str) -> RunFailure {
+        LoggedException { message: message.into(), traceback: format!("{frames}\n{last}\n\n") }.failure()
+    }
+
+    #[test]
+    fn exceptions_of_requests_become_reasons_and_all_others_are_failures_of_the_harness() {
+        let request = "File \"/v/inspect_ai/solver/_plan.py\"\nFile \"/v/inspect_ai/model/_model.py\"";
+        let windows =
+            "File \"C:\\v\\inspect_ai\\agent\\_react.py\"\nFile \"C:\\v\\inspect_ai\\model\\_model.py\"";
+        let rows = [
+            ("Request timed out.", "openai.APITimeoutError: Request timed out.", RunFailure::Timeout),
+            ("TimeoutError()", "TimeoutError", RunFailure::Timeout),
+            ("Error code: 429 - {'error'}", "openai.RateLimitError: Error code: 429", RunFailure::Throttled),
+            ("Error code: 529 - {}", "anthropic.APIStatusError: x", RunFailure::Unreachable),
+            ("ConnectTimeout('')", "httpx.ConnectTimeout", RunFailure::Unreachable),
+            ("Connection error.", "openai.APIConnectionError: Connection error.", RunFailure::Unreachable),
+            ("x", "json.decoder.JSONDecodeError: x", RunFailure::Unusable),
+            ("KeyError('answer')", "KeyError: 'answer'", RunFailure::Harness),
+            ("Error code: 400 - {}", "openai.BadRequestError: x", RunFailure::Harness),
+        ];
+        for (message, last, expected) in rows {
+            assert_eq!(failure(message, last, request), expected, "{message}");
+            assert_eq!(failure(message, last, windows), expected, "{message}");
+            // In a tool, a scorer or a grading model.
+            for frames in
+                ["", "File \"/v/inspect_ai/solver/_plan.py\"", "File \"/v/inspect_ai/model/_model.py\""]
+            {
+                assert_eq!(failure(message, last, frames), RunFailure::Harness, "{message} {frames}");
+            }
+        }
+    }
+}

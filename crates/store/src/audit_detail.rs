@@ -1,0 +1,64 @@
+//! Details of a change for the audit trail, the same for every engine. They never contain a secret.
+
+use std::fmt::Display;
+
+use super::{OwnLimits, Ownership, StoredKey};
+use scoregate_base::clock::Wall;
+
+pub(super) fn created(tier: &str, own: OwnLimits, key: &StoredKey, owner: Option<Ownership>) -> String {
+    let owner = owner.map(|Ownership { owner, .. }| format!(", owner {owner}")).unwrap_or_default();
+    format!("tier {tier}{}, key {}{owner}", own_limits(own), shown(key))
+}
+
+pub(super) fn key_added(key: &StoredKey) -> String {
+    format!("key {}", shown(key))
+}
+
+pub(super) fn rotated(key: &StoredKey, retired: impl Display, at: Wall) -> String {
+    let retired = retired.to_string();
+    let expire = if retired == "1" { "expires" } else { "expire" };
+    format!("new key {}; {retired} older {expire} at {}", shown(key), at.rfc3339())
+}
+
+pub(super) fn replaced(key: &StoredKey, revoked: impl Display) -> String {
+    format!("new key {}; {revoked} older revoked", shown(key))
+}
+
+pub(super) fn key_revoked(shown: &str) -> String {
+    format!("key {shown}")
+}
+
+pub(super) fn all_revoked(count: impl Display) -> String {
+    let count = count.to_string();
+    format!("{count} {}", if count == "1" { "key" } else { "keys" })
+}
+
+pub(super) fn tier_set(before: &str, tier: &str) -> String {
+    format!("from {before} to {tier}")
+}
+
+pub(super) fn limits_set(own: OwnLimits) -> String {
+    format!("own limits{}", if own == OwnLimits::default() { ": none".into() } else { own_limits(own) })
+}
+
+pub(super) fn expiry_set(shown: &[String], at: Option<Wall>) -> String {
+    let expiry = at.map_or_else(|| "never expire".into(), |at| format!("expire at {}", at.rfc3339()));
+    format!("keys {} {expiry}", shown.join(", "))
+}
+
+/// Names, websites, contacts and notes can be personal data, which must not remain after an account is deleted.
+pub(super) fn described([url, contact, note]: [&Option<String>; 3]) -> String {
+    let given = |field: &Option<String>| if field.is_some() { "given" } else { "none" };
+    format!("url {}, contact {}, note {}", given(url), given(contact), given(note))
+}
+
+fn shown(key: &StoredKey) -> String {
+    let expiry = key.expires_at.map(|at| format!(" until {}", at.rfc3339()));
+    format!("{}{}", key.shown, expiry.unwrap_or_default())
+}
+
+fn own_limits(own: OwnLimits) -> String {
+    let part =
+        |limit: Option<u32>, unit| limit.map(|limit| format!(", {limit} a {unit}")).unwrap_or_default();
+    part(own.minute, "minute") + &part(own.day, "day")
+}

@@ -1,0 +1,124 @@
+//! Conformance checks of closed applications, which count against the limit of their mailbox until the day ends.
+
+use super::*;
+
+const NEXT_NOON: Wall = Wall::from_seconds(1_763_726_400 + 86_400);
+
+/// A new application of an owner, created at a time.
+async fn created_at(
+    store: &dyn Store,
+    at: Wall,
+    owner: OwnerId,
+    at_most: u32,
+) -> Result<ApplicationId, StoreError> {
+    let creation = StoreChange { at, ..owned(owner, at_most) };
+    store.change(creation).await.map(|created| created.id)
+}
+
+/// A new application of an owner that was granted a unit today.
+async fn used_application(store: &dyn Store, owner: OwnerId, at_most: u32) -> ApplicationId {
+    let id = created_at(store, NOON, owner, at_most).await.unwrap();
+    assert_eq!(units(store, asking(id, NOON.day(), 1, 10)).await, 1);
+    id
+}
+
+async fn close(store: &dyn Store, id: ApplicationId) {
+    store.change(changing(id, ChangeKind::Close)).await.unwrap();
+}
+
+async fn closed_after_use(store: &dyn Store, owner: OwnerId, at_most: u32) {
+    close(store, used_application(store, owner, at_most).await).await;
+}
+
+async fn delete(store: &dyn Store, owner: OwnerId) {
+    changed(store, owner, OwnerChangeKind::Delete { in_own_name: true }).await;
+}
+
+fn is_used_today(outcome: &Result<ApplicationId, StoreError>, owner: OwnerId) -> bool {
+    matches!(outcome, Err(StoreError::Owner(OwnerRefusal::QuotaUsedToday(of))) if *of == owner)
+}
+
+pub(crate) async fn an_application_closed_after_use_counts_until_the_next_day(store: &dyn Store) {
+    let owner = signed_up(store, "ann@example.org").await.id;
+    closed_after_use(store, owner, 1).await;
+    let refused = created_at(store, NOON, owner, 1).await;
+    assert!(is_used_today(&refused, owner), "{refused:?}");
+    let applications = store.page(None, 10, NOON.day()).await.unwrap().applications;
+    assert_eq!(applications.len(), 1, "half a creation stayed");
+    created_at(store, NEXT_NOON, owner, 1).await.unwrap();
+    let too_many = created_at(store, NEXT_NOON, owner, 1).await;
+    let is_expected = matches!(&too_many, Err(StoreError::Owner(OwnerRefusal::TooManyApplications(_))));
+    assert!(is_expected, "{too_many:?}");
+}
+
+pub(crate) async fn open_and_closed_applications_count_together(store: &dyn Store) {
+    let owner = signed_up(store, "ann@example.org").await.id;
+    let other = signed_up(store, "bob@example.org").await.id;
+    closed_after_use(store, owner, 2).await;
+    used_application(store, owner, 2).await;
+    let refused = created_at(store, NOON, owner, 2).await;
+    assert!(is_used_today(&refused, owner), "{refused:?}");
+    created_at(store, NOON, other, 1).await.expect("others have limits of their own");
+    created_at(store, NEXT_NOON, owner, 2).await.unwrap();
+}
+
+pub(crate) async fn an_unused_application_can_be_replaced_at_once(store: &dyn Store) {
+    let owner = signed_up(store, "ann@example.org").await.id;
+    close(store, created_at(store, NOON, owner, 1).await.unwrap()).await;
+    let id = created_at(store, NOON, owner, 1).await.unwrap();
+    // Units that were returned were not used.
+    let leased = asking(id, NOON.day(), 4, 10);
+    assert_eq!(units(store, leased).await, 4);
+    close(store, id).await;
+    let refused = created_at(store, NOON, owner, 1).await;
+    assert!(is_used_today(&refused, owner), "{refused:?}");
+    store.give_back(leased, 4).await.unwrap();
+    created_at(store, NOON, owner, 1).await.unwrap();
+}
+
+pub(crate) async fn units_granted_after_the_closing_count(store: &dyn Store) {
+    let owner = signed_up(store, "ann@example.org").await.id;
+    let id = created_at(store, NOON, owner, 1).await.unwrap();
+    close(store, id).await;
+    // Another gateway does not know yet that the keys are revoked.
+    assert_eq!(units(store, asking(id, NOON.day(), 3, 10)).await, 3);
+    let refused = created_at(store, NOON, owner, 1).await;
+    assert!(is_used_today(&refused, owner), "{refused:?}");
+}
+
+pub(crate) async fn a_new_account_of_a_mailbox_gets_no_second_quota(store: &dyn Store) {
+    let first = signed_up(store, "Ann@example.org").await.id;
+    closed_after_use(store, first, 1).await;
+    delete(store, first).await;
+    // Another spelling of the same mailbox.
+    let second = signed_up(store, "ann@example.org").await.id;
+    assert_ne!(first, second);
+    let refused = created_at(store, NOON, second, 1).await;
+    assert!(is_used_today(&refused, second), "{refused:?}");
+    delete(store, second).await;
+    let third = signed_up(store, "ANN@example.org").await.id;
+    let refused = created_at(store, NOON, third, 1).await;
+    assert!(is_used_today(&refused, third), "{refused:?}");
+    created_at(store, NEXT_NOON, third, 1).await.unwrap();
+}
+
+pub(crate) async fn closed_applications_are_deleted_on_the_next_day(store: &dyn Store) {
+    let owner = signed_up(store, "ann@example.org").await.id;
+    closed_after_use(store, owner, 1).await;
+    let open_day = async |day| {
+        store.exchange(LedgerExchange { node: 1, today: day, reports: Vec::new() }).await.unwrap();
+        let mut deleted = 0;
+        loop {
+            match store.delete_outdated().await.unwrap() {
+                0 => return deleted,
+                more => deleted += more,
+            }
+        }
+    };
+    assert_eq!(open_day(NOON.day()).await, 0);
+    let refused = created_at(store, NOON, owner, 1).await;
+    assert!(is_used_today(&refused, owner), "{refused:?}");
+    // The application, and the link and the session of the owner.
+    assert_eq!(open_day(NEXT_NOON.day()).await, 3);
+    created_at(store, NOON, owner, 1).await.expect("nothing is left of the day before");
+}

@@ -1,0 +1,244 @@
+//! The conformance suite: checks that every engine must pass, written against the traits.
+//!
+//! An engine's tests call `conformance::run_with!(fresh, "package")`, where `fresh()` returns an empty store and what
+//! keeps it alive, and the engine needs these Debian packages. Guarantees of a single engine are tested beside it.
+
+mod changes;
+mod closed_applications;
+mod days;
+mod feed;
+mod grace;
+mod mail;
+mod owner_changes;
+mod owners;
+mod reports;
+mod requests;
+mod status;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::*;
+use scoregate_base::clock::{Day, Wall};
+use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
+use scoregate_base::limits::{NodeReport, NodeTotals};
+
+pub(super) use changes::*;
+pub(super) use closed_applications::*;
+pub(super) use days::*;
+pub(super) use feed::*;
+pub(super) use grace::*;
+pub(super) use mail::*;
+pub(super) use owner_changes::*;
+pub(super) use owners::*;
+pub(super) use reports::*;
+pub(super) use requests::*;
+pub(super) use status::*;
+
+/// Runs all checks against an engine.
+macro_rules! run_with {
+    ($fresh:path $(, $package:literal)*) => {
+        $crate::conformance::run_with! { $fresh, ($($package),*):
+            created_records_are_read_back
+            existing_records_are_not_created_again_and_failed_changes_are_rolled_back
+            missing_records_are_named
+            pages_contain_every_application_once_in_order
+            all_applications_are_read_once_with_their_keys_and_units
+            rotation_never_extends_older_keys
+            rotation_without_overlap_revokes_older_keys
+            revocation_is_final_and_keeps_its_first_time
+            tier_change_keeps_everything_else
+            added_key_keeps_the_other_keys
+            of_concurrent_new_keys_one_meets_the_conditions
+            limits_descriptions_and_expiries_change_alone
+            every_change_is_in_the_audit_trail_newest_first
+            last_use_is_stored_and_never_decreases
+            lease_is_limited_by_the_remaining_quota
+            a_day_is_closed_once_a_later_one_is_opened
+            returned_units_are_leased_again_and_never_negative
+            many_leases_at_once_never_exceed_the_quota
+            shares_of_grace_have_one_holder_until_they_are_returned
+            a_share_of_grace_is_continued_by_the_next_process_only
+            claims_of_grace_made_at_once_get_shares_of_their_own
+            the_feed_names_each_changed_application_once_in_order
+            a_reader_of_the_feed_misses_no_concurrent_change
+            a_position_ahead_of_the_feed_requires_a_reload
+            usage_is_added_up_over_nodes_and_a_repeated_or_late_total_changes_nothing
+            usage_of_days_is_listed_newest_day_first
+            merged_days_keep_their_totals_and_take_no_reports
+            usage_is_kept_for_400_days
+            requests_are_added_up_over_nodes_and_a_repeated_or_late_total_changes_nothing
+            requests_are_read_by_day_oldest_first_within_the_bounds
+            requests_of_closed_days_are_merged_and_take_no_reports
+            requests_are_kept_for_92_days
+            a_node_is_listed_with_its_last_report_until_it_is_removed
+            a_minute_is_ready_if_any_gateway_stored_that_and_reports_may_be_repeated
+            minutes_are_added_up_by_day_within_the_bounds
+            minutes_are_kept_for_91_days_and_the_first_one_forever
+            messages_of_an_incident_keep_its_title_and_are_listed_newest_first
+            messages_of_open_incidents_are_listed_above_the_limit
+            an_incident_that_is_unknown_or_resolved_takes_no_message
+            every_message_has_an_audit_record_without_an_application
+            messages_posted_at_once_get_numbers_of_their_own
+            a_link_signs_up_its_address_once_and_only_with_the_terms
+            a_second_link_of_a_mailbox_signs_in_its_owner
+            a_link_used_at_once_makes_one_session
+            links_and_sessions_expire
+            a_mailbox_gets_no_more_links_than_its_allowance
+            sessions_end_one_by_one_or_together
+            an_owner_has_no_more_applications_than_allowed
+            a_closed_application_keeps_no_key_no_owner_and_no_description
+            a_suspended_owner_has_no_sessions_and_cannot_sign_in
+            a_suspended_owner_changes_no_application
+            an_application_of_another_owner_is_unknown
+            a_link_to_an_account_goes_to_its_address
+            a_deleted_owner_leaves_only_audit_records_without_the_address
+            owners_are_found_by_address_and_application_in_pages
+            an_owner_is_found_by_the_address_without_its_tag
+            an_application_closed_after_use_counts_until_the_next_day
+            open_and_closed_applications_count_together
+            an_unused_application_can_be_replaced_at_once
+            units_granted_after_the_closing_count
+            a_new_account_of_a_mailbox_gets_no_second_quota
+            closed_applications_are_deleted_on_the_next_day
+            a_mail_is_claimed_as_it_was_queued_and_removed_once_sent
+            a_notice_is_queued_with_one_audit_record_without_its_text
+            each_mail_is_claimed_by_one_reader
+            a_claim_expires_and_its_late_result_changes_nothing
+            a_failed_mail_is_due_again_after_its_delay_and_behind_older_ones
+        }
+
+        #[test]
+        fn no_schedule_grants_more_than_the_quota_or_reopens_a_day() {
+            needs!($($package),*);
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let (_kept, store) = runtime.block_on($fresh());
+            $crate::conformance::no_schedule_grants_more_than_the_quota_or_reopens_a_day(&store, &runtime);
+        }
+    };
+    ($fresh:path, $packages:tt: $($check:ident)*) => {
+        $(
+            #[tokio::test]
+            async fn $check() {
+                needs! $packages;
+                let (_kept, store) = $fresh().await;
+                $crate::conformance::$check(&store).await;
+            }
+        )*
+    };
+}
+pub(super) use run_with;
+
+const NOON: Wall = Wall::from_seconds(1_763_726_400); // 2025-11-21T12:00:00Z
+const HOUR: std::time::Duration = std::time::Duration::from_hours(1);
+
+pub(super) fn a_key(text: &str) -> StoredKey {
+    StoredKey {
+        digest: Digest::of(text),
+        shown: text.chars().take(12).collect(),
+        created_at: NOON,
+        expires_at: None,
+        revoked_at: None,
+        name: Some(format!("The key of {text}")),
+        last_used_at: None,
+    }
+}
+
+pub(super) fn an_id() -> ApplicationId {
+    ApplicationId::mint().unwrap()
+}
+
+pub(super) fn changing(application: ApplicationId, what: ChangeKind) -> StoreChange {
+    StoreChange { at: NOON, who: "a test".into(), owner: None, application, what }
+}
+
+pub(super) fn creating(application: ApplicationId) -> StoreChange {
+    let key = a_key(&application.to_string());
+    let what = ChangeKind::Create {
+        name: "Weather station".into(),
+        tier: "free".into(),
+        own: OwnLimits::default(),
+        url: None,
+        contact: None,
+        note: None,
+        key,
+        owner: None,
+    };
+    changing(application, what)
+}
+
+pub(super) async fn created(store: &dyn Store) -> ApplicationId {
+    store.change(creating(an_id())).await.unwrap().id
+}
+
+/// A request of a node for units.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LeaseRequest {
+    pub(super) application: ApplicationId,
+    pub(super) node: u64,
+    pub(super) day: Day,
+    pub(super) want: u32,
+    pub(super) quota: u32,
+}
+
+/// The grant to a node that had nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LeaseReply {
+    Granted { units: u32, total: u64 },
+    Closed { newest: Day },
+}
+
+/// A request of a new node.
+pub(super) fn asking(application: ApplicationId, day: Day, want: u32, quota: u32) -> LeaseRequest {
+    static NODES: AtomicU64 = AtomicU64::new(1);
+    LeaseRequest { application, node: NODES.fetch_add(1, Ordering::Relaxed), day, want, quota }
+}
+
+impl LeaseRequest {
+    /// The exchange of this request alone, on its day.
+    pub(super) fn exchange(self) -> LedgerExchange {
+        let Self { application, node, day, want, quota } = self;
+        let totals = NodeReport { known: NodeTotals::default(), granted: want, quota };
+        LedgerExchange { node, today: day, reports: vec![LedgerReport::of_units(application, day, totals)] }
+    }
+}
+
+/// One request at a time, for tests.
+pub(super) trait SingleLease: Ledger {
+    fn lease(&self, request: LeaseRequest) -> StoreFuture<'_, LeaseReply> {
+        Box::pin(async move {
+            let reply = self.exchange(request.exchange()).await?;
+            match reply.outcomes[..] {
+                [ReportOutcome::Applied { node, granted, .. }] => {
+                    Ok(LeaseReply::Granted { units: node.granted, total: granted })
+                }
+                [ReportOutcome::Closed] => Ok(LeaseReply::Closed { newest: reply.today }),
+                [ReportOutcome::UnknownApplication] => {
+                    Err(StoreError::UnknownApplication(request.application))
+                }
+                _ => panic!("{reply:?}"),
+            }
+        })
+    }
+
+    /// Returns units that were granted to a request.
+    fn give_back(&self, request: LeaseRequest, units: u32) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            let nothing = LeaseRequest { want: 0, quota: 0, ..request };
+            let reply = self.exchange(nothing.exchange()).await?;
+            let [ReportOutcome::Applied { node, .. }] = reply.outcomes[..] else { return Ok(()) };
+            let mut exchange = nothing.exchange();
+            let known = NodeTotals { returned: node.returned + units.min(node.held()), ..node };
+            exchange.reports[0].totals.known = known;
+            self.exchange(exchange).await.map(drop)
+        })
+    }
+}
+
+impl<T: Ledger + ?Sized> SingleLease for T {}
+
+async fn units(store: &dyn Store, request: LeaseRequest) -> u32 {
+    match store.lease(request).await.unwrap() {
+        LeaseReply::Granted { units, .. } => units,
+        LeaseReply::Closed { newest } => panic!("closed by {newest}"),
+    }
+}

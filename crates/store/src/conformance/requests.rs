@@ -1,0 +1,134 @@
+//! Conformance checks of requests by endpoint and outcome.
+
+use super::*;
+
+/// Requests of a day: endpoint, outcome and number.
+type DayRequests<'e> = Vec<(Day, &'e str, RequestOutcome, u64)>;
+
+fn total(
+    application: ApplicationId,
+    day: Day,
+    of: (&'static str, RequestOutcome),
+    requests: u64,
+) -> RequestTotal {
+    RequestTotal { day, application, endpoint: of.0.into(), outcome: of.1, requests }
+}
+
+const MODELS: (&str, RequestOutcome) = ("models", RequestOutcome::Ok);
+const LIMITED: (&str, RequestOutcome) = ("models", RequestOutcome::RateLimited);
+const OTHER: (&str, RequestOutcome) = ("none", RequestOutcome::ClientError);
+
+fn before(days: u32) -> Day {
+    Day::from_number(NOON.day().number() - days)
+}
+
+async fn list(store: &dyn Store, application: ApplicationId, first: Day, last: Day) -> RequestList {
+    store.requests(RequestQuery { application, first, last }).await.unwrap()
+}
+
+fn shown(list: &RequestList) -> DayRequests<'_> {
+    list.totals.iter().map(|total| (total.day, &*total.endpoint, total.outcome, total.requests)).collect()
+}
+
+async fn open_on(store: &dyn Store, day: Day) {
+    store.exchange(LedgerExchange { node: 1, today: day, reports: Vec::new() }).await.unwrap();
+}
+
+async fn merge_all(store: &dyn Store) {
+    while store.delete_outdated().await.unwrap() > 0 {}
+}
+
+pub(crate) async fn requests_are_added_up_over_nodes_and_a_repeated_or_late_total_changes_nothing(
+    store: &dyn Store,
+) {
+    let (one, other, today) = (an_id(), an_id(), NOON.day());
+    store.record_requests(1, Vec::new()).await.unwrap();
+    for (node, application, of, requests) in [
+        (1, one, MODELS, 5),
+        (2, one, MODELS, 7),
+        (1, one, MODELS, 9),
+        (1, one, LIMITED, 2),
+        (2, one, MODELS, 7),
+        (1, one, MODELS, 4),
+        (2, other, MODELS, 3),
+        (u64::MAX, one, OTHER, 1),
+    ] {
+        store.record_requests(node, vec![total(application, today, of, requests)]).await.unwrap();
+    }
+    let found = list(store, one, today, today).await;
+    assert!(found.totals.iter().all(|total| total.application == one));
+    let expected =
+        [(today, MODELS.0, MODELS.1, 16), (today, LIMITED.0, LIMITED.1, 2), (today, OTHER.0, OTHER.1, 1)];
+    assert_eq!(shown(&found), expected);
+    assert_eq!(list(store, other, today, today).await.sum().ok, 3);
+    assert_eq!(list(store, an_id(), today, today).await, RequestList::default());
+}
+
+pub(crate) async fn requests_are_read_by_day_oldest_first_within_the_bounds(store: &dyn Store) {
+    let (one, today) = (an_id(), NOON.day());
+    let reported = [
+        total(one, today, MODELS, 1),
+        total(one, before(1), OTHER, 2),
+        total(one, before(1), MODELS, 3),
+        total(one, before(2), MODELS, 4),
+    ];
+    store.record_requests(1, reported.to_vec()).await.unwrap();
+    let found = list(store, one, before(1), today).await;
+    let yesterday = before(1);
+    assert_eq!(
+        shown(&found),
+        [
+            (yesterday, MODELS.0, MODELS.1, 3),
+            (yesterday, OTHER.0, OTHER.1, 2),
+            (today, MODELS.0, MODELS.1, 1)
+        ]
+    );
+    assert_eq!(list(store, one, before(9), before(2)).await.sum().total(), 4);
+    assert_eq!(list(store, one, today, before(1)).await, RequestList::default(), "the last day is before");
+    assert_eq!(list(store, one, Day::from_number(0), today).await.totals.len(), 4);
+}
+
+pub(crate) async fn requests_of_closed_days_are_merged_and_take_no_reports(store: &dyn Store) {
+    let one = an_id();
+    open_on(store, before(3)).await;
+    for (node, ago, of, requests) in
+        [(1, 3, MODELS, 5), (2, 3, MODELS, 6), (2, 3, OTHER, 1), (1, 2, MODELS, 7), (2, 2, MODELS, 8)]
+    {
+        store.record_requests(node, vec![total(one, before(ago), of, requests)]).await.unwrap();
+    }
+    let all = [
+        (before(3), MODELS.0, MODELS.1, 11),
+        (before(3), OTHER.0, OTHER.1, 1),
+        (before(2), MODELS.0, MODELS.1, 15),
+    ];
+    merge_all(store).await;
+    open_on(store, NOON.day()).await;
+    for _ in 0..2 {
+        assert_eq!(shown(&list(store, one, before(3), NOON.day()).await), all);
+        merge_all(store).await;
+    }
+    for node in [1, 2, 3] {
+        store.record_requests(node, vec![total(one, before(3), MODELS, 99)]).await.unwrap();
+    }
+    let after = list(store, one, before(3), NOON.day()).await;
+    assert_eq!(shown(&after), all, "a closed day took a report");
+    store.record_requests(3, vec![total(one, before(2), MODELS, 1)]).await.unwrap();
+    assert_eq!(list(store, one, before(2), before(2)).await.sum().ok, 16, "it is open for two more days");
+}
+
+pub(crate) async fn requests_are_kept_for_92_days(store: &dyn Store) {
+    let one = an_id();
+    // More records than one batch deletes.
+    let endpoints = || (0..1_100).map(|number| format!("endpoint_{number}"));
+    for ago in [92, 91] {
+        open_on(store, before(ago)).await;
+        let all = endpoints()
+            .map(|name| RequestTotal { endpoint: name.into(), ..total(one, before(ago), MODELS, 1) });
+        store.record_requests(1, all.collect()).await.unwrap();
+    }
+    open_on(store, NOON.day()).await;
+    merge_all(store).await;
+    assert_eq!(list(store, one, before(92), before(92)).await, RequestList::default());
+    assert_eq!(list(store, one, before(91), before(91)).await.totals.len(), 1_100);
+    assert_eq!(list(store, one, before(91), before(91)).await.sum().ok, 1_100);
+}

@@ -1,0 +1,18 @@
+//! Exports of a store: all applications, keys, grants, usage, requests, audit records, the content of the status page and
+//! owners, as lines of JSON, written and read by each engine.
+
+mod lines;
+mod reader;
+mod rows;
+mod transfer_error;
+mod writer;
+
+pub use lines::RecordCounts;
+pub(crate) use lines::{
+    AvailabilityLine, DumpLine, KeyLine, LedgerLine, OwnerLine, RequestsLine, StatusMessageLine, UsageLine,
+};
+pub(crate) use reader::DumpReader;
+pub(crate) use rows::time_of;
+pub(crate) use transfer_error::DumpFault;
+pub use transfer_error::TransferError;
+pub(crate) use writer::DumpWriter;

@@ -1,0 +1,248 @@
+//! Changes to applications and keys, each with its audit record, inside the writer's transaction.
+//!
+//! A failed change leaves no trace: the writer rolls it back. Keys are created and tiers checked by the caller.
+
+use rusqlite::types::Null;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::fault::{StoreFault, is_conflict};
+use super::{audit, closed_applications, owners, records};
+use crate::{
+    ChangeKind, KeyUse, OwnLimits, Ownership, StoreChange, StoreError, StoredApplication, StoredKey,
+    audit_detail,
+};
+use scoregate_base::clock::{Day, Wall};
+use scoregate_base::keys::{ApplicationId, Digest};
+
+/// Makes the change and returns the changed application.
+pub(super) fn make(connection: &Connection, change: &StoreChange) -> Result<StoredApplication, StoreFault> {
+    let id = change.application.to_string();
+    let unknown = || StoreFault::Refused(StoreError::UnknownApplication(change.application));
+    if !matches!(change.what, ChangeKind::Create { .. }) && !records::is_there(connection, &id)? {
+        return Err(unknown());
+    }
+    if let Some(owner) = change.owner {
+        owners::read(connection, owner)?.check_change_of(change.application)?;
+    }
+    if let Some(allowance) = change.what.key_allowance() {
+        let read = records::application(connection, change.application, change.at.day())?;
+        allowance.check(&read.ok_or_else(unknown)?, change.at).map_err(StoreError::from)?;
+    }
+    let detail = match &change.what {
+        ChangeKind::Create { name, tier, own, url, contact, note, key, owner } => {
+            let at = millis(change.at);
+            let row = params![id, name, tier, own.minute, own.day, contact, note, at, url];
+            create(connection, row, (&id, key, *owner), change.at.day())?;
+            audit_detail::created(tier, *own, key, *owner)
+        }
+        ChangeKind::AddKey { key, .. } => {
+            add_key(connection, &id, key)?;
+            audit_detail::key_added(key)
+        }
+        ChangeKind::Rotate { key, retire_others_at, .. } if *retire_others_at <= change.at => {
+            let revoked = revoke_all(connection, &id, change.at)?;
+            add_key(connection, &id, key)?;
+            audit_detail::replaced(key, revoked)
+        }
+        ChangeKind::Rotate { key, retire_others_at, .. } => {
+            let retired = retire(connection, &id, *retire_others_at)?;
+            add_key(connection, &id, key)?;
+            audit_detail::rotated(key, retired, *retire_others_at)
+        }
+        ChangeKind::RevokeKey { digest } => {
+            let known = revoke_key(connection, &id, *digest, change.at)?;
+            audit_detail::key_revoked(&known.ok_or(StoreError::UnknownKey(change.application))?)
+        }
+        ChangeKind::RevokeAll => audit_detail::all_revoked(revoke_all(connection, &id, change.at)?),
+        ChangeKind::SetTier { tier } => {
+            let before = set_tier(connection, &id, tier)?;
+            audit_detail::tier_set(&before, tier)
+        }
+        ChangeKind::SetLimits { own } => {
+            set_limits(connection, &id, *own)?;
+            audit_detail::limits_set(*own)
+        }
+        ChangeKind::SetExpiry { digests, at } => {
+            let shown = set_expiry(connection, change.application, digests, *at)?;
+            audit_detail::expiry_set(&shown, *at)
+        }
+        ChangeKind::Describe { name, url, contact, note } => {
+            describe(connection, params![id, name, contact, note, url])?;
+            audit_detail::described([url, contact, note])
+        }
+        ChangeKind::Close => audit_detail::all_revoked(close(connection, &id, change.at)?),
+    };
+    audit::add(connection, change.at, [&change.who, change.what.word(), &id, &detail])?;
+    answer(connection, change)?.ok_or_else(unknown)
+}
+
+fn answer(connection: &Connection, change: &StoreChange) -> Result<Option<StoredApplication>, StoreFault> {
+    match records::application(connection, change.application, change.at.day()) {
+        // Changes that revoke a key or repair a record must not fail because the record is unreadable.
+        Err(StoreFault::Record(_)) if !gives_a_key(&change.what) => {
+            records::stand_in(connection, change.application).map(Some)
+        }
+        read => read,
+    }
+}
+
+/// Whether it adds a key, which would not work while the record is unreadable.
+const fn gives_a_key(what: &ChangeKind) -> bool {
+    match what {
+        ChangeKind::Create { .. } | ChangeKind::AddKey { .. } | ChangeKind::Rotate { .. } => true,
+        ChangeKind::RevokeKey { .. }
+        | ChangeKind::RevokeAll
+        | ChangeKind::SetTier { .. }
+        | ChangeKind::SetLimits { .. }
+        | ChangeKind::SetExpiry { .. }
+        | ChangeKind::Describe { .. }
+        | ChangeKind::Close => false,
+    }
+}
+
+/// Creates an application with its first key and its owner.
+fn create(
+    connection: &Connection,
+    row: &[&dyn rusqlite::ToSql],
+    (id, key, owner): (&str, &StoredKey, Option<Ownership>),
+    day: Day,
+) -> Result<(), StoreFault> {
+    let inserted = connection
+        .prepare_cached(
+            "INSERT INTO applications (id, name, tier, own_minute, own_day, contact, note, created_at, url)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        )?
+        .execute(row);
+    unless_there(inserted, "that application")?;
+    add_key(connection, id, key)?;
+    owner.map_or(Ok(()), |owner| owners::own(connection, id, owner, day))
+}
+
+fn add_key(connection: &Connection, id: &str, key: &StoredKey) -> Result<(), StoreFault> {
+    let inserted = connection
+        .prepare_cached(
+            "INSERT INTO keys (application, digest, shown, created_at, expires_at, revoked_at, last_used_at, name)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        )?
+        .execute(params![
+            id,
+            key.digest.as_bytes(),
+            key.shown,
+            millis(key.created_at),
+            key.expires_at.map(millis),
+            key.revoked_at.map(millis),
+            key.last_used_at.map(millis),
+            key.name,
+        ]);
+    unless_there(inserted, "that key")
+}
+
+fn unless_there(inserted: rusqlite::Result<usize>, what: &'static str) -> Result<(), StoreFault> {
+    match inserted {
+        Ok(_) => Ok(()),
+        Err(error) if is_conflict(&error) => Err(StoreError::Exists(what).into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Makes the keys in force at `at` expire then, unless they expire sooner; returns how many changed.
+fn retire(connection: &Connection, id: &str, at: Wall) -> Result<usize, StoreFault> {
+    Ok(connection
+        .prepare_cached(
+            "UPDATE keys SET expires_at = ?2 WHERE application = ?1 AND revoked_at IS NULL
+             AND (expires_at IS NULL OR expires_at > ?2)",
+        )?
+        .execute(params![id, millis(at)])?)
+}
+
+/// Revokes one key and returns its visible characters. A revoked key keeps its time of revocation.
+fn revoke_key(
+    connection: &Connection,
+    id: &str,
+    digest: Digest,
+    at: Wall,
+) -> Result<Option<String>, StoreFault> {
+    Ok(connection
+        .prepare_cached(
+            "UPDATE keys SET revoked_at = coalesce(revoked_at, ?3) WHERE application = ?1 AND digest = ?2
+             RETURNING shown",
+        )?
+        .query_row(params![id, digest.as_bytes(), millis(at)], |row| records::in_any_case(row, 0))
+        .optional()?)
+}
+
+fn revoke_all(connection: &Connection, id: &str, at: Wall) -> Result<usize, StoreFault> {
+    Ok(connection
+        .prepare_cached("UPDATE keys SET revoked_at = ?2 WHERE application = ?1 AND revoked_at IS NULL")?
+        .execute(params![id, millis(at)])?)
+}
+
+fn set_tier(connection: &Connection, id: &str, tier: &str) -> Result<String, StoreFault> {
+    let before = connection
+        .prepare_cached("SELECT tier FROM applications WHERE id = ?1")?
+        .query_row([id], |row| records::in_any_case(row, 0))?;
+    connection.prepare_cached("UPDATE applications SET tier = ?2 WHERE id = ?1")?.execute([id, tier])?;
+    Ok(before)
+}
+
+fn set_limits(connection: &Connection, id: &str, own: OwnLimits) -> Result<(), StoreFault> {
+    connection
+        .prepare_cached("UPDATE applications SET own_minute = ?2, own_day = ?3 WHERE id = ?1")?
+        .execute(params![id, own.minute, own.day])?;
+    Ok(())
+}
+
+/// Sets the expiry of keys and returns their visible characters.
+fn set_expiry(
+    connection: &Connection,
+    application: ApplicationId,
+    digests: &[Digest],
+    at: Option<Wall>,
+) -> Result<Vec<String>, StoreFault> {
+    let id = application.to_string();
+    let mut set = connection.prepare_cached(
+        "UPDATE keys SET expires_at = ?3 WHERE application = ?1 AND digest = ?2 AND revoked_at IS NULL
+         RETURNING shown",
+    )?;
+    let shown = digests.iter().map(|digest| {
+        let row = params![id, digest.as_bytes(), at.map(millis)];
+        let shown = set.query_row(row, |row| row.get(0)).optional()?;
+        shown.ok_or_else(|| StoreError::UnknownKey(application).into())
+    });
+    shown.collect()
+}
+
+fn describe(connection: &Connection, row: &[&dyn rusqlite::ToSql]) -> Result<(), StoreFault> {
+    connection
+        .prepare_cached("UPDATE applications SET name = ?2, contact = ?3, note = ?4, url = ?5 WHERE id = ?1")?
+        .execute(row)?;
+    Ok(())
+}
+
+/// Closes an application in the name of its owner, and returns the number of revoked keys.
+fn close(connection: &Connection, id: &str, at: Wall) -> Result<usize, StoreFault> {
+    describe(connection, params![id, ChangeKind::CLOSED, Null, Null, Null])?;
+    closed_applications::add(connection, id, at.day())?;
+    owners::disown(connection, id)?;
+    connection
+        .prepare_cached("UPDATE keys SET name = NULL WHERE application = ?1 AND name IS NOT NULL")?
+        .execute([id])?;
+    revoke_all(connection, id, at)
+}
+
+/// Records uses of keys.
+pub(super) fn used(connection: &Connection, keys: &[KeyUse]) -> Result<(), StoreFault> {
+    let mut update = connection.prepare_cached(
+        "UPDATE keys SET last_used_at = ?3
+         WHERE application = ?1 AND digest = ?2 AND (last_used_at IS NULL OR last_used_at < ?3)",
+    )?;
+    for key in keys {
+        update.execute(params![key.application.to_string(), key.digest.as_bytes(), millis(key.at)])?;
+    }
+    Ok(())
+}
+
+/// SQLite's integers are signed; all our times fit.
+fn millis(at: Wall) -> i64 {
+    i64::try_from(at.millis()).unwrap_or(i64::MAX)
+}

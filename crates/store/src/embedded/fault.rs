@@ -1,0 +1,152 @@
+//! Errors inside the engine, before the operation and the file are known. Callers see a [`StoreError`].
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use super::paths::{LOG, recovery_steps, with_suffix};
+use crate::StoreError;
+use crate::dump::DumpFault;
+
+/// Why an operation failed.
+#[derive(Debug)]
+pub(super) enum StoreFault {
+    /// An error of SQLite: disk, lock, file.
+    Sql(rusqlite::Error),
+    /// An error of the file system.
+    Disk(std::io::Error),
+    /// A record that no version of this program would have written.
+    Record(String),
+    /// The rows of a table are out of order: the file is damaged.
+    Disorder,
+    /// The operation was carried out and the reply is an error.
+    Refused(StoreError),
+}
+
+impl StoreFault {
+    /// Converts the error while serving: damage is remembered and logged.
+    pub(super) fn into_error_while_serving(self, doing: &'static str, file: &OpenFile) -> StoreError {
+        let is_damage = match &self {
+            Self::Sql(error) => is_damage(error),
+            Self::Disorder => true,
+            Self::Disk(_) | Self::Record(_) | Self::Refused(_) => false,
+        };
+        let error = self.into_error(doing, &file.path);
+        if is_damage {
+            file.report_damage(&error);
+        }
+        error
+    }
+
+    /// Converts the error.
+    pub(super) fn into_error(self, doing: &'static str, path: &Path) -> StoreError {
+        let damaged = |reason| StoreError::Damaged { path: path.display().to_string(), reason };
+        match self {
+            Self::Sql(error) if is_damage(&error) => damaged(error.to_string()),
+            Self::Sql(error) => StoreError::Unavailable { doing, reason: error.to_string() },
+            Self::Disk(error) => {
+                StoreError::Unavailable { doing, reason: format!("{}: {error}", path.display()) }
+            }
+            Self::Record(reason) => damaged(reason),
+            Self::Disorder => damaged("the rows of a table are out of order".into()),
+            Self::Refused(error) => error,
+        }
+    }
+}
+
+/// The open file, and what was found to be wrong with it.
+#[derive(Clone, Debug)]
+pub(super) struct OpenFile {
+    pub(super) path: Arc<Path>,
+    /// Identity of the opened files: the store and its log.
+    opened: [Option<FileIdentity>; 2],
+    damage: Arc<OnceLock<String>>,
+}
+
+/// Device and inode of a file.
+type FileIdentity = (u64, u64);
+
+impl OpenFile {
+    pub(super) fn new(path: &Path) -> Self {
+        Self { path: path.into(), opened: identities(path), damage: Arc::default() }
+    }
+
+    /// Why nothing written to the open file would be found at the next start: the file under its name, or its log, is
+    /// missing or is another one. `None` while both are in place.
+    pub(super) fn missing_or_replaced(&self) -> Option<String> {
+        let found = identities(&self.path);
+        let pairs = self.opened.iter().zip(found).zip(["", LOG]);
+        let missing_or_replaced =
+            |((opened, found), suffix): ((&Option<FileIdentity>, Option<FileIdentity>), &str)| {
+                let what = match (opened, found) {
+                    (None, _) => return None,
+                    (Some(opened), Some(found)) if *opened == found => return None,
+                    (Some(_), Some(_)) => "was replaced by another file",
+                    (Some(_), None) => "is missing",
+                };
+                let path = with_suffix(&self.path, suffix);
+                Some(format!("{} {what} while the server was running", path.display()))
+            };
+        pairs.into_iter().find_map(missing_or_replaced)
+    }
+
+    /// Remembers damage, and logs it with the remedy. Once: every lease would meet it again.
+    pub(super) fn report_damage(&self, damaged: &StoreError) {
+        if self.damage.set(damaged.to_string()).is_ok() {
+            let recovery_steps = recovery_steps(damaged).unwrap_or_default();
+            tracing::error!("{damaged}\n{recovery_steps}");
+        }
+    }
+
+    /// Known damage of the file.
+    pub(super) fn damage(&self) -> Option<String> {
+        self.damage.get().cloned()
+    }
+}
+
+fn identities(path: &Path) -> [Option<FileIdentity>; 2] {
+    ["", LOG].map(|suffix| {
+        let found = std::fs::metadata(with_suffix(path, suffix)).ok()?;
+        Some((found.dev(), found.ino()))
+    })
+}
+
+/// Whether an error shows damage of the file.
+pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error_code();
+    code.is_some_and(|code| {
+        matches!(code, rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase)
+    })
+}
+
+/// Whether an error is a conflict with an existing record.
+pub(super) fn is_conflict(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation)
+}
+
+impl From<rusqlite::Error> for StoreFault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<std::io::Error> for StoreFault {
+    fn from(error: std::io::Error) -> Self {
+        Self::Disk(error)
+    }
+}
+
+impl From<DumpFault> for StoreFault {
+    fn from(fault: DumpFault) -> Self {
+        match fault {
+            DumpFault::Disk(error) => Self::Disk(error),
+            DumpFault::Record(reason) => Self::Record(reason),
+        }
+    }
+}
+
+impl From<StoreError> for StoreFault {
+    fn from(error: StoreError) -> Self {
+        Self::Refused(error)
+    }
+}

@@ -1,0 +1,205 @@
+//! The store file: created, checked, migrated and opened.
+//!
+//! A rejected file is left as it was: nothing is written before all checks have passed. A file under its own name is
+//! complete, because a new one is built under another name first. So an empty file was truncated, and is rejected
+//! like a damaged one: treating it as new would grant the day's quota again. Tables are in `schema`.
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use super::fault::StoreFault;
+use super::maintenance::swap;
+use super::paths::{
+    HALF, mark, new_private_file, remove, remove_database, store_traces, sync_directory, with_suffix,
+};
+use super::{integrity, schema};
+use crate::StoreError;
+
+/// The file's name in the data directory.
+pub(super) const FILE_NAME: &str = "scoregate.db";
+
+const OPENING: &str = "open its file";
+/// Lock timeout. The command line holds the lock only for a moment.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Lock timeout of the checkpoint that empties the log. The writer's queue waits for it.
+const EMPTY_LOG_PATIENCE: Duration = Duration::from_millis(100);
+/// The log grows while a reader lingers; afterwards it is truncated to this size.
+const LOG_BYTES: i64 = 64 << 20;
+/// Checkpoint interval in pages of the log. A page changed by a thousand imported keys is copied once.
+const LOG_PAGES: i64 = 4_000;
+/// Page cache of the writer in KiB: keys are random, so an import changes pages all over the file.
+const CACHE_KIB: i64 = 16_384;
+
+/// The file with its two connections.
+pub(super) struct OpenedStore {
+    pub(super) path: PathBuf,
+    pub(super) writer: Connection,
+    pub(super) reader: Connection,
+    /// Whether it was too large for a complete check.
+    pub(super) is_large: bool,
+}
+
+/// Opens the store in this directory.
+pub(super) fn open(directory: &Path) -> Result<OpenedStore, StoreError> {
+    let path = directory.join(FILE_NAME);
+    let opened = open_steps(directory, &path, schema::STEPS).and_then(|(writer, reader)| {
+        let is_large = !integrity::is_small(&reader)?;
+        Ok((writer, reader, is_large))
+    });
+    match opened {
+        Ok((writer, reader, is_large)) => Ok(OpenedStore { path, writer, reader, is_large }),
+        Err(fault) => Err(fault.into_error(OPENING, &path)),
+    }
+}
+
+pub(super) fn open_steps(
+    directory: &Path,
+    path: &Path,
+    steps: &[&str],
+) -> Result<(Connection, Connection), StoreFault> {
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    swap::finish(path)?;
+    make(path, steps)?;
+    let mut writer = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    check(&writer, path, steps)?;
+    write_ahead(&writer)?;
+    upgrade(&mut writer, path, steps)?;
+    mark(path)?;
+    // Allocates the file's space now, so that the log can be checkpointed even when the disk is full.
+    writer.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
+    let reader = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    Ok((writer, reader))
+}
+
+/// Creates the file if it does not exist and never did.
+fn make(path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
+    match fs::metadata(path) {
+        Ok(found) if found.len() == 0 => return Err(StoreFault::Record("it is empty".into())),
+        Ok(_) => return Ok(()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+        Err(_) => {}
+    }
+    // Starting without keys would refuse all callers, and forget today's grants.
+    if let Some(fault) = missing(path) {
+        return Err(fault);
+    }
+    make_new(path, steps)
+}
+
+/// Creates an empty store under this name, if there is no file.
+pub(super) fn make_new(path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
+    let half = with_suffix(path, HALF);
+    make_at(&half, steps)?.close().map_err(|(_, error)| error)?;
+    File::open(&half)?.sync_all()?;
+    fs::rename(&half, path)?;
+    Ok(sync_directory(path)?)
+}
+
+/// The error for a missing file if something shows that it existed; `None` if it never did.
+pub(super) fn missing(path: &Path) -> Option<StoreFault> {
+    let traces = store_traces(path);
+    let trace = traces.first()?.file_name().unwrap_or_default().display();
+    Some(StoreFault::Record(format!("the file is missing, but `{trace}` shows that there was one")))
+}
+
+/// Creates a store under this name, replacing what is there. Closing the connection leaves a single file.
+pub(super) fn make_at(path: &Path, steps: &[&str]) -> Result<Connection, StoreFault> {
+    remove_database(path)?;
+    new_private_file(path)?;
+    let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    write_ahead(&connection)?;
+    take_steps(&mut connection, steps)?;
+    Ok(connection)
+}
+
+pub(super) fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
+    let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(PATIENCE)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    // Savepoint journals stay in memory: a full temporary directory must not fail a lease.
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    Ok(connection)
+}
+
+/// Rejects a file that is not a store, is newer than this program, or is damaged.
+fn check(connection: &Connection, path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
+    // Until all checks have passed, closing must not checkpoint the log either.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    integrity::is_ours(connection, path, steps)?;
+    integrity::at_start(connection)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
+    Ok(())
+}
+
+/// Every commit is synced before it counts, and readers never wait for it.
+pub(super) fn write_ahead(connection: &Connection) -> Result<(), StoreFault> {
+    let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(StoreFault::Disk(io::Error::other(
+            "this file system does not support shared memory, which the write-ahead log requires",
+        )));
+    }
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    // Deleted personal data is overwritten.
+    connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update_and_check(None, "journal_size_limit", LOG_BYTES, |_| Ok(()))?;
+    connection.pragma_update_and_check(None, "wal_autocheckpoint", LOG_PAGES, |_| Ok(()))?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    Ok(())
+}
+
+/// Copies the log into the file and truncates it: it contains deleted data as it was before. While another connection
+/// reads an older state this is not possible; the next deletion of data tries again.
+pub(super) fn empty_log(writer: &Connection) {
+    drop(writer.busy_timeout(EMPTY_LOG_PATIENCE));
+    // The result may be `busy`. After an error nothing is lost: the log is complete.
+    drop(writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
+    drop(writer.busy_timeout(PATIENCE));
+}
+
+/// Applies pending migration steps, all or none, after copying an existing file.
+fn upgrade(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<(), StoreFault> {
+    let found = integrity::version(connection)?;
+    if found == integrity::format_of(steps) {
+        return Ok(());
+    }
+    back_up(connection, path, found)?;
+    take_steps(connection, steps)
+}
+
+/// Applies pending migration steps, all or none.
+pub(super) fn take_steps(connection: &mut Connection, steps: &[&str]) -> Result<(), StoreFault> {
+    let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have upgraded it meanwhile.
+    let found = usize::try_from(integrity::version(&change)?).unwrap_or(usize::MAX);
+    for step in steps.iter().skip(found) {
+        change.execute_batch(step)?;
+    }
+    change.pragma_update(None, "user_version", integrity::format_of(steps))?;
+    Ok(change.commit()?)
+}
+
+/// Writes a complete copy beside the file; it gets its final name once it is synced.
+fn back_up(connection: &Connection, path: &Path, found: u32) -> Result<(), StoreFault> {
+    let (half, whole) = (with_suffix(path, ".bak.half"), with_suffix(path, &format!(".v{found}.bak")));
+    remove(&half)?;
+    copy(connection, &half)?;
+    fs::rename(&half, &whole)?;
+    Ok(sync_directory(&whole)?)
+}
+
+/// Copies a snapshot into a new file and syncs it. Writers continue meanwhile; what they write is not in the copy.
+pub(super) fn copy(connection: &Connection, to: &Path) -> Result<(), StoreFault> {
+    new_private_file(to)?;
+    let mut copy = Connection::open(to)?;
+    rusqlite::backup::Backup::new(connection, &mut copy)?.run_to_completion(i32::MAX, PATIENCE, None)?;
+    copy.close().map_err(|(_, error)| error)?;
+    Ok(File::open(to)?.sync_all()?)
+}

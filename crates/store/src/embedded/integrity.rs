@@ -1,0 +1,117 @@
+//! Checks that a file is a complete store of ours before it is used. Single records are checked where they are read
+//! (`records`).
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::fault::{StoreFault, is_damage};
+use super::paths::{LOG, with_suffix};
+use crate::StoreError;
+
+/// Files up to this size are checked completely at start: on an ordinary machine that takes 0.2 s.
+const CHECKED_WHOLE: i64 = 96 << 20;
+
+/// Rejects a file that is not a store, is newer than these steps, or lacks tables of its format.
+pub(super) fn is_ours(connection: &Connection, path: &Path, steps: &[&str]) -> Result<u32, StoreFault> {
+    let (found, known) = (version(connection)?, format_of(steps));
+    if found > known {
+        let path = path.display().to_string();
+        return Err(StoreError::Newer { path, found, known }.into());
+    }
+    if is_cut(connection, path)? {
+        return Err(StoreFault::Record("its last page is truncated".into()));
+    }
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    match (found, tables) {
+        (0, 0) => return Err(StoreFault::Record("it is empty, without any tables".into())),
+        (0, _) => return Err(StoreFault::Record("it contains tables of another program".into())),
+        _ => {}
+    }
+    let taken = usize::try_from(found).unwrap_or(usize::MAX);
+    let model = Connection::open_in_memory()?;
+    for step in steps.iter().take(taken) {
+        model.execute_batch(step)?;
+    }
+    let has = shape(connection)?;
+    // An operator's own columns and indexes are allowed.
+    match shape(&model)?.difference(&has).next() {
+        Some(missing) => Err(StoreFault::Record(format!("its {missing} is missing or changed"))),
+        None => Ok(found),
+    }
+}
+
+/// Whether the last page is incomplete. With a log beside it, that may be a write from the log that a crash
+/// interrupted.
+pub(super) fn is_cut(connection: &Connection, path: &Path) -> Result<bool, StoreFault> {
+    let page: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    let size = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
+    Ok(size(&with_suffix(path, LOG)) == 0 && !size(path).is_multiple_of(u64::from(page.max(1))))
+}
+
+/// Columns and indexes, each in words.
+fn shape(connection: &Connection) -> Result<BTreeSet<String>, StoreFault> {
+    let mut parts = connection.prepare(
+        "SELECT format('column %s.%s (%s)', t.name, c.name, c.type || c.\"notnull\" || c.pk)
+         FROM sqlite_schema t, pragma_table_info(t.name) c WHERE t.type = 'table'
+         UNION ALL
+         SELECT format('index %s on %s (%s)', i.name, c.name, c.seqno || i.\"unique\")
+         FROM sqlite_schema t, pragma_index_list(t.name) i, pragma_index_info(i.name) c
+         WHERE t.type = 'table' AND i.origin = 'c'",
+    )?;
+    let parts = parts.query_map([], |row| row.get(0))?;
+    Ok(parts.collect::<Result<_, _>>()?)
+}
+
+/// The check before the store is used: complete for a small file. Applications and keys of a large one are read next
+/// anyway, which finds broken pages and rows out of order; [`whole`] checks the rest while the server runs. That is
+/// mostly the ledger of past days; a broken page of it fails its reader and never reads as "nothing granted".
+pub(super) fn at_start(connection: &Connection) -> Result<(), StoreFault> {
+    if is_small(connection)? { whole(connection) } else { Ok(()) }
+}
+
+/// Whether [`at_start`] checks it completely.
+pub(super) fn is_small(connection: &Connection) -> Result<bool, StoreFault> {
+    let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
+    let size: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    Ok(pages.saturating_mul(size) <= CHECKED_WHOLE)
+}
+
+/// Checks everything: pages and their order, but not every index against its table, which takes several times as
+/// long.
+pub(super) fn whole(connection: &Connection) -> Result<(), StoreFault> {
+    let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if verdict == "ok" { Ok(()) } else { Err(StoreFault::Record(verdict)) }
+}
+
+/// Everything SQLite can find: pages, order, indexes against their tables.
+pub(super) fn findings(connection: &Connection) -> Result<Vec<String>, StoreFault> {
+    let mut findings = Vec::new();
+    let mut check = connection.prepare("PRAGMA integrity_check(100)")?;
+    let mut rows = check.query([])?;
+    loop {
+        let finding: String = match rows.next() {
+            Ok(Some(row)) => row.get(0)?,
+            Ok(None) => break,
+            // Some damage ends the check itself.
+            Err(error) if is_damage(&error) => error.to_string(),
+            Err(error) => return Err(error.into()),
+        };
+        // Several findings in one tree are lines of one text.
+        findings.extend(finding.lines().filter(|line| *line != "ok").map(str::to_owned));
+    }
+    Ok(findings)
+}
+
+/// The format of a file: the number of applied steps.
+pub(super) fn version(connection: &Connection) -> rusqlite::Result<u32> {
+    // Signed: a negative number is not ours, and is as foreign as a newer one.
+    let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    Ok(u32::try_from(found).unwrap_or(u32::MAX))
+}
+
+/// The format after these steps.
+pub(super) fn format_of(steps: &[&str]) -> u32 {
+    u32::try_from(steps.len()).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,162 @@
+//! The ledger: units of each UTC day granted to each application, and totals of each node.
+//!
+//! Runs inside the writer's transaction, by the rules of `limits::day_ledger`. The current day only moves forward: the
+//! first exchange of a later day closes every earlier one.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::fault::StoreFault;
+use super::records;
+use crate::{LedgerExchange, LedgerExchangeReply, LedgerReport, ReportOutcome, StoreError};
+use scoregate_base::clock::Day;
+use scoregate_base::keys::ApplicationId;
+use scoregate_base::limits::{DayTotals, NodeTotals};
+
+/// Number of days kept for inspection.
+const DAYS_KEPT: u32 = 40;
+/// Each new record deletes this many outdated ones: more than are added, and never a million at midnight.
+const PRUNED_AT_ONCE: u32 = 8;
+
+/// Applies the reports of a node. The clock of this machine is the node's.
+pub(super) fn exchange(
+    connection: &Connection,
+    exchange: &LedgerExchange,
+) -> Result<LedgerExchangeReply, StoreFault> {
+    let today = advance(connection, exchange.today)?;
+    let outcome = |report: &LedgerReport| {
+        let is_open = report.day == today || report.day.number() == today.number().saturating_add(1);
+        if is_open { apply(connection, exchange.node, report) } else { Ok(ReportOutcome::Closed) }
+    };
+    let outcomes = exchange.reports.iter().map(outcome).collect::<Result<_, _>>()?;
+    Ok(LedgerExchangeReply { today, outcomes, minutes: Vec::new() })
+}
+
+/// Moves the current day forward to `today`, and returns it.
+fn advance(connection: &Connection, today: Day) -> Result<Day, StoreFault> {
+    let found = day(connection)?;
+    if let Some(found) = found.filter(|found| *found >= today) {
+        return Ok(found);
+    }
+    connection.prepare_cached("DELETE FROM calendar")?.execute([])?;
+    connection.prepare_cached("INSERT INTO calendar (day) VALUES (?1)")?.execute([written(today)?])?;
+    Ok(today)
+}
+
+fn apply(connection: &Connection, node: u64, report: &LedgerReport) -> Result<ReportOutcome, StoreFault> {
+    let (day, id) = (written(report.day)?, report.application.to_string());
+    let found = day_totals(connection, &day, &id)?;
+    if found.is_none() && !records::is_there(connection, &id)? {
+        return Ok(ReportOutcome::UnknownApplication);
+    }
+    let before = (found.unwrap_or_default(), node_totals(connection, &day, report.application, node)?);
+    let (total, totals) = before.0.apply(before.1, &report.totals);
+    if (total, totals) != before || found.is_none() {
+        connection
+            .prepare_cached(
+                "INSERT INTO ledger (day, application, granted) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (day, application) DO UPDATE SET granted = ?3",
+            )?
+            .execute(params![day, id, total.granted.cast_signed()])?;
+        let NodeTotals { granted, returned } = totals;
+        connection
+            .prepare_cached(
+                "INSERT INTO ledger_nodes (day, application, node, granted, returned, promised, released)
+                 VALUES (?1, ?2, ?3, ?4, ?5, 0, 0) ON CONFLICT (day, application, node)
+                 DO UPDATE SET granted = ?4, returned = ?5",
+            )?
+            .execute(params![day, id, node.cast_signed(), granted, returned])?;
+    }
+    if found.is_none() {
+        prune(connection, report.day)?;
+    }
+    // The limits in a report are in force: this process makes all changes of terms.
+    Ok(ReportOutcome::Applied { node: totals, granted: total.granted, has_outdated_terms: false })
+}
+
+/// The current day. Before the first exchange, the newest one with granted units.
+pub(super) fn day(connection: &Connection) -> Result<Option<Day>, StoreFault> {
+    let found: Option<String> =
+        connection.prepare_cached("SELECT max(day) FROM calendar")?.query_row([], |row| row.get(0))?;
+    match found.as_deref().and_then(Day::parse) {
+        Some(day) => Ok(Some(day)),
+        None => newest_day(connection),
+    }
+}
+
+/// The newest day with granted units. Texts that are not days, which only manual edits produce, are skipped.
+pub(super) fn newest_day(connection: &Connection) -> Result<Option<Day>, StoreFault> {
+    let mut newest = connection.prepare_cached("SELECT max(day) FROM ledger WHERE day < ?1")?;
+    let mut below = String::from("a"); // above every digit
+    loop {
+        let found: Option<String> = newest.query_row([&below], |row| row.get(0))?;
+        let Some(text) = found else { return Ok(None) };
+        if let Some(day) = Day::parse(&text) {
+            return Ok(Some(day));
+        }
+        below = text;
+    }
+}
+
+fn day_totals(connection: &Connection, day: &str, id: &str) -> Result<Option<DayTotals>, StoreFault> {
+    let found: Option<i64> = connection
+        .prepare_cached("SELECT granted FROM ledger WHERE day = ?1 AND application = ?2")?
+        .query_row([day, id], |row| row.get(0))
+        .optional()?;
+    let Some(granted) = found else { return Ok(None) };
+    let bad = |_| StoreFault::Record(format!("ledger of {id} for {day}: granted is {granted}"));
+    Ok(Some(DayTotals { granted: u32::try_from(granted).map_err(bad)?.into() }))
+}
+
+fn node_totals(
+    connection: &Connection,
+    day: &str,
+    application: ApplicationId,
+    node: u64,
+) -> Result<NodeTotals, StoreFault> {
+    let id = application.to_string();
+    let found: Option<[i64; 2]> = connection
+        .prepare_cached(
+            "SELECT granted, returned FROM ledger_nodes WHERE day = ?1 AND application = ?2 AND node = ?3",
+        )?
+        .query_row(params![day, id, node.cast_signed()], |row| Ok([row.get(0)?, row.get(1)?]))
+        .optional()?;
+    let Some(found) = found else { return Ok(NodeTotals::default()) };
+    let read = |number: i64| {
+        let bad = |_| StoreFault::Record(format!("ledger_nodes of {id} for {day}: {number} is no total"));
+        u32::try_from(number).map_err(bad)
+    };
+    let [granted, returned] = found;
+    Ok(NodeTotals { granted: read(granted)?, returned: read(returned)? })
+}
+
+fn prune(connection: &Connection, today: Day) -> Result<(), StoreFault> {
+    let oldest = Day::from_number(today.number().saturating_sub(DAYS_KEPT)).to_string();
+    connection
+        .prepare_cached(
+            "DELETE FROM ledger WHERE (day, application) IN
+             (SELECT day, application FROM ledger WHERE day < ?1 ORDER BY day LIMIT ?2)",
+        )?
+        .execute(params![oldest, PRUNED_AT_ONCE])?;
+    connection
+        .prepare_cached(
+            "DELETE FROM ledger_nodes WHERE (day, application, node) IN
+             (SELECT day, application, node FROM ledger_nodes WHERE day < ?1 ORDER BY day LIMIT ?2)",
+        )?
+        .execute(params![oldest, PRUNED_AT_ONCE])?;
+    Ok(())
+}
+
+/// A day as stored; fails beyond the calendar, where it would be ambiguous.
+pub(super) fn written(day: Day) -> Result<String, StoreFault> {
+    let text = day.to_string();
+    if read(&text) == Some(day) {
+        return Ok(text);
+    }
+    let reason = format!("day {} lies beyond the calendar", day.number());
+    Err(StoreError::Unavailable { doing: "exchange ledger reports", reason }.into())
+}
+
+/// Parses a stored day.
+pub(super) fn read(text: &str) -> Option<Day> {
+    Day::parse(text)
+}

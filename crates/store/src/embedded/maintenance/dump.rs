@@ -1,0 +1,77 @@
+//! `scoregate store export`: everything in a store, as lines; of a damaged file, everything readable.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::super::fault::StoreFault;
+use super::super::integrity;
+use super::maintenance_error::MaintenanceError;
+use super::read_only;
+use super::walk::{TableKind, walk};
+use crate::dump::{DumpWriter, RecordCounts};
+use scoregate_base::clock::Wall;
+
+/// Reported for a file whose last page is incomplete: the missing part reads as zeros.
+pub(super) const CUT: &str = "the last page is truncated: records in it may be wrong";
+
+/// The result of an export.
+#[derive(Debug)]
+pub struct ExportSummary {
+    /// Number of records.
+    pub counts: RecordCounts,
+    /// Records that could not be read. Empty unless damage was accepted.
+    pub left_out: Vec<String>,
+}
+
+/// Exports a store file. With `damaged`, unreadable records are left out and reported; otherwise they end the export.
+/// Output without its last line is incomplete.
+pub fn export(
+    path: &Path,
+    damaged: bool,
+    out: &mut dyn Write,
+    now: Wall,
+) -> Result<ExportSummary, MaintenanceError> {
+    if !path.exists() {
+        return Err(MaintenanceError::NoStore(path.to_owned()));
+    }
+    let mut begun = false;
+    let mut work = |store: &Connection| {
+        if std::mem::replace(&mut begun, true) {
+            return Err(StoreFault::Disk(io::Error::other("a server opened it meanwhile: export it again")));
+        }
+        // One snapshot: a server may keep writing.
+        let snapshot = store.unchecked_transaction()?;
+        let mut exported = write_all(&snapshot, damaged, out, now)?;
+        if damaged && integrity::is_cut(&snapshot, path)? {
+            exported.left_out.push(CUT.into());
+        }
+        Ok(exported)
+    };
+    let done = if damaged { read_only::at_damaged(path, &mut work) } else { read_only::at(path, &mut work) };
+    done.map_err(|fault| match fault {
+        StoreFault::Record(reason) if !damaged => {
+            let hint = "`--damaged` with the file's name leaves out what cannot be read";
+            StoreFault::Record(format!("{reason}; {hint}")).into_error("be exported", path).into()
+        }
+        fault @ (StoreFault::Sql(_)
+        | StoreFault::Disk(_)
+        | StoreFault::Record(_)
+        | StoreFault::Disorder
+        | StoreFault::Refused(_)) => fault.into_error("be exported", path).into(),
+    })
+}
+
+fn write_all(
+    store: &Connection,
+    damaged: bool,
+    out: &mut dyn Write,
+    now: Wall,
+) -> Result<ExportSummary, StoreFault> {
+    let (mut writer, mut left_out) = (DumpWriter::begin(out, now)?, Vec::new());
+    for kind in TableKind::ALL {
+        left_out.extend(walk(store, kind, damaged, &mut |line| Ok(writer.push(&line)?))?);
+    }
+    Ok(ExportSummary { counts: writer.finish()?, left_out })
+}

@@ -1,0 +1,181 @@
+//! `scoregate store check`: the contents of a file, and everything that is wrong with it. Never changes it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+
+use super::super::fault::StoreFault;
+use super::super::paths::{LOG, with_suffix};
+use super::super::{file, integrity, ledger, records, schema};
+use super::maintenance_error::MaintenanceError;
+use super::read_only;
+use super::store_file::file_in;
+use scoregate_base::clock::{Day, Wall};
+
+/// Records read per page.
+const PAGE: usize = 10_000;
+/// Maximum number of unreadable records listed; the rest are counted.
+const NAMED: usize = 1_000;
+
+/// The contents of a store, and what is wrong with it.
+#[derive(Clone, Debug)]
+pub struct InspectionReport {
+    /// Its path.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// The size of its write-ahead log.
+    pub log_bytes: u64,
+    /// Its format.
+    pub format: u32,
+    /// Number of applications.
+    pub applications: u64,
+    /// Number of keys.
+    pub keys: u64,
+    /// Number of keys neither revoked nor expired.
+    pub keys_in_force: u64,
+    /// The newest day with granted units.
+    pub newest_day: Option<Day>,
+    /// Units granted for that day.
+    pub granted: u64,
+    /// Number of audit records.
+    pub audit: u64,
+    /// The newest day, if it has not begun: requests are charged to it until it is over.
+    pub future_day: Option<Day>,
+    /// Damage of the file: it must be replaced.
+    pub faults: Vec<String>,
+    /// Unreadable records, each with a reason. The gateway skips them.
+    pub unreadable: Vec<String>,
+}
+
+impl InspectionReport {
+    /// Whether no repair is needed.
+    pub fn is_sound(&self) -> bool {
+        self.faults.is_empty() && self.unreadable.is_empty() && self.future_day.is_none()
+    }
+}
+
+/// Checks the store of a data directory, with or without a running server. Never writes to it. Fails if the file
+/// cannot be read; all findings in a readable file are in the report.
+pub fn check(directory: &Path, now: Wall) -> Result<InspectionReport, MaintenanceError> {
+    let path = file_in(directory);
+    if fs::metadata(&path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+        return Err(match file::missing(&path) {
+            Some(fault) => fault.into_error("be read", &path).into(),
+            None => MaintenanceError::NoStore(path),
+        });
+    }
+    let mut report = at_instant(&path, now).map_err(|fault| fault.into_error("be read", &path))?;
+    // Without a time, the question does not arise.
+    report.future_day = report.newest_day.filter(|newest| *newest > now.day() && now != Wall::default());
+    Ok(report)
+}
+
+/// Checks any file; without a time, so no key counts as expired.
+pub(super) fn at(path: &Path) -> Result<InspectionReport, StoreFault> {
+    at_instant(path, Wall::default())
+}
+
+fn at_instant(path: &Path, now: Wall) -> Result<InspectionReport, StoreFault> {
+    let size = |path: &Path| fs::metadata(path).map_or(0, |found| found.len());
+    read_only::at(path, |store| {
+        // One snapshot, so that the counts are consistent while a server writes.
+        let snapshot = store.unchecked_transaction()?;
+        let format = integrity::is_ours(&snapshot, path, schema::STEPS)?;
+        let mut report = InspectionReport {
+            path: path.to_owned(),
+            bytes: size(path),
+            log_bytes: size(&with_suffix(path, LOG)),
+            format,
+            applications: 0,
+            keys: 0,
+            keys_in_force: 0,
+            newest_day: None,
+            granted: 0,
+            audit: 0,
+            future_day: None,
+            faults: integrity::findings(&snapshot)?,
+            unreadable: Vec::new(),
+        };
+        // Rows behind a broken page cannot be counted, and the damage is reported already.
+        match counts(&snapshot, now, &mut report) {
+            Err(fault) if report.faults.is_empty() => Err(fault),
+            Ok(()) | Err(_) => Ok(report),
+        }
+    })
+}
+
+fn counts(store: &Connection, now: Wall, report: &mut InspectionReport) -> Result<(), StoreFault> {
+    let count = |sql: &str, report: &mut InspectionReport| -> Result<u64, StoreFault> {
+        let found: i64 = store.query_row(sql, [], |row| row.get(0))?;
+        u64::try_from(found).or_else(|_| {
+            report.faults.push(format!("{sql} gives {found}"));
+            Ok(0)
+        })
+    };
+    report.applications = count("SELECT count(*) FROM applications", report)?;
+    report.keys = count("SELECT count(*) FROM keys", report)?;
+    report.audit = count("SELECT count(*) FROM audit", report)?;
+    let now = i64::try_from(now.millis()).unwrap_or(i64::MAX);
+    let valid = format!(
+        "SELECT count(*) FROM keys WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {now})"
+    );
+    report.keys_in_force = count(&valid, report)?;
+    let is_current = report.format == integrity::format_of(schema::STEPS);
+    // Older formats have no calendar.
+    report.newest_day = if is_current { ledger::day(store)? } else { ledger::newest_day(store)? };
+    if is_current {
+        applications(store, report)?;
+    }
+    days(store, report)
+}
+
+/// All applications and keys, read as at start.
+fn applications(store: &Connection, report: &mut InspectionReport) -> Result<(), StoreFault> {
+    // The ledger is checked separately; no record of it has this day.
+    let no_day = Day::from_number(0);
+    let mut after = None;
+    loop {
+        let page = records::page(store, after, PAGE, no_day)?;
+        for reason in page.skipped {
+            name(report, reason);
+        }
+        after = page.next;
+        if after.is_none() {
+            return Ok(());
+        }
+    }
+}
+
+/// All ledger records: valid days and numbers.
+fn days(store: &Connection, report: &mut InspectionReport) -> Result<(), StoreFault> {
+    let mut ledger = store.prepare("SELECT day, application, granted FROM ledger")?;
+    let mut rows = ledger.query([])?;
+    let newest = report.newest_day;
+    while let Some(row) = rows.next()? {
+        let day = records::text(row, 0, "day")?;
+        let id = String::from_utf8_lossy(row.get_ref(1)?.as_bytes().unwrap_or_default()).into_owned();
+        let read = || {
+            let read_day =
+                ledger::read(&day).ok_or_else(|| StoreFault::Record("its day is invalid".into()))?;
+            let granted = records::limit(row, 2, "granted")?.unwrap_or_default();
+            Ok((read_day, granted))
+        };
+        match read() {
+            Ok((day, granted)) if Some(day) == newest => report.granted += u64::from(granted),
+            Ok(_) => {}
+            Err(StoreFault::Record(reason)) => name(report, format!("ledger of {id} for {day:?}: {reason}")),
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(())
+}
+
+fn name(report: &mut InspectionReport, reason: String) {
+    match report.unreadable.len().cmp(&NAMED) {
+        std::cmp::Ordering::Less => report.unreadable.push(reason),
+        std::cmp::Ordering::Equal => report.unreadable.push("and more".into()),
+        std::cmp::Ordering::Greater => {}
+    }
+}

@@ -1,0 +1,54 @@
+//! Builds a new store from a backup or an export, beside its final path. Whether it may replace a store is decided in
+//! `import`.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::super::fault::StoreFault;
+use super::super::paths::{BACKUP_BEGINS, backup_kind, remove_database};
+use super::super::{file, grace_shares, integrity, schema};
+use super::{read_only, rows};
+use crate::dump::DumpReader;
+
+/// Builds a store at `to` from `from`, in this program's format. Fails with what is wrong with `from`.
+pub(super) fn new_store(from: &Path, to: &Path) -> Result<Connection, StoreFault> {
+    match backup_kind(from) {
+        Some(BACKUP_BEGINS) => {
+            read_only::at(from, |backup| {
+                integrity::is_ours(backup, from, schema::STEPS)?;
+                remove_database(to)?;
+                file::copy(backup, to)
+            })?;
+            let mut store = file::connect(to, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+            file::write_ahead(&store)?;
+            file::take_steps(&mut store, schema::STEPS)?;
+            grace_shares::withhold(&store)?;
+            Ok(store)
+        }
+        Some(_) => {
+            let store = file::make_at(to, schema::STEPS)?;
+            let all = store.unchecked_transaction()?;
+            lines(from, &all)?;
+            grace_shares::withhold(&all)?;
+            all.commit()?;
+            Ok(store)
+        }
+        None => Err(StoreFault::Record("it is neither a backup nor an export of a store".into())),
+    }
+}
+
+/// Writes every line into the store.
+fn lines(from: &Path, store: &Connection) -> Result<(), StoreFault> {
+    let mut reader = DumpReader::open(from)?;
+    while let Some(line) = reader.next()? {
+        rows::insert(&line, store).map_err(|fault| match fault {
+            StoreFault::Record(reason) => reader.wrong(&reason).into(),
+            other @ (StoreFault::Sql(_)
+            | StoreFault::Disk(_)
+            | StoreFault::Disorder
+            | StoreFault::Refused(_)) => other,
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! Why an operation on the store file failed.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::StoreError;
+use scoregate_base::clock::{Day, Wall};
+
+/// Why an operation failed. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum MaintenanceError {
+    /// There is no store.
+    #[error("there is no store at {}; set the server's data directory with --data-dir or --config", .0.display())]
+    NoStore(PathBuf),
+    /// There is a store.
+    #[error(
+        "there is a store at {}; to replace it with a new one, move it away first",
+        .0.display()
+    )]
+    IsThere(PathBuf),
+    /// The output file exists.
+    #[error("{} exists; use another name, or --force to overwrite it", .0.display())]
+    Exists(PathBuf),
+    /// The store would be replaced.
+    #[error(
+        "the store at {} holds {applications} applications; use --replace to move it aside", path.display()
+    )]
+    InUse {
+        /// Its path.
+        path: PathBuf,
+        /// Its number of applications.
+        applications: u64,
+    },
+    /// The file to be imported is unsuitable.
+    #[error("{} cannot be imported: {reason}", path.display())]
+    Unfit {
+        /// Its path.
+        path: PathBuf,
+        /// The problem.
+        reason: String,
+    },
+    /// The given date is not that of the machine's clock.
+    #[error(
+        "today is {} by this machine's clock ({}) and not {given}; correct the clock or pass today's date",
+        clock.day(), clock.rfc3339()
+    )]
+    OtherDay {
+        /// The given date.
+        given: Day,
+        /// The clock's time.
+        clock: Wall,
+    },
+    /// The output cannot be written.
+    #[error("{} cannot be written: {source}", path.display())]
+    Unwritable {
+        /// Its path.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// An error of the store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl MaintenanceError {
+    /// Whether other arguments would help.
+    pub const fn is_input(&self) -> bool {
+        match self {
+            Self::NoStore(_)
+            | Self::IsThere(_)
+            | Self::Exists(_)
+            | Self::InUse { .. }
+            | Self::Unfit { .. }
+            | Self::OtherDay { .. } => true,
+            Self::Unwritable { .. } | Self::Store(_) => false,
+        }
+    }
+}

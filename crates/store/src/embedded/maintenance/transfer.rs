@@ -1,0 +1,205 @@
+//! Transfers what a replaced store knows to its successor: grants, usage, requests, closed days, revoked and expired keys,
+//! suspended owners, and the content of the status page. A backup does not contain what came after it, and a day's quota must not be granted twice.
+//!
+//! Applications and keys are not transferred; those created after the backup stay in the replaced store.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
+
+use super::super::fault::StoreFault;
+use super::super::{grace_shares, integrity, ledger};
+use super::dump::CUT;
+use super::walk::{TableKind, walk};
+use super::{read_only, rows};
+use crate::daily_totals::{DailyTotals, REQUESTS, USAGE};
+use crate::dump::{DumpLine, KeyLine, LedgerLine, OwnerLine, RequestsLine, StatusMessageLine, UsageLine};
+use scoregate_base::clock::{Day, Wall};
+use scoregate_base::keys::Digest;
+
+/// The transferred facts.
+#[derive(Debug, Default)]
+pub(super) struct TransferSummary {
+    /// Keys revoked in the old store and in force in the new one.
+    pub(super) revoked: u64,
+    /// Keys with an earlier expiry in the old store.
+    pub(super) ended: u64,
+    /// Keys that the new store does not contain.
+    pub(super) lost: u64,
+    /// Facts that the old store can no longer provide.
+    pub(super) gaps: Vec<String>,
+}
+
+/// The tables that are read.
+const KINDS: [TableKind; 7] = [
+    TableKind::Ledger,
+    TableKind::Usage,
+    TableKind::Requests,
+    TableKind::Keys,
+    TableKind::Availability,
+    TableKind::StatusMessages,
+    TableKind::Owners,
+];
+
+/// Transfers everything readable of `old`: the larger grant per day and application, all revocations, and the earlier
+/// expiry of each key.
+pub(super) fn from_old(old: &Path, new: &Connection) -> Result<TransferSummary, StoreFault> {
+    let all = new.unchecked_transaction()?;
+    let (mut summary, mut broken) = (TransferSummary::default(), None::<String>);
+    let outcome = read_only::at_damaged(old, |store| {
+        let snapshot = store.unchecked_transaction()?;
+        summary = TransferSummary::default(); // on a second run, the first result is discarded
+        if integrity::is_cut(&snapshot, old)? {
+            summary.gaps.push(CUT.into());
+        }
+        for kind in KINDS {
+            let gaps = walk(&snapshot, kind, true, &mut |line| {
+                keep(new, &line, &mut summary).inspect_err(|fault| broken = Some(format!("{fault:?}")))
+            })?;
+            summary.gaps.extend(gaps);
+        }
+        Ok(())
+    });
+    // This failure concerns the new store, not the reading of the old one.
+    if let Some(broken) = broken {
+        return Err(StoreFault::Disk(std::io::Error::other(broken)));
+    }
+    match outcome {
+        Ok(()) => {}
+        Err(StoreFault::Disk(error)) => return Err(error.into()),
+        Err(fault) => summary.gaps.push(fault.into_error("be read", old).to_string()),
+    }
+    grace_shares::withhold(new)?;
+    all.commit()?;
+    Ok(summary)
+}
+
+/// Keeps what the new store lacks.
+fn keep(new: &Connection, line: &DumpLine, summary: &mut TransferSummary) -> Result<(), StoreFault> {
+    match line {
+        DumpLine::Ledger(line) => grant(new, line),
+        DumpLine::Usage(UsageLine { day, application, units }) => {
+            keep_total(new, &USAGE, &[day, application], *units)
+        }
+        DumpLine::Requests(RequestsLine { day, application, endpoint, outcome, requests }) => {
+            keep_total(new, &REQUESTS, &[day, application, endpoint, outcome], *requests)
+        }
+        DumpLine::Key(line) => transfer_expiry(new, line, summary),
+        // If known too, the minute is ready, or its data fresh, if one of both says so.
+        DumpLine::Availability(line) => Ok(rows::insert_minutes(
+            line,
+            new,
+            "ON CONFLICT (minute) DO UPDATE
+             SET is_ready = max(is_ready, excluded.is_ready), is_fresh = max(is_fresh, excluded.is_fresh)",
+        )?),
+        DumpLine::StatusMessage(message) => keep_message(new, message, line),
+        DumpLine::Owner(line) => keep_suspension(new, line),
+        DumpLine::Application(_) | DumpLine::Audit(_) | DumpLine::End(_) => Ok(()),
+    }
+}
+
+/// Keeps the larger grant, also for an application that the new store does not contain, since it may be restored. So
+/// the newest day is transferred, and every earlier one is closed.
+fn grant(new: &Connection, line: &LedgerLine) -> Result<(), StoreFault> {
+    new.prepare_cached(
+        "INSERT INTO ledger (day, application, granted) VALUES (?1, ?2, ?3)
+         ON CONFLICT DO UPDATE SET granted = max(granted, excluded.granted)",
+    )?
+    .execute(params![line.day, line.application, line.granted])?;
+    Ok(())
+}
+
+/// A message is not added to another incident that has its number.
+fn keep_message(new: &Connection, message: &StatusMessageLine, line: &DumpLine) -> Result<(), StoreFault> {
+    let StatusMessageLine { id, incident, title, .. } = message;
+    let is_missing: bool = new
+        .prepare_cached(
+            "SELECT NOT EXISTS (SELECT 1 FROM status_messages WHERE id = ?1)
+                AND (?1 = ?2 OR EXISTS (SELECT 1 FROM status_messages WHERE id = ?2 AND title = ?3))",
+        )?
+        .query_row(params![id.cast_signed(), incident.cast_signed(), title], |row| row.get(0))?;
+    if is_missing { rows::insert(line, new) } else { Ok(()) }
+}
+
+/// Keeps suspensions. Other owners and changes since the backup stay in the replaced store.
+fn keep_suspension(new: &Connection, line: &OwnerLine) -> Result<(), StoreFault> {
+    if let Some(at) = millis(line.suspended_at.as_ref()) {
+        new.prepare_cached("UPDATE owners SET suspended_at = coalesce(suspended_at, ?2) WHERE id = ?1")?
+            .execute(params![line.id, at])?;
+    }
+    Ok(())
+}
+
+/// A time of a verified line as stored.
+fn millis(text: Option<&String>) -> Option<i64> {
+    text.and_then(|text| Wall::parse_rfc3339(text)).map(|at| at.millis().cast_signed())
+}
+
+/// Keeps the larger total, which includes that of the backup.
+fn keep_total(new: &Connection, table: &DailyTotals, key: &[&String], total: u64) -> Result<(), StoreFault> {
+    let statement =
+        |text: &str| table.statement(text).replace("{these}", &table.key_parameters('?', 1).join(", "));
+    let known = statement(
+        "SELECT coalesce(sum({total}), 0) FROM (
+             SELECT {total} FROM {days} WHERE ({key}) = ({these})
+             UNION ALL
+             SELECT {total} FROM {nodes} WHERE ({key}) = ({these})
+         )",
+    );
+    let known: i64 = new.prepare_cached(&known)?.query_row(params_from_iter(key), |row| row.get(0))?;
+    let total = i64::try_from(total).unwrap_or(i64::MAX);
+    if total > known {
+        let delete = statement("DELETE FROM {nodes} WHERE ({key}) = ({these})");
+        new.prepare_cached(&delete)?.execute(params_from_iter(key))?;
+        // The number is ours and needs no parameter.
+        let keep =
+            format!("INSERT OR REPLACE INTO {{days}} ({{key}}, {{total}}) VALUES ({{these}}, {total})");
+        new.execute(&statement(&keep), params_from_iter(key))?;
+    }
+    Ok(())
+}
+
+/// Keeps revocations and the earlier expiry, which a rotation may have set.
+fn transfer_expiry(
+    new: &Connection,
+    line: &KeyLine,
+    summary: &mut TransferSummary,
+) -> Result<(), StoreFault> {
+    let Some(digest) = Digest::from_hex(&line.digest) else { return Ok(()) };
+    let existing: Option<(bool, Option<i64>)> = new
+        .prepare_cached("SELECT revoked_at IS NOT NULL, expires_at FROM keys WHERE digest = ?1")?
+        .query_row([digest.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let [revoked_at, expires_at] = [&line.revoked_at, &line.expires_at].map(|at| millis(at.as_ref()));
+    let Some((is_revoked, current)) = existing else {
+        summary.lost += u64::from(revoked_at.is_none());
+        return Ok(());
+    };
+    if is_revoked {
+        return Ok(());
+    }
+    let earlier = expires_at.filter(|at| current.is_none_or(|current| *at < current));
+    if revoked_at.is_some() {
+        summary.revoked += 1;
+    } else if earlier.is_some() {
+        summary.ended += 1;
+    } else {
+        return Ok(());
+    }
+    new.prepare_cached(
+        "UPDATE keys SET revoked_at = ?2, expires_at = coalesce(?3, expires_at) WHERE digest = ?1",
+    )?
+    .execute(params![digest.as_bytes(), revoked_at, earlier])?;
+    Ok(())
+}
+
+/// Marks a day's quota as completely granted for every application.
+pub(super) fn forfeit(new: &Connection, today: Day) -> Result<Day, StoreFault> {
+    let day = ledger::day(new)?.map_or(today, |newest| newest.max(today));
+    new.execute(
+        "INSERT INTO ledger (day, application, granted) SELECT ?1, id, ?2 FROM applications WHERE true
+         ON CONFLICT DO UPDATE SET granted = excluded.granted",
+        params![day.to_string(), u32::MAX],
+    )?;
+    Ok(day)
+}

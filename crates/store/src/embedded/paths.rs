@@ -1,0 +1,250 @@
+//! Paths of the files beside the store: its write-ahead log, unfinished files, replaced stores, backups; and the recovery
+//! commands for a store that cannot be used.
+//!
+//! The files are handled in `file` and `maintenance`.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::{OwedFile, StoreError};
+use scoregate_base::clock::Wall;
+
+/// The write-ahead log: committed and not yet in the file.
+pub(super) const LOG: &str = "-wal";
+/// The index of the log in shared memory.
+pub(super) const INDEX: &str = "-shm";
+/// An unfinished file. The next writer removes it.
+pub(super) const HALF: &str = ".half";
+/// A complete store that is about to replace the file; a timestamp follows.
+pub(super) const NEXT: &str = ".next-";
+/// A replaced store; the same timestamp follows.
+pub(super) const ASIDE: &str = ".aside-";
+/// A store that an export closed; a timestamp follows. Its contents were moved, so it is never offered.
+pub(super) const CLOSED: &str = ".closed-";
+/// The copy made before a migration.
+const UPGRADED: &str = ".bak";
+/// Marks a directory that has held a store. Created at the first start, before the store is used.
+const MARKER: &str = ".created";
+/// Time of the last backup: one line, RFC 3339.
+pub(super) const LAST_BACKUP: &str = "last-backup";
+/// The directory of the disk mirror, created once the store is open.
+const DOCUMENTS: &str = "documents";
+/// The lock file of the directory, created by every version. It is empty once there has been a store; before that it
+/// contains a line.
+const DIRECTORY_LOCK: &str = "scoregate.lock";
+
+/// The first bytes of a backup.
+pub(super) const BACKUP_BEGINS: &[u8] = b"SQLite format 3\0";
+/// The first bytes of an export.
+pub(super) const EXPORT_BEGINS: &[u8] = b"{\"format\":\"scoregate-export\"";
+
+/// The path with a suffix added to its name.
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    name.into()
+}
+
+/// Creates a file accessible to its owner only. SQLite gives its log the mode of the file.
+pub(super) fn new_private_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Removes a file if it exists.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Removes a database and its log files.
+pub(super) fn remove_database(path: &Path) -> io::Result<()> {
+    ["", LOG, INDEX, "-journal"].iter().try_for_each(|suffix| remove(&with_suffix(path, suffix)))
+}
+
+/// Makes changes of names in this path's directory durable.
+pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Files beside the path whose names continue its own like this, sorted.
+pub(super) fn files_with_prefix(path: &Path, suffix: &str) -> Vec<PathBuf> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let prefix = format!("{name}{suffix}");
+    let mut found = sibling_files(path);
+    found.retain(|other| file_name(other).starts_with(&prefix));
+    found.sort();
+    found
+}
+
+/// Leaves durable marks beside the store: from now on a missing file is an error.
+pub(super) fn mark(path: &Path) -> io::Result<()> {
+    empty_lock(&path.with_file_name(DIRECTORY_LOCK))?;
+    let marker = with_suffix(path, MARKER);
+    match new_private_file(&marker) {
+        Ok(mut file) => {
+            file.write_all(b"This directory holds a scoregate store. Do not remove this file.\n")?;
+            file.sync_all()?;
+            sync_directory(&marker)
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Empties the lock file if it exists and is not empty.
+fn empty_lock(lock: &Path) -> io::Result<()> {
+    match fs::metadata(lock) {
+        Ok(found) if found.len() > 0 => OpenOptions::new().write(true).truncate(true).open(lock)?.sync_all(),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// Files that show that there was a store, if the store file itself is missing.
+pub(super) fn store_traces(path: &Path) -> Vec<PathBuf> {
+    let documents = path.with_file_name(DOCUMENTS);
+    // An operator may have prepared an empty directory.
+    let has_documents = fs::read_dir(&documents).is_ok_and(|mut entries| entries.next().is_some());
+    let marker = with_suffix(path, MARKER);
+    let has_marker = marker.exists();
+    let log = with_suffix(path, LOG);
+    let has_log = fs::metadata(&log).is_ok_and(|found| found.len() > 0);
+    let mut found = files_with_prefix(path, ".v");
+    found.retain(|other| file_name(other).ends_with(UPGRADED));
+    found.extend(files_with_prefix(path, ASIDE));
+    found.extend(files_with_prefix(path, CLOSED));
+    found.extend(has_log.then_some(log));
+    found.extend(has_marker.then_some(marker));
+    found.extend(has_documents.then_some(documents));
+    let beside_any_store = [OwedFile::NAME, LAST_BACKUP].map(|name| path.with_file_name(name));
+    found.extend(beside_any_store.into_iter().filter(|other| other.exists()));
+    let lock = path.with_file_name(DIRECTORY_LOCK);
+    let has_empty_lock = fs::metadata(&lock).is_ok_and(|found| found.len() == 0);
+    found.extend(has_empty_lock.then_some(lock));
+    found
+}
+
+/// Backups and exports beside the path, newest first. Replaced stores are not listed: they were replaced for a
+/// reason.
+fn backups(path: &Path) -> Vec<(PathBuf, Wall)> {
+    let excluded = [HALF, NEXT, ASIDE, CLOSED].map(|suffix| format!("{}{suffix}", file_name(path)));
+    let mut found: Vec<(PathBuf, Wall)> = sibling_files(path)
+        .into_iter()
+        .filter(|other| !excluded.iter().any(|prefix| file_name(other).starts_with(prefix)))
+        .filter(|other| other != path && backup_kind(other).is_some())
+        .map(|other| (modified_at(&other), other))
+        .map(|(at, other)| (other, at))
+        .collect();
+    found.sort_by_key(|(other, at)| (std::cmp::Reverse(*at), other.clone()));
+    found
+}
+
+/// The kind of a file by its first bytes: a backup or an export. A database with an application id, such as the
+/// archive of runs, is neither: a store has none.
+pub(super) fn backup_kind(path: &Path) -> Option<&'static [u8]> {
+    const APPLICATION_ID_BYTES: std::ops::Range<usize> = 68..72;
+    let mut first = Vec::new();
+    File::open(path).ok()?.take(APPLICATION_ID_BYTES.end as u64).read_to_end(&mut first).ok()?;
+    let is_other_program =
+        first.starts_with(BACKUP_BEGINS) && first.get(APPLICATION_ID_BYTES).is_some_and(|id| id != [0; 4]);
+    [BACKUP_BEGINS, EXPORT_BEGINS].into_iter().find(|prefix| first.starts_with(prefix) && !is_other_program)
+}
+
+fn modified_at(path: &Path) -> Wall {
+    let written = fs::metadata(path).and_then(|found| found.modified());
+    let since = written.map(|at| at.duration_since(std::time::UNIX_EPOCH).unwrap_or_default());
+    Wall::default().plus(since.unwrap_or_default())
+}
+
+fn sibling_files(path: &Path) -> Vec<PathBuf> {
+    let Some(directory) = path.parent() else { return Vec::new() };
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
+    entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|other| other.is_file()).collect()
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Commands that recover from a store that cannot be used; `None` for other errors.
+pub fn recovery_steps(error: &StoreError) -> Option<String> {
+    let (path, replace) = match error {
+        StoreError::Damaged { path, .. } => (Path::new(path), ""),
+        StoreError::Newer { path, .. } => (Path::new(path), " --replace"),
+        StoreError::UnknownApplication(_)
+        | StoreError::UnknownKey(_)
+        | StoreError::UnknownIncident(_)
+        | StoreError::IncidentResolved(_)
+        | StoreError::Owner(_)
+        | StoreError::Exists(_)
+        | StoreError::Unavailable { .. } => return None,
+    };
+    let here = quoted(path.parent().unwrap_or(Path::new(".")));
+    if let Some(steps) = closed(path, &here) {
+        return Some(steps);
+    }
+    let mut lines = vec![
+        "The file is unchanged. To recover, with the server stopped:".to_owned(),
+        format!("  scoregate store check --data-dir {here}"),
+    ];
+    let import = |from: &Path, why: &str| {
+        format!("  scoregate store import {} --data-dir {here}{replace}{why}", quoted(from))
+    };
+    let backups = backups(path);
+    for (index, (backup, at)) in backups.iter().enumerate() {
+        let label = if index == 0 { "" } else { "or older: " };
+        lines.push(import(backup, &format!("   # {label}written {}", at.rfc3339())));
+    }
+    if backups.is_empty() && path.exists() {
+        let salvaged = with_suffix(path, ".salvaged.jsonl");
+        lines.push(
+            "There is no backup beside it. If you have one elsewhere: scoregate store import FILE. Otherwise:"
+                .into(),
+        );
+        lines.push(format!("  scoregate store export {} --damaged {}", quoted(&salvaged), quoted(path)));
+        lines.push(import(&salvaged, ""));
+    }
+    if !path.exists() {
+        lines.extend(missing(path, &here));
+    }
+    lines.push("An import keeps the replaced store, with `aside` in its name.".into());
+    Some(lines.join("\n"))
+}
+
+/// The advice where an export closed the store. A copy of it would grant the quotas of today again.
+fn closed(path: &Path, here: &str) -> Option<String> {
+    let newest = files_with_prefix(path, CLOSED).pop().filter(|_| !path.exists())?;
+    Some(format!(
+        "It was exported and closed, and is kept as {}. Use the store into which the export was imported: with a copy of the \
+         closed one, callers would get today's quota twice.\nTo create an empty store here, without keys and with today's whole \
+         quota:\n  scoregate store init --data-dir {here}",
+        quoted(&newest)
+    ))
+}
+
+/// Further commands if the file itself is missing.
+fn missing(path: &Path, here: &str) -> Vec<String> {
+    let mut replaced = files_with_prefix(path, ASIDE);
+    replaced.retain(|other| backup_kind(other).is_some());
+    let mut lines = vec![format!("If it was moved away, move it back to {}.", quoted(path))];
+    if let Some(newest) = replaced.last() {
+        lines.push("The newest replaced store can be imported, too:".into());
+        lines.push(format!("  scoregate store import {} --data-dir {here}", quoted(newest)));
+    }
+    lines.push("To create an empty store, without keys and with today's whole quota:".into());
+    lines.push(format!("  scoregate store init --data-dir {here}"));
+    lines
+}
+
+/// A path quoted for a shell.
+pub(super) fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@,".contains(c);
+    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}

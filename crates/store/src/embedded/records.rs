@@ -1,0 +1,353 @@
+//! Reads applications from rows.
+//!
+//! Anyone with `sqlite3` can write what we never would. An unreadable record is reported and skipped, so that one
+//! mistake costs one application or one key and not the gateway. Readable values are not judged here; whether a tier
+//! exists is checked where tiers are known.
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row, Rows, params};
+
+use super::fault::StoreFault;
+use crate::{ApplicationPage, AuditQuery, AuditRecord, OwnLimits, StoredApplication, StoredKey};
+use scoregate_base::clock::{Day, Wall};
+use scoregate_base::keys::{ApplicationId, Digest};
+
+const APPLICATIONS: &str =
+    "SELECT id, name, tier, own_minute, own_day, contact, note, created_at, url FROM applications";
+const KEYS: &str =
+    "SELECT application, digest, shown, created_at, expires_at, revoked_at, last_used_at, name FROM keys";
+const LEDGER: &str = "SELECT application, granted FROM ledger WHERE day = ?1";
+
+/// Applications after `after`, ordered by id. The three tables have that order and are read in parallel, in one
+/// snapshot: no search per application. A table that is out of order is damaged: a start reads large ones before they
+/// are checked, and would not notice missing rows.
+pub(super) fn page(
+    connection: &Connection,
+    after: Option<ApplicationId>,
+    limit: usize,
+    day: Day,
+) -> Result<ApplicationPage, StoreFault> {
+    // Callers that check a file have a snapshot already.
+    let snapshot = connection.is_autocommit().then(|| connection.unchecked_transaction()).transpose()?;
+    let (after, day) = (after.map_or_else(String::new, |id| id.to_string()), day.to_string());
+    let mut applications = connection.prepare_cached(&format!("{APPLICATIONS} WHERE id > ?1 ORDER BY id"))?;
+    let mut keys =
+        connection.prepare_cached(&format!("{KEYS} WHERE application > ?1 ORDER BY application"))?;
+    let mut ledger =
+        connection.prepare_cached(&format!("{LEDGER} AND application > ?2 ORDER BY application"))?;
+    let mut keys = JoinedRows::new(keys.query([&after])?, &after, key);
+    let mut ledger = JoinedRows::new(ledger.query([&day, &after])?, &after, granted);
+    let mut rows = applications.query([&after])?;
+
+    let (mut page, mut last) = (ApplicationPage::default(), RowOrder::after(&after));
+    while let Some(row) = rows.next()? {
+        if page.applications.len() >= limit {
+            page.next = page.applications.last().map(|last| last.id);
+            return Ok(page);
+        }
+        last.rises_to(row)?;
+        match whole(row, &mut keys, &mut ledger, &mut page.skipped) {
+            Ok(application) => page.applications.push(application),
+            Err(StoreFault::Record(reason)) => page.skipped.push(reason),
+            Err(fault) => return Err(fault),
+        }
+    }
+    while let Some(owner) = keys.take_before(None)? {
+        page.skipped.push(orphan(&owner));
+    }
+    drop(snapshot);
+    Ok(page)
+}
+
+/// One application. Unreadable keys are left out; [`page`] reports them.
+pub(super) fn application(
+    connection: &Connection,
+    id: ApplicationId,
+    day: Day,
+) -> Result<Option<StoredApplication>, StoreFault> {
+    // The writer's transaction is a snapshot already.
+    let snapshot = connection.is_autocommit().then(|| connection.unchecked_transaction()).transpose()?;
+    let (id, day) = (id.to_string(), day.to_string());
+    let mut applications = connection.prepare_cached(&format!("{APPLICATIONS} WHERE id = ?1"))?;
+    let mut keys = connection.prepare_cached(&format!("{KEYS} WHERE application = ?1"))?;
+    let mut ledger = connection.prepare_cached(&format!("{LEDGER} AND application = ?2"))?;
+    let mut keys = JoinedRows::new(keys.query([&id])?, "", key);
+    let mut ledger = JoinedRows::new(ledger.query([&day, &id])?, "", granted);
+    let mut rows = applications.query([&id])?;
+    let found = rows.next()?.map(|row| whole(row, &mut keys, &mut ledger, &mut Vec::new())).transpose();
+    drop(snapshot);
+    found
+}
+
+/// These applications. Unreadable records are skipped, as in a page.
+pub(super) fn applications(
+    connection: &Connection,
+    ids: &[ApplicationId],
+    day: Day,
+) -> Result<ApplicationPage, StoreFault> {
+    let mut page = ApplicationPage::default();
+    for id in ids {
+        match application(connection, *id, day) {
+            Ok(found) => page.applications.extend(found),
+            Err(StoreFault::Record(reason)) => page.skipped.push(reason),
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(page)
+}
+
+/// A replacement for an application with an unreadable record. Like at start, none of its keys is in force; revoked
+/// ones are listed.
+pub(super) fn stand_in(connection: &Connection, id: ApplicationId) -> Result<StoredApplication, StoreFault> {
+    let text = id.to_string();
+    let (name, tier) = connection
+        .prepare_cached("SELECT name, tier FROM applications WHERE id = ?1")?
+        .query_row([&text], |row| Ok((in_any_case(row, 0)?, in_any_case(row, 1)?)))?;
+    let mut keys = connection.prepare_cached(&format!("{KEYS} WHERE application = ?1"))?;
+    let mut keys = JoinedRows::new(keys.query([&text])?, "", key);
+    let mut revoked = Vec::new();
+    while let Some(read) = keys.take(&text)? {
+        revoked.extend(read.ok().filter(|key| key.revoked_at.is_some()));
+    }
+    let (own, created_at) = (OwnLimits::default(), Wall::default());
+    Ok(StoredApplication {
+        id,
+        name,
+        tier,
+        own,
+        url: None,
+        contact: None,
+        note: None,
+        created_at,
+        keys: revoked,
+        granted: 0,
+    })
+}
+
+/// A text of any bytes.
+pub(super) fn in_any_case(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
+    Ok(String::from_utf8_lossy(row.get_ref(column)?.as_bytes().unwrap_or_default()).into_owned())
+}
+
+/// Audit records, newest first. An unreadable record is returned as far as possible.
+pub(super) fn audit(connection: &Connection, query: AuditQuery) -> Result<Vec<AuditRecord>, StoreFault> {
+    let before = query.before.map_or(i64::MAX, |number| i64::try_from(number).unwrap_or(i64::MAX));
+    let limit = i64::try_from(query.limit).unwrap_or(i64::MAX);
+    // Uses the index: the last record of one application may be a million records back.
+    let (subject, filter) = match (query.application, query.owner) {
+        (Some(id), _) => (id.to_string(), "application = ?3"),
+        (None, Some(id)) => (id.to_string(), "application = '' AND (detail = ?3 OR detail LIKE ?3 || ',%')"),
+        (None, None) => (String::new(), "?3 = ''"),
+    };
+    let mut records = connection.prepare_cached(&format!(
+        "SELECT id, at, who, what, application, detail FROM audit WHERE id < ?1 AND {filter} ORDER BY id DESC LIMIT ?2"
+    ))?;
+    let mut rows = records.query(params![before, limit, subject])?;
+    let mut trail = Vec::new();
+    while let Some(row) = rows.next()? {
+        let word = |column: usize| row.get::<_, String>(column).unwrap_or_else(|_| "?".into());
+        trail.push(AuditRecord {
+            number: row.get::<_, i64>(0).map_or(0, |number| u64::try_from(number).unwrap_or(0)),
+            at: instant(row, 1, "at").unwrap_or(None).unwrap_or_default(),
+            who: word(2),
+            what: word(3),
+            application: word(4),
+            detail: word(5),
+        });
+    }
+    Ok(trail)
+}
+
+/// Whether the application exists, readable or not.
+pub(super) fn is_there(connection: &Connection, id: &str) -> Result<bool, StoreFault> {
+    Ok(connection.prepare_cached("SELECT 1 FROM applications WHERE id = ?1")?.exists([id])?)
+}
+
+/// An application with its rows of the other two tables.
+fn whole(
+    row: &Row<'_>,
+    keys: &mut JoinedRows<'_, StoredKey>,
+    ledger: &mut JoinedRows<'_, u64>,
+    skipped: &mut Vec<String>,
+) -> Result<StoredApplication, StoreFault> {
+    let id = row.get_ref(0)?.as_str().map_err(|error| unreadable("id", &error.into()))?;
+    // Always skip past rows of this application.
+    while let Some(owner) = keys.take_before(Some(id))? {
+        skipped.push(orphan(&owner));
+    }
+    let mut own_keys = Vec::with_capacity(1); // most have one; growing from zero would allocate four
+    while let Some(key) = keys.take(id)? {
+        match key {
+            Ok(key) => own_keys.push(key),
+            Err(reason) => skipped.push(format!("a key of {id}: {reason}")),
+        }
+    }
+    while ledger.take_before(Some(id))?.is_some() {}
+    let granted = ledger.take(id)?.unwrap_or(Ok(0));
+
+    let named = |fault| match fault {
+        StoreFault::Record(reason) => StoreFault::Record(format!("application {id}: {reason}")),
+        other
+        @ (StoreFault::Sql(_) | StoreFault::Disk(_) | StoreFault::Disorder | StoreFault::Refused(_)) => other,
+    };
+    let granted = granted.map_err(|reason| named(StoreFault::Record(reason)))?;
+    own_keys.sort_by_key(|key| (key.created_at, key.digest));
+    let mut application = described(row, id).map_err(named)?;
+    (application.keys, application.granted) = (own_keys, granted);
+    Ok(application)
+}
+
+pub(super) fn described(row: &Row<'_>, id: &str) -> Result<StoredApplication, StoreFault> {
+    Ok(StoredApplication {
+        id: id.parse().map_err(|error| StoreFault::Record(format!("{error}")))?,
+        name: text(row, 1, "name")?,
+        tier: text(row, 2, "tier")?,
+        own: OwnLimits { minute: limit(row, 3, "own_minute")?, day: limit(row, 4, "own_day")? },
+        contact: row.get(5).map_err(|error| unreadable("contact", &error))?,
+        note: row.get(6).map_err(|error| unreadable("note", &error))?,
+        created_at: instant(row, 7, "created_at")?.ok_or_else(|| missing("created_at"))?,
+        url: row.get(8).map_err(|error| unreadable("url", &error))?,
+        keys: Vec::new(),
+        granted: 0,
+    })
+}
+
+pub(super) fn key(row: &Row<'_>) -> Result<StoredKey, StoreFault> {
+    let digest: [u8; 32] = row.get(1).map_err(|error| unreadable("digest", &error))?;
+    Ok(StoredKey {
+        digest: Digest::from_bytes(digest),
+        shown: text(row, 2, "shown")?,
+        // Optional, like the last use: an unreadable value must not cost the key.
+        name: row.get(7).unwrap_or(None),
+        created_at: instant(row, 3, "created_at")?.ok_or_else(|| missing("created_at"))?,
+        expires_at: instant(row, 4, "expires_at")?,
+        revoked_at: instant(row, 5, "revoked_at")?,
+        last_used_at: instant(row, 6, "last_used_at").unwrap_or(None),
+    })
+}
+
+fn granted(row: &Row<'_>) -> Result<u64, StoreFault> {
+    let granted = limit(row, 1, "granted")?.ok_or_else(|| missing("granted"))?;
+    Ok(u64::from(granted))
+}
+
+/// Rows of another table in the same order, whose first column is the application.
+struct JoinedRows<'s, T> {
+    rows: Rows<'s>,
+    read: fn(&Row<'_>) -> Result<T, StoreFault>,
+    owner: RowOrder,
+    /// A row of `owner`, or why it is unreadable; `None` after the last row.
+    head: Option<Result<T, String>>,
+    begun: bool,
+}
+
+impl<'s, T> JoinedRows<'s, T> {
+    fn new(rows: Rows<'s>, after: &str, read: fn(&Row<'_>) -> Result<T, StoreFault>) -> Self {
+        Self { rows, read, owner: RowOrder::after(after), head: None, begun: false }
+    }
+
+    /// The next row, if it belongs to `id`.
+    fn take(&mut self, id: &str) -> Result<Option<Result<T, String>>, StoreFault> {
+        self.begin()?;
+        if self.head.is_none() || self.owner.0 != id.as_bytes() {
+            return Ok(None);
+        }
+        let taken = self.head.take();
+        self.advance()?;
+        Ok(taken)
+    }
+
+    /// Skips the next row if it comes before those of `id`, or if there is no `id` left, and returns its owner.
+    fn take_before(&mut self, id: Option<&str>) -> Result<Option<String>, StoreFault> {
+        self.begin()?;
+        if self.head.is_none() || id.is_some_and(|id| *self.owner.0 >= *id.as_bytes()) {
+            return Ok(None);
+        }
+        let owner = String::from_utf8_lossy(&self.owner.0).into_owned();
+        self.advance()?;
+        Ok(Some(owner))
+    }
+
+    fn begin(&mut self) -> Result<(), StoreFault> {
+        if std::mem::replace(&mut self.begun, true) { Ok(()) } else { self.advance() }
+    }
+
+    fn advance(&mut self) -> Result<(), StoreFault> {
+        self.head = None;
+        let Some(row) = self.rows.next()? else { return Ok(()) };
+        self.owner.does_not_fall_to(row)?;
+        self.head = Some(match (self.read)(row) {
+            Ok(value) => Ok(value),
+            Err(StoreFault::Record(reason)) => Err(reason),
+            Err(fault) => return Err(fault),
+        });
+        Ok(())
+    }
+}
+
+/// The first column of the last row, as bytes: a value that is not text must not end the iteration.
+struct RowOrder(Vec<u8>);
+
+impl RowOrder {
+    fn after(after: &str) -> Self {
+        Self(after.into())
+    }
+
+    fn rises_to(&mut self, row: &Row<'_>) -> Result<(), StoreFault> {
+        self.step_to(row, |last, next| last < next)
+    }
+
+    fn does_not_fall_to(&mut self, row: &Row<'_>) -> Result<(), StoreFault> {
+        self.step_to(row, |last, next| last <= next)
+    }
+
+    fn step_to(&mut self, row: &Row<'_>, is_in_order: fn(&[u8], &[u8]) -> bool) -> Result<(), StoreFault> {
+        let next = row.get_ref(0)?.as_bytes().unwrap_or_default();
+        if !is_in_order(&self.0, next) {
+            return Err(StoreFault::Disorder);
+        }
+        self.0.clear();
+        self.0.extend_from_slice(next);
+        Ok(())
+    }
+}
+
+pub(super) fn text(row: &Row<'_>, column: usize, name: &str) -> Result<String, StoreFault> {
+    row.get(column).map_err(|error| unreadable(name, &error))
+}
+
+pub(super) fn number(row: &Row<'_>, column: usize, name: &str) -> Result<Option<i64>, StoreFault> {
+    match row.get_ref(column)? {
+        ValueRef::Null => Ok(None),
+        ValueRef::Integer(number) => Ok(Some(number)),
+        ValueRef::Real(_) | ValueRef::Text(_) | ValueRef::Blob(_) => {
+            Err(StoreFault::Record(format!("{name} is not a number")))
+        }
+    }
+}
+
+pub(super) fn limit(row: &Row<'_>, column: usize, name: &str) -> Result<Option<u32>, StoreFault> {
+    let Some(found) = number(row, column, name)? else { return Ok(None) };
+    let bad = |_| StoreFault::Record(format!("{name} is {found}, which is not between 0 and {}", u32::MAX));
+    u32::try_from(found).map(Some).map_err(bad)
+}
+
+pub(super) fn instant(row: &Row<'_>, column: usize, name: &str) -> Result<Option<Wall>, StoreFault> {
+    let Some(found) = number(row, column, name)? else { return Ok(None) };
+    let read = u64::try_from(found).ok().filter(|millis| Wall::from_millis(*millis).millis() == *millis);
+    let bad =
+        || StoreFault::Record(format!("{name} is {found}, which is not a timestamp between 1970 and 2554"));
+    read.map(|millis| Some(Wall::from_millis(millis))).ok_or_else(bad)
+}
+
+fn missing(name: &str) -> StoreFault {
+    StoreFault::Record(format!("{name} is missing"))
+}
+
+fn unreadable(name: &str, error: &rusqlite::Error) -> StoreFault {
+    StoreFault::Record(format!("{name} cannot be read: {error}"))
+}
+
+fn orphan(owner: &str) -> String {
+    format!("a key of {owner}: there is no such application")
+}

@@ -1,0 +1,150 @@
+//! Minutes in which the service was ready, and messages about its incidents. The rules are in `store::status`.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use super::fault::StoreFault;
+use super::{audit, ledger, records};
+use crate::status::{DAY_MINUTES, STATUS_DAYS_KEPT, day_of_minute};
+use crate::{
+    IncidentState, MessageSubject, NewStatusMessage, StatusDay, StatusHistory, StatusMessage, StatusMinute,
+    StoreError,
+};
+use scoregate_base::clock::Wall;
+
+/// Number of minutes deleted in one transaction. Leases wait for it.
+const AT_ONCE: u32 = 500;
+
+/// Stores minutes. What several processes store of a minute is combined.
+pub(super) fn record(connection: &Connection, minutes: &[StatusMinute]) -> Result<(), StoreFault> {
+    let first = first_kept(connection)?;
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO status_minutes (minute, is_ready, is_fresh) VALUES (?1, ?2, ?3)
+         ON CONFLICT (minute) DO UPDATE
+         SET is_ready = max(is_ready, excluded.is_ready), is_fresh = max(is_fresh, excluded.is_fresh)",
+    )?;
+    for StatusMinute { minute, is_ready, is_fresh } in minutes {
+        if *minute >= first {
+            insert.execute(params![minute.cast_signed(), is_ready, is_fresh])?;
+        }
+    }
+    Ok(())
+}
+
+/// Minutes from `first` up to `end`, added up by day.
+pub(super) fn history(connection: &Connection, first: u64, end: u64) -> Result<StatusHistory, StoreFault> {
+    let first_minute: Option<i64> = connection
+        .prepare_cached("SELECT min(minute) FROM status_minutes")?
+        .query_row([], |row| row.get(0))?;
+    let mut read = connection.prepare_cached(
+        "SELECT minute / ?3, sum(is_ready <> 0), sum(is_fresh <> 0) FROM status_minutes
+         WHERE minute >= ?1 AND minute < ?2 GROUP BY minute / ?3 ORDER BY 1",
+    )?;
+    let day = |row: &Row<'_>| {
+        let number = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
+        let day = day_of_minute(number(0)?.saturating_mul(DAY_MINUTES));
+        Ok(StatusDay { day, ready: number(1)?, fresh: number(2)? })
+    };
+    let bounds = params![first.cast_signed(), end.cast_signed(), DAY_MINUTES.cast_signed()];
+    let days = read.query_map(bounds, day)?.collect::<Result<_, _>>()?;
+    Ok(StatusHistory { first_minute: first_minute.map(i64::unsigned_abs), days })
+}
+
+/// Posts a message with its audit record.
+pub(super) fn post(connection: &Connection, new: &NewStatusMessage) -> Result<StatusMessage, StoreFault> {
+    let id = connection
+        .prepare_cached("SELECT coalesce(max(id), 0) + 1 FROM status_messages")?
+        .query_row([], |row| row.get::<_, i64>(0))?
+        .unsigned_abs();
+    let (incident, title, state) = match &new.subject {
+        MessageSubject::New(title) => (id, title.clone(), None),
+        MessageSubject::Known(incident) => {
+            let (title, state) = last_of(connection, *incident)?;
+            (*incident, title, Some(state))
+        }
+    };
+    let state = new.state.or(state).unwrap_or(IncidentState::Investigating);
+    let posted = StatusMessage { id, incident, at: new.at, state, title, message: new.message.clone() };
+    connection.prepare_cached("INSERT INTO status_messages VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?.execute(
+        params![
+            id.cast_signed(),
+            incident.cast_signed(),
+            new.at.millis().cast_signed(),
+            state.word(),
+            posted.title,
+            posted.message
+        ],
+    )?;
+    let (what, detail) = posted.audited();
+    audit::add(connection, new.at, [&new.who, what, "", &detail])?;
+    Ok(posted)
+}
+
+/// Title and state of an incident, unless it is resolved.
+fn last_of(connection: &Connection, incident: u64) -> Result<(String, IncidentState), StoreFault> {
+    let found: Option<(String, String)> = connection
+        .prepare_cached(
+            "SELECT title, state FROM status_messages WHERE incident = ?1 ORDER BY id DESC LIMIT 1",
+        )?
+        .query_row([incident.cast_signed()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let (title, state) = found.ok_or(StoreError::UnknownIncident(incident))?;
+    match IncidentState::parse(&state) {
+        Some(IncidentState::Resolved) => Err(StoreError::IncidentResolved(incident).into()),
+        // Other words come from manual edits.
+        state => Ok((title, state.unwrap_or(IncidentState::Investigating))),
+    }
+}
+
+/// The newest messages, and all of incidents that are not resolved; newest first. Unreadable ones are skipped.
+pub(super) fn messages(connection: &Connection, limit: usize) -> Result<Vec<StatusMessage>, StoreFault> {
+    let mut read = connection.prepare_cached(
+        "SELECT id, incident, at, state, title, message FROM status_messages
+         WHERE id IN (SELECT id FROM status_messages ORDER BY id DESC LIMIT ?1)
+            OR incident NOT IN (SELECT incident FROM status_messages WHERE state = 'resolved')
+         ORDER BY id DESC",
+    )?;
+    let mut rows = read.query([i64::try_from(limit).unwrap_or(i64::MAX)])?;
+    let mut messages = Vec::new();
+    while let Some(row) = rows.next()? {
+        messages.extend(message(row).ok());
+    }
+    Ok(messages)
+}
+
+/// The message of a row.
+pub(super) fn message(row: &Row<'_>) -> Result<StatusMessage, StoreFault> {
+    let number = |column, name| {
+        let number = records::number(row, column, name)?.and_then(|number| u64::try_from(number).ok());
+        number.ok_or_else(|| StoreFault::Record(format!("its {name} is invalid")))
+    };
+    let state = records::text(row, 3, "state")?;
+    let unknown = || StoreFault::Record(format!("{state:?} is not a state"));
+    Ok(StatusMessage {
+        id: number(0, "id")?,
+        incident: number(1, "incident")?,
+        at: Wall::from_millis(number(2, "at")?),
+        state: IncidentState::parse(&state).ok_or_else(unknown)?,
+        title: records::text(row, 4, "title")?,
+        message: records::text(row, 5, "message")?,
+    })
+}
+
+/// Deletes a batch of outdated minutes, but not the first one of all: it shows that the service has a history. Returns
+/// their number.
+pub(super) fn delete_outdated(connection: &Connection) -> Result<u64, StoreFault> {
+    let first = first_kept(connection)?;
+    let deleted = connection
+        .prepare_cached(
+            "DELETE FROM status_minutes WHERE minute IN (
+                 SELECT minute FROM status_minutes
+                 WHERE minute < ?1 AND minute > (SELECT min(minute) FROM status_minutes) ORDER BY minute LIMIT ?2)",
+        )?
+        .execute(params![first.cast_signed(), AT_ONCE])?;
+    Ok(u64::try_from(deleted).unwrap_or(u64::MAX))
+}
+
+/// The first minute that is kept, by the current day of the ledger.
+fn first_kept(connection: &Connection) -> Result<u64, StoreFault> {
+    let today = ledger::day(connection)?.map_or(0, |today| u64::from(today.number()));
+    Ok((today + 1).saturating_sub(u64::from(STATUS_DAYS_KEPT)) * DAY_MINUTES)
+}

@@ -1,0 +1,259 @@
+//! A file truncated or changed at every possible place is rejected with a clear message or read, without a panic and
+//! never as an empty store; and the recovery commands work.
+
+use std::collections::BTreeSet;
+
+use crate::OwnLimits;
+use crate::embedded::fault::{OpenFile, StoreFault};
+use crate::embedded::maintenance::{self, ImportOptions};
+use scoregate_base::clock::Wall;
+use scoregate_base::keys::Digest;
+
+use super::*;
+
+const PAGE: usize = 4096;
+const NOW: Wall = Wall::from_seconds(20_413 * 86_400 + 43_200);
+
+/// A closed store of some hundred applications, each with a key and a grant of today, and a backup of it.
+struct FilledStore {
+    directory: TempDir,
+    elsewhere: TempDir,
+    ids: BTreeSet<ApplicationId>,
+    bytes: Vec<u8>,
+}
+
+fn filled() -> FilledStore {
+    let (directory, store) = fresh();
+    let ids: BTreeSet<ApplicationId> = (0..300).map(|_| an_id()).collect();
+    for id in &ids {
+        wait(store.change(creating(*id))).unwrap();
+        wait(store.lease(asking(*id, TODAY, 3, 10))).unwrap();
+    }
+    drop(store);
+    let elsewhere = TempDir::new().unwrap();
+    maintenance::back_up(directory.path(), &elsewhere.path().join("backup.db"), false).unwrap();
+    let bytes = fs::read(file(&directory)).unwrap();
+    FilledStore { directory, elsewhere, ids, bytes }
+}
+
+/// The result of a start with these bytes: an error, or the applications read and the number skipped.
+fn opened(directory: &Path, bytes: &[u8]) -> Result<(BTreeSet<ApplicationId>, usize), StoreError> {
+    for ending in ["-wal", "-shm"] {
+        drop(fs::remove_file(directory.join(format!("scoregate.db{ending}"))));
+    }
+    fs::write(directory.join(Embedded::FILE_NAME), bytes).unwrap();
+    let store = Embedded::open(directory)?;
+    let page = wait(store.page(None, 1_000, TODAY))?;
+    Ok((page.applications.iter().map(|one| one.id).collect(), page.skipped.len()))
+}
+
+fn is_clear(error: &StoreError) -> bool {
+    match error {
+        StoreError::Damaged { .. } | StoreError::Newer { .. } => maintenance::recovery_steps(error).is_some(),
+        StoreError::Unavailable { reason, .. } => !reason.is_empty(),
+        StoreError::UnknownApplication(_)
+        | StoreError::UnknownKey(_)
+        | StoreError::UnknownIncident(_)
+        | StoreError::IncidentResolved(_)
+        | StoreError::Owner(_)
+        | StoreError::Exists(_) => false,
+    }
+}
+
+#[test]
+fn truncated_file_is_refused_and_restored_from_its_backup() {
+    let filled = filled();
+    let pages = filled.bytes.len() / PAGE;
+    assert!(pages > 30, "{pages} pages prove little");
+    let boundaries = (0..pages).map(|page| page * PAGE);
+    let odd = [1, 15, 16, 99, 100, 511, 512, 1_000, 4_095, 4_097, 50_000, filled.bytes.len() - 1];
+    for length in boundaries.chain(odd) {
+        let Err(refused) = opened(filled.directory.path(), &filled.bytes[..length]) else {
+            panic!("cut to {length} bytes it was taken")
+        };
+        assert!(matches!(refused, StoreError::Damaged { .. }), "{length}: {refused}");
+        assert_eq!(fs::read(file(&filled.directory)).unwrap(), filled.bytes[..length], "it was written to");
+    }
+    for length in [0, 1, PAGE, 5 * PAGE, filled.bytes.len() - 1] {
+        opened(filled.directory.path(), &filled.bytes[..length]).unwrap_err();
+        let backup = filled.elsewhere.path().join("backup.db");
+        let now = NOW.plus(std::time::Duration::from_secs(u64::try_from(length).unwrap()));
+        let imported =
+            maintenance::import(filled.directory.path(), &backup, &ImportOptions::default(), now).unwrap();
+        assert!(!imported.unknown.is_empty(), "{length}: nothing was said of what is lost");
+        assert_eq!(fs::read(imported.aside.unwrap()).unwrap(), filled.bytes[..length]);
+        let store = Embedded::open(filled.directory.path()).unwrap();
+        let page = wait(store.page(None, 1_000, TODAY)).unwrap();
+        assert!(page.applications.iter().all(|one| filled.ids.contains(&one.id) && one.granted == 3));
+        assert_eq!((page.applications.len(), page.skipped.len()), (300, 0));
+    }
+}
+
+#[test]
+fn a_flipped_byte_in_any_page_never_loses_an_application_silently() {
+    let filled = filled();
+    for page in 0..filled.bytes.len() / PAGE {
+        for (place, mask) in [(0, 0xFF), (3, 0x10), (7, 0x40), (1_000, 0x80), (4_000, 0x01), (4_090, 0xFF)] {
+            let mut bytes = filled.bytes.clone();
+            bytes[page * PAGE + place] ^= mask;
+            match opened(filled.directory.path(), &bytes) {
+                Ok((read, skipped)) => {
+                    // A changed digit of an id makes another id: the number is unchanged.
+                    assert!(
+                        read.len() + skipped >= 300,
+                        "{page} {place}: {} read, {skipped} named",
+                        read.len()
+                    );
+                }
+                Err(error) => assert!(is_clear(&error), "{page} {place}: {error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn readable_records_of_a_damaged_file_can_be_exported_and_imported() {
+    let filled = filled();
+    let mut bytes = filled.bytes.clone();
+    let in_the_middle = filled.ids.iter().nth(150).unwrap().to_string();
+    let holds = |page: &[u8]| page.windows(in_the_middle.len()).any(|part| part == in_the_middle.as_bytes());
+    // Index leaves of the table of applications have type 10 and contain its names.
+    let leaf = bytes.chunks(PAGE).position(|page| {
+        page[0] == 10 && holds(page) && page.windows(15).any(|part| part == b"Weather station")
+    });
+    let leaf = leaf.unwrap();
+    bytes[leaf * PAGE..(leaf + 1) * PAGE].fill(0);
+    opened(filled.directory.path(), &bytes).unwrap_err();
+    let salvaged = filled.elsewhere.path().join("salvaged.jsonl");
+    let mut out = fs::File::create(&salvaged).unwrap();
+    let exported = maintenance::export(&file(&filled.directory), true, &mut out, NOW).unwrap();
+    assert!(!exported.left_out.is_empty());
+    assert!(exported.counts.applications > 100, "{exported:?}");
+
+    let imported =
+        maintenance::import(filled.directory.path(), &salvaged, &ImportOptions::default(), NOW).unwrap();
+    assert_eq!(imported.report.applications, exported.counts.applications);
+    let store = Embedded::open(filled.directory.path()).unwrap();
+    let page = wait(store.page(None, 1_000, TODAY)).unwrap();
+    assert_eq!(page.applications.len() as u64, exported.counts.applications);
+}
+
+#[test]
+fn empty_or_missing_file_is_not_treated_as_new() {
+    let filled = filled();
+    let refused = opened(filled.directory.path(), b"").unwrap_err();
+    assert!(refused.to_string().contains("it is empty"), "{refused}");
+    let aside = "scoregate.db.aside-2026-11-21T120000Z";
+    let beside_it = ["scoregate.owed", "last-backup", "scoregate.lock"];
+    let of_its_name =
+        ["scoregate.db-wal", "scoregate.db.v1.bak", aside, "scoregate.db.created", "documents/one"];
+    for trace in of_its_name.into_iter().chain(beside_it) {
+        let directory = TempDir::new().unwrap();
+        let (left, named) = (directory.path().join(trace), trace.split('/').next().unwrap());
+        fs::create_dir_all(left.parent().unwrap()).unwrap();
+        // A lock file with content marks a directory without a store.
+        fs::write(left, if trace == "scoregate.lock" { "" } else { "SQLite format 3\0" }).unwrap();
+        let refused = refusal(directory.path());
+        let StoreError::Damaged { reason, .. } = &refused else { panic!("{trace}: {refused}") };
+        assert!(reason.contains(named), "{reason}");
+        assert!(maintenance::recovery_steps(&refused).unwrap().contains("scoregate store init --data-dir"));
+        assert!(!file(&directory).exists());
+        maintenance::create_new(directory.path(), NOW).unwrap();
+        drop(Embedded::open(directory.path()).unwrap());
+        fs::remove_file(file(&directory)).unwrap();
+        refusal(directory.path());
+    }
+}
+
+#[test]
+fn an_interrupted_creation_of_the_file_is_repeated() {
+    let directory = TempDir::new().unwrap();
+    fs::write(directory.path().join("scoregate.db.half"), "SQLite form").unwrap();
+    fs::write(directory.path().join("scoregate.db.half-wal"), "half a log").unwrap();
+    let store = Embedded::open(directory.path()).unwrap();
+    wait(created(&store));
+    drop(store);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2, "only the store and its marker are left");
+}
+
+/// The offset of a table's root page.
+fn root(directory: &TempDir, table: &str) -> usize {
+    let store = Connection::open(file(directory)).unwrap();
+    let find = "SELECT rootpage FROM sqlite_schema WHERE name = ?1";
+    let number: usize = store.query_row(find, [table], |row| row.get::<_, u32>(0)).unwrap() as usize;
+    (number - 1) * PAGE
+}
+
+#[test]
+fn reading_without_a_check_detects_rows_out_of_order() {
+    for table in ["applications", "keys", "ledger"] {
+        let filled = filled();
+        let root = root(&filled.directory, table);
+        let mut bytes = filled.bytes.clone();
+        // Swaps its first two children or rows: no page is malformed.
+        let first = root + if bytes[root] < 8 { 12 } else { 8 };
+        bytes[first..first + 4].rotate_left(2);
+        fs::write(file(&filled.directory), &bytes).unwrap();
+        let store = Connection::open(file(&filled.directory)).unwrap();
+        let met = records::page(&store, None, 1_000, TODAY).unwrap_err();
+        assert!(matches!(met, StoreFault::Disorder), "{table}: {met:?}");
+        let refused = opened(filled.directory.path(), &bytes).unwrap_err();
+        assert!(matches!(refused, StoreError::Damaged { .. }), "{table}: {refused}");
+    }
+}
+
+#[test]
+fn the_check_while_serving_finds_what_the_check_at_the_start_of_a_large_file_leaves_out() {
+    let filled = filled();
+    let root = root(&filled.directory, "audit");
+    let mut bytes = filled.bytes.clone();
+    bytes[root..root + PAGE].fill(0xA5);
+    fs::write(file(&filled.directory), &bytes).unwrap();
+    let store = Connection::open(file(&filled.directory)).unwrap();
+    assert_eq!(records::page(&store, None, 1_000, TODAY).unwrap().applications.len(), filled.ids.len());
+    let found = integrity::whole(&store).unwrap_err().into_error("be checked", &file(&filled.directory));
+    assert!(matches!(found, StoreError::Damaged { .. }), "{found}");
+    // A running check delays nobody, however early the store is closed.
+    for _ in 0..20 {
+        drop(deferred_check::IntegrityCheck::begin(&OpenFile::new(&file(&filled.directory))).unwrap());
+    }
+}
+
+#[test]
+fn damage_found_while_running_is_reported_to_callers_and_remembered() {
+    let filled = filled();
+    let store = Embedded::open(filled.directory.path()).unwrap();
+    let mut bytes = filled.bytes.clone();
+    bytes[PAGE..].fill(0xA5);
+    fs::write(file(&filled.directory), &bytes).unwrap();
+    // The writer's page cache would hide it.
+    let forget = |file: &Connection| Ok(file.execute_batch("PRAGMA shrink_memory")?);
+    wait(store.writer.run("forget pages", forget)).unwrap();
+    assert_eq!(store.damage(), None);
+    let id = *filled.ids.first().unwrap();
+    let met = wait(store.lease(asking(id, TODAY, 1, 10))).unwrap_err();
+    assert!(matches!(met, StoreError::Damaged { .. } | StoreError::Unavailable { .. }), "{met}");
+    assert!(store.damage().unwrap().contains("is damaged"));
+}
+
+#[tokio::test]
+async fn an_unreadable_record_can_be_revoked_and_repaired() {
+    let (directory, store) = fresh();
+    let id = created(&store).await;
+    edit(
+        &directory,
+        "UPDATE applications SET own_day = -1, name = CAST(x'ff00' AS TEXT), tier = CAST(x'ff' AS TEXT)",
+    );
+    let moved = store.change(changing(id, ChangeKind::SetTier { tier: "pro".into() })).await.unwrap();
+    assert_eq!((moved.tier.as_str(), moved.keys.len()), ("pro", 0), "no key of it is in force");
+    let digest = Digest::of(&id.to_string());
+    let revoked = store.change(changing(id, ChangeKind::RevokeKey { digest })).await.unwrap();
+    assert!(revoked.keys.len() == 1 && revoked.keys[0].revoked_at.is_some());
+    let key = a_key("another");
+    let refused = store.change(changing(id, ChangeKind::AddKey { key, allowance: None })).await;
+    assert!(matches!(refused, Err(StoreError::Damaged { .. })), "a key that would not work was made");
+    store.change(changing(id, ChangeKind::SetLimits { own: OwnLimits::default() })).await.unwrap();
+    let words = ChangeKind::Describe { name: "mended".into(), url: None, contact: None, note: None };
+    assert_eq!(store.change(changing(id, words)).await.unwrap().name, "mended");
+    assert_eq!(store.application(id, TODAY).await.unwrap().unwrap().keys.len(), 1);
+}

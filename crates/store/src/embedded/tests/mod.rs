@@ -1,0 +1,364 @@
+//! Guarantees of the embedded engine beyond the traits: durability, the file, and unusable files.
+
+mod closed_applications;
+mod damage;
+mod moved_owners;
+mod moved_status;
+mod moved_usage;
+mod opening;
+mod personal_data;
+mod upkeep;
+mod websites;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use futures_util::future::join_all;
+use pollster::block_on as wait;
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::*;
+use crate::conformance::{
+    self, LeaseReply, SingleLease as _, a_key, an_id, asking, changing, created, creating,
+};
+use crate::{
+    AuditQuery, ChangeKind, KeyStore as _, Ledger as _, OwnerChangeKind, OwnerStore as _, StoreError,
+    StoreHealth as _,
+};
+use scoregate_base::clock::{Day, Wall};
+use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
+
+/// A format that this program does not know.
+const NEWER: u32 = 11;
+const TODAY: Day = Day::from_number(20_413);
+
+fn fresh() -> (TempDir, Embedded) {
+    let directory = TempDir::new().unwrap();
+    let store = Embedded::open(directory.path()).unwrap();
+    (directory, store)
+}
+
+fn file(directory: &TempDir) -> std::path::PathBuf {
+    directory.path().join(Embedded::FILE_NAME)
+}
+
+/// Edits the file like an operator would.
+fn edit(directory: &TempDir, sql: &str) {
+    let by_hand = Connection::open(file(directory)).unwrap();
+    by_hand.pragma_update(None, "foreign_keys", false).unwrap();
+    by_hand.execute_batch(sql).unwrap();
+}
+
+/// The directory as a crash at this moment would leave it.
+fn crashed(directory: &TempDir) -> TempDir {
+    let copy = TempDir::new().unwrap();
+    for entry in fs::read_dir(directory.path()).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+    }
+    copy
+}
+
+fn refusal(directory: &Path) -> StoreError {
+    Embedded::open(directory).map(drop).unwrap_err()
+}
+
+async fn fresh_store() -> (TempDir, Embedded) {
+    fresh()
+}
+
+conformance::run_with!(fresh_store);
+
+#[tokio::test]
+async fn acknowledged_changes_survive_a_crash() {
+    let (directory, store) = fresh();
+    let id = created(&store).await;
+    for _ in 0..20 {
+        store.lease(asking(id, TODAY, 1, 100)).await.unwrap();
+    }
+    let left = crashed(&directory);
+    assert!(left.path().join("scoregate.db-wal").exists(), "the test would prove nothing about the log");
+    std::mem::forget(store);
+    let again = Embedded::open(left.path()).unwrap();
+    assert_eq!(again.application(id, TODAY).await.unwrap().unwrap().granted, 20);
+    assert_eq!(again.day().await.unwrap(), Some(TODAY));
+}
+
+#[tokio::test]
+async fn drop_completes_queued_commands() {
+    let (directory, store) = fresh();
+    let id = created(&store).await;
+    {
+        let mut asks: Vec<_> = (0..100).map(|_| store.lease(asking(id, TODAY, 1, 1000))).collect();
+        for ask in &mut asks {
+            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+            drop(ask.as_mut().poll(&mut context)); // queued, then its caller leaves
+        }
+    }
+    drop(store);
+    assert!(!directory.path().join("scoregate.db-wal").exists(), "a clean end leaves no log");
+    let again = Embedded::open(directory.path()).unwrap();
+    assert_eq!(again.application(id, TODAY).await.unwrap().unwrap().granted, 100);
+}
+
+#[tokio::test]
+async fn sqlite3_reads_the_file_while_it_is_open() {
+    needs!("sqlite3");
+    let (directory, store) = fresh();
+    let id = created(&store).await;
+    store.lease(asking(id, TODAY, 4, 10)).await.unwrap();
+    let sql = "SELECT l.application, l.day, l.granted, a.tier, k.shown, length(hex(k.digest))
+               FROM ledger l JOIN applications a ON a.id = l.application JOIN keys k ON k.application = a.id;
+               SELECT who, what, application, detail FROM audit;";
+    let output = Command::new("sqlite3").arg(file(&directory)).arg(sql).output();
+    let output =
+        output.expect("the command `sqlite3` is missing; install it: operators read the store with it");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let shown: String = id.to_string().chars().take(12).collect();
+    let wanted = format!("{id}|{TODAY}|4|free|{shown}|64\na test|create|{id}|tier free, key {shown}\n");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), wanted);
+}
+
+#[tokio::test]
+async fn records_made_unreadable_by_manual_edits_are_reported_and_skipped() {
+    let (directory, store) = fresh();
+    let mut ids = Vec::new();
+    for _ in 0..8 {
+        ids.push(created(&store).await);
+    }
+    ids.sort();
+    store.lease(asking(ids[7], TODAY, 1, 10)).await.unwrap();
+    let spoilt = [
+        format!("UPDATE applications SET own_day = -1 WHERE id = '{}'", ids[0]),
+        format!("UPDATE applications SET own_minute = 9223372036854775807 WHERE id = '{}'", ids[1]),
+        format!("UPDATE applications SET created_at = -5 WHERE id = '{}'", ids[2]),
+        format!("INSERT INTO ledger VALUES ('{TODAY}', '{}', -1, 0)", ids[3]),
+        format!("INSERT INTO ledger VALUES ('{TODAY}', '{}', 9223372036854775807, 0)", ids[4]),
+        format!("UPDATE applications SET name = CAST(x'ff00' AS TEXT) WHERE id = '{}'", ids[5]),
+        format!("UPDATE keys SET expires_at = 9223372036854775807 WHERE application = '{}'", ids[6]),
+        "INSERT INTO applications VALUES ('nobody', '', '', NULL, NULL, NULL, NULL, 0, NULL)".to_owned(),
+        "INSERT INTO keys VALUES ('app_00000000000', x'00', '', 0, NULL, NULL, NULL, NULL)".to_owned(),
+        "INSERT INTO keys VALUES (CAST(x'7aff' AS TEXT), x'01', '', 0, NULL, NULL, NULL, NULL)".to_owned(),
+        "INSERT INTO ledger VALUES ('2026-99-99', 'nobody', 1, 0), ('ZZZ', 'x', 1, 0), ('zzz', 'x', 1, 0)"
+            .to_owned(),
+    ];
+    edit(&directory, &spoilt.join(";\n"));
+
+    for most in [1, 2, 100] {
+        let (mut met, mut skipped, mut after) = (Vec::new(), Vec::new(), None);
+        loop {
+            let page = store.page(after, most, TODAY).await.unwrap();
+            met.extend(page.applications);
+            skipped.extend(page.skipped);
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        let good: Vec<_> = met.iter().map(|application| application.id).collect();
+        assert_eq!(good, ids[6..], "{skipped:#?}");
+        assert_eq!((met[0].keys.len(), met[1].keys.len(), met[1].granted), (0, 1, 1));
+        assert_eq!(skipped.len(), 10, "{skipped:#?}");
+        for id in &ids[..7] {
+            assert!(skipped.iter().any(|reason| reason.contains(&id.to_string())), "{id}: {skipped:#?}");
+        }
+    }
+    assert_eq!(store.day().await.unwrap(), Some(TODAY));
+    for id in &ids[3..5] {
+        let lease = store.lease(asking(*id, TODAY, 1, 10)).await;
+        assert!(matches!(lease, Err(StoreError::Damaged { .. })), "{lease:?}");
+    }
+    assert!(matches!(store.application(ids[0], TODAY).await, Err(StoreError::Damaged { .. })));
+}
+
+#[tokio::test]
+async fn a_link_that_is_not_allowed_writes_as_much_as_one_that_is() {
+    let (directory, store) = fresh();
+    let log = || fs::metadata(directory.path().join("scoregate.db-wal")).unwrap().len();
+    let sent = async |name: String, email: String| {
+        let before = (store.commits(), log());
+        let is_sent = conformance::send(&store, &name, &email).await;
+        (is_sent, store.commits() - before.0, log() - before.1)
+    };
+    for number in 0..3 {
+        sent(number.to_string(), "ann@example.org".into()).await;
+    }
+    let mut bytes = [0, 0];
+    for number in 0..20 {
+        let other = sent(format!("other {number}"), format!("{number}@example.org")).await;
+        let ann = sent(format!("ann {number}"), "ann@example.org".into()).await;
+        assert_eq!(((other.0, other.1), (ann.0, ann.1)), ((true, 1), (false, 1)));
+        bytes = [bytes[0] + other.2, bytes[1] + ann.2];
+    }
+    assert!(bytes[1] * 10 >= bytes[0] * 9 && bytes[0] * 10 >= bytes[1] * 9, "{bytes:?}");
+}
+
+#[tokio::test]
+async fn concurrent_leases_share_commits_and_a_refused_one_affects_no_other() {
+    let (_directory, store) = fresh();
+    let mut ids = Vec::new();
+    for _ in 0..64 {
+        ids.push(created(&store).await);
+    }
+    let before = store.commits();
+    assert_eq!(before, 64, "one at a time, one commit each");
+    let asks = ids.iter().map(|id| store.lease(asking(*id, TODAY, 1, 10)));
+    let refused = (0..8).map(|_| store.lease(asking(an_id(), TODAY, 1, 10)));
+    let (given, refused) = tokio::join!(join_all(asks), join_all(refused));
+    assert!(
+        given.iter().all(|lease| matches!(lease, Ok(LeaseReply::Granted { units: 1, total: 1 }))),
+        "{given:?}"
+    );
+    assert!(refused.iter().all(|lease| matches!(lease, Err(StoreError::UnknownApplication(_)))));
+    let commits = store.commits() - before;
+    assert!(commits < 64, "{commits} commits for 64 leases");
+}
+
+#[tokio::test]
+async fn a_failed_commit_is_reported_to_the_whole_group_and_the_next_group_succeeds() {
+    let (_directory, store) = fresh();
+    let id = created(&store).await;
+    let (go, wait_for_go) = std::sync::mpsc::channel();
+    // Keeps its transaction open until the lease is queued behind it, then causes an error that only the commit
+    // detects.
+    let spoiler = store.writer.run("spoil the commit", move |file: &Connection| {
+        wait_for_go.recv().unwrap();
+        file.execute_batch(
+            "PRAGMA defer_foreign_keys = ON;
+             INSERT INTO keys VALUES ('app_nobody', x'00', '', 0, NULL, NULL, NULL, NULL)",
+        )?;
+        Ok(())
+    });
+    let lease = store.lease(asking(id, TODAY, 1, 10));
+    let (spoiler, lease, ()) = tokio::join!(spoiler, lease, async { go.send(()).unwrap() });
+    assert!(matches!(spoiler, Err(StoreError::Unavailable { .. })), "{spoiler:?}");
+    assert!(matches!(lease, Err(StoreError::Unavailable { .. })), "{lease:?}");
+    let next = store.lease(asking(id, TODAY, 1, 10)).await.unwrap();
+    assert_eq!(next, LeaseReply::Granted { units: 1, total: 1 });
+}
+
+#[tokio::test]
+async fn two_processes_on_one_file_share_one_quota() {
+    let (directory, first) = fresh();
+    let id = created(&first).await;
+    let second = Embedded::open(directory.path()).unwrap();
+    let mut asks = Vec::new();
+    for _ in 0..40 {
+        asks.push(first.lease(asking(id, TODAY, 1, 50)));
+        asks.push(second.lease(asking(id, TODAY, 1, 50)));
+    }
+    let mut given = 0;
+    for lease in join_all(asks).await {
+        if let LeaseReply::Granted { units, .. } = lease.unwrap() {
+            given += units;
+        }
+    }
+    assert_eq!(given, 50);
+}
+
+#[tokio::test]
+async fn a_full_disk_is_unavailable_until_there_is_space_again() {
+    let (_directory, store) = fresh();
+    let id = created(&store).await;
+    let limit_pages = |to: u32| {
+        store.writer.run("limit its pages", move |file| {
+            Ok(file.pragma_update_and_check(None, "max_page_count", to, |row| row.get::<_, i64>(0))?)
+        })
+    };
+    limit_pages(20).await.unwrap();
+    let mut made = Vec::new();
+    let refused = loop {
+        match store.change(creating(an_id())).await {
+            Ok(application) => made.push(application.id),
+            Err(error) => break error,
+        }
+        assert!(made.len() < 10_000, "20 pages hold no more");
+    };
+    assert!(matches!(&refused, StoreError::Unavailable { .. }), "{refused}");
+    // Together with others: all get an error, none is half done.
+    let crowd = join_all((0..32).map(|_| store.change(creating(an_id())))).await;
+    assert!(crowd.iter().any(Result::is_err));
+    made.extend(crowd.into_iter().filter_map(Result::ok).map(|application| application.id));
+    let page = store.page(None, 10_000, TODAY).await.unwrap();
+    assert_eq!(page.applications.len(), made.len() + 1, "what was not answered was kept");
+
+    limit_pages(100_000).await.unwrap();
+    created(&store).await;
+    assert_eq!(
+        store.lease(asking(id, TODAY, 1, 10)).await.unwrap(),
+        LeaseReply::Granted { units: 1, total: 1 }
+    );
+}
+
+#[tokio::test]
+async fn a_locked_file_is_unavailable_until_it_is_unlocked() {
+    let (directory, store) = fresh();
+    let id = created(&store).await;
+    let quick = |file: &Connection| Ok(file.busy_timeout(std::time::Duration::ZERO)?);
+    store.writer.run("lose its patience", quick).await.unwrap();
+    let by_hand = Connection::open(file(&directory)).unwrap();
+    by_hand.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let refused = store.lease(asking(id, TODAY, 1, 10)).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable { .. })), "{refused:?}");
+    assert!(store.application(id, TODAY).await.unwrap().is_some(), "a reader waited for a writer");
+    by_hand.execute_batch("ROLLBACK").unwrap();
+    store.lease(asking(id, TODAY, 1, 10)).await.unwrap();
+}
+
+#[tokio::test]
+async fn days_older_than_forty_are_dropped_when_a_new_one_is_opened() {
+    let (directory, store) = fresh();
+    let id = created(&store).await;
+    for day in 0..45 {
+        store.lease(asking(id, Day::from_number(TODAY.number() + day), 1, 10)).await.unwrap();
+    }
+    let by_hand = Connection::open(file(&directory)).unwrap();
+    let (days, oldest): (u32, String) = by_hand
+        .query_row("SELECT count(*), min(day) FROM ledger", [], |row| Ok((row.get(0)?, row.get(1)?)))
+        .unwrap();
+    assert_eq!((days, oldest), (41, Day::from_number(TODAY.number() + 4).to_string()));
+}
+
+#[tokio::test]
+async fn a_day_beyond_the_calendar_is_refused() {
+    let (_directory, store) = fresh();
+    let id = created(&store).await;
+    let refused = store.lease(asking(id, Day::from_number(u32::MAX), 1, 10)).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable { .. })), "{refused:?}");
+    assert_eq!(store.day().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn every_change_leaves_one_audit_record_and_no_secret() {
+    let (directory, store) = fresh();
+    let id = created(&store).await;
+    store.change(changing(id, ChangeKind::SetTier { tier: "pro".into() })).await.unwrap();
+    let described = ChangeKind::Describe {
+        name: "Site".into(),
+        url: None,
+        contact: None,
+        note: Some("paid by card".into()),
+    };
+    store.change(changing(id, described)).await.unwrap();
+    let digests = vec![Digest::of(&id.to_string())];
+    for at in [Some(Wall::from_seconds(1_800_000_000)), None] {
+        store.change(changing(id, ChangeKind::SetExpiry { digests: digests.clone(), at })).await.unwrap();
+    }
+    store.change(changing(an_id(), ChangeKind::RevokeAll)).await.unwrap_err();
+    store.change(changing(id, ChangeKind::RevokeAll)).await.unwrap();
+    let by_hand = Connection::open(file(&directory)).unwrap();
+    let mut rows = by_hand.prepare("SELECT what || ': ' || detail FROM audit ORDER BY id").unwrap();
+    let found: Vec<String> = rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let shown: String = id.to_string().chars().take(12).collect();
+    let wanted = [
+        format!("create: tier free, key {shown}"),
+        "set_tier: from free to pro".to_owned(),
+        "describe: url none, contact none, note given".to_owned(),
+        format!("set_expiry: keys {shown} expire at 2027-01-15T08:00:00Z"),
+        format!("set_expiry: keys {shown} never expire"),
+        "revoke_all: 1 key".to_owned(),
+    ];
+    assert_eq!(found, wanted);
+}

@@ -1,0 +1,142 @@
+//! Usage and requests in exports, and across a replacement of the store.
+
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::embedded::maintenance::{self, ImportOptions};
+use crate::{
+    RequestOutcome, RequestQuery, RequestStore as _, RequestTotal, UsageQuery, UsageStore as _, UsageTotal,
+};
+use scoregate_base::clock::Wall;
+
+const NOW: Wall = Wall::from_seconds(20_413 * 86_400 + 43_200);
+
+fn used(store: &Embedded, application: ApplicationId, node: u64, units: u64) {
+    let total = UsageTotal { day: TODAY, application, units };
+    wait(store.record_usage(node, vec![total])).unwrap();
+}
+
+fn usage(directory: &TempDir) -> u64 {
+    let store = Embedded::open(directory.path()).unwrap();
+    wait(store.usage(UsageQuery::on(TODAY, 10))).unwrap().units
+}
+
+fn import(directory: &TempDir, from: &Path) -> Result<(), String> {
+    let options = ImportOptions { replace: true, ..ImportOptions::default() };
+    maintenance::import(directory.path(), from, &options, NOW).map(drop).map_err(|error| error.to_string())
+}
+
+#[test]
+fn usage_of_all_processes_is_exported_and_an_export_without_usage_can_be_read() {
+    let (directory, store) = fresh();
+    let id = wait(created(&store));
+    used(&store, id, 1, 5);
+    used(&store, id, 2, 7);
+    drop(store);
+    let path = directory.path().join("lines");
+    maintenance::export(&file(&directory), false, &mut fs::File::create(&path).unwrap(), NOW).unwrap();
+    let other = TempDir::new().unwrap();
+    import(&other, &path).unwrap();
+    assert_eq!(usage(&other), 12);
+
+    // As the first version wrote it.
+    let text = fs::read_to_string(&path).unwrap().replacen("\"version\":3", "\"version\":1", 1);
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("{\"usage\"")).collect();
+    let (end, lines) = lines.split_last().unwrap();
+    let content = lines.join("\n") + "\n";
+    let counts = end.split(",\"sha256\"").next().unwrap().replace("\"usage\":1,\"requests\":0,", "");
+    let counts = counts.replace(",\"availability\":0,\"status_messages\":0,\"owners\":0", "");
+    let digest = Digest::of(&content);
+    fs::write(&path, format!("{content}{counts},\"sha256\":\"{digest}\"}}}}\n")).unwrap();
+    let other = TempDir::new().unwrap();
+    import(&other, &path).unwrap();
+    assert_eq!(usage(&other), 0);
+}
+
+#[test]
+fn usage_since_a_backup_is_kept_when_the_backup_is_imported() {
+    let (directory, store) = fresh();
+    let (one, other) = (wait(created(&store)), wait(created(&store)));
+    used(&store, one, 1, 5);
+    used(&store, other, 1, 3);
+    let backup = directory.path().join("older.db");
+    maintenance::back_up(directory.path(), &backup, false).unwrap();
+    used(&store, one, 1, 6);
+    used(&store, one, 2, 4);
+    drop(store);
+    import(&directory, &backup).unwrap();
+    assert_eq!(usage(&directory), 10 + 3);
+}
+
+fn answered(store: &Embedded, application: ApplicationId, node: u64, outcome: RequestOutcome, requests: u64) {
+    let endpoint = "models".into();
+    let total = RequestTotal { day: TODAY, application, endpoint, outcome, requests };
+    wait(store.record_requests(node, vec![total])).unwrap();
+}
+
+/// Requests of an application with the outcomes `ok` and `server_error`.
+fn requests(directory: &TempDir, application: ApplicationId) -> (u64, u64) {
+    let store = Embedded::open(directory.path()).unwrap();
+    let query = RequestQuery { application, first: TODAY, last: TODAY };
+    let sum = wait(store.requests(query)).unwrap().sum();
+    assert_eq!(sum.total(), sum.ok + sum.server_error);
+    (sum.ok, sum.server_error)
+}
+
+#[test]
+fn requests_of_all_processes_are_exported_and_read_back() {
+    let (directory, store) = fresh();
+    let (one, other) = (wait(created(&store)), wait(created(&store)));
+    for (node, application, outcome, requests) in [
+        (1, one, RequestOutcome::Ok, 5),
+        (2, one, RequestOutcome::Ok, 7),
+        (1, one, RequestOutcome::ServerError, 2),
+        (1, other, RequestOutcome::Ok, 1),
+    ] {
+        answered(&store, application, node, outcome, requests);
+    }
+    // Those of an application that does not exist are left out, like its usage.
+    answered(&store, an_id(), 1, RequestOutcome::Ok, 9);
+    drop(store);
+    let path = directory.path().join("lines");
+    let mut out = fs::File::create(&path).unwrap();
+    let counts = maintenance::export(&file(&directory), false, &mut out, NOW).unwrap().counts;
+    assert_eq!((counts.requests, counts.usage), (3, 0));
+    let text = fs::read_to_string(&path).unwrap();
+    let line = format!(
+        "{{\"requests\":{{\"day\":\"{TODAY}\",\"application\":\"{one}\",\"endpoint\":\"models\",\"outcome\":\"ok\",\"requests\":12}}}}\n"
+    );
+    assert!(text.contains(&line), "{text}");
+    let copy = TempDir::new().unwrap();
+    import(&copy, &path).unwrap();
+    assert_eq!((requests(&copy, one), requests(&copy, other)), ((12, 2), (1, 0)));
+
+    for (from, to) in
+        [("\"ok\"", "\"O K\""), ("\"models\"", "\"\""), ("requests\":12", "requests\":18446744073709551615")]
+    {
+        fs::write(&path, text.replacen(from, to, 1)).unwrap();
+        let refused = import(&TempDir::new().unwrap(), &path).unwrap_err();
+        assert!(
+            ["outcome: O K", "endpoint: ", "requests: "].iter().any(|reason| refused.contains(reason)),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn requests_since_a_backup_are_kept_when_the_backup_is_imported() {
+    let (directory, store) = fresh();
+    let (one, other) = (wait(created(&store)), wait(created(&store)));
+    answered(&store, one, 1, RequestOutcome::Ok, 5);
+    answered(&store, other, 1, RequestOutcome::Ok, 3);
+    let backup = directory.path().join("older.db");
+    maintenance::back_up(directory.path(), &backup, false).unwrap();
+    answered(&store, one, 1, RequestOutcome::Ok, 6);
+    answered(&store, one, 2, RequestOutcome::Ok, 4);
+    answered(&store, one, 2, RequestOutcome::ServerError, 1);
+    drop(store);
+    import(&directory, &backup).unwrap();
+    assert_eq!((requests(&directory, one), requests(&directory, other)), ((10, 1), (3, 0)));
+}

@@ -1,0 +1,387 @@
+//! Checks, backups, exports and imports.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use crate::OwnLimits;
+use crate::embedded::maintenance::{self, ImportOptions, ImportSummary, MaintenanceError, swap};
+use scoregate_base::clock::Wall;
+
+use super::*;
+
+const NOW: Wall = Wall::from_seconds(20_413 * 86_400 + 43_200);
+const REPLACE: ImportOptions = ImportOptions { who: String::new(), replace: true, forfeit_today: false };
+
+fn import(
+    directory: &TempDir,
+    from: &Path,
+    options: &ImportOptions,
+) -> Result<ImportSummary, MaintenanceError> {
+    maintenance::import(directory.path(), from, options, NOW)
+}
+
+fn granted(directory: &TempDir, id: ApplicationId) -> u64 {
+    let store = Embedded::open(directory.path()).unwrap();
+    wait(store.application(id, TODAY)).unwrap().unwrap().granted
+}
+
+#[test]
+fn grants_of_an_application_survive_a_backup_without_it() {
+    let (directory, store) = fresh();
+    wait(created(&store));
+    let backup = directory.path().join("older.db");
+    maintenance::back_up(directory.path(), &backup, false).unwrap();
+    let id = wait(created(&store));
+    wait(store.lease(asking(id, TODAY, 10, 10))).unwrap();
+    drop(store);
+    import(&directory, &backup, &REPLACE).unwrap();
+    let report = maintenance::check(directory.path(), NOW).unwrap();
+    assert!(report.faults.is_empty() && report.unreadable.is_empty(), "{report:?}");
+    let store = Embedded::open(directory.path()).unwrap();
+    // Restored, as by an import of keys.
+    assert_eq!(wait(store.change(creating(id))).unwrap().granted, 10);
+    let lease = wait(store.lease(asking(id, TODAY, 1, 10))).unwrap();
+    assert_eq!(lease, LeaseReply::Granted { units: 0, total: 10 });
+}
+
+#[test]
+fn future_day_is_reported_until_it_begins() {
+    let (directory, store) = fresh();
+    let id = wait(created(&store));
+    wait(store.lease(asking(id, Day::from_number(TODAY.number() + 1), 1, 10))).unwrap();
+    drop(store);
+    let check = |now: Wall| maintenance::check(directory.path(), now).unwrap();
+    let found = check(NOW);
+    assert!(!found.is_sound() && found.faults.is_empty(), "the file is not damaged: {found:?}");
+    assert_eq!(found.future_day, Some(Day::from_number(TODAY.number() + 1)));
+    assert!(check(NOW.plus(std::time::Duration::from_hours(24))).is_sound());
+}
+
+#[test]
+fn closed_future_days_count_their_grants_for_today() {
+    let (directory, store) = fresh();
+    let (one, other) = (wait(created(&store)), wait(created(&store)));
+    let day = |later: u32| Day::from_number(TODAY.number() + later);
+    for (id, later, want) in [(one, 0, 4), (one, 1, 5), (other, 1, 7), (one, 3, 3)] {
+        wait(store.lease(asking(id, day(later), want, 10))).unwrap();
+    }
+    drop(store);
+    edit(&directory, "INSERT INTO ledger (day, application, granted) VALUES ('never', 'app_0123456789a', 9)");
+    let close = |today, now| maintenance::close_future_days(directory.path(), "anna", today, now);
+    let refused = close(day(1), NOW).unwrap_err();
+    assert!(matches!(refused, MaintenanceError::OtherDay { .. }) && refused.is_input(), "{refused}");
+    assert_eq!(
+        maintenance::check(directory.path(), NOW).unwrap().future_day,
+        Some(day(3)),
+        "a refusal changed it"
+    );
+    let closed = close(TODAY, NOW).unwrap();
+    assert_eq!((closed.days, closed.granted), (vec![day(1), day(3)], 15));
+    assert_eq!(close(TODAY, NOW).unwrap().days, []);
+    let report = maintenance::check(directory.path(), NOW).unwrap();
+    assert_eq!((report.newest_day, report.future_day, report.granted), (Some(TODAY), None, 4 + 15));
+
+    let store = Embedded::open(directory.path()).unwrap();
+    let granted = |id, day| wait(store.application(id, day)).unwrap().unwrap().granted;
+    assert_eq!((granted(one, TODAY), granted(other, TODAY)), (12, 7));
+    assert_eq!((granted(one, day(1)), granted(other, day(1))), (0, 0));
+    let lease = |id, want| wait(store.lease(asking(id, TODAY, want, 10))).unwrap();
+    assert_eq!(lease(one, 1), LeaseReply::Granted { units: 0, total: 12 }, "today is not granted twice");
+    assert_eq!(lease(other, 9), LeaseReply::Granted { units: 3, total: 10 });
+    let tomorrow = wait(store.lease(asking(one, day(1), 99, 10))).unwrap();
+    assert_eq!(tomorrow, LeaseReply::Granted { units: 10, total: 10 });
+    let trail = wait(store.audit(AuditQuery { limit: 9, ..Default::default() })).unwrap();
+    let found: Vec<_> = trail.iter().filter(|record| record.what == "close_future_days").collect();
+    assert!(found.len() == 1 && found[0].who == "anna" && found[0].detail.contains("15 units"), "{trail:?}");
+}
+
+/// The export without its first and last line, which contain the time.
+fn content(directory: &TempDir) -> Vec<String> {
+    let mut out = Vec::new();
+    maintenance::export(&file(directory), false, &mut out, NOW).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines[1..lines.len() - 1].to_vec()
+}
+
+#[test]
+fn check_counts_records_and_writes_nothing() {
+    let (directory, store) = fresh();
+    let id = wait(created(&store));
+    wait(created(&store));
+    wait(store.change(changing(id, ChangeKind::RevokeAll))).unwrap();
+    wait(store.lease(asking(id, TODAY, 4, 10))).unwrap();
+    let running = maintenance::check(directory.path(), NOW).unwrap();
+    assert!(running.is_sound() && running.log_bytes > 0, "{running:?}");
+    drop(store);
+    let before = fs::read(file(&directory)).unwrap();
+    let report = maintenance::check(directory.path(), NOW).unwrap();
+    assert_eq!((report.applications, report.keys, report.keys_in_force, report.audit), (2, 2, 1, 3));
+    assert_eq!((report.newest_day, report.granted), (Some(TODAY), 4));
+    assert_eq!(fs::read(file(&directory)).unwrap(), before);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
+    let empty = TempDir::new().unwrap();
+    assert!(matches!(maintenance::check(empty.path(), NOW), Err(MaintenanceError::NoStore(_))));
+    assert_eq!(fs::read_dir(empty.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_check_names_every_record_that_cannot_be_read() {
+    let (directory, store) = fresh();
+    let ids: Vec<ApplicationId> = (0..3).map(|_| wait(created(&store))).collect();
+    drop(store);
+    let spoilt = format!(
+        "UPDATE applications SET own_day = -1 WHERE id = '{}';
+         INSERT INTO ledger VALUES ('{TODAY}', '{}', 4294967296, 0), ('2026-99-99', '{}', 1, 0);
+         INSERT INTO keys VALUES ('app_00000000000', zeroblob(32), '', 0, NULL, NULL, NULL, NULL)",
+        ids[0], ids[0], ids[2]
+    );
+    edit(&directory, &spoilt);
+    let report = maintenance::check(directory.path(), NOW).unwrap();
+    assert!(report.faults.is_empty(), "{:?}", report.faults);
+    assert_eq!(report.unreadable.len(), 4, "{:#?}", report.unreadable);
+    for words in ["own_day is -1", "4294967296", "2026-99-99", "app_00000000000"] {
+        assert!(report.unreadable.iter().any(|line| line.contains(words)), "{words}");
+    }
+}
+
+#[tokio::test]
+async fn backup_during_writes_is_a_consistent_snapshot() {
+    let (directory, store) = fresh();
+    let (one, other) = (created(&store).await, created(&store).await);
+    let writing = async {
+        for _ in 0..200 {
+            // Each change commits its audit record too: a torn copy would have one without the other.
+            store.change(changing(one, ChangeKind::SetTier { tier: "pro".into() })).await.unwrap();
+            store.lease(asking(other, TODAY, 1, 1_000)).await.unwrap();
+        }
+    };
+    let place = TempDir::new().unwrap();
+    let (path, to) = (directory.path().to_owned(), place.path().to_owned());
+    let copying = tokio::task::spawn_blocking(move || {
+        let copies =
+            (0..10).map(|number| maintenance::back_up(&path, &to.join(number.to_string()), false).unwrap());
+        copies.collect::<Vec<_>>()
+    });
+    let ((), copies) = tokio::join!(writing, copying);
+    for report in copies.unwrap() {
+        assert!(report.is_sound() && report.applications == 2, "{report:?}");
+        // Changes and leases alternate, so they differ by one at most.
+        let changes = report.audit - 2;
+        assert!(changes.abs_diff(report.granted) <= 1, "{report:?}");
+        assert_eq!(fs::metadata(&report.path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 10, "nothing half is left");
+}
+
+#[test]
+fn a_backup_overwrites_files_only_with_an_option_and_never_the_store() {
+    let (directory, store) = fresh();
+    wait(created(&store));
+    let to = directory.path().join("mine.db");
+    fs::write(&to, "a letter").unwrap();
+    assert!(matches!(maintenance::back_up(directory.path(), &to, false), Err(MaintenanceError::Exists(_))));
+    assert_eq!(fs::read(&to).unwrap(), b"a letter");
+    assert_eq!(maintenance::back_up(directory.path(), &to, true).unwrap().applications, 1);
+    assert!(matches!(
+        maintenance::back_up(directory.path(), &file(&directory), true),
+        Err(MaintenanceError::Exists(_))
+    ));
+}
+
+#[test]
+fn exports_and_backups_contain_everything() {
+    let (directory, store) = fresh();
+    let id = wait(created(&store));
+    wait(store.lease(asking(id, TODAY, 7, 1_000))).unwrap();
+    let own = OwnLimits { minute: Some(3), day: None };
+    wait(store.change(changing(id, ChangeKind::SetLimits { own }))).unwrap();
+    wait(store.change(changing(
+        id,
+        ChangeKind::Describe { name: "ö\n\"".into(), url: None, contact: None, note: None },
+    )))
+    .unwrap();
+    drop(store);
+    let place = TempDir::new().unwrap();
+    let (backup, lines) = (place.path().join("backup"), place.path().join("lines"));
+    maintenance::back_up(directory.path(), &backup, false).unwrap();
+    maintenance::export(&file(&directory), false, &mut fs::File::create(&lines).unwrap(), NOW).unwrap();
+    for from in [&backup, &lines] {
+        let other = TempDir::new().unwrap();
+        let imported = import(&other, from, &ImportOptions::default()).unwrap();
+        assert!(imported.aside.is_none() && imported.unknown.len() == 1, "{imported:?}");
+        let mut there = content(&other);
+        let last = there.pop().unwrap();
+        assert_eq!(there, content(&directory));
+        assert!(last.contains("import_store") && last.contains("the whole store, from"), "{last}");
+        assert_eq!(granted(&other, id), 7);
+        assert_eq!(
+            fs::read_dir(other.path()).unwrap().count(),
+            2,
+            "the store and its marker, no log and nothing half"
+        );
+    }
+}
+
+#[test]
+fn a_truncated_or_changed_export_is_rejected_and_nothing_changes() {
+    let (directory, store) = fresh();
+    wait(created(&store));
+    drop(store);
+    let mut whole = Vec::new();
+    maintenance::export(&file(&directory), false, &mut whole, NOW).unwrap();
+    let from = directory.path().join("lines");
+    let other = TempDir::new().unwrap();
+    let changed = String::from_utf8(whole.clone()).unwrap().replace("\"free\"", "\"teams\"").into_bytes();
+    let more = [&whole[..], b"{}\n"].concat();
+    let cuts = (0..whole.len()).step_by(7).map(|length| whole[..length].to_vec());
+    for bytes in cuts.chain([changed, more]) {
+        fs::write(&from, &bytes).unwrap();
+        let refused = import(&other, &from, &ImportOptions::default()).unwrap_err();
+        assert!(matches!(refused, MaintenanceError::Unfit { .. }), "{refused}");
+        assert_eq!(fs::read_dir(other.path()).unwrap().count(), 0, "{refused}");
+    }
+    fs::write(&from, &whole).unwrap();
+    import(&other, &from, &ImportOptions::default()).unwrap();
+}
+
+#[test]
+fn older_backup_grants_nothing_twice_and_keeps_keys_revoked() {
+    let (directory, store) = fresh();
+    let (id, revoked) = (wait(created(&store)), wait(created(&store)));
+    let backup = directory.path().join("backup.db");
+    maintenance::back_up(directory.path(), &backup, false).unwrap();
+    wait(store.lease(asking(id, TODAY, 10, 10))).unwrap();
+    let tomorrow = Day::from_number(TODAY.number() + 1);
+    let newer = wait(created(&store));
+    wait(store.lease(asking(newer, tomorrow, 1, 10))).unwrap();
+    wait(store.change(changing(revoked, ChangeKind::RevokeAll))).unwrap();
+    drop(store);
+    assert!(matches!(
+        import(&directory, &backup, &ImportOptions::default()),
+        Err(MaintenanceError::InUse { applications: 3, .. })
+    ));
+    let imported = import(&directory, &backup, &REPLACE).unwrap();
+    assert_eq!(
+        (imported.still_revoked, imported.only_aside, imported.unknown.len()),
+        (1, 1, 0),
+        "{imported:?}"
+    );
+    assert_eq!(granted(&directory, id), 10);
+    let store = Embedded::open(directory.path()).unwrap();
+    assert_eq!(wait(store.day()).unwrap(), Some(tomorrow), "a day that was closed stays closed");
+    assert!(wait(store.application(revoked, TODAY)).unwrap().unwrap().keys[0].revoked_at.is_some());
+}
+
+#[test]
+fn forfeited_day_grants_no_units_and_the_next_day_does() {
+    let (directory, store) = fresh();
+    let id = wait(created(&store));
+    let backup = directory.path().join("backup.db");
+    maintenance::back_up(directory.path(), &backup, false).unwrap();
+    drop(store);
+    fs::write(file(&directory), "").unwrap();
+    let options = ImportOptions { forfeit_today: true, ..ImportOptions::default() };
+    assert_eq!(import(&directory, &backup, &options).unwrap().forfeited, Some(TODAY));
+    let store = Embedded::open(directory.path()).unwrap();
+    let lease = wait(store.lease(asking(id, TODAY, 5, 250_000))).unwrap();
+    assert_eq!(lease, LeaseReply::Granted { units: 0, total: u64::from(u32::MAX) });
+    let tomorrow = Day::from_number(TODAY.number() + 1);
+    let lease = wait(store.lease(asking(id, tomorrow, 5, 10))).unwrap();
+    assert_eq!(lease, LeaseReply::Granted { units: 5, total: 5 });
+}
+
+#[test]
+fn a_crash_between_any_two_steps_of_an_import_leaves_the_old_store_or_the_new_one() {
+    for taken in 0..=4 {
+        let (directory, store) = fresh();
+        let old = wait(created(&store));
+        let left = crashed(&directory); // with a write-ahead log
+        drop(store);
+        let new = {
+            let (other, store) = fresh();
+            let id = wait(created(&store));
+            drop(store);
+            fs::copy(file(&other), left.path().join("scoregate.db.next-X")).unwrap();
+            id
+        };
+        let log = fs::read(left.path().join("scoregate.db-wal")).unwrap();
+        for step in swap::steps(&file(&left), "X").iter().take(taken) {
+            swap::rename_if_present(step).unwrap();
+        }
+        let store = Embedded::open(left.path()).unwrap();
+        let page = wait(store.page(None, 10, TODAY)).unwrap();
+        let met: Vec<ApplicationId> = page.applications.iter().map(|one| one.id).collect();
+        assert_eq!(met, [if taken == 0 { old } else { new }], "after {taken} steps");
+        drop(store);
+        assert!(!left.path().join("scoregate.db.next-X").exists());
+        if taken > 0 {
+            assert_eq!(fs::read(left.path().join("scoregate.db.aside-X-wal")).unwrap(), log);
+            let again = TempDir::new().unwrap();
+            import(&again, &left.path().join("scoregate.db.aside-X"), &ImportOptions::default()).unwrap();
+            assert!(content(&again)[0].contains(&old.to_string()), "the old one is whole where it lies");
+        }
+    }
+}
+
+#[test]
+fn only_stores_are_imported() {
+    let (directory, store) = fresh();
+    drop(store);
+    edit(&directory, &format!("PRAGMA user_version = {NEWER}"));
+    let newer = file(&directory);
+    let other = TempDir::new().unwrap();
+    let text = other.path().join("text");
+    fs::write(&text, "dear diary").unwrap();
+    let half = other.path().join("half");
+    fs::write(&half, &fs::read(&newer).unwrap()[..8192]).unwrap();
+    for from in [&text, &half, &newer, &other.path().join("nothing")] {
+        let refused = import(&other, from, &ImportOptions::default()).unwrap_err();
+        let is_clear = matches!(
+            refused,
+            MaintenanceError::Unfit { .. } | MaintenanceError::Store(StoreError::Newer { .. })
+        );
+        assert!(is_clear, "{refused}");
+    }
+    assert!(!file(&other).exists());
+    // A newer store is replaced by an older backup only with an option.
+    let (older, store) = fresh();
+    wait(created(&store));
+    drop(store);
+    let refused = import(&directory, &file(&older), &ImportOptions::default()).unwrap_err();
+    assert!(matches!(refused, MaintenanceError::Store(StoreError::Newer { .. })), "{refused}");
+    import(&directory, &file(&older), &REPLACE).unwrap();
+}
+
+#[test]
+fn missing_file_is_reported_and_replaced_by_a_backup() {
+    let (directory, store) = fresh();
+    wait(created(&store));
+    drop(store);
+    let backup = directory.path().join("scoregate.db.v1.bak");
+    maintenance::back_up(directory.path(), &backup, false).unwrap();
+    fs::remove_file(file(&directory)).unwrap();
+    let checked = maintenance::check(directory.path(), NOW);
+    let Err(MaintenanceError::Store(StoreError::Damaged { reason, .. })) = &checked else {
+        panic!("{checked:?}")
+    };
+    assert!(reason.contains("scoregate.db.v1.bak"), "{reason}");
+    let imported = import(&directory, &backup, &ImportOptions::default()).unwrap();
+    assert_eq!((imported.report.applications, imported.aside, imported.unknown.len()), (1, None, 1));
+}
+
+#[test]
+fn older_backup_keeps_rotated_keys_expired() {
+    let (directory, store) = fresh();
+    let id = wait(created(&store));
+    let backup = directory.path().join("backup.db");
+    maintenance::back_up(directory.path(), &backup, false).unwrap();
+    let end = NOW.plus(std::time::Duration::from_hours(1));
+    let rotate = ChangeKind::Rotate { key: a_key("newer"), retire_others_at: end, allowance: None };
+    wait(store.change(changing(id, rotate))).unwrap();
+    drop(store);
+    let imported = import(&directory, &backup, &REPLACE).unwrap();
+    assert_eq!((imported.still_ended, imported.still_revoked, imported.only_aside), (1, 0, 1));
+    let store = Embedded::open(directory.path()).unwrap();
+    let keys = wait(store.application(id, TODAY)).unwrap().unwrap().keys;
+    assert_eq!(keys.iter().map(|key| key.expires_at).collect::<Vec<_>>(), [Some(end)]);
+}

@@ -1,0 +1,255 @@
+//! A thread that owns a connection, and its queue.
+//!
+//! The writer's loop provides durability: queued commands share one transaction and one sync, and no reply is sent
+//! before that is done. The work itself is passed as a closure.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+use tokio::sync::{mpsc, oneshot};
+
+use super::fault::{OpenFile, StoreFault};
+use super::file::empty_log;
+use crate::StoreError;
+
+/// Maximum number of commands per transaction, so that the first need not wait long.
+pub(super) const MAX_GROUP: usize = 256;
+/// Maximum queue length; further callers wait to enqueue.
+const QUEUE: usize = 1024;
+
+/// The receiving side of a queue.
+pub(super) type WorkQueue = mpsc::Receiver<Box<dyn Job>>;
+
+/// The handle of a thread.
+#[derive(Debug)]
+pub(super) struct StoreWorker {
+    file: OpenFile,
+    // Both are `Some` until the drop.
+    queue: Option<mpsc::Sender<Box<dyn Job>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// A queued command: run first, answered once it is known whether its effects are durable.
+pub(super) trait Job: Send {
+    /// Runs it; an `Err` rolls back its effects.
+    fn run(&mut self, connection: &Connection) -> Result<(), String>;
+
+    /// Whether it deleted personal data.
+    fn has_erased(&self) -> bool;
+
+    /// Sends the reply; `lost` is the reason if the whole group failed to become durable.
+    fn answer(self: Box<Self>, lost: Option<&str>);
+}
+
+struct WorkerCommand<T, W> {
+    doing: &'static str,
+    erases: bool,
+    file: OpenFile,
+    work: Option<W>,
+    outcome: Option<Result<T, StoreError>>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl StoreWorker {
+    /// Starts a thread that runs `serve` on its queue until the worker is dropped.
+    pub(super) fn start(
+        name: &str,
+        file: &OpenFile,
+        connection: Connection,
+        serve: impl FnOnce(&Connection, WorkQueue) + Send + 'static,
+    ) -> Result<Self, StoreError> {
+        let (queue, jobs) = mpsc::channel(QUEUE);
+        let thread = std::thread::Builder::new()
+            .name(name.into())
+            .spawn(move || serve(&connection, jobs))
+            .map_err(|error| unavailable("start a thread", &error))?;
+        Ok(Self { file: file.clone(), queue: Some(queue), thread: Some(thread) })
+    }
+
+    /// Runs `work` on the thread and waits for its result. Queued work is done even if the caller leaves.
+    pub(super) async fn run<T, W>(&self, doing: &'static str, work: W) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        W: FnOnce(&Connection) -> Result<T, StoreFault> + Send + 'static,
+    {
+        self.run_erasing(false, doing, work).await
+    }
+
+    /// The same for work that may delete personal data: the writer then empties the write-ahead log before it replies.
+    pub(super) async fn run_erasing<T, W>(
+        &self,
+        erases: bool,
+        doing: &'static str,
+        work: W,
+    ) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        W: FnOnce(&Connection) -> Result<T, StoreFault> + Send + 'static,
+    {
+        let stopped = || unavailable(doing, &"its worker thread has stopped");
+        let (reply, answer) = oneshot::channel();
+        let file = self.file.clone();
+        let command = WorkerCommand { doing, erases, file, work: Some(work), outcome: None, reply };
+        let queue = self.queue.as_ref().ok_or_else(stopped)?;
+        queue.send(Box::new(command)).await.map_err(|_| stopped())?;
+        answer.await.map_err(|_| stopped())?
+    }
+}
+
+impl Drop for StoreWorker {
+    fn drop(&mut self) {
+        drop(self.queue.take());
+        // The thread ends when the queue is empty; if it panicked, its commands were answered by that.
+        drop(self.thread.take().map(JoinHandle::join));
+    }
+}
+
+impl<T, W> Job for WorkerCommand<T, W>
+where
+    T: Send,
+    W: FnOnce(&Connection) -> Result<T, StoreFault> + Send,
+{
+    fn run(&mut self, connection: &Connection) -> Result<(), String> {
+        let Some(work) = self.work.take() else { return Ok(()) };
+        let outcome =
+            work(connection).map_err(|fault| fault.into_error_while_serving(self.doing, &self.file));
+        let result = outcome.as_ref().map(drop).map_err(ToString::to_string);
+        self.outcome = Some(outcome);
+        result
+    }
+
+    fn has_erased(&self) -> bool {
+        self.erases && matches!(self.outcome, Some(Ok(_)))
+    }
+
+    fn answer(self: Box<Self>, lost: Option<&str>) {
+        let outcome = match (lost, self.outcome) {
+            (None, Some(outcome)) => outcome,
+            (Some(reason), _) => Err(unavailable(self.doing, &reason)),
+            (None, None) => Err(unavailable(self.doing, &"it was not started")),
+        };
+        // The caller may have left.
+        drop(self.reply.send(outcome));
+    }
+}
+
+/// The reader's loop.
+pub(super) fn one_by_one(connection: &Connection, mut queue: WorkQueue) {
+    while let Some(mut job) = queue.blocking_recv() {
+        // A failed read returns its error in its own reply; nothing else is affected.
+        drop(job.run(connection));
+        job.answer(None);
+    }
+}
+
+/// The writer's loop: takes what is queued into one transaction, and replies when it is synced.
+pub(super) fn in_groups(connection: &Connection, file: &OpenFile, mut queue: WorkQueue, commits: &AtomicU64) {
+    while let Some(first) = queue.blocking_recv() {
+        let mut group = vec![first];
+        let outcome = commit_group(connection, file, &mut queue, &mut group);
+        if outcome.is_ok() {
+            commits.fetch_add(1, Ordering::Relaxed);
+            if group.iter().any(|job| job.has_erased()) {
+                empty_log(connection);
+            }
+        } else {
+            // Commands that arrived while we waited for a disk or a lock would only wait for the same.
+            while group.len() < MAX_GROUP
+                && let Ok(job) = queue.try_recv()
+            {
+                group.push(job);
+            }
+            recover(connection);
+        }
+        let lost = outcome.err();
+        for job in group {
+            job.answer(lost.as_deref());
+        }
+    }
+    // Closing would checkpoint the log into the file and remove the log by name, which may belong to another store by
+    // now.
+    if file.missing_or_replaced().is_some() {
+        drop(connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true));
+    }
+}
+
+fn commit_group(
+    connection: &Connection,
+    file: &OpenFile,
+    queue: &mut WorkQueue,
+    group: &mut Vec<Box<dyn Job>>,
+) -> Result<(), String> {
+    in_place(file)?;
+    execute(connection, "BEGIN IMMEDIATE")?;
+    let mut done = 0;
+    while let Some(job) = group.get_mut(done) {
+        run_alone(connection, job.as_mut())?;
+        done += 1;
+        if group.len() < MAX_GROUP
+            && let Ok(next) = queue.try_recv()
+        {
+            group.push(next);
+        }
+    }
+    in_place(file).inspect_err(|_| roll_back(connection))?;
+    let committed = execute(connection, "COMMIT");
+    if committed.is_err() {
+        roll_back(connection);
+        drop(overwrite(connection));
+    }
+    // Only writes to the file under its name are acknowledged.
+    committed.and_then(|()| in_place(file))
+}
+
+fn in_place(file: &OpenFile) -> Result<(), String> {
+    match file.missing_or_replaced() {
+        None => Ok(()),
+        Some(reason) => {
+            Err(format!("{reason}; move the same file back, or stop the server and import a backup"))
+        }
+    }
+}
+
+/// Replaces a failed transaction in the log by an empty one. A commit that could not be synced may be complete in the
+/// log, and the next start would apply it, though its caller got an error.
+fn overwrite(connection: &Connection) -> rusqlite::Result<()> {
+    let format: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    connection.pragma_update(None, "user_version", format)
+}
+
+/// Runs one command so that its failure does not affect others; fails if the whole transaction is gone.
+fn run_alone(connection: &Connection, job: &mut dyn Job) -> Result<(), String> {
+    execute(connection, "SAVEPOINT command")?;
+    if let Err(reason) = job.run(connection) {
+        // A full disk aborts the whole transaction, with the effects of the other commands.
+        if connection.is_autocommit() {
+            return Err(reason);
+        }
+        execute(connection, "ROLLBACK TO command")?;
+    }
+    execute(connection, "RELEASE command")
+}
+
+/// Prepares the connection for the next group. An error here recurs at the next BEGIN, which reports it.
+fn recover(connection: &Connection) {
+    roll_back(connection);
+    // On a full disk the log cannot grow, but a checkpoint makes room in it.
+    drop(connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())));
+}
+
+fn roll_back(connection: &Connection) {
+    if !connection.is_autocommit() {
+        drop(execute(connection, "ROLLBACK"));
+    }
+}
+
+fn execute(connection: &Connection, statement: &str) -> Result<(), String> {
+    let mut prepared = connection.prepare_cached(statement).map_err(|error| error.to_string())?;
+    prepared.execute([]).map(drop).map_err(|error| error.to_string())
+}
+
+fn unavailable(doing: &'static str, reason: &dyn std::fmt::Display) -> StoreError {
+    StoreError::Unavailable { doing, reason: reason.to_string() }
+}

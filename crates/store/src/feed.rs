@@ -1,0 +1,90 @@
+//! Positions in the change feed, by which each gateway finds changes made by others.
+
+use std::fmt;
+
+use scoregate_base::clock::Wall;
+use scoregate_base::keys::ApplicationId;
+
+use super::StoreFuture;
+
+/// A position in the change feed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FeedPosition {
+    /// The data set and its history, separated by `/`. Another source has numbers of its own.
+    pub source: String,
+    /// The number of the last change, which is that of its audit record.
+    pub number: u64,
+}
+
+impl FeedPosition {
+    /// The identity of the data set, without its history.
+    pub fn data_set(&self) -> &str {
+        self.source.split('/').next().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for FeedPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.number, self.source)
+    }
+}
+
+/// Applications that changed after a position.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChangedApplications {
+    /// The applications, each once, in the order of their last changes.
+    pub applications: Vec<ApplicationId>,
+    /// The position up to which this list is complete.
+    pub reached: FeedPosition,
+    /// The number of the newest change.
+    pub newest: u64,
+    /// The clock of the engine when it answered. `None` if it has none of its own.
+    pub clock: Option<Wall>,
+}
+
+impl ChangedApplications {
+    /// Whether a reader that was at `before` must read all applications again: the source is another one, or has lost
+    /// changes.
+    pub fn requires_reload(&self, before: &FeedPosition) -> bool {
+        self.reached.source != before.source || self.newest < before.number
+    }
+
+    /// Whether there are more changes after these.
+    pub fn is_partial(&self) -> bool {
+        self.reached.number < self.newest
+    }
+}
+
+/// Changes to applications and keys, by whichever gateway or command, in commit order.
+pub trait ChangeFeed: Send + Sync + 'static {
+    /// The position of the newest change. Taken before the first page of applications is read, it misses nothing.
+    fn position(&self) -> StoreFuture<'_, FeedPosition>;
+
+    /// Up to `limit` applications that changed after a position.
+    fn changed_after(&self, after: FeedPosition, limit: usize) -> StoreFuture<'_, ChangedApplications>;
+
+    /// Waits for a hint that something was changed elsewhere. Hints may be lost, and some engines give none.
+    fn changed(&self) -> StoreFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_source_or_a_lower_number_requires_a_reload() {
+        let at = |source: &str, number| FeedPosition { source: source.into(), number };
+        let reply =
+            |reached, newest| ChangedApplications { reached, newest, ..ChangedApplications::default() };
+        for (reply, expected) in [
+            (reply(at("a", 5), 5), false),
+            (reply(at("a", 7), 9), false),
+            (reply(at("a", 5), 4), true),
+            (reply(at("b", 5), 5), true),
+        ] {
+            assert_eq!(reply.requires_reload(&at("a", 5)), expected, "{reply:?}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Applications, their keys and the audit trail. The values are in `applications`.
+
+use std::pin::Pin;
+
+use futures_util::{Stream, stream};
+
+use super::{
+    ApplicationPage, AuditQuery, AuditRecord, KeyUse, StoreChange, StoreError, StoreFuture, StoredApplication,
+};
+use scoregate_base::clock::Day;
+use scoregate_base::keys::ApplicationId;
+
+/// Applications in a page of all, unless an engine has pages of its own.
+const ALL_PAGE: usize = 10_000;
+
+/// All applications in pages. After an error there are no more.
+pub type ApplicationPages<'a> = Pin<Box<dyn Stream<Item = Result<ApplicationPage, StoreError>> + Send + 'a>>;
+
+/// Applications, keys and the audit trail. Times have millisecond resolution.
+pub trait KeyStore: Send + Sync + 'static {
+    /// Up to `limit` applications after `after`, with the units granted for `day`.
+    fn page(&self, after: Option<ApplicationId>, limit: usize, day: Day) -> StoreFuture<'_, ApplicationPage>;
+
+    /// All applications, ordered by id, with the units granted for `day`.
+    fn all(&self, day: Day) -> ApplicationPages<'_> {
+        Box::pin(stream::try_unfold(Some(None), move |next| async move {
+            let Some(after) = next else { return Ok(None) };
+            let page = self.page(after, ALL_PAGE, day).await?;
+            let next = page.next.map(Some);
+            Ok(Some((page, next)))
+        }))
+    }
+
+    /// One application, with the units granted for `day`. Fails if its record is unreadable; unreadable keys are left
+    /// out.
+    fn application(&self, id: ApplicationId, day: Day) -> StoreFuture<'_, Option<StoredApplication>>;
+
+    /// These applications, with the units granted for `day`, as in a page. Unknown ones are left out.
+    fn applications(&self, ids: Vec<ApplicationId>, day: Day) -> StoreFuture<'_, ApplicationPage>;
+
+    /// Makes a change and its audit record durable, both or neither, and returns the application as changed
+    /// (`granted` for the day of the change). If its record is unreadable, a change that adds no key is made all the
+    /// same, and the returned application contains revoked keys only: no other key is in force.
+    fn change(&self, change: StoreChange) -> StoreFuture<'_, StoredApplication>;
+
+    /// Records uses of keys. Unknown keys, and uses older than the recorded ones, are ignored.
+    fn record_uses(&self, keys: Vec<KeyUse>) -> StoreFuture<'_, ()>;
+
+    /// Audit records, newest first.
+    fn audit(&self, query: AuditQuery) -> StoreFuture<'_, Vec<AuditRecord>>;
+}

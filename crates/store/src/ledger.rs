@@ -1,0 +1,149 @@
+//! Requests and replies of the ledger of daily units. Each names the application, the day and the node, so that
+//! several machines can lease from one ledger.
+//!
+//! The rules are in `limits::day_ledger`; how much to request is decided in `limits`.
+
+use std::sync::Arc;
+
+use scoregate_base::clock::Day;
+use scoregate_base::keys::ApplicationId;
+use scoregate_base::limits::{GraceClaim, GraceShare, MinuteGrant, MinuteReport, NodeReport, NodeTotals};
+
+use super::{OwnLimits, StoreFuture};
+
+/// Units delivered on grace and not charged before the server stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwedUnits {
+    /// The process that delivered them.
+    pub node: u64,
+    /// The application.
+    pub application: ApplicationId,
+    /// The day.
+    pub day: Day,
+    /// The total of units that count as granted to the process.
+    pub granted: u32,
+    /// The part of them that the ledger had not granted.
+    pub owed: u32,
+    /// The application's quota when they were delivered; 0 if unknown.
+    pub quota: u32,
+}
+
+/// A share of a day's grace, as its holder knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldGraceShare {
+    /// The day.
+    pub day: Day,
+    /// The share.
+    pub share: GraceShare,
+    /// Identifies the holder and the processes that continue it.
+    pub token: u64,
+    /// Number of the process among them.
+    pub life: u32,
+}
+
+/// Reports of one node, at most one for each application and day.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerExchange {
+    /// The node: a number unique to each start of each gateway.
+    pub node: u64,
+    /// The day by the node's clock. An engine with a clock of its own opens a day when both have reached it.
+    pub today: Day,
+    /// The reports.
+    pub reports: Vec<LedgerReport>,
+}
+
+/// The tier and the own limits from which the limits in a report were derived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AssumedTerms {
+    /// The application's tier.
+    pub tier: Arc<str>,
+    /// Its own limits.
+    pub own: OwnLimits,
+}
+
+/// A report about an application's day.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerReport {
+    /// The application.
+    pub application: ApplicationId,
+    /// The day: today or tomorrow.
+    pub day: Day,
+    /// Known and requested totals of the node.
+    pub totals: NodeReport,
+    /// Its share of the minute, if nodes share minutes and this one is to change.
+    pub minute: Option<MinuteReport>,
+    /// If given, an engine with several gateways grants nothing unless these terms are in force.
+    pub terms: Option<AssumedTerms>,
+}
+
+impl LedgerReport {
+    /// A report about units only, whatever the terms.
+    pub const fn of_units(application: ApplicationId, day: Day, totals: NodeReport) -> Self {
+        Self { application, day, totals, minute: None, terms: None }
+    }
+}
+
+/// The reply to an exchange.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LedgerExchangeReply {
+    /// The current day. It never goes back.
+    pub today: Day,
+    /// The outcomes, in the order of the reports.
+    pub outcomes: Vec<ReportOutcome>,
+    /// The shares of minutes, in the order of the reports. Empty if there are none.
+    pub minutes: Vec<Option<MinuteGrant>>,
+}
+
+/// The outcome of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReportOutcome {
+    /// The report was applied.
+    Applied {
+        /// The totals of the node.
+        node: NodeTotals,
+        /// Units of the day granted to all nodes and not returned.
+        granted: u64,
+        /// Other terms are in force than the report assumed: what it requested was not granted.
+        has_outdated_terms: bool,
+    },
+    /// The day is neither today nor tomorrow. Nothing was changed.
+    Closed,
+    /// The application does not exist.
+    UnknownApplication,
+}
+
+/// The ledger of daily units. Its rules are in `limits::day_ledger`.
+pub trait Ledger: Send + Sync + 'static {
+    /// The current day; none before the first exchange. Earlier days are closed.
+    fn day(&self) -> StoreFuture<'_, Option<Day>>;
+
+    /// Applies reports of a node, durably, before it returns. A failed exchange may have been applied; it can be
+    /// repeated.
+    fn exchange(&self, exchange: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply>;
+
+    /// Registers for a share of a day's grace, or confirms the one that is held. `None` if no share is free, or if the one that
+    /// is held must not be used any more. A failed claim may have been applied; it can be repeated.
+    fn claim_grace(&self, _claim: GraceClaim) -> StoreFuture<'_, Option<GraceShare>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// Returns a share on which nothing is owed.
+    fn return_grace(&self, _share: HeldGraceShare) -> StoreFuture<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Applications of which other nodes need the shares of minutes that this node has.
+    fn recalled(&self, node: u64) -> StoreFuture<'_, Vec<ApplicationId>>;
+
+    /// Connects as far as requests of callers need it, unless that is done. Returns why a store that answers refuses this
+    /// gateway; an error if it does not answer.
+    fn refusal(&self) -> StoreFuture<'_, Option<String>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// Deletes a batch of outdated records, merges usage and requests of days that are closed, and returns the number of changed records.
+    /// Some engines delete some records with other writes.
+    fn delete_outdated(&self) -> StoreFuture<'_, u64> {
+        Box::pin(std::future::ready(Ok(0)))
+    }
+}

@@ -1,0 +1,88 @@
+//! The traits for durable state: applications, keys, and the ledger of granted units.
+//!
+//! Calls carry one decision each, are asynchronous, and name units and node, so that a file on this machine and a
+//! server for many machines can both implement them. `Ok` means durable. Nothing is decided here (see `limits`), and
+//! no request of the hot path comes here.
+
+#[cfg(test)]
+#[macro_use]
+#[path = "../../../tests/servers/requirements.rs"]
+mod requirements;
+
+mod applications;
+mod audit_detail;
+#[cfg(test)]
+mod conformance;
+mod daily_totals;
+mod database_status;
+mod disk_mirror;
+mod dump;
+mod durable_file;
+mod embedded;
+mod feed;
+mod key_store;
+mod ledger;
+mod local_copy;
+mod mail_queue;
+mod nodes;
+mod owed;
+mod owner_refusal;
+mod owners;
+mod postgres;
+mod requests;
+mod shared_documents;
+mod status;
+mod store_error;
+mod store_health;
+mod usage;
+mod website;
+mod whole_store;
+
+pub use applications::{
+    ApplicationPage, AuditQuery, AuditRecord, ChangeKind, KeyAllowance, KeyUse, OwnLimits, Ownership,
+    StoreChange, StoredApplication, StoredKey,
+};
+pub use database_status::{DatabaseStatus, ExchangeCounts, HotTable, TableRows};
+pub use disk_mirror::{Mirror, MirrorContents, MirrorError, MirrorRecord, RecordFlaw, RejectedRecord};
+pub use dump::{RecordCounts, TransferError};
+pub use embedded::{Embedded, maintenance};
+pub use feed::{ChangeFeed, ChangedApplications, FeedPosition};
+pub use key_store::{ApplicationPages, KeyStore};
+pub use ledger::{
+    AssumedTerms, HeldGraceShare, Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, OwedUnits,
+    ReportOutcome,
+};
+pub use local_copy::{
+    CopiedReading, LocalCopy, LocalCopyFlaw, LocalCopyLog, NewLocalCopy, VerifiedLocalCopy,
+};
+pub use mail_queue::{
+    ClaimedMail, MailAttempt, MailBacklog, MailClaim, MailKind, MailOutcome, MailQueue, NewMail, NewNotice,
+};
+pub use nodes::{NodeList, NodeRegistry, NodeStatus};
+pub use owed::{OwedFile, OwedLog, OwedRecords};
+pub use owner_refusal::OwnerRefusal;
+pub use owners::{
+    LinkAllowance, NewSignInLink, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerSession, OwnerStore, SignIn,
+    SignInOutcome, StoredOwner, UsableLink,
+};
+pub use postgres::{
+    BadDatabaseFile, BadDatabaseUrl, BadName, CONNECTIONS_PER_GATEWAY, ClientCertificateFiles,
+    DatabaseAddress, DatabaseConfig, DatabaseExport, DatabaseReport, DatabaseSettings, OpenFailure,
+    PostgresStore, RoleName, SchemaName, SeenTimelines, TablesChange, TablesWork, connection_limit,
+};
+pub use requests::{
+    OutcomeCounts, REQUEST_DAYS_KEPT, RequestList, RequestOutcome, RequestQuery, RequestStore, RequestTotal,
+};
+pub use shared_documents::{
+    AgreedRefresh, ClaimState, DocumentSharing, EngineClock, Publication, PublishedDocument,
+    SharedDocumentState, SharedDocuments,
+};
+pub use status::{
+    DAY_MINUTES, IncidentState, MessageSubject, NewStatusMessage, StatusDay, StatusHistory, StatusMessage,
+    StatusMinute, StatusStore, minute_of,
+};
+pub use store_error::{StoreError, StoreFuture};
+pub use store_health::StoreHealth;
+pub use usage::{USAGE_DAYS_OPEN, UsageList, UsageQuery, UsageStore, UsageTotal};
+pub use website::{BadWebsite, check_website};
+pub use whole_store::Store;

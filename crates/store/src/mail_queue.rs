@@ -1,0 +1,157 @@
+//! Mail to be sent.
+//!
+//! A gateway claims a mail for some time, sends it, and removes it. If it stops in between, another one sends the mail
+//! again, with the same message id, after the claim has expired.
+
+use scoregate_base::clock::Wall;
+use scoregate_observe::telemetry::metrics::metric_label;
+
+use super::StoreFuture;
+
+/// The purpose of a mail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MailKind {
+    /// A link to sign in.
+    SignIn,
+    /// A message of an operator.
+    Notice,
+}
+
+metric_label!(MailKind: "kind", MailKind::ALL, MailKind::word);
+
+impl MailKind {
+    /// All kinds.
+    pub const ALL: [Self; 2] = [Self::SignIn, Self::Notice];
+
+    /// Its name as stored, and in metrics.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::SignIn => "sign_in",
+            Self::Notice => "notice",
+        }
+    }
+
+    /// The kind with this name.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.word() == word)
+    }
+}
+
+/// A mail to be queued.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewMail {
+    /// Its purpose.
+    pub kind: MailKind,
+    /// The recipient's address.
+    pub recipient: String,
+    /// Its subject.
+    pub subject: String,
+    /// Its plain text.
+    pub text: String,
+    /// Its HTML form.
+    pub html: String,
+    /// Its `Message-ID`, without angle brackets. Unique.
+    pub message_id: String,
+    /// When it was queued.
+    pub created_at: Wall,
+    /// When it is no longer of use.
+    pub expires_at: Wall,
+}
+
+/// A mail of an operator to owners, recorded in the audit trail without text and addresses.
+#[derive(Clone, Debug)]
+pub struct NewNotice {
+    /// When.
+    pub at: Wall,
+    /// The actor.
+    pub who: String,
+    /// Number of all recipients.
+    pub recipients: usize,
+    /// The mails to the first of them.
+    pub mails: Vec<NewMail>,
+}
+
+impl NewNotice {
+    /// Its name in the audit trail.
+    pub(crate) const WORD: &str = "contact_accounts";
+
+    /// The details of its audit record.
+    pub(crate) fn audited(&self) -> String {
+        format!("recipients: {}", self.recipients)
+    }
+}
+
+/// A mail of the queue, claimed by the reader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimedMail {
+    /// The mail.
+    pub mail: NewMail,
+    /// Attempts to send it so far, this one included; also the number of the claim.
+    pub attempt: u32,
+}
+
+/// A claim of mails that are due.
+#[derive(Clone, Copy, Debug)]
+pub struct MailClaim {
+    /// The current time.
+    pub now: Wall,
+    /// When the claim expires.
+    pub until: Wall,
+    /// Maximum number of mails.
+    pub limit: usize,
+}
+
+/// The result of an attempt to send a mail.
+#[derive(Clone, Debug)]
+pub struct MailAttempt {
+    /// The mail.
+    pub message_id: String,
+    /// The number of the attempt. An attempt whose claim was taken over changes nothing.
+    pub attempt: u32,
+    /// The next state of the mail.
+    pub outcome: MailOutcome,
+}
+
+/// The next state of a mail after an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MailOutcome {
+    /// It is removed: it was sent, or will never be.
+    Remove,
+    /// It is sent again later.
+    Retry {
+        /// When.
+        at: Wall,
+        /// Why the attempt failed.
+        reason: String,
+    },
+}
+
+/// The state of the queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MailBacklog {
+    /// Mails in the queue.
+    pub mails: u64,
+    /// When the oldest of them was queued.
+    pub oldest: Option<Wall>,
+    /// Why the last attempt for the oldest mail failed, if it did.
+    pub last_error: Option<String>,
+}
+
+/// Mail to be sent. The rules are in `mail_queue`.
+pub trait MailQueue: Send + Sync + 'static {
+    /// Queues mails. A message id that is queued already is ignored.
+    fn queue_mail(&self, mails: Vec<NewMail>) -> StoreFuture<'_, ()>;
+
+    /// Queues the first mails of an operator to owners, with the audit record for all of them, both or neither.
+    fn queue_notice(&self, notice: NewNotice) -> StoreFuture<'_, ()>;
+
+    /// Claims mails that are due, longest due first. No mail is claimed by two readers at the same time. Mails that have
+    /// expired are claimed too, so that they are counted and removed.
+    fn claim_mail(&self, claim: MailClaim) -> StoreFuture<'_, Vec<ClaimedMail>>;
+
+    /// Records the results of attempts.
+    fn record_attempts(&self, attempts: Vec<MailAttempt>) -> StoreFuture<'_, ()>;
+
+    /// The state of the queue.
+    fn mail_backlog(&self) -> StoreFuture<'_, MailBacklog>;
+}

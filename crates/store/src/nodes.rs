@@ -1,0 +1,92 @@
+//! The gateway processes (nodes) that use a store.
+//!
+//! For information: no unit and no token depends on whether a node is listed or live.
+
+use std::time::Duration;
+
+use scoregate_base::clock::Wall;
+
+use super::StoreFuture;
+
+/// A node that was seen within this time is live.
+const LIVE: Duration = Duration::from_secs(30);
+
+/// The last report of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeStatus {
+    /// The node: a number unique to each start of each gateway.
+    pub node: u64,
+    /// Its name, which several nodes may have.
+    pub name: String,
+    /// Version of its program.
+    pub version: String,
+    /// When it started.
+    pub started_at: Wall,
+    /// When it reported last.
+    pub last_seen_at: Wall,
+    /// Units of the day leased and not delivered, those of requests in flight included.
+    pub units_held: u64,
+    /// All units that it delivered before this time are recorded as usage.
+    pub usage_recorded_at: Wall,
+}
+
+/// The known nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeList {
+    /// The nodes, oldest first. One that stopped in order is not among them.
+    pub nodes: Vec<NodeStatus>,
+    /// The clock of the engine when it answered. `None` if it has none of its own.
+    pub clock: Option<Wall>,
+}
+
+impl NodeList {
+    /// The time since a node was seen; `now` is the time of the reader.
+    pub fn unseen_for(&self, node: &NodeStatus, now: Wall) -> Duration {
+        self.clock.unwrap_or(now).since(node.last_seen_at)
+    }
+
+    /// Whether a node was seen lately.
+    pub fn is_live(&self, node: &NodeStatus, now: Wall) -> bool {
+        self.unseen_for(node, now) < LIVE
+    }
+
+    /// The nodes that were seen lately.
+    pub fn live(&self, now: Wall) -> impl Iterator<Item = &NodeStatus> {
+        self.nodes.iter().filter(move |node| self.is_live(node, now))
+    }
+}
+
+/// The gateways that use the store, for information.
+pub trait NodeRegistry: Send + Sync + 'static {
+    /// Stores the status of a node. An engine with a clock of its own sets `last_seen_at` by it.
+    fn report_node(&self, status: NodeStatus) -> StoreFuture<'_, ()>;
+
+    /// Removes a node that stops.
+    fn remove_node(&self, node: u64) -> StoreFuture<'_, ()>;
+
+    /// The nodes. One that was not seen for a day may be left out.
+    fn nodes(&self) -> StoreFuture<'_, NodeList>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_live_for_half_a_minute_by_the_clock_of_the_store() {
+        let at = Wall::from_seconds;
+        let node = NodeStatus {
+            node: 1,
+            name: "one".into(),
+            version: "1.0.0".into(),
+            started_at: at(50),
+            last_seen_at: at(100),
+            units_held: 0,
+            usage_recorded_at: at(50),
+        };
+        let live = |clock, now| NodeList { nodes: vec![node.clone()], clock }.live(at(now)).count();
+        assert_eq!([live(None, 129), live(None, 130)], [1, 0]);
+        assert_eq!([live(Some(at(129)), 900), live(Some(at(130)), 100)], [1, 0]);
+        assert_eq!(live(Some(at(99)), 100), 1, "the clock was set back");
+    }
+}

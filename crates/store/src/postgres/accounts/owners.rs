@@ -1,0 +1,151 @@
+//! Owners of applications and their sessions. The rules are in `store::owners`.
+//!
+//! Every change of an owner locks the row of `site` first, as changes of applications do.
+
+use tokio_postgres::Row;
+
+use crate::postgres::accounts::closed_applications;
+use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult, millis, stored};
+use crate::postgres::keys::audit;
+use crate::{
+    OwnerChange, OwnerChangeKind, OwnerQuery, OwnerRefusal, OwnerSession, Ownership, StoreError, StoredOwner,
+};
+use scoregate_base::clock::{Day, Wall};
+use scoregate_base::keys::{Digest, OwnerId};
+
+const COLUMNS: &str = "
+       o.id, o.email, o.created_at, o.terms_version, o.terms_accepted_at, o.tier, o.suspended_at,
+       ARRAY(SELECT application FROM {schema}.owned_applications WHERE owner = o.id ORDER BY application) AS applications";
+
+const OWNERS: &str = "
+SELECT {columns}
+FROM {schema}.owners o
+WHERE ($1::text IS NULL OR position(lower($1) IN lower(o.email)) > 0 OR position(lower($1) IN o.mailbox) > 0)
+  AND ($2::text IS NULL OR o.id = (SELECT owner FROM {schema}.owned_applications WHERE application = $2))
+  AND ($3::text IS NULL OR o.id > $3)
+ORDER BY o.id LIMIT $4";
+
+const OWNER: &str = "
+SELECT {columns}
+FROM {schema}.owners o WHERE o.id = $1";
+
+const SESSION: &str = "
+SELECT {columns},
+       s.created_at AS session_created_at, s.expires_at AS session_expires_at
+FROM {schema}.owner_sessions s JOIN {schema}.owners o ON o.id = s.owner WHERE s.digest = $1 AND s.expires_at > $2";
+
+const SUSPEND: &str = "UPDATE {schema}.owners SET suspended_at = coalesce(suspended_at, $2) WHERE id = $1";
+const RESUME: &str = "UPDATE {schema}.owners SET suspended_at = NULL WHERE id = $1";
+const SET_TIER: &str = "UPDATE {schema}.owners SET tier = $2 WHERE id = $1";
+const END_SESSION: &str = "DELETE FROM {schema}.owner_sessions WHERE digest = $1";
+const END_SESSIONS: &str = "DELETE FROM {schema}.owner_sessions WHERE owner = $1";
+
+const DELETE_MAIL: &str = "
+DELETE FROM {schema}.mail_queue WHERE recipient = $2 OR recipient IN (
+    SELECT l.email FROM {schema}.sign_in_links l JOIN {schema}.owners o ON o.mailbox = l.mailbox WHERE o.id = $1)";
+
+const DELETE_LINKS: &str = "
+DELETE FROM {schema}.sign_in_links WHERE mailbox = (SELECT mailbox FROM {schema}.owners WHERE id = $1)";
+
+const DELETE_OWNER: &str = "DELETE FROM {schema}.owners WHERE id = $1";
+
+const OWN: &str = "INSERT INTO {schema}.owned_applications (application, owner) VALUES ($1, $2)";
+
+/// Makes a change in a transaction, which must be rolled back if it is refused.
+pub(crate) async fn change(
+    client: SchemaClient<'_>,
+    change: &OwnerChange,
+) -> SqlResult<Result<StoredOwner, StoreError>> {
+    audit::lock(client).await?;
+    let Some(before) = owner(client, change.owner).await? else {
+        return Ok(Err(OwnerRefusal::Unknown(change.owner).into()));
+    };
+    let id = change.owner.to_string();
+    match &change.what {
+        OwnerChangeKind::Suspend => {
+            client.execute(SUSPEND, &[&id, &millis(change.at)]).await?;
+            client.execute(END_SESSIONS, &[&id]).await?;
+        }
+        OwnerChangeKind::Resume => drop(client.execute(RESUME, &[&id]).await?),
+        OwnerChangeKind::SetTier(tier) => drop(client.execute(SET_TIER, &[&id, tier]).await?),
+        OwnerChangeKind::Delete { in_own_name } => {
+            if let Err(refusal) = before.check_deletion(*in_own_name) {
+                return Ok(Err(refusal));
+            }
+            client.execute(END_SESSIONS, &[&id]).await?;
+            client.execute(DELETE_MAIL, &[&id, &before.email]).await?;
+            client.execute(DELETE_LINKS, &[&id]).await?;
+            client.execute(DELETE_OWNER, &[&id]).await?;
+        }
+    }
+    let detail = change.what.audited(change.owner);
+    audit::add(client, change.at, [change.who.as_str(), change.what.word(), "", &detail]).await?;
+    Ok(Ok(owner(client, change.owner).await?.unwrap_or(before)))
+}
+
+/// Gives a new application to an owner on a day, in the transaction that creates it.
+pub(crate) async fn own(
+    client: SchemaClient<'_>,
+    application: &String,
+    Ownership { owner: id, at_most }: Ownership,
+    day: Day,
+) -> SqlResult<Result<(), StoreError>> {
+    let Some(owner) = owner(client, id).await? else {
+        return Ok(Err(OwnerRefusal::Unknown(id).into()));
+    };
+    let id = id.to_string();
+    let closed = closed_applications::used_on(client, &id, day).await?;
+    if let Err(refusal) = owner.check_creation(closed, at_most) {
+        return Ok(Err(refusal));
+    }
+    client.execute(OWN, &[application, &id]).await.map(|_| Ok(()))
+}
+
+pub(crate) async fn owner(client: SchemaClient<'_>, id: OwnerId) -> SqlResult<Option<StoredOwner>> {
+    let found = client.query_opt(&OWNER.replace("{columns}", COLUMNS), &[&id.to_string()]).await?;
+    Ok(found.as_ref().map(described).transpose()?.flatten())
+}
+
+pub(crate) async fn owners(client: SchemaClient<'_>, query: &OwnerQuery) -> SqlResult<Vec<StoredOwner>> {
+    let OwnerQuery { email, application, after, limit } = query;
+    let (application, after) = (application.map(|id| id.to_string()), after.map(|id| id.to_string()));
+    let statement = OWNERS.replace("{columns}", COLUMNS);
+    let rows = client.query(&statement, &[email, &application, &after, &stored(*limit)]).await?;
+    rows.iter().filter_map(|row| described(row).transpose()).collect()
+}
+
+pub(crate) async fn end_session(client: SchemaClient<'_>, digest: Digest) -> SqlResult<()> {
+    client.execute(END_SESSION, &[&digest.as_bytes().as_slice()]).await.map(drop)
+}
+
+pub(crate) async fn end_sessions(client: SchemaClient<'_>, owner: OwnerId) -> SqlResult<()> {
+    client.execute(END_SESSIONS, &[&owner.to_string()]).await.map(drop)
+}
+
+pub(crate) async fn session(
+    client: SchemaClient<'_>,
+    digest: Digest,
+    now: Wall,
+) -> SqlResult<Option<OwnerSession>> {
+    let statement = SESSION.replace("{columns}", COLUMNS);
+    let found = client.query_opt(&statement, &[&digest.as_bytes().as_slice(), &millis(now)]).await?;
+    let Some(row) = found else { return Ok(None) };
+    let (created_at, expires_at) = (row.at("session_created_at")?, row.at("session_expires_at")?);
+    Ok(described(&row)?.map(|owner| OwnerSession { owner, created_at, expires_at }))
+}
+
+/// The owner of a row. The engine writes valid ids only.
+fn described(row: &Row) -> SqlResult<Option<StoredOwner>> {
+    let Ok(id) = row.try_get::<_, &str>("id")?.parse() else { return Ok(None) };
+    let applications: Vec<&str> = row.try_get("applications")?;
+    Ok(Some(StoredOwner {
+        id,
+        email: row.try_get("email")?,
+        created_at: row.at("created_at")?,
+        terms_version: row.try_get("terms_version")?,
+        terms_accepted_at: row.at("terms_accepted_at")?,
+        tier: row.try_get("tier")?,
+        suspended_at: row.optional_at("suspended_at")?,
+        applications: applications.into_iter().filter_map(|id| id.parse().ok()).collect(),
+    }))
+}

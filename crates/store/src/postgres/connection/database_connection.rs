@@ -1,0 +1,196 @@
+//! How to reach the database, and a connection to it.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
+use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_util::task::TaskTracker;
+
+use scoregate_base::secret::SecretSetting;
+
+/// The routine of the server that warns of a commit without its synchronous standby. The text depends on the server's
+/// language.
+const UNREPLICATED: &str = "SyncRepWaitForLSN";
+
+/// Receives the channel of each notification.
+pub(crate) type NotificationSink = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// How to reach the database.
+#[derive(Clone)]
+pub struct DatabaseConfig {
+    /// Hosts, database and user.
+    pub server: Config,
+    /// The same for notifications of changes, which a pooler does not pass on; `None` if it is not different.
+    pub listen_server: Option<Config>,
+    /// The password of the user, read for each connection.
+    pub password: Option<SecretSetting>,
+    /// TLS; clear text without it.
+    pub tls: Option<Arc<rustls::ClientConfig>>,
+    /// The schema of the tables.
+    pub schema: SchemaName,
+    /// Deadline of connecting and of each transaction.
+    pub timeout: Duration,
+}
+
+/// The name of a schema, which needs no quotes in a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemaName(String);
+
+/// The name of a role, which needs no quotes in a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoleName(String);
+
+/// The text is not a plain name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a name has 1 to 63 lower-case letters, digits and underscores, and begins with a letter")]
+pub struct BadName;
+
+impl SchemaName {
+    /// Parses a name.
+    pub fn parse(text: &str) -> Result<Self, BadName> {
+        plain_name(text).map(Self)
+    }
+
+    /// A statement with every `{schema}` replaced by the name.
+    pub(crate) fn statement(&self, text: &str) -> String {
+        text.replace("{schema}", &self.0)
+    }
+}
+
+impl RoleName {
+    /// Parses a name.
+    pub fn parse(text: &str) -> Result<Self, BadName> {
+        plain_name(text).map(Self)
+    }
+
+    /// A statement with every `{role}` replaced by the name.
+    pub(crate) fn statement(&self, text: &str) -> String {
+        text.replace("{role}", &self.0)
+    }
+}
+
+impl std::fmt::Display for RoleName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn plain_name(text: &str) -> Result<String, BadName> {
+    let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    let is_valid = (1..=63).contains(&text.len())
+        && text.bytes().all(is_word)
+        && text.starts_with(|first: char| first.is_ascii_lowercase());
+    is_valid.then(|| text.into()).ok_or(BadName)
+}
+
+/// An open connection. Dropping it closes the socket.
+pub(crate) struct DatabaseConnection {
+    pub(crate) client: Client,
+    driver: JoinHandle<()>,
+    is_unreplicated: Arc<AtomicBool>,
+}
+
+impl DatabaseConnection {
+    /// Connects to this server, with TLS if there is a configuration for it.
+    pub(crate) async fn open(config: &DatabaseConfig, server: Config) -> Result<Self, tokio_postgres::Error> {
+        Self::open_with(config, server, None).await
+    }
+
+    /// A connection that reports each notification; `listen` names the channels.
+    pub(crate) async fn listening(
+        config: &DatabaseConfig,
+        server: Config,
+        notified: &NotificationSink,
+        listen: &str,
+    ) -> Result<Self, tokio_postgres::Error> {
+        let connection = Self::open_with(config, server, Some(Arc::clone(notified))).await?;
+        connection.client.batch_execute(listen).await?;
+        Ok(connection)
+    }
+
+    /// Waits until the connection is closed.
+    pub(crate) async fn closed(mut self) {
+        // The driver ends with the connection; it is not aborted meanwhile.
+        drop((&mut self.driver).await);
+    }
+
+    async fn open_with(
+        config: &DatabaseConfig,
+        mut server: Config,
+        notified: Option<NotificationSink>,
+    ) -> Result<Self, tokio_postgres::Error> {
+        if let Some(password) = &config.password {
+            server.password(password.latest().await.expose());
+        }
+        if let Some(tls) = config.tls.as_deref() {
+            let (client, connection) = server.connect(MakeRustlsConnect::new(tls.clone())).await?;
+            return Ok(Self::drive(client, connection, notified));
+        }
+        let (client, connection) = server.connect(NoTls).await?;
+        Ok(Self::drive(client, connection, notified))
+    }
+
+    fn drive<S, T>(
+        client: Client,
+        mut connection: tokio_postgres::Connection<S, T>,
+        notified: Option<NotificationSink>,
+    ) -> Self
+    where
+        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+        T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    {
+        let is_unreplicated = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&is_unreplicated);
+        let tasks = TaskTracker::new();
+        let driver = tasks.spawn(async move {
+            while let Some(message) = poll_fn(|cx| connection.poll_message(cx)).await {
+                match message {
+                    // The reply that follows would report success. Without it the outcome is unknown, which is true.
+                    Ok(AsyncMessage::Notice(notice)) if notice.routine() == Some(UNREPLICATED) => {
+                        tracing::warn!("a commit was not confirmed by the synchronous standby");
+                        seen.store(true, Ordering::Release);
+                        return;
+                    }
+                    Ok(AsyncMessage::Notification(notification)) => {
+                        if let Some(notified) = &notified {
+                            notified(notification.channel());
+                        }
+                    }
+                    Ok(_) => {}
+                    Err(error) => {
+                        tracing::debug!(%error, "database connection failed");
+                        return;
+                    }
+                }
+            }
+        });
+        Self { client, driver, is_unreplicated }
+    }
+
+    pub(crate) fn is_usable(&self) -> bool {
+        !self.client.is_closed() && !self.is_unreplicated.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for DatabaseConnection {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_name_needs_no_quotes() {
+        assert_eq!(SchemaName::parse("gate_2").unwrap().statement("{schema}.keys"), "gate_2.keys");
+        for bad in ["", "2gate", "Gate", "gate;drop", "_gate", &"x".repeat(64)] {
+            assert_eq!(SchemaName::parse(bad), Err(BadName), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The link to the database: a connection that is opened when it is needed and replaced after a failure.
+//!
+//! A statement that misses its deadline is never cancelled: a server that waits for its synchronous standby would report
+//! success without it. The connection is closed instead, and the outcome of the statement is unknown.
+
+use std::sync::Arc;
+
+use tokio_postgres::{Client, Config};
+
+use crate::StoreError;
+use crate::postgres::connection::database_connection::{DatabaseConfig, DatabaseConnection};
+use crate::postgres::connection::hosts::{ConnectionFault, DatabaseHosts, HostFault, described, no_answer};
+use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
+use crate::postgres::connection::server_check::ServerCheck;
+use scoregate_base::clock::Clock;
+
+/// One connection, opened when it is needed.
+pub(crate) struct DatabaseLink {
+    config: Arc<DatabaseConfig>,
+    clock: Clock,
+    /// Decides whether the server of a new connection is used. Without it any server is.
+    check: Option<Arc<ServerCheck>>,
+    state: tokio::sync::Mutex<LinkState>,
+}
+
+struct LinkState {
+    hosts: DatabaseHosts,
+    open: Option<DatabaseConnection>,
+}
+
+impl DatabaseLink {
+    pub(crate) fn new(config: Arc<DatabaseConfig>, clock: Clock) -> Self {
+        let state = LinkState { hosts: DatabaseHosts::new(&config.server), open: None };
+        Self { config, clock, check: None, state: tokio::sync::Mutex::new(state) }
+    }
+
+    /// A link to servers that pass this check.
+    pub(crate) fn checked(config: Arc<DatabaseConfig>, clock: Clock, check: Arc<ServerCheck>) -> Self {
+        Self { check: Some(check), ..Self::new(config, clock) }
+    }
+
+    /// Runs statements on the connection.
+    pub(crate) async fn run<T>(
+        &self,
+        doing: &'static str,
+        work: impl AsyncFnOnce(SchemaClient<'_>) -> SqlResult<T>,
+    ) -> Result<T, StoreError> {
+        let schema = &self.config.schema;
+        let work = async |client: &mut Client| work(SchemaClient { client, schema }).await;
+        Ok(Box::pin(self.run_on(doing, work)).await?)
+    }
+
+    /// Runs statements in one transaction, which is committed unless `work` refuses that.
+    pub(crate) async fn change<T, E: From<StoreError>>(
+        &self,
+        doing: &'static str,
+        work: impl AsyncFnOnce(SchemaClient<'_>) -> SqlResult<Result<T, E>>,
+    ) -> Result<T, E> {
+        let schema = &self.config.schema;
+        let work = async |client: &mut Client| {
+            let transaction = client.transaction().await?;
+            let made = work(SchemaClient { client: transaction.client(), schema }).await?;
+            if made.is_ok() {
+                transaction.commit().await?;
+            } else {
+                transaction.rollback().await?;
+            }
+            Ok(made)
+        };
+        Box::pin(self.run_on(doing, work)).await.map_err(StoreError::from)?
+    }
+
+    /// Runs `work` on the connection, one caller after another, within the deadline. After any failure of the connection
+    /// or a missed deadline the connection is closed. After a missed deadline the next attempt to connect begins with
+    /// another host. An error of the database itself (a constraint, a closed day) leaves the connection open.
+    async fn run_on<T>(
+        &self,
+        doing: &'static str,
+        work: impl AsyncFnOnce(&mut Client) -> SqlResult<T>,
+    ) -> Result<T, DatabaseError> {
+        let mut state = self.state.lock().await;
+        let LinkState { hosts, open } = &mut *state;
+        let timeout = self.config.timeout;
+        let connect = |server: Config| self.open(server);
+        let done = self.clock.within(timeout, async {
+            let mut connection = if let Some(usable) = open.take().filter(DatabaseConnection::is_usable) {
+                usable
+            } else {
+                let connecting = Box::pin(hosts.connect(&self.clock, timeout, connect));
+                connecting.await.map_err(|error| (error.to_string(), error.kind))?
+            };
+            let done = work(&mut connection.client).await;
+            if done.as_ref().err().is_none_or(|error| error.as_db_error().is_some()) && connection.is_usable()
+            {
+                *open = Some(connection);
+            }
+            done.map_err(|error| (described(&error), ConnectionFault::Unreachable))
+        });
+        let (reason, kind) = match done.await {
+            Ok(Ok(done)) => return Ok(done),
+            Ok(Err(fault)) => fault,
+            Err(_) => {
+                hosts.skip_first();
+                (no_answer(timeout), ConnectionFault::Unreachable)
+            }
+        };
+        Err(DatabaseError { doing, reason, kind })
+    }
+
+    /// Connects, unless it is connected.
+    pub(crate) async fn connect(&self, doing: &'static str) -> Result<(), DatabaseError> {
+        Box::pin(self.run_on(doing, async |_: &mut Client| Ok(()))).await
+    }
+
+    /// Opens a connection that is not shared.
+    pub(crate) async fn connect_apart(
+        &self,
+        doing: &'static str,
+    ) -> Result<DatabaseConnection, DatabaseError> {
+        let mut state = self.state.lock().await;
+        let connect = |server: Config| self.open(server);
+        let connected = Box::pin(state.hosts.connect(&self.clock, self.config.timeout, connect)).await;
+        connected.map_err(|error| DatabaseError { doing, reason: error.to_string(), kind: error.kind })
+    }
+
+    async fn open(&self, server: Config) -> Result<DatabaseConnection, HostFault> {
+        let connection = DatabaseConnection::open(&self.config, server).await?;
+        if let Some(check) = &self.check {
+            check.admit(&connection.client, self.clock.mono()).await?;
+        }
+        Ok(connection)
+    }
+}
+
+/// Why a call to the database failed.
+#[derive(Debug)]
+pub(crate) struct DatabaseError {
+    doing: &'static str,
+    reason: String,
+    pub(crate) kind: ConnectionFault,
+}
+
+impl From<DatabaseError> for StoreError {
+    fn from(error: DatabaseError) -> Self {
+        Self::Unavailable { doing: error.doing, reason: error.reason }
+    }
+}

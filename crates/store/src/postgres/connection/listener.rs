@@ -1,0 +1,109 @@
+//! Notifications of changes and of shared documents, on a connection of their own. They are only a hint to read immediately.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+use tokio::task::AbortHandle;
+use tokio_postgres::Config;
+use tokio_util::task::TaskTracker;
+
+use crate::postgres::connection::database_connection::{
+    DatabaseConfig, DatabaseConnection, NotificationSink,
+};
+use crate::postgres::connection::hosts::DatabaseHosts;
+use scoregate_base::clock::Clock;
+
+/// Delay before a lost connection is replaced. Meanwhile the feed is read at its usual interval.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+
+const LISTEN: &str = "LISTEN {schema}_changes; LISTEN {schema}_documents";
+
+/// Listens until it is dropped.
+pub(crate) struct ChangeListener {
+    hints: Arc<ListenerHints>,
+    task: AbortHandle,
+}
+
+struct ListenerHints {
+    /// For the one reader of the feed.
+    changed: Notify,
+    /// For all who wait for a document.
+    documents: watch::Sender<()>,
+}
+
+/// The next hint about documents after this was created.
+pub(crate) struct DocumentHint(watch::Receiver<()>);
+
+impl ChangeListener {
+    pub(crate) fn start(config: &DatabaseConfig, clock: Clock) -> Self {
+        let hints = Arc::new(ListenerHints { changed: Notify::new(), documents: watch::Sender::new(()) });
+        let listening = listen(config.clone(), clock, Arc::clone(&hints));
+        let task = TaskTracker::new().spawn(listening).abort_handle();
+        Self { hints, task }
+    }
+
+    /// Waits for the next notification of a change.
+    pub(crate) async fn changed(&self) {
+        self.hints.changed.notified().await;
+    }
+
+    /// The next hint about documents.
+    pub(crate) fn document_hint(&self) -> DocumentHint {
+        DocumentHint(self.hints.documents.subscribe())
+    }
+}
+
+impl Drop for ChangeListener {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl ListenerHints {
+    /// A channel of a schema with a long name has a shortened name, which may be that of both.
+    fn notified(&self, channel: &str) {
+        let (is_change, is_document) = (channel.ends_with("_changes"), channel.ends_with("_documents"));
+        if is_change || !is_document {
+            self.changed.notify_one();
+        }
+        if is_document || !is_change {
+            self.documents.send_replace(());
+        }
+    }
+
+    fn all(&self) {
+        self.changed.notify_one();
+        self.documents.send_replace(());
+    }
+}
+
+impl DocumentHint {
+    pub(crate) async fn received(mut self) {
+        if self.0.changed().await.is_err() {
+            // The store is being dropped.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+async fn listen(config: DatabaseConfig, clock: Clock, hints: Arc<ListenerHints>) {
+    let statement = config.schema.statement(LISTEN);
+    let mut hosts = DatabaseHosts::new(config.listen_server.as_ref().unwrap_or(&config.server));
+    let notified = Arc::clone(&hints);
+    let sink: NotificationSink = Arc::new(move |channel| notified.notified(channel));
+    let (config, sink, statement) = (&config, &sink, &statement);
+    let open =
+        |server: Config| async move { DatabaseConnection::listening(config, server, sink, statement).await };
+    loop {
+        match Box::pin(hosts.connect(&clock, config.timeout, &open)).await {
+            Ok(connection) => {
+                // Nothing before it was notified.
+                hints.all();
+                connection.closed().await;
+            }
+            Err(error) => tracing::debug!(%error, "cannot listen for changes"),
+        }
+        clock.sleep(RETRY_DELAY).await;
+    }
+}

@@ -1,0 +1,140 @@
+//! Statements on the tables of one schema, and the columns of their rows.
+//!
+//! A statement has no name, and its parameters have types: it takes one round trip, also behind a pooler.
+
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Row, RowStream};
+
+use crate::postgres::connection::database_connection::SchemaName;
+use scoregate_base::clock::Wall;
+
+/// The reply to a statement.
+pub(crate) type SqlResult<T> = Result<T, tokio_postgres::Error>;
+
+/// A parameter of a statement.
+pub(crate) trait Parameter: Sync {
+    /// The value, with the type that it has on the server.
+    fn typed(&self) -> (&(dyn ToSql + Sync), Type);
+}
+
+/// A type that has one type on the server.
+pub(crate) trait ParameterType: ToSql + Sync {
+    fn sql_type() -> Type;
+}
+
+impl<T: ParameterType> Parameter for T {
+    fn typed(&self) -> (&(dyn ToSql + Sync), Type) {
+        (self, T::sql_type())
+    }
+}
+
+impl<T: ParameterType> ParameterType for Option<T> {
+    fn sql_type() -> Type {
+        T::sql_type()
+    }
+}
+
+macro_rules! parameter_types {
+    ($($rust:ty: $sql:ident),+ $(,)?) => {
+        $(impl ParameterType for $rust {
+            fn sql_type() -> Type {
+                Type::$sql
+            }
+        })+
+    };
+}
+
+parameter_types! {
+    bool: BOOL,
+    i32: INT4,
+    i64: INT8,
+    String: TEXT,
+    &str: TEXT,
+    &[u8]: BYTEA,
+    Vec<bool>: BOOL_ARRAY,
+    Vec<i64>: INT8_ARRAY,
+    Vec<Option<i64>>: INT8_ARRAY,
+    Vec<&[u8]>: BYTEA_ARRAY,
+    Vec<String>: TEXT_ARRAY,
+    Vec<Option<String>>: TEXT_ARRAY,
+    Vec<&str>: TEXT_ARRAY,
+}
+
+/// A connection, or the transaction in progress on it. Each `{schema}` in a statement is replaced by the name.
+#[derive(Clone, Copy)]
+pub(crate) struct SchemaClient<'c> {
+    pub(crate) client: &'c Client,
+    pub(crate) schema: &'c SchemaName,
+}
+
+impl SchemaClient<'_> {
+    pub(crate) async fn execute(self, text: &str, values: &[&dyn Parameter]) -> SqlResult<u64> {
+        self.client.execute_typed(&self.schema.statement(text), &typed(values)).await
+    }
+
+    pub(crate) async fn query(self, text: &str, values: &[&dyn Parameter]) -> SqlResult<Vec<Row>> {
+        self.client.query_typed(&self.schema.statement(text), &typed(values)).await
+    }
+
+    pub(crate) async fn query_opt(self, text: &str, values: &[&dyn Parameter]) -> SqlResult<Option<Row>> {
+        self.client.query_typed_opt(&self.schema.statement(text), &typed(values)).await
+    }
+
+    pub(crate) async fn query_one(self, text: &str, values: &[&dyn Parameter]) -> SqlResult<Row> {
+        self.client.query_typed_one(&self.schema.statement(text), &typed(values)).await
+    }
+
+    /// The rows as they arrive. The statement has one parameter.
+    pub(crate) async fn stream(self, text: &str, value: String) -> SqlResult<RowStream> {
+        self.client.query_typed_raw(&self.schema.statement(text), [(value, Type::TEXT)]).await
+    }
+
+    /// Statements without parameters.
+    pub(crate) async fn batch_execute(self, text: &str) -> SqlResult<()> {
+        self.client.batch_execute(&self.schema.statement(text)).await
+    }
+}
+
+fn typed<'v>(values: &[&'v dyn Parameter]) -> Vec<(&'v (dyn ToSql + Sync), Type)> {
+    values.iter().map(|value| value.typed()).collect()
+}
+
+/// The columns of a row as the program has them. The engine writes valid values only.
+pub(crate) trait RowColumns {
+    /// A number that is not negative.
+    fn count(&self, column: &str) -> SqlResult<u64>;
+
+    /// The same, at most the largest that the program has.
+    fn small_count(&self, column: &str) -> SqlResult<u32> {
+        Ok(u32::try_from(self.count(column)?).unwrap_or(u32::MAX))
+    }
+
+    /// A time.
+    fn at(&self, column: &str) -> SqlResult<Wall> {
+        self.count(column).map(Wall::from_millis)
+    }
+
+    /// A time, if there is one.
+    fn optional_at(&self, column: &str) -> SqlResult<Option<Wall>>;
+}
+
+impl RowColumns for Row {
+    fn count(&self, column: &str) -> SqlResult<u64> {
+        Ok(u64::try_from(self.try_get::<_, i64>(column)?).unwrap_or(0))
+    }
+
+    fn optional_at(&self, column: &str) -> SqlResult<Option<Wall>> {
+        let millis: Option<i64> = self.try_get(column)?;
+        Ok(millis.map(|millis| Wall::from_millis(u64::try_from(millis).unwrap_or(0))))
+    }
+}
+
+/// A time as stored.
+pub(crate) const fn millis(at: Wall) -> i64 {
+    at.millis().cast_signed()
+}
+
+/// A limit, or a number that only grows, as stored.
+pub(crate) fn stored<N: TryInto<i64>>(number: N) -> i64 {
+    number.try_into().unwrap_or(i64::MAX)
+}

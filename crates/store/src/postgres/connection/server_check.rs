@@ -1,0 +1,172 @@
+//! Checks the server of each new connection, in one round trip: it is not behind a later one, and this program can use its
+//! tables. A server that is read-only is refused earlier, see [`DatabaseAddress`](crate::postgres::connection::address::DatabaseAddress).
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, Row};
+
+use crate::postgres::connection::database_connection::SchemaName;
+use crate::postgres::connection::hosts::HostFault;
+use crate::postgres::connection::seen_timelines::{SeenTimelines, TimelineAge};
+use crate::postgres::connection::server_history::{HistoryForm, ServerHistory};
+use crate::postgres::schema::tables::{SchemaFormat, SchemaState};
+use scoregate_base::clock::Mono;
+
+/// Minimum interval between log lines about the same refusal.
+const LOG_INTERVAL: Duration = Duration::from_mins(1);
+
+const SITE: &str = "SELECT id::text, format, compatible_from FROM {schema}.site";
+
+/// The check of a server.
+#[derive(Debug)]
+pub(crate) struct ServerCheck {
+    site: String,
+    seen: Arc<SeenTimelines>,
+    /// The only data set that is accepted.
+    data_set: OnceLock<String>,
+    /// A server whose history is hidden was accepted.
+    accepts_hidden: AtomicBool,
+    /// The refusal that was logged last, and when.
+    logged: Mutex<Option<(String, Mono)>>,
+}
+
+impl ServerCheck {
+    pub(crate) fn new(schema: &SchemaName, seen: SeenTimelines) -> Self {
+        Self {
+            site: schema.statement(SITE),
+            seen: Arc::new(seen),
+            data_set: OnceLock::new(),
+            accepts_hidden: AtomicBool::new(false),
+            logged: Mutex::default(),
+        }
+    }
+
+    /// From now on refuses servers with another data set.
+    pub(crate) fn accept_only(&self, data_set: &str) {
+        self.data_set.get_or_init(|| data_set.to_owned());
+    }
+
+    /// How the change feed recognizes another server.
+    pub(crate) fn history_form(&self) -> HistoryForm {
+        let is_hidden = self.accepts_hidden.load(Ordering::Acquire);
+        if is_hidden { HistoryForm::ServerStart } else { HistoryForm::Timeline }
+    }
+
+    /// Returns an error if the server must not be used.
+    pub(crate) async fn admit(&self, client: &Client, now: Mono) -> Result<(), HostFault> {
+        // Polled together, so both are sent before the first answer.
+        let (site, history) =
+            tokio::join!(client.query_typed_opt(&self.site, &[]), ServerHistory::read(client));
+        let admitted = self.judge(site, history).await;
+        if let Err(HostFault::Refused(reason) | HostFault::UnusableTables(reason)) = &admitted {
+            self.log(reason, now);
+        }
+        admitted
+    }
+
+    async fn judge(
+        &self,
+        site: Result<Option<Row>, tokio_postgres::Error>,
+        history: Result<ServerHistory, tokio_postgres::Error>,
+    ) -> Result<(), HostFault> {
+        let site = match site {
+            Err(error) if is_missing(&error) => None,
+            site => site?,
+        };
+        let format = |row: &Row| {
+            let (applied, compatible_from) = (row.try_get("format")?, row.try_get("compatible_from")?);
+            Ok::<_, tokio_postgres::Error>(SchemaFormat { applied, compatible_from })
+        };
+        if let Some(problem) = SchemaState::of(site.as_ref().map(format).transpose()?).problem() {
+            return Err(HostFault::UnusableTables(problem));
+        }
+        let found: String = site.map_or_else(|| Ok(String::new()), |row| row.try_get("id"))?;
+        if let Some(expected) = self.data_set.get().filter(|expected| **expected != found) {
+            return Err(HostFault::Refused(format!(
+                "the database holds the data set {found}, and the local copy of the keys is of {expected}: correct \
+                 store.url, or restart the gateway to use this database"
+            )));
+        }
+        match history? {
+            ServerHistory::Disclosed { system, timeline } => {
+                self.compare(&system, timeline).await?;
+                self.accepts_hidden.store(false, Ordering::Release);
+                Ok(())
+            }
+            ServerHistory::Hidden(reason) => self.accept_hidden(&reason),
+        }
+    }
+
+    /// A server that does not disclose its timeline is accepted only where none was ever checked: neither a failover nor
+    /// a withdrawn right may weaken the check.
+    fn accept_hidden(&self, reason: &str) -> Result<(), HostFault> {
+        if self.seen.has_any() {
+            return Err(HostFault::Refused(format!(
+                "the server does not disclose its timeline ({reason}), and timelines were checked before: it may be a former \
+                 primary. Grant EXECUTE on the control functions to this role, or, if the database was moved to a service \
+                 without them,{} restart the gateway",
+                self.file_to_delete()
+            )));
+        }
+        if !self.accepts_hidden.swap(true, Ordering::AcqRel) {
+            tracing::warn!(
+                reason,
+                "the database does not disclose its timeline: a former primary that accepts connections after a failover is \
+                 not recognized, and lacks later changes and grants"
+            );
+        }
+        Ok(())
+    }
+
+    fn file_to_delete(&self) -> String {
+        self.seen.file().map(|file| format!(" delete {} and", file.display())).unwrap_or_default()
+    }
+
+    async fn compare(&self, system: &str, timeline: u32) -> Result<(), HostFault> {
+        match self.seen.compare(system, timeline) {
+            TimelineAge::Known => {}
+            TimelineAge::New => self.save().await,
+            TimelineAge::Behind(highest) => {
+                return Err(HostFault::Refused(format!(
+                    "the server is on timeline {timeline}, and one on timeline {highest} was used before: it was the primary \
+                     before a failover and lacks later changes. Rebuild it as a standby, or remove it from store.url. If \
+                     the newer server is lost,{} restart the gateway to accept this one",
+                    self.file_to_delete()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Saved before the server is used.
+    async fn save(&self) {
+        let seen = Arc::clone(&self.seen);
+        match tokio::task::spawn_blocking(move || seen.save()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::error!(%error, "the timeline of the database cannot be saved; it is remembered until a restart");
+            }
+            Err(_) => tracing::error!("saving the timeline of the database panicked"),
+        }
+    }
+
+    fn log(&self, reason: &str, now: Mono) {
+        let mut logged = self.logged.lock();
+        let is_new =
+            logged.as_ref().is_none_or(|(before, at)| before != reason || now.since(*at) >= LOG_INTERVAL);
+        if is_new {
+            *logged = Some((reason.to_owned(), now));
+            drop(logged);
+            tracing::error!(%reason, "server of the database refused");
+        }
+    }
+}
+
+/// Whether the table or its schema does not exist.
+fn is_missing(error: &tokio_postgres::Error) -> bool {
+    error.code().is_some_and(|code| [SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME].contains(code))
+}

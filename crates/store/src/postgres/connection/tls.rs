@@ -1,0 +1,101 @@
+//! TLS towards the database: its certificate must be issued by a configured authority for the name in the URL.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
+
+use scoregate_base::secret::SecretSetting;
+
+use crate::postgres::connection::address::DatabaseAddress;
+use crate::postgres::connection::database_connection::{DatabaseConfig, SchemaName};
+
+/// The settings of the database, before its files are read.
+#[derive(Clone, Debug)]
+pub struct DatabaseSettings {
+    /// Its address.
+    pub address: DatabaseAddress,
+    /// The address for notifications of changes; `None` if it is the same.
+    pub listen_address: Option<DatabaseAddress>,
+    /// The password of the user.
+    pub password: Option<SecretSetting>,
+    /// Certificates of the authorities that may issue its certificate, in PEM; clear text without them.
+    pub ca_file: Option<PathBuf>,
+    /// The certificate that this program presents.
+    pub client_certificate: Option<ClientCertificateFiles>,
+    /// The schema of the tables.
+    pub schema: SchemaName,
+    /// How long a start tries to reach it.
+    pub start_timeout: Duration,
+    /// Deadline of connecting and of each transaction.
+    pub timeout: Duration,
+}
+
+/// The files of a client certificate, in PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientCertificateFiles {
+    /// The certificate chain.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+/// A file of the settings is unusable.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {reason}", .file.display())]
+pub struct BadDatabaseFile {
+    /// The file.
+    pub file: PathBuf,
+    /// The problem.
+    pub reason: String,
+}
+
+impl DatabaseSettings {
+    /// Reads the files.
+    pub fn read_files(&self) -> Result<DatabaseConfig, BadDatabaseFile> {
+        let tls = self.ca_file.as_deref().map(|file| self.tls(file)).transpose()?;
+        let has_tls = tls.is_some();
+        let server = |address: &DatabaseAddress| address.server(has_tls, self.timeout);
+        Ok(DatabaseConfig {
+            server: server(&self.address),
+            listen_server: self.listen_address.as_ref().map(server),
+            password: self.password.clone(),
+            tls: tls.map(Arc::new),
+            schema: self.schema.clone(),
+            timeout: self.timeout,
+        })
+    }
+
+    fn tls(&self, ca_file: &Path) -> Result<ClientConfig, BadDatabaseFile> {
+        let mut authorities = RootCertStore::empty();
+        for certificate in certificates(ca_file)? {
+            authorities.add(certificate).map_err(|error| bad(ca_file, &error))?;
+        }
+        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| bad(ca_file, &error))?
+            .with_root_certificates(authorities);
+        let Some(files) = &self.client_certificate else { return Ok(builder.with_no_client_auth()) };
+        let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| bad(&files.key, &error))?;
+        let chain = certificates(&files.certificate)?;
+        builder.with_client_auth_cert(chain, key).map_err(|error| bad(&files.certificate, &error))
+    }
+}
+
+/// The certificates in a PEM file; at least one.
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, BadDatabaseFile> {
+    let found = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let found = found.map_err(|error| bad(file, &error))?;
+    if found.is_empty() {
+        return Err(bad(file, &"the file contains no certificate in PEM"));
+    }
+    Ok(found)
+}
+
+fn bad(file: &Path, reason: &dyn std::fmt::Display) -> BadDatabaseFile {
+    BadDatabaseFile { file: file.to_owned(), reason: reason.to_string() }
+}

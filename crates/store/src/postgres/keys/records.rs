@@ -1,0 +1,227 @@
+//! Applications, keys and audit records as rows.
+//!
+//! An unreadable record is reported and skipped: one mistake of an operator with `psql` costs one application or one key
+//! and not the gateway.
+
+use tokio_postgres::{Row, RowStream};
+
+use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult, stored};
+use crate::{ApplicationPage, AuditQuery, AuditRecord, OwnLimits, StoreError, StoredApplication, StoredKey};
+use scoregate_base::clock::{Day, Wall};
+use scoregate_base::keys::{ApplicationId, Digest};
+
+const COLUMNS: &str = "
+       a.id, a.name, a.tier, a.own_minute, a.own_day, a.contact, a.note, a.created_at, a.url, l.granted,
+       k.digest, k.shown, k.created_at AS key_created_at, k.expires_at, k.revoked_at, k.last_used_at,
+       k.name AS key_name";
+
+/// A row for each key, and one for an application without keys. The page is cut by applications.
+/// `OFFSET 0` keeps the planner from joining each page by a scan of all keys, which is quadratic in all pages together.
+const PAGE: &str = "
+WITH page AS (SELECT * FROM {schema}.applications WHERE id > $1 ORDER BY id LIMIT $3)
+SELECT {columns}
+FROM page a
+LEFT JOIN LATERAL (SELECT * FROM {schema}.keys WHERE application = a.id OFFSET 0) k ON true
+LEFT JOIN LATERAL (SELECT granted FROM {schema}.ledger_days WHERE day = $2::text::date AND application = a.id OFFSET 0) l
+    ON true
+ORDER BY a.id, k.created_at, k.digest";
+
+/// `OFFSET 0` keeps the planner from reading the tables by their indexes.
+const ALL: &str = "
+SELECT {columns}
+FROM (SELECT * FROM {schema}.applications OFFSET 0) a
+LEFT JOIN (SELECT * FROM {schema}.keys OFFSET 0) k ON k.application = a.id
+LEFT JOIN (SELECT application, granted FROM {schema}.ledger_days WHERE day = $1::text::date OFFSET 0) l
+    ON l.application = a.id
+ORDER BY a.id, k.created_at, k.digest";
+
+const APPLICATION: &str = "
+SELECT {columns}
+FROM {schema}.applications a
+LEFT JOIN {schema}.keys k ON k.application = a.id
+LEFT JOIN {schema}.ledger_days l ON l.day = $2::text::date AND l.application = a.id
+WHERE a.id = ANY ($1)
+ORDER BY a.id, k.created_at, k.digest";
+
+const AUDIT: &str = "
+SELECT id, at, who, what, application, detail FROM {schema}.audit
+WHERE ($1::text IS NULL OR application = $1) AND ($2::int8 IS NULL OR id < $2)
+  AND ($4::text IS NULL OR application = '' AND (detail = $4 OR starts_with(detail, $4 || ',')))
+ORDER BY id DESC LIMIT $3";
+
+/// The rows of all applications, for [`page_of`].
+pub(crate) async fn all(client: SchemaClient<'_>, day: Day) -> SqlResult<RowStream> {
+    client.stream(&ALL.replace("{columns}", COLUMNS), day.to_string()).await
+}
+
+/// Up to `limit` applications after `after`, ordered by id.
+pub(crate) async fn page(
+    client: SchemaClient<'_>,
+    after: Option<ApplicationId>,
+    limit: usize,
+    day: Day,
+) -> SqlResult<ApplicationPage> {
+    let after = after.map_or_else(String::new, |id| id.to_string());
+    let statement = PAGE.replace("{columns}", COLUMNS);
+    let rows = client.query(&statement, &[&after, &day.to_string(), &stored(limit)]).await?;
+    let mut page = ApplicationPage::default();
+    let count = page.fill(&rows);
+    // Also after an unreadable record.
+    let last = rows.iter().rev().find_map(|row| application_id(row).parse().ok());
+    page.next = last.filter(|_| count >= limit);
+    Ok(page)
+}
+
+/// One application. Unreadable keys are left out.
+pub(crate) async fn application(
+    client: SchemaClient<'_>,
+    id: ApplicationId,
+    day: Day,
+) -> SqlResult<Option<Result<StoredApplication, StoreError>>> {
+    let rows = rows_of(client, &[id], day).await?;
+    let read = |rows: &[Row]| application_of(rows, &mut Vec::new()).map_err(unreadable);
+    Ok((!rows.is_empty()).then(|| read(&rows)))
+}
+
+/// These applications.
+pub(crate) async fn applications(
+    client: SchemaClient<'_>,
+    ids: &[ApplicationId],
+    day: Day,
+) -> SqlResult<ApplicationPage> {
+    Ok(page_of(&rows_of(client, ids, day).await?))
+}
+
+async fn rows_of(client: SchemaClient<'_>, ids: &[ApplicationId], day: Day) -> SqlResult<Vec<Row>> {
+    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    client.query(&APPLICATION.replace("{columns}", COLUMNS), &[&ids, &day.to_string()]).await
+}
+
+/// Audit records, newest first.
+pub(crate) async fn audit(client: SchemaClient<'_>, query: AuditQuery) -> SqlResult<Vec<AuditRecord>> {
+    let application = query.application.map(|id| id.to_string());
+    let owner = query.owner.map(|id| id.to_string());
+    let (before, limit) = (query.before.map(stored), stored(query.limit));
+    client.query(AUDIT, &[&application, &before, &limit, &owner]).await?.iter().map(audit_record).collect()
+}
+
+/// The applications of rows.
+pub(crate) fn page_of(rows: &[Row]) -> ApplicationPage {
+    let mut page = ApplicationPage::default();
+    page.fill(rows);
+    page
+}
+
+/// The application of a row.
+pub(crate) fn application_id(row: &Row) -> &str {
+    row.get_ref("id")
+}
+
+trait PageRows {
+    /// Adds the applications of rows, and returns their number, unreadable ones included.
+    fn fill(&mut self, rows: &[Row]) -> usize;
+}
+
+impl PageRows for ApplicationPage {
+    fn fill(&mut self, rows: &[Row]) -> usize {
+        let mut count = 0;
+        for rows in rows.chunk_by(|one, other| application_id(one) == application_id(other)) {
+            count += 1;
+            match application_of(rows, &mut self.skipped) {
+                Ok(application) => self.applications.push(application),
+                Err(reason) => self.skipped.push(reason),
+            }
+        }
+        count
+    }
+}
+
+trait ColumnText {
+    fn get_ref(&self, column: &str) -> &str;
+}
+
+impl ColumnText for Row {
+    fn get_ref(&self, column: &str) -> &str {
+        self.try_get(column).unwrap_or_default()
+    }
+}
+
+/// An application, from a row for each of its keys.
+fn application_of(rows: &[Row], skipped: &mut Vec<String>) -> Result<StoredApplication, String> {
+    let first = rows.first().ok_or("no row")?;
+    let id = application_id(first);
+    let named = |reason: String| format!("application {id}: {reason}");
+    let mut application = described(first).map_err(named)?;
+    for row in rows {
+        match key(row) {
+            Ok(key) => application.keys.extend(key),
+            Err(reason) => skipped.push(format!("a key of {id}: {reason}")),
+        }
+    }
+    Ok(application)
+}
+
+fn described(row: &Row) -> Result<StoredApplication, String> {
+    let granted: Option<i64> = column(row, "granted")?;
+    Ok(StoredApplication {
+        id: application_id(row).parse().map_err(|error| format!("{error}"))?,
+        name: column(row, "name")?,
+        tier: column(row, "tier")?,
+        own: OwnLimits { minute: limit(row, "own_minute")?, day: limit(row, "own_day")? },
+        url: column(row, "url")?,
+        contact: column(row, "contact")?,
+        note: column(row, "note")?,
+        created_at: instant(row, "created_at")?.ok_or("created_at is missing")?,
+        keys: Vec::with_capacity(1),
+        granted: u64::try_from(granted.unwrap_or(0)).map_err(|_| "granted is negative")?,
+    })
+}
+
+/// The key of a row, if it has one.
+fn key(row: &Row) -> Result<Option<StoredKey>, String> {
+    let Some(digest) = column::<Option<&[u8]>>(row, "digest")? else { return Ok(None) };
+    let digest = digest.try_into().map_err(|_| "digest does not have 32 bytes")?;
+    Ok(Some(StoredKey {
+        digest: Digest::from_bytes(digest),
+        shown: column(row, "shown")?,
+        // Optional, like the last use: an unreadable value must not cost the key.
+        name: column(row, "key_name").unwrap_or(None),
+        created_at: instant(row, "key_created_at")?.ok_or("created_at is missing")?,
+        expires_at: instant(row, "expires_at")?,
+        revoked_at: instant(row, "revoked_at")?,
+        last_used_at: instant(row, "last_used_at").unwrap_or(None),
+    }))
+}
+
+fn audit_record(row: &Row) -> SqlResult<AuditRecord> {
+    Ok(AuditRecord {
+        number: row.count("id")?,
+        at: row.at("at")?,
+        who: row.try_get("who")?,
+        what: row.try_get("what")?,
+        application: row.try_get("application")?,
+        detail: row.try_get("detail")?,
+    })
+}
+
+fn column<'r, T: tokio_postgres::types::FromSql<'r>>(row: &'r Row, name: &str) -> Result<T, String> {
+    row.try_get(name).map_err(|error| format!("{name} cannot be read: {error}"))
+}
+
+fn limit(row: &Row, name: &str) -> Result<Option<u32>, String> {
+    let Some(found) = column::<Option<i64>>(row, name)? else { return Ok(None) };
+    let bad = |_| format!("{name} is {found}, which is not from 0 to {}", u32::MAX);
+    u32::try_from(found).map(Some).map_err(bad)
+}
+
+fn instant(row: &Row, name: &str) -> Result<Option<Wall>, String> {
+    let Some(found) = column::<Option<i64>>(row, name)? else { return Ok(None) };
+    let read = u64::try_from(found).ok().filter(|millis| Wall::from_millis(*millis).millis() == *millis);
+    read.map(|millis| Some(Wall::from_millis(millis)))
+        .ok_or_else(|| format!("{name} is {found}, which is no instant from 1970 to 2554"))
+}
+
+/// The error for an unreadable record.
+fn unreadable(reason: String) -> StoreError {
+    StoreError::Damaged { path: "the database".into(), reason }
+}

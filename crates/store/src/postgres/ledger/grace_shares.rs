@@ -1,0 +1,51 @@
+//! Shares of a day's grace, by the rules of `limits::GraceClaim`. Claims exclude each other by a lock of their transactions.
+
+use tokio_postgres::Row;
+
+use crate::HeldGraceShare;
+use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult};
+use scoregate_base::limits::{GraceClaim, GraceHolder, GraceShare};
+
+const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtext($1))";
+
+const HOLDERS: &str =
+    "SELECT share, shares, token, life, node FROM {schema}.grace_shares WHERE day = $1::text::date";
+
+const STORE: &str = "
+INSERT INTO {schema}.grace_shares (day, share, shares, token, life, node) VALUES ($1::text::date, $2, $3, $4, $5, $6)
+ON CONFLICT (day, share) DO UPDATE SET token = excluded.token, life = excluded.life, node = excluded.node";
+
+/// Shares of days that are closed.
+const DELETE: &str = "DELETE FROM {schema}.grace_shares WHERE day < (SELECT day FROM {schema}.calendar)";
+
+const GIVE_BACK: &str =
+    "DELETE FROM {schema}.grace_shares WHERE day = $1::text::date AND token = $2 AND life = $3";
+
+/// Applies a claim in a transaction.
+pub(crate) async fn claim(client: SchemaClient<'_>, claim: &GraceClaim) -> SqlResult<Option<GraceShare>> {
+    client.query(LOCK, &[&client.schema.statement("{schema} grace")]).await?;
+    let day = claim.day.to_string();
+    let rows = client.query(HOLDERS, &[&day]).await?;
+    let holders: Vec<GraceHolder> = rows.iter().map(holder).collect::<Result<_, _>>()?;
+    let Some(applied) = claim.applied_to(&holders) else { return Ok(None) };
+    if !holders.contains(&applied) {
+        let GraceHolder { share, token, life, node } = applied;
+        let [number, shares, life] = [share.number, share.shares, life].map(i64::from);
+        let [token, node] = [token, node].map(u64::cast_signed);
+        client.execute(STORE, &[&day, &number, &shares, &token, &life, &node]).await?;
+        client.execute(DELETE, &[]).await?;
+    }
+    Ok(Some(applied.share))
+}
+
+/// Returns a share.
+pub(crate) async fn give_back(client: SchemaClient<'_>, share: &HeldGraceShare) -> SqlResult<()> {
+    let (day, token, life) = (share.day.to_string(), share.token.cast_signed(), i64::from(share.life));
+    client.execute(GIVE_BACK, &[&day, &token, &life]).await.map(drop)
+}
+
+fn holder(row: &Row) -> SqlResult<GraceHolder> {
+    let share = GraceShare { number: row.small_count("share")?, shares: row.small_count("shares")? };
+    let [token, node] = [row.try_get::<_, i64>("token")?, row.try_get("node")?].map(i64::cast_unsigned);
+    Ok(GraceHolder { share, token, life: row.small_count("life")?, node })
+}

@@ -1,0 +1,192 @@
+//! Collects ledger exchanges that wait for the connection, and sends them as one.
+//!
+//! While an exchange is under way, later ones queue. So the number of transactions follows the speed of the database and
+//! not the number of callers.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
+use tokio_postgres::error::SqlState;
+use tokio_util::task::TaskTracker;
+
+use crate::postgres::connection::link::{DatabaseError, DatabaseLink};
+use crate::postgres::connection::schema_client::SchemaClient;
+use crate::postgres::ledger::day_ledger;
+use crate::{ExchangeCounts, LedgerExchange, LedgerExchangeReply, LedgerReport, StoreError};
+
+/// Maximum number of reports per transaction.
+const MAX_REPORTS: usize = 256;
+/// Maximum queue length; further callers wait to enqueue.
+const QUEUE: usize = 1_024;
+
+/// How often an exchange is repeated that the server ended because of a deadlock.
+const REPEATS: usize = 3;
+
+const EXCHANGE: &str = "exchange ledger reports";
+
+/// The sending side.
+pub(crate) struct LedgerQueue {
+    queue: mpsc::Sender<QueuedExchange>,
+    connection: Arc<DatabaseLink>,
+    worker: AbortHandle,
+    committed: Arc<CommittedExchanges>,
+}
+
+/// Counts since the start.
+#[derive(Default)]
+struct CommittedExchanges {
+    transactions: AtomicU64,
+    reports: AtomicU64,
+}
+
+struct QueuedExchange {
+    exchange: LedgerExchange,
+    reply: oneshot::Sender<Result<LedgerExchangeReply, StoreError>>,
+}
+
+/// The receiving side.
+struct LedgerWorker {
+    connection: Arc<DatabaseLink>,
+    /// Exchanges that could not be part of the previous transaction.
+    waiting: VecDeque<QueuedExchange>,
+    queue: mpsc::Receiver<QueuedExchange>,
+    /// Uses the day of each exchange alone.
+    ignores_clock: bool,
+    committed: Arc<CommittedExchanges>,
+}
+
+impl LedgerQueue {
+    /// Starts the worker. It ends when this is dropped.
+    pub(crate) fn start(connection: DatabaseLink, ignores_clock: bool) -> Self {
+        let (queue, exchanges) = mpsc::channel(QUEUE);
+        let (connection, committed) = (Arc::new(connection), Arc::<CommittedExchanges>::default());
+        let worker = LedgerWorker {
+            connection: Arc::clone(&connection),
+            waiting: VecDeque::new(),
+            queue: exchanges,
+            ignores_clock,
+            committed: Arc::clone(&committed),
+        };
+        let worker = TaskTracker::new().spawn(worker.run()).abort_handle();
+        Self { queue, connection, worker, committed }
+    }
+
+    /// Connects, unless it is connected.
+    pub(crate) async fn connect(&self, doing: &'static str) -> Result<(), DatabaseError> {
+        self.connection.connect(doing).await
+    }
+
+    /// Sends an exchange and waits for its reply. It is carried out even if the caller leaves.
+    pub(crate) async fn exchange(&self, exchange: LedgerExchange) -> Result<LedgerExchangeReply, StoreError> {
+        let stopped = || StoreError::Unavailable { doing: EXCHANGE, reason: "its task has stopped".into() };
+        let (reply, answer) = oneshot::channel();
+        self.queue.send(QueuedExchange { exchange, reply }).await.map_err(|_| stopped())?;
+        answer.await.map_err(|_| stopped())?
+    }
+
+    /// Committed transactions and their reports.
+    pub(crate) fn counts(&self) -> ExchangeCounts {
+        let CommittedExchanges { transactions, reports } = &*self.committed;
+        ExchangeCounts {
+            transactions: transactions.load(Ordering::Relaxed),
+            reports: reports.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Drop for LedgerQueue {
+    fn drop(&mut self) {
+        self.worker.abort();
+    }
+}
+
+impl LedgerWorker {
+    async fn run(mut self) {
+        while let Some(group) = self.next_group().await {
+            let Some(first) = group.first() else { continue };
+            let LedgerExchange { node, today, .. } = first.exchange;
+            let reports = group.iter().flat_map(|queued| queued.exchange.reports.iter().cloned()).collect();
+            let whole = LedgerExchange { node, today, reports };
+            let done = Box::pin(self.exchange(&whole)).await;
+            answer(group, &done);
+        }
+    }
+
+    async fn exchange(&self, exchange: &LedgerExchange) -> Result<LedgerExchangeReply, StoreError> {
+        let ignores_clock = self.ignores_clock;
+        let work = async |client: SchemaClient<'_>| {
+            for _ in 0..REPEATS {
+                match day_ledger::exchange(client, exchange, ignores_clock, None).await {
+                    Err(error) if was_rolled_back(&error) => {}
+                    done => return done,
+                }
+            }
+            day_ledger::exchange(client, exchange, ignores_clock, None).await
+        };
+        let reply = Box::pin(self.connection.run(EXCHANGE, work)).await?;
+        let reports = u64::try_from(exchange.reports.len()).unwrap_or(u64::MAX);
+        self.committed.transactions.fetch_add(1, Ordering::Relaxed);
+        self.committed.reports.fetch_add(reports, Ordering::Relaxed);
+        Ok(reply)
+    }
+
+    /// Exchanges of one node and day, with no row in two of them.
+    async fn next_group(&mut self) -> Option<Vec<QueuedExchange>> {
+        if self.waiting.is_empty() {
+            self.waiting.push_back(self.queue.recv().await?);
+        }
+        while let Ok(more) = self.queue.try_recv() {
+            self.waiting.push_back(more);
+        }
+        let mut group: Vec<QueuedExchange> = Vec::new();
+        let (mut rows, mut rest) = (HashSet::new(), VecDeque::new());
+        for queued in std::mem::take(&mut self.waiting) {
+            let LedgerExchange { node, today, reports } = &queued.exchange;
+            let fits = rows.len() + reports.len() <= MAX_REPORTS || group.is_empty();
+            let is_alike = group
+                .first()
+                .is_none_or(|first| (first.exchange.node, first.exchange.today) == (*node, *today));
+            // A row of a day, and the pool of a minute, which has no day.
+            let day = |report: &LedgerReport| (Some(report.day), report.application);
+            let pool = |report: &LedgerReport| report.minute.map(|_| (None, report.application));
+            let keys = || reports.iter().map(day).chain(reports.iter().filter_map(pool));
+            if fits && is_alike && keys().all(|key| !rows.contains(&key)) {
+                rows.extend(keys());
+                group.push(queued);
+            } else {
+                rest.push_back(queued);
+            }
+        }
+        self.waiting = rest;
+        Some(group)
+    }
+}
+
+/// Whether the server rolled back a transaction because of a deadlock. Upgrades of the tables lock them in another order than
+/// exchanges.
+fn was_rolled_back(error: &tokio_postgres::Error) -> bool {
+    let codes = [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE];
+    error.code().is_some_and(|code| codes.contains(code))
+}
+
+/// Answers each exchange with its part of the reply.
+fn answer(group: Vec<QueuedExchange>, done: &Result<LedgerExchangeReply, StoreError>) {
+    let (mut outcomes, mut minutes) = done
+        .as_ref()
+        .map(|reply| (reply.outcomes.clone().into_iter(), reply.minutes.clone().into_iter()))
+        .unwrap_or_default();
+    for queued in group {
+        let count = queued.exchange.reports.len();
+        let own = outcomes.by_ref().take(count).collect();
+        let minutes = minutes.by_ref().take(count).collect();
+        let reply = match done {
+            Ok(whole) => Ok(LedgerExchangeReply { today: whole.today, outcomes: own, minutes }),
+            Err(error) => Err(StoreError::Unavailable { doing: EXCHANGE, reason: error.to_string() }),
+        };
+        // The caller may have left.
+        drop(queued.reply.send(reply));
+    }
+}

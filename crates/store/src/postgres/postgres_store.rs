@@ -1,0 +1,171 @@
+//! The store, and the operations of the command line on a database.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use crate::dump::DumpReader;
+use crate::postgres::connection::database_connection::{DatabaseConfig, RoleName};
+use crate::postgres::connection::link::DatabaseLink;
+use crate::postgres::connection::listener::ChangeListener;
+use crate::postgres::connection::open_failure::OpenFailure;
+use crate::postgres::connection::schema_client::SchemaClient;
+use crate::postgres::connection::seen_timelines::SeenTimelines;
+use crate::postgres::connection::server_check::ServerCheck;
+use crate::postgres::ledger::ledger_queue::LedgerQueue;
+use crate::postgres::reports::inspect::{self, DatabaseReport};
+use crate::postgres::schema::tables::{self, TablesChange, TablesWork};
+use crate::postgres::transfer::{self, DatabaseExport};
+use crate::{RecordCounts, StoreError, TransferError};
+use scoregate_base::clock::Clock;
+
+/// Deadline of an export or an import.
+const TRANSFER_TIMEOUT: Duration = Duration::from_hours(1);
+
+/// An operation named in error messages.
+const OPEN: &str = "open the database";
+
+/// The store in a database. The connections are shared by the calls of one kind, so that the kinds do not wait for each
+/// other.
+pub struct PostgresStore {
+    /// For changes and reads.
+    pub(crate) connection: DatabaseLink,
+    pub(crate) ledger: LedgerQueue,
+    /// For owners and mail.
+    pub(crate) accounts: DatabaseLink,
+    /// For shared documents, but their contents.
+    pub(crate) documents: DatabaseLink,
+    /// For contents of documents.
+    pub(crate) contents: DatabaseLink,
+    /// Started by the first wait for a hint.
+    listener: OnceLock<ChangeListener>,
+    pub(crate) config: Arc<DatabaseConfig>,
+    pub(crate) check: Arc<ServerCheck>,
+    pub(crate) clock: Clock,
+}
+
+impl PostgresStore {
+    /// Creates or upgrades the tables, and grants `role` its rights.
+    pub async fn change_tables(
+        config: DatabaseConfig,
+        clock: Clock,
+        work: TablesWork,
+        role: Option<RoleName>,
+    ) -> Result<TablesChange, StoreError> {
+        let change =
+            async |client: SchemaClient<'_>| tables::change(client, work, role.as_ref()).await.map(Ok);
+        DatabaseLink::new(Arc::new(config), clock).change("create its tables", change).await
+    }
+
+    /// Reports the contents and the state of the database.
+    pub async fn inspect(config: DatabaseConfig, clock: Clock) -> Result<DatabaseReport, StoreError> {
+        let connection = DatabaseLink::new(Arc::new(config), clock);
+        check_tables(&connection).await?;
+        connection.run("inspect the database", async |client| inspect::report(client).await).await
+    }
+
+    /// Exports everything in one snapshot to `output`, a writer and a call that makes it durable. With `closes` no gateway
+    /// can use the tables afterwards.
+    pub async fn export(
+        config: DatabaseConfig,
+        clock: Clock,
+        output: (&mut dyn Write, &mut dyn FnMut() -> io::Result<()>),
+        closes: bool,
+    ) -> Result<DatabaseExport, TransferError> {
+        let now = clock.now().wall;
+        let connection = transfer_link(config, clock).await?;
+        let work = async |client: SchemaClient<'_>| transfer::export(client, output, closes, now).await;
+        connection.change("be exported", work).await
+    }
+
+    /// Imports an export into empty tables, in the name of `who`.
+    pub async fn import(
+        config: DatabaseConfig,
+        clock: Clock,
+        from: &Path,
+        who: &str,
+    ) -> Result<RecordCounts, TransferError> {
+        let now = clock.now().wall;
+        let reader = DumpReader::open(from)?;
+        let name = from.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let connection = transfer_link(config, clock).await?;
+        let work = async |client: SchemaClient<'_>| transfer::import(client, reader, (who, &name), now).await;
+        connection.change("be imported", work).await
+    }
+
+    /// Opens the store. Its tables must exist in a format that this program knows.
+    pub async fn open(config: DatabaseConfig, clock: Clock) -> Result<Self, StoreError> {
+        Self::open_with(config, clock, false).await
+    }
+
+    /// With `ignores_clock` the day of each exchange is used alone.
+    pub(crate) async fn open_with(
+        config: DatabaseConfig,
+        clock: Clock,
+        ignores_clock: bool,
+    ) -> Result<Self, StoreError> {
+        let store = Self::connecting(config, clock, SeenTimelines::default(), ignores_clock);
+        store.check().await?;
+        Ok(store)
+    }
+
+    /// A store that connects when it is used. Each new connection checks its server and the tables: until that has
+    /// succeeded, every call fails.
+    pub fn unopened(config: DatabaseConfig, clock: Clock, seen: SeenTimelines) -> Self {
+        Self::connecting(config, clock, seen, false)
+    }
+
+    /// Connects, unless it is connected.
+    pub async fn check(&self) -> Result<(), OpenFailure> {
+        Ok(self.connection.connect(OPEN).await?)
+    }
+
+    /// Opens the connections that requests of callers need, unless they are open: for keys and for leases.
+    pub async fn connect_to_serve(&self) -> Result<(), OpenFailure> {
+        self.check().await?;
+        Ok(self.ledger.connect(OPEN).await?)
+    }
+
+    /// From now on refuses servers with another data set.
+    pub fn accept_only(&self, data_set: &str) {
+        self.check.accept_only(data_set);
+    }
+
+    pub(crate) fn listener(&self) -> &ChangeListener {
+        self.listener.get_or_init(|| ChangeListener::start(&self.config, self.clock.clone()))
+    }
+
+    fn connecting(config: DatabaseConfig, clock: Clock, seen: SeenTimelines, ignores_clock: bool) -> Self {
+        let check = Arc::new(ServerCheck::new(&config.schema, seen));
+        let config = Arc::new(config);
+        let link = || DatabaseLink::checked(Arc::clone(&config), clock.clone(), Arc::clone(&check));
+        Self {
+            connection: link(),
+            ledger: LedgerQueue::start(link(), ignores_clock),
+            accounts: link(),
+            documents: link(),
+            contents: link(),
+            listener: OnceLock::new(),
+            clock,
+            config,
+            check,
+        }
+    }
+}
+
+/// A link with a deadline for long transactions, to tables that this program can use.
+async fn transfer_link(config: DatabaseConfig, clock: Clock) -> Result<DatabaseLink, StoreError> {
+    check_tables(&DatabaseLink::new(Arc::new(config.clone()), clock.clone())).await?;
+    let config = DatabaseConfig { timeout: TRANSFER_TIMEOUT, ..config };
+    Ok(DatabaseLink::new(Arc::new(config), clock))
+}
+
+/// Refuses tables that this program cannot use.
+async fn check_tables(connection: &DatabaseLink) -> Result<(), StoreError> {
+    let state = connection.run(OPEN, async |client| tables::state(client).await).await?;
+    match state.problem() {
+        None => Ok(()),
+        Some(reason) => Err(StoreError::Unavailable { doing: OPEN, reason }),
+    }
+}

@@ -1,0 +1,106 @@
+//! The report of `scoregate store check` on a database, and its state for metrics.
+
+use tokio_postgres::Row;
+
+use scoregate_base::clock::{Day, Wall};
+
+use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult};
+use crate::postgres::connection::server_history::ServerHistory;
+use crate::{DatabaseStatus, HotTable, TableRows};
+
+/// The database, as the current user sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DatabaseReport {
+    /// Version of the server.
+    pub server: String,
+    /// Applied steps of the schema.
+    pub format: u32,
+    /// Number of applications.
+    pub applications: u64,
+    /// Number of keys.
+    pub keys: u64,
+    /// Keys that are neither expired nor revoked.
+    pub keys_in_force: u64,
+    /// The current day of the ledger; `None` if nothing was ever granted.
+    pub day: Option<Day>,
+    /// Units granted for that day.
+    pub granted: u64,
+    /// Number of audit records.
+    pub audit: u64,
+    /// Number of shared documents.
+    pub documents: u64,
+    /// Whether commits wait for a synchronous standby.
+    pub is_synchronous: bool,
+    /// Why the timeline of the server cannot be checked.
+    pub hidden_timeline: Option<String>,
+    /// The server's clock.
+    pub clock: Wall,
+}
+
+/// As this user's transactions have it: a role may have a setting of its own.
+const IS_SYNCHRONOUS: &str = "current_setting('synchronous_standby_names') <> ''
+           AND current_setting('synchronous_commit') IN ('on', 'remote_apply')";
+
+/// Statistics, which every role may read without a lock on the tables.
+const STATUS: &str = "
+SELECT {is_synchronous} AS is_synchronous, relname::text AS name, n_live_tup AS live, n_dead_tup AS dead
+FROM pg_stat_user_tables WHERE schemaname = '{schema}' AND relname = ANY ($1)";
+
+const REPORT: &str = "
+SELECT current_setting('server_version') AS server,
+       (SELECT format FROM {schema}.site) AS format,
+       (SELECT count(*) FROM {schema}.applications) AS applications,
+       count(k.digest) AS keys,
+       count(k.digest) FILTER (WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > n.at)) AS keys_in_force,
+       (SELECT day::text FROM {schema}.calendar WHERE day > '1970-01-01') AS day,
+       (SELECT coalesce(sum(granted), 0)::bigint FROM {schema}.ledger_days l
+            JOIN {schema}.calendar c ON c.day = l.day) AS granted,
+       (SELECT count(*) FROM {schema}.audit) AS audit,
+       (SELECT count(*) FROM {schema}.documents) AS documents,
+       {is_synchronous} AS is_synchronous,
+       n.at AS clock
+FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS at) n
+LEFT JOIN {schema}.keys k ON true
+GROUP BY n.at";
+
+/// Reads the report. The tables must exist.
+pub(crate) async fn report(client: SchemaClient<'_>) -> SqlResult<DatabaseReport> {
+    let row = client.query_one(&statement(REPORT), &[]).await?;
+    let day: Option<&str> = row.try_get("day")?;
+    let hidden_timeline = match ServerHistory::read(client.client).await? {
+        ServerHistory::Hidden(reason) => Some(reason),
+        ServerHistory::Disclosed { .. } => None,
+    };
+    Ok(DatabaseReport {
+        server: row.try_get("server")?,
+        format: u32::try_from(row.try_get::<_, i32>("format")?).unwrap_or(0),
+        applications: row.count("applications")?,
+        keys: row.count("keys")?,
+        keys_in_force: row.count("keys_in_force")?,
+        day: day.and_then(Day::parse),
+        granted: row.count("granted")?,
+        audit: row.count("audit")?,
+        documents: row.count("documents")?,
+        is_synchronous: row.try_get("is_synchronous")?,
+        hidden_timeline,
+        clock: row.at("clock")?,
+    })
+}
+
+/// Reads the state.
+pub(crate) async fn status(client: SchemaClient<'_>) -> SqlResult<DatabaseStatus> {
+    let rows = client.query(&statement(STATUS), &[&HotTable::ALL.map(HotTable::name).to_vec()]).await?;
+    let is_synchronous = rows.first().map_or(Ok(false), |row| row.try_get("is_synchronous"))?;
+    let tables = rows.iter().filter_map(|row| table_rows(row).transpose()).collect::<Result<_, _>>()?;
+    Ok(DatabaseStatus { is_synchronous, tables })
+}
+
+fn table_rows(row: &Row) -> SqlResult<Option<TableRows>> {
+    let (name, live, dead) = (row.try_get::<_, &str>("name")?, row.count("live")?, row.count("dead")?);
+    let table = HotTable::ALL.into_iter().find(|table| table.name() == name);
+    Ok(table.map(|table| TableRows { table, live, dead }))
+}
+
+fn statement(text: &str) -> String {
+    text.replace("{is_synchronous}", IS_SYNCHRONOUS)
+}

@@ -1,0 +1,167 @@
+//! Minutes in which the service was ready, and messages about its incidents. The rules are in `store::status`.
+//!
+//! A message is posted while the row of `site` is locked, like every change with an audit record; so numbers are assigned
+//! here and not by a sequence.
+
+use tokio_postgres::Row;
+
+use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult, millis, stored};
+use crate::postgres::keys::audit;
+use crate::postgres::postgres_store::PostgresStore;
+use crate::status::{DAY_MINUTES, STATUS_DAYS_KEPT, day_of_minute};
+use crate::{
+    IncidentState, MessageSubject, NewStatusMessage, StatusDay, StatusHistory, StatusMessage, StatusMinute,
+    StatusStore, StoreError, StoreFuture,
+};
+
+/// A row that would not change is not written.
+const RECORD: &str = "
+INSERT INTO {schema}.status_minutes AS m (minute, is_ready, is_fresh)
+SELECT r.minute, bool_or(r.is_ready), bool_or(r.is_fresh)
+FROM unnest($1::int8[], $2::bool[], $3::bool[]) AS r (minute, is_ready, is_fresh)
+JOIN {schema}.calendar c ON r.minute >= (c.day - date '1970-01-01' + 1 - $4::int4)::int8 * $5
+GROUP BY r.minute ORDER BY r.minute
+ON CONFLICT (minute) DO UPDATE
+SET is_ready = m.is_ready OR excluded.is_ready, is_fresh = m.is_fresh OR excluded.is_fresh
+WHERE (excluded.is_ready AND NOT m.is_ready) OR (excluded.is_fresh AND NOT m.is_fresh)";
+
+/// A row without a day if there is none, for the first minute.
+const HISTORY: &str = "
+SELECT f.first_minute, d.day, d.ready, d.fresh
+FROM (SELECT min(minute) AS first_minute FROM {schema}.status_minutes) f
+LEFT JOIN (
+    SELECT minute / $3 AS day, count(*) FILTER (WHERE is_ready) AS ready, count(*) FILTER (WHERE is_fresh) AS fresh
+    FROM {schema}.status_minutes WHERE minute >= $1 AND minute < $2 GROUP BY minute / $3
+) d ON true
+ORDER BY d.day";
+
+const LAST: &str =
+    "SELECT title, state FROM {schema}.status_messages WHERE incident = $1 ORDER BY id DESC LIMIT 1";
+
+const INSERT: &str = "
+INSERT INTO {schema}.status_messages (id, incident, at, state, title, message)
+SELECT n.id, coalesce($1, n.id), $2, $3, $4, $5
+FROM (SELECT coalesce(max(id), 0) + 1 AS id FROM {schema}.status_messages) n
+RETURNING id, incident, at, state, title, message";
+
+const MESSAGES: &str = "
+SELECT id, incident, at, state, title, message FROM {schema}.status_messages
+WHERE id IN (SELECT id FROM {schema}.status_messages ORDER BY id DESC LIMIT $1)
+   OR incident NOT IN (SELECT incident FROM {schema}.status_messages WHERE state = 'resolved')
+ORDER BY id DESC";
+
+/// The first minute of all is kept: it shows that the service has a history.
+const DELETE: &str = "
+DELETE FROM {schema}.status_minutes WHERE minute IN (
+    SELECT minute FROM {schema}.status_minutes
+    WHERE minute < (SELECT (day - date '1970-01-01' + 1 - $1::int4)::int8 * $2 FROM {schema}.calendar)
+      AND minute > (SELECT min(minute) FROM {schema}.status_minutes)
+    ORDER BY minute LIMIT $3)";
+
+const KEPT: i32 = STATUS_DAYS_KEPT.cast_signed();
+const OF_A_DAY: i64 = DAY_MINUTES.cast_signed();
+
+async fn record(client: SchemaClient<'_>, minutes: &[StatusMinute]) -> SqlResult<()> {
+    let numbers: Vec<i64> = minutes.iter().map(|minute| minute.minute.cast_signed()).collect();
+    let ready: Vec<bool> = minutes.iter().map(|minute| minute.is_ready).collect();
+    let fresh: Vec<bool> = minutes.iter().map(|minute| minute.is_fresh).collect();
+    client.execute(RECORD, &[&numbers, &ready, &fresh, &KEPT, &OF_A_DAY]).await.map(drop)
+}
+
+async fn history(client: SchemaClient<'_>, first: u64, end: u64) -> SqlResult<StatusHistory> {
+    let mut history = StatusHistory::default();
+    for row in client.query(HISTORY, &[&first.cast_signed(), &end.cast_signed(), &OF_A_DAY]).await? {
+        history.first_minute = row.try_get::<_, Option<i64>>("first_minute")?.map(i64::unsigned_abs);
+        let Some(day) = row.try_get::<_, Option<i64>>("day")? else { continue };
+        history.days.push(StatusDay {
+            day: day_of_minute(day.unsigned_abs().saturating_mul(DAY_MINUTES)),
+            ready: row.count("ready")?,
+            fresh: row.count("fresh")?,
+        });
+    }
+    Ok(history)
+}
+
+async fn post(
+    client: SchemaClient<'_>,
+    new: &NewStatusMessage,
+) -> SqlResult<Result<StatusMessage, StoreError>> {
+    audit::lock(client).await?;
+    let (incident, title, state) = match &new.subject {
+        MessageSubject::New(title) => (None, title.clone(), None),
+        MessageSubject::Known(incident) => match last(client, *incident).await? {
+            Ok((title, state)) => (Some(incident.cast_signed()), title, Some(state)),
+            Err(refusal) => return Ok(Err(refusal)),
+        },
+    };
+    let state = new.state.or(state).unwrap_or(IncidentState::Investigating);
+    let row =
+        client.query_one(INSERT, &[&incident, &millis(new.at), &state.word(), &title, &new.message]).await?;
+    let posted = message(&row)?;
+    let (what, detail) = posted.audited();
+    audit::add(client, new.at, [&new.who, what, "", &detail]).await?;
+    Ok(Ok(posted))
+}
+
+/// Title and state of an incident, unless it is resolved.
+async fn last(
+    client: SchemaClient<'_>,
+    incident: u64,
+) -> SqlResult<Result<(String, IncidentState), StoreError>> {
+    let Some(row) = client.query_opt(LAST, &[&incident.cast_signed()]).await? else {
+        return Ok(Err(StoreError::UnknownIncident(incident)));
+    };
+    let state = state(row.try_get("state")?);
+    if state == IncidentState::Resolved {
+        return Ok(Err(StoreError::IncidentResolved(incident)));
+    }
+    Ok(Ok((row.try_get("title")?, state)))
+}
+
+async fn messages(client: SchemaClient<'_>, limit: usize) -> SqlResult<Vec<StatusMessage>> {
+    client.query(MESSAGES, &[&stored(limit)]).await?.iter().map(message).collect()
+}
+
+/// Deletes a batch of outdated minutes. Returns their number.
+pub(crate) async fn delete_outdated(client: SchemaClient<'_>, batch: i64) -> SqlResult<u64> {
+    client.execute(DELETE, &[&KEPT, &OF_A_DAY, &batch]).await
+}
+
+/// The message of a row.
+fn message(row: &Row) -> SqlResult<StatusMessage> {
+    Ok(StatusMessage {
+        id: row.count("id")?,
+        incident: row.count("incident")?,
+        at: row.at("at")?,
+        state: state(row.try_get("state")?),
+        title: row.try_get("title")?,
+        message: row.try_get("message")?,
+    })
+}
+
+/// The engine writes known words only.
+fn state(word: &str) -> IncidentState {
+    IncidentState::parse(word).unwrap_or(IncidentState::Investigating)
+}
+
+impl StatusStore for PostgresStore {
+    fn record_minutes(&self, minutes: Vec<StatusMinute>) -> StoreFuture<'_, ()> {
+        let doing = "record the status of this gateway";
+        Box::pin(self.connection.run(doing, async move |client| record(client, &minutes).await))
+    }
+
+    fn status_history(&self, first: u64, end: u64) -> StoreFuture<'_, StatusHistory> {
+        let doing = "read the history of the status page";
+        Box::pin(self.connection.run(doing, async move |client| history(client, first, end).await))
+    }
+
+    fn post_status(&self, new: NewStatusMessage) -> StoreFuture<'_, StatusMessage> {
+        let doing = "post a status message";
+        Box::pin(self.connection.change(doing, async move |client| post(client, &new).await))
+    }
+
+    fn status_messages(&self, limit: usize) -> StoreFuture<'_, Vec<StatusMessage>> {
+        let doing = "read status messages";
+        Box::pin(self.connection.run(doing, async move |client| messages(client, limit).await))
+    }
+}

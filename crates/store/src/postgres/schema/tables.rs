@@ -1,0 +1,136 @@
+//! Creates and upgrades the tables, and decides whether this program can use them. The steps are in `schema_steps`.
+
+use crate::postgres::connection::database_connection::RoleName;
+use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
+use crate::postgres::schema::steps::STEPS;
+
+/// Rights of a runtime role. It may neither change the tables nor alter the audit trail.
+const GRANTS: &str = "
+GRANT USAGE ON SCHEMA {schema} TO {role};
+GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.applications, {schema}.keys, {schema}.ledger_days, {schema}.ledger_nodes,
+    {schema}.minute_pools, {schema}.minute_shares, {schema}.nodes, {schema}.usage_nodes, {schema}.usage_days,
+    {schema}.documents, {schema}.document_contents, {schema}.backend_refreshes, {schema}.request_nodes,
+    {schema}.request_days, {schema}.status_minutes, {schema}.owners, {schema}.owned_applications, {schema}.sign_in_links,
+    {schema}.owner_sessions, {schema}.mail_queue, {schema}.closed_applications, {schema}.grace_shares TO {role};
+GRANT SELECT, UPDATE ON {schema}.calendar, {schema}.site TO {role};
+GRANT SELECT, INSERT ON {schema}.audit, {schema}.status_messages TO {role}";
+
+/// The formats of a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SchemaFormat {
+    /// Number of applied steps.
+    pub(crate) applied: i32,
+    /// A program must know at least this many.
+    pub(crate) compatible_from: i32,
+}
+
+/// Whether this program can use a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SchemaState {
+    Usable,
+    /// The tables are missing.
+    Missing,
+    /// Steps of this release are missing.
+    Older(SchemaFormat),
+    /// A newer release made the tables incompatible with this one.
+    Incompatible(SchemaFormat),
+}
+
+/// An operation on the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TablesWork {
+    /// Create them, unless they exist.
+    Create,
+    /// Apply the missing steps to existing tables.
+    Upgrade,
+}
+
+/// The result of an operation on the tables, with formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TablesChange {
+    /// The tables were created.
+    Created(i32),
+    /// Steps were applied.
+    Upgraded {
+        /// The format before.
+        from: i32,
+        /// The format now.
+        to: i32,
+    },
+    /// Nothing.
+    Unchanged(i32),
+    /// Nothing: there are no tables to upgrade.
+    Missing,
+}
+
+/// Creates or upgrades the tables, and grants `role` its rights, in a transaction. Several programs may do it concurrently.
+pub(crate) async fn change(
+    client: SchemaClient<'_>,
+    work: TablesWork,
+    role: Option<&RoleName>,
+) -> SqlResult<TablesChange> {
+    client.execute("SELECT pg_advisory_xact_lock(hashtext($1))", &[&"scoregate schema"]).await?;
+    let newest = i32::try_from(STEPS.len()).unwrap_or(i32::MAX);
+    let found = format(client).await?.map(|format| format.applied);
+    let (missing, change) = match (work, found) {
+        (TablesWork::Upgrade, None) => return Ok(TablesChange::Missing),
+        (TablesWork::Create, None) => {
+            client.batch_execute("CREATE SCHEMA IF NOT EXISTS {schema}").await?;
+            (0, TablesChange::Created(newest))
+        }
+        (TablesWork::Upgrade, Some(from)) if from < newest => {
+            (from, TablesChange::Upgraded { from, to: newest })
+        }
+        (TablesWork::Create | TablesWork::Upgrade, Some(format)) => (newest, TablesChange::Unchanged(format)),
+    };
+    for step in STEPS.iter().skip(usize::try_from(missing).unwrap_or(usize::MAX)) {
+        client.batch_execute(step).await?;
+    }
+    if let Some(role) = role {
+        client.batch_execute(&role.statement(GRANTS)).await?;
+    }
+    Ok(change)
+}
+
+/// Compares the tables with the steps that this program knows.
+pub(crate) async fn state(client: SchemaClient<'_>) -> SqlResult<SchemaState> {
+    Ok(SchemaState::of(format(client).await?))
+}
+
+impl SchemaState {
+    /// Compares a schema, if there is one, with the steps that this program knows.
+    pub(crate) fn of(found: Option<SchemaFormat>) -> Self {
+        let known = i32::try_from(STEPS.len()).unwrap_or(i32::MAX);
+        match found {
+            None => Self::Missing,
+            Some(found) if found.compatible_from > known => Self::Incompatible(found),
+            Some(found) if found.applied < known => Self::Older(found),
+            Some(_) => Self::Usable,
+        }
+    }
+
+    /// Why the tables cannot be used, if they cannot.
+    pub(crate) fn problem(self) -> Option<String> {
+        match self {
+            Self::Usable => None,
+            Self::Missing => Some("it has no tables; run `scoregate store init`".into()),
+            Self::Older(SchemaFormat { applied, .. }) => Some(format!(
+                "its tables have format {applied}, which is older than this release needs; run `scoregate store upgrade`"
+            )),
+            Self::Incompatible(SchemaFormat { compatible_from, .. }) => Some(format!(
+                "its tables need a program that knows format {compatible_from}; start a newer release"
+            )),
+        }
+    }
+}
+
+async fn format(client: SchemaClient<'_>) -> SqlResult<Option<SchemaFormat>> {
+    let name = client.schema.statement("{schema}.site");
+    if client.query_opt("SELECT 1 WHERE to_regclass($1) IS NOT NULL", &[&name]).await?.is_none() {
+        return Ok(None);
+    }
+    let found = client.query_opt("SELECT format, compatible_from FROM {schema}.site", &[]).await?;
+    found
+        .map(|row| Ok(SchemaFormat { applied: row.try_get(0)?, compatible_from: row.try_get(1)? }))
+        .transpose()
+}

@@ -1,0 +1,125 @@
+//! Outdated records are deleted in batches.
+
+use super::*;
+use crate::NodeRegistry as _;
+
+/// The count of records for each day or pool.
+async fn rows(store: &PostgresStore, query: &str) -> Vec<(String, i64)> {
+    let query = store.config.schema.statement(query);
+    let work = async |client: SchemaClient<'_>| client.query(&query, &[]).await;
+    let rows = store.connection.run("test", work).await.unwrap();
+    rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+async fn execute(store: &PostgresStore, statements: &str) {
+    let statements = store.config.schema.statement(statements);
+    let work = async |client: SchemaClient<'_>| client.batch_execute(&statements).await;
+    store.connection.run("test", work).await.unwrap();
+}
+
+#[tokio::test]
+async fn ledger_days_are_deleted_after_35_days_in_batches() {
+    needs!("postgresql");
+    let store = fresh().await;
+    granted(&store, report(created(&store).await, 1, NodeTotals::default(), 5)).await;
+    execute(
+        &store,
+        "INSERT INTO {schema}.ledger_days (day, application, granted)
+         SELECT date '2025-11-21' - 35 - d, 'app_' || n, 1 FROM generate_series(0, 1) d, generate_series(1, 800) n;
+         INSERT INTO {schema}.ledger_nodes SELECT day, application, 7, 1, 0, 0, 0 FROM {schema}.ledger_days
+         WHERE day < '2025-11-01';
+         INSERT INTO {schema}.ledger_days (day, application) VALUES (date '2025-11-21' - 34, 'app_1')",
+    )
+    .await;
+    let mut batches = Vec::new();
+    while batches.last() != Some(&0) {
+        batches.push(store.delete_outdated().await.unwrap());
+    }
+    assert_eq!(batches, [2_000, 1_200, 0]);
+    let days =
+        rows(&store, "SELECT day::text, count(*) FROM {schema}.ledger_days GROUP BY 1 ORDER BY 1").await;
+    assert_eq!(days, [("2025-10-18".to_owned(), 1), ("2025-11-21".to_owned(), 1)]);
+    let nodes = rows(&store, "SELECT day::text, count(*) FROM {schema}.ledger_nodes GROUP BY 1").await;
+    assert_eq!(nodes, [("2025-11-21".to_owned(), 1)]);
+}
+
+#[tokio::test]
+async fn minute_pools_are_deleted_after_an_hour_without_use() {
+    needs!("postgresql");
+    let store = fresh().await;
+    execute(
+        &store,
+        "INSERT INTO {schema}.minute_pools
+         SELECT name, 60, 0, (extract(epoch FROM clock_timestamp()) * 1000000)::int8 - minutes * 60000000::int8
+         FROM (VALUES ('idle', 61), ('used', 59)) v (name, minutes);
+         INSERT INTO {schema}.minute_shares SELECT application, 1, 1, 20, as_of FROM {schema}.minute_pools",
+    )
+    .await;
+    assert_eq!(store.delete_outdated().await.unwrap(), 1);
+    for table in ["minute_pools", "minute_shares"] {
+        let query = format!("SELECT application, count(*) FROM {{schema}}.{table} GROUP BY 1");
+        assert_eq!(rows(&store, &query).await, [("used".to_owned(), 1)]);
+    }
+}
+
+#[tokio::test]
+async fn one_gateway_at_a_time_deletes_outdated_records() {
+    needs!("postgresql");
+    let store = fresh().await;
+    let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true).await.unwrap();
+    execute(&store, "INSERT INTO {schema}.minute_pools VALUES ('idle', 60, 0, 0)").await;
+    execute(&other, "BEGIN; SELECT pg_advisory_xact_lock(hashtext('{schema} outdated records'))").await;
+    assert_eq!(store.delete_outdated().await.unwrap(), 0);
+    execute(&other, "COMMIT").await;
+    assert_eq!(store.delete_outdated().await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn nodes_are_deleted_a_day_after_they_were_seen_last() {
+    needs!("postgresql");
+    let store = fresh().await;
+    execute(
+        &store,
+        "INSERT INTO {schema}.nodes SELECT hours, 'gateway', '1.0.0', 0,
+             (extract(epoch FROM clock_timestamp()) * 1000)::int8 - hours * 3600000::int8, 0, 0
+         FROM (VALUES (23), (25)) v (hours)",
+    )
+    .await;
+    let listed = async || store.nodes().await.unwrap().nodes.iter().map(|node| node.node).collect::<Vec<_>>();
+    assert_eq!(listed().await, [23, 25]);
+    assert_eq!(store.nodes().await.unwrap().live(Wall::default()).count(), 0);
+    assert_eq!(store.delete_outdated().await.unwrap(), 1);
+    assert_eq!(listed().await, [23]);
+}
+
+#[tokio::test]
+async fn requests_are_not_merged_while_a_gateway_reports() {
+    needs!("postgresql");
+    let store = fresh().await;
+    let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true).await.unwrap();
+    granted(&store, report(created(&store).await, 1, NodeTotals::default(), 5)).await;
+    let row = "(date '2025-11-21' - 3, 'app_1', 'models', 'ok', 1, 7)";
+    execute(&store, &format!("INSERT INTO {{schema}}.request_nodes VALUES {row}")).await;
+    execute(&other, "BEGIN; SELECT pg_advisory_xact_lock_shared(hashtext('{schema} requests'))").await;
+    assert_eq!(store.delete_outdated().await.unwrap(), 0);
+    execute(&other, "COMMIT").await;
+    assert_eq!(store.delete_outdated().await.unwrap(), 1);
+    let query =
+        "SELECT application || ' ' || endpoint || ' ' || outcome, requests FROM {schema}.request_days";
+    assert_eq!(rows(&store, query).await, [("app_1 models ok".to_owned(), 7)]);
+}
+
+#[tokio::test]
+async fn usage_is_not_merged_while_a_gateway_reports() {
+    needs!("postgresql");
+    let store = fresh().await;
+    let other = PostgresStore::open_with((*store.config).clone(), Clock::system(), true).await.unwrap();
+    granted(&store, report(created(&store).await, 1, NodeTotals::default(), 5)).await;
+    execute(&store, "INSERT INTO {schema}.usage_nodes VALUES (date '2025-11-21' - 3, 'app_1', 1, 7)").await;
+    execute(&other, "BEGIN; SELECT pg_advisory_xact_lock_shared(hashtext('{schema} usage'))").await;
+    assert_eq!(store.delete_outdated().await.unwrap(), 0);
+    execute(&other, "COMMIT").await;
+    assert_eq!(store.delete_outdated().await.unwrap(), 1);
+    let query = "SELECT application, units FROM {schema}.usage_days";
+    assert_eq!(rows(&store, query).await, [("app_1".to_owned(), 7)]);
+}

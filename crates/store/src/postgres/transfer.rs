@@ -1,0 +1,237 @@
+//! `scoregate store export` and `store import` on a database, each in one transaction. The server writes the rows of an
+//! export as JSON, and reads those of an import from JSON.
+
+use std::io::{self, Write};
+
+use serde_json::Value;
+
+use crate::dump::{DumpFault, DumpLine, DumpReader, DumpWriter};
+use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
+use crate::postgres::keys::audit;
+use crate::{RecordCounts, TransferError};
+use scoregate_base::clock::Wall;
+
+/// Number of rows that are read or written with one statement.
+const AT_ONCE: usize = 2_000;
+
+/// A finished export.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DatabaseExport {
+    /// Number of records.
+    pub counts: RecordCounts,
+    /// The schema to which the tables were moved, if the export closed the store.
+    pub closed: Option<String>,
+}
+
+/// A kind of line and its rows, whose columns are the fields of the line.
+const TABLES: [(&str, &str); 9] = [
+    ("application", "SELECT * FROM {schema}.applications ORDER BY id"),
+    (
+        "key",
+        "SELECT application, encode(digest, 'hex') AS digest, shown, name, created_at, expires_at, revoked_at, last_used_at
+         FROM {schema}.keys k ORDER BY application, k.digest",
+    ),
+    ("ledger", "SELECT day, application, least(granted, 4294967295) AS granted, 0 AS grace FROM {schema}.ledger_days ORDER BY day, application"),
+    (
+        "usage",
+        "SELECT day, application, sum(units)::int8 AS units
+         FROM (SELECT * FROM {schema}.usage_days UNION ALL SELECT day, application, units FROM {schema}.usage_nodes) u
+         WHERE EXISTS (SELECT FROM {schema}.applications a WHERE a.id = application)
+         GROUP BY day, application ORDER BY day, application",
+    ),
+    (
+        "requests",
+        "SELECT day, application, endpoint, outcome, sum(requests)::int8 AS requests
+         FROM (SELECT * FROM {schema}.request_days
+               UNION ALL
+               SELECT day, application, endpoint, outcome, requests FROM {schema}.request_nodes) r
+         WHERE EXISTS (SELECT FROM {schema}.applications a WHERE a.id = application)
+         GROUP BY day, application, endpoint, outcome ORDER BY day, application, endpoint, outcome",
+    ),
+    ("audit", "SELECT id AS number, at, who, what, application, detail FROM {schema}.audit ORDER BY id"),
+    (
+        "availability",
+        "SELECT min(minute) * 60000 AS first, count(*) AS minutes, is_ready AS ready, is_fresh AS fresh
+         FROM (SELECT minute, is_ready, is_fresh,
+                      minute - row_number() OVER (PARTITION BY is_ready, is_fresh ORDER BY minute) AS period
+               FROM {schema}.status_minutes) m
+         GROUP BY is_ready, is_fresh, period ORDER BY 1",
+    ),
+    ("status_message", "SELECT * FROM {schema}.status_messages ORDER BY id"),
+    (
+        "owner",
+        "SELECT o.*,
+                ARRAY(SELECT application FROM {schema}.owned_applications WHERE owner = o.id ORDER BY application)
+                    AS applications
+         FROM {schema}.owners o ORDER BY id",
+    ),
+];
+
+/// Waits for transactions in progress; later ones find no tables once the schema has another name.
+const LOCK_ALL: &str = "
+LOCK TABLE {schema}.site, {schema}.applications, {schema}.keys, {schema}.audit, {schema}.calendar, {schema}.ledger_days,
+    {schema}.ledger_nodes, {schema}.minute_pools, {schema}.minute_shares, {schema}.nodes, {schema}.usage_nodes,
+    {schema}.usage_days, {schema}.documents, {schema}.document_contents, {schema}.backend_refreshes,
+    {schema}.request_nodes, {schema}.request_days, {schema}.status_minutes, {schema}.status_messages, {schema}.owners, {schema}.owned_applications, {schema}.sign_in_links,
+    {schema}.owner_sessions, {schema}.mail_queue, {schema}.closed_applications, {schema}.grace_shares IN ACCESS EXCLUSIVE MODE";
+
+/// Exports everything in one snapshot. `keep` makes the output durable. With `closes` the tables get another schema before
+/// the commit, so that no gateway uses them any more.
+pub(crate) async fn export(
+    client: SchemaClient<'_>,
+    (out, keep): (&mut dyn Write, &mut dyn FnMut() -> io::Result<()>),
+    closes: bool,
+    now: Wall,
+) -> SqlResult<Result<DatabaseExport, TransferError>> {
+    client.batch_execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").await?;
+    if closes {
+        // Before the first read, which takes the snapshot.
+        client.batch_execute(LOCK_ALL).await?;
+    }
+    let counts = match write_all(client, out, now).await? {
+        Ok(counts) => counts,
+        Err(fault) => return Ok(Err(fault.into())),
+    };
+    let new_name = closes.then(|| {
+        let time = now.rfc3339().replace(['-', ':', '.'], "").to_ascii_lowercase();
+        // A name has at most 63 characters.
+        format!("{:.40}_closed_{time}", client.schema.statement("{schema}"))
+    });
+    if let Some(name) = &new_name {
+        client.batch_execute(&format!("ALTER SCHEMA {{schema}} RENAME TO {name}")).await?;
+    }
+    Ok(keep().map(|()| DatabaseExport { counts, closed: new_name }).map_err(TransferError::File))
+}
+
+/// Writes all lines.
+async fn write_all(
+    client: SchemaClient<'_>,
+    out: &mut dyn Write,
+    now: Wall,
+) -> SqlResult<Result<RecordCounts, DumpFault>> {
+    let mut writer = match DumpWriter::begin(out, now) {
+        Ok(writer) => writer,
+        Err(error) => return Ok(Err(error.into())),
+    };
+    let fetch = format!("FETCH {AT_ONCE} FROM exported");
+    for (kind, select) in TABLES {
+        let json = format!("SELECT row_to_json(r)::text FROM ({select}) r");
+        client.batch_execute(&format!("DECLARE exported NO SCROLL CURSOR FOR {json}")).await?;
+        loop {
+            let rows = client.query(&fetch, &[]).await?;
+            for row in &rows {
+                let line = DumpLine::of_json(kind, row.try_get(0)?).map_err(DumpFault::Record);
+                if let Err(fault) = line.and_then(|line| writer.push(&line)) {
+                    return Ok(Err(fault));
+                }
+            }
+            if rows.is_empty() {
+                break;
+            }
+        }
+        client.batch_execute("CLOSE exported").await?;
+    }
+    Ok(writer.finish().map_err(DumpFault::Disk))
+}
+
+/// A kind of line, and the statement that inserts rows of it from JSON.
+const INSERTS: [(&str, &str); 9] = [
+    (
+        "application",
+        "INSERT INTO {schema}.applications
+         SELECT * FROM json_populate_recordset(NULL::{schema}.applications, $1::text::json)",
+    ),
+    (
+        "key",
+        "INSERT INTO {schema}.keys (application, digest, shown, name, created_at, expires_at, revoked_at, last_used_at)
+         SELECT application, decode(digest, 'hex'), shown, name, created_at, expires_at, revoked_at, last_used_at
+         FROM json_to_recordset($1::text::json)
+             AS r (application text, digest text, shown text, name text, created_at int8, expires_at int8, revoked_at int8,
+                   last_used_at int8)",
+    ),
+    (
+        "ledger",
+        "INSERT INTO {schema}.ledger_days (day, application, granted)
+         SELECT day, application, granted FROM json_populate_recordset(NULL::{schema}.ledger_days, $1::text::json)",
+    ),
+    // Gateways report more of the days that are open.
+    (
+        "usage",
+        "INSERT INTO {schema}.usage_days
+         SELECT * FROM json_populate_recordset(NULL::{schema}.usage_days, $1::text::json)",
+    ),
+    (
+        "requests",
+        "INSERT INTO {schema}.request_days
+         SELECT * FROM json_populate_recordset(NULL::{schema}.request_days, $1::text::json)",
+    ),
+    (
+        "audit",
+        "INSERT INTO {schema}.audit (id, at, who, what, application, detail) OVERRIDING SYSTEM VALUE
+         SELECT number, at, who, what, application, detail
+         FROM json_to_recordset($1::text::json)
+             AS r (number int8, at int8, who text, what text, application text, detail text)",
+    ),
+    (
+        "availability",
+        "INSERT INTO {schema}.status_minutes (minute, is_ready, is_fresh)
+         SELECT m.minute, r.ready, r.fresh
+         FROM json_to_recordset($1::text::json) AS r (first int8, minutes int8, ready bool, fresh bool),
+             generate_series(r.first / 60000, r.first / 60000 + r.minutes - 1) AS m (minute)",
+    ),
+    (
+        "status_message",
+        "INSERT INTO {schema}.status_messages
+         SELECT * FROM json_populate_recordset(NULL::{schema}.status_messages, $1::text::json)",
+    ),
+    (
+        "owner",
+        "WITH owned AS (
+             INSERT INTO {schema}.owned_applications (application, owner)
+             SELECT a.application, r.id FROM json_to_recordset($1::text::json) AS r (id text, applications json),
+                 json_array_elements_text(r.applications) AS a (application)
+         )
+         INSERT INTO {schema}.owners
+         SELECT * FROM json_populate_recordset(NULL::{schema}.owners, $1::text::json)",
+    ),
+];
+
+/// Later audit records continue the numbers. The newest day in the ledger is open or closed already. Gateways that know
+/// another identity read all keys again.
+/// The grace of the current day may have been used with the exported store.
+const FINISH: &str = "
+SELECT setval(pg_get_serial_sequence('{schema}.audit', 'id'), max(id)) FROM {schema}.audit HAVING max(id) IS NOT NULL;
+UPDATE {schema}.calendar SET day = greatest(day, (SELECT max(day) FROM {schema}.ledger_days));
+DELETE FROM {schema}.grace_shares;
+INSERT INTO {schema}.grace_shares SELECT day, 0, 1, 0, 0, 0 FROM {schema}.calendar WHERE day > '1970-01-01';
+UPDATE {schema}.site SET id = gen_random_uuid()";
+
+/// Imports an export into empty tables. `who` and `file` are for the audit trail.
+pub(crate) async fn import(
+    client: SchemaClient<'_>,
+    mut reader: DumpReader,
+    (who, file): (&str, &str),
+    now: Wall,
+) -> SqlResult<Result<RecordCounts, TransferError>> {
+    client.batch_execute(LOCK_ALL).await?;
+    let found: i64 = client.query_one("SELECT count(*) FROM {schema}.applications", &[]).await?.try_get(0)?;
+    if found > 0 {
+        return Ok(Err(TransferError::InUse(found.unsigned_abs())));
+    }
+    loop {
+        let mut rows = match reader.rows(AT_ONCE) {
+            Ok(rows) if rows.is_empty() => break,
+            Ok(rows) => rows,
+            Err(fault) => return Ok(Err(fault.into())),
+        };
+        for (kind, statement) in INSERTS {
+            if let Some(rows) = rows.remove(kind) {
+                client.execute(statement, &[&Value::Array(rows).to_string()]).await?;
+            }
+        }
+    }
+    client.batch_execute(FINISH).await?;
+    let detail = format!("the whole store, from {file:?}");
+    audit::add(client, now, [who, "import_store", "", &detail]).await?;
+    Ok(Ok(reader.counts()))
+}

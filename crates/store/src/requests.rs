@@ -1,0 +1,252 @@
+//! Requests of each application by UTC day, endpoint and outcome, for reports.
+//!
+//! They follow the rules of `usage`: reports of a node are totals of a day that only grow, a day is open for reports for two
+//! days after it ended, and nothing may be decided by them. Only requests with a valid key are counted.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use scoregate_base::clock::Day;
+use scoregate_base::keys::ApplicationId;
+
+use super::StoreFuture;
+
+/// Number of days for which requests are kept, the current one included.
+pub const REQUEST_DAYS_KEPT: u32 = 92;
+
+/// How a request ended, as the developer of an application sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RequestOutcome {
+    /// A response with content.
+    Ok,
+    /// 304: the caller's copy is current.
+    NotModified,
+    /// The request must be changed: 4xx other than the two below, also 429 `too_many_refusals`.
+    ClientError,
+    /// 429: the limit of the minute is used up.
+    RateLimited,
+    /// 429: the quota of the day is used up.
+    QuotaExceeded,
+    /// 5xx: the gateway or the backend failed.
+    ServerError,
+    /// The client disconnected before the response.
+    Disconnected,
+}
+
+/// Requests of an application on a day to one endpoint with one outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestTotal {
+    /// The day.
+    pub day: Day,
+    /// The application.
+    pub application: ApplicationId,
+    /// The name of the endpoint, or `none` for other paths. A newer release may have written names that are unknown here.
+    pub endpoint: Cow<'static, str>,
+    /// The outcome.
+    pub outcome: RequestOutcome,
+    /// The requests.
+    pub requests: u64,
+}
+
+/// A query of the requests of an application, added up over all nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestQuery {
+    /// The application.
+    pub application: ApplicationId,
+    /// The first day.
+    pub first: Day,
+    /// The last day. Of longer ranges, the last [`REQUEST_DAYS_KEPT`] days are read.
+    pub last: Day,
+}
+
+/// The reply to a query of requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestList {
+    /// The totals by day, endpoint and outcome, oldest day first.
+    pub totals: Vec<RequestTotal>,
+}
+
+/// Requests by outcome.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "each is a variant of `RequestOutcome`, which describes it")]
+pub struct OutcomeCounts {
+    pub ok: u64,
+    pub not_modified: u64,
+    pub client_error: u64,
+    pub rate_limited: u64,
+    pub quota_exceeded: u64,
+    pub server_error: u64,
+    pub disconnected: u64,
+}
+
+impl RequestOutcome {
+    /// All outcomes.
+    pub const ALL: [Self; 7] = [
+        Self::Ok,
+        Self::NotModified,
+        Self::ClientError,
+        Self::RateLimited,
+        Self::QuotaExceeded,
+        Self::ServerError,
+        Self::Disconnected,
+    ];
+
+    /// Its name as stored, and in reports.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::NotModified => "not_modified",
+            Self::ClientError => "client_error",
+            Self::RateLimited => "rate_limited",
+            Self::QuotaExceeded => "quota_exceeded",
+            Self::ServerError => "server_error",
+            Self::Disconnected => "disconnected",
+        }
+    }
+
+    /// The outcome with this name.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|outcome| outcome.word() == word)
+    }
+}
+
+impl RequestQuery {
+    /// The days, oldest first.
+    pub fn days(&self) -> impl DoubleEndedIterator<Item = Day> + use<> {
+        let oldest = self.last.number().saturating_sub(REQUEST_DAYS_KEPT - 1);
+        (self.first.number().max(oldest)..=self.last.number()).map(Day::from_number)
+    }
+}
+
+impl RequestList {
+    /// All requests.
+    pub fn sum(&self) -> OutcomeCounts {
+        let mut sum = OutcomeCounts::default();
+        self.totals.iter().for_each(|total| sum.add(total.outcome, total.requests));
+        sum
+    }
+
+    /// The requests of each day of the query, oldest first. Days without requests are included.
+    pub fn by_day(&self, query: &RequestQuery) -> Vec<(Day, OutcomeCounts)> {
+        let mut days: BTreeMap<Day, OutcomeCounts> =
+            query.days().map(|day| (day, OutcomeCounts::default())).collect();
+        for total in &self.totals {
+            days.entry(total.day).or_default().add(total.outcome, total.requests);
+        }
+        days.into_iter().collect()
+    }
+
+    /// The requests to each endpoint, most requests first.
+    pub fn by_endpoint(&self) -> Vec<(&str, OutcomeCounts)> {
+        let mut endpoints: BTreeMap<&str, OutcomeCounts> = BTreeMap::new();
+        for total in &self.totals {
+            endpoints.entry(&total.endpoint).or_default().add(total.outcome, total.requests);
+        }
+        let mut endpoints: Vec<_> = endpoints.into_iter().collect();
+        endpoints.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.total()));
+        endpoints
+    }
+}
+
+impl OutcomeCounts {
+    /// Requests with this outcome.
+    pub const fn of(&self, outcome: RequestOutcome) -> u64 {
+        match outcome {
+            RequestOutcome::Ok => self.ok,
+            RequestOutcome::NotModified => self.not_modified,
+            RequestOutcome::ClientError => self.client_error,
+            RequestOutcome::RateLimited => self.rate_limited,
+            RequestOutcome::QuotaExceeded => self.quota_exceeded,
+            RequestOutcome::ServerError => self.server_error,
+            RequestOutcome::Disconnected => self.disconnected,
+        }
+    }
+
+    /// Requests with any outcome.
+    pub fn total(&self) -> u64 {
+        RequestOutcome::ALL.iter().fold(0, |sum: u64, outcome| sum.saturating_add(self.of(*outcome)))
+    }
+
+    fn add(&mut self, outcome: RequestOutcome, requests: u64) {
+        let count = match outcome {
+            RequestOutcome::Ok => &mut self.ok,
+            RequestOutcome::NotModified => &mut self.not_modified,
+            RequestOutcome::ClientError => &mut self.client_error,
+            RequestOutcome::RateLimited => &mut self.rate_limited,
+            RequestOutcome::QuotaExceeded => &mut self.quota_exceeded,
+            RequestOutcome::ServerError => &mut self.server_error,
+            RequestOutcome::Disconnected => &mut self.disconnected,
+        };
+        *count = count.saturating_add(requests);
+    }
+}
+
+/// Requests per application, day, endpoint and outcome, for reports. The rules are in `requests`.
+pub trait RequestStore: Send + Sync + 'static {
+    /// Stores totals of a node durably, at most one for each application, day, endpoint and outcome. A total that is lower than
+    /// the stored one changes nothing, nor does one of a day that is no longer open for reports.
+    fn record_requests(&self, node: u64, totals: Vec<RequestTotal>) -> StoreFuture<'_, ()>;
+
+    /// Requests of an application added up over all nodes.
+    fn requests(&self, query: RequestQuery) -> StoreFuture<'_, RequestList>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn day(number: u32) -> Day {
+        Day::from_number(number)
+    }
+
+    #[test]
+    fn requests_are_added_up_by_day_and_by_endpoint() {
+        let application = ApplicationId::mint().unwrap();
+        let total = |of, endpoint: &'static str, outcome, requests| RequestTotal {
+            day: day(of),
+            application,
+            endpoint: endpoint.into(),
+            outcome,
+            requests,
+        };
+        let totals = vec![
+            total(20_000, "index", RequestOutcome::Ok, 1),
+            total(20_000, "models", RequestOutcome::Ok, 5),
+            total(20_002, "models", RequestOutcome::RateLimited, u64::MAX),
+        ];
+        let (list, query) =
+            (RequestList { totals }, RequestQuery { application, first: day(20_000), last: day(20_002) });
+        let ok = |ok| OutcomeCounts { ok, ..OutcomeCounts::default() };
+        let limited = OutcomeCounts { rate_limited: u64::MAX, ..OutcomeCounts::default() };
+        assert_eq!(list.by_day(&query), [(day(20_000), ok(6)), (day(20_001), ok(0)), (day(20_002), limited)]);
+        let models = OutcomeCounts { ok: 5, ..limited };
+        assert_eq!(list.by_endpoint(), [("models", models), ("index", ok(1))]);
+        assert_eq!((list.sum(), models.total()), (OutcomeCounts { ok: 6, ..limited }, u64::MAX));
+    }
+
+    #[test]
+    fn a_query_reads_at_most_the_days_that_are_kept() {
+        let application = ApplicationId::mint().unwrap();
+        let days = |first, last| RequestQuery { application, first: day(first), last: day(last) }.days();
+        assert_eq!(days(7, 9).collect::<Vec<_>>(), [day(7), day(8), day(9)]);
+        assert_eq!(days(9, 7).count(), 0);
+        assert_eq!(days(0, 3).count(), 4);
+        let all: Vec<Day> = days(0, u32::MAX).collect();
+        assert_eq!((all.len(), all.last()), (92, Some(&day(u32::MAX))));
+    }
+
+    #[test]
+    fn every_outcome_has_a_name_and_a_count() {
+        for outcome in RequestOutcome::ALL {
+            assert_eq!(RequestOutcome::parse(outcome.word()), Some(outcome));
+            let mut counts = OutcomeCounts::default();
+            counts.add(outcome, 3);
+            assert_eq!((counts.of(outcome), counts.total()), (3, 3));
+            let shown = serde_json::to_value(counts).unwrap();
+            assert_eq!(shown[outcome.word()], 3);
+        }
+        assert_eq!(RequestOutcome::parse("OK"), None);
+    }
+}

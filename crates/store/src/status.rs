@@ -1,0 +1,153 @@
+//! The availability of the service by minute, and messages about its incidents, for the status page.
+//!
+//! A minute is the number of minutes since 1970-01-01 UTC. Each gateway stores the minutes in which it was ready; a minute that
+//! no gateway stored counts as down.
+
+use scoregate_base::clock::{Day, Wall};
+
+use super::StoreFuture;
+
+/// Number of days for which minutes are kept, the current one included. The first minute of all is kept forever.
+pub(crate) const STATUS_DAYS_KEPT: u32 = 91;
+/// Minutes of a day.
+pub const DAY_MINUTES: u64 = 1_440;
+
+/// The state of the service in a minute, as seen by one gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatusMinute {
+    /// Minutes since 1970-01-01 UTC.
+    pub minute: u64,
+    /// Whether it was ready.
+    pub is_ready: bool,
+    /// Whether it was ready and its data was not stale.
+    pub is_fresh: bool,
+}
+
+/// The minutes of a day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatusDay {
+    /// The day.
+    pub day: Day,
+    /// Minutes in which a gateway was ready.
+    pub ready: u64,
+    /// Minutes in which the data of a ready gateway was not stale.
+    pub fresh: u64,
+}
+
+/// Minutes by day.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StatusHistory {
+    /// The first stored minute of all.
+    pub first_minute: Option<u64>,
+    /// The days with stored minutes, in order.
+    pub days: Vec<StatusDay>,
+}
+
+/// The state of an incident.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IncidentState {
+    /// The cause is not known.
+    Investigating,
+    /// The cause is known.
+    Identified,
+    /// A fix is in place and being monitored.
+    Monitoring,
+    /// It is over. Nothing is added to it.
+    Resolved,
+}
+
+/// A message about an incident. Messages are never changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatusMessage {
+    /// Its number; numbers increase.
+    pub id: u64,
+    /// The incident: the number of its first message.
+    pub incident: u64,
+    /// When it was posted.
+    pub at: Wall,
+    /// The state of the incident from then on.
+    pub state: IncidentState,
+    /// The title of the incident.
+    pub title: String,
+    /// Its text, which may have several lines.
+    pub message: String,
+}
+
+/// The incident of a new message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MessageSubject {
+    /// A new incident with this title.
+    New(String),
+    /// The incident with this number, which must not be resolved.
+    Known(u64),
+}
+
+/// A message to be posted, with its author for the audit trail.
+#[derive(Clone, Debug)]
+pub struct NewStatusMessage {
+    /// When.
+    pub at: Wall,
+    /// The author: `cli:root`, `admin-api`.
+    pub who: String,
+    /// The incident.
+    pub subject: MessageSubject,
+    /// The state of the incident; `None` to keep it. A new one is then investigated.
+    pub state: Option<IncidentState>,
+    /// The text.
+    pub message: String,
+}
+
+impl IncidentState {
+    /// All states.
+    pub const ALL: [Self; 4] = [Self::Investigating, Self::Identified, Self::Monitoring, Self::Resolved];
+
+    /// Its name as stored, and in commands.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Investigating => "investigating",
+            Self::Identified => "identified",
+            Self::Monitoring => "monitoring",
+            Self::Resolved => "resolved",
+        }
+    }
+
+    /// The state with this name.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.word() == word)
+    }
+}
+
+impl StatusMessage {
+    /// Its audit record: the kind of change, and the details.
+    pub(crate) fn audited(&self) -> (&'static str, String) {
+        let what = if self.state == IncidentState::Resolved { "resolve_status" } else { "post_status" };
+        let Self { id, incident, state, title, .. } = self;
+        (what, format!("message {id} of incident {incident}, {}: {title}", state.word()))
+    }
+}
+
+/// The number of the minute of an instant.
+pub const fn minute_of(at: Wall) -> u64 {
+    at.seconds() / 60
+}
+
+/// The day of a minute.
+pub(crate) fn day_of_minute(minute: u64) -> Day {
+    Day::from_number(u32::try_from(minute / DAY_MINUTES).unwrap_or(u32::MAX))
+}
+
+/// The availability of the service by minute, and messages about its incidents. The rules are in `status`.
+pub trait StatusStore: Send + Sync + 'static {
+    /// Stores minutes as one gateway saw them. A minute is ready, or its data fresh, if any gateway stored that. Minutes that
+    /// are no longer kept are ignored.
+    fn record_minutes(&self, minutes: Vec<StatusMinute>) -> StoreFuture<'_, ()>;
+
+    /// The minutes from `first` up to `end`, which is not included, added up by day.
+    fn status_history(&self, first: u64, end: u64) -> StoreFuture<'_, StatusHistory>;
+
+    /// Makes a message and its audit record durable, both or neither.
+    fn post_status(&self, new: NewStatusMessage) -> StoreFuture<'_, StatusMessage>;
+
+    /// The newest messages, up to `limit`, and all of incidents that are not resolved; newest first.
+    fn status_messages(&self, limit: usize) -> StoreFuture<'_, Vec<StatusMessage>>;
+}

@@ -1,0 +1,78 @@
+//! Why a store call failed, and the reply to a call.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use super::OwnerRefusal;
+use scoregate_base::keys::ApplicationId;
+
+/// The reply to a store call, to be awaited.
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// Why a store call failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The application does not exist.
+    #[error("there is no application {0}; `scoregate keys list` lists all")]
+    UnknownApplication(ApplicationId),
+    /// The application has no such key.
+    #[error("application {0} has no such key; `scoregate keys show {0}` lists its keys")]
+    UnknownKey(ApplicationId),
+    /// The service has no such incident.
+    #[error("there is no incident {0}; `scoregate status list` lists them")]
+    UnknownIncident(u64),
+    /// The account of an owner does not allow it.
+    #[error(transparent)]
+    Owner(#[from] OwnerRefusal),
+    /// Nothing is added to a resolved incident.
+    #[error("incident {0} is already resolved; open a new one")]
+    IncidentResolved(u64),
+    /// An application or key with this identity exists.
+    #[error("{0} already exists")]
+    Exists(&'static str),
+    /// The store cannot be reached or written. Nothing counts as done; after a disk failure in the last moment a
+    /// crash may still bring it back.
+    #[error("the store cannot {doing}: {reason}")]
+    Unavailable {
+        /// The operation.
+        doing: &'static str,
+        /// The cause.
+        reason: String,
+    },
+    /// The store's content is damaged.
+    #[error("the store at {path} is damaged: {reason}. Run `scoregate store check` to see what is readable")]
+    Damaged {
+        /// Its location.
+        path: String,
+        /// The problem.
+        reason: String,
+    },
+    /// The store was written by a newer version of the program.
+    #[error(
+        "the store at {path} has format {found}; this program supports formats up to {known}. \
+         Run the newer version again, or import the backup that it made beside the file before the upgrade"
+    )]
+    Newer {
+        /// Its location.
+        path: String,
+        /// Its format.
+        found: u32,
+        /// The newest known format.
+        known: u32,
+    },
+}
+
+impl StoreError {
+    /// Whether the store failed, as opposed to an invalid request.
+    pub const fn is_failure(&self) -> bool {
+        match self {
+            Self::Unavailable { .. } | Self::Damaged { .. } | Self::Newer { .. } => true,
+            Self::UnknownApplication(_)
+            | Self::UnknownKey(_)
+            | Self::UnknownIncident(_)
+            | Self::Owner(_)
+            | Self::IncidentResolved(_)
+            | Self::Exists(_) => false,
+        }
+    }
+}
