@@ -1,5 +1,5 @@
 //! What tests need besides the toolchain. Without it a test is skipped: its name is written to standard error, and to the list
-//! that `untested.rs` prints at the end of `cargo test`. With `SCOREGATE_NO_SKIP=1` it fails instead.
+//! that `untested.rs` prints at the end of `cargo test`. With `NO_SKIPPED_TESTS=1` it fails instead.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -22,7 +22,7 @@ pub(crate) fn is_skipped(function: &str, packages: &[&str]) -> bool {
     let path = function.replace("::{{closure}}", "");
     let test = path.split_once("::").map_or(&*path, |(_, test)| test).trim_end_matches("::here");
     let line = format!("SKIPPED {test}: {missing} is not installed\n");
-    assert!(std::env::var_os("SCOREGATE_NO_SKIP").is_none(), "{line}");
+    assert!(std::env::var_os("NO_SKIPPED_TESTS").is_none(), "{line}");
     // Unlike the macros, these writes are shown although the test succeeds.
     std::io::stderr().write_all(line.as_bytes()).expect("standard error is writable");
     let program = std::env::current_exe().expect("a path");
