@@ -62,7 +62,7 @@ def consistent(file):
     yield "the health check is disabled", "healthcheck" not in gateway and "HEALTHCHECK" in dockerfile
     grace = seconds(settings["server"].get("shutdown_timeout", "30s"))
     yield "a graceful shutdown takes longer than stop_grace_period", seconds(gateway["stop_grace_period"]) >= 2 * grace + 5
-    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["package"]["version"]
+    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
     yield "the image has another version", gateway["image"] == f"scoregate:{version}" and gateway["build"]["args"]["VERSION"] == version
 
     yield from monitored(file, {"gateway"}, settings, "prometheus", ROOT / "deploy/prometheus/targets.yml")

@@ -79,7 +79,7 @@ def of_gateways(file, gateways):
     its = settings()
     dockerfile = (ROOT / "deploy/container/Dockerfile").read_text()
     path = re.search(r"SCOREGATE_CONFIG=(\S+)", dockerfile)[1]
-    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["package"]["version"]
+    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
     yield "there are not three gateways", len(gateways) == 3
     yield "store.gateways is below the number of gateways", its["store"]["gateways"] >= len(gateways)
     own = [mounts(service)[its["data_dir"]] for service in gateways.values()]

@@ -67,7 +67,7 @@ image() {
 }
 
 version() {
-    sed -n '/^\[package\]/,/^$/s/^version = "\(.*\)"$/\1/p' Cargo.toml
+    sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"$/\1/p' Cargo.toml
 }
 
 tag='' root='' binary=''
