@@ -16,8 +16,8 @@ use super::super::model_state::{ModelState, PeriodSummary};
 use super::super::statistics::{Estimate, FittedLine};
 use super::*;
 
-/// The scenarios, relative to the root of the project.
-const SCENARIOS: &str = "tests/reference/scenarios";
+/// The scenarios.
+const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/reference/scenarios");
 /// The `sortBy` values with a score of their own, in the order of `Measure::ALL`.
 const MEASURES: [SortBy; 5] =
     [SortBy::Combined, SortBy::Coding, SortBy::Reasoning, SortBy::Tooling, SortBy::SevenAxis];
