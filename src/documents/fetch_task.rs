@@ -40,7 +40,6 @@ pub(crate) enum FetchError {
     Backend(UpstreamFailure),
 }
 
-/// The result of a fetch.
 pub(super) type FetchResult = Result<Arc<StoredDocument>, FetchError>;
 
 /// The right to make one fetch, shared with the requests that wait for it.

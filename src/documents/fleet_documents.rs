@@ -91,7 +91,6 @@ impl FleetDocuments {
         Self { fetches, away_until, followed, noted, has_noted, clock, instruments }
     }
 
-    /// The backend.
     pub(super) fn backend(&self) -> &str {
         &self.fetches.backend
     }

@@ -16,7 +16,6 @@ pub(super) struct SiteHeader<'a> {
     pub(super) current: &'a str,
 }
 
-/// The link to the account.
 #[derive(Clone, Copy)]
 pub(super) enum AccountLink {
     /// Callers cannot sign up.

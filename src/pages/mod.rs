@@ -25,9 +25,7 @@ pub(crate) use escape::escape;
 pub use page::Page;
 pub use pages_config::PagesConfig;
 use paths::{ACCOUNT_SIGN_IN, DOCS, OPENAPI, STATUS};
+pub use sample::EXAMPLE_MODEL;
 pub use site_links::SiteLinks;
 pub use site_pages::Pages;
 pub use terms::default_terms;
-
-/// The model in the examples; the simulated data always contains it.
-pub const EXAMPLE_MODEL: &str = sample::MODEL;

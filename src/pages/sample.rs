@@ -12,7 +12,7 @@ use scoregate_base::routes::{Endpoint, Param, Period, PublishedField, PublishedK
 /// The time in the examples.
 pub(super) const INSTANT: &str = "2026-11-21T13:00:00Z";
 /// The model in the examples; the simulated data always contains it.
-pub(super) const MODEL: &str = "atlas-4-large";
+pub const EXAMPLE_MODEL: &str = "atlas-4-large";
 
 /// The values, as JSON, by endpoint and field; or by a field's own name if no row has the whole path.
 #[rustfmt::skip]

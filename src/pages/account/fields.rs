@@ -13,7 +13,6 @@ pub(super) const APPLICATION_FIELDS: [&str; 4] = ["name", "url", "contact", EXIS
 /// Names of the fields of a step that cannot be undone.
 pub(super) const CONFIRMATION: [&str; 1] = ["confirm"];
 
-/// A field for text.
 pub(super) struct TextField<'a> {
     pub(super) name: &'static str,
     pub(super) label: &'static str,
@@ -123,7 +122,6 @@ pub(super) fn described(name: &str, has_hint: bool, problem: Option<FormProblem<
     attributes
 }
 
-/// The fields of an application.
 pub(super) fn application_fields(entered: &ApplicationFields, problem: Option<FormProblem<'_>>) -> String {
     let fields = [
         TextField {

@@ -127,7 +127,7 @@ fn request(row: &Endpoint, base: &str, model: &str) -> String {
 
 fn example(param: Param) -> &'static str {
     match param {
-        Param::Id => sample::MODEL,
+        Param::Id => sample::EXAMPLE_MODEL,
         Param::Period => Period::Week.word(),
         Param::SortBy => SortBy::Coding.word(),
         Param::Limit => "20",

@@ -26,7 +26,7 @@ pub(super) fn of(endpoint: &Endpoint) -> Vec<Value> {
 
 fn parameter(param: Param) -> Value {
     let (location, schema) = match param {
-        Param::Id => ("path", schema_with(param, "examples", json!([sample::MODEL]))),
+        Param::Id => ("path", schema_with(param, "examples", json!([sample::EXAMPLE_MODEL]))),
         // No `default`: it depends on the tier, as the description states.
         Param::Period => ("query", json!({ "type": "string", "enum": Period::ALL.map(Period::word) })),
         Param::SortBy => (

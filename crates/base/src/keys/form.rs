@@ -7,7 +7,8 @@
 
 use crate::secret::Secret;
 
-use super::BASE62;
+/// The digits of keys and ids.
+pub(super) const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 const RANDOM: usize = 30;
 const CHECK: usize = 6;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::BASE62;
+use super::form::BASE62;
 
 const DIGITS: usize = 11;
 

@@ -14,6 +14,3 @@ pub use form::{KeyForm, SHOWN_CHARACTERS, shown_prefix};
 pub use ids::{ApplicationId, BadId, BadOwnerId, OwnerId};
 pub use printable_text::{BadText, TextFlaw, check_text, checked_message};
 pub use tier::{PaidRights, Rights, Tier, TierIndex, TierLimits, standard_tiers};
-
-/// The digits of keys and ids.
-const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";

@@ -8,6 +8,7 @@
 //! are in `minute_report`.
 
 #[cfg(test)]
+#[path = "tests_of_minute_share.rs"]
 mod tests;
 
 use std::time::Duration;

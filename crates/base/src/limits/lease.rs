@@ -12,6 +12,7 @@
 //! closed day.
 
 #[cfg(test)]
+#[path = "tests_of_lease.rs"]
 mod tests;
 
 use crate::clock::Day;

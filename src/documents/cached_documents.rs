@@ -4,6 +4,7 @@
 //! document is decided in `gateway::fetch`.
 
 #[cfg(test)]
+#[path = "tests_of_cached_documents.rs"]
 mod tests;
 
 use std::cmp::Reverse;

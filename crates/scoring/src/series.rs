@@ -3,6 +3,7 @@
 //! Runs are counted and dropped. Counts are defined in `count`, the scores of a range in `period_scores`.
 
 #[cfg(test)]
+#[path = "tests_of_series.rs"]
 mod tests;
 
 use std::cell::OnceCell;
