@@ -112,7 +112,6 @@ impl AccountState {
         verdict
     }
 
-    /// Its day.
     pub(crate) const fn day(&self) -> DayBalance {
         self.balance.day
     }
@@ -294,7 +293,6 @@ impl AccountState {
         result
     }
 
-    /// Whether it has a share.
     pub(super) fn has_share(&self, now: Mono) -> bool {
         self.known_share().is_some_and(|share| share.is_held(now))
     }
@@ -304,7 +302,6 @@ impl AccountState {
         self.known_share().is_some_and(|share| share.is_in_use(now))
     }
 
-    /// Whether it has an idle share.
     pub(super) fn has_idle_share(&self, now: Mono) -> bool {
         self.known_share().is_some_and(|share| share.is_idle(now))
     }

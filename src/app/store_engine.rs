@@ -19,7 +19,6 @@ const UNREADABLE: &str = "the stored applications and keys cannot be read";
 /// Pause between attempts of a start to reach the database.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// The store of a server.
 pub(super) struct ServerStore {
     pub(super) store: Arc<dyn Store>,
     /// Empty until the keys are loaded.

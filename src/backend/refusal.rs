@@ -32,7 +32,6 @@ impl BackendRefusal {
         code.row()
     }
 
-    /// The body.
     pub(super) fn body(&self) -> Bytes {
         let row = self.row();
         let bad = if let Self::Param(bad) = self { Some(bad) } else { None };

@@ -91,7 +91,6 @@ impl SnapshotResponse {
         }
     }
 
-    /// Its body.
     pub(super) fn body(&self) -> BodyParts {
         BodyParts([self.opening.clone(), self.data.clone(), Bytes::from_static(b"}")].into_iter())
     }

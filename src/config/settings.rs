@@ -182,7 +182,6 @@ pub static SETTINGS: &[Setting] = &[
 ];
 
 impl Setting {
-    /// The default value.
     pub(super) fn default_value(&self) -> Option<Value> {
         let table: toml::Table = toml::from_str(&format!("value = {}", self.default?)).ok()?;
         table.get("value").cloned()

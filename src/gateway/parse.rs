@@ -21,7 +21,6 @@ pub(super) const MAX_HEADERS: usize = 64;
 /// Leading zeros could make a host of any length.
 const MAX_PORT_DIGITS: usize = 5;
 
-/// A request as received.
 pub(super) struct ReceivedRequest<'r> {
     pub(super) head: &'r Parts,
     pub(super) headers: RequestHeaders<'r>,

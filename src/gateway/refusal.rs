@@ -126,7 +126,7 @@ struct RefusalTraits {
 }
 
 impl Refusal {
-    /// THE table of refusals: the only place that decides about a new reason.
+    /// The table of refusals: the only place that decides about a new reason.
     #[rustfmt::skip]
     fn traits(&self) -> RefusalTraits {
         let nature = |code, fault, asks_the_guard, closes| RefusalTraits { code, fault, costs_guard_token: asks_the_guard, closes };

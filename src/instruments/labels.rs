@@ -20,7 +20,6 @@ pub(crate) enum RequestSubject {
 }
 
 metric_label! {
-    /// The class of a status.
     pub(super) enum StatusClass: "class" {
         Success = "2xx",
         Redirection = "3xx",

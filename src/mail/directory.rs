@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use super::failure::MailFailure;
 use super::message::OutgoingMail;
 
-/// A directory of mail.
 #[derive(Clone, Debug)]
 pub(super) struct MailDirectory {
     path: PathBuf,

@@ -19,7 +19,6 @@ use scoregate_base::limits::network;
 use super::connection_activity::ConnectionActivity;
 use super::displacement::DisplacementRank;
 
-/// All slots.
 pub(super) struct ConnectionSlots {
     max_connections: AtomicUsize,
     max_per_address: AtomicUsize,

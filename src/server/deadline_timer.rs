@@ -23,7 +23,6 @@ pub(super) struct DeadlineTimer {
     has_signalled_retire: bool,
 }
 
-/// A signal for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionSignal {
     /// Close in order: after the next response, or soon.

@@ -28,7 +28,6 @@ pub(super) const LAST_REQUEST: Duration = Duration::from_secs(1);
 /// The write timeout of clients without a key while too many responses wait in the whole process, and of surplus connections.
 pub(super) const HURRIED_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A missed deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MissedDeadline {
     /// No complete request head.

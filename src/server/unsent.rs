@@ -89,7 +89,6 @@ impl UnsentResponses {
         Self { count: AtomicUsize::default(), refused: registry.counters("scoregate_streams_refused_total") }
     }
 
-    /// Counts one.
     pub(super) fn count(self: &Arc<Self>) -> UnsentResponse {
         self.count.fetch_add(1, Ordering::Relaxed);
         UnsentResponse(Arc::clone(self))

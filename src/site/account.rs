@@ -15,7 +15,6 @@ use super::site_reply::SiteReply;
 use super::visit::{LiveSession, Visit, change_failed};
 
 impl Site {
-    /// The page of an account.
     pub(super) async fn account_page(&self, visit: &Visit) -> Result<SiteReply, SiteRefusal> {
         let live = visit.signed_in(&*self.store).await?;
         let notice = match visit.finished_step() {

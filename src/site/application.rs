@@ -50,7 +50,6 @@ impl Site {
         Ok(owned)
     }
 
-    /// The page of an application.
     pub(super) async fn application_page(
         &self,
         visit: &Visit,

@@ -14,7 +14,6 @@ const TOKEN: usize = 43;
 /// The lifetime of a session.
 pub(super) const SESSION_HOURS: u64 = 12;
 
-/// A cookie of the site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SiteCookie {
     /// Binds forms to a browser before it signs in.
@@ -76,7 +75,6 @@ impl CookieNames {
     }
 }
 
-/// A new token.
 pub(super) fn new_token() -> Result<Secret, getrandom::Error> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes)?;

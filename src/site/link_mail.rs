@@ -16,7 +16,6 @@ pub(super) struct LinkMail<'a> {
     pub(super) service: &'a str,
     /// The public address of the site, without a trailing slash.
     pub(super) root: &'a str,
-    /// The recipient.
     pub(super) recipient: &'a str,
     /// The token of the link.
     pub(super) token: &'a Secret,

@@ -8,7 +8,6 @@ use crate::pages::account::MessagePage;
 
 use super::site_path::SitePath;
 
-/// A refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SiteRefusal {
     /// The visitor is not signed in. A redirect leads to the form for that.
@@ -61,13 +60,11 @@ pub(super) enum SiteRefusal {
 /// The properties of a refusal.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SiteRefusalRow {
-    /// The status.
     pub(super) status: StatusCode,
     /// Its name in the log.
     pub(super) word: &'static str,
     /// `Retry-After` in seconds, if waiting helps.
     pub(super) retry_after: Option<u64>,
-    /// The page.
     pub(super) page: MessagePage<'static>,
 }
 

@@ -24,12 +24,10 @@ pub(super) struct SiteReply {
 }
 
 impl SiteReply {
-    /// A page.
     pub(super) fn page(html: String) -> Self {
         Self { html, ..Self::default() }
     }
 
-    /// A page with a script.
     pub(super) fn page_with_script(html: String) -> Self {
         Self { html, has_script: true, ..Self::default() }
     }

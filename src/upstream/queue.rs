@@ -27,7 +27,6 @@ pub enum PriorityClass {
 #[derive(Clone, Debug)]
 pub struct CurrentPriority(Arc<AtomicU8>);
 
-/// The queue.
 #[derive(Debug)]
 pub(super) struct FetchQueue {
     at_once: usize,
@@ -41,7 +40,6 @@ pub(super) struct QueueSlot {
     queue: Option<Arc<Mutex<QueueState>>>,
 }
 
-/// The queue is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QueueFull;
 

@@ -51,7 +51,6 @@ pub(super) enum Status {
     Unavailable,
 }
 
-/// Severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Severity {

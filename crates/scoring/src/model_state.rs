@@ -164,7 +164,6 @@ impl ModelState {
         models.into_iter().map(|model| model.published(&peers)).collect()
     }
 
-    /// Its id.
     pub(super) fn id(&self) -> &str {
         self.model.id().as_str()
     }

@@ -62,7 +62,6 @@ pub(super) fn models_named(seed: u64, ending: &str) -> Vec<Simulated> {
 }
 
 impl Simulated {
-    /// The model.
     pub(super) fn model(&self) -> &Arc<TestedModel> {
         &self.model
     }

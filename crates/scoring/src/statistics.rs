@@ -46,7 +46,6 @@ impl Spread {
     }
 }
 
-/// A fitted line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct FittedLine {
     /// Slope.

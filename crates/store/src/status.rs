@@ -131,7 +131,6 @@ pub const fn minute_of(at: Wall) -> u64 {
     at.seconds() / 60
 }
 
-/// The day of a minute.
 pub(crate) fn day_of_minute(minute: u64) -> Day {
     Day::from_number(u32::try_from(minute / DAY_MINUTES).unwrap_or(u32::MAX))
 }

@@ -1,4 +1,4 @@
-//! THE table of error codes: every value of the `code` field of an error, and its meaning.
+//! The table of error codes: every value of the `code` field of an error, and its meaning.
 //!
 //! The docs page has an anchor for each, the API description a response. The reasons of a refusal are in
 //! `gateway::Refusal`, which maps each to a code.

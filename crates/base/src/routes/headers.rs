@@ -1,4 +1,4 @@
-//! THE table of response headers: name, scope, format, meaning.
+//! The table of response headers: name, scope, format, meaning.
 //!
 //! The API description and the docs page are generated from it, and tests compare every response with it. Headers are
 //! written in `gateway::respond`.

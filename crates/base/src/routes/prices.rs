@@ -1,4 +1,4 @@
-//! THE table of what a request costs, by how it ends.
+//! The table of what a request costs, by how it ends.
 //!
 //! The minute pays for work, the day pays for delivered data, and a refused request costs neither. The arithmetic is
 //! in `limits`.

@@ -1,4 +1,4 @@
-//! THE table of the 13 endpoints, and the function that finds a row by its path.
+//! The table of the 13 endpoints, and the function that finds a row by its path.
 //!
 //! Everything about an endpoint derives from its row: its parameters, whether it may be stored, its documentation.
 //! The syntax of parameters is in `params`, the fields of items in `shapes`.

@@ -39,7 +39,6 @@ metric_label! {
     }
 }
 
-/// A finished span.
 #[derive(Clone, Debug)]
 pub(super) struct FinishedSpan {
     pub(super) trace: TraceContext,

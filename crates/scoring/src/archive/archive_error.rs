@@ -94,7 +94,6 @@ impl From<Damage> for Trouble {
     }
 }
 
-/// The remedy.
 fn remedy(error: &rusqlite::Error) -> &'static str {
     match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::DiskFull) => "; free some disk space and import the same file again",

@@ -14,7 +14,6 @@ use super::super::losses::{self, EstimatePair, SureLoss};
 use super::super::method;
 use super::super::snapshot::Snapshot;
 
-/// An alert.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Alert<'a> {

@@ -14,7 +14,6 @@ use super::super::model_state::ModelState;
 use super::super::run::Axis;
 use super::super::snapshot::Snapshot;
 
-/// A degradation.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Degradation<'a> {

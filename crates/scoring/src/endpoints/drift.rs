@@ -17,7 +17,6 @@ use super::super::page_hinkley::ShiftDirection;
 use super::super::run::Axis;
 use super::super::statistics::FittedLine;
 
-/// The signature.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct DriftSignature<'a> {

@@ -9,7 +9,6 @@ use super::super::figures::Score;
 use super::super::hour::of_period;
 use super::super::model_state::ModelState;
 
-/// A point.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct HistoryPoint {

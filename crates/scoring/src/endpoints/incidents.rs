@@ -14,7 +14,6 @@ use super::super::incident_scan::incident::{Incident as Found, IncidentKind};
 use super::super::model_state::ModelState;
 use super::super::snapshot::Snapshot;
 
-/// An incident.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct IncidentItem<'a> {

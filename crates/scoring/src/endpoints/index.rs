@@ -16,7 +16,6 @@ use super::super::snapshot::Snapshot;
 use super::super::statistics::{Estimate, SampleSums, chance_of_change};
 use super::models;
 
-/// The index.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct BenchmarkIndex<'a> {

@@ -14,7 +14,6 @@ use super::super::measure::Measure;
 use super::super::model_state::{ModelState, PeriodSummary};
 use super::super::run::{Axis, SuiteEntry};
 
-/// The detail of one model.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ModelDetail<'a> {

@@ -14,7 +14,6 @@ use super::super::model_state::ModelState;
 use super::super::snapshot::Snapshot;
 use super::super::statistics::{SampleSums, median};
 
-/// A provider.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ProviderRank<'a> {

@@ -11,7 +11,6 @@ use super::super::model_state::{ModelState, PeriodSummary};
 use super::super::snapshot::Snapshot;
 use super::models::ranked;
 
-/// A recommendation.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Recommendation<'a> {

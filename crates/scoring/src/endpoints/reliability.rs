@@ -13,7 +13,6 @@ use super::super::snapshot::Snapshot;
 use super::super::statistics::SampleSums;
 use super::providers::{by_provider, runs};
 
-/// A provider.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ProviderReliability<'a> {

@@ -10,7 +10,6 @@ use super::super::hour::{Hour, HourRange};
 use super::super::method;
 use super::super::run::{ChangeReason, RunId};
 
-/// The kind of an incident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum IncidentKind {
     /// Scores fell.
@@ -19,7 +18,6 @@ pub(in super::super) enum IncidentKind {
     Outage,
 }
 
-/// An incident.
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) struct Incident {
     pub kind: IncidentKind,

@@ -15,7 +15,6 @@ pub enum NoiseKind {
     WeeklyCycle(f64),
 }
 
-/// A generator of noise.
 #[derive(Clone, Debug)]
 pub(in super::super) struct NoiseGenerator {
     kind: NoiseKind,

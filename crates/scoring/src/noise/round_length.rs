@@ -16,7 +16,6 @@ impl RoundLength {
         Self(if hours == 0 { 1 } else { hours })
     }
 
-    /// Its hours.
     pub(in super::super) const fn hours(self) -> u64 {
         self.0
     }

@@ -155,7 +155,6 @@ pub(super) fn written_trial(trial: &Trial) -> WrittenTrial<'static> {
     }
 }
 
-/// A failed trial.
 pub(super) fn written_failed_trial(failure: RunFailure) -> WrittenTrial<'static> {
     let failure = Some(written_failure(failure, None));
     WrittenTrial { scores: None, latency_ms: None, cost: None, failure }

@@ -8,7 +8,6 @@ use serde::Deserialize;
 
 use crate::RunFailure;
 
-/// A logged exception.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct LoggedException {

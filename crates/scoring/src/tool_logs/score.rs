@@ -13,7 +13,6 @@ use super::python_json::LimitedMap;
 /// Characters of a word that are kept: enough to show it in a message.
 const LONGEST_WORD: usize = 100;
 
-/// A score as logged.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum LoggedScore {
     Number(f64),

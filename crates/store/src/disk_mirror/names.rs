@@ -4,7 +4,6 @@ use std::fmt;
 
 use sha2::{Digest as _, Sha256};
 
-/// A SHA-256 sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sha256Sum(pub(super) [u8; 32]);
 

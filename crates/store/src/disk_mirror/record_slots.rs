@@ -7,7 +7,6 @@ use super::names::{FileStem, Sha256Sum};
 /// Maximum number of records. A start reads them all.
 const MAX_RECORDS: usize = 4_096;
 
-/// One record's slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RecordSlot {
     /// The lowest is evicted first.
@@ -20,7 +19,6 @@ pub(super) struct RecordSlot {
     pub(super) bytes: u64,
 }
 
-/// All slots.
 #[derive(Debug)]
 pub(super) struct RecordSlots {
     max_bytes: u64,

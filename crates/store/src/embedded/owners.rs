@@ -166,7 +166,6 @@ pub(super) fn session(
     Ok(Some(OwnerSession { owner, created_at, expires_at }))
 }
 
-/// Ends a session.
 pub(super) fn end_session(connection: &Connection, digest: Digest) -> Result<(), StoreFault> {
     connection
         .prepare_cached("DELETE FROM owner_sessions WHERE digest = ?1")?
@@ -207,7 +206,6 @@ pub(super) fn owners(connection: &Connection, query: &OwnerQuery) -> Result<Vec<
     Ok(owners)
 }
 
-/// One owner.
 pub(super) fn owner(connection: &Connection, id: OwnerId) -> Result<Option<StoredOwner>, StoreFault> {
     let mut read = connection.prepare_cached(&format!("{OWNERS} WHERE id = ?1"))?;
     let mut rows = read.query([id.to_string()])?;

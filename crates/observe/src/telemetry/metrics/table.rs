@@ -1,4 +1,4 @@
-//! THE table of metrics: each is declared once, with name, type, labels and meaning.
+//! The table of metrics: each is declared once, with name, type, labels and meaning.
 //!
 //! Labels are closed sets whose sizes are in [`LABELS`], so the maximum number of series follows from this file, and
 //! a test limits it.

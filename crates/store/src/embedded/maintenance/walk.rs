@@ -6,7 +6,6 @@ use super::super::fault::StoreFault;
 use super::rows;
 use crate::dump::DumpLine;
 
-/// A table.
 #[derive(Clone, Copy)]
 pub(super) enum TableKind {
     Applications,

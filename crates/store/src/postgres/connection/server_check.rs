@@ -21,7 +21,6 @@ const LOG_INTERVAL: Duration = Duration::from_mins(1);
 
 const SITE: &str = "SELECT id::text, format, compatible_from FROM {schema}.site";
 
-/// The check of a server.
 #[derive(Debug)]
 pub(crate) struct ServerCheck {
     site: String,

@@ -20,7 +20,6 @@ const REFUSALS: [SqlState; 4] = [
     SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
 ];
 
-/// The history of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ServerHistory {
     /// Its cluster and timeline. A timeline is higher after each failover.

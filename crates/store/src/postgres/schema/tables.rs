@@ -1,4 +1,4 @@
-//! Creates and upgrades the tables, and decides whether this program can use them. The steps are in `schema_steps`.
+//! Creates and upgrades the tables, and decides whether this program can use them. The steps are in `steps`.
 
 use crate::postgres::connection::database_connection::RoleName;
 use crate::postgres::connection::schema_client::{SchemaClient, SqlResult};
@@ -15,7 +15,6 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.applications, {schema}.keys, {s
 GRANT SELECT, UPDATE ON {schema}.calendar, {schema}.site TO {role};
 GRANT SELECT, INSERT ON {schema}.audit, {schema}.status_messages TO {role}";
 
-/// The formats of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SchemaFormat {
     /// Number of applied steps.
