@@ -13,7 +13,7 @@ use crate::gateway::Peer;
 use scoregate_base::address::Networks;
 use scoregate_base::limits::network;
 
-use super::connection_activity::ConnectionActivity;
+use super::activity::ConnectionActivity;
 use super::connection_context::ConnectionContext;
 use super::connection_end::ConnectionEnd;
 use super::connection_slots::ConnectionSlot;

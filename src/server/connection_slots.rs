@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use scoregate_base::clock::{Clock, Mono};
 use scoregate_base::limits::network;
 
-use super::connection_activity::ConnectionActivity;
+use super::activity::ConnectionActivity;
 use super::displacement::DisplacementRank;
 
 pub(super) struct ConnectionSlots {

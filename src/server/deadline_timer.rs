@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 
 use scoregate_base::clock::{Alarm, Clock, Mono};
 
-use super::connection_activity::ConnectionActivity;
+use super::activity::ConnectionActivity;
 use super::deadlines::{Deadlines, HURRIED_WRITE_TIMEOUT, MissedDeadline};
 
 /// The timer of one connection.

@@ -19,8 +19,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::gateway::Peer;
 
+use super::activity::{ConnectionActivity, StreamGuard};
 use super::client_limits::STREAMS;
-use super::connection_activity::{ConnectionActivity, StreamGuard};
 use super::connection_context::ConnectionContext;
 use super::connection_end::ConnectionEnd;
 use super::deadline_timer::{ConnectionSignal, DeadlineTimer};

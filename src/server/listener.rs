@@ -20,9 +20,9 @@ use scoregate_base::accept::{BACKLOG, accept_next};
 use scoregate_base::clock::Clock;
 use scoregate_observe::telemetry::metrics::{MetricFamily, MetricsRegistry};
 
+use super::activity::ConnectionActivity;
 use super::application_connections::ApplicationConnections;
 use super::connection::{ConnectionConfig, serve};
-use super::connection_activity::ConnectionActivity;
 use super::connection_context::ConnectionContext;
 use super::connection_end::ConnectionEnd;
 use super::connection_slots::{ConnectionSlot, ConnectionSlots};

@@ -1,10 +1,10 @@
 //! The public port: accepts connections and serves HTTP on them. Requests are answered by `gateway`.
 
+mod activity;
 mod application_connections;
 mod certificates;
 mod client_limits;
 mod connection;
-mod connection_activity;
 mod connection_context;
 mod connection_end;
 mod connection_slots;

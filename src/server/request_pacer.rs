@@ -17,8 +17,8 @@ use bytes::{Buf as _, BytesMut};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::activity::ConnectionActivity;
 use super::client_limits::LARGE_HEAD;
-use super::connection_activity::ConnectionActivity;
 use super::filtered_io::{FilteredIo, ReadFilter};
 use super::frame_sequence::FrameSequence;
 

@@ -11,7 +11,7 @@ use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
 
-use super::connection_activity::StreamGuard;
+use super::activity::StreamGuard;
 
 /// The body. Its request is over when its last byte was sent.
 pub(super) struct ResponseBody {

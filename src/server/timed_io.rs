@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::connection_activity::ConnectionActivity;
+use super::activity::ConnectionActivity;
 
 pub(super) struct TimedIo {
     stream: TcpStream,

@@ -187,8 +187,8 @@ mod tests {
     use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
+    use crate::server::activity::ConnectionActivity;
     use crate::server::certificates::CertificateFiles;
-    use crate::server::connection_activity::ConnectionActivity;
     use scoregate_base::clock::{Clock, Wall};
 
     const X25519: [u8; 2] = [0, 29];

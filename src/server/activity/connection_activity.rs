@@ -1,154 +1,90 @@
-//! The state of a connection: updated by its parts (`timed_io`, `http1`, `http2`), read by `deadline_timer`.
+//! Records what happens on a connection: updated by its parts (`timed_io`, `http1`, `http2`), read by `deadline_timer`.
 //!
 //! Timeouts are in `deadlines`; nothing here waits or closes.
-
-mod stream_guard;
-#[cfg(test)]
-mod tests;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
-use smallvec::SmallVec;
 use tokio::sync::Notify;
 
 use crate::gateway::{ConnectionTrust, TrustLevel};
-use scoregate_base::clock::{Clock, Mono};
+use crate::server::application_connections::{ApplicationConnections, ConnectionMembership};
+use crate::server::client_limits::{ClientLimits, SENT_PER_RECEIVED, UNSOLICITED_BYTES};
+use crate::server::deadlines::{ActivitySnapshot, ConnectionPhase, Deadlines};
+use crate::server::displacement::DisplacementInput;
+use crate::server::unsent::UnsentResponses;
+use scoregate_base::clock::Clock;
 
-use super::application_connections::{ApplicationConnections, ConnectionMembership};
-use super::client_limits::{ClientLimits, SENT_PER_RECEIVED, UNSOLICITED_BYTES};
-use super::deadlines::{ActivitySnapshot, ConnectionPhase, ConnectionProgress, Deadlines};
-use super::displacement::DisplacementInput;
-use super::unsent::{UnsentBytes, UnsentResponses};
-
-pub(super) use stream_guard::StreamGuard;
+use super::activity_state::ActivityState;
 
 /// The state of a connection.
-pub(super) struct ConnectionActivity {
-    clock: Clock,
+pub(in crate::server) struct ConnectionActivity {
+    pub(super) clock: Clock,
     state: Mutex<ActivityState>,
     /// Wakes the connection up to read changes of its state.
-    changed: Arc<Notify>,
+    pub(super) changed: Arc<Notify>,
     trust: ConnectionTrust,
     /// HTTP/2: how often the codec was polled.
     polls: AtomicUsize,
     /// Unsent responses of the whole process.
-    all_unsent: Arc<UnsentResponses>,
+    pub(super) all_unsent: Arc<UnsentResponses>,
     applications: Arc<ApplicationConnections>,
 }
 
-struct ActivityState {
-    phase: ConnectionPhase,
-    since: Mono,
-    /// Requests that are not sent to their last byte, each with its start.
-    requests: SmallVec<[(u32, Mono); 2]>,
-    next: u32,
-    /// HTTP/1.1: the response is complete; once it is sent, the request is over.
-    response_complete: bool,
-    /// Bytes that wait for the socket.
-    socket: UnsentBytes,
-    /// HTTP/2: bytes that wait for the client's windows.
-    bodies: UnsentBytes,
-    /// HTTP/2: requests without a response so far.
-    unanswered: usize,
-    /// HTTP/2: those of them whose body is awaited.
-    awaited_bodies: usize,
-    /// HTTP/2: responses whose body is not sent completely.
-    unsent: usize,
-    /// HTTP/2: responses without body since the socket stopped accepting bytes.
-    unsent_heads: usize,
-    /// HTTP/2: requests refused since a response was last sent completely.
-    refused: usize,
-    /// HTTP/2: there were too many of them.
-    takes_no_more: bool,
-    /// HTTP/2: since when a request head or a frame is incomplete.
-    incomplete: Option<Mono>,
-    membership: ConnectionMembership,
-    opened: Mono,
-    /// Response bytes that the client has taken.
-    taken: u64,
-    retiring: Option<Mono>,
-    cut: bool,
-    /// HTTP/2: bytes received since a request began or ended.
-    unsolicited: usize,
-}
-
 impl ConnectionActivity {
-    pub(super) fn new(
+    pub(in crate::server) fn new(
         clock: Clock,
         all_unsent: Arc<UnsentResponses>,
         applications: Arc<ApplicationConnections>,
     ) -> Self {
-        let opened = clock.mono();
-        let state = ActivityState {
-            phase: ConnectionPhase::Opening,
-            since: opened,
-            opened,
-            requests: SmallVec::new(),
-            next: 0,
-            response_complete: false,
-            socket: UnsentBytes::default(),
-            bodies: UnsentBytes::default(),
-            unanswered: 0,
-            awaited_bodies: 0,
-            unsent: 0,
-            unsent_heads: 0,
-            refused: 0,
-            takes_no_more: false,
-            incomplete: None,
-            membership: ConnectionMembership::default(),
-            taken: 0,
-            retiring: None,
-            cut: false,
-            unsolicited: 0,
-        };
-        let (state, changed) = (Mutex::new(state), Arc::new(Notify::new()));
+        let state = Mutex::new(ActivityState::opened(clock.mono()));
+        let changed = Arc::new(Notify::new());
         let trust = ConnectionTrust::new(Arc::clone(&changed));
         Self { clock, state, changed, trust, polls: AtomicUsize::new(0), all_unsent, applications }
     }
 
     /// The trust in its client; set by the gateway.
-    pub(super) fn trust(&self) -> &ConnectionTrust {
+    pub(in crate::server) fn trust(&self) -> &ConnectionTrust {
         &self.trust
     }
 
     /// It is a trusted proxy's, with requests of many applications: the limits of a single client do not apply.
-    pub(super) fn belongs_to_no_application(&self) {
+    pub(in crate::server) fn belongs_to_no_application(&self) {
         self.state().membership = ConnectionMembership::Exempt;
         self.trust.record_trusted_proxy();
     }
 
     /// Whether its application had too many connections.
-    pub(super) fn is_surplus(&self) -> bool {
+    pub(in crate::server) fn is_surplus(&self) -> bool {
         self.state().membership.is_surplus()
     }
 
-    fn limits(&self, state: &ActivityState) -> ClientLimits {
+    pub(super) fn limits(&self, state: &ActivityState) -> ClientLimits {
         ClientLimits::of(self.trust.level(), state.membership.is_surplus())
     }
 
     /// Counts it for the application of its first key, and ends it in order if there are too many.
-    fn count_for_application(&self, state: &mut ActivityState) {
+    pub(super) fn count_for_application(&self, state: &mut ActivityState) {
         if state.membership.decide(&self.trust, &self.applications) {
             state.retiring.get_or_insert(self.clock.mono());
             self.changed.notify_one();
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, ActivityState> {
+    pub(super) fn state(&self) -> MutexGuard<'_, ActivityState> {
         // Nothing panics while holding the lock.
         self.state.lock()
     }
 
     /// Switches to HTTP/2.
-    pub(super) fn switch_to_http2(&self) {
+    pub(in crate::server) fn switch_to_http2(&self) {
         let mut state = self.state();
         (state.phase, state.since) = (ConnectionPhase::Streams, self.clock.mono());
     }
 
     /// Records received bytes. Returns `false` if the connection must be closed: too many bytes without a request.
-    pub(super) fn received(&self, bytes: usize) -> bool {
+    pub(in crate::server) fn received(&self, bytes: usize) -> bool {
         let mut state = self.state();
         if state.phase == ConnectionPhase::Idle && state.requests.is_empty() {
             (state.phase, state.since) = (ConnectionPhase::Head, self.clock.mono());
@@ -160,7 +96,7 @@ impl ConnectionActivity {
     }
 
     /// HTTP/1.1: a request head is complete. Its time counts from its first byte, except for the first request.
-    pub(super) fn request_started(&self) {
+    pub(in crate::server) fn request_started(&self) {
         let mut state = self.state();
         state.response_complete = false;
         if state.requests.is_empty() {
@@ -170,7 +106,7 @@ impl ConnectionActivity {
     }
 
     /// HTTP/1.1: the response is complete. Returns whether the connection is to be closed after it.
-    pub(super) fn response_complete(&self) -> bool {
+    pub(in crate::server) fn response_complete(&self) -> bool {
         let mut state = self.state();
         state.response_complete = true;
         self.count_for_application(&mut state);
@@ -178,7 +114,7 @@ impl ConnectionActivity {
     }
 
     /// The kernel has everything that was written.
-    pub(super) fn flushed(&self) {
+    pub(in crate::server) fn flushed(&self) {
         let mut state = self.state();
         state.socket.end();
         state.unsent_heads = 0;
@@ -190,23 +126,23 @@ impl ConnectionActivity {
     }
 
     /// HTTP/2: the codec is polled.
-    pub(super) fn count_poll(&self) {
+    pub(in crate::server) fn count_poll(&self) {
         self.polls.fetch_add(1, Ordering::Relaxed);
     }
 
     /// HTTP/2: how often the codec was polled.
-    pub(super) fn polls(&self) -> usize {
+    pub(in crate::server) fn polls(&self) -> usize {
         self.polls.load(Ordering::Relaxed)
     }
 
     /// HTTP/2: whether heads are read as they arrive.
-    pub(super) fn reads_freely(&self) -> bool {
+    pub(in crate::server) fn reads_freely(&self) -> bool {
         self.trust.level() == TrustLevel::Admitted
     }
 
     /// HTTP/2: whether one more request head may be read. One is, whatever is pending, once all others are answered: the frame
     /// that opens a window may follow it. The bytes of an awaited body come between heads.
-    pub(super) fn may_read_head(&self) -> bool {
+    pub(in crate::server) fn may_read_head(&self) -> bool {
         let state = self.state();
         let limits = self.limits(&state);
         let unanswered = state.unanswered - state.awaited_bodies;
@@ -215,28 +151,28 @@ impl ConnectionActivity {
     }
 
     /// HTTP/2: whether no further request may reach the codec, since too many were refused.
-    pub(super) fn takes_no_more(&self) -> bool {
+    pub(in crate::server) fn takes_no_more(&self) -> bool {
         self.state().takes_no_more
     }
 
     /// HTTP/2: a request head or a frame has arrived in part, or completely.
-    pub(super) fn set_incomplete(&self, is_incomplete: bool) {
+    pub(in crate::server) fn set_incomplete(&self, is_incomplete: bool) {
         self.state().incomplete = is_incomplete.then(|| self.clock.mono());
     }
 
     /// The socket accepts no bytes.
-    pub(super) fn blocked(&self) {
+    pub(in crate::server) fn blocked(&self) {
         let now = self.clock.mono();
         self.state().socket.begin(now);
     }
 
     /// Whether written bytes wait for the socket.
-    pub(super) fn is_blocked(&self) -> bool {
+    pub(in crate::server) fn is_blocked(&self) -> bool {
         self.state().socket.since().is_some()
     }
 
     /// The socket accepted bytes.
-    pub(super) fn wrote(&self, bytes: usize) {
+    pub(in crate::server) fn wrote(&self, bytes: usize) {
         let mut state = self.state();
         state.unsolicited = state.unsolicited.saturating_sub(bytes / SENT_PER_RECEIVED);
         state.socket.taken(bytes, || self.clock.mono());
@@ -246,35 +182,35 @@ impl ConnectionActivity {
     }
 
     /// The connection is to be closed after the next response, or soon.
-    pub(super) fn retire(&self) {
+    pub(in crate::server) fn retire(&self) {
         let now = self.clock.mono();
         self.state().retiring.get_or_insert(now);
         self.changed.notify_one();
     }
 
     /// Whether it is to be closed after the next response.
-    pub(super) fn is_retiring(&self) -> bool {
+    pub(in crate::server) fn is_retiring(&self) -> bool {
         self.state().retiring.is_some()
     }
 
     /// The connection is closed now: its slot is needed.
-    pub(super) fn cut(&self) {
+    pub(in crate::server) fn cut(&self) {
         self.state().cut = true;
         self.changed.notify_one();
     }
 
     /// Whether it is closed now.
-    pub(super) fn is_cut(&self) -> bool {
+    pub(in crate::server) fn is_cut(&self) -> bool {
         self.state().cut
     }
 
     /// Waits for a change of the state.
-    pub(super) async fn changed(&self) {
+    pub(in crate::server) async fn changed(&self) {
         self.changed.notified().await;
     }
 
     /// The facts that decide whether this connection is displaced by another. `None` if it is being closed.
-    pub(super) fn displacement_input(&self) -> Option<DisplacementInput> {
+    pub(in crate::server) fn displacement_input(&self) -> Option<DisplacementInput> {
         let state = self.state();
         (!state.cut).then(|| DisplacementInput {
             is_authenticated: self.trust.level() != TrustLevel::Anonymous && !state.membership.is_surplus(),
@@ -286,7 +222,7 @@ impl ConnectionActivity {
     }
 
     /// A snapshot of the state with the next deadline.
-    pub(super) fn snapshot(&self, deadlines: &Deadlines) -> ActivitySnapshot {
+    pub(in crate::server) fn snapshot(&self, deadlines: &Deadlines) -> ActivitySnapshot {
         let state = self.state();
         let mut progress = state.progress();
         let limits = self.limits(&state);
@@ -300,14 +236,5 @@ impl ConnectionActivity {
             end,
             overdue,
         }
-    }
-}
-
-impl ActivityState {
-    fn progress(&self) -> ConnectionProgress {
-        let Self { phase, since, incomplete, retiring, .. } = *self;
-        let requested = self.requests.iter().map(|(_, since)| *since).min();
-        let blocked = [self.socket.since(), self.bodies.since()].into_iter().flatten().min();
-        ConnectionProgress { phase, since, requested, blocked, is_hurried: false, incomplete, retiring }
     }
 }

@@ -1,12 +1,17 @@
 //! The next deadline of a connection after each sequence of events.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::*;
-use crate::gateway::ConnectionApplication;
-use crate::server::deadlines::MissedDeadline;
-use crate::server::unsent::MIN_BYTES;
-use scoregate_base::clock::{ManualClock, Wall};
+use crate::gateway::{ConnectionApplication, TrustLevel};
+use crate::server::application_connections::ApplicationConnections;
+use crate::server::client_limits::{ClientLimits, SENT_PER_RECEIVED, UNSOLICITED_BYTES};
+use crate::server::deadlines::{ActivitySnapshot, Deadlines, MissedDeadline};
+use crate::server::unsent::{MIN_BYTES, UnsentResponses};
+use scoregate_base::clock::{Clock, ManualClock, Wall};
+
+use super::connection_activity::ConnectionActivity;
+use super::stream_guard::StreamGuard;
 
 const DEADLINES: Deadlines = Deadlines {
     head: Duration::from_secs(10),

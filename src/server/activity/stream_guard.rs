@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::ConnectionActivity;
 use crate::server::client_limits::AWAITED_BODIES;
 use crate::server::unsent::{StreamRefusal, UnsentResponse};
+
+use super::connection_activity::ConnectionActivity;
 
 /// A request on HTTP/2. It is over when this is dropped.
 pub(in crate::server) struct StreamGuard {

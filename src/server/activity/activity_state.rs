@@ -1,0 +1,81 @@
+//! What is known of a connection. Changed by its methods in `connection_activity` and `stream_guard`, under their lock.
+
+use smallvec::SmallVec;
+
+use crate::server::application_connections::ConnectionMembership;
+use crate::server::deadlines::{ConnectionPhase, ConnectionProgress};
+use crate::server::unsent::UnsentBytes;
+use scoregate_base::clock::Mono;
+
+/// The state of a connection.
+pub(super) struct ActivityState {
+    pub(super) phase: ConnectionPhase,
+    pub(super) since: Mono,
+    /// Requests that are not sent to their last byte, each with its start.
+    pub(super) requests: SmallVec<[(u32, Mono); 2]>,
+    pub(super) next: u32,
+    /// HTTP/1.1: the response is complete; once it is sent, the request is over.
+    pub(super) response_complete: bool,
+    /// Bytes that wait for the socket.
+    pub(super) socket: UnsentBytes,
+    /// HTTP/2: bytes that wait for the client's windows.
+    pub(super) bodies: UnsentBytes,
+    /// HTTP/2: requests without a response so far.
+    pub(super) unanswered: usize,
+    /// HTTP/2: those of them whose body is awaited.
+    pub(super) awaited_bodies: usize,
+    /// HTTP/2: responses whose body is not sent completely.
+    pub(super) unsent: usize,
+    /// HTTP/2: responses without body since the socket stopped accepting bytes.
+    pub(super) unsent_heads: usize,
+    /// HTTP/2: requests refused since a response was last sent completely.
+    pub(super) refused: usize,
+    /// HTTP/2: there were too many of them.
+    pub(super) takes_no_more: bool,
+    /// HTTP/2: since when a request head or a frame is incomplete.
+    pub(super) incomplete: Option<Mono>,
+    pub(super) membership: ConnectionMembership,
+    pub(super) opened: Mono,
+    /// Response bytes that the client has taken.
+    pub(super) taken: u64,
+    pub(super) retiring: Option<Mono>,
+    pub(super) cut: bool,
+    /// HTTP/2: bytes received since a request began or ended.
+    pub(super) unsolicited: usize,
+}
+
+impl ActivityState {
+    /// Of a connection that was opened at this time.
+    pub(super) fn opened(opened: Mono) -> Self {
+        Self {
+            phase: ConnectionPhase::Opening,
+            since: opened,
+            opened,
+            requests: SmallVec::new(),
+            next: 0,
+            response_complete: false,
+            socket: UnsentBytes::default(),
+            bodies: UnsentBytes::default(),
+            unanswered: 0,
+            awaited_bodies: 0,
+            unsent: 0,
+            unsent_heads: 0,
+            refused: 0,
+            takes_no_more: false,
+            incomplete: None,
+            membership: ConnectionMembership::default(),
+            taken: 0,
+            retiring: None,
+            cut: false,
+            unsolicited: 0,
+        }
+    }
+
+    /// What determines the next deadline.
+    pub(super) fn progress(&self) -> ConnectionProgress {
+        let Self { phase, since, incomplete, retiring, .. } = *self;
+        let requested = self.requests.iter().map(|(_, since)| *since).min();
+        let blocked = [self.socket.since(), self.bodies.since()].into_iter().flatten().min();
+        ConnectionProgress { phase, since, requested, blocked, is_hurried: false, incomplete, retiring }
+    }
+}
