@@ -8,10 +8,10 @@ use crate::pages::account::{
 use scoregate_base::keys::BadText;
 use scoregate_store::{OwnLimits, StoredApplication};
 
-use super::Site;
 use super::cookies::SiteCookie;
 use super::site_refusal::SiteRefusal;
 use super::site_reply::SiteReply;
+use super::site_requests::Site;
 use super::visit::{LiveSession, Visit, change_failed};
 
 impl Site {

@@ -11,11 +11,11 @@ use scoregate_base::clock::Day;
 use scoregate_base::keys::{ApplicationId, Digest};
 use scoregate_store::{KeyAllowance, OwnerRefusal, RequestQuery, StoreError, StoredApplication, StoredKey};
 
-use super::Site;
 use super::account::{entered_fields, form_message, issued_key, sign_in_again, signed_in};
 use super::cookies::SiteCookie;
 use super::site_refusal::SiteRefusal;
 use super::site_reply::SiteReply;
+use super::site_requests::Site;
 use super::visit::{LiveSession, Visit, change_failed};
 
 /// Limits on the keys of an application.

@@ -8,7 +8,6 @@ use scoregate_base::keys::{Digest, OwnerId};
 use scoregate_base::secret::Secret;
 use scoregate_store::{LinkAllowance, NewSignInLink, SignIn, SignInOutcome, UsableLink};
 
-use super::Site;
 use super::cookies::{SESSION_HOURS, SiteCookie, is_token, new_token};
 use super::form_origin::form_token;
 use super::link_mail::{LINK_VALID, LinkMail};
@@ -16,6 +15,7 @@ use super::mailbox::{AddressProblem, EmailAddress, MailDomains, registered_domai
 use super::site_admission::LinkLimit;
 use super::site_refusal::SiteRefusal;
 use super::site_reply::SiteReply;
+use super::site_requests::Site;
 use super::visit::{Visit, no_randomness};
 
 use std::time::Duration;

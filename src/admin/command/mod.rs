@@ -1,6 +1,7 @@
 //! Commands on applications, keys, accounts and status messages, and the list of gateways, as data: read from a request of
 //! the side port, written as one by the command line, and performed in one place. So the same commands work on a running and a stopped server.
 
+mod admin_command;
 mod administration;
 mod bodies;
 mod contact;
@@ -9,22 +10,7 @@ mod problem;
 mod request;
 mod status;
 
-use std::time::Duration;
-
-use http::StatusCode;
-use serde::Serialize;
-use serde_json::Value;
-
-use crate::accounts::{
-    BadField, DescriptionChange, FieldChange, ImportedKey, IssuedKey, KeyDetails, KeyRecord, NewApplication,
-    Registrar,
-};
-use scoregate_base::clock::{Day, Wall};
-use scoregate_base::keys::ApplicationId;
-use scoregate_store::{AuditQuery, OwnLimits, StoredApplication};
-
-use super::view::{ApplicationView, AuditView, ExportView, ImportView, IssuedView, PageView};
-
+pub use admin_command::{AdminCommand, perform};
 pub use administration::Administration;
 pub use bodies::{ExpiryBody, LimitsBody, NewKey, RotateBody};
 pub use contact::ContactView;
@@ -33,137 +19,3 @@ pub use problem::CommandProblem;
 pub use request::MAX_BATCH;
 pub(super) use request::max_body_bytes;
 pub use status::{StatusCommand, StatusMessageView};
-
-/// A command on applications, keys, accounts and status messages.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(
-    missing_docs,
-    reason = "each is a command of `scoregate keys`, `accounts`, `nodes` or `status`, documented in its help"
-)]
-pub enum AdminCommand {
-    Create(NewKey),
-    List { after: Option<ApplicationId>, limit: usize },
-    Show(ApplicationId),
-    Rotate(ApplicationId, RotateBody),
-    Revoke { id: ApplicationId, key: Option<String> },
-    SetTier { id: ApplicationId, tier: String },
-    SetLimits(ApplicationId, LimitsBody),
-    SetExpiry(ApplicationId, ExpiryBody),
-    Update { id: ApplicationId, change: DescriptionChange },
-    Requests { id: ApplicationId, first: Option<Day>, last: Option<Day> },
-    Audit(AuditQuery),
-    Import(Vec<Result<KeyRecord, BadField>>),
-    Export { after: Option<ApplicationId>, limit: usize },
-    Nodes,
-    Status(StatusCommand),
-    Owner(OwnerCommand),
-}
-
-/// Performs a command, recorded in the audit trail under `actor`.
-pub async fn perform(
-    administration: &Administration,
-    command: AdminCommand,
-    actor: &str,
-) -> Result<Value, CommandProblem> {
-    let Administration { registrar: keys, reports, .. } = administration;
-    match command {
-        AdminCommand::Create(new) => issued(keys, &keys.create(actor, new.into_application()?).await?),
-        AdminCommand::List { after, limit } => {
-            let page = keys.list(after, limit).await?;
-            json(&PageView::new(&page, |stored| keys.used_today(stored)))
-        }
-        AdminCommand::Show(id) => application(keys, &keys.show(id).await?),
-        AdminCommand::Rotate(id, RotateBody { overlap_seconds, key_name, expires_at }) => {
-            let overlap = Duration::from_secs(overlap_seconds);
-            let expires_at = expires_at.map(timestamp).transpose()?;
-            let details = KeyDetails { name: key_name, expires_at, allowance: None };
-            issued(keys, &keys.rotate(actor, id, overlap, details).await?)
-        }
-        AdminCommand::Revoke { id, key } => application(keys, &keys.revoke(actor, id, key.as_deref()).await?),
-        AdminCommand::SetTier { id, tier } => application(keys, &keys.set_tier(actor, id, &tier).await?),
-        AdminCommand::SetLimits(id, LimitsBody { minute_limit, day_limit }) => {
-            if minute_limit.is_unchanged() && day_limit.is_unchanged() {
-                return Err(CommandProblem::bad("send minute_limit or day_limit; null for the tier's limit"));
-            }
-            application(keys, &keys.set_limits(actor, id, minute_limit, day_limit).await?)
-        }
-        AdminCommand::SetExpiry(id, ExpiryBody { key, expires_at }) => {
-            let at = expiry(expires_at)?;
-            application(keys, &keys.set_expiry(actor, id, key.as_deref(), at).await?)
-        }
-        AdminCommand::Update { id, change } => {
-            if change.is_empty() {
-                return Err(CommandProblem::bad(
-                    "send name, url, contact or note; null removes a url, a contact or a note",
-                ));
-            }
-            application(keys, &keys.describe(actor, id, change).await?)
-        }
-        AdminCommand::Requests { id, first, last } => json(&reports.requests(id, first, last).await?),
-        AdminCommand::Audit(query) => {
-            let (records, next) = keys.audit(query).await?;
-            json(&AuditView::new(&records, next))
-        }
-        AdminCommand::Import(lines) => import(keys, lines, actor).await,
-        AdminCommand::Export { after, limit } => json(&ExportView::from(&keys.list(after, limit).await?)),
-        AdminCommand::Status(command) => command.perform(&administration.messages, actor).await,
-        AdminCommand::Owner(command) => command.perform(administration, actor).await,
-        AdminCommand::Nodes => json(&reports.nodes().await?),
-    }
-}
-
-/// Imports the valid lines; the outcomes are in the order of the lines.
-async fn import(
-    registrar: &Registrar,
-    lines: Vec<Result<KeyRecord, BadField>>,
-    actor: &str,
-) -> Result<Value, CommandProblem> {
-    let (mut outcomes, mut readable) = (Vec::with_capacity(lines.len()), Vec::with_capacity(lines.len()));
-    for line in lines {
-        outcomes.push(line.map(|record| readable.push(record)));
-    }
-    let mut imported = registrar.import(actor, readable).await?.into_iter();
-    let outcomes = outcomes.into_iter().filter_map(|read| match read {
-        Ok(()) => imported.next(),
-        Err(bad) => Some(Err(bad)),
-    });
-    let outcomes: Vec<Result<ImportedKey, BadField>> = outcomes.collect();
-    json(&ImportView::new(&outcomes, registrar.accepts_imported()))
-}
-
-fn application(registrar: &Registrar, stored: &StoredApplication) -> Result<Value, CommandProblem> {
-    json(&ApplicationView::new(stored, registrar.used_today(stored)))
-}
-
-fn issued(registrar: &Registrar, issued: &IssuedKey) -> Result<Value, CommandProblem> {
-    json(&IssuedView::new(issued, registrar.used_today(&issued.application)))
-}
-
-fn json(view: &impl Serialize) -> Result<Value, CommandProblem> {
-    serde_json::to_value(view)
-        .map_err(|error| CommandProblem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
-}
-
-/// The expiry to set; `None` for never.
-fn expiry(change: FieldChange<String>) -> Result<Option<Wall>, CommandProblem> {
-    match change {
-        FieldChange::Keep => Err(CommandProblem::bad("send expires_at: a timestamp, or null for never")),
-        FieldChange::Remove => Ok(None),
-        FieldChange::Set(text) => timestamp(text).map(Some),
-    }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "used in `map` on an owned value")]
-fn timestamp(text: String) -> Result<Wall, CommandProblem> {
-    let bad = || CommandProblem::bad("expires_at must be a timestamp such as 2027-01-31T00:00:00Z");
-    Wall::parse_rfc3339(&text).ok_or_else(bad)
-}
-
-impl NewKey {
-    fn into_application(self) -> Result<NewApplication, CommandProblem> {
-        let expires_at = self.expires_at.map(timestamp).transpose()?;
-        let own = OwnLimits { minute: self.minute_limit, day: self.day_limit };
-        let Self { name, tier, url, contact, note, .. } = self;
-        Ok(NewApplication { name, tier, own, url, contact, note, expires_at })
-    }
-}
