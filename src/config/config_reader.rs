@@ -19,13 +19,18 @@ use super::{ConfigProblem, ConfigProblems};
 /// Reads values one by one and collects problems. An invalid value is read as a harmless placeholder, which is never
 /// used: any problem rejects the whole configuration.
 pub(super) struct ConfigReader<'w> {
-    pub(super) written: &'w ConfigValues,
+    written: &'w ConfigValues,
     problems: Vec<ConfigProblem>,
 }
 
 impl<'w> ConfigReader<'w> {
     pub(super) fn of(written: &'w ConfigValues) -> Self {
         Self { written, problems: Vec::new() }
+    }
+
+    /// The given values, for sections with tables of their own.
+    pub(super) fn written(&self) -> &'w ConfigValues {
+        self.written
     }
 
     /// Returns the result if no problem was found.
@@ -90,6 +95,29 @@ impl<'w> ConfigReader<'w> {
             self.problem(path, Some(value), "write a non-empty string on one line");
         }
         text
+    }
+
+    /// Reads a list of strings; a value from the environment is split at commas.
+    pub(super) fn texts(&mut self, path: &str) -> Vec<String> {
+        let Some(value) = self.maybe(path) else { return Vec::new() };
+        let of_the_environment = self.written.variable(path).is_some();
+        let texts = match value {
+            Value::Array(items) => items.iter().map(|item| item.as_str().map(str::to_owned)).collect(),
+            Value::String(text) if of_the_environment => {
+                let parts = text.split(',').map(|part| part.trim().to_owned());
+                Some(parts.filter(|part| !part.is_empty()).collect())
+            }
+            Value::String(_)
+            | Value::Integer(_)
+            | Value::Float(_)
+            | Value::Boolean(_)
+            | Value::Datetime(_)
+            | Value::Table(_) => None,
+        };
+        texts.unwrap_or_else(|| {
+            self.problem(path, Some(value), ValueKind::Texts.remedy());
+            Vec::new()
+        })
     }
 
     pub(super) fn address(&mut self, path: &str) -> SocketAddr {

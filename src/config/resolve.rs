@@ -8,107 +8,98 @@ use scoregate_observe::telemetry::log::{LEVELS, LogConfig, is_level};
 
 use super::config_reader::ConfigReader;
 use super::file::ConfigValues;
+use super::sections::{
+    admin, cors, deprecation, freshness, mail, overload, proxies, server, sign_up, site, store, tiers, tls,
+    traces, upstream,
+};
 use super::{Config, ConfigProblems};
-
-/// File name of the archive in the data directory.
-const ARCHIVE: &str = "runs.db";
 
 /// Validates the given values and converts them to a configuration.
 pub fn resolve(written: &ConfigValues) -> Result<Config, ConfigProblems> {
     let mut reading = ConfigReader::of(written);
     reading.unknown_paths();
-    let tiers = reading.tiers();
-    let upstream = reading.upstream();
-    let proxies = reading.proxies();
+    let tiers = tiers::read(&mut reading);
+    let upstream = upstream::read(&mut reading);
+    let proxies = proxies::read(&mut reading);
     let mut config = Config {
         listen: reading.address("listen"),
         admin_listen: reading.address("admin.listen"),
-        admin_hosts: reading.admin_hosts(),
-        admin_token: reading.token(),
+        admin_hosts: admin::hosts(&mut reading),
+        admin_token: admin::token(&mut reading),
         data_dir: PathBuf::from(reading.text("data_dir")),
-        database: reading.database(),
-        gateways: reading.gateways(),
-        node_name: reading.node_name(),
+        database: store::database(&mut reading),
+        gateways: store::gateways(&mut reading),
+        node_name: store::node_name(&mut reading),
         service: reading.text("service.name"),
         license: reading.text("service.license"),
-        base_url: reading.base_url(),
+        base_url: site::base_url(&mut reading),
         status_page: reading.flag("site.status_page"),
         site: None,
-        links: reading.site(),
+        links: site::read(&mut reading),
         terms: Vec::new(),
-        cors: reading.cors(),
-        deprecation: reading.deprecation(),
-        key_prefix: reading.key_prefix(),
+        cors: cors::read(&mut reading),
+        deprecation: deprecation::read(&mut reading),
+        key_prefix: key_prefix(&mut reading),
         accept_imported: reading.flag("keys.accept_imported"),
-        keys_max_age: reading.keys_max_age(),
+        keys_max_age: store::keys_max_age(&mut reading),
         tiers,
         guard_per_minute: u32::try_from(reading.number("guard.per_minute")).unwrap_or(u32::MAX),
         upstream,
-        archive: reading.archive(),
-        protection: reading.protection(),
-        retention: reading.retention(),
+        archive: upstream::archive(&mut reading),
+        protection: protection(&mut reading),
+        retention: freshness::retention(&mut reading),
         cache_bytes: reading.size("cache.max_bytes"),
         cache_disk_bytes: reading.size("cache.disk_max_bytes"),
-        server: reading.server(&proxies.trusted),
+        server: server::read(&mut reading, &proxies.trusted),
         proxies,
-        certificates: reading.certificates(),
-        workers: reading.workers(),
-        concurrency: reading.capacity(),
-        log: reading.log(),
+        certificates: tls::certificates(&mut reading),
+        workers: workers(&mut reading),
+        concurrency: overload::capacity(&mut reading),
+        log: log(&mut reading),
         access_log: reading.flag("log.access"),
-        sampling: reading.sampling(),
-        traces: reading.traces(),
-        mail: reading.mail(),
+        sampling: sampling(&mut reading),
+        traces: traces::read(&mut reading),
+        mail: mail::read(&mut reading),
         written: written.clone(),
     };
-    config.terms = reading.terms(&config.service);
-    config.site = reading.sign_up(&config);
-    reading.no_plain_http_by_accident(config.listen, !config.certificates.is_empty());
+    config.terms = sign_up::terms(&mut reading, &config.service);
+    config.site = sign_up::read(&mut reading, &config);
+    tls::no_plain_http_by_accident(&mut reading, config.listen, !config.certificates.is_empty());
     reading.done(config)
 }
 
-impl ConfigReader<'_> {
-    fn key_prefix(&mut self) -> String {
-        let prefix = self.text("keys.prefix");
-        let fits = (1..=20).contains(&prefix.len())
-            && prefix.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        if !fits {
-            let value = self.maybe("keys.prefix");
-            self.problem("keys.prefix", value, "write 1 to 20 letters, digits or underscores");
-        }
-        prefix
+fn key_prefix(reading: &mut ConfigReader<'_>) -> String {
+    let prefix = reading.text("keys.prefix");
+    let fits = (1..=20).contains(&prefix.len())
+        && prefix.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if !fits {
+        let value = reading.maybe("keys.prefix");
+        reading.problem("keys.prefix", value, "write 1 to 20 letters, digits or underscores");
     }
+    prefix
+}
 
-    fn protection(&mut self) -> ProtectionConfig {
-        let at_once = usize::try_from(self.number("upstream.max_concurrent_requests")).unwrap_or(usize::MAX);
-        ProtectionConfig { max_concurrent: at_once, queue_timeout: self.duration("freshness.max_wait") }
-    }
+fn protection(reading: &mut ConfigReader<'_>) -> ProtectionConfig {
+    let at_once = usize::try_from(reading.number("upstream.max_concurrent_requests")).unwrap_or(usize::MAX);
+    ProtectionConfig { max_concurrent: at_once, queue_timeout: reading.duration("freshness.max_wait") }
+}
 
-    fn workers(&mut self) -> Option<usize> {
-        self.maybe("server.workers")?;
-        usize::try_from(self.number("server.workers")).ok()
-    }
+fn workers(reading: &mut ConfigReader<'_>) -> Option<usize> {
+    reading.maybe("server.workers")?;
+    usize::try_from(reading.number("server.workers")).ok()
+}
 
-    fn sampling(&mut self) -> LogSampling {
-        LogSampling { slow: self.duration("log.slow_threshold"), one_in: self.number("log.sample_one_in") }
-    }
+fn sampling(reading: &mut ConfigReader<'_>) -> LogSampling {
+    LogSampling { slow: reading.duration("log.slow_threshold"), one_in: reading.number("log.sample_one_in") }
+}
 
-    fn log(&mut self) -> LogConfig {
-        let level = self.text("log.level");
-        if !is_level(&level) {
-            let value = self.maybe("log.level");
-            self.problem("log.level", value, LEVELS);
-        }
-        LogConfig { json: self.word("log.format") == "json", level }
+fn log(reading: &mut ConfigReader<'_>) -> LogConfig {
+    let level = reading.text("log.level");
+    if !is_level(&level) {
+        let value = reading.maybe("log.level");
+        reading.problem("log.level", value, LEVELS);
     }
-
-    /// Path of the run archive; default: in the data directory.
-    pub(super) fn archive(&mut self) -> PathBuf {
-        if self.maybe("built_in.archive").is_some() {
-            return PathBuf::from(self.text("built_in.archive"));
-        }
-        PathBuf::from(self.text("data_dir")).join(ARCHIVE)
-    }
+    LogConfig { json: reading.word("log.format") == "json", level }
 }
 
 #[cfg(test)]

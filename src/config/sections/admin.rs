@@ -10,28 +10,26 @@ const PATH: &str = "admin.hosts";
 const MOST_HOSTS: usize = 64;
 const LONGEST_HOST: usize = 253;
 
-impl ConfigReader<'_> {
-    pub(in super::super) fn token(&mut self) -> Option<SecretSetting> {
-        let token = self.secret("admin.token", AdminAccess::MIN_TOKEN_LENGTH)?;
-        if let Err(error) = AdminAccess::over_tcp(Some(token.clone()), Vec::new()) {
-            self.problem("admin.token", None, error.to_string());
-        }
-        Some(token)
+pub(in super::super) fn token(reading: &mut ConfigReader<'_>) -> Option<SecretSetting> {
+    let token = reading.secret("admin.token", AdminAccess::MIN_TOKEN_LENGTH)?;
+    if let Err(error) = AdminAccess::over_tcp(Some(token.clone()), Vec::new()) {
+        reading.problem("admin.token", None, error.to_string());
     }
+    Some(token)
+}
 
-    pub(in super::super) fn admin_hosts(&mut self) -> Vec<String> {
-        let hosts = self.texts(PATH);
-        if hosts.len() > MOST_HOSTS {
-            self.problem(PATH, None, format!("found {} hosts; the maximum is {MOST_HOSTS}", hosts.len()));
-        }
-        for host in &hosts {
-            if !is_name(host) {
-                let remedy = "write a host name without a port, such as \"scoregate-side\"";
-                self.problem(PATH, Some(&host.as_str().into()), remedy);
-            }
-        }
-        hosts.into_iter().map(|host| host.trim_end_matches('.').to_owned()).collect()
+pub(in super::super) fn hosts(reading: &mut ConfigReader<'_>) -> Vec<String> {
+    let hosts = reading.texts(PATH);
+    if hosts.len() > MOST_HOSTS {
+        reading.problem(PATH, None, format!("found {} hosts; the maximum is {MOST_HOSTS}", hosts.len()));
     }
+    for host in &hosts {
+        if !is_name(host) {
+            let remedy = "write a host name without a port, such as \"scoregate-side\"";
+            reading.problem(PATH, Some(&host.as_str().into()), remedy);
+        }
+    }
+    hosts.into_iter().map(|host| host.trim_end_matches('.').to_owned()).collect()
 }
 
 fn is_name(host: &str) -> bool {

@@ -2,7 +2,6 @@
 //! match.
 
 use http::HeaderValue;
-use toml::Value;
 
 use crate::gateway::CorsPolicy;
 
@@ -12,58 +11,33 @@ const PATH: &str = "cors.origins";
 /// Maximum number of origins: each request with an `Origin` header is compared with all.
 const MOST_ORIGINS: usize = 64;
 
-impl ConfigReader<'_> {
-    /// `None` if no origin is listed.
-    pub(in super::super) fn cors(&mut self) -> Option<CorsPolicy> {
-        let max_age = self.duration("cors.max_age");
-        let written = self.texts(PATH);
-        if written.iter().any(|origin| origin == "*") {
-            if written.len() > 1 {
-                let value = self.maybe(PATH);
-                self.problem(PATH, value, "write [\"*\"] alone, for any origin, or list them without it");
-            }
-            return Some(CorsPolicy::any(max_age));
+/// `None` if no origin is listed.
+pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Option<CorsPolicy> {
+    let max_age = reading.duration("cors.max_age");
+    let written = reading.texts(PATH);
+    if written.iter().any(|origin| origin == "*") {
+        if written.len() > 1 {
+            let value = reading.maybe(PATH);
+            reading.problem(PATH, value, "write [\"*\"] alone, for any origin, or list them without it");
         }
-        if written.len() > MOST_ORIGINS {
-            self.problem(
-                PATH,
-                None,
-                format!("found {} origins; the maximum is {MOST_ORIGINS}", written.len()),
-            );
-        }
-        let mut origins: Vec<HeaderValue> = Vec::with_capacity(written.len());
-        for text in written {
-            match (wrong_with(&text), HeaderValue::from_str(&text)) {
-                (None, Ok(origin)) if !origins.contains(&origin) => origins.push(origin),
-                (None, Ok(_)) => self.problem(PATH, Some(&text.into()), "write each origin once"),
-                (wrong, _) => self.problem(PATH, Some(&text.into()), wrong.unwrap_or(EXAMPLE)),
-            }
-        }
-        (!origins.is_empty()).then(|| CorsPolicy::listed(origins, max_age))
+        return Some(CorsPolicy::any(max_age));
     }
-
-    /// Reads a list of strings; a value from the environment is split at commas.
-    pub(in super::super) fn texts(&mut self, path: &str) -> Vec<String> {
-        let Some(value) = self.maybe(path) else { return Vec::new() };
-        let of_the_environment = self.written.variable(path).is_some();
-        let texts = match value {
-            Value::Array(items) => items.iter().map(|item| item.as_str().map(str::to_owned)).collect(),
-            Value::String(text) if of_the_environment => {
-                let parts = text.split(',').map(|part| part.trim().to_owned());
-                Some(parts.filter(|part| !part.is_empty()).collect())
-            }
-            Value::String(_)
-            | Value::Integer(_)
-            | Value::Float(_)
-            | Value::Boolean(_)
-            | Value::Datetime(_)
-            | Value::Table(_) => None,
-        };
-        texts.unwrap_or_else(|| {
-            self.problem(path, Some(value), super::super::ValueKind::Texts.remedy());
-            Vec::new()
-        })
+    if written.len() > MOST_ORIGINS {
+        reading.problem(
+            PATH,
+            None,
+            format!("found {} origins; the maximum is {MOST_ORIGINS}", written.len()),
+        );
     }
+    let mut origins: Vec<HeaderValue> = Vec::with_capacity(written.len());
+    for text in written {
+        match (wrong_with(&text), HeaderValue::from_str(&text)) {
+            (None, Ok(origin)) if !origins.contains(&origin) => origins.push(origin),
+            (None, Ok(_)) => reading.problem(PATH, Some(&text.into()), "write each origin once"),
+            (wrong, _) => reading.problem(PATH, Some(&text.into()), wrong.unwrap_or(EXAMPLE)),
+        }
+    }
+    (!origins.is_empty()).then(|| CorsPolicy::listed(origins, max_age))
 }
 
 const EXAMPLE: &str = "write an origin, such as \"https://dash.example.org\" or \"http://localhost:3000\"";

@@ -11,45 +11,40 @@ const DEPRECATED: &str = "service.deprecated_at";
 const SUNSET: &str = "service.sunset_at";
 const LINK: &str = "service.deprecation_link";
 
-impl ConfigReader<'_> {
-    pub(in super::super) fn deprecation(&mut self) -> Deprecation {
-        let (deprecated_at, sunset_at) = (self.instant(DEPRECATED), self.instant(SUNSET));
-        if let (Some(from), Some(until)) = (deprecated_at, sunset_at)
-            && until < from
-        {
-            let value = self.maybe(SUNSET);
-            self.problem(SUNSET, value, format!("write a timestamp that is not before {DEPRECATED}"));
-        }
-        let deprecation = Deprecation::new(deprecated_at, sunset_at);
-        let Some(value) = self.maybe(LINK) else { return deprecation };
-        if self.maybe(DEPRECATED).is_none() {
-            self.problem(LINK, Some(value), format!("set {DEPRECATED} too"));
-        }
-        let address =
-            value.as_str().filter(|text| text.starts_with("https://") || text.starts_with("http://"));
-        let described = address.and_then(|address| deprecation.clone().described_at(address));
-        described.unwrap_or_else(|| {
-            let remedy = "write a URL that begins with https:// or http://, in ASCII and without spaces";
-            self.problem(LINK, Some(value), remedy);
-            deprecation
-        })
+pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Deprecation {
+    let (deprecated_at, sunset_at) = (instant(reading, DEPRECATED), instant(reading, SUNSET));
+    if let (Some(from), Some(until)) = (deprecated_at, sunset_at)
+        && until < from
+    {
+        let value = reading.maybe(SUNSET);
+        reading.problem(SUNSET, value, format!("write a timestamp that is not before {DEPRECATED}"));
     }
+    let deprecation = Deprecation::new(deprecated_at, sunset_at);
+    let Some(value) = reading.maybe(LINK) else { return deprecation };
+    if reading.maybe(DEPRECATED).is_none() {
+        reading.problem(LINK, Some(value), format!("set {DEPRECATED} too"));
+    }
+    let address = value.as_str().filter(|text| text.starts_with("https://") || text.starts_with("http://"));
+    let described = address.and_then(|address| deprecation.clone().described_at(address));
+    described.unwrap_or_else(|| {
+        let remedy = "write a URL that begins with https:// or http://, in ASCII and without spaces";
+        reading.problem(LINK, Some(value), remedy);
+        deprecation
+    })
+}
 
-    /// Reads an instant, given as a string or a TOML datetime.
-    fn instant(&mut self, path: &str) -> Option<Wall> {
-        let value = self.maybe(path)?;
-        let read = match value {
-            Value::String(text) => Wall::parse_rfc3339(text),
-            Value::Datetime(at) => Wall::parse_rfc3339(&at.to_string()),
-            Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Array(_) | Value::Table(_) => {
-                None
-            }
-        };
-        if read.is_none() {
-            self.problem(path, Some(value), super::super::ValueKind::Instant.remedy());
-        }
-        read
+/// Reads an instant, given as a string or a TOML datetime.
+fn instant(reading: &mut ConfigReader<'_>, path: &str) -> Option<Wall> {
+    let value = reading.maybe(path)?;
+    let read = match value {
+        Value::String(text) => Wall::parse_rfc3339(text),
+        Value::Datetime(at) => Wall::parse_rfc3339(&at.to_string()),
+        Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Array(_) | Value::Table(_) => None,
+    };
+    if read.is_none() {
+        reading.problem(path, Some(value), super::super::ValueKind::Instant.remedy());
     }
+    read
 }
 
 #[cfg(test)]

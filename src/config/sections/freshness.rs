@@ -9,56 +9,55 @@ use scoregate_base::routes::{ENDPOINTS, Endpoint};
 use super::super::config_reader::ConfigReader;
 use super::super::words::duration;
 
-impl ConfigReader<'_> {
-    pub(in super::super) fn retention(&mut self) -> Retention {
-        let windows = StaleWindows {
-            while_revalidate: self.duration("freshness.stale_while_revalidate"),
-            if_error: self.duration("freshness.stale_if_error"),
-        };
-        self.windows_in_order("freshness", windows);
-        let lifetime = Lifetime { windows, ttl: None };
-        let stored = ENDPOINTS.iter().filter(|endpoint| endpoint.stored);
-        let own = stored.filter(|endpoint| self.written.is_set(&table_of(endpoint)));
-        Retention {
-            lifetime,
-            by_endpoint: own.map(|endpoint| (endpoint.route, self.lifetime_of(endpoint, lifetime))).collect(),
-            cadence: self.duration("freshness.refresh_interval"),
-            fetch_timeout: self.duration("freshness.max_wait"),
-            probing: self.flag("freshness.probe"),
-            polls_when_idle: self.flag("site.status_page"),
-            license: self.text("service.license"),
-        }
+pub(in super::super) fn retention(reading: &mut ConfigReader<'_>) -> Retention {
+    let windows = StaleWindows {
+        while_revalidate: reading.duration("freshness.stale_while_revalidate"),
+        if_error: reading.duration("freshness.stale_if_error"),
+    };
+    windows_in_order(reading, "freshness", windows);
+    let lifetime = Lifetime { windows, ttl: None };
+    let stored = ENDPOINTS.iter().filter(|endpoint| endpoint.stored);
+    let written = reading.written();
+    let own = stored.filter(|endpoint| written.is_set(&table_of(endpoint)));
+    Retention {
+        lifetime,
+        by_endpoint: own.map(|endpoint| (endpoint.route, lifetime_of(reading, endpoint, lifetime))).collect(),
+        cadence: reading.duration("freshness.refresh_interval"),
+        fetch_timeout: reading.duration("freshness.max_wait"),
+        probing: reading.flag("freshness.probe"),
+        polls_when_idle: reading.flag("site.status_page"),
+        license: reading.text("service.license"),
     }
+}
 
-    /// The lifetime of an endpoint: its own table, with the settings for all endpoints as defaults.
-    fn lifetime_of(&mut self, endpoint: &Endpoint, of_all: Lifetime) -> Lifetime {
-        let table = table_of(endpoint);
-        let mut own = |name: &str| self.maybe_duration(&format!("{table}.{name}"));
-        let windows = StaleWindows {
-            while_revalidate: own("stale_while_revalidate").unwrap_or(of_all.windows.while_revalidate),
-            if_error: own("stale_if_error").unwrap_or(of_all.windows.if_error),
-        };
-        let ttl = own("ttl");
-        self.windows_in_order(&table, windows);
-        Lifetime { windows, ttl }
-    }
+/// The lifetime of an endpoint: its own table, with the settings for all endpoints as defaults.
+fn lifetime_of(reading: &mut ConfigReader<'_>, endpoint: &Endpoint, of_all: Lifetime) -> Lifetime {
+    let table = table_of(endpoint);
+    let mut own = |name: &str| maybe_duration(reading, &format!("{table}.{name}"));
+    let windows = StaleWindows {
+        while_revalidate: own("stale_while_revalidate").unwrap_or(of_all.windows.while_revalidate),
+        if_error: own("stale_if_error").unwrap_or(of_all.windows.if_error),
+    };
+    let ttl = own("ttl");
+    windows_in_order(reading, &table, windows);
+    Lifetime { windows, ttl }
+}
 
-    fn windows_in_order(&mut self, table: &str, windows: StaleWindows) {
-        if windows.if_error < windows.while_revalidate {
-            let path = format!("{table}.stale_if_error");
-            let value = self.maybe(&path);
-            self.problem(&path, value, format!("write at least the value of {table}.stale_while_revalidate"));
-        }
+fn windows_in_order(reading: &mut ConfigReader<'_>, table: &str, windows: StaleWindows) {
+    if windows.if_error < windows.while_revalidate {
+        let path = format!("{table}.stale_if_error");
+        let value = reading.maybe(&path);
+        reading.problem(&path, value, format!("write at least the value of {table}.stale_while_revalidate"));
     }
+}
 
-    fn maybe_duration(&mut self, path: &str) -> Option<Duration> {
-        let value = self.maybe(path)?;
-        let read = value.as_str().and_then(duration);
-        if read.is_none() {
-            self.problem(path, Some(value), super::super::ValueKind::Duration.remedy());
-        }
-        read
+fn maybe_duration(reading: &mut ConfigReader<'_>, path: &str) -> Option<Duration> {
+    let value = reading.maybe(path)?;
+    let read = value.as_str().and_then(duration);
+    if read.is_none() {
+        reading.problem(path, Some(value), super::super::ValueKind::Duration.remedy());
     }
+    read
 }
 
 fn table_of(endpoint: &Endpoint) -> String {

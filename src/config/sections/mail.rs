@@ -27,134 +27,132 @@ const TRIAL_SENDER: &str = "scoregate@localhost.localdomain";
 /// A mail is claimed for six times as long, and another gateway sends the mail of one that crashed only after that.
 const MAX_TIMEOUT: Duration = Duration::from_mins(5);
 
-impl ConfigReader<'_> {
-    /// `None` without a server and a directory.
-    pub(in super::super) fn mail(&mut self) -> Option<MailConfig> {
-        if let Some(value) = self.maybe(DIRECTORY) {
-            return self.mail_directory(value);
-        }
-        let Some(value) = self.maybe(SERVER) else {
-            let others: Vec<&String> =
-                self.written.values.keys().filter(|path| path.starts_with("mail.")).collect();
-            for path in others {
-                self.problem(
-                    path,
-                    None,
-                    format!("this setting needs {SERVER}, the address of the mail server, or {DIRECTORY}"),
-                );
-            }
-            return None;
-        };
-        let (server, from, timeout) = (self.smtp_server(value), self.sender(), self.mail_timeout());
-        Some(MailConfig { from: from?, delivery: MailDelivery::Smtp(Box::new(server?)), timeout })
+/// `None` without a server and a directory.
+pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Option<MailConfig> {
+    if let Some(value) = reading.maybe(DIRECTORY) {
+        return mail_directory(reading, value);
     }
-
-    fn mail_timeout(&mut self) -> Duration {
-        let timeout = self.duration(TIMEOUT);
-        if timeout > MAX_TIMEOUT {
-            let value = self.maybe(TIMEOUT);
-            self.problem(TIMEOUT, value, "write at most \"5m\"");
-        }
-        timeout
-    }
-
-    /// Mail as files, for testing on one machine: nobody else gets it.
-    fn mail_directory(&mut self, value: &Value) -> Option<MailConfig> {
-        let (path, timeout) = (self.optional_path(DIRECTORY)?, self.mail_timeout());
-        let others: Vec<String> =
-            self.written.values.keys().filter(|path| path.starts_with("mail.")).cloned().collect();
-        for other in others.iter().filter(|other| ![DIRECTORY, FROM, TIMEOUT].contains(&other.as_str())) {
-            self.problem(
-                other,
+    let Some(value) = reading.maybe(SERVER) else {
+        let others: Vec<&String> =
+            reading.written().values.keys().filter(|path| path.starts_with("mail.")).collect();
+        for path in others {
+            reading.problem(
+                path,
                 None,
-                format!("remove this setting or {DIRECTORY}, with which mail is written to files"),
+                format!("this setting needs {SERVER}, the address of the mail server, or {DIRECTORY}"),
             );
         }
-        let is_loopback = |listen: &str| listen.parse().is_ok_and(|at: SocketAddr| at.ip().is_loopback());
-        let listen = self.maybe("listen").and_then(Value::as_str);
-        if !listen.is_none_or(is_loopback) {
-            self.problem(
-                DIRECTORY,
-                Some(value),
-                format!("mail is written to files on loopback only: set {SERVER}"),
+        return None;
+    };
+    let (server, from, timeout) = (smtp_server(reading, value), sender(reading), mail_timeout(reading));
+    Some(MailConfig { from: from?, delivery: MailDelivery::Smtp(Box::new(server?)), timeout })
+}
+
+fn mail_timeout(reading: &mut ConfigReader<'_>) -> Duration {
+    let timeout = reading.duration(TIMEOUT);
+    if timeout > MAX_TIMEOUT {
+        let value = reading.maybe(TIMEOUT);
+        reading.problem(TIMEOUT, value, "write at most \"5m\"");
+    }
+    timeout
+}
+
+/// Mail as files, for testing on one machine: nobody else gets it.
+fn mail_directory(reading: &mut ConfigReader<'_>, value: &Value) -> Option<MailConfig> {
+    let (path, timeout) = (reading.optional_path(DIRECTORY)?, mail_timeout(reading));
+    let others: Vec<String> =
+        reading.written().values.keys().filter(|path| path.starts_with("mail.")).cloned().collect();
+    for other in others.iter().filter(|other| ![DIRECTORY, FROM, TIMEOUT].contains(&other.as_str())) {
+        reading.problem(
+            other,
+            None,
+            format!("remove this setting or {DIRECTORY}, with which mail is written to files"),
+        );
+    }
+    let is_loopback = |listen: &str| listen.parse().is_ok_and(|at: SocketAddr| at.ip().is_loopback());
+    let listen = reading.maybe("listen").and_then(Value::as_str);
+    if !listen.is_none_or(is_loopback) {
+        reading.problem(
+            DIRECTORY,
+            Some(value),
+            format!("mail is written to files on loopback only: set {SERVER}"),
+        );
+    }
+    let from =
+        if reading.maybe(FROM).is_some() { sender(reading)? } else { SenderMailbox::parse(TRIAL_SENDER)? };
+    Some(MailConfig { from, delivery: MailDelivery::Directory { path, print: |_| {} }, timeout })
+}
+
+fn smtp_server(reading: &mut ConfigReader<'_>, value: &Value) -> Option<SmtpServer> {
+    let (tls, ca_file, login) = (smtp_tls(reading), reading.optional_path(CA_FILE), login(reading));
+    let text = reading.text(SERVER);
+    let (host, port) = host_and_port(&text);
+    let Some(port) = port.filter(|port| is_host(host) && is_port(port)) else {
+        reading.problem(SERVER, Some(value), "write a host and a port, such as \"mail.example.org:587\"");
+        return None;
+    };
+    let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    if tls == SmtpTls::Off {
+        if !is_loopback(&host) {
+            let value = reading.maybe(TLS);
+            reading.problem(
+                TLS,
+                value,
+                "mail to another machine would not be encrypted: write \"starttls\" or \"implicit\"",
             );
         }
-        let from =
-            if self.maybe(FROM).is_some() { self.sender()? } else { SenderMailbox::parse(TRIAL_SENDER)? };
-        Some(MailConfig { from, delivery: MailDelivery::Directory { path, print: |_| {} }, timeout })
-    }
-
-    fn smtp_server(&mut self, value: &Value) -> Option<SmtpServer> {
-        let (tls, ca_file, login) = (self.smtp_tls(), self.optional_path(CA_FILE), self.login());
-        let text = self.text(SERVER);
-        let (host, port) = host_and_port(&text);
-        let Some(port) = port.filter(|port| is_host(host) && is_port(port)) else {
-            self.problem(SERVER, Some(value), "write a host and a port, such as \"mail.example.org:587\"");
-            return None;
-        };
-        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        if tls == SmtpTls::Off {
-            if !is_loopback(&host) {
-                let value = self.maybe(TLS);
-                self.problem(
-                    TLS,
-                    value,
-                    "mail to another machine would not be encrypted: write \"starttls\" or \"implicit\"",
-                );
-            }
-            if ca_file.is_some() {
-                self.problem(CA_FILE, None, format!("this setting needs TLS: remove {TLS} = \"none\""));
-            }
-        }
-        Some(SmtpServer { host, port: port.parse().ok()?, tls, ca_file, login })
-    }
-
-    fn smtp_tls(&mut self) -> SmtpTls {
-        match self.word(TLS).as_str() {
-            "none" => SmtpTls::Off,
-            "implicit" => SmtpTls::Implicit,
-            _ => SmtpTls::StartTls,
+        if ca_file.is_some() {
+            reading.problem(CA_FILE, None, format!("this setting needs TLS: remove {TLS} = \"none\""));
         }
     }
+    Some(SmtpServer { host, port: port.parse().ok()?, tls, ca_file, login })
+}
 
-    fn login(&mut self) -> Option<SmtpLogin> {
-        let username = self.maybe(USERNAME).map(|_| self.text(USERNAME));
-        match (username, self.secret(PASSWORD, 1)) {
-            (Some(username), Some(password)) => Some(SmtpLogin { username, password }),
-            (None, None) => None,
-            // The file of the password is read before, unless it is unusable, which is reported then.
-            (Some(_), None) if self.maybe("mail.password_file").is_some() => None,
-            (Some(_), None) => {
-                self.problem(
-                    PASSWORD,
-                    None,
-                    format!("write the password of {USERNAME}, or mail.password_file"),
-                );
-                None
-            }
-            (None, Some(_)) => {
-                self.problem(USERNAME, None, format!("write the user name for {PASSWORD}"));
-                None
-            }
+fn smtp_tls(reading: &mut ConfigReader<'_>) -> SmtpTls {
+    match reading.word(TLS).as_str() {
+        "none" => SmtpTls::Off,
+        "implicit" => SmtpTls::Implicit,
+        _ => SmtpTls::StartTls,
+    }
+}
+
+fn login(reading: &mut ConfigReader<'_>) -> Option<SmtpLogin> {
+    let username = reading.maybe(USERNAME).map(|_| reading.text(USERNAME));
+    match (username, reading.secret(PASSWORD, 1)) {
+        (Some(username), Some(password)) => Some(SmtpLogin { username, password }),
+        (None, None) => None,
+        // The file of the password is read before, unless it is unusable, which is reported then.
+        (Some(_), None) if reading.maybe("mail.password_file").is_some() => None,
+        (Some(_), None) => {
+            reading.problem(
+                PASSWORD,
+                None,
+                format!("write the password of {USERNAME}, or mail.password_file"),
+            );
+            None
+        }
+        (None, Some(_)) => {
+            reading.problem(USERNAME, None, format!("write the user name for {PASSWORD}"));
+            None
         }
     }
+}
 
-    fn sender(&mut self) -> Option<SenderMailbox> {
-        let example = "write the sender of all mail, such as \"Example API <noreply@example.org>\"";
-        let Some(value) = self.maybe(FROM) else {
-            self.problem(FROM, None, example);
-            return None;
-        };
-        let Some(text) = value.as_str() else {
-            self.problem(FROM, Some(value), super::super::ValueKind::Text.remedy());
-            return None;
-        };
-        let sender = SenderMailbox::parse(text);
-        if sender.is_none() {
-            self.problem(FROM, Some(value), format!("{example}; the address must be in ASCII"));
-        }
-        sender
+fn sender(reading: &mut ConfigReader<'_>) -> Option<SenderMailbox> {
+    let example = "write the sender of all mail, such as \"Example API <noreply@example.org>\"";
+    let Some(value) = reading.maybe(FROM) else {
+        reading.problem(FROM, None, example);
+        return None;
+    };
+    let Some(text) = value.as_str() else {
+        reading.problem(FROM, Some(value), super::super::ValueKind::Text.remedy());
+        return None;
+    };
+    let sender = SenderMailbox::parse(text);
+    if sender.is_none() {
+        reading.problem(FROM, Some(value), format!("{example}; the address must be in ASCII"));
     }
+    sender
 }
 
 /// Opens the way that mail takes, or reports why it cannot be used. Does not connect.

@@ -22,42 +22,40 @@ const FIELDS: [&str; 10] =
 const OF_THE_BACKEND: [&str; 4] = ["path", "data", "shape", "key_as"];
 const SHAPES: [&str; 3] = ["array", "object", "map"];
 
-impl ConfigReader<'_> {
-    /// Reads all mapping tables.
-    pub(in super::super) fn mapping(&mut self) -> Mapping {
-        self.unknown_mappings();
-        let mut mapping = Mapping::default();
-        for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.stored) {
-            mapping.endpoints.insert(endpoint.route, MappingTable { reading: self, endpoint }.read());
-        }
-        let path = "mapping.models.complete";
-        if let Some(value) = self.maybe(path) {
-            mapping.lists_all_models = value.as_bool().unwrap_or_else(|| {
-                self.problem(path, Some(value), "write true or false: whether the list contains all models");
-                false
-            });
-        }
-        mapping
+/// Reads all mapping tables.
+pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Mapping {
+    unknown_mappings(reading);
+    let mut mapping = Mapping::default();
+    for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.stored) {
+        mapping.endpoints.insert(endpoint.route, MappingTable { reading, endpoint }.read());
     }
+    let path = "mapping.models.complete";
+    if let Some(value) = reading.maybe(path) {
+        mapping.lists_all_models = value.as_bool().unwrap_or_else(|| {
+            reading.problem(path, Some(value), "write true or false: whether the list contains all models");
+            false
+        });
+    }
+    mapping
+}
 
-    fn unknown_mappings(&mut self) {
-        for (path, value) in &self.written.values {
-            let Some(below) = path.strip_prefix("mapping.") else { continue };
-            let (name, field) = below.split_once('.').unwrap_or((below, ""));
-            let known = ENDPOINTS.iter().filter(|endpoint| endpoint.stored).map(|endpoint| endpoint.name);
-            if !known.clone().any(|known| known == name) {
-                let known: Vec<&str> = known.collect();
-                let remedy = format!("there is no such endpoint; write one of {}", known.join(", "));
-                self.problem(path, Some(value), remedy);
-            } else if field.is_empty() {
-                self.problem(path, Some(value), format!("write it as a table, [mapping.{name}]"));
-            } else if !FIELDS.contains(&field) {
-                let remedy = match new_path(path) {
-                    Some(new) => format!("this setting was renamed: write `{new}`"),
-                    None => format!("unknown field; write one of {}", FIELDS.join(", ")),
-                };
-                self.problem(path, Some(value), remedy);
-            }
+fn unknown_mappings(reading: &mut ConfigReader<'_>) {
+    for (path, value) in &reading.written().values {
+        let Some(below) = path.strip_prefix("mapping.") else { continue };
+        let (name, field) = below.split_once('.').unwrap_or((below, ""));
+        let known = ENDPOINTS.iter().filter(|endpoint| endpoint.stored).map(|endpoint| endpoint.name);
+        if !known.clone().any(|known| known == name) {
+            let known: Vec<&str> = known.collect();
+            let remedy = format!("there is no such endpoint; write one of {}", known.join(", "));
+            reading.problem(path, Some(value), remedy);
+        } else if field.is_empty() {
+            reading.problem(path, Some(value), format!("write it as a table, [mapping.{name}]"));
+        } else if !FIELDS.contains(&field) {
+            let remedy = match new_path(path) {
+                Some(new) => format!("this setting was renamed: write `{new}`"),
+                None => format!("unknown field; write one of {}", FIELDS.join(", ")),
+            };
+            reading.problem(path, Some(value), remedy);
         }
     }
 }

@@ -4,15 +4,13 @@ use crate::gateway::ConcurrencyConfig;
 
 use super::super::config_reader::ConfigReader;
 
-impl ConfigReader<'_> {
-    pub(in super::super) fn capacity(&mut self) -> ConcurrencyConfig {
-        let mut number = |path| usize::try_from(self.number(path)).unwrap_or(usize::MAX);
-        ConcurrencyConfig {
-            cached: number("overload.cached_slots"),
-            waiting: number("overload.waiting_slots"),
-            queue: number("overload.queue_length"),
-            queue_timeout: self.duration("overload.queue_timeout"),
-        }
+pub(in super::super) fn capacity(reading: &mut ConfigReader<'_>) -> ConcurrencyConfig {
+    let mut number = |path| usize::try_from(reading.number(path)).unwrap_or(usize::MAX);
+    ConcurrencyConfig {
+        cached: number("overload.cached_slots"),
+        waiting: number("overload.waiting_slots"),
+        queue: number("overload.queue_length"),
+        queue_timeout: reading.duration("overload.queue_timeout"),
     }
 }
 

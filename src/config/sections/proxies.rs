@@ -6,36 +6,34 @@ use scoregate_base::address::{ClientHeader, Network, Networks, Proxies};
 
 use super::super::config_reader::ConfigReader;
 
-impl ConfigReader<'_> {
-    pub(in super::super) fn proxies(&mut self) -> Proxies {
-        let trusted = self.networks("proxies.trusted");
-        if trusted.hold_everybody() {
-            let value = self.maybe("proxies.trusted");
-            let remedy = "this covers all addresses, so any client could choose its address; write the proxies' own addresses";
-            self.problem("proxies.trusted", value, remedy);
-        }
-        let header = match self.word("proxies.header").as_str() {
-            "forwarded" => ClientHeader::Forwarded,
-            "none" => ClientHeader::Nothing,
-            _ => ClientHeader::XForwardedFor,
-        };
-        Proxies { trusted, header }
+pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Proxies {
+    let trusted = networks(reading, "proxies.trusted");
+    if trusted.hold_everybody() {
+        let value = reading.maybe("proxies.trusted");
+        let remedy = "this covers all addresses, so any client could choose its address; write the proxies' own addresses";
+        reading.problem("proxies.trusted", value, remedy);
     }
+    let header = match reading.word("proxies.header").as_str() {
+        "forwarded" => ClientHeader::Forwarded,
+        "none" => ClientHeader::Nothing,
+        _ => ClientHeader::XForwardedFor,
+    };
+    Proxies { trusted, header }
+}
 
-    /// Reads a list of networks; each invalid entry is a separate problem.
-    pub(in super::super) fn networks(&mut self, path: &str) -> Networks {
-        let written = self.value(path, |value| value.as_array().cloned()).unwrap_or_default();
-        let read = written.iter().filter_map(|entry| self.network(path, entry));
-        read.collect()
-    }
+/// Reads a list of networks; each invalid entry is a separate problem.
+pub(in super::super) fn networks(reading: &mut ConfigReader<'_>, path: &str) -> Networks {
+    let written = reading.value(path, |value| value.as_array().cloned()).unwrap_or_default();
+    let read = written.iter().filter_map(|entry| network(reading, path, entry));
+    read.collect()
+}
 
-    fn network(&mut self, path: &str, entry: &Value) -> Option<Network> {
-        let Some(text) = entry.as_str() else {
-            self.problem(path, Some(entry), super::super::ValueKind::Networks.remedy());
-            return None;
-        };
-        text.parse::<Network>().inspect_err(|none| self.problem(path, Some(entry), none.to_string())).ok()
-    }
+fn network(reading: &mut ConfigReader<'_>, path: &str, entry: &Value) -> Option<Network> {
+    let Some(text) = entry.as_str() else {
+        reading.problem(path, Some(entry), super::super::ValueKind::Networks.remedy());
+        return None;
+    };
+    text.parse::<Network>().inspect_err(|none| reading.problem(path, Some(entry), none.to_string())).ok()
 }
 
 #[cfg(test)]

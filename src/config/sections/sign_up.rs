@@ -10,6 +10,7 @@ use scoregate_base::routes::API_BASE;
 
 use super::super::Config;
 use super::super::config_reader::ConfigReader;
+use super::site;
 use super::site::is_loopback;
 
 const SIGN_UP: &str = "site.sign_up";
@@ -17,142 +18,137 @@ const BASE_URL: &str = "service.base_url";
 /// Maximum number of listed mail domains: each address is compared with all.
 const MAX_DOMAINS: usize = 10_000;
 
-impl ConfigReader<'_> {
-    /// The settings of the site, which depend on others; `None` if it is off.
-    pub(in super::super) fn sign_up(&mut self, config: &Config) -> Option<SiteConfig> {
-        let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-        let is_on = self.flag(SIGN_UP);
-        let upgrade_url = self.url("site.upgrade_url");
-        let terms_version = self.text("site.terms_version");
-        let applications_per_account = count(self.number("site.applications_per_account"));
-        let links_per_hour = count(self.number("site.sign_in_links_per_hour"));
-        let accounts_per_day = count(self.number("site.accounts_per_day"));
-        let links_per_minute = count(self.number("site.max_sign_in_links_per_minute"));
-        let domains = MailDomains {
-            allowed: self.domains("site.allowed_mail_domains"),
-            denied: self.domains("site.denied_mail_domains"),
-        };
-        let tier = self.new_tier(&config.tiers);
-        if !is_on {
-            return None;
-        }
-        self.check_privacy(config);
-        let is_mail_set = ["mail.server", "mail.directory"].iter().any(|path| self.maybe(path).is_some());
-        if config.mail.is_none() && !is_mail_set {
-            let remedy = "set it for site.sign_up, which sends links by e-mail; on loopback, mail.directory writes them to files";
-            self.problem("mail.server", None, remedy);
-        }
-        let root = self.root(config);
-        Some(SiteConfig {
-            tier,
+/// The settings of the site, which depend on others; `None` if it is off.
+pub(in super::super) fn read(reading: &mut ConfigReader<'_>, config: &Config) -> Option<SiteConfig> {
+    let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    let is_on = reading.flag(SIGN_UP);
+    let upgrade_url = site::url(reading, "site.upgrade_url");
+    let terms_version = reading.text("site.terms_version");
+    let applications_per_account = count(reading.number("site.applications_per_account"));
+    let links_per_hour = count(reading.number("site.sign_in_links_per_hour"));
+    let accounts_per_day = count(reading.number("site.accounts_per_day"));
+    let links_per_minute = count(reading.number("site.max_sign_in_links_per_minute"));
+    let domains = MailDomains {
+        allowed: domains(reading, "site.allowed_mail_domains"),
+        denied: domains(reading, "site.denied_mail_domains"),
+    };
+    let tier = new_tier(reading, &config.tiers);
+    if !is_on {
+        return None;
+    }
+    check_privacy(reading, config);
+    let is_mail_set = ["mail.server", "mail.directory"].iter().any(|path| reading.maybe(path).is_some());
+    if config.mail.is_none() && !is_mail_set {
+        let remedy = "set it for site.sign_up, which sends links by e-mail; on loopback, mail.directory writes them to files";
+        reading.problem("mail.server", None, remedy);
+    }
+    let root = root(reading, config);
+    Some(SiteConfig {
+        tier,
+        applications_per_account,
+        links_per_hour,
+        accounts_per_day,
+        links_per_minute,
+        domains,
+        proxies: config.proxies.clone(),
+        pages: AccountSite {
+            service: config.service.clone(),
+            terms: config.terms.clone(),
+            terms_version,
+            terms_url: config.links.terms_url.clone(),
+            upgrade_url,
+            contact_email: config.links.contact_email.clone(),
+            has_status_page: config.status_page,
+            example_url: format!("{root}{API_BASE}/models"),
             applications_per_account,
-            links_per_hour,
-            accounts_per_day,
-            links_per_minute,
-            domains,
-            proxies: config.proxies.clone(),
-            pages: AccountSite {
-                service: config.service.clone(),
-                terms: config.terms.clone(),
-                terms_version,
-                terms_url: config.links.terms_url.clone(),
-                upgrade_url,
-                contact_email: config.links.contact_email.clone(),
-                has_status_page: config.status_page,
-                example_url: format!("{root}{API_BASE}/models"),
-                applications_per_account,
-            },
-            root,
-        })
-    }
+        },
+        root,
+    })
+}
 
-    /// Sign-up in clear text is possible on loopback only, or behind a proxy that terminates TLS.
-    fn check_privacy(&mut self, config: &Config) {
-        let is_private = !config.certificates.is_empty()
-            || config.listen.ip().is_loopback()
-            || !config.proxies.trusted.is_empty();
-        if !is_private {
-            let value = self.maybe(SIGN_UP);
-            self.problem(
-                SIGN_UP,
-                value,
-                "addresses and keys would be sent unencrypted: write [tls.default] with a certificate and its key, or list \
-                 the proxy that terminates TLS in proxies.trusted",
-            );
-        }
+/// Sign-up in clear text is possible on loopback only, or behind a proxy that terminates TLS.
+fn check_privacy(reading: &mut ConfigReader<'_>, config: &Config) {
+    let is_private = !config.certificates.is_empty()
+        || config.listen.ip().is_loopback()
+        || !config.proxies.trusted.is_empty();
+    if !is_private {
+        let value = reading.maybe(SIGN_UP);
+        reading.problem(
+            SIGN_UP,
+            value,
+            "addresses and keys would be sent unencrypted: write [tls.default] with a certificate and its key, or list \
+             the proxy that terminates TLS in proxies.trusted",
+        );
     }
+}
 
-    /// The public address of the site. It is empty if it is that of a loopback port, which may not be known yet.
-    fn root(&mut self, config: &Config) -> String {
-        let value = self.maybe(BASE_URL);
-        let Some(url) = &config.base_url else {
-            let is_plain_loopback = config.listen.ip().is_loopback() && config.certificates.is_empty();
-            if !is_plain_loopback && value.is_none() {
-                self.problem(
-                    BASE_URL,
-                    None,
-                    "set it for site.sign_up: links by e-mail begin with this address",
-                );
-            }
-            return String::new();
-        };
-        let root = url.strip_suffix(API_BASE).unwrap_or(url);
-        let parsed = root.parse::<Uri>().unwrap_or_default();
-        if !matches!(parsed.path(), "" | "/") {
-            let remedy = format!(
-                "remove the path for site.sign_up: the pages are at /account; only {API_BASE} may follow the host"
-            );
-            self.problem(BASE_URL, value, remedy);
-        }
-        if root.starts_with("http://") && !parsed.host().is_some_and(is_loopback) {
-            let remedy = "write a URL that begins with https:// for site.sign_up; http:// is accepted for loopback only";
-            self.problem(BASE_URL, value, remedy);
-        }
-        root.to_owned()
-    }
-
-    /// The terms of use; default: those of the data API.
-    pub(in super::super) fn terms(&mut self, service: &str) -> Vec<String> {
-        let path = "site.terms";
-        if self.maybe(path).is_none() {
-            return default_terms(service);
-        }
-        let terms = self.texts(path);
-        let is_bad = |text: &String| text.trim().is_empty() || text.chars().any(char::is_control);
-        if terms.is_empty() || terms.iter().any(is_bad) {
-            let value = self.maybe(path);
-            self.problem(path, value, "write a list of non-empty strings, each on one line");
-        }
-        terms
-    }
-
-    fn domains(&mut self, path: &str) -> Vec<String> {
-        let domains = self.texts(path);
-        if domains.len() > MAX_DOMAINS {
-            self.problem(
-                path,
+/// The public address of the site. It is empty if it is that of a loopback port, which may not be known yet.
+fn root(reading: &mut ConfigReader<'_>, config: &Config) -> String {
+    let value = reading.maybe(BASE_URL);
+    let Some(url) = &config.base_url else {
+        let is_plain_loopback = config.listen.ip().is_loopback() && config.certificates.is_empty();
+        if !is_plain_loopback && value.is_none() {
+            reading.problem(
+                BASE_URL,
                 None,
-                format!("found {} domains; the maximum is {MAX_DOMAINS}", domains.len()),
+                "set it for site.sign_up: links by e-mail begin with this address",
             );
         }
-        for domain in domains.iter().filter(|domain| !is_domain(domain)) {
-            self.problem(path, Some(&domain.as_str().into()), "write a domain name, such as \"example.org\"");
-        }
-        domains.into_iter().map(|domain| domain.to_ascii_lowercase()).collect()
+        return String::new();
+    };
+    let root = url.strip_suffix(API_BASE).unwrap_or(url);
+    let parsed = root.parse::<Uri>().unwrap_or_default();
+    if !matches!(parsed.path(), "" | "/") {
+        let remedy = format!(
+            "remove the path for site.sign_up: the pages are at /account; only {API_BASE} may follow the host"
+        );
+        reading.problem(BASE_URL, value, remedy);
     }
+    if root.starts_with("http://") && !parsed.host().is_some_and(is_loopback) {
+        let remedy =
+            "write a URL that begins with https:// for site.sign_up; http:// is accepted for loopback only";
+        reading.problem(BASE_URL, value, remedy);
+    }
+    root.to_owned()
+}
 
-    /// The tier of new applications; default: the lowest one.
-    fn new_tier(&mut self, tiers: &[Tier]) -> String {
-        let path = "site.tier";
-        let lowest = || tiers.first().map(|tier| tier.name.clone()).unwrap_or_default();
-        let Some(value) = self.maybe(path) else { return lowest() };
-        let tier = self.text(path);
-        if !tiers.iter().any(|known| known.name == tier) {
-            let names: Vec<&str> = tiers.iter().map(|tier| tier.name.as_str()).collect();
-            self.problem(path, Some(value), format!("write one of the tiers: {}", names.join(", ")));
-        }
-        tier
+/// The terms of use; default: those of the data API.
+pub(in super::super) fn terms(reading: &mut ConfigReader<'_>, service: &str) -> Vec<String> {
+    let path = "site.terms";
+    if reading.maybe(path).is_none() {
+        return default_terms(service);
     }
+    let terms = reading.texts(path);
+    let is_bad = |text: &String| text.trim().is_empty() || text.chars().any(char::is_control);
+    if terms.is_empty() || terms.iter().any(is_bad) {
+        let value = reading.maybe(path);
+        reading.problem(path, value, "write a list of non-empty strings, each on one line");
+    }
+    terms
+}
+
+fn domains(reading: &mut ConfigReader<'_>, path: &str) -> Vec<String> {
+    let domains = reading.texts(path);
+    if domains.len() > MAX_DOMAINS {
+        reading.problem(path, None, format!("found {} domains; the maximum is {MAX_DOMAINS}", domains.len()));
+    }
+    for domain in domains.iter().filter(|domain| !is_domain(domain)) {
+        reading.problem(path, Some(&domain.as_str().into()), "write a domain name, such as \"example.org\"");
+    }
+    domains.into_iter().map(|domain| domain.to_ascii_lowercase()).collect()
+}
+
+/// The tier of new applications; default: the lowest one.
+fn new_tier(reading: &mut ConfigReader<'_>, tiers: &[Tier]) -> String {
+    let path = "site.tier";
+    let lowest = || tiers.first().map(|tier| tier.name.clone()).unwrap_or_default();
+    let Some(value) = reading.maybe(path) else { return lowest() };
+    let tier = reading.text(path);
+    if !tiers.iter().any(|known| known.name == tier) {
+        let names: Vec<&str> = tiers.iter().map(|tier| tier.name.as_str()).collect();
+        reading.problem(path, Some(value), format!("write one of the tiers: {}", names.join(", ")));
+    }
+    tier
 }
 
 #[cfg(test)]

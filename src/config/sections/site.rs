@@ -20,54 +20,56 @@ enum PlainHttp {
     Anywhere,
 }
 
-impl ConfigReader<'_> {
-    /// Contacts and links for the public pages.
-    pub(in super::super) fn site(&mut self) -> SiteLinks {
-        let links = SiteLinks {
-            contact_name: self.maybe("site.contact_name").map(|_| self.text("site.contact_name")),
-            contact_email: self.published("site.contact_email", |text| (!is_mailbox(text)).then_some(MAIL)),
-            contact_url: self.url("site.contact_url"),
-            terms_url: self.url("site.terms_url"),
-            docs_url: self.url("site.docs_url"),
-            security_contact: self.published(SECURITY_CONTACT, |text| match text.strip_prefix("mailto:") {
-                Some(mailbox) => (!is_mailbox(mailbox)).then_some(MAIL),
-                None if text.starts_with("https://") => wrong_with(text, PlainHttp::Nowhere),
-                None => Some("write a URL that begins with mailto: or https://"),
-            }),
-            security_policy_url: self.published(SECURITY_POLICY, |text| wrong_with(text, PlainHttp::Nowhere)),
-        };
-        if let (Some(value), None) = (self.maybe(SECURITY_POLICY), self.maybe(SECURITY_CONTACT)) {
-            self.problem(SECURITY_POLICY, Some(value), format!("set {SECURITY_CONTACT} too"));
-        }
-        links
+/// Contacts and links for the public pages.
+pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> SiteLinks {
+    let links = SiteLinks {
+        contact_name: reading.maybe("site.contact_name").map(|_| reading.text("site.contact_name")),
+        contact_email: published(reading, "site.contact_email", |text| (!is_mailbox(text)).then_some(MAIL)),
+        contact_url: url(reading, "site.contact_url"),
+        terms_url: url(reading, "site.terms_url"),
+        docs_url: url(reading, "site.docs_url"),
+        security_contact: published(reading, SECURITY_CONTACT, |text| match text.strip_prefix("mailto:") {
+            Some(mailbox) => (!is_mailbox(mailbox)).then_some(MAIL),
+            None if text.starts_with("https://") => wrong_with(text, PlainHttp::Nowhere),
+            None => Some("write a URL that begins with mailto: or https://"),
+        }),
+        security_policy_url: published(reading, SECURITY_POLICY, |text| wrong_with(text, PlainHttp::Nowhere)),
+    };
+    if let (Some(value), None) = (reading.maybe(SECURITY_POLICY), reading.maybe(SECURITY_CONTACT)) {
+        reading.problem(SECURITY_POLICY, Some(value), format!("set {SECURITY_CONTACT} too"));
     }
+    links
+}
 
-    /// The public URL of the service, without a trailing slash.
-    pub(in super::super) fn base_url(&mut self) -> Option<String> {
-        let url = self.published("service.base_url", |text| {
-            let has_more = text.contains(['?', '#']).then_some("remove the query and the fragment");
-            has_more.or_else(|| wrong_with(text, PlainHttp::Anywhere))
-        })?;
-        Some(url.trim_end_matches('/').to_owned())
-    }
+/// The public URL of the service, without a trailing slash.
+pub(in super::super) fn base_url(reading: &mut ConfigReader<'_>) -> Option<String> {
+    let url = published(reading, "service.base_url", |text| {
+        let has_more = text.contains(['?', '#']).then_some("remove the query and the fragment");
+        has_more.or_else(|| wrong_with(text, PlainHttp::Anywhere))
+    })?;
+    Some(url.trim_end_matches('/').to_owned())
+}
 
-    pub(in super::super) fn url(&mut self, path: &str) -> Option<String> {
-        self.published(path, |text| wrong_with(text, PlainHttp::OnLoopback))
-    }
+pub(in super::super) fn url(reading: &mut ConfigReader<'_>, path: &str) -> Option<String> {
+    published(reading, path, |text| wrong_with(text, PlainHttp::OnLoopback))
+}
 
-    /// A string that may be missing, and is `None` if it has a problem.
-    fn published(&mut self, path: &str, wrong: impl Fn(&str) -> Option<&'static str>) -> Option<String> {
-        let value = self.maybe(path)?;
-        let Some(text) = value.as_str() else {
-            self.problem(path, Some(value), super::super::ValueKind::Text.remedy());
-            return None;
-        };
-        if let Some(remedy) = wrong(text) {
-            self.problem(path, Some(value), remedy);
-            return None;
-        }
-        Some(text.to_owned())
+/// A string that may be missing, and is `None` if it has a problem.
+fn published(
+    reading: &mut ConfigReader<'_>,
+    path: &str,
+    wrong: impl Fn(&str) -> Option<&'static str>,
+) -> Option<String> {
+    let value = reading.maybe(path)?;
+    let Some(text) = value.as_str() else {
+        reading.problem(path, Some(value), super::super::ValueKind::Text.remedy());
+        return None;
+    };
+    if let Some(remedy) = wrong(text) {
+        reading.problem(path, Some(value), remedy);
+        return None;
     }
+    Some(text.to_owned())
 }
 
 /// The remedy for a text that is not an absolute URL.

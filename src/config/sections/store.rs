@@ -24,108 +24,111 @@ const CERTIFICATE: &str = "store.client_certificate";
 const CA_FILE: &str = "store.ca_file";
 const KEY: &str = "store.client_key";
 
-impl ConfigReader<'_> {
-    /// The database; `None` for the file in the data directory.
-    pub(in super::super) fn database(&mut self) -> Option<DatabaseSettings> {
-        let Some(url) = self.maybe(URL) else {
-            if let Some(path) = self.written.values.keys().find(|path| path.starts_with("store.")) {
-                self.problem(path, None, "this setting needs store.url, the address of the database");
-            }
-            return None;
-        };
-        let ca_file = self.optional_path(CA_FILE);
-        let may_be_plain = ca_file.is_some() || self.flag("store.plain_text");
-        let listen_address =
-            self.maybe(LISTEN_URL).and_then(|url| self.address_in(LISTEN_URL, url, may_be_plain));
-        Some(DatabaseSettings {
-            address: self.address_in(URL, url, may_be_plain)?,
-            listen_address,
-            password: self.secret("store.password", 1),
-            client_certificate: self.client_certificate(ca_file.is_some()),
-            ca_file,
-            schema: self.schema()?,
-            start_timeout: self.duration("store.start_timeout"),
-            timeout: self.duration("store.timeout"),
-        })
-    }
+/// The database; `None` for the file in the data directory.
+pub(in super::super) fn database(reading: &mut ConfigReader<'_>) -> Option<DatabaseSettings> {
+    let Some(url) = reading.maybe(URL) else {
+        if let Some(path) = reading.written().values.keys().find(|path| path.starts_with("store.")) {
+            reading.problem(path, None, "this setting needs store.url, the address of the database");
+        }
+        return None;
+    };
+    let ca_file = reading.optional_path(CA_FILE);
+    let may_be_plain = ca_file.is_some() || reading.flag("store.plain_text");
+    let listen_address =
+        reading.maybe(LISTEN_URL).and_then(|url| address_in(reading, LISTEN_URL, url, may_be_plain));
+    Some(DatabaseSettings {
+        address: address_in(reading, URL, url, may_be_plain)?,
+        listen_address,
+        password: reading.secret("store.password", 1),
+        client_certificate: client_certificate(reading, ca_file.is_some()),
+        ca_file,
+        schema: schema(reading)?,
+        start_timeout: reading.duration("store.start_timeout"),
+        timeout: reading.duration("store.timeout"),
+    })
+}
 
-    fn address_in(&mut self, path: &str, url: &Value, may_be_plain: bool) -> Option<DatabaseAddress> {
-        match DatabaseAddress::parse(&self.text(path)) {
-            Ok(address) if may_be_plain || address.is_local() => Some(address),
-            Ok(_) => {
-                self.problem(
-                    path,
-                    Some(url),
-                    "the connection would not be encrypted: write store.ca_file, or store.plain_text = true on a private \
-                     network",
-                );
-                None
-            }
-            Err(error) => {
-                let found = (error != BadDatabaseUrl::Password).then_some(url);
-                self.problem(path, found, error.to_string());
-                None
-            }
+fn address_in(
+    reading: &mut ConfigReader<'_>,
+    path: &str,
+    url: &Value,
+    may_be_plain: bool,
+) -> Option<DatabaseAddress> {
+    match DatabaseAddress::parse(&reading.text(path)) {
+        Ok(address) if may_be_plain || address.is_local() => Some(address),
+        Ok(_) => {
+            reading.problem(
+                path,
+                Some(url),
+                "the connection would not be encrypted: write store.ca_file, or store.plain_text = true on a private \
+                 network",
+            );
+            None
+        }
+        Err(error) => {
+            let found = (error != BadDatabaseUrl::Password).then_some(url);
+            reading.problem(path, found, error.to_string());
+            None
         }
     }
+}
 
-    /// The number of gateways that share the database.
-    pub(in super::super) fn gateways(&mut self) -> NonZeroU32 {
-        u32::try_from(self.number("store.gateways")).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
+/// The number of gateways that share the database.
+pub(in super::super) fn gateways(reading: &mut ConfigReader<'_>) -> NonZeroU32 {
+    u32::try_from(reading.number("store.gateways")).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
+}
+
+/// Name of this gateway in the list of gateways.
+pub(in super::super) fn node_name(reading: &mut ConfigReader<'_>) -> Option<String> {
+    let value = reading.maybe(NODE_NAME)?;
+    let name = reading.text(NODE_NAME);
+    if name.chars().count() > MAX_NAME {
+        reading.problem(NODE_NAME, Some(value), format!("write at most {MAX_NAME} characters"));
     }
+    Some(name)
+}
 
-    /// Name of this gateway in the list of gateways.
-    pub(in super::super) fn node_name(&mut self) -> Option<String> {
-        let value = self.maybe(NODE_NAME)?;
-        let name = self.text(NODE_NAME);
-        if name.chars().count() > MAX_NAME {
-            self.problem(NODE_NAME, Some(value), format!("write at most {MAX_NAME} characters"));
-        }
-        Some(name)
+/// Maximum age of the keys, which only a database can change elsewhere.
+pub(in super::super) fn keys_max_age(reading: &mut ConfigReader<'_>) -> Option<Duration> {
+    let value = reading.maybe(MAX_AGE)?;
+    let age = reading.duration(MAX_AGE);
+    if reading.maybe(URL).is_none() {
+        reading.problem(MAX_AGE, Some(value), "this setting needs store.url, the address of the database");
+    } else if age < MIN_MAX_AGE {
+        reading.problem(MAX_AGE, Some(value), "write at least \"5s\": changes are read every second");
     }
+    Some(age)
+}
 
-    /// Maximum age of the keys, which only a database can change elsewhere.
-    pub(in super::super) fn keys_max_age(&mut self) -> Option<Duration> {
-        let value = self.maybe(MAX_AGE)?;
-        let age = self.duration(MAX_AGE);
-        if self.maybe(URL).is_none() {
-            self.problem(MAX_AGE, Some(value), "this setting needs store.url, the address of the database");
-        } else if age < MIN_MAX_AGE {
-            self.problem(MAX_AGE, Some(value), "write at least \"5s\": changes are read every second");
-        }
-        Some(age)
-    }
-
-    fn client_certificate(&mut self, has_tls: bool) -> Option<ClientCertificateFiles> {
-        let (certificate, key) = (self.optional_path(CERTIFICATE), self.optional_path(KEY));
-        match (certificate, key) {
-            (None, None) => None,
-            (Some(certificate), Some(key)) => {
-                if !has_tls {
-                    self.problem(CERTIFICATE, None, "a client certificate needs TLS: write store.ca_file");
-                }
-                Some(ClientCertificateFiles { certificate, key })
+fn client_certificate(reading: &mut ConfigReader<'_>, has_tls: bool) -> Option<ClientCertificateFiles> {
+    let (certificate, key) = (reading.optional_path(CERTIFICATE), reading.optional_path(KEY));
+    match (certificate, key) {
+        (None, None) => None,
+        (Some(certificate), Some(key)) => {
+            if !has_tls {
+                reading.problem(CERTIFICATE, None, "a client certificate needs TLS: write store.ca_file");
             }
-            (Some(_), None) => {
-                self.problem(KEY, None, "write the path of the private key of store.client_certificate");
-                None
-            }
-            (None, Some(_)) => {
-                self.problem(CERTIFICATE, None, "write the path of the certificate of store.client_key");
-                None
-            }
+            Some(ClientCertificateFiles { certificate, key })
+        }
+        (Some(_), None) => {
+            reading.problem(KEY, None, "write the path of the private key of store.client_certificate");
+            None
+        }
+        (None, Some(_)) => {
+            reading.problem(CERTIFICATE, None, "write the path of the certificate of store.client_key");
+            None
         }
     }
+}
 
-    fn schema(&mut self) -> Option<SchemaName> {
-        let path = "store.schema";
-        let name = SchemaName::parse(&self.text(path));
-        if let Err(error) = name {
-            let found = self.maybe(path);
-            self.problem(path, found, error.to_string());
-        }
-        name.ok()
+fn schema(reading: &mut ConfigReader<'_>) -> Option<SchemaName> {
+    let path = "store.schema";
+    let name = SchemaName::parse(&reading.text(path));
+    if let Err(error) = name {
+        let found = reading.maybe(path);
+        reading.problem(path, found, error.to_string());
     }
+    name.ok()
 }
 
 /// Reads the TLS files of the database, or reports the first unusable one.

@@ -12,47 +12,49 @@ use super::super::config_reader::ConfigReader;
 use super::super::file::ConfigValues;
 use super::super::{ConfigProblem, ConfigProblems};
 
-impl ConfigReader<'_> {
-    pub(in super::super) fn certificates(&mut self) -> Vec<CertificateFiles> {
-        let mut names: Vec<&str> = self.written.values.keys().filter_map(|path| name_of(path)).collect();
-        names.dedup();
-        names.into_iter().map(|name| self.certificate(name)).collect()
-    }
+pub(in super::super) fn certificates(reading: &mut ConfigReader<'_>) -> Vec<CertificateFiles> {
+    let mut names: Vec<&str> = reading.written().values.keys().filter_map(|path| name_of(path)).collect();
+    names.dedup();
+    names.into_iter().map(|name| certificate(reading, name)).collect()
+}
 
-    fn certificate(&mut self, name: &str) -> CertificateFiles {
-        let certificate = self.file(&format!("tls.{name}.certificate"), "its certificate, in PEM");
-        let key = self.file(&format!("tls.{name}.key"), "its private key, in PEM");
-        CertificateFiles { name: name.to_owned(), certificate, key }
-    }
+fn certificate(reading: &mut ConfigReader<'_>, name: &str) -> CertificateFiles {
+    let certificate = file(reading, &format!("tls.{name}.certificate"), "its certificate, in PEM");
+    let key = file(reading, &format!("tls.{name}.key"), "its private key, in PEM");
+    CertificateFiles { name: name.to_owned(), certificate, key }
+}
 
-    fn file(&mut self, path: &str, what: &str) -> PathBuf {
-        let value = self.maybe(path);
-        let file = value.and_then(Value::as_str).filter(|file| !file.is_empty());
-        if file.is_none() {
-            self.problem(path, value, format!("write the path of {what}, in double quotes"));
-        }
-        PathBuf::from(file.unwrap_or_default())
+fn file(reading: &mut ConfigReader<'_>, path: &str, what: &str) -> PathBuf {
+    let value = reading.maybe(path);
+    let file = value.and_then(Value::as_str).filter(|file| !file.is_empty());
+    if file.is_none() {
+        reading.problem(path, value, format!("write the path of {what}, in double quotes"));
     }
+    PathBuf::from(file.unwrap_or_default())
+}
 
-    /// Rejects plain HTTP on a non-loopback address, unless `server.plain_http` allows it.
-    pub(in super::super) fn no_plain_http_by_accident(&mut self, listen: SocketAddr, has_tls: bool) {
-        let may = self.flag("server.plain_http");
-        if listen.ip().is_loopback() || has_tls || may {
-            return;
-        }
-        let found = Value::String(listen.to_string());
-        self.problem(
-            "listen",
-            Some(&found),
-            "API keys would be sent unencrypted: write [tls.default] with a certificate and its key, or \
-             server.plain_http = true if a proxy on a private network terminates TLS",
-        );
+/// Rejects plain HTTP on a non-loopback address, unless `server.plain_http` allows it.
+pub(in super::super) fn no_plain_http_by_accident(
+    reading: &mut ConfigReader<'_>,
+    listen: SocketAddr,
+    has_tls: bool,
+) {
+    let may = reading.flag("server.plain_http");
+    if listen.ip().is_loopback() || has_tls || may {
+        return;
     }
+    let found = Value::String(listen.to_string());
+    reading.problem(
+        "listen",
+        Some(&found),
+        "API keys would be sent unencrypted: write [tls.default] with a certificate and its key, or \
+         server.plain_http = true if a proxy on a private network terminates TLS",
+    );
 }
 
 /// The configured certificate files; problems with other settings are ignored.
 pub fn certificate_files(written: &ConfigValues) -> Vec<CertificateFiles> {
-    let files = ConfigReader::of(written).certificates();
+    let files = certificates(&mut ConfigReader::of(written));
     let is_named = |file: &CertificateFiles| {
         !file.certificate.as_os_str().is_empty() && !file.key.as_os_str().is_empty()
     };

@@ -7,24 +7,22 @@ use super::super::config_reader::ConfigReader;
 const ENDPOINT: &str = "traces.endpoint";
 const SAMPLE: &str = "traces.sample_one_in";
 
-impl ConfigReader<'_> {
-    /// `None` without an endpoint.
-    pub(in super::super) fn traces(&mut self) -> Option<TraceConfig> {
-        let one_in = self.number(SAMPLE);
-        let Some(value) = self.maybe(ENDPOINT) else {
-            if self.maybe(SAMPLE).is_some() {
-                self.problem(SAMPLE, None, format!("this setting needs a collector: write {ENDPOINT}"));
-            }
-            return None;
-        };
-        match CollectorEndpoint::parse(&self.text(ENDPOINT)) {
-            Ok(endpoint) => Some(TraceConfig { endpoint, one_in }),
-            Err(bad) => {
-                // The value is not printed: it may contain a credential.
-                let found = (!value.to_string().contains(['@', '?'])).then_some(value);
-                self.problem(ENDPOINT, found, bad.to_string());
-                None
-            }
+/// `None` without an endpoint.
+pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> Option<TraceConfig> {
+    let one_in = reading.number(SAMPLE);
+    let Some(value) = reading.maybe(ENDPOINT) else {
+        if reading.maybe(SAMPLE).is_some() {
+            reading.problem(SAMPLE, None, format!("this setting needs a collector: write {ENDPOINT}"));
+        }
+        return None;
+    };
+    match CollectorEndpoint::parse(&reading.text(ENDPOINT)) {
+        Ok(endpoint) => Some(TraceConfig { endpoint, one_in }),
+        Err(bad) => {
+            // The value is not printed: it may contain a credential.
+            let found = (!value.to_string().contains(['@', '?'])).then_some(value);
+            reading.problem(ENDPOINT, found, bad.to_string());
+            None
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Reads `[upstream]`: the address of the backend, timeouts, and TLS towards it. Mappings are read in `mapping`.
 
+use std::path::PathBuf;
+
 use http::uri::PathAndQuery;
 use rustls::pki_types::ServerName;
 use toml::Value;
@@ -12,7 +14,10 @@ use scoregate_base::clock::Clock;
 
 use super::super::config_reader::ConfigReader;
 use super::super::{ConfigProblem, ConfigProblems, UpstreamConfig};
+use super::mapping;
 
+/// File name of the archive in the data directory.
+const ARCHIVE: &str = "runs.db";
 const URL: &str = "upstream.url";
 const URLS: &str = "upstream.urls";
 const STANDBY: &str = "upstream.standby_urls";
@@ -36,162 +41,167 @@ const MIN_VERSION: &str = "upstream.min_tls_version";
 /// Settings that have no effect without TLS.
 const TLS: [&str; 5] = ["upstream.ca_file", CERTIFICATE, KEY, SERVER_NAME, MIN_VERSION];
 
-impl ConfigReader<'_> {
-    pub(in super::super) fn upstream(&mut self) -> UpstreamConfig {
-        let mapping = self.mapping();
-        if let Some(value) = self.maybe("upstream") {
-            if self.written.values.keys().any(|path| path.starts_with("upstream.")) {
-                self.problem(
-                    "upstream",
-                    Some(value),
-                    "write either upstream = \"built-in\" or the table [upstream], not both",
-                );
-            }
-            self.word("upstream");
-            return UpstreamConfig::BuiltIn { archive: self.archive() };
+pub(in super::super) fn read(reading: &mut ConfigReader<'_>) -> UpstreamConfig {
+    let mapping = mapping::read(reading);
+    if let Some(value) = reading.maybe("upstream") {
+        if reading.written().values.keys().any(|path| path.starts_with("upstream.")) {
+            reading.problem(
+                "upstream",
+                Some(value),
+                "write either upstream = \"built-in\" or the table [upstream], not both",
+            );
         }
-        let addresses = self.addresses();
-        let base = addresses.first().map(|(_, base, _)| base.clone());
-        if base.is_none() && [URL, URLS].iter().all(|path| self.maybe(path).is_none()) {
-            self.problem("upstream", None, "set a backend: write [upstream] with its url, or upstream = \"built-in\" for the built-in backend");
-        }
-        let more = addresses.iter().skip(1);
-        let more =
-            more.map(|(_, base, is_standby)| MoreAddress { base: base.clone(), is_standby: *is_standby });
-        let http = HttpConfig {
-            base: base.unwrap_or_default(),
-            credential: self.secret("upstream.credential", 1),
-            connect: self.duration("upstream.connect_timeout"),
-            first_byte: self.duration("upstream.first_byte_timeout"),
-            total: self.duration("upstream.timeout"),
-            max_bytes: usize::try_from(self.size("upstream.max_body")).unwrap_or(usize::MAX),
-            idle: self.duration("upstream.idle_timeout"),
-            tls: self.backend_tls(),
-            mapping,
-            addresses: self.several_addresses(more.collect()),
-        };
-        self.check_addresses(&http, &addresses);
-        UpstreamConfig::Http(Box::new(http))
+        reading.word("upstream");
+        return UpstreamConfig::BuiltIn { archive: archive(reading) };
     }
-
-    /// The given addresses: the setting, the base URL, and whether it is a standby. Those of the first setting are
-    /// first.
-    fn addresses(&mut self) -> Vec<(&'static str, String, bool)> {
-        let one = self.value(URL, |value| value.as_str().map(str::to_owned));
-        let several = self.texts(URLS);
-        if let Some(value) = self.maybe(URLS).filter(|_| self.maybe(URL).is_some()) {
-            self.problem(URLS, Some(value), format!("write either {URL} or {URLS}, not both"));
-        }
-        let standby = self.texts(STANDBY);
-        if one.is_none() && several.is_empty() {
-            let path = if self.maybe(URLS).is_some() { URLS } else { STANDBY };
-            if let Some(value) = self.maybe(path) {
-                self.problem(path, Some(value), format!("write at least one address in {URLS}"));
-            }
-            return Vec::new();
-        }
-        let one = one.into_iter().map(|base| (URL, base, false));
-        let several = several.into_iter().map(|base| (URLS, base, false));
-        one.chain(several).chain(standby.into_iter().map(|base| (STANDBY, base, true))).collect()
+    let addresses = addresses(reading);
+    let base = addresses.first().map(|(_, base, _)| base.clone());
+    if base.is_none() && [URL, URLS].iter().all(|path| reading.maybe(path).is_none()) {
+        reading.problem("upstream", None, "set a backend: write [upstream] with its url, or upstream = \"built-in\" for the built-in backend");
     }
+    let more = addresses.iter().skip(1);
+    let more = more.map(|(_, base, is_standby)| MoreAddress { base: base.clone(), is_standby: *is_standby });
+    let http = HttpConfig {
+        base: base.unwrap_or_default(),
+        credential: reading.secret("upstream.credential", 1),
+        connect: reading.duration("upstream.connect_timeout"),
+        first_byte: reading.duration("upstream.first_byte_timeout"),
+        total: reading.duration("upstream.timeout"),
+        max_bytes: usize::try_from(reading.size("upstream.max_body")).unwrap_or(usize::MAX),
+        idle: reading.duration("upstream.idle_timeout"),
+        tls: backend_tls(reading),
+        mapping,
+        addresses: several_addresses(reading, more.collect()),
+    };
+    check_addresses(reading, &http, &addresses);
+    UpstreamConfig::Http(Box::new(http))
+}
 
-    fn several_addresses(&mut self, more: Vec<MoreAddress>) -> HttpAddresses {
-        if more.is_empty() {
-            for path in SEVERAL {
-                if self.maybe(path).is_some() {
-                    self.problem(path, None, format!("this setting needs several addresses: write {URLS}"));
-                }
+/// The given addresses: the setting, the base URL, and whether it is a standby. Those of the first setting are
+/// first.
+fn addresses(reading: &mut ConfigReader<'_>) -> Vec<(&'static str, String, bool)> {
+    let one = reading.value(URL, |value| value.as_str().map(str::to_owned));
+    let several = reading.texts(URLS);
+    if let Some(value) = reading.maybe(URLS).filter(|_| reading.maybe(URL).is_some()) {
+        reading.problem(URLS, Some(value), format!("write either {URL} or {URLS}, not both"));
+    }
+    let standby = reading.texts(STANDBY);
+    if one.is_none() && several.is_empty() {
+        let path = if reading.maybe(URLS).is_some() { URLS } else { STANDBY };
+        if let Some(value) = reading.maybe(path) {
+            reading.problem(path, Some(value), format!("write at least one address in {URLS}"));
+        }
+        return Vec::new();
+    }
+    let one = one.into_iter().map(|base| (URL, base, false));
+    let several = several.into_iter().map(|base| (URLS, base, false));
+    one.chain(several).chain(standby.into_iter().map(|base| (STANDBY, base, true))).collect()
+}
+
+fn several_addresses(reading: &mut ConfigReader<'_>, more: Vec<MoreAddress>) -> HttpAddresses {
+    if more.is_empty() {
+        for path in SEVERAL {
+            if reading.maybe(path).is_some() {
+                reading.problem(path, None, format!("this setting needs several addresses: write {URLS}"));
             }
         }
-        let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-        HttpAddresses {
-            more,
-            share_validators: self.flag("upstream.identical_replicas"),
-            checks: HealthCheckConfig {
-                path: self.health_path(),
-                interval: self.duration("upstream.health_interval"),
-                timeout: self.duration("upstream.health_timeout"),
+    }
+    let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    HttpAddresses {
+        more,
+        share_validators: reading.flag("upstream.identical_replicas"),
+        checks: HealthCheckConfig {
+            path: health_path(reading),
+            interval: reading.duration("upstream.health_interval"),
+            timeout: reading.duration("upstream.health_timeout"),
+        },
+        rules: AddressRules {
+            thresholds: HealthThresholds {
+                healthy: count(reading.number("upstream.healthy_after")),
+                unhealthy: count(reading.number("upstream.unhealthy_after")),
             },
-            rules: AddressRules {
-                thresholds: HealthThresholds {
-                    healthy: count(self.number("upstream.healthy_after")),
-                    unhealthy: count(self.number("upstream.unhealthy_after")),
-                },
-                slow_start: self.duration("upstream.slow_start"),
-            },
-        }
+            slow_start: reading.duration("upstream.slow_start"),
+        },
     }
+}
 
-    fn health_path(&mut self) -> Option<String> {
-        let value = self.maybe(HEALTH_PATH)?;
-        let path = self.text(HEALTH_PATH);
-        if !path.starts_with('/') || path.contains('#') || path.parse::<PathAndQuery>().is_err() {
-            self.problem(HEALTH_PATH, Some(value), "write a path that begins with /, such as \"/healthz\"");
-        }
-        Some(path)
+fn health_path(reading: &mut ConfigReader<'_>) -> Option<String> {
+    let value = reading.maybe(HEALTH_PATH)?;
+    let path = reading.text(HEALTH_PATH);
+    if !path.starts_with('/') || path.contains('#') || path.parse::<PathAndQuery>().is_err() {
+        reading.problem(HEALTH_PATH, Some(value), "write a path that begins with /, such as \"/healthz\"");
     }
+    Some(path)
+}
 
-    fn check_addresses(&mut self, http: &HttpConfig, written: &[(&str, String, bool)]) {
-        let mut names = Vec::new();
-        if written.len() > MAX_ADDRESSES {
-            let found = written.len();
-            self.problem(URLS, None, format!("found {found} addresses; the maximum is {MAX_ADDRESSES}"));
+fn check_addresses(reading: &mut ConfigReader<'_>, http: &HttpConfig, written: &[(&str, String, bool)]) {
+    let mut names = Vec::new();
+    if written.len() > MAX_ADDRESSES {
+        let found = written.len();
+        reading.problem(URLS, None, format!("found {found} addresses; the maximum is {MAX_ADDRESSES}"));
+    }
+    for ((path, base, _), (one, _)) in written.iter().zip(http.each()) {
+        let found = Some(Value::from(base.as_str()));
+        if let Err(error) = one.check() {
+            reading.problem(path, found.as_ref(), error.to_string());
+            continue;
         }
-        for ((path, base, _), (one, _)) in written.iter().zip(http.each()) {
-            let found = Some(Value::from(base.as_str()));
-            if let Err(error) = one.check() {
-                self.problem(path, found.as_ref(), error.to_string());
-                continue;
-            }
-            let name = one.name();
-            if names.contains(&name) {
-                self.problem(path, found.as_ref(), "write each host and port once");
-            }
-            names.push(name);
+        let name = one.name();
+        if names.contains(&name) {
+            reading.problem(path, found.as_ref(), "write each host and port once");
         }
-        let is_tls = |base: &str| base.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"));
-        if !names.is_empty() && !written.iter().any(|(_, base, _)| is_tls(base)) {
-            for path in TLS {
-                if self.maybe(path).is_some() {
-                    self.problem(path, None, "this setting needs TLS: write https:// in upstream.url");
-                }
+        names.push(name);
+    }
+    let is_tls = |base: &str| base.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"));
+    if !names.is_empty() && !written.iter().any(|(_, base, _)| is_tls(base)) {
+        for path in TLS {
+            if reading.maybe(path).is_some() {
+                reading.problem(path, None, "this setting needs TLS: write https:// in upstream.url");
             }
         }
     }
+}
 
-    fn backend_tls(&mut self) -> BackendTlsSettings {
-        let min_version = if self.word(MIN_VERSION) == "1.3" { TlsVersion::V13 } else { TlsVersion::V12 };
-        BackendTlsSettings {
-            ca_file: self.optional_path("upstream.ca_file"),
-            client_certificate: self.backend_client_certificate(),
-            server_name: self.server_name(),
-            min_version,
+fn backend_tls(reading: &mut ConfigReader<'_>) -> BackendTlsSettings {
+    let min_version = if reading.word(MIN_VERSION) == "1.3" { TlsVersion::V13 } else { TlsVersion::V12 };
+    BackendTlsSettings {
+        ca_file: reading.optional_path("upstream.ca_file"),
+        client_certificate: backend_client_certificate(reading),
+        server_name: server_name(reading),
+        min_version,
+    }
+}
+
+fn backend_client_certificate(reading: &mut ConfigReader<'_>) -> Option<BackendClientFiles> {
+    match (reading.optional_path(CERTIFICATE), reading.optional_path(KEY)) {
+        (None, None) => None,
+        (Some(certificate), Some(key)) => Some(BackendClientFiles { certificate, key }),
+        (Some(_), None) => {
+            reading.problem(KEY, None, format!("write the path of the private key of {CERTIFICATE}"));
+            None
+        }
+        (None, Some(_)) => {
+            reading.problem(CERTIFICATE, None, format!("write the path of the certificate of {KEY}"));
+            None
         }
     }
+}
 
-    fn backend_client_certificate(&mut self) -> Option<BackendClientFiles> {
-        match (self.optional_path(CERTIFICATE), self.optional_path(KEY)) {
-            (None, None) => None,
-            (Some(certificate), Some(key)) => Some(BackendClientFiles { certificate, key }),
-            (Some(_), None) => {
-                self.problem(KEY, None, format!("write the path of the private key of {CERTIFICATE}"));
-                None
-            }
-            (None, Some(_)) => {
-                self.problem(CERTIFICATE, None, format!("write the path of the certificate of {KEY}"));
-                None
-            }
-        }
+fn server_name(reading: &mut ConfigReader<'_>) -> Option<ServerName<'static>> {
+    let value = reading.maybe(SERVER_NAME)?;
+    let name = ServerName::try_from(reading.text(SERVER_NAME));
+    if name.is_err() {
+        reading.problem(SERVER_NAME, Some(value), "write a host name or an IP address, without a port");
     }
+    name.ok()
+}
 
-    fn server_name(&mut self) -> Option<ServerName<'static>> {
-        let value = self.maybe(SERVER_NAME)?;
-        let name = ServerName::try_from(self.text(SERVER_NAME));
-        if name.is_err() {
-            self.problem(SERVER_NAME, Some(value), "write a host name or an IP address, without a port");
-        }
-        name.ok()
+/// Path of the run archive; default: in the data directory.
+pub(in super::super) fn archive(reading: &mut ConfigReader<'_>) -> PathBuf {
+    if reading.maybe("built_in.archive").is_some() {
+        return PathBuf::from(reading.text("built_in.archive"));
     }
+    PathBuf::from(reading.text("data_dir")).join(ARCHIVE)
 }
 
 impl UpstreamConfig {
