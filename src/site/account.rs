@@ -1,20 +1,38 @@
 //! The page of an account, new applications, and the end of an account.
 
-use crate::accounts::{IssuedKey, NewApplication, RegistrarError};
-use crate::instruments::AccountStep;
+use std::sync::Arc;
+
+use crate::accounts::{IssuedKey, NewApplication, OwnerAdministration, Registrar, RegistrarError};
+use crate::instruments::{AccountStep, SiteInstruments};
 use crate::pages::account::{
     AccountView, ApplicationFields, EXISTING, FormProblem, IssuedKeyView, ListedApplication, SignedIn,
 };
 use scoregate_base::keys::BadText;
-use scoregate_store::{OwnLimits, StoredApplication};
+use scoregate_store::{OwnLimits, OwnerStore, StoredApplication};
 
 use super::cookies::SiteCookie;
 use super::site_refusal::SiteRefusal;
 use super::site_reply::SiteReply;
-use super::site_requests::Site;
 use super::visit::{LiveSession, Visit, change_failed};
 
-impl Site {
+/// The page of an account.
+pub(super) struct AccountPages {
+    store: Arc<dyn OwnerStore>,
+    registrar: Arc<Registrar>,
+    owners: Arc<OwnerAdministration>,
+    instruments: Arc<SiteInstruments>,
+}
+
+impl AccountPages {
+    pub(super) fn new(
+        store: Arc<dyn OwnerStore>,
+        registrar: Arc<Registrar>,
+        owners: Arc<OwnerAdministration>,
+        instruments: Arc<SiteInstruments>,
+    ) -> Self {
+        Self { store, registrar, owners, instruments }
+    }
+
     pub(super) async fn account_page(&self, visit: &Visit) -> Result<SiteReply, SiteRefusal> {
         let live = visit.signed_in(&*self.store).await?;
         let notice = match visit.finished_step() {

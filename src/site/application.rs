@@ -1,21 +1,24 @@
 //! The page of an application, and changes to it and its keys by its owner.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::accounts::{DescriptionChange, FieldChange, KeyDetails, RegistrarError};
-use crate::instruments::AccountStep;
+use crate::accounts::{DescriptionChange, FieldChange, KeyDetails, Registrar, RegistrarError};
+use crate::instruments::{AccountStep, SiteInstruments};
 use crate::pages::account::{
     ApplicationFields, FormProblem, KEY_NAME, KeyFields, NEW_NAME, OVERLAP, OwnedApplicationView, REPLACE,
 };
 use scoregate_base::clock::Day;
 use scoregate_base::keys::{ApplicationId, Digest};
-use scoregate_store::{KeyAllowance, OwnerRefusal, RequestQuery, StoreError, StoredApplication, StoredKey};
+use scoregate_store::{
+    KeyAllowance, OwnerRefusal, OwnerStore, RequestQuery, RequestStore, StoreError, StoredApplication,
+    StoredKey,
+};
 
 use super::account::{entered_fields, form_message, issued_key, sign_in_again, signed_in};
 use super::cookies::SiteCookie;
 use super::site_refusal::SiteRefusal;
 use super::site_reply::SiteReply;
-use super::site_requests::Site;
 use super::visit::{LiveSession, Visit, change_failed};
 
 /// Limits on the keys of an application.
@@ -24,7 +27,24 @@ const MAX_NEW_KEYS: usize = 20;
 /// Days of requests on the page.
 const SHOWN_DAYS: u32 = 30;
 
-impl Site {
+/// The page of an application.
+pub(super) struct OwnedApplicationPages {
+    store: Arc<dyn OwnerStore>,
+    requests: Arc<dyn RequestStore>,
+    registrar: Arc<Registrar>,
+    instruments: Arc<SiteInstruments>,
+}
+
+impl OwnedApplicationPages {
+    pub(super) fn new(
+        store: Arc<dyn OwnerStore>,
+        requests: Arc<dyn RequestStore>,
+        registrar: Arc<Registrar>,
+        instruments: Arc<SiteInstruments>,
+    ) -> Self {
+        Self { store, requests, registrar, instruments }
+    }
+
     /// The session and its application. Applications of others are unknown.
     async fn owned(
         &self,

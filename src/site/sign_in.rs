@@ -2,23 +2,23 @@
 //!
 //! The answer to the form is the same for known and unknown addresses, after the same work.
 
-use crate::instruments::{LinkRequest, SignInEnd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::instruments::{LinkRequest, SignInEnd, SiteInstruments};
 use crate::pages::account::{FormProblem, LinkForm, SignInForm};
 use scoregate_base::keys::{Digest, OwnerId};
 use scoregate_base::secret::Secret;
-use scoregate_store::{LinkAllowance, NewSignInLink, SignIn, SignInOutcome, UsableLink};
+use scoregate_store::{LinkAllowance, NewSignInLink, OwnerStore, SignIn, SignInOutcome, UsableLink};
 
 use super::cookies::{SESSION_HOURS, SiteCookie, is_token, new_token};
 use super::form_origin::form_token;
 use super::link_mail::{LINK_VALID, LinkMail};
 use super::mailbox::{AddressProblem, EmailAddress, MailDomains, registered_domain};
-use super::site_admission::LinkLimit;
+use super::site_admission::{LinkLimit, SiteAdmission};
 use super::site_refusal::SiteRefusal;
 use super::site_reply::SiteReply;
-use super::site_requests::Site;
 use super::visit::{Visit, no_randomness};
-
-use std::time::Duration;
 
 /// Maximum number of links that a mailbox gets in an hour.
 const LINKS_PER_MAILBOX: u32 = 5;
@@ -35,7 +35,22 @@ struct SignInState<'s> {
     notice: Option<&'static str>,
 }
 
-impl Site {
+/// The pages to sign up, in and out.
+pub(super) struct SignInPages {
+    store: Arc<dyn OwnerStore>,
+    admission: Arc<SiteAdmission>,
+    instruments: Arc<SiteInstruments>,
+}
+
+impl SignInPages {
+    pub(super) fn new(
+        store: Arc<dyn OwnerStore>,
+        admission: Arc<SiteAdmission>,
+        instruments: Arc<SiteInstruments>,
+    ) -> Self {
+        Self { store, admission, instruments }
+    }
+
     /// The form for an address.
     pub(super) async fn sign_in_page(&self, visit: &Visit) -> Result<SiteReply, SiteRefusal> {
         if visit.session(&*self.store).await?.is_some() {

@@ -19,10 +19,13 @@ use crate::gateway::Peer;
 use crate::instruments::SiteInstruments;
 use crate::pages::account::{content_security_policy, policy_with_script};
 use scoregate_base::clock::{Clock, Wall};
-use scoregate_store::{OwnerStore, RequestStore, Store};
+use scoregate_store::{OwnerStore, Store};
 
+use super::account::AccountPages;
+use super::application::OwnedApplicationPages;
 use super::form::{Form, MAX_FORM, has_form_type};
 use super::form_origin::is_cross_site;
+use super::sign_in::SignInPages;
 use super::site_admission::{SiteAdmission, require_encryption};
 use super::site_config::SiteConfig;
 use super::site_path::{SitePath, is_of_site};
@@ -36,13 +39,12 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 /// The pages of accounts.
 pub struct Site {
     config: ArcSwap<SiteConfig>,
-    pub(super) store: Arc<dyn OwnerStore>,
-    pub(super) requests: Arc<dyn RequestStore>,
-    pub(super) registrar: Arc<Registrar>,
-    pub(super) owners: Arc<OwnerAdministration>,
+    sign_in: SignInPages,
+    account: AccountPages,
+    applications: OwnedApplicationPages,
     clock: Clock,
-    pub(super) admission: SiteAdmission,
-    pub(super) instruments: SiteInstruments,
+    admission: Arc<SiteAdmission>,
+    instruments: Arc<SiteInstruments>,
     /// The tasks of requests. A shutdown waits for them.
     tasks: TaskTracker,
     policy: HeaderValue,
@@ -60,15 +62,17 @@ impl Site {
         instruments: SiteInstruments,
         tasks: TaskTracker,
     ) -> Self {
-        let admission = SiteAdmission::new(config.links_per_hour, config.accounts_per_day);
+        let admission = Arc::new(SiteAdmission::new(config.links_per_hour, config.accounts_per_day));
+        let instruments = Arc::new(instruments);
         let [policy, policy_with_script] = [content_security_policy(), policy_with_script()]
             .map(|policy| HeaderValue::try_from(policy).expect("the policy is visible ASCII"));
+        let accounts = || Arc::clone(&store) as Arc<dyn OwnerStore>;
+        let metrics = || Arc::clone(&instruments);
         Self {
             config: ArcSwap::from_pointee(config),
-            requests: Arc::clone(&store) as Arc<dyn RequestStore>,
-            store,
-            registrar,
-            owners,
+            sign_in: SignInPages::new(accounts(), Arc::clone(&admission), metrics()),
+            account: AccountPages::new(accounts(), Arc::clone(&registrar), owners, metrics()),
+            applications: OwnedApplicationPages::new(accounts(), store, registrar, metrics()),
             clock,
             admission,
             instruments,
@@ -217,21 +221,21 @@ impl Site {
     async fn reply(&self, path: SitePath, is_form: bool, visit: &Visit) -> Result<SiteReply, SiteRefusal> {
         match (path, is_form) {
             (SitePath::AccountSlash, _) => Ok(SiteReply::moved("/account")),
-            (SitePath::Account, _) => self.account_page(visit).await,
-            (SitePath::SignIn, false) => self.sign_in_page(visit).await,
-            (SitePath::SignIn, true) => self.request_link(visit).await,
-            (SitePath::Confirm, false) => self.link_page(visit).await,
-            (SitePath::Confirm, true) => self.use_link(visit).await,
-            (SitePath::SignOut, _) => self.sign_out(visit).await,
-            (SitePath::Delete, _) => self.delete_account(visit).await,
-            (SitePath::Applications, _) => self.create_application(visit).await,
-            (SitePath::Application(id), false) => self.application_page(visit, id).await,
-            (SitePath::Application(id), true) => self.describe_application(visit, id).await,
-            (SitePath::Keys(id), _) => self.add_key(visit, id).await,
-            (SitePath::Rotate(id), _) => self.rotate_key(visit, id).await,
-            (SitePath::Keep(id), _) => self.keep_key(visit, id).await,
-            (SitePath::Revoke(id), _) => self.revoke_key(visit, id).await,
-            (SitePath::Close(id), _) => self.close_application(visit, id).await,
+            (SitePath::Account, _) => self.account.account_page(visit).await,
+            (SitePath::SignIn, false) => self.sign_in.sign_in_page(visit).await,
+            (SitePath::SignIn, true) => self.sign_in.request_link(visit).await,
+            (SitePath::Confirm, false) => self.sign_in.link_page(visit).await,
+            (SitePath::Confirm, true) => self.sign_in.use_link(visit).await,
+            (SitePath::SignOut, _) => self.sign_in.sign_out(visit).await,
+            (SitePath::Delete, _) => self.account.delete_account(visit).await,
+            (SitePath::Applications, _) => self.account.create_application(visit).await,
+            (SitePath::Application(id), false) => self.applications.application_page(visit, id).await,
+            (SitePath::Application(id), true) => self.applications.describe_application(visit, id).await,
+            (SitePath::Keys(id), _) => self.applications.add_key(visit, id).await,
+            (SitePath::Rotate(id), _) => self.applications.rotate_key(visit, id).await,
+            (SitePath::Keep(id), _) => self.applications.keep_key(visit, id).await,
+            (SitePath::Revoke(id), _) => self.applications.revoke_key(visit, id).await,
+            (SitePath::Close(id), _) => self.applications.close_application(visit, id).await,
         }
     }
 }
