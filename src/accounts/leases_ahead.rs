@@ -102,7 +102,7 @@ mod tests {
 
     use super::*;
     use crate::accounts::sample::stored;
-    use crate::accounts::{Leases, TermsByTier};
+    use crate::accounts::{Leases, LedgerCalls, LedgerUpkeep, TermsByTier};
     use scoregate_base::clock::{ManualClock, Wall};
     use scoregate_base::keys::{Digest, standard_tiers};
     use scoregate_base::limits::{
@@ -165,7 +165,8 @@ mod tests {
 
     struct MidnightGateway {
         ledger: Arc<OneNodeLedger>,
-        leases: Arc<Leases>,
+        leases: Leases,
+        upkeep: LedgerUpkeep,
         directory: KeyDirectory,
         account: Arc<Account>,
         clock: Clock,
@@ -186,9 +187,10 @@ mod tests {
             let spawn = Box::new(move |work| drop(tasks.spawn(work)));
             let instruments = Arc::new(Instruments::new(&MetricsRegistry::default(), &[]));
             let engine = Arc::clone(&ledger) as Arc<dyn Ledger>;
-            let leases = Leases::new(engine, 7, spawn, clock.clone(), instruments);
-            let leases = Arc::new(leases.shared(NonZeroU32::MIN, Duration::from_secs(2)));
-            Self { ledger, leases, directory, account, clock, manual }
+            let calls = LedgerCalls::new(engine, 7, spawn, clock.clone(), instruments);
+            let leases = Leases::of(calls.shared(NonZeroU32::MIN, Duration::from_secs(2)));
+            let upkeep = LedgerUpkeep::new(&leases);
+            Self { ledger, leases, upkeep, directory, account, clock, manual }
         }
 
         async fn deliver(&self, units: u32) {
@@ -226,11 +228,11 @@ mod tests {
     async fn units_leased_ahead_are_charged_once_if_a_share_of_the_minute_is_returned_first() {
         let gateway = MidnightGateway::new(1);
         gateway.deliver(1).await;
-        gateway.leases.lease_tomorrow(&gateway.directory).await;
+        gateway.upkeep.lease_tomorrow(&gateway.directory).await;
         let tomorrow = gateway.clock.now().wall.day().next();
         assert!(gateway.account.state().is_leased_ahead(tomorrow));
         gateway.manual.advance(Duration::from_mins(1));
-        gateway.leases.return_unused(&gateway.directory).await;
+        gateway.upkeep.return_unused(&gateway.directory).await;
         assert!(gateway.account.is_leasing(), "the share is idle");
         gateway.ends_calls().await;
         gateway.deliver(3).await;
@@ -241,7 +243,7 @@ mod tests {
     async fn units_leased_ahead_are_charged_once_if_the_reply_arrives_after_midnight() {
         let gateway = MidnightGateway::new(0);
         gateway.deliver(1).await;
-        let ahead = gateway.leases.lease_tomorrow(&gateway.directory);
+        let ahead = gateway.upkeep.lease_tomorrow(&gateway.directory);
         let requests = async {
             gateway.manual.advance(Duration::from_mins(1));
             gateway.deliver(3).await;
@@ -256,7 +258,7 @@ mod tests {
     async fn units_leased_ahead_are_returned_at_a_shutdown_before_the_first_request() {
         let gateway = MidnightGateway::new(1);
         gateway.deliver(1).await;
-        gateway.leases.lease_tomorrow(&gateway.directory).await;
+        gateway.upkeep.lease_tomorrow(&gateway.directory).await;
         gateway.manual.advance(Duration::from_mins(1));
         assert_eq!(gateway.charged().await, 0);
         let today = gateway.clock.now().wall.day();

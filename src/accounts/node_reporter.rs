@@ -2,12 +2,14 @@
 //! answered. For information only;
 //! requests never wait for it.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use crate::instruments::{Instruments, StoreWork};
 use scoregate_base::clock::{Clock, Day, Wall};
 use scoregate_store::{NodeList, NodeRegistry, NodeStatus, RequestStore, Store, StoreError, UsageStore};
 
+use super::delivered_units::DeliveredUnits;
 use super::leasing::Leases;
 use super::request_counter::RequestCounter;
 
@@ -16,7 +18,11 @@ pub struct NodeReporter {
     nodes: Arc<dyn NodeRegistry>,
     usage: Arc<dyn UsageStore>,
     totals: Arc<dyn RequestStore>,
-    leases: Arc<Leases>,
+    /// Identifies this process in the store.
+    node: u64,
+    /// The largest number of gateways on the store.
+    max_gateways: NonZeroU32,
+    delivered: Arc<DeliveredUnits>,
     requests: Arc<RequestCounter>,
     clock: Clock,
     instruments: Arc<Instruments>,
@@ -37,7 +43,7 @@ impl NodeReporter {
     /// Reports under a name, which several gateways may have.
     pub fn new(
         store: Arc<dyn Store>,
-        leases: Arc<Leases>,
+        leases: &Leases,
         requests: Arc<RequestCounter>,
         clock: Clock,
         instruments: Arc<Instruments>,
@@ -53,7 +59,9 @@ impl NodeReporter {
             nodes,
             usage,
             totals,
-            leases,
+            node: leases.calls().node(),
+            max_gateways: leases.gateways().unwrap_or(NonZeroU32::MIN),
+            delivered: Arc::clone(leases.calls().delivered()),
             requests,
             clock,
             instruments,
@@ -74,7 +82,7 @@ impl NodeReporter {
         match self.exchange(progress.usage_recorded_at).await {
             Ok(nodes) => {
                 let now = self.clock.now().wall;
-                self.instruments.shared_store().fleet(nodes.live(now).count(), self.leases.max_gateways());
+                self.instruments.shared_store().fleet(nodes.live(now).count(), self.max_gateways);
                 if std::mem::take(&mut progress.is_failing) {
                     tracing::info!("this gateway is listed in the store again");
                 }
@@ -100,7 +108,7 @@ impl NodeReporter {
         progress.is_removed = true;
         // The store is not asked again if it does not answer, so that a shutdown waits for it once.
         if self.record(&mut progress).await
-            && let Err(error) = self.nodes.remove_node(self.leases.node()).await
+            && let Err(error) = self.nodes.remove_node(self.node).await
         {
             tracing::warn!(%error, "this gateway remains in the list of the store for a day");
         }
@@ -109,12 +117,12 @@ impl NodeReporter {
     async fn exchange(&self, usage_recorded_at: Wall) -> Result<NodeList, StoreError> {
         let now = self.clock.now().wall;
         let status = NodeStatus {
-            node: self.leases.node(),
+            node: self.node,
             name: self.name.clone(),
             version: self.version.into(),
             started_at: self.started_at,
             last_seen_at: now,
-            units_held: self.leases.held(now.day()),
+            units_held: self.delivered.held(now.day()),
             usage_recorded_at,
         };
         self.nodes.report_node(status).await?;
@@ -136,7 +144,7 @@ impl NodeReporter {
     }
 
     async fn record_all(&self, today: Day) -> Result<(), StoreError> {
-        self.leases.record_delivered(&*self.usage, today).await?;
-        self.requests.record(&*self.totals, self.leases.node(), today).await
+        self.delivered.record(&*self.usage, self.node, today).await?;
+        self.requests.record(&*self.totals, self.node, today).await
     }
 }

@@ -13,7 +13,7 @@ use super::account::Account;
 use super::grace_charges::GraceCharges;
 use super::key_directory::KeyDirectory;
 use super::sample::stored;
-use super::{Leases, TermsByTier};
+use super::{Leases, LedgerCalls, LedgerUpkeep, TermsByTier};
 use crate::instruments::Instruments;
 use scoregate_base::clock::{Clock, Day, ManualClock, Now, Wall};
 use scoregate_base::keys::{ApplicationId, Digest, standard_tiers};
@@ -238,35 +238,36 @@ async fn a_file_that_cannot_be_read_is_kept_under_another_name() {
 }
 
 /// A gateway of a fleet, with a ledger that can be unreachable.
-fn gateway(ledger: &Arc<ShareLedger>) -> (Leases, ManualClock) {
+fn gateway(ledger: &Arc<ShareLedger>) -> (LedgerCalls, ManualClock) {
     let (clock, manual) = Clock::manual(Wall::from_seconds(1_763_726_400));
     let tasks = TaskTracker::new();
     let spawn = Box::new(move |work| drop(tasks.spawn(work)));
     let instruments = Arc::new(Instruments::new(&MetricsRegistry::default(), &[]));
-    let leases = Leases::new(Arc::clone(ledger) as Arc<dyn Ledger>, 7, spawn, clock, instruments);
-    (leases.shared(NonZeroU32::new(2).unwrap(), Duration::from_secs(2)), manual)
+    let calls = LedgerCalls::new(Arc::clone(ledger) as Arc<dyn Ledger>, 7, spawn, clock, instruments);
+    (calls.shared(NonZeroU32::new(2).unwrap(), Duration::from_secs(2)), manual)
 }
 
 #[tokio::test]
 async fn a_gateway_without_requests_notices_that_the_ledger_is_reachable_again_and_claims_its_share() {
     let (ledger, directory) = (Arc::new(ShareLedger::default()), tempfile::tempdir().unwrap());
-    let (leases, manual) = gateway(&ledger);
-    let leases = Arc::new(leases.carrying(OwedFile::of(directory.path())).await);
+    let (calls, manual) = gateway(&ledger);
+    let leases = Leases::of(calls.carrying(OwedFile::of(directory.path())).await);
+    let upkeep = LedgerUpkeep::new(&leases);
     ledger.set_away(true);
     let account = loaded(now());
     leases.lease(&account).await.unwrap_err();
     for _ in 0..3 {
         manual.advance(Duration::from_secs(1));
-        leases.retry_lease();
-        leases.keep_grace_share().await;
+        upkeep.retry_lease();
+        upkeep.keep_grace_share().await;
         tokio::task::yield_now().await;
     }
     assert!(leases.is_unreachable() && !leases.holds_grace_share());
     ledger.set_away(false);
     for _ in 0..15 {
         manual.advance(Duration::from_secs(1));
-        leases.retry_lease();
-        leases.keep_grace_share().await;
+        upkeep.retry_lease();
+        upkeep.keep_grace_share().await;
         tokio::task::yield_now().await;
     }
     assert!(!leases.is_unreachable() && leases.holds_grace_share());

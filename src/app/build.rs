@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio_util::task::TaskTracker;
 
-use crate::accounts::{Leases, SpawnLedgerWork};
+use crate::accounts::{Leases, LedgerCalls, LedgerUpkeep, SpawnLedgerWork};
 use crate::config::{Config, UpstreamConfig, read_backend_tls};
 use crate::documents::{DocumentEngine, MirrorWorker, SharedFetches};
 use crate::gateway::{
@@ -99,7 +99,7 @@ pub(super) async fn build(
     let is_single = opened.fleet.is_none();
     opened.load_keys(&keys.keeper).await?;
     if !key_directory.freshness.is_copied() {
-        leases.keep_grace_share().await;
+        LedgerUpkeep::new(&leases).keep_grace_share().await;
     }
     if is_single {
         let report = opened_days::report(&*store, data_dir.path(), clock.now().wall).await;
@@ -111,7 +111,7 @@ pub(super) async fn build(
     let gateway = Arc::new(Gateway {
         clock: clock.clone(),
         form: KeyForm::new(&config.key_prefix, config.accept_imported),
-        leases: Arc::new(leases.with_key_freshness(&key_directory.freshness)),
+        leases: Arc::new(leases),
         key_directory,
         engine,
         pages: pages(config),
@@ -146,16 +146,17 @@ async fn leases(
     let calls = ledger_calls.clone();
     let spawn: SpawnLedgerWork = Box::new(move |work| drop(calls.spawn(work)));
     let ledger = Arc::clone(&opened.store);
-    let leases = Leases::new(ledger, node, spawn, clock.clone(), Arc::clone(instruments));
-    let leases = match &opened.fleet {
-        Some(fleet) => leases.shared(fleet.gateways, fleet.timeout),
-        None => leases,
+    let calls = LedgerCalls::new(ledger, node, spawn, clock.clone(), Arc::clone(instruments));
+    let calls = calls.with_key_freshness(&opened.key_directory.freshness);
+    let calls = match &opened.fleet {
+        Some(fleet) => calls.shared(fleet.gateways, fleet.timeout),
+        None => calls,
     };
-    let leases = leases.carrying(OwedFile::of(data_dir.path())).await;
-    if let Err(error) = leases.charge_carried().await {
+    let calls = calls.carrying(OwedFile::of(data_dir.path())).await;
+    if let Err(error) = calls.charge_carried().await {
         tracing::error!(%error, "units delivered on grace before the last shutdown cannot be charged yet; no units are leased until they are");
     }
-    Ok(leases)
+    Ok(Leases::of(calls))
 }
 
 /// Builds the gateway with other settings; it shares its state with the one before.

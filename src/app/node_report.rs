@@ -30,7 +30,7 @@ pub(super) fn start(
     stop: &CancellationToken,
 ) -> Arc<NodeReporter> {
     let name = node_name(config);
-    let (leases, instruments) = (Arc::clone(&gateway.leases), Arc::clone(&gateway.recorders.instruments));
+    let (leases, instruments) = (&gateway.leases, Arc::clone(&gateway.recorders.instruments));
     let (requests, version) = (Arc::clone(&gateway.recorders.requests), env!("CARGO_PKG_VERSION"));
     let reporter = NodeReporter::new(store, leases, requests, clock.clone(), instruments, name, version);
     let reporter = Arc::new(reporter);

@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::accounts::{DirectoryKeeper, KeyFreshness, Leases, StoreMonitor};
+use crate::accounts::{DirectoryKeeper, KeyFreshness, LedgerUpkeep, StoreMonitor};
 use crate::admin::{self, Heartbeat, Readiness, SideConfig, SidePort};
 use crate::config::Config;
 use crate::documents::Refresher;
@@ -59,9 +59,9 @@ pub(super) fn spawn(
     clock: &Clock,
     stop: &CancellationToken,
 ) {
-    let (engine, leases) = {
+    let (engine, upkeep) = {
         let gateway = gateway.load();
-        (gateway.engine.clone(), Arc::clone(&gateway.leases))
+        (gateway.engine.clone(), Arc::new(LedgerUpkeep::new(&gateway.leases)))
     };
     if let Some(updater) = updater {
         background.spawn(update_scores(updater, Arc::clone(&engine.refresher), stop.clone()));
@@ -77,11 +77,11 @@ pub(super) fn spawn(
         background.spawn(measure_store(Arc::clone(&keys.monitor), clock.clone(), stop.clone()));
         let keep = async move || copy.write_due().await;
         background.spawn(repeat(KEEP_COPY_EVERY, clock.clone(), stop.clone(), keep));
-        let lessor = Arc::clone(&leases);
-        let check = async move || lessor.check_access().await;
+        let upkeep = Arc::clone(&upkeep);
+        let check = async move || upkeep.check_access().await;
         background.spawn(repeat(CHECK_ACCESS_EVERY, clock.clone(), stop.clone(), check));
     }
-    spawn_periodic(background, gateway, keys, &leases, clock, stop);
+    spawn_periodic(background, gateway, keys, &upkeep, clock, stop);
 }
 
 /// Starts the tasks that run at fixed intervals.
@@ -89,7 +89,7 @@ fn spawn_periodic(
     background: &TaskTracker,
     gateway: &Arc<ArcSwap<Gateway>>,
     keys: &ServerKeys,
-    leases: &Arc<Leases>,
+    upkeep: &Arc<LedgerUpkeep>,
     clock: &Clock,
     stop: &CancellationToken,
 ) {
@@ -100,24 +100,25 @@ fn spawn_periodic(
         let monitor = Arc::clone(&keys.monitor);
         background.spawn(repeat(WATCH_EVERY, clock(), stop(), async move || monitor.check_file().await));
     }
-    let (lessor, key_directory) = (Arc::clone(leases), Arc::clone(&gateway.load().key_directory));
-    let ahead = async move || lessor.lease_tomorrow(&key_directory).await;
+    let (owned, key_directory) = (|| Arc::clone(upkeep), || Arc::clone(&gateway.load().key_directory));
+    let (upkeep, directory) = (owned(), key_directory());
+    let ahead = async move || upkeep.lease_tomorrow(&directory).await;
     background.spawn(repeat(LEASE_TOMORROW_EVERY, clock(), stop(), ahead));
-    let (lessor, key_directory) = (Arc::clone(leases), Arc::clone(&gateway.load().key_directory));
-    let return_unused = async move || lessor.return_unused(&key_directory).await;
+    let (upkeep, directory) = (owned(), key_directory());
+    let return_unused = async move || upkeep.return_unused(&directory).await;
     background.spawn(repeat(RETURN_UNUSED_EVERY, clock(), stop(), return_unused));
-    let lessor = Arc::clone(leases);
+    let upkeep = owned();
     let keep_grace = async move || {
-        lessor.retry_lease();
-        lessor.keep_grace_share().await;
+        upkeep.retry_lease();
+        upkeep.keep_grace_share().await;
     };
     background.spawn(repeat(KEEP_GRACE_EVERY, clock(), stop(), keep_grace));
-    let lessor = Arc::clone(leases);
-    let delete = async move || lessor.delete_outdated().await;
+    let upkeep = owned();
+    let delete = async move || upkeep.delete_outdated().await;
     background.spawn(repeat(DELETE_OUTDATED_EVERY, clock(), stop(), delete));
-    let (monitor, lessor) = (Arc::clone(&keys.monitor), Arc::clone(leases));
+    let (monitor, leases) = (Arc::clone(&keys.monitor), Arc::clone(&gateway.load().leases));
     let charge = async move || {
-        lessor.charge_owed().await;
+        leases.charge_owed().await;
         monitor.check_damage();
     };
     background.spawn(repeat(ACCOUNT_EVERY, clock(), stop(), charge));

@@ -1,94 +1,39 @@
-//! Leases units from the ledger: at most one call in flight per application, in a task that belongs to no request.
-//! Requests that must wait share the call, each with its own deadline.
-//!
-//! How much to lease is decided in `limits::DayBalance`; the guarantees of the ledger are in `store`.
+//! Units for requests: leased ones, and grace while the ledger is unreachable. Requests that must wait for a lease share
+//! the call, each with its own deadline.
 
-use std::future::Future;
 use std::num::NonZeroU32;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
-use parking_lot::MutexGuard;
-use tokio::sync::watch;
-
-use crate::instruments::{Instruments, StoreWork, UnitUse};
-use scoregate_base::clock::{Clock, Day, Mono, Now};
-use scoregate_store::{Ledger, LedgerExchange, LedgerReport, ReportOutcome};
+use crate::instruments::{Instruments, StoreWork, UnitUse, UnreachableDecision};
+use scoregate_base::clock::{Clock, Now};
+use scoregate_base::limits::LeaseAvailability;
+use scoregate_store::{Ledger, LedgerExchange};
 
 use crate::accounts::account::Account;
-use crate::accounts::account_state::{AccountState, LeaseCall};
-use crate::accounts::delivered_units::DeliveredUnits;
-use crate::accounts::grace_charges::GraceCharges;
+use crate::accounts::account_state::LeaseCall;
 use crate::accounts::key_directory::KeyDirectory;
-use crate::accounts::key_freshness::KeyFreshness;
-use crate::accounts::leases_ahead::LeasesAhead;
-use crate::accounts::ledger_health::LedgerHealth;
-use crate::accounts::shared_minutes::SharedMinutes;
 
-use super::ledger_access::{LedgerAccess, ServingFacts};
+use super::ledger_access::ServingFacts;
+use super::ledger_calls::{LedgerCalls, SpawnLedgerWork};
 
-/// How long a request waits for a lease before the ledger counts as unreachable, unless configured.
-const LEASE_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Interval between reports of an account that waits for shares of other gateways, and their number. Together shorter
-/// than the timeout of a lease.
-const RECALL_WAIT: Duration = Duration::from_millis(450);
-const RECALL_ATTEMPTS: u32 = 2;
-
-/// Number of batches of outdated records that are deleted in one turn.
-const BATCHES: u32 = 200;
+/// Number of applications per ledger call at shutdown. A shared ledger has one timeout for each call, and what a failed one
+/// does not return is lost to the callers.
+const RETURNS_AT_ONCE: usize = 256;
 
 /// The ledger did not answer in time or could not write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no lease from the ledger")]
 pub(crate) struct LeaseUnavailable;
 
-/// The end of a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ReportEnd {
-    Applied,
-    /// The ledger has other terms of the application and granted nothing.
-    OutdatedTerms,
-    Failed,
-}
-
-/// A ledger call, to be run to its end in the background.
-pub type LedgerWork = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-/// Runs a ledger call in the background, independently of the request that started it.
-pub type SpawnLedgerWork = Box<dyn Fn(LedgerWork) + Send + Sync>;
-
-/// Leases units from the ledger.
+/// Units for requests.
 pub struct Leases {
-    pub(super) ledger: Arc<dyn Ledger>,
-    /// Identifies this process in the ledger.
-    pub(super) node: u64,
-    spawn: SpawnLedgerWork,
-    pub(super) clock: Clock,
-    pub(super) instruments: Arc<Instruments>,
-    pub(super) health: LedgerHealth,
-    /// The account whose lease failed last.
-    pub(super) failed_lease: ArcSwapOption<Account>,
-    pub(super) access: LedgerAccess,
-    pub(super) timeout: Duration,
-    /// Units delivered on grace, and the right to deliver them.
-    pub(super) grace: GraceCharges,
-    /// The start of this process.
-    pub(super) started: Mono,
-    /// Notified when the store is reachable again.
-    pub(super) key_freshness: Arc<KeyFreshness>,
-    /// Units of tomorrow.
-    ahead: LeasesAhead,
-    /// Shares of minutes.
-    pub(super) minutes: SharedMinutes,
-    /// Units delivered, until they are recorded.
-    pub(super) delivered: DeliveredUnits,
+    calls: Arc<LedgerCalls>,
+    /// The number of gateways that share minute limits; `None` if this is the only one.
+    gateways: Option<NonZeroU32>,
 }
 
 impl Leases {
-    /// Leases from `store` in the name of `node`; `spawn` runs the calls.
+    /// Leases from a ledger that no other gateway uses, in the name of `node`; `spawn` runs the calls.
     pub fn new(
         ledger: Arc<dyn Ledger>,
         node: u64,
@@ -96,265 +41,191 @@ impl Leases {
         clock: Clock,
         instruments: Arc<Instruments>,
     ) -> Self {
-        let started = clock.now().mono;
-        let ahead = LeasesAhead::new(Arc::clone(&ledger), node, clock.clone(), Arc::clone(&instruments));
-        Self {
-            ledger,
-            node,
-            spawn,
-            clock,
-            instruments,
-            health: LedgerHealth::default(),
-            failed_lease: ArcSwapOption::empty(),
-            access: LedgerAccess::default(),
-            timeout: LEASE_TIMEOUT,
-            grace: GraceCharges::default(),
-            started,
-            ahead,
-            minutes: SharedMinutes::default(),
-            delivered: DeliveredUnits::default(),
-            key_freshness: Arc::default(),
-        }
+        Self::of(LedgerCalls::new(ledger, node, spawn, clock, instruments))
     }
 
-    /// Leases from a ledger of this many gateways, which share minute limits; requests wait for it until `timeout`.
-    pub fn shared(mut self, gateways: NonZeroU32, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self.minutes = SharedMinutes::among(gateways);
-        self
+    /// Leases by these calls.
+    pub fn of(calls: LedgerCalls) -> Self {
+        let gateways = calls.minutes().gateways();
+        Self { calls: Arc::new(calls), gateways }
+    }
+
+    /// The calls of this process.
+    pub(in crate::accounts) const fn calls(&self) -> &Arc<LedgerCalls> {
+        &self.calls
     }
 
     /// The number of gateways that share minute limits; `None` if this is the only one.
-    pub(crate) fn gateways(&self) -> Option<NonZeroU32> {
-        self.minutes.gateways()
-    }
-
-    /// Makes requests wait for changes of keys once the store is reachable again.
-    pub fn with_key_freshness(mut self, key_freshness: &Arc<KeyFreshness>) -> Self {
-        self.key_freshness = Arc::clone(key_freshness);
-        self
+    pub(crate) const fn gateways(&self) -> Option<NonZeroU32> {
+        self.gateways
     }
 
     /// Waits until a ledger call for the account has succeeded, the one in flight or a new one, and returns the time after
     /// it. Does not wait while the ledger is unreachable.
-    pub(crate) async fn lease(self: &Arc<Self>, account: &Arc<Account>) -> Result<Now, LeaseUnavailable> {
-        let LeaseCall(mut call) = self.call(account).ok_or(LeaseUnavailable)?;
-        self.instruments.lease_waited();
-        match self.clock.within(self.timeout, call.wait_for(Option::is_some)).await {
-            Ok(Ok(granted)) if *granted == Some(true) => Ok(self.clock.now()),
+    pub(crate) async fn lease(&self, account: &Arc<Account>) -> Result<Now, LeaseUnavailable> {
+        let LeaseCall(mut call) = self.calls.current(account).ok_or(LeaseUnavailable)?;
+        self.calls.instruments().lease_waited();
+        match self.calls.clock().within(self.calls.timeout(), call.wait_for(Option::is_some)).await {
+            Ok(Ok(granted)) if *granted == Some(true) => Ok(self.calls.clock().now()),
             Ok(_) => Err(LeaseUnavailable),
             Err(_) => {
-                self.failed(account, &"it did not answer in time");
+                self.calls.failed(account, &"it did not answer in time");
                 Err(LeaseUnavailable)
             }
         }
     }
 
-    /// Leases tomorrow's first units for applications in use, shortly before midnight. Called every few seconds.
-    pub async fn lease_tomorrow(&self, key_directory: &KeyDirectory) {
-        self.ahead.lease_tomorrow(key_directory).await;
-    }
-
     /// Starts a ledger call for the account unless one is in flight, without waiting for it.
-    pub(crate) fn lease_ahead(self: &Arc<Self>, account: &Arc<Account>) {
-        drop(self.call(account));
+    pub(crate) fn lease_ahead(&self, account: &Arc<Account>) {
+        drop(self.calls.current(account));
     }
 
     /// Facts about this gateway that decide whether it can serve requests for data.
     pub fn serving_facts(&self) -> ServingFacts {
+        let access = self.calls.access();
         ServingFacts {
-            is_alone: self.gateways().is_none_or(|gateways| gateways.get() == 1),
-            is_copied: self.key_freshness.is_copied(),
-            refusal: self.access.refusal(),
-            has_leased: self.access.has_leased(),
+            is_alone: self.gateways.is_none_or(|gateways| gateways.get() == 1),
+            is_copied: self.calls.has_copied_keys(),
+            refusal: access.refusal(),
+            has_leased: access.has_leased(),
             holds_grace_share: self.holds_grace_share(),
         }
     }
 
-    /// Connects to a shared store, until that and a lease have succeeded: a gateway that is not ready gets no requests that
-    /// would try. Called every second.
-    pub async fn check_access(&self) {
-        self.access.check(&*self.ledger, &self.instruments).await;
+    /// Whether this gateway can deliver to paid applications without the ledger: it holds a share of today's grace.
+    pub fn holds_grace_share(&self) -> bool {
+        self.calls.grace().holds_share(self.calls.clock().now().wall.day())
     }
 
-    /// Deletes outdated records of the ledger. Called every few minutes.
-    pub async fn delete_outdated(&self) {
-        for _ in 0..BATCHES {
-            match self.ledger.delete_outdated().await {
-                Ok(0) => return,
-                Ok(_) => {}
-                Err(error) => {
-                    tracing::warn!(%error, "outdated records of the ledger were not deleted; the next attempt follows in minutes");
-                    return;
-                }
+    /// Whether the ledger cannot be used now, as far as known.
+    pub(crate) fn is_unreachable(&self) -> bool {
+        self.calls.is_unreachable()
+    }
+
+    /// Units that the account may use without the ledger.
+    pub(crate) fn without_ledger(&self, account: &Account) -> LeaseAvailability {
+        self.unreachable_with(self.calls.grace().part(account, self.calls.clock().now().wall.day()))
+    }
+
+    fn unreachable_with(&self, grace: u32) -> LeaseAvailability {
+        LeaseAvailability::Unreachable { grace, since: self.calls.unreachable_since() }
+    }
+
+    /// Reserves units that the account may owe, and returns what it may use then: no grace if they cannot be reserved.
+    pub(crate) async fn reserve_grace(&self, account: &Arc<Account>) -> LeaseAvailability {
+        let reserving = self.calls.clock().within(self.calls.timeout(), self.calls.grace().reserve(account));
+        let is_reserved = reserving.await.unwrap_or(false);
+        if is_reserved { self.without_ledger(account) } else { self.unreachable_with(0) }
+    }
+
+    /// Counts a unit that is delivered on grace.
+    pub(crate) fn delivers_on_grace(&self) {
+        self.calls.instruments().decided_while_unreachable(UnreachableDecision::Grace);
+    }
+
+    /// Counts a request that found no unit or no token, and no ledger.
+    pub(crate) fn refused(&self) {
+        self.calls.instruments().decided_while_unreachable(UnreachableDecision::Refused);
+    }
+
+    /// Charges units delivered on grace once the ledger is reachable. Called every few seconds.
+    pub async fn charge_owed(&self) {
+        for account in self.calls.grace().uncharged_on(self.calls.clock().now().wall.day()).await {
+            self.lease_ahead(&account);
+        }
+    }
+
+    /// Returns all leased and unspent units, and saves uncharged ones for the next start. Units that cannot be
+    /// returned are unavailable to their application until midnight.
+    pub async fn drain(&self, key_directory: &KeyDirectory) {
+        // Nothing is leased from here on.
+        self.calls.failed_lease().store(None);
+        let is_away = !self.return_leases(key_directory).await || self.is_unreachable();
+        let today = self.calls.clock().now().wall.day();
+        self.calls.grace().finish(&**self.calls.ledger(), is_away, today).await;
+    }
+
+    /// Returns whether the ledger answered, if there was anything to return.
+    async fn return_leases(&self, key_directory: &KeyDirectory) -> bool {
+        let calls = &self.calls;
+        let (reports, units) = key_directory.drain();
+        let started = calls.clock().now();
+        let shares = calls.minutes().drain(started);
+        if reports.is_empty() && shares.is_empty() {
+            return true;
+        }
+        let returning = async {
+            for reports in reports.chunks(RETURNS_AT_ONCE).chain(shares.chunks(RETURNS_AT_ONCE)) {
+                let (today, reports) = (started.wall.day(), reports.to_vec());
+                // A database that does not answer would delay the shutdown by its timeout for every chunk.
+                calls.ledger().exchange(LedgerExchange { node: calls.node(), today, reports }).await?;
             }
-        }
-    }
-
-    /// The call in flight for the account, or a new one. `None` while the ledger is unreachable and the next attempt
-    /// is not due, and until the keys were read again after a start from the local copy.
-    fn call(self: &Arc<Self>, account: &Arc<Account>) -> Option<LeaseCall> {
-        if self.key_freshness.is_copied() {
-            return None;
-        }
-        let mut state = account.state();
-        if let Some(call) = state.call() {
-            return (!self.health.is_unreachable()).then(|| LeaseCall::clone(call));
-        }
-        let now = self.clock.now();
-        if !self.health.may_try(now.mono) {
-            return None;
-        }
-        let report = self.next_report(account, &mut state, now);
-        Some(self.begin(account, state, report))
-    }
-
-    /// The report that leases what the account needs next: units of the day, and a share of the minute.
-    fn next_report(&self, account: &Account, state: &mut AccountState, now: Now) -> LedgerReport {
-        let terms = account.terms();
-        let limits = terms.limits;
-        let before = state.open_day(now.wall.day(), &limits);
-        let day = before.without_excess(limits.day);
-        self.instruments.units(UnitUse::Returned, before.leased() - day.leased());
-        state.set_day(day);
-        let totals = day.report(limits.day);
-        let minute = self.minutes.report_if_due(state, &limits, now.mono);
-        let terms = Some(terms.assumed());
-        LedgerReport { application: account.id, day: day.day(), totals, minute, terms }
-    }
-
-    /// Starts a ledger call with this report.
-    pub(super) fn begin(
-        self: &Arc<Self>,
-        account: &Arc<Account>,
-        mut state: MutexGuard<'_, AccountState>,
-        report: LedgerReport,
-    ) -> LeaseCall {
-        let (ended, call) = watch::channel(None);
-        let call = LeaseCall(call);
-        state.begin_call(call.clone());
-        let is_new = state.mark_listed();
-        drop(state);
-        if is_new {
-            self.delivered.list(account);
-        }
-        let (leases, account) = (Arc::clone(self), Arc::clone(account));
-        (self.spawn)(Box::pin(async move {
-            let granted = leases.exchange(&account, report).await;
-            // Cleared before waiters wake up, so that they can start the next call.
-            account.state().end_call();
-            ended.send_replace(Some(granted));
-        }));
-        call
-    }
-
-    /// Sends a report. If the terms were changed elsewhere, waits for the change. If it recalls shares of the minute,
-    /// waits for other gateways to return them.
-    async fn exchange(&self, account: &Arc<Account>, report: LedgerReport) -> bool {
-        let recalls = report.minute.is_some_and(|minute| minute.recalls);
-        let mut end = self.send(account, &report).await;
-        if end == ReportEnd::OutdatedTerms {
-            self.key_freshness.require_reading();
-            let read = self.key_freshness.ensure(&self.clock, self.clock.now()).await;
-            end = if read.is_ok() { self.send_next(account).await } else { ReportEnd::Failed };
-        }
-        let attempts = if recalls { RECALL_ATTEMPTS } else { 0 };
-        for _ in 0..attempts {
-            if end != ReportEnd::Applied || !SharedMinutes::awaits_recall(account, self.clock.now().mono) {
-                break;
-            }
-            self.clock.sleep(RECALL_WAIT).await;
-            end = self.send_next(account).await;
-        }
-        end == ReportEnd::Applied
-    }
-
-    async fn send_next(&self, account: &Arc<Account>) -> ReportEnd {
-        let report = self.next_report(account, &mut account.state(), self.clock.now());
-        self.send(account, &report).await
-    }
-
-    async fn send(&self, account: &Arc<Account>, report: &LedgerReport) -> ReportEnd {
-        let started = self.clock.now();
-        let exchange =
-            LedgerExchange { node: self.node, today: started.wall.day(), reports: vec![report.clone()] };
-        let exchanging = async {
-            self.charge_carried().await?;
-            self.ledger.exchange(exchange).await
+            Ok(())
         };
-        match self.instruments.measured(&self.clock, StoreWork::Lease, exchanging).await {
-            Ok(reply) => {
-                self.access.leased();
-                if self.health.succeeded() {
-                    self.key_freshness.require_reading();
-                    self.grace.claim_soon();
-                    self.instruments.ledger_unreachable(false);
-                    tracing::info!("ledger reachable again");
-                }
-                if let (Some(minute), Some(Some(grant))) = (report.minute, reply.minutes.first()) {
-                    self.minutes.apply(account, &minute, grant, started.mono, self.clock.now().mono);
-                }
-                reply
-                    .outcomes
-                    .first()
-                    .map_or(ReportEnd::Failed, |outcome| self.apply(account, report, reply.today, *outcome))
-            }
+        let returned = calls.instruments().measured(calls.clock(), StoreWork::GiveBack, returning).await;
+        let is_returned = returned.is_ok();
+        match returned {
+            Ok(()) => calls.instruments().units(UnitUse::Returned, units),
             Err(error) => {
-                self.failed(account, &error);
-                ReportEnd::Failed
+                calls.instruments().units(UnitUse::Lost, units);
+                tracing::error!(%error, units, "leased units could not be returned");
             }
+        }
+        is_returned
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::accounts::TermsByTier;
+    use crate::accounts::sample::stored;
+    use scoregate_base::clock::{Day, Wall};
+    use scoregate_base::keys::{ApplicationId, Digest, standard_tiers};
+    use scoregate_observe::telemetry::metrics::MetricsRegistry;
+    use scoregate_store::{LedgerExchangeReply, StoreError, StoreFuture, StoredApplication};
+
+    /// A ledger that cannot be reached, with the number of calls.
+    #[derive(Default)]
+    struct UnreachableLedger(AtomicU32);
+
+    impl Ledger for UnreachableLedger {
+        fn day(&self) -> StoreFuture<'_, Option<Day>> {
+            Box::pin(std::future::ready(Ok(None)))
+        }
+
+        fn exchange(&self, _: LedgerExchange) -> StoreFuture<'_, LedgerExchangeReply> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            let error = StoreError::Unavailable { doing: "exchange", reason: "it is unreachable".into() };
+            Box::pin(std::future::ready(Err(error)))
+        }
+
+        fn recalled(&self, _: u64) -> StoreFuture<'_, Vec<ApplicationId>> {
+            Box::pin(std::future::ready(Ok(Vec::new())))
         }
     }
 
-    fn apply(
-        &self,
-        account: &Account,
-        report: &LedgerReport,
-        today: Day,
-        outcome: ReportOutcome,
-    ) -> ReportEnd {
-        let mut state = account.state();
-        match outcome {
-            ReportOutcome::Applied { node, granted, has_outdated_terms } => {
-                let before = state.day();
-                let after = before.apply(report.day, node, granted);
-                state.set_day(after);
-                drop(state);
-                let is_late = after.day() != report.day;
-                let units =
-                    if is_late { node.held() } else { after.leased().saturating_sub(before.leased()) };
-                self.instruments.units(UnitUse::Leased, units);
-                if is_late {
-                    self.instruments.units(UnitUse::Lost, units);
-                }
-                // A report that only returns has no quota.
-                let is_refused = has_outdated_terms && report.totals.quota > 0;
-                if is_refused { ReportEnd::OutdatedTerms } else { ReportEnd::Applied }
-            }
-            // The wall clock was set back; the current day of the ledger remains in force.
-            ReportOutcome::Closed => {
-                state.open_day(today, &account.terms().limits);
-                ReportEnd::Applied
-            }
-            // It has no units; the ledger itself works.
-            ReportOutcome::UnknownApplication => {
-                tracing::error!(application = %account.id, "application with a key is missing in the ledger");
-                ReportEnd::Failed
-            }
+    #[tokio::test]
+    async fn a_shutdown_calls_an_unreachable_ledger_once() {
+        let (clock, _) = Clock::manual(Wall::from_seconds(1_763_726_400));
+        let today = clock.now().wall.day();
+        let (directory, terms) = (KeyDirectory::default(), TermsByTier::new(&standard_tiers(), 60));
+        for number in 0..=2 * RETURNS_AT_ONCE as u64 {
+            let id = ApplicationId::mint().unwrap();
+            let application = StoredApplication { id, ..stored("pro", &[&number.to_string()]) };
+            directory.apply(&application, &terms, today);
+            let account = directory.find(&Digest::of(&number.to_string())).unwrap().account;
+            let mut state = account.state();
+            let leased = state.day().grant(today, 5, 0, 5);
+            state.set_day(leased);
         }
-    }
-
-    fn failed(&self, account: &Arc<Account>, reason: &dyn std::fmt::Display) {
-        self.failed_lease.store(Some(Arc::clone(account)));
-        if self.health.failed(self.clock.now().mono) {
-            self.instruments.ledger_unreachable(true);
-            tracing::error!(
-                %reason,
-                "ledger unreachable; leased units can still be used, then paid applications run on grace and all \
-                 others get 503"
-            );
-        } else {
-            tracing::debug!(%reason, "ledger still unreachable");
-        }
+        let ledger = Arc::new(UnreachableLedger::default());
+        let instruments = Arc::new(Instruments::new(&MetricsRegistry::default(), &[]));
+        let leases =
+            Leases::new(Arc::clone(&ledger) as Arc<dyn Ledger>, 7, Box::new(drop), clock, instruments);
+        leases.drain(&directory).await;
+        assert_eq!(ledger.0.load(Ordering::Relaxed), 1);
     }
 }

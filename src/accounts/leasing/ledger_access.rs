@@ -81,7 +81,7 @@ mod tests {
     use parking_lot::Mutex;
 
     use super::*;
-    use crate::accounts::Leases;
+    use crate::accounts::{Leases, LedgerCalls, LedgerUpkeep};
     use scoregate_base::clock::{Clock, Day, Wall};
     use scoregate_base::keys::ApplicationId;
     use scoregate_observe::telemetry::metrics::MetricsRegistry;
@@ -117,23 +117,23 @@ mod tests {
     async fn a_refusal_lasts_until_a_connection_succeeds_and_after_a_lease_no_other_attempt_is_made() {
         let refused = || Some("no connection is left".to_owned());
         let script = vec![Ok(None), Err(()), Ok(refused()), Err(())];
-        let leases = Leases::new(
+        let calls = LedgerCalls::new(
             Arc::new(ScriptedLedger(Mutex::new(script))),
             7,
             Box::new(|_| ()),
             Clock::manual(Wall::from_seconds(0)).0,
             Arc::new(Instruments::new(&MetricsRegistry::default(), &[])),
         );
-        assert!(leases.serving_facts().is_alone);
-        let leases = leases.shared(NonZeroU32::new(2).unwrap(), Duration::from_secs(2));
+        let leases = Leases::of(calls.shared(NonZeroU32::new(2).unwrap(), Duration::from_secs(2)));
+        let upkeep = LedgerUpkeep::new(&leases);
         for expected in [None, refused(), refused()] {
-            leases.check_access().await;
+            upkeep.check_access().await;
             let facts = leases.serving_facts();
             assert_eq!((facts.refusal, facts.is_alone, facts.has_leased), (expected, false, false));
         }
-        leases.access.leased();
+        leases.calls().access().leased();
         for _ in 0..2 {
-            leases.check_access().await;
+            upkeep.check_access().await;
             assert_eq!(leases.serving_facts().refusal, None);
         }
         assert!(leases.serving_facts().has_leased);

@@ -1,10 +1,11 @@
 //! Leases units from the ledger, keeps grace for the time without it, and returns what is not used.
 
-mod grace;
 mod leases;
 mod ledger_access;
-mod reported;
-mod returns;
+mod ledger_calls;
+mod ledger_upkeep;
 
-pub use leases::{Leases, LedgerWork, SpawnLedgerWork};
+pub use leases::Leases;
 pub use ledger_access::ServingFacts;
+pub use ledger_calls::{LedgerCalls, LedgerWork, SpawnLedgerWork};
+pub use ledger_upkeep::LedgerUpkeep;

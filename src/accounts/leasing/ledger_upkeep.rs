@@ -1,0 +1,128 @@
+//! Work with the ledger at intervals, without a request: unused units are returned, the share of grace is kept, a failed
+//! lease is repeated, units of tomorrow are leased, and outdated records are deleted.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use crate::accounts::key_directory::KeyDirectory;
+use crate::accounts::leases_ahead::LeasesAhead;
+use crate::accounts::shared_minutes::SharedMinutes;
+use crate::instruments::UnitUse;
+use scoregate_store::LedgerReport;
+
+use super::leases::Leases;
+use super::ledger_calls::LedgerCalls;
+
+/// Number of batches of outdated records that are deleted in one turn.
+const BATCHES: u32 = 200;
+
+/// Work with the ledger at intervals.
+pub struct LedgerUpkeep {
+    calls: Arc<LedgerCalls>,
+    /// Units of tomorrow.
+    ahead: LeasesAhead,
+}
+
+impl LedgerUpkeep {
+    /// For the ledger of these leases.
+    pub fn new(leases: &Leases) -> Self {
+        let calls = Arc::clone(leases.calls());
+        let (ledger, instruments) = (Arc::clone(calls.ledger()), Arc::clone(calls.instruments()));
+        let ahead = LeasesAhead::new(ledger, calls.node(), calls.clock().clone(), instruments);
+        Self { calls, ahead }
+    }
+
+    /// Returns what other gateways may use: all that was leased under other terms, shares of minutes that they need, and
+    /// idle ones. Called several times a second.
+    pub async fn return_unused(&self, key_directory: &KeyDirectory) {
+        self.return_outdated(key_directory);
+        self.return_shares().await;
+    }
+
+    fn return_outdated(&self, key_directory: &KeyDirectory) {
+        for (account, units) in key_directory.take_changed() {
+            let now = self.calls.clock().now();
+            let mut state = account.state();
+            if state.call().is_some() || !self.calls.health().may_try(now.mono) {
+                drop(state);
+                key_directory.list_changed(account, units);
+                continue;
+            }
+            let report = SharedMinutes::release(&account, &mut state, false, now);
+            let (day, returned) = state.day().release();
+            state.set_day(day);
+            self.calls.instruments().units(UnitUse::Returned, units);
+            self.calls.begin(
+                &account,
+                state,
+                LedgerReport { totals: returned.unwrap_or(report.totals), ..report },
+            );
+        }
+    }
+
+    async fn return_shares(&self) {
+        if !self.calls.minutes().has_shares() || self.calls.health().is_unreachable() {
+            return;
+        }
+        let recalled = match self.calls.ledger().recalled(self.calls.node()).await {
+            Ok(recalled) => recalled.into_iter().collect(),
+            Err(error) => {
+                tracing::debug!(%error, "recalled shares of minutes cannot be read");
+                return;
+            }
+        };
+        let now = self.calls.clock().now();
+        for account in self.calls.minutes().to_return(&recalled, now.mono) {
+            let mut state = account.state();
+            if state.call().is_none() && self.calls.health().may_try(now.mono) {
+                let in_use = state.uses_share(now.mono);
+                let report = SharedMinutes::release(&account, &mut state, in_use, now);
+                self.calls.begin(&account, state, report);
+            }
+        }
+    }
+
+    /// Registers for a share of today's grace, and of tomorrow's shortly before midnight. Called every second.
+    pub async fn keep_grace_share(&self) {
+        let (calls, grace) = (&self.calls, self.calls.grace());
+        if !calls.is_unreachable() {
+            let gateways = calls.minutes().gateways().map_or(1, NonZeroU32::get);
+            grace.claim(&**calls.ledger(), gateways, calls.clock().now()).await;
+        }
+        calls.instruments().holds_grace_share(grace.holds_share(calls.clock().now().wall.day()));
+    }
+
+    /// Repeats the lease that failed if no request has tried for a while. Called every second.
+    pub fn retry_lease(&self) {
+        if self.calls.health().is_idle(self.calls.clock().now().mono)
+            && let Some(account) = self.calls.failed_lease().load_full()
+        {
+            drop(self.calls.current(&account));
+        }
+    }
+
+    /// Leases tomorrow's first units for applications in use, shortly before midnight. Called every few seconds.
+    pub async fn lease_tomorrow(&self, key_directory: &KeyDirectory) {
+        self.ahead.lease_tomorrow(key_directory).await;
+    }
+
+    /// Connects to a shared store, until that and a lease have succeeded: a gateway that is not ready gets no requests that
+    /// would try. Called every second.
+    pub async fn check_access(&self) {
+        self.calls.access().check(&**self.calls.ledger(), self.calls.instruments()).await;
+    }
+
+    /// Deletes outdated records of the ledger. Called every few minutes.
+    pub async fn delete_outdated(&self) {
+        for _ in 0..BATCHES {
+            match self.calls.ledger().delete_outdated().await {
+                Ok(0) => return,
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "outdated records of the ledger were not deleted; the next attempt follows in minutes");
+                    return;
+                }
+            }
+        }
+    }
+}
