@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::source::{code, indentation, is_product};
+use crate::layers::sources;
+use crate::source::{code, indentation, is_product, is_root};
 use crate::{File, found, none, tree};
 
 const LONGEST_FILE: usize = 400;
@@ -53,6 +54,23 @@ fn full_folders(all: &[File]) -> Vec<String> {
     }
     let full = files_of.into_iter().filter(|(_, files)| *files > MOST_FILES);
     full.map(|(folder, files)| format!("{folder}: {files} files, maximum {MOST_FILES}")).collect()
+}
+
+/// Items in the root of a folder or library, which declares, documents and re-exports.
+fn items_of_roots(all: &[File]) -> Vec<String> {
+    let mut findings = Vec::new();
+    for file in sources(all).filter(|file| is_root(file)) {
+        let code = code(&file.text);
+        let items = code.lines().filter(|line| {
+            let words =
+                line.trim_start_matches("pub").trim_start_matches("(crate)").trim_start_matches("(super)");
+            let word = words.split_whitespace().next().unwrap_or_default();
+            let is_item = ["fn", "async", "const", "static", "struct", "enum", "trait", "type", "impl"];
+            is_item.contains(&word) || word.starts_with("impl<")
+        });
+        findings.extend(items.map(|line| format!("{}: `{}`", file.path, line.trim_end_matches(" {"))));
+    }
+    findings
 }
 
 /// The functions of a file with bodies, and their lengths. rustfmt closes a body at the indentation of its function.
@@ -128,6 +146,22 @@ fn the_folder_test_fails_when_a_file_too_many_is_planted() {
     let planted = |number: usize| File::planted(&format!("src/a/f{number}.rs"), "");
     none(&full_folders(&(0..MOST_FILES).map(planted).collect::<Vec<_>>()));
     found(&full_folders(&(0..=MOST_FILES).map(planted).collect::<Vec<_>>()), 1, "src/a: 26 files");
+}
+
+#[test]
+fn roots_of_folders_only_declare_and_export() {
+    none(&items_of_roots(&tree()));
+}
+
+#[test]
+fn the_root_test_fails_when_an_item_is_planted() {
+    for item in
+        ["pub struct A;", "impl A {\n}", "impl<T> A<T> {\n}", "fn a() {}", "pub(super) const A: u8 = 1;"]
+    {
+        found(&items_of_roots(&[File::planted("src/a/mod.rs", item)]), 1, "src/a/mod.rs");
+    }
+    let declares = "//! A.\n\nmod b;\n#[cfg(test)]\nmod tests;\n\npub use b::B;\n";
+    none(&items_of_roots(&[File::planted("crates/a/src/lib.rs", declares)]));
 }
 
 #[test]
