@@ -10,7 +10,7 @@ use serde_json::Value;
 use scoregate_base::routes::{Limit, Period, Route, SortBy};
 
 use super::super::*;
-use super::{HOUR, asked, now, rankings};
+use super::fixtures::{HOUR, asked, now, rankings};
 
 fn model(name: &str) -> Arc<TestedModel> {
     Arc::new(TestedModel::new(ModelId::new(name).unwrap(), name, "p", None, None).unwrap())

@@ -12,7 +12,7 @@ use super::super::figures::Trend;
 use super::super::measure::Measure;
 use super::super::statistics::chance_of_change;
 use super::super::*;
-use super::{HOUR, asked, now};
+use super::fixtures::{HOUR, asked, now};
 
 /// Rounds of one model over eight days: seeded noise, and a gain in the last 20 hours.
 fn history(number: u32, gain: f64) -> Vec<Run> {

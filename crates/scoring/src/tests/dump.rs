@@ -1,20 +1,23 @@
 //! The scenarios of `tests/reference`, scored: every document, and numbers that are not rounded yet. `.ci/reference.sh`
 //! compares them with an independent implementation.
 
-use scoregate_base::clock::Wall;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use tempfile::TempDir;
+
+use scoregate_base::clock::Wall;
+use scoregate_base::routes::{Period, SortBy};
 
 use super::super::drift::DriftResult;
 use super::super::measure::Measure;
 use super::super::model_state::{ModelState, PeriodSummary};
 use super::super::statistics::{Estimate, FittedLine};
-use super::*;
+use super::super::*;
+use super::fixtures::{HOUR, asked, every_question};
 
 /// The scenarios.
 const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/reference/scenarios");

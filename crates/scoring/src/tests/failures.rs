@@ -11,7 +11,7 @@ use serde_json::Value;
 use scoregate_base::routes::{Period, Route, SortBy};
 
 use super::super::*;
-use super::{HOUR, asked, now, rankings};
+use super::fixtures::{HOUR, asked, every_question, limit, now, rankings};
 
 fn model() -> Arc<TestedModel> {
     Arc::new(TestedModel::new(ModelId::new("m").unwrap(), "M", "p", None, None).unwrap())
@@ -120,7 +120,7 @@ fn failures_of_the_harness_count_nowhere() {
     let expected = opened(&good);
     for runs in [with.clone(), in_runs.to_vec()] {
         let scoring = opened(&runs);
-        for (question, _) in super::every_question(&expected) {
+        for (question, _) in every_question(&expected) {
             assert_eq!(scoring.answer(&question), expected.answer(&question), "{question:?}");
         }
     }
@@ -130,10 +130,7 @@ fn failures_of_the_harness_count_nowhere() {
     assert!(
         asked(
             &alone,
-            &DocumentKey {
-                limit: Some(super::limit(10)),
-                ..DocumentKey::over(Route::Incidents, Period::Month)
-            }
+            &DocumentKey { limit: Some(limit(10)), ..DocumentKey::over(Route::Incidents, Period::Month) }
         )
         .is_empty()
     );

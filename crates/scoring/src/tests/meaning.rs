@@ -11,7 +11,7 @@ use scoregate_base::routes::{Period, Route, SortBy};
 
 use super::super::hour::{Hour, hours_of};
 use super::super::*;
-use super::{HOUR, asked, demo, instants, limit, measured, now, rankings};
+use super::fixtures::{HOUR, asked, demo, instants, limit, measured, now, rankings};
 
 #[test]
 fn each_sort_key_orders_and_unscored_models_are_last() {

@@ -12,7 +12,7 @@ use serde_json::Value;
 use scoregate_base::routes::{Period, Route, SortBy};
 
 use super::super::*;
-use super::{HOUR, asked, every_question, now, rankings};
+use super::fixtures::{HOUR, asked, every_question, now, rankings};
 
 /// Hours of the baseline and of the day compared with it.
 const HOURS: u32 = 8 * 24;

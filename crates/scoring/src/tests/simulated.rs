@@ -1,6 +1,9 @@
 //! The simulated data of the demo: something happens at any hour.
 
-use super::*;
+use scoregate_base::routes::{DocumentKey, Period, Route};
+
+use super::super::*;
+use super::fixtures::{HOUR, asked, limit, now};
 
 /// The seed of the demo.
 const DEMO_SEED: u64 = 42;

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use scoregate_base::routes::{Period, Route, SortBy};
 
 use super::super::*;
-use super::{HOUR, asked, check_object, every_question, now, rankings};
+use super::fixtures::{HOUR, asked, check_object, every_question, now, rankings};
 
 /// `swe` has two axes and the only latencies, `mmlu` one axis; neither feeds `tooling` or `price`.
 const TABLE: &str = r#"

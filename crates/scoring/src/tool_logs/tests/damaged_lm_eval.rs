@@ -3,7 +3,8 @@
 use std::path::Path;
 use tempfile::TempDir;
 
-use super::*;
+use super::super::*;
+use super::golden_files::{golden_file, golden_mapping};
 
 const RESULTS: &str = "results_2026-11-24.json";
 const SAMPLES: &str = "samples_echoes_2026-11-24.jsonl";

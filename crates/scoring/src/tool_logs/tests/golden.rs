@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::*;
+use super::super::*;
+use super::golden_files::{golden_file, golden_mapping, problem_of, read_one};
 use crate::RunFailure;
 
 /// Compares runs with the committed ones.

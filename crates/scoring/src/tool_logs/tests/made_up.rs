@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::evaluation::{EvaluatedSample, Evaluation, SampleOutcome, TokenUsage};
-use super::score::LoggedScore;
-use super::*;
+use super::super::evaluation::{EvaluatedSample, Evaluation, SampleOutcome, TokenUsage};
+use super::super::score::LoggedScore;
+use super::super::*;
 use crate::{MAX_TRIALS, RunFailure};
 use scoregate_base::clock::Wall;
 

@@ -1,0 +1,116 @@
+//! Documents of the simulated backend, and the fields that the items of each must have.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use scoregate_base::clock::Wall;
+use scoregate_base::routes::shapes::{self, FieldShape, ItemField};
+use scoregate_base::routes::{DocumentKey, Limit, Period, Route, SortBy};
+
+use super::super::hour::Hour;
+use super::super::*;
+
+pub(super) const HOUR: Duration = Duration::from_hours(1);
+
+pub(super) fn now() -> Wall {
+    Wall::parse_rfc3339("2026-11-21T12:34:00Z").unwrap()
+}
+
+pub(super) fn demo() -> Scoring {
+    Scoring::demo(7, now())
+}
+
+pub(super) fn limit(number: u8) -> Limit {
+    Limit::parse(&number.to_string()).unwrap()
+}
+
+pub(super) fn asked(scoring: &Scoring, key: &DocumentKey) -> Vec<Value> {
+    serde_json::from_slice(&scoring.answer(key).unwrap().data).unwrap()
+}
+
+pub(super) fn rankings(scoring: &Scoring, period: Period, sort_by: SortBy) -> Vec<Value> {
+    asked(scoring, &DocumentKey { sort_by: Some(sort_by), ..DocumentKey::over(Route::Models, period) })
+}
+
+/// Every query, with the fields of its items.
+pub(super) fn every_question(scoring: &Scoring) -> Vec<(DocumentKey, &'static [ItemField])> {
+    let mut all: Vec<(DocumentKey, &'static [ItemField])> = vec![
+        (DocumentKey::plain(Route::Index), shapes::INDEX),
+        (DocumentKey::plain(Route::Alerts), shapes::ALERT),
+        (DocumentKey::plain(Route::Providers), shapes::PROVIDER),
+    ];
+    for period in Period::ALL {
+        for sort_by in SortBy::ALL {
+            all.push((
+                DocumentKey { sort_by: Some(sort_by), ..DocumentKey::over(Route::Models, period) },
+                shapes::RANKING,
+            ));
+        }
+        all.push((
+            DocumentKey { limit: Some(limit(100)), ..DocumentKey::over(Route::Incidents, period) },
+            shapes::INCIDENT,
+        ));
+        all.push((DocumentKey::over(Route::Degradations, period), shapes::DEGRADATION));
+        all.push((DocumentKey::over(Route::Recommendations, period), shapes::RECOMMENDATION));
+        all.push((DocumentKey::over(Route::ProviderReliability, period), shapes::RELIABILITY));
+        all.push((DocumentKey::over(Route::Transparency, period), shapes::TRANSPARENCY));
+        for id in scoring.model_ids() {
+            all.push((
+                DocumentKey { id: Some(id), ..DocumentKey::over(Route::History, period) },
+                shapes::HISTORY,
+            ));
+        }
+    }
+    for id in scoring.model_ids() {
+        all.push((DocumentKey::of_model(Route::Model, id.clone()), shapes::MODEL));
+        all.push((DocumentKey::of_model(Route::Drift, id), shapes::DRIFT));
+    }
+    all
+}
+
+pub(super) fn check_object(value: &Value, fields: &[ItemField], of: &str) {
+    let found: BTreeSet<&str> = value.as_object().expect(of).keys().map(String::as_str).collect();
+    let all: BTreeSet<&str> = fields.iter().map(|field| field.name).collect();
+    assert!(found.is_subset(&all), "{of}: {found:?}");
+    for field in fields {
+        match value.get(field.name) {
+            Some(value) => check_field(value, field, &format!("{of}.{}", field.name)),
+            None => assert!(field.presence.may_be_absent(), "{of}.{}", field.name),
+        }
+    }
+}
+
+fn check_field(value: &Value, field: &ItemField, of: &str) {
+    let good = match &field.shape {
+        FieldShape::Text => value.is_string(),
+        FieldShape::Instant => value.as_str().is_some_and(|text| Wall::parse_rfc3339(text).is_some()),
+        FieldShape::Number => value.is_number(),
+        FieldShape::Score => value.as_f64().is_some_and(|score| (0.0..=100.0).contains(&score)),
+        FieldShape::Integer => value.is_u64(),
+        FieldShape::Flag => value.is_boolean(),
+        FieldShape::Words(words) => value.as_str().is_some_and(|word| words.contains(&word)),
+        FieldShape::Texts => value.as_array().is_some_and(|all| all.iter().all(Value::is_string)),
+        FieldShape::Object(fields) => {
+            check_object(value, fields, of);
+            true
+        }
+        FieldShape::Objects(fields) => {
+            value.as_array().expect(of).iter().for_each(|item| check_object(item, fields, of));
+            true
+        }
+    };
+    assert!(good, "{of}: {value}");
+}
+
+/// Times of a month, so that every behaviour of the simulator occurs.
+pub(super) fn instants() -> impl Iterator<Item = Wall> {
+    (0..10_u32).map(|step| now().plus(HOUR * 67 * step))
+}
+
+/// The last 10 days of the simulator, as measured runs.
+pub(super) fn measured() -> Vec<Run> {
+    let range = Hour::of(now()).last(240);
+    simulate::models(7).iter().flat_map(|model| model.runs(range).collect::<Vec<_>>()).collect()
+}

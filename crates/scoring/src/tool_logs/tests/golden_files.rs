@@ -1,0 +1,27 @@
+//! Golden files, and readings of logs with one evaluation.
+
+use std::path::{Path, PathBuf};
+
+use super::super::*;
+
+/// A file of `tests/reference/tool_logs`.
+pub(super) fn golden_file(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/reference/tool_logs").join(name)
+}
+
+pub(super) fn golden_mapping(name: &str) -> LogMapping {
+    LogMapping::parse(&std::fs::read_to_string(golden_file(name)).unwrap()).unwrap()
+}
+
+/// The only evaluation of a log.
+pub(super) fn read_one(path: &Path, mapping: &LogMapping) -> Result<MappedRuns, LogProblem> {
+    let mut read = read_log(EvaluationTool::Inspect, path, mapping);
+    assert_eq!(read.len(), 1);
+    read.pop().unwrap()
+}
+
+/// The problem of the only evaluation of a log.
+pub(super) fn problem_of(path: &Path, mapping: &LogMapping) -> (LogVerdict, String) {
+    let problem = read_one(path, mapping).unwrap_err();
+    (problem.verdict, problem.to_string())
+}
