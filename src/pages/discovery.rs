@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::cache::EncodedBodies;
+use scoregate_base::clock::Wall;
+use scoregate_base::routes::API_BASE;
+
 use super::page::{Page, REVALIDATED, TEXT};
 use super::pages_config::PagesConfig;
 use super::paths::{ACCOUNT, DOCS, OPENAPI, STATUS};
 use super::sample;
 use super::site_links::TERMS;
-use crate::cache::EncodedBodies;
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::API_BASE;
 
 pub(super) const SECURITY_TXT: &str = "/.well-known/security.txt";
 pub(super) const API_CATALOG: &str = "/.well-known/api-catalog";

@@ -1,11 +1,12 @@
 //! Counts of a series, by range.
 
+use scoregate_base::routes::ModelId;
+
 use super::super::measure::Measure;
 use super::super::method;
 use super::super::presence::SuiteRounds;
 use super::super::run::{RunFailure, RunOutcome, Suite, TestedModel};
 use super::*;
-use scoregate_base::routes::ModelId;
 
 fn empty(window: HourRange) -> ScoreSeries {
     ScoreSeries::new(Arc::default(), window)

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::Subcommand;
 
-use super::import::{create_parent, notify_server};
 use crate::cli::exit::Exit;
 use crate::cli::input_file::read_text;
 use crate::cli::printer;
 use scoregate_base::clock::Clock;
 use scoregate_scoring::{Archive, SuiteTable};
+
+use super::import::{create_parent, notify_server};
 
 /// Maximum size of a table.
 const MAX_BYTES: u64 = 1024 * 1024;

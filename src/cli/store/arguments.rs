@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::cli::serve::ServerArgs;
 use scoregate_base::clock::Day;
 use scoregate_store::RoleName;
-
-use crate::cli::serve::ServerArgs;
 
 pub(in super::super) const AFTER_HELP: &str = "Examples:\n  \
 scoregate store check --data-dir DIR\n  \

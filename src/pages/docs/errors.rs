@@ -3,13 +3,14 @@
 
 use serde::Serialize;
 
-use super::super::html::{code, escape, prose, push, stacking_table};
-use super::super::sample;
-use super::reference;
 use crate::pages::PagesConfig;
 use scoregate_base::routes::bodies::{ERROR, ERROR_SOMETIMES, PROBLEM};
 use scoregate_base::routes::codes::{CODES, CodeRow, ErrorCode};
 use scoregate_base::routes::prices::PricedEnding;
+
+use super::super::html::{code, escape, prose, push, stacking_table};
+use super::super::sample;
+use super::reference;
 
 /// Links to all sections, for the navigation.
 pub(super) fn links() -> String {

@@ -1,5 +1,9 @@
 //! The landing page and the docs page.
 
+use scoregate_base::keys::Tier;
+use scoregate_base::routes::prices::PRICES;
+use scoregate_base::routes::{ENDPOINTS, Route};
+
 use super::super::colour::CodeLanguage;
 use super::super::content_policy::AllowedContent;
 use super::super::html::{
@@ -8,9 +12,6 @@ use super::super::html::{
 use super::super::sample;
 use super::super::{ACCOUNT_SIGN_IN, DOCS as DOCS_PATH, PagesConfig, SiteLinks, default_terms};
 use super::{errors, operations, reference};
-use scoregate_base::keys::Tier;
-use scoregate_base::routes::prices::PRICES;
-use scoregate_base::routes::{ENDPOINTS, Route};
 
 const CSS: &str = include_str!("page.css");
 /// A module, so its names are not global.

@@ -1,8 +1,5 @@
 //! The reference parts of the docs page: endpoints, fields, parameters, headers.
 
-use super::super::colour::CodeLanguage;
-use super::super::html::{code, code_block, escape, prose, push, stacking_table};
-use super::super::sample;
 use crate::pages::PagesConfig;
 use scoregate_base::routes::bodies::ENVELOPE;
 use scoregate_base::routes::headers::HEADERS;
@@ -10,6 +7,10 @@ use scoregate_base::routes::shapes::{FieldShape, ItemField, Presence};
 use scoregate_base::routes::{
     AllowedValues, ENDPOINTS, Endpoint, Param, Period, PublishedField, PublishedKind, SortBy,
 };
+
+use super::super::colour::CodeLanguage;
+use super::super::html::{code, code_block, escape, prose, push, stacking_table};
+use super::super::sample;
 
 /// For endpoints whose items are passed through.
 const OF_THE_SOURCE: &str = "<p>Items have the fields of the data source. Any listed field may be absent, and others may \

@@ -4,8 +4,6 @@ use std::collections::HashSet;
 
 use sha2::{Digest as _, Sha256};
 
-use super::people_pages::SCRIPT;
-use super::*;
 use crate::pages::html::{capitalized, grouped, prose};
 use crate::pages::{PagesConfig, SiteLinks, default_terms};
 use scoregate_base::keys::{Rights, Tier, TierLimits};
@@ -16,6 +14,9 @@ use scoregate_base::routes::prices::PRICES;
 use scoregate_base::routes::{
     ENDPOINTS, Param, Period, PublishedField, PublishedKind, Route, SortBy, SourceDescription,
 };
+
+use super::people_pages::SCRIPT;
+use super::*;
 
 fn default() -> String {
     page(&PagesConfig::default())
@@ -49,8 +50,7 @@ fn page_contains_all_endpoints_parameters_headers_tiers_and_prices() {
             assert!(html.contains(&format!("<code>{}</code>", field.name)), "{} {}", row.name, field.name);
         }
     }
-    let undocumented = Param::ALL.into_iter().find(|param| !html.contains(&prose(param.meaning())));
-    assert_eq!(undocumented, None);
+    assert_eq!(Param::ALL.into_iter().find(|param| !html.contains(&prose(param.meaning()))), None);
     let words = Period::ALL.map(Period::word).into_iter().chain(SortBy::ALL.map(SortBy::word));
     for word in words.chain(HEADERS.iter().map(|header| header.name)) {
         assert!(html.contains(&format!("<code>{word}</code>")), "{word}");

@@ -3,12 +3,13 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use scoregate_base::routes::{API_BASE, ENDPOINTS, Endpoint};
+
 use super::super::discovery::{API_CATALOG, SECURITY_TXT};
 use super::super::status::FEED;
 use super::super::{DOCS, OPENAPI, PagesConfig, STATUS, SiteLinks, sample};
 use super::responses::NamedResponses;
 use super::{parameters, responses, schemas};
-use scoregate_base::routes::{API_BASE, ENDPOINTS, Endpoint};
 
 /// The parts, in reading order.
 #[derive(Serialize)]

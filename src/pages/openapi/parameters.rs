@@ -2,9 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::schemas::{insert, reference};
 use crate::pages::sample;
 use scoregate_base::routes::{AllowedValues, Endpoint, Limit, Param, Period, SortBy};
+
+use super::schemas::{insert, reference};
 
 const IF_NONE_MATCH: &str = "If-None-Match";
 

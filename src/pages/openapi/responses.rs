@@ -2,10 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::schemas::{answer_name, insert, reference};
 use scoregate_base::routes::Endpoint;
 use scoregate_base::routes::codes::{CodeRow, ErrorCode};
 use scoregate_base::routes::headers::{self, HEADERS};
+
+use super::schemas::{answer_name, insert, reference};
 
 /// Not among the headers of a response: OpenAPI expresses it by the keys of `content`.
 const SAID_BY_CONTENT: &str = "Content-Type";

@@ -3,14 +3,15 @@
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-use super::document::{path, public_paths};
-use super::*;
 use crate::pages::sample::{SampleAnswer, SampleItem};
 use crate::pages::{PagesConfig, SiteLinks, sample};
 use scoregate_base::routes::codes::CODES;
 use scoregate_base::routes::headers::HEADERS;
 use scoregate_base::routes::shapes::Presence;
 use scoregate_base::routes::{ENDPOINTS, Param, PublishedField, PublishedKind, Route, SourceDescription};
+
+use super::document::{path, public_paths};
+use super::*;
 
 fn described() -> Value {
     serde_json::from_str(&document(&PagesConfig::default())).unwrap()

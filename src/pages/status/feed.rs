@@ -5,11 +5,12 @@
 
 use sha2::{Digest as _, Sha256};
 
-use super::StatusSite;
-use super::threads::{name, paragraphs};
 use crate::pages::html::{escape, push};
 use scoregate_base::clock::Wall;
 use scoregate_store::StatusMessage;
+
+use super::StatusSite;
+use super::threads::{name, paragraphs};
 
 /// The feed of these messages, newest first. Without any it is as old as the history.
 pub(super) fn feed(site: &StatusSite, messages: &[StatusMessage], begun: Wall) -> String {

@@ -1,8 +1,9 @@
 //! The status page and its feed for states of the service.
 
-use super::*;
 use scoregate_base::clock::{Day, Wall};
 use scoregate_store::{IncidentState, StatusDay, StatusHistory, StatusMessage};
+
+use super::*;
 
 const NOON: Wall = Wall::from_seconds(20_413 * 86_400 + 43_200); // 2025-11-21T12:00:00Z
 const EVIL: &str = "<script>\"'&]]>{{changed}}";

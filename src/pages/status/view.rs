@@ -1,13 +1,14 @@
 //! The status page as HTML.
 
-use super::availability::{DayAvailability, in_words, share, total};
-use super::chart::{ChartDay, chart};
-use super::threads::{IncidentThread, name, paragraphs, threads};
-use super::{DataState, ServiceStatus, StatusSite};
 use crate::pages::STATUS;
 use crate::pages::html::{self, AccountLink, SiteHeader, escape, fill, push, time};
 use scoregate_base::clock::Wall;
 use scoregate_store::IncidentState;
+
+use super::availability::{DayAvailability, in_words, share, total};
+use super::chart::{ChartDay, chart};
+use super::threads::{IncidentThread, name, paragraphs, threads};
+use super::{DataState, ServiceStatus, StatusSite};
 
 const TEMPLATE: &str = include_str!("status.html");
 /// The style sheet of the page: the text of its only `style` element.

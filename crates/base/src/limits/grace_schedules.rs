@@ -11,10 +11,11 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
 
+use crate::clock::Day;
+
 use super::day_ledger::{DayTotals, NodeReport, NodeTotals};
 use super::grace_share::{GraceClaim, GraceHolder, GraceShare};
 use super::lease::DayBalance;
-use crate::clock::Day;
 
 const CASES: u32 = 10_000;
 const DIRECTORIES: usize = 3;

@@ -16,7 +16,6 @@
 mod tests;
 
 use crate::clock::Day;
-
 use crate::limits::day_ledger::{NodeReport, NodeTotals};
 use crate::limits::grace_share::grace_block;
 

@@ -8,8 +8,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::{LimitRule, LimitStatus, TokenBucket};
 use crate::clock::{Mono, Now};
+
+use super::{LimitRule, LimitStatus, TokenBucket};
 
 const BUCKETS: usize = 65_536;
 /// A network is modest until it has used this part of its limit.

@@ -1,6 +1,5 @@
-//! Random schedules of everything that can happen to an application's day in one process: requests, late lease
-//! replies, crashes, restarts, midnights, clock steps, changes of tier, an unreachable ledger. The guarantees are
-//! checked after every step.
+//! Random schedules of everything that can happen to an application's day in one process: requests, late lease replies,
+//! crashes, restarts, midnights, clock steps, changes of tier, an unreachable ledger. Each step is followed by checks.
 //!
 //! Concurrent threads are tested in `gateway::schedules`, engines in `store::conformance`.
 
@@ -9,8 +8,9 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::*;
 use crate::clock::{Day, Mono, Now, Wall};
+
+use super::*;
 
 const CASES: u32 = 20_000;
 const START: Wall = Wall::from_seconds(1_763_769_590); // ten seconds before a midnight

@@ -3,12 +3,15 @@
 //!
 //! Killed processes are tested in the suite.
 
-use crate::SuiteTable;
-use rusqlite::Connection;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rusqlite::Connection;
 use tempfile::TempDir;
+
+use crate::SuiteTable;
+use scoregate_base::clock::Wall;
+use scoregate_base::routes::{DocumentKey, Period, Route, SortBy};
 
 use super::super::hour::{Hour, HourRange};
 use super::super::run::IdentifiedRun;
@@ -16,8 +19,6 @@ use super::super::run::{Run, RunFailure, RunId, RunOutcome, Suite, Trial};
 use super::super::simulate;
 use super::super::{Change, RunSource, Scoring};
 use super::*;
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::{DocumentKey, Period, Route, SortBy};
 
 pub(super) fn now() -> Wall {
     Wall::parse_rfc3339("2026-11-21T12:34:00Z").unwrap()

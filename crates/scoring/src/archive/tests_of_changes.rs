@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
+use scoregate_base::routes::{DocumentKey, ModelId, Period, Route};
+
 use super::super::run::{ChangeReason, IdentifiedRun, Run, RunId, TestedModel, Withdrawal};
 use super::super::{RunSource, Scoring};
 use super::tests::{in_, models, now, record, records};
 use super::*;
-use scoregate_base::routes::{DocumentKey, ModelId, Period, Route};
 
 fn author() -> ChangeAuthor {
     ChangeAuthor { actor: "cli:anna".into(), reason: ChangeReason::new("wrong key").unwrap() }

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+use scoregate_base::routes::{DocumentKey, ModelId, Route};
+
 use super::super::hour::Hour;
 use super::super::run::{IdentifiedRun, Run, RunOutcome, Suite, TestedModel, Trial};
 use super::super::{RunSource, Scoring};
 use super::tests::{in_, now, record};
-use scoregate_base::routes::{DocumentKey, ModelId, Route};
 
 /// A run of this suite in the last full hour.
 fn run(id: &str, suite: Suite, minute: u64, name: &str) -> IdentifiedRun {

@@ -1,12 +1,13 @@
 //! Archives of older formats: their runs are read unchanged, and older programs reject the upgraded file as newer.
 
-use crate::SuiteTable;
-use rusqlite::Connection;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use rusqlite::Connection;
 use tempfile::TempDir;
+
+use crate::SuiteTable;
 
 use super::super::run::{IdentifiedRun, Run, RunFailure, RunOutcome, Trial};
 use super::tests::{in_, models, now, record, records};

@@ -1,12 +1,14 @@
 //! Incidents in an archive: recorded once, by the first snapshot that finds them, and not changed by other runs.
 
-use crate::SuiteTable;
-use scoregate_base::clock::Wall;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::Connection;
 use tempfile::TempDir;
+
+use crate::SuiteTable;
+use scoregate_base::clock::Wall;
+use scoregate_base::routes::{DocumentKey, Limit, ModelId, Period, Route};
 
 use super::super::incident_scan::incident::{IncidentRecord, ScanPosition};
 use super::super::run::{
@@ -15,7 +17,6 @@ use super::super::run::{
 use super::super::{ExportLine, RunSource, Scoring};
 use super::tests::{in_, now, record};
 use super::*;
-use scoregate_base::routes::{DocumentKey, Limit, ModelId, Period, Route};
 
 const HOUR: Duration = Duration::from_hours(1);
 

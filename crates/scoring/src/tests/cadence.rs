@@ -1,13 +1,11 @@
 //! Benchmarks that do not run every suite every hour, and falls that last for days.
 
-use crate::hour::Hour;
-use scoregate_base::routes::DocumentKey;
-use scoregate_base::routes::ModelId;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use scoregate_base::routes::{Limit, Period, Route, SortBy};
+use crate::hour::Hour;
+use scoregate_base::routes::{DocumentKey, Limit, ModelId, Period, Route, SortBy};
 
 use super::super::*;
 use super::fixtures::{HOUR, asked, now, rankings};

@@ -1,11 +1,9 @@
 //! Changes among many models: chance differences at a level of one in a hundred are not reported, real ones are.
 
-use crate::hour::Hour;
-use scoregate_base::routes::DocumentKey;
-use scoregate_base::routes::ModelId;
 use std::sync::Arc;
 
-use scoregate_base::routes::{Period, Route};
+use crate::hour::Hour;
+use scoregate_base::routes::{DocumentKey, ModelId, Period, Route};
 
 use super::super::changes::ModelChanges;
 use super::super::figures::Trend;

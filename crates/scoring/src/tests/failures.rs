@@ -1,14 +1,12 @@
 //! The effect of failures: those of the model lower its score, those of the provider its availability, and those of
 //! the harness nothing.
 
-use scoregate_base::routes::DocumentKey;
-use scoregate_base::routes::ModelId;
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::Value;
 
-use scoregate_base::routes::{Period, Route, SortBy};
+use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
 
 use super::super::*;
 use super::fixtures::{HOUR, asked, every_question, limit, now, rankings};

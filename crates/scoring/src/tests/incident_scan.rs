@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use scoregate_base::clock::Wall;
+use scoregate_base::routes::ModelId;
+
 use super::super::figures::Severity;
 use super::super::hour::{Hour, HourRange};
 use super::super::incident_scan::incident::{
@@ -12,8 +15,6 @@ use super::super::lab::simulated_noise::{NoiseGenerator, NoiseKind};
 use super::super::method;
 use super::super::run::{Run, RunFailure, RunOutcome, Suite, TestedModel, Trial};
 use super::super::series::ScoreSeries;
-use scoregate_base::clock::Wall;
-use scoregate_base::routes::ModelId;
 
 /// The beginning of a day.
 fn first() -> Hour {

@@ -1,13 +1,11 @@
 //! Consistency of responses: sorting, agreement of lists and details, models without data.
 
-use scoregate_base::routes::DocumentKey;
-use scoregate_base::routes::ModelId;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use scoregate_base::routes::{Period, Route, SortBy};
+use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
 
 use super::super::hour::{Hour, hours_of};
 use super::super::*;

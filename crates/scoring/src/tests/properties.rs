@@ -1,15 +1,13 @@
 //! Properties of whole responses for generated runs: intervals, the index, the order of models, and what must not
 //! cause an alert.
 
-use scoregate_base::routes::DocumentKey;
-use scoregate_base::routes::ModelId;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::Value;
 
-use scoregate_base::routes::{Period, Route, SortBy};
+use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
 
 use super::super::*;
 use super::fixtures::{HOUR, asked, every_question, now, rankings};

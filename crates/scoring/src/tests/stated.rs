@@ -1,7 +1,8 @@
 //! Numbers stated in the API description, compared with the constants.
 
-use super::super::method;
 use scoregate_base::routes::shapes::{self, FieldShape, ItemField};
+
+use super::super::method;
 
 fn meaning(fields: &'static [ItemField], name: &str) -> &'static str {
     fields.iter().find(|field| field.name == name).unwrap().meaning

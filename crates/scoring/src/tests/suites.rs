@@ -1,13 +1,11 @@
 //! Other suites than the default ones: what they feed, what is absent without them, and how a table is replaced.
 
-use scoregate_base::routes::DocumentKey;
-use scoregate_base::routes::ModelId;
 use std::sync::Arc;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use scoregate_base::routes::{Period, Route, SortBy};
+use scoregate_base::routes::{DocumentKey, ModelId, Period, Route, SortBy};
 
 use super::super::*;
 use super::fixtures::{HOUR, asked, check_object, every_question, now, rankings};

@@ -1,6 +1,7 @@
 //! Damaged logs of lm-evaluation-harness.
 
 use std::path::Path;
+
 use tempfile::TempDir;
 
 use super::super::*;

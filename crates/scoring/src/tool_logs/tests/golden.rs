@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
+use crate::RunFailure;
+
 use super::super::*;
 use super::golden_files::{golden_file, golden_mapping, problem_of, read_one};
-use crate::RunFailure;
 
 /// Compares runs with the committed ones.
 fn assert_runs(name: &str, read: &[Result<MappedRuns, LogProblem>]) {

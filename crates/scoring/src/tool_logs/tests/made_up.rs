@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use crate::{MAX_TRIALS, RunFailure};
+use scoregate_base::clock::Wall;
+
 use super::super::evaluation::{EvaluatedSample, Evaluation, SampleOutcome, TokenUsage};
 use super::super::score::LoggedScore;
 use super::super::*;
-use crate::{MAX_TRIALS, RunFailure};
-use scoregate_base::clock::Wall;
 
 fn evaluation(scores: impl IntoIterator<Item = LoggedScore>) -> Evaluation {
     let samples = scores.into_iter().enumerate().map(|(index, score)| EvaluatedSample {
