@@ -17,7 +17,7 @@ use scoregate_store::{AuditQuery, OwnLimits, StoredApplication};
 use crate::admin::view::{ApplicationView, AuditView, ExportView, ImportView, IssuedView, PageView};
 
 use super::administration::Administration;
-use super::bodies::{ExpiryBody, LimitsBody, NewKey, RotateBody};
+use super::bodies::{ExpiryBody, LimitsBody, NewKey, RotateBody, timestamp};
 use super::owners::OwnerCommand;
 use super::problem::CommandProblem;
 use super::status::StatusCommand;
@@ -139,12 +139,6 @@ fn expiry(change: FieldChange<String>) -> Result<Option<Wall>, CommandProblem> {
         FieldChange::Remove => Ok(None),
         FieldChange::Set(text) => timestamp(text).map(Some),
     }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "used in `map` on an owned value")]
-fn timestamp(text: String) -> Result<Wall, CommandProblem> {
-    let bad = || CommandProblem::bad("expires_at must be a timestamp such as 2027-01-31T00:00:00Z");
-    Wall::parse_rfc3339(&text).ok_or_else(bad)
 }
 
 impl NewKey {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::accounts::FieldChange;
+use scoregate_base::clock::Wall;
 use scoregate_base::json;
 
 use super::problem::CommandProblem;
@@ -102,4 +103,11 @@ pub(super) fn to_json(body: &impl Serialize) -> Vec<u8> {
 /// Reads a body.
 pub(super) fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, CommandProblem> {
     json::read(body).map_err(|bad| CommandProblem::bad(format!("invalid body: {bad}")))
+}
+
+/// Reads a timestamp of a body.
+#[expect(clippy::needless_pass_by_value, reason = "used in `map` on an owned value")]
+pub(super) fn timestamp(text: String) -> Result<Wall, CommandProblem> {
+    let bad = || CommandProblem::bad("expires_at must be a timestamp such as 2027-01-31T00:00:00Z");
+    Wall::parse_rfc3339(&text).ok_or_else(bad)
 }
