@@ -28,11 +28,11 @@ use scoregate::accounts::{IssuedKey, NewApplication};
 use scoregate::app;
 use scoregate::config::{read_text, resolve};
 use scoregate_base::clock::{Clock, Day, Wall};
-use scoregate_base::keys::{ApplicationId, Digest};
+use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::NodeReport;
 use scoregate_store::{
-    ChangeKind, Embedded, KeyStore as _, Ledger as _, LedgerExchange, LedgerReport, OwnLimits, StoreChange,
-    StoredKey,
+    Embedded, KeyStore as _, Ledger as _, LedgerExchange, LedgerReport, OwnLimits, StoreChange, StoredKey,
+    sample,
 };
 use tempfile::TempDir;
 
@@ -83,25 +83,8 @@ fn main() {
 /// A new application with a key, as `keys create` makes one.
 fn creating(number: usize) -> StoreChange {
     let at = Wall::from_seconds(1_795_219_200);
-    let key = StoredKey {
-        digest: Digest::of(&number.to_string()),
-        shown: "sg_live_0000".into(),
-        created_at: at,
-        expires_at: None,
-        revoked_at: None,
-        name: None,
-        last_used_at: None,
-    };
-    let what = ChangeKind::Create {
-        name: format!("application {number}"),
-        tier: "pro".into(),
-        own: OwnLimits::default(),
-        url: None,
-        contact: None,
-        note: None,
-        key,
-        owner: None,
-    };
+    let key = StoredKey { created_at: at, ..sample::key(&number.to_string()) };
+    let what = sample::creation("pro", key);
     StoreChange { at, who: "bench".into(), owner: None, application: ApplicationId::mint().unwrap(), what }
 }
 
@@ -225,10 +208,7 @@ async fn key_of(running: &app::RunningServer, tier: &str, day: u32) -> IssuedKey
         name: format!("{tier} {day}"),
         tier: tier.into(),
         own: OwnLimits { minute: Some(10_000_000), day: Some(day) },
-        url: None,
-        contact: None,
-        note: None,
-        expires_at: None,
+        ..NewApplication::default()
     };
     running.registrar.create("bench", new).await.unwrap()
 }

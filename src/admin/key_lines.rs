@@ -4,6 +4,7 @@
 //! its value, which may be a key in the wrong column. Does not read files.
 
 use std::fmt;
+use std::sync::LazyLock;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
@@ -12,25 +13,14 @@ use serde_json::Value;
 use crate::accounts::{BadField, KeyRecord};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::Digest;
-use scoregate_store::OwnLimits;
+use scoregate_store::{Description, OwnLimits};
 
 /// All fields, in the order of an export.
-pub const FIELDS: [&str; 14] = [
-    "sha256",
-    "name",
-    "tier",
-    "application",
-    "prefix",
-    "key_name",
-    "minute_limit",
-    "day_limit",
-    "url",
-    "contact",
-    "note",
-    "created_at",
-    "expires_at",
-    "revoked_at",
-];
+pub static FIELDS: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let limits = ["sha256", "name", "tier", "application", "prefix", "key_name", "minute_limit", "day_limit"];
+    let times = ["created_at", "expires_at", "revoked_at"];
+    limits.into_iter().chain(Description::NAMES).chain(times).collect()
+});
 /// The required fields.
 pub const REQUIRED: [&str; 3] = ["sha256", "name", "tier"];
 /// Length up to which an unknown name is repeated in an error; a longer one may be a key.
@@ -46,7 +36,7 @@ impl LineObject {
     pub fn of(record: &KeyRecord) -> Self {
         let timestamp = |at: Option<Wall>| at.map(|at| Value::from(at.rfc3339()));
         let text = |text: &Option<String>| text.clone().map(Value::from);
-        let all = [
+        let key = [
             ("sha256", Some(Value::from(record.digest.to_string()))),
             ("name", Some(Value::from(record.name.clone()))),
             ("tier", Some(Value::from(record.tier.clone()))),
@@ -55,14 +45,15 @@ impl LineObject {
             ("key_name", text(&record.key_name)),
             ("minute_limit", record.own.minute.map(Value::from)),
             ("day_limit", record.own.day.map(Value::from)),
-            ("url", text(&record.url)),
-            ("contact", text(&record.contact)),
-            ("note", text(&record.note)),
+        ];
+        let times = [
             ("created_at", timestamp(record.created_at)),
             ("expires_at", timestamp(record.expires_at)),
             ("revoked_at", timestamp(record.revoked_at)),
         ];
-        Self(all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect())
+        let description = record.description.columns().map(|(name, value)| (name, text(value)));
+        let all = key.into_iter().chain(description).chain(times);
+        Self(all.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect())
     }
 
     /// Validates the fields of a key. A null counts as absent.
@@ -83,9 +74,7 @@ impl LineObject {
             shown: known.text("prefix")?,
             key_name: known.text("key_name")?,
             own: OwnLimits { minute: known.number("minute_limit")?, day: known.number("day_limit")? },
-            url: known.text("url")?,
-            contact: known.text("contact")?,
-            note: known.text("note")?,
+            description: Description::try_from_fn(|name| known.text(name))?,
             created_at: known.read("created_at", TIMESTAMP, Wall::parse_rfc3339)?,
             expires_at: known.read("expires_at", TIMESTAMP, Wall::parse_rfc3339)?,
             revoked_at: known.read("revoked_at", TIMESTAMP, Wall::parse_rfc3339)?,
@@ -106,7 +95,7 @@ impl LineObject {
 
 /// The name of a field; an error lists all fields.
 pub fn known_field(name: &str) -> Result<&'static str, BadField> {
-    FIELDS.into_iter().find(|known| *known == name).ok_or_else(|| {
+    FIELDS.iter().copied().find(|known| *known == name).ok_or_else(|| {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || " _-".contains(c);
         let repeated = name.len() <= MAX_REPEATED_NAME && name.chars().all(is_plain);
         let shown = if repeated { name } else { "a field" };

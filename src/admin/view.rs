@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::accounts::{BadField, ImportedKey, IssuedKey, KeyRecord};
 use scoregate_base::clock::Wall;
-use scoregate_store::{ApplicationPage, AuditRecord, StoredApplication, StoredKey};
+use scoregate_store::{ApplicationPage, AuditRecord, Description, StoredApplication, StoredKey};
 
 use super::key_lines::LineObject;
 
@@ -18,9 +18,8 @@ pub struct ApplicationView {
     pub tier: String,
     pub minute_limit: Option<u32>,
     pub day_limit: Option<u32>,
-    pub url: Option<String>,
-    pub contact: Option<String>,
-    pub note: Option<String>,
+    #[serde(flatten)]
+    pub description: Description,
     pub created_at: String,
     /// Units of today's quota that the ledger has granted: used ones, and ones leased to a server in advance.
     pub granted_today: u64,
@@ -125,9 +124,7 @@ impl ApplicationView {
             tier: stored.tier.clone(),
             minute_limit: stored.own.minute,
             day_limit: stored.own.day,
-            url: stored.url.clone(),
-            contact: stored.contact.clone(),
-            note: stored.note.clone(),
+            description: stored.description.clone(),
             created_at: stored.created_at.rfc3339(),
             granted_today: stored.granted,
             used_today,

@@ -15,7 +15,7 @@ use crate::mail::MailDelivery;
 use scoregate_base::clock::Clock;
 use scoregate_base::keys::standard_tiers;
 use scoregate_observe::telemetry::log;
-use scoregate_store::{OwnLimits, StoredApplication};
+use scoregate_store::{Description, StoredApplication};
 
 use super::exit::Exit;
 use super::location_args::LocationArgs;
@@ -144,11 +144,11 @@ async fn issue_key(
         let new = NewApplication {
             name,
             tier: tier.to_owned(),
-            own: OwnLimits::default(),
-            url: None,
-            contact: None,
-            note: Some("created by `scoregate demo`".into()),
-            expires_at: None,
+            description: Description {
+                note: Some("created by `scoregate demo`".into()),
+                ..Description::default()
+            },
+            ..NewApplication::default()
         };
         running.registrar.create(ACTOR, new).await?
     };

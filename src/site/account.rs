@@ -6,9 +6,9 @@ use crate::accounts::{IssuedKey, NewApplication, OwnerAdministration, Registrar,
 use crate::instruments::{AccountStep, SiteInstruments};
 use crate::pages::account::{
     AccountView, ApplicationFields, EXISTING, FormProblem, IssuedKeyView, ListedApplication, SignedIn,
+    is_entered_by_owners,
 };
-use scoregate_base::keys::BadText;
-use scoregate_store::{OwnLimits, OwnerStore, StoredApplication};
+use scoregate_store::{Description, OwnerStore, StoredApplication};
 
 use super::cookies::SiteCookie;
 use super::site_refusal::SiteRefusal;
@@ -79,16 +79,8 @@ impl AccountPages {
             return Ok(SiteReply::problem(html));
         }
         let tier = owner.tier.clone().unwrap_or_else(|| visit.config.tier.clone());
-        let filled = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        let new = NewApplication {
-            name: entered.name.clone(),
-            tier,
-            own: OwnLimits::default(),
-            contact: filled(&entered.contact),
-            url: filled(&entered.url),
-            note: None,
-            expires_at: None,
-        };
+        let ApplicationFields { name, description } = entered.clone();
+        let new = NewApplication { name, tier, description, ..NewApplication::default() };
         match self.registrar.create_for(owner.id, at_most, new).await {
             Ok(issued) => {
                 self.instruments.changed(AccountStep::Create);
@@ -96,7 +88,7 @@ impl AccountPages {
             }
             Err(error) => {
                 let message = form_message(&error).ok_or_else(|| change_failed(&error))?;
-                let problem = FormProblem { field: message.field, message: &message.text };
+                let problem = FormProblem { field: Some(message.field), message: &message.text };
                 let html = self.account_html(visit, &live, &entered, Some(problem), None).await?;
                 Ok(SiteReply::problem(html))
             }
@@ -126,29 +118,27 @@ impl AccountPages {
 
 /// A problem with the fields of a form.
 pub(super) struct FormMessage {
-    pub(super) field: Option<&'static str>,
+    pub(super) field: &'static str,
     pub(super) text: String,
 }
 
 /// The message for a change that was refused because of what was entered.
 pub(super) fn form_message(error: &RegistrarError) -> Option<FormMessage> {
-    let field = if let RegistrarError::BadText(BadText::Line(field, _)) = error {
-        Some(*field)
-    } else if let RegistrarError::BadUrl(_) = error {
-        Some("url")
-    } else {
-        return None;
-    };
+    let RegistrarError::BadText(bad) = error else { return None };
     let text = error.to_string().replacen("the url", "the website", 1).replacen("key_name", "name", 1);
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
-    Some(FormMessage { field, text: format!("{first}{}.", letters.as_str()) })
+    Some(FormMessage { field: bad.name(), text: format!("{first}{}.", letters.as_str()) })
 }
 
 /// The entered fields of an application.
 pub(super) fn entered_fields(visit: &Visit) -> ApplicationFields {
-    let field = |name| visit.form.field(name).to_owned();
-    ApplicationFields { name: field("name"), url: field("url"), contact: field("contact") }
+    let column = |column| {
+        let text = visit.form.field(column);
+        (is_entered_by_owners(column) && !text.is_empty()).then(|| text.to_owned())
+    };
+    let name = visit.form.field("name").to_owned();
+    ApplicationFields { name, description: Description::from_fn(column) }
 }
 
 /// The page with a new key.

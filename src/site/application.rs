@@ -7,6 +7,7 @@ use crate::accounts::{DescriptionChange, FieldChange, KeyDetails, Registrar, Reg
 use crate::instruments::{AccountStep, SiteInstruments};
 use crate::pages::account::{
     ApplicationFields, FormProblem, KEY_NAME, KeyFields, NEW_NAME, OVERLAP, OwnedApplicationView, REPLACE,
+    is_entered_by_owners,
 };
 use scoregate_base::clock::Day;
 use scoregate_base::keys::{ApplicationId, Digest};
@@ -128,24 +129,23 @@ impl OwnedApplicationPages {
     ) -> Result<SiteReply, SiteRefusal> {
         let (live, application) = self.owned_by_form(visit, id).await?;
         let entered = entered_fields(visit);
-        let change = |text: &str| match text {
+        let entered_column = |column| match visit.form.field(column) {
+            _ if !is_entered_by_owners(column) => FieldChange::Keep,
             "" => FieldChange::Remove,
             text => FieldChange::Set(text.to_owned()),
         };
-        let description = DescriptionChange {
+        let change = DescriptionChange {
             name: Some(entered.name.clone()),
-            url: change(&entered.url),
-            contact: change(&entered.contact),
-            note: FieldChange::Keep,
+            ..DescriptionChange::of_columns(entered_column)
         };
-        match self.registrar.describe(live.owner(), id, description).await {
+        match self.registrar.describe(live.owner(), id, change).await {
             Ok(_) => {
                 self.instruments.changed(AccountStep::Describe);
                 Ok(SiteReply::redirect(format!("/account/applications/{id}?done=saved")))
             }
             Err(error) => {
                 let message = form_message(&error).ok_or_else(|| change_failed(&error))?;
-                let problem = FormProblem { field: message.field, message: &message.text };
+                let problem = FormProblem { field: Some(message.field), message: &message.text };
                 let html =
                     self.application_html(visit, &live, &application, &entered, Some(problem), None).await;
                 Ok(SiteReply::problem(html))
@@ -277,11 +277,7 @@ impl OwnedApplicationPages {
 }
 
 fn fields_of(application: &StoredApplication) -> ApplicationFields {
-    ApplicationFields {
-        name: application.name.clone(),
-        url: application.url.clone().unwrap_or_default(),
-        contact: application.contact.clone().unwrap_or_default(),
-    }
+    ApplicationFields { name: application.name.clone(), description: application.description.clone() }
 }
 
 /// The key that the form of a key is about.

@@ -134,7 +134,6 @@ pub(super) fn change_failed(error: &RegistrarError) -> SiteRefusal {
         RegistrarError::Store(error) => store_failed(error),
         RegistrarError::UnknownTier { .. }
         | RegistrarError::BadText(_)
-        | RegistrarError::BadUrl(_)
         | RegistrarError::BadLimit
         | RegistrarError::BadExpiry
         | RegistrarError::NoneInForce(_)

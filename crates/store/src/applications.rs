@@ -5,7 +5,7 @@ use std::time::Duration;
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
 
-use super::OwnerRefusal;
+use super::{Description, OwnerRefusal};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -20,12 +20,8 @@ pub struct StoredApplication {
     pub tier: String,
     /// Limits of this application only, which override the tier's.
     pub own: OwnLimits,
-    /// Its website; an address that `check_website` accepts.
-    pub url: Option<String>,
-    /// How to reach its owner.
-    pub contact: Option<String>,
-    /// A remark.
-    pub note: Option<String>,
+    /// Its description.
+    pub description: Description,
     /// When it was created.
     pub created_at: Wall,
     /// Its keys, oldest first, revoked and expired ones included.
@@ -107,12 +103,8 @@ pub enum ChangeKind {
         tier: String,
         /// Its own limits.
         own: OwnLimits,
-        /// Its website.
-        url: Option<String>,
-        /// How to reach its owner.
-        contact: Option<String>,
-        /// A remark.
-        note: Option<String>,
+        /// Its description.
+        description: Description,
         /// Its first key.
         key: StoredKey,
         /// Its owner, if someone signed up for it.
@@ -159,19 +151,15 @@ pub enum ChangeKind {
         /// The expiry.
         at: Option<Wall>,
     },
-    /// Replaces name, website, contact and note.
+    /// Replaces name and description.
     Describe {
         /// The name.
         name: String,
-        /// Its website.
-        url: Option<String>,
-        /// How to reach the owner.
-        contact: Option<String>,
-        /// A remark.
-        note: Option<String>,
+        /// The description.
+        description: Description,
     },
-    /// Closes it in the name of its owner: revokes all keys, removes owner, website, contact and note, and
-    /// replaces the name. The digest of the owner's mailbox is stored until the day ends.
+    /// Closes it in the name of its owner: revokes all keys, removes owner and description, and replaces
+    /// the name. The digest of the owner's mailbox is stored until the day ends.
     Close,
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use super::{OwnLimits, Ownership, StoredKey};
+use super::{Description, OwnLimits, Ownership, StoredKey};
 use scoregate_base::clock::Wall;
 
 pub(super) fn created(tier: &str, own: OwnLimits, key: &StoredKey, owner: Option<Ownership>) -> String {
@@ -46,10 +46,11 @@ pub(super) fn expiry_set(shown: &[String], at: Option<Wall>) -> String {
     format!("keys {} {expiry}", shown.join(", "))
 }
 
-/// Names, websites, contacts and notes can be personal data, which must not remain after an account is deleted.
-pub(super) fn described([url, contact, note]: [&Option<String>; 3]) -> String {
-    let given = |field: &Option<String>| if field.is_some() { "given" } else { "none" };
-    format!("url {}, contact {}, note {}", given(url), given(contact), given(note))
+/// Names and descriptions can be personal data, which must not remain after an account is deleted.
+pub(super) fn described(description: &Description) -> String {
+    let given = |text: &Option<String>| if text.is_some() { "given" } else { "none" };
+    let columns = description.columns().map(|(name, text)| format!("{name} {}", given(text)));
+    columns.collect::<Vec<_>>().join(", ")
 }
 
 fn shown(key: &StoredKey) -> String {

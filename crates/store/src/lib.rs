@@ -15,6 +15,7 @@ mod audit_detail;
 mod conformance;
 mod daily_totals;
 mod database_status;
+mod description;
 mod disk_mirror;
 mod dump;
 mod durable_file;
@@ -30,12 +31,13 @@ mod owner_refusal;
 mod owners;
 mod postgres;
 mod requests;
+#[cfg(any(test, feature = "lab"))]
+pub mod sample;
 mod shared_documents;
 mod status;
 mod store_error;
 mod store_health;
 mod usage;
-mod website;
 mod whole_store;
 
 pub use applications::{
@@ -43,6 +45,7 @@ pub use applications::{
     StoreChange, StoredApplication, StoredKey,
 };
 pub use database_status::{DatabaseStatus, ExchangeCounts, HotTable, TableRows};
+pub use description::Description;
 pub use disk_mirror::{Mirror, MirrorContents, MirrorError, MirrorRecord, RecordFlaw, RejectedRecord};
 pub use dump::{RecordCounts, TransferError};
 pub use embedded::{Embedded, maintenance};
@@ -84,5 +87,4 @@ pub use status::{
 pub use store_error::{StoreError, StoreFuture};
 pub use store_health::StoreHealth;
 pub use usage::{USAGE_DAYS_OPEN, UsageList, UsageQuery, UsageStore, UsageTotal};
-pub use website::{BadWebsite, check_website};
 pub use whole_store::Store;

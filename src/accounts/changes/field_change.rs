@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use scoregate_store::Description;
+
 /// A change of an optional field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum FieldChange<T> {
@@ -64,8 +66,17 @@ pub struct DescriptionChange {
 }
 
 impl DescriptionChange {
-    /// Whether it changes nothing.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+    /// Changes each column of the description by its name.
+    pub fn of_columns(change: impl Fn(&'static str) -> FieldChange<String>) -> Self {
+        let [url, contact, note] = Description::NAMES.map(change);
+        Self { name: None, url, contact, note }
+    }
+
+    pub(super) fn over(self, before: Description) -> Description {
+        Description {
+            url: self.url.over(before.url),
+            contact: self.contact.over(before.contact),
+            note: self.note.over(before.note),
+        }
     }
 }

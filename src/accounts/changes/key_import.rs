@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::{ApplicationId, Digest, check_text};
 use scoregate_store::{
-    ChangeKind, KeyStore, OwnLimits, StoreError, StoredApplication, StoredKey, check_website,
+    ChangeKind, Description, KeyStore, OwnLimits, StoreError, StoredApplication, StoredKey,
 };
 
 use super::actor::Actor;
@@ -38,12 +38,8 @@ pub struct KeyRecord {
     pub key_name: Option<String>,
     /// Limits of this application only.
     pub own: OwnLimits,
-    /// Website of its application.
-    pub url: Option<String>,
-    /// How to reach the owner.
-    pub contact: Option<String>,
-    /// A remark.
-    pub note: Option<String>,
+    /// Description of its application.
+    pub description: Description,
     /// When the key was created; `None` for now.
     pub created_at: Option<Wall>,
     /// When the key expires.
@@ -193,9 +189,7 @@ impl KeyRecord {
             shown: Some(key.shown.clone()).filter(|shown| !shown.is_empty()),
             key_name: key.name.clone(),
             own: application.own,
-            url: application.url.clone(),
-            contact: application.contact.clone(),
-            note: application.note.clone(),
+            description: application.description.clone(),
             created_at: Some(key.created_at),
             expires_at: key.expires_at,
             revoked_at: key.revoked_at,
@@ -208,16 +202,12 @@ impl KeyRecord {
         let texts = [
             ("name", Some(self.name.as_str())),
             ("tier", Some(self.tier.as_str())),
-            ("contact", self.contact.as_deref()),
-            ("note", self.note.as_deref()),
             ("key_name", self.key_name.as_deref()),
         ];
         for (field, text) in texts {
             check_text(field, text).map_err(|error| BadField::new(field, error.to_string()))?;
         }
-        if let Some(url) = &self.url {
-            check_website(url).map_err(|error| BadField::new("url", error.to_string()))?;
-        }
+        self.description.check().map_err(|bad| BadField::new(bad.name(), bad.to_string()))?;
         let field = if self.own.minute == Some(0) { "minute_limit" } else { "day_limit" };
         check_limits(self.own).map_err(|error| BadField::new(field, error.to_string()))?;
         let Some(shown) = &self.shown else { return Ok(()) };
@@ -232,17 +222,17 @@ impl KeyRecord {
 
     /// Checks that its statements about the application are true.
     fn agrees_with(&self, there: &StoredApplication) -> Result<(), BadField> {
-        let (own, url, contact, note) = (self.own, &self.url, &self.contact, &self.note);
+        let own = self.own;
         let same = [
             ("name", self.name == there.name),
             ("tier", self.tier == there.tier),
             ("minute_limit", own.minute.is_none() || own.minute == there.own.minute),
             ("day_limit", own.day.is_none() || own.day == there.own.day),
-            ("url", url.is_none() || *url == there.url),
-            ("contact", contact.is_none() || *contact == there.contact),
-            ("note", note.is_none() || *note == there.note),
         ];
-        let differs = same.into_iter().find(|(_, is_same)| !is_same).map(|(field, _)| field);
+        let columns = self.description.columns().zip(there.description.columns());
+        let same_columns = columns.map(|((name, ours), (_, known))| (name, ours.is_none() || ours == known));
+        let differs =
+            same.into_iter().chain(same_columns).find(|(_, is_same)| !is_same).map(|(field, _)| field);
         let reason = || format!("differs from what {} has; `scoregate keys show` shows that", there.id);
         differs.map_or(Ok(()), |field| Err(BadField::new(field, reason())))
     }
@@ -262,8 +252,8 @@ impl KeyRecord {
 
     fn creation(self, now: Wall) -> ChangeKind {
         let key = self.key(now);
-        let Self { name, tier, own, url, contact, note, .. } = self;
-        ChangeKind::Create { name, tier, own, url, contact, note, key, owner: None }
+        let Self { name, tier, own, description, .. } = self;
+        ChangeKind::Create { name, tier, own, description, key, owner: None }
     }
 }
 

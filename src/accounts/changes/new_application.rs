@@ -2,10 +2,10 @@
 
 use scoregate_base::clock::Wall;
 use scoregate_base::secret::Secret;
-use scoregate_store::{KeyAllowance, OwnLimits, StoredApplication};
+use scoregate_store::{Description, KeyAllowance, OwnLimits, StoredApplication};
 
 /// A new application.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct NewApplication {
     /// Its name.
     pub name: String,
@@ -13,12 +13,8 @@ pub struct NewApplication {
     pub tier: String,
     /// Limits of this application only.
     pub own: OwnLimits,
-    /// Its website.
-    pub url: Option<String>,
-    /// How to reach the owner.
-    pub contact: Option<String>,
-    /// A remark.
-    pub note: Option<String>,
+    /// Its description.
+    pub description: Description,
     /// When its key expires.
     pub expires_at: Option<Wall>,
 }

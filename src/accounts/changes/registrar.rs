@@ -13,7 +13,7 @@ use scoregate_base::limits::LimitRule;
 use scoregate_base::secret::Secret;
 use scoregate_store::{
     ApplicationPage, AuditQuery, AuditRecord, ChangeKind, KeyStore, OwnLimits, Ownership, StoreError,
-    StoredApplication, StoredKey, check_website,
+    StoredApplication, StoredKey,
 };
 
 use super::actor::Actor;
@@ -63,13 +63,14 @@ impl Registrar {
         owner: Option<Ownership>,
     ) -> Result<IssuedKey, RegistrarError> {
         self.changes.check_tier(&new.tier)?;
-        check_description(&new.name, new.url.as_deref(), new.contact.as_deref(), new.note.as_deref())?;
+        check_text("name", Some(&new.name))?;
+        new.description.check()?;
         check_limits(new.own)?;
         let id = ApplicationId::mint()?;
         let details = KeyDetails { expires_at: new.expires_at, ..KeyDetails::default() };
         let (secret, key) = self.mint(self.changes.now().wall, details)?;
-        let NewApplication { name, tier, own, url, contact, note, .. } = new;
-        let what = ChangeKind::Create { name, tier, own, url, contact, note, key, owner };
+        let NewApplication { name, tier, own, description, .. } = new;
+        let what = ChangeKind::Create { name, tier, own, description, key, owner };
         Ok(IssuedKey { application: self.changes.change(who, id, what).await?, key: secret })
     }
 
@@ -185,7 +186,7 @@ impl Registrar {
         Ok(turn.make(who, id, ChangeKind::SetExpiry { digests, at }).await?)
     }
 
-    /// Sets display name, website, contact and note of an application.
+    /// Changes name and description of an application.
     pub async fn describe(
         &self,
         who: impl Into<Actor<'_>>,
@@ -195,11 +196,11 @@ impl Registrar {
         let who = who.into();
         let turn = self.changes.turn().await;
         let before = self.show(id).await?;
-        let DescriptionChange { name, url, contact, note } = change;
-        let (name, url) = (name.unwrap_or(before.name), url.over(before.url));
-        let (contact, note) = (contact.over(before.contact), note.over(before.note));
-        check_description(&name, url.as_deref(), contact.as_deref(), note.as_deref())?;
-        Ok(turn.make(who, id, ChangeKind::Describe { name, url, contact, note }).await?)
+        let name = change.name.clone().unwrap_or(before.name);
+        let description = change.over(before.description);
+        check_text("name", Some(&name))?;
+        description.check()?;
+        Ok(turn.make(who, id, ChangeKind::Describe { name, description }).await?)
     }
 
     /// Closes an application: revokes its keys and removes its owner and everything that can be personal data.
@@ -294,18 +295,6 @@ impl Registrar {
     pub fn accepts_imported(&self) -> bool {
         self.form.accepts_imported()
     }
-}
-
-fn check_description(
-    name: &str,
-    url: Option<&str>,
-    contact: Option<&str>,
-    note: Option<&str>,
-) -> Result<(), RegistrarError> {
-    check_text("name", Some(name))?;
-    url.map_or(Ok(()), check_website)?;
-    check_text("contact", contact)?;
-    Ok(check_text("note", note)?)
 }
 
 /// Finds one key: by the whole key, by its SHA-256, or by a unique prefix.

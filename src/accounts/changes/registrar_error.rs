@@ -1,7 +1,7 @@
 //! Why a change failed.
 
 use scoregate_base::keys::{ApplicationId, BadText};
-use scoregate_store::{BadWebsite, OwnLimits, StoreError};
+use scoregate_store::{OwnLimits, StoreError};
 
 /// Why a change failed. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -17,9 +17,6 @@ pub enum RegistrarError {
     /// A text is empty, too long, or has misleading characters.
     #[error(transparent)]
     BadText(#[from] BadText),
-    /// The website is not an address.
-    #[error("the url {0}")]
-    BadUrl(#[from] BadWebsite),
     /// A limit of zero would refuse everything.
     #[error("a limit must be at least 1; to block an application, revoke its keys")]
     BadLimit,

@@ -11,7 +11,7 @@ use crate::instruments::Instruments;
 use scoregate_base::clock::{Clock, ManualClock, Wall};
 use scoregate_base::keys::{KeyForm, standard_tiers};
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
-use scoregate_store::{Embedded, LocalCopy, OwnLimits};
+use scoregate_store::{Embedded, LocalCopy};
 
 use super::directory_keeper::DirectoryKeeper;
 use super::key_changes::KeyChanges;
@@ -94,13 +94,5 @@ impl ChangingGateway {
 
 /// A new application.
 pub(super) fn station() -> NewApplication {
-    NewApplication {
-        name: "Weather station".into(),
-        tier: "pro".into(),
-        own: OwnLimits::default(),
-        url: None,
-        contact: None,
-        note: None,
-        expires_at: None,
-    }
+    NewApplication { name: "Weather station".into(), tier: "pro".into(), ..NewApplication::default() }
 }

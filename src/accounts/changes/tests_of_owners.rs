@@ -14,8 +14,8 @@ use scoregate_base::clock::{Clock, Wall};
 use scoregate_base::keys::{Digest, OwnerId};
 use scoregate_base::limits::{NodeReport, NodeTotals};
 use scoregate_store::{
-    AuditQuery, Ledger as _, LedgerExchange, LedgerReport, LinkAllowance, MailKind, NewMail, NewSignInLink,
-    OwnerRefusal, OwnerStore as _, SignIn, StoreError, StoredApplication,
+    AuditQuery, Description, Ledger as _, LedgerExchange, LedgerReport, LinkAllowance, MailKind, NewMail,
+    NewSignInLink, OwnerRefusal, OwnerStore as _, SignIn, StoreError, StoredApplication,
 };
 
 const HOUR: Duration = Duration::from_hours(1);
@@ -56,7 +56,8 @@ async fn signed_up(gateway: &ChangingGateway, email: &str) -> OwnerId {
 
 fn site() -> NewApplication {
     let url = Some("https://ann.example.org".into());
-    NewApplication { name: "Ann's site".into(), tier: "free".into(), url, ..station() }
+    let description = Description { url, ..Description::default() };
+    NewApplication { name: "Ann's site".into(), tier: "free".into(), description, ..station() }
 }
 
 fn is_suspended<T>(outcome: &Result<T, RegistrarError>) -> bool {
@@ -79,8 +80,9 @@ async fn an_owner_gets_a_working_key_and_no_more_applications_than_allowed() {
     let refused = registrar.create_for(owner, 1, site()).await;
     let expected = RegistrarError::Store(OwnerRefusal::TooManyApplications(owner).into());
     assert_eq!(refused.unwrap_err().to_string(), expected.to_string());
-    let script = NewApplication { url: Some("javascript:alert(1)".into()), ..site() };
-    assert!(matches!(registrar.create_for(owner, 2, script).await, Err(RegistrarError::BadUrl(_))));
+    let url = Some("javascript:alert(1)".into());
+    let script = NewApplication { description: Description { url, ..Description::default() }, ..site() };
+    assert!(matches!(registrar.create_for(owner, 2, script).await, Err(RegistrarError::BadText(_))));
 
     let id = issued.application.id;
     registrar.rotate(owner, id, HOUR, KeyDetails::default()).await.unwrap();

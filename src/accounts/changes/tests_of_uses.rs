@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::test_gateway::{ChangingGateway, NOON};
 use scoregate_base::keys::{ApplicationId, Digest};
-use scoregate_store::{ChangeKind, Embedded, KeyStore as _, OwnLimits, StoreChange, StoredKey};
+use scoregate_store::{Embedded, KeyStore as _, StoreChange, StoredKey, sample};
 
 const KEYS: usize = 2_000;
 
@@ -16,25 +16,8 @@ fn digest(number: usize) -> Digest {
 }
 
 fn creating(number: usize) -> StoreChange {
-    let key = StoredKey {
-        digest: digest(number),
-        name: None,
-        shown: "sg_live_x".into(),
-        created_at: NOON,
-        expires_at: None,
-        revoked_at: None,
-        last_used_at: None,
-    };
-    let what = ChangeKind::Create {
-        name: format!("Application {number}"),
-        tier: "free".into(),
-        own: OwnLimits::default(),
-        url: None,
-        contact: None,
-        note: None,
-        key,
-        owner: None,
-    };
+    let key = StoredKey { created_at: NOON, ..sample::key(&number.to_string()) };
+    let what = sample::creation("free", key);
     StoreChange {
         at: NOON,
         who: "test".into(),

@@ -7,12 +7,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::accounts::{
-    BadField, DescriptionChange, FieldChange, ImportedKey, IssuedKey, KeyDetails, KeyRecord, NewApplication,
-    Registrar,
+    BadField, DescriptionChange, FieldChange, ImportedKey, IssuedKey, KeyDetails, KeyRecord, Registrar,
 };
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::ApplicationId;
-use scoregate_store::{AuditQuery, OwnLimits, StoredApplication};
+use scoregate_store::{AuditQuery, StoredApplication};
 
 use crate::admin::view::{ApplicationView, AuditView, ExportView, ImportView, IssuedView, PageView};
 
@@ -80,7 +79,7 @@ pub async fn perform(
             application(keys, &keys.set_expiry(actor, id, key.as_deref(), at).await?)
         }
         AdminCommand::Update { id, change } => {
-            if change.is_empty() {
+            if change == DescriptionChange::default() {
                 return Err(CommandProblem::bad(
                     "send name, url, contact or note; null removes a url, a contact or a note",
                 ));
@@ -138,14 +137,5 @@ fn expiry(change: FieldChange<String>) -> Result<Option<Wall>, CommandProblem> {
         FieldChange::Keep => Err(CommandProblem::bad("send expires_at: a timestamp, or null for never")),
         FieldChange::Remove => Ok(None),
         FieldChange::Set(text) => timestamp(text).map(Some),
-    }
-}
-
-impl NewKey {
-    fn into_application(self) -> Result<NewApplication, CommandProblem> {
-        let expires_at = self.expires_at.map(timestamp).transpose()?;
-        let own = OwnLimits { minute: self.minute_limit, day: self.day_limit };
-        let Self { name, tier, url, contact, note, .. } = self;
-        Ok(NewApplication { name, tier, own, url, contact, note, expires_at })
     }
 }

@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::accounts::FieldChange;
+use crate::accounts::{FieldChange, NewApplication};
 use scoregate_base::clock::Wall;
 use scoregate_base::json;
+use scoregate_store::{Description, OwnLimits};
 
 use super::problem::CommandProblem;
 
@@ -93,6 +94,15 @@ pub struct ExpiryBody {
 #[serde(deny_unknown_fields)]
 pub(super) struct ImportBody {
     pub(super) keys: Vec<Box<RawValue>>,
+}
+
+impl NewKey {
+    pub(super) fn into_application(self) -> Result<NewApplication, CommandProblem> {
+        let Self { name, tier, minute_limit: minute, day_limit: day, url, contact, note, expires_at } = self;
+        let expires_at = expires_at.map(timestamp).transpose()?;
+        let description = Description { url, contact, note };
+        Ok(NewApplication { name, tier, own: OwnLimits { minute, day }, description, expires_at })
+    }
 }
 
 /// Writes a body.

@@ -84,7 +84,6 @@ impl From<RegistrarError> for CommandProblem {
         let status = match &error {
             RegistrarError::UnknownTier { .. }
             | RegistrarError::BadText(_)
-            | RegistrarError::BadUrl(_)
             | RegistrarError::BadLimit
             | RegistrarError::BadExpiry => StatusCode::BAD_REQUEST,
             RegistrarError::NoSuchKey { .. }

@@ -180,7 +180,7 @@ mod tests {
         let new =
             NewKey { name: "n".into(), tier: "pro".into(), day_limit: Some(7), url, ..NewKey::default() };
         let line = format!(r#"{{"sha256":"{}","name":"n","tier":"pro"}}"#, "0a".repeat(32));
-        let (keep, remove) = (FieldChange::Keep, FieldChange::Remove);
+        let remove = FieldChange::Remove;
         let expiry = Some("2027-01-31T00:00:00Z".to_owned());
         let rotate = |key_name, expires_at| {
             AdminCommand::Rotate(id, RotateBody { overlap_seconds: 60, key_name, expires_at })
@@ -209,8 +209,8 @@ mod tests {
                 change: DescriptionChange {
                     name: Some("n".into()),
                     url: remove.clone(),
-                    contact: keep,
                     note: remove,
+                    ..DescriptionChange::default()
                 },
             },
             AdminCommand::Update {

@@ -1,6 +1,6 @@
 //! The subcommands of `scoregate keys` with their help. Each is converted to one admin command.
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 
 use crate::accounts::{DescriptionChange, FieldChange};
 use crate::admin::{AdminCommand, ExpiryBody, LimitsBody, NewKey, RotateBody};
@@ -8,6 +8,20 @@ use scoregate_base::keys::ApplicationId;
 use scoregate_store::AuditQuery;
 
 use super::requests::{self, RequestsArgs};
+
+/// The description of an application.
+#[derive(Debug, Args)]
+pub(super) struct DescriptionArgs {
+    /// Website of the application; begins with `https://` or `http://`.
+    #[arg(long)]
+    url: Option<String>,
+    /// Contact of the owner.
+    #[arg(long)]
+    contact: Option<String>,
+    /// Free text.
+    #[arg(long)]
+    note: Option<String>,
+}
 
 #[derive(Debug, Subcommand)]
 pub(super) enum KeysCommand {
@@ -30,15 +44,8 @@ pub(super) enum KeysCommand {
         /// Requests per day, instead of the tier's quota.
         #[arg(long, value_name = "N")]
         day: Option<u32>,
-        /// Website of the application; begins with `https://` or `http://`.
-        #[arg(long)]
-        url: Option<String>,
-        /// Contact of the owner.
-        #[arg(long)]
-        contact: Option<String>,
-        /// Free text.
-        #[arg(long)]
-        note: Option<String>,
+        #[command(flatten)]
+        description: DescriptionArgs,
         /// Expiry of the key, such as 2027-01-31T00:00:00Z.
         #[arg(long, value_name = "TIME")]
         expires_at: Option<String>,
@@ -138,17 +145,10 @@ pub(super) enum KeysCommand {
         /// Application id.
         id: ApplicationId,
         /// Display name.
-        #[arg(long, required_unless_present_any = ["url", "contact", "note"])]
+        #[arg(long, required_unless_present = "DescriptionArgs")]
         name: Option<String>,
-        /// Website of the application; begins with `https://` or `http://`.
-        #[arg(long)]
-        url: Option<String>,
-        /// Contact of the owner.
-        #[arg(long)]
-        contact: Option<String>,
-        /// Free text.
-        #[arg(long)]
-        note: Option<String>,
+        #[command(flatten)]
+        description: DescriptionArgs,
     },
     /// Show the requests of an application by day, endpoint and outcome.
     #[command(after_help = requests::AFTER_HELP)]
@@ -176,18 +176,11 @@ impl KeysCommand {
 
     pub(super) fn into_command(self) -> AdminCommand {
         match self {
-            Self::Create { name, tier, minute, day, url, contact, note, expires_at } => {
+            Self::Create { name, tier, minute, day, description, expires_at } => {
                 let (minute_limit, day_limit) = (minute, day);
-                AdminCommand::Create(NewKey {
-                    name,
-                    tier,
-                    minute_limit,
-                    day_limit,
-                    url,
-                    contact,
-                    note,
-                    expires_at,
-                })
+                let DescriptionArgs { url, contact, note } = description;
+                let new = NewKey { name, tier, minute_limit, day_limit, url, contact, note, expires_at };
+                AdminCommand::Create(new)
             }
             Self::List { after, limit } => AdminCommand::List { after, limit },
             Self::Show { id, usage: _ } => AdminCommand::Show(id),
@@ -205,7 +198,7 @@ impl KeysCommand {
                 let expires_at = if at == "never" { FieldChange::Remove } else { FieldChange::Set(at) };
                 AdminCommand::SetExpiry(id, ExpiryBody { key, expires_at })
             }
-            Self::Update { id, name, url, contact, note } => {
+            Self::Update { id, name, description: DescriptionArgs { url, contact, note } } => {
                 let [url, contact, note] = [url, contact, note].map(text_change);
                 AdminCommand::Update { id, change: DescriptionChange { name, url, contact, note } }
             }

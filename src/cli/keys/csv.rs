@@ -55,7 +55,8 @@ pub(super) fn header() -> String {
 
 /// Formats a key as a line of an export.
 pub(super) fn line(fields: &LineObject) -> String {
-    FIELDS.map(|name| quoted(&fields.cell(name))).join(",")
+    let cells: Vec<String> = FIELDS.iter().map(|name| quoted(&fields.cell(name))).collect();
+    cells.join(",")
 }
 
 /// A cell as it is written.
@@ -143,7 +144,10 @@ mod tests {
     fn columns_are_accepted_in_any_order_and_all_errors_are_reported_at_once() {
         let columns = Columns::read(" tier,\"name\",sha256,note").unwrap();
         let record = columns.record(&format!("pro,\"One, two\",{DIGEST},")).unwrap();
-        assert_eq!((record.name.as_str(), record.tier.as_str(), record.note), ("One, two", "pro", None));
+        assert_eq!(
+            (record.name.as_str(), record.tier.as_str(), record.description.note),
+            ("One, two", "pro", None)
+        );
         let wrong = Columns::read("name,key,name,tiers").unwrap_err();
         let fields: Vec<&str> = wrong.iter().map(|bad| bad.field.as_str()).collect();
         assert_eq!(fields, ["key", "name", "tiers", "sha256", "tier"]);

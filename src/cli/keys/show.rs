@@ -82,12 +82,10 @@ fn details(application: &ApplicationView) -> Exit {
                 .map_or_else(|| "unknown: no server is running".into(), |used| used.to_string()),
         ),
         ("granted today", application.granted_today.to_string()),
-        ("url", or_dash(application.url.as_ref())),
-        ("contact", or_dash(application.contact.as_ref())),
-        ("note", or_dash(application.note.as_ref())),
-        ("created", application.created_at.clone()),
     ];
-    let lines: Vec<String> = fields.iter().map(|(name, value)| format!("{name:<18} {value}")).collect();
+    let description = application.description.columns().map(|(name, text)| (name, or_dash(text.as_ref())));
+    let fields = fields.into_iter().chain(description).chain([("created", application.created_at.clone())]);
+    let lines: Vec<String> = fields.map(|(name, value)| format!("{name:<18} {value}")).collect();
     let exit = printer::data(&format!("{}\n\n", lines.join("\n")));
     let row = |key: &KeyView| {
         let (expires, revoked) = (or_dash(key.expires_at.as_ref()), or_dash(key.revoked_at.as_ref()));

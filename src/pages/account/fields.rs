@@ -13,6 +13,11 @@ pub(super) const APPLICATION_FIELDS: [&str; 4] = ["name", "url", "contact", EXIS
 /// Names of the fields of a step that cannot be undone.
 pub(super) const CONFIRMATION: [&str; 1] = ["confirm"];
 
+/// Whether owners enter a column of the description. Operators enter the others.
+pub fn is_entered_by_owners(column: &str) -> bool {
+    APPLICATION_FIELDS.contains(&column)
+}
+
 pub(super) struct TextField<'a> {
     pub(super) name: &'static str,
     pub(super) label: &'static str,
@@ -136,15 +141,19 @@ pub(super) fn application_fields(entered: &ApplicationFields, problem: Option<Fo
             label: "Website (optional)",
             hint: "Must start with <code>https://</code> or <code>http://</code>.",
             kind: "type=\"url\" maxlength=\"200\" autocomplete=\"url\"",
-            value: &entered.url,
+            value: text(entered.description.url.as_ref()),
         },
         TextField {
             name: "contact",
             label: "Contact (optional)",
             hint: "How we can reach the people who run the application, such as an e-mail address.",
             kind: "type=\"text\" maxlength=\"200\" autocomplete=\"off\"",
-            value: &entered.contact,
+            value: text(entered.description.contact.as_ref()),
         },
     ];
     fields.iter().map(|field| field.html(problem)).collect()
+}
+
+fn text(column: Option<&String>) -> &str {
+    column.map_or("", String::as_str)
 }

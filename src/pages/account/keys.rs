@@ -247,20 +247,12 @@ fn shell_word(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scoregate_base::keys::Digest;
+    use scoregate_store::sample;
 
     #[test]
     fn a_key_is_active_until_it_expires_and_a_revoked_one_is_not() {
         let at = Wall::from_seconds;
-        let key = |expires_at, revoked_at| StoredKey {
-            digest: Digest::of("x"),
-            shown: "x".into(),
-            created_at: at(1),
-            expires_at,
-            revoked_at,
-            name: None,
-            last_used_at: None,
-        };
+        let key = |expires_at, revoked_at| StoredKey { expires_at, revoked_at, ..sample::key("x") };
         for (expires, revoked, expected) in [
             (None, None, KeyState::Active),
             (Some(at(10)), None, KeyState::Expired(at(10))),

@@ -1,7 +1,7 @@
 //! Contents of the pages of an account: collected in `site`, rendered by the other files of this module. Data only.
 
 use scoregate_base::clock::Wall;
-use scoregate_store::{RequestList, RequestQuery, StoredApplication, StoredOwner};
+use scoregate_store::{Description, RequestList, RequestQuery, StoredApplication, StoredOwner};
 
 /// A problem with a form, shown above it and at its field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,10 +59,8 @@ pub struct SignedIn<'a> {
 pub struct ApplicationFields {
     /// Its name.
     pub name: String,
-    /// Its website.
-    pub url: String,
-    /// An e-mail address or another way to reach the people who run it.
-    pub contact: String,
+    /// Its description. Forms have only the columns that owners enter.
+    pub description: Description,
 }
 
 /// The fields of a new key.

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use scoregate::accounts::NewApplication;
 use scoregate_base::clock::Wall;
-use scoregate_store::OwnLimits;
 
 use crate::balances::own;
 use crate::program::sql;
@@ -110,11 +109,8 @@ async fn a_key_does_not_expire_while_the_clock_is_briefly_ahead() {
     let new = NewApplication {
         name: "a guest".into(),
         tier: "pro".into(),
-        own: OwnLimits::default(),
-        url: None,
-        contact: None,
-        note: None,
         expires_at: Wall::parse_rfc3339("2026-11-21T18:00:00Z"),
+        ..NewApplication::default()
     };
     let issued = world.running.registrar.create("test", new).await.unwrap();
     let key = issued.key.expose();

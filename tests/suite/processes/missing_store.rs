@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use scoregate::accounts::NewApplication;
-use scoregate_store::{Embedded, OwnLimits};
+use scoregate_store::Embedded;
 use tempfile::TempDir;
 
 use crate::balances::own;
@@ -146,16 +146,7 @@ fn a_first_start_that_fails_before_creating_a_store_leaves_no_trace() {
 }
 
 fn another() -> NewApplication {
-    let own = OwnLimits::default();
-    NewApplication {
-        name: "another".into(),
-        tier: "pro".into(),
-        own,
-        url: None,
-        contact: None,
-        note: None,
-        expires_at: None,
-    }
+    NewApplication { name: "another".into(), tier: "pro".into(), ..NewApplication::default() }
 }
 
 async fn wait_for_detection(world: &World, missing: u32) {

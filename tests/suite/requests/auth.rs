@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use scoregate::accounts::{DescriptionChange, KeyDetails};
 use scoregate::accounts::{NewApplication, TermsByTier};
-use scoregate_base::clock::Wall;
-use scoregate_base::keys::{Digest, KeyForm, standard_tiers};
-use scoregate_store::{OwnLimits, StoredApplication, StoredKey};
+use scoregate_base::keys::{KeyForm, standard_tiers};
+use scoregate_store::{OwnLimits, sample};
 
 use crate::client::{Connection, RequestBuilder, Response};
 use crate::raw::without_request_id;
@@ -212,11 +211,8 @@ async fn auth_a_key_is_refused_from_its_expiry_time() {
     let new = NewApplication {
         name: "short".into(),
         tier: "pro".into(),
-        own: OwnLimits::default(),
-        url: None,
-        contact: None,
-        note: None,
         expires_at: Some(ends),
+        ..NewApplication::default()
     };
     let issued = world.running.registrar.create("test", new).await.unwrap();
     let request = world.get(ME).key(issued.key.expose());
@@ -307,27 +303,7 @@ async fn auth_a_tier_change_applies_at_once_on_an_open_connection() {
 
 /// Imports a key of another format by its SHA-256.
 fn import(world: &World, key: &str) {
-    let digest = Digest::of(key);
-    let stored = StoredApplication {
-        id: "app_00000000001".parse().unwrap(),
-        name: "imported".into(),
-        tier: "pro".into(),
-        own: OwnLimits::default(),
-        url: None,
-        contact: None,
-        note: None,
-        created_at: Wall::default(),
-        keys: vec![StoredKey {
-            digest,
-            shown: "tp_".into(),
-            created_at: Wall::default(),
-            expires_at: None,
-            revoked_at: None,
-            name: None,
-            last_used_at: None,
-        }],
-        granted: 0,
-    };
+    let stored = sample::application("pro", &[key]);
     let (terms, day) = (TermsByTier::new(&standard_tiers(), 60), world.clock.now().wall.day());
     assert!(world.running.gateway().key_directory.apply(&stored, &terms, day));
 }

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use scoregate_base::clock::Wall;
-use scoregate_base::keys::Digest;
-use scoregate_store::{ChangeKind, Embedded, KeyStore as _, StoreChange, StoredKey};
+use scoregate_store::{ChangeKind, Embedded, KeyStore as _, StoreChange, StoredKey, sample};
 use tempfile::TempDir;
 
 use crate::backend::{Act, Received, json, respond};
@@ -67,27 +66,10 @@ async fn prepared() -> TempDir {
         ("app_00000000002", "pro", PAID),
         ("app_00000000003", "free", PROBE),
     ] {
-        let (digest, shown) = (Digest::of(key), "an-imp".to_owned());
-        let key = StoredKey {
-            digest,
-            shown,
-            created_at: at,
-            expires_at: None,
-            revoked_at: None,
-            name: None,
-            last_used_at: None,
-        };
-        let (name, tier) = (tier.to_owned(), tier.to_owned());
-        let what = ChangeKind::Create {
-            name,
-            tier,
-            own: wide(),
-            url: None,
-            contact: None,
-            note: None,
-            key,
-            owner: None,
-        };
+        let mut what = sample::creation(tier, StoredKey { created_at: at, ..sample::key(key) });
+        if let ChangeKind::Create { own, .. } = &mut what {
+            *own = wide();
+        }
         let application = id.parse().unwrap();
         store.change(StoreChange { at, who: "test".into(), owner: None, application, what }).await.unwrap();
     }

@@ -8,9 +8,11 @@ mod form;
 mod ids;
 mod printable_text;
 mod tier;
+mod website;
 
 pub use digest::Digest;
 pub use form::{KeyForm, SHOWN_CHARACTERS, shown_prefix};
 pub use ids::{ApplicationId, BadId, BadOwnerId, OwnerId};
 pub use printable_text::{BadText, TextFlaw, check_text, checked_message};
 pub use tier::{PaidRights, Rights, Tier, TierIndex, TierLimits, standard_tiers};
+pub use website::{BadWebsite, check_website};

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::website::BadWebsite;
+
 /// Maximum length of a name, a contact or a note, in characters.
 const MAX_TEXT: usize = 200;
 
@@ -32,9 +34,22 @@ pub enum BadText {
     /// A text of one line, with its name.
     #[error("the {0} must be 1 to {MAX_TEXT} printable characters{1}")]
     Line(&'static str, TextFlaw),
+    /// The address of a website, with its name.
+    #[error("the {0} {1}")]
+    Website(&'static str, BadWebsite),
     /// A message.
     #[error("the message must be 1 to {MAX_MESSAGE} printable characters and line breaks")]
     Message,
+}
+
+impl BadText {
+    /// The name of the text.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Line(name, _) | Self::Website(name, _) => name,
+            Self::Message => "message",
+        }
+    }
 }
 
 /// Checks a text of one line, if there is one.

@@ -7,23 +7,20 @@ use super::*;
 pub(crate) async fn created_records_are_read_back(store: &dyn Store) {
     let id = an_id();
     let own = OwnLimits { minute: Some(7), day: Some(u32::MAX) };
-    let url = Some("https://example.org/a?b=c".to_owned());
-    let (contact, note) = (Some("ops@example.org".to_owned()), Some("line one\nline two '; --".to_owned()));
+    let description = Description::from_fn(|name| Some(format!("{name}: line one\nline two '; --")));
     let key = StoredKey { expires_at: Some(NOON.plus(HOUR)), ..a_key("first") };
     let wanted = StoredApplication {
         id,
         name: "Wetter, Ünïcode 🌦".into(),
         tier: "a tier nobody configured".into(),
         own,
-        url: url.clone(),
-        contact: contact.clone(),
-        note: note.clone(),
+        description: description.clone(),
         created_at: NOON,
         keys: vec![key.clone()],
         granted: 0,
     };
     let (name, tier) = (wanted.name.clone(), wanted.tier.clone());
-    let what = ChangeKind::Create { name, tier, own, url, contact, note, key, owner: None };
+    let what = ChangeKind::Create { name, tier, own, description, key, owner: None };
     assert_eq!(store.change(changing(id, what)).await.unwrap(), wanted);
     assert_eq!(store.application(id, NOON.day()).await.unwrap(), Some(wanted.clone()));
     let page = store.page(None, 10, NOON.day()).await.unwrap();
@@ -188,12 +185,13 @@ pub(crate) async fn limits_descriptions_and_expiries_change_alone(store: &dyn St
         wanted.own = own;
         assert_eq!(store.change(changing(id, ChangeKind::SetLimits { own })).await.unwrap(), wanted);
     }
-    (wanted.name, wanted.contact, wanted.note) = ("Other".into(), Some("a@example.org".into()), None);
-    let (name, contact) = (wanted.name.clone(), wanted.contact.clone());
-    for url in [Some("https://example.org".to_owned()), None] {
-        wanted.url.clone_from(&url);
-        let words = ChangeKind::Describe { name: name.clone(), url, contact: contact.clone(), note: None };
-        assert_eq!(store.change(changing(id, words)).await.unwrap(), wanted);
+    wanted.name = "Other".into();
+    for replaced in Description::NAMES {
+        let text = |name: &str| (name == replaced).then(|| format!("{name} of the other"));
+        wanted.description = Description::from_fn(text);
+        let (name, description) = (wanted.name.clone(), wanted.description.clone());
+        let what = ChangeKind::Describe { name, description };
+        assert_eq!(store.change(changing(id, what)).await.unwrap(), wanted);
     }
     let digest = wanted.keys[0].digest;
     for at in [Some(NOON.plus(HOUR)), None, Some(NOON)] {

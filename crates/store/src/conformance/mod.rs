@@ -132,15 +132,7 @@ const NOON: Wall = Wall::from_seconds(1_763_726_400); // 2025-11-21T12:00:00Z
 const HOUR: std::time::Duration = std::time::Duration::from_hours(1);
 
 pub(super) fn a_key(text: &str) -> StoredKey {
-    StoredKey {
-        digest: Digest::of(text),
-        shown: text.chars().take(12).collect(),
-        created_at: NOON,
-        expires_at: None,
-        revoked_at: None,
-        name: Some(format!("The key of {text}")),
-        last_used_at: None,
-    }
+    StoredKey { created_at: NOON, name: Some(format!("The key of {text}")), ..sample::key(text) }
 }
 
 pub(super) fn an_id() -> ApplicationId {
@@ -152,18 +144,7 @@ pub(super) fn changing(application: ApplicationId, what: ChangeKind) -> StoreCha
 }
 
 pub(super) fn creating(application: ApplicationId) -> StoreChange {
-    let key = a_key(&application.to_string());
-    let what = ChangeKind::Create {
-        name: "Weather station".into(),
-        tier: "free".into(),
-        own: OwnLimits::default(),
-        url: None,
-        contact: None,
-        note: None,
-        key,
-        owner: None,
-    };
-    changing(application, what)
+    changing(application, sample::creation("free", a_key(&application.to_string())))
 }
 
 pub(super) async fn created(store: &dyn Store) -> ApplicationId {

@@ -13,7 +13,8 @@ fn in_name_of(owner: OwnerId, id: ApplicationId, what: ChangeKind) -> StoreChang
 
 /// Every change that an owner makes to an existing application.
 fn changes_by_owners(id: ApplicationId, number: u32) -> Vec<ChangeKind> {
-    let (name, url) = ("Site".to_owned(), Some("https://example.org".to_owned()));
+    let url = Some("https://example.org".to_owned());
+    let description = Description { url, ..Description::default() };
     vec![
         ChangeKind::Rotate {
             key: a_key(&format!("{id} rotated {number}")),
@@ -27,7 +28,7 @@ fn changes_by_owners(id: ApplicationId, number: u32) -> Vec<ChangeKind> {
         },
         ChangeKind::AddKey { key: a_key(&format!("{id} added {number}")), allowance: None },
         ChangeKind::RevokeKey { digest: Digest::of(&id.to_string()) },
-        ChangeKind::Describe { name, url, contact: None, note: None },
+        ChangeKind::Describe { name: "Site".into(), description },
         ChangeKind::RevokeAll,
         ChangeKind::Close,
     ]

@@ -223,11 +223,10 @@ pub(crate) async fn an_owner_has_no_more_applications_than_allowed(store: &dyn S
 pub(crate) async fn a_closed_application_keeps_no_key_no_owner_and_no_description(store: &dyn Store) {
     let owner = signed_up(store, "ann@example.org").await.id;
     let id = store.change(owned(owner, 1)).await.unwrap().id;
-    let (name, contact, note) = ("Ann".to_owned(), Some("ann@example.org".into()), Some("Ann's".into()));
-    let url = Some("https://ann.example.org".into());
-    store.change(changing(id, ChangeKind::Describe { name, url, contact, note })).await.unwrap();
+    let description = Description::from_fn(|_| Some("https://ann.example.org/Ann's@".into()));
+    store.change(changing(id, ChangeKind::Describe { name: "Ann".into(), description })).await.unwrap();
     let closed = store.change(changing(id, ChangeKind::Close)).await.unwrap();
-    assert_eq!((closed.name.as_str(), closed.url, closed.contact, closed.note), ("closed", None, None, None));
+    assert_eq!((closed.name.as_str(), closed.description), ("closed", Description::default()));
     assert!(closed.keys.iter().all(|key| key.revoked_at == Some(NOON)));
     assert_eq!(store.owner(owner).await.unwrap().unwrap().applications, []);
     let trail = store.audit(AuditQuery { limit: 10, ..AuditQuery::default() }).await.unwrap();

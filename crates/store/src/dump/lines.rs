@@ -5,9 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{DAY_MINUTES, IncidentState, check_website, minute_of};
+use crate::{DAY_MINUTES, Description, IncidentState, minute_of};
 use scoregate_base::clock::{Day, Wall};
-use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
+use scoregate_base::keys::{ApplicationId, Digest, OwnerId, check_website};
 
 pub(crate) const FORMAT: &str = "scoregate-export";
 /// The format version. An unknown kind of line is rejected, so a new kind needs a new version.
@@ -54,10 +54,8 @@ pub(crate) struct ApplicationLine {
     pub(crate) tier: String,
     pub(crate) own_minute: Option<u32>,
     pub(crate) own_day: Option<u32>,
-    #[serde(default)]
-    pub(crate) url: Option<String>,
-    pub(crate) contact: Option<String>,
-    pub(crate) note: Option<String>,
+    #[serde(flatten)]
+    pub(crate) description: Description,
     pub(crate) created_at: String,
 }
 
@@ -239,7 +237,7 @@ impl DumpLine {
         match self {
             Self::Application(line) => {
                 line.id.parse::<ApplicationId>().map_err(|error| format!("id: {error}"))?;
-                let url = line.url.as_deref().map_or(Ok(()), check_website);
+                let url = line.description.url.as_deref().map_or(Ok(()), check_website);
                 url.map_err(|error| format!("url: {error}"))?;
                 instant("created_at", &line.created_at)
             }

@@ -2,17 +2,17 @@
 //!
 //! A failed change leaves no trace: the writer rolls it back. Keys are created and tiers checked by the caller.
 
-use rusqlite::types::Null;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Params, ToSql, params};
 
 use super::fault::{StoreFault, is_conflict};
 use super::{audit, closed_applications, owners, records};
 use crate::{
-    ChangeKind, KeyUse, OwnLimits, Ownership, StoreChange, StoreError, StoredApplication, StoredKey,
-    audit_detail,
+    ChangeKind, Description, KeyUse, StoreChange, StoreError, StoredApplication, StoredKey, audit_detail,
 };
-use scoregate_base::clock::{Day, Wall};
+use scoregate_base::clock::Wall;
 use scoregate_base::keys::{ApplicationId, Digest};
+
+const SET_LIMITS: &str = "UPDATE applications SET own_minute = ?2, own_day = ?3 WHERE id = ?1";
 
 /// Makes the change and returns the changed application.
 pub(super) fn make(connection: &Connection, change: &StoreChange) -> Result<StoredApplication, StoreFault> {
@@ -29,10 +29,10 @@ pub(super) fn make(connection: &Connection, change: &StoreChange) -> Result<Stor
         allowance.check(&read.ok_or_else(unknown)?, change.at).map_err(StoreError::from)?;
     }
     let detail = match &change.what {
-        ChangeKind::Create { name, tier, own, url, contact, note, key, owner } => {
-            let at = millis(change.at);
-            let row = params![id, name, tier, own.minute, own.day, contact, note, at, url];
-            create(connection, row, (&id, key, *owner), change.at.day())?;
+        ChangeKind::Create { name, tier, own, description, key, owner } => {
+            insert(connection, &[&id, name, tier, &own.minute, &own.day, &millis(change.at)], description)?;
+            add_key(connection, &id, key)?;
+            owner.map_or(Ok(()), |owner| owners::own(connection, &id, owner, change.at.day()))?;
             audit_detail::created(tier, *own, key, *owner)
         }
         ChangeKind::AddKey { key, .. } => {
@@ -59,16 +59,16 @@ pub(super) fn make(connection: &Connection, change: &StoreChange) -> Result<Stor
             audit_detail::tier_set(&before, tier)
         }
         ChangeKind::SetLimits { own } => {
-            set_limits(connection, &id, *own)?;
+            execute(connection, SET_LIMITS, params![id, own.minute, own.day])?;
             audit_detail::limits_set(*own)
         }
         ChangeKind::SetExpiry { digests, at } => {
             let shown = set_expiry(connection, change.application, digests, *at)?;
             audit_detail::expiry_set(&shown, *at)
         }
-        ChangeKind::Describe { name, url, contact, note } => {
-            describe(connection, params![id, name, contact, note, url])?;
-            audit_detail::described([url, contact, note])
+        ChangeKind::Describe { name, description } => {
+            describe(connection, &id, name, description)?;
+            audit_detail::described(description)
         }
         ChangeKind::Close => audit_detail::all_revoked(close(connection, &id, change.at)?),
     };
@@ -100,22 +100,23 @@ const fn gives_a_key(what: &ChangeKind) -> bool {
     }
 }
 
-/// Creates an application with its first key and its owner.
-fn create(
-    connection: &Connection,
-    row: &[&dyn rusqlite::ToSql],
-    (id, key, owner): (&str, &StoredKey, Option<Ownership>),
-    day: Day,
-) -> Result<(), StoreFault> {
-    let inserted = connection
-        .prepare_cached(
-            "INSERT INTO applications (id, name, tier, own_minute, own_day, contact, note, created_at, url)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        )?
-        .execute(row);
-    unless_there(inserted, "that application")?;
-    add_key(connection, id, key)?;
-    owner.map_or(Ok(()), |owner| owners::own(connection, id, owner, day))
+fn insert(connection: &Connection, row: &[&dyn ToSql], description: &Description) -> Result<(), StoreFault> {
+    let columns = Description::NAMES.join(", ");
+    let statement = format!(
+        "INSERT INTO applications (id, name, tier, own_minute, own_day, created_at, {columns})
+         VALUES (?, ?, ?, ?, ?, ?{})",
+        ", ?".repeat(Description::NAMES.len())
+    );
+    let inserted = connection.prepare_cached(&statement)?.execute(&*with_description(row, description));
+    unless_there(inserted, "that application")
+}
+
+fn with_description<'r>(row: &[&'r dyn ToSql], description: &'r Description) -> Vec<&'r dyn ToSql> {
+    row.iter().copied().chain(description.columns().map(|(_, text)| text as &dyn ToSql)).collect()
+}
+
+fn execute(connection: &Connection, statement: &str, values: impl Params) -> Result<usize, StoreFault> {
+    Ok(connection.prepare_cached(statement)?.execute(values)?)
 }
 
 fn add_key(connection: &Connection, id: &str, key: &StoredKey) -> Result<(), StoreFault> {
@@ -147,12 +148,9 @@ fn unless_there(inserted: rusqlite::Result<usize>, what: &'static str) -> Result
 
 /// Makes the keys in force at `at` expire then, unless they expire sooner; returns how many changed.
 fn retire(connection: &Connection, id: &str, at: Wall) -> Result<usize, StoreFault> {
-    Ok(connection
-        .prepare_cached(
-            "UPDATE keys SET expires_at = ?2 WHERE application = ?1 AND revoked_at IS NULL
-             AND (expires_at IS NULL OR expires_at > ?2)",
-        )?
-        .execute(params![id, millis(at)])?)
+    let statement = "UPDATE keys SET expires_at = ?2 WHERE application = ?1 AND revoked_at IS NULL
+         AND (expires_at IS NULL OR expires_at > ?2)";
+    execute(connection, statement, params![id, millis(at)])
 }
 
 /// Revokes one key and returns its visible characters. A revoked key keeps its time of revocation.
@@ -172,24 +170,16 @@ fn revoke_key(
 }
 
 fn revoke_all(connection: &Connection, id: &str, at: Wall) -> Result<usize, StoreFault> {
-    Ok(connection
-        .prepare_cached("UPDATE keys SET revoked_at = ?2 WHERE application = ?1 AND revoked_at IS NULL")?
-        .execute(params![id, millis(at)])?)
+    let statement = "UPDATE keys SET revoked_at = ?2 WHERE application = ?1 AND revoked_at IS NULL";
+    execute(connection, statement, params![id, millis(at)])
 }
 
 fn set_tier(connection: &Connection, id: &str, tier: &str) -> Result<String, StoreFault> {
     let before = connection
         .prepare_cached("SELECT tier FROM applications WHERE id = ?1")?
         .query_row([id], |row| records::in_any_case(row, 0))?;
-    connection.prepare_cached("UPDATE applications SET tier = ?2 WHERE id = ?1")?.execute([id, tier])?;
+    execute(connection, "UPDATE applications SET tier = ?2 WHERE id = ?1", [id, tier])?;
     Ok(before)
-}
-
-fn set_limits(connection: &Connection, id: &str, own: OwnLimits) -> Result<(), StoreFault> {
-    connection
-        .prepare_cached("UPDATE applications SET own_minute = ?2, own_day = ?3 WHERE id = ?1")?
-        .execute(params![id, own.minute, own.day])?;
-    Ok(())
 }
 
 /// Sets the expiry of keys and returns their visible characters.
@@ -212,21 +202,24 @@ fn set_expiry(
     shown.collect()
 }
 
-fn describe(connection: &Connection, row: &[&dyn rusqlite::ToSql]) -> Result<(), StoreFault> {
-    connection
-        .prepare_cached("UPDATE applications SET name = ?2, contact = ?3, note = ?4, url = ?5 WHERE id = ?1")?
-        .execute(row)?;
-    Ok(())
+fn describe(
+    connection: &Connection,
+    id: &str,
+    name: &str,
+    description: &Description,
+) -> Result<usize, StoreFault> {
+    let columns = Description::NAMES.join(" = ?, ");
+    let statement = format!("UPDATE applications SET name = ?2, {columns} = ? WHERE id = ?1");
+    execute(connection, &statement, &*with_description(&[&id, &name], description))
 }
 
 /// Closes an application in the name of its owner, and returns the number of revoked keys.
 fn close(connection: &Connection, id: &str, at: Wall) -> Result<usize, StoreFault> {
-    describe(connection, params![id, ChangeKind::CLOSED, Null, Null, Null])?;
+    describe(connection, id, ChangeKind::CLOSED, &Description::default())?;
     closed_applications::add(connection, id, at.day())?;
     owners::disown(connection, id)?;
-    connection
-        .prepare_cached("UPDATE keys SET name = NULL WHERE application = ?1 AND name IS NOT NULL")?
-        .execute([id])?;
+    let unnamed = "UPDATE keys SET name = NULL WHERE application = ?1 AND name IS NOT NULL";
+    execute(connection, unnamed, [id])?;
     revoke_all(connection, id, at)
 }
 

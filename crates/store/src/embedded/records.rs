@@ -8,15 +8,19 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, Rows, params};
 
 use super::fault::StoreFault;
-use crate::{ApplicationPage, AuditQuery, AuditRecord, OwnLimits, StoredApplication, StoredKey};
+use crate::{ApplicationPage, AuditQuery, AuditRecord, Description, OwnLimits, StoredApplication, StoredKey};
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest};
 
-const APPLICATIONS: &str =
-    "SELECT id, name, tier, own_minute, own_day, contact, note, created_at, url FROM applications";
+/// Columns of an application, before those of its description.
+const COLUMNS: [&str; 6] = ["id", "name", "tier", "own_minute", "own_day", "created_at"];
 const KEYS: &str =
     "SELECT application, digest, shown, created_at, expires_at, revoked_at, last_used_at, name FROM keys";
 const LEDGER: &str = "SELECT application, granted FROM ledger WHERE day = ?1";
+
+fn select(rest: &str) -> String {
+    format!("SELECT {}, {} FROM applications {rest}", COLUMNS.join(", "), Description::NAMES.join(", "))
+}
 
 /// Applications after `after`, ordered by id. The three tables have that order and are read in parallel, in one
 /// snapshot: no search per application. A table that is out of order is damaged: a start reads large ones before they
@@ -30,7 +34,7 @@ pub(super) fn page(
     // Callers that check a file have a snapshot already.
     let snapshot = connection.is_autocommit().then(|| connection.unchecked_transaction()).transpose()?;
     let (after, day) = (after.map_or_else(String::new, |id| id.to_string()), day.to_string());
-    let mut applications = connection.prepare_cached(&format!("{APPLICATIONS} WHERE id > ?1 ORDER BY id"))?;
+    let mut applications = connection.prepare_cached(&select("WHERE id > ?1 ORDER BY id"))?;
     let mut keys =
         connection.prepare_cached(&format!("{KEYS} WHERE application > ?1 ORDER BY application"))?;
     let mut ledger =
@@ -68,7 +72,7 @@ pub(super) fn application(
     // The writer's transaction is a snapshot already.
     let snapshot = connection.is_autocommit().then(|| connection.unchecked_transaction()).transpose()?;
     let (id, day) = (id.to_string(), day.to_string());
-    let mut applications = connection.prepare_cached(&format!("{APPLICATIONS} WHERE id = ?1"))?;
+    let mut applications = connection.prepare_cached(&select("WHERE id = ?1"))?;
     let mut keys = connection.prepare_cached(&format!("{KEYS} WHERE application = ?1"))?;
     let mut ledger = connection.prepare_cached(&format!("{LEDGER} AND application = ?2"))?;
     let mut keys = JoinedRows::new(keys.query([&id])?, "", key);
@@ -115,9 +119,7 @@ pub(super) fn stand_in(connection: &Connection, id: ApplicationId) -> Result<Sto
         name,
         tier,
         own,
-        url: None,
-        contact: None,
-        note: None,
+        description: Description::default(),
         created_at,
         keys: revoked,
         granted: 0,
@@ -198,15 +200,17 @@ fn whole(
 }
 
 pub(super) fn described(row: &Row<'_>, id: &str) -> Result<StoredApplication, StoreFault> {
+    let mut index = COLUMNS.len();
     Ok(StoredApplication {
         id: id.parse().map_err(|error| StoreFault::Record(format!("{error}")))?,
         name: text(row, 1, "name")?,
         tier: text(row, 2, "tier")?,
         own: OwnLimits { minute: limit(row, 3, "own_minute")?, day: limit(row, 4, "own_day")? },
-        contact: row.get(5).map_err(|error| unreadable("contact", &error))?,
-        note: row.get(6).map_err(|error| unreadable("note", &error))?,
-        created_at: instant(row, 7, "created_at")?.ok_or_else(|| missing("created_at"))?,
-        url: row.get(8).map_err(|error| unreadable("url", &error))?,
+        description: Description::try_from_fn(|name| {
+            index += 1;
+            row.get(index - 1).map_err(|error| unreadable(name, &error))
+        })?,
+        created_at: instant(row, 5, "created_at")?.ok_or_else(|| missing("created_at"))?,
         keys: Vec::new(),
         granted: 0,
     })

@@ -7,7 +7,7 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use crate::durable_file::checksum;
-use crate::{FeedPosition, OwnLimits, StoredApplication, StoredKey};
+use crate::{Description, FeedPosition, OwnLimits, StoredApplication, StoredKey};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::Digest;
 
@@ -101,9 +101,7 @@ impl CopiedApplication {
             name: self.name,
             tier: self.tier,
             own: OwnLimits { minute: self.minute, day: self.day },
-            url: None,
-            contact: None,
-            note: None,
+            description: Description::default(),
             created_at: Wall::default(),
             keys: self.keys.into_iter().map(key).collect::<Option<_>>()?,
             granted: 0,

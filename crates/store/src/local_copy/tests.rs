@@ -5,7 +5,7 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::*;
-use crate::{FeedPosition, OwnLimits, StoredApplication, StoredKey};
+use crate::{FeedPosition, OwnLimits, StoredApplication, StoredKey, sample};
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::Digest;
 
@@ -13,25 +13,17 @@ const NOON: Wall = Wall::from_seconds(1_763_726_400);
 
 fn application(number: u64, keys: &[(&str, Option<Wall>, Option<Wall>)]) -> StoredApplication {
     let key = |(text, expires_at, revoked_at): &(&str, Option<Wall>, Option<Wall>)| StoredKey {
-        digest: Digest::of(text),
         shown: String::new(),
-        created_at: Wall::default(),
         expires_at: *expires_at,
         revoked_at: *revoked_at,
-        name: None,
-        last_used_at: None,
+        ..sample::key(text)
     };
     StoredApplication {
         id: format!("app_{number:011}").parse().unwrap(),
         name: format!("Station {number} \"é\n\""),
-        tier: "pro".into(),
         own: OwnLimits { minute: number.is_multiple_of(2).then_some(7), day: None },
-        url: None,
-        contact: None,
-        note: None,
-        created_at: Wall::default(),
         keys: keys.iter().map(key).collect(),
-        granted: 0,
+        ..sample::application("pro", &[])
     }
 }
 

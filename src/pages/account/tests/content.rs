@@ -23,7 +23,7 @@ fn keys_are_shown_with_their_state_and_only_active_ones_can_be_revoked() {
         assert_eq!(row.contains("/keep\""), state.ends_with("expires"), "{row}");
     }
     shows(&html, &["<code>sg_live_9KdQ…</code> <bdi>Station</bdi></th>", "Cancel expiry<span"]);
-    let digest = format!("name=\"key\" value=\"{}\"", KeyDigest::of("sg_live_a1B2"));
+    let digest = format!("name=\"key\" value=\"{}\"", scoregate_base::keys::Digest::of("sg_live_a1B2"));
     shows(&html, &["<th scope=\"col\">Last used</th>", "Last used: </span><time "]);
     shows(&html, &["<p class=\"hint\">Last-used times are rounded down to the hour.</p>"]);
     shows(&html, &[&digest, "<summary>Revoke…<span class=\"unseen\"> sg_live_a1B2</span></summary>"]);

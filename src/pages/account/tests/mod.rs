@@ -6,10 +6,10 @@ mod markup;
 
 use super::*;
 use scoregate_base::clock::{Day, Wall};
-use scoregate_base::keys::{ApplicationId, Digest as KeyDigest, OwnerId};
+use scoregate_base::keys::{ApplicationId, OwnerId};
 use scoregate_store::{
-    OwnLimits, RequestList, RequestOutcome, RequestQuery, RequestTotal, StoredApplication, StoredKey,
-    StoredOwner,
+    Description, RequestList, RequestOutcome, RequestQuery, RequestTotal, StoredApplication, StoredKey,
+    StoredOwner, sample,
 };
 
 const NOON: Wall = Wall::from_seconds(20_782 * 86_400 + 43_200); // 2026-11-25T12:00:00Z
@@ -34,13 +34,12 @@ fn ago(seconds: u64) -> Wall {
 
 fn key(shown: &str, expires_at: Option<Wall>, revoked_at: Option<Wall>) -> StoredKey {
     StoredKey {
-        digest: KeyDigest::of(shown),
-        shown: shown.into(),
         name: (shown == "sg_live_9KdQ").then(|| "Station".into()),
         created_at: ago(20 * 86_400),
         expires_at,
         revoked_at,
         last_used_at: revoked_at.is_none().then(|| ago(3_600)),
+        ..sample::key(shown)
     }
 }
 
@@ -98,14 +97,10 @@ impl Shown {
         let application = StoredApplication {
             id,
             name: "Leaderboard of Example Labs".into(),
-            tier: "free".into(),
-            own: OwnLimits::default(),
-            url: None,
-            contact: Some("ops@example.org".into()),
-            note: None,
+            description: Description { contact: Some("ops@example.org".into()), ..Description::default() },
             created_at: ago(30 * 86_400),
             keys,
-            granted: 0,
+            ..sample::application("free", &[])
         };
         let owner = StoredOwner {
             id: "own_0Ab3dEf7hIj".parse::<OwnerId>().unwrap(),
@@ -119,8 +114,10 @@ impl Shown {
         };
         let entered = ApplicationFields {
             name: "Leaderboard of Example Labs".into(),
-            url: "https://labs.example.org".into(),
-            contact: "ops@example.org".into(),
+            description: Description {
+                url: Some("https://labs.example.org".into()),
+                ..application.description.clone()
+            },
         };
         Self {
             site: site(),
@@ -152,7 +149,7 @@ impl Shown {
             StoredOwner { email: text.into(), terms_version: text.into(), tier: some(), ..shown.owner };
         shown.application.name = text.into();
         shown.application.tier = text.into();
-        shown.application.contact = some();
+        shown.application.description = Description::from_fn(|_| some());
         for key in &mut shown.application.keys {
             key.shown = text.into();
             key.name = some();
@@ -160,7 +157,8 @@ impl Shown {
         for total in &mut shown.requests.totals {
             total.endpoint = text.to_owned().into();
         }
-        shown.entered = ApplicationFields { name: text.into(), url: text.into(), contact: text.into() };
+        shown.entered =
+            ApplicationFields { name: text.into(), description: shown.application.description.clone() };
         shown.token = text.into();
         shown.problem = Some((None, text.into()));
         shown.notice = some();

@@ -102,10 +102,7 @@ async fn key(running: &RunningServer) -> String {
         name: "raw".into(),
         tier: "pro".into(),
         own: OwnLimits { minute: Some(1_000_000), day: Some(1_000_000) },
-        url: None,
-        contact: None,
-        note: None,
-        expires_at: None,
+        ..NewApplication::default()
     };
     running.registrar.create("test", new).await.unwrap().key.expose().to_owned()
 }

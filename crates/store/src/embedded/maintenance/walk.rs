@@ -4,6 +4,7 @@ use rusqlite::Connection;
 
 use super::super::fault::StoreFault;
 use super::rows;
+use crate::Description;
 use crate::dump::DumpLine;
 
 #[derive(Clone, Copy)]
@@ -19,16 +20,13 @@ pub(super) enum TableKind {
     Owners,
 }
 
-/// Columns that a file of an older format lacks, with their tables.
-const LATER_COLUMNS: [(&str, &str); 3] =
-    [("url", "applications"), ("last_used_at", "keys"), ("name", "keys")];
+/// Columns of keys that a file of an older format lacks.
+const LATER_COLUMNS: [&str; 2] = ["last_used_at", "name"];
 
 /// Columns and table. Usage and requests are the sums of all gateway processes. Availability has successive minutes with one
 /// state: their number minus their rank is the same. Owners have an array of the applications.
-const APPLICATIONS: &str =
-    "id, name, tier, own_minute, own_day, contact, note, created_at, {url} FROM applications";
-const KEYS: &str =
-    "application, digest, shown, created_at, expires_at, revoked_at, {last_used_at}, {name} FROM keys";
+const APPLICATIONS: &str = "id, name, tier, own_minute, own_day, created_at, {description} FROM applications";
+const KEYS: &str = "application, digest, shown, created_at, expires_at, revoked_at, {later} FROM keys";
 const LEDGER: &str = "day, application, granted, 0 AS grace FROM ledger";
 const USAGE: &str = "day, application, sum(units) AS units
     FROM (SELECT * FROM usage_days UNION ALL SELECT day, application, units FROM usage_nodes)
@@ -108,16 +106,12 @@ impl TableKind {
         if self.later_tables().is_some_and(|tables| !has("1", tables)) {
             return None;
         }
-        let mut columns = self.parts().0.to_owned();
-        for (column, table) in LATER_COLUMNS {
-            let mark = format!("{{{column}}}");
-            if columns.contains(&mark) && has(column, table) {
-                columns = columns.replace(&mark, column);
-            } else {
-                columns = columns.replace(&mark, &format!("NULL AS {column}"));
-            }
-        }
-        Some(columns)
+        let list = |names: &[&str], table: &str| {
+            let null = |name: &&str| if has(name, table) { "" } else { "NULL AS " };
+            names.iter().map(|name| format!("{}{name}", null(name))).collect::<Vec<_>>().join(", ")
+        };
+        let columns = self.parts().0.replace("{description}", &list(&Description::NAMES, "applications"));
+        Some(columns.replace("{later}", &list(&LATER_COLUMNS, "keys")))
     }
 
     const fn table(self) -> &'static str {

@@ -24,8 +24,8 @@ use crate::conformance::{
     self, LeaseReply, SingleLease as _, a_key, an_id, asking, changing, created, creating,
 };
 use crate::{
-    AuditQuery, ChangeKind, KeyStore as _, Ledger as _, OwnerChangeKind, OwnerStore as _, StoreError,
-    StoreHealth as _,
+    AuditQuery, ChangeKind, Description, KeyStore as _, Ledger as _, OwnerChangeKind, OwnerStore as _,
+    StoreError, StoreHealth as _,
 };
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
@@ -335,12 +335,8 @@ async fn every_change_leaves_one_audit_record_and_no_secret() {
     let (directory, store) = fresh();
     let id = created(&store).await;
     store.change(changing(id, ChangeKind::SetTier { tier: "pro".into() })).await.unwrap();
-    let described = ChangeKind::Describe {
-        name: "Site".into(),
-        url: None,
-        contact: None,
-        note: Some("paid by card".into()),
-    };
+    let description = Description { note: Some("paid by card".into()), ..Description::default() };
+    let described = ChangeKind::Describe { name: "Site".into(), description };
     store.change(changing(id, described)).await.unwrap();
     let digests = vec![Digest::of(&id.to_string())];
     for at in [Some(Wall::from_seconds(1_800_000_000)), None] {

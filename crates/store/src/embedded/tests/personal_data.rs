@@ -52,8 +52,8 @@ async fn the_address_of_a_deleted_owner_is_in_neither_file_of_the_open_store() {
 async fn the_description_of_a_closed_application_is_in_neither_file_of_the_open_store() {
     let (directory, store) = fresh();
     let id = created(&store).await;
-    let contact = Some("ann@closed.example".to_owned());
-    let describe = ChangeKind::Describe { name: "Ann".into(), url: None, contact, note: None };
+    let description = Description::from_fn(|_| Some("ann@closed.example".into()));
+    let describe = ChangeKind::Describe { name: "Ann".into(), description };
     store.change(changing(id, describe)).await.unwrap();
     assert!(contains(&directory, "ann@closed.example"), "the test would prove nothing");
     store.change(changing(id, ChangeKind::Close)).await.unwrap();

@@ -197,7 +197,10 @@ fn exports_and_backups_contain_everything() {
     wait(store.change(changing(id, ChangeKind::SetLimits { own }))).unwrap();
     wait(store.change(changing(
         id,
-        ChangeKind::Describe { name: "ö\n\"".into(), url: None, contact: None, note: None },
+        ChangeKind::Describe {
+            name: "ö\n\"".into(),
+            description: Description::from_fn(|_| Some("https://example.org".into())),
+        },
     )))
     .unwrap();
     drop(store);

@@ -24,7 +24,7 @@ fn export(from: &Path, to: &Path) -> String {
 
 fn stored_url(directory: &TempDir, id: ApplicationId) -> Option<String> {
     let store = Embedded::open(directory.path()).unwrap();
-    wait(store.application(id, TODAY)).unwrap().unwrap().url
+    wait(store.application(id, TODAY)).unwrap().unwrap().description.url
 }
 
 /// An export of an application with another text instead of its website, with a correct checksum.
@@ -54,13 +54,13 @@ fn a_file_of_the_format_before_websites_is_upgraded_exported_and_imported() {
     assert!(export(&older, &lines).contains("\"url\":null,\"contact\":\"ann\",\"note\":\"a note\""));
 
     let store = Embedded::open(directory.path()).unwrap();
-    let read = wait(store.application(id, TODAY)).unwrap().unwrap();
+    let read = wait(store.application(id, TODAY)).unwrap().unwrap().description;
     assert_eq!(
         (read.url, read.contact.as_deref(), read.note.as_deref()),
         (None, Some("ann"), Some("a note"))
     );
-    let described =
-        ChangeKind::Describe { name: "new".into(), url: Some(URL.into()), contact: None, note: None };
+    let description = Description { url: Some(URL.into()), ..Description::default() };
+    let described = ChangeKind::Describe { name: "new".into(), description };
     wait(store.change(changing(id, described))).unwrap();
     drop(store);
     assert_eq!(stored_url(&directory, id).as_deref(), Some(URL));
@@ -76,8 +76,8 @@ fn an_export_contains_websites_and_may_lack_them() {
     let (directory, store) = fresh();
     let id = an_id();
     let mut creation = creating(id);
-    let ChangeKind::Create { url, .. } = &mut creation.what else { unreachable!() };
-    *url = Some(URL.into());
+    let ChangeKind::Create { description, .. } = &mut creation.what else { unreachable!() };
+    description.url = Some(URL.into());
     wait(store.change(creation)).unwrap();
     drop(store);
     let lines = directory.path().join("lines");

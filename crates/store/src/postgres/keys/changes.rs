@@ -10,15 +10,15 @@ use crate::postgres::connection::schema_client::{Parameter, SchemaClient, SqlRes
 use crate::postgres::keys::audit;
 use crate::postgres::keys::records;
 use crate::{
-    ChangeKind, KeyUse, OwnLimits, OwnerRefusal, Ownership, StoreChange, StoreError, StoredApplication,
-    StoredKey,
+    ChangeKind, Description, KeyUse, OwnLimits, OwnerRefusal, Ownership, StoreChange, StoreError,
+    StoredApplication, StoredKey,
 };
 use scoregate_base::clock::Wall;
 use scoregate_base::keys::Digest;
 
 const CREATE: &str = "
-INSERT INTO {schema}.applications (id, name, tier, own_minute, own_day, contact, note, created_at, url)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING";
+INSERT INTO {schema}.applications (id, name, tier, own_minute, own_day, created_at, {columns})
+VALUES ($1, $2, $3, $4, $5, $6, {values}) ON CONFLICT DO NOTHING";
 
 const ADD_KEY: &str = "
 INSERT INTO {schema}.keys (application, digest, shown, created_at, expires_at, revoked_at, last_used_at, name)
@@ -39,12 +39,6 @@ const REVOKE_ALL: &str =
 const SET_EXPIRY: &str = "
 UPDATE {schema}.keys SET expires_at = $3 WHERE application = $1 AND digest = $2 AND revoked_at IS NULL
 RETURNING shown";
-
-const DESCRIBE: &str =
-    "UPDATE {schema}.applications SET name = $2, contact = $3, note = $4, url = $5 WHERE id = $1";
-
-const CLOSE: &str =
-    "UPDATE {schema}.applications SET name = $2, contact = NULL, note = NULL, url = NULL WHERE id = $1";
 
 const SET_LIMITS: &str = "UPDATE {schema}.applications SET own_minute = $2, own_day = $3 WHERE id = $1";
 
@@ -107,9 +101,9 @@ impl RunningChange<'_> {
             return Ok(Err(refusal));
         }
         match &self.change.what {
-            ChangeKind::Create { name, tier, own, url, contact, note, key, owner } => {
+            ChangeKind::Create { name, tier, own, description, key, owner } => {
                 let ((minute, day), at) = (limits(*own), millis(self.change.at));
-                let row: [&dyn Parameter; 9] = [id, name, tier, &minute, &day, contact, note, &at, url];
+                let row = with_description(&[id, name, tier, &minute, &day, &at], description);
                 let created = self.create(&row, (id, key, *owner)).await?;
                 Ok(created.map(|()| audit_detail::created(tier, *own, key, *owner)))
             }
@@ -144,9 +138,9 @@ impl RunningChange<'_> {
                 Ok(Ok(audit_detail::limits_set(*own)))
             }
             ChangeKind::SetExpiry { digests, at } => self.set_expiry(id, digests, *at).await,
-            ChangeKind::Describe { name, url, contact, note } => {
-                self.client.execute(DESCRIBE, &[id, name, contact, note, url]).await?;
-                Ok(Ok(audit_detail::described([url, contact, note])))
+            ChangeKind::Describe { name, description } => {
+                self.describe(id, name, description).await?;
+                Ok(Ok(audit_detail::described(description)))
             }
             ChangeKind::Close => self.close(id).await,
         }
@@ -180,7 +174,9 @@ impl RunningChange<'_> {
         row: &[&dyn Parameter],
         (id, key, owner): (&String, &StoredKey, Option<Ownership>),
     ) -> Made<()> {
-        if self.client.execute(CREATE, row).await? == 0 {
+        let values = Description::sql_list(|index, _| format!("${}", index + 7));
+        let create = CREATE.replace("{columns}", &Description::NAMES.join(", ")).replace("{values}", &values);
+        if self.client.execute(&create, row).await? == 0 {
             return Ok(Err(StoreError::Exists("that application")));
         }
         match (self.add_key(id, key).await?, owner) {
@@ -189,10 +185,16 @@ impl RunningChange<'_> {
         }
     }
 
+    async fn describe(&self, id: &String, name: &str, description: &Description) -> SqlResult<u64> {
+        let columns = Description::sql_list(|index, name| format!("{name} = ${}", index + 3));
+        let update = format!("UPDATE {{schema}}.applications SET name = $2, {columns} WHERE id = $1");
+        self.client.execute(&update, &with_description(&[id, &name], description)).await
+    }
+
     /// Closes the application in the name of its owner.
     async fn close(&self, id: &String) -> Made<String> {
         let revoked = self.client.execute(REVOKE_ALL, &[id, &millis(self.change.at)]).await?;
-        self.client.execute(CLOSE, &[id, &ChangeKind::CLOSED]).await?;
+        self.describe(id, ChangeKind::CLOSED, &Description::default()).await?;
         let unnamed = "UPDATE {schema}.keys SET name = NULL WHERE application = $1 AND name IS NOT NULL";
         self.client.execute(unnamed, &[id]).await?;
         closed_applications::add(self.client, id, self.change.at.day()).await?;
@@ -231,6 +233,10 @@ impl RunningChange<'_> {
         let unknown = StoreError::UnknownKey(self.change.application);
         found.map_or(Ok(Err(unknown)), |row| row.try_get(0).map(Ok))
     }
+}
+
+fn with_description<'r>(row: &[&'r dyn Parameter], description: &'r Description) -> Vec<&'r dyn Parameter> {
+    row.iter().copied().chain(description.columns().map(|(_, text)| text as &dyn Parameter)).collect()
 }
 
 fn limits(own: OwnLimits) -> (Option<i64>, Option<i64>) {

@@ -6,12 +6,15 @@
 use tokio_postgres::{Row, RowStream};
 
 use crate::postgres::connection::schema_client::{RowColumns as _, SchemaClient, SqlResult, stored};
-use crate::{ApplicationPage, AuditQuery, AuditRecord, OwnLimits, StoreError, StoredApplication, StoredKey};
+use crate::{
+    ApplicationPage, AuditQuery, AuditRecord, Description, OwnLimits, StoreError, StoredApplication,
+    StoredKey,
+};
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest};
 
 const COLUMNS: &str = "
-       a.id, a.name, a.tier, a.own_minute, a.own_day, a.contact, a.note, a.created_at, a.url, l.granted,
+       a.id, a.name, a.tier, a.own_minute, a.own_day, a.created_at, {description}, l.granted,
        k.digest, k.shown, k.created_at AS key_created_at, k.expires_at, k.revoked_at, k.last_used_at,
        k.name AS key_name";
 
@@ -49,9 +52,14 @@ WHERE ($1::text IS NULL OR application = $1) AND ($2::int8 IS NULL OR id < $2)
   AND ($4::text IS NULL OR application = '' AND (detail = $4 OR starts_with(detail, $4 || ',')))
 ORDER BY id DESC LIMIT $3";
 
+fn with_columns(statement: &str) -> String {
+    let description = Description::sql_list(|_, name| format!("a.{name}"));
+    statement.replace("{columns}", COLUMNS).replace("{description}", &description)
+}
+
 /// The rows of all applications, for [`page_of`].
 pub(crate) async fn all(client: SchemaClient<'_>, day: Day) -> SqlResult<RowStream> {
-    client.stream(&ALL.replace("{columns}", COLUMNS), day.to_string()).await
+    client.stream(&with_columns(ALL), day.to_string()).await
 }
 
 /// Up to `limit` applications after `after`, ordered by id.
@@ -62,8 +70,7 @@ pub(crate) async fn page(
     day: Day,
 ) -> SqlResult<ApplicationPage> {
     let after = after.map_or_else(String::new, |id| id.to_string());
-    let statement = PAGE.replace("{columns}", COLUMNS);
-    let rows = client.query(&statement, &[&after, &day.to_string(), &stored(limit)]).await?;
+    let rows = client.query(&with_columns(PAGE), &[&after, &day.to_string(), &stored(limit)]).await?;
     let mut page = ApplicationPage::default();
     let count = page.fill(&rows);
     // Also after an unreadable record.
@@ -94,7 +101,7 @@ pub(crate) async fn applications(
 
 async fn rows_of(client: SchemaClient<'_>, ids: &[ApplicationId], day: Day) -> SqlResult<Vec<Row>> {
     let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-    client.query(&APPLICATION.replace("{columns}", COLUMNS), &[&ids, &day.to_string()]).await
+    client.query(&with_columns(APPLICATION), &[&ids, &day.to_string()]).await
 }
 
 /// Audit records, newest first.
@@ -168,9 +175,7 @@ fn described(row: &Row) -> Result<StoredApplication, String> {
         name: column(row, "name")?,
         tier: column(row, "tier")?,
         own: OwnLimits { minute: limit(row, "own_minute")?, day: limit(row, "own_day")? },
-        url: column(row, "url")?,
-        contact: column(row, "contact")?,
-        note: column(row, "note")?,
+        description: Description::try_from_fn(|name| column(row, name))?,
         created_at: instant(row, "created_at")?.ok_or("created_at is missing")?,
         keys: Vec::with_capacity(1),
         granted: u64::try_from(granted.unwrap_or(0)).map_err(|_| "granted is negative")?,

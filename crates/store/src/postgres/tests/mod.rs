@@ -34,11 +34,11 @@ use crate::conformance;
 use crate::{
     AuditQuery, ChangeFeed as _, ChangeKind, KeyStore as _, Ledger as _, LedgerExchange, LedgerExchangeReply,
     LedgerReport, OwnLimits, ReportOutcome, StatusMinute, StatusStore as _, StoreChange, StoredKey,
-    minute_of,
+    minute_of, sample,
 };
 use postgres::{new_schema, shared_server};
 use scoregate_base::clock::{Clock, Day, Wall};
-use scoregate_base::keys::{ApplicationId, Digest};
+use scoregate_base::keys::ApplicationId;
 use scoregate_base::limits::{DayTotals, NodeReport, NodeTotals};
 
 const NOON: Wall = Wall::from_seconds(1_763_726_400); // 2025-11-21T12:00:00Z
@@ -75,25 +75,8 @@ conformance::run_with!(fresh_store, "postgresql");
 /// Creates an application.
 fn creation() -> StoreChange {
     let application = ApplicationId::mint().unwrap();
-    let key = StoredKey {
-        digest: Digest::of(&application.to_string()),
-        shown: "key".into(),
-        created_at: NOON,
-        expires_at: None,
-        revoked_at: None,
-        name: None,
-        last_used_at: None,
-    };
-    let what = ChangeKind::Create {
-        name: "Weather station".into(),
-        tier: "pro".into(),
-        own: OwnLimits::default(),
-        url: None,
-        contact: None,
-        note: None,
-        key,
-        owner: None,
-    };
+    let key = StoredKey { created_at: NOON, ..sample::key(&application.to_string()) };
+    let what = sample::creation("pro", key);
     StoreChange { at: NOON, who: "a test".into(), owner: None, application, what }
 }
 

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::*;
 use crate::{
-    Embedded, MessageSubject, NewStatusMessage, OwnerChange, OwnerChangeKind, OwnerQuery, OwnerStore as _,
-    RecordCounts, RequestOutcome, RequestQuery, RequestStore as _, RequestTotal, StatusMinute,
-    StatusStore as _, TransferError, UsageQuery, UsageStore as _, UsageTotal, conformance, maintenance,
-    minute_of,
+    Description, Embedded, MessageSubject, NewStatusMessage, OwnerChange, OwnerChangeKind, OwnerQuery,
+    OwnerStore as _, RecordCounts, RequestOutcome, RequestQuery, RequestStore as _, RequestTotal,
+    StatusMinute, StatusStore as _, TransferError, UsageQuery, UsageStore as _, UsageTotal, conformance,
+    maintenance, minute_of,
 };
 
 /// A directory with a store file: three applications with changes, revoked keys, grants and usage, and a status page.
@@ -17,10 +17,12 @@ async fn file_store() -> tempfile::TempDir {
     let store = Embedded::open(directory.path()).unwrap();
     for number in 0..3 {
         let mut creating = creation();
-        if let ChangeKind::Create { name, own, url, contact, .. } = &mut creating.what {
+        if let ChangeKind::Create { name, own, description, .. } = &mut creating.what {
             *name = format!("Station {number} \"ö\"");
-            *url = (number > 0).then(|| "https://example.org/?a=b&c".into());
-            (own.day, *contact) = (Some(700 + number), Some("a@b.example".into()));
+            own.day = Some(700 + number);
+            *description = Description::from_fn(|name| {
+                (number > 0 || name != "url").then(|| "https://example.org/?a=b&c".into())
+            });
         }
         let id = store.change(creating).await.unwrap().id;
         let change =
