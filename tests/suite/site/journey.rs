@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use scoregate::accounts::{DescriptionChange, FieldChange};
+
 use super::browser::Browser;
 use crate::client::Connection;
 use crate::quotas::ledger_unreachable::Lock;
@@ -128,6 +130,32 @@ async fn an_owner_describes_and_closes_applications() {
     assert_eq!(world.get("/api/v1/me").key(&key).send().await.status, 401);
     assert_eq!(ann.open(&path).await.status, 404);
     ann.create("Three").await;
+}
+
+#[tokio::test]
+async fn an_owner_cannot_change_the_columns_of_operators() {
+    let world = World::with_sign_up("").await;
+    let mut ann = Browser::of(&world);
+    ann.sign_in("ann@example.org").await;
+    ann.visit("/account").await;
+    let entered = [("name", "One"), ("contact", "ann"), ("note", "trusted")];
+    assert_eq!(ann.submit("/account/applications", &entered).await.status, 200);
+    let [id] = &world.rows("SELECT application FROM owned_applications")[..] else {
+        panic!("no application")
+    };
+    let columns = || world.rows("SELECT contact || ', ' || coalesce(note, 'no note') FROM applications");
+    assert_eq!(columns(), ["ann, no note"]);
+
+    let change = DescriptionChange { note: FieldChange::Set("good".into()), ..DescriptionChange::default() };
+    world.running.registrar.describe("test", id.parse().unwrap(), change).await.unwrap();
+    for note in ["trusted", ""] {
+        let path = format!("/account/applications/{id}");
+        ann.visit(&path).await;
+        assert!(!ann.page.contains("name=\"note\""), "{}", ann.page);
+        let entered = [("name", "One"), ("contact", "bob"), ("note", note)];
+        assert_eq!(ann.submit(&path, &entered).await.header("location"), format!("{path}?done=saved"));
+        assert_eq!(columns(), ["bob, good"]);
+    }
 }
 
 #[tokio::test]
