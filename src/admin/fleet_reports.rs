@@ -13,7 +13,7 @@ use scoregate_store::{
 
 use super::command::CommandProblem;
 use super::fleet::{FleetUsageView, NodesRead, NodesView};
-use super::requests::ApplicationRequestsView;
+use super::requests_view::ApplicationRequestsView;
 
 /// Number of days of requests, unless requested otherwise.
 const REQUEST_DAYS: u32 = 30;

@@ -18,14 +18,14 @@ mod paths;
 mod query;
 mod readiness;
 mod reload;
-mod requests;
+mod requests_view;
 mod scoring;
 mod serve;
 mod settings;
 mod side_connections;
 mod timer;
 mod upstream;
-mod usage;
+mod usage_view;
 mod view;
 
 pub use access::{AdminAccess, BadToken};
@@ -42,10 +42,10 @@ pub use operator::operator;
 pub use paths::{CACHE, NODES, PURGE, RELOAD, SCORING_REFRESH, USAGE};
 pub use readiness::{Readiness, Unreadiness};
 pub use reload::{ReloadRequest, Reloaded, Reloads};
-pub use requests::{ApplicationRequestsView, DayRequestsView, EndpointRequestsView};
+pub use requests_view::{ApplicationRequestsView, DayRequestsView, EndpointRequestsView};
 pub use serve::{ActiveSettings, SideConfig, SidePort, run};
 pub use settings::SettingView;
-pub use usage::{AllowanceView, ApplicationUseView, UnauthenticatedUseView, UsageView};
+pub use usage_view::{AllowanceView, ApplicationUseView, UnauthenticatedUseView, UsageView};
 pub use view::{
     ApplicationView, AuditView, ChangeView, ExportView, ImportView, IssuedView, KeyView, LineView, PageView,
 };

@@ -34,7 +34,7 @@ use super::reload::{self, Reloads};
 use super::settings::{self, SettingView};
 use super::side_connections::SideConnections;
 use super::timer::ClockTimer;
-use super::{body, cache, log_level, scoring, upstream, usage};
+use super::{body, cache, log_level, scoring, upstream, usage_view};
 
 const MAX_OPERATOR_LENGTH: usize = 64;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -225,7 +225,8 @@ impl SidePort {
             }
             Some(AdminPath::Upstream) => upstream::handle(&gateway.engine.fetcher, &head.method, path)?,
             Some(AdminPath::Usage) => {
-                usage::handle(&gateway, &self.administration, &head.method, path, head.uri.query()).await?
+                usage_view::handle(&gateway, &self.administration, &head.method, path, head.uri.query())
+                    .await?
             }
             Some(AdminPath::Settings) => settings::handle(&self.active.load().settings, &head.method, path)?,
             Some(AdminPath::Log) => log_level::handle(&head.method, path, &body, &actor)?,

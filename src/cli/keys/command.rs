@@ -7,7 +7,7 @@ use crate::admin::{AdminCommand, ExpiryBody, LimitsBody, NewKey, RotateBody};
 use scoregate_base::keys::ApplicationId;
 use scoregate_store::AuditQuery;
 
-use super::requests::{self, RequestsArgs};
+use super::requests_command::{self, RequestsArgs};
 
 /// The description of an application.
 #[derive(Debug, Args)]
@@ -151,7 +151,7 @@ pub(super) enum KeysCommand {
         description: DescriptionArgs,
     },
     /// Show the requests of an application by day, endpoint and outcome.
-    #[command(after_help = requests::AFTER_HELP)]
+    #[command(after_help = requests_command::AFTER_HELP)]
     Requests(RequestsArgs),
     /// Show the audit trail, newest change first.
     #[command(after_help = "Examples:\n  scoregate keys audit --data-dir DIR\n  \

@@ -57,17 +57,17 @@ pub(in super::super) fn run(args: KeysArgs) -> Exit {
             let responses = block_on(async {
                 let response = CommandTarget::find(&config, missing).await?.perform(command).await?;
                 let used = match usage_id {
-                    Some(id) => Some(super::usage::fetch(&config, id).await?),
+                    Some(id) => Some(super::shown_usage::fetch(&config, id).await?),
                     None => None,
                 };
                 Ok((response, used))
             });
             match responses {
                 Ok((response, used)) if json => {
-                    printer::data(&format!("{:#}\n", super::usage::merged(response, used)))
+                    printer::data(&format!("{:#}\n", super::shown_usage::merged(response, used)))
                 }
                 Ok((response, used)) => match super::show::show(&performed, response) {
-                    Exit::Done => used.map_or(Exit::Done, super::usage::show),
+                    Exit::Done => used.map_or(Exit::Done, super::shown_usage::show),
                     failed @ (Exit::Input | Exit::Fault) => failed,
                 },
                 Err(error) => report(error),

@@ -5,8 +5,8 @@ mod csv;
 mod export;
 mod import;
 mod keys_command;
-mod requests;
+mod requests_command;
 mod show;
-mod usage;
+mod shown_usage;
 
 pub(super) use keys_command::{AFTER_HELP, KeysArgs, run};

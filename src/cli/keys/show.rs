@@ -6,7 +6,7 @@ use crate::admin::{AdminCommand, ApplicationView, AuditView, ChangeView, IssuedV
 use crate::cli::exit::Exit;
 use crate::cli::printer;
 
-use super::requests;
+use super::requests_command;
 
 /// Prints the response to a command.
 pub(super) fn show(command: &AdminCommand, response: Value) -> Exit {
@@ -26,7 +26,9 @@ pub(super) fn show(command: &AdminCommand, response: Value) -> Exit {
         | AdminCommand::Update { .. } => {
             serde_json::from_value(response).map(|application| details(&application))
         }
-        AdminCommand::Requests { .. } => serde_json::from_value(response).map(|view| requests::show(&view)),
+        AdminCommand::Requests { .. } => {
+            serde_json::from_value(response).map(|view| requests_command::show(&view))
+        }
         AdminCommand::Audit(_) => serde_json::from_value(response).map(|page| audit(&page)),
         // Printed by `import` and `export`, a batch and a page at a time, by `nodes` and by `status`.
         AdminCommand::Import(_)

@@ -2,7 +2,7 @@
 
 use futures_util::future::join_all;
 
-use super::owners::a_mail;
+use super::owner_sessions::a_mail;
 use super::*;
 
 const MINUTE: std::time::Duration = std::time::Duration::from_mins(1);

@@ -10,10 +10,10 @@ mod feed;
 mod grace;
 mod mail;
 mod owner_changes;
-mod owners;
+mod owner_sessions;
 mod reports;
-mod requests;
-mod status;
+mod request_totals;
+mod status_page;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -29,10 +29,10 @@ pub(super) use feed::*;
 pub(super) use grace::*;
 pub(super) use mail::*;
 pub(super) use owner_changes::*;
-pub(super) use owners::*;
+pub(super) use owner_sessions::*;
 pub(super) use reports::*;
-pub(super) use requests::*;
-pub(super) use status::*;
+pub(super) use request_totals::*;
+pub(super) use status_page::*;
 
 /// Runs all checks against an engine.
 macro_rules! run_with {

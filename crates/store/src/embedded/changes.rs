@@ -5,7 +5,7 @@
 use rusqlite::{Connection, OptionalExtension, Params, ToSql, params};
 
 use super::fault::{StoreFault, is_conflict};
-use super::{audit, closed_applications, owners, records};
+use super::{audit, closed_applications, owner_tables, records};
 use crate::{
     ChangeKind, Description, KeyUse, StoreChange, StoreError, StoredApplication, StoredKey, audit_detail,
 };
@@ -22,7 +22,7 @@ pub(super) fn make(connection: &Connection, change: &StoreChange) -> Result<Stor
         return Err(unknown());
     }
     if let Some(owner) = change.owner {
-        owners::read(connection, owner)?.check_change_of(change.application)?;
+        owner_tables::read(connection, owner)?.check_change_of(change.application)?;
     }
     if let Some(allowance) = change.what.key_allowance() {
         let read = records::application(connection, change.application, change.at.day())?;
@@ -32,7 +32,7 @@ pub(super) fn make(connection: &Connection, change: &StoreChange) -> Result<Stor
         ChangeKind::Create { name, tier, own, description, key, owner } => {
             insert(connection, &[&id, name, tier, &own.minute, &own.day, &millis(change.at)], description)?;
             add_key(connection, &id, key)?;
-            owner.map_or(Ok(()), |owner| owners::own(connection, &id, owner, change.at.day()))?;
+            owner.map_or(Ok(()), |owner| owner_tables::own(connection, &id, owner, change.at.day()))?;
             audit_detail::created(tier, *own, key, *owner)
         }
         ChangeKind::AddKey { key, .. } => {
@@ -217,7 +217,7 @@ fn describe(
 fn close(connection: &Connection, id: &str, at: Wall) -> Result<usize, StoreFault> {
     describe(connection, id, ChangeKind::CLOSED, &Description::default())?;
     closed_applications::add(connection, id, at.day())?;
-    owners::disown(connection, id)?;
+    owner_tables::disown(connection, id)?;
     let unnamed = "UPDATE keys SET name = NULL WHERE application = ?1 AND name IS NOT NULL";
     execute(connection, unnamed, [id])?;
     revoke_all(connection, id, at)

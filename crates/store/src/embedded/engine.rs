@@ -10,8 +10,8 @@ use super::deferred_check::DeferredCheck;
 use super::fault::OpenFile;
 use super::worker::{self, StoreWorker};
 use super::{
-    changes, closed_applications, feed, file, grace_shares, ledger, mail_queue, owners, records, requests,
-    status, usage,
+    changes, closed_applications, feed, file, grace_shares, ledger, mail_queue, owner_tables, records,
+    request_tables, status_tables, usage_tables,
 };
 use crate::daily_totals::{REQUESTS, USAGE};
 use crate::{
@@ -138,10 +138,10 @@ impl Ledger for Embedded {
     /// Records of the ledger are deleted with other writes. Personal data is among the rest, such as expired links.
     fn delete_outdated(&self) -> StoreFuture<'_, u64> {
         let work = |file: &rusqlite::Connection| {
-            Ok(usage::merge(file, &USAGE)?
-                + usage::merge(file, &REQUESTS)?
-                + status::delete_outdated(file)?
-                + owners::delete_expired(file)?
+            Ok(usage_tables::merge(file, &USAGE)?
+                + usage_tables::merge(file, &REQUESTS)?
+                + status_tables::delete_outdated(file)?
+                + owner_tables::delete_expired(file)?
                 + closed_applications::delete_outdated(file)?)
         };
         Box::pin(self.writer.run_erasing(true, "merge usage", work))
@@ -150,94 +150,94 @@ impl Ledger for Embedded {
 
 impl UsageStore for Embedded {
     fn record_usage(&self, node: u64, totals: Vec<UsageTotal>) -> StoreFuture<'_, ()> {
-        let work = move |file: &rusqlite::Connection| usage::record(file, node, &totals);
+        let work = move |file: &rusqlite::Connection| usage_tables::record(file, node, &totals);
         Box::pin(self.writer.run("record usage", work))
     }
 
     fn usage(&self, query: UsageQuery) -> StoreFuture<'_, UsageList> {
-        let work = move |file: &rusqlite::Connection| usage::read(file, &query);
+        let work = move |file: &rusqlite::Connection| usage_tables::read(file, &query);
         Box::pin(self.reader.run("read usage", work))
     }
 }
 
 impl RequestStore for Embedded {
     fn record_requests(&self, node: u64, totals: Vec<RequestTotal>) -> StoreFuture<'_, ()> {
-        let work = move |file: &rusqlite::Connection| requests::record(file, node, &totals);
+        let work = move |file: &rusqlite::Connection| request_tables::record(file, node, &totals);
         Box::pin(self.writer.run("record requests", work))
     }
 
     fn requests(&self, query: RequestQuery) -> StoreFuture<'_, RequestList> {
-        let work = move |file: &rusqlite::Connection| requests::read(file, &query);
+        let work = move |file: &rusqlite::Connection| request_tables::read(file, &query);
         Box::pin(self.reader.run("read requests", work))
     }
 }
 
 impl StatusStore for Embedded {
     fn record_minutes(&self, minutes: Vec<StatusMinute>) -> StoreFuture<'_, ()> {
-        let work = move |file: &rusqlite::Connection| status::record(file, &minutes);
+        let work = move |file: &rusqlite::Connection| status_tables::record(file, &minutes);
         Box::pin(self.writer.run("record the status", work))
     }
 
     fn status_history(&self, first: u64, end: u64) -> StoreFuture<'_, StatusHistory> {
-        let work = move |file: &rusqlite::Connection| status::history(file, first, end);
+        let work = move |file: &rusqlite::Connection| status_tables::history(file, first, end);
         Box::pin(self.reader.run("read the history of the status page", work))
     }
 
     fn post_status(&self, new: NewStatusMessage) -> StoreFuture<'_, StatusMessage> {
-        let work = move |file: &rusqlite::Connection| status::post(file, &new);
+        let work = move |file: &rusqlite::Connection| status_tables::post(file, &new);
         Box::pin(self.writer.run("post a status message", work))
     }
 
     fn status_messages(&self, limit: usize) -> StoreFuture<'_, Vec<StatusMessage>> {
-        let work = move |file: &rusqlite::Connection| status::messages(file, limit);
+        let work = move |file: &rusqlite::Connection| status_tables::messages(file, limit);
         Box::pin(self.reader.run("read status messages", work))
     }
 }
 
 impl OwnerStore for Embedded {
     fn send_link(&self, link: NewSignInLink, mail: NewMail) -> StoreFuture<'_, bool> {
-        let work = move |file: &rusqlite::Connection| owners::send_link(file, &link, &mail);
+        let work = move |file: &rusqlite::Connection| owner_tables::send_link(file, &link, &mail);
         Box::pin(self.writer.run("store a link", work))
     }
 
     fn usable_link(&self, digest: Digest, now: Wall) -> StoreFuture<'_, Option<UsableLink>> {
-        let work = move |file: &rusqlite::Connection| owners::usable_link(file, digest, now);
+        let work = move |file: &rusqlite::Connection| owner_tables::usable_link(file, digest, now);
         Box::pin(self.reader.run("read a link", work))
     }
 
     fn sign_in(&self, sign_in: SignIn) -> StoreFuture<'_, SignInOutcome> {
-        let work = move |file: &rusqlite::Connection| owners::sign_in(file, &sign_in);
+        let work = move |file: &rusqlite::Connection| owner_tables::sign_in(file, &sign_in);
         Box::pin(self.writer.run("sign in an owner", work))
     }
 
     fn session(&self, digest: Digest, now: Wall) -> StoreFuture<'_, Option<OwnerSession>> {
-        let work = move |file: &rusqlite::Connection| owners::session(file, digest, now);
+        let work = move |file: &rusqlite::Connection| owner_tables::session(file, digest, now);
         Box::pin(self.reader.run("read a session", work))
     }
 
     fn end_session(&self, digest: Digest) -> StoreFuture<'_, ()> {
-        let work = move |file: &rusqlite::Connection| owners::end_session(file, digest);
+        let work = move |file: &rusqlite::Connection| owner_tables::end_session(file, digest);
         Box::pin(self.writer.run("end a session", work))
     }
 
     fn end_sessions(&self, owner: OwnerId) -> StoreFuture<'_, ()> {
-        let work = move |file: &rusqlite::Connection| owners::end_sessions(file, owner);
+        let work = move |file: &rusqlite::Connection| owner_tables::end_sessions(file, owner);
         Box::pin(self.writer.run("end the sessions of an owner", work))
     }
 
     fn owners(&self, query: OwnerQuery) -> StoreFuture<'_, Vec<StoredOwner>> {
-        let work = move |file: &rusqlite::Connection| owners::owners(file, &query);
+        let work = move |file: &rusqlite::Connection| owner_tables::owners(file, &query);
         Box::pin(self.reader.run("read owners", work))
     }
 
     fn owner(&self, id: OwnerId) -> StoreFuture<'_, Option<StoredOwner>> {
-        let work = move |file: &rusqlite::Connection| owners::owner(file, id);
+        let work = move |file: &rusqlite::Connection| owner_tables::owner(file, id);
         Box::pin(self.reader.run("read an owner", work))
     }
 
     fn change_owner(&self, change: OwnerChange) -> StoreFuture<'_, StoredOwner> {
         let deletes = matches!(change.what, OwnerChangeKind::Delete { .. });
-        let work = move |file: &rusqlite::Connection| owners::change(file, &change);
+        let work = move |file: &rusqlite::Connection| owner_tables::change(file, &change);
         Box::pin(self.writer.run_erasing(deletes, "change an owner", work))
     }
 }

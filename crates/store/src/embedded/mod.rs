@@ -17,15 +17,15 @@ mod integrity;
 mod ledger;
 mod mail_queue;
 pub mod maintenance;
-mod owners;
+mod owner_tables;
 mod paths;
 mod records;
-mod requests;
+mod request_tables;
 mod schema;
-mod status;
+mod status_tables;
 #[cfg(test)]
 mod tests;
-mod usage;
+mod usage_tables;
 mod worker;
 
 pub use engine::Embedded;

@@ -2,6 +2,7 @@
 
 mod closed_applications;
 mod connections;
+mod database_status;
 mod deadlocks;
 mod document_losses;
 mod documents;
@@ -14,7 +15,6 @@ mod postgres;
 #[path = "../../../../../tests/servers/postgres_restarts.rs"]
 mod postgres_restarts;
 mod silent_hosts;
-mod status;
 mod terms;
 mod timelines;
 mod transfer;

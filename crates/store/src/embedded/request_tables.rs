@@ -4,7 +4,7 @@
 use rusqlite::{Connection, params};
 
 use super::fault::StoreFault;
-use super::usage::last_day_before;
+use super::usage_tables::last_day_before;
 use crate::usage::USAGE_DAYS_OPEN;
 use crate::{RequestList, RequestOutcome, RequestQuery, RequestTotal};
 use scoregate_base::clock::Day;
