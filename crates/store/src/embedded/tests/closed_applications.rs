@@ -54,7 +54,7 @@ fn a_file_of_the_format_before_closed_applications_is_upgraded() {
     assert!(is_used_today(&directory, owner));
     let report = maintenance::check(directory.path(), NOW).unwrap();
     assert!(report.is_sound(), "{report:?}");
-    assert_eq!(report.format, NEWER - 1);
+    assert_eq!(report.format, newer_format() - 1);
 }
 
 #[test]

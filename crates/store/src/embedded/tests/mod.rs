@@ -30,8 +30,6 @@ use crate::{
 use scoregate_base::clock::{Day, Wall};
 use scoregate_base::keys::{ApplicationId, Digest, OwnerId};
 
-/// A format that this program does not know.
-const NEWER: u32 = 11;
 const TODAY: Day = Day::from_number(20_413);
 
 fn fresh() -> (TempDir, Embedded) {
@@ -59,6 +57,11 @@ fn crashed(directory: &TempDir) -> TempDir {
         fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
     }
     copy
+}
+
+/// A format that this program does not know.
+fn newer_format() -> u32 {
+    u32::try_from(schema::STEPS.len()).unwrap() + 1
 }
 
 fn refusal(directory: &Path) -> StoreError {
@@ -138,7 +141,7 @@ async fn records_made_unreadable_by_manual_edits_are_reported_and_skipped() {
         format!("INSERT INTO ledger VALUES ('{TODAY}', '{}', 9223372036854775807, 0)", ids[4]),
         format!("UPDATE applications SET name = CAST(x'ff00' AS TEXT) WHERE id = '{}'", ids[5]),
         format!("UPDATE keys SET expires_at = 9223372036854775807 WHERE application = '{}'", ids[6]),
-        "INSERT INTO applications VALUES ('nobody', '', '', NULL, NULL, NULL, NULL, 0, NULL)".to_owned(),
+        "INSERT INTO applications (id, name, tier, created_at) VALUES ('nobody', '', '', 0)".to_owned(),
         "INSERT INTO keys VALUES ('app_00000000000', x'00', '', 0, NULL, NULL, NULL, NULL)".to_owned(),
         "INSERT INTO keys VALUES (CAST(x'7aff' AS TEXT), x'01', '', 0, NULL, NULL, NULL, NULL)".to_owned(),
         "INSERT INTO ledger VALUES ('2026-99-99', 'nobody', 1, 0), ('ZZZ', 'x', 1, 0), ('zzz', 'x', 1, 0)"
@@ -348,10 +351,12 @@ async fn every_change_leaves_one_audit_record_and_no_secret() {
     let mut rows = by_hand.prepare("SELECT what || ': ' || detail FROM audit ORDER BY id").unwrap();
     let found: Vec<String> = rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     let shown: String = id.to_string().chars().take(12).collect();
+    let given =
+        Description::NAMES.map(|name| format!("{name} {}", if name == "note" { "given" } else { "none" }));
     let wanted = [
         format!("create: tier free, key {shown}"),
         "set_tier: from free to pro".to_owned(),
-        "describe: url none, contact none, note given".to_owned(),
+        format!("describe: {}", given.join(", ")),
         format!("set_expiry: keys {shown} expire at 2027-01-15T08:00:00Z"),
         format!("set_expiry: keys {shown} never expire"),
         "revoke_all: 1 key".to_owned(),

@@ -23,14 +23,14 @@ fn file_and_directory_are_private() {
 fn newer_file_is_refused_and_unchanged() {
     let (directory, store) = fresh();
     drop(store);
-    edit(&directory, &format!("PRAGMA user_version = {NEWER}"));
+    edit(&directory, &format!("PRAGMA user_version = {}", newer_format()));
     // The newer format is in the log, as after a crash: it must not be checkpointed either.
     let by_hand = Connection::open(file(&directory)).unwrap();
-    by_hand.pragma_update(None, "user_version", NEWER).unwrap();
+    by_hand.pragma_update(None, "user_version", newer_format()).unwrap();
     let left = crashed(&directory);
     let before = fs::read(file(&left)).unwrap();
     let refused = refusal(left.path());
-    assert!(matches!(refused, StoreError::Newer { found: NEWER, .. }), "{refused}");
+    assert!(matches!(refused, StoreError::Newer { found, .. } if found == newer_format()), "{refused}");
     assert_eq!(fs::read(file(&left)).unwrap(), before);
     assert!(fs::metadata(left.path().join("scoregate.db-wal")).unwrap().len() > 0);
 }
@@ -76,9 +76,9 @@ async fn upgrade_keeps_the_content_and_a_complete_backup() {
     let colour: Option<String> =
         writer.query_row("SELECT colour FROM applications", [], |row| row.get(0)).unwrap();
     assert_eq!(colour, None);
-    assert!(matches!(refusal(directory.path()), StoreError::Newer { found: NEWER, .. }));
+    assert!(matches!(refusal(directory.path()), StoreError::Newer { found, .. } if found == newer_format()));
 
-    let backup = directory.path().join(format!("scoregate.db.v{}.bak", NEWER - 1));
+    let backup = directory.path().join(format!("scoregate.db.v{}.bak", newer_format() - 1));
     assert_eq!(fs::metadata(&backup).unwrap().permissions().mode() & 0o777, 0o600);
     let restored = TempDir::new().unwrap();
     fs::copy(&backup, file(&restored)).unwrap();

@@ -330,7 +330,7 @@ fn a_crash_between_any_two_steps_of_an_import_leaves_the_old_store_or_the_new_on
 fn only_stores_are_imported() {
     let (directory, store) = fresh();
     drop(store);
-    edit(&directory, &format!("PRAGMA user_version = {NEWER}"));
+    edit(&directory, &format!("PRAGMA user_version = {}", newer_format()));
     let newer = file(&directory);
     let other = TempDir::new().unwrap();
     let text = other.path().join("text");

@@ -12,7 +12,7 @@ async fn releases_before_the_shares_of_grace_are_promised_no_more_and_the_shares
     let config = config();
     let connection = DatabaseLink::new(Arc::new(config.clone()), Clock::system());
     let mut statements = "CREATE SCHEMA IF NOT EXISTS {schema};".to_owned();
-    statements.extend(schema::steps::STEPS.iter().take(BEFORE).copied());
+    statements.extend(STEPS.iter().take(BEFORE).copied());
     // Units of tomorrow are leased before midnight.
     let application = ApplicationId::mint().unwrap();
     let rows = format!(

@@ -104,24 +104,18 @@ async fn many_nodes_at_once_never_get_more_than_the_minute() {
 #[tokio::test]
 async fn tables_without_shared_minutes_are_upgraded_and_keep_their_rows() {
     needs!("postgresql");
-    let store = fresh().await;
-    let (id, config) = (created(&store).await, (*store.config).clone());
-    let older = config.schema.statement(
-        "DROP TABLE {schema}.minute_pools, {schema}.minute_shares, {schema}.nodes, {schema}.usage_nodes, {schema}.usage_days,
-             {schema}.documents, {schema}.document_contents, {schema}.backend_refreshes, {schema}.request_nodes,
-             {schema}.request_days, {schema}.status_minutes, {schema}.status_messages, {schema}.owners,
-             {schema}.owned_applications, {schema}.sign_in_links, {schema}.owner_sessions, {schema}.mail_queue,
-             {schema}.closed_applications, {schema}.grace_shares;
-         ALTER TABLE {schema}.applications DROP COLUMN url;
-         ALTER TABLE {schema}.keys DROP COLUMN name;
-         UPDATE {schema}.site SET format = 1",
+    let (id, config) = (ApplicationId::mint().unwrap(), config());
+    let row = format!(
+        "INSERT INTO {{schema}}.applications (id, name, tier, created_at) VALUES ('{id}', 'old', 'pro', 0)"
     );
-    let work = async |client: SchemaClient<'_>| client.batch_execute(&older).await;
-    store.connection.run("test", work).await.unwrap();
+    create_older_tables(&config, 1, &row).await;
     let refused = PostgresStore::open(config.clone(), Clock::system()).await.err().unwrap();
     assert!(refused.to_string().contains("scoregate store upgrade"), "{refused}");
     let upgrade = PostgresStore::change_tables(config.clone(), Clock::system(), TablesWork::Upgrade, None);
-    assert_eq!(upgrade.await.unwrap(), TablesChange::Upgraded { from: 1, to: 9 });
+    assert_eq!(
+        upgrade.await.unwrap(),
+        TablesChange::Upgraded { from: 1, to: i32::try_from(STEPS.len()).unwrap() }
+    );
     let upgraded = PostgresStore::open_with(config, Clock::system(), true).await.unwrap();
     let reply = upgraded.exchange(about(id, 1, wants(1, 20))).await.unwrap();
     assert_eq!(reply.minutes[0].map(|grant| grant.capacity), Some(20));

@@ -29,6 +29,7 @@ use proptest::test_runner::{Config, TestRunner};
 use super::connection::link::DatabaseLink;
 use super::connection::schema_client::SchemaClient;
 use super::ledger::day_ledger;
+use super::schema::steps::STEPS;
 use super::*;
 use crate::conformance;
 use crate::{
@@ -56,6 +57,13 @@ fn config() -> DatabaseConfig {
 
 async fn create_tables(config: DatabaseConfig) -> TablesChange {
     PostgresStore::change_tables(config, Clock::system(), TablesWork::Create, None).await.unwrap()
+}
+
+/// Creates the tables of an older release, and runs another statement.
+async fn create_older_tables(config: &DatabaseConfig, format: usize, statement: &str) {
+    let link = DatabaseLink::new(Arc::new(config.clone()), Clock::system());
+    let statements = format!("CREATE SCHEMA {{schema}};{};{statement}", STEPS[..format].concat());
+    link.run("prepare a test", async |client| client.batch_execute(&statements).await).await.unwrap();
 }
 
 /// A store with new tables, in which the tests set the day.
