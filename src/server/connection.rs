@@ -21,8 +21,7 @@ use super::deadline_timer::DeadlineTimer;
 use super::deadlines::Deadlines;
 use super::http2::PREFACE;
 use super::proxy_header::{self, NoHeader};
-use super::read_ahead::ReadAhead;
-use super::timed_io::TimedIo;
+use super::stream::{ReadAhead, TimedIo};
 use super::tls::{HandshakeFailure, TlsTermination};
 use super::{http1, http2};
 

@@ -14,7 +14,7 @@ use bytes::{Buf as _, Bytes};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::client_limits::LARGE_HEAD;
-use super::filtered_io::{FilteredIo, ReadFilter};
+use super::stream::{FilteredIo, ReadFilter};
 
 /// The codec rejects this anywhere in a head.
 const REFUSED: &[u8] = b"\0\r\n\r\n";

@@ -27,7 +27,7 @@ use super::connection_end::ConnectionEnd;
 use super::deadline_timer::{ConnectionSignal, DeadlineTimer};
 use super::deadlines::MissedDeadline;
 use super::head_scanner::{HeadLimit, HeadScanner};
-use super::read_ahead::ReadAhead;
+use super::stream::ReadAhead;
 
 /// Larger than the largest head that the scanner passes on, so that too large requests get the API's own error. The codec
 /// accepts 100 header fields, which is above the gateway's limit too; any other number would make it allocate for each

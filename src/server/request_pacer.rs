@@ -19,8 +19,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::activity::ConnectionActivity;
 use super::client_limits::LARGE_HEAD;
-use super::filtered_io::{FilteredIo, ReadFilter};
 use super::frame_sequence::FrameSequence;
+use super::stream::{FilteredIo, ReadFilter};
 
 /// Maximum number of resets by a client whose requests are paced. The codec counts only streams that were reset before it
 /// processed them; here each is processed first.

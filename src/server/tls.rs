@@ -19,10 +19,8 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::certificates::Certificates;
-use super::filtered_io::FilteredIo;
 use super::handshake_threads::{HandshakeThreads, StepNotDone};
-use super::read_ahead::ReadAhead;
-use super::timed_io::TimedIo;
+use super::stream::{FilteredIo, ReadAhead, TimedIo};
 
 const HTTP2: &[u8] = b"h2";
 const HTTP1: &[u8] = b"http/1.1";

@@ -1,4 +1,4 @@
-//! What happens on a connection, recorded by its parts and read by its timer.
+//! The activity of a connection: recorded by its parts, read by its timer.
 
 mod activity_state;
 mod connection_activity;

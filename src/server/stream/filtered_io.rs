@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Decides what is read.
-pub(super) trait ReadFilter {
+pub(in crate::server) trait ReadFilter {
     /// Reads from `stream` into `buffer`.
     fn poll_read(
         &mut self,
@@ -17,21 +17,21 @@ pub(super) trait ReadFilter {
     ) -> Poll<io::Result<()>>;
 }
 
-pub(super) struct FilteredIo<S, F> {
+pub(in crate::server) struct FilteredIo<S, F> {
     stream: S,
     filter: F,
 }
 
 impl<S, F> FilteredIo<S, F> {
-    pub(super) fn new(stream: S, filter: F) -> Self {
+    pub(in crate::server) fn new(stream: S, filter: F) -> Self {
         Self { stream, filter }
     }
 
-    pub(super) fn stream(&self) -> &S {
+    pub(in crate::server) fn stream(&self) -> &S {
         &self.stream
     }
 
-    pub(super) fn into_filter(self) -> F {
+    pub(in crate::server) fn into_filter(self) -> F {
         self.filter
     }
 }

@@ -9,21 +9,21 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::activity::ConnectionActivity;
+use crate::server::activity::ConnectionActivity;
 
-pub(super) struct TimedIo {
+pub(in crate::server) struct TimedIo {
     stream: TcpStream,
     activity: Arc<ConnectionActivity>,
 }
 
 impl TimedIo {
-    pub(super) fn new(stream: TcpStream, activity: Arc<ConnectionActivity>) -> Self {
+    pub(in crate::server) fn new(stream: TcpStream, activity: Arc<ConnectionActivity>) -> Self {
         Self { stream, activity }
     }
 
     /// Waits until the client has closed its side or reset the connection. Waits forever once bytes can be read: they have to be
     /// read first.
-    pub(super) async fn closed(&self) {
+    pub(in crate::server) async fn closed(&self) {
         if self.stream.ready(Interest::READABLE).await.is_ok_and(|ready| !ready.is_read_closed()) {
             std::future::pending::<()>().await;
         }

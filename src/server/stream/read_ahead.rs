@@ -9,11 +9,11 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 use super::filtered_io::{FilteredIo, ReadFilter};
 
-pub(super) struct ReadAhead(Bytes);
+pub(in crate::server) struct ReadAhead(Bytes);
 
 impl ReadAhead {
     /// Puts `bytes` back in front of the stream.
-    pub(super) fn put_back<S>(bytes: Bytes, stream: S) -> FilteredIo<S, Self> {
+    pub(in crate::server) fn put_back<S>(bytes: Bytes, stream: S) -> FilteredIo<S, Self> {
         FilteredIo::new(stream, Self(bytes))
     }
 

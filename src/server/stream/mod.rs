@@ -1,0 +1,9 @@
+//! The byte streams below the codecs.
+
+mod filtered_io;
+mod read_ahead;
+mod timed_io;
+
+pub(super) use filtered_io::{FilteredIo, ReadFilter};
+pub(super) use read_ahead::ReadAhead;
+pub(super) use timed_io::TimedIo;
