@@ -38,7 +38,7 @@ impl ConnectionActivity {
         all_unsent: Arc<UnsentResponses>,
         applications: Arc<ApplicationConnections>,
     ) -> Self {
-        let state = Mutex::new(ActivityState::opened(clock.mono()));
+        let state = Mutex::new(ActivityState::opened(clock.coarse()));
         let changed = Arc::new(Notify::new());
         let trust = ConnectionTrust::new(Arc::clone(&changed));
         Self { clock, state, changed, trust, polls: AtomicUsize::new(0), all_unsent, applications }
@@ -67,7 +67,7 @@ impl ConnectionActivity {
     /// Counts it for the application of its first key, and ends it in order if there are too many.
     pub(super) fn count_for_application(&self, state: &mut ActivityState) {
         if state.membership.decide(&self.trust, &self.applications) {
-            state.retiring.get_or_insert(self.clock.mono());
+            state.retiring.get_or_insert(self.clock.coarse());
             self.changed.notify_one();
         }
     }
@@ -80,14 +80,14 @@ impl ConnectionActivity {
     /// Switches to HTTP/2.
     pub(in crate::server) fn switch_to_http2(&self) {
         let mut state = self.state();
-        (state.phase, state.since) = (ConnectionPhase::Streams, self.clock.mono());
+        (state.phase, state.since) = (ConnectionPhase::Streams, self.clock.coarse());
     }
 
     /// Records received bytes. Returns `false` if the connection must be closed: too many bytes without a request.
     pub(in crate::server) fn received(&self, bytes: usize) -> bool {
         let mut state = self.state();
         if state.phase == ConnectionPhase::Idle && state.requests.is_empty() {
-            (state.phase, state.since) = (ConnectionPhase::Head, self.clock.mono());
+            (state.phase, state.since) = (ConnectionPhase::Head, self.clock.coarse());
         }
         if state.phase == ConnectionPhase::Streams {
             state.unsolicited += bytes;
@@ -100,7 +100,7 @@ impl ConnectionActivity {
         let mut state = self.state();
         state.response_complete = false;
         if state.requests.is_empty() {
-            let since = if state.phase == ConnectionPhase::Head { state.since } else { self.clock.mono() };
+            let since = if state.phase == ConnectionPhase::Head { state.since } else { self.clock.coarse() };
             state.requests.push((0, since));
         }
     }
@@ -121,7 +121,7 @@ impl ConnectionActivity {
         if state.response_complete {
             state.response_complete = false;
             state.requests.clear();
-            (state.phase, state.since) = (ConnectionPhase::Idle, self.clock.mono());
+            (state.phase, state.since) = (ConnectionPhase::Idle, self.clock.coarse());
         }
     }
 
@@ -157,12 +157,12 @@ impl ConnectionActivity {
 
     /// HTTP/2: a request head or a frame has arrived in part, or completely.
     pub(in crate::server) fn set_incomplete(&self, is_incomplete: bool) {
-        self.state().incomplete = is_incomplete.then(|| self.clock.mono());
+        self.state().incomplete = is_incomplete.then(|| self.clock.coarse());
     }
 
     /// The socket accepts no bytes.
     pub(in crate::server) fn blocked(&self) {
-        let now = self.clock.mono();
+        let now = self.clock.coarse();
         self.state().socket.begin(now);
     }
 
@@ -175,7 +175,7 @@ impl ConnectionActivity {
     pub(in crate::server) fn wrote(&self, bytes: usize) {
         let mut state = self.state();
         state.unsolicited = state.unsolicited.saturating_sub(bytes / SENT_PER_RECEIVED);
-        state.socket.taken(bytes, || self.clock.mono());
+        state.socket.taken(bytes, || self.clock.coarse());
         if state.phase != ConnectionPhase::Streams {
             state.taken += bytes as u64;
         }
@@ -183,7 +183,7 @@ impl ConnectionActivity {
 
     /// The connection is to be closed after the next response, or soon.
     pub(in crate::server) fn retire(&self) {
-        let now = self.clock.mono();
+        let now = self.clock.coarse();
         self.state().retiring.get_or_insert(now);
         self.changed.notify_one();
     }

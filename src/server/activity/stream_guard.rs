@@ -27,14 +27,14 @@ impl ConnectionActivity {
             state.unsolicited = 0;
             if state.refused > limits.refused {
                 state.takes_no_more = true;
-                state.retiring.get_or_insert(self.clock.mono());
+                state.retiring.get_or_insert(self.clock.coarse());
                 self.changed.notify_one();
             }
             return Err(refusal);
         }
         let number = state.next;
         state.next = number.wrapping_add(1);
-        let since = self.clock.mono();
+        let since = self.clock.coarse();
         state.requests.push((number, since));
         state.unsolicited = 0;
         state.unanswered += 1;
@@ -60,7 +60,7 @@ impl StreamGuard {
         if has_body {
             self.unsent = Some(activity.all_unsent.count());
             state.unsent += 1;
-            state.bodies.begin(activity.clock.mono());
+            state.bodies.begin(activity.clock.coarse());
         } else if state.socket.since().is_some() {
             state.unsent_heads += 1;
         }
@@ -84,7 +84,7 @@ impl StreamGuard {
     pub(in crate::server) fn sent(&self, bytes: usize) {
         let mut state = self.activity.state();
         state.taken += bytes as u64;
-        state.bodies.taken(bytes, || self.activity.clock.mono());
+        state.bodies.taken(bytes, || self.activity.clock.coarse());
     }
 }
 
@@ -105,7 +105,7 @@ impl Drop for StreamGuard {
             state.bodies.end();
         }
         if state.requests.is_empty() {
-            state.since = self.activity.clock.mono();
+            state.since = self.activity.clock.coarse();
         }
     }
 }
