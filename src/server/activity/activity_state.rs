@@ -1,11 +1,12 @@
-//! What is known of a connection. Changed by its methods in `connection_activity` and `stream_guard`, under their lock.
+//! The state of a connection. Changed by the methods in `connection_activity` and `stream_guard`, under a lock.
 
 use smallvec::SmallVec;
 
 use crate::server::application_connections::ConnectionMembership;
+use crate::server::client_limits::SENT_PER_RECEIVED;
 use crate::server::deadlines::{ConnectionPhase, ConnectionProgress};
 use crate::server::unsent::UnsentBytes;
-use scoregate_base::clock::Mono;
+use scoregate_base::clock::{Clock, Mono};
 
 /// The state of a connection.
 pub(super) struct ActivityState {
@@ -71,7 +72,16 @@ impl ActivityState {
         }
     }
 
-    /// What determines the next deadline.
+    /// The client took bytes from the socket. The clock is read only if bytes waited.
+    pub(super) fn wrote(&mut self, bytes: usize, clock: &Clock) {
+        self.unsolicited = self.unsolicited.saturating_sub(bytes / SENT_PER_RECEIVED);
+        self.socket.taken(bytes, || clock.coarse());
+        if self.phase != ConnectionPhase::Streams {
+            self.taken += bytes as u64;
+        }
+    }
+
+    /// The part of the state that determines the next deadline.
     pub(super) fn progress(&self) -> ConnectionProgress {
         let Self { phase, since, incomplete, retiring, .. } = *self;
         let requested = self.requests.iter().map(|(_, since)| *since).min();

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::gateway::{ConnectionTrust, TrustLevel};
 use crate::server::application_connections::{ApplicationConnections, ConnectionMembership};
-use crate::server::client_limits::{ClientLimits, SENT_PER_RECEIVED, UNSOLICITED_BYTES};
+use crate::server::client_limits::{ClientLimits, UNSOLICITED_BYTES};
 use crate::server::deadlines::{ActivitySnapshot, ConnectionPhase, Deadlines};
 use crate::server::displacement::DisplacementInput;
 use crate::server::unsent::UnsentResponses;
@@ -38,7 +38,7 @@ impl ConnectionActivity {
         all_unsent: Arc<UnsentResponses>,
         applications: Arc<ApplicationConnections>,
     ) -> Self {
-        let state = Mutex::new(ActivityState::opened(clock.coarse()));
+        let state = Mutex::new(ActivityState::opened(clock.mono()));
         let changed = Arc::new(Notify::new());
         let trust = ConnectionTrust::new(Arc::clone(&changed));
         Self { clock, state, changed, trust, polls: AtomicUsize::new(0), all_unsent, applications }
@@ -113,9 +113,10 @@ impl ConnectionActivity {
         state.retiring.is_some()
     }
 
-    /// The kernel has everything that was written.
-    pub(in crate::server) fn flushed(&self) {
+    /// The kernel has everything that was written, these bytes last.
+    pub(in crate::server) fn flushed(&self, bytes: usize) {
         let mut state = self.state();
+        state.wrote(bytes, &self.clock);
         state.socket.end();
         state.unsent_heads = 0;
         if state.response_complete {
@@ -160,25 +161,16 @@ impl ConnectionActivity {
         self.state().incomplete = is_incomplete.then(|| self.clock.coarse());
     }
 
-    /// The socket accepts no bytes.
-    pub(in crate::server) fn blocked(&self) {
-        let now = self.clock.coarse();
-        self.state().socket.begin(now);
+    /// The socket accepts no bytes after these.
+    pub(in crate::server) fn blocked(&self, bytes: usize) {
+        let mut state = self.state();
+        state.wrote(bytes, &self.clock);
+        state.socket.begin(self.clock.coarse());
     }
 
     /// Whether written bytes wait for the socket.
     pub(in crate::server) fn is_blocked(&self) -> bool {
         self.state().socket.since().is_some()
-    }
-
-    /// The socket accepted bytes.
-    pub(in crate::server) fn wrote(&self, bytes: usize) {
-        let mut state = self.state();
-        state.unsolicited = state.unsolicited.saturating_sub(bytes / SENT_PER_RECEIVED);
-        state.socket.taken(bytes, || self.clock.coarse());
-        if state.phase != ConnectionPhase::Streams {
-            state.taken += bytes as u64;
-        }
     }
 
     /// The connection is to be closed after the next response, or soon.

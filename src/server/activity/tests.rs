@@ -49,7 +49,7 @@ fn head_deadline_starts_at_the_first_byte() {
     let (activity, _hand, pass) = activity();
     activity.request_started();
     activity.response_complete();
-    activity.flushed();
+    activity.flushed(0);
     pass(30);
     assert_eq!(next(&activity), (30, MissedDeadline::Idle));
     activity.received(1);
@@ -65,12 +65,12 @@ fn request_lasts_until_its_response_is_sent() {
     let (activity, _hand, pass) = activity();
     pass(5);
     activity.request_started();
-    activity.flushed();
+    activity.flushed(0);
     assert_eq!(next(&activity), (50, MissedDeadline::Request), "nothing was written yet");
     activity.response_complete();
     pass(5);
     assert_eq!(next(&activity), (45, MissedDeadline::Request), "it is not sent yet");
-    activity.flushed();
+    activity.flushed(0);
     assert_eq!(next(&activity), (60, MissedDeadline::Idle));
     pass(5);
     activity.request_started();
@@ -82,17 +82,17 @@ fn further_requests_without_reading_do_not_extend_the_deadline() {
     let (activity, _hand, pass) = activity();
     activity.request_started();
     activity.response_complete();
-    activity.blocked();
+    activity.blocked(0);
     pass(7);
     activity.request_started();
     activity.response_complete();
-    activity.blocked();
+    activity.blocked(0);
     assert_eq!(next(&activity), (13, MissedDeadline::Write));
-    activity.wrote(MIN_BYTES - 1);
+    activity.blocked(MIN_BYTES - 1);
     assert_eq!(next(&activity), (13, MissedDeadline::Write), "too little to count");
-    activity.wrote(1);
+    activity.blocked(1);
     assert_eq!(next(&activity), (20, MissedDeadline::Write));
-    activity.flushed();
+    activity.flushed(0);
     assert_eq!(next(&activity), (60, MissedDeadline::Idle));
 }
 
@@ -134,7 +134,7 @@ fn on_http_2_bytes_without_a_request_are_limited() {
     assert!(activity.received(UNSOLICITED_BYTES) && !activity.received(1));
     let guard = activity.open_stream().unwrap();
     assert!(activity.received(UNSOLICITED_BYTES) && !activity.received(1));
-    activity.wrote(SENT_PER_RECEIVED);
+    activity.flushed(SENT_PER_RECEIVED);
     assert!(activity.received(0) && !activity.received(1));
     drop(guard);
     assert!(activity.received(UNSOLICITED_BYTES) && !activity.received(1));
@@ -147,7 +147,7 @@ fn retiring_connection_waits_one_second_for_a_request_in_transit() {
     activity.retire();
     assert_eq!(next(&activity), (50, MissedDeadline::Request));
     activity.response_complete();
-    activity.flushed();
+    activity.flushed(0);
     assert_eq!(next(&activity), (1, MissedDeadline::Idle));
     pass(1);
     activity.received(1);
@@ -167,7 +167,7 @@ fn http2_response_waits_for_flow_control_windows() {
     pass(15);
     let mut second = activity.open_stream().unwrap();
     second.response_complete(true);
-    activity.wrote(MIN_BYTES);
+    activity.flushed(MIN_BYTES);
     first.sent(MIN_BYTES - 1);
     assert_eq!(next(&activity), (5, MissedDeadline::Write), "what is asked for later gains no time");
     second.sent(1);
@@ -206,10 +206,10 @@ fn http2_responses_without_body_are_limited_while_the_socket_accepts_no_bytes() 
     for _ in 0..100 {
         assert!(respond(&activity, false).is_some());
     }
-    activity.blocked();
+    activity.blocked(0);
     let answered = (0..100).filter(|_| respond(&activity, false).is_some()).count();
     assert_eq!(answered, 8);
-    activity.flushed();
+    activity.flushed(0);
     assert!(respond(&activity, false).is_some());
 }
 

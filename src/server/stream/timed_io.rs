@@ -14,11 +14,13 @@ use crate::server::activity::ConnectionActivity;
 pub(in crate::server) struct TimedIo {
     stream: TcpStream,
     activity: Arc<ConnectionActivity>,
+    /// Bytes that the socket accepted and that are not recorded yet: a flush follows, or the socket accepts no more.
+    written: usize,
 }
 
 impl TimedIo {
     pub(in crate::server) fn new(stream: TcpStream, activity: Arc<ConnectionActivity>) -> Self {
-        Self { stream, activity }
+        Self { stream, activity, written: 0 }
     }
 
     /// Waits until the client has closed its side or reset the connection. Waits forever once bytes can be read: they have to be
@@ -29,11 +31,14 @@ impl TimedIo {
         }
     }
 
-    fn record_write(&self, written: &Poll<io::Result<usize>>) {
+    fn record_write(&mut self, written: &Poll<io::Result<usize>>) {
         match written {
-            Poll::Pending => self.activity.blocked(),
-            Poll::Ready(Ok(bytes)) if *bytes > 0 => self.activity.wrote(*bytes),
-            Poll::Ready(_) => {}
+            Poll::Pending => {
+                let written = std::mem::take(&mut self.written);
+                self.activity.blocked(written);
+            }
+            Poll::Ready(Ok(bytes)) => self.written += bytes,
+            Poll::Ready(Err(_)) => {}
         }
     }
 }
@@ -85,13 +90,13 @@ impl AsyncWrite for TimedIo {
         self.stream.is_write_vectored()
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // A socket has no buffer of its own; the layers above flush when they are empty.
-        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
-        if matches!(flushed, Poll::Ready(Ok(()))) {
-            self.activity.flushed();
+    /// A socket has no buffer of its own; the layers above flush when they are empty, and when they wrote nothing.
+    fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let written = std::mem::take(&mut self.written);
+        if written > 0 {
+            self.activity.flushed(written);
         }
-        flushed
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
