@@ -1,12 +1,13 @@
 //! Watches a connection: its deadlines, its age, and whether it is to end.
 //!
 //! One timer for all of them, which moves only when something is due earlier than before: a request that meets its
-//! deadlines costs no timer. Deadlines are computed in `deadlines`.
+//! deadlines costs no timer, and no look at the deadlines either. Deadlines are computed in `deadlines`.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker, ready};
 
 use scoregate_base::clock::{Alarm, Clock, Mono};
 
@@ -19,8 +20,16 @@ pub(super) struct DeadlineTimer {
     deadlines: Deadlines,
     clock: Clock,
     alarm: Alarm,
+    /// The kinds of deadlines that the alarm was set for, as bits. It rings before a later one of the same kind.
+    set_for: u8,
     max_age_at: Mono,
     has_signalled_retire: bool,
+}
+
+/// Wakes a connection, and records that its signal has to be polled: the alarm has fired, or the state has changed.
+struct SignalWaker {
+    connection: Waker,
+    has_woken: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +45,15 @@ pub(super) enum ConnectionSignal {
 impl DeadlineTimer {
     pub(super) fn new(activity: Arc<ConnectionActivity>, deadlines: Deadlines, clock: &Clock) -> Self {
         let (alarm, max_age_at) = (clock.alarm(), clock.mono().plus(deadlines.age));
-        Self { activity, deadlines, clock: clock.clone(), alarm, max_age_at, has_signalled_retire: false }
+        Self {
+            activity,
+            deadlines,
+            clock: clock.clone(),
+            alarm,
+            set_for: 0,
+            max_age_at,
+            has_signalled_retire: false,
+        }
     }
 
     /// Waits for `work`, or for a signal that ends it. With [`ConnectionSignal::Retire`] the work continues.
@@ -56,14 +73,31 @@ impl DeadlineTimer {
         let activity = Arc::clone(&self.activity);
         loop {
             let mut changed = pin!(activity.changed());
-            let signal = poll_fn(|cx| match self.poll_signal(cx) {
-                Poll::Pending => changed.as_mut().poll(cx).map(|()| None),
-                signal @ Poll::Ready(_) => signal,
+            let mut registered: Option<Arc<SignalWaker>> = None;
+            let signal = poll_fn(|cx| {
+                registered.take_if(|waker| !waker.is_quiet(cx));
+                if registered.is_some() && self.is_set() {
+                    return Poll::Pending;
+                }
+                let waker = Arc::clone(registered.get_or_insert_with(|| SignalWaker::new(cx)));
+                let waker = Waker::from(waker);
+                let cx = &mut Context::from_waker(&waker);
+                match self.poll_signal(cx) {
+                    Poll::Pending => changed.as_mut().poll(cx).map(|()| None),
+                    signal @ Poll::Ready(_) => signal,
+                }
             });
             if let Some(signal) = signal.await {
                 return signal;
             }
         }
+    }
+
+    /// Whether the alarm is set early enough for what the connection waits for now. A signal from another task is seen here, under
+    /// the lock of the state, or wakes the connection afterwards.
+    fn is_set(&self) -> bool {
+        let is_set_for = |kind| self.set_for & bit(kind) != 0;
+        self.activity.sole_deadline().is_some_and(is_set_for)
     }
 
     /// Ready with a signal, or with `None` if the timer fired for something that has been done since. Called for
@@ -84,12 +118,158 @@ impl DeadlineTimer {
         } else {
             end
         });
+        self.set_for |= snapshot.sole_deadline.map_or(0, bit);
         ready!(self.alarm.poll(cx));
+        self.set_for = 0;
         let now = self.clock.mono();
         if now >= self.max_age_at && !snapshot.is_retiring {
             self.activity.retire();
             return Poll::Ready(None);
         }
         Poll::Ready((snapshot.end <= now).then_some(ConnectionSignal::Overdue(snapshot.overdue)))
+    }
+}
+
+impl SignalWaker {
+    fn new(cx: &Context<'_>) -> Arc<Self> {
+        Arc::new(Self { connection: cx.waker().clone(), has_woken: AtomicBool::new(false) })
+    }
+
+    /// Whether it has woken nobody, and would wake this task.
+    fn is_quiet(&self, cx: &Context<'_>) -> bool {
+        !self.has_woken.load(Ordering::Acquire) && self.connection.will_wake(cx.waker())
+    }
+}
+
+impl Wake for SignalWaker {
+    fn wake(self: Arc<Self>) {
+        self.has_woken.store(true, Ordering::Release);
+        self.connection.wake_by_ref();
+    }
+}
+
+fn bit(kind: MissedDeadline) -> u8 {
+    1 << kind as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+    use std::time::Duration;
+
+    use scoregate_base::clock::{ManualClock, Wall};
+
+    use super::*;
+
+    /// A request may last longer than a connection may be idle.
+    const DEADLINES: Deadlines = Deadlines {
+        head: Duration::from_secs(10),
+        idle: Duration::from_mins(1),
+        request: Duration::from_mins(5),
+        write: Duration::from_secs(20),
+        age: Duration::from_hours(1),
+    };
+
+    /// Whether a task was woken since it was last polled.
+    #[derive(Default)]
+    struct WokenTask(AtomicBool);
+
+    impl Wake for WokenTask {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    impl WokenTask {
+        fn is_woken(&self) -> bool {
+            self.0.load(Ordering::Relaxed)
+        }
+
+        /// The signal of a connection that is polled now.
+        fn poll(
+            self: &Arc<Self>,
+            signal: Pin<&mut impl Future<Output = ConnectionSignal>>,
+        ) -> Poll<ConnectionSignal> {
+            self.0.store(false, Ordering::Relaxed);
+            signal.poll(&mut Context::from_waker(&Waker::from(Arc::clone(self))))
+        }
+
+        /// The signal of a connection that is polled while it is woken.
+        fn run(
+            self: &Arc<Self>,
+            mut signal: Pin<&mut impl Future<Output = ConnectionSignal>>,
+        ) -> Option<ConnectionSignal> {
+            while self.is_woken() {
+                if let Poll::Ready(signal) = self.poll(signal.as_mut()) {
+                    return Some(signal);
+                }
+            }
+            None
+        }
+    }
+
+    fn timer() -> (Arc<ConnectionActivity>, DeadlineTimer, ManualClock) {
+        let (clock, manual) = Clock::manual(Wall::from_seconds(0));
+        let activity = Arc::new(ConnectionActivity::new(clock.clone(), Arc::default(), Arc::default()));
+        (Arc::clone(&activity), DeadlineTimer::new(activity, DEADLINES, &clock), manual)
+    }
+
+    fn respond(activity: &ConnectionActivity) {
+        activity.received(1);
+        activity.request_started();
+        activity.response_complete();
+        activity.flushed(1);
+    }
+
+    #[test]
+    fn an_earlier_deadline_of_another_kind_is_met() {
+        let (activity, mut timer, hand) = timer();
+        let (task, mut signal) = (Arc::new(WokenTask::default()), pin!(timer.signal()));
+        activity.request_started();
+        assert!(task.poll(signal.as_mut()).is_pending());
+        hand.advance(Duration::from_secs(11));
+        assert_eq!(task.run(signal.as_mut()), None);
+        activity.response_complete();
+        activity.flushed(1);
+        assert!(task.poll(signal.as_mut()).is_pending());
+        hand.advance(DEADLINES.idle);
+        assert_eq!(task.run(signal), Some(ConnectionSignal::Overdue(MissedDeadline::Idle)));
+    }
+
+    #[test]
+    fn a_deadline_moves_away_with_each_request_until_the_next_one_does_not_come() {
+        let (activity, mut timer, hand) = timer();
+        let (task, mut signal) = (Arc::new(WokenTask::default()), pin!(timer.signal()));
+        for _ in 0..9 {
+            respond(&activity);
+            assert!(task.poll(signal.as_mut()).is_pending());
+            hand.advance(Duration::from_secs(31));
+            assert_eq!(task.run(signal.as_mut()), None);
+        }
+        hand.advance(Duration::from_secs(28));
+        assert_eq!(task.run(signal.as_mut()), None);
+        hand.advance(Duration::from_secs(1));
+        assert_eq!(task.run(signal), Some(ConnectionSignal::Overdue(MissedDeadline::Idle)));
+    }
+
+    #[test]
+    fn a_signal_of_another_task_wakes_a_connection_that_only_waits() {
+        let (activity, mut timer, _hand) = timer();
+        let (task, mut signal) = (Arc::new(WokenTask::default()), Box::pin(timer.signal()));
+        for _ in 0..3 {
+            respond(&activity);
+            assert!(task.poll(signal.as_mut()).is_pending());
+        }
+        assert!(!task.is_woken());
+        activity.trust().record_admission();
+        assert!(task.is_woken() && task.run(signal.as_mut()).is_none(), "woken for something else");
+        activity.retire();
+        assert_eq!(task.run(signal.as_mut()), Some(ConnectionSignal::Retire));
+        respond(&activity);
+        drop(signal);
+        let mut signal = Box::pin(timer.signal());
+        assert!(task.poll(signal.as_mut()).is_pending());
+        activity.cut();
+        assert_eq!(task.run(signal.as_mut()), Some(ConnectionSignal::Cut));
     }
 }

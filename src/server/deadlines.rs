@@ -76,6 +76,8 @@ pub(super) enum ConnectionPhase {
 pub(super) struct ActivitySnapshot {
     pub(super) is_cut: bool,
     pub(super) is_retiring: bool,
+    /// The kind of the next deadline if it is the only thing to wait for.
+    pub(super) sole_deadline: Option<MissedDeadline>,
     /// `end` may move closer because of other connections.
     pub(super) may_be_hurried: bool,
     /// The next deadline.
@@ -83,7 +85,27 @@ pub(super) struct ActivitySnapshot {
     pub(super) overdue: MissedDeadline,
 }
 
+impl ConnectionPhase {
+    /// The deadline of the event that a connection in this phase waits for.
+    pub(super) fn awaited(self, has_request: bool) -> MissedDeadline {
+        match self {
+            Self::Opening | Self::Head | Self::Idle | Self::Streams if has_request => MissedDeadline::Request,
+            Self::Opening | Self::Head => MissedDeadline::Head,
+            Self::Idle | Self::Streams => MissedDeadline::Idle,
+        }
+    }
+}
+
 impl Deadlines {
+    fn allowed(&self, awaited: MissedDeadline) -> Duration {
+        match awaited {
+            MissedDeadline::Head => self.head,
+            MissedDeadline::Idle => self.idle,
+            MissedDeadline::Request => self.request,
+            MissedDeadline::Write => self.write,
+        }
+    }
+
     /// The next required event and its deadline.
     pub(super) fn next(&self, progress: ConnectionProgress) -> (Mono, MissedDeadline) {
         let ConnectionProgress { phase, since, requested, blocked, is_hurried, incomplete, retiring } =
@@ -92,15 +114,9 @@ impl Deadlines {
         // for having been idle long enough.
         let last = retiring.filter(|_| requested.is_none() && phase != ConnectionPhase::Head);
         let last = last.map(|signal| (signal.max(since).plus(LAST_REQUEST), MissedDeadline::Idle));
-        let work = match (requested, phase) {
-            (Some(since), _) => (since.plus(self.request), MissedDeadline::Request),
-            (None, ConnectionPhase::Opening | ConnectionPhase::Head) => {
-                (since.plus(self.head), MissedDeadline::Head)
-            }
-            (None, ConnectionPhase::Idle | ConnectionPhase::Streams) => {
-                last.unwrap_or((since.plus(self.idle), MissedDeadline::Idle))
-            }
-        };
+        let awaited = phase.awaited(requested.is_some());
+        let work = (requested.unwrap_or(since).plus(self.allowed(awaited)), awaited);
+        let work = last.filter(|_| awaited == MissedDeadline::Idle).unwrap_or(work);
         let limit = if is_hurried { self.write.min(HURRIED_WRITE_TIMEOUT) } else { self.write };
         let write = blocked.map(|since| (since.plus(limit), MissedDeadline::Write));
         let head = incomplete.map(|since| (since.plus(self.head), MissedDeadline::Head));

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::server::application_connections::ConnectionMembership;
 use crate::server::client_limits::SENT_PER_RECEIVED;
-use crate::server::deadlines::{ConnectionPhase, ConnectionProgress};
+use crate::server::deadlines::{ConnectionPhase, ConnectionProgress, MissedDeadline};
 use crate::server::unsent::UnsentBytes;
 use scoregate_base::clock::{Clock, Mono};
 
@@ -79,6 +79,13 @@ impl ActivityState {
         if self.phase != ConnectionPhase::Streams {
             self.taken += bytes as u64;
         }
+    }
+
+    /// The kind of the next deadline, if it is the only thing to wait for. Its time only increases as long as its kind is the same.
+    pub(super) fn sole_deadline(&self) -> Option<MissedDeadline> {
+        let others = [self.socket.since(), self.bodies.since(), self.incomplete, self.retiring];
+        let is_sole = !self.cut && others.iter().all(Option::is_none);
+        is_sole.then(|| self.phase.awaited(!self.requests.is_empty()))
     }
 
     /// The part of the state that determines the next deadline.

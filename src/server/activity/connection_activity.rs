@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use crate::gateway::{ConnectionTrust, TrustLevel};
 use crate::server::application_connections::{ApplicationConnections, ConnectionMembership};
 use crate::server::client_limits::{ClientLimits, UNSOLICITED_BYTES};
-use crate::server::deadlines::{ActivitySnapshot, ConnectionPhase, Deadlines};
+use crate::server::deadlines::{ActivitySnapshot, ConnectionPhase, Deadlines, MissedDeadline};
 use crate::server::displacement::DisplacementInput;
 use crate::server::unsent::UnsentResponses;
 use scoregate_base::clock::Clock;
@@ -213,6 +213,11 @@ impl ConnectionActivity {
         })
     }
 
+    /// The kind of the next deadline, if it is the only thing to wait for: nothing else is due, and the connection is not to end.
+    pub(in crate::server) fn sole_deadline(&self) -> Option<MissedDeadline> {
+        self.state().sole_deadline()
+    }
+
     /// A snapshot of the state with the next deadline.
     pub(in crate::server) fn snapshot(&self, deadlines: &Deadlines) -> ActivitySnapshot {
         let state = self.state();
@@ -224,6 +229,7 @@ impl ConnectionActivity {
         ActivitySnapshot {
             is_cut: state.cut,
             is_retiring: state.retiring.is_some(),
+            sole_deadline: state.sole_deadline(),
             may_be_hurried,
             end,
             overdue,
