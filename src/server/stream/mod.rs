@@ -1,6 +1,7 @@
 //! The byte streams below the codecs.
 
 mod filtered_io;
+mod joined_write;
 mod read_ahead;
 mod timed_io;
 

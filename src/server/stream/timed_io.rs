@@ -11,6 +11,8 @@ use tokio::net::TcpStream;
 
 use crate::server::activity::ConnectionActivity;
 
+use super::joined_write;
+
 pub(in crate::server) struct TimedIo {
     stream: TcpStream,
     activity: Arc<ConnectionActivity>,
@@ -81,13 +83,13 @@ impl AsyncWrite for TimedIo {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        let written = joined_write::poll(Pin::new(&mut self.stream), cx, slices);
         self.record_write(&written);
         written
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        true
     }
 
     /// A socket has no buffer of its own; the layers above flush when they are empty, and when they wrote nothing.
