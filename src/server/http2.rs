@@ -58,15 +58,16 @@ where
 {
     let stream =
         RequestPacer::stream(stream, PREFACE.len(), Arc::clone(activity), Arc::clone(&context.large_heads));
+    // Streams share what belongs to their connection: counts that all connections share would move between processors.
+    let context = Arc::new(context.clone());
     let service = service_fn(|request: Request<Incoming>| {
-        let opened = activity.open_stream();
-        let (context, activity) = (context.clone(), Arc::clone(activity));
+        let (opened, context) = (activity.open_stream(), Arc::clone(&context));
         async move {
             let Ok(mut guard) = opened else {
                 return Err(h2::Error::from(h2::Reason::REFUSED_STREAM));
             };
             // Boxed, so that a response that waits for its client does not keep all of this in memory.
-            let response = Box::pin(answer(context, request, peer, activity, &mut guard)).await;
+            let response = Box::pin(answer(&context, request, peer, &mut guard)).await;
             guard.response_complete(!response.body().is_end_stream());
             Ok(response.map(|body| ResponseBody::new(body, guard)))
         }
@@ -106,10 +107,9 @@ where
 
 /// Answers one request.
 async fn answer(
-    context: ConnectionContext,
+    context: &ConnectionContext,
     request: Request<Incoming>,
     peer: Peer,
-    activity: Arc<ConnectionActivity>,
     stream: &mut StreamGuard,
 ) -> Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
@@ -118,13 +118,13 @@ async fn answer(
         Some(site) if has_body && !stream.await_body() => site.refuse_as_busy(&head, peer),
         Some(site) => site.handle(&head, body, peer).await,
         None => {
-            let gateway = context.gateway.load_full();
-            gateway.handle(&head, has_body, peer, activity.trust()).await
+            let gateway = context.gateway.load();
+            gateway.handle(&head, has_body, peer, stream.activity().trust()).await
         }
     };
     // A `Connection` header is not allowed on HTTP/2: the connection itself is closed.
     if response.headers_mut().remove(CONNECTION).is_some() {
-        activity.retire();
+        stream.activity().retire();
     }
     response
 }

@@ -49,16 +49,21 @@ impl ConnectionActivity {
 }
 
 impl StreamGuard {
+    /// The activity of its connection.
+    pub(in crate::server) fn activity(&self) -> &ConnectionActivity {
+        &self.activity
+    }
+
     /// The response is complete.
     pub(in crate::server) fn response_complete(&mut self, has_body: bool) {
-        let activity = Arc::clone(&self.activity);
+        let Self { activity, is_answered, is_body_awaited, unsent, .. } = self;
         let mut state = activity.state();
-        self.is_answered = true;
+        *is_answered = true;
         state.unanswered -= 1;
-        state.awaited_bodies -= usize::from(std::mem::take(&mut self.is_body_awaited));
+        state.awaited_bodies -= usize::from(std::mem::take(is_body_awaited));
         activity.count_for_application(&mut state);
         if has_body {
-            self.unsent = Some(activity.all_unsent.count());
+            *unsent = Some(activity.all_unsent.count());
             state.unsent += 1;
             state.bodies.begin(activity.clock.coarse());
         } else if state.socket.since().is_some() {
