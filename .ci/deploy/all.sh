@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks everything in deploy/ that can be tested without a container daemon, a cluster or a running systemd: the files of
-# the container and the program in them, the systemd units, the Kubernetes manifests, the compose file, and rolling restarts as
+# Checks everything in deploy/ that can be tested without a container daemon, a cluster or a running systemd: the build of the
+# shipped program, the files of the container and the program in them, the systemd units, the Kubernetes manifests, the compose file, and rolling restarts as
 # the last two declare them.
 #
 #   .ci/deploy/all.sh BINARY
@@ -17,6 +17,7 @@ if [[ ! -e $tools/complete ]]; then
     touch "$tools/complete"
 fi
 
+"$here/dist.sh" "$1"
 "$here/container.sh" "$1"
 "$here/units.sh" "$1"
 "$tools/bin/python" "$here/manifests.py" "$1"

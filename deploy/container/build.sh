@@ -46,8 +46,8 @@ plain() {
         exit 1
     fi
     if [[ -z $binary ]]; then
-        cargo build --release --locked
-        binary=target/release/scoregate
+        deploy/dist/build.sh >&2
+        binary=target/dist/scoregate
     fi
     lay_out "$root" "$binary"
     find "$root" -mindepth 1 -printf '%M %U:%G %10s /%P\n' | sort -k 4
