@@ -24,8 +24,10 @@ tool() {
     { echo '#!/usr/bin/env bash'; cat; } >"$state/tools/$1"
     chmod +x "$state/tools/$1"
 }
-# An instrumented program writes its counts when it ends.
+# An instrumented program writes its counts when it ends. Settings of Cargo's profile are part of the names of functions, so
+# both builds must have the same.
 tool cargo <<TOOL
+if env | grep ^CARGO_PROFILE; then exit 1; fi
 while [[ \$1 != --target-dir ]]; do shift; done
 mkdir -p "\$2/\$HOST/dist"
 tr '\\037' ' ' <<<"\$CARGO_ENCODED_RUSTFLAGS" >>"$state/builds"

@@ -24,8 +24,11 @@ lay_out() {
     local root=$1 binary=$2 library
     install -d -m 0755 "$root" "$root"/{etc,etc/scoregate,usr,usr/bin,var,var/lib}
     install -m 0755 "$binary" "$root/usr/bin/scoregate"
-    # Function names are kept for backtraces; line numbers are most of the file and are removed.
-    strip --strip-debug "$root/usr/bin/scoregate"
+    # Function names are kept for backtraces; line numbers are most of the file and are removed. The shipped program has none
+    # and keeps its checksum.
+    if readelf --sections --wide "$binary" | grep -q '\.debug_'; then
+        strip --strip-debug "$root/usr/bin/scoregate"
+    fi
     # The C library and its loader, at the paths that the program uses. Name resolution needs no further library.
     ldd "$binary" | grep -o '/[^ ]*' | while IFS= read -r library; do
         install -D -m 0755 "$(readlink -f "$library")" "$root$library"

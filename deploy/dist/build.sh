@@ -139,8 +139,8 @@ TOML
 # record MERGE: makes the profile in target/dist by an instrumented build and its training.
 record() {
     local merge=$1 directory=$out/instrumented program
-    # Counters are inserted before link-time optimisation, which would only take time here.
-    CARGO_PROFILE_DIST_LTO=off compile "$directory" -Cprofile-generate
+    # The settings of Cargo's profile are part of the names of functions: with others, the counts would belong to none.
+    compile "$directory" -Cprofile-generate
     program=$(compiled "$directory")
     rm -rf "$out/training"
     export LLVM_PROFILE_FILE=$out/training/counts-%p.profraw
