@@ -1,20 +1,23 @@
 //! The backends of the contestants: one response each. Requested once per contestant, so speed does not matter.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::answer::Answer;
 use crate::job::model;
 
-/// Bytes of data for a gateway body of 5.7 KB.
-const DATA: usize = 5_390;
+/// Bytes of data for a gateway body of 5.7 KB, and for one of 3.1 KB.
+pub(crate) const DATA: usize = 5_390;
+pub(crate) const LESS_DATA: usize = 2_790;
 
 /// No refresh during the measurement.
 const FIELDS: &str = "content-type: application/json\r\ncache-control: max-age=86400\r\n";
 
-/// A backend for the gateway: scores in the envelope that it expects.
-pub(crate) fn of_scores() -> SocketAddr {
+/// A backend for the gateway: scores in the envelope that it expects, with this many bytes of data.
+pub(crate) fn of_scores(size: usize) -> SocketAddr {
     let mut items = Vec::new();
     let mut bytes = 2;
     for number in 0.. {
@@ -23,21 +26,21 @@ pub(crate) fn of_scores() -> SocketAddr {
              \"currentScore\":{}.25,\"trend\":\"stable\",\"status\":\"good\",\"lastUpdated\":\"2026-11-21T12:00:00Z\"}}",
             90 - number
         );
-        if bytes + item.len() + 1 > DATA {
+        if bytes + item.len() + 1 > size {
             break;
         }
         bytes += item.len() + 1;
         items.push(item);
     }
     let last = items.last_mut().unwrap();
-    *last = last.replace("\"name\":\"", &format!("\"name\":\"{}", "M".repeat(DATA - bytes + 1)));
+    *last = last.replace("\"name\":\"", &format!("\"name\":\"{}", "M".repeat(size - bytes + 1)));
     let data = items.join(",");
     let body = format!("{{\"success\":true,\"generated_at\":\"2026-11-21T12:00:00Z\",\"data\":[{data}]}}");
     serve(FIELDS, body.as_bytes())
 }
 
 /// A backend for a gateway with this many models: each detail is as large as the list elsewhere.
-pub(crate) fn of_models(count: usize) -> SocketAddr {
+pub(crate) fn of_models(count: usize, tls: Option<Arc<ServerConfig>>) -> SocketAddr {
     let item =
         |id: &str, name: &str| format!("{{\"id\":\"{id}\",\"name\":\"{name}\",\"currentScore\":70.25}}");
     let envelope = |data: &str| {
@@ -45,7 +48,7 @@ pub(crate) fn of_models(count: usize) -> SocketAddr {
     };
     let list = envelope(&(0..count).map(|number| item(&model(number), "M")).collect::<Vec<_>>().join(","));
     let name = "M".repeat(DATA);
-    serve_each(FIELDS, move |target| {
+    serve_each(FIELDS, tls, move |target| {
         let path = target.split('?').next().unwrap_or(target);
         match path.rsplit_once("models/") {
             Some((_, id)) => envelope(&item(id, &name)).into_bytes(),
@@ -63,35 +66,50 @@ pub(crate) fn of_answer(answer: &Answer) -> SocketAddr {
 
 fn serve(fields: &str, body: &[u8]) -> SocketAddr {
     let body = body.to_vec();
-    serve_each(fields, move |_| body.clone())
+    serve_each(fields, None, move |_| body.clone())
 }
 
-/// Serves by request target.
-fn serve_each(fields: &str, answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> SocketAddr {
+/// Serves by request target, with TLS if there are settings for it.
+fn serve_each(
+    fields: &str,
+    tls: Option<Arc<ServerConfig>>,
+    answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static,
+) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let (fields, answer) = (fields.to_owned(), Arc::new(answer));
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let (stream, fields, answer) = (stream.unwrap(), fields.clone(), Arc::clone(&answer));
-            std::thread::spawn(move || {
-                let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
-                let (mut writer, mut target) = (&stream, String::new());
-                while let Some(Ok(line)) = lines.next() {
-                    if let Some(rest) = line.strip_prefix("GET ") {
-                        rest.split(' ').next().unwrap_or("").clone_into(&mut target);
-                    }
-                    if line.is_empty() {
-                        let body = answer(&target);
-                        let head =
-                            format!("HTTP/1.1 200 OK\r\n{fields}content-length: {}\r\n\r\n", body.len());
-                        if writer.write_all(&[head.as_bytes(), &body].concat()).is_err() {
-                            return;
-                        }
-                    }
+            stream.set_nodelay(true).unwrap();
+            let tls = tls.clone();
+            std::thread::spawn(move || match tls {
+                None => answer_all(stream, &fields, &*answer),
+                Some(config) => {
+                    let connection = ServerConnection::new(config).unwrap();
+                    answer_all(StreamOwned::new(connection, stream), &fields, &*answer);
                 }
             });
         }
     });
     address
+}
+
+/// Answers the requests of a connection.
+fn answer_all(stream: impl Read + Write, fields: &str, answer: &dyn Fn(&str) -> Vec<u8>) {
+    let (mut stream, mut line, mut target) = (BufReader::new(stream), String::new(), String::new());
+    while stream.read_line(&mut line).is_ok_and(|read| read > 0) {
+        if let Some(rest) = line.strip_prefix("GET ") {
+            rest.split(' ').next().unwrap_or("").clone_into(&mut target);
+        }
+        if line == "\r\n" {
+            let body = answer(&target);
+            let head = format!("HTTP/1.1 200 OK\r\n{fields}content-length: {}\r\n\r\n", body.len());
+            let stream = stream.get_mut();
+            if stream.write_all(&[head.as_bytes(), &body].concat()).and_then(|()| stream.flush()).is_err() {
+                return;
+            }
+        }
+        line.clear();
+    }
 }

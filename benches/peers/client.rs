@@ -14,6 +14,7 @@ use rustix::event::{Timespec, epoll};
 
 use crate::answer::Extent;
 use crate::job::Job;
+use crate::transport::{Transport, frames, on_stream};
 
 /// Number of connections.
 pub(crate) const CONNECTIONS: usize = 64;
@@ -44,10 +45,10 @@ pub(crate) struct ClientPool {
 
 impl ClientPool {
     /// Connects to this address.
-    pub(crate) fn to(address: SocketAddr) -> Self {
+    pub(crate) fn to(address: SocketAddr, transport: &Transport) -> Self {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
         let members: Vec<ClientConnection> =
-            (0..CONNECTIONS).map(|_| ClientConnection::to(address)).collect();
+            (0..CONNECTIONS).map(|_| ClientConnection::to(address, transport)).collect();
         for (number, connection) in (0..).zip(&members) {
             let data = epoll::EventData::new_u64(number);
             epoll::add(&epoll, &connection.stream, data, epoll::EventFlags::IN).unwrap();
@@ -115,8 +116,7 @@ impl ClientPool {
         let request = job.next();
         let connection = &mut self.members[number];
         (connection.due, connection.filled) = (due, 0);
-        // Far below the size of a socket buffer.
-        assert_eq!(connection.stream.write(request).unwrap(), request.len());
+        connection.send(request);
     }
 
     /// Connections with data to read.
@@ -131,6 +131,9 @@ impl ClientPool {
 /// One connection.
 struct ClientConnection {
     stream: TcpStream,
+    tls: Option<rustls::ClientConnection>,
+    /// The stream of the last request on HTTP/2.
+    http2: Option<u32>,
     bytes: Vec<u8>,
     filled: usize,
     /// The previous response: most have the same length, which saves parsing.
@@ -139,16 +142,61 @@ struct ClientConnection {
 }
 
 impl ClientConnection {
-    fn to(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
+    fn to(address: SocketAddr, transport: &Transport) -> Self {
+        let mut stream = TcpStream::connect(address).unwrap();
         stream.set_nodelay(true).unwrap();
+        let tls = transport.open(&mut stream);
         stream.set_nonblocking(true).unwrap();
-        Self { stream, bytes: vec![0; 32_768], filled: 0, before: Extent::default(), due: Instant::now() }
+        Self {
+            stream,
+            tls,
+            // Numbers of streams are odd.
+            http2: matches!(transport, Transport::Http2).then_some(u32::MAX),
+            bytes: vec![0; 32_768],
+            filled: 0,
+            before: Extent::default(),
+            due: Instant::now(),
+        }
+    }
+
+    fn send(&mut self, request: &[u8]) {
+        // Far below the size of a socket buffer.
+        if let Some(tls) = &mut self.tls {
+            tls.writer().write_all(request).unwrap();
+            while tls.wants_write() {
+                tls.write_tls(&mut self.stream).unwrap();
+            }
+        } else if let Some(stream) = &mut self.http2 {
+            *stream = stream.wrapping_add(2);
+            self.stream.write_all(&on_stream(request, *stream)).unwrap();
+        } else {
+            assert_eq!(self.stream.write(request).unwrap(), request.len());
+        }
     }
 
     /// Reads available data; returns whether the response is complete.
     fn has_answer(&mut self, status: u16, outcome: &mut Outcome) -> bool {
-        match self.stream.read(&mut self.bytes[self.filled..]) {
+        let is_expected = if self.has_read() { self.is_expected(status) } else { None };
+        outcome.answers += usize::from(is_expected.is_some());
+        outcome.strange += usize::from(is_expected == Some(false));
+        is_expected.is_some()
+    }
+
+    /// Reads what has arrived; returns whether there is more of the response than before.
+    fn has_read(&mut self) -> bool {
+        let space = &mut self.bytes[self.filled..];
+        let read = match &mut self.tls {
+            None => self.stream.read(space),
+            Some(tls) => match tls.read_tls(&mut self.stream) {
+                Ok(0) => Ok(0),
+                Ok(_) => {
+                    tls.process_new_packets().unwrap();
+                    tls.reader().read(space)
+                }
+                Err(error) => Err(error),
+            },
+        };
+        match read {
             Ok(0) => {
                 panic!("a connection was ended: {}", String::from_utf8_lossy(&self.bytes[..self.filled]))
             }
@@ -156,17 +204,20 @@ impl ClientConnection {
             Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
             Err(error) => panic!("a connection broke: {error}"),
         }
+        true
+    }
+
+    /// Whether the response has this status; `None` until it is complete.
+    fn is_expected(&mut self, status: u16) -> Option<bool> {
         let so_far = &self.bytes[..self.filled];
+        if self.http2.is_some() {
+            return frames(so_far);
+        }
         let Extent { head, whole } = self.before;
         let is_as_before = whole == self.filled && head >= 4 && so_far[head - 4..head] == *b"\r\n\r\n";
         if !is_as_before {
-            match Extent::of(so_far).filter(|extent| self.filled >= extent.whole) {
-                Some(extent) => self.before = extent,
-                None => return false,
-            }
+            self.before = Extent::of(so_far).filter(|extent| self.filled >= extent.whole)?;
         }
-        outcome.answers += 1;
-        outcome.strange += usize::from(so_far[9..12] != *status.to_string().as_bytes());
-        true
+        Some(so_far[9..12] == *status.to_string().as_bytes())
     }
 }

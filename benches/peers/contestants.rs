@@ -7,10 +7,11 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use crate::answer::{Answer, ask};
-use crate::floor::{BARE, BARE_OF_TWO, LISTENS, RAW};
+use crate::floor::{ACCESSES, BARE, BARE_HTTP2, BARE_OF_TWO, BARE_TLS, LISTENS, RAW, SKETCH};
 use crate::job::{DAY, Keys, MINUTE};
 use crate::machine::{Cores, installed};
 use crate::process::{Process, free_port};
+use crate::transport::ServerCertificate;
 
 /// A running contestant.
 pub(crate) struct Contestant {
@@ -22,6 +23,8 @@ pub(crate) struct Contestant {
     pub(crate) process: Process,
     /// Whether it refuses unknown keys.
     pub(crate) knows_keys: bool,
+    /// Whether what is left goes down with every request.
+    pub(crate) counts_down: bool,
     /// The part of the job that it does not do.
     pub(crate) limitations: &'static str,
 }
@@ -38,8 +41,9 @@ struct Peer {
     /// Arguments, with placeholders such as `@DIR@`.
     arguments: &'static [&'static str],
     limitations: &'static str,
-    /// Whether its configuration has been tested; otherwise the table states that it has not.
-    is_proven: bool,
+    /// Whether its limits are refilled all the time, so that what is left need not go down. Then a small limit is reached
+    /// instead.
+    refills: bool,
 }
 
 const NGINX: [&str; 4] = ["-p", "@DIR@", "-c", "@FILE@"];
@@ -52,7 +56,7 @@ const PEERS: [Peer; 5] = [
         settings: include_str!("configs/nginx.conf"),
         arguments: &NGINX,
         limitations: "no daily limit; does not report remaining requests",
-        is_proven: true,
+        refills: false,
     },
     Peer {
         name: "nginx+Lua",
@@ -62,7 +66,7 @@ const PEERS: [Peer; 5] = [
         settings: include_str!("configs/nginx-lua.conf"),
         arguments: &NGINX,
         limitations: "counts in memory only; fixed minutes",
-        is_proven: true,
+        refills: false,
     },
     Peer {
         name: "HAProxy",
@@ -72,7 +76,7 @@ const PEERS: [Peer; 5] = [
         settings: include_str!("configs/haproxy.cfg"),
         arguments: &["-db", "-f", "@FILE@"],
         limitations: "counts in memory only; sliding day",
-        is_proven: true,
+        refills: false,
     },
     Peer {
         name: "Varnish",
@@ -101,7 +105,7 @@ const PEERS: [Peer; 5] = [
             "thread_pool_max=100",
         ],
         limitations: "counts in memory only; the day starts with the first request",
-        is_proven: true,
+        refills: false,
     },
     Peer {
         name: "Envoy",
@@ -110,46 +114,88 @@ const PEERS: [Peer; 5] = [
         file: "envoy.yaml",
         settings: include_str!("configs/envoy.yaml"),
         arguments: &["-c", "@FILE@", "--concurrency", "1", "--disable-hot-restart", "-l", "error"],
-        limitations: "counts in memory only; reports one limit",
-        is_proven: false,
+        limitations: "counts in memory only; both limits are refilled all the time; reports one of them",
+        refills: true,
     },
 ];
 
-/// The two lower bounds: this program again, sending these bytes.
-pub(crate) fn floor(cores: &Cores, sent: &Answer) -> Vec<Contestant> {
-    let this = std::env::current_exe().unwrap();
-    [("raw epoll loop", RAW), ("bare hyper", BARE)]
-        .map(|(name, role)| decides_nothing(name, role, cores.one(&this), sent, 1))
-        .into()
+/// A server that is this program again, or another build of it, and sends these bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Floor<'s> {
+    pub(crate) cores: &'s Cores,
+    pub(crate) keys: &'s Keys,
+    pub(crate) certificate: &'s ServerCertificate,
+    pub(crate) program: &'s Path,
 }
 
-/// The loop, with this many copies of the response.
-pub(crate) fn loop_over(copies: usize, cores: &Cores, sent: &Answer) -> Contestant {
-    let this = std::env::current_exe().unwrap();
-    decides_nothing("the loop", RAW, cores.one(&this), sent, copies)
-}
+impl Floor<'_> {
+    /// The lower bounds, and the sketch.
+    pub(crate) fn all(self, sent: &Answer) -> Vec<Contestant> {
+        let names = [("raw epoll loop", RAW), ("bare hyper", BARE), ("sketch", SKETCH)];
+        names.map(|(name, role)| self.one(name, role, sent)).into()
+    }
 
-/// The codec on two cores, with one worker and with two.
-pub(crate) fn bare_on_two_cores(cores: &Cores, sent: &Answer) -> Vec<Contestant> {
-    let this = std::env::current_exe().unwrap();
-    [("bare hyper, one worker, free to move", BARE), ("bare hyper, two workers", BARE_OF_TWO)]
-        .map(|(name, role)| decides_nothing(name, role, cores.two(&this), sent, 1))
-        .into()
-}
+    /// The codec of HTTP/1.1 and the sketch, of the build with the settings of the shipped program.
+    pub(crate) fn shipped(self, sent: &Answer) -> Vec<Contestant> {
+        let names = [("bare hyper, shipped", BARE), ("sketch, shipped", SKETCH)];
+        names.map(|(name, role)| self.one(name, role, sent)).into()
+    }
 
-fn decides_nothing(
-    name: &'static str,
-    role: &str,
-    mut command: Command,
-    sent: &Answer,
-    copies: usize,
-) -> Contestant {
-    let directory = TempDir::new().unwrap();
-    let file = directory.path().join("answer");
-    std::fs::write(&file, &sent.bytes).unwrap();
-    command.arg(role).arg(file).arg(copies.to_string());
-    let (process, address) = Process::that_says(command, directory, LISTENS);
-    Contestant { name, address, process, knows_keys: false, limitations: "no keys, no limits" }
+    /// The codec behind TLS, and that of HTTP/2.
+    pub(crate) fn transports(self, sent: &Answer) -> [Contestant; 2] {
+        [("bare hyper, TLS", BARE_TLS), ("bare hyper, HTTP/2", BARE_HTTP2)]
+            .map(|(name, role)| self.one(name, role, sent))
+    }
+
+    /// The codec with another response.
+    pub(crate) fn bare(self, name: &'static str, sent: &Answer) -> Contestant {
+        self.one(name, BARE, sent)
+    }
+
+    /// The codec on two cores, with one worker and with two.
+    pub(crate) fn on_two_cores(self, sent: &Answer) -> Vec<Contestant> {
+        [("bare hyper, one worker, free to move", BARE), ("bare hyper, two workers", BARE_OF_TWO)]
+            .map(|(name, role)| self.start(name, role, self.cores.two(self.program), sent, 1))
+            .into()
+    }
+
+    /// The loop, with this many copies of the response.
+    pub(crate) fn loop_over(self, copies: usize, sent: &Answer) -> Contestant {
+        self.start("the loop", RAW, self.cores.one(self.program), sent, copies)
+    }
+
+    /// The loop, with the memory accesses of a hit with this many accounts.
+    pub(crate) fn loop_with(self, accounts: usize, sent: &Answer) -> Contestant {
+        self.start("the loop", ACCESSES, self.cores.one(self.program), sent, accounts)
+    }
+
+    fn one(self, name: &'static str, role: &str, sent: &Answer) -> Contestant {
+        self.start(name, role, self.cores.one(self.program), sent, 1)
+    }
+
+    fn start(
+        self,
+        name: &'static str,
+        role: &str,
+        mut command: Command,
+        sent: &Answer,
+        copies: usize,
+    ) -> Contestant {
+        let directory = TempDir::new().unwrap();
+        let file = directory.path().join("answer");
+        std::fs::write(&file, &sent.bytes).unwrap();
+        self.keys.write(directory.path());
+        self.certificate.write(directory.path());
+        command.arg(role).arg(file).arg(copies.to_string());
+        let (process, address) = Process::that_says(command, directory, LISTENS);
+        let knows_keys = role == SKETCH;
+        let limitations = if knows_keys {
+            "counts in memory only; sliding day; nothing besides"
+        } else {
+            "no keys, no limits"
+        };
+        Contestant { name, address, process, knows_keys, counts_down: knows_keys, limitations }
+    }
 }
 
 /// All installed peers, and the reasons why others are missing.
@@ -161,9 +207,9 @@ pub(crate) fn peers(
 ) -> (Vec<Contestant>, Vec<String>) {
     let (mut here, mut absent) = (Vec::new(), Vec::new());
     for peer in &PEERS {
-        let started = peer.start(cores, keys, backend, sent).and_then(|contestant| {
-            if !peer.is_proven {
-                contestant.check(keys, sent)?;
+        let started = peer.start(cores, keys, backend, sent, MINUTE).and_then(|contestant| {
+            if peer.refills {
+                peer.start(cores, keys, backend, sent, 2)?.reaches_a_limit_of_two(keys)?;
             }
             Ok(contestant)
         });
@@ -182,6 +228,7 @@ impl Peer {
         keys: &Keys,
         backend: SocketAddr,
         sent: &Answer,
+        minute: u32,
     ) -> Result<Contestant, String> {
         let program = installed(self.program).ok_or("not installed")?;
         let modules = modules();
@@ -203,7 +250,7 @@ impl Peer {
                 ("@BACKEND@", backend.to_string()),
                 ("@BACKEND_PORT@", backend.port().to_string()),
                 ("@MODULES@", modules.display().to_string()),
-                ("@MINUTE@", MINUTE.to_string()),
+                ("@MINUTE@", minute.to_string()),
                 ("@DAY@", DAY.to_string()),
                 ("@KEY_PATTERN@", keys.pattern()),
                 ("@CREDENTIALS@", keys.credentials()),
@@ -216,7 +263,14 @@ impl Peer {
         command.args(self.arguments.iter().map(|argument| with_values(argument)));
         let process = Process::that_listens(command, directory, address)
             .map_err(|said| format!("did not start: {said}"))?;
-        Ok(Contestant { name: self.name, address, process, knows_keys: true, limitations: self.limitations })
+        Ok(Contestant {
+            name: self.name,
+            address,
+            process,
+            knows_keys: true,
+            counts_down: !self.refills,
+            limitations: self.limitations,
+        })
     }
 }
 
@@ -227,6 +281,17 @@ fn modules() -> PathBuf {
 }
 
 impl Contestant {
+    /// Checks that each key has a limit of its own, which is two.
+    fn reaches_a_limit_of_two(&self, keys: &Keys) -> Result<(), String> {
+        for request in keys.hits().requests.iter().take(2) {
+            let statuses = [(); 3].map(|()| ask(self.address, request).map_or(0, |answer| answer.status()));
+            if statuses != [200, 200, 429] {
+                return Err(format!("with a limit of two, requests get {statuses:?}"));
+            }
+        }
+        Ok(())
+    }
+
     /// Checks that it does the job: the right body for every key, an error for an unknown key, decreasing limits.
     /// Returns the header fields of the gateway that it lacks, and those of its own.
     pub(crate) fn check(&self, keys: &Keys, sent: &Answer) -> Result<[Vec<String>; 2], String> {
@@ -244,7 +309,7 @@ impl Contestant {
         }
         let (before, last) = (get(&hits.requests[0])?, get(&hits.requests[0])?);
         let left = |answer: &Answer| answer.field("x-ratelimit-remaining").parse::<u64>().ok();
-        if self.knows_keys && left(&before).is_some() && left(&last) >= left(&before) {
+        if self.counts_down && left(&before).is_some() && left(&last) >= left(&before) {
             return Err("what is left does not go down".into());
         }
         let names =

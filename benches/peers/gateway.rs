@@ -11,6 +11,7 @@ use crate::contestants::Contestant;
 use crate::job::{DAY, Keys, MINUTE};
 use crate::machine::Cores;
 use crate::process::Process;
+use crate::transport::{CERTIFICATE, HOST, KEY, ServerCertificate};
 
 /// How the program is started.
 #[derive(Clone, Copy)]
@@ -27,6 +28,10 @@ pub(crate) struct GatewayUnderTest {
     pub(crate) build: Option<&'static Path>,
     /// Additional settings.
     pub(crate) settings: &'static str,
+    /// The backend's certificate, if that serves TLS.
+    pub(crate) backend_certificate: Option<&'static ServerCertificate>,
+    /// Its certificate, if it serves TLS.
+    pub(crate) certificate: Option<&'static ServerCertificate>,
 }
 
 /// As compared with others.
@@ -37,6 +42,8 @@ pub(crate) const PLAIN: GatewayUnderTest = GatewayUnderTest {
     has_access_log: true,
     build: None,
     settings: "",
+    backend_certificate: None,
+    certificate: None,
 };
 /// With space for the maximum number of documents, and without the disk mirror.
 pub(crate) const LARGE_CACHE: &str =
@@ -62,11 +69,24 @@ pub(crate) fn started(
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("scoregate.toml");
     std::fs::create_dir(directory.path().join("data")).unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    if let Some(certificate) = gateway.certificate.or(gateway.backend_certificate) {
+        certificate.write(directory.path());
+    }
+    let tls = gateway.certificate.map_or(String::new(), |_| {
+        format!("[tls.default]\ncertificate = \"{}\"\nkey = \"{}\"\n", path(CERTIFICATE), path(KEY))
+    });
+    let upstream = gateway.backend_certificate.map_or(format!("http://{backend}/"), |_| {
+        format!(
+            "https://{backend}/\"\nupstream.server_name = \"{HOST}\"\nupstream.ca_file = \"{}",
+            path(CERTIFICATE)
+        )
+    });
     // Unlimited refusals, or the guard would close the connections.
     let settings = format!(
         "listen = \"127.0.0.1:0\"\nadmin.listen = \"127.0.0.1:0\"\ndata_dir = \"{}\"\nguard.per_minute = 100000000\n\
-         server.workers = {}\nupstream.url = \"http://{backend}/\"\nlog.access = {}\n{}\
-         [tiers.load]\nminute = {MINUTE}\nday = {DAY}\npaid = true\n[tiers.spent]\nminute = 1\nday = {DAY}\npaid = true\n",
+         server.workers = {}\nupstream.url = \"{upstream}\"\nlog.access = {}\n{}\
+         {tls}[tiers.load]\nminute = {MINUTE}\nday = {DAY}\npaid = true\n[tiers.spent]\nminute = 1\nday = {DAY}\npaid = true\n",
         directory.path().join("data").display(),
         gateway.workers,
         gateway.has_access_log,
@@ -89,7 +109,14 @@ pub(crate) fn started(
     let started_at = Instant::now();
     let (process, address) = Process::that_says(command, directory, "public=");
     (
-        Contestant { name: gateway.name, address, process, knows_keys: true, limitations: "" },
+        Contestant {
+            name: gateway.name,
+            address,
+            process,
+            knows_keys: true,
+            counts_down: true,
+            limitations: "",
+        },
         started_at.elapsed(),
     )
 }

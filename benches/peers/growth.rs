@@ -1,12 +1,13 @@
 //! The gateway with few and with many keys or documents. All are in use, in random order. For comparison, the loop
-//! without logic with as many copies of the response: the cost of the memory accesses alone.
+//! without logic with the cache lines of as many accounts, or as many copies of the response: the cost of the memory
+//! accesses alone.
 
 use std::time::{Duration, Instant};
 
 use crate::answer::Answer;
 use crate::backend;
 use crate::client::ClientPool;
-use crate::contestants::{Contestant, loop_over};
+use crate::contestants::{Contestant, Floor};
 use crate::gateway::{self, GatewayUnderTest};
 use crate::job::{Job, Keys};
 use crate::machine::{Cores, resident};
@@ -32,7 +33,7 @@ struct Grown {
 }
 
 /// The rows: each kind with few and with many, interleaved.
-pub(crate) fn all(cores: &Cores, size: &Size, sent: &Answer, is_full: bool) -> Vec<(String, Figures)> {
+pub(crate) fn all(floor: Floor<'_>, size: &Size, sent: &Answer, is_full: bool) -> Vec<(String, Figures)> {
     let (keys, documents) = if is_full { (1_000_000, 100_000) } else { (1_000, 500) };
     let kinds = [
         Many { name: "few keys", keys: FEW, documents: 1 },
@@ -40,7 +41,7 @@ pub(crate) fn all(cores: &Cores, size: &Size, sent: &Answer, is_full: bool) -> V
         Many { name: "few documents", keys: FEW, documents: FEW },
         Many { name: "many documents", keys: FEW, documents },
     ];
-    let mut measure_growth = kinds.map(|many| Grown::up(many, cores));
+    let mut measure_growth = kinds.map(|many| Grown::up(many, floor.cores));
     for one in &measure_growth {
         let Many { name, keys, documents } = one.many;
         let (started_at, warmed) = (Instant::now(), one.is_in_use());
@@ -54,12 +55,16 @@ pub(crate) fn all(cores: &Cores, size: &Size, sent: &Answer, is_full: bool) -> V
     let [few, many, ..] = &measure_growth;
     let more = (many.many.keys - few.many.keys) as f64;
     println!("{:.0} bytes for each idle key", (many.idle - few.idle) / more);
-    let loops = [FEW, documents].map(|copies| (copies, loop_over(copies, cores, sent)));
+    let loops = [
+        ("the loop, few keys", floor.loop_with(FEW, sent)),
+        ("the loop, many keys", floor.loop_with(keys, sent)),
+        ("the loop, few documents", floor.loop_over(FEW, sent)),
+        ("the loop, many documents", floor.loop_over(documents, sent)),
+    ];
     let asks = Keys::mint(FEW);
-    let of_loops = loops.iter().map(|(copies, contestant)| Row {
-        name: format!("the loop, {copies} copies"),
-        ..Row::hits(contestant, &asks)
-    });
+    let of_loops = loops
+        .iter()
+        .map(|(name, contestant)| Row { name: (*name).to_owned(), ..Row::hits(contestant, &asks) });
     let rows: Vec<Row<'_>> = measure_growth.iter_mut().map(Grown::row).chain(of_loops).collect();
     let figures = in_turns(&rows, size);
     rows.into_iter().map(|row| row.name).zip(figures).collect()
@@ -68,7 +73,7 @@ pub(crate) fn all(cores: &Cores, size: &Size, sent: &Answer, is_full: bool) -> V
 impl Grown {
     fn up(many: Many, cores: &Cores) -> Self {
         let keys = Keys::mint(many.keys);
-        let backend = backend::of_models(many.documents);
+        let backend = backend::of_models(many.documents, None);
         let gateway = GatewayUnderTest { name: many.name, settings: gateway::LARGE_CACHE, ..gateway::PLAIN };
         let started_at = Instant::now();
         let (contestant, started) = gateway::started(gateway, cores, &keys, backend);
@@ -89,7 +94,7 @@ impl Grown {
     /// Requests everything until all responses in a row are as expected: then each application has its lease, and
     /// each document is cached. Returns the number of responses.
     fn is_in_use(&self) -> usize {
-        let mut pool = ClientPool::to(self.contestant.address);
+        let mut pool = ClientPool::to(self.contestant.address, &self.job.transport);
         let (mut all, mut in_a_row, mut strange) = (0, 0, 0);
         while in_a_row < self.job.requests.len() {
             let outcome = pool.without_pause(&self.job, Duration::from_millis(200));

@@ -7,6 +7,7 @@ use std::path::Path;
 use scoregate_base::keys::{Digest, KeyForm};
 
 use crate::answer::Answer;
+use crate::transport::Transport;
 
 /// Requests per minute of each application: counted by all contestants, reached by no caller.
 pub(crate) const MINUTE: u32 = 1_000_000;
@@ -108,19 +109,27 @@ fn request(target: &str, key: &str, fields: &str) -> Vec<u8> {
 }
 
 /// Requests in turn, and the expected status.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Job {
     /// Sent one after another, repeatedly.
     pub(crate) requests: Vec<Vec<u8>>,
     /// The expected status.
     pub(crate) status: u16,
+    /// What they are sent over.
+    pub(crate) transport: Transport,
     /// Index of the next request, shared by all connections.
     next: Cell<usize>,
 }
 
 impl Job {
     fn new(requests: Vec<Vec<u8>>, status: u16) -> Self {
-        Self { requests, status, next: Cell::new(0) }
+        Self { requests, status, transport: Transport::Clear, next: Cell::new(0) }
+    }
+
+    /// The same over another transport.
+    pub(crate) fn over(self, transport: Transport) -> Self {
+        let requests = self.requests.into_iter().map(|request| transport.request(request)).collect();
+        Self { requests, transport, ..self }
     }
 
     /// The same in random order, always the same one.

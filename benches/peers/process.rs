@@ -16,8 +16,8 @@ const TIMEOUT: Duration = Duration::from_secs(15);
 /// A running server.
 pub(crate) struct Process {
     child: Child,
-    /// Servers that are this program again end when this is closed.
-    _stdin: Option<ChildStdin>,
+    /// Servers that are this program again end when this is closed, and write their counts if they are instrumented.
+    stdin: Option<ChildStdin>,
     _directory: TempDir,
 }
 
@@ -27,10 +27,10 @@ impl Process {
         // The gateway prints it on standard error, the lower bounds on standard output; the access log is on the
         // other.
         let is_floor = words == crate::floor::LISTENS;
-        command.stdin(Stdio::piped());
         if is_floor {
-            command.stdout(Stdio::piped());
+            command.stdin(Stdio::piped()).stdout(Stdio::piped());
         } else {
+            command.stdin(Stdio::null());
             let log = std::fs::File::create(directory.path().join("requests.log")).unwrap();
             command.stdout(log).stderr(Stdio::piped());
         }
@@ -46,7 +46,7 @@ impl Process {
         // Keeps reading, or the server would block some day.
         std::thread::spawn(move || lines.count());
         let stdin = child.stdin.take();
-        (Self { child, _stdin: stdin, _directory: directory }, address)
+        (Self { child, stdin, _directory: directory }, address)
     }
 
     /// Starts a server on a given port, and waits until it accepts. Its output is the error.
@@ -59,7 +59,7 @@ impl Process {
         let file = std::fs::File::create(&said).unwrap();
         command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
         let child = command.spawn().map_err(|error| error.to_string())?;
-        let mut process = Self { child, _stdin: None, _directory: directory };
+        let mut process = Self { child, stdin: None, _directory: directory };
         let started_at = Instant::now();
         while TcpStream::connect(address).is_err() {
             let has_ended = process.child.try_wait().is_ok_and(|ended| ended.is_some());
@@ -82,8 +82,10 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         let (all, started_at) = (self.family(), Instant::now());
-        // SIGTERM first: a killed process cannot stop its children.
-        signal(self.child.id(), Signal::TERM);
+        // Not killed at first: a killed process cannot stop its children.
+        if self.stdin.take().is_none() {
+            signal(self.child.id(), Signal::TERM);
+        }
         while self.child.try_wait().is_ok_and(|ended| ended.is_none()) && started_at.elapsed() < TIMEOUT / 3 {
             std::thread::sleep(Duration::from_millis(10));
         }

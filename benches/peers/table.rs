@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::measure::{Figures, middle, ratio};
+use crate::comparisons::{Compared, Rows};
+use crate::measure::{Figures, interval, middle, ratio};
 
 /// Prints a heading and the rows; ratios are to the first. Returns the same as JSON.
-pub(crate) fn print(heading: &str, rows: &[(String, &Figures)]) -> Vec<Value> {
+pub(crate) fn print(heading: &str, rows: &Rows<'_>) -> Vec<Value> {
     println!("\n{heading}");
     println!(
         "{:<38} {:>8} {:>7} {:>5} {:>9} {:>7} {:>8} {:>7} {:>17} {:>17} {:>17}",
@@ -45,6 +46,18 @@ pub(crate) fn print(heading: &str, rows: &[(String, &Figures)]) -> Vec<Value> {
             "name": name, "cpu_us": both(work), "busy": short(busy(figures)), "rate": both(rate), "resident_mib": both(memory),
             "p50_us": both(p50), "p99_us": both(p99), "p999_us": both(p999), "cpu_us_of_rounds": figures.work.iter().copied().map(short).collect::<Vec<f64>>(),
         }));
+    }
+    all
+}
+
+/// Prints ratios of CPU times: the median of the rounds, and its interval. Returns the same as JSON.
+pub(crate) fn print_ratios(ratios: &[Compared]) -> Vec<Value> {
+    let mut all = Vec::new();
+    println!("\n{:<74} {:>6}  95 % interval", "CPU time", "median");
+    for Compared { name, rounds } in ratios {
+        let (Some(median), Some((low, high))) = (middle(rounds), interval(rounds)) else { continue };
+        println!("{name:<74} {median:>6.3}  {low:.3} to {high:.3}");
+        all.push(json!({ "name": name, "median": short(median), "interval": [short(low), short(high)] }));
     }
     all
 }
