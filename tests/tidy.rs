@@ -13,6 +13,8 @@ mod image;
 mod layers;
 #[path = "tidy/links.rs"]
 mod links;
+#[path = "tidy/measured.rs"]
+mod measured;
 #[path = "tidy/names.rs"]
 mod names;
 #[path = "tidy/pages.rs"]
