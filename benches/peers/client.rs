@@ -182,7 +182,7 @@ impl ClientConnection {
         is_expected.is_some()
     }
 
-    /// Reads what has arrived; returns whether there is more of the response than before.
+    /// Reads available bytes; returns whether there is more of the response than before.
     fn has_read(&mut self) -> bool {
         let space = &mut self.bytes[self.filled..];
         let read = match &mut self.tls {

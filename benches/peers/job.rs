@@ -115,7 +115,7 @@ pub(crate) struct Job {
     pub(crate) requests: Vec<Vec<u8>>,
     /// The expected status.
     pub(crate) status: u16,
-    /// What they are sent over.
+    /// Their transport.
     pub(crate) transport: Transport,
     /// Index of the next request, shared by all connections.
     next: Cell<usize>,

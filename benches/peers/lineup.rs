@@ -1,4 +1,4 @@
-//! What takes part in a run: contestants with the same body, and pairs of the gateway and the bare codec for other responses
+//! The participants of a run: contestants with the same body, and pairs of the gateway and the bare codec for other responses
 //! and transports.
 
 use std::net::SocketAddr;
@@ -27,7 +27,7 @@ const FEW_STORED: &str =
 const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/dist/scoregate");
 const BENCH_AS_SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/dist/peers");
 
-/// What all contestants of a run have in common.
+/// Common to all contestants of a run.
 pub(crate) struct Setting {
     pub(crate) cores: Cores,
     pub(crate) keys: Keys,
@@ -39,7 +39,7 @@ pub(crate) struct Setting {
     pub(crate) builds: Vec<String>,
 }
 
-/// The contestants of one body, and what all of them send.
+/// The contestants with one body, and the response of all of them.
 pub(crate) struct Lineup {
     pub(crate) plain: Contestant,
     pub(crate) sent: Answer,

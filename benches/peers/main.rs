@@ -4,8 +4,8 @@
 //! The job: a key in a header, a minute's and a day's limit, 5.7 KB of stored JSON, header fields with the limits; 64
 //! keep-alive connections, servers on one core, the client on another. `cargo bench --bench peers` is small;
 //! `SCOREGATE_FULL=1` measures long enough for reliable figures. `-- hyper HAProxy` selects rows by words in their
-//! names, besides the gateway; the path of a file is another build of the program, to be compared. What
-//! `deploy/dist/build.sh` has built is measured too. The last line is JSON. Speed never fails the
+//! names, besides the gateway; the path of a file is another build of the program, to be compared. Results
+//! of `deploy/dist/build.sh` are measured too. The last line is JSON. Speed never fails the
 //! bench; a contestant that does not do its job does.
 
 #![expect(

@@ -109,7 +109,7 @@ pub(crate) fn middle(figures: &[f64]) -> Option<f64> {
     sorted.get(sorted.len() / 2).copied()
 }
 
-/// The interval in which the true median lies with a confidence of at least 95 %: the order statistics whose ranks are
+/// The interval that contains the true median with a confidence of at least 95 %: the order statistics whose ranks are
 /// exceeded by the successes of as many fair coins with a probability of at most 2.5 % on each side. It assumes nothing about
 /// the distribution. With fewer than six rounds no ranks suffice, and it is the range.
 pub(crate) fn interval(figures: &[f64]) -> Option<(f64, f64)> {

@@ -1,4 +1,4 @@
-//! What requests are sent over: a socket, TLS, or HTTP/2 without TLS. Requests are written as HTTP/1.1 and converted here.
+//! Transports of requests: a socket, TLS, or HTTP/2 without TLS. Requests are written as HTTP/1.1 and converted here.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -28,7 +28,7 @@ const END_HEADERS: u8 = 4;
 /// Length of the head of a frame.
 const FRAME_HEAD: usize = 9;
 
-/// What a job's requests are sent over.
+/// The transport of a job's requests.
 #[derive(Clone, Default)]
 pub(crate) enum Transport {
     #[default]
@@ -89,7 +89,7 @@ pub(crate) fn server_config(certificate: &[u8], key: &[u8]) -> Arc<ServerConfig>
 }
 
 impl Transport {
-    /// Sends what precedes the first request.
+    /// Sends the bytes before the first request.
     pub(crate) fn open(&self, stream: &mut TcpStream) -> Option<ClientConnection> {
         match self {
             Self::Clear => None,
