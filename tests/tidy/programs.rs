@@ -25,7 +25,7 @@ const MINIMAL_DEBIAN: [(&str, &str); 13] = [
 ];
 
 /// Programs that a step of `.ci/check` installs: the step, the program, and the word of `.ci/check` that shows it.
-const INSTALLED: [(&str, &str, &str); 9] = [
+const INSTALLED: [(&str, &str, &str); 10] = [
     ("test", "git", "need git "),
     ("test", "sqlite3", "need sqlite3 "),
     ("test", "python3", "need python3 "),
@@ -36,6 +36,7 @@ const INSTALLED: [(&str, &str, &str); 9] = [
     ("bench", "valgrind", "need valgrind "),
     // A part of valgrind.
     ("bench", "callgrind_control", "need valgrind "),
+    ("deploy", "openssl", "need openssl "),
 ];
 
 /// Common programs that a minimal Debian does not have.
@@ -78,7 +79,11 @@ fn started(text: &str) -> Vec<(usize, &str)> {
 }
 
 fn step_of(path: &str) -> &'static str {
-    if path.starts_with("benches/") { "bench" } else { "test" }
+    match path.split('/').next() {
+        Some("benches") => "bench",
+        Some("deploy") => "deploy",
+        _ => "test",
+    }
 }
 
 /// The lines of a step in `.ci/check`.
