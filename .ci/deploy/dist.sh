@@ -5,10 +5,11 @@
 #   .ci/deploy/dist.sh BINARY
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-binary=$(realpath "$1")
 state=$(mktemp -d)
 trap 'rm -rf "$state"' EXIT
 host=$(rustc -vV | sed -n 's/^host: //p')
+binary=$state/program
+strip --strip-debug -o "$binary" "$1"
 llvm=$(rustc -vV | sed -n 's/^LLVM version: \([0-9]*\).*/\1/p')
 
 fail() {
@@ -34,7 +35,7 @@ tr '\\037' ' ' <<<"\$CARGO_ENCODED_RUSTFLAGS" >>"$state/builds"
 if [[ \$CARGO_ENCODED_RUSTFLAGS == *-Cprofile-generate* ]]; then
     printf '#!/usr/bin/env bash\\necho "\$1" >"\${LLVM_PROFILE_FILE/\\%%p/\$\$}"\\nexec "$binary" "\$@"\\n' >"\$2/\$HOST/dist/scoregate"
 else
-    echo "the program" >"\$2/\$HOST/dist/scoregate"
+    cp "$binary" "\$2/\$HOST/dist/scoregate"
 fi
 chmod +x "\$2/\$HOST/dist/scoregate"
 TOOL
@@ -47,16 +48,21 @@ esac
 TOOL
 tool apt-get <<<'exit 1'
 tool profdata <<TOOL
-[[ \$1 == merge ]] || { echo "LLVM version \$VERSION.1.8"; exit; }
-cat "\${@:4}" >"\$3"
+case \$1 in
+merge) cat "\${@:4}" >"\$3" ;;
+show) nm "$binary" | awk '{ print "  file.rs;" \$3 "'"\${OTHER:-}"':" }' ;;
+*) echo "LLVM version \$VERSION.1.8" ;;
+esac
 TOOL
 mv "$state/tools/profdata" "$state/tools/llvm-profdata-$llvm"
 
+run() {
+    env -u LLVM_PROFDATA PATH="$state/tools:$PATH" DIST_TRAINING_SECONDS=0.5 "$state/tree/deploy/dist/build.sh" "$@" >"$state/output" 2>&1
+}
 # build ARGUMENT...: runs the script with these tools and the environment of the call.
 build() {
     rm -f "$state/builds"
-    env -u LLVM_PROFDATA PATH="$state/tools:$PATH" DIST_TRAINING_SECONDS=0.5 "$state/tree/deploy/dist/build.sh" "$@" >"$state/output" 2>&1 ||
-        fail 'the shipped program cannot be built'
+    run "$@" || fail 'the shipped program cannot be built'
     (cd "$state/tree/target/dist" && sha256sum --quiet --check SHA256SUMS) || fail 'a checksum is wrong'
 }
 says() {
@@ -82,6 +88,11 @@ done
 cp "$state/tree/target/dist/scoregate.profdata" "$state/of_a_release"
 HOST=x86_64-unknown-linux-gnu VERSION=$llvm build --profile "$state/of_a_release"
 builds "-Cprofile-use=$state/tree/target/dist/scoregate.profdata"
+
+if HOST=x86_64-unknown-linux-gnu VERSION=$llvm OTHER=x run; then
+    fail 'a profile of another program is not detected'
+fi
+says 'the profile is of another program'
 
 HOST=x86_64-unknown-linux-gnu VERSION=1 build
 builds /scoregate

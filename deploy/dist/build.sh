@@ -155,6 +155,22 @@ record() {
     rm -rf "$out/training" "$directory"
 }
 
+# applies MERGE: fails unless the program has functions of the profile. A profile with other names has no effect, and rustc does
+# not report that.
+applies() {
+    local functions known
+    nm "$out/$name" | cut -d ' ' -f 3 | sort -u >"$out/functions"
+    functions=$(wc -l <"$out/functions")
+    known=$(env $1 show --all-functions "$profile" | sed -n 's/^  \([^ ].*\):$/\1/p' | sed 's/.*;//' | sort -u |
+        comm -12 - "$out/functions" | wc -l)
+    rm "$out/functions"
+    echo "the profile has counts for $known of $functions functions"
+    ((known * 10 > functions)) || {
+        echo 'the profile is of another program' >&2
+        return 1
+    }
+}
+
 clean() {
     [[ -z ${gateway:-} ]] || kill -KILL "$gateway" 2>/dev/null || true
 }
@@ -171,6 +187,7 @@ esac || {
     exit 2
 }
 mkdir -p "$out"
+merge=
 profile=$out/$name.profdata
 if [[ $host != x86_64-* ]]; then
     echo "$host: the program is built without a profile, since profiles are made on x86-64" >&2
@@ -180,6 +197,7 @@ elif [[ -n $given ]]; then
 elif merge=$(profdata); then
     record "$merge"
 else
+    merge=
     echo "llvm-profdata of LLVM $llvm is missing: the program is built without a profile. Install llvm-$llvm or set LLVM_PROFDATA" >&2
     rm -f "$profile"
 fi
@@ -187,6 +205,7 @@ flags=()
 [[ ! -e $profile ]] || flags=("-Cprofile-use=$profile")
 compile "$out/build" "${flags[@]}"
 cp "$(compiled "$out/build")" "$out/$name"
+[[ -z $merge ]] || applies "$merge"
 if [[ $name == scoregate ]]; then
     cd "$out"
     results=(scoregate)
