@@ -11,6 +11,8 @@ use scoregate_base::limits::{
     MinuteShare, ReturnedUnits, ShareTokens,
 };
 
+use scoregate_store::RequestOutcome;
+
 use super::unrecorded_requests::{RequestKind, UnrecordedRequests};
 
 /// The state that requests change.
@@ -26,6 +28,21 @@ pub(crate) struct AccountState {
     pub(super) is_uncharged: bool,
     /// Whether it is listed among the accounts whose delivered units are recorded.
     is_listed: bool,
+}
+
+/// A request whose response was ready, after its admission or refusal.
+#[derive(Debug)]
+pub(crate) struct SettledRequest {
+    /// The rule that refused it.
+    pub(crate) refused: Option<LimitRule>,
+    /// The day that was charged with a unit.
+    pub(crate) charged: Option<Day>,
+    /// Whether to lease more units now.
+    pub(crate) runs_low: bool,
+    /// Status of the minute and the day.
+    pub(crate) statuses: [LimitStatus; 2],
+    /// Whether it is the first one counted since the last recording.
+    pub(super) is_first: bool,
 }
 
 /// The state that an application in use has.
@@ -110,6 +127,36 @@ impl AccountState {
             return AdmissionVerdict::LeaseFirst;
         }
         verdict
+    }
+
+    /// Decides on a request whose response is ready, settles it and counts it if it was admitted: a document costs a unit, a
+    /// 304 none. `None` if units or tokens must be leased first; then nothing is taken.
+    pub(super) fn admit_and_settle(
+        &mut self,
+        limits: &Limits,
+        gateways: Option<NonZeroU32>,
+        now: Now,
+        request: RequestKind,
+    ) -> Option<SettledRequest> {
+        let is_unchanged = request.outcome == RequestOutcome::NotModified;
+        let verdict = self.admit(limits, gateways, now, is_unchanged, LeaseAvailability::Reachable);
+        let (refused, charged, runs_low) = match verdict {
+            AdmissionVerdict::Admitted { day, runs_low } => {
+                self.settle(day, !is_unchanged);
+                (None, (!is_unchanged).then_some(day), runs_low)
+            }
+            AdmissionVerdict::RevalidateOnly => (None, None, false),
+            AdmissionVerdict::Refused(rule) => (Some(rule), None, false),
+            AdmissionVerdict::LeaseFirst
+            | AdmissionVerdict::RevalidateWithoutUnits
+            | AdmissionVerdict::OnGrace { .. }
+            | AdmissionVerdict::ReserveFirst
+            | AdmissionVerdict::NoUnits
+            | AdmissionVerdict::NoToken { .. } => return None,
+        };
+        let is_first = refused.is_none() && self.count_request(request);
+        let statuses = [LimitRule::Minute, LimitRule::Day].map(|rule| self.limit_status(rule, limits, now));
+        Some(SettledRequest { refused, charged, runs_low, statuses, is_first })
     }
 
     pub(crate) const fn day(&self) -> DayBalance {

@@ -4,16 +4,19 @@
 //! which only grow. So several `Account`s of one application, one after the other, add up to one total.
 
 use std::collections::{BTreeSet, HashMap};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use scoregate_base::clock::Day;
+use scoregate_base::clock::{Day, Now};
 use scoregate_base::keys::ApplicationId;
+use scoregate_base::limits::Limits;
 use scoregate_base::routes::Route;
 use scoregate_store::{RequestOutcome, RequestStore, RequestTotal, StoreError};
 
 use super::account::Account;
+use super::account_state::SettledRequest;
 use super::delivered_units::is_open;
 use super::unrecorded_requests::RequestKind;
 
@@ -53,8 +56,31 @@ impl RequestCounter {
     ) {
         let is_first = account.state().count_request(RequestKind { day, endpoint, outcome });
         if is_first {
-            self.accounts.lock().push(Arc::clone(account));
+            self.list(account);
         }
+    }
+
+    /// Decides on a request whose response is ready, settles it and counts it if it was admitted, under one lock of the
+    /// account. `None` if it has to wait.
+    pub(crate) fn admit_and_settle(
+        &self,
+        account: &Arc<Account>,
+        limits: &Limits,
+        gateways: Option<NonZeroU32>,
+        now: Now,
+        endpoint: Route,
+        outcome: RequestOutcome,
+    ) -> Option<SettledRequest> {
+        let request = RequestKind { day: now.wall.day(), endpoint: Some(endpoint), outcome };
+        let settled = account.state().admit_and_settle(limits, gateways, now, request)?;
+        if settled.is_first {
+            self.list(account);
+        }
+        Some(settled)
+    }
+
+    fn list(&self, account: &Arc<Account>) {
+        self.accounts.lock().push(Arc::clone(account));
     }
 
     /// Records totals that grew since the last call. What could not be recorded is recorded by the next call.
