@@ -29,7 +29,8 @@ impl Cache {
         let documents = Moka::builder()
             .max_capacity(most_bytes)
             .weigher(|_, stored: &Arc<StoredDocument>| weight(stored))
-            .eviction_listener(move |key: Arc<DocumentKey>, _, cause| {
+            .eviction_listener(move |key: Arc<DocumentKey>, stored: Arc<StoredDocument>, cause| {
+                stored.withdraw();
                 if cause == RemovalCause::Size {
                     evicted(&key);
                 }

@@ -1,6 +1,6 @@
 //! A stored document with its dates and use count. What the dates mean is in `freshness`.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use scoregate_base::clock::{Mono, Wall};
 
@@ -34,6 +34,8 @@ pub struct StoredDocument {
     pub published: Option<PublishedVersion>,
     /// Recent use count.
     uses: AtomicU32,
+    /// Whether the cache has replaced, removed or evicted it.
+    withdrawn: AtomicBool,
 }
 
 impl StoredDocument {
@@ -54,6 +56,7 @@ impl StoredDocument {
             is_suspect: false,
             published: None,
             uses,
+            withdrawn: AtomicBool::new(false),
         }
     }
 
@@ -69,7 +72,18 @@ impl StoredDocument {
             is_suspect: false,
             published: None,
             uses,
+            withdrawn: AtomicBool::new(false),
         }
+    }
+
+    /// Marks it as replaced, removed or evicted.
+    pub(super) fn withdraw(&self) {
+        self.withdrawn.store(true, Ordering::Release);
+    }
+
+    /// Whether the cache has replaced, removed or evicted it.
+    pub fn is_withdrawn(&self) -> bool {
+        self.withdrawn.load(Ordering::Acquire)
     }
 
     /// Counts a use.
@@ -123,6 +137,7 @@ impl Clone for StoredDocument {
     fn clone(&self) -> Self {
         let (document, uses) = (self.document.clone(), AtomicU32::new(self.uses()));
         let Self { due, revalidate_at, confirmed, is_cached, is_suspect, published, .. } = *self;
-        Self { document, due, revalidate_at, confirmed, is_cached, is_suspect, published, uses }
+        let withdrawn = AtomicBool::new(false);
+        Self { document, due, revalidate_at, confirmed, is_cached, is_suspect, published, uses, withdrawn }
     }
 }

@@ -22,32 +22,12 @@ use scoregate_base::clock::{Clock, Mono, Now, Wall};
 use scoregate_base::routes::{DocumentKey, Selection};
 
 use crate::documents::changed_keys::ChangedKeys;
+use crate::documents::found_document::FoundDocument;
 use crate::documents::refresh_schedule::{DetectedRefresh, RefreshSchedule};
 use crate::documents::retention::Retention;
 
 /// Interval between removals of expired documents. They are never served; removing them visits every document.
 const REMOVE_EXPIRED_EVERY: Duration = Duration::from_mins(10);
-
-/// A stored document and the verdict for a request.
-#[derive(Clone, Debug)]
-pub(crate) struct FoundDocument {
-    /// The document with its dates.
-    pub(crate) stored: Arc<StoredDocument>,
-    /// When its refresh is due, as far as known.
-    pub(crate) due: Mono,
-    /// Whether it may be served.
-    pub(crate) verdict: Freshness,
-}
-
-impl FoundDocument {
-    /// Whether a request can be answered from it without waiting for the backend.
-    pub(crate) fn is_servable(&self) -> bool {
-        match self.verdict {
-            Freshness::Fresh | Freshness::StaleWhileRevalidate => true,
-            Freshness::StaleIfError | Freshness::Expired => false,
-        }
-    }
-}
 
 /// A response of the backend that confirms a document.
 pub(in crate::documents) struct Confirmation {
@@ -125,10 +105,15 @@ impl Documents {
     /// The stored document for a request and its verdict at `now`. Does not count as a use.
     pub(crate) fn find(&self, key: &DocumentKey, now: Mono) -> Option<FoundDocument> {
         let stored = self.cache.get(key)?;
+        Some(self.judge(key, stored, now))
+    }
+
+    /// The verdict on a stored document at `now`.
+    pub(crate) fn judge(&self, key: &DocumentKey, stored: Arc<StoredDocument>, now: Mono) -> FoundDocument {
         let retention = self.retention.load();
         let lifetime = retention.lifetime(key.route);
         let due = lifetime.due(&stored, self.schedule.last_detected());
-        Some(FoundDocument { stored, due, verdict: verdict(due, &lifetime.windows, now) })
+        FoundDocument { stored, due, verdict: verdict(due, &lifetime.windows, now) }
     }
 
     /// The stored document.
