@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use http::HeaderValue;
 use tokio_util::task::TaskTracker;
 
 use crate::accounts::{Leases, LedgerCalls, LedgerUpkeep, SpawnLedgerWork};
 use crate::config::{Config, UpstreamConfig, read_backend_tls};
 use crate::documents::{DocumentEngine, MirrorWorker, SharedFetches};
 use crate::gateway::{
-    AccessLog, AddressGuard, ConcurrencyLimit, Gateway, RequestRecorders, ServiceNotice, UsageTracker,
+    AccessLog, AddressGuard, ConcurrencyLimit, Gateway, RequestRecorders, ServiceNotice, TargetMemo,
+    UsageTracker,
 };
 use crate::instruments::Instruments;
 use crate::pages::{self, Pages, PagesConfig};
@@ -116,6 +118,7 @@ pub(super) async fn build(
         engine,
         pages: pages(config),
         status,
+        memo: TargetMemo::default(),
         guard: Arc::new(AddressGuard::new(config.guard_per_minute)),
         capacity: Arc::new(ConcurrencyLimit::new(config.concurrency, Arc::clone(&instruments))),
         recorders: recorders(config, clock, registry, instruments, tracer)?,
@@ -185,6 +188,7 @@ pub(super) fn renewed(
         engine: before.engine.clone(),
         pages: pages(config),
         status: before.status.clone(),
+        memo: TargetMemo::default(),
         guard: Arc::clone(&before.guard),
         capacity,
         recorders: RequestRecorders {
@@ -238,9 +242,16 @@ fn instruments(config: &Config, registry: &MetricsRegistry) -> Arc<Instruments> 
 fn notice(config: &Config) -> ServiceNotice {
     ServiceNotice {
         license: config.license.clone(),
-        realm: config.service.clone(),
+        challenge: challenge(&config.service),
         cadence_seconds: config.retention.cadence.as_secs(),
     }
+}
+
+/// A Bearer challenge whose realm is the name of the service. Without a realm if the name contains control characters.
+fn challenge(service: &str) -> HeaderValue {
+    let quoted = service.replace('\\', "\\\\").replace('"', "\\\"");
+    let value = HeaderValue::try_from(format!("Bearer realm=\"{quoted}\""));
+    value.unwrap_or(HeaderValue::from_static("Bearer"))
 }
 
 /// Opens the disk mirror. Without one the program runs all the same: it contains nothing that cannot be fetched.

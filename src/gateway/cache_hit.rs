@@ -73,7 +73,7 @@ impl<'r> CacheHit<'r> {
         );
         let caller = authenticate(&request, &gateway.form, &gateway.key_directory, now)?;
         let (found, raw_id) = endpoint(&request)?;
-        let target = resolve(&request, found, raw_id, caller.rights, &gateway.form)?;
+        let target = resolve(&request, found, raw_id, caller.rights(), &gateway.form)?;
         let served = fetch(&gateway.engine, &target, None, FetchPriority::BACKGROUND, now).await?;
         exchange.caller = Some(caller.clone());
         Ok(Self { gateway, head, request, caller, target, served, exchange, now })
@@ -93,7 +93,7 @@ impl<'r> CacheHit<'r> {
     pub fn resolve(&self) -> bool {
         let found = endpoint(&self.request);
         found.is_ok_and(|(endpoint, raw_id)| {
-            resolve(&self.request, endpoint, raw_id, self.caller.rights, &self.gateway.form).is_ok()
+            resolve(&self.request, endpoint, raw_id, self.caller.rights(), &self.gateway.form).is_ok()
         })
     }
 
@@ -121,10 +121,11 @@ impl<'r> CacheHit<'r> {
 
     /// Builds the response.
     pub fn respond(&self) -> bool {
+        let served = self.served.clone();
         let delivery =
-            DocumentReply::of(&self.served, &self.target, &self.caller, self.request.headers.map(), self.now);
+            DocumentReply::of(served, &self.target, &self.caller, self.request.headers.map(), self.now);
         let response = respond(
-            Ok(Reply::Document(delivery)),
+            &Ok(Reply::Document(delivery)),
             &self.exchange,
             &self.gateway.response_context(self.head, self.now),
         );
@@ -144,7 +145,7 @@ impl<'r> CacheHit<'r> {
         exchange.caller = Some(self.caller.clone());
         exchange.outcome = Some(self.served.outcome);
         exchange.age = Some(self.served.age(self.now));
-        exchange.close(StatusCode::OK, self.now);
+        exchange.close(None, StatusCode::OK, self.now);
         exchange.ended.is_some()
     }
 }

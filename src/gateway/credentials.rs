@@ -3,16 +3,13 @@
 //! A key is sent in one of two headers, or in both if they agree. Whether the key exists is checked in
 //! `authenticate`.
 
+use http::HeaderValue;
 use http::header::AUTHORIZATION;
-use http::{HeaderName, HeaderValue};
 
 use scoregate_base::keys::{KeyForm, SHOWN_CHARACTERS, shown_prefix};
 
 use super::refusal::{MisplacedKey, Refusal};
-use super::request_headers::RequestHeaders;
-
-/// Static, so that the name is parsed once.
-const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+use super::request_headers::{FirstTwo, RequestHeaders, X_API_KEY};
 
 /// The credentials in a request's headers.
 #[derive(Debug)]
@@ -56,8 +53,8 @@ impl<'h> Credentials<'h> {
 
 /// The key that was sent, if any: in either header, or the same in both.
 fn presented(headers: RequestHeaders<'_>) -> Result<Option<&str>, Refusal> {
-    let bearer = sole(headers, &AUTHORIZATION)?.map(bearer_token).transpose()?.flatten();
-    let plain = sole(headers, &X_API_KEY)?.map(text).transpose()?.filter(|key| !key.is_empty());
+    let bearer = sole(headers.authorization)?.map(bearer_token).transpose()?.flatten();
+    let plain = sole(headers.api_key)?.map(text).transpose()?.filter(|key| !key.is_empty());
     match (bearer, plain) {
         (None, None) => Ok(None),
         (Some(key), None) | (None, Some(key)) => Ok(Some(key)),
@@ -66,8 +63,8 @@ fn presented(headers: RequestHeaders<'_>) -> Result<Option<&str>, Refusal> {
     }
 }
 
-fn sole<'h>(headers: RequestHeaders<'h>, name: &HeaderName) -> Result<Option<&'h HeaderValue>, Refusal> {
-    match headers.first_two(name) {
+fn sole(values: FirstTwo<'_>) -> Result<Option<&HeaderValue>, Refusal> {
+    match values {
         [value, None] => Ok(value),
         [_, Some(_)] => Err(Refusal::KeyInvalid),
     }

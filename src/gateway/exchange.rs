@@ -9,9 +9,11 @@ use std::time::Duration;
 use http::StatusCode;
 use http::request::Parts;
 
+use crate::documents::FoundDocument;
 use crate::instruments::{CacheOutcome, RequestObservation, RequestSubject};
 use scoregate_base::clock::{Day, Now};
 use scoregate_base::keys::KeyForm;
+use scoregate_base::limits::LimitStatus;
 use scoregate_observe::telemetry::trace::{SpanId, TRACEPARENT, TraceContext};
 use scoregate_observe::traces::{RequestSpan, Tracer};
 
@@ -53,6 +55,8 @@ pub(super) struct Exchange<'g> {
     pub(crate) subject: RequestSubject,
     /// Set by `resolve`.
     pub(super) target: Option<ResolvedTarget>,
+    /// The stored document. Set with `target`.
+    pub(super) found: Option<FoundDocument>,
     /// Set by `authenticate`.
     pub(super) caller: Option<Caller>,
     /// Source of the document. Set by `fetch`.
@@ -61,6 +65,10 @@ pub(super) struct Exchange<'g> {
     pub(crate) age: Option<Duration>,
     /// The UTC day that was charged with a unit. Set by `settle`.
     pub(super) charged: Option<Day>,
+    /// Status of the minute and the day. Set by `charge`.
+    pub(super) limit_statuses: Option<[LimitStatus; 2]>,
+    /// Whether `charge` has counted the request by endpoint and outcome.
+    pub(super) is_counted: bool,
     pub(super) refusal: Option<Refusal>,
     /// Status of the response. Set by `handle`, last.
     pub(crate) status: Option<StatusCode>,
@@ -91,10 +99,13 @@ impl<'g> Exchange<'g> {
             peer,
             subject: RequestSubject::Nothing,
             target: None,
+            found: None,
             caller: None,
             outcome: None,
             age: None,
             charged: None,
+            limit_statuses: None,
+            is_counted: false,
             refusal: None,
             status: None,
             ended: None,
@@ -169,10 +180,12 @@ impl<'g> Exchange<'g> {
         let end = RequestEnd::of(refused, self.outcome, self.status);
         match (&self.caller, refused) {
             (Some(caller), _) => {
-                let (account, day) = (&caller.account, self.started.wall.day());
-                let outcome = outcome(self.refusal.as_ref(), self.status);
-                self.recorders.usage.count(account, end, ended);
-                self.recorders.requests.count(account, day, self.subject.endpoint(), outcome);
+                self.recorders.usage.count(&caller.account, end, ended);
+                if !self.is_counted {
+                    let (day, endpoint) = (self.started.wall.day(), self.subject.endpoint());
+                    let outcome = outcome(self.refusal.as_ref(), self.status);
+                    self.recorders.requests.count(&caller.account, day, endpoint, outcome);
+                }
             }
             (None, Some(_)) => self.recorders.usage.count_unauthenticated(self.peer.address, end, ended),
             (None, None) => {}
@@ -180,9 +193,8 @@ impl<'g> Exchange<'g> {
     }
 
     /// Records the response.
-    pub(super) fn close(&mut self, status: StatusCode, ended: Now) {
-        self.status = Some(status);
-        self.ended = Some(ended);
+    pub(super) fn close(&mut self, refusal: Option<Refusal>, status: StatusCode, ended: Now) {
+        (self.refusal, self.status, self.ended) = (refusal, Some(status), Some(ended));
     }
 }
 
@@ -192,7 +204,7 @@ impl Drop for Exchange<'_> {
         let took = ended.mono.since(self.started.mono);
         let seen = self.status.map(|status| RequestObservation {
             subject: self.subject,
-            tier: self.caller.as_ref().map(|caller| caller.tier),
+            tier: self.caller.as_ref().map(|caller| caller.terms.tier),
             status,
             took,
             outcome: self.outcome,

@@ -27,6 +27,11 @@ pub(super) struct Served {
 }
 
 impl Served {
+    /// A fresh document, found without a fetch.
+    pub(super) fn hit(found: FoundDocument) -> Self {
+        Self::found(found, CacheOutcome::Hit)
+    }
+
     fn found(found: FoundDocument, outcome: CacheOutcome) -> Self {
         Self { stored: found.stored, due: found.due, outcome }
     }

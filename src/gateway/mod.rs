@@ -1,14 +1,15 @@
-//! The life of a request: one function, top to bottom.
+//! The life of a request, from a parsed head to a response.
 //!
-//! [`Gateway::handle`] is the shell: it opens the exchange, has it answered, renders and records, whatever happens
-//! inside. `answer` lists the stages: one call each, with `?`. A file named by a verb is a stage; a file named by a
-//! noun is a type that stages use. A stage never calls another stage.
+//! [`Gateway::handle`] opens the exchange, has it answered, renders and records, whatever happens inside. `request_path` calls
+//! the stages in order. A file named by a verb is a stage; a file named by a noun is a type that stages use. A stage never
+//! calls another stage.
 
 mod admit;
 mod authenticate;
 #[doc(hidden)]
 #[cfg(any(test, feature = "lab"))]
 pub mod cache_hit;
+mod charge;
 mod concurrency_limit;
 mod connection_trust;
 mod credentials;
@@ -22,12 +23,14 @@ mod refusal;
 mod request_headers;
 mod request_id;
 mod request_path;
+mod request_services;
 mod resolve;
 mod respond;
 mod response;
 #[cfg(test)]
 mod schedules;
 mod settle;
+mod target_memo;
 
 pub use concurrency_limit::{ConcurrencyConfig, ConcurrencyLimit};
 pub use connection_trust::{ConnectionApplication, ConnectionTrust, TrustLevel};
@@ -39,6 +42,7 @@ pub use observation::usage::{
     ApplicationUse, CountedRequests, RequestCounts, UnauthenticatedUse, UsageTracker,
 };
 pub use refusal::{HttpViolation, MisplacedKey, Refusal, Responsibility};
-pub use request_path::{Gateway, ServiceNotice};
+pub use request_services::{Gateway, ServiceNotice};
 pub use response::cors::CorsPolicy;
 pub use response::deprecation::Deprecation;
+pub use target_memo::TargetMemo;

@@ -4,7 +4,7 @@
 
 use std::net::Ipv6Addr;
 
-use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{Method, Version};
 
@@ -31,6 +31,9 @@ pub(super) struct ReceivedRequest<'r> {
 /// A request with valid size, syntax and method.
 #[derive(Debug)]
 pub(super) struct ParsedRequest<'r> {
+    pub(super) head: &'r Parts,
+    /// Path and query, as received.
+    pub(super) target: &'r str,
     /// As received.
     pub(super) path: &'r str,
     /// As received.
@@ -65,7 +68,8 @@ pub(super) fn parse(request: ReceivedRequest<'_>) -> Result<ParsedRequest<'_>, R
         Method::CONNECT => return Err(Refusal::TunnelRefused),
         _ => return Err(Refusal::MethodNotAllowed),
     };
-    Ok(ParsedRequest { path: head.uri.path(), query: head.uri.query(), headers, credentials, method: wants })
+    let (path, query) = (head.uri.path(), head.uri.query());
+    Ok(ParsedRequest { head, target, path, query, headers, credentials, method: wants })
 }
 
 /// Whether size and syntax of a head are valid. Only a POST may have a body, and only one whose length is not stated by
@@ -128,7 +132,7 @@ fn valid_form(head: &Parts, target: &str) -> Result<(), Refusal> {
 
 /// Requires exactly one valid Host on HTTP/1.1, on HTTP/2 an authority or a Host. If both are present, they must be equal.
 fn one_host(head: &Parts, headers: RequestHeaders<'_>, is_connect: bool) -> Result<(), Refusal> {
-    let [first, second] = headers.first_two(&HOST);
+    let [first, second] = headers.host;
     let authority = head.uri.authority().filter(|_| !is_connect).map(http::uri::Authority::as_str);
     let is_http2 = head.version >= Version::HTTP_2;
     let agreed = match (first, authority) {
@@ -148,7 +152,8 @@ fn one_host(head: &Parts, headers: RequestHeaders<'_>, is_connect: bool) -> Resu
 fn is_same_host(host: &[u8], authority: &str, scheme: Option<&str>) -> bool {
     let default_port = if scheme == Some("https") { 443 } else { 80 };
     let parts = |host: &str| {
-        let (name, port) = host.rsplit_once(':').filter(|(_, port)| is_port(port)).unwrap_or((host, ""));
+        let (name, port) =
+            host.rsplit_once(':').filter(|(_, port)| is_port(port.as_bytes())).unwrap_or((host, ""));
         (name.to_ascii_lowercase(), port.parse::<u16>().unwrap_or(default_port))
     };
     host == authority.as_bytes()
@@ -158,27 +163,33 @@ fn is_same_host(host: &[u8], authority: &str, scheme: Option<&str>) -> bool {
 /// A name or an address, with or without a port. No user information, list, escape or zone: a proxy in front of us
 /// must have read the same host.
 fn is_host(host: &[u8]) -> bool {
-    let Ok(host) = std::str::from_utf8(host) else { return false };
-    let (is_known, port) = if let Some(rest) = host.strip_prefix('[') {
-        let Some((address, rest)) = rest.split_once(']') else { return false };
-        let port = if rest.is_empty() { Some(rest) } else { rest.strip_prefix(':') };
-        (address.parse::<Ipv6Addr>().is_ok(), port)
-    } else {
-        let (name, port) = host.split_once(':').unwrap_or((host, ""));
-        (is_name(name), Some(port))
+    let (is_known, rest) = match host {
+        [b'[', address @ ..] => {
+            let end = address.iter().position(|byte| *byte == b']').unwrap_or(address.len());
+            let (address, rest) = address.split_at(end);
+            let address = std::str::from_utf8(address).ok().and_then(|text| text.parse::<Ipv6Addr>().ok());
+            (address.is_some() && !rest.is_empty(), rest.get(1..).unwrap_or_default())
+        }
+        name => {
+            let end = name.iter().position(|byte| !is_of_a_name(*byte)).unwrap_or(name.len());
+            (end > 0, name.get(end..).unwrap_or_default())
+        }
     };
-    is_known && port.is_some_and(is_port)
+    is_known && (rest.is_empty() || rest.strip_prefix(b":").is_some_and(is_port))
 }
 
-fn is_name(name: &str) -> bool {
-    !name.is_empty()
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+;=".contains(&byte))
+/// A byte of a name (RFC 3986, 3.2.2) without escapes.
+const fn is_of_a_name(byte: u8) -> bool {
+    matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&'..=b'+' | b';' | b'=')
 }
 
 /// The port after a colon may be empty.
-fn is_port(port: &str) -> bool {
-    let is_number = port.len() <= MAX_PORT_DIGITS && port.bytes().all(|byte| byte.is_ascii_digit());
-    is_number && (port.is_empty() || port.parse::<u16>().is_ok())
+fn is_port(port: &[u8]) -> bool {
+    let number = port.iter().try_fold(0_u32, |number, digit| {
+        let digit = digit.is_ascii_digit().then(|| u32::from(digit - b'0'))?;
+        Some(number.saturating_mul(10).saturating_add(digit))
+    });
+    port.len() <= MAX_PORT_DIGITS && number.is_some_and(|number| u16::try_from(number).is_ok())
 }
 
 #[cfg(test)]

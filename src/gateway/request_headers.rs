@@ -1,9 +1,16 @@
-//! The header fields of a request, with a set of the lengths of their names.
+//! The header fields of a request: those that every request has, and a set of the lengths of all names.
 //!
-//! Stages look for a dozen fields, most of which are absent. A field whose name's length does not occur is absent;
-//! that check needs no hash and no lookup.
+//! One pass over all fields measures them and finds the former. Stages look for a dozen others, most of which are absent. A
+//! field whose name's length does not occur is absent; that check needs no hash and no lookup.
 
+use http::header::{AUTHORIZATION, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue};
+
+/// Static, so that the name is parsed once.
+pub(super) const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+
+/// The first two values of a field.
+pub(super) type FirstTwo<'r> = [Option<&'r HeaderValue>; 2];
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestHeaders<'r> {
@@ -12,17 +19,36 @@ pub(super) struct RequestHeaders<'r> {
     lengths: u64,
     /// Size of all fields as HTTP/1.1 text.
     size: usize,
+    pub(super) host: FirstTwo<'r>,
+    pub(super) authorization: FirstTwo<'r>,
+    pub(super) api_key: FirstTwo<'r>,
 }
 
 impl<'r> RequestHeaders<'r> {
     pub(super) fn of(map: &'r HeaderMap) -> Self {
-        let (mut lengths, mut size) = (0, 0);
+        let [host, authorization, api_key] = [[None; 2]; 3];
+        let mut headers = Self { map, lengths: 0, size: 0, host, authorization, api_key };
         for (name, value) in map {
             let length = name.as_str().len();
-            lengths |= bit(length);
-            size += length + value.len() + ": \r\n".len();
+            headers.lengths |= bit(length);
+            headers.size += length + value.len() + ": \r\n".len();
+            headers.keep(length, name, value);
         }
-        Self { map, lengths, size }
+        headers
+    }
+
+    /// Keeps the value of a field that every request has.
+    #[inline]
+    fn keep(&mut self, length: usize, name: &HeaderName, value: &'r HeaderValue) {
+        let kept = match length {
+            4 if *name == HOST => &mut self.host,
+            9 if *name == X_API_KEY => &mut self.api_key,
+            13 if *name == AUTHORIZATION => &mut self.authorization,
+            _ => return,
+        };
+        if let Some(free) = kept.iter_mut().find(|kept| kept.is_none()) {
+            *free = Some(value);
+        }
     }
 
     pub(super) fn map(&self) -> &'r HeaderMap {
@@ -46,11 +72,11 @@ impl<'r> RequestHeaders<'r> {
 
     /// The first two values of a field.
     #[inline]
-    pub(super) fn first_two(&self, name: &HeaderName) -> [Option<&'r HeaderValue>; 2] {
+    pub(super) fn first_two(&self, name: &HeaderName) -> FirstTwo<'r> {
         if self.may_have(name) { self.looked_up(name) } else { [None, None] }
     }
 
-    fn looked_up(&self, name: &HeaderName) -> [Option<&'r HeaderValue>; 2] {
+    fn looked_up(&self, name: &HeaderName) -> FirstTwo<'r> {
         let mut values = self.map.get_all(name).iter();
         [values.next(), values.next()]
     }
@@ -86,5 +112,23 @@ mod tests {
             assert_eq!(headers.has(&name), values[0].is_some(), "{name}");
         }
         assert_eq!(headers.size(), "a: 1\r\nhost: 2\r\nhost: 3\r\n: 4\r\n".len() + long.len());
+    }
+
+    #[test]
+    fn the_fields_of_every_request_are_found_by_their_names() {
+        let mut map = HeaderMap::new();
+        for (name, value) in [("hosu", "1"), ("x-api-kez", "2"), ("x-api-key", "3"), ("authorizatiom", "4")] {
+            map.append(name.parse::<HeaderName>().unwrap(), HeaderValue::from_str(value).unwrap());
+        }
+        for value in ["5", "6", "7"] {
+            map.append(AUTHORIZATION, HeaderValue::from_str(value).unwrap());
+        }
+        let headers = RequestHeaders::of(&map);
+        for (kept, name) in
+            [(headers.host, &HOST), (headers.api_key, &X_API_KEY), (headers.authorization, &AUTHORIZATION)]
+        {
+            assert_eq!(kept, headers.first_two(name), "{name}");
+        }
+        assert_eq!(headers.authorization.map(|value| value.unwrap().to_str().unwrap()), ["5", "6"]);
     }
 }

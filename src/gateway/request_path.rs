@@ -1,8 +1,9 @@
-//! The life of a request: one function, top to bottom.
+//! The life of a request, top to bottom.
 //!
-//! [`Gateway::handle`] opens the exchange, has it answered, renders and records. `answer` lists the stages.
+//! [`Gateway::handle`] opens the exchange, has it answered, renders and records. `quick` lists the stages of a request that
+//! does not have to wait, `answer` those of the others; `begin` is common to both.
 
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,35 +12,28 @@ use http::request::Parts;
 use http::{Method, Response};
 use http_body_util::Full;
 
-use crate::accounts::{KeyDirectory, Leases};
-use crate::documents::{DocumentEngine, FetchPriority, FoundDocument};
+use crate::documents::{FetchPriority, FoundDocument};
 use crate::instruments::{CacheOutcome, RequestSubject};
 use crate::pages::Pages;
-use crate::status::StatusPublisher;
-use scoregate_base::address::Proxies;
-use scoregate_base::clock::{Clock, Now, Wall};
-use scoregate_base::keys::KeyForm;
-use scoregate_base::routes::Route;
+use scoregate_base::clock::{Now, Wall};
 use scoregate_base::routes::codes::ErrorCode;
+use scoregate_base::routes::{API_BASE, Route};
 use scoregate_observe::telemetry::trace::TraceContext;
 use scoregate_observe::traces::{OpenSpan, RequestSpan, TracedSpanKind};
 
 use super::admit::{Admission, admit};
 use super::authenticate::{Caller, authenticate};
-use super::concurrency_limit::ConcurrencyLimit;
+use super::charge::{ChargedRequest, charge};
 use super::connection_trust::ConnectionTrust;
 use super::credentials::Credentials;
 use super::exchange::{Exchange, Peer};
 use super::fetch::{Served, fetch, stored_only};
-use super::guard::AddressGuard;
-use super::observation::recorders::RequestRecorders;
 use super::parse::{MethodKind, ParsedRequest, ReceivedRequest, is_well_formed, parse};
 use super::refusal::{Refusal, Responsibility};
 use super::request_headers::RequestHeaders;
+use super::request_services::Gateway;
 use super::resolve::{ResolvedTarget, resolve};
 use super::respond::{DocumentReply, Reply, ResponseContext, respond};
-use super::response::cors::CorsPolicy;
-use super::response::deprecation::Deprecation;
 use super::response::page_reply::PageReply;
 use super::settle::settle;
 use super::{admit, me, resolve};
@@ -47,47 +41,10 @@ use super::{admit, me, resolve};
 /// Liveness: answers as long as the process runs.
 const HEALTH: &str = "/healthz";
 
-/// Everything a request may need. Built once by `app`.
-pub struct Gateway {
-    /// The clock.
-    pub clock: Clock,
-    /// The format of API keys.
-    pub form: KeyForm,
-    /// Known API keys and the applications they belong to.
-    pub key_directory: Arc<KeyDirectory>,
-    /// Leases of daily units from the ledger.
-    pub leases: Arc<Leases>,
-    /// Cached documents and fetches.
-    pub engine: DocumentEngine,
-    /// Public pages; no key required.
-    pub pages: Pages,
-    /// The status page, if it is served.
-    pub status: Option<Arc<StatusPublisher>>,
-    /// Trusted proxies.
-    pub proxies: Proxies,
-    /// Limits refusals per address.
-    pub guard: Arc<AddressGuard>,
-    /// Limits concurrent requests.
-    pub capacity: Arc<ConcurrencyLimit>,
-    /// Where requests are recorded.
-    pub recorders: RequestRecorders,
-    /// CORS policy, if cross-origin reads are allowed.
-    pub cors: Option<CorsPolicy>,
-    /// Deprecation and sunset of the API, if announced.
-    pub deprecation: Deprecation,
-    /// Texts and numbers for `/me` and for 401 responses.
-    pub notice: ServiceNotice,
-}
-
-/// Facts about the service that responses state.
-#[derive(Clone, Debug)]
-pub struct ServiceNotice {
-    /// The attribution notice.
-    pub license: String,
-    /// The authentication realm.
-    pub realm: String,
-    /// Seconds between refreshes of the data.
-    pub cadence_seconds: u64,
+/// How far a request came without waiting.
+enum QuickAnswer<'r> {
+    Ready(Reply),
+    Waits(ParsedRequest<'r>),
 }
 
 impl Gateway {
@@ -106,21 +63,38 @@ impl Gateway {
         let mut exchange =
             Exchange::open(&self.recorders, &self.form, started, client, headers, &credentials);
         let request = ReceivedRequest { head, headers, has_body, credentials };
-        let answering = self.answer(request, trust, &mut exchange);
-        let answered = AssertUnwindSafe(answering).catch_unwind().await;
-        let answered = answered.unwrap_or_else(|_| {
-            self.recorders.instruments.panicked();
-            Err(Refusal::Internal)
-        });
+        let quick = catch_unwind(AssertUnwindSafe(|| self.quick(request, trust, &mut exchange)));
+        let answered = match quick.unwrap_or_else(|_| self.panicked()) {
+            Ok(QuickAnswer::Ready(reply)) => Ok(reply),
+            Ok(QuickAnswer::Waits(parsed)) => {
+                let answering = AssertUnwindSafe(Box::pin(self.answer(&parsed, trust, &mut exchange)));
+                answering.catch_unwind().await.unwrap_or_else(|_| self.panicked())
+            }
+            Err(refusal) => Err(refusal),
+        };
+        self.close(answered, head, exchange)
+    }
+
+    /// Renders the response and records it.
+    fn close(
+        &self,
+        answered: Result<Reply, Refusal>,
+        head: &Parts,
+        mut exchange: Exchange<'_>,
+    ) -> Response<Full<Bytes>> {
         let answered = answered.map_err(|refusal| self.guarded(refusal, &exchange));
         if let Err(refusal) = &answered {
             log_refusal(refusal, &exchange);
-            exchange.refusal = Some(refusal.clone());
         }
-        let now = self.clock.later_than(started);
-        let response = respond(answered, &exchange, &self.response_context(head, now));
-        exchange.close(response.status(), now);
+        let now = self.clock.later_than(exchange.started);
+        let response = respond(&answered, &exchange, &self.response_context(head, now));
+        exchange.close(answered.err(), response.status(), now);
         response
+    }
+
+    fn panicked<T>(&self) -> Result<T, Refusal> {
+        self.recorders.instruments.panicked();
+        Err(Refusal::Internal)
     }
 
     /// Whether size and syntax of a request head are valid. The first check of every request; others than those of the
@@ -137,31 +111,103 @@ impl Gateway {
         self.capacity.update_gauges();
     }
 
-    /// The stages in order.
+    /// The stages of a request that does not have to wait, in order: pages, hits, 304s and most refusals.
+    fn quick<'r>(
+        &self,
+        request: ReceivedRequest<'r>,
+        trust: &ConnectionTrust,
+        x: &mut Exchange<'_>,
+    ) -> Result<QuickAnswer<'r>, Refusal> {
+        let parsed = parse(request)?;
+        if let Some((subject, reply)) = self.unauthenticated_reply(&parsed, x.started.wall) {
+            x.subject = subject;
+            return self.within_page_bytes(reply, parsed.head, x).map(QuickAnswer::Ready);
+        }
+        if !self.key_directory.freshness.is_current(x.started) {
+            return Ok(QuickAnswer::Waits(parsed));
+        }
+        let reply = match self.begin(&parsed, trust, x)? {
+            None => self.hit(&parsed, trust, x)?,
+            me => me,
+        };
+        Ok(reply.map_or(QuickAnswer::Waits(parsed), QuickAnswer::Ready))
+    }
+
+    /// Identifies the caller and finds the document. Answers `/me`.
+    fn begin(
+        &self,
+        parsed: &ParsedRequest<'_>,
+        trust: &ConnectionTrust,
+        x: &mut Exchange<'_>,
+    ) -> Result<Option<Reply>, Refusal> {
+        let caller = authenticate(parsed, &self.form, &self.key_directory, x.started)?;
+        trust.authenticated(&caller);
+        x.begin_span(parsed.head, &parsed.credentials);
+        let caller = &*x.caller.insert(caller);
+        let (documents, rights, now) = (&self.engine.documents, caller.rights(), x.started.mono);
+        if let Some((key, stored)) = self.memo.recall(parsed.target, rights) {
+            x.subject = RequestSubject::Endpoint(key.route);
+            let target = &*x.target.insert(ResolvedTarget::of(parsed, key, &self.form));
+            if let Some(stored) = stored {
+                x.found = Some(documents.judge(&target.key, stored, now));
+                return Ok(None);
+            }
+        } else {
+            let (endpoint, raw_id) = resolve::endpoint(parsed)?;
+            x.subject = RequestSubject::Endpoint(endpoint.route);
+            if endpoint.route == Route::Me {
+                return self.me(parsed, caller, x.peer, x.started).map(Some);
+            }
+            x.target = Some(resolve(parsed, endpoint, raw_id, rights, &self.form)?);
+        }
+        if let Some(target) = &x.target {
+            x.found = documents.find(&target.key, now);
+            if let Some(found) = x.found.as_ref().filter(|_| !target.names_a_key) {
+                self.memo.remember(parsed, rights, &target.key, &found.stored);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Serves a fresh document or its 304, or refuses by a limit. `None` if the request has to wait; then nothing is taken.
+    fn hit(
+        &self,
+        parsed: &ParsedRequest<'_>,
+        trust: &ConnectionTrust,
+        x: &mut Exchange<'_>,
+    ) -> Result<Option<Reply>, Refusal> {
+        let (Some(caller), Some(target)) = (&x.caller, &x.target) else { return Ok(None) };
+        let is_ready = |found: &mut FoundDocument| found.is_fresh() && !target.names_a_key;
+        let Some(found) = x.found.take_if(is_ready) else { return Ok(None) };
+        let served = Served::hit(found);
+        let age = served.age(x.started);
+        let reply = DocumentReply::of(served, target, caller, parsed.headers.map(), x.started);
+        let (counter, route) = (&self.recorders.requests, target.key.route);
+        let charged = charge(&self.leases, counter, caller, route, reply.not_modified, x.started);
+        let Some(ChargedRequest { result, statuses }) = charged else { return Ok(None) };
+        x.limit_statuses = Some(statuses);
+        x.charged = result?;
+        trust.admitted(caller);
+        reply.count_use();
+        (x.outcome, x.age, x.is_counted) = (Some(CacheOutcome::Hit), Some(age), true);
+        Ok(Some(Reply::Document(reply)))
+    }
+
+    /// The stages of a request that may have to wait, in order.
     async fn answer(
         &self,
-        request: ReceivedRequest<'_>,
+        parsed: &ParsedRequest<'_>,
         trust: &ConnectionTrust,
         x: &mut Exchange<'_>,
     ) -> Result<Reply, Refusal> {
-        let head = request.head;
-        let parsed = parse(request)?;
-        if let Some((subject, answer)) = self.unauthenticated_reply(&parsed, x.started.wall) {
-            x.subject = subject;
-            return self.within_page_bytes(answer, head, x);
+        if x.caller.is_none() {
+            self.ensure_fresh_keys(x.started).await?;
+            if let Some(reply) = self.begin(parsed, trust, x)? {
+                return Ok(reply);
+            }
         }
-        self.ensure_fresh_keys(x.started).await?;
-        let caller = authenticate(&parsed, &self.form, &self.key_directory, x.started)?;
-        trust.authenticated(&caller);
-        x.begin_span(head, &parsed.credentials);
-        let caller = &*x.caller.insert(caller);
-        let (endpoint, raw_id) = resolve::endpoint(&parsed)?;
-        x.subject = RequestSubject::Endpoint(endpoint.route);
-        if endpoint.route == Route::Me {
-            return self.me(&parsed, caller, x.peer, x.started);
-        }
-        let target = &*x.target.insert(resolve(&parsed, endpoint, raw_id, caller.rights, &self.form)?);
-        let found = self.engine.documents.find(&target.key, x.started.mono);
+        let (Some(caller), Some(target)) = (&x.caller, &x.target) else { return Err(Refusal::Internal) };
+        let found = x.found.take().or_else(|| self.engine.documents.find(&target.key, x.started.mono));
         let is_servable = found.as_ref().is_some_and(FoundDocument::is_servable);
         let mut slot = self.capacity.enter(is_servable, &self.clock).await?;
         let mut lease_wait = None;
@@ -172,11 +218,7 @@ impl Gateway {
         let admitted = admit(&self.leases, caller, target.conditional, x.started, before_waiting).await;
         drop(lease_wait);
         let admitted = admitted.inspect(|_| trust.admitted(caller))?;
-        if !self.key_directory.freshness.is_current(x.started) {
-            // The store has become reachable during admission: the key may have been revoked meanwhile.
-            self.ensure_fresh_keys(self.clock.now()).await?;
-            authenticate(&parsed, &self.form, &self.key_directory, self.clock.now())?;
-        }
+        self.check_key_again(parsed, x.started).await?;
         let served = match &admitted {
             Admission::ToFetch(_) => {
                 let priority = priority(caller, x.trace.as_ref(), x.span.as_ref());
@@ -186,14 +228,12 @@ impl Gateway {
         };
         let now = self.clock.later_than(x.started);
         let delivery = served.and_then(|served| {
-            let delivery = self.deliver(&parsed, caller, target, &served, now)?;
-            (x.outcome, x.age) = (Some(served.outcome), Some(served.age(now)));
-            Ok(delivery)
+            let source = (Some(served.outcome), Some(served.age(now)));
+            let reply = self.deliver(parsed, caller, target, served, now)?;
+            (x.outcome, x.age) = source;
+            Ok(reply)
         });
-        let settled = settle(admitted, delivery);
-        if matches!(settled, Err(Refusal::LedgerUnavailable { .. })) {
-            self.leases.refused();
-        }
+        let settled = settle(admitted, delivery).inspect_err(|refusal| self.count_without_ledger(refusal));
         let (reply, charged) = settled?;
         x.charged = charged;
         Ok(Reply::Document(reply))
@@ -212,6 +252,22 @@ impl Gateway {
         ensured.map_err(|_| Refusal::KeysOutdated)
     }
 
+    /// Checks the key again if the store has become reachable during admission: it may have been revoked meanwhile.
+    async fn check_key_again(&self, parsed: &ParsedRequest<'_>, started: Now) -> Result<(), Refusal> {
+        if self.key_directory.freshness.is_current(started) {
+            return Ok(());
+        }
+        self.ensure_fresh_keys(self.clock.now()).await?;
+        authenticate(parsed, &self.form, &self.key_directory, self.clock.now()).map(drop)
+    }
+
+    /// Counts a refusal for lack of the ledger.
+    fn count_without_ledger(&self, refusal: &Refusal) {
+        if matches!(refusal, Refusal::LedgerUnavailable { .. }) {
+            self.leases.refused();
+        }
+    }
+
     /// Returns the document in the form that the caller may see. Unless it is a cache hit, the caller is
     /// authenticated again: the key may have been revoked or moved to another tier since admission.
     fn deliver(
@@ -219,14 +275,14 @@ impl Gateway {
         parsed: &ParsedRequest<'_>,
         caller: &Caller,
         target: &ResolvedTarget,
-        served: &Served,
+        served: Served,
         now: Now,
     ) -> Result<DocumentReply, Refusal> {
         if served.outcome == CacheOutcome::Hit {
             return Ok(DocumentReply::of(served, target, caller, parsed.headers.map(), now));
         }
         let caller = authenticate(parsed, &self.form, &self.key_directory, now)?;
-        resolve::entitle(&target.key, caller.rights)?;
+        resolve::entitle(&target.key, caller.rights())?;
         Ok(DocumentReply::of(served, target, &caller, parsed.headers.map(), now))
     }
 
@@ -236,7 +292,7 @@ impl Gateway {
             method: &head.method,
             headers: &head.headers,
             guard: &self.guard,
-            realm: &self.notice.realm,
+            challenge: &self.notice.challenge,
             cors: self.cors.as_ref(),
             deprecation: &self.deprecation,
             now,
@@ -251,6 +307,7 @@ impl Gateway {
     ) -> Option<(RequestSubject, Reply)> {
         match parsed.method {
             MethodKind::Options => Some((RequestSubject::Options, Reply::Options)),
+            MethodKind::Answer if parsed.path.starts_with(API_BASE) => None,
             MethodKind::Answer if parsed.path == HEALTH => Some((RequestSubject::Page, Reply::Health)),
             MethodKind::Answer => {
                 let status = || self.status.as_ref()?.find(parsed.path);
@@ -310,7 +367,7 @@ fn priority<'x>(
     trace: Option<&'x TraceContext>,
     span: Option<&'x Arc<RequestSpan>>,
 ) -> FetchPriority<'x> {
-    FetchPriority::caller(caller.account.id, caller.rights.is_paid(), trace, span)
+    FetchPriority::caller(caller.account.id, caller.rights().is_paid(), trace, span)
 }
 
 /// Logs refusals that are not the caller's fault.

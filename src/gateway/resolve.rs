@@ -24,6 +24,13 @@ pub(super) struct ResolvedTarget {
 }
 
 impl ResolvedTarget {
+    /// A document that the caller may request, as this request asks for it.
+    pub(super) fn of(request: &ParsedRequest<'_>, key: DocumentKey, form: &KeyForm) -> Self {
+        let names_a_key = key.id.as_ref().is_some_and(|id| request.credentials.appear_in(id.as_str(), form));
+        let conditional = request.headers.has(&IF_NONE_MATCH);
+        Self { key, encoding: encoding(request.headers), conditional, names_a_key }
+    }
+
     /// The document, unless its name must not be logged.
     pub(super) fn named(&self) -> Option<&DocumentKey> {
         (!self.names_a_key).then_some(&self.key)
@@ -54,9 +61,7 @@ pub(super) fn resolve(
     };
     let key = DocumentKey::new(endpoint.route, id, query, default_period);
     entitle(&key, rights)?;
-    let names_a_key = key.id.as_ref().is_some_and(|id| request.credentials.appear_in(id.as_str(), form));
-    let conditional = request.headers.has(&IF_NONE_MATCH);
-    Ok(ResolvedTarget { key, encoding: encoding(request.headers), conditional, names_a_key })
+    Ok(ResolvedTarget::of(request, key, form))
 }
 
 /// Checks whether these rights cover a document.

@@ -3,15 +3,17 @@
 //! Everything constant was prepared when the document was stored; only numbers that change are written here. One code
 //! path writes the limit headers of every response. What to answer is decided by earlier stages.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::header::{HeaderName, LINK, LOCATION};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use http_body_util::Full;
 
-use crate::cache::{DocumentForm, Representation, freshness, is_current};
+use crate::cache::{ContentCoding, Representation, StoredDocument, freshness, is_current};
 use crate::instruments::CacheOutcome;
 use scoregate_base::clock::Now;
-use scoregate_base::limits::{LimitRule, LimitStatus};
+use scoregate_base::keys::Rights;
 
 use super::authenticate::Caller;
 use super::exchange::Exchange;
@@ -21,10 +23,12 @@ use super::refusal::{Refusal, whole_seconds};
 use super::resolve::ResolvedTarget;
 use super::response::cors::CorsPolicy;
 use super::response::deprecation::Deprecation;
+use super::response::error_body;
 use super::response::error_format::prefers_problem;
 use super::response::header_values::{HeaderValueWriter, NumberField};
+use super::response::limit_headers::{LIMITS, LimitHeaders};
 use super::response::page_reply::PageReply;
-use super::response::response_head::{HeaderField, ResponseHead};
+use super::response::response_head::{HeadStart, HeadWriter, HeaderField, HeaderFieldSet};
 
 /// The content of a response.
 #[derive(Debug)]
@@ -46,12 +50,13 @@ pub(super) enum Reply {
 /// A document in the form for one caller.
 #[derive(Debug)]
 pub(super) struct DocumentReply {
-    representation: Representation,
+    stored: Arc<StoredDocument>,
+    rights: Rights,
+    encoding: ContentCoding,
     pub(super) not_modified: bool,
     max_age: u64,
     ttl: i64,
     outcome: CacheOutcome,
-    is_cached: bool,
 }
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -67,23 +72,33 @@ const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 impl DocumentReply {
     /// Chooses the form by the caller's rights and the encoding, and decides on a 304.
     pub(super) fn of(
-        served: &Served,
+        served: Served,
         target: &ResolvedTarget,
         caller: &Caller,
         headers: &HeaderMap,
         now: Now,
     ) -> Self {
-        let form: &DocumentForm = served.stored.document.form(caller.rights);
-        let representation = form.choose(target.encoding).clone();
-        let not_modified = target.conditional && is_current(headers, &representation.etag);
+        let (rights, encoding) = (caller.rights(), target.encoding);
+        let representation = served.stored.document.form(rights).choose(encoding);
         Self {
-            not_modified,
+            not_modified: target.conditional && is_current(headers, &representation.etag),
+            rights,
+            encoding,
             max_age: freshness::max_age(served.due, caller.spread, now.mono),
             ttl: freshness::ttl(served.due, now.mono),
             outcome: served.outcome,
-            is_cached: served.stored.is_cached,
-            representation,
+            stored: served.stored,
         }
+    }
+
+    /// Counts a use of the document.
+    pub(super) fn count_use(&self) {
+        self.stored.used();
+    }
+
+    /// Its bytes and their headers.
+    fn representation(&self) -> &Representation {
+        self.stored.document.form(self.rights).choose(self.encoding)
     }
 
     fn cache_status(&self, values: &mut HeaderValueWriter) -> HeaderValue {
@@ -93,7 +108,7 @@ impl DocumentReply {
                 Ok(ttl) => lifetime.value(ttl),
                 Err(_) => values.text(lifetime.prefix()).number(self.ttl).value(),
             },
-            CacheOutcome::Miss if !self.is_cached => {
+            CacheOutcome::Miss if !self.stored.is_cached => {
                 HeaderValue::from_static("scoregate; fwd=miss; detail=miss")
             }
             CacheOutcome::Miss => HeaderValue::from_static("scoregate; fwd=miss; stored; detail=miss"),
@@ -114,37 +129,45 @@ pub(super) struct ResponseContext<'r> {
     pub(super) method: &'r Method,
     pub(super) headers: &'r HeaderMap,
     pub(super) guard: &'r AddressGuard,
-    /// The authentication realm.
-    pub(super) realm: &'r str,
+    /// The value of `WWW-Authenticate`.
+    pub(super) challenge: &'r HeaderValue,
     pub(super) cors: Option<&'r CorsPolicy>,
     pub(super) deprecation: &'r Deprecation,
     /// The moment of sending.
     pub(super) now: Now,
 }
 
+/// The fields of every response, after those of its content and the limits.
+const COMMON: HeaderFieldSet =
+    HeaderFieldSet::of(&[HeaderField::Vary, HeaderField::ContentTypeOptions, HeaderField::RequestId]);
+
+const BODY: HeaderFieldSet = HeaderFieldSet::of(&[HeaderField::ContentType, HeaderField::ContentLength]);
+const CACHE_CONTROL: HeaderFieldSet = HeaderFieldSet::of(&[HeaderField::CacheControl]);
+
 pub(super) fn respond(
-    answered: Result<Reply, Refusal>,
+    answered: &Result<Reply, Refusal>,
     exchange: &Exchange<'_>,
     at: &ResponseContext<'_>,
 ) -> Response<Full<Bytes>> {
-    let values = &mut HeaderValueWriter::new();
-    let limits = LimitHeaders::of(exchange, answered.as_ref().err(), at);
-    let is_options = matches!(answered, Ok(Reply::Options));
+    let values = &mut HeaderValueWriter::default();
+    let limits = LimitHeaders::of(exchange, answered.as_ref().err(), at.guard, at.now);
     let is_page = matches!(answered, Ok(Reply::Page(_) | Reply::Moved(_) | Reply::Health));
     let is_shared = is_for_shared_caches(answered.as_ref().ok());
-    let of_the_page = header_of_the_page(answered.as_ref().ok());
-    let head = &mut ResponseHead::default();
-    let (status, body) = match answered {
-        Ok(Reply::Document(delivery)) => document(delivery, head, values),
-        Ok(Reply::Me(body)) => me(body, head, values),
-        Ok(Reply::Page(page)) => public_page(page, head),
-        Ok(Reply::Moved(_)) => moved(head),
-        Ok(Reply::Health) => health(head),
-        Ok(Reply::Options) => options(head),
-        Err(refusal) => error(&refusal, exchange, &limits, at, head, values),
+    let others = COMMON.and(if is_shared { HeaderFieldSet::default() } else { LIMITS });
+    let others = others.and_if(exchange.peer.is_encrypted, HeaderField::StrictTransportSecurity);
+    let mut headers = HeaderMap::new();
+    let start = HeadStart::new(&mut headers, others);
+    let (status, body, mut head) = match answered {
+        Ok(Reply::Document(reply)) => document(reply, start, values),
+        Ok(Reply::Me(body)) => me(body, start, values),
+        Ok(Reply::Page(page)) => public_page(page, start),
+        Ok(Reply::Moved(_)) => moved(start),
+        Ok(Reply::Health) => health(start),
+        Ok(Reply::Options) => options(start),
+        Err(refusal) => error(refusal, exchange, &limits, at, start, values),
     };
     if !is_shared {
-        limits.write(head, values);
+        limits.write(&mut head, values);
     }
     head.put(HeaderField::Vary, if is_shared { VARIES_FOR_ALL } else { VARIES });
     head.put(HeaderField::ContentTypeOptions, NOSNIFF);
@@ -152,15 +175,15 @@ pub(super) fn respond(
     if exchange.peer.is_encrypted {
         head.put(HeaderField::StrictTransportSecurity, NEVER_IN_THE_CLEAR);
     }
-    let mut headers = head.take_map();
-    if let Some((name, value)) = of_the_page {
+    head.finish();
+    if let Some((name, value)) = header_of_the_page(answered.as_ref().ok()) {
         headers.insert(name, HeaderValue::from_static(value));
     }
     if !is_page {
         at.deprecation.write(&mut headers);
     }
     if let Some(cors) = at.cors {
-        cors.write(at.headers, is_options, &mut headers);
+        cors.write(at.headers, matches!(answered, Ok(Reply::Options)), &mut headers);
     }
     let body = if *at.method == Method::HEAD { Bytes::new() } else { body };
     let mut response = Response::new(Full::new(body));
@@ -187,172 +210,131 @@ fn header_of_the_page(reply: Option<&Reply>) -> Option<(HeaderName, &'static str
     }
 }
 
-fn document(
-    delivery: DocumentReply,
-    head: &mut ResponseHead,
-    values: &mut HeaderValueWriter,
-) -> (StatusCode, Bytes) {
-    head.put(HeaderField::CacheStatus, delivery.cache_status(values));
-    let DocumentReply { representation, not_modified, max_age, .. } = delivery;
-    head.put(HeaderField::Etag, representation.etag);
-    head.put(HeaderField::LastModified, representation.last_modified);
-    head.put(HeaderField::CacheControl, NumberField::MaxAge.value(max_age));
-    if not_modified {
-        return (StatusCode::NOT_MODIFIED, Bytes::new());
-    }
-    head.put(HeaderField::ContentType, JSON);
-    head.put(HeaderField::ContentLength, representation.length);
-    if let Some(encoding) = representation.encoding {
-        head.put(HeaderField::ContentEncoding, encoding);
-    }
-    (StatusCode::OK, representation.body)
+/// Status, body and head of a response, the head as far as its content determines it.
+type Content<'m> = (StatusCode, Bytes, HeadWriter<'m>);
+
+fn document<'m>(reply: &DocumentReply, start: HeadStart<'m>, values: &mut HeaderValueWriter) -> Content<'m> {
+    const FIELDS: HeaderFieldSet = HeaderFieldSet::of(&[
+        HeaderField::Etag,
+        HeaderField::LastModified,
+        HeaderField::CacheControl,
+        HeaderField::CacheStatus,
+    ]);
+    let representation = (!reply.not_modified).then(|| reply.representation());
+    let (status, body, mut head) = body_of(representation, JSON, FIELDS, start);
+    let representation = reply.representation();
+    head.put(HeaderField::Etag, representation.etag.clone());
+    head.put(HeaderField::LastModified, representation.last_modified.clone());
+    head.put(HeaderField::CacheControl, NumberField::MaxAge.value(reply.max_age));
+    head.put(HeaderField::CacheStatus, reply.cache_status(values));
+    (status, body, head)
 }
 
-fn me(body: Bytes, head: &mut ResponseHead, values: &mut HeaderValueWriter) -> (StatusCode, Bytes) {
+/// A 200 with this body and its headers, or a 304 without one. `fields` follow.
+fn body_of<'m>(
+    representation: Option<&Representation>,
+    content_type: HeaderValue,
+    fields: HeaderFieldSet,
+    start: HeadStart<'m>,
+) -> Content<'m> {
+    let Some(Representation { body, length, encoding, .. }) = representation else {
+        return (StatusCode::NOT_MODIFIED, Bytes::new(), start.with(fields));
+    };
+    let mut head = start.with(fields.and(BODY).and_if(encoding.is_some(), HeaderField::ContentEncoding));
+    head.put(HeaderField::ContentType, content_type);
+    head.put(HeaderField::ContentLength, length.clone());
+    if let Some(encoding) = encoding {
+        head.put(HeaderField::ContentEncoding, encoding.clone());
+    }
+    (StatusCode::OK, body.clone(), head)
+}
+
+fn me<'m>(body: &Bytes, start: HeadStart<'m>, values: &mut HeaderValueWriter) -> Content<'m> {
+    let mut head = start.with(BODY.and(CACHE_CONTROL));
     head.put(HeaderField::ContentType, JSON);
     head.put(HeaderField::ContentLength, values.number(body.len()).value());
     head.put(HeaderField::CacheControl, HeaderValue::from_static("private, no-store"));
-    (StatusCode::OK, body)
+    (StatusCode::OK, body.clone(), head)
 }
 
-fn public_page(reply: PageReply, head: &mut ResponseHead) -> (StatusCode, Bytes) {
-    let PageReply { page, representation, not_modified } = reply;
-    head.put(HeaderField::Etag, representation.etag);
+fn public_page<'m>(reply: &PageReply, start: HeadStart<'m>) -> Content<'m> {
+    const FIELDS: HeaderFieldSet = HeaderFieldSet::of(&[
+        HeaderField::Etag,
+        HeaderField::CacheControl,
+        HeaderField::ContentSecurityPolicy,
+        HeaderField::ReferrerPolicy,
+    ]);
+    let page = &reply.page;
+    let representation = (!reply.not_modified).then(|| reply.representation());
+    let content_type = HeaderValue::from_static(page.content_type);
+    let (status, body, mut head) = body_of(representation, content_type, FIELDS, start);
+    head.put(HeaderField::Etag, reply.representation().etag.clone());
     head.put(HeaderField::CacheControl, HeaderValue::from_static(page.cache_control));
     head.put(HeaderField::ContentSecurityPolicy, page.content_policy.clone());
     head.put(HeaderField::ReferrerPolicy, HeaderValue::from_static("no-referrer"));
-    if not_modified {
-        return (StatusCode::NOT_MODIFIED, Bytes::new());
-    }
-    head.put(HeaderField::ContentType, HeaderValue::from_static(page.content_type));
-    head.put(HeaderField::ContentLength, representation.length);
-    if let Some(encoding) = representation.encoding {
-        head.put(HeaderField::ContentEncoding, encoding);
-    }
-    (StatusCode::OK, representation.body)
+    (status, body, head)
 }
 
-fn moved(head: &mut ResponseHead) -> (StatusCode, Bytes) {
+fn moved(start: HeadStart<'_>) -> Content<'_> {
+    let mut head = start.with(CACHE_CONTROL.and_if(true, HeaderField::ContentLength));
     head.put(HeaderField::ContentLength, HeaderValue::from_static("0"));
     head.put(HeaderField::CacheControl, NO_STORE);
-    (StatusCode::PERMANENT_REDIRECT, Bytes::new())
+    (StatusCode::PERMANENT_REDIRECT, Bytes::new(), head)
 }
 
-fn health(head: &mut ResponseHead) -> (StatusCode, Bytes) {
+fn health(start: HeadStart<'_>) -> Content<'_> {
     let body = Bytes::from_static(b"alive\n");
+    let mut head = start.with(BODY.and(CACHE_CONTROL));
     head.put(HeaderField::ContentType, HeaderValue::from_static("text/plain; charset=utf-8"));
     head.put(HeaderField::ContentLength, HeaderValue::from(body.len()));
     head.put(HeaderField::CacheControl, NO_STORE);
-    (StatusCode::OK, body)
+    (StatusCode::OK, body, head)
 }
 
-fn options(head: &mut ResponseHead) -> (StatusCode, Bytes) {
-    head.put(HeaderField::Allow, METHODS);
+fn options(start: HeadStart<'_>) -> Content<'_> {
+    let mut head = start.with(CACHE_CONTROL.and_if(true, HeaderField::Allow));
     head.put(HeaderField::CacheControl, NO_STORE);
-    (StatusCode::NO_CONTENT, Bytes::new())
+    head.put(HeaderField::Allow, METHODS);
+    (StatusCode::NO_CONTENT, Bytes::new(), head)
 }
 
-fn error(
+fn error<'m>(
     refusal: &Refusal,
     exchange: &Exchange<'_>,
     limits: &LimitHeaders,
     at: &ResponseContext<'_>,
-    head: &mut ResponseHead,
+    start: HeadStart<'m>,
     values: &mut HeaderValueWriter,
-) -> (StatusCode, Bytes) {
+) -> Content<'m> {
     let as_problem = prefers_problem(at.headers);
-    let body =
-        super::response::error_body::render(refusal, &limits.reported, exchange.id.as_str(), as_problem);
+    let body = error_body::render(refusal, &limits.reported, exchange.id.as_str(), as_problem);
+    let status = refusal.code().row().status;
+    let allow = (status == StatusCode::METHOD_NOT_ALLOWED).then_some(METHODS);
+    let challenge = (status == StatusCode::UNAUTHORIZED).then(|| at.challenge.clone());
+    let limited = refusal.rule().map(|_| limits.reported.wait);
+    let wait = limited.or_else(|| refusal.retry_after(limits.next_token));
+    let fields = BODY
+        .and(CACHE_CONTROL)
+        .and_if(allow.is_some(), HeaderField::Allow)
+        .and_if(challenge.is_some(), HeaderField::WwwAuthenticate)
+        .and_if(wait.is_some(), HeaderField::RetryAfter)
+        .and_if(refusal.closes(), HeaderField::Connection);
+    let mut head = start.with(fields);
     head.put(HeaderField::ContentType, if as_problem { PROBLEM } else { JSON });
     head.put(HeaderField::ContentLength, values.number(body.len()).value());
     head.put(HeaderField::CacheControl, NO_STORE);
-    let status = refusal.code().row().status;
-    match status {
-        StatusCode::METHOD_NOT_ALLOWED => head.put(HeaderField::Allow, METHODS),
-        StatusCode::UNAUTHORIZED => {
-            let realm = values.text("Bearer realm=\"").text(at.realm).text("\"").value();
-            head.put(HeaderField::WwwAuthenticate, realm);
-        }
-        _ => {}
+    if let Some(methods) = allow {
+        head.put(HeaderField::Allow, methods);
     }
-    let limited = refusal.rule().map(|_| limits.reported.wait);
-    if let Some(wait) = limited.or_else(|| refusal.retry_after(limits.next_token)) {
+    if let Some(challenge) = challenge {
+        head.put(HeaderField::WwwAuthenticate, challenge);
+    }
+    if let Some(wait) = wait {
         head.put(HeaderField::RetryAfter, values.number(whole_seconds(wait)).value());
     }
     // On HTTP/2 the server replaces this header by closing the connection.
     if refusal.closes() {
         head.put(HeaderField::Connection, HeaderValue::from_static("close"));
     }
-    (status, body)
-}
-
-/// The limit headers of a response.
-struct LimitHeaders {
-    /// The rule named in `X-RateLimit-Resource`.
-    reported: LimitStatus,
-    /// Time until the next minute token of the caller.
-    next_token: std::time::Duration,
-    scope: LimitScope,
-}
-
-/// The owner of the limits.
-enum LimitScope {
-    /// An application: status of its minute and its day, and its policy header.
-    Application([LimitStatus; 2], HeaderValue),
-    /// An address: status of its guard.
-    Address,
-}
-
-impl LimitHeaders {
-    /// By the rule that refused the request, if any; else the day of a known application; else the guard of the
-    /// address.
-    fn of(exchange: &Exchange<'_>, refusal: Option<&Refusal>, at: &ResponseContext<'_>) -> Self {
-        let hit = refusal.and_then(Refusal::rule);
-        let Some(caller) = &exchange.caller else {
-            let limit_status = at.guard.limit_status(exchange.peer.address, at.now);
-            let reported =
-                if hit.is_some() { limit_status.as_hit(exchange.started, at.now) } else { limit_status };
-            return Self { reported, next_token: std::time::Duration::ZERO, scope: LimitScope::Address };
-        };
-        let rule = hit.unwrap_or(LimitRule::Day);
-        let terms = caller.account.terms();
-        let statuses = caller.account.limit_statuses(rule, &terms.limits, at.now);
-        let as_reported = |status: LimitStatus| {
-            if Some(status.rule) == hit { status.as_hit(exchange.started, at.now) } else { status }
-        };
-        let [minute, day, reported] = if hit.is_some() { statuses.map(as_reported) } else { statuses };
-        Self {
-            reported,
-            next_token: minute.wait,
-            scope: LimitScope::Application([minute, day], terms.policy.clone()),
-        }
-    }
-
-    fn write(self, head: &mut ResponseHead, values: &mut HeaderValueWriter) {
-        head.put(HeaderField::Limit, NumberField::Plain.value(self.reported.limit.into()));
-        head.put(HeaderField::Remaining, values.number(self.reported.remaining).value());
-        head.put(HeaderField::Reset, NumberField::Plain.value(self.reported.reset.seconds()));
-        head.put(HeaderField::Resource, HeaderValue::from_static(self.reported.rule.name()));
-        let policy = match self.scope {
-            LimitScope::Application([minute, day], policy) => {
-                part(values, &minute);
-                part(values.text(", "), &day);
-                head.put(HeaderField::Standing, values.value());
-                policy
-            }
-            LimitScope::Address => {
-                part(values, &self.reported);
-                head.put(HeaderField::Standing, values.value());
-                values.text("\"guard\";q=").number(self.reported.limit).text(";w=60").value()
-            }
-        };
-        head.put(HeaderField::Policy, policy);
-    }
-}
-
-/// `"minute";r=59;t=1`: remaining allowance, and seconds until it is full again.
-fn part(values: &mut HeaderValueWriter, limit_status: &LimitStatus) {
-    let seconds = limit_status.full_in.as_secs() + u64::from(limit_status.full_in.subsec_nanos() > 0);
-    values.text("\"").text(limit_status.rule.name()).text("\";r=").number(limit_status.remaining);
-    values.text(";t=").number(seconds);
+    (status, body, head)
 }

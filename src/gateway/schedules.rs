@@ -12,11 +12,14 @@ use shuttle::future::{JoinHandle, block_on, yield_now};
 
 use crate::accounts::preemption::{SCHEDULED, switch_here};
 use crate::accounts::sample::stored;
-use crate::accounts::{Account, KeyDirectory, Leases, LedgerWork, SpawnLedgerWork, TermsByTier};
+use crate::accounts::{
+    Account, KeyDirectory, Leases, LedgerWork, RequestCounter, SpawnLedgerWork, TermsByTier,
+};
 use crate::instruments::Instruments;
 use scoregate_base::clock::{Clock, Day, ManualClock, Wall};
 use scoregate_base::keys::{ApplicationId, Digest, standard_tiers};
 use scoregate_base::limits::{DayTotals, NodeTotals};
+use scoregate_base::routes::Route;
 use scoregate_observe::telemetry::metrics::MetricsRegistry;
 use scoregate_store::{
     Ledger, LedgerExchange, LedgerExchangeReply, LedgerReport, OwnLimits, ReportOutcome, StoreError,
@@ -25,6 +28,7 @@ use scoregate_store::{
 
 use super::admit::{Admission, admit};
 use super::authenticate::Caller;
+use super::charge::{ChargedRequest, charge};
 use super::refusal::Refusal;
 
 const SCHEDULES: usize = 1_500;
@@ -106,6 +110,7 @@ struct ScheduleState {
     clock: Clock,
     manual: ManualClock,
     calls: Arc<Mutex<Vec<JoinHandle<()>>>>,
+    counter: RequestCounter,
     /// Units delivered, by day.
     delivered: Mutex<BTreeMap<Day, u64>>,
 }
@@ -125,15 +130,24 @@ impl ScheduleState {
             Box::new(move |work: LedgerWork| begun.lock().unwrap().push(shuttle::future::spawn(work)));
         let ledger_calls: Arc<dyn Ledger> = Arc::clone(&ledger) as Arc<dyn Ledger>;
         let leases = Arc::new(Leases::new(ledger_calls, 1, spawn, clock.clone(), Arc::clone(&INSTRUMENTS)));
-        let delivered = Mutex::default();
-        Self { ledger, leases, key_directory, account, terms, clock, manual, calls, delivered }
+        let (counter, delivered) = Default::default();
+        Self { ledger, leases, key_directory, account, terms, clock, manual, calls, counter, delivered }
     }
 
-    async fn request(&self, is_delivered: bool) {
-        let terms = self.account.terms();
-        let (rights, tier) = (terms.rights, terms.tier);
-        drop(terms);
-        let caller = Caller { account: Arc::clone(&self.account), rights, tier, expires_at: None, spread: 0 };
+    /// Makes a request. If its response is ready, it is charged in one step unless it has to wait.
+    async fn request(&self, is_delivered: bool, is_ready: bool) {
+        let (account, terms) = (Arc::clone(&self.account), self.account.terms_now());
+        let caller = Caller { account, terms, expires_at: None, spread: 0 };
+        if is_ready {
+            let now = self.clock.now();
+            let charged = charge(&self.leases, &self.counter, &caller, Route::Models, !is_delivered, now);
+            if let Some(ChargedRequest { result, .. }) = charged {
+                if let Ok(Some(day)) = result {
+                    *self.delivered.lock().unwrap().entry(day).or_default() += 1;
+                }
+                return;
+            }
+        }
         match admit(&self.leases, &caller, false, self.clock.now(), || {}).await {
             Ok(Admission::ToFetch(hold)) => {
                 yield_now().await;
@@ -189,7 +203,7 @@ fn with_callers(stage: &Arc<ScheduleState>, beside: impl FnOnce(&ScheduleState) 
         shuttle::thread::spawn(move || {
             block_on(async {
                 for request in 0..3 {
-                    stage.request((caller + request) % 4 != 0).await;
+                    stage.request((caller + request) % 4 != 0, request % 2 == 1).await;
                 }
             });
         })
@@ -240,7 +254,7 @@ fn across_midnight_each_unit_is_charged_to_one_day() {
 fn with_an_intermittent_ledger_grace_is_bounded_and_charged() {
     try_schedules(|| {
         let stage = Arc::new(ScheduleState::new(200));
-        block_on(stage.request(true));
+        block_on(stage.request(true, true));
         with_callers(&stage, |stage| {
             for is_away in [true, false] {
                 switch_here();

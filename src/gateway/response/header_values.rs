@@ -1,14 +1,12 @@
-//! Writes the header values that differ between responses, one after another into one buffer.
-//!
-//! A response has eight of them; a buffer for each would be eight allocations.
+//! Writes the header values that differ between responses: on the stack, then each into an allocation of its size. Values
+//! that repeat are kept.
 
 use std::cell::RefCell;
 
-use bytes::BytesMut;
 use http::HeaderValue;
 
-/// Initial capacity; enough for all values of a usual response.
-const CAPACITY: usize = 320;
+/// The longest value has 90 bytes.
+const CAPACITY: usize = 128;
 
 /// Number of values of a kind that each thread keeps.
 const KEPT: usize = 64;
@@ -79,33 +77,43 @@ const fn place(number: u64) -> usize {
 }
 
 fn written(prefix: &str, number: u64) -> HeaderValue {
-    HeaderValueWriter(BytesMut::with_capacity(prefix.len() + 20)).text(prefix).number(number).value()
+    HeaderValueWriter::default().text(prefix).number(number).value()
 }
 
-/// A buffer for header values.
+/// A header value under construction: a few of our own words and numbers.
 #[derive(Debug)]
-pub(in super::super) struct HeaderValueWriter(BytesMut);
+pub(in super::super) struct HeaderValueWriter {
+    bytes: [u8; CAPACITY],
+    length: usize,
+}
+
+impl Default for HeaderValueWriter {
+    fn default() -> Self {
+        Self { bytes: [0; CAPACITY], length: 0 }
+    }
+}
 
 impl HeaderValueWriter {
-    pub(crate) fn new() -> Self {
-        Self(BytesMut::with_capacity(CAPACITY))
-    }
-
     /// Appends text.
+    #[inline]
     pub(in super::super) fn text(&mut self, words: &str) -> &mut Self {
-        self.0.extend_from_slice(words.as_bytes());
+        let end = self.length + words.len();
+        let place = self.bytes.get_mut(self.length..end).expect("no value has so many words and numbers");
+        place.copy_from_slice(words.as_bytes());
+        self.length = end;
         self
     }
 
     /// Appends a number.
+    #[inline]
     pub(in super::super) fn number(&mut self, number: impl itoa::Integer) -> &mut Self {
         self.text(itoa::Buffer::new().format(number))
     }
 
     /// The text appended since the last value.
     pub(in super::super) fn value(&mut self) -> HeaderValue {
-        let written = self.0.split().freeze();
-        HeaderValue::from_maybe_shared(written).expect("made of our own words and numbers, visible ASCII")
+        let written = self.bytes.get(..std::mem::take(&mut self.length)).unwrap_or_default();
+        HeaderValue::from_bytes(written).expect("made of our own words and numbers, visible ASCII")
     }
 }
 
@@ -115,13 +123,13 @@ mod tests {
 
     #[test]
     fn each_value_is_the_text_written_since_the_previous_value() {
-        let mut values = HeaderValueWriter::new();
+        let mut values = HeaderValueWriter::default();
         let one = values.text("max-age=").number(60).value();
-        let long = values.text(&"x".repeat(2 * CAPACITY)).value();
+        let long = values.text(&"x".repeat(CAPACITY)).value();
         let other = values.number(-7).text("").value();
         assert_eq!(
             (one, long.len(), other),
-            ("max-age=60".parse().unwrap(), 2 * CAPACITY, "-7".parse().unwrap())
+            ("max-age=60".parse().unwrap(), CAPACITY, "-7".parse().unwrap())
         );
     }
 
@@ -134,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_frequent_value_has_always_the_number_and_the_text_asked_for() {
-        let mut values = HeaderValueWriter::new();
+        let mut values = HeaderValueWriter::default();
         let numbers = (0..3 * KEPT as u64).chain([1_763_769_600, 1_763_769_600, 7, 0, u64::MAX]);
         for number in numbers {
             assert_eq!(NumberField::Plain.value(number), number.to_string());

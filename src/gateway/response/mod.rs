@@ -5,5 +5,6 @@ pub(super) mod deprecation;
 pub(super) mod error_body;
 pub(super) mod error_format;
 pub(super) mod header_values;
+pub(super) mod limit_headers;
 pub(super) mod page_reply;
 pub(super) mod response_head;

@@ -6,25 +6,31 @@ use std::sync::Arc;
 use http::HeaderMap;
 use http::header::ACCEPT_ENCODING;
 
-use crate::cache::{Representation, is_current, negotiate};
+use crate::cache::{ContentCoding, Representation, is_current, negotiate};
 use crate::pages::Page;
 
 /// A page that needs no key, in the encoding for one client.
 #[derive(Debug)]
 pub(in super::super) struct PageReply {
     pub(in super::super) page: Arc<Page>,
-    pub(in super::super) representation: Representation,
+    encoding: ContentCoding,
     pub(in super::super) not_modified: bool,
 }
 
 impl PageReply {
     pub(in super::super) fn of(page: Arc<Page>, headers: &HeaderMap) -> Self {
-        let representation = page.choose(negotiate(headers.get_all(ACCEPT_ENCODING).iter())).clone();
-        Self { not_modified: is_current(headers, &representation.etag), representation, page }
+        let encoding = negotiate(headers.get_all(ACCEPT_ENCODING).iter());
+        let not_modified = is_current(headers, &page.choose(encoding).etag);
+        Self { page, encoding, not_modified }
+    }
+
+    /// Its bytes and their headers.
+    pub(in super::super) fn representation(&self) -> &Representation {
+        self.page.choose(self.encoding)
     }
 
     /// The bytes that a GET sends.
     pub(in super::super) fn bytes(&self) -> usize {
-        if self.not_modified { 0 } else { self.representation.body.len() }
+        if self.not_modified { 0 } else { self.representation().body.len() }
     }
 }

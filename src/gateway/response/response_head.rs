@@ -1,10 +1,11 @@
-//! The headers of a response.
+//! The headers of a response, set in the order in which they are sent.
 //!
-//! Responses use few distinct sets of header fields. For each set a map of its names is kept, which a response clones
-//! and fills with values, so names are not hashed for every response. The values are chosen in `respond`.
+//! Responses use few distinct sets of header fields. For each set a map of its names is kept. A response copies it and
+//! replaces the values, so names are not hashed for every response. The values are chosen in `respond`.
 
 use std::cell::RefCell;
 
+use http::header::ValuesMut;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_SECURITY_POLICY,
     CONTENT_TYPE, ETAG, LAST_MODIFIED, REFERRER_POLICY, RETRY_AFTER, STRICT_TRANSPORT_SECURITY, VARY,
@@ -81,60 +82,94 @@ thread_local! {
 
 /// A set of fields, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct HeaderFieldSet(u32);
-
-/// The headers of a response under construction.
-#[derive(Debug, Default)]
-pub(in super::super) struct ResponseHead {
-    values: [Option<HeaderValue>; FIELDS],
-    /// Fields that are set.
-    set: HeaderFieldSet,
-}
-
-impl ResponseHead {
-    /// Sets a field.
-    pub(in super::super) fn put(&mut self, field: HeaderField, value: HeaderValue) {
-        if let Some(index) = self.values.get_mut(field as usize) {
-            *index = Some(value);
-            self.set.0 |= 1 << field as u32;
-        }
-    }
-
-    /// Takes the fields as they are sent and leaves this empty: it is large and must not be moved.
-    pub(in super::super) fn take_map(&mut self) -> HeaderMap {
-        let set = std::mem::take(&mut self.set);
-        TEMPLATES.with_borrow_mut(|kept| {
-            if let Some((_, names)) = kept.iter().find(|(known, _)| *known == set) {
-                return self.filled(names.clone());
-            }
-            let made = self.made();
-            if made.keys().eq(set.names()) && kept.len() < MAX_TEMPLATES {
-                let mut names = made.clone();
-                names.values_mut().for_each(|value| *value = HeaderValue::from_static(""));
-                kept.push((set, names));
-            }
-            made
-        })
-    }
-
-    /// Fills a map that has exactly these fields in this order.
-    fn filled(&mut self, mut names: HeaderMap) -> HeaderMap {
-        for (index, value) in names.values_mut().zip(self.values.iter_mut().filter_map(Option::take)) {
-            *index = value;
-        }
-        names
-    }
-
-    fn made(&mut self) -> HeaderMap {
-        let values = self.values.iter_mut().map(Option::take);
-        NAMES.into_iter().zip(values).filter_map(|(name, value)| Some((name, value?))).collect()
-    }
-}
+pub(in super::super) struct HeaderFieldSet(u32);
 
 impl HeaderFieldSet {
+    pub(in super::super) const fn of(fields: &[HeaderField]) -> Self {
+        let (mut set, mut rest) = (Self(0), fields);
+        while let [first, others @ ..] = rest {
+            set.0 |= first.bit();
+            rest = others;
+        }
+        set
+    }
+
+    pub(in super::super) const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// With a field, if `is_present`.
+    pub(in super::super) const fn and_if(self, is_present: bool, field: HeaderField) -> Self {
+        if is_present { Self(self.0 | field.bit()) } else { self }
+    }
+
     fn names(self) -> impl Iterator<Item = HeaderName> {
         let is_in = move |at: usize| (self.0 >> at) & 1 == 1;
         NAMES.into_iter().enumerate().filter(move |(at, _)| is_in(*at)).map(|(_, name)| name)
+    }
+
+    /// A map of these names.
+    fn template(self) -> HeaderMap {
+        TEMPLATES.with_borrow_mut(|kept| {
+            if let Some((_, names)) = kept.iter().find(|(known, _)| *known == self) {
+                return names.clone();
+            }
+            let names: HeaderMap = self.names().map(|name| (name, HeaderValue::from_static(""))).collect();
+            if kept.len() < MAX_TEMPLATES {
+                kept.push((self, names.clone()));
+            }
+            names
+        })
+    }
+}
+
+impl HeaderField {
+    const fn bit(self) -> u32 {
+        1 << self as u32
+    }
+}
+
+/// A head whose last fields are known.
+pub(in super::super) struct HeadStart<'m> {
+    map: &'m mut HeaderMap,
+    last: HeaderFieldSet,
+}
+
+impl<'m> HeadStart<'m> {
+    /// The head will be in `map`.
+    pub(in super::super) fn new(map: &'m mut HeaderMap, last: HeaderFieldSet) -> Self {
+        Self { map, last }
+    }
+
+    /// Begins the head with its first fields.
+    pub(in super::super) fn with(self, first: HeaderFieldSet) -> HeadWriter<'m> {
+        let fields = first.and(self.last);
+        *self.map = fields.template();
+        HeadWriter { values: self.map.values_mut(), unset: fields }
+    }
+}
+
+/// Sets the values of a map that has a set of fields.
+pub(in super::super) struct HeadWriter<'m> {
+    values: ValuesMut<'m, HeaderValue>,
+    /// Fields without a value.
+    unset: HeaderFieldSet,
+}
+
+impl HeadWriter<'_> {
+    /// Sets the next field. All must be set, in the order of [`HeaderField`].
+    #[inline]
+    pub(in super::super) fn put(&mut self, field: HeaderField, value: HeaderValue) {
+        debug_assert!(self.unset.0.trailing_zeros() == field as u32, "{field:?} is not the next field");
+        if let Some(place) = self.values.next() {
+            *place = value;
+            self.unset.0 &= !field.bit();
+        }
+    }
+
+    /// Ends the head.
+    pub(in super::super) fn finish(self) {
+        debug_assert!(self.unset.0 == 0, "fields without a value: {:b}", self.unset.0);
     }
 }
 
@@ -144,23 +179,25 @@ mod tests {
 
     /// Builds a map of these fields; each value is `word` and the field's number.
     fn head(fields: &[HeaderField], word: &str) -> HeaderMap {
-        let mut head = ResponseHead::default();
+        let mut map = HeaderMap::new();
+        let mut head = HeadStart::new(&mut map, HeaderFieldSet::default()).with(HeaderFieldSet::of(fields));
         for field in fields {
             head.put(*field, HeaderValue::try_from(format!("{word} {}", *field as usize)).unwrap());
         }
-        head.take_map()
+        head.finish();
+        map
     }
 
     #[test]
     fn values_have_their_fields_with_new_and_known_name_sets() {
         let sets: [&[HeaderField]; 4] = [
-            &[HeaderField::Etag, HeaderField::Vary, HeaderField::ContentType],
-            &[HeaderField::Vary, HeaderField::ContentType],
+            &[HeaderField::ContentType, HeaderField::Etag, HeaderField::Vary],
+            &[HeaderField::ContentType, HeaderField::Vary],
             &[
-                HeaderField::StrictTransportSecurity,
-                HeaderField::RequestId,
-                HeaderField::Limit,
                 HeaderField::Etag,
+                HeaderField::Limit,
+                HeaderField::RequestId,
+                HeaderField::StrictTransportSecurity,
             ],
             &[],
         ];
@@ -175,6 +212,12 @@ mod tests {
         }
         let known = TEMPLATES.with_borrow(|kept| kept.iter().filter(|(_, names)| !names.is_empty()).count());
         assert_eq!(known, 3, "what is copied has to have been kept");
+    }
+
+    #[test]
+    #[should_panic(expected = "Vary is not the next field")]
+    fn a_field_out_of_order_is_a_defect() {
+        head(&[HeaderField::Vary, HeaderField::Etag], "x");
     }
 
     #[test]

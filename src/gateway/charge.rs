@@ -1,0 +1,48 @@
+//! Stages 4 and 6 in one step, for a request whose response is ready: admits, charges and counts it under one lock of its
+//! account.
+//!
+//! The decision is that of `limits`. What has to wait is left to `admit` and `settle`; then nothing is taken here.
+
+use std::sync::Arc;
+
+use crate::accounts::{Leases, RequestCounter};
+use scoregate_base::clock::{Day, Now};
+use scoregate_base::limits::{LimitRule, LimitStatus};
+use scoregate_base::routes::Route;
+use scoregate_store::RequestOutcome;
+
+use super::authenticate::Caller;
+use super::refusal::Refusal;
+
+/// A request that was admitted and settled, or refused by a limit.
+#[derive(Debug)]
+pub(super) struct ChargedRequest {
+    /// The day that was charged with a unit, if any.
+    pub(super) result: Result<Option<Day>, Refusal>,
+    /// Status of the minute and the day.
+    pub(super) statuses: [LimitStatus; 2],
+}
+
+/// Charges a request for a document, or for a 304 if it `is_unchanged`. `None` if the request has to wait.
+pub(super) fn charge(
+    leases: &Arc<Leases>,
+    counter: &RequestCounter,
+    caller: &Caller,
+    route: Route,
+    is_unchanged: bool,
+    now: Now,
+) -> Option<ChargedRequest> {
+    let outcome = if is_unchanged { RequestOutcome::NotModified } else { RequestOutcome::Ok };
+    let (account, limits, gateways) = (&caller.account, &caller.terms.limits, leases.gateways());
+    let settled = counter.admit_and_settle(account, limits, gateways, now, route, outcome)?;
+    if settled.runs_low {
+        leases.lease_ahead(account);
+    }
+    let result = match settled.refused {
+        // The share of the minute may be used up and not the limit.
+        Some(LimitRule::Minute) if leases.is_unreachable() => return None,
+        Some(rule) => Err(Refusal::Limited(rule)),
+        None => Ok(settled.charged),
+    };
+    Some(ChargedRequest { result, statuses: settled.statuses })
+}

@@ -1,0 +1,108 @@
+//! The limit headers of a response: written by one path for every response.
+
+use std::time::Duration;
+
+use http::HeaderValue;
+
+use scoregate_base::clock::Now;
+use scoregate_base::limits::{LimitRule, LimitStatus};
+
+use super::super::exchange::Exchange;
+use super::super::guard::AddressGuard;
+use super::super::refusal::Refusal;
+use super::header_values::{HeaderValueWriter, NumberField};
+use super::response_head::{HeadWriter, HeaderField, HeaderFieldSet};
+
+/// The fields.
+pub(in super::super) const LIMITS: HeaderFieldSet = HeaderFieldSet::of(&[
+    HeaderField::Limit,
+    HeaderField::Remaining,
+    HeaderField::Reset,
+    HeaderField::Resource,
+    HeaderField::Standing,
+    HeaderField::Policy,
+]);
+
+/// The limit headers of a response.
+pub(in super::super) struct LimitHeaders {
+    /// The rule named in `X-RateLimit-Resource`.
+    pub(in super::super) reported: LimitStatus,
+    /// Time until the next minute token of the caller.
+    pub(in super::super) next_token: Duration,
+    scope: LimitScope,
+}
+
+/// The owner of the limits.
+enum LimitScope {
+    /// An application: status of its minute and its day, and its policy header.
+    Application([LimitStatus; 2], HeaderValue),
+    /// An address: status of its guard.
+    Address,
+}
+
+impl LimitHeaders {
+    /// By the rule that refused the request, if any; else the day of a known application; else the guard of the
+    /// address.
+    pub(in super::super) fn of(
+        exchange: &Exchange<'_>,
+        refusal: Option<&Refusal>,
+        guard: &AddressGuard,
+        now: Now,
+    ) -> Self {
+        let hit = refusal.and_then(Refusal::rule);
+        let Some(caller) = &exchange.caller else {
+            let limit_status = guard.limit_status(exchange.peer.address, now);
+            let reported =
+                if hit.is_some() { limit_status.as_hit(exchange.started, now) } else { limit_status };
+            return Self { reported, next_token: Duration::ZERO, scope: LimitScope::Address };
+        };
+        let rule = hit.unwrap_or(LimitRule::Day);
+        let (statuses, policy) = match (exchange.limit_statuses, rule) {
+            (Some([minute, day]), LimitRule::Minute) => ([minute, day, minute], caller.terms.policy.clone()),
+            (Some([minute, day]), LimitRule::Day) => ([minute, day, day], caller.terms.policy.clone()),
+            (None, _) | (_, LimitRule::Guard) => {
+                let terms = caller.account.terms();
+                let statuses = caller.account.limit_statuses(rule, &terms.limits, now);
+                (statuses, terms.policy.clone())
+            }
+        };
+        let as_reported = |status: LimitStatus| {
+            if Some(status.rule) == hit { status.as_hit(exchange.started, now) } else { status }
+        };
+        let [minute, day, reported] = if hit.is_some() { statuses.map(as_reported) } else { statuses };
+        Self { reported, next_token: minute.wait, scope: LimitScope::Application([minute, day], policy) }
+    }
+
+    /// Sets the fields.
+    pub(in super::super) fn write(self, head: &mut HeadWriter<'_>, values: &mut HeaderValueWriter) {
+        head.put(HeaderField::Limit, NumberField::Plain.value(self.reported.limit.into()));
+        head.put(HeaderField::Remaining, values.number(self.reported.remaining).value());
+        head.put(HeaderField::Reset, NumberField::Plain.value(self.reported.reset.seconds()));
+        head.put(HeaderField::Resource, HeaderValue::from_static(self.reported.rule.name()));
+        let policy = match self.scope {
+            LimitScope::Application([minute, day], policy) => {
+                part(values, &minute);
+                part(values.text(", "), &day);
+                head.put(HeaderField::Standing, values.value());
+                policy
+            }
+            LimitScope::Address => {
+                part(values, &self.reported);
+                head.put(HeaderField::Standing, values.value());
+                values.text("\"guard\";q=").number(self.reported.limit).text(";w=60").value()
+            }
+        };
+        head.put(HeaderField::Policy, policy);
+    }
+}
+
+/// `"minute";r=59;t=1`: remaining allowance, and seconds until it is full again.
+fn part(values: &mut HeaderValueWriter, limit_status: &LimitStatus) {
+    let seconds = limit_status.full_in.as_secs() + u64::from(limit_status.full_in.subsec_nanos() > 0);
+    match limit_status.rule {
+        LimitRule::Minute => values.text("\"minute\";r="),
+        LimitRule::Day => values.text("\"day\";r="),
+        LimitRule::Guard => values.text("\"guard\";r="),
+    };
+    values.number(limit_status.remaining).text(";t=").number(seconds);
+}

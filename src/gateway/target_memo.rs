@@ -1,0 +1,246 @@
+//! Request targets that a thread resolved recently, by their exact text and the caller's rights, with their documents.
+//!
+//! Bounded: a target has one place among [`PLACES`]. The memo keeps no document in memory, and returns none that the cache
+//! has replaced, removed or evicted. Expiry is checked for every request, in `documents`.
+
+use std::cell::RefCell;
+use std::hash::BuildHasher as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use foldhash::fast::FixedState;
+
+use crate::cache::StoredDocument;
+use scoregate_base::keys::Rights;
+use scoregate_base::routes::DocumentKey;
+
+use super::parse::ParsedRequest;
+
+const PLACES: usize = 128;
+/// Longer targets are resolved each time.
+const MAX_LENGTH: usize = 128;
+/// One in so many uses is a lookup in the cache, which evicts what is not used.
+const LOOKUP_EVERY: u32 = 16;
+
+thread_local! {
+    static PLACES_OF_THREAD: RefCell<[Option<ResolvedEntry>; PLACES]> =
+        const { RefCell::new([const { None }; PLACES]) };
+}
+
+/// The memo of one gateway. After a reload, the next gateway has another number: it finds nothing of this one.
+#[derive(Debug)]
+pub struct TargetMemo {
+    generation: u64,
+}
+
+/// A resolved target.
+struct ResolvedEntry {
+    generation: u64,
+    rights: Rights,
+    target: Box<str>,
+    key: DocumentKey,
+    document: Weak<StoredDocument>,
+    uses: u32,
+}
+
+impl Default for TargetMemo {
+    fn default() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self { generation: NEXT.fetch_add(1, Ordering::Relaxed) }
+    }
+}
+
+impl TargetMemo {
+    /// The key of a target, and its document unless the cache has to be asked.
+    pub(super) fn recall(
+        &self,
+        target: &str,
+        rights: Rights,
+    ) -> Option<(DocumentKey, Option<Arc<StoredDocument>>)> {
+        PLACES_OF_THREAD.with_borrow_mut(|places| {
+            let entry = places.get_mut(place(target))?.as_mut()?;
+            if !entry.is_for(self, target, rights) {
+                return None;
+            }
+            entry.uses = entry.uses.wrapping_add(1);
+            let document =
+                if entry.uses.is_multiple_of(LOOKUP_EVERY) { None } else { entry.document.upgrade() };
+            Some((entry.key.clone(), document.filter(|document| !document.is_withdrawn())))
+        })
+    }
+
+    /// Remembers the document of a target. Text of unknown parameters is not kept.
+    pub(super) fn remember(
+        &self,
+        request: &ParsedRequest<'_>,
+        rights: Rights,
+        key: &DocumentKey,
+        document: &Arc<StoredDocument>,
+    ) {
+        let target = request.target;
+        PLACES_OF_THREAD.with_borrow_mut(|places| {
+            let Some(place) = places.get_mut(place(target)) else { return };
+            match place {
+                Some(entry) if entry.is_for(self, target, rights) => {
+                    entry.document = Arc::downgrade(document);
+                }
+                _ if target.len() <= MAX_LENGTH && has_only_known_parameters(request.query, key) => {
+                    let document = Arc::downgrade(document);
+                    let (generation, target, key) = (self.generation, target.into(), key.clone());
+                    *place = Some(ResolvedEntry { generation, rights, target, key, document, uses: 0 });
+                }
+                _ => {}
+            }
+        });
+    }
+}
+
+impl ResolvedEntry {
+    fn is_for(&self, memo: &TargetMemo, target: &str, rights: Rights) -> bool {
+        self.generation == memo.generation && self.rights == rights && *self.target == *target
+    }
+}
+
+/// The place of a target.
+fn place(target: &str) -> usize {
+    usize::try_from(FixedState::default().hash_one(target.as_bytes()) % PLACES as u64).unwrap_or_default()
+}
+
+fn has_only_known_parameters(query: Option<&str>, key: &DocumentKey) -> bool {
+    let takes = key.route.endpoint().takes;
+    let is_known = |pair: &str| {
+        let name = pair.split_once('=').map_or(pair, |(name, _)| name);
+        takes.iter().any(|param| param.name() == name)
+    };
+    query.is_none_or(|query| query.split('&').all(is_known))
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http::Request;
+    use http::request::Parts;
+
+    use super::super::credentials::Credentials;
+    use super::super::parse::{ReceivedRequest, parse};
+    use super::super::request_headers::RequestHeaders;
+    use super::*;
+    use crate::cache::{Cache, Document, DocumentContent, EnvelopeFields, Validators};
+    use scoregate_base::clock::{Mono, Wall};
+    use scoregate_base::routes::{ModelId, Period, Query, Route};
+
+    const PAID: Rights = Rights::paid();
+
+    fn key(number: u64) -> DocumentKey {
+        let id = ModelId::new(&format!("model-{number}"));
+        DocumentKey::new(Route::Model, id, Query::default(), Period::Day)
+    }
+
+    fn stored(key: &DocumentKey) -> Arc<StoredDocument> {
+        let data = Bytes::from(format!("[{{\"id\":\"{}\"}}]", key.id.as_ref().unwrap()));
+        let (generated_at, source) = (Wall::from_seconds(1), Validators::default());
+        let content = DocumentContent { data, count: 1, generated_at, stated_at: None, source };
+        let document = Document::build(content, &EnvelopeFields { key, license: "Cite us." }, None).unwrap();
+        Arc::new(StoredDocument::confirmed(document, [Mono::default(); 2], Mono::default(), None))
+    }
+
+    fn head(target: &str) -> Parts {
+        Request::get(target).header("host", "a").body(()).unwrap().into_parts().0
+    }
+
+    fn parsed(head: &Parts) -> ParsedRequest<'_> {
+        let headers = RequestHeaders::of(&head.headers);
+        let credentials = Credentials::of(headers);
+        parse(ReceivedRequest { head, headers, has_body: false, credentials }).unwrap()
+    }
+
+    fn remember(memo: &TargetMemo, target: &str, key: &DocumentKey, document: &Arc<StoredDocument>) {
+        memo.remember(&parsed(&head(target)), PAID, key, document);
+    }
+
+    fn recalled(memo: &TargetMemo, target: &str) -> Option<Arc<StoredDocument>> {
+        memo.recall(target, PAID).and_then(|(_, document)| document)
+    }
+
+    #[test]
+    fn a_target_is_recalled_by_its_exact_text_with_the_same_rights_on_the_same_gateway() {
+        let (memo, other, key) = (TargetMemo::default(), TargetMemo::default(), key(1));
+        let (target, document) = ("/api/v1/models/model-1", stored(&key));
+        remember(&memo, target, &key, &document);
+        let (known, recalled) = memo.recall(target, PAID).unwrap();
+        assert!(known == key && Arc::ptr_eq(&recalled.unwrap(), &document));
+        assert!(memo.recall(target, Rights::Free).is_none());
+        assert!(memo.recall("/api/v1/models/model%2d1", PAID).is_none());
+        assert!(other.recall(target, PAID).is_none());
+    }
+
+    #[test]
+    fn long_targets_and_those_with_unknown_parameters_are_not_kept() {
+        let (memo, list) = (TargetMemo::default(), DocumentKey::list_of_models());
+        let document = stored(&key(1));
+        let long = format!("/api/v1/models?{}", ["period=24h"; 11].join("&"));
+        for (target, is_kept) in [
+            ("/api/v1/models", true),
+            ("/api/v1/models?period=24h&sortBy=price", true),
+            ("/api/v1/models?period=24h&_=7", false),
+            ("/api/v1/models?", false),
+            ("/api/v1/models?%70eriod=24h", false),
+            (&long, false),
+        ] {
+            remember(&memo, target, &list, &document);
+            assert_eq!(memo.recall(target, PAID).is_some(), is_kept, "{target}");
+        }
+    }
+
+    #[test]
+    fn a_document_that_the_cache_replaced_or_removed_is_not_recalled() {
+        let (memo, cache, key) = (TargetMemo::default(), Cache::new(1 << 20, |_| {}), key(1));
+        let target = "/api/v1/models/model-1";
+        for change in ["put", "replace", "remove", "remove_all_if"] {
+            let document = stored(&key);
+            cache.put(key.clone(), Arc::clone(&document));
+            remember(&memo, target, &key, &document);
+            assert!(recalled(&memo, target).is_some());
+            match change {
+                "put" => cache.put(key.clone(), stored(&key)),
+                "replace" => cache.replace(&key, &document, stored(&key)),
+                "remove" => cache.remove(&key),
+                _ => assert_eq!(cache.remove_all_if(|_, _| true).len(), 1),
+            }
+            assert!(
+                recalled(&memo, target).is_none(),
+                "{change}: it is in use elsewhere, but no longer stored"
+            );
+        }
+    }
+
+    #[test]
+    fn the_memo_keeps_no_document_in_memory() {
+        let (memo, key) = (TargetMemo::default(), key(1));
+        let document = stored(&key);
+        remember(&memo, "/api/v1/models/model-1", &key, &document);
+        assert_eq!(Arc::strong_count(&document), 1);
+        drop(document);
+        assert!(recalled(&memo, "/api/v1/models/model-1").is_none());
+    }
+
+    #[test]
+    fn a_popular_document_survives_a_sweep_of_the_catalogue() {
+        let (memo, wanted) = (TargetMemo::default(), key(1_000));
+        let target = "/api/v1/models/model-1000";
+        let size = stored(&key(1_001)).document.bytes() as u64;
+        let cache = Cache::new(20 * size, |_| {});
+        cache.put(wanted.clone(), stored(&wanted));
+        let mut lookups = 0;
+        for number in 1_001..2_000 {
+            if recalled(&memo, target).is_none() {
+                lookups += 1;
+                let found = cache.get(&wanted).unwrap_or_else(|| panic!("it was evicted for {number}"));
+                remember(&memo, target, &wanted, &found);
+            }
+            cache.put(key(number), stored(&key(number)));
+            cache.evict_excess();
+        }
+        assert!((999 / 16..999 / 12).contains(&lookups), "{lookups}");
+    }
+}
