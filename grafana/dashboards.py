@@ -191,7 +191,7 @@ ON_CALL = [
     TIERS,
     TIERS_4XX,
     HITS,
-    panel("Are concurrency slots free?", "percentunit", "The share of overload.cached_slots and overload.waiting_slots in use. `waiting` fills when the backend is slow, `cached` when CPUs are busy. Runbook: ScoregateConcurrencyExhausted.",
+    panel("Are concurrency slots free?", "percentunit", "The share of overload.cached_slots and overload.waiting_slots in use. `waiting` fills when the backend is slow, `cached` when many cached documents are stale. Fresh ones need no slot. Runbook: ScoregateConcurrencyExhausted.",
           (f"max by (pool) (scoregate_concurrency_in_use{{{I}}} / scoregate_concurrency_limit{{{I}}})", "slots in use, {{pool}}"), ("vector(1)", "limit"), top=1),
     panel("How many requests are being handled?", "short", "Compare with the usual number for the hour. A rise without more requests: they take longer; look at the upstream dashboard.",
           (f"scoregate_requests_in_progress{{{I}}}", "{{instance}}")),

@@ -159,7 +159,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("proxies.trusted", Networks, Some("[]"), "Proxies whose client address header is trusted: addresses and networks such as [\"10.0.0.0/8\"]."),
     setting("proxies.header", Words(&["x-forwarded-for", "forwarded", "none"]), Some("\"x-forwarded-for\""), "Header in which trusted proxies send the client address. The other headers are ignored."),
     setting("proxies.proxy_protocol", Networks, Some("[]"), "Proxies that begin connections with a PROXY protocol header, version 1 or 2. Connections from these proxies without the header are refused."),
-    setting("overload.cached_slots", Number(1, 1_000_000), Some("1024"), "Maximum concurrent requests served from the cache; more are queued, then refused with 503."),
+    setting("overload.cached_slots", Number(1, 1_000_000), Some("1024"), "Maximum concurrent requests for stale cached documents; more are queued, then refused with 503. Fresh ones need no slot."),
     setting("overload.waiting_slots", Number(1, 1_000_000), Some("16384"), "Maximum concurrent requests that wait for the backend or the ledger; more are queued, then refused with 503."),
     setting("overload.queue_length", Number(0, 1_000_000), Some("512"), "Maximum requests in the queue for overload.cached_slots, and in the one for overload.waiting_slots."),
     setting("overload.queue_timeout", Duration, Some("\"10ms\""), "Maximum time in the queue for overload.cached_slots or overload.waiting_slots."),
