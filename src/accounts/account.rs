@@ -49,11 +49,6 @@ impl Account {
         self.terms.load()
     }
 
-    /// The current terms, to keep.
-    pub(crate) fn terms_now(&self) -> Arc<Terms> {
-        self.terms.load_full()
-    }
-
     /// Changes the terms. Units leased under other limits can no longer be used. Returns how many there were, or `None` if
     /// the ledger need not know of the change.
     pub(super) fn set_terms(&self, terms: &Arc<Terms>) -> Option<u32> {

@@ -112,6 +112,23 @@ impl AccountState {
         conditional: bool,
         ledger: LeaseAvailability,
     ) -> AdmissionVerdict {
+        let (verdict, may_gain) = self.decide(limits, gateways, now, conditional, ledger);
+        if may_gain && self.returned_units().may_ask(now.mono) {
+            AdmissionVerdict::LeaseFirst
+        } else {
+            verdict
+        }
+    }
+
+    /// The verdict on a request, and whether it might be another one after units were leased that other gateways returned.
+    fn decide(
+        &mut self,
+        limits: &Limits,
+        gateways: Option<NonZeroU32>,
+        now: Now,
+        conditional: bool,
+        ledger: LeaseAvailability,
+    ) -> (AdmissionVerdict, bool) {
         self.open_day(now.wall.day(), limits);
         let balance = self.balance;
         let (balance, verdict) = match gateways {
@@ -123,10 +140,7 @@ impl AccountState {
         self.balance = balance;
         let is_out_of_units = verdict == AdmissionVerdict::Refused(LimitRule::Day);
         let may_gain = is_out_of_units && gateways.is_some() && balance.day.may_gain(limits.day);
-        if may_gain && ledger == LeaseAvailability::Reachable && self.returned_units().may_ask(now.mono) {
-            return AdmissionVerdict::LeaseFirst;
-        }
-        verdict
+        (verdict, may_gain && ledger == LeaseAvailability::Reachable)
     }
 
     /// Decides on a request whose response is ready, settles it and counts it if it was admitted: a document costs a unit, a
@@ -139,7 +153,11 @@ impl AccountState {
         request: RequestKind,
     ) -> Option<SettledRequest> {
         let is_unchanged = request.outcome == RequestOutcome::NotModified;
-        let verdict = self.admit(limits, gateways, now, is_unchanged, LeaseAvailability::Reachable);
+        let (verdict, may_gain) =
+            self.decide(limits, gateways, now, is_unchanged, LeaseAvailability::Reachable);
+        if may_gain && self.returned_units().is_due(now.mono) {
+            return None;
+        }
         let (refused, charged, runs_low) = match verdict {
             AdmissionVerdict::Admitted { day, runs_low } => {
                 self.settle(day, !is_unchanged);
@@ -360,5 +378,27 @@ impl AccountState {
 
     fn share(&mut self) -> &mut MinuteShare {
         self.lease.get_or_insert_default().minute.get_or_insert_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_has_to_wait_for_returned_units_leaves_the_attempt_to_the_path_that_waits() {
+        let (limits, now) = (Limits { minute: 60, day: 10, guard: 60, grace: 0 }, Now::default());
+        let gateways = NonZeroU32::new(2);
+        let day = now.wall.day();
+        let mut state = AccountState::new("one", AccountBalance::opened(&limits, day, 10));
+        let request = RequestKind { day, endpoint: None, outcome: RequestOutcome::Ok };
+        for _ in 0..2 {
+            assert!(state.admit_and_settle(&limits, gateways, now, request).is_none());
+        }
+        let waiting = state.admit(&limits, gateways, now, false, LeaseAvailability::Reachable);
+        assert_eq!(waiting, AdmissionVerdict::LeaseFirst);
+        // The next attempt is due a second later.
+        let refused = state.admit_and_settle(&limits, gateways, now, request).unwrap();
+        assert_eq!((refused.refused, refused.charged), (Some(LimitRule::Day), None));
     }
 }

@@ -52,14 +52,22 @@ impl Cache {
     /// Stores a document, if the table of endpoints allows that.
     pub fn put(&self, key: DocumentKey, stored: Arc<StoredDocument>) {
         if key.route.endpoint().stored {
-            self.documents.insert(key, stored);
+            self.documents.entry(key).and_compute_with(|entry| {
+                if let Some(entry) = entry {
+                    entry.value().withdraw();
+                }
+                Op::Put(stored)
+            });
         }
     }
 
     /// Replaces `before` by the same document with other dates, unless another one was stored since.
     pub fn replace(&self, key: &DocumentKey, before: &Arc<StoredDocument>, after: Arc<StoredDocument>) {
         self.documents.entry_by_ref(key).and_compute_with(|entry| match entry {
-            Some(entry) if Arc::ptr_eq(entry.value(), before) => Op::Put(after),
+            Some(entry) if Arc::ptr_eq(entry.value(), before) => {
+                before.withdraw();
+                Op::Put(after)
+            }
             _ => Op::Nop,
         });
     }

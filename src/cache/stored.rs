@@ -34,7 +34,8 @@ pub struct StoredDocument {
     pub published: Option<PublishedVersion>,
     /// Recent use count.
     uses: AtomicU32,
-    /// Whether the cache has replaced, removed or evicted it.
+    /// Whether the cache has replaced, removed or evicted it. Set before it is replaced, so that no reader gets it after its
+    /// successor.
     withdrawn: AtomicBool,
 }
 

@@ -144,5 +144,5 @@ pub(super) fn take_page(guard: &AddressGuard, bytes: usize, peer: Peer, now: Now
 /// `false` if none is left.
 pub(super) fn take_guard_token(guard: &AddressGuard, caller: Option<&Caller>, peer: Peer, now: Now) -> bool {
     let Some(caller) = caller else { return guard.take(peer.address, now) };
-    caller.account.state().take_guard(&caller.terms.limits, now)
+    caller.account.state().take_guard(&caller.limits, now)
 }

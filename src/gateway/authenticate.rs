@@ -5,9 +5,10 @@
 
 use std::sync::Arc;
 
-use crate::accounts::{Account, KeyDirectory, Terms};
+use crate::accounts::{Account, KeyDirectory};
 use scoregate_base::clock::{Now, Wall};
-use scoregate_base::keys::{Digest, KeyForm, Rights};
+use scoregate_base::keys::{Digest, KeyForm, Rights, TierIndex};
+use scoregate_base::limits::Limits;
 use scoregate_base::routes::query_names;
 
 use super::parse::ParsedRequest;
@@ -17,22 +18,18 @@ use super::refusal::{MisplacedKey, Refusal};
 const KEY_PARAMETERS: [&str; 8] =
     ["api_key", "api-key", "apikey", "x-api-key", "key", "token", "access_token", "authorization"];
 
-/// The application of a request.
+/// The application of a request, and its terms at the time of the request. Copied: all applications of a tier share their
+/// terms, and threads that count references to them would contend.
 #[derive(Clone, Debug)]
 pub(super) struct Caller {
     pub(super) account: Arc<Account>,
-    /// Its terms at the time of the request.
-    pub(super) terms: Arc<Terms>,
+    pub(super) rights: Rights,
+    pub(super) tier: TierIndex,
+    pub(super) limits: Limits,
     /// When the key expires.
     pub(super) expires_at: Option<Wall>,
     /// A number fixed per key; spreads clients over time.
     pub(super) spread: u64,
-}
-
-impl Caller {
-    pub(super) fn rights(&self) -> Rights {
-        self.terms.rights
-    }
 }
 
 pub(super) fn authenticate(
@@ -51,8 +48,11 @@ pub(super) fn authenticate(
         .filter(|found| found.expires_at.is_none_or(|expires_at| expires_at > now.wall));
     let found = found.ok_or(Refusal::KeyInvalid)?;
     key_directory.mark_used(&digest, &found, now.wall);
-    let terms = found.account.terms_now();
-    Ok(Caller { account: found.account, terms, expires_at: found.expires_at, spread: digest.spread() })
+    let terms = found.account.terms();
+    let (rights, tier, limits) = (terms.rights, terms.tier, terms.limits);
+    drop(terms);
+    let (account, expires_at, spread) = (found.account, found.expires_at, digest.spread());
+    Ok(Caller { account, rights, tier, limits, expires_at, spread })
 }
 
 /// Where a request without a key may have put it. Reads only the names of query parameters.

@@ -73,7 +73,7 @@ impl<'r> CacheHit<'r> {
         );
         let caller = authenticate(&request, &gateway.form, &gateway.key_directory, now)?;
         let (found, raw_id) = endpoint(&request)?;
-        let target = resolve(&request, found, raw_id, caller.rights(), &gateway.form)?;
+        let target = resolve(&request, found, raw_id, caller.rights, &gateway.form)?;
         let served = fetch(&gateway.engine, &target, None, FetchPriority::BACKGROUND, now).await?;
         exchange.caller = Some(caller.clone());
         Ok(Self { gateway, head, request, caller, target, served, exchange, now })
@@ -93,7 +93,7 @@ impl<'r> CacheHit<'r> {
     pub fn resolve(&self) -> bool {
         let found = endpoint(&self.request);
         found.is_ok_and(|(endpoint, raw_id)| {
-            resolve(&self.request, endpoint, raw_id, self.caller.rights(), &self.gateway.form).is_ok()
+            resolve(&self.request, endpoint, raw_id, self.caller.rights, &self.gateway.form).is_ok()
         })
     }
 

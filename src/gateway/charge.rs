@@ -33,7 +33,7 @@ pub(super) fn charge(
     now: Now,
 ) -> Option<ChargedRequest> {
     let outcome = if is_unchanged { RequestOutcome::NotModified } else { RequestOutcome::Ok };
-    let (account, limits, gateways) = (&caller.account, &caller.terms.limits, leases.gateways());
+    let (account, limits, gateways) = (&caller.account, &caller.limits, leases.gateways());
     let settled = counter.admit_and_settle(account, limits, gateways, now, route, outcome)?;
     if settled.runs_low {
         leases.lease_ahead(account);

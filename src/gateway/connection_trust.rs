@@ -75,14 +75,14 @@ impl ConnectionTrust {
     /// Records the key of a caller. After the first one this costs one load.
     pub(super) fn authenticated(&self, caller: &Caller) {
         if self.level() == TrustLevel::Anonymous {
-            let requests_per_minute = caller.terms.limits.minute;
+            let requests_per_minute = caller.limits.minute;
             self.record_key(ConnectionApplication { id: caller.account.id, requests_per_minute });
         }
     }
 
     /// Records that a request of this caller was admitted. After the first one this costs one load.
     pub(super) fn admitted(&self, caller: &Caller) {
-        if self.level() != TrustLevel::Admitted && caller.rights().is_paid() {
+        if self.level() != TrustLevel::Admitted && caller.rights.is_paid() {
             self.record_admission();
         }
     }

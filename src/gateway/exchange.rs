@@ -59,11 +59,11 @@ pub(super) struct Exchange<'g> {
     pub(super) found: Option<FoundDocument>,
     /// Set by `authenticate`.
     pub(super) caller: Option<Caller>,
-    /// Source of the document. Set by `fetch`.
+    /// Source of the document. Set by `fetch`, or for a hit.
     pub(crate) outcome: Option<CacheOutcome>,
-    /// Time since the backend confirmed the document. Set by `fetch`.
+    /// Time since the backend confirmed the document. Set with `outcome`.
     pub(crate) age: Option<Duration>,
-    /// The UTC day that was charged with a unit. Set by `settle`.
+    /// The UTC day that was charged with a unit. Set by `charge` or `settle`.
     pub(super) charged: Option<Day>,
     /// Status of the minute and the day. Set by `charge`.
     pub(super) limit_statuses: Option<[LimitStatus; 2]>,
@@ -204,7 +204,7 @@ impl Drop for Exchange<'_> {
         let took = ended.mono.since(self.started.mono);
         let seen = self.status.map(|status| RequestObservation {
             subject: self.subject,
-            tier: self.caller.as_ref().map(|caller| caller.terms.tier),
+            tier: self.caller.as_ref().map(|caller| caller.tier),
             status,
             took,
             outcome: self.outcome,

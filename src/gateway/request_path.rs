@@ -144,8 +144,8 @@ impl Gateway {
         trust.authenticated(&caller);
         x.begin_span(parsed.head, &parsed.credentials);
         let caller = &*x.caller.insert(caller);
-        let (documents, rights, now) = (&self.engine.documents, caller.rights(), x.started.mono);
-        if let Some((key, stored)) = self.memo.recall(parsed.target, rights) {
+        let (documents, rights, now) = (&self.engine.documents, caller.rights, x.started.mono);
+        if let Some((key, stored)) = self.memo.recall(parsed.target, rights, now) {
             x.subject = RequestSubject::Endpoint(key.route);
             let target = &*x.target.insert(ResolvedTarget::of(parsed, key, &self.form));
             if let Some(stored) = stored {
@@ -163,7 +163,7 @@ impl Gateway {
         if let Some(target) = &x.target {
             x.found = documents.find(&target.key, now);
             if let Some(found) = x.found.as_ref().filter(|_| !target.names_a_key) {
-                self.memo.remember(parsed, rights, &target.key, &found.stored);
+                self.memo.remember(parsed, rights, &target.key, &found.stored, now);
             }
         }
         Ok(None)
@@ -179,12 +179,16 @@ impl Gateway {
         let (Some(caller), Some(target)) = (&x.caller, &x.target) else { return Ok(None) };
         let is_ready = |found: &mut FoundDocument| found.is_fresh() && !target.names_a_key;
         let Some(found) = x.found.take_if(is_ready) else { return Ok(None) };
+        let FoundDocument { due, verdict, .. } = found;
         let served = Served::hit(found);
         let age = served.age(x.started);
         let reply = DocumentReply::of(served, target, caller, parsed.headers.map(), x.started);
         let (counter, route) = (&self.recorders.requests, target.key.route);
         let charged = charge(&self.leases, counter, caller, route, reply.not_modified, x.started);
-        let Some(ChargedRequest { result, statuses }) = charged else { return Ok(None) };
+        let Some(ChargedRequest { result, statuses }) = charged else {
+            x.found = Some(FoundDocument { stored: reply.into_stored(), due, verdict });
+            return Ok(None);
+        };
         x.limit_statuses = Some(statuses);
         x.charged = result?;
         trust.admitted(caller);
@@ -207,7 +211,7 @@ impl Gateway {
             }
         }
         let (Some(caller), Some(target)) = (&x.caller, &x.target) else { return Err(Refusal::Internal) };
-        let found = x.found.take().or_else(|| self.engine.documents.find(&target.key, x.started.mono));
+        let found = x.found.take();
         let is_servable = found.as_ref().is_some_and(FoundDocument::is_servable);
         let mut slot = self.capacity.enter(is_servable, &self.clock).await?;
         let mut lease_wait = None;
@@ -282,7 +286,7 @@ impl Gateway {
             return Ok(DocumentReply::of(served, target, caller, parsed.headers.map(), now));
         }
         let caller = authenticate(parsed, &self.form, &self.key_directory, now)?;
-        resolve::entitle(&target.key, caller.rights())?;
+        resolve::entitle(&target.key, caller.rights)?;
         Ok(DocumentReply::of(served, target, &caller, parsed.headers.map(), now))
     }
 
@@ -367,7 +371,7 @@ fn priority<'x>(
     trace: Option<&'x TraceContext>,
     span: Option<&'x Arc<RequestSpan>>,
 ) -> FetchPriority<'x> {
-    FetchPriority::caller(caller.account.id, caller.rights().is_paid(), trace, span)
+    FetchPriority::caller(caller.account.id, caller.rights.is_paid(), trace, span)
 }
 
 /// Logs refusals that are not the caller's fault.

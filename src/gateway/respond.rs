@@ -78,7 +78,7 @@ impl DocumentReply {
         headers: &HeaderMap,
         now: Now,
     ) -> Self {
-        let (rights, encoding) = (caller.rights(), target.encoding);
+        let (rights, encoding) = (caller.rights, target.encoding);
         let representation = served.stored.document.form(rights).choose(encoding);
         Self {
             not_modified: target.conditional && is_current(headers, &representation.etag),
@@ -89,6 +89,11 @@ impl DocumentReply {
             outcome: served.outcome,
             stored: served.stored,
         }
+    }
+
+    /// The document.
+    pub(super) fn into_stored(self) -> Arc<StoredDocument> {
+        self.stored
     }
 
     /// Counts a use of the document.

@@ -136,8 +136,11 @@ impl ScheduleState {
 
     /// Makes a request. If its response is ready, it is charged in one step unless it has to wait.
     async fn request(&self, is_delivered: bool, is_ready: bool) {
-        let (account, terms) = (Arc::clone(&self.account), self.account.terms_now());
-        let caller = Caller { account, terms, expires_at: None, spread: 0 };
+        let terms = self.account.terms();
+        let (rights, tier, limits) = (terms.rights, terms.tier, terms.limits);
+        drop(terms);
+        let account = Arc::clone(&self.account);
+        let caller = Caller { account, rights, tier, limits, expires_at: None, spread: 0 };
         if is_ready {
             let now = self.clock.now();
             let charged = charge(&self.leases, &self.counter, &caller, Route::Models, !is_delivered, now);

@@ -1,16 +1,18 @@
 //! Request targets that a thread resolved recently, by their exact text and the caller's rights, with their documents.
 //!
-//! Bounded: a target has one place among [`PLACES`]. The memo keeps no document in memory, and returns none that the cache
+//! Bounded: a target has one place among [`PLACES`]. The memo keeps no body in memory, and returns no document that the cache
 //! has replaced, removed or evicted. Expiry is checked for every request, in `documents`.
 
 use std::cell::RefCell;
 use std::hash::BuildHasher as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use foldhash::fast::FixedState;
 
 use crate::cache::StoredDocument;
+use scoregate_base::clock::Mono;
 use scoregate_base::keys::Rights;
 use scoregate_base::routes::DocumentKey;
 
@@ -19,8 +21,9 @@ use super::parse::ParsedRequest;
 const PLACES: usize = 128;
 /// Longer targets are resolved each time.
 const MAX_LENGTH: usize = 128;
-/// One in so many uses is a lookup in the cache, which evicts what is not used.
-const LOOKUP_EVERY: u32 = 16;
+/// The cache is asked again after so many uses or so much time: it evicts what is not used.
+const USES_PER_LOOKUP: u32 = 16;
+const LOOKUP_INTERVAL: Duration = Duration::from_secs(1);
 
 thread_local! {
     static PLACES_OF_THREAD: RefCell<[Option<ResolvedEntry>; PLACES]> =
@@ -40,6 +43,8 @@ struct ResolvedEntry {
     target: Box<str>,
     key: DocumentKey,
     document: Weak<StoredDocument>,
+    /// When the cache was asked, and the uses since.
+    looked_up: Mono,
     uses: u32,
 }
 
@@ -56,38 +61,43 @@ impl TargetMemo {
         &self,
         target: &str,
         rights: Rights,
+        now: Mono,
     ) -> Option<(DocumentKey, Option<Arc<StoredDocument>>)> {
         PLACES_OF_THREAD.with_borrow_mut(|places| {
-            let entry = places.get_mut(place(target))?.as_mut()?;
+            let entry = places.get_mut(place(target, rights))?.as_mut()?;
             if !entry.is_for(self, target, rights) {
                 return None;
             }
-            entry.uses = entry.uses.wrapping_add(1);
-            let document =
-                if entry.uses.is_multiple_of(LOOKUP_EVERY) { None } else { entry.document.upgrade() };
+            entry.uses += 1;
+            let asks = entry.uses >= USES_PER_LOOKUP || now.since(entry.looked_up) >= LOOKUP_INTERVAL;
+            let document = if asks { None } else { entry.document.upgrade() };
             Some((entry.key.clone(), document.filter(|document| !document.is_withdrawn())))
         })
     }
 
-    /// Remembers the document of a target. Text of unknown parameters is not kept.
+    /// Remembers the document of a target, as found in the cache. Text of unknown parameters is not kept.
     pub(super) fn remember(
         &self,
         request: &ParsedRequest<'_>,
         rights: Rights,
         key: &DocumentKey,
         document: &Arc<StoredDocument>,
+        now: Mono,
     ) {
         let target = request.target;
         PLACES_OF_THREAD.with_borrow_mut(|places| {
-            let Some(place) = places.get_mut(place(target)) else { return };
+            let Some(place) = places.get_mut(place(target, rights)) else { return };
             match place {
                 Some(entry) if entry.is_for(self, target, rights) => {
                     entry.document = Arc::downgrade(document);
+                    (entry.looked_up, entry.uses) = (now, 0);
                 }
                 _ if target.len() <= MAX_LENGTH && has_only_known_parameters(request.query, key) => {
                     let document = Arc::downgrade(document);
                     let (generation, target, key) = (self.generation, target.into(), key.clone());
-                    *place = Some(ResolvedEntry { generation, rights, target, key, document, uses: 0 });
+                    let (looked_up, uses) = (now, 0);
+                    *place =
+                        Some(ResolvedEntry { generation, rights, target, key, document, looked_up, uses });
                 }
                 _ => {}
             }
@@ -101,9 +111,10 @@ impl ResolvedEntry {
     }
 }
 
-/// The place of a target.
-fn place(target: &str) -> usize {
-    usize::try_from(FixedState::default().hash_one(target.as_bytes()) % PLACES as u64).unwrap_or_default()
+/// The place of a target for callers with these rights.
+fn place(target: &str, rights: Rights) -> usize {
+    let hash = FixedState::default().hash_one(target.as_bytes()) ^ u64::from(rights.is_paid());
+    usize::try_from(hash % PLACES as u64).unwrap_or_default()
 }
 
 fn has_only_known_parameters(query: Option<&str>, key: &DocumentKey) -> bool {
@@ -155,11 +166,11 @@ mod tests {
     }
 
     fn remember(memo: &TargetMemo, target: &str, key: &DocumentKey, document: &Arc<StoredDocument>) {
-        memo.remember(&parsed(&head(target)), PAID, key, document);
+        memo.remember(&parsed(&head(target)), PAID, key, document, Mono::default());
     }
 
     fn recalled(memo: &TargetMemo, target: &str) -> Option<Arc<StoredDocument>> {
-        memo.recall(target, PAID).and_then(|(_, document)| document)
+        memo.recall(target, PAID, Mono::default()).and_then(|(_, document)| document)
     }
 
     #[test]
@@ -167,11 +178,11 @@ mod tests {
         let (memo, other, key) = (TargetMemo::default(), TargetMemo::default(), key(1));
         let (target, document) = ("/api/v1/models/model-1", stored(&key));
         remember(&memo, target, &key, &document);
-        let (known, recalled) = memo.recall(target, PAID).unwrap();
+        let (known, recalled) = memo.recall(target, PAID, Mono::default()).unwrap();
         assert!(known == key && Arc::ptr_eq(&recalled.unwrap(), &document));
-        assert!(memo.recall(target, Rights::Free).is_none());
-        assert!(memo.recall("/api/v1/models/model%2d1", PAID).is_none());
-        assert!(other.recall(target, PAID).is_none());
+        assert!(memo.recall(target, Rights::Free, Mono::default()).is_none());
+        assert!(memo.recall("/api/v1/models/model%2d1", PAID, Mono::default()).is_none());
+        assert!(other.recall(target, PAID, Mono::default()).is_none());
     }
 
     #[test]
@@ -188,7 +199,7 @@ mod tests {
             (&long, false),
         ] {
             remember(&memo, target, &list, &document);
-            assert_eq!(memo.recall(target, PAID).is_some(), is_kept, "{target}");
+            assert_eq!(memo.recall(target, PAID, Mono::default()).is_some(), is_kept, "{target}");
         }
     }
 
@@ -222,6 +233,19 @@ mod tests {
         assert_eq!(Arc::strong_count(&document), 1);
         drop(document);
         assert!(recalled(&memo, "/api/v1/models/model-1").is_none());
+    }
+
+    #[test]
+    fn the_cache_is_asked_after_a_second_or_after_some_uses() {
+        let (memo, key, target) = (TargetMemo::default(), key(1), "/api/v1/models/model-1");
+        let document = stored(&key);
+        let is_remembered = |now| memo.recall(target, PAID, now).unwrap().1.is_some();
+        let later = Mono::default().plus(LOOKUP_INTERVAL);
+        remember(&memo, target, &key, &document);
+        assert!(is_remembered(Mono::default()) && !is_remembered(later));
+        remember(&memo, target, &key, &document);
+        let uses = (0..USES_PER_LOOKUP).filter(|_| is_remembered(Mono::default())).count();
+        assert_eq!(uses, 15);
     }
 
     #[test]

@@ -57,15 +57,15 @@ impl LimitHeaders {
             return Self { reported, next_token: Duration::ZERO, scope: LimitScope::Address };
         };
         let rule = hit.unwrap_or(LimitRule::Day);
-        let (statuses, policy) = match (exchange.limit_statuses, rule) {
-            (Some([minute, day]), LimitRule::Minute) => ([minute, day, minute], caller.terms.policy.clone()),
-            (Some([minute, day]), LimitRule::Day) => ([minute, day, day], caller.terms.policy.clone()),
-            (None, _) | (_, LimitRule::Guard) => {
-                let terms = caller.account.terms();
-                let statuses = caller.account.limit_statuses(rule, &terms.limits, now);
-                (statuses, terms.policy.clone())
-            }
+        let terms = caller.account.terms();
+        // They describe the moment of sending, also at midnight.
+        let known = exchange.limit_statuses.filter(|_| now.wall.day() == exchange.started.wall.day());
+        let statuses = match (known, rule) {
+            (Some([minute, day]), LimitRule::Minute) => [minute, day, minute],
+            (Some([minute, day]), LimitRule::Day) => [minute, day, day],
+            (None, _) | (_, LimitRule::Guard) => caller.account.limit_statuses(rule, &terms.limits, now),
         };
+        let policy = terms.policy.clone();
         let as_reported = |status: LimitStatus| {
             if Some(status.rule) == hit { status.as_hit(exchange.started, now) } else { status }
         };

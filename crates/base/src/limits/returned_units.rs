@@ -15,9 +15,14 @@ pub struct ReturnedUnits {
 }
 
 impl ReturnedUnits {
+    /// Whether an attempt is due.
+    pub fn is_due(&self, now: Mono) -> bool {
+        now >= self.next
+    }
+
     /// Whether to ask now. Counts as an attempt.
     pub fn may_ask(&mut self, now: Mono) -> bool {
-        if now < self.next {
+        if !self.is_due(now) {
             return false;
         }
         let [shortest, longest] = WAIT;
