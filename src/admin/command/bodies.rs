@@ -15,7 +15,7 @@ use super::problem::CommandProblem;
 #[serde(deny_unknown_fields)]
 #[expect(
     missing_docs,
-    reason = "the fields' names are the JSON's, documented in README and `keys create --help`"
+    reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys create --help`"
 )]
 pub struct NewKey {
     pub name: String,
