@@ -380,25 +380,3 @@ impl AccountState {
         self.lease.get_or_insert_default().minute.get_or_insert_default()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_request_that_has_to_wait_for_returned_units_leaves_the_attempt_to_the_path_that_waits() {
-        let (limits, now) = (Limits { minute: 60, day: 10, guard: 60, grace: 0 }, Now::default());
-        let gateways = NonZeroU32::new(2);
-        let day = now.wall.day();
-        let mut state = AccountState::new("one", AccountBalance::opened(&limits, day, 10));
-        let request = RequestKind { day, endpoint: None, outcome: RequestOutcome::Ok };
-        for _ in 0..2 {
-            assert!(state.admit_and_settle(&limits, gateways, now, request).is_none());
-        }
-        let waiting = state.admit(&limits, gateways, now, false, LeaseAvailability::Reachable);
-        assert_eq!(waiting, AdmissionVerdict::LeaseFirst);
-        // The next attempt is due a second later.
-        let refused = state.admit_and_settle(&limits, gateways, now, request).unwrap();
-        assert_eq!((refused.refused, refused.charged), (Some(LimitRule::Day), None));
-    }
-}

@@ -23,6 +23,8 @@ pub(crate) mod sample;
 mod shared_minutes;
 mod terms;
 #[cfg(test)]
+mod tests_of_account_state;
+#[cfg(test)]
 mod tests_of_grace;
 #[cfg(test)]
 mod tests_of_key_directory;

@@ -11,7 +11,10 @@ use super::key_lines::LineObject;
 
 /// An application and its keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`")]
+#[expect(
+    missing_docs,
+    reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`"
+)]
 pub struct ApplicationView {
     pub id: String,
     pub name: String,
@@ -30,7 +33,10 @@ pub struct ApplicationView {
 
 /// A key, without its secret.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`")]
+#[expect(
+    missing_docs,
+    reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`"
+)]
 pub struct KeyView {
     pub prefix: String,
     #[serde(default)]
@@ -44,7 +50,10 @@ pub struct KeyView {
 
 /// A new key and its application.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`")]
+#[expect(
+    missing_docs,
+    reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`"
+)]
 pub struct IssuedView {
     pub key: String,
     pub application: ApplicationView,
@@ -52,7 +61,10 @@ pub struct IssuedView {
 
 /// A page of applications.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`")]
+#[expect(
+    missing_docs,
+    reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`"
+)]
 pub struct PageView {
     pub applications: Vec<ApplicationView>,
     /// Reasons for records that could not be read.
@@ -63,7 +75,10 @@ pub struct PageView {
 
 /// A page of the audit trail, newest first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`")]
+#[expect(
+    missing_docs,
+    reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`"
+)]
 pub struct AuditView {
     pub records: Vec<ChangeView>,
     /// `before` of the next page; none on the last page.
@@ -72,7 +87,10 @@ pub struct AuditView {
 
 /// A record of the audit trail.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`")]
+#[expect(
+    missing_docs,
+    reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`"
+)]
 pub struct ChangeView {
     pub number: u64,
     pub at: String,
@@ -84,7 +102,10 @@ pub struct ChangeView {
 
 /// Outcome of a batch of imported keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`")]
+#[expect(
+    missing_docs,
+    reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`"
+)]
 pub struct ImportView {
     pub imported: usize,
     pub existing: usize,
@@ -98,7 +119,10 @@ pub struct ImportView {
 /// Outcome of one imported key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`")]
+#[expect(
+    missing_docs,
+    reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`"
+)]
 pub enum LineView {
     Imported { application: String },
     Existing,
@@ -107,7 +131,10 @@ pub enum LineView {
 
 /// A page of exported keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`")]
+#[expect(
+    missing_docs,
+    reason = "the fields' names are the JSON's, documented in docs/keys.md and `keys --help`"
+)]
 pub struct ExportView {
     pub keys: Vec<LineObject>,
     /// Reasons for records that could not be read.
