@@ -161,6 +161,8 @@ impl AccountState {
         let (refused, charged, runs_low) = match verdict {
             AdmissionVerdict::Admitted { day, runs_low } => {
                 self.settle(day, !is_unchanged);
+                // A unit that was returned need not be replaced.
+                let runs_low = runs_low && (!is_unchanged || self.runs_low(limits, now.mono));
                 (None, (!is_unchanged).then_some(day), runs_low)
             }
             AdmissionVerdict::RevalidateOnly => (None, None, false),
@@ -308,6 +310,12 @@ impl AccountState {
 
     fn returned_units(&mut self) -> &mut ReturnedUnits {
         &mut self.lease.get_or_insert_default().returned_units
+    }
+
+    fn runs_low(&self, limits: &Limits, now: Mono) -> bool {
+        let tokens = self.balance.share_tokens();
+        let share_runs_low = |share: &MinuteShare| share.runs_low(tokens, limits, now);
+        self.day().runs_low(limits.day) || self.known_share().is_some_and(share_runs_low)
     }
 
     /// Status of one rule.

@@ -25,3 +25,18 @@ fn a_request_that_has_to_wait_for_returned_units_leaves_the_attempt_to_the_path_
     let refused = state.admit_and_settle(&limits, gateways, now, request).unwrap();
     assert_eq!((refused.refused, refused.charged), (Some(LimitRule::Day), None));
 }
+
+#[test]
+fn unchanged_responses_alone_lease_no_units_ahead() {
+    let (limits, now) = (Limits { minute: 6_000, day: 10_000, guard: 60, grace: 0 }, Now::default());
+    let day = now.wall.day();
+    let mut balance = AccountBalance::opened(&limits, day, 0);
+    balance.day = balance.day.grant(day, 1, 0, 1);
+    let mut state = AccountState::new("one", balance);
+    let mut runs_low = |outcome| {
+        let request = RequestKind { day, endpoint: None, outcome };
+        state.admit_and_settle(&limits, None, now, request).unwrap().runs_low
+    };
+    assert!(!runs_low(RequestOutcome::NotModified) && !runs_low(RequestOutcome::NotModified));
+    assert!(runs_low(RequestOutcome::Ok));
+}
