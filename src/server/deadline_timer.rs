@@ -20,7 +20,7 @@ pub(super) struct DeadlineTimer {
     deadlines: Deadlines,
     clock: Clock,
     alarm: Alarm,
-    /// The kinds of deadlines that the alarm was set for, as bits. It rings before a later one of the same kind.
+    /// Kinds of deadlines, as bits. As long as a bit is set, the alarm rings no later than the deadline of that kind.
     set_for: u8,
     max_age_at: Mono,
     has_signalled_retire: bool,
@@ -100,8 +100,7 @@ impl DeadlineTimer {
         self.activity.sole_deadline().is_some_and(is_set_for)
     }
 
-    /// Ready with a signal, or with `None` if the timer fired for something that has been done since. Called for
-    /// every request, so the clock is read only after the timer fired.
+    /// Ready with a signal, or with `None` if the timer fired for something that has been done since.
     fn poll_signal(&mut self, cx: &mut Context<'_>) -> Poll<Option<ConnectionSignal>> {
         let snapshot = self.activity.snapshot(&self.deadlines);
         if snapshot.is_cut {

@@ -1,6 +1,6 @@
 //! Every deadline of a connection: what is due next, and when.
 //!
-//! Pure. The state of a connection is in `connection_activity`, the timer in `deadline_timer`.
+//! Pure. The state of a connection is in `activity_state`, the timer in `deadline_timer`.
 
 use std::time::Duration;
 

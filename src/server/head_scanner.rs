@@ -162,7 +162,7 @@ fn may_be_broken(bytes: &[u8]) -> bool {
     };
     let (blocks, blocks_before) = (second.as_chunks::<BLOCK>().0, before.as_chunks::<BLOCK>().0);
     let found = match (second.last_chunk::<BLOCK>(), before.last_chunk::<BLOCK>()) {
-        // The last block overlaps the one before it, so that no byte is looked at alone.
+        // The last block overlaps the one before it.
         (Some(last), Some(last_before)) => blocks
             .iter()
             .zip(blocks_before)
@@ -327,6 +327,22 @@ mod tests {
             limit.body_follows();
             heads.read_exact(&mut read[first..]).await.unwrap();
             assert_eq!(read.escape_ascii().to_string(), bytes.escape_ascii().to_string());
+        }
+    }
+
+    #[test]
+    fn one_byte_anywhere_in_blocks_of_any_length_is_found() {
+        for length in 4..=130 {
+            let mut bytes = vec![b'x'; length - 4];
+            bytes.extend_from_slice(b"\r\n\r\n");
+            assert!(!may_be_broken(&bytes), "{length}");
+            for at in 0..length - 4 {
+                for bad in [b'\n', b'#'] {
+                    bytes[at] = bad;
+                    assert!(may_be_broken(&bytes), "{length} {at}");
+                    bytes[at] = b'x';
+                }
+            }
         }
     }
 

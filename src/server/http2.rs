@@ -58,7 +58,7 @@ where
 {
     let stream =
         RequestPacer::stream(stream, PREFACE.len(), Arc::clone(activity), Arc::clone(&context.large_heads));
-    // Streams share what belongs to their connection: counts that all connections share would move between processors.
+    // Streams share what belongs to their connection: reference counts of all connections would move between the caches of processors.
     let context = Arc::new(context.clone());
     let service = service_fn(|request: Request<Incoming>| {
         let (opened, context) = (activity.open_stream(), Arc::clone(&context));
@@ -118,7 +118,8 @@ async fn answer(
         Some(site) if has_body && !stream.await_body() => site.refuse_as_busy(&head, peer),
         Some(site) => site.handle(&head, body, peer).await,
         None => {
-            let gateway = context.gateway.load();
+            // A guard would occupy one of the few places of its thread while the request waits.
+            let gateway = context.gateway.load_full();
             gateway.handle(&head, has_body, peer, stream.activity().trust()).await
         }
     };

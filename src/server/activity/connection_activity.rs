@@ -18,7 +18,7 @@ use scoregate_base::clock::Clock;
 
 use super::activity_state::ActivityState;
 
-/// The state of a connection.
+/// The activity of a connection, shared by its parts.
 pub(in crate::server) struct ConnectionActivity {
     pub(super) clock: Clock,
     state: Mutex<ActivityState>,
@@ -38,7 +38,7 @@ impl ConnectionActivity {
         all_unsent: Arc<UnsentResponses>,
         applications: Arc<ApplicationConnections>,
     ) -> Self {
-        let state = Mutex::new(ActivityState::opened(clock.mono()));
+        let state = Mutex::new(ActivityState::opened(clock.coarse()));
         let changed = Arc::new(Notify::new());
         let trust = ConnectionTrust::new(Arc::clone(&changed));
         Self { clock, state, changed, trust, polls: AtomicUsize::new(0), all_unsent, applications }

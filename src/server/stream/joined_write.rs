@@ -18,7 +18,7 @@ thread_local! {
     static JOINED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Writes to a stream without a buffer of its own, which is not written to by a write of the same thread.
+/// Writes to an unbuffered stream. Its write must not call this function again, since the buffer of the thread is borrowed.
 pub(super) fn poll(
     stream: Pin<&mut impl AsyncWrite>,
     cx: &mut Context<'_>,

@@ -16,7 +16,7 @@ use super::joined_write;
 pub(in crate::server) struct TimedIo {
     stream: TcpStream,
     activity: Arc<ConnectionActivity>,
-    /// Bytes that the socket accepted and that are not recorded yet: a flush follows, or the socket accepts no more.
+    /// Bytes that the socket accepted and that are not recorded yet: a flush follows, or the connection ends.
     written: usize,
 }
 
