@@ -119,25 +119,8 @@ fn weight(stored: &StoredDocument) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-
-    use super::super::document::{DocumentContent, EnvelopeFields, Validators};
+    use super::super::sample::{key, stored};
     use super::*;
-    use scoregate_base::clock::{Mono, Wall};
-    use scoregate_base::routes::{ModelId, Period, Query, Route};
-
-    fn key(number: u64) -> DocumentKey {
-        let id = ModelId::new(&format!("model-{number}"));
-        DocumentKey::new(Route::Model, id, Query::default(), Period::Day)
-    }
-
-    fn stored(key: &DocumentKey) -> Arc<StoredDocument> {
-        let data = Bytes::from(format!("[{{\"id\":\"{}\"}}]", key.id.as_ref().unwrap()));
-        let (generated_at, source) = (Wall::from_seconds(1), Validators::default());
-        let content = DocumentContent { data, count: 1, generated_at, stated_at: None, source };
-        let document = Document::build(content, &EnvelopeFields { key, license: "Cite us." }, None).unwrap();
-        Arc::new(StoredDocument::confirmed(document, [Mono::default(); 2], Mono::default(), None))
-    }
 
     #[test]
     fn concurrent_changes_keep_weights_and_capacity_consistent() {

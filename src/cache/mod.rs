@@ -14,6 +14,8 @@ mod members;
 mod negative_cache;
 mod paid_field;
 mod refresh_interval;
+#[cfg(test)]
+pub(crate) mod sample;
 mod single_flight;
 mod stored;
 

@@ -128,7 +128,6 @@ fn has_only_known_parameters(query: Option<&str>, key: &DocumentKey) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
     use http::Request;
     use http::request::Parts;
 
@@ -136,24 +135,10 @@ mod tests {
     use super::super::parse::{ReceivedRequest, parse};
     use super::super::request_headers::RequestHeaders;
     use super::*;
-    use crate::cache::{Cache, Document, DocumentContent, EnvelopeFields, Validators};
-    use scoregate_base::clock::{Mono, Wall};
-    use scoregate_base::routes::{ModelId, Period, Query, Route};
+    use crate::cache::Cache;
+    use crate::cache::sample::{key, stored};
 
     const PAID: Rights = Rights::paid();
-
-    fn key(number: u64) -> DocumentKey {
-        let id = ModelId::new(&format!("model-{number}"));
-        DocumentKey::new(Route::Model, id, Query::default(), Period::Day)
-    }
-
-    fn stored(key: &DocumentKey) -> Arc<StoredDocument> {
-        let data = Bytes::from(format!("[{{\"id\":\"{}\"}}]", key.id.as_ref().unwrap()));
-        let (generated_at, source) = (Wall::from_seconds(1), Validators::default());
-        let content = DocumentContent { data, count: 1, generated_at, stated_at: None, source };
-        let document = Document::build(content, &EnvelopeFields { key, license: "Cite us." }, None).unwrap();
-        Arc::new(StoredDocument::confirmed(document, [Mono::default(); 2], Mono::default(), None))
-    }
 
     fn head(target: &str) -> Parts {
         Request::get(target).header("host", "a").body(()).unwrap().into_parts().0

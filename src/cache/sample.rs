@@ -1,0 +1,26 @@
+//! Keys and stored documents for tests.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use scoregate_base::clock::{Mono, Wall};
+use scoregate_base::routes::{DocumentKey, ModelId, Period, Query, Route};
+
+use super::document::{Document, DocumentContent, EnvelopeFields, Validators};
+use super::stored::StoredDocument;
+
+/// The key of a model by its number.
+pub(crate) fn key(number: u64) -> DocumentKey {
+    let id = ModelId::new(&format!("model-{number}"));
+    DocumentKey::new(Route::Model, id, Query::default(), Period::Day)
+}
+
+/// A small document of this model.
+pub(crate) fn stored(key: &DocumentKey) -> Arc<StoredDocument> {
+    let data = Bytes::from(format!("[{{\"id\":\"{}\"}}]", key.id.as_ref().unwrap()));
+    let (generated_at, source) = (Wall::from_seconds(1), Validators::default());
+    let content = DocumentContent { data, count: 1, generated_at, stated_at: None, source };
+    let document = Document::build(content, &EnvelopeFields { key, license: "Cite us." }, None).unwrap();
+    Arc::new(StoredDocument::confirmed(document, [Mono::default(); 2], Mono::default(), None))
+}
