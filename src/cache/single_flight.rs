@@ -91,6 +91,14 @@ impl<T: Clone, N: Clone> SingleFlight<T, N> {
     pub fn is_empty(&self) -> bool {
         self.table.is_empty()
     }
+
+    /// Number of callers that wait for a result.
+    #[cfg(any(test, feature = "lab"))]
+    pub fn waiters(&self) -> usize {
+        let table_and_leader = 2;
+        let waiters = |end: &Arc<FlightEnd<T>>| Arc::strong_count(end).saturating_sub(table_and_leader);
+        self.table.iter().map(|flight| waiters(&flight.0)).sum()
+    }
 }
 
 impl<T, N> FlightLeader<T, N> {

@@ -80,6 +80,12 @@ impl Fetcher {
         Self { documents, worker, flights, turns, tasks, clock, instruments }
     }
 
+    /// Number of requests that wait for a fetch.
+    #[cfg(any(test, feature = "lab"))]
+    pub fn waiters(&self) -> usize {
+        self.flights.waiters()
+    }
+
     /// Refreshes an overdue document in the background, unless the backend confirmed it a moment ago. Starts nothing
     /// while the circuit breaker is open: every request for a stale document comes here.
     pub(crate) fn refresh(

@@ -16,7 +16,7 @@ const MODELS: &str = "/api/v1/models?period=24h";
 const INDEX: &str = "/api/v1/index";
 const DATA: &str = r#"{"generated_at":"2026-11-21T12:00:00Z","data":[{"id":"atlas","currentScore":1}]}"#;
 const ONE_AT_ONCE: &str = "[upstream]\nurl = \"{backend}\"\nmax_concurrent_requests = 1";
-const WAITERS: u32 = 20;
+const WAITERS: usize = 20;
 /// A target that all clients have requested before.
 const OTHER: &str = "/api/v1/alerts";
 
@@ -47,13 +47,13 @@ impl Scenario {
     async fn run_with_reset(
         &self,
         leading: Connection,
-        further: u32,
+        further: usize,
         moment: impl Future<Output = ()>,
         on_continue: impl FnOnce(),
     ) {
         let waiting = join_all((0..WAITERS).map(|_| self.world.get_as(&self.waiter, MODELS)));
         let (responses, ()) = tokio::join!(waiting, async {
-            self.world.reaches("scoregate_requests_in_progress", 1 + WAITERS + further).await;
+            self.world.has_waiters(1 + WAITERS + further).await;
             moment.await;
             leading.reset();
             self.world.reaches("scoregate_client_disconnects_total", 1).await;

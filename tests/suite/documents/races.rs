@@ -45,7 +45,7 @@ async fn a_thousand_concurrent_misses_of_one_document_cause_one_upstream_request
     world.backend.hold();
     let all = join_all((0..1_000).map(|number| world.get_as(&customers[number % 10], MODELS)));
     let (responses, ()) = tokio::join!(all, async {
-        world.reaches("scoregate_requests_in_progress", 1_000).await;
+        world.has_waiters(1_000).await;
         world.backend.open();
     });
     assert_eq!(ended(&responses, 200), 1_000);
@@ -67,7 +67,7 @@ async fn waiters_are_served_when_the_leader_disconnects() {
     world.backend.has_received(2).await;
     let waiting = join_all((0..20).map(|_| world.get_as(&waiter, MODELS)));
     let (responses, ()) = tokio::join!(waiting, async {
-        world.reaches("scoregate_requests_in_progress", 21).await;
+        world.has_waiters(21).await;
         drop(leading);
         world.reaches("scoregate_client_disconnects_total", 1).await;
         world.backend.open();
@@ -93,7 +93,7 @@ async fn a_failed_fetch_wakes_all_waiters_and_is_retried_shortly_after() {
         world.backend.hold();
         let waiting = join_all((0..50).map(|_| world.get_as(&customer, "/api/v1/models/atlas")));
         let (responses, ()) = tokio::join!(waiting, async {
-            world.reaches("scoregate_requests_in_progress", 50).await;
+            world.has_waiters(50).await;
             world.backend.open();
         });
         assert!(responses.iter().all(|response| response.code() == code), "{code}");

@@ -53,7 +53,7 @@ async fn a_hundred_waiters_of_a_failing_document_all_end_with_one_upstream_reque
         world.backend.set_script(move |_| bad.clone());
         world.backend.hold();
         let (responses, ()) = tokio::join!(request_concurrently(&world, &customer, 100), async {
-            world.reaches("scoregate_requests_in_progress", 100).await;
+            world.has_waiters(100).await;
             world.backend.open();
         });
         assert_each(&responses, status, code);
@@ -68,7 +68,7 @@ async fn a_hundred_waiters_of_a_hanging_document_all_end_with_one_upstream_reque
     let customer = customer(&world).await;
     world.backend.set_script(|_| Act::Hang);
     let (responses, ()) = tokio::join!(request_concurrently(&world, &customer, 100), async {
-        world.reaches("scoregate_requests_in_progress", 100).await;
+        world.has_waiters(100).await;
         world.backend.has_received(2).await;
         world.pass(Duration::from_secs(15));
     });
@@ -90,7 +90,7 @@ async fn waiters_of_a_hanging_fetch_time_out_individually_and_one_more_fetch_fol
     for timeout in 1..=3 {
         let (responses, ()) = tokio::join!(request_concurrently(&world, &customer, 50), async {
             world.backend.has_received(2).await;
-            world.reaches("scoregate_requests_in_progress", 50).await;
+            world.has_waiters(50).await;
             world.pass(MAX_RESPONSES);
         });
         assert_each(&responses, 504, "upstream_timeout");
@@ -116,7 +116,7 @@ async fn waiters_of_a_hanging_refresh_get_the_stale_document_at_their_timeout() 
     for _ in 0..2 {
         let (responses, ()) = tokio::join!(request_concurrently(&world, &customer, 50), async {
             world.backend.has_received(3).await;
-            world.reaches("scoregate_requests_in_progress", 50).await;
+            world.has_waiters(50).await;
             world.pass(MAX_RESPONSES);
         });
         for response in responses {
@@ -166,7 +166,7 @@ async fn a_parser_panic_is_a_502_for_all_waiters_and_the_next_request_succeeds()
     let backend = Arc::new(Panicking { gate: Some(Semaphore::new(0)), ..Panicking::default() });
     let stop = behind(&mut world, Arc::clone(&backend) as Arc<dyn Upstream>, AccessLog::default()).await;
     let (responses, ()) = tokio::join!(request_concurrently(&world, &customer, 100), async {
-        world.reaches("scoregate_requests_in_progress", 100).await;
+        world.has_waiters(100).await;
         backend.gate.as_ref().unwrap().add_permits(1_000);
     });
     assert_each(&responses, 502, "upstream_invalid");

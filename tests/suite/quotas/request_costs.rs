@@ -226,7 +226,7 @@ async fn every_waiter_of_one_fetch_is_charged() {
         world.backend.has_received(2).await;
         let request = || world.request("HEAD", target).key(&second.key).send();
         tokio::join!(request(), request(), async {
-            world.reaches("scoregate_requests_in_progress", 3).await;
+            world.has_waiters(3).await;
             world.backend.open();
         })
     };

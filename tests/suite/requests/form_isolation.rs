@@ -175,7 +175,7 @@ async fn driven(secrets: Secrets) -> Vec<(String, Response)> {
     system.world.backend.has_received(2).await;
     let shared = system.request("GET", ATLAS, FREE).send();
     let (shared, ()) = tokio::join!(shared, async {
-        system.world.reaches("scoregate_requests_in_progress", 2).await;
+        system.world.has_waiters(2).await;
         system.world.backend.open();
     });
     drop(company);

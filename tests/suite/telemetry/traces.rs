@@ -121,7 +121,7 @@ async fn ten_requests_that_share_a_fetch_cause_one_upstream_request_in_the_trace
         },
         async {
             world.backend.has_received(2).await;
-            world.reaches("scoregate_requests_in_progress", 10).await;
+            world.has_waiters(10).await;
             world.backend.open();
         }
     );

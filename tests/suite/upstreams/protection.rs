@@ -73,7 +73,7 @@ async fn two_fetches_run_at_once_and_paid_requests_are_next() {
             wait_for_queue_length(&world, 3).await;
             // A paid caller raises the priority of a free caller's fetch.
             tokio::join!(request(&paid, 3), async {
-                world.reaches("scoregate_requests_in_progress", 6).await;
+                world.has_waiters(6).await;
                 responses.await;
             })
         })

@@ -191,10 +191,10 @@ impl Traffic {
         let Self { world, paid, .. } = self;
         world.backend.hold();
         let leaves = world.get("/api/v1/index").key(&paid.key).begin().await;
-        world.reaches("scoregate_requests_in_progress", 1).await;
+        world.has_waiters(1).await;
         let stay = join_all((0..2).map(|_| world.get_as(paid, "/api/v1/index")));
         let (responses, ()) = tokio::join!(stay, async {
-            world.reaches("scoregate_requests_in_progress", 3).await;
+            world.has_waiters(3).await;
             leaves.reset();
             world.reaches("scoregate_client_disconnects_total", 1).await;
             world.backend.open();
