@@ -67,6 +67,8 @@ pub struct ActiveSettings {
     pub access: Arc<AdminAccess>,
     /// All settings, for `GET /v1/settings`.
     pub settings: Vec<SettingView>,
+    /// The settings that were changed and take effect at the next start.
+    pub at_next_start: Vec<String>,
 }
 
 /// The listening sockets of the side port.
@@ -187,11 +189,12 @@ impl SidePort {
                 text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", self.scrape.render())
             }
             Some(AdminPath::Alive) if is_get => {
-                health("alive", self.readiness.check_alive(), self.degradation())
+                health("alive", self.readiness.check_alive(), &[self.degradation()])
             }
             Some(AdminPath::Ready) if is_get => {
                 let facts = self.gateway.load().leases.serving_facts();
-                health("ready", self.readiness.check(&facts), self.degradation())
+                let details = [self.degradation(), self.awaited_restart()];
+                health("ready", self.readiness.check(&facts), &details)
             }
             route => self.command(route, request, access).await.unwrap_or_else(|problem| refused(&problem)),
         }
@@ -205,6 +208,12 @@ impl SidePort {
             "degraded: serving from the local copy of the keys, {} s old; the database was unreachable at the start",
             age.as_secs()
         ))
+    }
+
+    /// The changed settings that need a restart.
+    fn awaited_restart(&self) -> Option<String> {
+        let paths = self.active.load().at_next_start.join(" ");
+        (!paths.is_empty()).then(|| format!("changed settings that take effect at the next start: {paths}"))
     }
 
     async fn command(
@@ -281,12 +290,13 @@ fn actor(access: &AdminAccess, headers: &HeaderMap) -> String {
 fn health(
     state: &str,
     checked: Result<(), Unreadiness>,
-    degradation: Option<String>,
+    details: &[Option<String>],
 ) -> Response<Full<Bytes>> {
     let (status, body) = match checked {
         Ok(()) => {
-            let more = degradation.map(|degradation| format!("{degradation}\n")).unwrap_or_default();
-            (StatusCode::OK, format!("{state}\n{more}"))
+            let lines =
+                details.iter().flatten().fold(format!("{state}\n"), |lines, line| lines + line + "\n");
+            (StatusCode::OK, lines)
         }
         Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("not {state}: {reason}\n")),
     };

@@ -72,7 +72,7 @@ impl Reloader {
         let certificates = read_certificates(&config.certificates, target.now)?;
         let backend = self.certificates.backend();
         let backend_tls = backend.map(BackendWatch::read_again).transpose()?;
-        let active = active(&config).map_err(|error| problem("admin.token", &error))?;
+        let active = active(&config, &changed).map_err(|error| problem("admin.token", &error))?;
         let terms = TermsByTier::new(&config.tiers, config.guard_per_minute);
         if config.tiers != before.tiers || config.guard_per_minute != before.guard_per_minute {
             target.keeper.adopt(terms).await.map_err(|error| problem("tiers", &error))?;
@@ -120,9 +120,10 @@ impl Reloader {
 }
 
 /// The settings of the side port.
-pub(super) fn active(config: &Config) -> Result<ActiveSettings, BadToken> {
+pub(super) fn active(config: &Config, changed: &Reloaded) -> Result<ActiveSettings, BadToken> {
     let access = Arc::new(AdminAccess::over_tcp(config.admin_token.clone(), config.admin_hosts.clone())?);
-    Ok(ActiveSettings { access, settings: config.shown() })
+    let at_next_start = changed.at_next_start.clone();
+    Ok(ActiveSettings { access, settings: config.shown(), at_next_start })
 }
 
 metric_label! {

@@ -99,7 +99,7 @@ pub async fn start_on(
     let (stop_public, stop_side) = <(CancellationToken, CancellationToken)>::default();
     let disk = storage::StorageGauges::new(data_dir.path(), &config, &registry);
     let (background, readiness) = tasks::begin(disk, &certificates, &secrets, &registry, &clock, &stop_side);
-    let active = Arc::new(ArcSwap::from_pointee(reload::active(&config)?));
+    let active = Arc::new(ArcSwap::from_pointee(reload::active(&config, &Reloaded::default())?));
     let side_port = SidePort {
         scrape: registry.scrape(),
         administration: Arc::clone(&keys.administration),

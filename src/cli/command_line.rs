@@ -47,6 +47,9 @@ enum CliCommand {
         /// The configuration file.
         #[arg(long, env = "SCOREGATE_CONFIG")]
         config: Option<PathBuf>,
+        /// Reload the settings when the configuration file changes, for example as a mounted `ConfigMap`.
+        #[arg(long, requires = "config")]
+        reload_on_change: bool,
         #[command(flatten)]
         location: LocationArgs,
     },
@@ -116,7 +119,9 @@ pub fn main() -> Exit {
     };
     match cli.command {
         CliCommand::Demo { location, seed } => demo::run(&location, seed),
-        CliCommand::Serve { config, location } => serve::run(config.as_deref(), &location),
+        CliCommand::Serve { config, reload_on_change, location } => {
+            serve::run(config.as_deref(), &location, reload_on_change)
+        }
         CliCommand::Check { config, sample } => check::run(config.as_deref(), sample),
         CliCommand::Keys(args) => keys::run(args),
         CliCommand::Accounts(args) => accounts::run(args),

@@ -6,6 +6,7 @@ mod accounts;
 mod cache;
 mod check;
 mod command_line;
+mod config_watch;
 mod control;
 mod demo;
 mod exit;

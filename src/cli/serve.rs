@@ -1,6 +1,7 @@
 //! `scoregate serve`: runs the gateway with a configuration.
 
 use std::any::Any;
+use std::future::pending;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,11 +18,18 @@ use scoregate_base::clock::Clock;
 use scoregate_observe::telemetry::access_log_writer;
 use scoregate_observe::telemetry::log::{self, LogConfig};
 
+use super::config_watch::{BegunConfigWatch, ConfigWatch};
 use super::exit::Exit;
 use super::location_args::LocationArgs;
 use super::printer;
 
-pub(super) fn run(path: Option<&Path>, location: &LocationArgs) -> Exit {
+pub(super) fn run(path: Option<&Path>, location: &LocationArgs, reload_on_change: bool) -> Exit {
+    let watched = path.filter(|_| reload_on_change);
+    let watch =
+        match watched.map(ConfigWatch::on).transpose().context("the configuration file cannot be watched") {
+            Ok(watch) => watch,
+            Err(error) => return printer::fault(&error),
+        };
     let config = match settings(path, location) {
         Ok(config) => config,
         Err(problems) => return printer::input_error(&problems.to_string()),
@@ -31,7 +39,8 @@ pub(super) fn run(path: Option<&Path>, location: &LocationArgs) -> Exit {
     }
     access_log_writer::enable();
     let read_settings = || settings(path, location);
-    let served = runtime(config.workers).and_then(|runtime| runtime.block_on(serve(config, read_settings)));
+    let served =
+        runtime(config.workers).and_then(|runtime| runtime.block_on(serve(config, watch, read_settings)));
     // The runtime is gone, so the store is closed: only now may the lock on the data directory be released.
     printer::finish_serving(served.map(|stopped| {
         drop(stopped);
@@ -46,13 +55,15 @@ pub(super) fn start_log(config: &LogConfig) -> anyhow::Result<()> {
     log::start(config, now).context("the threads that write the log cannot be started")
 }
 
-/// Serves until a stop signal. Reloads the settings on SIGHUP and on request. Returns the holder of the data directory's lock:
+/// Serves until a stop signal. Reloads the settings on SIGHUP, on request, and when their file changes. Returns the holder of the data directory's lock:
 /// the shutdown report, or the interrupted start.
 async fn serve(
     config: Config,
+    watch: Option<ConfigWatch>,
     read_settings: impl Fn() -> Result<Config, ConfigProblems>,
 ) -> anyhow::Result<Box<dyn Any>> {
     let (mut stop, mut hang_up) = (StopSignals::listen()?, listen(SignalKind::hangup())?);
+    let mut watch = watch.map(ConfigWatch::begin).transpose()?;
     let mut start = Box::pin(app::start_on(InheritedSockets::inherited()?, config, Clock::system()));
     let mut running = tokio::select! {
         started = &mut start => started?,
@@ -65,6 +76,7 @@ async fn serve(
         let reply = tokio::select! {
             () = stop.wait() => return Ok(Box::new(running.stop().await)),
             _ = hang_up.recv() => None,
+            () = changed(watch.as_mut()) => None,
             Some(reply) = running.reloads.recv() => Some(reply),
         };
         let outcome = match read_settings() {
@@ -78,6 +90,13 @@ async fn serve(
         if sent.is_some_and(|sent| sent.is_err()) {
             tracing::debug!("reload requester disconnected");
         }
+    }
+}
+
+async fn changed(watch: Option<&mut BegunConfigWatch>) {
+    match watch {
+        Some(watch) => watch.changed().await,
+        None => pending().await,
     }
 }
 

@@ -1,5 +1,6 @@
 //! The side port, and settings that are reloaded.
 
+mod config_watch;
 mod reloading;
 mod side_port;
 mod side_port_connections;
