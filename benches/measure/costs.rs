@@ -1,19 +1,8 @@
 //! CPU time and memory per request, as a multiple of a cached hit: finds requests that cost the gateway far more than
 //! they cost the client.
 //!
-//! Against the real program over loopback. Only the program's own CPU time counts. `cargo bench --bench costs` is
+//! Against the real program over loopback. Only the program's own CPU time counts. `cargo bench --bench measure -- costs` is
 //! small; `SCOREGATE_FULL=1` sends enough requests for reliable figures.
-
-#![expect(
-    clippy::print_stdout,
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::format_push_string,
-    clippy::format_collect,
-    clippy::cast_precision_loss,
-    clippy::disallowed_methods,
-    reason = "a bench prints what it measured, and may end where something is not as it should be"
-)]
 
 use std::fs::{read_dir, read_to_string, write};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -26,7 +15,7 @@ use tempfile::TempDir;
 /// A request above this would allow amplification attacks.
 const BOUND: f64 = 20.0;
 
-fn main() {
+pub(crate) fn run() {
     let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
     let times = if is_full { 4_000 } else { 100 };
     let directory = TempDir::new().unwrap();

@@ -1,9 +1,7 @@
 //! Coverage and width of the published 95 % intervals, as a table.
 //!
-//! `cargo bench --bench coverage` is small; `SCOREGATE_FULL=1` uses 50 snapshots of 20 models per line. The figures
+//! `cargo bench --bench measure -- coverage` is small; `SCOREGATE_FULL=1` uses 50 snapshots of 20 models per line. The figures
 //! are the same on every machine.
-
-#![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 
 use scoregate_base::routes::Period;
 use scoregate_scoring::METHOD_VERSION;
@@ -114,7 +112,7 @@ fn cases() -> Vec<CoverageCase> {
     ]
 }
 
-fn main() {
+pub(crate) fn run() {
     let snapshots = if std::env::var_os("SCOREGATE_FULL").is_some() { 50 } else { 1 };
     println!("method {METHOD_VERSION}; {} scores a line, of models with 37 days of runs", snapshots * MODELS);
     println!("{:>28} {:>8} {:>10} {:>10} {:>10}", "", "period", "intervals", "covering", "width");

@@ -1,9 +1,7 @@
 //! Detection delays and false alarms of the detectors on seeded series, as a table.
 //!
-//! `cargo bench --bench detection` is small; `SCOREGATE_FULL=1` uses 1,000 series per line. The figures are the same
+//! `cargo bench --bench measure -- detection` is small; `SCOREGATE_FULL=1` uses 1,000 series per line. The figures are the same
 //! on every machine.
-
-#![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 
 use scoregate_scoring::METHOD_VERSION;
 use scoregate_scoring::lab::detection::{
@@ -38,8 +36,8 @@ const NOISES: [(&str, NoiseKind, f64); 7] = [
     ("weekly cycle ±2", NoiseKind::WeeklyCycle(2.0), 1.5),
 ];
 
-fn main() {
-    let series = if std::env::var_os("SCOREGATE_FULL").is_some() { 1_000 } else { 10 };
+pub(crate) fn run() {
+    let series = if std::env::var_os("SCOREGATE_FULL").is_some() { 1_000 } else { 3 };
     let days = WATCHED_HOURS / 24;
     println!("method {METHOD_VERSION}; {series} series a line, each watched for {days} days");
     println!("\nquiet series: alarms for each month of one model, of {FEW_MODELS} models");

@@ -1,14 +1,7 @@
 //! Time to wake all requests that wait for one document, from the completion of its fetch.
 //!
-//! In process, without sockets or responses. `cargo bench --bench flight` is small; `SCOREGATE_FULL=1` wakes ten
+//! In process, without sockets or responses. `cargo bench --bench measure -- flight` is small; `SCOREGATE_FULL=1` wakes ten
 //! thousand.
-
-#![expect(
-    clippy::print_stdout,
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    reason = "a bench prints what it measured, reads the machine's clock and may end where something is not as it should be"
-)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,7 +13,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 const ROUNDS: usize = 21;
 
-fn main() {
+pub(crate) fn run() {
     let is_full = std::env::var_os("SCOREGATE_FULL").is_some();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     println!("from a flight's landing until the last who waits is awake, {ROUNDS} rounds");

@@ -1,15 +1,8 @@
 //! The cost of the built-in backend: importing runs, opening an archive, a complete refresh, queries during a
 //! refresh, and memory.
 //!
-//! `cargo bench --bench scoring` is small; `SCOREGATE_FULL=1` imports a million trials with the real program,
+//! `cargo bench --bench measure -- scoring` is small; `SCOREGATE_FULL=1` imports a million trials with the real program,
 //! refreshes 150 models over 35 days, and opens a year of them. Detection delays are measured in `detection`.
-
-#![expect(
-    clippy::print_stdout,
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    reason = "a bench prints what it measured, reads the machine's clock and may end where something is not as it should be"
-)]
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -32,7 +25,7 @@ const SEED: u64 = 7;
 const ROUNDS: u32 = 11;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_scoregate");
 
-fn main() {
+pub(crate) fn run() {
     let is_full = std::env::var_os("SCOREGATE_FULL").is_some();
     let (models, days) = if is_full { (150, 35) } else { (20, 7) };
     imports(models, if is_full { 510 } else { 48 });

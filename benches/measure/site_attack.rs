@@ -3,15 +3,7 @@
 //! does with the attack, without the cost of the attack itself.
 //!
 //! The attack comes from many networks, as far as the gateway can know: each request has another client address, from a
-//! trusted proxy. Hits and attacks arrive at random times, independent of each other. `cargo bench --bench site_attack` is small; `SCOREGATE_FULL=1` gives reliable figures.
-
-#![expect(
-    clippy::print_stdout,
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    reason = "a bench prints what it measured, reads the machine's clock and may end where something is not as it should be"
-)]
+//! trusted proxy. Hits and attacks arrive at random times, independent of each other. `cargo bench --bench measure -- site_attack` is small; `SCOREGATE_FULL=1` gives reliable figures.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -34,12 +26,13 @@ const RESPONDER: &str = "constant-responder";
 /// The bytes of the responder are as many as those of a page.
 const PAGE: usize = 16 * 1_024;
 
-fn main() {
-    if std::env::args().any(|argument| argument == RESPONDER) {
+pub(crate) fn run(arguments: &[String]) {
+    if arguments.iter().any(|argument| argument == RESPONDER) {
         return respond();
     }
     let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
-    let (rounds, time) = if is_full { (11, Duration::from_secs(10)) } else { (3, Duration::from_secs(1)) };
+    let (rounds, time) =
+        if is_full { (11, Duration::from_secs(10)) } else { (3, Duration::from_millis(400)) };
     let directory = TempDir::new().unwrap();
     let gateway = Gateway::start(directory.path());
     let responder = Responder::start();
@@ -280,7 +273,7 @@ struct Responder {
 impl Responder {
     fn start() -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        let mut child = command.arg(RESPONDER).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command.args(["site_attack", RESPONDER]).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         Self { address: line.trim().parse().unwrap(), child }

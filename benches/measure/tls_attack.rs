@@ -2,14 +2,7 @@
 //! attack that costs its sender no cryptography and the server a signature each. With RSA-2048 and ECDSA P-256.
 //!
 //! Where there are two processors and `taskset`, the gateway has one, and clients and attackers have the other.
-//! `cargo bench --bench tls_attack` is small; `SCOREGATE_FULL=1` gives reliable figures.
-
-#![expect(
-    clippy::print_stdout,
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    reason = "a bench prints what it measured, reads the machine's clock and may end where something is not as it should be"
-)]
+//! `cargo bench --bench measure -- tls_attack` is small; `SCOREGATE_FULL=1` gives reliable figures.
 
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -59,16 +52,16 @@ const ATTACKS: [Attack; 3] = [
     Attack { name: "waits, same address", host: CALLER, closes: false },
 ];
 
-fn main() {
-    let is_pinned = std::env::args().any(|argument| argument == PINNED);
+pub(crate) fn run(arguments: &[String]) {
+    let is_pinned = arguments.iter().any(|argument| argument == PINNED);
     if !is_pinned && has_two_processors() {
         let this = std::env::current_exe().unwrap();
         let mut command = Command::new("taskset");
-        assert!(command.args(["-c", "1"]).arg(this).arg(PINNED).status().unwrap().success());
+        assert!(command.args(["-c", "1"]).arg(this).args(["tls_attack", PINNED]).status().unwrap().success());
         return;
     }
     let is_full = std::env::var("SCOREGATE_FULL").is_ok_and(|value| value == "1");
-    let time = Duration::from_secs(if is_full { 20 } else { 2 });
+    let time = if is_full { Duration::from_secs(20) } else { Duration::from_millis(600) };
     println!(
         "{:>22} {:>20} {:>9} {:>9} {:>9} {:>9} {:>11} {:>9}",
         "key", "attack", "hits", "p50", "p99", "max", "connect p99", "failed"

@@ -2,16 +2,8 @@
 //! keys; and the cost of an exact daily quota per hit. The same for a shared store on PostgreSQL, and how a site on it
 //! grows.
 //!
-//! `cargo bench --bench ledger` is small; `SCOREGATE_FULL=1` makes it large. With `-- file`, `-- exchanges` or `-- growth`
-//! only a part runs. Everything is in the temporary directory: set TMPDIR to a real disk.
-
-#![expect(
-    clippy::print_stdout,
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    reason = "a bench prints what it measured, reads the machine's clock and may end where something is not as it should be"
-)]
+//! `cargo bench --bench measure -- ledger` is small; `SCOREGATE_FULL=1` makes it large. With `file`, `exchanges` or `growth` after
+//! it only a part runs. Everything is in the temporary directory: set TMPDIR to a real disk.
 
 mod database;
 mod exchanges;
@@ -49,16 +41,15 @@ struct Size {
     growth: growth::Growth,
 }
 
-fn main() {
+pub(crate) fn run(parts: &[String]) {
     let is_full = std::env::var_os("SCOREGATE_FULL").is_some();
     let size = if is_full {
         let growth = growth::Growth { keys: 1_000_000, changes: 500, callers: 1_000 };
         Size { leases: 50_000, applications: 1_000_000, hits: 50_000, each: Duration::from_secs(5), growth }
     } else {
-        let growth = growth::Growth { keys: 2_000, changes: 5, callers: 8 };
-        Size { leases: 1_000, applications: 10_000, hits: 1_000, each: Duration::from_millis(100), growth }
+        let growth = growth::Growth { keys: 1_000, changes: 3, callers: 8 };
+        Size { leases: 256, applications: 2_000, hits: 400, each: Duration::from_millis(100), growth }
     };
-    let parts: Vec<String> = std::env::args().skip(1).filter(|part| !part.starts_with("--")).collect();
     let runs = |part: &str| parts.is_empty() || parts.iter().any(|named| named == part);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {

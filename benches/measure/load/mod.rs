@@ -1,18 +1,8 @@
 //! Open-loop load test: request rates are fixed in advance, so that a stalled server cannot hide it.
 //!
-//! `cargo bench --bench load` runs every profile in a small size against its own gateway, in about a minute; this shows that
-//! the profiles work and measures little. `SCOREGATE_FULL=1` runs the full size. `cargo bench --bench load -- --help` lists
+//! `cargo bench --bench measure -- load` runs every profile in a small size against its own gateway, in half a minute; this shows that
+//! the profiles work and measures little. `SCOREGATE_FULL=1` runs the full size. `-- load --help` lists
 //! the options for another gateway. No figure fails the test. The cost of one request is measured by `costs`.
-
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::cast_precision_loss,
-    clippy::disallowed_methods,
-    reason = "a bench prints its figures, reads the machine's clock and may panic"
-)]
 
 mod client;
 mod drive;
@@ -29,19 +19,17 @@ mod report;
 mod schedule;
 mod verdict;
 
-use std::process::ExitCode;
-
 use clap::{Parser as _, ValueEnum as _};
 
-use options::{Options, Profile};
-use profiles::{ProfileRunner, Size};
-use verdict::ProfileReport;
+use self::options::{Options, Profile};
+use self::profiles::{ProfileRunner, Size};
+use self::verdict::ProfileReport;
 
 const SMALL: Size = Size {
     rate: 100.0,
-    seconds: 3.0,
-    soak_seconds: 3.0,
-    step_seconds: 1.0,
+    seconds: 1.5,
+    soak_seconds: 1.5,
+    step_seconds: 0.5,
     warm_up: 0.5,
     keys: 40,
     most_steps: 3,
@@ -57,15 +45,12 @@ const FULL: Size = Size {
     most_steps: 10,
 };
 
-fn main() -> ExitCode {
-    let options = Options::parse();
+pub(crate) fn run(arguments: &[String]) {
+    let name = String::from("load");
+    let options = Options::parse_from(std::iter::once(&name).chain(arguments));
     match play(&options) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("load: {error}");
-            ExitCode::FAILURE
-        }
+        Ok(is_well) => assert!(is_well, "a profile had wrong outcomes; they are above"),
+        Err(error) => panic!("{error}"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Command-line options: `cargo bench --bench load -- --help`.
+//! Command-line options: `cargo bench --bench measure -- load --help`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -71,9 +71,6 @@ pub(crate) struct Options {
     /// Directory for the reports: JSON and an SVG chart per profile.
     #[arg(long, default_value = concat!(env!("CARGO_TARGET_TMPDIR"), "/load"), hide_default_value = true)]
     pub(crate) out: PathBuf,
-    /// Passed by cargo to every bench.
-    #[arg(long, hide = true)]
-    bench: bool,
 }
 
 /// Load profiles.
