@@ -143,14 +143,15 @@ impl AccountState {
         (verdict, may_gain && ledger == LeaseAvailability::Reachable)
     }
 
-    /// Decides on a request whose response is ready, settles it and counts it if it was admitted: a document costs a unit, a
-    /// 304 none. `None` if units or tokens must be leased first; then nothing is taken.
+    /// Decides on a request whose response is ready, settles it and counts it: a document costs a unit, a 304 or a refusal
+    /// none. `None` if units or tokens must be leased first; then nothing is taken.
     pub(super) fn admit_and_settle(
         &mut self,
         limits: &Limits,
         gateways: Option<NonZeroU32>,
         now: Now,
         request: RequestKind,
+        is_unreachable: impl FnOnce() -> bool,
     ) -> Option<SettledRequest> {
         let is_unchanged = request.outcome == RequestOutcome::NotModified;
         let (verdict, may_gain) =
@@ -166,6 +167,8 @@ impl AccountState {
                 (None, (!is_unchanged).then_some(day), runs_low)
             }
             AdmissionVerdict::RevalidateOnly => (None, None, false),
+            // The share of the minute may be used up and not the limit.
+            AdmissionVerdict::Refused(LimitRule::Minute) if is_unreachable() => return None,
             AdmissionVerdict::Refused(rule) => (Some(rule), None, false),
             AdmissionVerdict::LeaseFirst
             | AdmissionVerdict::RevalidateWithoutUnits
@@ -174,7 +177,8 @@ impl AccountState {
             | AdmissionVerdict::NoUnits
             | AdmissionVerdict::NoToken { .. } => return None,
         };
-        let is_first = refused.is_none() && self.count_request(request);
+        let outcome = refused.map_or(request.outcome, RequestOutcome::of_limit);
+        let is_first = self.count_request(RequestKind { outcome, ..request });
         let statuses = [LimitRule::Minute, LimitRule::Day].map(|rule| self.limit_status(rule, limits, now));
         Some(SettledRequest { refused, charged, runs_low, statuses, is_first })
     }

@@ -4,7 +4,6 @@
 //! which only grow. So several `Account`s of one application, one after the other, add up to one total.
 
 use std::collections::{BTreeSet, HashMap};
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -18,6 +17,7 @@ use scoregate_store::{RequestOutcome, RequestStore, RequestTotal, StoreError};
 use super::account::Account;
 use super::account_state::SettledRequest;
 use super::delivered_units::is_open;
+use super::leasing::Leases;
 use super::unrecorded_requests::RequestKind;
 
 /// Number of totals per store call.
@@ -60,19 +60,21 @@ impl RequestCounter {
         }
     }
 
-    /// Decides on a request whose response is ready, settles it and counts it if it was admitted, under one lock of the
-    /// account. `None` if it has to wait.
+    /// Decides on a request whose response is ready, settles it and counts it, under one lock of the account. `None` if it
+    /// has to wait.
     pub(crate) fn admit_and_settle(
         &self,
         account: &Arc<Account>,
         limits: &Limits,
-        gateways: Option<NonZeroU32>,
+        leases: &Leases,
         now: Now,
         endpoint: Route,
         outcome: RequestOutcome,
     ) -> Option<SettledRequest> {
         let request = RequestKind { day: now.wall.day(), endpoint: Some(endpoint), outcome };
-        let settled = account.state().admit_and_settle(limits, gateways, now, request)?;
+        let is_unreachable = || leases.is_unreachable();
+        let settled =
+            account.state().admit_and_settle(limits, leases.gateways(), now, request, is_unreachable)?;
         if settled.is_first {
             self.list(account);
         }

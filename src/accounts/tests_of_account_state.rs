@@ -17,12 +17,12 @@ fn a_request_that_has_to_wait_for_returned_units_leaves_the_attempt_to_the_path_
     let mut state = AccountState::new("one", AccountBalance::opened(&limits, day, 10));
     let request = RequestKind { day, endpoint: None, outcome: RequestOutcome::Ok };
     for _ in 0..2 {
-        assert!(state.admit_and_settle(&limits, gateways, now, request).is_none());
+        assert!(state.admit_and_settle(&limits, gateways, now, request, || false).is_none());
     }
     let waiting = state.admit(&limits, gateways, now, false, LeaseAvailability::Reachable);
     assert_eq!(waiting, AdmissionVerdict::LeaseFirst);
     // The next attempt is due a second later.
-    let refused = state.admit_and_settle(&limits, gateways, now, request).unwrap();
+    let refused = state.admit_and_settle(&limits, gateways, now, request, || false).unwrap();
     assert_eq!((refused.refused, refused.charged), (Some(LimitRule::Day), None));
 }
 
@@ -35,7 +35,7 @@ fn unchanged_responses_alone_lease_no_units_ahead() {
     let mut state = AccountState::new("one", balance);
     let mut runs_low = |outcome| {
         let request = RequestKind { day, endpoint: None, outcome };
-        state.admit_and_settle(&limits, None, now, request).unwrap().runs_low
+        state.admit_and_settle(&limits, None, now, request, || false).unwrap().runs_low
     };
     assert!(!runs_low(RequestOutcome::NotModified) && !runs_low(RequestOutcome::NotModified));
     assert!(runs_low(RequestOutcome::Ok));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::accounts::{Leases, RequestCounter};
 use scoregate_base::clock::{Day, Now};
-use scoregate_base::limits::{LimitRule, LimitStatus};
+use scoregate_base::limits::LimitStatus;
 use scoregate_base::routes::Route;
 use scoregate_store::RequestOutcome;
 
@@ -33,16 +33,11 @@ pub(super) fn charge(
     now: Now,
 ) -> Option<ChargedRequest> {
     let outcome = if is_unchanged { RequestOutcome::NotModified } else { RequestOutcome::Ok };
-    let (account, limits, gateways) = (&caller.account, &caller.limits, leases.gateways());
-    let settled = counter.admit_and_settle(account, limits, gateways, now, route, outcome)?;
+    let account = &caller.account;
+    let settled = counter.admit_and_settle(account, &caller.limits, leases, now, route, outcome)?;
     if settled.runs_low {
         leases.lease_ahead(account);
     }
-    let result = match settled.refused {
-        // The share of the minute may be used up and not the limit.
-        Some(LimitRule::Minute) if leases.is_unreachable() => return None,
-        Some(rule) => Err(Refusal::Limited(rule)),
-        None => Ok(settled.charged),
-    };
+    let result = settled.refused.map_or(Ok(settled.charged), |rule| Err(Refusal::Limited(rule)));
     Some(ChargedRequest { result, statuses: settled.statuses })
 }

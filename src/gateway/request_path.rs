@@ -189,11 +189,11 @@ impl Gateway {
             x.found = Some(FoundDocument { stored: reply.into_stored(), due, verdict });
             return Ok(None);
         };
-        x.limit_statuses = Some(statuses);
+        (x.limit_statuses, x.is_counted) = (Some(statuses), true);
         x.charged = result?;
         trust.admitted(caller);
         reply.count_use();
-        (x.outcome, x.age, x.is_counted) = (Some(CacheOutcome::Hit), Some(age), true);
+        (x.outcome, x.age) = (Some(CacheOutcome::Hit), Some(age));
         Ok(Some(Reply::Document(reply)))
     }
 

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use scoregate_base::clock::Day;
 use scoregate_base::keys::ApplicationId;
+use scoregate_base::limits::LimitRule;
 
 use super::StoreFuture;
 
@@ -33,6 +34,18 @@ pub enum RequestOutcome {
     ServerError,
     /// The client disconnected before the response.
     Disconnected,
+}
+
+impl RequestOutcome {
+    /// The outcome of a request that a limit refused.
+    pub const fn of_limit(rule: LimitRule) -> Self {
+        match rule {
+            LimitRule::Minute => Self::RateLimited,
+            LimitRule::Day => Self::QuotaExceeded,
+            // Waiting does not help: the caller has to correct the requests that were refused before.
+            LimitRule::Guard => Self::ClientError,
+        }
+    }
 }
 
 /// Requests of an application on a day to one endpoint with one outcome.

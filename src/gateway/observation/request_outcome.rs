@@ -2,7 +2,6 @@
 
 use http::StatusCode;
 
-use scoregate_base::limits::LimitRule;
 use scoregate_store::RequestOutcome;
 
 use super::super::refusal::{Refusal, Responsibility};
@@ -15,10 +14,8 @@ pub(in super::super) fn outcome(refusal: Option<&Refusal>, status: Option<Status
         return if is_unchanged { RequestOutcome::NotModified } else { RequestOutcome::Ok };
     };
     match (refusal.rule(), refusal.responsibility()) {
-        (Some(LimitRule::Minute), _) => RequestOutcome::RateLimited,
-        (Some(LimitRule::Day), _) => RequestOutcome::QuotaExceeded,
-        // Waiting does not help: the caller has to correct the requests that were refused before.
-        (Some(LimitRule::Guard), _) | (None, Responsibility::Caller) => RequestOutcome::ClientError,
+        (Some(rule), _) => RequestOutcome::of_limit(rule),
+        (None, Responsibility::Caller) => RequestOutcome::ClientError,
         (None, Responsibility::Upstream | Responsibility::Us) => RequestOutcome::ServerError,
     }
 }
