@@ -185,7 +185,7 @@ impl Refusal {
         if let Self::Limited(rule) = self {
             return Some(*rule);
         }
-        (*self == Self::TooManyRefusals).then_some(LimitRule::Guard)
+        matches!(self, Self::TooManyRefusals).then_some(LimitRule::Guard)
     }
 
     /// Whether the minute token is returned if the request was admitted before it was refused: no work was done for
@@ -203,7 +203,7 @@ impl Refusal {
         if let Self::UpstreamUnavailable { retry_after } = self {
             return Some(retry_after.unwrap_or(UPSTREAM_RETRY).max(next_token));
         }
-        if *self == Self::Overloaded {
+        if matches!(self, Self::Overloaded) {
             return Some(OVERLOAD_RETRY);
         }
         if let Self::ModelUnlisted { retry_after } | Self::TooManyPages { retry_after } = self {
@@ -212,7 +212,7 @@ impl Refusal {
         if let Self::LedgerUnavailable { token_in } = self {
             return Some(token_in.unwrap_or(UPSTREAM_RETRY));
         }
-        (*self == Self::KeysOutdated).then_some(UPSTREAM_RETRY)
+        matches!(self, Self::KeysOutdated).then_some(UPSTREAM_RETRY)
     }
 
     /// The refused parameter, and the values this caller may use.
@@ -220,7 +220,8 @@ impl Refusal {
         if let Self::BadParam(bad, rights) = self {
             return Some((bad.param, allowed(bad.param, *rights)));
         }
-        (*self == Self::LatestRequiresPlan).then(|| (Param::Period, allowed(Param::Period, Rights::Free)))
+        matches!(self, Self::LatestRequiresPlan)
+            .then(|| (Param::Period, allowed(Param::Period, Rights::Free)))
     }
 
     /// The message for the caller. Repeats nothing that the caller sent and discloses no internals.
@@ -231,11 +232,14 @@ impl Refusal {
             Self::KeyMissing(misplaced) => misplaced.message(),
             Self::Limited(LimitRule::Day) => {
                 let (quota, reset) = (limit_status.limit, limit_status.reset.rfc3339());
-                format!("The daily quota of {} is spent. It resets at {reset}.", counted(quota, "request"))
+                let (plural, mut digits) = (plural(quota), itoa::Buffer::new());
+                let quota = digits.format(quota);
+                ["The daily quota of ", quota, " request", plural, " is spent. It resets at ", &reset, "."]
+                    .concat()
             }
-            Self::Limited(LimitRule::Minute) => used_up(limit_status, "request"),
+            Self::Limited(LimitRule::Minute) => used_up(limit_status, " request"),
             Self::Limited(LimitRule::Guard) | Self::TooManyRefusals => {
-                used_up(limit_status, "refused request")
+                used_up(limit_status, " refused request")
             }
             Self::TooManyPages { retry_after } => {
                 let wait = whole_seconds(*retry_after);
@@ -309,16 +313,15 @@ fn allowed(param: Param, rights: Rights) -> AllowedValues {
 
 /// Concatenated: such refusals are frequent under attack, and pieces cost a fraction of formatted text.
 fn used_up(limit_status: &LimitStatus, noun: &str) -> String {
-    let limit = counted(limit_status.limit, noun);
-    let mut wait = itoa::Buffer::new();
-    let wait = wait.format(whole_seconds(limit_status.wait));
-    ["The limit of ", &limit, " a minute is used up. Retry in ", wait, " s."].concat()
+    let [limit, wait] = &mut [itoa::Buffer::new(); 2];
+    let (limit, wait) = (limit.format(limit_status.limit), wait.format(whole_seconds(limit_status.wait)));
+    let plural = plural(limit_status.limit);
+    ["The limit of ", limit, noun, plural, " a minute is used up. Retry in ", wait, " s."].concat()
 }
 
-/// `1 request`, `2 requests`.
-fn counted(number: u32, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    [itoa::Buffer::new().format(number), " ", noun, plural].concat()
+/// The ending of a noun: `1 request`, `2 requests`.
+const fn plural(number: u32) -> &'static str {
+    if number == 1 { "" } else { "s" }
 }
 
 /// A wait in whole seconds, rounded up, at least one: a client that waits that long is never too early.

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use jiff::fmt::temporal::DateTimePrinter;
+
 pub(super) const NANOS: u64 = 1_000_000_000;
 const DAY_SECONDS: u64 = 86_400;
 
@@ -101,7 +103,8 @@ impl Wall {
         else {
             return String::from("9999-12-31T23:59:59Z");
         };
-        if self.millis().is_multiple_of(1_000) { format!("{at:.0}") } else { format!("{at:.3}") }
+        let digits = if self.millis().is_multiple_of(1_000) { 0 } else { 3 };
+        DateTimePrinter::new().precision(Some(digits)).timestamp_to_string(&at)
     }
 
     /// `Sun, 22 Nov 2026 00:00:00 GMT`, the format of HTTP headers.

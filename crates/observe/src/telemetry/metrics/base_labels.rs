@@ -12,7 +12,7 @@ metric_label!(StepDirection: "direction", ["forward", "backward"], |word| word);
 impl MetricLabel for ErrorCode {
     const NAME: &'static str = "code";
     fn index(self) -> usize {
-        CODES.iter().position(|row| row.code == self).unwrap_or(usize::MAX)
+        self as usize
     }
 }
 
