@@ -3,8 +3,8 @@
 //! A key is sent in one of two headers, or in both if they agree. Whether the key exists is checked in
 //! `authenticate`.
 
-use http::HeaderValue;
 use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderValue};
 
 use scoregate_base::keys::{KeyForm, SHOWN_CHARACTERS, shown_prefix};
 
@@ -14,13 +14,13 @@ use super::request_headers::{FirstTwo, RequestHeaders, X_API_KEY};
 /// The credentials in a request's headers.
 #[derive(Debug)]
 pub(super) struct Credentials<'h> {
-    headers: RequestHeaders<'h>,
+    headers: &'h HeaderMap,
     key: Result<Option<&'h str>, Refusal>,
 }
 
 impl<'h> Credentials<'h> {
     pub(super) fn of(headers: RequestHeaders<'h>) -> Self {
-        Self { headers, key: presented(headers) }
+        Self { headers: headers.map(), key: presented(headers) }
     }
 
     /// The key, if one was sent: in either header, or the same in both.
@@ -35,7 +35,7 @@ impl<'h> Credentials<'h> {
 
     /// Where in the headers the key may have been sent instead.
     pub(super) fn misplaced(&self) -> MisplacedKey {
-        let value = self.headers.map().get(AUTHORIZATION);
+        let value = self.headers.get(AUTHORIZATION);
         let scheme = scheme(value.map(HeaderValue::as_bytes).unwrap_or_default());
         if scheme.is_empty() || is_bearer(scheme) { MisplacedKey::Nowhere } else { MisplacedKey::Scheme }
     }
@@ -43,8 +43,7 @@ impl<'h> Credentials<'h> {
     /// Whether a text contains a key: one of our form, or the value sent as a key, of any form. Short values
     /// occur in many texts by chance, so they must equal the whole text.
     pub(super) fn appear_in(&self, text: &str, form: &KeyForm) -> bool {
-        let headers = self.headers.map();
-        let values = headers.get_all(AUTHORIZATION).iter().chain(headers.get_all(X_API_KEY));
+        let values = self.headers.get_all(AUTHORIZATION).iter().chain(self.headers.get_all(X_API_KEY));
         let mut sent = values.filter_map(|value| value.to_str().ok()?.split_ascii_whitespace().last());
         let is_in = |key: &str| key == text || (key.len() > SHOWN_CHARACTERS && text.contains(key));
         form.is_within(text) || sent.any(is_in)
@@ -97,8 +96,6 @@ fn is_bearer(scheme: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderMap;
-
     use super::*;
 
     fn has_a_key(text: &str, headers: &HeaderMap, form: &KeyForm) -> bool {

@@ -6,7 +6,6 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use data_encoding::HEXLOWER;
 use http::{HeaderName, HeaderValue};
 
 use scoregate_base::clock::Now;
@@ -14,7 +13,6 @@ use scoregate_base::keys::KeyForm;
 
 use super::credentials::Credentials;
 use super::request_headers::RequestHeaders;
-use super::response::header_values::HeaderValueWriter;
 
 /// The header of the id, in requests and responses.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -51,10 +49,10 @@ impl RequestId {
         std::str::from_utf8(text).expect("identifiers are visible ASCII, ours and those let in")
     }
 
-    pub(super) fn value(&self, values: &mut HeaderValueWriter) -> HeaderValue {
+    pub(super) fn value(&self) -> HeaderValue {
         match self {
             Self::Given(id) => id.clone(),
-            Self::Fresh(_) => values.text(self.as_str()).value(),
+            Self::Fresh(id) => HeaderValue::from_bytes(id).expect("hexadecimal digits are visible"),
         }
     }
 }
@@ -88,7 +86,9 @@ fn number(now: Now) -> u64 {
 }
 
 fn fresh(now: Now) -> [u8; 16] {
-    let mut text = [0u8; 16];
-    HEXLOWER.encode_mut(&number(now).to_be_bytes(), &mut text);
+    let mut text = [0; 16];
+    for (pair, byte) in text.as_chunks_mut().0.iter_mut().zip(number(now).to_be_bytes()) {
+        *pair = [byte >> 4, byte & 15].map(|digit| digit + if digit < 10 { b'0' } else { b'a' - 10 });
+    }
     text
 }

@@ -160,8 +160,9 @@ pub(super) fn respond(
     let is_shared = is_for_shared_caches(answered.as_ref().ok());
     let others = COMMON.and(if is_shared { HeaderFieldSet::default() } else { LIMITS });
     let others = others.and_if(exchange.peer.is_encrypted, HeaderField::StrictTransportSecurity);
-    let mut headers = HeaderMap::new();
-    let start = HeadStart::new(&mut headers, others);
+    let mut response = Response::new(Full::default());
+    let headers = response.headers_mut();
+    let start = HeadStart::new(headers, others);
     let (status, body, mut head) = match answered {
         Ok(Reply::Document(reply)) => document(reply, start, values),
         Ok(Reply::Me(body)) => me(body, start, values),
@@ -169,14 +170,14 @@ pub(super) fn respond(
         Ok(Reply::Moved(_)) => moved(start),
         Ok(Reply::Health) => health(start),
         Ok(Reply::Options) => options(start),
-        Err(refusal) => error(refusal, exchange, &limits, at, start, values),
+        Err(refusal) => error(refusal, exchange, &limits, at, start),
     };
     if !is_shared {
         limits.write(&mut head, values);
     }
     head.put(HeaderField::Vary, if is_shared { VARIES_FOR_ALL } else { VARIES });
     head.put(HeaderField::ContentTypeOptions, NOSNIFF);
-    head.put(HeaderField::RequestId, exchange.id.value(values));
+    head.put(HeaderField::RequestId, exchange.id.value());
     if exchange.peer.is_encrypted {
         head.put(HeaderField::StrictTransportSecurity, NEVER_IN_THE_CLEAR);
     }
@@ -185,14 +186,15 @@ pub(super) fn respond(
         headers.insert(name, HeaderValue::from_static(value));
     }
     if !is_page {
-        at.deprecation.write(&mut headers);
+        at.deprecation.write(headers);
     }
     if let Some(cors) = at.cors {
-        cors.write(at.headers, matches!(answered, Ok(Reply::Options)), &mut headers);
+        cors.write(at.headers, matches!(answered, Ok(Reply::Options)), headers);
     }
-    let body = if *at.method == Method::HEAD { Bytes::new() } else { body };
-    let mut response = Response::new(Full::new(body));
-    (*response.status_mut(), *response.headers_mut()) = (status, headers);
+    *response.status_mut() = status;
+    if *at.method != Method::HEAD {
+        *response.body_mut() = Full::new(body);
+    }
     response
 }
 
@@ -309,7 +311,6 @@ fn error<'m>(
     limits: &LimitHeaders,
     at: &ResponseContext<'_>,
     start: HeadStart<'m>,
-    values: &mut HeaderValueWriter,
 ) -> Content<'m> {
     let as_problem = prefers_problem(at.headers);
     let body = error_body::render(refusal, &limits.reported, exchange.id.as_str(), as_problem);
@@ -326,7 +327,7 @@ fn error<'m>(
         .and_if(refusal.closes(), HeaderField::Connection);
     let mut head = start.with(fields);
     head.put(HeaderField::ContentType, if as_problem { PROBLEM } else { JSON });
-    head.put(HeaderField::ContentLength, values.number(body.len()).value());
+    head.put(HeaderField::ContentLength, NumberField::Plain.value(body.len() as u64));
     head.put(HeaderField::CacheControl, NO_STORE);
     if let Some(methods) = allow {
         head.put(HeaderField::Allow, methods);
@@ -335,7 +336,7 @@ fn error<'m>(
         head.put(HeaderField::WwwAuthenticate, challenge);
     }
     if let Some(wait) = wait {
-        head.put(HeaderField::RetryAfter, values.number(whole_seconds(wait)).value());
+        head.put(HeaderField::RetryAfter, NumberField::Plain.value(whole_seconds(wait)));
     }
     // On HTTP/2 the server replaces this header by closing the connection.
     if refusal.closes() {

@@ -1,12 +1,9 @@
 //! Announces the deprecation (RFC 9745) and sunset (RFC 8594) of the API, with a link to details, as prepared header
 //! values. Nothing else happens on those dates.
 
-use http::header::{HeaderMap, HeaderName, HeaderValue, LINK};
+use http::header::{HeaderMap, HeaderValue};
 
 use scoregate_base::clock::Wall;
-
-const DEPRECATION: HeaderName = HeaderName::from_static("deprecation");
-const SUNSET: HeaderName = HeaderName::from_static("sunset");
 
 /// The announcement; empty by default.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +36,7 @@ impl Deprecation {
 
     /// Adds the headers to a response.
     pub(in super::super) fn write(&self, headers: &mut HeaderMap) {
-        for (name, value) in [(DEPRECATION, &self.since), (SUNSET, &self.sunset), (LINK, &self.link)] {
+        for (name, value) in [("deprecation", &self.since), ("sunset", &self.sunset), ("link", &self.link)] {
             if let Some(value) = value {
                 headers.insert(name, value.clone());
             }
