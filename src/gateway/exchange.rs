@@ -85,7 +85,6 @@ impl<'g> Exchange<'g> {
         headers: RequestHeaders<'_>,
         credentials: &Credentials<'_>,
     ) -> Self {
-        recorders.instruments.request_started();
         // An imported key may have the form of a trace id, which is logged and sent to the backend.
         let trace = headers.may_have(&TRACEPARENT).then(|| TraceContext::of(headers.map())).flatten();
         let trace = trace.filter(|trace| !credentials.appear_in(trace.id(), form));

@@ -4,10 +4,10 @@
 //! does not have to wait, `answer` those of the others; `begin` is common to both.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
+use futures_util::future::{Either, ready};
 use http::request::Parts;
 use http::{Method, Response};
 use http_body_util::Full;
@@ -18,7 +18,6 @@ use crate::pages::Pages;
 use scoregate_base::clock::{Now, Wall};
 use scoregate_base::routes::codes::ErrorCode;
 use scoregate_base::routes::{API_BASE, Route};
-use scoregate_observe::telemetry::trace::TraceContext;
 use scoregate_observe::traces::{OpenSpan, RequestSpan, TracedSpanKind};
 
 use super::admit::{Admission, admit};
@@ -49,13 +48,13 @@ enum QuickAnswer<'r> {
 
 impl Gateway {
     /// Answers a request. Never fails and never panics: a panic becomes a 500. `trust` belongs to the connection.
-    pub async fn handle(
-        &self,
-        head: &Parts,
+    pub fn handle<'r>(
+        &'r self,
+        head: &'r Parts,
         has_body: bool,
         peer: Peer,
-        trust: &ConnectionTrust,
-    ) -> Response<Full<Bytes>> {
+        trust: &'r ConnectionTrust,
+    ) -> impl Future<Output = Response<Full<Bytes>>> + Send {
         let started = self.clock.now();
         let client = Peer { address: self.proxies.client(peer.address, &head.headers), ..peer };
         let headers = RequestHeaders::of(&head.headers);
@@ -67,12 +66,26 @@ impl Gateway {
         let answered = match quick.unwrap_or_else(|_| self.panicked()) {
             Ok(QuickAnswer::Ready(reply)) => Ok(reply),
             Ok(QuickAnswer::Waits(parsed)) => {
-                let answering = AssertUnwindSafe(Box::pin(self.answer(&parsed, trust, &mut exchange)));
-                answering.catch_unwind().await.unwrap_or_else(|_| self.panicked())
+                return Either::Right(Box::pin(self.handle_waiting(parsed, trust, exchange)));
             }
             Err(refusal) => Err(refusal),
         };
-        self.close(answered, head, exchange)
+        Either::Left(ready(self.close(answered, head, &mut exchange)))
+    }
+
+    /// Answers a request that waits.
+    async fn handle_waiting(
+        &self,
+        parsed: ParsedRequest<'_>,
+        trust: &ConnectionTrust,
+        exchange: Exchange<'_>,
+    ) -> Response<Full<Bytes>> {
+        // Dropped after the exchange, which is recorded before.
+        let _in_progress = self.recorders.instruments.request_waits();
+        let mut exchange = exchange;
+        let answering = AssertUnwindSafe(self.answer(&parsed, trust, &mut exchange));
+        let answered = answering.catch_unwind().await.unwrap_or_else(|_| self.panicked());
+        self.close(answered, parsed.head, &mut exchange)
     }
 
     /// Renders the response and records it.
@@ -80,14 +93,14 @@ impl Gateway {
         &self,
         answered: Result<Reply, Refusal>,
         head: &Parts,
-        mut exchange: Exchange<'_>,
+        exchange: &mut Exchange<'_>,
     ) -> Response<Full<Bytes>> {
-        let answered = answered.map_err(|refusal| self.guarded(refusal, &exchange));
+        let answered = answered.map_err(|refusal| self.guarded(refusal, exchange));
         if let Err(refusal) = &answered {
-            log_refusal(refusal, &exchange);
+            log_refusal(refusal, exchange);
         }
         let now = self.clock.later_than(exchange.started);
-        let response = respond(&answered, &exchange, &self.response_context(head, now));
+        let response = respond(&answered, exchange, &self.response_context(head, now));
         exchange.close(answered.err(), response.status(), now);
         response
     }
@@ -225,7 +238,8 @@ impl Gateway {
         self.check_key_again(parsed, x.started).await?;
         let served = match &admitted {
             Admission::ToFetch(_) => {
-                let priority = priority(caller, x.trace.as_ref(), x.span.as_ref());
+                let (id, is_paid) = (caller.account.id, caller.rights.is_paid());
+                let priority = FetchPriority::caller(id, is_paid, x.trace.as_ref(), x.span.as_ref());
                 fetch(&self.engine, target, found, priority, x.started).await
             }
             Admission::ToRevalidate(_) => stored_only(found),
@@ -365,25 +379,19 @@ impl Gateway {
     }
 }
 
-/// The priority of a fetch for a request, and the trace that the fetch belongs to.
-fn priority<'x>(
-    caller: &Caller,
-    trace: Option<&'x TraceContext>,
-    span: Option<&'x Arc<RequestSpan>>,
-) -> FetchPriority<'x> {
-    FetchPriority::caller(caller.account.id, caller.rights.is_paid(), trace, span)
-}
-
 /// Logs refusals that are not the caller's fault.
 fn log_refusal(refusal: &Refusal, exchange: &Exchange<'_>) {
-    let (request, code) = (exchange.id.as_str(), refusal.code().row().word);
-    match refusal.responsibility() {
-        Responsibility::Caller => {}
-        Responsibility::Upstream => {
-            tracing::debug!(request, code, "backend failure without a stored document");
-        }
+    let is_internal = match refusal.responsibility() {
+        Responsibility::Caller => return,
+        Responsibility::Upstream => false,
         // Too frequent to log one by one: `concurrency_limit` logs a summary, and `leases` when the ledger becomes unreachable.
-        Responsibility::Us if refusal.code() == ErrorCode::Overloaded => {}
-        Responsibility::Us => tracing::error!(request, code, "internal error"),
+        Responsibility::Us if refusal.code() == ErrorCode::Overloaded => return,
+        Responsibility::Us => true,
+    };
+    let (request, code) = (exchange.id.as_str(), refusal.code().row().word);
+    if is_internal {
+        tracing::error!(request, code, "internal error");
+    } else {
+        tracing::debug!(request, code, "backend failure without a stored document");
     }
 }

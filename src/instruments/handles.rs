@@ -10,9 +10,7 @@ use scoregate_base::clock::Clock;
 use scoregate_base::keys::TierIndex;
 use scoregate_base::limits::LimitRule;
 use scoregate_base::routes::codes::ErrorCode;
-use scoregate_observe::telemetry::metrics::{
-    CounterMatrix, FixedLabel as _, MetricFamily, MetricsRegistry, UpDownCounter,
-};
+use scoregate_observe::telemetry::metrics::{CounterMatrix, FixedLabel as _, MetricFamily, MetricsRegistry};
 
 use super::backend_addresses::AddressMetrics;
 use super::background::{FetchEnd, SharedFetchEnd, StoreWork, UnitUse, UnreachableDecision};
@@ -30,7 +28,7 @@ pub struct Instruments {
     limited: CounterMatrix<LimitRule, TierLabel>,
     client_disconnects: Counter,
     panics: Counter,
-    in_progress: UpDownCounter,
+    in_progress: Gauge,
     slots_in_use: MetricFamily<Gauge, PoolLabel>,
     slots: MetricFamily<Gauge, PoolLabel>,
     queued: MetricFamily<Counter, PoolLabel>,
@@ -69,6 +67,15 @@ pub struct Instruments {
     shared_store: SharedStoreMetrics,
 }
 
+/// A request that is counted while it waits.
+pub(crate) struct WaitingRequest<'i>(&'i Gauge);
+
+impl Drop for WaitingRequest<'_> {
+    fn drop(&mut self) {
+        self.0.decrement(1.0);
+    }
+}
+
 /// The measurements of an answered request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestObservation {
@@ -97,7 +104,7 @@ impl Instruments {
             limited: registry.counter_matrix("scoregate_limited_total", &LimitRule::words(), &tiers),
             client_disconnects: registry.counter("scoregate_client_disconnects_total"),
             panics: registry.counter("scoregate_panics_total"),
-            in_progress: registry.up_down_counter("scoregate_requests_in_progress"),
+            in_progress: registry.gauge("scoregate_requests_in_progress"),
             slots_in_use: registry.gauges("scoregate_concurrency_in_use"),
             slots: registry.gauges("scoregate_concurrency_limit"),
             queued: registry.counters("scoregate_overload_queued_total"),
@@ -143,14 +150,14 @@ impl Instruments {
         Self { addresses: Some(AddressMetrics::new(registry, addresses)), ..self }
     }
 
-    /// Counts a request in flight.
-    pub(crate) fn request_started(&self) {
-        self.in_progress.up();
+    /// Counts a request that waits, until the result is dropped.
+    pub(crate) fn request_waits(&self) -> WaitingRequest<'_> {
+        self.in_progress.increment(1.0);
+        WaitingRequest(&self.in_progress)
     }
 
     /// Records a finished request: answered, or with `None` abandoned by its client.
     pub(crate) fn record(&self, observation: Option<&RequestObservation>) {
-        self.in_progress.down();
         let Some(observation) = observation else {
             self.client_disconnects.increment(1);
             return;

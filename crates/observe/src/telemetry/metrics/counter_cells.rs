@@ -26,10 +26,6 @@ pub(super) struct CounterCell {
     at: usize,
 }
 
-/// A gauge that changes by one.
-#[derive(Clone, Debug)]
-pub struct UpDownCounter(CounterCell);
-
 /// A histogram: counts per bucket, and the sum.
 #[derive(Clone, Debug)]
 pub(super) struct HistogramBuckets {
@@ -47,26 +43,24 @@ impl CounterCells {
         at
     }
 
-    /// A cell of the calling thread. `None` only if no cell was allocated.
-    fn local(&self, at: usize) -> Option<&AtomicU64> {
-        let row = self.rows.local().get_or_init(|| (0..max_series()).map(|_| AtomicU64::new(0)).collect());
-        row.get(at)
+    /// The cells of the calling thread.
+    fn local(&self) -> &[AtomicU64] {
+        self.rows.local().get_or_init(|| (0..max_series()).map(|_| AtomicU64::new(0)).collect())
     }
 
     fn add(&self, at: usize, by: u64) {
-        if let Some(cell) = self.local(at) {
+        if let Some(cell) = self.local().get(at) {
             cell.fetch_add(by, Ordering::Relaxed);
         }
     }
 
-    fn all(&self, at: usize) -> impl Iterator<Item = u64> {
-        let rows = self.rows.all().filter_map(OnceLock::get);
-        rows.filter_map(move |row| row.get(at)).map(|cell| cell.load(Ordering::Relaxed))
+    fn all(&self, at: usize) -> impl Iterator<Item = &AtomicU64> {
+        self.rows.all().filter_map(OnceLock::get).filter_map(move |row| row.get(at))
     }
 
-    /// The sum over all threads. Decreasing counters wrap around.
+    /// The sum over all threads.
     fn sum(&self, at: usize) -> u64 {
-        self.all(at).fold(0, u64::wrapping_add)
+        self.all(at).map(|cell| cell.load(Ordering::Relaxed)).sum()
     }
 }
 
@@ -91,27 +85,6 @@ impl CounterFn for CounterCell {
     }
 }
 
-impl UpDownCounter {
-    pub(super) fn new(cells: &Arc<CounterCells>) -> Self {
-        Self(CounterCell::new(cells))
-    }
-
-    /// Increments.
-    pub fn up(&self) {
-        self.0.increment(1);
-    }
-
-    /// Decrements.
-    pub fn down(&self) {
-        self.0.increment(1_u64.wrapping_neg());
-    }
-
-    /// The current value. Zero while the sum is temporarily negative.
-    pub(super) fn current(&self) -> u32 {
-        u32::try_from(self.0.sum().cast_signed().max(0)).unwrap_or(u32::MAX)
-    }
-}
-
 impl HistogramBuckets {
     pub(super) fn new(cells: &Arc<CounterCells>, bounds: &'static [f64]) -> Self {
         Self { at: cells.take(bounds.len() + 2), cells: Arc::clone(cells), bounds }
@@ -129,19 +102,19 @@ impl HistogramBuckets {
 
     /// The sum of the values.
     pub(super) fn sum(&self) -> f64 {
-        self.cells.all(self.sums()).map(f64::from_bits).sum()
-    }
-
-    fn sums(&self) -> usize {
-        self.at + self.bounds.len() + 1
+        let sums = self.cells.all(self.at + self.bounds.len() + 1);
+        sums.map(|sum| f64::from_bits(sum.load(Ordering::Relaxed))).sum()
     }
 }
 
 impl HistogramFn for HistogramBuckets {
     fn record(&self, value: f64) {
         let index = self.bounds.partition_point(|bound| *bound < value);
-        self.cells.add(self.at + index, 1);
-        if let Some(sum) = self.cells.local(self.sums()) {
+        let cells = self.cells.local().get(self.at..=self.at + self.bounds.len() + 1).unwrap_or_default();
+        if let [counts @ .., sum] = cells
+            && let Some(count) = counts.get(index)
+        {
+            count.fetch_add(1, Ordering::Relaxed);
             sum.update(Ordering::Relaxed, Ordering::Relaxed, |bits| (f64::from_bits(bits) + value).to_bits());
         }
     }
@@ -154,26 +127,20 @@ mod tests {
     #[test]
     fn counts_of_threads_are_summed_and_values_are_in_the_first_fitting_bucket() {
         let cells = Arc::new(CounterCells::default());
-        let (counter, level) = (CounterCell::new(&cells), UpDownCounter::new(&cells));
+        let counter = CounterCell::new(&cells);
         let buckets = HistogramBuckets::new(&cells, &[1.0, 2.5]);
         std::thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| {
                     counter.increment(5);
-                    level.up();
                     for value in [0.25, 1.0, 1.5, 7.0] {
                         buckets.record(value);
                     }
                 });
             }
         });
-        assert_eq!((counter.sum(), level.current()), (15, 3));
+        assert_eq!(counter.sum(), 15);
         assert_eq!((buckets.counts(), buckets.sum()), (vec![6, 9, 12], 29.25));
-        // Another thread's decrements are subtracted from these increments.
-        (0..4).for_each(|_| level.down());
-        assert_eq!(level.current(), 0);
-        level.up();
-        assert_eq!(level.current(), 0);
     }
 
     #[test]

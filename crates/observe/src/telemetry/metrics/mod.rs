@@ -9,7 +9,6 @@ mod metric_family;
 mod registry;
 mod table;
 
-pub use counter_cells::UpDownCounter;
 pub use label::metric_label;
 pub use label::{FixedLabel, MetricLabel};
 pub use metric_family::{CounterMatrix, MetricFamily};

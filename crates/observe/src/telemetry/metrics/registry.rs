@@ -13,7 +13,7 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, Prometheu
 use parking_lot::{Mutex, MutexGuard};
 
 use super::super::process::{self, ProcessMetrics};
-use super::counter_cells::{CounterCell, CounterCells, HistogramBuckets, UpDownCounter};
+use super::counter_cells::{CounterCell, CounterCells, HistogramBuckets};
 use super::table::{LABELS, METRICS, MetricKind, MetricRow};
 use super::{CounterMatrix, FixedLabel, MetricFamily, MetricLabel};
 
@@ -28,7 +28,6 @@ pub struct MetricsRegistry {
 #[derive(Default)]
 struct RegisteredCounters {
     counters: HashMap<Key, (CounterCell, Counter)>,
-    up_down_counters: HashMap<Key, (UpDownCounter, Gauge)>,
     buckets: HashMap<Key, HistogramBuckets>,
 }
 
@@ -47,9 +46,6 @@ impl Scrape {
         let counted = lock(&self.counted);
         for (cell, counter) in counted.counters.values() {
             counter.absolute(cell.sum());
-        }
-        for (up_down_counter, gauge) in counted.up_down_counters.values() {
-            gauge.set(up_down_counter.current());
         }
         let mut text = self.recorded.render();
         for row in METRICS {
@@ -152,14 +148,6 @@ impl MetricsRegistry {
     pub fn histogram(&self, name: &'static str) -> Histogram {
         declared(name, &[]);
         self.histogram_of(Key::from_static_name(name))
-    }
-
-    /// The gauge with this name, for values that change by one with every request.
-    pub fn up_down_counter(&self, name: &'static str) -> UpDownCounter {
-        declared(name, &[]);
-        let key = Key::from_static_name(name);
-        let make = || (UpDownCounter::new(&self.cells), self.recorder.register_gauge(&key, &WHERE));
-        lock(&self.counted).up_down_counters.entry(key.clone()).or_insert_with(make).0.clone()
     }
 
     fn counter_of(&self, key: &Key) -> Counter {

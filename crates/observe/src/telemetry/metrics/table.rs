@@ -85,7 +85,7 @@ pub static METRICS: &[MetricRow] = &[
     MetricRow { name: "scoregate_refusals_total", kind: MetricKind::Counter, labels: &["code"], meaning: "Refused requests, by error code." },
     MetricRow { name: "scoregate_client_disconnects_total", kind: MetricKind::Counter, labels: &[], meaning: "Requests whose client disconnected before the response." },
     MetricRow { name: "scoregate_panics_total", kind: MetricKind::Counter, labels: &[], meaning: "Panics while handling a request or a fetch. Each is a bug and is in the event log." },
-    MetricRow { name: "scoregate_requests_in_progress", kind: MetricKind::Gauge, labels: &[], meaning: "Requests in progress." },
+    MetricRow { name: "scoregate_requests_in_progress", kind: MetricKind::Gauge, labels: &[], meaning: "Requests that wait for keys, a slot, units or the backend. Others are answered in one step." },
     MetricRow { name: "scoregate_concurrency_in_use", kind: MetricKind::Gauge, labels: &["pool"], meaning: "Concurrency slots in use." },
     MetricRow { name: "scoregate_concurrency_limit", kind: MetricKind::Gauge, labels: &["pool"], meaning: "Concurrency slots." },
     MetricRow { name: "scoregate_overload_queued_total", kind: MetricKind::Counter, labels: &["pool"], meaning: "Requests that were queued because no concurrency slot was free." },
