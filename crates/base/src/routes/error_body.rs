@@ -46,7 +46,7 @@ pub fn append(body: &mut Vec<u8>, pieces: &[&str]) {
 /// Appends text as a JSON string.
 pub fn append_string(body: &mut Vec<u8>, text: &str) {
     // Without an early exit, so that several characters are checked in one instruction.
-    let is_escaped = |byte: u8| (byte < b' ') | (byte == b'"') | (byte == b'\\');
+    let is_escaped = |byte: u8| matches!(byte, 0..b' ' | b'"' | b'\\');
     if text.bytes().fold(false, |any, byte| any | is_escaped(byte)) {
         serde_json::to_writer(body, text).expect("a string is valid JSON, and a list of bytes has room");
     } else {
