@@ -8,6 +8,7 @@ use super::exit::Exit;
 use super::location_args::LocationArgs;
 use super::{
     accounts, cache, check, demo, health, keys, nodes, printer, reload, scoring, serve, status, store, top,
+    version,
 };
 
 const AFTER_HELP: &str = "Try it:\n  scoregate demo\n\nRun it:\n  echo 'upstream = \"built-in\"' > scoregate.toml\n  \
@@ -96,6 +97,20 @@ enum CliCommand {
     /// Check whether a server is ready; the exit code is the result.
     #[command(after_help = health::AFTER_HELP)]
     Health(health::HealthArgs),
+    /// Print the version, and with --verbose the build and its formats.
+    #[command(after_help = "Example:\n  scoregate version --verbose")]
+    Version {
+        /// Print the commit, the build and the formats of files too.
+        #[arg(long)]
+        verbose: bool,
+    },
+    /// Write the man pages, one for each command.
+    #[command(after_help = "Example:\n  scoregate man --to /usr/local/share/man/man1")]
+    Man {
+        /// An existing directory for the pages.
+        #[arg(long, value_name = "DIR")]
+        to: PathBuf,
+    },
     /// Print shell completions.
     #[command(after_help = "Example:\n  scoregate completions bash > /etc/bash_completion.d/scoregate")]
     Completions {
@@ -107,7 +122,7 @@ enum CliCommand {
 /// Parses the command line and runs the command.
 pub fn main() -> Exit {
     // All files are private, those that SQLite creates too.
-    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+    let umask = rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -133,6 +148,15 @@ pub fn main() -> Exit {
         CliCommand::Reload(args) => reload::run(&args),
         CliCommand::Top(args) => top::run(&args),
         CliCommand::Health(args) => health::run(&args),
+        CliCommand::Version { verbose } => version::run(verbose),
+        CliCommand::Man { to } => {
+            // The pages are for every user.
+            rustix::process::umask(umask);
+            match clap_mangen::generate_to(Cli::command(), &to) {
+                Ok(()) => Exit::Done,
+                Err(error) => printer::input_error(&format!("{}: {error}", to.display())),
+            }
+        }
         CliCommand::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "scoregate", &mut script);

@@ -24,6 +24,7 @@ mod serve;
 mod status;
 mod store;
 mod top;
+mod version;
 
 pub use command_line::main;
 pub use exit::Exit;

@@ -41,8 +41,8 @@ mod tool_logs;
 
 pub use answer::Answer;
 pub use archive::{
-    Archive, ArchiveError, ChangeAuthor, ImportEnd, IncidentRetractionError, RefusedRunChange, RunChange,
-    RunChangeError, RunChangeKind, RunInsertion, RunningImport,
+    ARCHIVE_FORMAT, Archive, ArchiveError, ChangeAuthor, ImportEnd, IncidentRetractionError,
+    RefusedRunChange, RunChange, RunChangeError, RunChangeKind, RunInsertion, RunningImport,
 };
 pub use backend::{Change, Scoring};
 pub use export_line::ExportLine;

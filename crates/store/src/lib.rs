@@ -87,4 +87,4 @@ pub use status::{
 pub use store_error::{StoreError, StoreFuture};
 pub use store_health::StoreHealth;
 pub use usage::{USAGE_DAYS_OPEN, UsageList, UsageQuery, UsageStore, UsageTotal};
-pub use whole_store::Store;
+pub use whole_store::{Store, formats};

@@ -2,7 +2,7 @@
 
 use super::{
     ChangeFeed, DocumentSharing, KeyStore, Ledger, MailQueue, NodeRegistry, OwnerStore, RequestStore,
-    StatusStore, StoreHealth, UsageStore,
+    StatusStore, StoreHealth, UsageStore, dump, embedded, postgres,
 };
 
 /// A whole store.
@@ -34,4 +34,13 @@ impl<T> Store for T where
         + StoreHealth
         + DocumentSharing
 {
+}
+
+/// The formats of a store in each of its forms, with their names.
+pub fn formats() -> [(&'static str, String); 3] {
+    [
+        ("store file", embedded::FORMAT.to_string()),
+        ("database", postgres::FORMAT.to_string()),
+        ("export", dump::VERSION.to_string()),
+    ]
 }

@@ -7,11 +7,13 @@ use tempfile::TempDir;
 
 use crate::program::{run, run_with};
 
-const COMMANDS: [&[&str]; 55] = [
+const COMMANDS: [&[&str]; 57] = [
     &["demo"],
     &["serve"],
     &["check"],
     &["completions"],
+    &["man"],
+    &["version"],
     &["health"],
     &["reload"],
     &["accounts"],
@@ -108,6 +110,39 @@ fn completions_exist_for_each_shell_and_bash_can_read_them() {
     }
     let refused = run(&["completions", "tcsh"]).with(1);
     assert!(refused.err.contains("bash") && refused.out.is_empty());
+}
+
+#[test]
+fn a_man_page_exists_for_each_command_and_every_user_can_read_it() {
+    let directory = TempDir::new().unwrap();
+    let to = directory.path().to_str().unwrap();
+    let written = run(&["man", "--to", to]).with(0);
+    assert_eq!(written.out + &written.err, "");
+    for command in COMMANDS {
+        let name = format!("scoregate-{}", command.join("-"));
+        let page = directory.path().join(format!("{name}.1"));
+        let text = std::fs::read_to_string(&page).unwrap();
+        assert!(text.contains(&name.replace('-', "\\-")) && text.contains("\\-\\-help"), "{text}");
+        let mode = std::os::unix::fs::PermissionsExt::mode(&page.metadata().unwrap().permissions());
+        assert_eq!(mode & 0o077, 0o044, "with the usual umask");
+    }
+    let pages = std::fs::read_dir(directory.path()).unwrap().count();
+    assert!(pages > COMMANDS.len(), "each command, those of `scoring suites` too, and the program");
+    let refused = run(&["man", "--to", "/nowhere"]).with(1);
+    assert!(refused.err.contains("/nowhere") && refused.out.is_empty());
+}
+
+#[test]
+fn the_version_names_the_build_and_every_format_if_asked() {
+    let first = format!("scoregate {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(run(&["version"]).with(0).out, first);
+    let text = run(&["version", "--verbose"]).with(0).out;
+    let rest = text.strip_prefix(&first).unwrap();
+    let names: Vec<&str> = rest.lines().map(|line| line.split("  ").next().unwrap()).collect();
+    let formats = ["store file", "database", "export", "archive of runs", "API"];
+    assert_eq!(names[..4], ["commit", "profile", "target", "features"]);
+    assert_eq!(names[4..9], formats);
+    assert!(rest.contains(&format!("{}-linux\n", std::env::consts::ARCH)), "{rest}");
 }
 
 #[test]

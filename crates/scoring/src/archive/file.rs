@@ -11,7 +11,7 @@ use super::{ArchiveError, suites};
 const APPLICATION_ID: i32 = 0x7367_526E;
 /// The version of the layout below, and of what rows may contain. It is raised with every addition that an older program
 /// would read as damage.
-const FORMAT: i32 = 2;
+pub const FORMAT: i32 = 2;
 /// Lock timeout: another import holds the lock for one batch.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// Page cache in KiB. A refresh reads each page once…

@@ -39,6 +39,7 @@ use day_number::{DAYS, HOURS_OF_A_DAY, day_number, summed_by};
 pub use archive_error::ArchiveError;
 pub use audit::{ChangeAuthor, RunChange, RunChangeKind};
 pub use changing::{RefusedRunChange, RunChangeError};
+pub use file::FORMAT as ARCHIVE_FORMAT;
 pub use importing::{ImportEnd, RunningImport};
 pub use incident_records::IncidentRetractionError;
 pub(super) use incident_records::IncidentScanRecord;

@@ -8,6 +8,7 @@ mod transfer_error;
 mod writer;
 
 pub use lines::RecordCounts;
+pub(crate) use lines::VERSION;
 pub(crate) use lines::{
     AvailabilityLine, DumpLine, KeyLine, LedgerLine, OwnerLine, RequestsLine, StatusMessageLine, UsageLine,
 };

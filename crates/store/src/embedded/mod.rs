@@ -29,3 +29,4 @@ mod usage_tables;
 mod worker;
 
 pub use engine::Embedded;
+pub(crate) use schema::FORMAT;

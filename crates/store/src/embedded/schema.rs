@@ -13,6 +13,9 @@
 pub(super) const STEPS: &[&str] =
     &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH];
 
+/// The format of the files that this program writes.
+pub(crate) const FORMAT: usize = STEPS.len();
+
 const FIRST: &str = "
 CREATE TABLE applications (
     id         TEXT    NOT NULL PRIMARY KEY,

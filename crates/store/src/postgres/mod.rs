@@ -22,5 +22,6 @@ pub use connection::seen_timelines::SeenTimelines;
 pub use connection::tls::{BadDatabaseFile, ClientCertificateFiles, DatabaseSettings};
 pub use postgres_store::PostgresStore;
 pub use reports::inspect::DatabaseReport;
+pub(crate) use schema::steps::FORMAT;
 pub use schema::tables::{TablesChange, TablesWork};
 pub use transfer::DatabaseExport;

@@ -6,6 +6,9 @@
 //! Text is compared by bytes (`COLLATE "C"`), so that ids have the same order here and in the program. Times are
 //! milliseconds since 1970.
 
+/// The format of the tables that this program requires.
+pub(crate) const FORMAT: usize = STEPS.len();
+
 /// The steps; the format of a schema is the number of applied steps.
 pub(crate) const STEPS: &[&str] = &[
     FIRST,
