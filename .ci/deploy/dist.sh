@@ -29,6 +29,8 @@ tool() {
 # both builds must have the same.
 tool cargo <<TOOL
 if env | grep ^CARGO_PROFILE; then exit 1; fi
+# The program prints them.
+[[ -n \$SCOREGATE_COMMIT && \$SCOREGATE_PROFILE == dist ]] || exit 1
 while [[ \$1 != --target-dir ]]; do shift; done
 mkdir -p "\$2/\$HOST/dist"
 tr '\\037' ' ' <<<"\$CARGO_ENCODED_RUSTFLAGS" >>"$state/builds"

@@ -11,6 +11,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=$PWD/target/dist
+# `scoregate version --verbose` prints it.
+commit=${SCOREGATE_COMMIT:-$(git describe --always --abbrev=40 --dirty --exclude '*' 2>/dev/null || echo unknown)}
 host=$(rustc -vV | sed -n 's/^host: //p')
 # The formats of profiles change with LLVM.
 llvm=$(rustc -vV | sed -n 's/^LLVM version: \([0-9]*\).*/\1/p')
@@ -24,7 +26,7 @@ compile() {
     shift
     flags=("--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo" "--remap-path-prefix=$PWD=/scoregate"
         "--remap-path-prefix=$directory=/target" "$@")
-    CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f' && printf '%s' "${flags[*]}") \
+    SCOREGATE_COMMIT=$commit SCOREGATE_PROFILE=dist CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f' && printf '%s' "${flags[*]}") \
         cargo build --profile dist --locked "${target[@]}" --target "$host" --target-dir "$directory"
 }
 
