@@ -1,0 +1,5 @@
+# Before the last version is removed: stops and disables the units.
+if command -v systemctl >/dev/null; then
+    [ ! -d /run/systemd/system ] || systemctl stop scoregate.socket scoregate.service
+    systemctl --quiet --no-reload disable @UNITS@
+fi
