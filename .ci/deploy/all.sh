@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks everything in deploy/ that can be tested without a container daemon, a cluster or a running systemd: the build of the
-# shipped program, the files of the container and the program in them, the systemd units, the Kubernetes manifests, the compose file, and rolling restarts as
-# the last two declare them.
+# shipped program, the files of the container and the program in them, the systemd units, the packages, the workflows, the Kubernetes
+# manifests, the compose file, and rolling restarts as the last two declare them.
 #
 #   .ci/deploy/all.sh BINARY
 set -euo pipefail
@@ -20,6 +20,8 @@ fi
 "$here/dist.sh" "$1"
 "$here/container.sh" "$1"
 "$here/units.sh" "$1"
+"$here/packages.sh" "$1"
+"$here/workflows.sh" "$tools/bin/zizmor"
 "$tools/bin/python" "$here/manifests.py" "$1"
 "$tools/bin/python" "$here/compose.py" "$1"
 "$tools/bin/python" "$here/rolling_restart.py" "$1"

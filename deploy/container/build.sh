@@ -2,6 +2,7 @@
 # Builds the container image, or the same files in a plain directory.
 #
 #   deploy/container/build.sh [--tag NAME]                 the image, by docker or podman
+#   deploy/container/build.sh --tag NAME --from DIR        the image of the files in DIR, which --plain created
 #   deploy/container/build.sh --plain DIR [--binary FILE]  the image's files in DIR, and a list of them; FILE skips the build
 #
 # The image contains only these files: no shell, no package manager. The Dockerfile uses the second form, so both have the
@@ -57,7 +58,16 @@ plain() {
 }
 
 image() {
-    local tag=$1 daemon=
+    local tag=$1 from=$2 daemon='' options=()
+    if [[ -n $from ]]; then
+        # A context named like the stage of the compiler replaces it.
+        context=$(mktemp -d)
+        trap 'rm -rf "$context"' EXIT
+        cp -a "$from" "$context/image"
+        mv "$context/image/var/lib/scoregate" "$context/data"
+        options+=(--build-context "build=$context")
+    fi
+    [[ -z ${GITHUB_REPOSITORY:-} ]] || options+=(--label "org.opencontainers.image.source=$GITHUB_SERVER_URL/$GITHUB_REPOSITORY")
     for daemon in docker podman ''; do
         [[ -n $daemon ]] && "$daemon" info >/dev/null 2>&1 && break
     done
@@ -65,7 +75,7 @@ image() {
         echo "neither docker nor podman is available; --plain DIR creates the same files without them" >&2
         exit 1
     fi
-    DOCKER_BUILDKIT=1 "$daemon" build --file deploy/container/Dockerfile --tag "$tag" \
+    DOCKER_BUILDKIT=1 "$daemon" build --file deploy/container/Dockerfile --tag "$tag" "${options[@]}" \
         --build-arg VERSION="$(version)" --build-arg REVISION="$(git rev-parse HEAD 2>/dev/null || echo unknown)" .
 }
 
@@ -73,11 +83,12 @@ version() {
     sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"$/\1/p' Cargo.toml
 }
 
-tag='' root='' binary=''
+tag='' root='' binary='' from=''
 while [[ $# -gt 0 ]]; do
     [[ $# -ge 2 ]] || usage
     case $1 in
     --tag) tag=$2 ;;
+    --from) from=$2 ;;
     --plain) root=$2 ;;
     --binary) binary=$2 ;;
     *) usage ;;
@@ -88,5 +99,5 @@ if [[ -n $root ]]; then
     plain "$root" "$binary"
 else
     [[ -z $binary ]] || usage
-    image "${tag:-scoregate:$(version)}"
+    image "${tag:-scoregate:$(version)}" "$from"
 fi
